@@ -18,7 +18,7 @@ from pathlib import Path
 from svg_sequence import Frame, frame_of, sequence_svg
 from textual.pilot import Pilot
 
-from ktui.cli.watch.demo import stage
+from ktui.cli.watch.demo import demo_app
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.scenario.library import load_scenario, shipped_path
 from ktui.tui.app.demo import DemoApp
@@ -71,7 +71,7 @@ async def staged(name: str, size: tuple[int, int]) -> AsyncIterator[Stage]:
     scenario, clock = load_scenario(shipped_path(name)), VirtualClock()
     speed = scenario.speed
     async with (
-        stage(scenario, clock, name=name, seed=0, speed=speed, theme=None) as app,
+        demo_app(scenario, clock, name=name, seed=0, speed=speed, theme=None) as app,
         app.run_test(size=size) as pilot,
     ):
         await pilot.pause()

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ktui.execution.journal.commands import CallOff
+from ktui.execution.journal.commands import CancelMoves
 from ktui.execution.run.cancel_kind import CancelKind
 from ktui.pacing.limits import Limits, Shape
 from ktui.pacing.situation import Situation
@@ -25,9 +25,9 @@ WAYS = {
 }
 """In the order in which they begin."""
 SCOPES = {
-    "a partition": CallOff(CancelKind.STOP, partitions=(tp("orders-0"),)),
-    "a topic": CallOff(CancelKind.STOP, topics=("orders",)),
-    "all": CallOff(CancelKind.STOP),
+    "a partition": CancelMoves(CancelKind.STOP, partitions=(tp("orders-0"),)),
+    "a topic": CancelMoves(CancelKind.STOP, topics=("orders",)),
+    "all": CancelMoves(CancelKind.STOP),
 }
 
 
@@ -80,7 +80,7 @@ def test_what_is_called_off_ends_as_was_said_before(
 ) -> None:
     story = CalledOffStory(tmp_path, WAYS, limits, {"messages": 2_500, "version": version})
     command = SCOPES[scope]
-    story.called_off(_stages(limits)[stage], CallOff(kind, command.topics, command.partitions))
+    story.called_off(_stages(limits)[stage], CancelMoves(kind, command.topics, command.partitions))
 
     assert story.played().ended
 

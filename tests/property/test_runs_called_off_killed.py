@@ -9,7 +9,7 @@ import pytest
 
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ConfigOp
-from ktui.execution.journal.commands import CallOff
+from ktui.execution.journal.commands import CancelMoves
 from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
@@ -51,7 +51,11 @@ class KilledAsCalledOff(CalledOffStory, KilledRun):
         self.kind = dice.choice(tuple(CancelKind))
         some = tuple(tp(name) for name in names if dice.random() < 0.5)
         command = dice.choice(
-            (CallOff(self.kind), CallOff(self.kind, ("orders",)), CallOff(self.kind, (), some))
+            (
+                CancelMoves(self.kind),
+                CancelMoves(self.kind, ("orders",)),
+                CancelMoves(self.kind, (), some),
+            )
         )
         self.called_off(nth(dice.randint(1, 4), begun(dice.choice(names))), command)
 
@@ -151,7 +155,7 @@ def _throttled(kind: CancelKind, shape: Shape, instant: int, folder: Path) -> Re
     limits = Limits(replicas=1, partitions=2, shape=shape)
     story = _ThrottledAndCalledOff(folder, TWO, limits=limits)
     story.cluster.configure([set_rate(4, 3_000_000), change_list(ConfigOp.SET, "0:9")])
-    story.called_off(nth(2, begun("orders-0")), CallOff(kind))
+    story.called_off(nth(2, begun("orders-0")), CancelMoves(kind))
     story.reaper.at = frozenset({instant, instant + 7} - {0, 7})
     try:
         story.to_the_end()

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from ktui.execution.journal.commands import CallOff, Command, Continue
+from ktui.execution.journal.commands import CancelMoves, Command, Continue
 from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.states import State
 from ktui.tui.screens.run.cancel import CancelScreen
@@ -94,7 +94,7 @@ async def test_topics_and_marked_partitions_are_paused_and_go_on_from_the_dialog
 
 
 @pytest.mark.parametrize(
-    ("key", "command"), [("left", Continue()), ("right", CallOff(CancelKind.ROLLBACK))]
+    ("key", "command"), [("left", Continue()), ("right", CancelMoves(CancelKind.ROLLBACK))]
 )
 async def test_everything_is_asked_without_names(
     tmp_path: Path, key: str, command: Command

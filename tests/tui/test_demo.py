@@ -11,7 +11,7 @@ import pytest
 from rich.text import Text
 from textual.pilot import Pilot
 
-from ktui.cli.watch.demo import stage
+from ktui.cli.watch.demo import demo_app
 from ktui.cli.watch.demo_launcher import SimulatedEngines
 from ktui.cluster.ports import ConfigResource, ConfigScope
 from ktui.cluster.throttle_settings import RATES, REPLICAS
@@ -64,7 +64,7 @@ async def a_demo(
     clock = VirtualClock()
     how = {"name": "story", "seed": 0, "speed": SPEED, "theme": None}
     async with (
-        stage(load_scenario(path), clock, **how) as app,  # type: ignore[arg-type]  # each its own
+        demo_app(load_scenario(path), clock, **how) as app,  # type: ignore[arg-type]  # each its own
         app.run_test(size=size, notifications=True) as pilot,
     ):
         await pilot.pause()
@@ -241,7 +241,7 @@ async def test_the_cluster_is_polled_often_enough_to_lose_no_move(
     path = tmp_path / "story.yaml"
     path.write_text(STORY, encoding="utf-8")
     how = {"name": "story", "seed": 0, "speed": speed, "theme": None}
-    async with stage(load_scenario(path), VirtualClock(), **how) as app:  # type: ignore[arg-type]  # each its own
+    async with demo_app(load_scenario(path), VirtualClock(), **how) as app:  # type: ignore[arg-type]  # each its own
         assert app.cluster_status().interval_s == interval_s
 
 

@@ -20,7 +20,7 @@ from ktui.recording.replay_tape import Tape
 from ktui.simulated.clock import VirtualClock
 from ktui.tui.replay import survey
 from ktui.tui.replay.messages import ReplayAdvanced, ReplayNotice
-from ktui.tui.replay.player import Playing, Way
+from ktui.tui.replay.player import Player, SearchDirection
 from ktui.tui.replay.run_stage import RunStage
 from property.test_progress import histories
 from support.recordings.recorded_history import a_recording
@@ -36,7 +36,7 @@ class Operator:
     def __init__(self, tape: Tape, folder: Path) -> None:
         self.tape, self.real = tape, VirtualClock()
         self.clock = ReplayClock(tape.wall(tape.from_s), tape.from_s, tape.until_s, real=self.real)
-        self.playing = Playing(tape, self.clock, RunStage(folder), tape.from_s)
+        self.playing = Player(tape, self.clock, RunStage(folder), tape.from_s)
         self.playing.told_to(self._take)
         self.progress = Progress()
         self.told: list[str] = []
@@ -113,19 +113,19 @@ async def test_it_goes_from_event_to_event_in_both_ways(tmp_path: Path) -> None:
     operator = Operator(tape, tmp_path / "state")
     running = asyncio.create_task(operator.playing.run())
 
-    async def at(way: Way) -> float:
+    async def at(way: SearchDirection) -> float:
         operator.playing.go_to(way)
         await operator.at_rest()
         assert operator.progress == operator.expected()
         return operator.clock.monotonic()
 
-    assert [await at(Way.NEXT) for _ in range(4)] == [20, 22, 40, 42]
-    assert await at(Way.NEXT) == 42
+    assert [await at(SearchDirection.NEXT) for _ in range(4)] == [20, 22, 40, 42]
+    assert await at(SearchDirection.NEXT) == 42
     assert operator.told[0] == "broker 9 is down"
     assert operator.told[1] == "broker 9 is back"
     assert operator.told[-1] == "There is no event after this."
-    assert [await at(Way.PREVIOUS) for _ in range(3)] == [40, 22, 20]
-    assert await at(Way.PREVIOUS) == 20
+    assert [await at(SearchDirection.PREVIOUS) for _ in range(3)] == [40, 22, 20]
+    assert await at(SearchDirection.PREVIOUS) == 20
     assert operator.told[-1] == "There is no event before this."
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)

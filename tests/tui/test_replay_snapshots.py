@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from textual.pilot import Pilot
 
-from ktui.cli.record.replay import stage
+from ktui.cli.record.replay import replay_app
 from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.pacing.limits import Limits
 from ktui.simulated import events
@@ -49,7 +49,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> RunDir:
 @pytest.fixture
 def app(run: RunDir) -> Iterator[ReplayApp]:
     tape = the_tape(run.recording)
-    with stage(
+    with replay_app(
         tape, tape.from_s + 60, recording="drain-b3", real=VirtualClock(), speed=10.0
     ) as app:
         yield app

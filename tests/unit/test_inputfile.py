@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ktui.execution.host.state_dir import StateDirProblem, state_dir
+from ktui.execution.host.state_dir import StateDirProblem, resolve_state_dir
 from ktui.fileproblem import FileProblem
 from ktui.inputfile import MOST_BYTES, Unreadable, expand_home, open_input, read_input
 from ktui.kafka.connection.connection import Connection
@@ -44,7 +44,7 @@ NOBODY = "~nobody-has-this-name/file"
     "read",
     [
         expand_home,
-        state_dir,
+        resolve_state_dir,
         lambda path: Connection.of({**BROKERS, "ssl.ca.location": path}),
         lambda path: Connection.of({**BROKERS, "sasl.password": {"file": path}}),
     ],

@@ -27,11 +27,11 @@ def open_regular(path: Path, flags: int) -> int:
         if error.errno == errno.ELOOP:
             raise OSError(errno.ELOOP, "it is a symbolic link. Remove it", str(path)) from None
         if error.errno == errno.ENXIO:  # a pipe that nobody reads
-            raise no_regular_file(path) from None
+            raise irregular_file_error(path) from None
         raise
     if not stat.S_ISREG(os.fstat(file).st_mode):
         os.close(file)
-        raise no_regular_file(path)
+        raise irregular_file_error(path)
     return file
 
 
@@ -45,16 +45,16 @@ def read_note(path: Path) -> bytes:
         return file.read(LONGEST_NOTE)
 
 
-def refuse_irregular(path: Path) -> None:
+def check_regular(path: Path) -> None:
     """Check that a path is a regular file, or a link to one.
 
     Raises:
         OSError: there is no file, or not a regular one.
     """
     if not stat.S_ISREG(path.stat().st_mode):
-        raise no_regular_file(path)
+        raise irregular_file_error(path)
 
 
-def no_regular_file(path: Path) -> OSError:
+def irregular_file_error(path: Path) -> OSError:
     """Return the error for a pipe, a folder or a device in a file's place."""
     return OSError(errno.EINVAL, "it is not a regular file. Remove it, or move it away", str(path))

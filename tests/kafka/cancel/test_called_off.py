@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ktui.execution.journal.commands import CallOff
+from ktui.execution.journal.commands import CancelMoves
 from ktui.execution.run.cancel_kind import CancelKind
 from ktui.kafka.connection.connection import Connection
 from ktui.lab.layout import Lab
@@ -89,7 +89,7 @@ async def test_what_was_stopped_is_trimmed_and_then_rolled_back_and_no_message_i
         await called.played()
         left = [await called.left()]
         for kind in (TRIM, BACK):
-            called.run.ask(CallOff(kind, partitions=(called.tp,)))
+            called.run.ask(CancelMoves(kind, partitions=(called.tp,)))
             await called.run.carry_on()
             left.append(await called.left())
 

@@ -12,7 +12,7 @@ import pytest
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ConfigOp, ConfigScope
 from ktui.cluster.throttle_settings import ALL, FOLLOWER_REPLICAS
-from ktui.execution.journal.commands import CallOff
+from ktui.execution.journal.commands import CancelMoves
 from ktui.execution.run.cancel_kind import CancelKind
 from ktui.kafka.workload import fill
 from ktui.lab.layout import Lab
@@ -98,12 +98,14 @@ def some_of(chance: random.Random, count: int) -> Replicas:
     return tuple(chance.sample(BROKERS, count))
 
 
-def some_command(chance: random.Random, targets: Iterable[TopicPartition]) -> CallOff:
+def some_command(chance: random.Random, targets: Iterable[TopicPartition]) -> CancelMoves:
     tps = list(targets)
     kind = chance.choice(
         (CancelKind.STOP, CancelKind.ROLLBACK, CancelKind.ROLLBACK, CancelKind.TRIM)
     )
-    return CallOff(kind, partitions=tuple(chance.sample(tps, chance.choice((1, 3, PARTITIONS)))))
+    return CancelMoves(
+        kind, partitions=tuple(chance.sample(tps, chance.choice((1, 3, PARTITIONS))))
+    )
 
 
 async def some_more_events(run: RealRun, count: int, going: asyncio.Task[object]) -> None:

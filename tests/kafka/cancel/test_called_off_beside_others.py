@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ktui.cluster.partition import TopicPartition
-from ktui.execution.journal.commands import CallOff
+from ktui.execution.journal.commands import CancelMoves
 from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.states import State
 from ktui.kafka.workload import fill
@@ -88,7 +88,7 @@ async def test_what_others_move_or_have_taken_over_is_left_to_them_by_a_rollback
         wanted = {taken: (5, 1, 3), theirs_too: (3, 4, 1), theirs: (4, 5, 2)}
         await others_move(lab, tmp_path, wanted)
         await until(lambda: in_states(run, {theirs_too: State.FOREIGN, following: State.ADDING}))
-        run.ask(CallOff(CancelKind.ROLLBACK))
+        run.ask(CancelMoves(CancelKind.ROLLBACK))
 
     states = {tp: run.run.tracks[tp].state for tp in ours}
     assert states == {
@@ -118,7 +118,7 @@ async def test_a_partition_that_is_taken_over_on_its_way_back_is_left_and_the_re
     await run.to_its_end()
     await slow_down(world, 2)
     await hold(world, topic_name, "0:2", "1:2")
-    run.ask(CallOff(CancelKind.ROLLBACK))
+    run.ask(CancelMoves(CancelKind.ROLLBACK))
     async with asyncio.TaskGroup() as group:
         group.create_task(run.carry_on())
         await until(lambda: are_going_back(run))

@@ -11,7 +11,7 @@ import pytest
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ConfigOp, ConfigScope
 from ktui.execution.engine.request_check import LAST_IN_SYNC
-from ktui.execution.journal.commands import CallOff
+from ktui.execution.journal.commands import CancelMoves
 from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.states import State
 from ktui.kafka.workload import fill
@@ -84,7 +84,7 @@ async def test_what_a_dead_broker_forbids_is_refused_with_the_reason_and_done_on
     await hold(world, topic_of(on_its_way), "0:2")
     await hold(world, topic_of(onto_it), "0:2")
     await hold(world, topic_of(single), "0:5")
-    on_its_way.ask(CallOff(CancelKind.ROLLBACK))
+    on_its_way.ask(CancelMoves(CancelKind.ROLLBACK))
     async with asyncio.TaskGroup() as group:
         for run in (on_its_way, onto_it, single):
             group.create_task(run.carry_on())
@@ -92,10 +92,10 @@ async def test_what_a_dead_broker_forbids_is_refused_with_the_reason_and_done_on
         await until(lambda: are_in_sync(world, topic_of(single), {2, 4}))
         outage.kill(DOWN)
         await until(lambda: are_in_sync(world, topic_of(single), {4}))
-        single.ask(CallOff(CancelKind.STOP))
-        onto_it.ask(CallOff(CancelKind.ROLLBACK))
+        single.ask(CancelMoves(CancelKind.STOP))
+        onto_it.ask(CancelMoves(CancelKind.ROLLBACK))
         for run in (to_be_back, one):
-            run.ask(CallOff(CancelKind.ROLLBACK))
+            run.ask(CancelMoves(CancelKind.ROLLBACK))
             group.create_task(run.carry_on())
         await until(lambda: is_in(single, State.REFUSED, LAST_IN_SYNC))
         offline = "broker 2 of its original replicas is offline"
@@ -124,7 +124,7 @@ async def test_a_topic_that_is_deleted_while_it_goes_back_ends_its_partitions_an
     await run.carry_on()
     await slow_down(world, 2)
     await hold(world, topic_of(run), "0:2")
-    run.ask(CallOff(CancelKind.ROLLBACK))
+    run.ask(CancelMoves(CancelKind.ROLLBACK))
     async with asyncio.TaskGroup() as group:
         group.create_task(run.carry_on())
         await until(lambda: is_going_back(run))
@@ -146,7 +146,7 @@ async def test_asked_while_the_controller_hangs_it_is_done_once_the_controller_a
         group.create_task(run.carry_on())
         await until(lambda: is_in(run, State.ADDING))
         await asyncio.to_thread(outage.suspend, lab.controller.id)
-        run.ask(CallOff(CancelKind.ROLLBACK))
+        run.ask(CancelMoves(CancelKind.ROLLBACK))
         await until(lambda: is_lost(run), limit_s=100)
         await asyncio.to_thread(outage.mend)
 

@@ -13,7 +13,7 @@ import pytest
 
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.partition import TopicPartition
-from ktui.execution.journal.commands import CallOff
+from ktui.execution.journal.commands import CancelMoves
 from ktui.execution.journal.journal import Journal
 from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.events import Cancel, Ended, Owned
@@ -128,7 +128,7 @@ def roll_back_once_done(shell: Shell, done: int) -> None:
 
     assert wait_for(far_enough, seconds=LIMIT_S), shell.log(RUN)
     with Journal.open(shell.run_dir(RUN).journal, SystemClock()) as journal:
-        number = journal.ask(CallOff(CancelKind.ROLLBACK), "another shell")
+        number = journal.ask(CancelMoves(CancelKind.ROLLBACK), "another shell")
         assert wait_for(lambda: journal.answer_to(number).answer is not None, seconds=LIMIT_S)
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.throttle_settings import FOLLOWER_RATE, FOLLOWER_REPLICAS
-from ktui.execution.journal.commands import CallOff
+from ktui.execution.journal.commands import CancelMoves
 from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.events import Configure, StepBegun
 from ktui.execution.run.states import State
@@ -46,7 +46,7 @@ async def test_rolled_back_with_a_throttle_every_setting_is_as_before_once_all_a
     async with asyncio.TaskGroup() as group:
         group.create_task(run.carry_on())
         await until(lambda: is_done(run, tps[0]), limit_s=60)
-        run.ask(CallOff(CancelKind.ROLLBACK))
+        run.ask(CancelMoves(CancelKind.ROLLBACK))
 
     assert {t.state for t in run.run.tracks.values() if t.begun} == {State.ROLLED_BACK}
     found = await described(world.connection, topic_name)

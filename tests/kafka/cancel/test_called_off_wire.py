@@ -10,7 +10,7 @@ import pytest
 from kafka.protocol.api_key import ApiKey
 
 from ktui.cluster.partition import TopicPartition
-from ktui.execution.journal.commands import CallOff
+from ktui.execution.journal.commands import CancelMoves
 from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.states import State
 from ktui.kafka.connection.connection import Connection
@@ -67,7 +67,7 @@ async def test_after_a_stop_only_the_cancels_of_what_is_in_flight_are_sent_and_a
     async with asyncio.TaskGroup() as group:
         group.create_task(run.carry_on())
         await until(lambda: all_are_adding(run))
-        run.ask(CallOff(CancelKind.STOP))
+        run.ask(CancelMoves(CancelKind.STOP))
         asked = len(wire.arrived)
 
     assert run.run.counts[State.STOPPED] == MORE
@@ -88,7 +88,7 @@ async def test_what_is_rolled_back_is_cancelled_looked_at_and_then_altered_whate
     async with asyncio.TaskGroup() as group:
         group.create_task(run.carry_on())
         await until(lambda: all_are_adding(run))
-        run.ask(CallOff(CancelKind.ROLLBACK, partitions=tuple(some)))
+        run.ask(CancelMoves(CancelKind.ROLLBACK, partitions=tuple(some)))
         asked = len(wire.arrived)
         await until(lambda: are_back(run, some))
         await let_go(world, topic)
@@ -118,7 +118,7 @@ async def test_a_cancel_whose_answer_is_lost_ends_as_one_that_was_answered(
         group.create_task(run.carry_on())
         await until(lambda: all_are_adding(run))
         lose(wire, ApiKey.AlterPartitionReassignments)
-        run.ask(CallOff(CancelKind.ROLLBACK))
+        run.ask(CancelMoves(CancelKind.ROLLBACK))
         asked = len(wire.arrived)
         await until(lambda: has_sent(wire, asked))
         lose(wire)

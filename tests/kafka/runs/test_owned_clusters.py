@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ktui.execution.run.events import Answered, Left, StepBegun
+from ktui.execution.run.events import Answered, EngineLeft, StepBegun
 from ktui.kafka.workload import delete_topics
 from ktui.lab.layout import Lab
 from support.cli.shell import Done, Shell, ended
@@ -77,7 +77,7 @@ def test_a_live_run_is_told_of_its_cluster_being_taken_over_and_sends_nothing_mo
 
     assert left.returncode == 130, left.stderr
     assert "has taken over the cluster: this engine sends nothing more" in left.stderr
-    assert "(run mine, since " in ada.events("drain", Left)[-1].reason
+    assert "(run mine, since " in ada.events("drain", EngineLeft)[-1].reason
     assert len(ada.events("drain", Answered)) == sent
     refused(ada.ktui("resume", "drain", "--headless"), "mine")
     topic.let_go()

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ktui.cluster.partition import TopicPartition
-from ktui.execution.run.events import Ended, JournalEntry, NowIn, StepBegun, StepOver
+from ktui.execution.run.events import Ended, JournalEntry, StateEntered, StepBegun, StepOver
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
 from ktui.kafka.connection.connection import Connection
@@ -126,7 +126,7 @@ async def is_out_of_sync(connection: Connection) -> bool:
 def is_blocked(entry: JournalEntry) -> bool:
     event = entry.event
     return (
-        isinstance(event, NowIn)
+        isinstance(event, StateEntered)
         and (event.topic, event.state) == (GROWS, State.BLOCKED)
         and f"broker {DOWN}" in event.reason
     )

@@ -15,12 +15,12 @@ import pytest
 
 from ktui.execution.run.events import (
     Answered,
-    By,
     Continued,
     Ended,
-    Left,
+    EngineLeft,
     Owned,
     Paused,
+    PauseOrigin,
     Recovered,
     StepBegun,
 )
@@ -125,7 +125,7 @@ def test_interrupted_twice_or_terminated_it_is_left_at_once_and_kafka_goes_on(
     assert left.returncode == 130, left.stderr
     assert "2 steps in flight go on in Kafka" in left.stderr
     assert "to resume it: ktui resume drain" in left.stderr
-    assert len(shell.events("drain", Left)) == 1
+    assert len(shell.events("drain", EngineLeft)) == 1
     assert len(listed(lab)) == 2
     again = resumed(shell, topic)
     assert again.returncode == 0, again.stderr
@@ -283,5 +283,5 @@ def test_a_damaged_journal_is_gone_on_with_as_far_as_it_is_whole_once_an_operato
     assert again.returncode == 0, again.stderr
     assert "damaged: " in again.stderr
     assert len(shell.events("drain", Recovered)) == 1
-    assert [event.by for event in shell.events("drain", Paused)] == [By.RECOVERY]
+    assert [event.by for event in shell.events("drain", Paused)] == [PauseOrigin.RECOVERY]
     assert listed_nothing(shell, plan)

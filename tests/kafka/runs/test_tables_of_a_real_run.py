@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from ktui.execution.run.events import NowIn, StepBegun
+from ktui.execution.run.events import StateEntered, StepBegun
 from ktui.execution.run.states import State
 from ktui.kafka.connection.connection import Connection
 from ktui.kafka.workload import create_topic, delete_topics, fill
@@ -78,7 +78,9 @@ def test_its_tables_are_those_of_the_oracle_and_tell_what_the_journal_and_the_br
     assert dict(run["outcomes"]) == {state: count for state, count in told.items() if count}
     assert dict(run["outcomes"]) == {"done": PARTITIONS - 1, "stopped": 1}
     assert {row["partition"]: row["outcome"] for row in moves} == {
-        each.tp.partition: "done" for each in shell.events(RUN, NowIn) if each.state is State.DONE
+        each.tp.partition: "done"
+        for each in shell.events(RUN, StateEntered)
+        if each.state is State.DONE
     }
     assert run["limit_changes"] == 1
     assert {tuple(row["added"]) for row in moves} == {(4,)}

@@ -22,18 +22,18 @@ from ktui.execution.engine import engine, in_flight
 from ktui.execution.engine.between_steps import BetweenSteps
 from ktui.execution.engine.decider import Decider
 from ktui.execution.engine.engine import Engine
-from ktui.execution.engine.in_flight import Flights
+from ktui.execution.engine.in_flight import StepsInFlight
 from ktui.execution.engine.node_probe import NodeProbe
 from ktui.execution.engine.observed import Observed
-from ktui.execution.engine.outcomes import Outcomes
-from ktui.execution.engine.working_state import Hold, Memory
+from ktui.execution.engine.outcomes import AnswerHandler
+from ktui.execution.engine.working_state import Hold, WorkingState
 from ktui.execution.host import catalog
 from ktui.execution.run import run
 from ktui.execution.run.events import AnyRunEvent, Configured
 from ktui.execution.run.track import Track
 from ktui.execution.throttle import write_settings
-from ktui.execution.throttle.apply import Throttling
-from ktui.execution.throttle.write_settings import FOUND_STALE_S, Configuring
+from ktui.execution.throttle.apply import ThrottleManager
+from ktui.execution.throttle.write_settings import FOUND_STALE_S, SettingsWriter
 from ktui.pacing.situation import Situation
 from support.chaos import stories
 
@@ -58,7 +58,7 @@ def put_back(defect: Defect) -> Iterator[None]:
 
 
 def _trusts_its_knowledge(
-    self: Throttling, seen: Observation, adding: Collection[TopicPartition]
+    self: ThrottleManager, seen: Observation, adding: Collection[TopicPartition]
 ) -> Any:
     """Assume that every setting is as the run has set it."""
 
@@ -70,7 +70,7 @@ def _trusts_its_knowledge(
 
 
 async def _tightens_by_one_due(
-    self: Throttling, seen: Observation, adding: Collection[TopicPartition]
+    self: ThrottleManager, seen: Observation, adding: Collection[TopicPartition]
 ) -> None:
     """Compute what is due only once, before anything is awaited."""
     due = self._due(seen)
@@ -80,7 +80,7 @@ async def _tightens_by_one_due(
     await self._read_back(seen, adding)
 
 
-async def _puts_back_by_old_keys(self: Throttling, keys: Collection[Any]) -> None:
+async def _puts_back_by_old_keys(self: ThrottleManager, keys: Collection[Any]) -> None:
     """Assume that settings are still the run's after they have been read."""
     found = await self._settings.read(keys)
     changes = [self._putting_back(key, now) for key, now in found.items()]
@@ -88,7 +88,7 @@ async def _puts_back_by_old_keys(self: Throttling, keys: Collection[Any]) -> Non
 
 
 def _rests_a_second(
-    self: Outcomes, tp: TopicPartition, _result: WriteResult, _tries: int, now_s: float
+    self: AnswerHandler, tp: TopicPartition, _result: WriteResult, _tries: int, now_s: float
 ) -> None:
     self._retry_at[tp] = now_s + 1.0
 
@@ -113,17 +113,17 @@ def _answers_without_a_node(resource: ConfigResource, result: WriteResult) -> Co
     return Configured(resource=resource, verdict=result.verdict, code=result.code)
 
 
-_sent = Configuring._sent
+_sent = SettingsWriter._sent
 
 
 async def _changes_and_forgets_nothing(
-    self: Throttling, changes: Sequence[ConfigChange], *, begins_step: bool
+    self: ThrottleManager, changes: Sequence[ConfigChange], *, begins_step: bool
 ) -> None:
     await self._settings.change(changes, begins_step=begins_step)
 
 
 async def _sends_what_was_read_once(
-    self: Configuring, changes: Sequence[ConfigChange], _leaves_within_s: float
+    self: SettingsWriter, changes: Sequence[ConfigChange], _leaves_within_s: float
 ) -> dict[ConfigResource, WriteResult]:
     return await _sent(self, changes, FOUND_STALE_S)
 
@@ -148,7 +148,7 @@ DEFECTS = (
         "after kafka-reassign-partitions --verify the rest of the run goes unthrottled",
         "Throttling._read_back reads the rates of a step's brokers before it is sent",
         stories.somebody_deletes_the_rates,
-        (Throttling, "_read_back", _trusts_its_knowledge),
+        (ThrottleManager, "_read_back", _trusts_its_knowledge),
     ),
     Defect(
         "a request in a suspended broker",
@@ -162,14 +162,14 @@ DEFECTS = (
         "the step stays adding without a reason; a stop is neither sent nor refused",
         "Flights._undescribed reports that the cluster does not describe it",
         stories.a_topic_is_denied_in_the_middle_of_a_step,
-        (Flights, "_undescribed", lambda *_: []),
+        (StepsInFlight, "_undescribed", lambda *_: []),
     ),
     Defect(
         "throttles given up while settings are read",
         "KeyError, and no end of the run",
         "Throttling._put_back goes by what is the run's after the read",
         stories.throttles_are_given_up_while_settings_are_read,
-        (Throttling, "_put_back", _puts_back_by_old_keys),
+        (ThrottleManager, "_put_back", _puts_back_by_old_keys),
     ),
     Defect(
         "two dead runs resumed in turn",
@@ -197,7 +197,7 @@ DEFECTS = (
         "a rate of None is sent (INVALID_REQUEST)",
         "Throttling.tighten works out what is due after each read",
         stories.a_throttle_is_lifted_while_settings_are_sought,
-        (Throttling, "tighten", _tightens_by_one_due),
+        (ThrottleManager, "tighten", _tightens_by_one_due),
     ),
     Defect(
         "a pause while a throttle is set",
@@ -211,7 +211,7 @@ DEFECTS = (
         "its partition keeps its place for good, and nothing else of the run begins",
         "Memory.lets_others_go gives the place up once the broker is silent for 30 s",
         stories.a_broker_that_has_a_request_never_comes_back,
-        (Memory, "lets_others_go", lambda *_: False),
+        (WorkingState, "lets_others_go", lambda *_: False),
     ),
     Defect(
         "a rate of somebody else on one broker",
@@ -225,7 +225,7 @@ DEFECTS = (
         "108,000 events an hour in the journal",
         "Outcomes._back_off leaves a partition alone for longer each time",
         stories.nothing_can_be_sent_for_an_hour,
-        (Outcomes, "_back_off", _rests_a_second),
+        (AnswerHandler, "_back_off", _rests_a_second),
     ),
     Defect(
         "a held alter that arrives after all",
@@ -239,7 +239,7 @@ DEFECTS = (
         "it is called stopped at once, and a minute later its alter arrives",
         "calling_off.call_off has it wait as a step in flight does (Memory.waits_off)",
         stories.a_partition_without_a_step_is_stopped,
-        (Memory, "waits_off", lambda *_: []),
+        (WorkingState, "waits_off", lambda *_: []),
     ),
     Defect(
         "a rollback of a step that a silent broker has",
@@ -253,14 +253,14 @@ DEFECTS = (
         "the election is held back once, and leaves two seconds later all the same",
         "Outcomes._not_elected gives a step up of which nothing has left",
         stories.a_pause_is_asked_while_a_step_of_an_election_is_read_for,
-        (Outcomes, "_not_elected", lambda *_: []),
+        (AnswerHandler, "_not_elected", lambda *_: []),
     ),
     Defect(
         "a list read back before the run's own change of it",
         "a step leaves on the grounds of what was read before its entry was put in",
         "Throttling._change forgets what was read of a setting before it is changed",
         stories.an_answer_that_reads_back_cannot_be_read,
-        (Throttling, "_change", _changes_and_forgets_nothing),
+        (ThrottleManager, "_change", _changes_and_forgets_nothing),
     ),
     Defect(
         "a change of settings held while processes change",
@@ -274,13 +274,13 @@ DEFECTS = (
         "a step leaves 7 s after its brokers' rates were read back",
         "Throttling.holds_for_s bounds how long a request may take to leave",
         stories.a_rate_is_read_long_before_a_step_leaves,
-        (Throttling, "holds_for_s", lambda *_: math.inf),
+        (ThrottleManager, "holds_for_s", lambda *_: math.inf),
     ),
     Defect(
         "a journal locked before a rate is put back",
         "somebody else's rate, set meanwhile, is deleted",
         "Configuring.change counts the time that its journal takes",
         stories.the_journal_is_locked_before_a_rate_is_put_back,
-        (Configuring, "_sent", _sends_what_was_read_once),
+        (SettingsWriter, "_sent", _sends_what_was_read_once),
     ),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ktui.execution.run.events import By
+from ktui.execution.run.events import PauseOrigin
 from ktui.execution.run.run import Run
 from support.chaos.run import ChaosRun
 from support.runs.witnessed import facts
@@ -28,7 +28,7 @@ def _check_what_it_waits_for(run: ChaosRun, outcome: Run) -> None:
     All machines are up again by then, and an operator has lifted every pause.
     """
     controller, pauses = run.cluster.controller, outcome.pauses
-    asked = {By.FAILURE} if outcome.options.stop_on_failure else set()
+    asked = {PauseOrigin.FAILURE} if outcome.options.stop_on_failure else set()
     paused = {*pauses.whole} - asked or pauses.topics or pauses.partitions
     assert not paused, f"what an operator has lifted is paused: {vars(pauses)}"
     left = [track for track in outcome.tracks.values() if not track.state.ended]

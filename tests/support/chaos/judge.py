@@ -37,7 +37,7 @@ from ktui.execution.run.events import (
     LimitsChanged,
     Outage,
     Owned,
-    SettingsLeft,
+    SettingsGivenUp,
     StepBegun,
 )
 from ktui.execution.run.options import OnForeignThrottle
@@ -493,7 +493,7 @@ class Judge:
                 case Configure(puts_back=puts_back, changes=changes):
                     self._putting_back.difference_update(changes)
                     self._putting_back.update(changes if puts_back else ())
-                case SettingsLeft(reason=reason) as left if reason.startswith("left behind"):
+                case SettingsGivenUp(reason=reason) as left if reason.startswith("left behind"):
                     self._left_behind |= {(left.resource, key) for key in left.keys}
                 case Owned():
                     self._next |= {ON_A_RESUME} if self._run.engines > 1 else set()

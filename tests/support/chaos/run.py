@@ -25,22 +25,22 @@ from ktui.cluster.throttle_settings import FOLLOWER_RATE, FOLLOWER_REPLICAS, RAT
 from ktui.execution.errors import JournalProblem, RunProblem, RunRefused
 from ktui.execution.host import ownership
 from ktui.execution.host.catalog import check_one_throttle
-from ktui.execution.host.ownership import take
+from ktui.execution.host.ownership import own_run
 from ktui.execution.host.state_dir import StateDir
 from ktui.execution.journal.commands import (
     Answer,
-    CallOff,
+    CancelMoves,
     Command,
     Continue,
-    Leave,
     LeaveThrottles,
     Pause,
     SetLimits,
     SetThrottle,
+    StopEngine,
 )
 from ktui.execution.journal.journal import Journal
 from ktui.execution.run.cancel_kind import CancelKind
-from ktui.execution.run.events import AnyRunEvent, JournalEntry, Owned, SettingsLeft
+from ktui.execution.run.events import AnyRunEvent, JournalEntry, Owned, SettingsGivenUp
 from ktui.execution.run.options import OnForeignThrottle
 from ktui.execution.run.run import Run
 from ktui.planning.throttle_rates import parse_throttle_rates
@@ -266,7 +266,7 @@ class ChaosRun(TroubledRun):
             check_one_throttle(
                 self.state, self.cluster.spec.name, self.run_dir.name, resumed=self.engines > 0
             )
-        with take(self.run_dir) as owned:
+        with own_run(self.run_dir) as owned:
             owned.watch_journal()
             self.lost = owned.lost
             ENGINE.set(self.engines + 1)
@@ -300,15 +300,15 @@ class ChaosRun(TroubledRun):
             SetLimits(some_limits),
             SetThrottle(parse_throttle_rates(dice.choice(("none", "600kB", "2MB", "700kB")))),
             LeaveThrottles(),
-            Leave(),
+            StopEngine(),
             Pause(),
             Pause(topics=(tp.topic,)),
             Pause(partitions=some),
             Continue(),
             Continue(),
-            CallOff(kind, partitions=some),
-            CallOff(kind, partitions=(tp,)),
-            CallOff(kind, partitions=(tp,)),
+            CancelMoves(kind, partitions=some),
+            CancelMoves(kind, partitions=(tp,)),
+            CancelMoves(kind, partitions=(tp,)),
         )
         self._asked(dice.choice(commands))
 
@@ -323,7 +323,7 @@ class ChaosRun(TroubledRun):
         kind = self.more.choice(
             (CancelKind.STOP, CancelKind.ROLLBACK, CancelKind.ROLLBACK, CancelKind.TRIM)
         )
-        called_off = CallOff(kind, partitions=tuple(partitions))
+        called_off = CancelMoves(kind, partitions=tuple(partitions))
         at_s = self.cluster.now_s + self.more.uniform(0.0, 50.0)
         self.cluster.at(at_s, lambda: self._asked(called_off))
 
@@ -333,7 +333,7 @@ class ChaosRun(TroubledRun):
             known = self.cluster.controller.get(tp)
             if known is not None and {*known.adding} & {*known.isr}:
                 if self.faults.strikes(Fault.COMMAND, 0.1):
-                    self._asked(CallOff(CancelKind.STOP, partitions=(tp,)))
+                    self._asked(CancelMoves(CancelKind.STOP, partitions=(tp,)))
                 return
 
     def alter(self, partitions: Collection[TopicPartition]) -> None:
@@ -509,7 +509,7 @@ class ChaosRun(TroubledRun):
         """Have another process try to own the run; that fails until the locks are removed."""
         with mock.patch.object(ownership, "_PATIENCE_S", 0.0):
             try:
-                take(self.run_dir).release()
+                own_run(self.run_dir).release()
             except RunProblem:
                 pass
             else:
@@ -548,7 +548,7 @@ class ChaosRun(TroubledRun):
             (event.resource, key)
             for run in runs
             for event in run.events
-            if isinstance(event, SettingsLeft) and event.reason.startswith("left behind")
+            if isinstance(event, SettingsGivenUp) and event.reason.startswith("left behind")
             for key in event.keys
         }
         late = set().union(*(run.judge.set_late for run in runs))

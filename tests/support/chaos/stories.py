@@ -14,9 +14,9 @@ from ktui.cluster.throttle_settings import FOLLOWER_RATE, FOLLOWER_REPLICAS
 from ktui.execution.engine.request_check import LAST_IN_SYNC
 from ktui.execution.errors import RunProblem, RunRefused
 from ktui.execution.host.catalog import check_one_throttle
-from ktui.execution.host.ownership import take
+from ktui.execution.host.ownership import own_run
 from ktui.execution.host.state_dir import StateDir
-from ktui.execution.journal.commands import CallOff, LeaveThrottles, Pause, SetThrottle
+from ktui.execution.journal.commands import CancelMoves, LeaveThrottles, Pause, SetThrottle
 from ktui.execution.journal.journal import Journal
 from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.events import (
@@ -42,7 +42,7 @@ from support.runs.throttled import ONE, RF3, ThrottledStory, broker, topic
 from support.simulated.moving_clusters import move, tp
 
 UNCLEAN = {"configs": {"unclean.leader.election.enable": "true"}, "messages": 10_000}
-STOP = CallOff(CancelKind.STOP)
+STOP = CancelMoves(CancelKind.STOP)
 
 
 def _slow(story: Story, seconds: Callable[[], float], *methods: str) -> None:
@@ -222,7 +222,7 @@ def a_step_at_a_silent_broker_is_rolled_back(folder: Path) -> None:
 
     _writes(story, alter_reassignments=holds)
     story.befalls(200.0, acts.Start(9))
-    story.asked(5.0, CallOff(CancelKind.ROLLBACK))
+    story.asked(5.0, CancelMoves(CancelKind.ROLLBACK))
 
     assert story.played(until_s=600.0).ended, story.reason("orders-0")
     assert story.state("orders-0") is State.ROLLED_BACK
@@ -391,7 +391,7 @@ def the_folder_is_removed_while_it_runs(folder: Path) -> None:
             file.rmdir() if file.is_dir() else file.unlink()
 
     story.cluster.at(5.0, removed)
-    with take(run_dir) as owned:
+    with own_run(run_dir) as owned:
         story.lost = owned.lost
         with suppress(RunProblem):
             story.played(until_s=200.0)
@@ -478,7 +478,7 @@ def an_answer_that_reads_back_cannot_be_read(folder: Path) -> None:
         return answer
 
     _reads(story, settings=unreadable)
-    story.asked(2.0, CallOff(CancelKind.STOP, partitions=(tp("orders-0"),)))
+    story.asked(2.0, CancelMoves(CancelKind.STOP, partitions=(tp("orders-0"),)))
 
     assert story.played().ended
 

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.throttle_settings import FOLLOWER_RATE
-from ktui.execution.run.destination import goal
+from ktui.execution.run.destination import find_goal
 from ktui.execution.run.events import StepBegun
 from ktui.execution.run.states import State
 from ktui.execution.run.track import Track
-from ktui.execution.run.unanswered import waits_in_words
+from ktui.execution.run.unanswered import open_request_text
 from ktui.pacing.limits import Mode
 from ktui.pacing.situation import Blocked, Done, Next, Situation, Step
 from ktui.pacing.steps import next_step
@@ -81,7 +81,7 @@ class Waits:
         known, topic = self._controller.get(track.tp), self._controller.topics.get(track.tp.topic)
         if known is None or topic is None or topic.id != track.planned.topic_id:
             return None
-        to = goal(track, known.replicas, known.isr, known.leader)
+        to = find_goal(track, known.replicas, known.isr, known.leader)
         situation = Situation(
             replicas=known.replicas,
             isr=known.isr,
@@ -106,7 +106,7 @@ class Waits:
 
     def _awaits_silent(self, track: Track) -> bool:
         """Return whether a partition's reason is a request at a broker that is gone."""
-        return any(track.reason == waits_in_words(broker) for broker in self._controller.fenced)
+        return any(track.reason == open_request_text(broker) for broker in self._controller.fenced)
 
     def _far_behind(self, track: Track, following: Next | None, begun: list[Track]) -> bool:
         """Return whether a partition is not polled yet: others before it in the queue go on."""

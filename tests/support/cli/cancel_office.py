@@ -17,7 +17,7 @@ from ktui.cli.context.config import Context
 from ktui.cli.main import ktui
 from ktui.cluster.ports import ClusterWriter
 from ktui.execution.cancel.gate import CancelGateFile
-from ktui.execution.host.ownership import take
+from ktui.execution.host.ownership import own_run
 from ktui.execution.host.state_dir import StateDir
 from ktui.pacing.limits import Limits
 from ktui.simulated import events
@@ -125,7 +125,7 @@ class CancelOffice:
         async with AsyncExitStack() as stack:
             for run in self._live:
                 await run.start()
-                stack.enter_context(take(self.state.run(run.path.parent.name)))
+                stack.enter_context(own_run(self.state.run(run.path.parent.name)))
                 await stack.enter_async_context(self._carried_on(run))
             if self._live:
                 await self.clock.sleep(_BEGUN_S)

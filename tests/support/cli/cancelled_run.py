@@ -15,9 +15,9 @@ from ktui.cli.context.config import Context
 from ktui.cli.main import ktui
 from ktui.cli.process import send_command
 from ktui.execution.cancel.gate import CancelGateFile
-from ktui.execution.host.ownership import take
+from ktui.execution.host.ownership import own_run
 from ktui.execution.host.state_dir import RunDir, StateDir
-from ktui.execution.journal.commands import Answer, Asked
+from ktui.execution.journal.commands import Answer, StoredCommand
 from ktui.execution.journal.journal import Journal
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
@@ -76,7 +76,7 @@ class CancelledRun:
             monkeypatch.setattr(f"{module}.SystemClock", lambda: self.story.clock)
         for module in ("ktui.cli.context.target", "ktui.cli.cancel.gate"):
             monkeypatch.setattr(f"{module}.choose_cluster", self._choose)
-        monkeypatch.setattr("ktui.cli.process.launch.spawn", self._spawn)
+        monkeypatch.setattr("ktui.cli.process.launch.start_engine", self._spawn)
         self._monkeypatch = monkeypatch
 
     def _choose(self, *_: object) -> NamedCluster:
@@ -99,7 +99,7 @@ class CancelledRun:
             self.carry_on()
             return answer(run_dir, journal, number)
 
-        with take(self.run_dir), self._monkeypatch.context() as patch:
+        with own_run(self.run_dir), self._monkeypatch.context() as patch:
             patch.setattr(send_command, "_answer", answered)
             yield
 
@@ -121,7 +121,7 @@ class CancelledRun:
         return str(error)
 
     @property
-    def asked(self) -> list[Asked]:
+    def asked(self) -> list[StoredCommand]:
         return self.story.answers
 
     @property

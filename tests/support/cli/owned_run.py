@@ -13,7 +13,7 @@ from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ClusterPorts
 from ktui.execution.engine.engine import Engine
 from ktui.execution.host.catalog import check_one_throttle
-from ktui.execution.host.ownership import take
+from ktui.execution.host.ownership import own_run
 from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.execution.journal.journal import Journal
 from ktui.execution.run.events import Owned
@@ -80,7 +80,7 @@ async def _carry_on(
     )
     ways = ClusterPorts(cluster.reader(), cluster.writer())
     observer = Observer(ways.reader, clock)
-    with take(run_dir) as owned, Journal.create(run_dir.journal, clock) as journal:
+    with own_run(run_dir) as owned, Journal.create(run_dir.journal, clock) as journal:
         run = Run(run_dir.name).fold(journal.append(events))
         state = StateDir(run_dir.path.parent.parent)
         check = partial(check_one_throttle, state, cluster.spec.name, run.name)

@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 from ktui.cli.context.config import Context
 from ktui.cli.doctor.findings import DoctorFinding
 from ktui.cli.doctor.throttle_findings import judge_throttles
-from ktui.cli.doctor.throttle_scan import claims_of, look_at_throttles
+from ktui.cli.doctor.throttle_scan import claims_reader, scan_throttles
 from ktui.cli.main import ktui
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import (
@@ -123,7 +123,7 @@ class Ward:
         cluster = await reader.describe_cluster()
         topics = ("orders", "payments")
         return judge_throttles(
-            await look_at_throttles(reader, cluster, topics, claims_of(self.state))
+            await scan_throttles(reader, cluster, topics, claims_reader(self.state))
         )
 
     def clear(self, *more: str) -> Result:

@@ -26,8 +26,8 @@ from ktui.execution.run.events import (
     Configure,
     Configured,
     FoundSetting,
-    NowIn,
     SettingsFound,
+    StateEntered,
     ThrottleChanged,
 )
 from ktui.execution.run.run import Run
@@ -64,7 +64,7 @@ def all_over(partitions: int = 2) -> list[AnyRunEvent]:
     """Return the events that end all partitions, but leave broker 4's throttle set."""
     off = ConfigChange(ORDERS, FOLLOWER_REPLICAS, ConfigOp.DELETE)
     return [
-        *(NowIn(topic="orders", partition=n, state=State.DONE) for n in range(partitions)),
+        *(StateEntered(topic="orders", partition=n, state=State.DONE) for n in range(partitions)),
         Configure(changes=(off,), puts_back=True),
         Configured(resource=ORDERS, verdict=Verdict.ACCEPTED),
     ]

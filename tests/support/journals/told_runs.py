@@ -10,9 +10,9 @@ from ktui.execution.forecast.estimate import Estimate
 from ktui.execution.run.events import (
     AnyRunEvent,
     JournalEntry,
-    NowIn,
     Planned,
     PlannedPart,
+    StateEntered,
     StepBegun,
     StepOver,
 )
@@ -91,7 +91,7 @@ class Told:
 
     def finish(self, partition: int = 0) -> None:
         self.add(partition)
-        self.happen(NowIn(topic="a", partition=partition, state=State.DONE))
+        self.happen(StateEntered(topic="a", partition=partition, state=State.DONE))
 
     def left_s(self) -> float | None:
         left = self.estimate.copied.left_s

@@ -12,12 +12,12 @@ from ktui.cluster.observer import Interest, Observer
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ClusterWriter, ConfigChange, ConfigResource
 from ktui.cluster.ports import WriteResult as Result
-from ktui.execution.cancel.preview import Foreseen, foreseen
+from ktui.execution.cancel.preview import CancelPreview, preview_cancel
 from ktui.execution.engine.observed import Observed
-from ktui.execution.journal.commands import CallOff
+from ktui.execution.journal.commands import CancelMoves
 from ktui.execution.journal.journal import Journal
 from ktui.execution.run.cancel_kind import CancelKind
-from ktui.execution.run.cancel_scope import CancelEffect, in_scope
+from ktui.execution.run.cancel_scope import CancelEffect, tracks_in_scope
 from ktui.execution.run.events import Request
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
@@ -121,7 +121,7 @@ class CalledOff:
         """The reassignments sent to the cluster, in order; None for a cancel."""
         self.sent_before = 0
         """How many of `sent` were sent before the run was called off."""
-        self.foreseen: dict[TopicPartition, Foreseen] = {}
+        self.foreseen: dict[TopicPartition, CancelPreview] = {}
 
     def at(self, request: Request) -> int | None:
         """Return the number of the answer to this kind of request at which to call off, or None."""
@@ -160,10 +160,10 @@ class CalledOff:
         with self._journal() as journal:
             folded = Run("run").fold(journal.entries())
         command = self._command()
-        tracks = in_scope(folded, command.topics, command.partitions)
+        tracks = tracks_in_scope(folded, command.topics, command.partitions)
         look = await self._look(frozenset(track.tp for track in tracks))
         for track in tracks:
-            self.foreseen[track.tp] = foreseen(track, self.case.kind, folded.limits, look)
+            self.foreseen[track.tp] = preview_cancel(track, self.case.kind, folded.limits, look)
         self.sent_before = len(self.sent)
         self.run.ask(command)
 
@@ -211,14 +211,14 @@ class CalledOff:
                 told.append(f"{self.case.name}: {tp.partition} of {tp.topic} sent {sent}: {wanted}")
         return told
 
-    def _command(self) -> CallOff:
+    def _command(self) -> CancelMoves:
         match self.case.scope:
             case Scope.PARTITION:
-                return CallOff(self.case.kind, partitions=(self.tp,))
+                return CancelMoves(self.case.kind, partitions=(self.tp,))
             case Scope.TOPIC:
-                return CallOff(self.case.kind, topics=(self.subject,))
+                return CancelMoves(self.case.kind, topics=(self.subject,))
             case Scope.ALL:
-                return CallOff(self.case.kind)
+                return CancelMoves(self.case.kind)
 
     async def _look(self, partitions: frozenset[TopicPartition]) -> Observed:
         """Poll partitions with a new observer, until the settings of their topics are known."""

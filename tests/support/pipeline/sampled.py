@@ -13,10 +13,10 @@ from ktui.cluster.partition import TopicPartition
 from ktui.execution.run.events import (
     AnyRunEvent,
     Elect,
-    NowIn,
     Planned,
     PlannedPart,
     Started,
+    StateEntered,
     StepBegun,
     StepOver,
     encode,
@@ -207,8 +207,8 @@ def over(topic: str) -> StepOver:
     return StepOver(topic=topic, partition=0, replicas=(4, 2, 3), leader=4)
 
 
-def now(topic: str, state: State = State.DONE) -> NowIn:
-    return NowIn(topic=topic, partition=0, state=state)
+def now(topic: str, state: State = State.DONE) -> StateEntered:
+    return StateEntered(topic=topic, partition=0, state=state)
 
 
 def tp(topic: str) -> TopicPartition:

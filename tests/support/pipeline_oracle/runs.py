@@ -18,8 +18,8 @@ from ktui.execution.run.events import (
     Joined,
     JournalEntry,
     LimitsChanged,
-    NowIn,
     Started,
+    StateEntered,
     StepBegun,
     StepOver,
     decode,
@@ -100,7 +100,7 @@ class RunTold(msgspec.Struct):
 
 def closes(event: AnyRunEvent) -> bool:
     """Return whether an event ends a step: the step is over, or its partition has ended."""
-    return isinstance(event, StepOver) or (isinstance(event, NowIn) and event.state.ended)
+    return isinstance(event, StepOver) or (isinstance(event, StateEntered) and event.state.ended)
 
 
 def told(events: Iterable[Happened]) -> list[RunTold]:
@@ -154,7 +154,7 @@ def _note(run: RunTold, one: OneOfRun, t: int, event: AnyRunEvent) -> None:
     if track is not None:
         at_rest = track.state.ended
     else:
-        at_rest = closes(event) and isinstance(event, NowIn) if concerns else one.at_rest
+        at_rest = closes(event) and isinstance(event, StateEntered) if concerns else one.at_rest
     if not (concerns or isinstance(event, Ended) or at_rest != one.at_rest):
         return
     one.moments.append(Moment(t, event, at_rest))
@@ -194,7 +194,7 @@ def _electing(run: RunTold, one: OneOfRun) -> Iterator[Wait]:
     for t, event, _ in one.moments:
         if isinstance(event, Elect):
             since = t if since is None else since
-        elif since is not None and isinstance(event, StepOver | NowIn):
+        elif since is not None and isinstance(event, StepOver | StateEntered):
             yield "electing", since, t, False
             since = None
     if since is not None:

@@ -9,13 +9,20 @@ from typing import Any
 import msgspec
 
 from ktui.cluster.partition import PartitionState, TopicPartition
-from ktui.execution.cancel.preview import Foreseen, foreseen
+from ktui.execution.cancel.preview import CancelPreview, preview_cancel
 from ktui.execution.engine.observed import Observed
-from ktui.execution.journal.commands import CallOff, Command
+from ktui.execution.journal.commands import CancelMoves, Command
 from ktui.execution.journal.journal import Journal
 from ktui.execution.run.cancel_kind import CancelKind
-from ktui.execution.run.cancel_scope import in_scope
-from ktui.execution.run.events import Answered, AnyRunEvent, NowIn, Request, StepBegun, StepOver
+from ktui.execution.run.cancel_scope import tracks_in_scope
+from ktui.execution.run.events import (
+    Answered,
+    AnyRunEvent,
+    Request,
+    StateEntered,
+    StepBegun,
+    StepOver,
+)
 from ktui.execution.run.states import State
 from ktui.pacing.limits import Limits
 from ktui.simulated.cluster import SimulatedCluster
@@ -47,7 +54,7 @@ class CalledOffStory(Story):
         super().__init__(folder, ways, limits=limits, cluster=cluster, **options)
         self.cancel_rules = CancelRules(self)
         self.before = {each: (self.replicas(each), self.leader(each)) for each in self.targets}
-        self.foreseen: dict[TopicPartition, Foreseen] = {}
+        self.foreseen: dict[TopicPartition, CancelPreview] = {}
         self._sent_before: dict[TopicPartition, int] = {}
         self._waiting: list[tuple[Such, Callable[[], None]]] = []
 
@@ -55,7 +62,7 @@ class CalledOffStory(Story):
         """Do something as soon as such an event has been written."""
         self._waiting.append((such, act))
 
-    def called_off(self, such: Such, command: CallOff) -> None:
+    def called_off(self, such: Such, command: CancelMoves) -> None:
         """Cancel something as soon as such an event has been written."""
 
         def call_off() -> None:
@@ -76,11 +83,11 @@ class CalledOffStory(Story):
                 self._waiting.remove(one)
                 one[1]()
 
-    def _foresee(self, command: CallOff) -> None:
+    def _foresee(self, command: CancelMoves) -> None:
         look = self._look()
-        for track in in_scope(self.folded, command.topics, command.partitions):
+        for track in tracks_in_scope(self.folded, command.topics, command.partitions):
             self._sent_before[track.tp] = len(self.sent(str(track.tp)))
-            self.foreseen[track.tp] = foreseen(track, command.kind, self.folded.limits, look)
+            self.foreseen[track.tp] = preview_cancel(track, command.kind, self.folded.limits, look)
 
     def _look(self) -> Observed:
         assert self.seen is not None
@@ -154,5 +161,5 @@ def step_over(name: str) -> Such:
 
 def done(name: str) -> Such:
     return lambda event: (
-        isinstance(event, NowIn) and event.state is State.DONE and event.tp == tp(name)
+        isinstance(event, StateEntered) and event.state is State.DONE and event.tp == tp(name)
     )

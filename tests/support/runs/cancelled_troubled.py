@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
-from ktui.execution.journal.commands import CallOff, Command
+from ktui.execution.journal.commands import CancelMoves, Command
 from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
@@ -48,9 +48,9 @@ class CalledOffTrouble(TroubledRun):
                 (CancelKind.STOP, CancelKind.ROLLBACK, CancelKind.ROLLBACK, CancelKind.TRIM)
             )
             scopes = (
-                CallOff(kind),
-                CallOff(kind, topics=(dice.choice(OURS),)),
-                CallOff(kind, partitions=tuple(dice.sample(some, dice.randint(1, len(some))))),
+                CancelMoves(kind),
+                CancelMoves(kind, topics=(dice.choice(OURS),)),
+                CancelMoves(kind, partitions=tuple(dice.sample(some, dice.randint(1, len(some))))),
             )
             cancels.append((dice.uniform(0.0, 1.2 * TROUBLED_S), dice.choice(scopes)))
         return [*super()._commands(), *cancels]

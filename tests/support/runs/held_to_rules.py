@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from ktui.cluster.observation import Observation
 from ktui.cluster.partition import PartitionState, TopicPartition
-from ktui.execution.run.destination import Goal, goal
-from ktui.execution.run.events import JournalEntry, NowIn, StepBegun
+from ktui.execution.run.destination import Goal, find_goal
+from ktui.execution.run.events import JournalEntry, StateEntered, StepBegun
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
 from ktui.execution.run.track import Track
@@ -36,10 +36,10 @@ class Rules:
             self.decisions += 1
             _Decision(self._run, begun, self._min_isr, _held_back(entries)).check()
         for entry in entries:
-            if isinstance(entry.event, NowIn) and self._run.seen is not None:
+            if isinstance(entry.event, StateEntered) and self._run.seen is not None:
                 self._standing(entry.event, self._run.seen)
 
-    def _standing(self, event: NowIn, seen: Observation) -> None:
+    def _standing(self, event: StateEntered, seen: Observation) -> None:
         """The journal's report about a partition matches the poll."""
         state = seen.partitions.get(event.tp)
         target = self._run.targets[event.tp]
@@ -53,7 +53,7 @@ class Rules:
         elif event.state in {State.BLOCKED, State.REFUSED} and state is not None:
             self._blocked(event, state, seen)
 
-    def _blocked(self, event: NowIn, state: PartitionState, seen: Observation) -> None:
+    def _blocked(self, event: StateEntered, state: PartitionState, seen: Observation) -> None:
         words = event.reason
         if words.startswith("it is offline"):
             assert state.leader is None or not seen.alive(state.leader) or not state.isr, event
@@ -71,7 +71,7 @@ class Rules:
 
 def _held_back(entries: Sequence[JournalEntry]) -> frozenset[TopicPartition]:
     """Return the partitions that the very decision reports as waiting."""
-    told = (entry.event for entry in entries if isinstance(entry.event, NowIn))
+    told = (entry.event for entry in entries if isinstance(entry.event, StateEntered))
     waits = {State.BLOCKED, State.REFUSED}
     return frozenset(event.tp for event in told if event.state in waits)
 
@@ -227,4 +227,4 @@ def _as_left(track: Track, replicas: tuple[int, ...]) -> bool:
 
 
 def _goal(track: Track, state: PartitionState) -> Goal:
-    return goal(track, state.replicas, state.isr, state.leader)
+    return find_goal(track, state.replicas, state.isr, state.leader)

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ktui.execution.journal.commands import Asked, Command
+from ktui.execution.journal.commands import Command, StoredCommand
 from ktui.execution.journal.journal import Journal
-from ktui.execution.run.events import AnyRunEvent, NowIn, Owned, Request
+from ktui.execution.run.events import AnyRunEvent, Owned, Request, StateEntered
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
 from ktui.pacing.limits import Limits
@@ -124,7 +124,7 @@ class Story(WitnessedRun):
         self.engine.leave(LEFT)
 
     @property
-    def answers(self) -> list[Asked]:
+    def answers(self) -> list[StoredCommand]:
         with Journal.open(self.path, self.clock, read_only=True) as journal:
             return journal.asked(unanswered=False)
 
@@ -164,7 +164,7 @@ class Story(WitnessedRun):
         return [
             event.reason
             for event in self.events
-            if isinstance(event, NowIn) and event.tp == tp(name) and event.state is state
+            if isinstance(event, StateEntered) and event.tp == tp(name) and event.state is state
         ]
 
     def at_target(self, *names: str) -> bool:

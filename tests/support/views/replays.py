@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from textual.pilot import Pilot
 
-from ktui.cli.record.replay import choices, stage
+from ktui.cli.record.replay import join_sessions, replay_app
 from ktui.cli.watch.demo_launcher import SimulatedEngines
 from ktui.cluster.observation import Observation
 from ktui.cluster.observer import NO_INTEREST, Observer
@@ -118,7 +118,7 @@ async def record_run(
 
 def the_tape(path: Path) -> Tape:
     """Return the only recording in a folder."""
-    (only,) = choices(find_sessions(path))
+    (only,) = join_sessions(find_sessions(path))
     return Tape(only.sessions)
 
 
@@ -199,7 +199,7 @@ async def replaying(
     """Play a recording in a terminal of a size, and wait for its first frame."""
     tape, clock = the_tape(path), VirtualClock()
     start_s = tape.first_look_s if at_s is None else tape.from_s + at_s
-    with stage(tape, start_s, recording=str(path), real=clock, **how) as app:
+    with replay_app(tape, start_s, recording=str(path), real=clock, **how) as app:
         async with app.run_test(size=size, notifications=True) as pilot:
             replay = Replaying(app, clock, pilot)
             await replay.at_rest()

@@ -20,5 +20,5 @@ def office(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, desk: Desk) -> Offic
     def start(*_: object) -> None:
         raise AssertionError("no engine is to be started")
 
-    monkeypatch.setattr("ktui.cli.process.launch.spawn", start)
+    monkeypatch.setattr("ktui.cli.process.launch.start_engine", start)
     return Office(tmp_path, monkeypatch, desk)

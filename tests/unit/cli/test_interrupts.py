@@ -14,7 +14,7 @@ from ktui.execution.host.process import EngineProcess
 from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.execution.journal.commands import Answer
 from ktui.execution.journal.journal import Journal
-from ktui.execution.run.events import By, Left, Paused
+from ktui.execution.run.events import EngineLeft, Paused, PauseOrigin
 from ktui.simulated.clock import VirtualClock
 from support.journals.journals import a_start, over, step
 
@@ -60,14 +60,14 @@ def test_the_run_is_said_to_be_paused_once_it_is(
             yield
             (asked,) = journal.asked()
             assert ASKED in said()
-            journal.append([over(0), Paused(by=By.OPERATOR)])
+            journal.append([over(0), Paused(by=PauseOrigin.OPERATOR)])
             yield
             assert "nothing more is submitted" not in said()
-            journal.append([Paused(by=By.SIGNAL, command=asked.id)])
+            journal.append([Paused(by=PauseOrigin.SIGNAL, command=asked.id)])
             journal.answer(asked.id, Answer(accepted=True, words="paused"))
             yield
             assert PAUSED in said()
-            journal.append([over(1), Left(reason="interrupted")])
+            journal.append([over(1), EngineLeft(reason="interrupted")])
 
         start = cast("Callable[[], EngineProcess]", lambda: AnEngine(run, life()))
         code = follow(start, state, json=False)

@@ -8,7 +8,7 @@ from typing import Any
 import click
 import pytest
 
-from ktui.cli.pipeline.options import asked_of
+from ktui.cli.pipeline.options import read_derived_options
 from ktui.fileproblem import FileProblem
 from ktui.pipeline.forecast.derived import DerivedOptions
 from ktui.pipeline.what_if.grid import usual_grid
@@ -16,7 +16,7 @@ from ktui.pipeline.what_if.grid import usual_grid
 
 def given(**options: Any) -> DerivedOptions | None:
     usual = {"grid": None, "window": None, "no_insights": False, "keep_insights": False}
-    return asked_of({**usual, **options})
+    return read_derived_options({**usual, **options})
 
 
 def test_unless_told_otherwise_the_usual_grid_is_played_without_a_window() -> None:

@@ -10,7 +10,7 @@ from ktui.cluster.observation import Observation
 from ktui.cluster.ports import ConfigResource, ConfigScope
 from ktui.cluster.throttle_settings import FOLLOWER_RATE, FOLLOWER_REPLICAS
 from ktui.progress.left_behind import unneeded_throttles
-from ktui.tui.poll.stale_throttles import STALE_S, Leftovers
+from ktui.tui.poll.stale_throttles import STALE_S, StaleThrottles
 from support.simulated.observations import T0, a_move, a_partition, an_observation
 
 RATE = ConfigResource(ConfigScope.BROKER, "4"), FOLLOWER_RATE
@@ -55,7 +55,7 @@ def test_what_the_run_has_set_itself_is_not() -> None:
 
 
 def test_what_was_needed_just_now_is_told_only_once_it_was_read_again() -> None:
-    leftovers = Leftovers()
+    leftovers = StaleThrottles()
 
     leftovers.note(seen("0:9", rate=1_000, moves=True), {})
     leftovers.note(seen("0:9", rate=1_000, at_s=STALE_S - 1), {})
@@ -66,7 +66,7 @@ def test_what_was_needed_just_now_is_told_only_once_it_was_read_again() -> None:
 
 
 def test_what_stood_there_before_the_view_was_opened_is_told_at_once() -> None:
-    leftovers = Leftovers()
+    leftovers = StaleThrottles()
 
     leftovers.note(seen("0:9", rate=1_000), {})
 

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from ktui.execution.run.events import AnyRunEvent, JournalEntry, NowIn, Planned, PlannedPart
+from ktui.execution.run.events import AnyRunEvent, JournalEntry, Planned, PlannedPart, StateEntered
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
 from ktui.progress.timeline import Cause, Lane, Phase, Role, Stall, StallKind
@@ -62,7 +62,7 @@ def _in_a_run(state: State, why: str) -> RowContext:
         topic="a", partition=0, topic_id=None, target=(4, 2, 3), original=(1, 2, 3), leader=1,
         size=1,
     )  # fmt: skip
-    now_in = NowIn(topic="a", partition=0, state=state, reason=why)
+    now_in = StateEntered(topic="a", partition=0, state=state, reason=why)
     happened: list[AnyRunEvent] = [started(1), PlannedPart(partitions=(planned,)), now_in]
     entries = [JournalEntry(n, BEGAN, event) for n, event in enumerate(happened, 1)]
     run.fold(entries)

@@ -8,18 +8,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ktui.cluster.partition import PartitionState, TopicPartition
-from ktui.execution.journal.commands import Command, Leave, SetLimits
+from ktui.execution.journal.commands import Command, SetLimits, StopEngine
 from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.events import (
     AnyRunEvent,
-    By,
     CancelAsked,
     JournalEntry,
     LimitsChanged,
-    NowIn,
     Paused,
+    PauseOrigin,
     Planned,
     PlannedPart,
+    StateEntered,
     StepBegun,
     StepOver,
 )
@@ -27,9 +27,9 @@ from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
 from ktui.pacing.limits import Limits, Order, Shape
 from ktui.progress.timeline import Lane, Phase, Progress, Role, Slots, Timeline
-from ktui.tui.poll.requested_replicas import informed
+from ktui.tui.poll.requested_replicas import with_requested_replicas
 from ktui.tui.run_view.attached import limits_after
-from ktui.tui.run_view.rows import Places, RunRows, steps_to_come
+from ktui.tui.run_view.rows import QueuePlaces, RunRows, steps_to_come
 from support.journals.journals import started
 
 AT = datetime(2026, 11, 21, 14, 0, tzinfo=UTC)
@@ -105,9 +105,11 @@ def test_the_first_to_begin_has_the_first_place() -> None:
 def test_one_that_is_blocked_has_no_place_until_it_can_go() -> None:
     told = Told(1, 1)
     track = told.run.tracks[TP]
-    told.happen(NowIn(topic="a", partition=0, state=State.BLOCKED, reason="broker 4 is offline"))
+    told.happen(
+        StateEntered(topic="a", partition=0, state=State.BLOCKED, reason="broker 4 is offline")
+    )
     assert told.rows.place(track) is None
-    told.happen(NowIn(topic="a", partition=0, state=State.QUEUED))
+    told.happen(StateEntered(topic="a", partition=0, state=State.QUEUED))
     assert told.rows.place(track) == 1
 
 
@@ -123,7 +125,7 @@ def test_another_order_gives_all_other_places() -> None:
 def test_places_are_those_of_who_waits_counted_anew(changes: list[tuple[int, State]]) -> None:
     told = Told(*[1] * 8)
     tracks = list(told.run.tracks.values())
-    places = Places(tracks, Order.TOPIC)
+    places = QueuePlaces(tracks, Order.TOPIC)
     for number, state in changes:
         tracks[number].state = state
         places.take(tracks[number])
@@ -151,7 +153,7 @@ def test_what_is_seen_of_a_partition_goes_before_what_the_run_knows() -> None:
 def test_only_partitions_that_something_happened_to_are_touched() -> None:
     told = Told(1, 1, 1)
     assert told.begin(1) == {TopicPartition("a", 1)}
-    assert told.happen(Paused(by=By.OPERATOR)) == set()
+    assert told.happen(Paused(by=PauseOrigin.OPERATOR)) == set()
 
 
 def test_the_steps_to_come_are_those_of_the_limits_in_force() -> None:
@@ -190,7 +192,11 @@ def test_a_step_that_was_given_up_is_told_with_its_reason() -> None:
 
 
 def test_limits_that_were_asked_for_add_up_in_order() -> None:
-    asked: list[Command] = [SetLimits({"partitions": 3}), Leave(), SetLimits({"replicas": "none"})]
+    asked: list[Command] = [
+        SetLimits({"partitions": 3}),
+        StopEngine(),
+        SetLimits({"replicas": "none"}),
+    ]
     assert limits_after(Limits(replicas=1), asked) == Limits(partitions=3)
     assert limits_after(Limits(replicas=1), [SetLimits({"replicas": 1})]) is None
     assert limits_after(Limits(), [SetLimits({"replicas": "many"})]) is None
@@ -208,10 +214,10 @@ def test_replicas_that_a_later_step_of_ours_asked_for_are_its_target() -> None:
         }
     )
     progress = Progress({TP: settling})
-    told_once = informed(progress, told.run)
+    told_once = with_requested_replicas(progress, told.run)
     assert told_once.timelines[TP].target == settling.target
     assert told_once.timelines[TP].goes_on
-    assert informed(told_once, told.run) is told_once
+    assert with_requested_replicas(told_once, told.run) is told_once
     told.happen(
         StepOver(topic="a", partition=0, replicas=(1, 2, 3, 4), leader=1),
         StepBegun(
@@ -219,7 +225,7 @@ def test_replicas_that_a_later_step_of_ours_asked_for_are_its_target() -> None:
             elect=None, before=(1, 2, 3, 4), leader=1, cut=True,
         ),
     )  # fmt: skip
-    assert informed(progress, told.run).timelines[TP].target == (4, 2, 3)
+    assert with_requested_replicas(progress, told.run).timelines[TP].target == (4, 2, 3)
 
 
 # --- called off --------------------------------------------------------------------------------
@@ -232,7 +238,7 @@ def _called_off(kind: CancelKind, *partitions: int) -> CancelAsked:
 def test_what_goes_back_has_its_place_before_those_that_wait_to_begin() -> None:
     told = Told(1, 1, 1)
     told.add(2)
-    told.happen(NowIn(topic="a", partition=2, state=State.DONE))
+    told.happen(StateEntered(topic="a", partition=2, state=State.DONE))
     touched = told.happen(_called_off(CancelKind.ROLLBACK, 2))
     tracks = list(told.run.tracks.values())
     assert touched == {TopicPartition("a", 2)}

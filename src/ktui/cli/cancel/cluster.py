@@ -11,15 +11,20 @@ from typing import NoReturn
 
 import click
 
-from ktui.cli.cancel.cluster_report import ClusterCancelReport, found_text, outcome_text, told_json
-from ktui.cli.cancel.cluster_runs import RunOnCluster, claimed, runs_on
+from ktui.cli.cancel.cluster_report import (
+    ClusterCancelReport,
+    found_text,
+    outcome_text,
+    report_json,
+)
+from ktui.cli.cancel.cluster_runs import RunOnCluster, replicas_in_flight, runs_on
 from ktui.cli.cancel.options import CancelRequest
-from ktui.cli.context.claim import claiming, refuse_another
+from ktui.cli.context.claim import check_no_other_owner, claim_request
 from ktui.cli.context.cluster import Cluster, choose_cluster
 from ktui.cli.context.errors import INTERRUPTED, BadInput
-from ktui.cli.context.target import target
+from ktui.cli.context.target import choose_target
 from ktui.cli.output.json_form import encode
-from ktui.cli.process.send_command import asker
+from ktui.cli.process.send_command import this_asker
 from ktui.cli.start.follow import NOT_ALL_DONE
 from ktui.cluster.clock import Clock, SystemClock
 from ktui.cluster.errors import ClusterError
@@ -29,7 +34,7 @@ from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ClusterReader, ClusterWriter
 from ktui.execution.cancel.foreign import ForeignCancel
 from ktui.execution.cancel.foreign_log import CancelLog
-from ktui.execution.cancel.foreign_outcome import ListedReassignment, listed_in
+from ktui.execution.cancel.foreign_outcome import ListedReassignment, listed_reassignments
 from ktui.execution.cancel.gate import CancelGateFile
 from ktui.execution.host.state_dir import StateDir
 from ktui.execution.run.cancel_kind import CancelKind
@@ -80,7 +85,7 @@ def cancel_on_cluster(  # noqa: PLR0913 - an option each
         take_over=take_over,
     )
     names = bootstrap_server, command_config, context
-    cluster = choose_cluster(*names) if dry_run else target(*names).cluster
+    cluster = choose_cluster(*names) if dry_run else choose_target(*names).cluster
     sys.exit(asyncio.run(_cancelled(cluster, state, request)))
 
 
@@ -111,9 +116,11 @@ async def _refuse_owned(
         RunRefused: another state directory owns the cluster.
     """
     described = await reader.describe_cluster()
-    how = claiming(cluster, state, described.cluster_id, CANCELLING, take_over=request.take_over)
+    how = claim_request(
+        cluster, state, described.cluster_id, CANCELLING, take_over=request.take_over
+    )
     if how is not None:
-        await refuse_another(how)
+        await check_no_other_owner(how)
 
 
 class _Cancelling:
@@ -149,7 +156,9 @@ class _Cancelling:
         _check_names(request, seen)
         if request.everything and not request.dry_run:
             reason = f"{KIND_IN_WORDS[request.kind]} everything on the cluster"
-            CancelGateFile(self._state, seen.cluster_id).shut(self._clock.now(), asker(), reason)
+            CancelGateFile(self._state, seen.cluster_id).shut(
+                self._clock.now(), this_asker(), reason
+            )
         self._sort_out(seen)
         report = ClusterCancelReport(
             cluster=cluster,
@@ -164,7 +173,7 @@ class _Cancelling:
         if not request.dry_run:
             await self._call_off(report)
         if request.json:
-            click.echo(encode(told_json(report)))
+            click.echo(encode(report_json(report)))
         elif outcomes := outcome_text(report):
             click.echo(f"\n{outcomes}")
         if report.interrupted:
@@ -189,13 +198,13 @@ class _Cancelling:
         request = self._wanted
         return {
             tp: move
-            for tp, move in listed_in(seen).items()
+            for tp, move in listed_reassignments(seen).items()
             if request.everything or tp.topic in request.topics or tp in request.partitions
         }
 
     async def _call_off(self, report: ClusterCancelReport) -> None:
         """Ask the runs to cancel, cancel the rest here, and watch everything for a while."""
-        log = CancelLog(self._state, report.cluster_id, asker(), self._clock)
+        log = CancelLog(self._state, report.cluster_id, this_asker(), self._clock)
         cancel = ForeignCancel(self._writer, self._clock, log)
         for run in report.runs:
             run.ask()
@@ -237,7 +246,7 @@ class _Cancelling:
 
         The journals are read before and after: one of the two reads has what a run has in flight.
         """
-        self._claims = set(claimed(self._runs))
+        self._claims = set(replicas_in_flight(self._runs))
         try:
             seen = await self._observer.poll(
                 Interest(partitions=frozenset(self._foreign), fresh=True)
@@ -246,7 +255,7 @@ class _Cancelling:
             seen, self._lost = None, str(error)
         for run in self._runs:
             run.look()
-        self._claims |= set(claimed(self._runs))
+        self._claims |= set(replicas_in_flight(self._runs))
         return seen
 
     def _still_foreign(self) -> Collection[ListedReassignment]:

@@ -226,7 +226,7 @@ class CancelClusterJson(msgspec.Struct, frozen=True, kw_only=True):
     problem: str | None
 
 
-def told_json(report: ClusterCancelReport) -> CancelClusterJson:
+def report_json(report: ClusterCancelReport) -> CancelClusterJson:
     """Return the JSON form of a report."""
     request = report.wanted
     sent = not request.dry_run

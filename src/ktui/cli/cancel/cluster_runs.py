@@ -9,20 +9,20 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 
 from ktui.cli.cancel.options import CancelRequest
-from ktui.cli.process.send_command import AnswerJson, answer_json, put
+from ktui.cli.process.send_command import AnswerJson, answer_json, write_command
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.partition import Brokers, TopicPartition
 from ktui.cluster.text import clean
-from ktui.execution.cancel.foreign_outcome import ListedReassignment, Settled, settled_by_run
+from ktui.execution.cancel.foreign_outcome import ListedReassignment, Settled, settlement_by_run
 from ktui.execution.errors import RunProblem
 from ktui.execution.host.catalog import unfinished_journals
 from ktui.execution.host.ownership import holder
 from ktui.execution.host.state_dir import RunDir, StateDir
-from ktui.execution.journal.commands import Answer, CallOff
+from ktui.execution.journal.commands import Answer, CancelMoves
 from ktui.execution.journal.follower import RunFollower
 from ktui.execution.journal.journal import Journal
 from ktui.execution.run.cancel_kind import CancelKind
-from ktui.execution.run.cancel_scope import act_on, acts_in_words, in_scope
+from ktui.execution.run.cancel_scope import effect_of_cancel, effects_text, tracks_in_scope
 
 
 class RunOnCluster:
@@ -67,8 +67,8 @@ class RunOnCluster:
                 f"effect when you resume the run: ktui resume {self.name}"
             )
         tracks = self._follower.run.tracks
-        acts = (act_on(tracks[tp], self._wanted.kind) for tp in self.going)
-        return f"run {self.name} cancels its own partitions: {acts_in_words(acts)}"
+        acts = (effect_of_cancel(tracks[tp], self._wanted.kind) for tp in self.going)
+        return f"run {self.name} cancels its own partitions: {effects_text(acts)}"
 
     @property
     def answer_json(self) -> AnswerJson | None:
@@ -91,14 +91,14 @@ class RunOnCluster:
         if self.answer is None or not self.live:
             return {}
         tracks = self._follower.run.tracks
-        known = {tp: settled_by_run(tracks[tp]) for tp in self.listed}
+        known = {tp: settlement_by_run(tracks[tp]) for tp in self.listed}
         return {tp: settled for tp, settled in known.items() if settled is not None}
 
     def take_in(self, listed: Mapping[TopicPartition, ListedReassignment]) -> None:
         """Find the run's own reassignments among those that are listed and in the scope."""
         claims = self.claims
         self.listed = {tp: m for tp, m in listed.items() if claims.get(tp) == m.target}
-        tracks = in_scope(self._follower.run, self._wanted.topics, self._wanted.partitions)
+        tracks = tracks_in_scope(self._follower.run, self._wanted.topics, self._wanted.partitions)
         going = [track.tp for track in tracks if not track.state.ended]
         self.going = going if self.live else list(self.listed)
 
@@ -107,7 +107,9 @@ class RunOnCluster:
         whole = self.live and self._wanted.everything and self._wanted.kind is CancelKind.STOP
         partitions = () if whole else tuple(self.going)
         try:
-            self._number = put(self._folder, CallOff(self._wanted.kind, partitions=partitions))
+            self._number = write_command(
+                self._folder, CancelMoves(self._wanted.kind, partitions=partitions)
+            )
         except RunProblem as problem:
             self.problem = str(problem)
 
@@ -151,7 +153,7 @@ def runs_on(state: StateDir, cluster_id: str, wanted: CancelRequest) -> list[Run
     ]
 
 
-def claimed(runs: Collection[RunOnCluster]) -> Iterator[tuple[TopicPartition, Brokers]]:
+def replicas_in_flight(runs: Collection[RunOnCluster]) -> Iterator[tuple[TopicPartition, Brokers]]:
     """Yield what live runs have in flight: each partition with its requested replicas."""
     for run in runs:
         if run.live:

@@ -8,7 +8,12 @@ from typing import Any
 import click
 
 from ktui.cli.cancel.gate import open_gate, open_gate_of_cluster
-from ktui.cli.cancel.options import CancelRequest, cancel_options, check_scope_given, taken
+from ktui.cli.cancel.options import (
+    CancelRequest,
+    cancel_options,
+    check_scope_given,
+    read_cancel_request,
+)
 from ktui.cli.cancel.run import cancel_run
 from ktui.cli.context.errors import BadInput
 from ktui.cli.options import common
@@ -52,7 +57,7 @@ def command(
 
     Exit code 2 if the cancel cannot be requested.
     """
-    request = taken(chosen, json=json)
+    request = read_cancel_request(chosen, json=json)
     if of_cluster == (name is not None):
         raise BadInput("name a run, or give --cluster instead of one. List the runs: ktui runs")
     names = (bootstrap_server, command_config, context)

@@ -8,7 +8,7 @@ import click
 import msgspec
 
 from ktui.cli.context.cluster import Cluster, choose_cluster
-from ktui.cli.context.target import Names
+from ktui.cli.context.target import ClusterNames
 from ktui.cli.output.gate import CancelGateJson, gate_json
 from ktui.cli.output.json_form import SCHEMA_VERSION, encode
 from ktui.cluster.text import clean
@@ -44,7 +44,7 @@ def open_gate(run: RunDir, state: StateDir, *, json: bool) -> None:
     _open(started.cluster_id, state, json=json)
 
 
-def open_gate_of_cluster(names: Names, state: StateDir, *, json: bool) -> None:
+def open_gate_of_cluster(names: ClusterNames, state: StateDir, *, json: bool) -> None:
     """Open the gate of the cluster that the options name.
 
     Raises:

@@ -79,7 +79,7 @@ def cancel_options(function: F) -> F:
     return function
 
 
-def taken(values: dict[str, Any], *, json: bool) -> CancelRequest | None:
+def read_cancel_request(values: dict[str, Any], *, json: bool) -> CancelRequest | None:
     """Pop the cancel's options from `values`; None if the gate is to be opened.
 
     Raises:

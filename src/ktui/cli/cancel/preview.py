@@ -13,10 +13,10 @@ from ktui.cluster.clock import SystemClock
 from ktui.cluster.errors import ClusterError
 from ktui.cluster.observation import Observation
 from ktui.cluster.observer import Interest, Observer
-from ktui.execution.cancel.preview import Foreseen, foreseen
+from ktui.execution.cancel.preview import CancelPreview, preview_cancel
 from ktui.execution.engine.observed import Observed
 from ktui.execution.errors import RunRefused
-from ktui.execution.run.cancel_scope import CancelEffect, act_on
+from ktui.execution.run.cancel_scope import CancelEffect, effect_of_cancel
 from ktui.execution.run.run import Run
 from ktui.execution.run.track import Track
 
@@ -30,7 +30,7 @@ class Preview(msgspec.Struct, frozen=True, kw_only=True):
     run: Run
     wanted: CancelRequest
     tracks: Sequence[Track]
-    partitions: Sequence[Foreseen]
+    partitions: Sequence[CancelPreview]
     """One for each track; empty if the cluster did not answer."""
     problem: str | None = None
     """Why the cluster did not answer; None if it did."""
@@ -38,7 +38,7 @@ class Preview(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def acts(self) -> list[CancelEffect]:
         """The effect on each track, according to the journal."""
-        return [act_on(track, self.wanted.kind) for track in self.tracks]
+        return [effect_of_cancel(track, self.wanted.kind) for track in self.tracks]
 
     @property
     def over(self) -> bool:
@@ -71,14 +71,14 @@ def preview(
         CancelEffect.NOTHING,
         CancelEffect.DEQUEUE,
     }  # a long queue leaves without a read of every partition in it
-    touched = [track for track in tracks if act_on(track, wanted.kind) not in untouched]
+    touched = [track for track in tracks if effect_of_cancel(track, wanted.kind) not in untouched]
     try:
         observed = Observed(asyncio.run(_poll(run, touched, cluster)))
     except ClusterError as error:
         if needed:
             raise
         return Preview(run=run, wanted=wanted, tracks=tracks, partitions=(), problem=str(error))
-    partitions = tuple(foreseen(track, wanted.kind, run.limits, observed) for track in tracks)
+    partitions = tuple(preview_cancel(track, wanted.kind, run.limits, observed) for track in tracks)
     return Preview(run=run, wanted=wanted, tracks=tracks, partitions=partitions)
 
 

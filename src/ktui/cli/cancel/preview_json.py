@@ -9,7 +9,7 @@ from ktui.cli.output.gate import CancelGateJson
 from ktui.cli.output.json_form import SCHEMA_VERSION
 from ktui.cli.process.send_command import AnswerJson
 from ktui.cluster.partition import Brokers
-from ktui.execution.cancel.preview import Foreseen
+from ktui.execution.cancel.preview import CancelPreview
 from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.cancel_scope import CancelEffect
 from ktui.execution.run.states import State
@@ -95,7 +95,7 @@ def cancel_json(
     )
 
 
-def _partition_json(track: Track, foreseen: Foreseen) -> CancelledJson:
+def _partition_json(track: Track, foreseen: CancelPreview) -> CancelledJson:
     return CancelledJson(
         topic=foreseen.tp.topic,
         partition=foreseen.tp.partition,

@@ -9,11 +9,11 @@ from ktui.cli.cancel.preview import Preview
 from ktui.cli.options.common import state_option
 from ktui.cli.output.table import table
 from ktui.cluster.text import clean
-from ktui.execution.cancel.preview import Foreseen
+from ktui.execution.cancel.preview import CancelPreview
 from ktui.execution.host.state_dir import StateDir
 from ktui.execution.run.cancel_kind import CancelKind
-from ktui.execution.run.cancel_scope import acts_in_words
-from ktui.execution.run.event_text import KIND_IN_WORDS, brokers
+from ktui.execution.run.cancel_scope import effects_text
+from ktui.execution.run.event_text import KIND_IN_WORDS, replica_list_text
 from ktui.planning.names import join_some
 from ktui.quantities import as_count
 
@@ -25,7 +25,7 @@ def preview_text(preview: Preview, state: StateDir) -> str:
     """Format a summary, each partition, and then refusals, dangers and extra replicas."""
     request, run = preview.wanted, preview.run
     what = f"{KIND_IN_WORDS[request.kind]} {as_count(len(preview.tracks), 'partition')}"
-    head = f"run {run.name}: {what}: {acts_in_words(preview.acts)}"
+    head = f"run {run.name}: {what}: {effects_text(preview.acts)}"
     if preview.problem is not None:
         return f"{head}\nno preview of the partitions: {clean(preview.problem)}"
     lines = [*_rows(preview), *_refused(preview), *_dangers(preview), *_extra(preview, state)]
@@ -40,9 +40,9 @@ def _rows(preview: Preview) -> Iterator[str]:
         (
             str(foreseen.tp),
             track.state.words,
-            brokers(track.replicas),
+            replica_list_text(track.replicas),
             _sent(foreseen),
-            brokers(foreseen.replicas),
+            replica_list_text(foreseen.replicas),
             str(len(foreseen.replicas)),
             "-" if foreseen.leader is None else str(foreseen.leader),
         )
@@ -55,13 +55,13 @@ def _rows(preview: Preview) -> Iterator[str]:
         yield f"and {rest.total():,} more: {counts}"
 
 
-def _rank(foreseen: Foreseen) -> int:
+def _rank(foreseen: CancelPreview) -> int:
     if foreseen.refused or foreseen.danger:
         return 0
     return 1 if foreseen.cancels or foreseen.steps else 2
 
 
-def _sent(foreseen: Foreseen) -> str:
+def _sent(foreseen: CancelPreview) -> str:
     if foreseen.refused and not foreseen.cancels:
         return "nothing for now"
     steps = as_count(len(foreseen.steps), "step") if foreseen.steps else ""
@@ -69,7 +69,7 @@ def _sent(foreseen: Foreseen) -> str:
 
 
 def _refused(preview: Preview) -> Iterator[str]:
-    def why(foreseen: Foreseen) -> str | None:
+    def why(foreseen: CancelPreview) -> str | None:
         return foreseen.refused and f"{foreseen.refused}. {foreseen.way_out}"
 
     yield from _grouped("not now", preview.partitions, why)
@@ -80,9 +80,9 @@ def _dangers(preview: Preview) -> Iterator[str]:
 
 
 def _grouped(
-    word: str, partitions: Iterable[Foreseen], why: Callable[[Foreseen], str | None]
+    word: str, partitions: Iterable[CancelPreview], why: Callable[[CancelPreview], str | None]
 ) -> Iterator[str]:
-    groups: dict[str, list[Foreseen]] = defaultdict(list)
+    groups: dict[str, list[CancelPreview]] = defaultdict(list)
     for foreseen in partitions:
         if reason := why(foreseen):
             groups[reason].append(foreseen)

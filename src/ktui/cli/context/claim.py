@@ -27,9 +27,9 @@ from ktui.cluster.ownership import (
 from ktui.cluster.send_guard import SendGuard
 from ktui.execution.errors import RunProblem, RunRefused
 from ktui.execution.host.catalog import throttles_left
-from ktui.execution.host.ownership import live_runs, starting, this_process
+from ktui.execution.host.ownership import live_runs, lock_starts, this_process
 from ktui.execution.host.state_dir import STATE_DIR, StateDir
-from ktui.execution.host.state_id import known_id, own_id
+from ktui.execution.host.state_id import ensure_id, read_id
 from ktui.planning.check.findings import Finding, FindingKind, Severity
 
 log = logging.getLogger(__name__)
@@ -61,7 +61,7 @@ def ownership_options(function: F) -> F:
     return take_over_option(no_ownership_option(function))
 
 
-class Claiming(msgspec.Struct, frozen=True, kw_only=True):
+class ClaimRequest(msgspec.Struct, frozen=True, kw_only=True):
     """The claim that a run makes on its cluster."""
 
     cluster: Cluster
@@ -80,10 +80,10 @@ class Claiming(msgspec.Struct, frozen=True, kw_only=True):
         Raises:
             StateDirProblem: the state directory cannot be used.
         """
-        return self.cluster.claim(_owner(own_id(self.state), self.run), self.cluster_id)
+        return self.cluster.claim(_owner(ensure_id(self.state), self.run), self.cluster_id)
 
 
-def claiming(
+def claim_request(
     cluster: Cluster,
     state: StateDir,
     cluster_id: str,
@@ -92,7 +92,7 @@ def claiming(
     off: bool = False,
     take_over: bool = False,
     only_ends: bool = False,
-) -> Claiming | None:
+) -> ClaimRequest | None:
     """Return the claim of a run; None where `off` or its context turns ownership off.
 
     Raises:
@@ -104,7 +104,7 @@ def claiming(
                 f"{TAKE_OVER} excludes {NO_OWNERSHIP} and `ownership: off`. Use one of them"
             )
         return None
-    return Claiming(
+    return ClaimRequest(
         cluster=cluster,
         cluster_id=cluster_id,
         state=state,
@@ -115,7 +115,7 @@ def claiming(
 
 
 @contextmanager
-def owned(how: Claiming) -> Iterator[None]:
+def own_cluster(how: ClaimRequest) -> Iterator[None]:
     """Own a cluster before a run is created on it. If that fails, undo a new claim.
 
     The caller keeps other processes of the state directory from starting meanwhile.
@@ -128,11 +128,11 @@ def owned(how: Claiming) -> Iterator[None]:
         yield
     except BaseException:
         if newly_claimed and not live_runs(how.state, how.cluster_id):
-            asyncio.run(given_up(how))
+            asyncio.run(release_cluster(how))
         raise
 
 
-async def refuse_another(how: Claiming) -> None:
+async def check_no_other_owner(how: ClaimRequest) -> None:
     """Check that no other state directory owns a cluster, before a change to the cluster.
 
     With `take_over`, take the cluster over instead, for the half hour that a claim lasts.
@@ -140,7 +140,7 @@ async def refuse_another(how: Claiming) -> None:
     Raises:
         RunRefused: another one owns it.
     """
-    async with aclosing(look_claim(how.cluster, how.state, how.cluster_id)) as claim:
+    async with aclosing(reading_claim(how.cluster, how.state, how.cluster_id)) as claim:
         standing = await claim.look()
     if isinstance(standing, OwnedByOthers) and how.take_over:
         await _claim_newly(how)
@@ -148,16 +148,16 @@ async def refuse_another(how: Claiming) -> None:
         _refuse(standing, only_ends=True)
 
 
-def look_claim(cluster: Cluster, state: StateDir, cluster_id: str) -> ClusterClaim:
+def reading_claim(cluster: Cluster, state: StateDir, cluster_id: str) -> ClusterClaim:
     """Return a claim that only reads. A state directory without an id does not get one by it."""
-    return cluster.claim(_owner(known_id(state) or "", ""), cluster_id)
+    return cluster.claim(_owner(read_id(state) or "", ""), cluster_id)
 
 
-async def owner_findings(how: Claiming | None) -> tuple[Finding, ...]:
+async def owner_findings(how: ClaimRequest | None) -> tuple[Finding, ...]:
     """Return what a start would find out about the cluster's owner. Changes nothing."""
     if how is None:
         return ()
-    async with aclosing(look_claim(how.cluster, how.state, how.cluster_id)) as claim:
+    async with aclosing(reading_claim(how.cluster, how.state, how.cluster_id)) as claim:
         standing, preview = await claim.look(), await claim.preview()
     warning = _warning(standing, how)
     if warning is not None:
@@ -167,7 +167,7 @@ async def owner_findings(how: Claiming | None) -> tuple[Finding, ...]:
     return ()
 
 
-def _warning(standing: ClaimStatus, how: Claiming) -> str | None:
+def _warning(standing: ClaimStatus, how: ClaimRequest) -> str | None:
     match standing:
         case OwnedByOthers() if how.take_over:
             return (
@@ -188,7 +188,7 @@ class ClusterHold:
         clock: the engine's clock.
     """
 
-    def __init__(self, how: Claiming, clock: Clock) -> None:
+    def __init__(self, how: ClaimRequest, clock: Clock) -> None:
         self._how = how
         self._claim = how.claim()
         self.guard = SendGuard(self._claim, clock)
@@ -210,7 +210,7 @@ class ClusterHold:
         """Release the cluster. Returns the reason if it stays owned with no live run of ours."""
         how = self._how
         try:
-            with starting(how.state, how.cluster_id) as live:
+            with lock_starts(how.state, how.cluster_id) as live:
                 others = any(other.name != how.run for other in live)
                 if others or any(throttles_left(how.state, how.cluster_id, how.run)):
                     return None
@@ -219,7 +219,7 @@ class ClusterHold:
             return str(problem)
 
 
-async def _claim_newly(how: Claiming) -> bool:
+async def _claim_newly(how: ClaimRequest) -> bool:
     """Claim the cluster. Returns whether this state directory did not own it before."""
     async with aclosing(how.claim()) as claim:
         before, preview = await claim.look(), await claim.preview()
@@ -230,7 +230,7 @@ async def _claim_newly(how: Claiming) -> bool:
     return isinstance(standing, OwnedHere) and not isinstance(before, OwnedHere)
 
 
-async def given_up(how: Claiming) -> str | None:
+async def release_cluster(how: ClaimRequest) -> str | None:
     """Release a cluster; return the reason if it stays owned, else None.
 
     The caller keeps other processes of the state directory from starting meanwhile.

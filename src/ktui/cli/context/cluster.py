@@ -83,7 +83,7 @@ def choose_cluster(
         FileProblem: the config file cannot be used, or has no such context.
     """
     config = load_config()
-    bootstrap_server, command_config, context_name = named(
+    bootstrap_server, command_config, context_name = resolve_names(
         bootstrap_server, command_config, context_name
     )
     if context_name is None and bootstrap_server is None and command_config is None:
@@ -98,7 +98,7 @@ def choose_cluster(
     )
 
 
-def named(
+def resolve_names(
     bootstrap_server: str | None, command_config: Path | None, context_name: str | None
 ) -> tuple[str | None, Path | None, str | None]:
     """Return the names of the cluster: the options, or else the environment."""
@@ -113,8 +113,8 @@ def _name(context: str | None, bootstrap_server: str | None, connection: Connect
     first = clean(connection.bootstrap_servers[0])
     if context is None:
         return first
-    named = clean(context)
-    return named if bootstrap_server is None else f"{named} at {first}"
+    resolve_names = clean(context)
+    return resolve_names if bootstrap_server is None else f"{resolve_names} at {first}"
 
 
 def _connection(

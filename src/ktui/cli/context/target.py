@@ -7,9 +7,9 @@ from pathlib import Path
 
 import msgspec
 
-from ktui.cli.context.cluster import Cluster, choose_cluster, named
+from ktui.cli.context.cluster import Cluster, choose_cluster, resolve_names
 from ktui.cli.context.errors import BadInput
-from ktui.cli.context.terminal import say
+from ktui.cli.context.terminal import print_note
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.text import clean
 from ktui.execution.errors import RunRefused
@@ -21,7 +21,7 @@ from ktui.planning.plan import Plan
 TLS_UNVERIFIED = "TLS unverified"
 
 
-Names = tuple[str | None, Path | None, str | None]
+ClusterNames = tuple[str | None, Path | None, str | None]
 """The names of a cluster: bootstrap_server, command_config, context."""
 
 
@@ -33,7 +33,7 @@ class Target(msgspec.Struct, frozen=True):
     """bootstrap_server, command_config (absolute) and context, without the absent ones."""
 
 
-def target(
+def choose_target(
     bootstrap_server: str | None,
     command_config: Path | None,
     context: str | None,
@@ -53,7 +53,9 @@ def target(
             read-only context.
         FileProblem: the config file cannot be used.
     """
-    bootstrap_server, command_config, context = named(bootstrap_server, command_config, context)
+    bootstrap_server, command_config, context = resolve_names(
+        bootstrap_server, command_config, context
+    )
     cluster = choose_cluster(bootstrap_server, command_config, context)
     if changes and cluster.context.read_only:
         raise BadInput(
@@ -71,7 +73,7 @@ def target(
     return Target(cluster, present)
 
 
-def run_names(names: Names, begun: Started) -> Names:
+def cluster_names_of_run(names: ClusterNames, begun: Started) -> ClusterNames:
     """Return the names of a run's cluster: the options, or else the names from its start."""
     if any(name is not None for name in names):
         return names
@@ -94,7 +96,9 @@ def _check_text(option: str, value: str) -> None:
         ) from None
 
 
-async def look(where: Target, plan: Plan, *, measure: bool = False) -> tuple[str, ClusterSnapshot]:
+async def read_cluster_for_plan(
+    where: Target, plan: Plan, *, measure: bool = False
+) -> tuple[str, ClusterSnapshot]:
     """Return the cluster's id, and a snapshot of all that a plan concerns.
 
     Args:
@@ -137,4 +141,4 @@ async def check_cluster(where: Target, cluster_id: str) -> None:
 def warn_of_tls(cluster: Cluster) -> None:
     """Warn the operator of the checks that TLS leaves out."""
     for sentence in cluster.unverified:
-        say(f"warning: {TLS_UNVERIFIED}: {sentence}")
+        print_note(f"warning: {TLS_UNVERIFIED}: {sentence}")

@@ -97,6 +97,6 @@ def _outward(text: str) -> str:
     return erased + "".join(p if p in _styled else clean_lines(p) for p in parts)
 
 
-def say(line: str) -> None:
+def print_note(line: str) -> None:
     """Print a line for the operator on standard error, apart from the verb's own output."""
     click.echo(line, err=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ktui.cli.doctor.findings import DoctorFinding, Level, some
+from ktui.cli.doctor.findings import DoctorFinding, Level, name_some
 from ktui.kafka.capabilities import BrokerAbilities, Grant, NeededApi, Permissions
 
 SUPPORTED = ("3.9", "4.0", "4.1", "4.2", "4.3")
@@ -64,7 +64,7 @@ def _operations(abilities: Sequence[BrokerAbilities]) -> Iterator[DoctorFinding]
             lacking.setdefault(need, []).append(ability.broker)
     for need, brokers in lacking.items():
         do_not = "does not support it" if len(brokers) == 1 else "do not support it"
-        who = f"{some('broker', brokers)} {do_not}"
+        who = f"{name_some('broker', brokers)} {do_not}"
         if len(brokers) == len(answered):
             who = "no broker supports it"
         level = Level.TROUBLE if need.required else Level.NOTE
@@ -76,7 +76,7 @@ def _operations(abilities: Sequence[BrokerAbilities]) -> Iterator[DoctorFinding]
 def _denied(grant: Grant, topics: tuple[str, ...], *, all_of_them: bool) -> DoctorFinding:
     """Judge a missing grant; with no grants at all, every missing one blocks all work."""
     on_cluster = grant.resource == "cluster"
-    where = "the cluster" if on_cluster else some("topic", topics) if topics else "any topic"
+    where = "the cluster" if on_cluster else name_some("topic", topics) if topics else "any topic"
     level = Level.NOTE if grant.writes else Level.WARNING
     if all_of_them or grant.vital:
         level = Level.TROUBLE

@@ -9,20 +9,20 @@ from functools import partial
 import click
 import msgspec
 
-from ktui.cli.context.claim import claiming, refuse_another
+from ktui.cli.context.claim import check_no_other_owner, claim_request
 from ktui.cli.context.cluster import Cluster
 from ktui.cli.context.errors import BAD_INPUT, FAILED
 from ktui.cli.doctor.throttle_scan import (
     NOT_SEEN,
     WATCHED_S,
-    Again,
     FoundThrottle,
-    Stands,
+    ScanAgain,
+    ThrottleReason,
     ThrottleScan,
-    claims_of,
-    look_at_throttles,
-    stirring,
+    claims_reader,
+    scan_throttles,
     topic_names,
+    watch_for_changes,
 )
 from ktui.cli.output.json_form import SCHEMA_VERSION, encode
 from ktui.cli.output.table import table
@@ -79,7 +79,7 @@ class ClearedJson(msgspec.Struct, frozen=True, kw_only=True):
     """The moves and changes seen during the watch."""
 
 
-class Cleared(msgspec.Struct, frozen=True):
+class ClearResult(msgspec.Struct, frozen=True):
     """The result of `--clear-throttles`."""
 
     look: ThrottleScan
@@ -91,12 +91,12 @@ class Cleared(msgspec.Struct, frozen=True):
     @property
     def stray(self) -> list[FoundThrottle]:
         """The throttles that nobody needs."""
-        return [t for t in self.look.throttles if t.stands is Stands.LEFT_BEHIND]
+        return [t for t in self.look.throttles if t.stands is ThrottleReason.LEFT_BEHIND]
 
     @property
     def kept(self) -> list[FoundThrottle]:
         """The throttles that are not stray."""
-        return [t for t in self.look.throttles if t.stands is not Stands.LEFT_BEHIND]
+        return [t for t in self.look.throttles if t.stands is not ThrottleReason.LEFT_BEHIND]
 
     def code(self) -> int:
         """Return the exit code: 0, 1 if something remains or is unread, 2 if refused."""
@@ -104,28 +104,28 @@ class Cleared(msgspec.Struct, frozen=True):
             return BAD_INPUT
         if self.left or self.look.unread:
             return FAILED
-        used = (Stands.MOVING, Stands.LIVE_RUN, Stands.WAITING_RUN)
+        used = (ThrottleReason.MOVING, ThrottleReason.LIVE_RUN, ThrottleReason.WAITING_RUN)
         needed = any(throttle.stands in used for throttle in self.kept)
         return BAD_INPUT if needed and not self.stray else 0
 
 
 def _reason(throttle: FoundThrottle) -> str:
     match throttle.stands:
-        case Stands.LIVE_RUN:
+        case ThrottleReason.LIVE_RUN:
             return f"live run {throttle.run} uses it. To lift it: ktui throttle {throttle.run} none"
-        case Stands.WAITING_RUN:
+        case ThrottleReason.WAITING_RUN:
             return f"run {throttle.run} has set it. To restore it: ktui resume {throttle.run}"
-        case Stands.MOVING:
+        case ThrottleReason.MOVING:
             return "a move in flight may need it"
-        case Stands.LOG_DIRS:
+        case ThrottleReason.LOG_DIRS:
             return "it limits moves between log dirs, which ktui cannot see"
-        case Stands.INHERITED:
+        case ThrottleReason.INHERITED:
             return f"it is not set here: {throttle.setting.source}"
-        case Stands.LEFT_BEHIND:
+        case ThrottleReason.LEFT_BEHIND:
             return ""
 
 
-def found_text(cleared: Cleared) -> Iterable[str]:
+def found_text(cleared: ClearResult) -> Iterable[str]:
     """Describe each throttle, before any is removed."""
     for sentence in cleared.look.unread:
         yield f"could not read: {sentence}"
@@ -146,7 +146,7 @@ def _row(throttle: FoundThrottle) -> tuple[str, str, str]:
     return throttle.where, throttle.key, value
 
 
-def outcome_text(cleared: Cleared, *, dry_run: bool) -> str:
+def outcome_text(cleared: ClearResult, *, dry_run: bool) -> str:
     """Describe the result."""
     if not cleared.stray:
         return "nothing was left behind, so nothing was changed"
@@ -162,7 +162,7 @@ def outcome_text(cleared: Cleared, *, dry_run: bool) -> str:
     return "\n".join(["still set:", *lines])
 
 
-def cleared_json(cluster: str, cleared: Cleared, *, dry_run: bool) -> ClearedJson:
+def cleared_json(cluster: str, cleared: ClearResult, *, dry_run: bool) -> ClearedJson:
     """Return the JSON form of the result."""
     return ClearedJson(
         schema_version=SCHEMA_VERSION,
@@ -229,20 +229,20 @@ async def clear(
     try:
         names, hidden = await topic_names(reader)
         described = await reader.describe_cluster()
-        claim = claiming(cluster, state, described.cluster_id, CLEARING, take_over=take_over)
+        claim = claim_request(cluster, state, described.cluster_id, CLEARING, take_over=take_over)
         if claim is not None and not dry_run:
-            await refuse_another(claim)
-        scan_again = partial(look_at_throttles, reader, described, names, claims_of(state))
+            await check_no_other_owner(claim)
+        scan_again = partial(scan_throttles, reader, described, names, claims_reader(state))
         scan = await scan_again()
         scan = msgspec.structs.replace(scan, unread=(*hidden, *scan.unread))
-        cleared = Cleared(scan, {})
+        cleared = ClearResult(scan, {})
         if not json:
             click.echo("\n\n".join(found_text(cleared)))
         if cleared.stray:
             cleared = await _at_rest(cleared, scan_again, json=json, yes=yes, dry_run=dry_run)
         if cleared.stray and not cleared.left and not dry_run:
             if claim is not None:  # the operator may have taken hours to answer
-                await refuse_another(claim)
+                await check_no_other_owner(claim)
             current = await scan_again()
             changed = {t: _CHANGED for t in cleared.stray if t not in current.throttles}
             unchanged = [throttle for throttle in cleared.stray if throttle not in changed]
@@ -258,12 +258,12 @@ async def clear(
 
 
 async def _at_rest(
-    cleared: Cleared, scan_again: Again, *, json: bool, yes: bool, dry_run: bool
-) -> Cleared:
+    cleared: ClearResult, scan_again: ScanAgain, *, json: bool, yes: bool, dry_run: bool
+) -> ClearResult:
     """Watch the cluster for some seconds; if it is not at rest, ask or leave everything."""
     if not json:
         click.echo(f"\n{NOT_SEEN}.\nWatching for {WATCHED_S:.0f} s for moves and changes ...")
-    changes = await stirring(cleared.look, scan_again, SystemClock())
+    changes = await watch_for_changes(cleared.look, scan_again, SystemClock())
     cleared = msgspec.structs.replace(cleared, stirring=changes)
     if not changes:
         return cleared
@@ -327,24 +327,24 @@ async def _delete(writer: ClusterWriter, emptied: Iterable[FoundThrottle]) -> No
         await writer.alter_configs(changes)
 
 
-Now = Mapping[ConfigResource, Mapping[str, Setting]]
+CurrentSettings = Mapping[ConfigResource, Mapping[str, Setting]]
 
 
-async def _read(reader: ClusterReader, throttles: Sequence[FoundThrottle]) -> Now:
+async def _read(reader: ClusterReader, throttles: Sequence[FoundThrottle]) -> CurrentSettings:
     keys = {throttle.key for throttle in throttles}
     return (await reader.settings({t.resource for t in throttles}, keys)).settings
 
 
-def _setting(current: Now, throttle: FoundThrottle) -> Setting | None:
+def _setting(current: CurrentSettings, throttle: FoundThrottle) -> Setting | None:
     return current.get(throttle.resource, {}).get(throttle.key)
 
 
-def _own(current: Now, throttle: FoundThrottle) -> str | None:
+def _own(current: CurrentSettings, throttle: FoundThrottle) -> str | None:
     setting = _setting(current, throttle)
     return None if setting is None else setting.own
 
 
-def _is_there(current: Now, throttle: FoundThrottle) -> bool:
+def _is_there(current: CurrentSettings, throttle: FoundThrottle) -> bool:
     """Whether a throttle is still set, or that is not known."""
     if throttle.resource not in current:
         return True

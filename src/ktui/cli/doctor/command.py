@@ -10,19 +10,19 @@ from pathlib import Path
 import click
 import msgspec
 
-from ktui.cli.context.claim import TAKE_OVER, look_claim, take_over_option
+from ktui.cli.context.claim import TAKE_OVER, reading_claim, take_over_option
 from ktui.cli.context.cluster import Cluster, choose_cluster
 from ktui.cli.context.errors import BadInput
-from ktui.cli.context.target import TLS_UNVERIFIED, target
+from ktui.cli.context.target import TLS_UNVERIFIED, choose_target
 from ktui.cli.context.terminal import styled
 from ktui.cli.doctor.abilities import judge_abilities, judge_permissions
 from ktui.cli.doctor.clear_throttles import clear
 from ktui.cli.doctor.facts import gather_facts
-from ktui.cli.doctor.findings import DoctorFinding, Level, judge
+from ktui.cli.doctor.findings import DoctorFinding, Level, judge_cluster
 from ktui.cli.doctor.ownership_findings import judge_late, judge_ownership
 from ktui.cli.doctor.secret_files import judge_secret_files
 from ktui.cli.doctor.throttle_findings import judge_throttles
-from ktui.cli.doctor.throttle_scan import claims_of, look_at_throttles
+from ktui.cli.doctor.throttle_scan import claims_reader, scan_throttles
 from ktui.cli.options import common
 from ktui.cli.output.json_form import SCHEMA_VERSION, encode
 from ktui.cluster.errors import ClusterError
@@ -111,8 +111,8 @@ def command(  # noqa: PLR0913 - an option each
 def choose_to_change(
     bootstrap_server: str | None, command_config: Path | None, context: str | None
 ) -> Cluster:
-    """Return the chosen cluster if ktui may change it; raises as `target` does."""
-    return target(bootstrap_server, command_config, context).cluster
+    """Return the chosen cluster if ktui may change it; raises as `choose_target` does."""
+    return choose_target(bootstrap_server, command_config, context).cluster
 
 
 async def _examine(cluster: Cluster, state: StateDir) -> Sections:
@@ -125,7 +125,7 @@ async def _examine(cluster: Cluster, state: StateDir) -> Sections:
         sections["brokers"] = judge_abilities(await capabilities.brokers())
         sections["permissions"] = judge_permissions(await capabilities.permissions())
         facts = await gather_facts(reader)
-        sections["cluster"] = judge(facts)
+        sections["cluster"] = judge_cluster(facts)
         sections["throttles"] = await _throttles(reader, facts.replication_factors, state)
         sections["cluster"] += await _late(reader, state)
         sections["ownership"] = await _ownership(cluster, reader, state)
@@ -141,7 +141,7 @@ async def _ownership(
 ) -> list[DoctorFinding]:
     cluster_id = (await reader.describe_cluster()).cluster_id
     try:
-        claim = look_claim(cluster, state, cluster_id)
+        claim = reading_claim(cluster, state, cluster_id)
     except RunProblem as problem:
         return [DoctorFinding(Level.WARNING, f"could not read who owns the cluster: {problem}")]
     try:
@@ -165,7 +165,7 @@ async def _throttles(
 ) -> list[DoctorFinding]:
     try:
         cluster = await reader.describe_cluster()
-        scan = await look_at_throttles(reader, cluster, topics, claims_of(state))
+        scan = await scan_throttles(reader, cluster, topics, claims_reader(state))
     except (ClusterError, RunProblem) as problem:
         return [DoctorFinding(Level.WARNING, f"could not read the throttles: {problem}")]
     return judge_throttles(scan)

@@ -53,7 +53,7 @@ class DoctorFacts(msgspec.Struct, frozen=True, kw_only=True):
     """Sentences about what could not be read, and why."""
 
 
-def judge(facts: DoctorFacts) -> list[DoctorFinding]:
+def judge_cluster(facts: DoctorFacts) -> list[DoctorFinding]:
     """Return the findings, in the order an operator wants to read them."""
     return [
         *(DoctorFinding(Level.WARNING, f"could not read: {sentence}") for sentence in facts.unread),
@@ -72,7 +72,7 @@ def _brokers(brokers: Mapping[int, Broker]) -> Iterator[DoctorFinding]:
     if down:
         fix = "Kafka accepts a move onto a broker that is down, but the move hangs. Plan around it."
         up = f"{count - len(down)} of {count} are up"
-        yield DoctorFinding(Level.TROUBLE, f"down: {some('broker', down)} ({up})", fix)
+        yield DoctorFinding(Level.TROUBLE, f"down: {name_some('broker', down)} ({up})", fix)
     else:
         yield DoctorFinding(Level.GOOD, f"all {count} brokers are up")
 
@@ -118,7 +118,8 @@ def _movers(facts: DoctorFacts) -> Iterator[DoctorFinding]:
         topics = sorted({tp.topic for tp in moving})
         yield DoctorFinding(
             Level.WARNING,
-            f"{_count(len(moving), 'partition')} being reassigned now, of {some('topic', topics)}",
+            f"{_count(len(moving), 'partition')} being reassigned now, of "
+            f"{name_some('topic', topics)}",
             "These moves share the network and disks with yours. If you alter a partition that is "
             "moving, Kafka forgets its original replicas.",
         )
@@ -139,7 +140,7 @@ def _broker_settings(configs: Mapping[int, BrokerConfig]) -> Iterator[DoctorFind
     if unclean:
         yield DoctorFinding(
             Level.WARNING,
-            f"unclean.leader.election.enable=true on {some('broker', unclean)}",
+            f"unclean.leader.election.enable=true on {name_some('broker', unclean)}",
             "If only the added replicas of a move are in sync, cancelling the move loses data.",
         )
     rebalancing = [c for c in configs.values() if c.auto_leader_rebalance]
@@ -173,13 +174,13 @@ def _min_insync(facts: DoctorFacts) -> Iterator[DoctorFinding]:
     if tight:
         yield DoctorFinding(
             Level.WARNING,
-            f"min.insync.replicas leaves no replica to spare for {some('topic', tight)}",
+            f"min.insync.replicas leaves no replica to spare for {name_some('topic', tight)}",
             "If any one replica is lost, producers with acks=all fail there.",
         )
     if bare := sorted(name for name, _, least in known if least == 1):
         yield DoctorFinding(
             Level.NOTE,
-            f"min.insync.replicas=1 for {some('topic', bare)}, with more than one replica",
+            f"min.insync.replicas=1 for {name_some('topic', bare)}, with more than one replica",
             "An acknowledged message may exist on a single broker only. Moves do not change that.",
         )
 
@@ -188,7 +189,7 @@ def _count(number: int, what: str) -> str:
     return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
-def some(what: str, names: Sequence[int] | Sequence[str]) -> str:
+def name_some(what: str, names: Sequence[int] | Sequence[str]) -> str:
     """Name the first few and count the rest: "topics a, b, c, d, e and 4 more"."""
     shown = ", ".join(map(str, names[:SHOWN]))
     more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""

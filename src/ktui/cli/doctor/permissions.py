@@ -9,8 +9,8 @@ import msgspec
 
 from ktui.cli.context.cluster import Cluster
 from ktui.cli.context.errors import BadInput
-from ktui.cli.context.target import Target, check_cluster, run_names, target
-from ktui.cli.context.terminal import say
+from ktui.cli.context.target import Target, check_cluster, choose_target, cluster_names_of_run
+from ktui.cli.context.terminal import print_note
 from ktui.cli.doctor.abilities import grant_command
 from ktui.cluster.errors import ClusterError, Unsupported
 from ktui.execution.errors import RunRefused
@@ -62,15 +62,15 @@ async def permission_findings(
         throttles=Severity.PROBLEM if throttled else None,
         unthrottled="run without a throttle: --throttle none",
     )
-    return await missing_for(need, cluster, topics_of(plan))
+    return await find_missing_permissions(need, cluster, topics_of(plan))
 
 
 def topics_of(plan: Plan) -> set[str]:
     """Return the topics of a plan."""
-    return {target.topic for target in plan.partitions}
+    return {choose_target.topic for choose_target in plan.partitions}
 
 
-async def missing_for(
+async def find_missing_permissions(
     need: NeededPermission, cluster: Cluster, topics: Collection[str]
 ) -> tuple[Finding, ...]:
     """Find the permissions that are missing on a cluster and on topics.
@@ -110,7 +110,7 @@ def _finding(
     return Finding(severity, FindingKind.NOT_PERMITTED, (), sentence)
 
 
-def check_permitted(run: Run) -> None:
+def check_throttle_permitted(run: Run) -> None:
     """Check that a run's principal may set a throttle on the partitions still to be moved.
 
     The run's engine sets the throttle. So a check that fails here only prints a warning.
@@ -122,10 +122,10 @@ def check_permitted(run: Run) -> None:
     if begun is None or not begun.connection:  # a run on a simulated cluster
         return
     try:
-        where = target(*run_names((None, None, None), begun), changes=False)
+        where = choose_target(*cluster_names_of_run((None, None, None), begun), changes=False)
         missing = asyncio.run(_missing(run, where, begun.cluster_id))
     except (BadInput, FileProblem, RunRefused, ClusterError) as error:
-        say(f"warning: ktui could not check whether this throttle is permitted: {error}")
+        print_note(f"warning: ktui could not check whether this throttle is permitted: {error}")
         return
     if missing:
         sentences = "; ".join(finding.sentence for finding in missing)
@@ -136,4 +136,4 @@ async def _missing(run: Run, where: Target, cluster_id: str) -> tuple[Finding, .
     await check_cluster(where, cluster_id)
     need = NeededPermission(subject=f"run {run.name}", moves=None, throttles=Severity.PROBLEM)
     topics = {tp.topic for tp, track in run.tracks.items() if not track.state.ended}
-    return await missing_for(need, where.cluster, topics)
+    return await find_missing_permissions(need, where.cluster, topics)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ktui.cli.doctor.findings import DoctorFinding, Level, some
-from ktui.cli.doctor.throttle_scan import FoundThrottle, Stands, ThrottleScan
+from ktui.cli.doctor.findings import DoctorFinding, Level, name_some
+from ktui.cli.doctor.throttle_scan import FoundThrottle, ThrottleReason, ThrottleScan
 from ktui.cluster.ports import ConfigSource, Setting
 from ktui.cluster.text import clean
 from ktui.cluster.throttle_settings import ALL, REPLICAS
-from ktui.execution.run.throttle_standing import inherited, places
+from ktui.execution.run.throttle_standing import inherited_value_text, name_resources
 from ktui.planning.names import join_some
 from ktui.quantities import as_rate
 
@@ -24,18 +24,20 @@ def judge_throttles(scan: ThrottleScan) -> list[DoctorFinding]:
     found = scan.throttles
     findings = [
         *(DoctorFinding(Level.WARNING, f"could not read: {sentence}") for sentence in scan.unread),
-        *_of_runs([t for t in found if t.stands is Stands.WAITING_RUN]),
-        *_rates([t for t in found if t.stands is Stands.LEFT_BEHIND and t.key not in REPLICAS]),
-        *_lists([t for t in found if t.stands is Stands.LEFT_BEHIND and t.key in REPLICAS]),
-        *_log_dirs([t for t in found if t.stands is Stands.LOG_DIRS]),
-        *_inherited([t for t in found if t.stands is Stands.INHERITED]),
+        *_of_runs([t for t in found if t.stands is ThrottleReason.WAITING_RUN]),
+        *_rates(
+            [t for t in found if t.stands is ThrottleReason.LEFT_BEHIND and t.key not in REPLICAS]
+        ),
+        *_lists([t for t in found if t.stands is ThrottleReason.LEFT_BEHIND and t.key in REPLICAS]),
+        *_log_dirs([t for t in found if t.stands is ThrottleReason.LOG_DIRS]),
+        *_inherited([t for t in found if t.stands is ThrottleReason.INHERITED]),
     ]
     return findings or [DoctorFinding(Level.GOOD, "no replication throttle is left behind")]
 
 
 def _of_runs(found: Sequence[FoundThrottle]) -> Iterator[DoctorFinding]:
     for run in sorted({throttle.run for throttle in found}):
-        where = places([(t.resource, t.key) for t in found if t.run == run])
+        where = name_resources([(t.resource, t.key) for t in found if t.run == run])
         yield DoctorFinding(
             Level.WARNING,
             f"run {run} has no engine, and its throttle is still set on {where}",
@@ -66,10 +68,13 @@ def _lists(found: Sequence[FoundThrottle]) -> Iterator[DoctorFinding]:
     listed = sorted({t.resource.name for t in found if ALL not in t.values})
     fix = f"A listed replica that is in sync stalls producers at every leader change. {CLEAR}"
     if everything:
-        what = f"every replica of {some('topic', everything)} is throttled (*), and nothing moves"
+        what = (
+            f"every replica of {name_some('topic', everything)} is throttled (*), and nothing moves"
+        )
         yield DoctorFinding(Level.WARNING, what, fix)
     if listed:
-        what = f"throttled replicas that are not being added are listed for {some('topic', listed)}"
+        named = name_some("topic", listed)
+        what = f"throttled replicas that are not being added are listed for {named}"
         yield DoctorFinding(Level.WARNING, what, fix)
 
 
@@ -93,6 +98,6 @@ def _inherited(found: Sequence[FoundThrottle]) -> Iterator[DoctorFinding]:
             fix = "take it out of server.properties, and restart."
         yield DoctorFinding(
             Level.NOTE,
-            f"{key} is {clean(inherited(setting))} on {some('broker', brokers)}",
+            f"{key} is {clean(inherited_value_text(setting))} on {name_some('broker', brokers)}",
             f"It limits every listed replica, now and later. --clear-throttles keeps it: {fix}",
         )

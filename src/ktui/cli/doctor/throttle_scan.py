@@ -25,7 +25,7 @@ from ktui.execution.host.ownership import Holder
 from ktui.execution.host.state_dir import StateDir
 from ktui.execution.run.run import Run
 from ktui.execution.run.throttle_ledger import SetByRun
-from ktui.execution.run.throttle_standing import places, standing
+from ktui.execution.run.throttle_standing import changed_settings, name_resources
 from ktui.planning.names import join_some
 from ktui.progress.left_behind import needed_by_move
 from ktui.quantities import as_count
@@ -36,7 +36,7 @@ SettingsByResource = Mapping[ConfigResource, Mapping[str, Setting]]
 MovingByPartition = Mapping[TopicPartition, Reassignment]
 
 
-class Stands(enum.StrEnum):
+class ThrottleReason(enum.StrEnum):
     """Why a throttle is set."""
 
     LEFT_BEHIND = "left behind"
@@ -52,7 +52,7 @@ class Stands(enum.StrEnum):
     """The throttle is not set on the broker itself."""
 
 
-class Claim(msgspec.Struct, frozen=True):
+class ThrottleClaim(msgspec.Struct, frozen=True):
     """The settings that an unfinished run has set, or may have set."""
 
     run: str
@@ -67,7 +67,7 @@ class FoundThrottle(msgspec.Struct, frozen=True, kw_only=True):
     resource: ConfigResource
     key: str
     values: tuple[str, ...]
-    stands: Stands
+    stands: ThrottleReason
     run: str = ""
     """The run that has set the throttle; empty for none."""
     setting: Setting
@@ -89,8 +89,8 @@ class FoundThrottle(msgspec.Struct, frozen=True, kw_only=True):
         return frozenset(self.values) == parse_throttled_list(self.setting.value)
 
 
-def throttles_in(
-    settings: SettingsByResource, moving: MovingByPartition, claims: Sequence[Claim]
+def find_throttles(
+    settings: SettingsByResource, moving: MovingByPartition, claims: Sequence[ThrottleClaim]
 ) -> list[FoundThrottle]:
     """Return every throttle, brokers first.
 
@@ -117,25 +117,28 @@ def _of(
     key: str,
     setting: Setting,
     moving: MovingByPartition,
-    claims: Sequence[Claim],
+    claims: Sequence[ThrottleClaim],
 ) -> Iterator[FoundThrottle]:
     if setting.source is ConfigSource.DEFAULT:
         return
-    alike: dict[tuple[Stands, str], list[str]] = {}
+    alike: dict[tuple[ThrottleReason, str], list[str]] = {}
     values = parse_throttled_list(setting.value) if key in REPLICAS else (setting.value,)
     for value in sorted(values, key=_numbers):
         claimed = _claimed((resource, key), value, claims)
         if setting.source is not ConfigSource.OWN:
-            stands = Stands.INHERITED, ""
+            stands = ThrottleReason.INHERITED, ""
         elif claimed is not None:
-            stands = Stands.LIVE_RUN if claimed.live else Stands.WAITING_RUN, claimed.run
+            stands = (
+                ThrottleReason.LIVE_RUN if claimed.live else ThrottleReason.WAITING_RUN,
+                claimed.run,
+            )
         elif key in REPLICAS:
             about_move = needed_by_move(resource.name, key, value, moving)
-            stands = Stands.MOVING if about_move else Stands.LEFT_BEHIND, ""
+            stands = ThrottleReason.MOVING if about_move else ThrottleReason.LEFT_BEHIND, ""
         elif key == LOG_DIR_RATE:
-            stands = Stands.LOG_DIRS, ""
+            stands = ThrottleReason.LOG_DIRS, ""
         else:
-            stands = Stands.MOVING if moving else Stands.LEFT_BEHIND, ""
+            stands = ThrottleReason.MOVING if moving else ThrottleReason.LEFT_BEHIND, ""
         alike.setdefault(stands, []).append(value)
     for (why, run), some in alike.items():
         yield FoundThrottle(
@@ -143,7 +146,7 @@ def _of(
         )
 
 
-def _claimed(key: SettingKey, value: str, claims: Iterable[Claim]) -> Claim | None:
+def _claimed(key: SettingKey, value: str, claims: Iterable[ThrottleClaim]) -> ThrottleClaim | None:
     """Return the run that a value may belong to.
 
     A rate belongs to any run that set that rate's key: the previous value may come back.
@@ -159,7 +162,7 @@ def _numbers(value: str) -> tuple[list[int], str]:
     return [int(part) for part in value.split(":") if part.isdecimal()], value
 
 
-Claims = Callable[[str], Sequence[Claim]]
+ReadClaims = Callable[[str], Sequence[ThrottleClaim]]
 """Returns the claims of a cluster's runs, by the cluster's id."""
 
 
@@ -173,33 +176,33 @@ class ThrottleScan(msgspec.Struct, frozen=True):
     """The partitions being reassigned."""
 
 
-def claims_of(state: StateDir) -> Claims:
+def claims_reader(state: StateDir) -> ReadClaims:
     """Return a function that reads the claims of a state directory's runs.
 
     The function raises StateDirProblem if the runs cannot be listed.
     """
 
-    def claims(cluster_id: str) -> list[Claim]:
+    def claims(cluster_id: str) -> list[ThrottleClaim]:
         return [_claim(run, owner) for run, owner in unfinished_runs(state, cluster_id)]
 
     return claims
 
 
-def _claim(run: Run, owner: Holder | None) -> Claim:
+def _claim(run: Run, owner: Holder | None) -> ThrottleClaim:
     """Return what a run needs; a live run also relies on the entries it found."""
     if owner is None:
-        remaining = {key: ours.values for key, ours in standing(run.throttled).items()}
-        return Claim(run.name, live=False, ours=remaining)
+        remaining = {key: ours.values for key, ours in changed_settings(run.throttled).items()}
+        return ThrottleClaim(run.name, live=False, ours=remaining)
     ours = {key: ours.values | _found(ours) for key, ours in run.throttled.ours.items()}
-    return Claim(run.name, live=True, ours=ours)
+    return ThrottleClaim(run.name, live=True, ours=ours)
 
 
 def _found(ours: SetByRun) -> frozenset[str]:
     return parse_throttled_list("" if ours.before is None else ours.before.value)
 
 
-async def look_at_throttles(
-    reader: ClusterReader, cluster: ClusterDescription, topics: Collection[str], claims: Claims
+async def scan_throttles(
+    reader: ClusterReader, cluster: ClusterDescription, topics: Collection[str], claims: ReadClaims
 ) -> ThrottleScan:
     """Read all throttles, and who needs them.
 
@@ -213,7 +216,7 @@ async def look_at_throttles(
     brokers = sorted(cluster.online)
     settings, unread = await _read(reader, brokers, topics)
     moving = await reader.list_reassignments()
-    found = throttles_in(settings, moving, claims(cluster.cluster_id))
+    found = find_throttles(settings, moving, claims(cluster.cluster_id))
     return ThrottleScan(tuple(found), unread, tuple(sorted(moving)))
 
 
@@ -242,7 +245,7 @@ async def _read(
     alike: dict[str, list[SettingKey]] = {}
     for resource, why in answer.failures.items():
         alike.setdefault(why, []).append((resource, ""))
-    return answer.settings, tuple(f"{places(keys)}: {why}" for why, keys in alike.items())
+    return answer.settings, tuple(f"{name_resources(keys)}: {why}" for why, keys in alike.items())
 
 
 LOOKS = 5
@@ -252,11 +255,11 @@ WATCHED_S = LOOKS * EVERY_S
 
 NOT_SEEN = "ktui cannot see runs of other hosts, users and state directories. Check those, too"
 
-Again = Callable[[], Awaitable[ThrottleScan]]
+ScanAgain = Callable[[], Awaitable[ThrottleScan]]
 """Scans the throttles once more."""
 
 
-async def stirring(first: ThrottleScan, again: Again, clock: Clock) -> tuple[str, ...]:
+async def watch_for_changes(first: ThrottleScan, again: ScanAgain, clock: Clock) -> tuple[str, ...]:
     """Watch for `WATCHED_S` seconds, and return early once something moves or changes.
 
     Returns:

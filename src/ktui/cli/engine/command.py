@@ -13,12 +13,12 @@ from types import FrameType
 
 import click
 
-from ktui.cli.context.claim import ClusterHold, claiming, no_ownership_option
+from ktui.cli.context.claim import ClusterHold, claim_request, no_ownership_option
 from ktui.cli.context.cluster import Cluster, choose_cluster
-from ktui.cli.engine.log import EngineLog, JournalWait, log_to
+from ktui.cli.engine.log import EngineLog, JournalWait, configure_log
 from ktui.cli.options import common
 from ktui.cli.options.recording import run_recorded_option
-from ktui.cli.record.sources import EngineRecording, recording
+from ktui.cli.record.sources import EngineRecording, record_run
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.observation import Observation
 from ktui.cluster.observer import Interest, ObservationSource, Observer
@@ -30,12 +30,12 @@ from ktui.execution.forecast.earlier_runs import EarlierRuns
 from ktui.execution.host.catalog import check_one_throttle
 from ktui.execution.host.hand_over import refuse_exported
 from ktui.execution.host.heartbeat import Heartbeat
-from ktui.execution.host.ownership import Ownership, take
+from ktui.execution.host.ownership import Ownership, own_run
 from ktui.execution.host.process import close_inherited
 from ktui.execution.host.state_dir import StateDir
-from ktui.execution.journal.commands import Answer, Leave, LeaveThrottles, Pause
+from ktui.execution.journal.commands import Answer, LeaveThrottles, Pause, StopEngine
 from ktui.execution.journal.journal import Journal
-from ktui.execution.run.events import AnyRunEvent, By, JournalEntry, Owned
+from ktui.execution.run.events import AnyRunEvent, JournalEntry, Owned, PauseOrigin
 from ktui.execution.run.run import Run
 
 PATIENCE = 0.75
@@ -62,7 +62,7 @@ class LoggedJournal(Journal):
         return entries
 
 
-class OneCluster:
+class SameClusterSource:
     """Polls a cluster as long as it is the run's; an address can come to lead to another one."""
 
     def __init__(self, observer: Observer, cluster_id: str) -> None:
@@ -89,7 +89,7 @@ class OneCluster:
         self._observer.settings_changed(topics, brokers)
 
 
-class Beating:
+class HeartbeatSource:
     """Polls a cluster, and notes each poll in the heartbeat, which shows that this process runs.
 
     Args:
@@ -139,17 +139,17 @@ def command(  # noqa: PLR0913 - an option each
     close_inherited()
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     run_dir, clock = state.run(name), SystemClock()
-    log_to(run_dir.log)
+    configure_log(run_dir.log)
     cluster = choose_cluster(bootstrap_server, command_config, context)
     os.chdir("/")  # keep no folder in use
     wait = JournalWait()
-    with take(run_dir) as owned, LoggedJournal.recover(run_dir.journal, clock, wait) as journal:
+    with own_run(run_dir) as owned, LoggedJournal.recover(run_dir.journal, clock, wait) as journal:
         owned.watch_journal()
-        run = folded(journal, name)
+        run = read_run(journal, name)
         refuse_exported(run)
-        drop_what_is_past(journal)
+        reject_stale_commands(journal)
         journal.log = EngineLog(run)
-        with recording(run_dir, run, cluster.name, clock, record=record) as recorded:
+        with record_run(run_dir, run, cluster.name, clock, record=record) as recorded:
             recorded.take(journal.entries())
             journal.recording = recorded
             going = _run_engine(
@@ -166,7 +166,7 @@ def command(  # noqa: PLR0913 - an option each
             asyncio.run(going)
 
 
-def folded(journal: Journal, name: str) -> Run:
+def read_run(journal: Journal, name: str) -> Run:
     """Return the run as its journal has it.
 
     Raises:
@@ -181,7 +181,7 @@ def folded(journal: Journal, name: str) -> Run:
     return run
 
 
-def drop_what_is_past(journal: Journal) -> None:
+def reject_stale_commands(journal: Journal) -> None:
     """Reject commands that were meant for the previous engine process.
 
     These are the commands to leave, and to pause because of a signal it got. The command to leave
@@ -190,7 +190,7 @@ def drop_what_is_past(journal: Journal) -> None:
     past = Answer(accepted=False, words="the engine that got this command has ended")
     for asked in journal.asked():
         match asked.command:
-            case Leave() | LeaveThrottles() | Pause(by=By.SIGNAL):
+            case StopEngine() | LeaveThrottles() | Pause(by=PauseOrigin.SIGNAL):
                 journal.answer(asked.id, past)
 
 
@@ -210,14 +210,14 @@ async def _run_engine(  # noqa: PLR0913, PLR0917 - what the command has made, ea
         return
     check_throttle = partial(check_one_throttle, state, run.started.cluster_id, run.name)
     clock, reader, writer = SystemClock(), cluster.reader(), cluster.writer()
-    claim = claiming(cluster, state, run.started.cluster_id, run.name, off=not owns)
+    claim = claim_request(cluster, state, run.started.cluster_id, run.name, off=not owns)
     hold = None if claim is None else ClusterHold(claim, clock)
     observer = Observer(reader, clock, patience_s=PATIENCE * run.options.poll_s)
-    source = OneCluster(observer, run.started.cluster_id)
+    source = SameClusterSource(observer, run.started.cluster_id)
     engine = Engine(
         run,
         journal,
-        Beating(recorded.through(source), Heartbeat(state.run(run.name))),
+        HeartbeatSource(recorded.through(source), Heartbeat(state.run(run.name))),
         ClusterPorts(reader, writer),
         clock,
         check_throttle=check_throttle,

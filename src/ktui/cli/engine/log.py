@@ -14,7 +14,7 @@ from typing import TextIO
 from ktui.cluster.ports import Verdict
 from ktui.cluster.text import clean
 from ktui.execution.errors import JournalProblem
-from ktui.execution.run.event_text import sentence
+from ktui.execution.run.event_text import event_sentence
 from ktui.execution.run.events import (
     Answered,
     AnyRunEvent,
@@ -23,14 +23,14 @@ from ktui.execution.run.events import (
     Configured,
     Elect,
     JournalEntry,
-    NowIn,
     Outage,
     PlannedPart,
     Recording,
     SettingChanged,
     SettingsFound,
-    SettingsLeft,
+    SettingsGivenUp,
     Started,
+    StateEntered,
     StepBegun,
     StepOver,
 )
@@ -121,7 +121,7 @@ class LogFile(logging.StreamHandler[TextIO]):
             os.close(new)
 
 
-class Warnings:
+class WarningReader:
     """The warnings that an engine's log gets from now on.
 
     Args:
@@ -175,7 +175,7 @@ _TROUBLE = (
 )
 
 
-def log_to(path: Path) -> None:
+def configure_log(path: Path) -> None:
     """Send ktui's log to standard error, which is the file at `path`."""
     logging.basicConfig(level=logging.INFO, handlers=[LogFile(path)])
 
@@ -232,7 +232,7 @@ class EngineLog:
         for event in events:
             level = _level(event)
             if level is not None:
-                log.log(level, "%s", sentence(event))
+                log.log(level, "%s", event_sentence(event))
 
 
 def _level(event: AnyRunEvent) -> int | None:  # noqa: PLR0911 - a case a kind of event
@@ -246,11 +246,11 @@ def _level(event: AnyRunEvent) -> int | None:  # noqa: PLR0911 - a case a kind o
             return logging.WARNING
         case StepOver():
             return None if event.reached else logging.INFO
-        case NowIn():
+        case StateEntered():
             return logging.WARNING if event.state in _TROUBLE else None
         case CancelGate():
             return logging.WARNING if event.shut else logging.INFO
-        case SettingsLeft():
+        case SettingsGivenUp():
             return logging.WARNING if event.reason else None
         case Recording():
             return logging.WARNING if event.reason else logging.INFO

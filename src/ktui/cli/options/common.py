@@ -12,7 +12,7 @@ import click
 
 from ktui.cli.context.errors import BadInput
 from ktui.cluster.partition import TopicPartition
-from ktui.execution.host.state_dir import STATE_DIR, StateDir, state_dir
+from ktui.execution.host.state_dir import STATE_DIR, StateDir, resolve_state_dir
 from ktui.execution.run.run import Run
 from ktui.planning.names import closest_names, join_some, shortened
 
@@ -71,7 +71,7 @@ def cluster_options(function: F) -> F:
 
 
 def _state_dir(_context: click.Context, _option: click.Parameter, folder: str | None) -> StateDir:
-    state = state_dir(folder)
+    state = resolve_state_dir(folder)
     if state.of_another is not None:
         click.echo(f"ktui: {state.of_another}", err=True)
     return state
@@ -91,7 +91,9 @@ state_dir_option = click.option(
 
 def state_option(state: StateDir) -> str:
     """Return the --state-dir of a suggested command; empty for the default state directory."""
-    return "" if state == state_dir(None) else f" --state-dir {shlex.quote(str(state.path))}"
+    return (
+        "" if state == resolve_state_dir(None) else f" --state-dir {shlex.quote(str(state.path))}"
+    )
 
 
 json_option = click.option("--json", is_flag=True, help="Print one JSON object on standard output.")

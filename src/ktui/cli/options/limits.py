@@ -41,7 +41,7 @@ def limits_options(function: F) -> F:
     return function
 
 
-def given_limits(values: Mapping[str, str | None]) -> Mapping[str, object]:
+def parse_limit_options(values: Mapping[str, str | None]) -> Mapping[str, object]:
     """Return the limits that the options name, by option, after a check of their values.
 
     Raises:
@@ -55,7 +55,7 @@ def given_limits(values: Mapping[str, str | None]) -> Mapping[str, object]:
     return given
 
 
-def limits_for(
+def complete_limits(
     cluster: ClusterSnapshot, of_context: Mapping[str, object], given: Mapping[str, object]
 ) -> Limits:
     """Return the limits of the options, completed by the context's and then by the defaults.
@@ -63,7 +63,7 @@ def limits_for(
     Args:
         cluster: the default limits depend on its number of live brokers.
         of_context: the context's limits, checked when the config file was read.
-        given: the limits by option, from `given_limits`.
+        given: the limits by option, from `parse_limit_options`.
 
     Raises:
         BadInput: an option contradicts a limit of the context.

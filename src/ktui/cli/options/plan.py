@@ -24,7 +24,7 @@ assume_rate_option = click.option(
 )
 
 
-def given_rate(text: str | None) -> Rate | None:
+def parse_assumed_rate(text: str | None) -> Rate | None:
     """Read the rate; None without the option.
 
     Raises:
@@ -46,7 +46,7 @@ STANDARD_INPUT = Path("-")
 _SHOWN_AS = Path("<stdin>")
 
 
-def given_plan(path: Path) -> tuple[str, Plan]:
+def read_plan_argument(path: Path) -> tuple[str, Plan]:
     """Return the name of the plan's source, and the plan. A bad plan ends the program."""
     shown = _SHOWN_AS if path == STANDARD_INPUT else path
     try:

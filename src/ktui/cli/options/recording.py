@@ -44,7 +44,7 @@ def recording_options(function: F) -> F:
     return _TO(_REDACT(function))
 
 
-def in_words(recorder: Recorder, looks: int | None = None) -> str:
+def recorded_in_words(recorder: Recorder, looks: int | None = None) -> str:
     """Describe how much was recorded, where it is, and why it stopped early, if it did."""
     stopped = "" if recorder.problem is None else f"; {recorder.problem}"
     if recorder.path is None:

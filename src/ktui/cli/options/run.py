@@ -28,7 +28,7 @@ until_option = click.option(
 )
 
 
-def given_until(text: str | None, now: datetime) -> datetime | None:
+def parse_until(text: str | None, now: datetime) -> datetime | None:
     """Read the time; None without the option.
 
     Args:
@@ -134,7 +134,7 @@ def run_options(function: F) -> F:
     return function
 
 
-def taken_options(values: dict[str, Any]) -> RunOptions:
+def pop_run_options(values: dict[str, Any]) -> RunOptions:
     """Remove the options of a run from all values, and return them.
 
     Raises:
@@ -159,7 +159,7 @@ def taken_options(values: dict[str, Any]) -> RunOptions:
     )
 
 
-def taken_allowances(values: dict[str, Any]) -> Allowances:
+def pop_allowances(values: dict[str, Any]) -> Allowances:
     """Remove the allowances of a plan from all values, and return them."""
     return Allowances(values.pop("factor_change"), values.pop("below_min_isr"))
 

@@ -40,7 +40,7 @@ _OPTIONS = (
 )
 
 
-class GivenThrottle(msgspec.Struct, frozen=True):
+class ThrottleOptions(msgspec.Struct, frozen=True):
     """The throttle options of a command line."""
 
     rates: ThrottleRates | None = None
@@ -50,13 +50,13 @@ class GivenThrottle(msgspec.Struct, frozen=True):
 
 
 def throttle_options(function: F) -> F:
-    """Add the options that `given_throttle` reads."""
+    """Add the options that `pop_throttle_options` reads."""
     for option in reversed(_OPTIONS):
         function = option(function)
     return function
 
 
-def given_rates(place: str, text: str) -> ThrottleRates:
+def parse_rates_option(place: str, text: str) -> ThrottleRates:
     """Read rates.
 
     Args:
@@ -72,26 +72,26 @@ def given_rates(place: str, text: str) -> ThrottleRates:
         raise BadInput(f"{place}: {problem}") from None
 
 
-def given_throttle(values: dict[str, Any]) -> GivenThrottle:
+def pop_throttle_options(values: dict[str, Any]) -> ThrottleOptions:
     """Remove the throttle options from all values, and return them.
 
     Raises:
         BadInput: --throttle is not a rate.
     """
     text: str | None = values.pop("throttle")
-    rates = None if text is None else given_rates(THROTTLE, text)
+    rates = None if text is None else parse_rates_option(THROTTLE, text)
     on_foreign = OnForeignThrottle(values.pop("on_foreign_throttle"))
-    return GivenThrottle(rates, values.pop("throttle_leaders"), on_foreign)
+    return ThrottleOptions(rates, values.pop("throttle_leaders"), on_foreign)
 
 
-def throttled(
-    options: RunOptions, given: GivenThrottle, of_context: str | int | None
+def with_throttle(
+    options: RunOptions, given: ThrottleOptions, of_context: str | int | None
 ) -> RunOptions:
     """Add a throttle to the options of a run: that of the options, else the context's.
 
     Args:
         options: the run's other options.
-        given: the throttle options, from `given_throttle`.
+        given: the throttle options, from `pop_throttle_options`.
         of_context: the context's throttle, checked when the config file was read.
 
     Raises:

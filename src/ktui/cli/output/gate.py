@@ -9,7 +9,7 @@ import msgspec
 
 from ktui.cli.options.common import state_option
 from ktui.cli.output.json_form import utc
-from ktui.execution.cancel.gate import CancelGateFile, Shut, shut_in_words
+from ktui.execution.cancel.gate import CancelGateFile, ShutGate, shut_gate_in_words
 from ktui.execution.errors import RunRefused
 from ktui.execution.host.state_dir import StateDir
 from ktui.planning.check.findings import Finding, FindingKind, Severity
@@ -24,12 +24,12 @@ class CancelGateJson(msgspec.Struct, frozen=True):
     reason: str
 
 
-def gate_of(state: StateDir, cluster_id: str) -> Shut | None:
+def shut_gate(state: StateDir, cluster_id: str) -> ShutGate | None:
     """Return who shut the gate of a cluster; None while it is open."""
     return CancelGateFile(state, cluster_id).state()
 
 
-def gate_line(shut: Shut, state: StateDir, whose: str) -> str:
+def gate_line(shut: ShutGate, state: StateDir, whose: str) -> str:
     """Describe who shut a gate, and the command that opens it.
 
     Args:
@@ -38,7 +38,7 @@ def gate_line(shut: Shut, state: StateDir, whose: str) -> str:
         whose: the name of a run on the cluster, or the options that name the cluster.
     """
     command = f"ktui cancel {whose} --remove-cancel{state_option(state)}"
-    return f"{shut_in_words(shut)}. Open it with: {command}"
+    return f"{shut_gate_in_words(shut)}. Open it with: {command}"
 
 
 def cluster_options(names: Mapping[str, object]) -> list[str]:
@@ -48,31 +48,31 @@ def cluster_options(names: Mapping[str, object]) -> list[str]:
     return [word for option in named for word in option]
 
 
-def of_cluster(names: Mapping[str, object]) -> str:
+def cancel_cluster_options(names: Mapping[str, object]) -> str:
     """Return the options that name a cluster in a suggested `ktui cancel` command."""
     return shlex.join(["--cluster", *cluster_options(names)])
 
 
-def refuse_shut(state: StateDir, cluster_id: str, whose: str) -> None:
+def check_gate_open(state: StateDir, cluster_id: str, whose: str) -> None:
     """Check that the gate of a cluster is open, before a run is created.
 
     Raises:
         RunRefused: it is shut; names who shut it, and the command that opens it.
     """
-    shut = gate_of(state, cluster_id)
+    shut = shut_gate(state, cluster_id)
     if shut is not None:
         raise RunRefused(f"nothing new is begun: {gate_line(shut, state, whose)}")
 
 
 def gate_findings(state: StateDir, cluster_id: str, whose: str) -> tuple[Finding, ...]:
     """Return a warning for a shut gate, as a finding of a plan's check."""
-    shut = gate_of(state, cluster_id)
+    shut = shut_gate(state, cluster_id)
     if shut is None:
         return ()
     sentence = f"nothing new is begun: {gate_line(shut, state, whose)}"
     return (Finding(Severity.WARNING, FindingKind.CANCEL_GATE_SHUT, (), sentence),)
 
 
-def gate_json(shut: Shut) -> CancelGateJson:
+def gate_json(shut: ShutGate) -> CancelGateJson:
     """Return the JSON form of a shut gate."""
     return CancelGateJson(shut.cluster_id, utc(shut.at), shut.who, shut.reason)

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from ktui.cli.output.json_form import SCHEMA_VERSION
-from ktui.cli.output.plan_report import Checked
+from ktui.cli.output.plan_report import CheckedPlan
 from ktui.cli.output.throttle_json import RatesJson, rates_json
 from ktui.cluster.partition import TopicPartition
 from ktui.pacing.limits import Limits
@@ -62,7 +62,7 @@ class CheckJson(msgspec.Struct, frozen=True):
     partitions: tuple[PartitionSteps, ...] | UnsetType = UNSET
 
 
-def check_json(checked: Checked) -> CheckJson:
+def check_json(checked: CheckedPlan) -> CheckJson:
     """Return the JSON form of a checked plan."""
     return CheckJson(
         schema_version=SCHEMA_VERSION,

@@ -19,7 +19,7 @@ from ktui.planning.throttle_rates import NO_THROTTLE, ThrottleRates
 _COLOURS = {Severity.PROBLEM: "red", Severity.WARNING: "yellow", Severity.NOTE: "cyan"}
 
 
-class Checked(msgspec.Struct, frozen=True, kw_only=True):
+class CheckedPlan(msgspec.Struct, frozen=True, kw_only=True):
     """A plan, and all results of its check."""
 
     plan: str
@@ -50,7 +50,7 @@ def _line_and_column(finding: Finding) -> tuple[float, int]:
     return (math.inf, 0) if finding.place is None else (finding.place.line, finding.place.column)
 
 
-def report(checked: Checked) -> str:
+def report(checked: CheckedPlan) -> str:
     """Report the findings first, then the figures, the steps if asked for, and the verdict."""
     sections = [
         [finding_line(checked.plan, f) for severity in Severity for f in checked.of(severity)],
@@ -78,14 +78,14 @@ def _allowed(finding: Finding) -> str:
     return f"; allowed by {finding.option}"
 
 
-def _throttle(checked: Checked) -> list[str]:
+def _throttle(checked: CheckedPlan) -> list[str]:
     if not checked.throttle:
         return []
     words = checked.throttle.with_leaders(throttled=checked.throttle_leaders)
     return [f"throttle  {words}"]
 
 
-def _steps(checked: Checked) -> list[str]:
+def _steps(checked: CheckedPlan) -> list[str]:
     if checked.partitions is None:
         return []
     lines = [f"steps, {_limits_in_words(checked.preflight.limits)}:"]
@@ -109,7 +109,7 @@ def _joined(brokers: Sequence[int]) -> str:
     return ",".join(map(str, brokers))
 
 
-def _verdict(checked: Checked) -> str:
+def _verdict(checked: CheckedPlan) -> str:
     counts = [
         _count(len(found), severity.value)
         for severity in (Severity.PROBLEM, Severity.WARNING)

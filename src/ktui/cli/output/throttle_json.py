@@ -6,7 +6,11 @@ import msgspec
 
 from ktui.cluster.ports import ConfigScope, ConfigSource
 from ktui.execution.run.run import Run
-from ktui.execution.run.throttle_standing import standing, stays, still_to_be_taken_off
+from ktui.execution.run.throttle_standing import (
+    changed_settings,
+    left_throttle_text,
+    throttle_wait_text,
+)
 from ktui.planning.throttle_rates import BrokerRate, ThrottleRates
 
 
@@ -78,13 +82,13 @@ def throttle_json(run: Run, *, owned: bool) -> ThrottleJson:
             if ours.before is None
             else BeforeJson(ours.before.value, ours.before.source),
         )
-        for (resource, name), ours in standing(run.throttled).items()
+        for (resource, name), ours in changed_settings(run.throttled).items()
     )
     return ThrottleJson(
         rates=rates_json(run.throttled.rates),
         leaders=run.options.throttle_leaders,
         refusal=run.throttled.refusal or None,
-        waits=still_to_be_taken_off(run),
-        stays=None if owned else stays(run),
+        waits=throttle_wait_text(run),
+        stays=None if owned else left_throttle_text(run),
         settings=tuple(settings),
     )

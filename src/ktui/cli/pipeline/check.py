@@ -41,12 +41,12 @@ def command(*, lake: str | None, master: str | None, state: StateDir, json: bool
     if json:
         click.echo(encode({"schema_version": SCHEMA_VERSION, "lake": place, **_fields(findings)}))
     else:
-        click.echo(told(findings, place))
+        click.echo(findings_text(findings, place))
     if findings.lost:
         sys.exit(LINES_LOST)
 
 
-def told(found: Findings, place: str) -> str:
+def findings_text(found: Findings, place: str) -> str:
     """Describe what was counted."""
     clusters = ", ".join(map(clean, found.clusters)) or "none"
     lines = [

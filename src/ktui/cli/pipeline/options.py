@@ -13,7 +13,7 @@ import click
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
-from ktui.execution.host.state_dir import STATE_DIR, StateDir, StateDirProblem, state_dir
+from ktui.execution.host.state_dir import STATE_DIR, StateDir, StateDirProblem, resolve_state_dir
 from ktui.pipeline.errors import SparkFailed
 from ktui.pipeline.forecast.derived import DerivedOptions
 from ktui.pipeline.spark.executors import executor_wait_limited, is_local
@@ -53,13 +53,13 @@ _OPTIONS = (
 
 
 def outlook_options(function: F) -> F:
-    """Add the options; `asked_of` reads their values."""
+    """Add the options; `read_derived_options` reads their values."""
     for option in reversed(_OPTIONS):
         function = option(function)
     return function
 
 
-def asked_of(given: Mapping[str, Any]) -> DerivedOptions | None:
+def read_derived_options(given: Mapping[str, Any]) -> DerivedOptions | None:
     """Read the options; None if nothing is to be simulated.
 
     Raises:
@@ -96,7 +96,7 @@ master_option = click.option(
 
 def _state_dir(_context: click.Context, _option: click.Parameter, folder: str | None) -> StateDir:
     try:
-        return state_dir(folder)
+        return resolve_state_dir(folder)
     except StateDirProblem as problem:
         raise click.BadParameter(str(problem)) from None
 

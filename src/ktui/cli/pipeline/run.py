@@ -12,9 +12,9 @@ import click
 
 from ktui.cli.pipeline.lake_option import lake_of, lake_option
 from ktui.cli.pipeline.options import (
-    asked_of,
     master_option,
     outlook_options,
+    read_derived_options,
     spark_for,
     state_dir_option,
 )
@@ -125,7 +125,7 @@ def command(  # noqa: PLR0913 - an option each
         clusters=frozenset(clusters),
     )
     places = recordings or (str(state.path),)
-    derived = asked_of(outlook)
+    derived = read_derived_options(outlook)
     request = PipelineRequest(places, lake_of(lake, state), selection, derived)
     share = None if outlook["keep_insights"] else state.path
     if follow:
@@ -134,7 +134,7 @@ def command(  # noqa: PLR0913 - an option each
     with _explain_interrupt(request.lake), spark_for(master, state) as (spark, line):
         check_executors(spark.sparkContext, places, request.lake, line.tell)
         outcome = run(spark, request, line.tell)
-    click.echo(told(outcome, request.lake))
+    click.echo(outcome_text(outcome, request.lake))
     if outcome.insights is not None and share is not None:
         publish_insights(outcome.insights, share)
     for problem in outcome.problems[:_MOST_TOLD]:
@@ -183,7 +183,7 @@ def _every_s(text: str | None, *, follow: bool) -> float:
     return float(seconds)
 
 
-def told(outcome: PipelineOutcome, lake: str) -> str:
+def outcome_text(outcome: PipelineOutcome, lake: str) -> str:
     """Describe what a run did."""
     return "\n".join(_summary_lines(outcome, lake))
 

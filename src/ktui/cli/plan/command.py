@@ -9,17 +9,22 @@ from typing import Any
 
 import click
 
-from ktui.cli.context.claim import claiming, owner_findings
+from ktui.cli.context.claim import claim_request, owner_findings
 from ktui.cli.context.cluster import Cluster, choose_cluster
 from ktui.cli.doctor.permissions import permission_findings
 from ktui.cli.options import common
-from ktui.cli.options.limits import given_limits, limits_for, limits_options
-from ktui.cli.options.plan import BAD_PLAN, assume_rate_option, given_plan, given_rate
-from ktui.cli.options.throttle import given_throttle, throttle_options, throttled
-from ktui.cli.output.gate import gate_findings, of_cluster
+from ktui.cli.options.limits import complete_limits, limits_options, parse_limit_options
+from ktui.cli.options.plan import (
+    BAD_PLAN,
+    assume_rate_option,
+    parse_assumed_rate,
+    read_plan_argument,
+)
+from ktui.cli.options.throttle import pop_throttle_options, throttle_options, with_throttle
+from ktui.cli.output.gate import cancel_cluster_options, gate_findings
 from ktui.cli.output.json_form import encode
 from ktui.cli.output.plan_json import check_json
-from ktui.cli.output.plan_report import Checked, report
+from ktui.cli.output.plan_report import CheckedPlan, report
 from ktui.cli.plan.from_run import remaining_command, rollback_command
 from ktui.cluster.clock import SystemClock
 from ktui.execution.host.state_dir import StateDir
@@ -83,30 +88,30 @@ def check(  # noqa: PLR0913 - an option each
 
     Exit code 2 if there is a problem, 0 if there are only warnings or none.
     """
-    throttle, rate = given_throttle(chosen), given_rate(assume_rate)
-    given = given_limits(chosen)
-    name, plan = given_plan(path)
+    throttle, rate = pop_throttle_options(chosen), parse_assumed_rate(assume_rate)
+    given = parse_limit_options(chosen)
+    name, plan = read_plan_argument(path)
     cluster = choose_cluster(bootstrap_server, command_config, context)
-    whose = of_cluster(
+    whose = cancel_cluster_options(
         {
             "bootstrap_server": bootstrap_server,
             "command_config": command_config,
             "context": context,
         }
     )
-    options = throttled(RunOptions(), throttle, cluster.context.throttle)
+    options = with_throttle(RunOptions(), throttle, cluster.context.throttle)
     is_throttled = bool(options.throttle)
     lacking = asyncio.run(permission_findings(cluster, plan, throttled=is_throttled, starts=False))
     cluster_id, seen = asyncio.run(_snapshot(cluster, plan, measure=is_throttled))
-    in_force = limits_for(seen, cluster.context.limits, given)
-    checked = Checked(
+    in_force = complete_limits(seen, cluster.context.limits, given)
+    checked = CheckedPlan(
         plan=name,
         cluster=cluster.name,
         findings=(
             *lacking,
             *check_plan(plan, seen, Allowances(factor_change, below_min_isr)),
             *gate_findings(state, cluster_id, whose),
-            *asyncio.run(owner_findings(claiming(cluster, state, cluster_id, ""))),
+            *asyncio.run(owner_findings(claim_request(cluster, state, cluster_id, ""))),
         ),
         preflight=preflight(
             plan,

@@ -27,7 +27,7 @@ output_option = click.option(
 )
 
 
-def journalled_run(state: StateDir, name: str) -> Run:
+def run_from_journal(state: StateDir, name: str) -> Run:
     """Return a run as its journal has it, with a warning if the journal is damaged."""
     with RunFollower(find_run(state, name).journal) as follower:
         follower.refresh()
@@ -42,7 +42,7 @@ def journalled_run(state: StateDir, name: str) -> Run:
     return follower.run
 
 
-def give_plan(plan: Plan, output: Path | None) -> None:
+def output_plan(plan: Plan, output: Path | None) -> None:
     """Print a plan, or write it to a file."""
     if output is None:
         click.echo(plan_as_json(plan), nl=False)
@@ -62,10 +62,10 @@ def rollback_command(name: str, *, output: Path | None, state: StateDir) -> None
     `ktui cancel RUN --rollback` does that. Partitions of deleted topics are left out. Exit code 2
     if no partition is left: a plan cannot be empty.
     """
-    plan = rollback_plan(journalled_run(state, name))
+    plan = rollback_plan(run_from_journal(state, name))
     if not plan.partitions:
         raise RunRefused(f"run {name} has no partition to roll back. See: ktui status {name}")
-    give_plan(plan, output)
+    output_plan(plan, output)
 
 
 @click.command("remaining")
@@ -78,10 +78,10 @@ def remaining_command(name: str, *, output: Path | None, state: StateDir) -> Non
     Partitions that were stopped or rolled back are included. Partitions of deleted topics are left
     out. Exit code 2 if no partition is left: a plan cannot be empty.
     """
-    plan = remaining(journalled_run(state, name))
+    plan = remaining(run_from_journal(state, name))
     if not plan.partitions:
         raise RunRefused(f"nothing is left of run {name}. See its outcome: ktui status {name}")
-    give_plan(plan, output)
+    output_plan(plan, output)
 
 
 def remaining(run: Run) -> Plan:

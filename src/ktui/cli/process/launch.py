@@ -8,17 +8,17 @@ from datetime import datetime
 
 import msgspec
 
-from ktui.cli.context.claim import NO_OWNERSHIP, Claiming, owned
-from ktui.cli.context.terminal import say
+from ktui.cli.context.claim import NO_OWNERSHIP, ClaimRequest, own_cluster
+from ktui.cli.context.terminal import print_note
 from ktui.cli.options.common import state_option
-from ktui.cli.output.gate import cluster_options, of_cluster, refuse_shut
+from ktui.cli.output.gate import cancel_cluster_options, check_gate_open, cluster_options
 from ktui.cluster.clock import SystemClock
 from ktui.execution.errors import RunProblem, RunRefused
 from ktui.execution.host.catalog import check_one_throttle
 from ktui.execution.host.hand_over import refuse_exported
-from ktui.execution.host.launch import make_run, may_begin
-from ktui.execution.host.ownership import LiveRun, OwnedElsewhere, starting
-from ktui.execution.host.process import EngineProcess, spawn
+from ktui.execution.host.launch import make_run, reserve_start
+from ktui.execution.host.ownership import LiveRun, OwnedElsewhere, lock_starts
+from ktui.execution.host.process import EngineProcess, start_engine
 from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.execution.journal.follower import RunFollower
 from ktui.execution.journal.journal import Journal
@@ -37,7 +37,7 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
     """Whether another run may be live on the cluster."""
     record: bool | None = None
     """Whether the engine records what it sees; None follows the run's options."""
-    owner: Claiming | None = None
+    owner: ClaimRequest | None = None
     """The claim on the cluster; None without ownership."""
 
     @property
@@ -52,10 +52,10 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
 
     def owned(self) -> AbstractContextManager[None]:
         """Own the cluster while the run is created, and from then on; see `claim.owned`."""
-        return nullcontext() if self.owner is None else owned(self.owner)
+        return nullcontext() if self.owner is None else own_cluster(self.owner)
 
 
-def begin(launch: Launch, first: Sequence[AnyRunEvent]) -> EngineProcess:
+def launch_new_run(launch: Launch, first: Sequence[AnyRunEvent]) -> EngineProcess:
     """Create a new run, and return its engine.
 
     Raises:
@@ -66,18 +66,18 @@ def begin(launch: Launch, first: Sequence[AnyRunEvent]) -> EngineProcess:
     throttled = any(isinstance(e, Started) and e.options.throttle for e in first)
 
     def beside(live: Sequence[LiveRun]) -> None:
-        refuse_shut(launch.state, launch.cluster_id, of_cluster(launch.names))
+        check_gate_open(launch.state, launch.cluster_id, cancel_cluster_options(launch.names))
         _beside(live, launch)
 
     state, name = launch.state, launch.name
     with (
-        may_begin(state, launch.cluster_id, name, throttled=throttled, beside=beside),
+        reserve_start(state, launch.cluster_id, name, throttled=throttled, beside=beside),
         launch.owned(),
     ):
-        return spawn(make_run(state, name, first, SystemClock()), launch.arguments)
+        return start_engine(make_run(state, name, first, SystemClock()), launch.arguments)
 
 
-def take_up(launch: Launch, ask: Callable[[], None] = lambda: None) -> EngineProcess:
+def launch_left_run(launch: Launch, ask: Callable[[], None] = lambda: None) -> EngineProcess:
     """Start an engine for a run that has none.
 
     Args:
@@ -89,7 +89,7 @@ def take_up(launch: Launch, ask: Callable[[], None] = lambda: None) -> EnginePro
             cluster, or another state directory owns the cluster.
         RunProblem: the journal cannot be read or written, or the engine has died.
     """
-    with starting(launch.state, launch.cluster_id) as live:
+    with lock_starts(launch.state, launch.cluster_id) as live:
         for other in live:
             if other.name == launch.name:
                 raise OwnedElsewhere(launch.name, other.holder)
@@ -103,7 +103,7 @@ def take_up(launch: Launch, ask: Callable[[], None] = lambda: None) -> EnginePro
             check_one_throttle(launch.state, launch.cluster_id, launch.name, resumed=True)
         with launch.owned():
             ask()
-            return spawn(run, launch.arguments)
+            return start_engine(run, launch.arguments)
 
 
 def resume_command(state: StateDir, name: str) -> str:
@@ -121,7 +121,7 @@ def _beside(live: Sequence[LiveRun], launch: Launch) -> None:
             f"Add the plan to that run (ktui add {live[0].name} PLAN), wait for its end, or run "
             "both with --concurrent"
         )
-    say(f"warning: also live on this cluster: {others}. The limits of both add up")
+    print_note(f"warning: also live on this cluster: {others}. The limits of both add up")
 
 
 def _refuse_copy(state: StateDir, run: RunDir, live: Sequence[LiveRun]) -> None:

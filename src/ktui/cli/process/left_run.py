@@ -9,10 +9,10 @@ from ktui.execution.errors import RunProblem
 from ktui.execution.host.hand_over import refuse_exported
 from ktui.execution.host.ownership import OwnedElsewhere, holder
 from ktui.execution.host.state_dir import RunDir
-from ktui.execution.journal.commands import CallOff
+from ktui.execution.journal.commands import CancelMoves
 from ktui.execution.journal.follower import RunFollower
 from ktui.execution.journal.journal import Journal
-from ktui.execution.run.cancel_scope import act_on, in_scope
+from ktui.execution.run.cancel_scope import effect_of_cancel, tracks_in_scope
 from ktui.execution.run.events import Started
 from ktui.execution.run.run import Run
 
@@ -26,7 +26,7 @@ class LeftRun(msgspec.Struct, frozen=True):
     """The damage to the journal; everything before the damage was read."""
 
 
-def left_run(run_dir: RunDir) -> LeftRun:
+def read_left_run(run_dir: RunDir) -> LeftRun:
     """Read a run that has no engine.
 
     Raises:
@@ -37,12 +37,12 @@ def left_run(run_dir: RunDir) -> LeftRun:
     owner = holder(run_dir)
     if owner is not None:
         raise OwnedElsewhere(run_dir.name, owner)
-    left = found_run(run_dir)
+    left = read_run(run_dir)
     refuse_exported(left.run)
     return left
 
 
-def found_run(run_dir: RunDir) -> LeftRun:
+def read_run(run_dir: RunDir) -> LeftRun:
     """Read a run, with or without an engine.
 
     Raises:
@@ -57,13 +57,13 @@ def found_run(run_dir: RunDir) -> LeftRun:
     return LeftRun(follower.run, begun, follower.damage)
 
 
-def opens_anew(run_dir: RunDir, run: Run) -> bool:
+def reopens(run_dir: RunDir, run: Run) -> bool:
     """Whether an ended run goes on, because a cancel of some part of it is not answered yet."""
     with Journal.open(run_dir.journal, SystemClock(), read_only=True) as journal:
         commands = [asked.command for asked in journal.asked()]
     return any(
-        not act_on(track, command.kind).idle
+        not effect_of_cancel(track, command.kind).idle
         for command in commands
-        if isinstance(command, CallOff)
-        for track in in_scope(run, command.topics, command.partitions)
+        if isinstance(command, CancelMoves)
+        for track in tracks_in_scope(run, command.topics, command.partitions)
     )

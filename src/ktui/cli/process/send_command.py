@@ -38,7 +38,7 @@ class AnswerJson(msgspec.Struct, frozen=True):
     """The first decision that the command binds; null for a command that binds none."""
 
 
-def owned_run(run_dir: RunDir) -> Run:
+def run_with_engine(run_dir: RunDir) -> Run:
     """Return a run that has an engine, as its journal has it.
 
     Raises:
@@ -57,7 +57,7 @@ def owned_run(run_dir: RunDir) -> Run:
     return run
 
 
-def ask(run_dir: RunDir, command: Command, *, json: bool) -> None:
+def send_command(run_dir: RunDir, command: Command, *, json: bool) -> None:
     """Write a command into a run's journal, wait for its answer, and print the answer.
 
     A refusal ends the program with the exit code of bad input.
@@ -65,22 +65,22 @@ def ask(run_dir: RunDir, command: Command, *, json: bool) -> None:
     Raises:
         RunProblem: no answer came; the message says when the command takes effect.
     """
-    number = put(run_dir, command)
-    answer = answer_to(run_dir, number)
+    number = write_command(run_dir, command)
+    answer = wait_for_answer(run_dir, number)
     if json:
         click.echo(encode(answer_json(run_dir, number, answer)))
         end_if_refused(answer)
     else:
-        tell(run_dir, answer)
+        print_answer(run_dir, answer)
 
 
-def put(run_dir: RunDir, command: Command) -> int:
+def write_command(run_dir: RunDir, command: Command) -> int:
     """Write a command into a run's journal, and return its number."""
     with Journal.open(run_dir.journal, SystemClock()) as journal:
-        return journal.ask(command, asker())
+        return journal.ask(command, this_asker())
 
 
-def answer_to(run_dir: RunDir, number: int) -> Answer:
+def wait_for_answer(run_dir: RunDir, number: int) -> Answer:
     """Wait for the answer to a command.
 
     Raises:
@@ -90,7 +90,7 @@ def answer_to(run_dir: RunDir, number: int) -> Answer:
         return _answer(run_dir, journal, number)
 
 
-def tell(run_dir: RunDir, answer: Answer) -> None:
+def print_answer(run_dir: RunDir, answer: Answer) -> None:
     """Print an answer for people; a refusal ends the program."""
     words = clean(answer.words)
     if answer.accepted:
@@ -113,7 +113,7 @@ def answer_json(run_dir: RunDir, number: int, answer: Answer) -> AnswerJson:
     )
 
 
-def asker() -> str:
+def this_asker() -> str:
     """Return who asks, as "user@host (pid)"."""
     me = this_process()
     return f"{me.user}@{me.host} ({me.pid})"

@@ -13,7 +13,7 @@ from ktui.cli.context.errors import BadInput
 from ktui.cli.options import common
 from ktui.cli.options.recording import recorder, recording_options
 from ktui.cli.record.copy import copy_redacted
-from ktui.cli.record.loop import Until, record
+from ktui.cli.record.loop import StopCondition, record
 from ktui.cluster.clock import SystemClock
 from ktui.execution.host.state_dir import StateDir
 from ktui.units import Seconds, parse_quantity
@@ -67,7 +67,7 @@ def command(  # noqa: PLR0913 - an option each
     Exit code 0 if the recording is complete, 1 if it had to stop early, 130 if it was interrupted
     before the end that --for or --until-idle sets.
     """
-    until = Until(_seconds(for_), idle=until_idle)
+    until = StopCondition(_seconds(for_), idle=until_idle)
     if source is not None:
         cluster_given = bootstrap_server or command_config or context
         if cluster_given or topics or poll_interval or for_ or until_idle:

@@ -9,7 +9,7 @@ import click
 import msgspec
 
 from ktui.cli.context.redaction_key import redaction
-from ktui.cli.context.terminal import say
+from ktui.cli.context.terminal import print_note
 from ktui.cli.output.json_form import SCHEMA_VERSION
 from ktui.cli.output.json_form import encode as as_json
 from ktui.durable import make_folder
@@ -93,9 +93,9 @@ def _whole_lines(file: Path, copied: CopyJson) -> Iterator[tuple[int, AnyLine]]:
 
 def _print_summary(copied: CopyJson, *, json: bool) -> None:
     for place in copied.left_out[:MOST_TOLD]:
-        say(f"left out: {place}")
+        print_note(f"left out: {place}")
     if len(copied.left_out) > MOST_TOLD:
-        say(f"left out: {len(copied.left_out) - MOST_TOLD:,} more places")
+        print_note(f"left out: {len(copied.left_out) - MOST_TOLD:,} more places")
     if json:
         click.echo(as_json(copied))
         return

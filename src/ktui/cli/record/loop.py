@@ -14,7 +14,7 @@ import msgspec
 
 from ktui.cli.context.cluster import Cluster
 from ktui.cli.context.errors import FAILED, INTERRUPTED
-from ktui.cli.options.recording import in_words
+from ktui.cli.options.recording import recorded_in_words
 from ktui.cli.output.json_form import SCHEMA_VERSION, shown_json, utc
 from ktui.cli.output.progress_line import ProgressLine
 from ktui.cli.record.sources import ClusterRecording
@@ -32,7 +32,7 @@ LEAST_PATIENCE_S, PATIENCE = 0.5, 0.75
 """Wait for a slow broker for this share of the interval, but at least so many seconds."""
 
 
-class Until(msgspec.Struct, frozen=True):
+class StopCondition(msgspec.Struct, frozen=True):
     """The condition on which a recording stops by itself."""
 
     seconds: float | None = None
@@ -54,7 +54,7 @@ class Until(msgspec.Struct, frozen=True):
         return f"{either}{idle}. Press Ctrl-C to stop{' sooner' if self.named else ''}"
 
 
-class Over(enum.Enum):
+class RecordingEnd(enum.Enum):
     """How a recording ended."""
 
     AS_ASKED = enum.auto()
@@ -109,7 +109,7 @@ class RecordLoop:
         clock: Clock,
         interest: Interest,
         interval_s: float,
-        until: Until,
+        until: StopCondition,
         *,
         tell: Callable[[RecordedJson], None],
         say: Callable[[str], None],
@@ -123,7 +123,7 @@ class RecordLoop:
         self._last_warning: str | None = None
         self._path: Path | None = None
 
-    async def run(self, stop: asyncio.Event) -> Over:
+    async def run(self, stop: asyncio.Event) -> RecordingEnd:
         """Poll until the end condition holds, or `stop` is set.
 
         Raises:
@@ -135,11 +135,11 @@ class RecordLoop:
             self._report_place()
             self._report(self.recorded())
             if self._source.recorder.problem is not None:
-                return Over.STOPPED
+                return RecordingEnd.STOPPED
             if stop.is_set():
-                return Over.INTERRUPTED
+                return RecordingEnd.INTERRUPTED
             if self._is_over():
-                return Over.AS_ASKED
+                return RecordingEnd.AS_ASKED
             pause_s = started_s + self._pause_s - self._clock.monotonic()
             await wait_for_first(self._clock.sleep(max(0.0, pause_s)), stop.wait())
 
@@ -214,7 +214,7 @@ async def record(
     state: StateDir,
     topics: frozenset[str],
     interval_s: float,
-    until: Until,
+    until: StopCondition,
     *,
     json: bool,
 ) -> int:
@@ -239,10 +239,10 @@ async def record(
         await source.aclose()
         await observer.aclose()
         await reader.aclose()
-    line.say(in_words(recorder, loop.recorded().looks))
-    if over is Over.STOPPED:
+    line.say(recorded_in_words(recorder, loop.recorded().looks))
+    if over is RecordingEnd.STOPPED:
         return FAILED
-    return INTERRUPTED if over is Over.INTERRUPTED and until.named else 0
+    return INTERRUPTED if over is RecordingEnd.INTERRUPTED and until.named else 0
 
 
 def _print_json(recorded: RecordedJson) -> None:

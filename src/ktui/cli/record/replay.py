@@ -33,7 +33,7 @@ from ktui.recording.replay_moment import parse_second
 from ktui.recording.replay_tape import Tape
 from ktui.tui.draw.themes import load_themes
 from ktui.tui.replay.app import ReplayApp
-from ktui.tui.replay.player import Playing
+from ktui.tui.replay.player import Player
 from ktui.tui.replay.run_stage import RunStage
 
 _FIRST_LINES = 200
@@ -73,28 +73,30 @@ class Playable(msgspec.Struct, frozen=True):
 _HEADER = ("SESSION", "BEGAN", "CLUSTER", "RUN", "LENGTH")
 
 
-def choices(sessions: Sequence[Session]) -> list[Playable]:
+def join_sessions(sessions: Sequence[Session]) -> list[Playable]:
     """Join consecutive sessions of the same run; `sessions` come in the order of their times."""
-    found: list[Playable] = []
+    find_recorded_sessions: list[Playable] = []
     for session in sessions:
         run_line, until_ms = _run_of(session), _until_ms(session)
         run, run_id = ("", "") if run_line is None else (run_line.run, run_line.run_id)
         previous = next(
             (
                 number
-                for number, each in enumerate(found)
+                for number, each in enumerate(find_recorded_sessions)
                 if run_id and each.run_id == run_id and each.until_ms <= session.head.at
             ),
             None,
         )
         if previous is None:
-            found.append(Playable((session,), run, run_id, until_ms))
+            find_recorded_sessions.append(Playable((session,), run, run_id, until_ms))
         else:
-            found[previous] = Playable((*found[previous].sessions, session), run, run_id, until_ms)
-    return found
+            find_recorded_sessions[previous] = Playable(
+                (*find_recorded_sessions[previous].sessions, session), run, run_id, until_ms
+            )
+    return find_recorded_sessions
 
 
-def choose(known: Sequence[Playable], session_id: str | None, *, ask: bool) -> Playable:
+def choose_recording(known: Sequence[Playable], session_id: str | None, *, ask: bool) -> Playable:
     """Return the recording to play, and prompt for it where needed.
 
     Args:
@@ -121,12 +123,16 @@ def choose(known: Sequence[Playable], session_id: str | None, *, ask: bool) -> P
 
 
 def _named(known: Sequence[Playable], session_id: str) -> Playable:
-    found = [
+    find_recorded_sessions = [
         each for each in known if any(s.head.session.startswith(session_id) for s in each.sessions)
     ]
-    if session_id and len(found) == 1:
-        return found[0]
-    several = "several sessions begin with this id" if found and session_id else "no such session"
+    if session_id and len(find_recorded_sessions) == 1:
+        return find_recorded_sessions[0]
+    several = (
+        "several sessions begin with this id"
+        if find_recorded_sessions and session_id
+        else "no such session"
+    )
     raise BadInput(f"--session {session_id!r}: {several}. The sessions are:\n{_listed(known)}")
 
 
@@ -189,15 +195,15 @@ def command(
 
     FILE is a segment of a recording, DIR a folder of recordings, RUN the name of a run.
     """
-    known = choices(found(path, state))
-    chosen = choose(known, session, ask=sys.stdin.isatty() and sys.stdout.isatty())
+    known = join_sessions(find_recorded_sessions(path, state))
+    chosen = choose_recording(known, session, ask=sys.stdin.isatty() and sys.stdout.isatty())
     tape = Tape(chosen.sessions)
     at_s = _second(begin, tape)
     need_terminal("; `ktui list` and `ktui status` are for pipes and scripts")
     words = ["ktui", "replay", path, *(["--session", chosen.session] if len(known) > 1 else [])]
     again = f"{shlex.join(words)}{common.state_option(state)} --at "
     of_several = f", session {chosen.session}" if len(known) > 1 else ""
-    with stage(
+    with replay_app(
         tape,
         at_s,
         recording=f"{clean(path)}{of_several}",
@@ -208,7 +214,7 @@ def command(
         asyncio.run(show_app(app))
 
 
-def found(path: str, state: StateDir) -> list[Session]:
+def find_recorded_sessions(path: str, state: StateDir) -> list[Session]:
     """Return the sessions of a file or folder; if there is no such file, those of a run.
 
     Raises:
@@ -236,7 +242,7 @@ def _second(begin: str | None, tape: Tape) -> float:
 
 
 @contextmanager
-def stage(
+def replay_app(
     tape: Tape,
     at_s: float,
     *,
@@ -263,7 +269,7 @@ def stage(
         runs = RunStage(Path(folder))
         try:
             yield ReplayApp(
-                Playing(tape, clock, runs, at_s),
+                Player(tape, clock, runs, at_s),
                 state_dir=runs.state_dir,
                 name=clean(tape.cluster or tape.cluster_id),
                 recording=recording,

@@ -50,7 +50,7 @@ class EngineRecording:
 
 
 @contextmanager
-def recording(
+def record_run(
     folder: RunDir, run: Run, cluster: str, clock: Clock, *, record: bool | None
 ) -> Iterator[EngineRecording]:
     """Record a run in a new session, once earlier unfinished segments are sealed.

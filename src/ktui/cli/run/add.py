@@ -12,30 +12,35 @@ import click
 import msgspec
 
 from ktui.cli.context.errors import BadInput
-from ktui.cli.context.target import Target, look, run_names, target
-from ktui.cli.context.terminal import say
-from ktui.cli.doctor.permissions import NeededPermission, missing_for, topics_of
+from ktui.cli.context.target import (
+    Target,
+    choose_target,
+    cluster_names_of_run,
+    read_cluster_for_plan,
+)
+from ktui.cli.context.terminal import print_note
+from ktui.cli.doctor.permissions import NeededPermission, find_missing_permissions, topics_of
 from ktui.cli.options import common
-from ktui.cli.options.plan import BAD_PLAN, given_plan
-from ktui.cli.output.gate import refuse_shut
+from ktui.cli.options.plan import BAD_PLAN, read_plan_argument
+from ktui.cli.output.gate import check_gate_open
 from ktui.cli.output.json_form import SCHEMA_VERSION, encode
 from ktui.cli.output.plan_json import CheckJson, FindingJson, check_json, findings_json
-from ktui.cli.output.plan_report import Checked, finding_line, report
-from ktui.cli.process.left_run import LeftRun, found_run
+from ktui.cli.output.plan_report import CheckedPlan, finding_line, report
+from ktui.cli.process.left_run import LeftRun, read_run
 from ktui.cli.process.send_command import (
     AnswerJson,
     answer_json,
-    answer_to,
     end_if_refused,
-    put,
-    tell,
+    print_answer,
+    wait_for_answer,
+    write_command,
 )
 from ktui.cluster.text import clean
-from ktui.execution.engine.add_plan import Extra, Joining, joinings_in_words
+from ktui.execution.engine.add_plan import CheckedExtraPlan, JoinEffect, join_effects_in_words
 from ktui.execution.errors import RunProblem, RunRefused
 from ktui.execution.host.catalog import find_run
 from ktui.execution.host.ownership import holder
-from ktui.execution.host.rollback_plan import write_rollback_anew
+from ktui.execution.host.rollback_plan import rewrite_rollback
 from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.execution.run.events import OnConflict
 from ktui.execution.run.states import State
@@ -47,7 +52,7 @@ class JoiningJson(msgspec.Struct, frozen=True, kw_only=True):
 
     topic: str
     partition: int
-    joining: Joining
+    joining: JoinEffect
     state: State | None
     """The partition's state in the run; null if the run does not have it."""
     target: tuple[int, ...]
@@ -59,7 +64,7 @@ class AddJson(CheckJson, frozen=True, kw_only=True):
 
     run: str
     on_conflict: OnConflict
-    counts: dict[Joining, int]
+    counts: dict[JoinEffect, int]
     joinings: tuple[JoiningJson, ...]
 
 
@@ -72,13 +77,13 @@ class AddedJson(msgspec.Struct, frozen=True, kw_only=True):
     problems: tuple[FindingJson, ...]
     warnings: tuple[FindingJson, ...]
     notes: tuple[FindingJson, ...]
-    counts: dict[Joining, int]
+    counts: dict[JoinEffect, int]
     """The number of the plan's partitions, by treatment."""
     answer: AnswerJson | None
     """The engine's answer; null if nothing was asked of it: a problem, or nothing to do."""
 
 
-def added_json(extra: Extra, answer: AnswerJson | None) -> str:
+def added_json(extra: CheckedExtraPlan, answer: AnswerJson | None) -> str:
     """Return the findings and the engine's answer, for scripts."""
 
     def found(severity: Severity) -> tuple[FindingJson, ...]:
@@ -97,9 +102,9 @@ def added_json(extra: Extra, answer: AnswerJson | None) -> str:
     return encode(shape)
 
 
-def checked(extra: Extra, source: str, cluster: str) -> Checked:
+def checked(extra: CheckedExtraPlan, source: str, cluster: str) -> CheckedPlan:
     """Return the result of the plan's check."""
-    return Checked(
+    return CheckedPlan(
         plan=source,
         cluster=cluster,
         findings=extra.findings,
@@ -109,7 +114,7 @@ def checked(extra: Extra, source: str, cluster: str) -> Checked:
     )
 
 
-def as_json(extra: Extra, check: Checked) -> str:
+def as_json(extra: CheckedExtraPlan, check: CheckedPlan) -> str:
     """Return the preview for scripts."""
     base = check_json(check)
     shape = AddJson(
@@ -122,31 +127,31 @@ def as_json(extra: Extra, check: Checked) -> str:
     return encode(shape)
 
 
-def as_text(extra: Extra, check: Checked) -> str:
+def as_text(extra: CheckedExtraPlan, check: CheckedPlan) -> str:
     """Return the preview for people: the check of the plan, then its effect on the run."""
     lines = "\n".join(extra.in_run())
     return "\n\n".join([report(check), lines, "Nothing was changed."])
 
 
-def _counts(extra: Extra) -> dict[Joining, int]:
+def _counts(extra: CheckedExtraPlan) -> dict[JoinEffect, int]:
     counts = Counter(extra.ways)
-    return {how: counts[how] for how in Joining}
+    return {how: counts[how] for how in JoinEffect}
 
 
-def _joinings(extra: Extra) -> tuple[JoiningJson, ...]:
+def _joinings(extra: CheckedExtraPlan) -> tuple[JoiningJson, ...]:
     tracks = extra.run.tracks
     pairs = zip(extra.plan.partitions, extra.ways, strict=True)
     return tuple(
         JoiningJson(
-            topic=target.topic,
-            partition=target.partition,
+            topic=choose_target.topic,
+            partition=choose_target.partition,
             joining=how,
             state=None if track is None else track.state,
-            target=target.replicas,
+            target=choose_target.replicas,
             run_target=None if track is None else track.target,
         )
-        for target, how in pairs
-        for track in (tracks.get(target.tp),)
+        for choose_target, how in pairs
+        for track in (tracks.get(choose_target.tp),)
     )
 
 
@@ -201,17 +206,21 @@ def command(  # noqa: PLR0913 - an option each
     """
     run_dir = find_run(state, name)
     found = _live_run(run_dir, path)
-    refuse_shut(state, found.begun.cluster_id, name)
-    source, plan = given_plan(path)
-    names = run_names((bootstrap_server, command_config, context), found.begun)
-    where = target(*names, changes=not dry_run)
+    check_gate_open(state, found.begun.cluster_id, name)
+    source, plan = read_plan_argument(path)
+    names = cluster_names_of_run((bootstrap_server, command_config, context), found.begun)
+    where = choose_target(*names, changes=not dry_run)
     throttled = bool(found.run.throttled.rates)
-    cluster_id, seen = asyncio.run(look(where, plan, measure=throttled))
+    cluster_id, seen = asyncio.run(read_cluster_for_plan(where, plan, measure=throttled))
     _check_cluster(cluster_id, found, where)
-    lacking = asyncio.run(missing_for(_need(found, where), where.cluster, topics_of(plan)))
+    lacking = asyncio.run(
+        find_missing_permissions(_need(found, where), where.cluster, topics_of(plan))
+    )
     allowed = Allowances(factor_change, below_min_isr)
     conflict = OnConflict(on_conflict)
-    extra = Extra(plan, clean(path.name), found.run, seen, conflict, allowed, lacking=lacking)
+    extra = CheckedExtraPlan(
+        plan, clean(path.name), found.run, seen, conflict, allowed, lacking=lacking
+    )
     if dry_run:
         check = checked(extra, source, where.cluster.name)
         click.echo(as_json(extra, check) if json else as_text(extra, check))
@@ -244,7 +253,7 @@ def _unended_run(run_dir: RunDir, path: Path) -> LeftRun:
         BadInput: it has ended; the message says what to do instead.
         RunProblem: nothing of it can be read.
     """
-    found = found_run(run_dir)
+    found = read_run(run_dir)
     if found.run.ended:
         raise BadInput(
             f"run {run_dir.name} has ended. Start the plan as a run of its own: "
@@ -279,27 +288,27 @@ def _need(found: LeftRun, where: Target) -> NeededPermission:
     )
 
 
-def _report_findings(extra: Extra, source: str) -> None:
+def _report_findings(extra: CheckedExtraPlan, source: str) -> None:
     """Print the findings, and with a throttle the warnings about the figures under it."""
     needs_figures = extra.run.throttled.rates and not extra.has_problems and not extra.idle
     of_figures = extra.preflight().warnings if needs_figures else ()
     for finding in (*extra.findings, *of_figures):
-        say(finding_line(source, finding))
+        print_note(finding_line(source, finding))
 
 
-def _end_unchanged(extra: Extra, *, json: bool) -> NoReturn:
+def _end_unchanged(extra: CheckedExtraPlan, *, json: bool) -> NoReturn:
     """End the program: a problem keeps the plan out, or there is nothing to do."""
     if json:
         click.echo(added_json(extra, None))
-    why = f"nothing to do: {joinings_in_words(extra.ways)}"
-    say("the plan was not added" if extra.has_problems else why)
+    why = f"nothing to do: {join_effects_in_words(extra.ways)}"
+    print_note("the plan was not added" if extra.has_problems else why)
     sys.exit(BAD_PLAN if extra.has_problems else 0)
 
 
-def _add(run_dir: RunDir, extra: Extra, path: Path, *, json: bool) -> None:
-    number = put(run_dir, extra.command())
+def _add(run_dir: RunDir, extra: CheckedExtraPlan, path: Path, *, json: bool) -> None:
+    number = write_command(run_dir, extra.command())
     try:
-        answer = answer_to(run_dir, number)
+        answer = wait_for_answer(run_dir, number)
     except RunProblem:
         _unended_run(run_dir, path)  # if it has ended meanwhile, the plan is not added later either
         raise
@@ -309,13 +318,13 @@ def _add(run_dir: RunDir, extra: Extra, path: Path, *, json: bool) -> None:
         click.echo(added_json(extra, answer_json(run_dir, number, answer)))
         end_if_refused(answer)
         return
-    tell(run_dir, answer)
+    print_answer(run_dir, answer)
     click.echo(f"follow it with: ktui status {run_dir.name}")
 
 
 def _write_rollback_plan(run_dir: RunDir) -> None:
     """Add the extra plan's partitions to the rollback plan beside the journal."""
     try:
-        write_rollback_anew(run_dir)
+        rewrite_rollback(run_dir)
     except RunProblem as problem:
-        say(f"warning: {problem}")
+        print_note(f"warning: {problem}")

@@ -8,19 +8,25 @@ from pathlib import Path
 import click
 import msgspec
 
-from ktui.cli.context.claim import NO_OWNERSHIP, Claiming, claiming, given_up, no_ownership_option
-from ktui.cli.context.target import Target, check_cluster, run_names, target
-from ktui.cli.context.terminal import say
+from ktui.cli.context.claim import (
+    NO_OWNERSHIP,
+    ClaimRequest,
+    claim_request,
+    no_ownership_option,
+    release_cluster,
+)
+from ktui.cli.context.target import Target, check_cluster, choose_target, cluster_names_of_run
+from ktui.cli.context.terminal import print_note
 from ktui.cli.options import common
 from ktui.cli.output.json_form import SCHEMA_VERSION, encode
-from ktui.cli.process.left_run import found_run
+from ktui.cli.process.left_run import read_run
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.errors import ClusterError
 from ktui.cluster.text import clean
 from ktui.execution.errors import RunProblem, RunRefused
 from ktui.execution.host.catalog import find_run, throttles_left
 from ktui.execution.host.hand_over import export_run
-from ktui.execution.host.ownership import LiveRun, holder, starting
+from ktui.execution.host.ownership import LiveRun, holder, lock_starts
 from ktui.execution.host.state_dir import StateDir
 from ktui.execution.run.run import Run
 from ktui.quantities import as_count
@@ -61,10 +67,12 @@ def command(  # noqa: PLR0913 - an option each
     then `exported` and cannot be resumed. Its recording stays here.
     """
     run_dir = find_run(state, name)
-    found = found_run(run_dir)
-    where = target(*run_names((bootstrap_server, command_config, context), found.begun))
+    found = read_run(run_dir)
+    where = choose_target(
+        *cluster_names_of_run((bootstrap_server, command_config, context), found.begun)
+    )
     cluster_id = found.begun.cluster_id
-    how = claiming(where.cluster, state, cluster_id, name, off=no_ownership, only_ends=True)
+    how = claim_request(where.cluster, state, cluster_id, name, off=no_ownership, only_ends=True)
     if how is not None:
         _check_reached(where, cluster_id)
     if (owner := holder(run_dir)) is not None:
@@ -72,7 +80,7 @@ def command(  # noqa: PLR0913 - an option each
             f"run {name} is owned by {owner}. Only a run without an engine can be exported. Have "
             f"the engine leave it: kill {owner.pid}. Steps in flight go on in Kafka"
         )
-    with starting(state, cluster_id) as live:
+    with lock_starts(state, cluster_id) as live:
         if how is not None:
             _check_alone(state, cluster_id, name, live)
         run = export_run(run_dir, file, SystemClock())
@@ -126,9 +134,9 @@ def _check_alone(state: StateDir, cluster_id: str, name: str, live: list[LiveRun
         )
 
 
-def _release(how: Claiming) -> str | None:
+def _release(how: ClaimRequest) -> str | None:
     try:
-        return asyncio.run(given_up(how))
+        return asyncio.run(release_cluster(how))
     except RunProblem as problem:
         return str(problem)
 
@@ -146,7 +154,7 @@ def _report(run: Run, file: Path, owned: str | None, *, asked: bool) -> None:
     take_over = ""
     if owned is not None:
         take_over = " --take-over"
-        say(f"the cluster was not released: {owned}. A claim lapses within 30 minutes")
+        print_note(f"the cluster was not released: {owned}. A claim lapses within 30 minutes")
     elif asked:
         click.echo("this state directory no longer owns the cluster")
     click.echo(f"continue it in another state directory: ktui runs import {where}{take_over}")

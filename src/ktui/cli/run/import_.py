@@ -11,9 +11,9 @@ from pathlib import Path
 import click
 import msgspec
 
-from ktui.cli.context.claim import claiming, owned, ownership_options
+from ktui.cli.context.claim import claim_request, own_cluster, ownership_options
 from ktui.cli.context.errors import BadInput
-from ktui.cli.context.target import check_cluster, run_names, target, warn_of_tls
+from ktui.cli.context.target import check_cluster, choose_target, cluster_names_of_run, warn_of_tls
 from ktui.cli.options import common
 from ktui.cli.output.gate import cluster_options
 from ktui.cli.output.json_form import SCHEMA_VERSION, encode
@@ -21,8 +21,8 @@ from ktui.cli.process.launch import resume_command
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.text import clean
 from ktui.execution.host.catalog import check_one_throttle
-from ktui.execution.host.hand_over import check_import, import_run, opened
-from ktui.execution.host.ownership import starting
+from ktui.execution.host.hand_over import check_import, import_run, open_export
+from ktui.execution.host.ownership import lock_starts
 from ktui.execution.host.state_dir import StateDir
 from ktui.quantities import as_count
 
@@ -61,23 +61,23 @@ def command(  # noqa: PLR0913 - an option each
     named both brokers and credentials, an option has to. Nothing goes on before `ktui resume`.
     """
     clock = SystemClock()
-    with opened(state, file, clock) as export:
+    with open_export(state, file, clock) as export:
         name = name or export.exported.run
         cluster_id = export.begun.cluster_id
         names = bootstrap_server, command_config, context
         if not any(names):
             _check_names(file, export.begun.connection)
-        where = target(*run_names(names, export.begun))
+        where = choose_target(*cluster_names_of_run(names, export.begun))
         warn_of_tls(where.cluster)
         asyncio.run(check_cluster(where, cluster_id))
-        how = claiming(
+        how = claim_request(
             where.cluster, state, cluster_id, name, off=no_ownership, take_over=take_over
         )
-        with starting(state, cluster_id):
+        with lock_starts(state, cluster_id):
             if export.run.throttled.brokers:
                 check_one_throttle(state, cluster_id, name)
             check_import(state, export, name, clock)
-            with nullcontext() if how is None else owned(how):
+            with nullcontext() if how is None else own_cluster(how):
                 import_run(state, export, name, where.names, clock)
         left = len(export.run.tracks) - export.run.over
     if json:

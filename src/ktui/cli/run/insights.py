@@ -10,7 +10,7 @@ import msgspec
 from ktui.cli.context.errors import BadInput
 from ktui.cli.options import common
 from ktui.cli.output.json_form import encode
-from ktui.cli.run.runs import moment
+from ktui.cli.run.runs import local_time
 from ktui.cluster.text import clean
 from ktui.execution.host.state_dir import StateDir
 from ktui.insights.file import insights_in, read_insights
@@ -23,12 +23,12 @@ def insights_text(insights: Insights) -> str:
     """Return the insights of all clusters; without any, how to make them."""
     if not insights.clusters:
         return NOTHING
-    made = f"made {moment(insights.made_at)} by ktui {insights.version}"
+    made = f"made {local_time(insights.made_at)} by ktui {insights.version}"
     return "\n\n".join([made, *map(_cluster, insights.clusters)])
 
 
 def _cluster(of: ClusterInsights) -> str:
-    span = f", {moment(of.began)} to {moment(of.ended)}" if of.began is not None else ""
+    span = f", {local_time(of.began)} to {local_time(of.ended)}" if of.began is not None else ""
     basis = f"{as_count(of.runs, 'run')}, {as_count(of.moves, 'move')}{span}"
     return "\n\n".join([f"cluster {of.cluster_id}: {basis}", *map(_section, sections(of))])
 

@@ -10,10 +10,10 @@ import msgspec
 
 from ktui.cli.context.errors import BadInput
 from ktui.cli.options import common
-from ktui.cli.options.limits import given_limits, limits_options
+from ktui.cli.options.limits import limits_options, parse_limit_options
 from ktui.cli.output.json_form import SCHEMA_VERSION, encode
 from ktui.cli.output.table import table
-from ktui.cli.process.send_command import ask, owned_run
+from ktui.cli.process.send_command import run_with_engine, send_command
 from ktui.execution.host.catalog import find_run
 from ktui.execution.host.state_dir import StateDir
 from ktui.execution.journal.commands import SetLimits
@@ -44,11 +44,13 @@ def command(name: str, *, state: StateDir, json: bool, **limits: str | None) -> 
     for the engine's answer, which names that decision. Without an engine nothing changes: resume
     the run first.
     """
-    given = given_limits(limits)
+    given = parse_limit_options(limits)
     run_dir = find_run(state, name)
     if given:
-        _check(given, owned_run(run_dir))
-        ask(run_dir, SetLimits(cast("dict[str, int | str | None]", dict(given))), json=json)
+        _check(given, run_with_engine(run_dir))
+        send_command(
+            run_dir, SetLimits(cast("dict[str, int | str | None]", dict(given))), json=json
+        )
         return
     with RunFollower(run_dir.journal) as follower:
         follower.refresh()

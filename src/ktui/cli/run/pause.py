@@ -6,7 +6,7 @@ import click
 
 from ktui.cli.options import common
 from ktui.cli.options.common import check_scope
-from ktui.cli.process.send_command import ask, owned_run
+from ktui.cli.process.send_command import run_with_engine, send_command
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.host.catalog import find_run
 from ktui.execution.host.state_dir import StateDir
@@ -33,8 +33,8 @@ def continue_(
     `ktui resume`.
     """
     run_dir = find_run(state, name)
-    check_scope(owned_run(run_dir), topics, partitions)
-    ask(run_dir, Continue(topics=topics, partitions=partitions), json=json)
+    check_scope(run_with_engine(run_dir), topics, partitions)
+    send_command(run_dir, Continue(topics=topics, partitions=partitions), json=json)
 
 
 @click.command("pause")
@@ -56,5 +56,5 @@ def pause(
     `ktui continue` lifts the pause. Waits up to 30 s for the engine's answer.
     """
     run_dir = find_run(state, name)
-    check_scope(owned_run(run_dir), topics, partitions)
-    ask(run_dir, Pause(topics=topics, partitions=partitions), json=json)
+    check_scope(run_with_engine(run_dir), topics, partitions)
+    send_command(run_dir, Pause(topics=topics, partitions=partitions), json=json)

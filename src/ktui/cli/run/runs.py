@@ -9,7 +9,7 @@ import msgspec
 
 from ktui.cli.context.lazy_group import LazyGroup
 from ktui.cli.options import common
-from ktui.cli.output.gate import CancelGateJson, gate_json, gate_line, gate_of
+from ktui.cli.output.gate import CancelGateJson, gate_json, gate_line, shut_gate
 from ktui.cli.output.json_form import SCHEMA_VERSION, encode, utc
 from ktui.cli.output.table import table
 from ktui.cli.output.throttle_json import RatesJson, rates_json
@@ -122,7 +122,7 @@ def command(context: click.Context, *, state: StateDir, json: bool) -> None:
 def _list(state: StateDir, *, json: bool) -> None:
     runs = all_runs(state)
     clusters = dict.fromkeys(run.cluster_id for run in runs if run.cluster_id is not None)
-    gates = [shut for each in clusters if (shut := gate_of(state, each)) is not None]
+    gates = [shut for each in clusters if (shut := shut_gate(state, each)) is not None]
     if json:
         all_runs_json, all_shut = tuple(map(_run_json, runs)), tuple(map(gate_json, gates))
         click.echo(encode(RunsJson(SCHEMA_VERSION, str(state.path), all_runs_json, all_shut)))
@@ -152,7 +152,7 @@ def recording_json(recording: Recording) -> RecordingJson:
     return RecordingJson(recording.on, recording.reason or None)
 
 
-def moment(at: datetime | None) -> str:
+def local_time(at: datetime | None) -> str:
     """Format a moment in local time, for people: "2026-11-21 15:02:31+01:00"."""
     return "-" if at is None else at.astimezone().isoformat(" ", timespec="seconds")
 
@@ -210,7 +210,7 @@ def _row(run: RunSummary) -> tuple[str, ...]:
         f"{sum(counts.get(each, 0) for each in _CALLED_OFF):,}",
         f"{counts.get(State.FAILED, 0):,}",
         f"{sum(counts.get(each, 0) for each in _LEFT_OUT):,}",
-        moment(run.started_at),
+        local_time(run.started_at),
         _owner(run.holder),
         clean(run.cluster_id or "-"),
         clean(run.plan or "-"),

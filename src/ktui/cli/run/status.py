@@ -9,23 +9,23 @@ import click
 
 from ktui.cli.context.errors import FAILED
 from ktui.cli.options import common
-from ktui.cli.output.gate import gate_line, gate_of
+from ktui.cli.output.gate import gate_line, shut_gate
 from ktui.cli.output.json_form import encode, event_line
-from ktui.cli.run.runs import moment
+from ktui.cli.run.runs import local_time
 from ktui.cli.run.status_json import status_json
 from ktui.cli.run.status_text import status_text
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.text import clean
 from ktui.execution.forecast.earlier_runs import EarlierRuns
 from ktui.execution.forecast.estimate import UNTOLD, Estimate
-from ktui.execution.forecast.wait_text import reasons
+from ktui.execution.forecast.wait_text import wait_reasons
 from ktui.execution.host.catalog import RunState, find_run, run_state
 from ktui.execution.host.heartbeat import last_look_at, silence
 from ktui.execution.host.ownership import holder
 from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.execution.journal.follower import RunFollower
 from ktui.execution.journal.journal import Journal
-from ktui.execution.run.event_text import sentence
+from ktui.execution.run.event_text import event_sentence
 from ktui.execution.run.events import JournalEntry
 
 
@@ -58,8 +58,8 @@ def _print_status(run_dir: RunDir, state: StateDir, *, json: bool) -> str | None
     now, last_look = SystemClock().now(), last_look_at(run_dir)
     estimate.look(now)
     copied = estimate.copied if run_state(run, owner) is RunState.RUNNING else UNTOLD
-    gate = None if run.started is None else gate_of(state, run.started.cluster_id)
-    waits = reasons(run, estimate.pace, now, owned=owner is not None)
+    gate = None if run.started is None else shut_gate(state, run.started.cluster_id)
+    waits = wait_reasons(run, estimate.pace, now, owned=owner is not None)
     if json:
         shown = status_json(
             run,
@@ -91,4 +91,4 @@ def _as_json(run: str, entries: Iterable[JournalEntry]) -> Iterable[str]:
 
 
 def _as_text(entries: Iterable[JournalEntry]) -> Iterable[str]:
-    return (f"{e.seq:>6}  {moment(e.at)}  {sentence(e.event)}" for e in entries)
+    return (f"{e.seq:>6}  {local_time(e.at)}  {event_sentence(e.event)}" for e in entries)

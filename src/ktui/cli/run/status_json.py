@@ -19,14 +19,14 @@ from ktui.cli.run.runs import (
     recording_json,
 )
 from ktui.cluster.partition import Brokers, TopicPartition
-from ktui.execution.cancel.gate import Shut
+from ktui.execution.cancel.gate import ShutGate
 from ktui.execution.forecast.estimate import UNTOLD, CopiedBytes
 from ktui.execution.forecast.wait_text import Waiting
 from ktui.execution.host.catalog import RunState, recording_now, run_state
 from ktui.execution.host.ownership import Holder
 from ktui.execution.run.additions import AddedPlan
 from ktui.execution.run.cancel_kind import CancelKind
-from ktui.execution.run.events import By, OnConflict
+from ktui.execution.run.events import OnConflict, PauseOrigin
 from ktui.execution.run.options import RunOptions
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
@@ -38,7 +38,7 @@ from ktui.progress.timeline import Range
 class PauseJson(msgspec.Struct, frozen=True):
     """One pause of the whole run."""
 
-    by: By
+    by: PauseOrigin
     reason: str
 
 
@@ -193,7 +193,7 @@ def status_json(
     damage: str | None,
     copied: CopiedBytes = UNTOLD,
     *,
-    cancel_gate: Shut | None = None,
+    cancel_gate: ShutGate | None = None,
     last_look: datetime | None = None,
     reasons: Sequence[Waiting] = (),
 ) -> StatusJson:

@@ -5,25 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ktui.cli.output.table import table
-from ktui.cli.run.runs import moment, state_in_words
+from ktui.cli.run.runs import local_time, state_in_words
 from ktui.cluster.text import clean
 from ktui.execution.forecast.estimate import BY_EARLIER_RUNS, UNTOLD, CopiedBytes
-from ktui.execution.forecast.progress_text import lost_since
+from ktui.execution.forecast.progress_text import outage_text
 from ktui.execution.forecast.wait_text import Waiting
 from ktui.execution.host.catalog import RunState, recording_now, run_state
 from ktui.execution.host.ownership import Holder
 from ktui.execution.run.event_text import (
     KIND_IN_WORDS,
-    brokers,
-    counted,
-    limits_in_words,
-    scope_in_words,
-    sentence,
-    who_paused,
+    batch_noun,
+    event_sentence,
+    limits_text,
+    pause_origin_text,
+    replica_list_text,
+    scope_text,
 )
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
-from ktui.execution.run.throttle_standing import stays, still_to_be_taken_off
+from ktui.execution.run.throttle_standing import left_throttle_text, throttle_wait_text
 from ktui.execution.run.track import Track
 from ktui.progress.timeline import Range
 from ktui.quantities import as_bytes, as_count, as_duration
@@ -83,33 +83,33 @@ def _origin(run: Run) -> Iterator[tuple[str, str]]:
         yield "plan", f"{run.started.plan}, {as_count(run.started.partitions, 'partition')}"
         for each in run.additions.plans:
             count = as_count(each.added.partitions, "partition")
-            yield "added", f"{each.added.plan}, {count}, {moment(each.at)}"
+            yield "added", f"{each.added.plan}, {count}, {local_time(each.at)}"
         off = ", not owned: others are not kept from it" if run.ownership_off else ""
         yield "cluster", f"{run.started.cluster_id}{off}"
-        yield "started", moment(run.started_at)
+        yield "started", local_time(run.started_at)
 
 
 def _ownership(run: Run, owner: Holder | None, state: RunState) -> Iterator[tuple[str, str]]:
     if state is RunState.ENDED:
-        yield "ended", moment(run.ended_at)
+        yield "ended", local_time(run.ended_at)
     elif owner is not None:
         yield "owner", str(owner)
     elif run.exported is not None:
-        yield "exported", f"{moment(run.at)}, {sentence(run.exported)}"
+        yield "exported", f"{local_time(run.at)}, {event_sentence(run.exported)}"
     else:
         why = f" ({run.left})" if run.left else ""
         yield "owner", f"none{why}; to resume it: ktui resume {run.name}"
 
 
 def _settings(run: Run, owner: Holder | None) -> Iterator[tuple[str, str]]:
-    batch = f"{counted(run.limits)} {run.limits_changed_at + 1:,}"
+    batch = f"{batch_noun(run.limits)} {run.limits_changed_at + 1:,}"
     since = f", since {batch}" if run.limits_changed_at else ""
-    yield "limits", f"{limits_in_words(run.limits)}{since}"
+    yield "limits", f"{limits_text(run.limits)}{since}"
     yield from _throttle(run, owner)
     yield "options", ", ".join(_options(run))
     for by, reason in run.pauses.whole.items():
-        yield "paused", f"by {who_paused(by)}{f': {reason}' if reason else ''}"
-    scope = scope_in_words(sorted(run.pauses.topics), sorted(run.pauses.partitions))
+        yield "paused", f"by {pause_origin_text(by)}{f': {reason}' if reason else ''}"
+    scope = scope_text(sorted(run.pauses.topics), sorted(run.pauses.partitions))
     if scope:
         yield "paused", scope
 
@@ -121,7 +121,7 @@ def _throttle(run: Run, owner: Holder | None) -> Iterator[tuple[str, str]]:
         yield "throttle", words
     if throttled.refusal:
         yield "throttle", f"refused: {throttled.refusal}"
-    why = still_to_be_taken_off(run) or (stays(run) if owner is None else None)
+    why = throttle_wait_text(run) or (left_throttle_text(run) if owner is None else None)
     if why is not None:
         yield "throttle", f"{why}; see: ktui throttle {run.name}"
 
@@ -133,7 +133,7 @@ def _options(run: Run) -> Iterator[str]:
     if chosen.stop_on_failure:
         yield "stop on failure"
     if run.until is not None:
-        yield f"until {moment(run.until)}"
+        yield f"until {local_time(run.until)}"
     if chosen.most_under_min_isr is not None:
         yield f"at most {chosen.most_under_min_isr:,} others under min ISR"
     if chosen.most_offline is not None:
@@ -145,7 +145,7 @@ def _options(run: Run) -> Iterator[str]:
 
 def _health(run: Run, owner: Holder | None) -> Iterator[tuple[str, str]]:
     if run.outage is not None and owner is not None:
-        yield "cluster", f"lost {lost_since(run.outage)}"
+        yield "cluster", f"lost {outage_text(run.outage)}"
     if run.gate.shut:
         yield "gate", f"shut: {run.gate.reason}"
     if run.damage is not None:
@@ -184,11 +184,11 @@ def _flying(track: Track) -> tuple[str, ...]:
         str(track.tp),
         track.state.words,
         "-" if track.batch is None else f"{track.batch:,}",
-        brokers(track.replicas),
-        "-" if begun is None else brokers(begun.replicas),
+        replica_list_text(track.replicas),
+        "-" if begun is None else replica_list_text(begun.replicas),
         "-" if begun is None or begun.elect is None else str(begun.elect),
-        brokers(track.target),
-        moment(track.since),
+        replica_list_text(track.target),
+        local_time(track.since),
     )
 
 
@@ -196,7 +196,12 @@ def _waiting(waits: Sequence[Waiting]) -> list[str]:
     if not waits:
         return []
     rows = [
-        (str(each.track.tp), each.track.state.words, moment(each.track.since), each.reason.sentence)
+        (
+            str(each.track.tp),
+            each.track.state.words,
+            local_time(each.track.since),
+            each.reason.sentence,
+        )
         for each in waits[:MOST_ROWS]
     ]
     more = [f"and {len(waits) - MOST_ROWS:,} more"] if len(waits) > MOST_ROWS else []
@@ -215,9 +220,9 @@ def _troubled(run: Run) -> list[str]:
         (
             str(track.tp),
             track.state.words,
-            moment(track.since),
-            brokers(track.replicas),
-            brokers(track.target),
+            local_time(track.since),
+            replica_list_text(track.replicas),
+            replica_list_text(track.target),
             track.reason or "-",
         )
         for track in run.troubled.values()
@@ -237,10 +242,10 @@ def _called_off(run: Run) -> list[str]:
             str(track.tp),
             "-" if track.cancel is None else KIND_IN_WORDS[track.cancel],
             track.state.words,
-            moment(track.since),
-            brokers(track.replicas),
-            brokers(track.original),
-            brokers(track.target),
+            local_time(track.since),
+            replica_list_text(track.replicas),
+            replica_list_text(track.original),
+            replica_list_text(track.target),
         )
         for track in shown
     ]

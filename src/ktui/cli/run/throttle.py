@@ -8,13 +8,13 @@ import click
 import msgspec
 
 from ktui.cli.context.errors import BadInput
-from ktui.cli.doctor.permissions import check_permitted
+from ktui.cli.doctor.permissions import check_throttle_permitted
 from ktui.cli.options import common
-from ktui.cli.options.throttle import given_rates
+from ktui.cli.options.throttle import parse_rates_option
 from ktui.cli.output.json_form import SCHEMA_VERSION, encode
 from ktui.cli.output.table import table
 from ktui.cli.output.throttle_json import ThrottleJson, throttle_json
-from ktui.cli.process.send_command import ask, owned_run
+from ktui.cli.process.send_command import run_with_engine, send_command
 from ktui.cluster.ports import ConfigScope
 from ktui.cluster.text import clean
 from ktui.execution.host.catalog import find_run
@@ -23,7 +23,12 @@ from ktui.execution.host.state_dir import StateDir
 from ktui.execution.journal.commands import LeaveThrottles, SetThrottle
 from ktui.execution.journal.follower import RunFollower
 from ktui.execution.run.run import Run
-from ktui.execution.run.throttle_standing import before, standing, stays, still_to_be_taken_off
+from ktui.execution.run.throttle_standing import (
+    changed_settings,
+    left_throttle_text,
+    prior_value_text,
+    throttle_wait_text,
+)
 from ktui.planning.names import join_some
 from ktui.quantities import as_rate
 
@@ -63,15 +68,15 @@ def command(
         raise BadInput("--leave-behind: takes no RATE. Give one of the two")
     run_dir = find_run(state, name)
     if rate is not None:
-        rates = given_rates("RATE", rate)
-        run = owned_run(run_dir)
+        rates = parse_rates_option("RATE", rate)
+        run = run_with_engine(run_dir)
         if rates:
-            check_permitted(run)
-        ask(run_dir, SetThrottle(rates), json=json)
+            check_throttle_permitted(run)
+        send_command(run_dir, SetThrottle(rates), json=json)
         return
     if leave_behind:
-        _check_over(owned_run(run_dir))
-        ask(run_dir, LeaveThrottles(), json=json)
+        _check_over(run_with_engine(run_dir))
+        send_command(run_dir, LeaveThrottles(), json=json)
         return
     with RunFollower(run_dir.journal) as follower:
         follower.refresh()
@@ -103,25 +108,25 @@ def _as_text(run: Run, *, owned: bool) -> str:
 def _facts(run: Run, *, owned: bool) -> Iterator[str]:
     throttled = run.throttled
     words = throttled.rates.with_leaders(throttled=run.options.throttle_leaders)
-    none = "" if standing(throttled) else "; not set on any broker or topic now"
+    none = "" if changed_settings(throttled) else "; not set on any broker or topic now"
     yield f"throttle of {run.name}: {words}{none}"
     if throttled.refusal:
         yield f"refused: {clean(throttled.refusal)}"
-    if waits := still_to_be_taken_off(run):
+    if waits := throttle_wait_text(run):
         yield f"{waits}. If that never changes: ktui throttle {run.name} --leave-behind"
-    if not owned and (why := stays(run)):
+    if not owned and (why := left_throttle_text(run)):
         yield f"{why}; to resume it: ktui resume {run.name}"
 
 
 def _rows(run: Run) -> Iterator[tuple[str, ...]]:
-    for (resource, name), ours in standing(run.throttled).items():
+    for (resource, name), ours in changed_settings(run.throttled).items():
         if resource.scope is ConfigScope.BROKER:
             there = " or ".join(map(_rate, sorted(ours.values)))
         else:
             there = join_some(sorted(ours.values), told=MOST_ENTRIES)
         sure = " (not confirmed)" if ours.unsure else ""
         on = f"{resource.scope} {resource.name}"
-        yield on, name, f"{there or 'none'}{sure}", clean(_rate(before(ours.before)))
+        yield on, name, f"{there or 'none'}{sure}", clean(_rate(prior_value_text(ours.before)))
 
 
 def _rate(text: str) -> str:

@@ -9,30 +9,30 @@ from typing import Any
 
 import click
 
-from ktui.cli.context.claim import claiming, owner_findings, ownership_options
-from ktui.cli.context.target import look, target, warn_of_tls
-from ktui.cli.context.terminal import say
+from ktui.cli.context.claim import claim_request, owner_findings, ownership_options
+from ktui.cli.context.target import choose_target, read_cluster_for_plan, warn_of_tls
+from ktui.cli.context.terminal import print_note
 from ktui.cli.doctor.permissions import permission_findings
 from ktui.cli.options import common
-from ktui.cli.options.limits import given_limits, limits_for, limits_options
-from ktui.cli.options.plan import BAD_PLAN, given_plan
+from ktui.cli.options.limits import complete_limits, limits_options, parse_limit_options
+from ktui.cli.options.plan import BAD_PLAN, read_plan_argument
 from ktui.cli.options.run import (
-    given_until,
+    parse_until,
+    pop_allowances,
+    pop_run_options,
     run_options,
-    taken_allowances,
-    taken_options,
     until_option,
 )
-from ktui.cli.options.throttle import given_throttle, throttle_options, throttled
-from ktui.cli.output.gate import gate_findings, of_cluster
+from ktui.cli.options.throttle import pop_throttle_options, throttle_options, with_throttle
+from ktui.cli.output.gate import cancel_cluster_options, gate_findings
 from ktui.cli.output.plan_report import finding_line
-from ktui.cli.process.launch import Launch, begin
-from ktui.cli.start.dry_run import DryRun, fitting
-from ktui.cli.start.follow import is_headless, shown
+from ktui.cli.process.launch import Launch, launch_new_run
+from ktui.cli.start.dry_run import DryRun, fit_in_words
+from ktui.cli.start.follow import is_headless, show_run
 from ktui.cli.start.request import StartRequest
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.text import clean
-from ktui.execution.host.catalog import unfinished_over
+from ktui.execution.host.catalog import unfinished_with_partitions
 from ktui.execution.host.state_dir import StateDir, default_name
 from ktui.planning.check.check import check_plan
 from ktui.planning.check.findings import FindingKind, Severity
@@ -79,23 +79,27 @@ def command(  # noqa: PLR0913 - an option each
     Exit code 0 when all is done, 3 when some partitions are not at their target, 1 when a failure
     stopped the run, 2 when nothing was sent, 130 when the run was left.
     """
-    run_options, allowed = taken_options(chosen), taken_allowances(chosen)
-    throttle = given_throttle(chosen)
-    given, now = given_limits(chosen), SystemClock().now()
-    until_at = given_until(until, now)
-    source, plan = given_plan(path)
+    run_options, allowed = pop_run_options(chosen), pop_allowances(chosen)
+    throttle = pop_throttle_options(chosen)
+    given, now = parse_limit_options(chosen), SystemClock().now()
+    until_at = parse_until(until, now)
+    source, plan = read_plan_argument(path)
     name = name or default_name(path)
     if not dry_run:
         state.free_name(name)
-    where = target(bootstrap_server, command_config, context)
+    where = choose_target(bootstrap_server, command_config, context)
     warn_of_tls(where.cluster)
-    run_options = throttled(run_options, throttle, where.cluster.context.throttle)
+    run_options = with_throttle(run_options, throttle, where.cluster.context.throttle)
     is_throttled = bool(run_options.throttle)
     lacking = asyncio.run(
         permission_findings(where.cluster, plan, throttled=is_throttled, starts=True)
     )
-    cluster_id, seen = asyncio.run(look(where, plan, measure=is_throttled and not lacking))
-    own = claiming(where.cluster, state, cluster_id, name, off=no_ownership, take_over=take_over)
+    cluster_id, seen = asyncio.run(
+        read_cluster_for_plan(where, plan, measure=is_throttled and not lacking)
+    )
+    own = claim_request(
+        where.cluster, state, cluster_id, name, off=no_ownership, take_over=take_over
+    )
     request = StartRequest(
         name=name,
         source=source,
@@ -107,10 +111,14 @@ def command(  # noqa: PLR0913 - an option each
         findings=(
             *lacking,
             *check_plan(plan, seen, allowed),
-            *(gate_findings(state, cluster_id, of_cluster(where.names)) if dry_run else ()),
+            *(
+                gate_findings(state, cluster_id, cancel_cluster_options(where.names))
+                if dry_run
+                else ()
+            ),
             *(asyncio.run(owner_findings(own)) if dry_run else ()),
         ),
-        limits=limits_for(seen, where.cluster.context.limits, given),
+        limits=complete_limits(seen, where.cluster.context.limits, given),
         options=run_options,
         until=until_at,
         now=now,
@@ -140,8 +148,8 @@ def _dry_run(request: StartRequest, *, json: bool) -> None:
 def _start(request: StartRequest, launch: Launch, *, headless: bool, json: bool) -> None:
     _report_findings(request)
     _warn_of_unfinished(request, launch.state)
-    code = shown(
-        lambda: begin(launch, request.first_events()),
+    code = show_run(
+        lambda: launch_new_run(launch, request.first_events()),
         request.target,
         launch.state,
         headless=headless,
@@ -153,25 +161,25 @@ def _start(request: StartRequest, launch: Launch, *, headless: bool, json: bool)
 def _report_findings(request: StartRequest) -> None:
     """Print the findings. End the program on a problem, or with nothing to do."""
     for finding in request.findings:
-        say(finding_line(request.source, finding))
+        print_note(finding_line(request.source, finding))
     if any(finding.severity is Severity.PROBLEM for finding in request.findings):
-        say("nothing was sent")
+        print_note("nothing was sent")
         sys.exit(BAD_PLAN)
     if any(finding.kind is FindingKind.NOTHING_TO_DO for finding in request.findings):
-        say("nothing to do")
+        print_note("nothing to do")
         sys.exit(0)
     if request.until is not None or request.options.throttle:
         figures = request.preflight()
         for finding in figures.warnings:
-            say(finding_line(request.source, finding))
+            print_note(finding_line(request.source, finding))
         if request.until is not None:
-            say(fitting(figures.time_s, request.until, request.now))
+            print_note(fit_in_words(figures.time_s, request.until, request.now))
 
 
 def _warn_of_unfinished(request: StartRequest, state: StateDir) -> None:
-    partitions = [target.tp for target in request.plan.partitions]
-    for name, left in unfinished_over(state, request.cluster_id, partitions):
-        say(
+    partitions = [choose_target.tp for choose_target in request.plan.partitions]
+    for name, left in unfinished_with_partitions(state, request.cluster_id, partitions):
+        print_note(
             f"warning: run {name} is waiting for resume, with {as_count(left, 'partition')} of "
             "this plan left to move. Resumed later, it leaves out those that have changed by then"
         )

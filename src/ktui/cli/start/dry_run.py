@@ -9,9 +9,9 @@ import msgspec
 
 from ktui.cli.output.json_form import encode, utc
 from ktui.cli.output.plan_json import CheckJson, check_json
-from ktui.cli.output.plan_report import Checked, report
+from ktui.cli.output.plan_report import CheckedPlan, report
 from ktui.cli.start.request import StartRequest
-from ktui.execution.run.event_text import brokers
+from ktui.execution.run.event_text import replica_list_text
 from ktui.pacing.decision import Decision, Move
 from ktui.planning.preflight.text import time_in_words
 from ktui.planning.simulate.copy_rates import Span
@@ -53,7 +53,7 @@ class DryRun:
         self._decisions: list[tuple[int, Decision]] = []
         """Each decision, with its time in seconds after the start."""
         figures = request.preflight(lambda *decision: self._decisions.append(decision))
-        self.checked = Checked(
+        self.checked = CheckedPlan(
             plan=request.source,
             cluster=request.target.cluster.name,
             findings=request.findings,
@@ -84,11 +84,11 @@ class DryRun:
             blocks.append("\n".join([head, *lines]))
         if self._request.until is not None:
             time_s = self.checked.preflight.time_s
-            blocks.append(fitting(time_s, self._request.until, self._request.now))
+            blocks.append(fit_in_words(time_s, self._request.until, self._request.now))
         return "\n\n".join([*blocks, "Nothing was sent."])
 
 
-def fitting(time_s: Span | None, until: datetime, now: datetime) -> str:
+def fit_in_words(time_s: Span | None, until: datetime, now: datetime) -> str:
     """Describe whether a plan is expected to be done by a time."""
     left_s = (until - now).total_seconds()
     clock = f"until {until:%Y-%m-%d %H:%M:%S %z}, in {as_duration(left_s)}"
@@ -114,7 +114,7 @@ def _step(move: Move) -> str:
     step = move.step
     signs = [f"+{broker}" for broker in step.adds] + [f"-{broker}" for broker in step.drops]
     elects = [] if step.elects is None else [f"elect {step.elects}"]
-    return "  ".join([brokers(step.target), *signs, *elects])
+    return "  ".join([replica_list_text(step.target), *signs, *elects])
 
 
 def _batch_json(after_s: int, decision: Decision) -> BatchJson:

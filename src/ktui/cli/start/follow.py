@@ -15,22 +15,22 @@ import click
 
 from ktui.cli.context.errors import FAILED, INTERRUPTED
 from ktui.cli.context.target import Target
-from ktui.cli.context.terminal import say
-from ktui.cli.engine.log import Warnings
+from ktui.cli.context.terminal import print_note
+from ktui.cli.engine.log import WarningReader
 from ktui.cli.output.json_form import event_line
 from ktui.cli.output.progress_line import ProgressLine
 from ktui.cli.process.launch import resume_command
 from ktui.cluster.clock import Clock, SystemClock
 from ktui.execution.forecast.earlier_runs import EarlierRuns
 from ktui.execution.forecast.estimate import Estimate
-from ktui.execution.forecast.progress_text import RunEnding, end_lines, outcome, progress_line
+from ktui.execution.forecast.progress_text import RunEnding, end_lines, progress_line, run_ending
 from ktui.execution.host.ownership import this_process
 from ktui.execution.host.process import EngineProcess
 from ktui.execution.host.state_dir import StateDir
 from ktui.execution.journal.commands import Pause
 from ktui.execution.journal.follower import RunFollower
 from ktui.execution.journal.journal import Journal
-from ktui.execution.run.events import By, JournalEntry, Paused
+from ktui.execution.run.events import JournalEntry, Paused, PauseOrigin
 from ktui.quantities import as_count
 
 NOT_ALL_DONE = 3
@@ -97,7 +97,7 @@ def follow(
             nowhere = os.open(os.devnull, os.O_WRONLY)
             os.dup2(nowhere, sys.stdout.fileno())
             with suppress(OSError):
-                say(f"nobody reads the output any more. Run {engine.run.name} goes on")
+                print_note(f"nobody reads the output any more. Run {engine.run.name} goes on")
             return FAILED
 
 
@@ -120,7 +120,7 @@ class _Following:
         self._after = after
         self._clock: Clock = SystemClock()
         self._line = ProgressLine()
-        self._warnings = Warnings(engine.run.log)
+        self._warnings = WarningReader(engine.run.log)
         self._pause_asked: int | None = None
         """The number of our pause command."""
         self._estimate: Estimate | None = None
@@ -169,14 +169,14 @@ class _Following:
         me = this_process()
         with Journal.open(follower.path, self._clock) as journal:
             who = f"{me.user}@{me.host} ({me.pid})"
-            self._pause_asked = journal.ask(Pause(by=By.SIGNAL), who)
+            self._pause_asked = journal.ask(Pause(by=PauseOrigin.SIGNAL), who)
         self._line.say("interrupted: pausing the run. Interrupt again to leave at once")
 
     def _is_our_pause(self, entry: JournalEntry) -> bool:
         event = entry.event
         return (
             isinstance(event, Paused)
-            and event.by is By.SIGNAL
+            and event.by is PauseOrigin.SIGNAL
             and event.command == self._pause_asked
         )
 
@@ -189,7 +189,7 @@ class _Following:
 
     def _end(self, follower: RunFollower) -> int:
         run = follower.run
-        ending = outcome(run) if self._engine.gone else RunEnding.LEFT
+        ending = run_ending(run) if self._engine.gone else RunEnding.LEFT
         if ending is RunEnding.FAILED and run.left is None:
             reason = self._engine.last_words
             self._line.say(f"the engine of run {run.name} has died: {reason}")
@@ -206,7 +206,7 @@ def is_headless(*, headless: bool, json: bool) -> bool:
     return headless or json or not all(s is not None and s.isatty() for s in streams)
 
 
-def shown(
+def show_run(
     start: Callable[[], EngineProcess],
     where: Target,
     state: StateDir,
@@ -238,5 +238,5 @@ def shown(
         return 0  # the view has said that the run goes on
     with RunFollower(engine.run.journal) as follower:
         follower.refresh()
-    say("\n".join(end_lines(follower.run)))
-    return EXIT_CODES[outcome(follower.run)]
+    print_note("\n".join(end_lines(follower.run)))
+    return EXIT_CODES[run_ending(follower.run)]

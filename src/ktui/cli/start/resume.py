@@ -8,19 +8,19 @@ from pathlib import Path
 
 import click
 
-from ktui.cli.context.claim import claiming, ownership_options
-from ktui.cli.context.target import check_cluster, run_names, target, warn_of_tls
-from ktui.cli.context.terminal import say
+from ktui.cli.context.claim import claim_request, ownership_options
+from ktui.cli.context.target import check_cluster, choose_target, cluster_names_of_run, warn_of_tls
+from ktui.cli.context.terminal import print_note
 from ktui.cli.options import common
 from ktui.cli.options.recording import run_recorded_option
-from ktui.cli.options.run import given_until, until_option
-from ktui.cli.output.gate import gate_line, gate_of
-from ktui.cli.process.launch import Launch, take_up
-from ktui.cli.process.left_run import left_run, opens_anew
-from ktui.cli.run.runs import moment
-from ktui.cli.start.follow import EXIT_CODES, is_headless, shown
+from ktui.cli.options.run import parse_until, until_option
+from ktui.cli.output.gate import gate_line, shut_gate
+from ktui.cli.process.launch import Launch, launch_left_run
+from ktui.cli.process.left_run import read_left_run, reopens
+from ktui.cli.run.runs import local_time
+from ktui.cli.start.follow import EXIT_CODES, is_headless, show_run
 from ktui.cluster.clock import SystemClock
-from ktui.execution.forecast.progress_text import end_lines, outcome
+from ktui.execution.forecast.progress_text import end_lines, run_ending
 from ktui.execution.host.catalog import find_run
 from ktui.execution.host.state_dir import StateDir
 
@@ -58,23 +58,28 @@ def command(  # noqa: PLR0913 - an option each
 
     Exit codes are those of `ktui start`.
     """
-    until_at = given_until(until, SystemClock().now())
+    until_at = parse_until(until, SystemClock().now())
     run_dir = find_run(state, name)
-    left = left_run(run_dir)
+    left = read_left_run(run_dir)
     if left.damage is not None:
-        say(f"damaged: {left.damage}. The run goes on from what comes before")
-    if left.run.ended and not opens_anew(run_dir, left.run):
-        say("\n".join(end_lines(left.run)))
-        sys.exit(EXIT_CODES[outcome(left.run)])
+        print_note(f"damaged: {left.damage}. The run goes on from what comes before")
+    if left.run.ended and not reopens(run_dir, left.run):
+        print_note("\n".join(end_lines(left.run)))
+        sys.exit(EXIT_CODES[run_ending(left.run)])
     if left.run.until is not None and until_at is None:
-        say(f"its --until {moment(left.run.until)} no longer holds. Set a time again: --until TIME")
-    shut = gate_of(state, left.begun.cluster_id)
+        print_note(
+            f"its --until {local_time(left.run.until)} no longer holds. Set a time again: "
+            "--until TIME"
+        )
+    shut = shut_gate(state, left.begun.cluster_id)
     if shut is not None:
-        say(f"{gate_line(shut, state, name)}. Until then only cancels are submitted")
-    where = target(*run_names((bootstrap_server, command_config, context), left.begun))
+        print_note(f"{gate_line(shut, state, name)}. Until then only cancels are submitted")
+    where = choose_target(
+        *cluster_names_of_run((bootstrap_server, command_config, context), left.begun)
+    )
     warn_of_tls(where.cluster)
     asyncio.run(check_cluster(where, left.begun.cluster_id))
-    owner = claiming(
+    owner = claim_request(
         where.cluster, state, left.begun.cluster_id, name, off=no_ownership, take_over=take_over
     )
     launch = Launch(
@@ -87,8 +92,8 @@ def command(  # noqa: PLR0913 - an option each
         record=record,
         owner=owner,
     )
-    code = shown(
-        lambda: take_up(launch),
+    code = show_run(
+        lambda: launch_left_run(launch),
         where,
         state,
         headless=is_headless(headless=headless, json=json),

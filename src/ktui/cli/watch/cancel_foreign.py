@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 
-from ktui.cli.process.send_command import asker
+from ktui.cli.process.send_command import this_asker
 from ktui.cluster.clock import Clock
 from ktui.cluster.errors import ClusterError
 from ktui.cluster.observer import Interest, Observer
@@ -42,7 +42,7 @@ async def cancel_one(
     try:
         seen = await observer.poll(interest)
         await asyncio.to_thread(_check_nobody_runs, state, seen.cluster_id, move)
-        log = CancelLog(state, seen.cluster_id, asker(), clock)
+        log = CancelLog(state, seen.cluster_id, this_asker(), clock)
         cancel = ForeignCancel(ports.writer, clock, log)
         until_s = clock.monotonic() + MAY_COME_S
         await cancel.cancel([move], seen)

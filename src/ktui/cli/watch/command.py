@@ -13,10 +13,10 @@ import msgspec
 from ktui.cli.context.cluster import Cluster, choose_cluster
 from ktui.cli.context.config import config_dir
 from ktui.cli.context.errors import BadInput
-from ktui.cli.context.target import target
+from ktui.cli.context.target import choose_target
 from ktui.cli.context.terminal import need_terminal
 from ktui.cli.options import common
-from ktui.cli.options.recording import in_words, recorder, recording_options
+from ktui.cli.options.recording import recorded_in_words, recorder, recording_options
 from ktui.cli.output.view import show_app
 from ktui.cli.record.sources import ClusterRecording
 from ktui.cli.watch.launcher import ProcessEngines
@@ -87,7 +87,7 @@ def command(  # noqa: PLR0913 - an option each
         raise BadInput(f"{'--to' if to else '--redact'} needs a recording. Give --record, too")
     names = None
     if write:
-        chosen_target = target(bootstrap_server, command_config, context)
+        chosen_target = choose_target(bootstrap_server, command_config, context)
         cluster, names = chosen_target.cluster, chosen_target.names
     else:
         cluster = choose_cluster(bootstrap_server, command_config, context)
@@ -108,7 +108,7 @@ def command(  # noqa: PLR0913 - an option each
         )
     )
     if records is not None:
-        click.echo(in_words(records), err=True)
+        click.echo(recorded_in_words(records), err=True)
 
 
 def show(view: LiveView) -> None:

@@ -79,7 +79,7 @@ def command(
         rows = [(name, load_scenario(shipped_path(name)).title) for name in shipped_names()]
         click.echo(table(("SCENARIO", "WHAT HAPPENS"), rows))
         return
-    path = find(scenario)
+    path = find_scenario(scenario)
     story = load_scenario(path)
     need_terminal("; `ktui demo --list` lists the scenarios")
     chosen, again = theme or load_config().theme, True
@@ -90,7 +90,7 @@ def command(
         gc.collect()  # a cluster and its app hold each other
 
 
-def find(scenario: str) -> Path:
+def find_scenario(scenario: str) -> Path:
     """Return the file of a shipped scenario, or the file that the user named.
 
     Raises:
@@ -114,13 +114,13 @@ async def _play(
 ) -> tuple[bool, str | None]:
     """Play a scenario once; return whether to play it again, and the theme in use."""
     clock = ScaledClock(speed)
-    async with stage(scenario, clock, name=name, seed=seed, speed=speed, theme=theme) as app:
+    async with demo_app(scenario, clock, name=name, seed=seed, speed=speed, theme=theme) as app:
         await show_app(app)
         return app.again, app.theme
 
 
 @asynccontextmanager
-async def stage(
+async def demo_app(
     scenario: Scenario, clock: Clock, *, name: str, seed: int, speed: float, theme: str | None
 ) -> AsyncIterator[DemoApp]:
     """Start a simulated cluster with a scenario, and make an app for it; the caller runs the app.

@@ -9,7 +9,7 @@ from functools import partial
 
 import msgspec
 
-from ktui.cli.output.gate import refuse_shut
+from ktui.cli.output.gate import check_gate_open
 from ktui.cli.watch.cancel_foreign import cancel_one
 from ktui.cluster.clock import Clock
 from ktui.cluster.observer import Observer
@@ -19,8 +19,8 @@ from ktui.execution.cancel.gate import CancelGateFile
 from ktui.execution.engine.engine import Engine
 from ktui.execution.errors import RunProblem
 from ktui.execution.host.catalog import check_one_throttle
-from ktui.execution.host.launch import NewRun, make_run, may_begin, prepare
-from ktui.execution.host.ownership import LiveRun, Ownership, take
+from ktui.execution.host.launch import NewRun, make_run, prepare_run, reserve_start
+from ktui.execution.host.ownership import LiveRun, Ownership, own_run
 from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.execution.journal.journal import Journal
 from ktui.execution.run.events import Owned
@@ -83,15 +83,17 @@ class SimulatedEngines:
             record=False,  # the demo deletes the folder at its end
             poll_s=self._poll_s,
         )
-        first = prepare(wanted, snapshot, options, cluster_id=cluster_id)
+        first = prepare_run(wanted, snapshot, options, cluster_id=cluster_id)
 
         def check_live(live: Sequence[LiveRun]) -> None:
             if live and not wanted.concurrent:
                 raise RunProblem(f"run {live[0].name} is live on this cluster. Wait for its end")
-            refuse_shut(self._state_dir, cluster_id, "--cluster")
+            check_gate_open(self._state_dir, cluster_id, "--cluster")
 
         throttled, name = bool(wanted.throttle), wanted.name
-        with may_begin(self._state_dir, cluster_id, name, throttled=throttled, beside=check_live):
+        with reserve_start(
+            self._state_dir, cluster_id, name, throttled=throttled, beside=check_live
+        ):
             folder = make_run(self._state_dir, name, first, self._clock)
             self._launch(folder)
         return folder
@@ -110,7 +112,7 @@ class SimulatedEngines:
         return await cancel_one(ports, self._state_dir, self._clock, move)
 
     def _launch(self, folder: RunDir, ask: Callable[[], None] = _nothing) -> None:
-        ownership = take(folder)
+        ownership = own_run(folder)
         try:
             ask()
             journal = Journal.recover(folder.journal, self._clock)

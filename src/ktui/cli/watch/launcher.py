@@ -5,16 +5,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 
-from ktui.cli.context.claim import claiming, refuse_another
+from ktui.cli.context.claim import check_no_other_owner, claim_request
 from ktui.cli.context.cluster import Cluster
 from ktui.cli.doctor.permissions import permission_findings
-from ktui.cli.process.launch import Launch, begin, take_up
+from ktui.cli.process.launch import Launch, launch_left_run, launch_new_run
 from ktui.cli.watch.cancel_foreign import cancel_one
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.ports import ClusterPorts, ClusterReader
 from ktui.execution.cancel.foreign_outcome import ListedReassignment, Settled
 from ktui.execution.errors import RunProblem
-from ktui.execution.host.launch import NewRun, prepare
+from ktui.execution.host.launch import NewRun, prepare_run
 from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.execution.journal.journal import Journal
 from ktui.execution.run.events import Started
@@ -77,7 +77,7 @@ class ProcessEngines:
             self._cluster, wanted.plan, throttled=bool(wanted.throttle), starts=True
         )
         cluster_id = await self._cluster_id()
-        first = prepare(
+        first = prepare_run(
             wanted,
             snapshot,
             wanted.options,
@@ -86,7 +86,7 @@ class ProcessEngines:
             found=missing,
         )
         launch = self._launch(wanted.name, cluster_id, concurrent=wanted.concurrent)
-        engine = await asyncio.to_thread(begin, launch, first)
+        engine = await asyncio.to_thread(launch_new_run, launch, first)
         return engine.run
 
     async def resume(self, run: RunDir, ask: Callable[[], None] | None = None) -> None:
@@ -104,7 +104,7 @@ class ProcessEngines:
                 f"{cluster_id}"
             )
         launch = self._launch(run.name, cluster_id, only_ends=ask is not None)
-        await asyncio.to_thread(take_up, launch, *(() if ask is None else (ask,)))
+        await asyncio.to_thread(launch_left_run, launch, *(() if ask is None else (ask,)))
 
     async def cancel_foreign(self, move: ListedReassignment) -> Settled:
         """Cancel a reassignment that no run has begun, and return the outcome.
@@ -115,9 +115,9 @@ class ProcessEngines:
             RunProblem: a live run has begun it, or the log cannot be written; nothing was sent.
             ClusterError: the cluster does not answer; nothing was sent.
         """
-        claim = claiming(self._cluster, self._state, await self._cluster_id(), "")
+        claim = claim_request(self._cluster, self._state, await self._cluster_id(), "")
         if claim is not None:
-            await refuse_another(claim)
+            await check_no_other_owner(claim)
         writer = self._cluster.writer()
         try:
             ports = ClusterPorts(self._reader, writer)
@@ -138,7 +138,7 @@ class ProcessEngines:
             names=self._names,
             until=None,
             concurrent=concurrent,
-            owner=claiming(self._cluster, self._state, cluster_id, name, only_ends=only_ends),
+            owner=claim_request(self._cluster, self._state, cluster_id, name, only_ends=only_ends),
         )
 
 

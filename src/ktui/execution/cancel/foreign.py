@@ -14,12 +14,12 @@ from ktui.execution.cancel.foreign_outcome import (
     ForeignOutcome,
     ListedReassignment,
     Settled,
-    judged,
-    listed_in,
+    judge_cancel,
+    listed_reassignments,
 )
-from ktui.execution.engine.confirmation import Doubts
+from ktui.execution.engine.confirmation import Debounce
 from ktui.execution.engine.in_flight import CANCEL_AGAIN_S
-from ktui.execution.engine.requests import READ_STALE_S, too_old
+from ktui.execution.engine.requests import READ_STALE_S, stale_read_reason
 from ktui.execution.run.refusals import NOTHING_TO_CANCEL
 
 AT_ONCE = 1_000
@@ -45,7 +45,7 @@ class ForeignCancel:
         self._writer = writer
         self._clock = clock
         self._log = log
-        self._doubts = Doubts()
+        self._doubts = Debounce()
         self._pending: dict[TopicPartition, ListedReassignment] = {}
         self._answers: dict[TopicPartition, WriteResult] = {}
         self._sent_s: dict[TopicPartition, float] = {}
@@ -98,7 +98,7 @@ class ForeignCancel:
         self, moves: Collection[ListedReassignment], seen: Observation
     ) -> list[ListedReassignment]:
         """Return the reassignments to cancel, and settle those that may not be cancelled now."""
-        listed, to_cancel = listed_in(seen), []
+        listed, to_cancel = listed_reassignments(seen), []
         for move in moves:
             found = listed.get(move.tp)
             if found is None or (found.target, found.topic_id) != (move.target, move.topic_id):
@@ -125,7 +125,7 @@ class ForeignCancel:
     ) -> dict[TopicPartition, WriteResult]:
         left_s = READ_STALE_S - (self._clock.monotonic() - seen.asked_s)
         if left_s <= 0:
-            words = f"not sent: {too_old(seen, READ_STALE_S - left_s)}"
+            words = f"not sent: {stale_read_reason(seen, READ_STALE_S - left_s)}"
             return dict.fromkeys(cancels, WriteResult(Verdict.REFUSED, message=words))
         try:
             results = await self._writer.alter_reassignments(
@@ -148,7 +148,7 @@ class ForeignCancel:
         state = seen.partitions.get(tp)
         if state is None or not state.described:
             return None
-        return judged(self._pending[tp], self._answers[tp], state)
+        return judge_cancel(self._pending[tp], self._answers[tp], state)
 
     def _certain(self, tp: TopicPartition, settled: Settled, seen: Observation) -> bool:
         """Whether metadata cannot be older than the list: fresh metadata never is."""

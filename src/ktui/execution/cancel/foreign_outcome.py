@@ -10,7 +10,7 @@ from ktui.cluster.observation import Observation
 from ktui.cluster.partition import Brokers, PartitionState, TopicPartition
 from ktui.cluster.ports import Verdict, WriteResult
 from ktui.execution.engine.request_check import LAST_IN_SYNC
-from ktui.execution.run.refusals import NOTHING_TO_CANCEL, refusal_in_words
+from ktui.execution.run.refusals import NOTHING_TO_CANCEL, refusal_text
 from ktui.execution.run.states import State
 from ktui.execution.run.track import Track
 
@@ -58,12 +58,14 @@ class Settled(msgspec.Struct, frozen=True):
         return self.outcome in {ForeignOutcome.STOPPED, ForeignOutcome.ROLLING_BACK}
 
 
-def listed_in(seen: Observation) -> dict[TopicPartition, ListedReassignment]:
+def listed_reassignments(seen: Observation) -> dict[TopicPartition, ListedReassignment]:
     """Return every reassignment that an observation shows, by partition."""
     return {tp: _listed(seen, state) for tp, state in sorted(seen.reassigning.items())}
 
 
-def judged(move: ListedReassignment, answer: WriteResult, state: PartitionState) -> Settled | None:
+def judge_cancel(
+    move: ListedReassignment, answer: WriteResult, state: PartitionState
+) -> Settled | None:
     """Judge a cancelled reassignment by an observation that began after the answer.
 
     Args:
@@ -78,7 +80,7 @@ def judged(move: ListedReassignment, answer: WriteResult, state: PartitionState)
     if None not in (move.topic_id, state.topic_id) and move.topic_id != state.topic_id:
         return Settled(ForeignOutcome.GONE, now, "the topic was deleted and created again")
     if answer.verdict is Verdict.REFUSED and answer.code != NOTHING_TO_CANCEL:
-        return Settled(ForeignOutcome.REFUSED, now, refusal_in_words(answer))
+        return Settled(ForeignOutcome.REFUSED, now, refusal_text(answer))
     return _begun_again(move, answer, state) if state.reassigning else _over(move, answer, now)
 
 
@@ -103,7 +105,7 @@ def _over(move: ListedReassignment, answer: WriteResult, now: Brokers) -> Settle
     return Settled(ForeignOutcome.CHANGED, now, "someone gave it these replicas meanwhile")
 
 
-def settled_by_run(track: Track) -> Settled | None:
+def settlement_by_run(track: Track) -> Settled | None:
     """Return the outcome of a partition that its live run cancels; None until it is known."""
     outcome = _OF_STATE.get(track.state)
     return None if outcome is None else Settled(outcome, track.replicas, track.reason)

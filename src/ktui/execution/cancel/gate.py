@@ -22,7 +22,7 @@ from ktui.json_input import checked_moment, decode_untrusted
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]")
 
 
-class Shut(msgspec.Struct, frozen=True):
+class ShutGate(msgspec.Struct, frozen=True):
     """Who shut the gate of a cluster, when, and why."""
 
     cluster_id: str
@@ -43,7 +43,7 @@ class Shut(msgspec.Struct, frozen=True):
         return clean(f"{self.who} at {at}, to {self.reason}")
 
 
-_DECODER = msgspec.json.Decoder(Shut)
+_DECODER = msgspec.json.Decoder(ShutGate)
 
 
 class CancelGateFile:
@@ -59,13 +59,13 @@ class CancelGateFile:
         self._cluster_id = cluster_id
         self.path = folder.path / "gates" / f"{_UNSAFE.sub('-', cluster_id)}.json"
 
-    def shut(self, at: datetime, who: str, reason: str) -> Shut:
+    def shut(self, at: datetime, who: str, reason: str) -> ShutGate:
         """Shut the gate. A gate that is shut already now names this operator.
 
         Raises:
             RunRefused: the state directory cannot be written to.
         """
-        shut = Shut(self._cluster_id, at, who, reason)
+        shut = ShutGate(self._cluster_id, at, who, reason)
         self._folder.check()
         self._folder.make(self.path.parent)
         try:
@@ -74,7 +74,7 @@ class CancelGateFile:
             raise _gate_problem(self.path, "written", error) from None
         return shut
 
-    def open(self) -> Shut | None:
+    def open(self) -> ShutGate | None:
         """Open the gate, and return who had shut it; None if it was open.
 
         Raises:
@@ -89,7 +89,7 @@ class CancelGateFile:
             raise _gate_problem(self.path, "removed", error) from None
         return before
 
-    def state(self) -> Shut | None:
+    def state(self) -> ShutGate | None:
         """Return who has shut the gate; None while it is open.
 
         A gate file that cannot be read counts as shut, because an operator put it there.
@@ -107,7 +107,7 @@ class CancelGateFile:
             return decode_untrusted(_DECODER, body)
         except msgspec.DecodeError:
             at = datetime.fromtimestamp(modified_s).astimezone()
-            return Shut(
+            return ShutGate(
                 self._cluster_id, at, "someone", f"cancel something: {self.path} cannot be read"
             )
 
@@ -124,7 +124,7 @@ class CancelGateFile:
         return None if shut is None else shut.words
 
 
-def shut_in_words(shut: Shut) -> str:
+def shut_gate_in_words(shut: ShutGate) -> str:
     """Return in words which cluster's gate is shut, and by whom."""
     return f"the cancel gate of cluster {clean(shut.cluster_id)} is shut, by {shut.words}"
 

@@ -5,19 +5,19 @@ from __future__ import annotations
 import msgspec
 
 from ktui.cluster.partition import Brokers, PartitionState, TopicPartition
-from ktui.execution.engine.landing import Landing, landing
+from ktui.execution.engine.landing import StepOutcome, step_outcome
 from ktui.execution.engine.observed import Observed
 from ktui.execution.engine.request_check import LAST_IN_SYNC
 from ktui.execution.run.cancel_kind import CancelKind
-from ktui.execution.run.cancel_scope import CancelEffect, act_on
-from ktui.execution.run.destination import goal, goal_in_words
+from ktui.execution.run.cancel_scope import CancelEffect, effect_of_cancel
+from ktui.execution.run.destination import find_goal, goal_text
 from ktui.execution.run.track import Track
 from ktui.pacing.limits import Limits
 from ktui.pacing.situation import Blocked, Situation, Step
 from ktui.pacing.steps import all_steps, next_step
 
 
-class Foreseen(msgspec.Struct, frozen=True, kw_only=True):
+class CancelPreview(msgspec.Struct, frozen=True, kw_only=True):
     """The result for one partition that is called off now, if nothing else happens to it."""
 
     tp: TopicPartition
@@ -51,7 +51,9 @@ class Foreseen(msgspec.Struct, frozen=True, kw_only=True):
         return max(0, len(self.replicas) - max(self.planned, self.original))
 
 
-def foreseen(track: Track, kind: CancelKind, limits: Limits, observed: Observed) -> Foreseen:
+def preview_cancel(
+    track: Track, kind: CancelKind, limits: Limits, observed: Observed
+) -> CancelPreview:
     """Preview a cancel of one partition of a run.
 
     Args:
@@ -60,7 +62,7 @@ def foreseen(track: Track, kind: CancelKind, limits: Limits, observed: Observed)
         limits: the limits in force.
         observed: a fresh read of the partition. If the read does not show it, the journal counts.
     """
-    act, state = act_on(track, kind), observed.state(track.tp)
+    act, state = effect_of_cancel(track, kind), observed.state(track.tp)
     if act in {CancelEffect.NOTHING, CancelEffect.DEQUEUE}:
         return _as_it_is(track, act, state)
     if reason := observed.gone(track):
@@ -78,8 +80,8 @@ def foreseen(track: Track, kind: CancelKind, limits: Limits, observed: Observed)
     )
 
 
-def _as_it_is(track: Track, act: CancelEffect, state: PartitionState | None) -> Foreseen:
-    return Foreseen(
+def _as_it_is(track: Track, act: CancelEffect, state: PartitionState | None) -> CancelPreview:
+    return CancelPreview(
         tp=track.tp,
         act=act,
         replicas=track.replicas if state is None else state.original,
@@ -90,10 +92,10 @@ def _as_it_is(track: Track, act: CancelEffect, state: PartitionState | None) -> 
 
 
 def _is_ours(track: Track, state: PartitionState) -> bool:
-    return track.step is not None and landing(track.step, state) is Landing.FLYING
+    return track.step is not None and step_outcome(track.step, state) is StepOutcome.FLYING
 
 
-def _refused(preview: Foreseen, reason: str, way_out: str) -> Foreseen:
+def _refused(preview: CancelPreview, reason: str, way_out: str) -> CancelPreview:
     return msgspec.structs.replace(preview, refused=reason, way_out=way_out)
 
 
@@ -118,14 +120,14 @@ def _called_off(
     observed: Observed,
     act: CancelEffect,
     state: PartitionState,
-) -> Foreseen:
+) -> CancelPreview:
     after, flying = _settled(state), state.reassigning
     turned = msgspec.structs.replace(track, cancel=kind)
     situation = observed.situation(turned, after)
-    goes_to = goal(turned, after.replicas, after.isr, after.leader)
+    goes_to = find_goal(turned, after.replicas, after.isr, after.leader)
     goes_on = kind is not CancelKind.STOP and situation is not None
     lead = next(iter(goes_to.replicas), None) if goes_to.lead is None else goes_to.lead
-    preview = Foreseen(
+    preview = CancelPreview(
         tp=track.tp,
         act=act,
         cancels=flying and bool(after.isr),
@@ -140,7 +142,7 @@ def _called_off(
         return _refused(preview, LAST_IN_SYNC, _LAST_IN_SYNC_OUT)
     following = next_step(situation, limits) if goes_on and situation else None
     if isinstance(following, Blocked):
-        return _refused(preview, following.sentence_of(goal_in_words(kind)), _GOES_ON)
+        return _refused(preview, following.sentence_of(goal_text(kind)), _GOES_ON)
     return preview
 
 

@@ -12,7 +12,7 @@ LEAVING_S = 5.0
 fencing."""
 
 
-class Leaving:
+class SuspectedBrokers:
     """Suspects brokers that have just left every ISR in which they were seen."""
 
     def __init__(self) -> None:

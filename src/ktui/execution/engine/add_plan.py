@@ -12,11 +12,11 @@ import msgspec
 
 from ktui.cluster.partition import Brokers, PartitionState, TopicPartition
 from ktui.execution.engine.decider import Decider
-from ktui.execution.journal.commands import Add, Answer, Asked
+from ktui.execution.journal.commands import Add, Answer, StoredCommand
 from ktui.execution.run.cancel_kind import CancelKind
-from ktui.execution.run.event_text import brokers
+from ktui.execution.run.event_text import replica_list_text
 from ktui.execution.run.events import Added, AnyRunEvent, CancelAsked, Joined, OnConflict, Planned
-from ktui.execution.run.first_events import parts, planned_by, planned_parts, sha256_of
+from ktui.execution.run.first_events import chunked, hash_plan, planned_partitions, planned_parts
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
 from ktui.execution.run.track import Track
@@ -26,7 +26,7 @@ from ktui.planning.plan import Plan
 from ktui.planning.preflight.preflight import Preflight, PreflightBase
 
 
-class Joining(enum.StrEnum):
+class JoinEffect(enum.StrEnum):
     """What happens to a partition of an extra plan."""
 
     NEW = "new"
@@ -47,10 +47,10 @@ class Joining(enum.StrEnum):
     @property
     def joins(self) -> bool:
         """Whether the run accepts the new target."""
-        return self not in (Joining.KEEP, Joining.SAME)
+        return self not in (JoinEffect.KEEP, JoinEffect.SAME)
 
 
-def joining(track: Track | None, target: Brokers, on_conflict: OnConflict) -> Joining:
+def join_effect(track: Track | None, target: Brokers, on_conflict: OnConflict) -> JoinEffect:
     """Return what happens to a partition of an extra plan.
 
     Args:
@@ -59,16 +59,16 @@ def joining(track: Track | None, target: Brokers, on_conflict: OnConflict) -> Jo
         on_conflict: what to do with a partition that is on its way to another target.
     """
     if track is None:
-        return Joining.NEW
+        return JoinEffect.NEW
     if _destination(track) == target:
-        return Joining.SAME
+        return JoinEffect.SAME
     if track.state.ended and track.then is None:
-        return Joining.AGAIN
+        return JoinEffect.AGAIN
     if on_conflict is OnConflict.KEEP:
-        return Joining.KEEP
+        return JoinEffect.KEEP
     if not track.begun:
-        return Joining.INSTEAD
-    return Joining.ROLL_BACK if on_conflict is OnConflict.ROLLBACK else Joining.RETARGET
+        return JoinEffect.INSTEAD
+    return JoinEffect.ROLL_BACK if on_conflict is OnConflict.ROLLBACK else JoinEffect.RETARGET
 
 
 def _destination(track: Track) -> Brokers | None:
@@ -77,7 +77,7 @@ def _destination(track: Track) -> Brokers | None:
     return None if given_up and track.then is None else track.target
 
 
-def joinings_in_words(joinings: Iterable[Joining]) -> str:
+def join_effects_in_words(joinings: Iterable[JoinEffect]) -> str:
     """Count the partitions in words: "3 join the queue, 2 are rolled back first"."""
     counts = Counter(joinings)
     counted = (
@@ -92,13 +92,13 @@ def _counted_in_words(words: str, count: int) -> str:
 
 
 _WORDS = {
-    Joining.NEW: "{} join{s} the queue",
-    Joining.AGAIN: "{} that had ended {is_} queued again",
-    Joining.INSTEAD: "{} that waited {go} to the new target instead",
-    Joining.ROLL_BACK: "{} {is_} rolled back first, then queued",
-    Joining.RETARGET: "{} {is_} cancelled, then {go} on to the new target from there",
-    Joining.KEEP: "{} keep{s} the run's own target",
-    Joining.SAME: "{} {is_} at that target or on the way there already",
+    JoinEffect.NEW: "{} join{s} the queue",
+    JoinEffect.AGAIN: "{} that had ended {is_} queued again",
+    JoinEffect.INSTEAD: "{} that waited {go} to the new target instead",
+    JoinEffect.ROLL_BACK: "{} {is_} rolled back first, then queued",
+    JoinEffect.RETARGET: "{} {is_} cancelled, then {go} on to the new target from there",
+    JoinEffect.KEEP: "{} keep{s} the run's own target",
+    JoinEffect.SAME: "{} {is_} at that target or on the way there already",
 }
 
 
@@ -109,7 +109,7 @@ _OF_THROTTLES = (FindingKind.THROTTLE_REPLACED, FindingKind.OTHERS_THROTTLED)
 """Findings for a run that is about to begin. In a live run, these throttles are its own."""
 
 
-class Extra:
+class CheckedExtraPlan:
     """An extra plan, checked against a run and its cluster.
 
     Args:
@@ -140,11 +140,11 @@ class Extra:
         self.findings = (*lacking, *self._findings(allowed))
 
     @cached_property
-    def ways(self) -> Sequence[Joining]:
+    def ways(self) -> Sequence[JoinEffect]:
         """What happens to each partition of the plan, in the plan's order."""
         tracks, on_conflict = self._tracks, self.on_conflict
         return [
-            joining(tracks.get(target.tp), target.replicas, on_conflict)
+            join_effect(tracks.get(target.tp), target.replicas, on_conflict)
             for target in self.plan.partitions
         ]
 
@@ -152,13 +152,13 @@ class Extra:
         """Whether the answer for some partitions still holds in the present state of the run."""
         known, tracks = self._by_partition, self.run.tracks
         return all(
-            joining(tracks.get(tp), known[tp][0], self.on_conflict) is known[tp][1]
+            join_effect(tracks.get(tp), known[tp][0], self.on_conflict) is known[tp][1]
             for tp in partitions
             if tp in known
         )
 
     @cached_property
-    def _by_partition(self) -> Mapping[TopicPartition, tuple[Brokers, Joining]]:
+    def _by_partition(self) -> Mapping[TopicPartition, tuple[Brokers, JoinEffect]]:
         pairs = zip(self.plan.partitions, self.ways, strict=True)
         return {target.tp: (target.replicas, how) for target, how in pairs}
 
@@ -180,13 +180,14 @@ class Extra:
         """
         others = sum(1 for _ in self._with_other_target())
         named = [
-            f"  {tp}  {how}: {brokers(run_target)} in the run, {brokers(target)} in the plan"
+            f"  {tp}  {how}: {replica_list_text(run_target)} in the run, "
+            f"{replica_list_text(target)} in the plan"
             for tp, how, run_target, target in islice(self._with_other_target(), MOST_TOLD)
         ]
         rest = [f"  and {others - MOST_TOLD:,} more"] if others > MOST_TOLD else []
-        return [f"in run {self.run.name}: {joinings_in_words(self.ways)}", *named, *rest]
+        return [f"in run {self.run.name}: {join_effects_in_words(self.ways)}", *named, *rest]
 
-    def _with_other_target(self) -> Iterator[tuple[TopicPartition, Joining, Brokers, Brokers]]:
+    def _with_other_target(self) -> Iterator[tuple[TopicPartition, JoinEffect, Brokers, Brokers]]:
         """Yield the partitions that the run has with another target.
 
         Yields:
@@ -194,7 +195,7 @@ class Extra:
         """
         for target, how in zip(self.plan.partitions, self.ways, strict=True):
             track = self._tracks.get(target.tp)
-            if track is not None and how is not Joining.SAME:
+            if track is not None and how is not JoinEffect.SAME:
                 yield target.tp, how, track.target, target.replicas
 
     def preflight(self) -> Preflight:
@@ -211,8 +212,8 @@ class Extra:
 
     def command(self) -> Add:
         """Return the command for the run, with the whole plan."""
-        partitions = tuple(planned_by(self.plan, self._seen))
-        return Add(self.name, sha256_of(self.plan), partitions, self.on_conflict)
+        partitions = tuple(planned_partitions(self.plan, self._seen))
+        return Add(self.name, hash_plan(self.plan), partitions, self.on_conflict)
 
     def _findings(self, allowed: Allowances) -> tuple[Finding, ...]:
         """Check the plan; a partition that the run has brought to its target is no finding."""
@@ -248,11 +249,11 @@ def _before(state: PartitionState, track: Track | None) -> PartitionState:
     )
 
 
-_CANCEL_FIRST = {Joining.ROLL_BACK: CancelKind.ROLLBACK, Joining.RETARGET: CancelKind.STOP}
+_CANCEL_FIRST = {JoinEffect.ROLL_BACK: CancelKind.ROLLBACK, JoinEffect.RETARGET: CancelKind.STOP}
 """The cancel of a partition before it is queued."""
 
 
-class Adding:
+class PlanAdder:
     """Queues the partitions of extra plans: at once, or once they have come to rest."""
 
     def __init__(
@@ -262,7 +263,7 @@ class Adding:
         self._decider = decider
         self._record = record
 
-    def carry_out(self, command: Add, asked: Asked) -> Answer:
+    def carry_out(self, command: Add, asked: StoredCommand) -> Answer:
         """Carry out an Add command. The journal gets all of the plan in one write, or nothing."""
         if done := self._run.additions.added_by(asked.id):
             return Answer(accepted=True, words=f"{done.plan} was added already")
@@ -270,14 +271,14 @@ class Adding:
             return Answer(accepted=False, words=refusal)
         joinings = [self._joining_of(command, planned) for planned in command.partitions]
         taken_on = [(how, planned) for how, planned in joinings if how.joins]
-        words = joinings_in_words(how for how, _ in joinings)
+        words = join_effects_in_words(how for how, _ in joinings)
         if not taken_on:
             return Answer(accepted=True, words=f"nothing is added: {words}")
         called_off = {kind: self._called_off(taken_on, kind) for kind in _CANCEL_FIRST.values()}
         cancels = [
             CancelAsked(kind=kind, partitions=part, command=asked.id, who=asked.who)
             for kind, partitions in called_off.items()
-            for part in parts(partitions)
+            for part in chunked(partitions)
         ]
         added = Added(
             plan=command.plan,
@@ -290,7 +291,7 @@ class Adding:
         planned_events = planned_parts([planned for _, planned in taken_on])
         self._record([added, *planned_events, *cancels])
         self._record(self._decider.call_off([tp for tps in called_off.values() for tp in tps]))
-        self._record(self._decider.join([p.tp for how, p in taken_on if how is Joining.NEW]))
+        self._record(self._decider.join([p.tp for how, p in taken_on if how is JoinEffect.NEW]))
         self.go_on()
         return Answer(accepted=True, words=words, batch=self._decider.next_batch)
 
@@ -299,7 +300,7 @@ class Adding:
         waiting = self._run.additions.waiting
         rested = [tp for tp, track in waiting.items() if self._is_at_rest(track)]
         if rested:
-            self._record([Joined(partitions=part) for part in parts(rested)])
+            self._record([Joined(partitions=part) for part in chunked(rested)])
             self._record(self._decider.join(rested))
 
     def _refusal(self, command: Add) -> str | None:
@@ -311,12 +312,12 @@ class Adding:
             return f"{shut}. Open it first: ktui cancel {self._run.name} --remove-cancel"
         return None
 
-    def _joining_of(self, command: Add, planned: Planned) -> tuple[Joining, Planned]:
+    def _joining_of(self, command: Add, planned: Planned) -> tuple[JoinEffect, Planned]:
         track = self._run.tracks.get(planned.tp)
-        return joining(track, planned.target, command.on_conflict), planned
+        return join_effect(track, planned.target, command.on_conflict), planned
 
     def _called_off(
-        self, taken_on: Sequence[tuple[Joining, Planned]], kind: CancelKind
+        self, taken_on: Sequence[tuple[JoinEffect, Planned]], kind: CancelKind
     ) -> list[TopicPartition]:
         """Return the partitions to call off that are not yet called off in this way."""
         tracks = self._run.tracks

@@ -6,11 +6,11 @@ from collections.abc import Iterable
 
 from ktui.cluster.partition import PartitionState, TopicPartition
 from ktui.execution.engine.observed import Observed
-from ktui.execution.engine.working_state import Hold, Memory, now_in, stands
+from ktui.execution.engine.working_state import Hold, WorkingState, standing_events, state_event
 from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.events import AnyRunEvent, Replanned
 from ktui.execution.run.options import OnForeignChange, RunOptions
-from ktui.execution.run.states import State, called_off
+from ktui.execution.run.states import State, state_when_cancelled
 from ktui.execution.run.track import Track
 from ktui.execution.run.unanswered import GIVEN_UP_S
 from ktui.pacing.situation import Done, Situation
@@ -23,7 +23,7 @@ UNSEEN_S = 5.0
 class BetweenSteps:
     """Records the state of waiting partitions. Only those in `certain` may step now."""
 
-    def __init__(self, memory: Memory, options: RunOptions) -> None:
+    def __init__(self, memory: WorkingState, options: RunOptions) -> None:
         self._memory = memory
         self._options = options
         self.certain: set[TopicPartition] = set()
@@ -106,9 +106,9 @@ class BetweenSteps:
             return []
         self._memory.hold(track.tp, Hold.UNSEEN)
         reason = observed.hidden(track.tp.topic)
-        blocked = called_off(State.BLOCKED, track.cancel)
+        blocked = state_when_cancelled(State.BLOCKED, track.cancel)
         same = (blocked, reason) == (track.state, track.reason)
-        return [] if same else [now_in(track, blocked, reason)]
+        return [] if same else [state_event(track, blocked, reason)]
 
     def _changed_by_others(
         self, track: Track, state: PartitionState, situation: Situation, observed: Observed
@@ -130,7 +130,7 @@ class BetweenSteps:
             before=track.replicas,
         )
         following = self._memory.roster.seen(track.tp, situation)
-        return [replanned, *stands(track, following)]
+        return [replanned, *standing_events(track, following)]
 
 
 def _expected(track: Track, state: PartitionState) -> bool:

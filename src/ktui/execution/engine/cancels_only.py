@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from ktui.cluster.partition import TopicPartition
-from ktui.execution.engine.working_state import Hold, Memory
+from ktui.execution.engine.working_state import Hold, WorkingState
 from ktui.pacing.decision import Move
 
 
-class WhileShut:
+class CancelsOnly:
     """Lets cancelled partitions go on while the run is paused, or the cancel gate is shut.
 
     They go before all others. They do not wait for places that others hold: those others may not go
     on.
     """
 
-    def __init__(self, memory: Memory) -> None:
+    def __init__(self, memory: WorkingState) -> None:
         self._memory = memory
         self._run = memory.run
         self.unhealthy = False

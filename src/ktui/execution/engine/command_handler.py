@@ -4,43 +4,43 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ktui.execution.engine.add_plan import Adding
+from ktui.execution.engine.add_plan import PlanAdder
 from ktui.execution.engine.decider import Decider
 from ktui.execution.errors import RunRefused
 from ktui.execution.journal.commands import (
     Add,
     Answer,
-    Asked,
-    CallOff,
+    CancelMoves,
     Continue,
-    Leave,
     LeaveThrottles,
     Pause,
     SetLimits,
     SetThrottle,
-    refusal,
+    StopEngine,
+    StoredCommand,
+    refuse_unknown,
 )
 from ktui.execution.journal.journal import Journal
-from ktui.execution.run.cancel_scope import act_on, acts_in_words, in_scope
+from ktui.execution.run.cancel_scope import effect_of_cancel, effects_text, tracks_in_scope
 from ktui.execution.run.events import (
-    By,
     CancelAsked,
     Continued,
     LimitsChanged,
     Paused,
-    SettingsLeft,
+    PauseOrigin,
+    SettingsGivenUp,
     ThrottleChanged,
 )
-from ktui.execution.run.first_events import parts
+from ktui.execution.run.first_events import chunked
 from ktui.execution.run.run import Run
-from ktui.execution.run.throttle_standing import setting_in_words, standing
+from ktui.execution.run.throttle_standing import changed_settings, setting_text
 from ktui.execution.throttle.write_settings import Record
 from ktui.pacing.limits import LimitsProblem, Mode, parse_limits
 from ktui.planning.names import join_some
 from ktui.quantities import as_count
 
 
-class Obeying:
+class CommandHandler:
     """Carries out the commands that wait in the journal, and answers each.
 
     If the process dies between carrying out a command and answering it, the next process repeats
@@ -60,7 +60,7 @@ class Obeying:
         self._decider = decider
         self._record = record
         self._check_throttle = check_throttle
-        self._adding = Adding(run, decider, record)
+        self._adding = PlanAdder(run, decider, record)
         self._version: int | None = None
         self.leave_reason: str | None = None
         """Why the run is to be left; None while it is not."""
@@ -80,7 +80,7 @@ class Obeying:
             self._journal.answer(asked.id, self._carry_out(asked))
         self._version = version
 
-    def _carry_out(self, asked: Asked) -> Answer:  # noqa: C901, PLR0911 - one case per command
+    def _carry_out(self, asked: StoredCommand) -> Answer:  # noqa: C901, PLR0911 - one case per command
         match asked.command:
             case SetLimits():
                 return self._set_limits(asked.command, asked)
@@ -88,23 +88,25 @@ class Obeying:
                 return self._set_throttle(asked.command, asked)
             case LeaveThrottles():
                 return self._leave_throttles(asked)
-            case Pause() | Continue() | CallOff() as command if unknown := self._unknown(command):
+            case Pause() | Continue() | CancelMoves() as command if unknown := self._unknown(
+                command
+            ):
                 return Answer(accepted=False, words=f"{unknown} is not in the run")
             case Pause():
                 return self._pause(asked.command, asked)
             case Continue():
                 return self._continue(asked.command, asked)
-            case CallOff():
+            case CancelMoves():
                 return self._call_off(asked.command, asked)
             case Add():
                 return self._adding.carry_out(asked.command, asked)
-            case Leave():
+            case StopEngine():
                 self.leave_reason = f"{asked.who} asked for it"
                 return Answer(accepted=True, words="the run is being left; `ktui resume` goes on")
             case None:
-                return refusal(asked)
+                return refuse_unknown(asked)
 
-    def _set_limits(self, command: SetLimits, asked: Asked) -> Answer:
+    def _set_limits(self, command: SetLimits, asked: StoredCommand) -> Answer:
         old, flying = self._run.limits, self._run.in_flight
         try:
             new = parse_limits(command.options, old)
@@ -131,12 +133,12 @@ class Obeying:
         words = f"in force: they bind {since}{stay}"
         return Answer(accepted=True, words=words, batch=binds)
 
-    def _set_throttle(self, command: SetThrottle, asked: Asked) -> Answer:
+    def _set_throttle(self, command: SetThrottle, asked: StoredCommand) -> Answer:
         old, new = self._run.throttled.rates, command.rates
         if new == old and not self._run.throttled.foreign:
             return Answer(accepted=True, words="this is in force already")
-        if new and (refusal := self._refused_throttle()):
-            return Answer(accepted=False, words=refusal)
+        if new and (refuse_unknown := self._refused_throttle()):
+            return Answer(accepted=False, words=refuse_unknown)
         self._record([ThrottleChanged(old=old, new=new, command=asked.id, who=asked.who)])
         if not new:
             return Answer(accepted=True, words="lifted: what was set is put back now")
@@ -151,8 +153,8 @@ class Obeying:
             return str(refused)
         return None
 
-    def _leave_throttles(self, asked: Asked) -> Answer:
-        left = standing(self._run.throttled)
+    def _leave_throttles(self, asked: StoredCommand) -> Answer:
+        left = changed_settings(self._run.throttled)
         if not left:
             return Answer(accepted=True, words="nothing of the run's throttle is left anywhere")
         if self._run.over < len(self._run.tracks):
@@ -160,11 +162,13 @@ class Obeying:
             return Answer(accepted=False, words=words)
         reason = f"left behind, as {asked.who} asked"
         settings = self._run.throttled.ours
-        self._record([SettingsLeft(resource=r, keys=(key,), reason=reason) for r, key in settings])
-        named = "; ".join(setting_in_words(key, ours) for key, ours in left.items())
+        self._record(
+            [SettingsGivenUp(resource=r, keys=(key,), reason=reason) for r, key in settings]
+        )
+        named = "; ".join(setting_text(key, ours) for key, ours in left.items())
         return Answer(accepted=True, words=f"left behind, and no longer the run's: {named}")
 
-    def _pause(self, command: Pause, asked: Asked) -> Answer:
+    def _pause(self, command: Pause, asked: StoredCommand) -> Answer:
         paused = Paused(
             by=command.by,
             topics=command.topics,
@@ -181,9 +185,9 @@ class Obeying:
         words += f"; {flying:,} in flight will finish" if flying else ""
         return Answer(accepted=True, words=words)
 
-    def _continue(self, command: Continue, asked: Asked) -> Answer:
+    def _continue(self, command: Continue, asked: StoredCommand) -> Answer:
         going = Continued(
-            by=By.OPERATOR,
+            by=PauseOrigin.OPERATOR,
             topics=command.topics,
             partitions=command.partitions,
             command=asked.id,
@@ -200,12 +204,12 @@ class Obeying:
         held = [tp.topic for tp in command.partitions if self._run.pauses.holds(tp)]
         return f"lifted; topic {held[0]} is paused still" if held else "it goes on"
 
-    def _call_off(self, command: CallOff, asked: Asked) -> Answer:
-        scope = in_scope(self._run, command.topics, command.partitions)
-        acts = {track.tp: act_on(track, command.kind) for track in scope}
+    def _call_off(self, command: CancelMoves, asked: StoredCommand) -> Answer:
+        scope = tracks_in_scope(self._run, command.topics, command.partitions)
+        acts = {track.tp: effect_of_cancel(track, command.kind) for track in scope}
         affected = [tp for tp, act in acts.items() if not act.idle]
-        words = acts_in_words(acts.values())
-        for part in parts(affected):
+        words = effects_text(acts.values())
+        for part in chunked(affected):
             called_off = CancelAsked(
                 kind=command.kind, partitions=part, command=asked.id, who=asked.who
             )
@@ -213,7 +217,7 @@ class Obeying:
         self._record(self._decider.call_off(affected))
         return Answer(accepted=True, words=words)
 
-    def _unknown(self, command: Pause | Continue | CallOff) -> str | None:
+    def _unknown(self, command: Pause | Continue | CancelMoves) -> str | None:
         """Name the first topic or partition of a command that the run does not have."""
         topics = {tp.topic for tp in self._run.tracks} if command.topics else set()
         unknown = [

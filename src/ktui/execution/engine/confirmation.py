@@ -10,7 +10,7 @@ _POLLS, _SECONDS = 3, 2.0
 """How long a surprise has to last where metadata is not known to be fresh."""
 
 
-class Doubts:
+class Debounce:
     """Partitions in an unexpected state, each with the first time and the number of polls."""
 
     def __init__(self) -> None:

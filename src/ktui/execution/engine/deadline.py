@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from ktui.cluster.partition import TopicPartition
-from ktui.execution.engine.working_state import Hold, Memory
+from ktui.execution.engine.working_state import Hold, WorkingState
 from ktui.execution.run.events import AnyRunEvent
 from ktui.execution.run.pace import Pace
 from ktui.insights.prior import Prior
@@ -22,7 +22,7 @@ class Deadline:
     Every call takes the time of the last poll.
     """
 
-    def __init__(self, memory: Memory, prior: Prior | None = None) -> None:
+    def __init__(self, memory: WorkingState, prior: Prior | None = None) -> None:
         self._memory = memory
         self._run = memory.run
         self._pace = Pace(prior)

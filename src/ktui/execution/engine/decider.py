@@ -13,32 +13,37 @@ from ktui.cluster.observation import Observation
 from ktui.cluster.observer import Interest
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ConfigResource, WriteResult
-from ktui.execution.engine.absent_brokers import AbsentBrokers, Leaving
+from ktui.execution.engine.absent_brokers import AbsentBrokers, SuspectedBrokers
 from ktui.execution.engine.between_steps import BetweenSteps
-from ktui.execution.engine.cancels_only import WhileShut
+from ktui.execution.engine.cancels_only import CancelsOnly
 from ktui.execution.engine.deadline import Deadline
-from ktui.execution.engine.health_gate import gate
-from ktui.execution.engine.in_flight import Flights, any_ends_soon
+from ktui.execution.engine.health_gate import closed_gate_reason
+from ktui.execution.engine.in_flight import StepsInFlight, any_ends_soon
 from ktui.execution.engine.observed import Observed
-from ktui.execution.engine.outcomes import Outcomes
-from ktui.execution.engine.requeue import as_left, call_off, in_flight, join
-from ktui.execution.engine.turn import Turn, turn
-from ktui.execution.engine.working_state import Hold, Memory, now_in
+from ktui.execution.engine.outcomes import AnswerHandler
+from ktui.execution.engine.requeue import (
+    as_journaled,
+    requeue_called_off,
+    requeue_joined,
+    steps_to_restore,
+)
+from ktui.execution.engine.turn import Turn, build_turn
+from ktui.execution.engine.working_state import Hold, WorkingState, state_event
 from ktui.execution.run.events import (
     AnyRunEvent,
-    By,
     Cancel,
     Ended,
-    Gate,
+    HealthGate,
     OpenRequest,
     Paused,
+    PauseOrigin,
     Request,
     StepOver,
 )
 from ktui.execution.run.run import Run
-from ktui.execution.run.states import State, called_off
+from ktui.execution.run.states import State, state_when_cancelled
 from ktui.execution.run.unanswered import LastHeard, always_heard
-from ktui.execution.throttle.desired import Resources, needed
+from ktui.execution.throttle.desired import Resources, throttle_resources
 from ktui.insights.prior import Prior
 from ktui.pacing.choosing import decide_steps
 from ktui.pacing.decision import Decision, Move
@@ -50,8 +55,8 @@ from ktui.quantities import as_count
 BLOCKED_EVERY_S = 30.0
 FEW_BLOCKED = 500
 """Up to this many blocked partitions are in every poll; more of them only every 30 s."""
-Resting = Mapping[ConfigResource, str]
-NONE_RESTS: Resting = MappingProxyType({})
+UnthrottleableReasons = Mapping[ConfigResource, str]
+NONE_RESTS: UnthrottleableReasons = MappingProxyType({})
 QUICK_S = 0.2
 """Seconds between two polls while a step is about to end."""
 
@@ -73,14 +78,14 @@ class Decider:
     ) -> None:
         self.run = run
         self._options = run.options
-        self._memory = Memory(run, heard)
+        self._memory = WorkingState(run, heard)
         self._roster = self._memory.roster
-        self._flights = Flights(self._memory, self._options)
+        self._flights = StepsInFlight(self._memory, self._options)
         self._waiting = BetweenSteps(self._memory, self._options)
-        self._outcomes = Outcomes(self._memory)
+        self._outcomes = AnswerHandler(self._memory)
         self._deadline = Deadline(self._memory, prior)
-        self._while_shut = WhileShut(self._memory)
-        self._leaving = Leaving()
+        self._while_shut = CancelsOnly(self._memory)
+        self._leaving = SuspectedBrokers()
         self._absent = AbsentBrokers()
         self._others: Counter[int] = Counter()
         self._observed: Observed | None = None
@@ -102,8 +107,8 @@ class Decider:
         """Add every partition as its journal left it, with no step to take before a poll."""
         tracks = [track for track in self.run.tracks.values() if not track.state.ended]
         self._to_poll = {track.tp for track in tracks}
-        self._roster.add(map(as_left, tracks))
-        self._roster.submitted(in_flight(tracks, self.run.batch))
+        self._roster.add(map(as_journaled, tracks))
+        self._roster.submitted(steps_to_restore(tracks, self.run.batch))
         self.apply_pauses()
 
     @property
@@ -218,10 +223,12 @@ class Decider:
     def _gate(self, observed: Observed, unowned: str | None) -> list[AnyRunEvent]:
         """Record that the gate was shut or opened, or is shut for another reason."""
         gated = self._options.gated
-        unhealthy = gate(self._options, observed.seen, self.run.tracks) if gated else None
+        unhealthy = (
+            closed_gate_reason(self._options, observed.seen, self.run.tracks) if gated else None
+        )
         self._while_shut.unhealthy = unhealthy is not None
         reason = unhealthy or unowned
-        now = Gate(shut=reason is not None, reason=reason or "")
+        now = HealthGate(shut=reason is not None, reason=reason or "")
         return [] if now == self.run.gate else [now]
 
     # --------------------------------------------------------------- deciding
@@ -237,7 +244,9 @@ class Decider:
         self._cancelled = self._cancelled or any(isinstance(event, Cancel) for event in events)
         return events
 
-    def decide(self, *, may_look_again: bool = True, resting: Resting = NONE_RESTS) -> Turn:
+    def decide(
+        self, *, may_look_again: bool = True, resting: UnthrottleableReasons = NONE_RESTS
+    ) -> Turn:
         """Return what to send, by the last poll and the limits now in force.
 
         Args:
@@ -253,13 +262,13 @@ class Decider:
             return Turn(look_again=True, intents=tuple(held))
         decision = self._allowed(decision)
         situations = {move.tp: self._roster.situation(move.tp) for move in decision.moves}
-        decided = turn(decision, situations, self._flights.take_elections(), held)
+        decided = build_turn(decision, situations, self._flights.take_elections(), held)
         if decided.decision is not None:
             self._roster.submitted(decision)
         self._quick = self._about_to_end(decided)
         return decided
 
-    def _with_throttles(self, resting: Resting) -> tuple[Decision, list[AnyRunEvent]]:
+    def _with_throttles(self, resting: UnthrottleableReasons) -> tuple[Decision, list[AnyRunEvent]]:
         """Decide without partitions whose throttle cannot be set now.
 
         Those partitions take no place from others.
@@ -283,13 +292,13 @@ class Decider:
             for tp, why in reasons.items():
                 track = self.run.tracks[tp]
                 self._memory.hold(tp, Hold.THROTTLE)
-                state = called_off(State.BLOCKED, track.cancel)
-                held += [] if track.reason == why else [now_in(track, state, why)]
+                state = state_when_cancelled(State.BLOCKED, track.cancel)
+                held += [] if track.reason == why else [state_event(track, state, why)]
 
-    def _no_throttle_reason(self, move: Move, resting: Resting) -> str | None:
+    def _no_throttle_reason(self, move: Move, resting: UnthrottleableReasons) -> str | None:
         """Return why the throttle of a step cannot be set now; None if it can."""
         leaders = self._options.throttle_leaders
-        need = needed(move, self.seen.partitions, leaders=leaders) & resting.keys()
+        need = throttle_resources(move, self.seen.partitions, leaders=leaders) & resting.keys()
         return next((f"its throttle cannot be set: {resting[r]}" for r in sorted(need)), None)
 
     def _allowed(self, decision: Decision) -> Decision:
@@ -338,14 +347,14 @@ class Decider:
 
         Steps in flight are cancelled with the next requests that are sent, before all others.
         """
-        events, not_polled = call_off(partitions, self._memory, self._flights)
+        events, not_polled = requeue_called_off(partitions, self._memory, self._flights)
         self._to_poll |= not_polled
         self.apply_pauses()
         return events
 
     def join(self, partitions: Collection[TopicPartition]) -> list[AnyRunEvent]:
         """Queue partitions from an extra plan. The run has applied that event already."""
-        events = join(partitions, self._memory, self._observed)
+        events = requeue_joined(partitions, self._memory, self._observed)
         self._to_poll |= set(partitions)
         self.apply_pauses()
         return events
@@ -391,4 +400,4 @@ class Decider:
             words = f"none of the {left:,} left is expected to end by the time given with --until"
         else:
             return []
-        return [Paused(by=By.UNTIL, reason=words)]
+        return [Paused(by=PauseOrigin.UNTIL, reason=words)]

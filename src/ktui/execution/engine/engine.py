@@ -19,34 +19,34 @@ from ktui.cluster.observer import ObservationSource
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ClusterPorts, Verdict, WriteResult
 from ktui.cluster.send_guard import Guard, Unguarded
-from ktui.execution.engine.command_handler import Obeying
+from ktui.execution.engine.command_handler import CommandHandler
 from ktui.execution.engine.decider import Decider
 from ktui.execution.engine.node_probe import NodeProbe
 from ktui.execution.engine.observed import Observed
 from ktui.execution.engine.request_check import why_not_sent
 from ktui.execution.engine.requests import RequestRead, Requests, not_sent
-from ktui.execution.engine.turn import Sending, Turn
+from ktui.execution.engine.turn import PendingRequest, Turn
 from ktui.execution.errors import JournalProblem, RunProblem
 from ktui.execution.journal.journal import Journal
-from ktui.execution.run.event_text import who_paused
+from ktui.execution.run.event_text import pause_origin_text
 from ktui.execution.run.events import (
     NOT_RECORDED,
     AnyRunEvent,
-    By,
     Cancel,
     CancelGate,
     Continued,
+    EngineLeft,
     JournalEntry,
-    Left,
     Outage,
     Owned,
     Paused,
+    PauseOrigin,
     Recording,
     Request,
 )
 from ktui.execution.run.run import Run
-from ktui.execution.run.throttle_standing import places, standing
-from ktui.execution.throttle.apply import Throttling
+from ktui.execution.run.throttle_standing import changed_settings, name_resources
+from ktui.execution.throttle.apply import ThrottleManager
 from ktui.insights.prior import Prior
 
 log = logging.getLogger(__name__)
@@ -62,7 +62,7 @@ LISTENS_S = 0.2
 
 T = TypeVar("T")
 
-_ENDING_PAUSES = (By.SIGNAL, By.UNTIL, By.FAILURE)
+_ENDING_PAUSES = (PauseOrigin.SIGNAL, PauseOrigin.UNTIL, PauseOrigin.FAILURE)
 """The pauses that end the process once nothing is in flight. Only `resume` lifts them."""
 
 
@@ -106,7 +106,7 @@ class Engine:
         self._requests = Requests(cluster, clock, cluster_id)
         self._probe = NodeProbe(cluster.reader, clock)
         self._guard = guard or Unguarded()
-        self._throttling = Throttling(
+        self._throttling = ThrottleManager(
             run,
             cluster,
             source,
@@ -145,7 +145,9 @@ class Engine:
             await self._probe.aclose()
 
     async def _carry_on(self, owner: Owned, decider: Decider) -> None:
-        commands = Obeying(self._run, self._journal, decider, self._record, self._check_throttle)
+        commands = CommandHandler(
+            self._run, self._journal, decider, self._record, self._check_throttle
+        )
         if self._run.ended:
             commands.take_commands()  # a rollback reopens the run
         if self._run.ended:
@@ -162,7 +164,7 @@ class Engine:
             await self._wait(decider.pause_s, commands)
         if not self._run.ended:
             await self._clean_up_throttles(decider)
-            self._record([Left(reason=self._reason)])
+            self._record([EngineLeft(reason=self._reason)])
 
     def leave(self, reason: str) -> None:
         """Leave the run at the next moment that allows it; what is in flight goes on."""
@@ -179,11 +181,13 @@ class Engine:
             return None
         whole = self._run.pauses.whole
         reasons = (
-            whole[by] or f"paused by {who_paused(by)}" for by in _ENDING_PAUSES if by in whole
+            whole[by] or f"paused by {pause_origin_text(by)}"
+            for by in _ENDING_PAUSES
+            if by in whole
         )
         return next(reasons, None)
 
-    async def _turn(self, decider: Decider, commands: Obeying) -> None:
+    async def _turn(self, decider: Decider, commands: CommandHandler) -> None:
         """Poll, decide, journal the intents, act, journal the outcomes."""
         for left in reversed(range(LOOKS_A_TURN + 1)):
             if not await self._take_in_poll(decider, commands):
@@ -221,7 +225,7 @@ class Engine:
         if now != self._run.cancel_gate:
             self._record([now])
 
-    async def _take_in_poll(self, decider: Decider, commands: Obeying) -> bool:
+    async def _take_in_poll(self, decider: Decider, commands: CommandHandler) -> bool:
         """Poll the cluster, record the news, and return whether a decision may follow."""
         seen = await self._while_listening(self._poll(decider), decider, commands)
         if self._has_lost():
@@ -262,19 +266,19 @@ class Engine:
         if self._run.outage is None:
             self._record([Outage(lost=True, reason=reason)])
 
-    async def _act(self, decided: Turn, decider: Decider, commands: Obeying) -> None:
+    async def _act(self, decided: Turn, decider: Decider, commands: CommandHandler) -> None:
         """Send one request after the other, each without what no longer holds."""
         tightened = self._throttling.tighten(decider.seen, decided.adding)
         await self._while_listening(tightened, decider, commands)
-        if self._throttling.denied and By.FAILURE not in self._run.pauses.whole:
+        if self._throttling.denied and PauseOrigin.FAILURE not in self._run.pauses.whole:
             reason = f"the throttle may not be set: {self._throttling.denied}"
-            self._record([Paused(by=By.FAILURE, reason=reason)])
+            self._record([Paused(by=PauseOrigin.FAILURE, reason=reason)])
         for sending in decided.sendings:
             results = await self._send(sending, decided, decider, commands)
             self._record(decider.answered(sending.request, results))
 
     async def _send(
-        self, sending: Sending, decided: Turn, decider: Decider, commands: Obeying
+        self, sending: PendingRequest, decided: Turn, decider: Decider, commands: CommandHandler
     ) -> Mapping[TopicPartition, WriteResult]:
         """Read for a request, then send the part that still holds and was not called off."""
         read = await self._read_for(sending, decider, commands)
@@ -300,7 +304,9 @@ class Engine:
         within_s = self._throttling.holds_for_s(decider.seen, adding)
         return {**held, **await self._requests.send(kept, read.seen, within_s=within_s)}
 
-    async def _read_for(self, sending: Sending, decider: Decider, commands: Obeying) -> RequestRead:
+    async def _read_for(
+        self, sending: PendingRequest, decider: Decider, commands: CommandHandler
+    ) -> RequestRead:
         """Read for a request, and again if a cancel was read for meanwhile.
 
         The read for the cancel may be the newer one.
@@ -314,7 +320,7 @@ class Engine:
                 return read
 
     async def _while_listening(
-        self, work: Coroutine[Any, Any, T], decider: Decider, commands: Obeying
+        self, work: Coroutine[Any, Any, T], decider: Decider, commands: CommandHandler
     ) -> T:
         """Await work that may take long, and cancel partitions that are called off meanwhile."""
         task = asyncio.ensure_future(work)
@@ -340,12 +346,12 @@ class Engine:
         self._record(judged)
         cancels = [event.tp for event in judged if isinstance(event, Cancel)]
         if cancels:
-            sending = Sending(Request.CANCEL, dict.fromkeys(cancels))
+            sending = PendingRequest(Request.CANCEL, dict.fromkeys(cancels))
             results = await self._requests.send(sending, read.seen)
             self._record(decider.answered(Request.CANCEL, results))
 
     def _outdated(
-        self, sending: Sending, observed: Observed
+        self, sending: PendingRequest, observed: Observed
     ) -> Mapping[TopicPartition, WriteResult]:
         """Return refusals for partitions whose step no longer follows from the request's read."""
         tracks, limits = self._run.tracks, self._run.limits
@@ -356,7 +362,7 @@ class Engine:
         }
 
     def _unthrottled(
-        self, sending: Sending, decided: Turn, decider: Decider
+        self, sending: PendingRequest, decided: Turn, decider: Decider
     ) -> Mapping[TopicPartition, WriteResult]:
         """Return refusals for partitions that would add replicas without the promised throttle."""
         if sending.request is not Request.ALTER:
@@ -364,7 +370,9 @@ class Engine:
         adding = [tp for tp in decided.adding if tp in sending.partitions]
         return self._throttling.not_in_force(decider.seen, adding)
 
-    def _forbidden(self, sending: Sending, decided: Turn) -> Mapping[TopicPartition, WriteResult]:
+    def _forbidden(
+        self, sending: PendingRequest, decided: Turn
+    ) -> Mapping[TopicPartition, WriteResult]:
         """Return refusals for partitions that a command, the gate or the deadline forbids now."""
         tracks, shut = self._run.tracks, self._run.cancel_gate.shut
         off = {tp for tp in sending.partitions if tracks[tp].step_called_off}
@@ -383,7 +391,9 @@ class Engine:
             **not_sent(sending.only(held), "the cancel gate was shut before it was sent"),
         }
 
-    def _unowned(self, sending: Sending, decided: Turn) -> Mapping[TopicPartition, WriteResult]:
+    def _unowned(
+        self, sending: PendingRequest, decided: Turn
+    ) -> Mapping[TopicPartition, WriteResult]:
         """Return refusals for partitions that the last answer about the cluster's owner forbids."""
         tracks = self._run.tracks
         begins = {tp for tp in decided.begun if tracks[tp].cancel is None}
@@ -421,14 +431,14 @@ class Engine:
         """
         self._journal_accepts = False
         await self._clean_up_throttles(decider)
-        if not (stays := standing(self._run.throttled)):
+        if not (stays := changed_settings(self._run.throttled)):
             raise problem
         fix = f"Put it back: ktui resume {self._run.name}"
         raise JournalProblem(
-            f"{problem}. Its throttle stays on {places(stays)}. {fix}"
+            f"{problem}. Its throttle stays on {name_resources(stays)}. {fix}"
         ) from problem
 
-    async def _wait(self, seconds: float, commands: Obeying) -> None:
+    async def _wait(self, seconds: float, commands: CommandHandler) -> None:
         """Wait for the next turn, but return at once if a command arrives."""
         if self._failures:
             seconds = max(seconds, min(LONGEST_BACKOFF_S, 0.5 * 2.0 ** min(self._failures, 8)))

@@ -11,7 +11,9 @@ from ktui.execution.run.options import RunOptions
 from ktui.progress.health import Health, health
 
 
-def gate(options: RunOptions, seen: Observation, ours: Container[TopicPartition]) -> str | None:
+def closed_gate_reason(
+    options: RunOptions, seen: Observation, ours: Container[TopicPartition]
+) -> str | None:
     """Return why no new step may begin; None if one may.
 
     Partitions of the run do not count, so that the run does not wait for its own moves. An offline

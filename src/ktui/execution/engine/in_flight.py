@@ -11,18 +11,24 @@ import msgspec
 
 from ktui.cluster.partition import PartitionState, TopicPartition
 from ktui.cluster.ports import Verdict
-from ktui.execution.engine.landing import Landing, landing
+from ktui.execution.engine.landing import StepOutcome, step_outcome
 from ktui.execution.engine.observed import Observed
 from ktui.execution.engine.request_check import LAST_IN_SYNC, keeps_data, may_cancel
 from ktui.execution.engine.stalls import Stalls
-from ktui.execution.engine.working_state import Hold, Memory, now_in, stands, step_over
+from ktui.execution.engine.working_state import (
+    Hold,
+    WorkingState,
+    standing_events,
+    state_event,
+    step_over_event,
+)
 from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.events import AnyRunEvent, Cancel, Elect
 from ktui.execution.run.options import RunOptions
-from ktui.execution.run.refusals import MOST_TRIES, refused_too_often
-from ktui.execution.run.states import State, called_off
+from ktui.execution.run.refusals import MOST_TRIES, failure_reason
+from ktui.execution.run.states import State, state_when_cancelled
 from ktui.execution.run.track import OpenStep, Track
-from ktui.execution.run.unanswered import GIVEN_UP_S, waits_in_words
+from ktui.execution.run.unanswered import GIVEN_UP_S, open_request_text
 from ktui.pacing.decision import Move
 from ktui.pacing.situation import Done, Next, Situation
 from ktui.pacing.steps import next_step
@@ -33,7 +39,7 @@ QUICK_FOR_S = 5.0
 """Seconds after which a removal that is not over is waiting for somebody."""
 
 
-def any_ends_soon(memory: Memory, now: datetime, poll_s: float) -> bool:
+def any_ends_soon(memory: WorkingState, now: datetime, poll_s: float) -> bool:
     """Return whether a step in flight is about to end.
 
     Args:
@@ -45,7 +51,7 @@ def any_ends_soon(memory: Memory, now: datetime, poll_s: float) -> bool:
     return any(_ends_soon(move, memory, now, poll_s) for move in flying)
 
 
-def _ends_soon(move: Move, memory: Memory, now: datetime, poll_s: float) -> bool:
+def _ends_soon(move: Move, memory: WorkingState, now: datetime, poll_s: float) -> bool:
     if not move.step.adds:  # what removes or elects is mostly over at once
         step = memory.run.tracks[move.tp].step  # None: it is being submitted
         return step is None or (now - step.at).total_seconds() < QUICK_FOR_S
@@ -85,10 +91,10 @@ class _StepNotes(msgspec.Struct):
     """The cause of the stall that was last reported."""
 
 
-class Flights:
+class StepsInFlight:
     """Settles steps in flight by polling their partitions, and never by guessing."""
 
-    def __init__(self, memory: Memory, options: RunOptions) -> None:
+    def __init__(self, memory: WorkingState, options: RunOptions) -> None:
         self._memory = memory
         self._stalls = Stalls(memory, options)
         self._notes: defaultdict[TopicPartition, _StepNotes] = defaultdict(_StepNotes)
@@ -124,7 +130,7 @@ class Flights:
                 notes.cancelled_s, notes.cancels = observed.seen.monotonic_s, notes.cancels + 1
                 events.append(Cancel(topic=tp.topic, partition=tp.partition, reason=reason))
             elif track.step is not None and state is not None:
-                if landing(track.step, state) is Landing.FLYING:
+                if step_outcome(track.step, state) is StepOutcome.FLYING:
                     events += self._not_cancelled(track, LAST_IN_SYNC)
             elif track.step is not None and not observed.gone(track):
                 events += self._not_cancelled(track, _HIDDEN.format(observed.hidden(tp.topic)))
@@ -168,8 +174,8 @@ class Flights:
         self, track: Track, step: OpenStep, state: PartitionState, observed: Observed
     ) -> list[AnyRunEvent] | None:
         """Judge one step; None if the settings of its topic are needed and unknown."""
-        how, notes = landing(step, state), self._notes[track.tp]
-        if how is Landing.FLYING:
+        how, notes = step_outcome(step, state), self._notes[track.tp]
+        if how is StepOutcome.FLYING:
             self._memory.doubts.clear(track.tp)
             notes.listed, notes.unseen_s = True, None
             return self._still_in_flight(track, step, state)
@@ -180,9 +186,9 @@ class Flights:
         if how in _ARRIVED and not self._certain(track.tp, step, state, observed):
             return []
         match how:
-            case Landing.REACHED:
+            case StepOutcome.REACHED:
                 return self._end_step(track, situation)
-            case Landing.ELECTION_DUE:
+            case StepOutcome.ELECTION_DUE:
                 return self._elect(track, step, situation)
             case _:
                 return self._diverted(track, step, state, situation, observed, how)
@@ -220,27 +226,27 @@ class Flights:
         state: PartitionState,
         situation: Situation,
         observed: Observed,
-        how: Landing,
+        how: StepOutcome,
     ) -> list[AnyRunEvent]:
         """Distinguish a step that was cancelled, got lost, or met a foreign reassignment."""
         match how:
-            case Landing.TAKEN_OVER:
+            case StepOutcome.TAKEN_OVER:
                 what = f"reassigned it to {_listed(state.target)}"
                 return self._left_to_others(track, state, what)
-            case Landing.AS_BEFORE if step.cancelled:
+            case StepOutcome.AS_BEFORE if step.cancelled:
                 return self._end_step(
                     track, situation, reached=False, reason="its step was cancelled"
                 )
-            case Landing.AS_BEFORE if not self._arrived(track, step):
+            case StepOutcome.AS_BEFORE if not self._arrived(track, step):
                 return self._nothing_came(track, step, situation, observed)
             case _ if not self._memory.doubts.confirmed(
                 track.tp, (how, state.replicas), observed.seen
             ):
                 return []
-            case Landing.AS_BEFORE if step.called_off:  # asked for, whoever cancelled it
+            case StepOutcome.AS_BEFORE if step.called_off:  # asked for, whoever cancelled it
                 return self._end_step(track, situation, reached=False, reason="it was cancelled")
             case _:
-                changed = how is Landing.CHANGED
+                changed = how is StepOutcome.CHANGED
                 what = f"gave it {_listed(state.replicas)}" if changed else "cancelled its step"
                 return self._left_to_others(track, state, what)
 
@@ -267,11 +273,14 @@ class Flights:
         self._memory.doubts.clear(track.tp)
         self._notes.pop(track.tp, None)
         following = self._memory.landed(track, situation)
-        over = step_over(track, situation, reached=reached, reason=reason)
+        over = step_over_event(track, situation, reached=reached, reason=reason)
         if silent and not settled:
             self._memory.hold(track.tp, Hold.UNANSWERED)
-            why = waits_in_words(self._memory.unanswered.node(track.tp))
-            return [over, now_in(track, called_off(State.BLOCKED, track.cancel), why)]
+            why = open_request_text(self._memory.unanswered.node(track.tp))
+            return [
+                over,
+                state_event(track, state_when_cancelled(State.BLOCKED, track.cancel), why),
+            ]
         return [over] if following is None else [over, *_state_after(following, track)]
 
     def _nothing_came(
@@ -286,7 +295,7 @@ class Flights:
             return self._memory.waits(track)
         if step.answered is not None and track.refusals >= MOST_TRIES:
             self._notes.pop(track.tp, None)
-            reason = refused_too_often(track.refusals, step.answered)
+            reason = failure_reason(track.refusals, step.answered)
             return self._memory.failed(track, reason)
         return self._end_step(track, situation, reached=False, reason="nothing came of the request")
 
@@ -329,9 +338,9 @@ class Flights:
         stall = self._stalls.of(track)
         self._memory.roster.stall(track.tp, stalled=stall is not None)
         if stall is None:
-            goes_on = called_off(_adding(state), track.cancel)
+            goes_on = state_when_cancelled(_adding(state), track.cancel)
             hindered = track.state in {State.STALLED, State.STOPPING} - {goes_on}
-            return [now_in(track, goes_on)] if hindered else []
+            return [state_event(track, goes_on)] if hindered else []
         if reason := self._stalls.past_patience(stall):
             return self._cancel_step(track, state, reason)
         return self._stalled(track, (stall.cause, stall.broker), stall.detail)
@@ -351,23 +360,23 @@ class Flights:
         if not track.step_called_off:
             return self._stalled(track, reason, reason)
         reported = (track.state, track.reason) == (State.REFUSED, reason)
-        return [] if reported else [now_in(track, State.REFUSED, reason)]
+        return [] if reported else [state_event(track, State.REFUSED, reason)]
 
     def _stalled(self, track: Track, why: object, reason: str) -> list[AnyRunEvent]:
         """Report that a step stalls, and why; not again for each new figure in the reason."""
         notes = self._notes[track.tp]
         reported = track.state is State.STALLED and (notes.stalled == why or track.reason == reason)
         notes.stalled = why
-        return [] if reported else [now_in(track, State.STALLED, reason)]
+        return [] if reported else [state_event(track, State.STALLED, reason)]
 
     def _seconds_since(self, moment_s: float | None) -> float:
         return inf if moment_s is None else self._now_s - moment_s
 
 
 def _state_after(following: Next, track: Track) -> list[AnyRunEvent]:
-    """Return the state of a partition after its step; `step_over` has left the partition queued."""
-    queued = called_off(State.QUEUED, track.cancel)
-    events = stands(track, following)
+    """Return the state of a partition after its step, which left the partition queued."""
+    queued = state_when_cancelled(State.QUEUED, track.cancel)
+    events = standing_events(track, following)
     return [e for e in events if getattr(e, "state", None) is not queued]
 
 
@@ -375,7 +384,7 @@ def _adding(state: PartitionState) -> State:
     return State.ADDING if state.adding else State.DROPPING
 
 
-_ARRIVED = frozenset({Landing.REACHED, Landing.ELECTION_DUE})
+_ARRIVED = frozenset({StepOutcome.REACHED, StepOutcome.ELECTION_DUE})
 
 
 def _listed(brokers: tuple[int, ...]) -> str:

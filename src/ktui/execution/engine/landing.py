@@ -8,7 +8,7 @@ from ktui.cluster.partition import PartitionState
 from ktui.execution.run.track import OpenStep
 
 
-class Landing(enum.StrEnum):
+class StepOutcome(enum.StrEnum):
     """The state of a step."""
 
     FLYING = "flying"
@@ -24,7 +24,7 @@ class Landing(enum.StrEnum):
     """Kafka lists the partition with a target that this run has not asked for."""
 
 
-def landing(step: OpenStep, state: PartitionState) -> Landing:
+def step_outcome(step: OpenStep, state: PartitionState) -> StepOutcome:
     """Judge a step by an observation of its partition.
 
     A step is over if ListPartitionReassignments does not list the partition, and `replicas` equals
@@ -33,9 +33,9 @@ def landing(step: OpenStep, state: PartitionState) -> Landing:
     """
     begun = step.begun
     if state.reassigning:
-        return Landing.FLYING if state.target == begun.replicas else Landing.TAKEN_OVER
+        return StepOutcome.FLYING if state.target == begun.replicas else StepOutcome.TAKEN_OVER
     if state.replicas == begun.replicas:
         led = begun.elect is None or state.leader == begun.elect
-        return Landing.REACHED if led else Landing.ELECTION_DUE
+        return StepOutcome.REACHED if led else StepOutcome.ELECTION_DUE
     same = set(state.replicas) == set(begun.before)
-    return Landing.AS_BEFORE if same else Landing.CHANGED
+    return StepOutcome.AS_BEFORE if same else StepOutcome.CHANGED

@@ -11,7 +11,7 @@ from ktui.cluster.broker import TopicConfig
 from ktui.cluster.errors import Operation
 from ktui.cluster.observation import Observation
 from ktui.cluster.partition import PartitionState, TopicPartition
-from ktui.execution.run.destination import goal
+from ktui.execution.run.destination import find_goal
 from ktui.execution.run.track import Track
 from ktui.pacing.situation import Situation
 
@@ -59,7 +59,7 @@ class Observed:
             if track.tp.topic not in self._denied:
                 return None
             config = TopicConfig()
-        goes_to = goal(track, state.replicas, state.isr, state.leader)
+        goes_to = find_goal(track, state.replicas, state.isr, state.leader)
         return Situation(
             replicas=state.replicas,
             isr=state.isr,

@@ -8,17 +8,22 @@ from collections.abc import Set as AbstractSet
 
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import Verdict, WriteResult
-from ktui.execution.engine.working_state import Memory, now_in, stands, step_over
-from ktui.execution.run.events import Answered, AnyRunEvent, By, Paused, Request
+from ktui.execution.engine.working_state import (
+    WorkingState,
+    standing_events,
+    state_event,
+    step_over_event,
+)
+from ktui.execution.run.events import Answered, AnyRunEvent, Paused, PauseOrigin, Request
 from ktui.execution.run.refusals import (
     MOST_TRIES,
     NOTHING_TO_CANCEL,
     counts_against,
-    denied,
-    refusal_in_words,
-    refused_too_often,
+    failure_reason,
+    missing_permission,
+    refusal_text,
 )
-from ktui.execution.run.run import not_begun, nothing_left
+from ktui.execution.run.run import nothing_was_sent, remains_not_begun
 from ktui.execution.run.states import State
 from ktui.execution.run.track import Track
 from ktui.pacing.situation import Done
@@ -27,10 +32,10 @@ FIRST_RETRY_S, LAST_RETRY_S = 1.0, 60.0
 """Seconds until a retry. The wait doubles with each try."""
 
 
-class Outcomes:
+class AnswerHandler:
     """Takes in answers, and knows which partitions must not be tried again yet."""
 
-    def __init__(self, memory: Memory) -> None:
+    def __init__(self, memory: WorkingState) -> None:
         self._memory = memory
         self._retry_at: dict[TopicPartition, float] = {}
         self._not_sent: Counter[TopicPartition] = Counter()
@@ -50,7 +55,7 @@ class Outcomes:
         paused.
         """
         events: list[AnyRunEvent] = []
-        missing = None if request is Request.CANCEL else denied(results.values())
+        missing = None if request is Request.CANCEL else missing_permission(results.values())
         for tp, result in results.items():
             events.append(
                 Answered(
@@ -74,8 +79,8 @@ class Outcomes:
                 events += self._not_elected(track, result, now_s)
             elif request is Request.CANCEL and result.verdict is Verdict.REFUSED:
                 events += _not_cancelled(track, result)
-        if missing and By.FAILURE not in self._memory.run.pauses.whole:
-            events.append(Paused(by=By.FAILURE, reason=missing))
+        if missing and PauseOrigin.FAILURE not in self._memory.run.pauses.whole:
+            events.append(Paused(by=PauseOrigin.FAILURE, reason=missing))
         return events
 
     def _refused(
@@ -90,20 +95,23 @@ class Outcomes:
             now_s: the present time, in monotonic seconds.
             last_try: whether the number of tries is limited.
         """
-        words = refusal_in_words(result)
+        words = refusal_text(result)
         tries = track.refusals + counts_against(result)
         if last_try and tries >= MOST_TRIES:
-            return self._memory.failed(track, refused_too_often(tries, result))
+            return self._memory.failed(track, failure_reason(tries, result))
         situation = self._memory.roster.situation(track.tp)
-        if not_begun(request, result, track):
+        if remains_not_begun(request, result, track):
             self._memory.roster.not_begun(track.tp)
         following = self._memory.landed(track, situation)
         self._back_off(track.tp, result, tries, now_s)
         reason = f"refused, to be tried again: {words}" if result.code else f"not sent: {words}"
-        over = step_over(track, situation, reached=False, reason=reason)
+        over = step_over_event(track, situation, reached=False, reason=reason)
         if not isinstance(following, Done):
             return [over]
-        return [over, *stands(track, following)]  # called off before it was sent, and back already
+        return [
+            over,
+            *standing_events(track, following),
+        ]  # called off before it was sent, and back already
 
     def _back_off(self, tp: TopicPartition, result: WriteResult, tries: int, now_s: float) -> None:
         """Leave a partition alone for a while, longer each time."""
@@ -114,11 +122,11 @@ class Outcomes:
         self._retry_at[tp] = now_s + rest_s
 
     def _not_elected(self, track: Track, result: WriteResult, now_s: float) -> list[AnyRunEvent]:
-        if nothing_left(Request.ELECT, result, track):
+        if nothing_was_sent(Request.ELECT, result, track):
             return self._refused(Request.ELECT, track, result, now_s, last_try=True)
         if track.refusals + 1 < MOST_TRIES or not counts_against(result):
             return []
-        words = refusal_in_words(result)
+        words = refusal_text(result)
         return self._memory.failed(track, f"its election was refused: {words}")
 
 
@@ -126,4 +134,4 @@ def _not_cancelled(track: Track, result: WriteResult) -> list[AnyRunEvent]:
     """Return why an operator's cancel has no effect; it is repeated as long as it has none."""
     if not track.step_called_off or result.code == NOTHING_TO_CANCEL:
         return []
-    return [now_in(track, State.REFUSED, refusal_in_words(result))]
+    return [state_event(track, State.REFUSED, refusal_text(result))]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ktui.cluster.partition import PartitionState
-from ktui.execution.engine.landing import Landing, landing
+from ktui.execution.engine.landing import StepOutcome, step_outcome
 from ktui.execution.engine.observed import Observed
 from ktui.execution.run.events import Request
 from ktui.execution.run.track import OpenStep, Track
@@ -50,7 +50,7 @@ def may_cancel(track: Track, observed: Observed) -> bool:
     state = observed.state(track.tp)
     if track.step is None or state is None or observed.gone(track):
         return False
-    return landing(track.step, state) is Landing.FLYING and keeps_data(state)
+    return step_outcome(track.step, state) is StepOutcome.FLYING and keeps_data(state)
 
 
 def keeps_data(state: PartitionState) -> bool:

@@ -14,7 +14,7 @@ from ktui.cluster.fresh_read import FreshRead
 from ktui.cluster.observation import Observation
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ClusterPorts, ClusterWriter, Verdict, WriteResult
-from ktui.execution.engine.turn import Sending
+from ktui.execution.engine.turn import PendingRequest
 from ktui.execution.run.events import Request
 from ktui.execution.run.refusals import NOT_ALLOWED
 
@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 
 
 async def send(
-    writer: ClusterWriter, sending: Sending, *, leaves_within_s: float
+    writer: ClusterWriter, sending: PendingRequest, *, leaves_within_s: float
 ) -> Mapping[TopicPartition, WriteResult]:
     """Send one request, and return the outcome of each partition of it.
 
@@ -55,7 +55,7 @@ async def send(
     return {tp: results.get(tp, unanswered) for tp in partitions}
 
 
-def not_sent(sending: Sending, reason: str) -> Mapping[TopicPartition, WriteResult]:
+def not_sent(sending: PendingRequest, reason: str) -> Mapping[TopicPartition, WriteResult]:
     """Return the outcome of a request that did not leave."""
     return dict.fromkeys(sending.partitions, WriteResult(Verdict.REFUSED, message=reason))
 
@@ -107,7 +107,7 @@ class Requests:
         return READ_STALE_S - (self._clock.monotonic() - seen.asked_s)
 
     async def send(
-        self, sending: Sending, seen: Observation, *, within_s: float = math.inf
+        self, sending: PendingRequest, seen: Observation, *, within_s: float = math.inf
     ) -> Mapping[TopicPartition, WriteResult]:
         """Send a request if its read is recent. Nothing is awaited before it leaves.
 
@@ -118,11 +118,11 @@ class Requests:
         """
         left_s = self.left_s(seen)
         if left_s <= 0:
-            return not_sent(sending, too_old(seen, READ_STALE_S - left_s))
+            return not_sent(sending, stale_read_reason(seen, READ_STALE_S - left_s))
         return await send(self._writer, sending, leaves_within_s=min(left_s, within_s))
 
 
-def too_old(seen: Observation, age_s: float) -> str:
+def stale_read_reason(seen: Observation, age_s: float) -> str:
     """Return why a request is not sent whose read is not recent any more."""
     return (
         f"the read made for it was {age_s:.1f} s old: the cluster took {seen.took_s:.1f} s to "

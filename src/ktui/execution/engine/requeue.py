@@ -7,10 +7,10 @@ from collections.abc import Iterable
 import msgspec
 
 from ktui.cluster.partition import TopicPartition
-from ktui.execution.engine.in_flight import Flights
+from ktui.execution.engine.in_flight import StepsInFlight
 from ktui.execution.engine.observed import Observed
-from ktui.execution.engine.working_state import Hold, Memory, stands
-from ktui.execution.run.destination import goal
+from ktui.execution.engine.working_state import Hold, WorkingState, standing_events
+from ktui.execution.run.destination import find_goal
 from ktui.execution.run.events import AnyRunEvent
 from ktui.execution.run.states import State
 from ktui.execution.run.track import Track
@@ -19,7 +19,7 @@ from ktui.pacing.situation import Blocked, BlockReason, Done, Situation
 from ktui.pacing.steps import next_step
 
 
-def in_flight(tracks: Iterable[Track], batch: int) -> Decision:
+def steps_to_restore(tracks: Iterable[Track], batch: int) -> Decision:
     """Return a decision that restores the steps that a journal has in flight."""
     moves = tuple(
         Move(t.tp, t.step.begun.step, t.step.begun.alone, t.step.begun.holds_place)
@@ -29,9 +29,9 @@ def in_flight(tracks: Iterable[Track], batch: int) -> Decision:
     return Decision(batch, steps=moves)
 
 
-def as_left(track: Track) -> WantedPartition:
+def as_journaled(track: Track) -> WantedPartition:
     """Return a partition as the run left it, with no step to take until it was polled."""
-    goes_to = goal(track, track.replicas, track.replicas, None)
+    goes_to = find_goal(track, track.replicas, track.replicas, None)
     situation = Situation(
         replicas=track.replicas,
         isr=track.replicas,
@@ -50,10 +50,10 @@ def as_left(track: Track) -> WantedPartition:
     )
 
 
-def call_off(
+def requeue_called_off(
     partitions: Iterable[TopicPartition],
-    memory: Memory,
-    flights: Flights,
+    memory: WorkingState,
+    flights: StepsInFlight,
 ) -> tuple[list[AnyRunEvent], set[TopicPartition]]:
     """Carry out that partitions were called off. The run has applied that event already.
 
@@ -77,15 +77,15 @@ def call_off(
             memory.release(tp, Hold.TOO_LATE)
             events += _redirect(track, memory, flights)
         else:
-            memory.roster.add([as_left(track)])
+            memory.roster.add([as_journaled(track)])
             unseen.add(tp)
     return events, unseen
 
 
-def _redirect(track: Track, memory: Memory, flights: Flights) -> list[AnyRunEvent]:
+def _redirect(track: Track, memory: WorkingState, flights: StepsInFlight) -> list[AnyRunEvent]:
     """Send a partition to the operator's new goal, from its last observed state."""
     now = memory.roster.situation(track.tp)
-    goes_to = goal(track, now.replicas, now.isr, now.leader)
+    goes_to = find_goal(track, now.replicas, now.isr, now.leader)
     turned = msgspec.structs.replace(
         now, target=goes_to.replicas, lead=goes_to.lead, intermediate=()
     )
@@ -98,11 +98,11 @@ def _redirect(track: Track, memory: Memory, flights: Flights) -> list[AnyRunEven
         return []
     if isinstance(following, Blocked) and following.why is BlockReason.REASSIGNING:
         return []  # or it was not polled yet: the next poll decides
-    return stands(track, following, now.replicas)
+    return standing_events(track, following, now.replicas)
 
 
-def join(
-    partitions: Iterable[TopicPartition], memory: Memory, observed: Observed | None
+def requeue_joined(
+    partitions: Iterable[TopicPartition], memory: WorkingState, observed: Observed | None
 ) -> list[AnyRunEvent]:
     """Queue partitions that have nothing in flight; those not polled yet get no step.
 
@@ -117,7 +117,7 @@ def join(
     tracks = [memory.run.tracks[tp] for tp in partitions]
     for track in tracks:
         memory.let_go(track.tp)
-    memory.roster.add(map(as_left, tracks))
+    memory.roster.add(map(as_journaled, tracks))
     return (
         []
         if observed is None
@@ -125,7 +125,7 @@ def join(
     )
 
 
-def _record(track: Track, memory: Memory, observed: Observed) -> list[AnyRunEvent]:
+def _record(track: Track, memory: WorkingState, observed: Observed) -> list[AnyRunEvent]:
     state = observed.state(track.tp)
     situation = None if state is None else observed.situation(track, state)
     return [] if situation is None else memory.taken_note(track, situation)

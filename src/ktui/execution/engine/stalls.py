@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ktui.execution.engine.observed import Observed
-from ktui.execution.engine.working_state import Memory
+from ktui.execution.engine.working_state import WorkingState
 from ktui.execution.run.options import OnStall, RunOptions
 from ktui.execution.run.track import Track
 from ktui.progress.poll import RESTART_S
@@ -13,7 +13,7 @@ from ktui.progress.timeline import Cause, Stall, StallKind
 class Stalls:
     """Finds out from polls which steps in flight are stalled."""
 
-    def __init__(self, memory: Memory, options: RunOptions) -> None:
+    def __init__(self, memory: WorkingState, options: RunOptions) -> None:
         self._memory = memory
         self._options = options
         self._down_since: dict[int, float] = {}

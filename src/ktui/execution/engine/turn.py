@@ -12,19 +12,21 @@ from ktui.pacing.decision import Decision, Move
 from ktui.pacing.situation import Situation
 
 
-class Sending(msgspec.Struct, frozen=True):
+class PendingRequest(msgspec.Struct, frozen=True):
     """One request: an alter or a cancel (no brokers) of its partitions, or their election."""
 
     request: Request
     partitions: Mapping[TopicPartition, Brokers | None]
 
-    def only(self, kept: Container[TopicPartition]) -> Sending:
+    def only(self, kept: Container[TopicPartition]) -> PendingRequest:
         """Return the request for these partitions only."""
-        return Sending(self.request, {t: to for t, to in self.partitions.items() if t in kept})
+        return PendingRequest(
+            self.request, {t: to for t, to in self.partitions.items() if t in kept}
+        )
 
-    def without(self, dropped: Container[TopicPartition]) -> Sending:
+    def without(self, dropped: Container[TopicPartition]) -> PendingRequest:
         """Return the request for all other partitions."""
-        return Sending(
+        return PendingRequest(
             self.request, {t: to for t, to in self.partitions.items() if t not in dropped}
         )
 
@@ -36,7 +38,7 @@ class Turn(msgspec.Struct, frozen=True):
     """The steps to begin; None if there are none."""
     intents: tuple[AnyRunEvent, ...] = ()
     """The events to journal before anything is sent."""
-    sendings: tuple[Sending, ...] = ()
+    sendings: tuple[PendingRequest, ...] = ()
     """The requests, in the order in which they are sent."""
     look_again: bool = False
     """Whether a partition that would begin was not polled yet. Nothing is sent before it was."""
@@ -54,7 +56,7 @@ class Turn(msgspec.Struct, frozen=True):
         return [move.tp for move in moves if move.step.adds]
 
 
-def turn(
+def build_turn(
     decision: Decision,
     situations: Mapping[TopicPartition, Situation],
     elections: Iterable[Elect],
@@ -73,10 +75,10 @@ def turn(
     elections = (*elections, *(_election(move) for move in moves if not move.step.alters))
     sendings = [
         *(
-            Sending(Request.ALTER, {m.tp: m.step.target for m in together if m.step.alters})
+            PendingRequest(Request.ALTER, {m.tp: m.step.target for m in together if m.step.alters})
             for together in (decision.steps, *decision.cuts)
         ),
-        Sending(Request.ELECT, {elect.tp: (elect.leader,) for elect in elections}),
+        PendingRequest(Request.ELECT, {elect.tp: (elect.leader,) for elect in elections}),
     ]
     return Turn(
         decision=decision if moves else None,

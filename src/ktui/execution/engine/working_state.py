@@ -7,12 +7,12 @@ from collections.abc import Callable
 from collections.abc import Set as AbstractSet
 
 from ktui.cluster.partition import Brokers, TopicPartition
-from ktui.execution.engine.confirmation import Doubts
+from ktui.execution.engine.confirmation import Debounce
 from ktui.execution.run.cancel_kind import CancelKind
-from ktui.execution.run.destination import goal_in_words
-from ktui.execution.run.events import AnyRunEvent, By, NowIn, Paused, StepOver
+from ktui.execution.run.destination import goal_text
+from ktui.execution.run.events import AnyRunEvent, Paused, PauseOrigin, StateEntered, StepOver
 from ktui.execution.run.run import Run
-from ktui.execution.run.states import State, called_off
+from ktui.execution.run.states import State, state_when_cancelled
 from ktui.execution.run.track import Track
 from ktui.execution.run.unanswered import (
     SILENT_S,
@@ -20,7 +20,7 @@ from ktui.execution.run.unanswered import (
     Unanswered,
     always_heard,
     left_open,
-    waits_in_words,
+    open_request_text,
 )
 from ktui.pacing.roster import Roster
 from ktui.pacing.situation import Blocked, BlockReason, Done, Next, Situation
@@ -44,13 +44,13 @@ class Hold(enum.Enum):
     """
 
 
-class Memory:
+class WorkingState:
     """The run, the pacing state of each of its partitions, and what is not certain yet."""
 
     def __init__(self, run: Run, heard: LastHeard = always_heard) -> None:
         self.run = run
         self.roster = Roster(run.limits)
-        self.doubts = Doubts()
+        self.doubts = Debounce()
         self.unanswered = Unanswered(left_open(run), heard)
         self.progress = Progress()
         """The progress of the partitions in flight."""
@@ -85,7 +85,7 @@ class Memory:
     ) -> AnyRunEvent:
         """Drop a partition for good, with the replicas that someone else gave it."""
         self.let_go(track.tp)
-        return now_in(track, state, reason, replicas)
+        return state_event(track, state, reason, replicas)
 
     def waits(self, track: Track) -> list[AnyRunEvent]:
         """Return why a partition with an open request waits, once for each reason.
@@ -93,10 +93,12 @@ class Memory:
         Meanwhile no other partition waits to be cut together with this one.
         """
         self.roster.stall(track.tp, stalled=True)
-        why = waits_in_words(self.unanswered.node(track.tp))
+        why = open_request_text(self.unanswered.node(track.tp))
         stalls = track.step is not None and not track.step_called_off
         state = State.STALLED if stalls else track.state
-        return [] if (track.state, track.reason) == (state, why) else [now_in(track, state, why)]
+        return (
+            [] if (track.state, track.reason) == (state, why) else [state_event(track, state, why)]
+        )
 
     def lets_others_go(self, track: Track, now_s: float) -> bool:
         """Whether a partition gives up its place, because the broker with its request is silent."""
@@ -106,9 +108,11 @@ class Memory:
     def waits_off(self, track: Track) -> list[AnyRunEvent]:
         """Hold a partition until its open request cannot take effect any more, and return why."""
         self.hold(track.tp, Hold.UNANSWERED)
-        why, blocked = waits_in_words(self.unanswered.node(track.tp)), State.BLOCKED
-        state = called_off(blocked, track.cancel)
-        return [] if (track.state, track.reason) == (state, why) else [now_in(track, state, why)]
+        why, blocked = open_request_text(self.unanswered.node(track.tp)), State.BLOCKED
+        state = state_when_cancelled(blocked, track.cancel)
+        return (
+            [] if (track.state, track.reason) == (state, why) else [state_event(track, state, why)]
+        )
 
     def let_go(self, tp: TopicPartition) -> None:
         """Forget a partition for which nothing more is to be done."""
@@ -129,17 +133,19 @@ class Memory:
         """Drop a partition that Kafka refuses, and pause the run if that option was chosen."""
         events = [self.give_up(track, State.FAILED, reason)]
         stops = self.run.options.stop_on_failure and track.cancel is None
-        if stops and By.FAILURE not in self.run.pauses.whole:
-            events.append(Paused(by=By.FAILURE, reason=f"{track.tp} has failed"))
+        if stops and PauseOrigin.FAILURE not in self.run.pauses.whole:
+            events.append(Paused(by=PauseOrigin.FAILURE, reason=f"{track.tp} has failed"))
         return events
 
     def taken_note(self, track: Track, situation: Situation) -> list[AnyRunEvent]:
         """Record the situation of a waiting partition; return the events if its state changes."""
         following = self.roster.seen(track.tp, situation)
-        return stands(track, following, situation.replicas)
+        return standing_events(track, following, situation.replicas)
 
 
-def now_in(track: Track, state: State, reason: str = "", replicas: Brokers | None = None) -> NowIn:
+def state_event(
+    track: Track, state: State, reason: str = "", replicas: Brokers | None = None
+) -> StateEntered:
     """Return the event that a partition has entered a state.
 
     Args:
@@ -149,10 +155,12 @@ def now_in(track: Track, state: State, reason: str = "", replicas: Brokers | Non
         replicas: the replicas that someone else gave the partition; None if nobody did.
     """
     topic, partition = track.tp.topic, track.tp.partition
-    return NowIn(topic=topic, partition=partition, state=state, reason=reason, replicas=replicas)
+    return StateEntered(
+        topic=topic, partition=partition, state=state, reason=reason, replicas=replicas
+    )
 
 
-def step_over(
+def step_over_event(
     track: Track, situation: Situation, *, reached: bool = True, reason: str = ""
 ) -> StepOver:
     """Return the event that the step in flight of a partition has ended."""
@@ -166,19 +174,19 @@ def step_over(
     )
 
 
-def stands(track: Track, step: Next, replicas: Brokers | None = None) -> list[AnyRunEvent]:
+def standing_events(track: Track, step: Next, replicas: Brokers | None = None) -> list[AnyRunEvent]:
     """Return the state of a waiting partition, if it differs from the recorded one.
 
     A partition that waits for its turn keeps its reason. The event of an ended partition has its
     replicas if they differ from those that the run knew: somebody else or a late request changed
     them.
     """
-    state, reason = _standing(step, goal_in_words(track.cancel))
-    named = called_off(state, track.cancel)
+    state, reason = _standing(step, goal_text(track.cancel))
+    named = state_when_cancelled(state, track.cancel)
     if named is track.state and (not reason or reason == track.reason):
         return []
     elsewhere = named.ended and replicas != track.replicas
-    return [now_in(track, named, reason, replicas if elsewhere else None)]
+    return [state_event(track, named, reason, replicas if elsewhere else None)]
 
 
 def _standing(step: Next, goal: str) -> tuple[State, str]:

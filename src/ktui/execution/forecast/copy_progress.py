@@ -45,7 +45,7 @@ class _Copy(msgspec.Struct, frozen=True, gc=False):
         return self.copied / whole if whole else 0.0
 
 
-class Headway:
+class CopyProgress:
     """Follow the copies in flight of a run."""
 
     def __init__(self, run: Run, capacity: Capacity) -> None:

@@ -15,19 +15,19 @@ import msgspec
 
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.forecast.copy_progress import Timelines
-from ktui.execution.forecast.forecast import Foretelling
+from ktui.execution.forecast.forecast import TimeLeftForecast
 from ktui.execution.run.events import (
     Added,
     Continued,
-    Gate,
+    EngineLeft,
+    HealthGate,
     JournalEntry,
-    Left,
     LimitsChanged,
-    NowIn,
     Outage,
     Owned,
     Paused,
     Started,
+    StateEntered,
     StepBegun,
     StepOver,
     ThrottleChanged,
@@ -50,7 +50,7 @@ _PARTS = 6
 _SPACING = timedelta(seconds=5)
 _HISTORY = 30
 """Points that stand for the journal's last ten minutes at the first poll."""
-_INTERRUPTS = (Paused, Continued, Gate, Outage, Owned, Left, ThrottleChanged, Added)
+_INTERRUPTS = (Paused, Continued, HealthGate, Outage, Owned, EngineLeft, ThrottleChanged, Added)
 """The events after which the rate is another one."""
 _TURNS = (*_INTERRUPTS, LimitsChanged)
 """The events after which earlier forecasts are void."""
@@ -113,7 +113,7 @@ class Estimate:
         self.run = run
         self._prior_of = prior_of
         self._prior: Prior | None = None
-        self._forecast = Foretelling(run, None)
+        self._forecast = TimeLeftForecast(run, None)
         self.pace = Pace()
         """The pace as the present engine knows it, without the steps before that engine."""
         self._begun: dict[TopicPartition, StepBegun] = {}
@@ -140,13 +140,13 @@ class Estimate:
                     self.pace = Pace(self._prior)
             elif isinstance(event, Started):
                 self._prior = self._prior_of(event.cluster_id)
-                self._forecast = Foretelling(self.run, self._prior)
+                self._forecast = TimeLeftForecast(self.run, self._prior)
             elif isinstance(event, StepBegun):
                 self._begun[event.tp], self._begun_at[event.tp] = event, at
                 self._first_at.setdefault(event.tp, at)
             elif isinstance(event, StepOver):
                 self._step_over(event, at)
-            elif isinstance(event, NowIn) and event.state.ended:
+            elif isinstance(event, StateEntered) and event.state.ended:
                 self._begun.pop(event.tp, None)
                 since = self._first_at.pop(event.tp, at)
                 self._ended.append(_Spell(since, at, 1))

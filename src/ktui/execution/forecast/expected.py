@@ -5,12 +5,12 @@ from __future__ import annotations
 import msgspec
 
 from ktui.cluster.partition import Brokers
-from ktui.execution.run.destination import goal
+from ktui.execution.run.destination import find_goal
 from ktui.execution.run.track import OpenStep, Track
 from ktui.pacing.situation import Situation
 
 
-def situation(track: Track) -> Situation:
+def expected_situation(track: Track) -> Situation:
     """Return a partition's situation after its step in flight, if there is one."""
     replicas, leader = track.replicas, track.planned.leader
     if track.step is not None and not track.step.called_off:
@@ -21,7 +21,7 @@ def situation(track: Track) -> Situation:
     return _healthy(track, replicas, leader)
 
 
-def before(track: Track, step: OpenStep) -> Situation:
+def situation_before(track: Track, step: OpenStep) -> Situation:
     """Return a partition's situation before its step in flight."""
     now = _healthy(track, step.begun.before, step.begun.leader)
     online = now.online.union(step.begun.replicas)
@@ -30,7 +30,7 @@ def before(track: Track, step: OpenStep) -> Situation:
 
 def _healthy(track: Track, replicas: Brokers, leader: int | None) -> Situation:
     leader = leader if leader in replicas else _first(replicas)
-    goes_to = goal(track, replicas, replicas, leader)
+    goes_to = find_goal(track, replicas, replicas, leader)
     return Situation(
         replicas=replicas,
         isr=replicas,

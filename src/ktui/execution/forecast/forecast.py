@@ -7,8 +7,8 @@ from datetime import datetime, timedelta
 from statistics import quantiles
 
 from ktui.execution.forecast.broker_capacity import Capacity
-from ktui.execution.forecast.copy_progress import Headway, Timelines
-from ktui.execution.forecast.simulate_rest import Remaining, remaining
+from ktui.execution.forecast.copy_progress import CopyProgress, Timelines
+from ktui.execution.forecast.simulate_rest import Remaining, simulate_remaining
 from ktui.execution.run.events import StepBegun, StepOver
 from ktui.execution.run.run import Run
 from ktui.execution.run.track import OpenStep
@@ -28,7 +28,7 @@ _SMALLEST_SAMPLE = 1_000_000
 """Bytes; smaller copies say nothing about a rate."""
 
 
-class Foretelling:
+class TimeLeftForecast:
     """Learn from the copies of a run, and simulate its rest.
 
     Args:
@@ -40,7 +40,7 @@ class Foretelling:
         self._run = run
         self._prior = prior
         self._capacity = Capacity(None if prior is None else prior.curve)
-        self.headway = Headway(run, self._capacity)
+        self.headway = CopyProgress(run, self._capacity)
         self._at: datetime | None = None
         self._simulated_at: datetime | None = None
         self._simulated = Remaining(0.0, 0.0)
@@ -117,7 +117,7 @@ class Foretelling:
             joining_s = 0 if self._prior is None else round(self._prior.step_s)
         self._simulated_at, self._simulated = (
             now,
-            remaining(
+            simulate_remaining(
                 run,
                 headway,
                 self._capacity.under(run.throttled.rates),

@@ -6,10 +6,10 @@ import enum
 from collections.abc import Iterator
 
 from ktui.execution.forecast.estimate import BY_EARLIER_RUNS, CopiedBytes
-from ktui.execution.run.events import By
+from ktui.execution.run.events import PauseOrigin
 from ktui.execution.run.run import ClusterLost, Run
 from ktui.execution.run.states import UNWELL, State
-from ktui.execution.run.throttle_standing import stays, still_to_be_taken_off
+from ktui.execution.run.throttle_standing import left_throttle_text, throttle_wait_text
 from ktui.quantities import as_bytes, as_count, as_duration
 
 MOST_NAMED = 10
@@ -28,14 +28,14 @@ class RunEnding(enum.Enum):
     """A failure stopped the run, or its engine has died."""
 
 
-def outcome(run: Run) -> RunEnding:
+def run_ending(run: Run) -> RunEnding:
     """Return how a run stands after its engine has exited."""
     if run.ended:
         return RunEnding.ALL_DONE if run.counts[State.DONE] == run.over else RunEnding.SOME_NOT_DONE
     whole = run.pauses.whole
-    if run.left is None or (By.FAILURE in whole and By.SIGNAL not in whole):
+    if run.left is None or (PauseOrigin.FAILURE in whole and PauseOrigin.SIGNAL not in whole):
         return RunEnding.FAILED
-    if By.UNTIL in whole and By.SIGNAL not in whole:
+    if PauseOrigin.UNTIL in whole and PauseOrigin.SIGNAL not in whole:
         return RunEnding.SOME_NOT_DONE
     return RunEnding.LEFT
 
@@ -52,7 +52,7 @@ def progress_line(run: Run, copied: CopiedBytes | None) -> str:
     parts += [f"{run.counts[s]:,} {s.words}" for s in (*CALLED_OFF, *UNWELL) if run.counts[s]]
     parts += _throttle(run)
     if run.outage is not None:
-        parts.append(f"cluster lost {lost_since(run.outage)}")
+        parts.append(f"cluster lost {outage_text(run.outage)}")
     if reason := run.pauses.reason:
         parts.append(f"paused: {reason}")
     elif run.cancel_gate.shut:
@@ -65,7 +65,7 @@ def progress_line(run: Run, copied: CopiedBytes | None) -> str:
     return ", ".join(parts)
 
 
-def lost_since(outage: ClusterLost) -> str:
+def outage_text(outage: ClusterLost) -> str:
     """Describe since when the cluster has not answered, in local time, and why."""
     since = outage.since.astimezone().isoformat(" ", timespec="seconds")
     return f"since {since}, {outage.reason}"
@@ -81,7 +81,7 @@ def end_lines(run: Run) -> list[str]:
             flying = f"; {as_count(run.in_flight, 'step')} in flight {go} in Kafka"
         why = f" ({run.left})" if run.left else ""
         left = f"run {run.name} was left{why}: {run.counts[State.DONE]:,} of {count} done{flying}"
-        return [left, *filter(None, [stays(run)])]
+        return [left, *filter(None, [left_throttle_text(run)])]
     if run.counts[State.DONE] == run.over:
         all_of_them = f"all {count}" if len(run.tracks) > 1 else count
         return [f"run {run.name} has ended: {all_of_them} done{_took(run)}"]
@@ -97,7 +97,7 @@ def end_lines(run: Run) -> list[str]:
 
 
 def _throttle(run: Run) -> Iterator[str]:
-    throttled, waits = run.throttled, still_to_be_taken_off(run)
+    throttled, waits = run.throttled, throttle_wait_text(run)
     if waits is not None:
         yield waits
     elif throttled.rates:

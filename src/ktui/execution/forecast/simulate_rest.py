@@ -9,8 +9,8 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from ktui.execution.forecast.copy_progress import Headway
-from ktui.execution.forecast.expected import before, situation
+from ktui.execution.forecast.copy_progress import CopyProgress
+from ktui.execution.forecast.expected import expected_situation, situation_before
 from ktui.execution.run.run import Run
 from ktui.execution.run.track import OpenStep, Track
 from ktui.pacing.decision import Decision, Move, WantedPartition
@@ -39,8 +39,8 @@ class Remaining(msgspec.Struct, frozen=True):
     """Seconds in which nothing is being copied."""
 
 
-def remaining(
-    run: Run, headway: Headway, rooms: BrokerBandwidth, *, joining_s: int, grown: float
+def simulate_remaining(
+    run: Run, headway: CopyProgress, rooms: BrokerBandwidth, *, joining_s: int, grown: float
 ) -> Remaining:
     """Simulate the rest of a run.
 
@@ -124,10 +124,10 @@ def _flies(track: Track) -> bool:
     return track.step is not None and not track.step.called_off
 
 
-def _flying(track: Track, step: OpenStep, headway: Headway, every: float) -> StepInFlight:
+def _flying(track: Track, step: OpenStep, headway: CopyProgress, every: float) -> StepInFlight:
     begun = step.begun
     return StepInFlight(
-        WantedPartition(track.tp, before(track, step), track.planned.size, begun=True),
+        WantedPartition(track.tp, situation_before(track, step), track.planned.size, begun=True),
         Move(track.tp, begun.step, begun.alone, begun.holds_place),
         {broker: every * size for broker, size in headway.left(track.tp, step).items()},
     )
@@ -136,7 +136,7 @@ def _flying(track: Track, step: OpenStep, headway: Headway, every: float) -> Ste
 def _wanted(track: Track, grown: float) -> WantedPartition:
     return WantedPartition(
         track.tp,
-        situation(track),
+        expected_situation(track),
         round(track.planned.size * grown),
         begun=track.under_way,
         first=track.cancel is not None,

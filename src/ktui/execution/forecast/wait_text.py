@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import NamedTuple
 
-from ktui.execution.forecast.waits import HeldBy, WaitCause, Waits, waiting
+from ktui.execution.forecast.waits import HeldBy, WaitCause, Waits, waiting_tracks
 from ktui.execution.run.pace import ASSUMED_BYTES_S, Pace
 from ktui.execution.run.run import Run
 from ktui.execution.run.track import Track
@@ -31,7 +31,7 @@ class Waiting(NamedTuple):
     reason: WaitReason
 
 
-def reasons(run: Run, pace: Pace, now: datetime, *, owned: bool) -> list[Waiting]:
+def wait_reasons(run: Run, pace: Pace, now: datetime, *, owned: bool) -> list[Waiting]:
     """Return why the partitions that have begun wait, and why the next one to begin does.
 
     The reasons come from the run's journal alone: the cluster is not polled.
@@ -42,7 +42,7 @@ def reasons(run: Run, pace: Pace, now: datetime, *, owned: bool) -> list[Waiting
         now: the present time.
         owned: whether the run has an engine.
     """
-    tracks = waiting(run)
+    tracks = waiting_tracks(run)
     waits = Waits(run, between=tracks, pace=pace, seen=None, now=now, owned=owned)
     causes = ((track, waits.of(track)) for track in tracks)
     return [

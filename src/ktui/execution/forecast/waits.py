@@ -11,7 +11,7 @@ import msgspec
 
 from ktui.cluster.observation import Observation
 from ktui.execution.engine.observed import Observed
-from ktui.execution.forecast.expected import situation
+from ktui.execution.forecast.expected import expected_situation
 from ktui.execution.run.pace import Pace
 from ktui.execution.run.queue_rank import is_queued, queue_rank
 from ktui.execution.run.run import Run
@@ -124,7 +124,7 @@ class Waits:
             seen = self._observed.situation(track, state)
             if seen is not None and not seen.reassigning:
                 return seen
-        return situation(track)
+        return expected_situation(track)
 
     @cached_property
     def _others(self) -> dict[int, int]:
@@ -150,7 +150,7 @@ class Waits:
         roster.add(
             WantedPartition(
                 track.tp,
-                situation(track),
+                expected_situation(track),
                 track.planned.size,
                 begun=True,
                 first=track.cancel is not None,
@@ -170,10 +170,10 @@ class Waits:
 
 def _flying(track: Track) -> Situation:
     """Count a partition as not done while its step is in flight, whatever comes of it."""
-    return msgspec.structs.replace(situation(track), reassigning=True)
+    return msgspec.structs.replace(expected_situation(track), reassigning=True)
 
 
-def waiting(run: Run) -> list[Track]:
+def waiting_tracks(run: Run) -> list[Track]:
     """Return the partitions that have begun and wait for a step, then the next one to begin."""
     tracks = run.tracks.values()
     between = [t for t in tracks if t.under_way and t.step is None and t.state in BETWEEN]

@@ -19,12 +19,17 @@ from ktui.execution.journal.journal import Journal
 from ktui.execution.run.events import NOT_RECORDED, Ended, OpenRequest, Recording
 from ktui.execution.run.run import ClusterLost, Run
 from ktui.execution.run.states import State
-from ktui.execution.run.throttle_standing import places, standing, stays, still_to_be_taken_off
+from ktui.execution.run.throttle_standing import (
+    changed_settings,
+    left_throttle_text,
+    name_resources,
+    throttle_wait_text,
+)
 from ktui.planning.names import closest_names, join_some, shortened
 from ktui.planning.throttle_rates import NO_THROTTLE, ThrottleRates
 
 
-def unfinished_over(
+def unfinished_with_partitions(
     state_dir: StateDir, cluster_id: str, partitions: Collection[TopicPartition]
 ) -> Iterator[tuple[str, int]]:
     """Yield the runs of a cluster that wait for resume with some of these partitions left.
@@ -65,7 +70,7 @@ def check_one_throttle(
     for run, owner in runs:
         if run.name == name or run.exported is not None:
             continue
-        if owner is not None and (run.throttled.rates or standing(run.throttled)):
+        if owner is not None and (run.throttled.rates or changed_settings(run.throttled)):
             raise RunRefused(
                 f"run {run.name} has a throttle. A broker has only one rate, so two runs would "
                 f"overwrite each other's. Wait for the end of run {run.name}, or lift its "
@@ -89,9 +94,9 @@ def throttles_left(state_dir: StateDir, cluster_id: str, name: str) -> Iterator[
         The run's name, and where its throttle is set, in words.
     """
     for run, owner in unfinished_runs(state_dir, cluster_id):
-        left = standing(run.throttled)
+        left = changed_settings(run.throttled)
         if run.name != name and owner is None and left and run.exported is None:
-            yield run.name, places(left)
+            yield run.name, name_resources(left)
 
 
 def _stands_in_the_way(run: Run, *, resumed: bool) -> bool:
@@ -228,12 +233,14 @@ def all_runs(state_dir: StateDir) -> list[RunSummary]:
     Raises:
         StateDirProblem: the state directory cannot be read.
     """
-    runs = [sum_up(run) for run in state_dir.run_dirs()]
-    removed = [run for run in map(sum_up, state_dir.removed_runs()) if run.holder is not None]
+    runs = [summarize_run(run) for run in state_dir.run_dirs()]
+    removed = [
+        run for run in map(summarize_run, state_dir.removed_runs()) if run.holder is not None
+    ]
     return sorted([*runs, *removed], key=_sort_key)
 
 
-def sum_up(run: RunDir) -> RunSummary:
+def summarize_run(run: RunDir) -> RunSummary:
     """Summarize one run. This never fails because of the run."""
     owner = None
     try:
@@ -279,7 +286,8 @@ def _summary(
         partitions=max(run.started.partitions, len(run.tracks)),
         counts={state: run.counts[state] for state in State if run.counts[state]},
         throttle=run.throttled.rates,
-        throttle_left=still_to_be_taken_off(run) or (stays(run) if owner is None else None),
+        throttle_left=throttle_wait_text(run)
+        or (left_throttle_text(run) if owner is None else None),
         recording=recording_now(run, owner),
         problem=damage or run.damage,
     )

@@ -21,13 +21,13 @@ from ktui.cluster.clock import Clock
 from ktui.cluster.text import clean
 from ktui.durable import copy_new, sync_folder
 from ktui.execution.errors import JournalProblem, RunProblem, RunRefused
-from ktui.execution.host.ownership import take, this_process
-from ktui.execution.host.rollback_plan import write_rollback_anew
+from ktui.execution.host.ownership import own_run, this_process
+from ktui.execution.host.rollback_plan import rewrite_rollback
 from ktui.execution.host.state_dir import RunDir, StateDir
-from ktui.execution.journal.file import beside
+from ktui.execution.journal.file import sqlite_side_files
 from ktui.execution.journal.follower import RunFollower
 from ktui.execution.journal.journal import Journal
-from ktui.execution.journal.tail_marker import head_path
+from ktui.execution.journal.tail_marker import tail_marker_path
 from ktui.execution.regular_files import open_regular
 from ktui.execution.run.events import Exported, Imported, JournalEntry, Started
 from ktui.execution.run.run import Run
@@ -85,7 +85,7 @@ def export_run(run_dir: RunDir, file: Path, clock: Clock) -> Run:
         RunRefused: the run has ended, or its start was cut off.
         RunProblem: the journal is damaged, or the file cannot be written.
     """
-    with take(run_dir) as owned, Journal.open(run_dir.journal, clock) as journal:
+    with own_run(run_dir) as owned, Journal.open(run_dir.journal, clock) as journal:
         run = _read_whole(run_dir, journal)
         _check_place(file)
         if run.exported is None:
@@ -98,7 +98,7 @@ def export_run(run_dir: RunDir, file: Path, clock: Clock) -> Run:
 
 
 @contextmanager
-def opened(state: StateDir, file: Path, clock: Clock) -> Iterator[Export]:
+def open_export(state: StateDir, file: Path, clock: Clock) -> Iterator[Export]:
     """Read an exported run from a file; a copy of the file exists while the block lasts.
 
     Raises:
@@ -234,7 +234,7 @@ def _copy_into(new: Journal, journal: Journal) -> None:
 
 
 def _remove(journal: Path) -> None:
-    for each in (journal, head_path(journal), *beside(journal)):
+    for each in (journal, tail_marker_path(journal), *sqlite_side_files(journal)):
         each.unlink(missing_ok=True)
 
 
@@ -288,7 +288,7 @@ def _take_back(
     run_dir: RunDir, export: Export, connection: Mapping[str, str], clock: Clock
 ) -> RunDir:
     """Replace a run that was exported from here with its later history from elsewhere."""
-    with take(run_dir):
+    with own_run(run_dir):
         _check_extends(run_dir, export, clock)
         _put_into(run_dir, export, connection, clock)
     return run_dir
@@ -353,12 +353,12 @@ def _put_into(run_dir: RunDir, export: Export, connection: Mapping[str, str], cl
         ):
             _copy_into(journal, exported)
             journal.append([event])
-        for stale in (head_path(run_dir.journal), *beside(run_dir.journal)):
+        for stale in (tail_marker_path(run_dir.journal), *sqlite_side_files(run_dir.journal)):
             stale.unlink(missing_ok=True)
         new.replace(run_dir.journal)
         with suppress(FileNotFoundError):
-            head_path(new).replace(head_path(run_dir.journal))
+            tail_marker_path(new).replace(tail_marker_path(run_dir.journal))
         sync_folder(run_dir.path)
     except OSError as error:
         raise RunProblem(f"{run_dir.journal}: cannot be written: {error.strerror}") from None
-    write_rollback_anew(run_dir)
+    rewrite_rollback(run_dir)

@@ -11,7 +11,7 @@ import msgspec
 from ktui.cluster.clock import Clock
 from ktui.execution.errors import RunRefused
 from ktui.execution.host.catalog import check_one_throttle
-from ktui.execution.host.ownership import LiveRun, starting
+from ktui.execution.host.ownership import LiveRun, lock_starts
 from ktui.execution.host.rollback_plan import write_rollback
 from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.execution.journal.journal import Journal
@@ -45,7 +45,7 @@ class NewRun(msgspec.Struct, frozen=True, kw_only=True):
         return RunOptions(throttle=self.throttle, throttle_leaders=self.throttle_leaders)
 
 
-def prepare(
+def prepare_run(
     new: NewRun,
     seen: ClusterSnapshot,
     options: RunOptions,
@@ -83,7 +83,7 @@ def prepare(
 
 
 @contextmanager
-def may_begin(
+def reserve_start(
     state: StateDir,
     cluster_id: str,
     name: str,
@@ -104,7 +104,7 @@ def may_begin(
         RunRefused: the name is taken, another run has a throttle, or `beside` refuses.
         RunProblem: another start takes too long, or the state directory cannot be used.
     """
-    with starting(state, cluster_id) as live:
+    with lock_starts(state, cluster_id) as live:
         beside(live)
         if throttled:
             check_one_throttle(state, cluster_id, name)

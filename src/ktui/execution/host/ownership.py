@@ -21,7 +21,7 @@ import msgspec
 from ktui.cluster.clock import SystemClock
 from ktui.execution.errors import RunProblem, RunRefused
 from ktui.execution.host.state_dir import RunDir, StateDir, refuse_network
-from ktui.execution.journal.file import beside
+from ktui.execution.journal.file import sqlite_side_files
 from ktui.execution.journal.journal import Journal
 from ktui.execution.regular_files import open_regular
 from ktui.execution.run.events import Started
@@ -94,7 +94,7 @@ class Ownership:
         Call this once the journal is open, because a damaged journal is replaced before that.
         """
         self._watch(self.run.journal)
-        self._watch(beside(self.run.journal)[0])
+        self._watch(sqlite_side_files(self.run.journal)[0])
 
     def lost(self) -> str | None:
         """Return what was removed or replaced under the owner; None while all is as it was.
@@ -145,7 +145,7 @@ def this_process() -> Holder:
     return Holder(os.getpid(), socket.gethostname(), user, SystemClock().now())
 
 
-def take(run: RunDir, me: Holder | None = None) -> Ownership:
+def own_run(run: RunDir, me: Holder | None = None) -> Ownership:
     """Own a run: lock it for this process.
 
     Args:
@@ -204,7 +204,7 @@ def live_runs(state_dir: StateDir, cluster_id: str) -> list[LiveRun]:
 
 
 @contextmanager
-def starting(state_dir: StateDir, cluster_id: str) -> Iterator[list[LiveRun]]:
+def lock_starts(state_dir: StateDir, cluster_id: str) -> Iterator[list[LiveRun]]:
     """Keep others from starting a run on a cluster, and yield the live runs on that cluster.
 
     The block must last until the new run is owned, so that no two starts miss each other.

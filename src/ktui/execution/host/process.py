@@ -88,7 +88,7 @@ class EngineProcess:
         return _wait_for(lambda: self.gone, seconds)
 
 
-def spawn(run: RunDir, arguments: Sequence[str]) -> EngineProcess:
+def start_engine(run: RunDir, arguments: Sequence[str]) -> EngineProcess:
     """Start the engine of a run, and return once it owns the run.
 
     Args:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from ktui.execution.errors import RunProblem
 from ktui.execution.host.ownership import live_runs
 from ktui.execution.host.state_dir import StateDir
-from ktui.execution.journal.event_table import spelled
+from ktui.execution.journal.event_table import format_time
 from ktui.execution.journal.follower import RunFollower
 from ktui.execution.run.events import JournalEntry, Recording, Started, encode
 from ktui.recording.recorder import Recorder
@@ -33,7 +33,7 @@ class RunRecording:
         """
         for entry in entries:
             if isinstance(entry.event, Started):
-                self._run_id = f"{self._name}@{spelled(entry.at)}"
+                self._run_id = f"{self._name}@{format_time(entry.at)}"
             self._recorder.run_event(
                 self._name, self._run_id, entry.seq, entry.at, encode(entry.event)
             )

@@ -41,7 +41,7 @@ def write_rollback(run: RunDir, first: Sequence[AnyRunEvent]) -> None:
     _write(run, plan)
 
 
-def write_rollback_anew(run: RunDir) -> None:
+def rewrite_rollback(run: RunDir) -> None:
     """Rewrite the rollback plan, so that it has the partitions of extra plans too.
 
     Raises:

@@ -273,7 +273,7 @@ def refuse_network(path: Path) -> None:
         )
 
 
-def state_dir(option: Path | str | None) -> StateDir:
+def resolve_state_dir(option: Path | str | None) -> StateDir:
     """Return the state directory: the option's, else KTUI_STATE_DIR's, else the platform's.
 
     An empty KTUI_STATE_DIR counts as unset.

@@ -31,7 +31,7 @@ class _Id(msgspec.Struct):
     """The inode of the file itself."""
 
 
-def known_id(state: StateDir) -> str | None:
+def read_id(state: StateDir) -> str | None:
     """Return the id of a state directory; None if it has none yet. Nothing is created.
 
     Raises:
@@ -53,19 +53,19 @@ def known_id(state: StateDir) -> str | None:
         os.close(file)
 
 
-def own_id(state: StateDir) -> str:
+def ensure_id(state: StateDir) -> str:
     """Return the id of a state directory, and create one if it has none of its own yet.
 
     Raises:
         StateDirProblem: the state directory cannot be used.
     """
-    if (known := known_id(state)) is not None:
+    if (known := read_id(state)) is not None:
         return known
     state.check()
     state.make(state.path)
     try:
         with _exclusive(state.path):
-            return known_id(state) or _make_id(state.id_file)
+            return read_id(state) or _make_id(state.id_file)
     except OSError as error:
         raise StateDirProblem(f"{state.id_file}: cannot be made: {error.strerror}") from None
 

@@ -10,8 +10,8 @@ from typing import Any
 import msgspec
 
 from ktui.execution.errors import JournalProblem
-from ktui.execution.journal.commands import Answer, Asked, Command
-from ktui.execution.journal.event_table import spelled
+from ktui.execution.journal.commands import Answer, Command, StoredCommand
+from ktui.execution.journal.event_table import format_time
 from ktui.execution.run.unknown_fields import unknown_field
 from ktui.json_input import checked_moment, decode_untrusted
 
@@ -30,11 +30,11 @@ class CommandTable:
 
     def ask(self, command: Command, who: str, now: datetime) -> int:
         """Write a command, and return its number."""
-        row = (spelled(now), who, _ENCODER.encode(command).decode())
+        row = (format_time(now), who, _ENCODER.encode(command).decode())
         insert = "INSERT INTO commands (at, who, body) VALUES (?, ?, ?)"
         return int(self._connection.execute(insert, row).lastrowid or 0)
 
-    def asked(self, *, unanswered: bool) -> list[Asked]:
+    def asked(self, *, unanswered: bool) -> list[StoredCommand]:
         """Return the commands, or those without an answer, in the order in which they were asked.
 
         Raises:
@@ -54,7 +54,7 @@ class CommandTable:
         update = "UPDATE commands SET answer = ? WHERE id = ? AND answer IS NULL"
         self._connection.execute(update, (_ENCODER.encode(answer).decode(), number))
 
-    def answer_to(self, number: int) -> Asked:
+    def answer_to(self, number: int) -> StoredCommand:
         """Return a command with its answer, if there is one.
 
         Raises:
@@ -65,11 +65,11 @@ class CommandTable:
             raise JournalProblem(f"{self._path}: there is no command {number}")
         return self._decoded(row)
 
-    def _decoded(self, row: tuple[Any, ...]) -> Asked:
+    def _decoded(self, row: tuple[Any, ...]) -> StoredCommand:
         number, at, who, body, answer = row
         try:
             command, unknown = _command(body)
-            return Asked(
+            return StoredCommand(
                 number,
                 checked_moment(datetime.fromisoformat(at.decode())),
                 who.decode(),

@@ -9,7 +9,7 @@ import msgspec
 from ktui import __version__
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.run.cancel_kind import CancelKind
-from ktui.execution.run.events import By, OnConflict, Planned
+from ktui.execution.run.events import OnConflict, PauseOrigin, Planned
 from ktui.planning.throttle_rates import ThrottleRates
 
 
@@ -33,7 +33,7 @@ class LeaveThrottles(msgspec.Struct, frozen=True, tag_field="command", tag="leav
 class Pause(msgspec.Struct, frozen=True, tag_field="command", tag="pause"):
     """Submit no new steps of the named topics and partitions; with none named, of the whole run."""
 
-    by: By = By.OPERATOR
+    by: PauseOrigin = PauseOrigin.OPERATOR
     topics: tuple[str, ...] = ()
     partitions: tuple[TopicPartition, ...] = ()
 
@@ -45,7 +45,7 @@ class Continue(msgspec.Struct, frozen=True, tag_field="command", tag="continue")
     partitions: tuple[TopicPartition, ...] = ()
 
 
-class CallOff(msgspec.Struct, frozen=True, tag_field="command", tag="cancel"):
+class CancelMoves(msgspec.Struct, frozen=True, tag_field="command", tag="cancel"):
     """Stop, roll back or trim the named topics and partitions; with none named, everything."""
 
     kind: CancelKind
@@ -63,11 +63,13 @@ class Add(msgspec.Struct, frozen=True, tag_field="command", tag="add"):
     on_conflict: OnConflict
 
 
-class Leave(msgspec.Struct, frozen=True, tag_field="command", tag="leave"):
+class StopEngine(msgspec.Struct, frozen=True, tag_field="command", tag="leave"):
     """Stop the engine at once; Kafka finishes the steps in flight, `resume` does the rest."""
 
 
-Command = SetLimits | SetThrottle | LeaveThrottles | Pause | Continue | CallOff | Add | Leave
+Command = (
+    SetLimits | SetThrottle | LeaveThrottles | Pause | Continue | CancelMoves | Add | StopEngine
+)
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -80,7 +82,7 @@ class Answer(msgspec.Struct, frozen=True):
     """The first decision that the command binds."""
 
 
-class Asked(msgspec.Struct, frozen=True):
+class StoredCommand(msgspec.Struct, frozen=True):
     """A command as stored in the journal."""
 
     id: int
@@ -94,7 +96,7 @@ class Asked(msgspec.Struct, frozen=True):
     """The part that this version does not know: "`brokers` of this command"."""
 
 
-def refusal(asked: Asked) -> Answer:
+def refuse_unknown(asked: StoredCommand) -> Answer:
     """Return the answer to a command that this version does not fully know."""
     words = f"ktui {__version__}, which owns the run, does not know {asked.unknown}"
     return Answer(accepted=False, words=words)

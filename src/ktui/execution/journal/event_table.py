@@ -12,8 +12,8 @@ from typing import Any
 import msgspec
 
 from ktui.execution.errors import JournalProblem
-from ktui.execution.journal.file import problem, tells_of_damage
-from ktui.execution.journal.tail_marker import TailMarker, read_head
+from ktui.execution.journal.file import is_damage, sqlite_problem
+from ktui.execution.journal.tail_marker import TailMarker, read_tail_marker
 from ktui.execution.run.events import AnyRunEvent, JournalEntry, decode, encode
 from ktui.json_input import checked_moment
 
@@ -21,7 +21,7 @@ GENESIS = bytes(32)
 """The hash before the first event."""
 
 
-def link(previous: bytes, seq: int, at: bytes, body: bytes) -> bytes:
+def chain_hash(previous: bytes, seq: int, at: bytes, body: bytes) -> bytes:
     """Return the hash of an event: SHA-256 over the hash before it, its number, time and body.
 
     Args:
@@ -78,8 +78,8 @@ class EventTable:
         head = self.head()
         rows, entries = [], []
         for seq, (moment, event) in enumerate(events, start=head.seq + 1):
-            at, body = spelled(moment), encode(event)
-            head = TailMarker(seq, link(head.hash, seq, at.encode(), body))
+            at, body = format_time(moment), encode(event)
+            head = TailMarker(seq, chain_hash(head.hash, seq, at.encode(), body))
             rows.append((seq, at, body.decode(), head.hash.hex()))
             entries.append(JournalEntry(seq, datetime.fromisoformat(at), event))
         self.insert(rows)
@@ -120,7 +120,7 @@ class EventTable:
             JournalProblem: the file cannot be read for another reason than damage.
         """
         self.damage, self.newer = None, False
-        written = read_head(self._path)
+        written = read_tail_marker(self._path)
         try:
             last = self._verified if after == self._verified.seq else self._stored(after)
             for row in self._rows(after):
@@ -132,8 +132,8 @@ class EventTable:
         except _Damaged as damaged:
             self.damage = f"{self._path}: {damaged}"
         except (sqlite3.Error, MemoryError) as error:
-            if not tells_of_damage(error):
-                raise problem(self._path, "cannot be read", error) from None
+            if not is_damage(error):
+                raise sqlite_problem(self._path, "cannot be read", error) from None
             self.damage = f"{self._path}: after event {last.seq}: {error or 'it is damaged'}"
 
     def _stored(self, seq: int) -> TailMarker:
@@ -171,7 +171,7 @@ class EventTable:
             raise _Damaged(f"event {last.seq + 1} is missing")
         if not isinstance(at, bytes) or not isinstance(body, bytes):
             raise _Damaged(f"event {seq} is damaged: it is not text")
-        linked = link(last.hash, seq, at, body)
+        linked = chain_hash(last.hash, seq, at, body)
         if stored != linked.hex().encode():
             raise _Damaged(f"event {seq} is damaged, or was changed: it does not match its hash")
         try:
@@ -182,7 +182,7 @@ class EventTable:
             raise _Damaged(f"event {seq} is unknown to this ktui: {error}") from None
 
 
-def spelled(moment: datetime) -> str:
+def format_time(moment: datetime) -> str:
     """Format a time as the journal keeps it: ISO 8601, UTC, to the microsecond."""
     return moment.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
 

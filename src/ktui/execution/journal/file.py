@@ -10,8 +10,8 @@ from pathlib import Path
 
 from ktui.durable import sync_folder
 from ktui.execution.errors import JournalProblem
-from ktui.execution.journal.tail_marker import head_path
-from ktui.execution.regular_files import refuse_irregular
+from ktui.execution.journal.tail_marker import tail_marker_path
+from ktui.execution.regular_files import check_regular
 
 SCHEMA_VERSION = 1
 """The version of the layout, and of the meaning of events and commands.
@@ -72,7 +72,7 @@ def create(path: Path) -> sqlite3.Connection:
     return connection
 
 
-def create_anew(path: Path) -> sqlite3.Connection:
+def create_replacement(path: Path) -> sqlite3.Connection:
     """Create a new file in place of one that no process writes any more.
 
     Raises:
@@ -80,7 +80,7 @@ def create_anew(path: Path) -> sqlite3.Connection:
     """
     building = path.with_name(f"{path.stem}.building.db")
     create(building).close()
-    for old in (head_path(path), *beside(path)):
+    for old in (tail_marker_path(path), *sqlite_side_files(path)):
         old.unlink(missing_ok=True)
     building.replace(path)
     return connect(path, read_only=False)
@@ -93,7 +93,7 @@ def connect(path: Path, *, read_only: bool) -> sqlite3.Connection:
         JournalProblem: the file is missing, is not a journal, or is one of a newer ktui.
     """
     try:
-        refuse_irregular(path)
+        check_regular(path)
     except OSError as error:
         raise JournalProblem(f"{path}: cannot be read: {error.strerror}") from None
     connection = _connected(path, "ro" if read_only else "rw")
@@ -103,24 +103,24 @@ def connect(path: Path, *, read_only: bool) -> sqlite3.Connection:
     return connection
 
 
-def beside(path: Path) -> tuple[Path, Path]:
+def sqlite_side_files(path: Path) -> tuple[Path, Path]:
     """Return the paths of a file's write-ahead log and of its users' shared memory in SQLite."""
     return path.with_name(f"{path.name}-wal"), path.with_name(f"{path.name}-shm")
 
 
-def problem(path: Path, what: str, error: BaseException) -> JournalProblem:
+def sqlite_problem(path: Path, what: str, error: BaseException) -> JournalProblem:
     """Return an error of SQLite as a problem of the journal, with a cause and a fix."""
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     cause, fix = _CAUSES.get(code, (str(error), ""))
     return JournalProblem(f"{path}: {what}: {cause}{f'. {fix}' if fix else ''}")
 
 
-def tells_of_damage(error: BaseException) -> bool:
+def is_damage(error: BaseException) -> bool:
     """Whether a read error is due to the file's content, and not to its other users."""
     return getattr(error, "sqlite_errorcode", 0) & 0xFF not in _NO_DAMAGE
 
 
-def tells_of_a_lock(error: BaseException) -> bool:
+def is_lock(error: BaseException) -> bool:
     """Whether an error is due to another process's lock on the file: it may pass."""
     return getattr(error, "sqlite_errorcode", 0) & 0xFF in _LOCKS
 
@@ -135,7 +135,7 @@ def _connected(path: Path, mode: str) -> sqlite3.Connection:
             check_same_thread=False,  # threads may take turns
         )
     except sqlite3.Error as error:
-        raise problem(path, "cannot be opened", error) from None
+        raise sqlite_problem(path, "cannot be opened", error) from None
 
 
 @contextlib.contextmanager
@@ -144,7 +144,7 @@ def _closed_on_problem(path: Path, connection: sqlite3.Connection, what: str) ->
         yield
     except sqlite3.Error as error:
         connection.close()
-        raise problem(path, what, error) from None
+        raise sqlite_problem(path, what, error) from None
     except BaseException:
         connection.close()
         raise

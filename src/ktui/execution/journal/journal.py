@@ -16,11 +16,11 @@ from typing import Self
 from ktui.cluster.clock import Clock
 from ktui.execution.journal import file
 from ktui.execution.journal.command_table import CommandTable
-from ktui.execution.journal.commands import Answer, Asked, Command
+from ktui.execution.journal.commands import Answer, Command, StoredCommand
 from ktui.execution.journal.event_table import EventTable
-from ktui.execution.journal.patience import Patience, Tries
+from ktui.execution.journal.patience import LockRetries, Patience
 from ktui.execution.journal.recovery import recover
-from ktui.execution.journal.tail_marker import write_head
+from ktui.execution.journal.tail_marker import write_tail_marker
 from ktui.execution.run.events import AnyRunEvent, JournalEntry
 
 _WRITTEN = "cannot be written"
@@ -45,7 +45,7 @@ class Journal:
         self.path = path
         self._connection = connection
         self._clock = clock
-        self._tries = Tries(connection, path, clock, patience)
+        self._tries = LockRetries(connection, path, clock, patience)
         self._events = EventTable(connection, path)
         self._commands = CommandTable(connection, path)
 
@@ -67,7 +67,7 @@ class Journal:
         Raises:
             JournalProblem: the journal cannot be created.
         """
-        return cls(file.create_anew(path), path, clock)
+        return cls(file.create_replacement(path), path, clock)
 
     @classmethod
     def open(
@@ -133,7 +133,7 @@ class Journal:
             return []
         entries = self._tries.do(_WRITTEN, write)
         with suppress(OSError):  # an older note is still true, and proves less
-            write_head(self.path, self._events.written)
+            write_tail_marker(self.path, self._events.written)
         return entries
 
     def entries(self, after: int = 0) -> Iterator[JournalEntry]:
@@ -154,7 +154,7 @@ class Journal:
         """Write a command to the run's owner, and return its number."""
         return self._tries.do(_WRITTEN, lambda: self._commands.ask(command, who, self._clock.now()))
 
-    def asked(self, *, unanswered: bool = True) -> list[Asked]:
+    def asked(self, *, unanswered: bool = True) -> list[StoredCommand]:
         """Return the commands without an answer, or all, in the order in which they were asked."""
         return self._tries.do(_READ, lambda: self._commands.asked(unanswered=unanswered))
 
@@ -162,7 +162,7 @@ class Journal:
         """Write the answer to a command; its first answer stays."""
         self._tries.do(_WRITTEN, lambda: self._commands.answer(number, answer))
 
-    def answer_to(self, number: int) -> Asked:
+    def answer_to(self, number: int) -> StoredCommand:
         """Return a command with its answer, if there is one."""
         return self._tries.do(_READ, lambda: self._commands.answer_to(number))
 

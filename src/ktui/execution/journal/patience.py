@@ -51,7 +51,7 @@ class Patience(Protocol):
         ...
 
 
-class Tries:
+class LockRetries:
     """Use one connection with retries, SQLite's errors as problems, and nothing half written.
 
     Args:
@@ -90,8 +90,8 @@ class Tries:
                     self._connection.rollback()
                 if not isinstance(error, sqlite3.Error):
                     raise
-                if self._patience is None or not file.tells_of_a_lock(error):
-                    raise file.problem(self._path, what, error) from None
+                if self._patience is None or not file.is_lock(error):
+                    raise file.sqlite_problem(self._path, what, error) from None
                 if began_s is None:
                     began_s = self._clock.monotonic()
                     self._patience.begins(f"{self._path}: {file.LOCKED}")

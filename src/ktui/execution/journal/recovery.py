@@ -13,13 +13,13 @@ from typing import Any
 from ktui.durable import sync_folder
 from ktui.execution.errors import JournalProblem
 from ktui.execution.journal.event_table import EventTable, StoredRow
-from ktui.execution.journal.file import beside, connect, create, problem
-from ktui.execution.journal.tail_marker import write_head
-from ktui.execution.run.events import By, Paused, Recovered
+from ktui.execution.journal.file import connect, create, sqlite_problem, sqlite_side_files
+from ktui.execution.journal.tail_marker import write_tail_marker
+from ktui.execution.run.events import Paused, PauseOrigin, Recovered
 
 _ROWS_AT_ONCE = 500
 _PAUSED = Paused(
-    by=By.RECOVERY,
+    by=PauseOrigin.RECOVERY,
     reason="the journal was damaged, and a pause or limits may be lost with it: "
     "check them, then continue",
 )
@@ -44,7 +44,7 @@ def recover(path: Path, now: datetime) -> None:
         if ready is not None:
             _swap(path, ready)
     except (sqlite3.Error, OSError) as error:
-        raise problem(path, "cannot be recovered", error) from None
+        raise sqlite_problem(path, "cannot be recovered", error) from None
 
 
 def _repaired(path: Path, now: datetime) -> Path | None:
@@ -107,7 +107,7 @@ def _build(
     now: datetime,
 ) -> None:
     """Copy the intact rows unchanged into a new file, and append what was lost."""
-    for leftover in (building, *beside(building)):
+    for leftover in (building, *sqlite_side_files(building)):
         leftover.unlink(missing_ok=True)
     new = create(building)
     try:
@@ -144,12 +144,12 @@ def _swap(path: Path, ready: Path) -> None:
     replaced.
     """
     kept = _kept(path, ready.stem.removeprefix(f"{path.stem}.recovered-"))
-    wal, shared_memory = beside(path)
+    wal, shared_memory = sqlite_side_files(path)
     _keep(path, kept)
-    _keep(wal, beside(kept)[0])
+    _keep(wal, sqlite_side_files(kept)[0])
     connection = connect(ready, read_only=False)
     try:
-        write_head(path, EventTable(connection, ready).head())
+        write_tail_marker(path, EventTable(connection, ready).head())
     finally:
         connection.close()
     wal.unlink(missing_ok=True)

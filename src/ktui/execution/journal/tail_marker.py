@@ -25,28 +25,28 @@ class TailMarker(msgspec.Struct, frozen=True):
     hash: bytes
 
 
-def head_path(journal: Path) -> Path:
+def tail_marker_path(journal: Path) -> Path:
     """Return the path of a journal's note."""
     return journal.with_name(f"{journal.name}-head")
 
 
-def read_head(journal: Path) -> TailMarker | None:
+def read_tail_marker(journal: Path) -> TailMarker | None:
     """Read the note; None if it is missing or unreadable."""
     try:
-        match = _NOTE.fullmatch(read_note(head_path(journal)))
+        match = _NOTE.fullmatch(read_note(tail_marker_path(journal)))
     except OSError:
         return None
     return None if match is None else TailMarker(int(match[1]), bytes.fromhex(match[2].decode()))
 
 
-def write_head(journal: Path, head: TailMarker) -> None:
+def write_tail_marker(journal: Path, head: TailMarker) -> None:
     """Write the note in one write over the one before it, which is never longer.
 
     Raises:
         OSError: the note cannot be written.
     """
     note = b"%d %s\n" % (head.seq, head.hash.hex().encode())
-    file = open_regular(head_path(journal), os.O_WRONLY | os.O_CREAT)
+    file = open_regular(tail_marker_path(journal), os.O_WRONLY | os.O_CREAT)
     try:
         os.pwrite(file, note, 0)
         os.ftruncate(file, len(note))

@@ -20,7 +20,7 @@ class AddedPlan(msgspec.Struct, frozen=True):
     at: datetime
 
 
-class Additions(msgspec.Struct):
+class ExtraPlans(msgspec.Struct):
     """The extra plans that have joined a run, and the partitions that wait for an earlier move."""
 
     plans: list[AddedPlan] = []

@@ -33,7 +33,7 @@ class _Copy(msgspec.Struct, frozen=True, gc=False):
 _NOTHING = _Copy()
 
 
-class Copies(msgspec.Struct):
+class CopyTotals(msgspec.Struct):
     """Bytes to copy and bytes copied, in total; only finished steps count as copied."""
 
     whole: int = 0

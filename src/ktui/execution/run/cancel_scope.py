@@ -38,7 +38,7 @@ class CancelEffect(enum.StrEnum):
 _OUT_OF_HAND = frozenset({State.CHANGED_ELSEWHERE, State.TOPIC_GONE, State.ROLLED_BACK})
 
 
-def in_scope(
+def tracks_in_scope(
     run: Run, topics: Iterable[str] = (), partitions: Iterable[TopicPartition] = ()
 ) -> list[Track]:
     """Return the named partitions and those of the named topics; with no name, the whole run."""
@@ -49,7 +49,7 @@ def in_scope(
     return [track for track in tracks if track.tp in tps or track.tp.topic in topic_names]
 
 
-def act_on(track: Track, kind: CancelKind) -> CancelEffect:
+def effect_of_cancel(track: Track, kind: CancelKind) -> CancelEffect:
     """Return the effect of a cancel on a partition in its present state."""
     if track.state in _OUT_OF_HAND:
         return CancelEffect.NOTHING
@@ -65,7 +65,7 @@ def act_on(track: Track, kind: CancelKind) -> CancelEffect:
     return CancelEffect.NOTHING if track.state.ended else CancelEffect.DEQUEUE
 
 
-def acts_in_words(acts: Iterable[CancelEffect]) -> str:
+def effects_text(acts: Iterable[CancelEffect]) -> str:
     """Count partitions by effect, as text: "3 in flight are cancelled, 12 go no further"."""
     counts = Counter(acts)
     texts = (_text(template, counts[act]) for act, template in _TEXTS.items() if counts[act])

@@ -16,7 +16,7 @@ class Goal(msgspec.Struct, frozen=True):
     lead: int | None = None
 
 
-def goal(track: Track, replicas: Brokers, isr: Brokers, leader: int | None) -> Goal:
+def find_goal(track: Track, replicas: Brokers, isr: Brokers, leader: int | None) -> Goal:
     """Return the replicas that a partition is heading for from its present ones.
 
     Args:
@@ -31,17 +31,19 @@ def goal(track: Track, replicas: Brokers, isr: Brokers, leader: int | None) -> G
         case CancelKind.ROLLBACK:
             return Goal(track.original, track.led)
         case CancelKind.TRIM:
-            return Goal(trimmed(replicas, isr, leader, track.original), leader)
+            return Goal(trimmed_replicas(replicas, isr, leader, track.original), leader)
         case CancelKind.STOP:
             return Goal(replicas, leader)
 
 
-def goal_in_words(kind: CancelKind | None) -> str:
+def goal_text(kind: CancelKind | None) -> str:
     """Name the goal of a partition with such a cancel, or with none."""
     return "original replicas" if kind is CancelKind.ROLLBACK else "target"
 
 
-def trimmed(replicas: Brokers, isr: Brokers, leader: int | None, original: Brokers) -> Brokers:
+def trimmed_replicas(
+    replicas: Brokers, isr: Brokers, leader: int | None, original: Brokers
+) -> Brokers:
     """Return as many replicas as there were originally.
 
     The leader is kept first, then replicas in sync, then original ones. They stand in their

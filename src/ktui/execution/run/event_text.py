@@ -14,7 +14,6 @@ from ktui.execution.run.events import (
     AddEvent,
     Answered,
     AnyRunEvent,
-    By,
     Cancel,
     CancelAsked,
     CancelEvent,
@@ -24,25 +23,26 @@ from ktui.execution.run.events import (
     Continued,
     Elect,
     Ended,
+    EngineLeft,
     Exported,
-    Gate,
+    HealthGate,
     Imported,
     Joined,
-    Left,
     LimitsChanged,
-    NowIn,
     OnConflict,
     Outage,
     Owned,
     Paused,
+    PauseOrigin,
     PlannedPart,
     Recording,
     Recovered,
     Replanned,
     SettingChanged,
     SettingsFound,
-    SettingsLeft,
+    SettingsGivenUp,
     Started,
+    StateEntered,
     StepBegun,
     StepOver,
     ThrottleChanged,
@@ -53,12 +53,12 @@ from ktui.planning.names import join_some
 from ktui.quantities import as_count
 
 DescribedEvent = (
-    ThrottleChanged | SettingsFound | Configure | Configured | SettingsLeft | SettingChanged
+    ThrottleChanged | SettingsFound | Configure | Configured | SettingsGivenUp | SettingChanged
 )  # fmt: skip
 _SIGNS = {ConfigOp.APPEND: "+", ConfigOp.SUBTRACT: "-", ConfigOp.SET: "=", ConfigOp.DELETE: "unset"}
 
 
-def throttle_words(event: DescribedEvent) -> str:  # noqa: PLR0911 - a case an event
+def throttle_event_text(event: DescribedEvent) -> str:  # noqa: PLR0911 - a case an event
     """Describe a change of throttles."""
     match event:
         case ThrottleChanged():
@@ -71,7 +71,7 @@ def throttle_words(event: DescribedEvent) -> str:  # noqa: PLR0911 - a case an e
             return f"{verb}: {join_some(list(_setting_changes(event.changes)), told=4)}"
         case Configured():
             return f"{_target(event.resource)}: {_verdict_text(event)}"
-        case SettingsLeft():
+        case SettingsGivenUp():
             why = f": {event.reason}" if event.reason else ""
             return f"{_target(event.resource)}: {', '.join(event.keys)} left as it is{why}"
         case SettingChanged():
@@ -117,7 +117,7 @@ KIND_IN_WORDS = {
 }
 
 
-def cancel_words(event: CancelEvent) -> str:
+def cancel_event_text(event: CancelEvent) -> str:
     """Describe a cancel that was asked for, or a change of the cancel gate."""
     if isinstance(event, CancelAsked):
         who = f", asked by {event.who}" if event.who else ""
@@ -129,7 +129,7 @@ def cancel_words(event: CancelEvent) -> str:
     return "the cancel gate is open again"
 
 
-def add_words(event: AddEvent) -> str:
+def add_event_text(event: AddEvent) -> str:
     """Describe a plan that has joined, or the partitions that wait for its targets."""
     if isinstance(event, Added):
         who = f", asked by {event.who}" if event.who else ""
@@ -148,27 +148,27 @@ _CONFLICTS = {
 
 
 _WHO = {
-    By.OPERATOR: "an operator",
-    By.SIGNAL: "an interrupt (Ctrl-C)",
-    By.UNTIL: "the time given with --until",
-    By.FAILURE: "a failure",
-    By.RECOVERY: "the recovery of a damaged journal",
+    PauseOrigin.OPERATOR: "an operator",
+    PauseOrigin.SIGNAL: "an interrupt (Ctrl-C)",
+    PauseOrigin.UNTIL: "the time given with --until",
+    PauseOrigin.FAILURE: "a failure",
+    PauseOrigin.RECOVERY: "the recovery of a damaged journal",
 }
 _REQUESTS = {"alter": "the alter", "elect": "the election", "cancel": "the cancel"}
 
 
-def words(event: AnyRunEvent) -> str:
+def describe_event(event: AnyRunEvent) -> str:
     """Describe an event without naming its partition; control characters are escaped."""
     return clean(_event_text(event))
 
 
-def sentence(event: AnyRunEvent) -> str:
+def event_sentence(event: AnyRunEvent) -> str:
     """Describe an event in one line that stands alone, with its partition."""
     tp = getattr(event, "tp", None)
     return clean(_event_text(event) if tp is None else f"{tp}: {_event_text(event)}")
 
 
-def limits_in_words(limits: Limits) -> str:
+def limits_text(limits: Limits) -> str:
     """Describe limits: "R 1, P 20, gentle, rolling, by topic".
 
     Limits that are not set are left out. The letters are those of KIP-435 and of the options' help.
@@ -179,18 +179,18 @@ def limits_in_words(limits: Limits) -> str:
     return ", ".join([*counts, limits.shape, limits.mode, f"by {limits.order}"])
 
 
-def counted(limits: Limits) -> str:
+def batch_noun(limits: Limits) -> str:
     """Return the noun for a batch under some limits: wave or decision."""
     return "wave" if limits.mode is Mode.WAVE else "decision"
 
 
-def scope_in_words(topics: Sequence[str], partitions: Sequence[TopicPartition]) -> str:
+def scope_text(topics: Sequence[str], partitions: Sequence[TopicPartition]) -> str:
     """Name the topics and partitions of a command's scope; empty for the whole run."""
     named = [f"topic {topic}" for topic in topics] + [str(tp) for tp in partitions]
     return join_some(named, told=5)
 
 
-def who_paused(by: By) -> str:
+def pause_origin_text(by: PauseOrigin) -> str:
     """Name the origin of a pause, or of its end."""
     return _WHO[by]
 
@@ -199,7 +199,7 @@ def _event_text(event: AnyRunEvent) -> str:
     match event:
         case StepBegun() | Elect() | Cancel() | Answered():
             return _request_text(event)
-        case StepOver() | NowIn() | Replanned():
+        case StepOver() | StateEntered() | Replanned():
             return _outcome_text(event)
         case (
             Started()
@@ -207,17 +207,21 @@ def _event_text(event: AnyRunEvent) -> str:
             | Recovered()
             | Ended()
             | Owned()
-            | Left()
+            | EngineLeft()
             | Exported()
             | Imported()
         ):
             return _lifecycle_text(event)
-        case LimitsChanged() | Paused() | Continued() | Gate() | Outage() | Recording():
+        case LimitsChanged() | Paused() | Continued() | HealthGate() | Outage() | Recording():
             return _control_text(event)
         case ThrottleEvent():
-            return throttle_words(event)
+            return throttle_event_text(event)
         case CancelAsked() | CancelGate() | Added() | Joined():
-            return cancel_words(event) if isinstance(event, CancelEvent) else add_words(event)
+            return (
+                cancel_event_text(event)
+                if isinstance(event, CancelEvent)
+                else add_event_text(event)
+            )
         case _:
             assert_never(event)
 
@@ -234,28 +238,30 @@ def _request_text(event: StepBegun | Elect | Cancel | Answered) -> str:
             return _answer_text(event)
 
 
-def _outcome_text(event: StepOver | NowIn | Replanned) -> str:
+def _outcome_text(event: StepOver | StateEntered | Replanned) -> str:
     match event:
         case StepOver():
             leader = "without a leader" if event.leader is None else f"led by {event.leader}"
             what = "step over" if event.reached else f"step given up: {event.reason}"
-            return f"{what}; {brokers(event.replicas)}, {leader}"
-        case NowIn():
+            return f"{what}; {replica_list_text(event.replicas)}, {leader}"
+        case StateEntered():
             state = event.state.words
             return f"{state}: {event.reason}" if event.reason else state
         case Replanned():
-            now = f"someone else gave it {brokers(event.replicas)}"
-            return f"{now} instead of {brokers(event.before)}; it goes on from there"
+            now = f"someone else gave it {replica_list_text(event.replicas)}"
+            return f"{now} instead of {replica_list_text(event.before)}; it goes on from there"
 
 
-def _control_text(event: LimitsChanged | Paused | Continued | Gate | Outage | Recording) -> str:
+def _control_text(
+    event: LimitsChanged | Paused | Continued | HealthGate | Outage | Recording,
+) -> str:
     match event:
         case LimitsChanged():
             stay = f"; {event.in_flight:,} in flight stay as they are" if event.in_flight else ""
             who = f", asked by {event.who}" if event.who else ""
-            since = f"from {counted(event.new)} {event.batch + 1:,} on"
+            since = f"from {batch_noun(event.new)} {event.batch + 1:,} on"
             return f"limits: {_limit_changes(event)}; {since}{stay}{who}"
-        case Gate():
+        case HealthGate():
             reason = f": {event.reason}" if event.reason else ""
             return f"the gate is shut{reason}" if event.shut else "the gate is open again"
         case Outage():
@@ -272,7 +278,7 @@ def _control_text(event: LimitsChanged | Paused | Continued | Gate | Outage | Re
 def _step_text(event: StepBegun) -> str:
     signs = [f"+{b}" for b in event.adding] + [f"-{b}" for b in event.removing]
     changes = f" ({' '.join(signs)})" if signs else ""
-    alters = f"{brokers(event.before)} -> {brokers(event.replicas)}{changes}"
+    alters = f"{replica_list_text(event.before)} -> {replica_list_text(event.replicas)}{changes}"
     elects = "" if event.elect is None else f"elect {event.elect}"
     what = ", then ".join(filter(None, (alters if event.alters else "", elects)))
     alone = ", alone, for it can never fit the limits" if event.alone else ""
@@ -291,14 +297,14 @@ def _answer_text(event: Answered) -> str:
 
 
 def _lifecycle_text(
-    event: Started | PlannedPart | Recovered | Ended | Owned | Left | Exported | Imported,
+    event: Started | PlannedPart | Recovered | Ended | Owned | EngineLeft | Exported | Imported,
 ) -> str:
     match event:
         case Started():
             of = f"{as_count(event.partitions, 'partition')} of cluster {event.cluster_id}"
             rates = event.options.throttle
             throttle = f"; throttle {rates.words}" if rates else ""
-            return f"run of {event.plan}, {of}; {limits_in_words(event.limits)}{throttle}"
+            return f"run of {event.plan}, {of}; {limits_text(event.limits)}{throttle}"
         case PlannedPart():
             return _planned_text(event)
         case Recovered():
@@ -310,12 +316,12 @@ def _lifecycle_text(
             return _owner_text(event)
 
 
-def _owner_text(event: Owned | Left | Exported | Imported) -> str:
+def _owner_text(event: Owned | EngineLeft | Exported | Imported) -> str:
     match event:
         case Owned():
             off = ", and does not ask who owns the cluster" if event.ownership_off else ""
             return f"process {event.pid} of {event.user} on {event.host} is its engine{off}"
-        case Left():
+        case EngineLeft():
             return f"its engine has exited: {event.reason}"
         case Exported():
             where = f"{event.file}: it goes on where that is imported"
@@ -329,8 +335,8 @@ def _still_open(event: Ended) -> str:
     if not event.open:
         return ""
     named = [f"{each.topic}-{each.partition}" for each in event.open]
-    brokers = sorted({each.node for each in event.open if each.node is not None})
-    at = f" (broker {join_some(brokers)})" if brokers else ""
+    replica_list_text = sorted({each.node for each in event.open if each.node is not None})
+    at = f" (broker {join_some(replica_list_text)})" if replica_list_text else ""
     return f"; unanswered requests may still take effect{at}: {join_some(named, told=5)}"
 
 
@@ -342,9 +348,9 @@ def _planned_text(event: PlannedPart) -> str:
 
 
 def _pause_text(event: Paused | Continued) -> str:
-    scope = scope_in_words(event.topics, event.partitions)
+    scope = scope_text(event.topics, event.partitions)
     of = f" {scope}" if scope else ""
-    who = ", ".join(filter(None, (who_paused(event.by), event.who)))
+    who = ", ".join(filter(None, (pause_origin_text(event.by), event.who)))
     if isinstance(event, Continued):
         return f"{scope or 'it'} goes on: {who}"
     return f"paused{of} by {who}{f': {event.reason}' if event.reason else ''}"
@@ -356,7 +362,7 @@ def _limit_changes(event: LimitsChanged) -> str:
         for o, letter in LETTERS.items()
         if _count(event.old, o) != _count(event.new, o)
     ]
-    words = [
+    describe_event = [
         f"{before} -> {after}"
         for before, after in (
             (event.old.shape, event.new.shape),
@@ -365,7 +371,7 @@ def _limit_changes(event: LimitsChanged) -> str:
         )
         if before != after
     ]
-    return ", ".join([*counts, *words])
+    return ", ".join([*counts, *describe_event])
 
 
 def _is_set(limits: Limits, option: str) -> bool:
@@ -377,6 +383,6 @@ def _count(limits: Limits, option: str) -> str:
     return "none" if value is None else f"{value:,}"
 
 
-def brokers(ids: Iterable[int]) -> str:
+def replica_list_text(ids: Iterable[int]) -> str:
     """Write a replica list as Kafka's tools do: "1,2,3"."""
     return ",".join(map(str, ids))

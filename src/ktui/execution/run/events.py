@@ -99,7 +99,7 @@ class SettingChanged(ThrottleEvent, frozen=True, kw_only=True, tag="setting_chan
     """The present value; None where there is none."""
 
 
-class SettingsLeft(ThrottleEvent, frozen=True, kw_only=True, tag="settings_left"):
+class SettingsGivenUp(ThrottleEvent, frozen=True, kw_only=True, tag="settings_left"):
     """The run has given settings up as they are: someone else's value, or the resource is gone."""
 
     resource: ConfigResource
@@ -188,7 +188,7 @@ class Planned(msgspec.Struct, frozen=True, gc=False):
         return TopicPartition(self.topic, self.partition)
 
 
-class By(enum.StrEnum):
+class PauseOrigin(enum.StrEnum):
     """The origin of a pause, or of its end."""
 
     OPERATOR = "operator"
@@ -245,7 +245,7 @@ class Owned(RunEvent, frozen=True, kw_only=True, tag="owned"):
             checked_moment(self.until)
 
 
-class Left(RunEvent, frozen=True, kw_only=True, tag="left"):
+class EngineLeft(RunEvent, frozen=True, kw_only=True, tag="left"):
     """The engine of the run has exited before the run's end."""
 
     reason: str
@@ -290,7 +290,7 @@ class LimitsChanged(RunEvent, frozen=True, kw_only=True, tag="limits"):
 class Paused(RunEvent, frozen=True, kw_only=True, tag="paused"):
     """A pause of the whole run or part of it: no new step is submitted; those in flight finish."""
 
-    by: By
+    by: PauseOrigin
     reason: str = ""
     topics: tuple[str, ...] = ()
     partitions: tuple[TopicPartition, ...] = ()
@@ -301,14 +301,14 @@ class Paused(RunEvent, frozen=True, kw_only=True, tag="paused"):
 class Continued(RunEvent, frozen=True, kw_only=True, tag="continued"):
     """A pause was lifted; without topics and partitions, every pause of the same origin."""
 
-    by: By
+    by: PauseOrigin
     topics: tuple[str, ...] = ()
     partitions: tuple[TopicPartition, ...] = ()
     command: int | None = None
     who: str = ""
 
 
-class Gate(RunEvent, frozen=True, kw_only=True, tag="gate"):
+class HealthGate(RunEvent, frozen=True, kw_only=True, tag="gate"):
     """The cluster's health holds new steps back, or allows them again."""
 
     shut: bool
@@ -414,7 +414,7 @@ class StepOver(_OfPartition, frozen=True, kw_only=True, tag="step_over"):
     reason: str = ""
 
 
-class NowIn(_OfPartition, frozen=True, kw_only=True, tag="state"):
+class StateEntered(_OfPartition, frozen=True, kw_only=True, tag="state"):
     """A partition has entered a state without an intent of the run."""
 
     state: State
@@ -455,10 +455,10 @@ class Ended(RunEvent, frozen=True, kw_only=True, tag="ended"):
 
 
 AnyRunEvent = (
-    Started | PlannedPart | Owned | Left | Exported | Imported | LimitsChanged | Paused | Continued
-    | Gate | Outage
-    | StepBegun | Elect | Cancel | Answered | StepOver | NowIn | Replanned | Recovered | Ended
-    | ThrottleChanged | SettingsFound | Configure | Configured | SettingsLeft | SettingChanged
+    Started | PlannedPart | Owned | EngineLeft | Exported | Imported | LimitsChanged | Paused | Continued
+    | HealthGate | Outage
+    | StepBegun | Elect | Cancel | Answered | StepOver | StateEntered | Replanned | Recovered | Ended
+    | ThrottleChanged | SettingsFound | Configure | Configured | SettingsGivenUp | SettingChanged
     | CancelAsked | CancelGate | Added | Joined | Recording
 )  # fmt: skip
 

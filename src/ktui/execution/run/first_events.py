@@ -35,11 +35,11 @@ def first_events(
 
     The plan was checked against the cluster without a problem, so all its partitions exist.
     """
-    planned = planned_by(plan, cluster)
+    planned = planned_partitions(plan, cluster)
     started = Started(
         cluster_id=cluster_id,
         plan=plan_name,
-        plan_sha256=sha256_of(plan),
+        plan_sha256=hash_plan(plan),
         partitions=len(planned),
         limits=limits,
         options=options,
@@ -49,7 +49,7 @@ def first_events(
     return [started, *planned_parts(planned)]
 
 
-def planned_by(plan: Plan, cluster: ClusterSnapshot) -> list[Planned]:
+def planned_partitions(plan: Plan, cluster: ClusterSnapshot) -> list[Planned]:
     """Return the partitions of a plan as the cluster has them, in the plan's order.
 
     Partitions that the cluster does not have are left out.
@@ -59,17 +59,17 @@ def planned_by(plan: Plan, cluster: ClusterSnapshot) -> list[Planned]:
     return [_planned(target, state, cluster) for target, state in states if state is not None]
 
 
-def sha256_of(plan: Plan) -> str:
+def hash_plan(plan: Plan) -> str:
     """Return the SHA-256 of a plan's file, as hex digits."""
     return hashlib.sha256(plan.text or plan_as_json(plan).encode()).hexdigest()
 
 
 def planned_parts(partitions: Sequence[Planned], most: int = AT_ONCE) -> list[PlannedPart]:
     """Return a run's partitions as events, at most `most` partitions in each."""
-    return [PlannedPart(partitions=part) for part in parts(partitions, most)]
+    return [PlannedPart(partitions=part) for part in chunked(partitions, most)]
 
 
-def parts(of: Sequence[T], most: int = AT_ONCE) -> Iterator[tuple[T, ...]]:
+def chunked(of: Sequence[T], most: int = AT_ONCE) -> Iterator[tuple[T, ...]]:
     """Split a sequence into tuples of at most `most` items."""
     for n in range(0, len(of), most):
         yield tuple(of[n : n + most])

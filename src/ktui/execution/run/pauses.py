@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from ktui.cluster.partition import TopicPartition
-from ktui.execution.run.events import By, CancelAsked, Continued, Paused
+from ktui.execution.run.events import CancelAsked, Continued, Paused, PauseOrigin
 
 _WHO = {
-    By.OPERATOR: "the operator",
-    By.SIGNAL: "an interrupt (Ctrl-C)",
-    By.UNTIL: "the time given with --until",
-    By.FAILURE: "a failure",
-    By.RECOVERY: "the recovery of a damaged journal",
+    PauseOrigin.OPERATOR: "the operator",
+    PauseOrigin.SIGNAL: "an interrupt (Ctrl-C)",
+    PauseOrigin.UNTIL: "the time given with --until",
+    PauseOrigin.FAILURE: "a failure",
+    PauseOrigin.RECOVERY: "the recovery of a damaged journal",
 }
 
 
@@ -18,7 +18,7 @@ class Pauses:
     """The pauses in force: of the whole run with origin and reason, of topics and partitions."""
 
     def __init__(self) -> None:
-        self.whole: dict[By, str] = {}
+        self.whole: dict[PauseOrigin, str] = {}
         self.topics: set[str] = set()
         self.partitions: set[TopicPartition] = set()
         self.freed: set[TopicPartition] = set()
@@ -51,7 +51,7 @@ class Pauses:
             self.topics -= set(event.topics)
             lifted = (tp for tp in self.partitions if tp.topic in event.topics)
             self.partitions -= {*event.partitions, *lifted}
-        elif event.by is By.OPERATOR:
+        elif event.by is PauseOrigin.OPERATOR:
             self.whole.clear()
             self.topics.clear()
             self.partitions.clear()

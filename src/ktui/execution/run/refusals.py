@@ -36,7 +36,7 @@ def counts_against(result: Answered | WriteResult) -> bool:
     return refused and result.code not in _NOT_IN_SYNC | {NOT_ALLOWED}
 
 
-def denied(results: Iterable[WriteResult]) -> str | None:
+def missing_permission(results: Iterable[WriteResult]) -> str | None:
     """Name the permission whose lack made Kafka refuse all of a request; None if it did not."""
     results = list(results)
     codes = {result.code for result in results}
@@ -49,11 +49,11 @@ def denied(results: Iterable[WriteResult]) -> str | None:
     return f"the permission {missing} is missing ({named}): grant it, then resume"
 
 
-def refused_too_often(tries: int, result: Answered | WriteResult) -> str:
+def failure_reason(tries: int, result: Answered | WriteResult) -> str:
     """Return the reason of a partition that failed: the number of tries and the last refusal."""
-    return f"refused {tries} times: {refusal_in_words(result)}"
+    return f"refused {tries} times: {refusal_text(result)}"
 
 
-def refusal_in_words(result: Answered | WriteResult) -> str:
+def refusal_text(result: Answered | WriteResult) -> str:
     """Return the broker's message, with Kafka's name of the error."""
     return f"{result.message} ({result.code})" if result.code else result.message

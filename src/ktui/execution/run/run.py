@@ -10,8 +10,8 @@ import msgspec
 
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import Verdict, WriteResult
-from ktui.execution.run.additions import Additions
-from ktui.execution.run.bytes_copied import Copies
+from ktui.execution.run.additions import ExtraPlans
+from ktui.execution.run.bytes_copied import CopyTotals
 from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.events import (
     NOT_RECORDED,
@@ -24,14 +24,13 @@ from ktui.execution.run.events import (
     Continued,
     Elect,
     Ended,
+    EngineLeft,
     Exported,
-    Gate,
+    HealthGate,
     Imported,
     Joined,
     JournalEntry,
-    Left,
     LimitsChanged,
-    NowIn,
     OpenRequest,
     Outage,
     Owned,
@@ -43,6 +42,7 @@ from ktui.execution.run.events import (
     Replanned,
     Request,
     Started,
+    StateEntered,
     StepBegun,
     StepOver,
     ThrottleEvent,
@@ -50,9 +50,9 @@ from ktui.execution.run.events import (
 from ktui.execution.run.options import RunOptions
 from ktui.execution.run.pauses import Pauses
 from ktui.execution.run.refusals import NOTHING_TO_CANCEL, counts_against
-from ktui.execution.run.states import UNWELL, State, called_off, sent
-from ktui.execution.run.throttle_ledger import Throttled
-from ktui.execution.run.track import OpenStep, Track, first_track
+from ktui.execution.run.states import UNWELL, State, state_when_cancelled, state_when_sent
+from ktui.execution.run.throttle_ledger import ThrottleLedger
+from ktui.execution.run.track import OpenStep, Track, new_track
 from ktui.pacing.limits import Limits
 
 
@@ -72,7 +72,7 @@ class ClusterLost(msgspec.Struct, frozen=True):
     reason: str
 
 
-def nothing_left(request: Request, answer: Answered | WriteResult, track: Track) -> bool:
+def nothing_was_sent(request: Request, answer: Answered | WriteResult, track: Track) -> bool:
     """Whether no request of a step was sent: not even its first one."""
     unsent = answer.verdict is Verdict.REFUSED and answer.code is None
     if not unsent or track.step is None or track.step.election is not None:
@@ -80,10 +80,10 @@ def nothing_left(request: Request, answer: Answered | WriteResult, track: Track)
     return request is (Request.ALTER if track.step.begun.alters else Request.ELECT)
 
 
-def not_begun(request: Request, answer: Answered | WriteResult, track: Track) -> bool:
+def remains_not_begun(request: Request, answer: Answered | WriteResult, track: Track) -> bool:
     """Whether a partition still counts as not begun: its first step's request was not sent."""
     first = track.step is not None and track.step.first
-    return first and nothing_left(request, answer, track)
+    return first and nothing_was_sent(request, answer, track)
 
 
 class Run:
@@ -109,7 +109,7 @@ class Run:
         """Partitions that an operator has cancelled, and that have not ended yet."""
         self.batch = 0
         self.pauses = Pauses()
-        self.gate = Gate(shut=False)
+        self.gate = HealthGate(shut=False)
         self.cancel_gate = CancelGate(shut=False)
         self.ownership_off = False
         """Whether its engine runs with --no-ownership: it does not check who owns the cluster."""
@@ -129,9 +129,9 @@ class Run:
         self.seq = 0
         self.at: datetime | None = None
         """When the last event happened."""
-        self.copies = Copies()
-        self.additions = Additions()
-        self.throttled = Throttled()
+        self.copies = CopyTotals()
+        self.additions = ExtraPlans()
+        self.throttled = ThrottleLedger()
 
     @property
     def options(self) -> RunOptions:
@@ -162,7 +162,7 @@ class Run:
         """Apply the next entry of the journal."""
         self.seq, self.at = entry.seq, entry.at
         self._apply(entry.event, entry.at)
-        if isinstance(entry.event, StepBegun | StepOver | NowIn | Replanned):
+        if isinstance(entry.event, StepBegun | StepOver | StateEntered | Replanned):
             self.copies.count(self.tracks[entry.event.tp])
 
     def fold(self, entries: Iterable[JournalEntry]) -> Run:
@@ -179,7 +179,7 @@ class Run:
                 self._answered(event)
             case StepOver():
                 self._step_over(event, at)
-            case NowIn():
+            case StateEntered():
                 track = self.tracks[event.tp]
                 track.replicas = event.replicas or track.replicas
                 self._move(track, event.state, at, event.reason)
@@ -204,7 +204,7 @@ class Run:
                 self.ended_at = None
                 for tp in event.partitions:
                     self._call_off(self.tracks[tp], event.kind, at)
-            case Gate():
+            case HealthGate():
                 self.gate = event
             case CancelGate():
                 self.cancel_gate = event
@@ -219,7 +219,7 @@ class Run:
                 self.until, self.outage = event.until, None
                 self.ownership_off = event.ownership_off
                 self.throttled.look_anew()
-            case Left():
+            case EngineLeft():
                 self.left, self.outage = event.reason, None
             case Exported():
                 self.exported, self.outage = event, None
@@ -238,7 +238,7 @@ class Run:
             if planned.tp in self.tracks:
                 self.additions.wait(self.tracks[planned.tp], planned)
                 continue
-            track = first_track(planned, self.additions.number(), at)
+            track = new_track(planned, self.additions.number(), at)
             self.tracks[track.tp] = track
             self.counts[track.state] += 1
             self.copies.count(track)
@@ -269,7 +269,7 @@ class Run:
             track.open_cancel = False
         self.flying[event.tp] = track
         adds, drops = bool(event.adding), bool(event.removing) or event.elect is None
-        self._move(track, sent(adds=adds, drops=drops), at)
+        self._move(track, state_when_sent(adds=adds, drops=drops), at)
 
     def _answered(self, event: Answered) -> None:
         track = self.tracks[event.tp]
@@ -283,7 +283,7 @@ class Run:
             track.refusals = track.refusals + 1 if counts_against(event) else 0
         if track.step is None:
             return
-        track.under_way = track.under_way and not not_begun(event.request, event, track)
+        track.under_way = track.under_way and not remains_not_begun(event.request, event, track)
         if event.request is Request.ALTER:
             track.step.answered = event
         elif event.request is Request.ELECT:
@@ -324,7 +324,7 @@ class Run:
         self._move(track, State.QUEUED, at, event.reason)
 
     def _move(self, track: Track, state: State, at: datetime, reason: str = "") -> None:
-        state = called_off(state, track.cancel)
+        state = state_when_cancelled(state, track.cancel)
         if state is not track.state:
             self.counts[track.state] -= 1
             self.counts[state] += 1

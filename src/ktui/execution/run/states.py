@@ -81,14 +81,14 @@ _IN_FLIGHT = frozenset(
 )
 
 
-def sent(*, adds: bool, drops: bool) -> State:
+def state_when_sent(*, adds: bool, drops: bool) -> State:
     """Return the state of a partition whose step was just sent: adding, dropping or electing."""
     if adds:
         return State.ADDING
     return State.DROPPING if drops else State.ELECTING
 
 
-def called_off(state: State, cancel: CancelKind | None) -> State:
+def state_when_cancelled(state: State, cancel: CancelKind | None) -> State:
     """Translate a state of a move to the target into that of a cancelled partition.
 
     Args:

@@ -22,13 +22,13 @@ from ktui.execution.run.events import (
     Configured,
     SettingChanged,
     SettingsFound,
-    SettingsLeft,
+    SettingsGivenUp,
     ThrottleChanged,
     ThrottleEvent,
 )
 from ktui.planning.throttle_rates import NO_THROTTLE, ThrottleRates
 
-Entries = Mapping[SettingKey, frozenset[str]]
+ListEntries = Mapping[SettingKey, frozenset[str]]
 """Some entries of each list."""
 
 
@@ -52,7 +52,7 @@ class _Asked(msgspec.Struct, frozen=True):
     """The ledger before the intent, by key: a refusal restores that."""
 
 
-class Throttled(msgspec.Struct):
+class ThrottleLedger(msgspec.Struct):
     """The throttles of a run: the fold of its events."""
 
     rates: ThrottleRates = NO_THROTTLE
@@ -120,7 +120,7 @@ class Throttled(msgspec.Struct):
                 self._intend(event)
             case Configured():
                 self._answered(event)
-            case SettingsLeft():
+            case SettingsGivenUp():
                 self.asked.pop(event.resource, None)
                 self.refusals.pop(event.resource, None)
                 for key in event.keys:

@@ -99,7 +99,7 @@ class Track(msgspec.Struct):
         return self.steps > 0
 
 
-def first_track(planned: Planned, number: int, at: datetime) -> Track:
+def new_track(planned: Planned, number: int, at: datetime) -> Track:
     """Return a partition as it is before the run's first step."""
     original = planned.original
     led = planned.leader if planned.leader in original else None

@@ -138,7 +138,7 @@ def left_open(run: Run) -> dict[TopicPartition, tuple[int, ...]]:
     return {tp: track.open_nodes for tp, track in run.tracks.items() if _open(track)}
 
 
-def waits_in_words(node: int | None) -> str:
+def open_request_text(node: int | None) -> str:
     """Return why a partition with an open request waits, as text."""
     if node is None:
         return "its last request was not answered: it waits until that can no longer take effect"

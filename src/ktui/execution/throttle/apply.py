@@ -32,11 +32,11 @@ from ktui.execution.run.options import OnForeignThrottle
 from ktui.execution.run.run import Run
 from ktui.execution.run.unanswered import LastHeard, always_heard
 from ktui.execution.throttle.desired import RATE_OF, ThrottleChanges
-from ktui.execution.throttle.early_release import CopyTimelines, Near
-from ktui.execution.throttle.write_settings import FOUND_STALE_S, SETTLE_S, Configuring, Record
+from ktui.execution.throttle.early_release import CopyTimelines, NearlyInSync
+from ktui.execution.throttle.write_settings import FOUND_STALE_S, SETTLE_S, Record, SettingsWriter
 
 
-class Throttling:
+class ThrottleManager:
     """Keep the throttles of a run in line with its steps.
 
     The journal has every original value before the run changes it, and every change before it is
@@ -67,9 +67,9 @@ class Throttling:
         self._guard = guard or Unguarded()
         self._throttled = run.throttled
         self._clock = clock
-        self._near = Near(run)
+        self._near = NearlyInSync(run)
         self._record = record
-        self._settings = Configuring(
+        self._settings = SettingsWriter(
             run.throttled, ways, source, clock, record, heard=heard, guard=self._guard
         )
         self._unread: frozenset[ConfigResource] = frozenset()

@@ -23,7 +23,7 @@ from ktui.cluster.throttle_settings import (
 from ktui.execution.run.events import StepBegun
 from ktui.execution.run.options import OnForeignThrottle
 from ktui.execution.run.run import Run
-from ktui.execution.run.throttle_ledger import Entries, SetByRun
+from ktui.execution.run.throttle_ledger import ListEntries, SetByRun
 from ktui.pacing.decision import Move
 
 RATE_OF = {FOLLOWER_REPLICAS: FOLLOWER_RATE, LEADER_REPLICAS: LEADER_RATE}
@@ -57,7 +57,7 @@ class ThrottleChanges:
         run: Run,
         states: States,
         covered: AbstractSet[SettingKey],
-        gone: Entries = MappingProxyType({}),
+        gone: ListEntries = MappingProxyType({}),
         near: Collection[Replica] = (),
     ) -> None:
         self._run = run
@@ -66,7 +66,7 @@ class ThrottleChanges:
         self._gone = gone
         self._wanted = _wanted(run, states, near)
 
-    def removals(self, late: Entries = MappingProxyType({})) -> Iterator[ConfigChange]:
+    def removals(self, late: ListEntries = MappingProxyType({})) -> Iterator[ConfigChange]:
         """Yield the removals of the run's list entries that are not wanted any more.
 
         Args:
@@ -224,7 +224,7 @@ class ThrottleChanges:
         return self._theirs(key) - self._gone.get(key, frozenset())
 
 
-def needed(move: Move, states: States, *, leaders: bool = False) -> Resources:
+def throttle_resources(move: Move, states: States, *, leaders: bool = False) -> Resources:
     """Return the topics and brokers that a step's throttle needs; none if the step adds nothing.
 
     Args:

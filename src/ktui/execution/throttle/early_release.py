@@ -18,7 +18,7 @@ FAR = 4
 CopyTimelines = Mapping[TopicPartition, Timeline]
 
 
-class Near:
+class NearlyInSync:
     """The replicas in flight that are about to be in sync.
 
     A replica in sync that is still listed waits for its broker's quota whenever it lags, and

@@ -31,9 +31,9 @@ from ktui.execution.run.events import (
     FoundSetting,
     SettingsFound,
 )
-from ktui.execution.run.events import SettingsLeft as Left
+from ktui.execution.run.events import SettingsGivenUp as Left
 from ktui.execution.run.refusals import DENIALS, NOT_ALLOWED
-from ktui.execution.run.throttle_ledger import Entries, Throttled
+from ktui.execution.run.throttle_ledger import ListEntries, ThrottleLedger
 from ktui.execution.run.unanswered import LastHeard, Unanswered, always_heard
 
 log = logging.getLogger(__name__)
@@ -56,7 +56,7 @@ class _Rest(NamedTuple):
     until_s: float
 
 
-class Configuring:
+class SettingsWriter:
     """Read and change the throttle settings.
 
     Args:
@@ -71,7 +71,7 @@ class Configuring:
 
     def __init__(
         self,
-        throttled: Throttled,
+        throttled: ThrottleLedger,
         ways: ClusterPorts,
         source: ObservationSource,
         clock: Clock,
@@ -111,7 +111,7 @@ class Configuring:
             self.unanswered.look(now_s)
 
     @property
-    def late_by_now(self) -> Entries:
+    def late_by_now(self) -> ListEntries:
         """The late entries that have been appended by now, or never will be."""
         return {key: some for key, some in self.late.items() if key[0] not in self.unanswered}
 

@@ -21,10 +21,10 @@ from ktui.execution.run.events import (
     Joined,
     JournalEntry,
     LimitsChanged,
-    NowIn,
     PlannedPart,
     Replanned,
     Started,
+    StateEntered,
     StepBegun,
     StepOver,
 )
@@ -146,7 +146,7 @@ class RunStory:
                 self._end_wait(event.tp, ELECTING, t)
                 self._end_steps(event.tp, t)
                 self._wait(event.tp, BETWEEN, t)
-            case NowIn():
+            case StateEntered():
                 self._end_wait(event.tp, ELECTING, t)
                 if event.state.ended:
                     self._end_steps(event.tp, t)
@@ -245,7 +245,13 @@ def _partitions_of(event: AnyRunEvent) -> Sequence[TopicPartition]:
         case CancelAsked() | Joined():
             return event.partitions
         case (
-            StepBegun() | Elect() | Cancel() | Answered() | StepOver() | NowIn() | Replanned()
+            StepBegun()
+            | Elect()
+            | Cancel()
+            | Answered()
+            | StepOver()
+            | StateEntered()
+            | Replanned()
         ) as one:
             return (one.tp,)
         case _:

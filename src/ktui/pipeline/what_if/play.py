@@ -12,7 +12,7 @@ from ktui.cluster.partition import PartitionState, Replica
 from ktui.execution.run.events import (
     Added,
     AnyRunEvent,
-    Gate,
+    HealthGate,
     LimitsChanged,
     Outage,
     Owned,
@@ -62,7 +62,7 @@ class PlayableRun(msgspec.Struct):
             self.steady, self.owned = self.steady and not self.owned, True
         elif isinstance(event, PlannedPart):
             self.planned += event.partitions
-        elif isinstance(event, _UNSTEADY) or (isinstance(event, Gate) and event.shut):
+        elif isinstance(event, _UNSTEADY) or (isinstance(event, HealthGate) and event.shut):
             self.steady = False
 
     def moves(self) -> Moves:

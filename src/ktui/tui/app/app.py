@@ -27,13 +27,13 @@ from ktui.tui.app.help_groups import help_groups
 from ktui.tui.app.notifications import Notifications
 from ktui.tui.app.run_catalog import RunCatalog
 from ktui.tui.app.run_controller import RunController
-from ktui.tui.draw.themes import DEFAULT, LoadedThemes, role_defaults, wrong_with
+from ktui.tui.draw.themes import DEFAULT, LoadedThemes, role_defaults, theme_problems
 from ktui.tui.poll.outages import Outages
 from ktui.tui.poll.overview import Overview
-from ktui.tui.poll.polling import Looking, Polled, PollFailed, Polling
-from ktui.tui.poll.stale_throttles import Leftovers
+from ktui.tui.poll.polling import Polled, PollFailed, Polling, PollLoop
+from ktui.tui.poll.stale_throttles import StaleThrottles
 from ktui.tui.run_view.attached import AttachedRun
-from ktui.tui.run_view.launchers import Engines
+from ktui.tui.run_view.launchers import EngineLauncher
 from ktui.tui.screens.brokers.screen import BrokersScreen
 from ktui.tui.screens.detail.screen import DetailScreen
 from ktui.tui.screens.events import EventsScreen
@@ -79,7 +79,7 @@ class KtuiApp(App[None], Services):
 
     def __init__(  # noqa: PLR0913 - the options of the command line, each by its name
         self,
-        source: ObservationSource | Looking,
+        source: ObservationSource | PollLoop,
         *,
         cluster_name: str,
         read_only: bool,
@@ -91,7 +91,7 @@ class KtuiApp(App[None], Services):
         clock: Clock | None = None,
         run: Path | None = None,
         state_dir: StateDir | None = None,
-        engines: Engines | None = None,
+        engines: EngineLauncher | None = None,
         why_read_only: str | None = None,
         finds_runs: bool = True,
         place_of_runs: str | None = None,
@@ -122,11 +122,11 @@ class KtuiApp(App[None], Services):
         )
         self._read_only, self._interval_s = read_only, poll_interval_s
         self._tls_unverified = tls_unverified
-        self._outages, self._leftovers = Outages(), Leftovers()
+        self._outages, self._leftovers = Outages(), StaleThrottles()
         self._polled = self._progress = Progress()
         self._poll_loop = (
             source
-            if isinstance(source, Looking)
+            if isinstance(source, PollLoop)
             else Polling(
                 source,
                 self._clock,
@@ -159,7 +159,7 @@ class KtuiApp(App[None], Services):
         if self._first_run is not None:
             self._runs.begin_with(self._first_run)
         self.run_worker(self._poll_loop.run(), group="polling", exclusive=True, exit_on_error=False)
-        for words in wrong_with(self._themes, self._theme_name):
+        for words in theme_problems(self._themes, self._theme_name):
             self.notify(words, severity="warning")
 
     def _interest(self) -> Interest:

@@ -11,7 +11,7 @@ from textual.notifications import SeverityLevel
 from ktui.cluster.clock import Clock
 from ktui.cluster.errors import ClusterError
 from ktui.cluster.partition import TopicPartition
-from ktui.execution.cancel.foreign_outcome import ListedReassignment, listed_in
+from ktui.execution.cancel.foreign_outcome import ListedReassignment, listed_reassignments
 from ktui.execution.cancel.gate import CancelGateFile
 from ktui.execution.errors import RunProblem
 from ktui.execution.host.catalog import RunState
@@ -23,8 +23,8 @@ from ktui.tui.app.run_catalog import RunCatalog
 from ktui.tui.app.run_controller import RunController
 from ktui.tui.run_view import messages
 from ktui.tui.run_view.attached import AttachedRun
-from ktui.tui.run_view.cancel_choice import CancelAction, Chosen, scopes
-from ktui.tui.run_view.launchers import Engines
+from ktui.tui.run_view.cancel_choice import CancelAction, DialogChoice, scopes
+from ktui.tui.run_view.launchers import EngineLauncher
 from ktui.tui.screens.run.cancel import CancelScreen
 from ktui.tui.screens.run.confirm import ConfirmScreen
 
@@ -87,7 +87,7 @@ class CancelController:
         chosen = choices[-1:] if whole else choices
         problem = self._permission.problem
 
-        def answered(chosen: Chosen | None) -> None:
+        def answered(chosen: DialogChoice | None) -> None:
             if chosen is not None and self._run.attached is not None:
                 carrying_out = self._carry_out(self._run.attached, chosen)
                 self._app.run_worker(carrying_out, group="asking", exit_on_error=False)
@@ -105,7 +105,7 @@ class CancelController:
         if self._run.attached is not None and self._run.attached.name == folder.name:
             await self.open_dialog(self._run.attached, CancelAction.ROLLBACK, whole=True)
 
-    async def _carry_out(self, attached: AttachedRun, chosen: Chosen) -> None:
+    async def _carry_out(self, attached: AttachedRun, chosen: DialogChoice) -> None:
         """Send the cancel. A run without an engine is resumed for it, and its rest is paused."""
         if attached.status.owned:
             try:
@@ -119,7 +119,9 @@ class CancelController:
         else:
             await self._resume_for(self._runs.engines, attached, chosen)
 
-    async def _resume_for(self, engines: Engines, attached: AttachedRun, chosen: Chosen) -> None:
+    async def _resume_for(
+        self, engines: EngineLauncher, attached: AttachedRun, chosen: DialogChoice
+    ) -> None:
         ended = attached.status.state is RunState.ENDED
         pauses = not (ended or chosen.scope.whole)  # a cancel of the whole run leaves no rest
         numbers = []
@@ -160,7 +162,7 @@ class CancelController:
             return None
         return CancelGateFile(self._runs.state_dir, self._feed.cluster_id)
 
-    def _shut_gate_for(self, attached: AttachedRun, chosen: Chosen) -> None:
+    def _shut_gate_for(self, attached: AttachedRun, chosen: DialogChoice) -> None:
         if chosen.shuts_gate(attached.status):
             self._shut_gate(f"{chosen.what} of run {attached.name}")
 
@@ -201,7 +203,7 @@ class CancelController:
         track = None if attached is None or tp is None else attached.run.tracks.get(tp)
         if seen is None or tp is None or (track is not None and track.step is not None):
             return None
-        return listed_in(seen).get(tp)
+        return listed_reassignments(seen).get(tp)
 
     def cancel_foreign(self) -> None:
         """Cancel a foreign reassignment, once the operator has confirmed."""
@@ -221,9 +223,11 @@ class CancelController:
                     self._app.run_worker(cancelling, group="asking", exit_on_error=False)
 
             title = f"Cancel this foreign reassignment of {move.tp}?"
-            self._app.push_screen(ConfirmScreen(title, messages.cancelling(move)), answered)
+            self._app.push_screen(
+                ConfirmScreen(title, messages.cancel_consequences(move)), answered
+            )
 
-    async def _cancel_foreign(self, engines: Engines, move: ListedReassignment) -> None:
+    async def _cancel_foreign(self, engines: EngineLauncher, move: ListedReassignment) -> None:
         what = f"cancel the foreign reassignment of {move.tp}"
         try:
             settled = await engines.cancel_foreign(move)

@@ -8,15 +8,15 @@ from typing import Any
 
 from textual.app import App
 
-from ktui.execution.engine.add_plan import Extra
+from ktui.execution.engine.add_plan import CheckedExtraPlan
 from ktui.execution.errors import RunProblem
 from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.progress.timeline import Progress
 from ktui.tui.app.feed import Feed, Permission
 from ktui.tui.app.run_controller import RunController
 from ktui.tui.run_view import messages
-from ktui.tui.run_view.attachment import unfinished
-from ktui.tui.run_view.launchers import Engines
+from ktui.tui.run_view.attachment import live_and_resumable
+from ktui.tui.run_view.launchers import EngineLauncher
 from ktui.tui.screens.insights import InsightsScreen
 from ktui.tui.screens.plan.add import AddScreen
 from ktui.tui.screens.plan.plan import PlanOutcome, PlanScreen, SwitchPlanScreen
@@ -46,7 +46,7 @@ class RunCatalog:
         run: RunController,
         *,
         state_dir: StateDir | None,
-        engines: Engines | None,
+        engines: EngineLauncher | None,
         place: str | None = None,
     ) -> None:
         self._app, self._feed, self._permission, self._run = app, feed, permission, run
@@ -86,7 +86,7 @@ class RunCatalog:
 
     async def _attach_or_offer(self, state_dir: StateDir, cluster_id: str) -> None:
         try:
-            live, waiting = await asyncio.to_thread(unfinished, state_dir, cluster_id)
+            live, waiting = await asyncio.to_thread(live_and_resumable, state_dir, cluster_id)
         except RunProblem as error:
             self._app.notify(str(error), severity="warning")
             return
@@ -137,7 +137,7 @@ class RunCatalog:
         resuming = self._resume(self.engines, run)
         self._app.run_worker(resuming, group="starting", exit_on_error=False)
 
-    async def _resume(self, engines: Engines, run: RunDir) -> None:
+    async def _resume(self, engines: EngineLauncher, run: RunDir) -> None:
         self._app.notify(f"Run {run.name} is being taken up …")
         try:
             await engines.resume(run)
@@ -189,14 +189,14 @@ class RunCatalog:
             if isinstance(outcome, SwitchPlanScreen):
                 other = self.choose_plan(adds=not adds, path=outcome.path)
                 self._app.run_worker(other, group="choosing", exit_on_error=False)
-            elif isinstance(outcome, Extra):
+            elif isinstance(outcome, CheckedExtraPlan):
                 self._app.run_worker(self._add(outcome), group="asking", exit_on_error=False)
             elif outcome is not None:
                 self.attach_to(outcome)
 
         await self._app.push_screen(screen, decided)
 
-    async def _add(self, extra: Extra) -> None:
+    async def _add(self, extra: CheckedExtraPlan) -> None:
         what = f"add {extra.name}"
         self._app.notify(f"It is asked of run {extra.run.name} …", title=what)
         await self._run.ask_for(await asyncio.to_thread(extra.command), what)

@@ -13,17 +13,17 @@ from ktui.cluster.clock import Clock
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.resources import SettingKey
 from ktui.execution.errors import RunProblem
-from ktui.execution.host.rollback_plan import write_rollback_anew
+from ktui.execution.host.rollback_plan import rewrite_rollback
 from ktui.execution.host.state_dir import RunDir
 from ktui.execution.journal.commands import Add, Command, Continue, Pause
 from ktui.fileproblem import FileProblem
 from ktui.progress.timeline import Progress
 from ktui.tui.app.feed import Feed, Permission
-from ktui.tui.poll.backfill import history
-from ktui.tui.poll.requested_replicas import informed
+from ktui.tui.poll.backfill import load_history
+from ktui.tui.poll.requested_replicas import with_requested_replicas
 from ktui.tui.run_view import messages
 from ktui.tui.run_view.attached import AttachedRun, RunStatus
-from ktui.tui.run_view.attachment import RunDesk
+from ktui.tui.run_view.attachment import AttachedRunSlot
 from ktui.tui.screens.run.confirm import ConfirmScreen
 from ktui.tui.screens.run.limits import LimitsScreen
 from ktui.tui.screens.run.throttle import ThrottleScreen
@@ -43,7 +43,7 @@ class RunController:
     def __init__(self, app: App[Any], clock: Clock, feed: Feed, permission: Permission) -> None:
         self._app, self._clock, self._feed = app, clock, feed
         self._permission = permission
-        self.desk = RunDesk(clock)
+        self.desk = AttachedRunSlot(clock)
         self._commands: dict[int, str] = {}
         """Commands without an answer yet, by number, each with its name in notifications."""
 
@@ -85,7 +85,7 @@ class RunController:
 
     async def _load_history(self, attached: AttachedRun) -> None:
         try:
-            past = await asyncio.to_thread(history, attached.folder, self._clock)
+            past = await asyncio.to_thread(load_history, attached.folder, self._clock)
         except (FileProblem, RunProblem) as problem:
             words = f"What was seen of run {attached.name} before is not shown: {problem}"
             self._app.notify(words, severity="warning")
@@ -114,7 +114,11 @@ class RunController:
 
     def informed(self, progress: Progress) -> Progress:
         """Return the progress completed with the replicas that the run has requested."""
-        return progress if self.attached is None else informed(progress, self.attached.run)
+        return (
+            progress
+            if self.attached is None
+            else with_requested_replicas(progress, self.attached.run)
+        )
 
     @property
     def throttles(self) -> Mapping[SettingKey, frozenset[str]]:
@@ -165,7 +169,7 @@ class RunController:
     async def _write_rollback(self, attached: AttachedRun) -> None:
         """Rewrite the rollback plan, so that it includes the partitions of an extra plan."""
         try:
-            await asyncio.to_thread(write_rollback_anew, attached.folder)
+            await asyncio.to_thread(rewrite_rollback, attached.folder)
         except RunProblem as problem:
             self._app.notify(str(problem), severity="warning")
 
@@ -175,7 +179,7 @@ class RunController:
         if attached is None:
             problem: str | None = messages.NO_RUN
         else:
-            problem = self._permission.problem or messages.unchangeable(attached.status)
+            problem = self._permission.problem or messages.why_unchangeable(attached.status)
         if problem is not None:
             self._app.notify(problem, severity="warning")
             return None
@@ -212,7 +216,7 @@ class RunController:
             if yes:
                 self.ask(command, what)
 
-        words = messages.pausing(status, paused=paused)
+        words = messages.pause_consequences(status, paused=paused)
         self._app.push_screen(ConfirmScreen(title, words), answered)
 
     def pause_partition(self, tp: TopicPartition | None) -> None:

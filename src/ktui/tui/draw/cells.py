@@ -137,11 +137,11 @@ def timeline_cells(
         _wait(marks, place(waits.from_s), until)
     cells = [_CELLS[mark] for mark in marks]
     if sign is not None:
-        put(cells, place(sign.at_s), sign.cell)
+        put_sign(cells, place(sign.at_s), sign.cell)
     return _runs(cells)
 
 
-def put(cells: list[Cell], place: int, cell: Cell) -> None:
+def put_sign(cells: list[Cell], place: int, cell: Cell) -> None:
     """Put a sign at its place; one outside the cells is not shown."""
     if 0 <= place < len(cells):
         cells[place] = cell
@@ -218,7 +218,7 @@ def _width(piece: Piece) -> int:
     return len(text) if text.isascii() else cell_len(text)
 
 
-def caught_up(timeline: Timeline) -> tuple[float | None, bool]:
+def slowest_share(timeline: Timeline) -> tuple[float | None, bool]:
     """Return the share of the slowest replica being added, and whether it is approximate."""
     known = [lane for lane in timeline.catching_up if lane.share is not None]
     if not known:

@@ -214,7 +214,7 @@ def _widget_variables(theme: Theme, roles: Mapping[str, str]) -> dict[str, str]:
     return variables
 
 
-def wrong_with(themes: LoadedThemes, requested: str | None) -> Iterator[str]:
+def theme_problems(themes: LoadedThemes, requested: str | None) -> Iterator[str]:
     """Yield which themes were left out, and that the requested one does not exist."""
     for problem in themes.problems:
         yield f"Theme left out: {problem}"

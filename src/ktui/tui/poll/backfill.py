@@ -20,7 +20,7 @@ from ktui.progress.timeline import Mark, Progress, Timeline
 from ktui.recording.milliseconds import to_ms, wall_ms
 from ktui.recording.reading import find_sessions
 from ktui.recording.replay_tape import Axis, Tape
-from ktui.tui.poll.requested_replicas import informed
+from ktui.tui.poll.requested_replicas import with_requested_replicas
 
 MOST_LOOKS = 100_000
 """The most partition states to fold, the newest: some seconds of work.
@@ -29,7 +29,7 @@ A poll of ten partitions counts as ten.
 """
 
 
-def history(folder: RunDir, clock: Clock, most: int = MOST_LOOKS) -> Progress | None:
+def load_history(folder: RunDir, clock: Clock, most: int = MOST_LOOKS) -> Progress | None:
     """Return the progress folded from a run's recording up to now; None where there is none.
 
     Moves that have ended are included, however long ago. They are kept as if they ended now.
@@ -58,7 +58,7 @@ def history(folder: RunDir, clock: Clock, most: int = MOST_LOOKS) -> Progress | 
             while next_entry is not None and next_entry.at <= item.what.at:
                 run.apply(next_entry)
                 next_entry = next(remaining, None)
-            before = informed(progress, run)
+            before = with_requested_replicas(progress, run)
             progress = fold(before, item.what)
             ended |= _dropped(before, progress, clock.monotonic())
     if progress.last is None:
@@ -86,7 +86,7 @@ def _keep_longer(timeline: Timeline, now_s: float) -> Timeline:
     return msgspec.structs.replace(timeline, memory=memory)
 
 
-def joined(past: Progress, own: Progress, first: Observation | None) -> Progress:
+def merge_history(past: Progress, own: Progress, first: Observation | None) -> Progress:
     """Merge what was seen before the view was opened into what the view has seen.
 
     Args:

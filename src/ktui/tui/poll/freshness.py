@@ -9,7 +9,7 @@ from ktui.progress.timeline import Phase, Progress
 from ktui.tui.draw import format as figures
 
 
-class Lookout:
+class Freshness:
     """Tracks from poll to poll since when nothing moves, and whether the last census is current."""
 
     def __init__(self) -> None:

@@ -49,7 +49,7 @@ def overview(progress: Progress) -> Overview:
     )
 
 
-def long_over(timeline: Timeline, now: datetime) -> bool:
+def ended_long_ago(timeline: Timeline, now: datetime) -> bool:
     """Return whether a move ended so long ago that only its run's recording still shows it."""
     return timeline.ended_at is not None and now - timeline.ended_at > timedelta(
         seconds=ENDED_FOR_S
@@ -57,7 +57,7 @@ def long_over(timeline: Timeline, now: datetime) -> bool:
 
 
 def _without_long_over(progress: Progress, now: datetime) -> Progress:
-    kept = {tp: t for tp, t in progress.timelines.items() if not long_over(t, now)}
+    kept = {tp: t for tp, t in progress.timelines.items() if not ended_long_ago(t, now)}
     return msgspec.structs.replace(progress, timelines=kept)
 
 

@@ -16,7 +16,7 @@ from ktui.cluster.observer import Interest, ObservationSource
 from ktui.cluster.text import clean
 from ktui.progress.fold import fold
 from ktui.progress.timeline import Progress
-from ktui.tui.poll.backfill import joined
+from ktui.tui.poll.backfill import merge_history
 from ktui.tui.poll.outages import ClusterOutage
 from ktui.tui.poll.overview import Overview, overview
 
@@ -45,7 +45,7 @@ class PollFailed(Message):
 
 
 @runtime_checkable
-class Looking(Protocol):
+class PollLoop(Protocol):
     """The loop by which an app polls its cluster."""
 
     async def run(self) -> None:
@@ -150,7 +150,7 @@ class Polling:
 
     def _with_past(self) -> Progress:
         past, self._past = self._past, None
-        return self._progress if past is None else joined(past, self._progress, self._first)
+        return self._progress if past is None else merge_history(past, self._progress, self._first)
 
     async def _fold(self, observation: Observation) -> Polled:
         if len(observation.partitions) + len(self._progress.timelines) > _MANY:

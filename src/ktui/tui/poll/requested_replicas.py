@@ -9,7 +9,7 @@ from ktui.execution.run.track import Track
 from ktui.progress.timeline import Phase, Progress, Timeline
 
 
-def informed(progress: Progress, run: Run) -> Progress:
+def with_requested_replicas(progress: Progress, run: Run) -> Progress:
     """Return the progress completed with what only the run knows.
 
     A partition that settles on the replicas of a later step of ours gets that step's target.

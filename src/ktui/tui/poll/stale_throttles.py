@@ -18,7 +18,7 @@ the owner of a move removes its throttle only after that.
 """
 
 
-class Leftovers:
+class StaleThrottles:
     """Counts the throttle settings that nothing has needed for a while."""
 
     def __init__(self) -> None:

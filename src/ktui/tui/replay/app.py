@@ -15,11 +15,11 @@ from textual.widgets import Input
 
 from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.tui.app.app import KtuiApp
-from ktui.tui.poll.stale_throttles import Leftovers
-from ktui.tui.replay.line import ReplayLine, as_position
+from ktui.tui.poll.stale_throttles import StaleThrottles
+from ktui.tui.replay.line import ReplayLine, position_text
 from ktui.tui.replay.messages import ReplayAdvanced, ReplayNotice, Surveyed
 from ktui.tui.replay.moment_prompt import MomentPrompt
-from ktui.tui.replay.player import Playing, Way
+from ktui.tui.replay.player import Player, SearchDirection
 from ktui.tui.widgets.bindings import APP_BINDINGS
 from ktui.tui.widgets.header import StatusHeader
 from ktui.tui.widgets.services import Status
@@ -95,7 +95,7 @@ class ReplayApp(KtuiApp, inherit_bindings=False):
 
     def __init__(
         self,
-        playing: Playing,
+        playing: Player,
         *,
         state_dir: StateDir,
         name: str,
@@ -133,7 +133,7 @@ class ReplayApp(KtuiApp, inherit_bindings=False):
     @on(ReplayAdvanced)
     def _show_played(self, message: ReplayAdvanced) -> None:
         if message.jumped:
-            self._leftovers = Leftovers()
+            self._leftovers = StaleThrottles()
             self.watch_screen.forget()
         self._outages = message.outages
         self._follow_newest(message.run)
@@ -240,7 +240,7 @@ class ReplayApp(KtuiApp, inherit_bindings=False):
 
     def action_event(self, onwards: bool) -> None:  # noqa: FBT001 - passed by the binding
         """Go to the next event, or to the previous one."""
-        self._playing.go_to(Way.NEXT if onwards else Way.PREVIOUS)
+        self._playing.go_to(SearchDirection.NEXT if onwards else SearchDirection.PREVIOUS)
 
     async def action_go_to(self) -> None:
         """Ask for a time, and go there."""
@@ -264,7 +264,7 @@ class ReplayApp(KtuiApp, inherit_bindings=False):
         """Close the replay, and print the command that continues from here."""
         course = self._playing.course
         at_s = course.at_s - course.from_s
-        words = f"ktui: replay closed at {as_position(at_s)}."
+        words = f"ktui: replay closed at {position_text(at_s)}."
         if not course.ended and at_s >= 1:
             words += f" To go on from there: {self._resume_command(f'+{int(at_s)}s')}"
         self.exit(message=Text(words))

@@ -14,7 +14,7 @@ from textual.widget import Widget
 from ktui.tui.draw import format as figures
 from ktui.tui.draw.cells import Cell, Piece, pieces_width
 from ktui.tui.draw.paint import content
-from ktui.tui.replay.messages import Course
+from ktui.tui.replay.messages import ReplayPosition
 
 LEAST_BAR = 12
 _HERE = Cell("●", "moving")
@@ -26,7 +26,7 @@ MARKS = (Cell("╷", "dim"), Cell("▲", "falling-behind"), Cell("!", "stalled")
 
 
 class ReplayLine(Widget):
-    """Draws a `Course`; a click goes to the clicked moment."""
+    """Draws a `ReplayPosition`; a click goes to the clicked moment."""
 
     DEFAULT_CSS = """
     ReplayLine { height: 1; background: $background; }
@@ -41,10 +41,10 @@ class ReplayLine(Widget):
 
     def __init__(self) -> None:
         super().__init__()
-        self._course: Course | None = None
+        self._course: ReplayPosition | None = None
         self._bar_from = 0
 
-    def show(self, course: Course) -> None:
+    def show(self, course: ReplayPosition) -> None:
         """Update the position of the replay."""
         self._course = course
         self.refresh()
@@ -58,7 +58,7 @@ class ReplayLine(Widget):
         room = self.size.width - self._bar_from - 2
         if room < LEAST_BAR:
             return content(words)
-        cells = (Piece(cell.glyph, cell.role) for cell in bar(self._course, room))
+        cells = (Piece(cell.glyph, cell.role) for cell in bar_cells(self._course, room))
         edges = Piece("▕", "dim"), Piece("▏", "dim")
         return content([*words, edges[0], *cells, edges[1]])
 
@@ -70,14 +70,14 @@ class ReplayLine(Widget):
             self.post_message(self.Clicked(_second(self._course, cell, room)))
 
 
-def as_position(seconds: float) -> str:
+def position_text(seconds: float) -> str:
     """Format a position in a recording: `4:07`, `1:21:30`."""
     minutes, second = divmod(max(0, int(seconds)), 60)
     hours, minute = divmod(minutes, 60)
     return f"{hours}:{minute:02}:{second:02}" if hours else f"{minute}:{second:02}"
 
 
-def bar(course: Course, room: int) -> Iterator[Cell]:
+def bar_cells(course: ReplayPosition, room: int) -> Iterator[Cell]:
     """Yield the cells of the bar; events cover the parts played and to come."""
     here = min(room - 1, int((course.at_s - course.from_s) / _cell_s(course, room)))
     for number in range(room):
@@ -94,16 +94,16 @@ def bar(course: Course, room: int) -> Iterator[Cell]:
             yield _COMING if until_s <= course.surveyed_s or _fully_surveyed(course) else _NOT_KNOWN
 
 
-def _text_before_bar(course: Course) -> list[Piece]:
-    length = as_position(course.until_s - course.from_s)
-    position = as_position(course.at_s - course.from_s)
+def _text_before_bar(course: ReplayPosition) -> list[Piece]:
+    length = position_text(course.until_s - course.from_s)
+    position = position_text(course.at_s - course.from_s)
     pieces = [Piece("  "), Piece(position, bold=True), Piece(f" / {length}  ", "dim")]
     pieces.append(Piece(f"{course.at.astimezone():%Y-%m-%d %H:%M:%S}  "))
     pieces.append(Piece(f"x{course.speed:g}  "))
     if course.goes_to_s is not None:
         whole = max(course.goes_to_s - course.from_s, 1e-9)
         share = figures.as_share((course.reached_s - course.from_s) / whole)
-        to = as_position(course.goes_to_s - course.from_s)
+        to = position_text(course.goes_to_s - course.from_s)
         pieces.append(Piece(f"going to {to}, {share}  ", "falling-behind", bold=True))
     elif course.ended:
         pieces.append(Piece("END  ", "done", bold=True))
@@ -112,19 +112,19 @@ def _text_before_bar(course: Course) -> list[Piece]:
     return pieces
 
 
-def _cell_s(course: Course, room: int) -> float:
+def _cell_s(course: ReplayPosition, room: int) -> float:
     return max((course.until_s - course.from_s) / room, 1e-9)
 
 
-def _second(course: Course, cell: int, room: int) -> float:
+def _second(course: ReplayPosition, cell: int, room: int) -> float:
     return course.from_s + cell * _cell_s(course, room)
 
 
-def _fully_surveyed(course: Course) -> bool:
+def _fully_surveyed(course: ReplayPosition) -> bool:
     return course.surveyed_s >= course.until_s
 
 
-def _worst_severity(course: Course, from_s: float, until_s: float) -> int | None:
+def _worst_severity(course: ReplayPosition, from_s: float, until_s: float) -> int | None:
     """Return the worst severity of the events between two seconds; None where there is none."""
     first = bisect_left(course.marks, from_s, key=attrgetter("at_s"))
     behind = bisect_left(course.marks, until_s, key=attrgetter("at_s"))

@@ -16,7 +16,7 @@ from ktui.tui.poll.overview import Overview
 from ktui.tui.replay.survey import SurveyMark
 
 
-class Course(msgspec.Struct, frozen=True):
+class ReplayPosition(msgspec.Struct, frozen=True):
     """The position of a replay, for the line on the screens."""
 
     from_s: float

@@ -17,7 +17,7 @@ from ktui.recording.replay_clock import ReplayClock
 from ktui.recording.replay_tape import Tape
 from ktui.tui.draw import format as figures
 from ktui.tui.poll.overview import Overview, overview
-from ktui.tui.replay.messages import Course, ReplayAdvanced, ReplayNotice, Surveyed
+from ktui.tui.replay.messages import ReplayAdvanced, ReplayNotice, ReplayPosition, Surveyed
 from ktui.tui.replay.run_stage import RunStage
 from ktui.tui.replay.survey import Survey
 from ktui.tui.replay.walk import Walk
@@ -34,14 +34,14 @@ _AGAIN_S = 1.0
 log = logging.getLogger(__name__)
 
 
-class Way(enum.Enum):
+class SearchDirection(enum.Enum):
     """The direction in which to look for an event."""
 
     NEXT = enum.auto()
     PREVIOUS = enum.auto()
 
 
-class Playing:
+class Player:
     """Plays a tape by its clock, and goes to other places of the tape.
 
     Args:
@@ -59,7 +59,7 @@ class Playing:
         self._stage = stage
         self._walk, self._survey = Walk(tape), Survey(tape)
         self._surveying = asyncio.Lock()
-        self._goal: float | Way | None = start_s
+        self._goal: float | SearchDirection | None = start_s
         self._goes_to_s: float | None = None
         self._reached_s = 0.0
         self._advancing = False
@@ -82,9 +82,9 @@ class Playing:
         """Do nothing: all settings that were read are in the recording."""
 
     @property
-    def course(self) -> Course:
+    def course(self) -> ReplayPosition:
         """The position of the replay."""
-        return Course(
+        return ReplayPosition(
             from_s=self.tape.from_s,
             until_s=self.tape.until_s,
             at_s=self.clock.monotonic(),
@@ -103,7 +103,7 @@ class Playing:
         """Whether nothing is under way until the next frame."""
         return self._goal is None and not self._advancing and not self._wake.is_set()
 
-    def go_to(self, goal: float | Way) -> None:
+    def go_to(self, goal: float | SearchDirection) -> None:
         """Go to a second, or to the next or previous event."""
         if isinstance(goal, float):
             goal = min(max(goal, self.first_s), self.tape.until_s)
@@ -194,9 +194,13 @@ class Playing:
 
     # --------------------------------------------------------- going somewhere else
 
-    async def _go(self, requested: float | Way) -> None:
+    async def _go(self, requested: float | SearchDirection) -> None:
         """Go to a goal; a new one that comes meanwhile takes its place."""
-        goal = await self._find_event(requested) if isinstance(requested, Way) else requested
+        goal = (
+            await self._find_event(requested)
+            if isinstance(requested, SearchDirection)
+            else requested
+        )
         if goal is not None and self._goal == requested:
             self._goes_to_s = goal
             await self._reach(goal, requested)
@@ -207,10 +211,10 @@ class Playing:
             self.clock.move_to(goal)
             await self._show(jumped=True)
 
-    async def _find_event(self, way: Way) -> float | None:
+    async def _find_event(self, way: SearchDirection) -> float | None:
         """Find the second of an event, surveying as far as needed; None where there is none."""
         at_s, survey = self.clock.monotonic(), self._survey
-        if way is Way.PREVIOUS:
+        if way is SearchDirection.PREVIOUS:
             slack_s = 0.0 if self.clock.paused else _AGAIN_S * self.clock.speed
             mark = survey.mark_before(at_s - slack_s)
         else:
@@ -219,14 +223,14 @@ class Playing:
                 if self._goal is not way:
                     return None
         if mark is None:
-            where = "before" if way is Way.PREVIOUS else "after"
+            where = "before" if way is SearchDirection.PREVIOUS else "after"
             self._post(ReplayNotice(f"There is no event {where} this.", instead=True))
             return None
         severity = ("information", "warning", "error")[mark.severity]
         self._post(ReplayNotice(mark.words, severity, instead=True))
         return mark.at_s
 
-    async def _reach(self, goal: float, requested: float | Way) -> None:
+    async def _reach(self, goal: float, requested: float | SearchDirection) -> None:
         """Fold up to a second, from the nearest place at which all is known."""
         near = self._walk.at_s if self._walk.at_s <= goal else self.tape.from_s
         while near < self._survey.at_s < goal and not self._survey.over:

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from ktui.cluster.clock import Clock, SystemClock
-from ktui.execution.host.ownership import Holder, Ownership, take
+from ktui.execution.host.ownership import Holder, Ownership, own_run
 from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.execution.journal.journal import Journal
 from ktui.execution.run.events import JournalEntry
@@ -89,7 +89,7 @@ def _continues(written: list[JournalEntry], entries: list[JournalEntry]) -> bool
 
 def _own(staged: _Staged, run: RecordedRun) -> None:
     if run.owned and staged.ownership is None:
-        staged.ownership = take(staged.folder, _owner(run.run))
+        staged.ownership = own_run(staged.folder, _owner(run.run))
     elif not run.owned and staged.ownership is not None:
         staged.ownership.release()
         staged.ownership = None

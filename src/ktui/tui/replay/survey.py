@@ -10,7 +10,7 @@ import msgspec
 
 from ktui.progress.timeline import Event
 from ktui.recording.replay_tape import Tape
-from ktui.tui.replay.walk import Stand, Walk
+from ktui.tui.replay.walk import Checkpoint, Walk
 
 AT_ONCE_S = 0.1
 """Real seconds after which the survey can be stopped."""
@@ -59,7 +59,7 @@ class Survey:
             if self._since >= self._spacing:
                 self._keep()
 
-    def before(self, at_s: float) -> Stand:
+    def before(self, at_s: float) -> Checkpoint:
         """Return the last stand at or before a second; the first one where there is none."""
         number = bisect_right(self.stands, at_s, key=attrgetter("at_s"))
         return self.stands[max(0, number - 1)]

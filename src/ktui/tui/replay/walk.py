@@ -19,12 +19,12 @@ from ktui.recording.lines import LostPollLine, RunLine
 from ktui.recording.playing import Damage
 from ktui.recording.replay_tape import Tape, TapeItem, TapePosition
 from ktui.tui.poll.outages import ClusterOutage, Outages
-from ktui.tui.poll.requested_replicas import informed
+from ktui.tui.poll.requested_replicas import with_requested_replicas
 from ktui.tui.replay.recorded_run import RecordedRun
-from ktui.tui.run_view.run_events import news
+from ktui.tui.run_view.run_events import run_news
 
 
-class Stand(msgspec.Struct, frozen=True):
+class Checkpoint(msgspec.Struct, frozen=True):
     """The place of a walk, with all that is needed to go on from there."""
 
     place: TapePosition | None
@@ -50,7 +50,7 @@ class Walk:
     def __init__(
         self,
         tape: Tape,
-        stand: Stand | None = None,
+        stand: Checkpoint | None = None,
         note: Callable[[float, Event], None] = lambda _at_s, _event: None,
     ) -> None:
         self._note = note
@@ -66,7 +66,7 @@ class Walk:
         self.following: TapeItem | None = next(self._items, None)
         """The item that is passed next; None at the end."""
 
-    def _continue_from(self, stand: Stand) -> None:
+    def _continue_from(self, stand: Checkpoint) -> None:
         self.place, self.at_s, self.at = stand.place, stand.at_s, stand.at
         self.progress, self.outages = stand.progress, stand.outages
         self.run_lines = list(stand.run_lines[: stand.passed])
@@ -74,9 +74,9 @@ class Walk:
             self._run(line).take(line)
 
     @property
-    def stand(self) -> Stand:
+    def stand(self) -> Checkpoint:
         """The current place, to go on from later."""
-        return Stand(
+        return Checkpoint(
             self.place,
             self.at_s,
             self.at,
@@ -119,7 +119,7 @@ class Walk:
 
     def _fold_poll(self, seen: Observation) -> None:
         runs = (each.run for each in self.runs.values())
-        before: Progress = reduce(informed, runs, self.progress)
+        before: Progress = reduce(with_requested_replicas, runs, self.progress)
         self.progress = fold(before, seen)
         if self.outages.current is not None:
             self.outages = self.outages.copy()
@@ -143,7 +143,7 @@ class Walk:
         followed = run.problem is None
         entry = run.take(line)
         if entry is not None:
-            for event in news(run.name, [entry]):
+            for event in run_news(run.name, [entry]):
                 self._note(self.at_s, event)
         elif followed and run.problem is not None:
             self._report(f"{run.problem}: the run is not shown any further")

@@ -19,7 +19,7 @@ from ktui.execution.forecast.waits import Waits
 from ktui.execution.host.catalog import RunState, run_state
 from ktui.execution.host.ownership import Holder, holder, this_process
 from ktui.execution.host.state_dir import RunDir
-from ktui.execution.journal.commands import Asked, Command, SetLimits
+from ktui.execution.journal.commands import Command, SetLimits, StoredCommand
 from ktui.execution.journal.follower import RunFollower
 from ktui.execution.journal.journal import Journal
 from ktui.execution.run.events import JournalEntry
@@ -28,8 +28,8 @@ from ktui.execution.run.states import State
 from ktui.pacing.limits import Limits, LimitsProblem, Mode, parse_limits
 from ktui.progress.timeline import Event, Progress
 from ktui.tui.run_view.rows import RunRows
-from ktui.tui.run_view.run_events import called_off, news
-from ktui.tui.run_view.throttle import Inflows, ThrottleNow, inflows_of, throttle_now
+from ktui.tui.run_view.run_events import cancel_events, run_news
+from ktui.tui.run_view.throttle import Inflows, ThrottleNow, run_inflows, throttle_now
 from ktui.tui.run_view.throttle_events import ThrottleNews
 
 MOST_EVENTS = 10_000
@@ -129,8 +129,8 @@ class AttachedRun:
         self._holder, self._problem = owner, self._follower.damage
         touched = self.rows.take(entries)
         self._estimate.take(entries)
-        self.news.extend(news(self.name, entries[-MOST_EVENTS:]))
-        self._cancels.extend(called_off(self.name, entries))
+        self.news.extend(run_news(self.name, entries[-MOST_EVENTS:]))
+        self._cancels.extend(cancel_events(self.name, entries))
         self.throttle_news.take(entries)
         return entries, touched
 
@@ -144,7 +144,7 @@ class AttachedRun:
         """Update from a poll: the steps in flight, and reassignments of others."""
         now = self._clock.now()
         self._estimate.look(now, progress.timelines)
-        self.inflows = inflows_of(self.run, progress)
+        self.inflows = run_inflows(self.run, progress)
         self._throttle = throttle_now(self.run, progress, self.inflows)
         self.rows.waits = Waits(
             self.run,
@@ -165,7 +165,7 @@ class AttachedRun:
         with Journal.open(self.folder.journal, self._clock) as journal:
             return journal.ask(command, f"{me.user}@{me.host} ({me.pid})")
 
-    def answer_to(self, number: int) -> Asked:
+    def answer_to(self, number: int) -> StoredCommand:
         """Return a command, with its answer once there is one.
 
         Raises:

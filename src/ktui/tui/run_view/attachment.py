@@ -18,7 +18,7 @@ from ktui.tui.run_view.attached import AttachedRun
 _LIVE = (RunState.RUNNING, RunState.PAUSED, RunState.GATED)
 
 
-class RunDesk:
+class AttachedRunSlot:
     """Keeps at most one run attached, and merges its events with those of the cluster."""
 
     def __init__(self, clock: Clock) -> None:
@@ -88,7 +88,9 @@ def _open(folder: RunDir, clock: Clock) -> tuple[AttachedRun, set[TopicPartition
     return attached, touched
 
 
-def unfinished(state_dir: StateDir, cluster_id: str) -> tuple[list[RunSummary], list[RunSummary]]:
+def live_and_resumable(
+    state_dir: StateDir, cluster_id: str
+) -> tuple[list[RunSummary], list[RunSummary]]:
     """Return the live runs of a cluster, and those that wait to be resumed.
 
     Raises:

@@ -9,9 +9,9 @@ import msgspec
 
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.host.catalog import RunState
-from ktui.execution.journal.commands import CallOff, Command, Continue, Pause
+from ktui.execution.journal.commands import CancelMoves, Command, Continue, Pause
 from ktui.execution.run.cancel_kind import CancelKind
-from ktui.execution.run.cancel_scope import in_scope
+from ktui.execution.run.cancel_scope import tracks_in_scope
 from ktui.execution.run.run import Run
 from ktui.tui.draw import format as figures
 from ktui.tui.run_view.attached import RunStatus
@@ -52,7 +52,7 @@ class Scope(msgspec.Struct, frozen=True):
         return not (self.topics or self.partitions)
 
 
-class Chosen(msgspec.Struct, frozen=True):
+class DialogChoice(msgspec.Struct, frozen=True):
     """The action chosen, and its scope."""
 
     deed: CancelAction
@@ -63,7 +63,7 @@ class Chosen(msgspec.Struct, frozen=True):
         """The command for the run's engine."""
         topics, partitions = self.scope.topics, self.scope.partitions
         if self.deed.kind is not None:
-            return CallOff(self.deed.kind, topics=topics, partitions=partitions)
+            return CancelMoves(self.deed.kind, topics=topics, partitions=partitions)
         asks = Pause if self.deed is CancelAction.PAUSE else Continue
         return asks(topics=topics, partitions=partitions)
 
@@ -95,7 +95,7 @@ def scopes(run: Run, tp: TopicPartition | None, marked: Collection[TopicPartitio
         found.append(Scope(f"{count}{outside_run if left_out else ''}", partitions=some))
     if tp is not None and tp in run.tracks:
         found.append(Scope(f"partition {tp}", partitions=(tp,)))
-        count = figures.as_count(len(in_scope(run, topics=[tp.topic])), "partition")
+        count = figures.as_count(len(tracks_in_scope(run, topics=[tp.topic])), "partition")
         found.append(Scope(f"topic {tp.topic} ({count})", topics=(tp.topic,)))
     every = figures.as_count(len(run.tracks), "partition")
     return [*found, Scope(f"everything in the run ({every})")]

@@ -8,10 +8,15 @@ import msgspec
 
 from ktui.cluster.observation import Observation
 from ktui.cluster.partition import TopicPartition
-from ktui.execution.cancel.preview import Foreseen, foreseen
+from ktui.execution.cancel.preview import CancelPreview, preview_cancel
 from ktui.execution.engine.observed import Observed
 from ktui.execution.run.cancel_kind import CancelKind
-from ktui.execution.run.cancel_scope import CancelEffect, act_on, acts_in_words, in_scope
+from ktui.execution.run.cancel_scope import (
+    CancelEffect,
+    effect_of_cancel,
+    effects_text,
+    tracks_in_scope,
+)
 from ktui.execution.run.run import Run
 from ktui.tui.run_view.cancel_choice import Scope
 
@@ -30,12 +35,12 @@ _FIRST = (
 class PartitionPreview(msgspec.Struct, frozen=True):
     """The preview of a cancel for one partition."""
 
-    foreseen: Foreseen
+    foreseen: CancelPreview
     looked_at: bool
     """Whether a poll shows the partition's state; else the state is the journal's."""
 
 
-class CancelOutlook:
+class LiveCancelPreview:
     """The preview of a cancel for the partitions of a scope.
 
     Args:
@@ -46,8 +51,8 @@ class CancelOutlook:
 
     def __init__(self, run: Run, scope: Scope, kind: CancelKind) -> None:
         self._run, self._kind = run, kind
-        tracks = in_scope(run, scope.topics, scope.partitions)
-        self._acts = {track.tp: act_on(track, kind) for track in tracks}
+        tracks = tracks_in_scope(run, scope.topics, scope.partitions)
+        self._acts = {track.tp: effect_of_cancel(track, kind) for track in tracks}
         ranked = (tp for act in _FIRST for tp in self._acts if self._acts[tp] is act)
         self.concerned = [tp for tp, _ in zip(ranked, range(MOST_TOLD), strict=False)]
         """The partitions previewed one by one."""
@@ -71,7 +76,7 @@ class CancelOutlook:
     def look(self, touched: Collection[TopicPartition], seen: Observation | None) -> None:
         """Update from the partitions that have changed in the run, and from the last poll."""
         for tp in self._acts.keys() & set(touched):
-            self._acts[tp] = act_on(self._run.tracks[tp], self._kind)
+            self._acts[tp] = effect_of_cancel(self._run.tracks[tp], self._kind)
         if seen is not None:
             observed = Observed(seen)
             previews = [self._preview(tp, observed) for tp in self.concerned]
@@ -79,7 +84,7 @@ class CancelOutlook:
 
     def _preview(self, tp: TopicPartition, observed: Observed) -> PartitionPreview:
         track = self._run.tracks[tp]
-        outcome = foreseen(track, self._kind, self._run.limits, observed)
+        outcome = preview_cancel(track, self._kind, self._run.limits, observed)
         return PartitionPreview(outcome, observed.state(tp) is not None)
 
     @property
@@ -87,7 +92,7 @@ class CancelOutlook:
         """The number of partitions by effect, and how many are refused or at risk."""
         refused = sum(each.foreseen.refused is not None for each in self.told)
         danger = sum(each.foreseen.danger is not None for each in self.told)
-        words = [acts_in_words(self._acts.values())]
+        words = [effects_text(self._acts.values())]
         words += [f"{refused:,} refused for now"] if refused else []
         words += [f"{danger:,} at risk"] if danger else []
         return ", ".join(words)

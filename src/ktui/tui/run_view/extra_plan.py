@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ktui.cluster.text import clean
-from ktui.execution.engine.add_plan import Extra, joinings_in_words
+from ktui.execution.engine.add_plan import CheckedExtraPlan, join_effects_in_words
 from ktui.execution.run.events import OnConflict
 from ktui.execution.run.run import Run
 from ktui.planning.check.findings import Allowances
@@ -45,16 +45,16 @@ CONFLICTS = (
 _BY_ITSELF = "by itself, under the run's limits:"
 
 
-def judged(
+def check_extra_plan(
     chosen: ChosenPlan, run: Run, on_conflict: OnConflict, allowed: Allowances
-) -> tuple[Extra, list[ColouredLine]]:
+) -> tuple[CheckedExtraPlan, list[ColouredLine]]:
     """Check a plan against the run that it is to join.
 
     Returns:
         The extra plan, and the lines to show about it.
     """
     name = clean(chosen.path.name)
-    extra = Extra(chosen.plan, name, run, chosen.seen, on_conflict, allowed)
+    extra = CheckedExtraPlan(chosen.plan, name, run, chosen.seen, on_conflict, allowed)
     idle = extra.idle
     figures = None if idle else extra.preflight()
     shown = chosen.told_of(
@@ -67,8 +67,8 @@ def judged(
     return extra, shown
 
 
-def forbids(extra: Extra) -> str | None:
+def extra_plan_problem(extra: CheckedExtraPlan) -> str | None:
     """Return why an extra plan is not added; None if it may be."""
     if extra.has_problems:
         return PROBLEMS
-    return f"There is nothing to do: {joinings_in_words(extra.ways)}." if extra.idle else None
+    return f"There is nothing to do: {join_effects_in_words(extra.ways)}." if extra.idle else None

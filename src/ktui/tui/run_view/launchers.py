@@ -13,7 +13,7 @@ from ktui.planning.check.findings import ClusterSnapshot
 from ktui.planning.plan import Plan
 
 
-class Engines(Protocol):
+class EngineLauncher(Protocol):
     """Starts the engines of runs. The view shows the text of their RunProblem as it is."""
 
     def limits(self, brokers: int) -> Limits:

@@ -10,7 +10,7 @@ from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
 
 
-def in_flight(run: Run) -> Mapping[str, str]:
+def usage_by_limit(run: Run) -> Mapping[str, str]:
     """Return, by the limit's option, how much of the run counts against each limit now."""
     begun = [track.step.begun for track in run.flying.values() if track.step is not None]
     adds = [len(step.adding) for step in begun]

@@ -27,7 +27,7 @@ GATE_SHUT = (
 )
 
 
-def beside(live: str, taker: str) -> str:
+def beside_live_run(live: str, taker: str) -> str:
     """Return what it means to start a run beside one that is live.
 
     Args:
@@ -54,7 +54,7 @@ def takes_no_plans(status: RunStatus) -> str:
     return ""
 
 
-def taken_up(status: RunStatus, *, whole: bool) -> str:
+def resumed_for_cancel(status: RunStatus, *, whole: bool) -> str:
     """Return what happens to a run without an engine when some or all of it is cancelled."""
     if status.state is RunState.ENDED:
         return "The run has ended: a process takes it up again for this, and ends with it."
@@ -62,7 +62,7 @@ def taken_up(status: RunStatus, *, whole: bool) -> str:
     return f"No process carries the run on: one takes it up for this{rest}."
 
 
-def cancelling(move: ListedReassignment) -> str:
+def cancel_consequences(move: ListedReassignment) -> str:
     """Return what the cancel of a foreign reassignment does."""
     now, target = (" ".join(map(str, brokers)) for brokers in (move.original, move.target))
     danger = "" if move.danger is None else f" ! {move.danger}."
@@ -73,7 +73,7 @@ def cancelling(move: ListedReassignment) -> str:
     )
 
 
-def pausing(status: RunStatus, *, paused: bool) -> str:
+def pause_consequences(status: RunStatus, *, paused: bool) -> str:
     """Return what a pause does, or what its end does."""
     left = figures.as_count(status.partitions - status.over, "partition")
     if paused:
@@ -86,7 +86,7 @@ def pausing(status: RunStatus, *, paused: bool) -> str:
     )
 
 
-def unchangeable(status: RunStatus) -> str | None:
+def why_unchangeable(status: RunStatus) -> str | None:
     """Return why no command can be sent to a run now; None if one can."""
     if status.state is RunState.ENDED:
         return f"Run {status.name} has ended."

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from ktui.execution.host.catalog import unfinished_over
+from ktui.execution.host.catalog import unfinished_with_partitions
 from ktui.execution.host.state_dir import StateDir
 from ktui.pacing.limits import Limits
 from ktui.planning.check.check import check_plan
@@ -19,7 +19,7 @@ from ktui.planning.preflight.text import lines
 from ktui.planning.read.read import read_plan
 from ktui.planning.throttle_rates import ThrottleRates
 from ktui.quantities import as_count
-from ktui.tui.run_view.launchers import Engines
+from ktui.tui.run_view.launchers import EngineLauncher
 
 MOST_FINDINGS = 50
 PROBLEMS = "The plan has problems, which are told above: nothing is sent."
@@ -56,7 +56,7 @@ class ChosenPlan(msgspec.Struct, frozen=True):
         """The number of live brokers."""
         return len(self.seen.online)
 
-    async def with_inbound(self, engines: Engines) -> ChosenPlan:
+    async def with_inbound(self, engines: EngineLauncher) -> ChosenPlan:
         """Measure the traffic that a throttle is checked against, which takes some seconds.
 
         Raises:
@@ -108,7 +108,9 @@ class ChosenPlan(msgspec.Struct, frozen=True):
         return _UNFINISHED.format(name, as_count(left, "partition"))
 
 
-async def choose(path: Path, engines: Engines, state_dir: StateDir, cluster_id: str) -> ChosenPlan:
+async def read_chosen_plan(
+    path: Path, engines: EngineLauncher, state_dir: StateDir, cluster_id: str
+) -> ChosenPlan:
     """Read a plan, and the cluster's state for it.
 
     Raises:
@@ -120,16 +122,18 @@ async def choose(path: Path, engines: Engines, state_dir: StateDir, cluster_id: 
     seen = await engines.look(plan)
     ground = await asyncio.to_thread(PreflightBase, plan, seen)
     partitions = [target.tp for target in plan.partitions]
-    left = await asyncio.to_thread(lambda: list(unfinished_over(state_dir, cluster_id, partitions)))
+    left = await asyncio.to_thread(
+        lambda: list(unfinished_with_partitions(state_dir, cluster_id, partitions))
+    )
     return ChosenPlan(path, plan, seen, ground, left)
 
 
-def of_throttle(findings: Sequence[Finding]) -> list[str]:
+def throttle_sentences(findings: Sequence[Finding]) -> list[str]:
     """Return the findings to show where the throttle is typed."""
     return [each.sentence for each in findings if each.kind in _OF_THROTTLE]
 
 
-def forbids(findings: Sequence[Finding]) -> str | None:
+def plan_problem(findings: Sequence[Finding]) -> str | None:
     """Return why a plan with these findings is not started; None if it may be."""
     if any(each.severity is Severity.PROBLEM for each in findings):
         return PROBLEMS

@@ -9,9 +9,9 @@ from datetime import UTC, datetime
 import msgspec
 
 from ktui.cluster.partition import PartitionState, TopicPartition
-from ktui.execution.forecast.expected import situation
+from ktui.execution.forecast.expected import expected_situation
 from ktui.execution.forecast.waits import BETWEEN, Waits
-from ktui.execution.run.destination import goal
+from ktui.execution.run.destination import find_goal
 from ktui.execution.run.events import (
     Cancel,
     CancelAsked,
@@ -19,9 +19,9 @@ from ktui.execution.run.events import (
     Joined,
     JournalEntry,
     LimitsChanged,
-    NowIn,
     PlannedPart,
     Replanned,
+    StateEntered,
     StepBegun,
     StepOver,
 )
@@ -35,7 +35,7 @@ from ktui.planning.simulate.step_cost import StepPatterns, pattern_of
 from ktui.progress.timeline import Mark, Phase, Slots, Timeline
 
 
-class Places:
+class QueuePlaces:
     """The partitions in the order in which they begin, and which of them still wait to begin."""
 
     def __init__(self, tracks: Iterable[Track], order: Order) -> None:
@@ -71,10 +71,10 @@ class Places:
 
 
 _NEVER_SEEN = Slots(slot_s=5.0, end_s=0.0, marks=bytes((Mark.NOTHING,)))
-_OF_PARTITION = (Cancel, Elect, NowIn, Replanned, StepBegun, StepOver)
+_OF_PARTITION = (Cancel, Elect, StateEntered, Replanned, StepBegun, StepOver)
 
 
-class TakenStep(msgspec.Struct, frozen=True, gc=False):
+class StepRecord(msgspec.Struct, frozen=True, gc=False):
     """A step that was begun, and its outcome."""
 
     at: datetime
@@ -89,9 +89,9 @@ class RunRows:
 
     def __init__(self, run: Run) -> None:
         self.run = run
-        self._places = Places((), run.limits.order)
+        self._places = QueuePlaces((), run.limits.order)
         self._unseen: dict[TopicPartition, Timeline] = {}
-        self._taken: dict[TopicPartition, tuple[TakenStep, ...]] = {}
+        self._taken: dict[TopicPartition, tuple[StepRecord, ...]] = {}
         self._patterns = (run.limits, StepPatterns(run.limits))
         self._left: dict[TopicPartition, int] = {}
         self.called_off: dict[TopicPartition, datetime] = {}
@@ -127,7 +127,7 @@ class RunRows:
                 touched.update(self.run.tracks)
         moved = moved or len(self._places) != len(self.run.tracks)
         if moved or self.run.limits.order is not ordered:
-            self._places = Places(self.run.tracks.values(), self.run.limits.order)
+            self._places = QueuePlaces(self.run.tracks.values(), self.run.limits.order)
         for tp in touched:
             track = self.run.tracks[tp]
             self._places.take(track)
@@ -145,7 +145,7 @@ class RunRows:
         event = entry.event
         if isinstance(event, StepBegun):
             self.steps_begun += 1
-            self._taken[event.tp] = (*self.taken(event.tp), TakenStep(entry.at, event))
+            self._taken[event.tp] = (*self.taken(event.tp), StepRecord(entry.at, event))
         elif isinstance(event, StepOver) and (taken := self.taken(event.tp)):
             over = msgspec.structs.replace(
                 taken[-1], over_at=entry.at, reached=event.reached, reason=event.reason
@@ -174,7 +174,7 @@ class RunRows:
         """Return how far back a partition begins, as a share from 0 to below 1."""
         return self._places.index(tp) / (1 + len(self._places))
 
-    def taken(self, tp: TopicPartition) -> tuple[TakenStep, ...]:
+    def taken(self, tp: TopicPartition) -> tuple[StepRecord, ...]:
         """Return the steps that were begun, in order."""
         return self._taken.get(tp, ())
 
@@ -184,7 +184,7 @@ class RunRows:
             return 0
         if self._patterns[0] != self.run.limits:
             self._patterns = (self.run.limits, StepPatterns(self.run.limits))
-        now = situation(track)
+        now = expected_situation(track)
         # patterns know only targets whose first replica leads
         if now.lead not in (None, *now.target[:1]):
             return len(all_steps(now, self.run.limits))
@@ -193,12 +193,12 @@ class RunRows:
 
 def steps_to_come(track: Track, limits: Limits) -> list[Step]:
     """Return the steps not begun yet, if all goes well under these limits."""
-    return [] if track.state.ended else all_steps(situation(track), limits)
+    return [] if track.state.ended else all_steps(expected_situation(track), limits)
 
 
 def _unseen(track: Track, since: datetime | None) -> Timeline:
     """Make the timeline of a partition that is known only from the run."""
-    goes_to = goal(track, track.replicas, track.replicas, None)
+    goes_to = find_goal(track, track.replicas, track.replicas, None)
     return Timeline(
         state=PartitionState(
             tp=track.tp,

@@ -6,24 +6,24 @@ from collections.abc import Iterable, Iterator
 
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import Verdict
-from ktui.execution.run.event_text import words
+from ktui.execution.run.event_text import describe_event
 from ktui.execution.run.events import (
     Answered,
     AnyRunEvent,
     CancelAsked,
     CancelGate,
     Configured,
-    Gate,
+    EngineLeft,
+    HealthGate,
     JournalEntry,
-    Left,
-    NowIn,
     Outage,
     Paused,
     PlannedPart,
     Recording,
     Recovered,
     SettingChanged,
-    SettingsLeft,
+    SettingsGivenUp,
+    StateEntered,
     StepOver,
 )
 from ktui.execution.run.states import State
@@ -39,48 +39,48 @@ _STATES = {
 }
 
 
-def news(run: str, entries: Iterable[JournalEntry]) -> Iterator[timeline.Event]:
+def run_news(run: str, entries: Iterable[JournalEntry]) -> Iterator[timeline.Event]:
     """Yield the events worth showing: no requests that Kafka accepted, and no parts of the plan."""
     for entry in entries:
         event = entry.event
         answer = event.verdict if isinstance(event, Answered | Configured) else None
         if answer is not Verdict.ACCEPTED and not isinstance(event, PlannedPart):
             tp = getattr(event, "tp", None)
-            what = f"run {run}: {words(event)}"
+            what = f"run {run}: {describe_event(event)}"
             yield timeline.Event(entry.at, what, tp, severity=_severity(event))
 
 
-def called_off(
+def cancel_events(
     run: str, entries: Iterable[JournalEntry]
 ) -> Iterator[tuple[frozenset[TopicPartition], timeline.Event]]:
     """Yield the partitions of each cancel, with the event that reports it."""
     for entry in entries:
         if isinstance(entry.event, CancelAsked):
-            (event,) = news(run, [entry])
+            (event,) = run_news(run, [entry])
             yield frozenset(entry.event.partitions), event
 
 
 def _severity(event: AnyRunEvent) -> EventSeverity:
     match event:
-        case NowIn(state=state):
+        case StateEntered(state=state):
             return _STATES.get(state, EventSeverity.NEWS)
         case Recovered():
             return EventSeverity.TROUBLE
-        case SettingsLeft(reason="") | Recording(reason=""):
+        case SettingsGivenUp(reason="") | Recording(reason=""):
             return EventSeverity.NEWS
         case (
             CancelAsked()
             | Paused()
-            | Left()
+            | EngineLeft()
             | Answered()
             | Configured()
-            | SettingsLeft()
+            | SettingsGivenUp()
             | SettingChanged()
         ):
             return EventSeverity.WARNING
         case (
             StepOver(reached=False)
-            | Gate(shut=True)
+            | HealthGate(shut=True)
             | CancelGate(shut=True)
             | Outage(lost=True)
             | Recording()

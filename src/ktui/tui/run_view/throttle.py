@@ -11,7 +11,12 @@ from ktui.cluster.resources import broker_resource
 from ktui.cluster.throttle_settings import FOLLOWER_RATE, LEADER_RATE, REPLICAS
 from ktui.execution.run.run import Run
 from ktui.execution.run.throttle_ledger import SetByRun
-from ktui.execution.run.throttle_standing import before, places, standing, still_to_be_taken_off
+from ktui.execution.run.throttle_standing import (
+    changed_settings,
+    name_resources,
+    prior_value_text,
+    throttle_wait_text,
+)
 from ktui.planning.names import join_some
 from ktui.planning.throttle_rates import NO_THROTTLE, ThrottleRates
 from ktui.progress.inflow import Inflow, inflows
@@ -65,10 +70,10 @@ class RateNow(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def found(self) -> str:
         """The value before the run."""
-        return "-" if self.ours is None else rate_in_words(before(self.ours.before))
+        return "-" if self.ours is None else rate_in_words(prior_value_text(self.ours.before))
 
 
-def inflows_of(run: Run, progress: Progress) -> Inflows:
+def run_inflows(run: Run, progress: Progress) -> Inflows:
     """Return the traffic into each broker by the steps of a run that are in flight."""
     known = progress.timelines
     flying = {tp: known[tp] for tp in run.flying if tp in known}
@@ -86,8 +91,8 @@ def throttle_now(run: Run, progress: Progress, into: Inflows) -> ThrottleNow:
         fastest=max(written, key=lambda each: each.fastest_bytes_s or 0.0, default=None),
         too_low=_too_low(run, progress, into),
         refusal=run.throttled.refusal,
-        stands_on=places(standing(run.throttled)),
-        only=still_to_be_taken_off(run) is not None,
+        stands_on=name_resources(changed_settings(run.throttled)),
+        only=throttle_wait_text(run) is not None,
     )
 
 
@@ -178,7 +183,7 @@ def rate_in_words(text: str) -> str:
     return as_rate(int(text)) if text.isdecimal() else text
 
 
-def lowered(old: ThrottleRates, new: ThrottleRates, brokers: Iterable[int]) -> bool:
+def is_lowered(old: ThrottleRates, new: ThrottleRates, brokers: Iterable[int]) -> bool:
     """Return whether less may come into any of these brokers than before."""
     pairs = [(old.of(broker), new.of(broker)) for broker in brokers]
     return any(after is not None and (was is None or after < was) for was, after in pairs)

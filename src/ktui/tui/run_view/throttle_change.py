@@ -9,7 +9,7 @@ from ktui.planning.names import join_some
 from ktui.planning.throttle_rates import ThrottleRates
 from ktui.progress.stalls import STALLED_AFTER_S
 from ktui.quantities import as_count, as_duration, as_rate, as_rate_above
-from ktui.tui.run_view.throttle import Inflows, lowered
+from ktui.tui.run_view.throttle import Inflows, is_lowered
 
 _LOWERED = (
     "Lowered: for up to 11 s nothing may flow, until Kafka's average is under it. That is no stall."
@@ -20,7 +20,9 @@ ColouredSentence = tuple[str, str]
 """A sentence, and the role of its colour."""
 
 
-def meaning(old: ThrottleRates, new: ThrottleRates, into: Inflows) -> list[ColouredSentence]:
+def throttle_effects(
+    old: ThrottleRates, new: ThrottleRates, into: Inflows
+) -> list[ColouredSentence]:
     """Return the effects of a new throttle, the worst first.
 
     Args:
@@ -36,7 +38,7 @@ def meaning(old: ThrottleRates, new: ThrottleRates, into: Inflows) -> list[Colou
     effects = [(low, "stalled")] if low else []
     effects += [(words, "falling-behind") for words in _slow_fetches(new, into)]
     effects += [(words, "dim") for words in _lost_rates(old, new)]
-    if lowered(old, new, into):
+    if is_lowered(old, new, into):
         effects.append((_LOWERED, "dim"))
     unknown = [b for b, each in into.items() if each.inbound_bytes_s is None and new.of(b)]
     if unknown:

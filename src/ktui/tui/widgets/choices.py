@@ -103,7 +103,7 @@ _LABEL_CELLS = 17
 """The width of the labels of a form's fields."""
 
 
-class Picked(Choices, can_focus=True):
+class FormChoices(Choices, can_focus=True):
     """Choices side by side among the fields of a form; posts `Chosen` when another is picked.
 
     Args:

@@ -12,7 +12,7 @@ from ktui.cli.context.config import Context
 from ktui.cli.context.errors import BadInput
 from ktui.cluster.errors import ClusterError, Unreachable
 from ktui.execution.errors import RunProblem, RunRefused
-from ktui.execution.journal.commands import CallOff, Pause
+from ktui.execution.journal.commands import CancelMoves, Pause
 from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.states import State
 from ktui.simulated.events import Kill
@@ -141,7 +141,7 @@ def test_a_live_run_answers_and_its_words_are_printed(left: CancelledRun) -> Non
     assert told.exit_code == 0, told.output
     assert "run drain: 1 in flight is cancelled, 1 goes no further\n" in told.stdout
     assert "follow the result: ktui status drain" in told.stdout
-    assert [each.command for each in left.asked] == [CallOff(CancelKind.STOP, ("orders",))]
+    assert [each.command for each in left.asked] == [CancelMoves(CancelKind.STOP, ("orders",))]
     assert left.started == []
     assert left.gate.state() is None
     assert left.state_of("orders-0") is State.STOPPED
@@ -167,7 +167,7 @@ def test_everything_of_a_live_run_shuts_the_gate_before_it_is_asked(left: Cancel
     assert shut is not None
     assert shut.reason == "roll back all of run drain"
     (asked,) = left.asked
-    assert (asked.command, asked.who) == (CallOff(CancelKind.ROLLBACK), shut.who)
+    assert (asked.command, asked.who) == (CancelMoves(CancelKind.ROLLBACK), shut.who)
     assert shut.at <= asked.at
     assert f"is shut, by {shut.words}" in told.stdout
     assert "ktui cancel drain --remove-cancel" in told.stdout
@@ -186,7 +186,7 @@ def test_of_a_run_that_nobody_carries_on_the_rest_is_paused_first(left: Cancelle
     assert "the rest of the run is paused. Continue it: ktui continue drain" in told.stderr
     assert [each.command for each in left.asked] == [
         Pause(),
-        CallOff(CancelKind.ROLLBACK, (), (tp("orders-0"),)),
+        CancelMoves(CancelKind.ROLLBACK, (), (tp("orders-0"),)),
     ]
     assert len(left.started) == 1
     assert left.state_of("orders-0") is State.ROLLED_BACK
@@ -201,7 +201,7 @@ def test_of_a_run_that_nobody_carries_on_nothing_is_left_to_pause_when_all_is_ca
 
     assert told.exit_code == 0, told.output
     assert "paused" not in told.stderr
-    assert [each.command for each in left.asked] == [CallOff(CancelKind.STOP)]
+    assert [each.command for each in left.asked] == [CancelMoves(CancelKind.STOP)]
     assert left.gate.state() is not None
     assert left.run.ended
     assert left.run.counts[State.STOPPED] == 3
@@ -275,7 +275,7 @@ def test_a_cluster_that_is_away_keeps_nobody_from_stopping_a_live_run(left: Canc
 
     assert told.exit_code == 0, told.output
     assert "no preview of the partitions: " in told.stdout
-    assert [each.command for each in left.asked] == [CallOff(CancelKind.STOP, ("orders",))]
+    assert [each.command for each in left.asked] == [CancelMoves(CancelKind.STOP, ("orders",))]
 
 
 def away(run: CancelledRun) -> None:
@@ -333,7 +333,7 @@ def test_a_process_that_dies_at_once_leaves_what_was_asked_to_the_next(
     def die(*_: object) -> None:
         raise RunProblem("the engine of run drain has died: no space left")
 
-    monkeypatch.setattr("ktui.cli.process.launch.spawn", die)
+    monkeypatch.setattr("ktui.cli.process.launch.start_engine", die)
 
     error = left.cancel("drain", "--stop", "--all").exception
 

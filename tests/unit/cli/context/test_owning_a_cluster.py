@@ -14,7 +14,7 @@ import msgspec
 import pytest
 from click.testing import Result
 
-from ktui.cli.context.claim import ClusterHold, claiming
+from ktui.cli.context.claim import ClusterHold, claim_request
 from ktui.cli.watch.launcher import ProcessEngines
 from ktui.cluster.group_claim import GroupClaim
 from ktui.cluster.observer import Interest, Observer
@@ -22,11 +22,11 @@ from ktui.cluster.ownership import ClaimStatus, OwnedByOthers, OwnedHere, Unowne
 from ktui.cluster.ports import ConfigChange, ConfigOp
 from ktui.cluster.resources import broker_resource
 from ktui.cluster.throttle_settings import FOLLOWER_RATE
-from ktui.execution.cancel.foreign_outcome import listed_in
+from ktui.execution.cancel.foreign_outcome import listed_reassignments
 from ktui.execution.errors import RunRefused
-from ktui.execution.host.ownership import Ownership, take
+from ktui.execution.host.ownership import Ownership, own_run
 from ktui.execution.host.state_dir import RunDir, StateDir
-from ktui.execution.host.state_id import own_id
+from ktui.execution.host.state_id import ensure_id
 from ktui.execution.run.events import AnyRunEvent, Configure
 from ktui.simulated import events
 from ktui.simulated.clock import VirtualClock
@@ -54,7 +54,7 @@ class OwningOffice(Office):
         self.engine: list[str] = []
         self.fails: Exception | None = None
         self.takes: Callable[[Ownership], object] = Ownership.release
-        monkeypatch.setattr("ktui.cli.process.launch.spawn", self._spawn)
+        monkeypatch.setattr("ktui.cli.process.launch.start_engine", self._spawn)
         monkeypatch.setattr("ktui.cli.start.follow.follow", self._follow)
         self.cluster(a_cluster({"orders": [(1, 2, 3)]}))
 
@@ -68,7 +68,7 @@ class OwningOffice(Office):
 
     def _spawn(self, run: RunDir, arguments: list[str]) -> None:
         self.engine = arguments
-        self.takes(take(run))
+        self.takes(own_run(run))
         if self.fails is not None:
             raise self.fails
         self.run = run
@@ -99,7 +99,7 @@ def test_who_starts_a_run_owns_the_cluster_by_user_host_and_run(office: OwningOf
     found = office.standing
     assert isinstance(found, OwnedByOthers)
     assert found.owner is not None
-    assert (found.owner.run, found.owner.state_dir) == ("drain", own_id(office.state))
+    assert (found.owner.run, found.owner.state_dir) == ("drain", ensure_id(office.state))
     assert "--no-ownership" not in office.engine
 
 
@@ -251,7 +251,7 @@ def end_of(
     async def to_its_end() -> None:
         holds: list[ClusterHold] = []
         for name in (run, "second"):
-            how = claiming(named, office.state, office.cluster_id, name)
+            how = claim_request(named, office.state, office.cluster_id, name)
             assert how is not None
             holds.append(ClusterHold(how, VirtualClock(leaping=True)))
             await holds[-1].guard.ask()
@@ -262,7 +262,7 @@ def end_of(
 
     second = office.state.create_run("second")
     written(second.journal, [started(1, office.cluster_id), planned(1)]).close()
-    with take(second) if live else nullcontext():
+    with own_run(second) if live else nullcontext():
         asyncio.run(to_its_end())
 
 
@@ -314,7 +314,7 @@ async def test_nor_are_they_cancelled_from_the_view(tmp_path: Path) -> None:
     )
     await claim_on(cluster, "bob").claim(take_over=True)
     engines = ProcessEngines(named, cluster.reader(), {}, StateDir(tmp_path / "state"))
-    listed = listed_in(await Observer(cluster.reader(), cluster.clock).poll(Interest()))
+    listed = listed_reassignments(await Observer(cluster.reader(), cluster.clock).poll(Interest()))
 
     with pytest.raises(RunRefused, match="bob on ops1"):
         await engines.cancel_foreign(listed[tp("orders-0")])
@@ -333,7 +333,9 @@ async def test_what_the_view_calls_off_goes_on_while_the_owner_cannot_be_asked(
     state, begun = StateDir(tmp_path / "state"), list[str]()
     run = state.create_run("drain")
     written(run.journal, [started(1, cluster.spec.name), planned(1)]).close()
-    monkeypatch.setattr("ktui.cli.process.launch.spawn", lambda run, _: begun.append(run.name))
+    monkeypatch.setattr(
+        "ktui.cli.process.launch.start_engine", lambda run, _: begun.append(run.name)
+    )
     engines = ProcessEngines(named, cluster.reader(), {}, state)
 
     if cancels:

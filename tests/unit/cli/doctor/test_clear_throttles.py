@@ -16,7 +16,7 @@ from ktui.cli.context.errors import BadInput
 from ktui.cli.main import ktui
 from ktui.cluster.ports import ConfigResource, ConfigSource, Setting, Verdict, WriteResult
 from ktui.cluster.throttle_settings import FOLLOWER_RATE, FOLLOWER_REPLICAS, LOG_DIR_RATE
-from ktui.execution.host.ownership import take
+from ktui.execution.host.ownership import own_run
 from ktui.execution.run.events import AnyRunEvent, FoundSetting, SettingsFound
 from support.cli.throttle_ward import BROKER_4, BROKER_5, ORDERS, SET, Ward
 from support.journals.journals import planned, started, written
@@ -134,7 +134,7 @@ def test_what_a_live_run_uses_is_refused_and_the_way_to_lift_it_is_told(ward: Wa
     ward.given(BROKER_4, FOLLOWER_RATE, SET[0])
     ward.given(ORDERS, FOLLOWER_REPLICAS, "0:4")
 
-    with take(run):
+    with own_run(run):
         result = ward.clear()
 
     assert result.exit_code == 2
@@ -151,7 +151,7 @@ def test_a_list_that_a_live_run_found_and_counts_on_is_kept(ward: Ward, theirs: 
     written(run.journal, [*events, SettingsFound(found=(found,))]).close()
     ward.given(ORDERS, FOLLOWER_REPLICAS, theirs)
 
-    with take(run):
+    with own_run(run):
         assert ward.clear().exit_code == 2
     assert ward.settings == {ORDERS: {FOLLOWER_REPLICAS: theirs}}
 
@@ -244,7 +244,7 @@ def test_what_is_changed_between_the_look_and_the_act_is_left(
         ward.given(BROKER_4, FOLLOWER_RATE, "1000")
         return ()
 
-    monkeypatch.setattr("ktui.cli.doctor.clear_throttles.stirring", at_rest)
+    monkeypatch.setattr("ktui.cli.doctor.clear_throttles.watch_for_changes", at_rest)
 
     result = ward.clear()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from ktui.cli.doctor.findings import DoctorFacts, DoctorFinding, Level, judge
+from ktui.cli.doctor.findings import DoctorFacts, DoctorFinding, Level, judge_cluster
 from ktui.cluster.broker import Broker, BrokerConfig, LogDir, TopicConfig
 from ktui.cluster.partition import TopicPartition
 from ktui.progress.health import Health
@@ -32,7 +32,7 @@ def bad(found: list[DoctorFinding]) -> list[DoctorFinding]:
 
 
 def test_a_well_cluster_gets_only_good_news() -> None:
-    assert bad(judge(facts())) == []
+    assert bad(judge_cluster(facts())) == []
 
 
 @pytest.mark.parametrize(
@@ -111,13 +111,13 @@ def test_a_well_cluster_gets_only_good_news() -> None:
 def test_what_endangers_a_reassignment_is_named(
     given: DoctorFacts, level: Level, words: str
 ) -> None:
-    matching = [f for f in bad(judge(given)) if words in f.what]
+    matching = [f for f in bad(judge_cluster(given)) if words in f.what]
 
     assert [f.level for f in matching] == [level]
 
 
 def test_what_could_not_be_read_is_said() -> None:
-    found = bad(judge(facts(unread=("broker 3: log dirs: no answer in time",))))
+    found = bad(judge_cluster(facts(unread=("broker 3: log dirs: no answer in time",))))
 
     assert [f.what for f in found] == ["could not read: broker 3: log dirs: no answer in time"]
 
@@ -132,7 +132,7 @@ def test_nothing_is_said_of_what_could_not_be_read() -> None:
         unread=("listing reassignments: not authorized",),
     )
 
-    assert [f.what for f in judge(blind)] == [
+    assert [f.what for f in judge_cluster(blind)] == [
         "could not read: listing reassignments: not authorized",
         "all 3 brokers are up",
     ]
@@ -141,10 +141,10 @@ def test_nothing_is_said_of_what_could_not_be_read() -> None:
 def test_long_lists_are_cut_and_counted() -> None:
     brokers = {b: Broker(b, alive=False) for b in range(1, 10)}
 
-    found = judge(facts(brokers=brokers))
+    found = judge_cluster(facts(brokers=brokers))
 
     assert any("down: brokers 1, 2, 3, 4, 5 and 4 more (0 of 9 are up)" in f.what for f in found)
 
 
 def test_a_single_replica_topic_is_not_called_tight() -> None:
-    assert bad(judge(facts(replication_factors={"orders": 1}))) == []
+    assert bad(judge_cluster(facts(replication_factors={"orders": 1}))) == []

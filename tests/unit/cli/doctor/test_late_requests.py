@@ -9,9 +9,9 @@ import pytest
 from ktui.cli.doctor.findings import Level
 from ktui.cli.doctor.ownership_findings import judge_late
 from ktui.cluster.partition import Reassignment
-from ktui.execution.host.catalog import sum_up
+from ktui.execution.host.catalog import summarize_run
 from ktui.execution.host.late_requests import late_requests
-from ktui.execution.host.ownership import take
+from ktui.execution.host.ownership import own_run
 from ktui.execution.host.state_dir import StateDir
 from ktui.execution.run.events import Ended, OpenRequest
 from ktui.execution.run.states import State
@@ -65,11 +65,11 @@ def test_somebody_elses_reassignment_is_not_taken_for_a_late_request(tmp_path: P
 def test_what_a_live_run_asked_for_is_not_late(tmp_path: Path) -> None:
     state = a_run(tmp_path, ended=False)
 
-    with take(state.run("drain")):
+    with own_run(state.run("drain")):
         assert late_requests(state, CLUSTER, {ORDERS: as_it_asked()}) == []
 
 
 def test_a_run_that_has_ended_with_an_open_request_says_so(tmp_path: Path) -> None:
     state = a_run(tmp_path, ended=True)
 
-    assert sum_up(state.run("drain")).open_requests == ENDED.open
+    assert summarize_run(state.run("drain")).open_requests == ENDED.open

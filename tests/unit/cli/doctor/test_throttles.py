@@ -14,8 +14,8 @@ from ktui.cluster.throttle_settings import (
     LEADER_REPLICAS,
     LOG_DIR_RATE,
 )
-from ktui.execution.host.ownership import take
-from ktui.execution.run.events import Left
+from ktui.execution.host.ownership import own_run
+from ktui.execution.run.events import EngineLeft
 from ktui.simulated import events
 from support.cli.throttle_ward import (
     BROKER_4,
@@ -88,7 +88,7 @@ async def test_a_whole_topic_that_is_throttled_is_found(ward: Ward) -> None:
 async def test_a_run_that_waits_for_resume_is_named_and_the_way_is_to_resume_it(
     ward: Ward,
 ) -> None:
-    ward.a_run(Left(reason="its process got SIGTERM"))
+    ward.a_run(EngineLeft(reason="its process got SIGTERM"))
     ward.given(BROKER_4, FOLLOWER_RATE, SET[0])
     ward.given(ORDERS, FOLLOWER_REPLICAS, "0:4")
 
@@ -105,7 +105,7 @@ async def test_what_a_live_run_has_set_is_nobodys_left_behind(ward: Ward) -> Non
     ward.given(BROKER_4, FOLLOWER_RATE, SET[0])
     ward.given(ORDERS, FOLLOWER_REPLICAS, "0:4")
 
-    with take(run):
+    with own_run(run):
         found = await ward.findings()
 
     assert [finding.level for finding in found] == [Level.GOOD]

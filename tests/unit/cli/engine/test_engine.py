@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from ktui.cli.engine.command import (
-    Beating,
-    OneCluster,
-    drop_what_is_past,
-    folded,
+    HeartbeatSource,
+    SameClusterSource,
     leave_on_signals,
+    read_run,
+    reject_stale_commands,
 )
 from ktui.cli.engine.log import EngineLog, JournalWait
 from ktui.cluster.observer import Interest, Observer
@@ -25,15 +25,22 @@ from ktui.execution.host.heartbeat import Heartbeat, last_look_at
 from ktui.execution.host.state_dir import StateDir
 from ktui.execution.journal.commands import (
     Continue,
-    Leave,
     LeaveThrottles,
     Pause,
     SetLimits,
     SetThrottle,
+    StopEngine,
 )
 from ktui.execution.journal.journal import Journal
 from ktui.execution.run.cancel_kind import CancelKind
-from ktui.execution.run.events import By, CancelAsked, CancelGate, JournalEntry, NowIn, SettingsLeft
+from ktui.execution.run.events import (
+    CancelAsked,
+    CancelGate,
+    JournalEntry,
+    PauseOrigin,
+    SettingsGivenUp,
+    StateEntered,
+)
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
 from ktui.planning.throttle_rates import NO_THROTTLE
@@ -51,12 +58,12 @@ def journal(tmp_path: Path) -> Journal:
 def test_to_leave_or_leave_behind_and_to_pause_for_a_signal_are_not_asked_of_the_next_process(
     journal: Journal,
 ) -> None:
-    theirs = (Leave(), LeaveThrottles(), Pause(by=By.SIGNAL))
+    theirs = (StopEngine(), LeaveThrottles(), Pause(by=PauseOrigin.SIGNAL))
     asked = (*theirs, Pause(), SetLimits({"replicas": 2}), SetThrottle(NO_THROTTLE), Continue())
     for command in asked:
         journal.ask(command, "ada@ops1 (1)")
 
-    drop_what_is_past(journal)
+    reject_stale_commands(journal)
 
     assert [each.command for each in journal.asked()] == list(asked[len(theirs) :])
 
@@ -65,18 +72,18 @@ async def test_another_cluster_at_the_same_address_ends_it_before_anything_is_se
     cluster = a_cluster()
     observer = Observer(cluster.reader(), cluster.clock)
 
-    seen = await OneCluster(observer, cluster.spec.name).poll(Interest())
+    seen = await SameClusterSource(observer, cluster.spec.name).poll(Interest())
 
     assert seen.cluster_id == cluster.spec.name
     with pytest.raises(RunProblem, match="to cluster simulated, but the run belongs to elsewhere"):
-        await OneCluster(observer, "elsewhere").poll(Interest())
+        await SameClusterSource(observer, "elsewhere").poll(Interest())
     await observer.aclose()
 
 
 async def test_each_look_is_noted_also_one_that_finds_no_cluster(tmp_path: Path) -> None:
     run, cluster = StateDir(tmp_path / "state").create_run("drain"), a_cluster()
     observer = Observer(cluster.reader(), cluster.clock)
-    source = Beating(OneCluster(observer, "elsewhere"), Heartbeat(run))
+    source = HeartbeatSource(SameClusterSource(observer, "elsewhere"), Heartbeat(run))
     assert last_look_at(run) is None
 
     with pytest.raises(RunProblem):
@@ -95,7 +102,7 @@ def test_a_run_whose_start_was_cut_off_is_not_carried_on(tmp_path: Path) -> None
     journal = written(tmp_path / "cut.db", [started(3), planned(2)])
 
     with pytest.raises(RunProblem, match="Its start was cut off, and nothing was sent"):
-        folded(journal, "drain")
+        read_run(journal, "drain")
 
 
 async def test_a_signal_ends_it_also_while_another_process_keeps_its_journal_locked(
@@ -136,7 +143,9 @@ def test_its_log_tells_decisions_and_troubles_and_a_follower_hears_of_the_troubl
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     now, run = VirtualClock().now(), Run("drain")
-    failed = NowIn(topic="orders", partition=1, state=State.FAILED, reason="refused 5 times: no")
+    failed = StateEntered(
+        topic="orders", partition=1, state=State.FAILED, reason="refused 5 times: no"
+    )
     for seq, event in enumerate([*a_start(), step(0, 7), step(1, 7), failed], start=1):
         run.apply(JournalEntry(seq, now, event))
     told = [
@@ -158,8 +167,8 @@ def test_its_log_tells_of_throttles_that_are_changed_or_left_and_not_of_each_tha
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     now, run = VirtualClock().now(), Run("drain")
-    theirs = SettingsLeft(resource=BROKER_4, keys=("rate",), reason="someone else set it to 7")
-    untouched = SettingsLeft(resource=ORDERS, keys=("list",), reason="")
+    theirs = SettingsGivenUp(resource=BROKER_4, keys=("rate",), reason="someone else set it to 7")
+    untouched = SettingsGivenUp(resource=ORDERS, keys=("list",), reason="")
     told = [
         JournalEntry(n, now, e) for n, e in enumerate([*throttled(), theirs, untouched], start=1)
     ]
@@ -182,8 +191,10 @@ def test_its_log_tells_what_is_called_off_and_a_follower_hears_of_the_gate_and_o
     now, run = VirtualClock().now(), Run("drain")
     orders_1 = TopicPartition("orders", 1)
     asked = CancelAsked(kind=CancelKind.ROLLBACK, partitions=(orders_1,), who="ada@ops1 (1)")
-    refused = NowIn(topic="orders", partition=1, state=State.REFUSED, reason="broker 1 is offline")
-    back = NowIn(topic="orders", partition=1, state=State.DONE)
+    refused = StateEntered(
+        topic="orders", partition=1, state=State.REFUSED, reason="broker 1 is offline"
+    )
+    back = StateEntered(topic="orders", partition=1, state=State.DONE)
     gate = CancelGate(shut=True, reason="ada@ops1 (1) at 14:00, to stop all of run drain")
     events = [*a_start(), step(1), asked, refused, gate, CancelGate(shut=False), back]
     told = [JournalEntry(n, now, event) for n, event in enumerate(events, start=1)]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ktui.cli.engine.log import LogFile, Warnings
+from ktui.cli.engine.log import LogFile, WarningReader
 
 
 @pytest.fixture
@@ -89,7 +89,7 @@ def test_what_repeats_is_told_once_with_how_often_it_came(log: Path) -> None:
 
 def test_a_follower_misses_no_warning_where_the_log_is_put_aside(log: Path) -> None:
     with an_engine(log) as engine:
-        warnings = Warnings(log)
+        warnings = WarningReader(log)
         heard = []
         for number in range(40):
             engine.warning("trouble %d", number)
@@ -103,7 +103,7 @@ def test_a_follower_misses_no_warning_where_the_log_is_put_aside(log: Path) -> N
 def test_a_follower_hears_the_warnings_that_are_new_and_whole(tmp_path: Path) -> None:
     log = tmp_path / "engine.log"
     log.write_text("2026-11-21T12:00:00.000Z WARNING before\n")
-    warnings = Warnings(log)
+    warnings = WarningReader(log)
     with log.open("a") as file:
         file.write("2026-11-21T12:00:01.000Z INFO decision 1\n")
         file.write("2026-11-21T12:00:02.000Z WARNING the cluster is lost: \x1b[2J\n")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ktui.cli.pipeline.check import told
+from ktui.cli.pipeline.check import findings_text
 from ktui.pipeline.run.check import Findings
 
 _HEAVY = ("pyspark", "py4j", "pyarrow", "pandas", "numpy", "plotly")
@@ -107,7 +107,7 @@ def findings(**figures: object) -> Findings:
 
 
 def test_a_lake_with_every_line_says_so() -> None:
-    words = told(findings(segments=1, sessions=1, lines=7, looks=5), "/lake")
+    words = findings_text(findings(segments=1, sessions=1, lines=7, looks=5), "/lake")
 
     assert "Read: 1 segment, 1 session, 7 lines, 5 polls" in words
     assert "12,000 rows" in words
@@ -117,7 +117,7 @@ def test_a_lake_with_every_line_says_so() -> None:
 def test_what_is_missing_from_a_lake_is_told_by_its_reason() -> None:
     found = findings(missing=2, quarantined={"it is cut off": 1}, gaps=1, longest_gap_ms=90_000)
 
-    words = told(found, "/lake")
+    words = findings_text(found, "/lake")
 
     assert found.lost
     assert "2 lines missing" in words

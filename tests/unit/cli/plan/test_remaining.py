@@ -13,7 +13,7 @@ from ktui.cluster.partition import TopicPartition
 from ktui.execution.errors import RunRefused
 from ktui.execution.host.state_dir import StateDir
 from ktui.execution.run.cancel_kind import CancelKind
-from ktui.execution.run.events import AnyRunEvent, CancelAsked, NowIn
+from ktui.execution.run.events import AnyRunEvent, CancelAsked, StateEntered
 from ktui.execution.run.states import State
 from ktui.planning.read.read import read_plan
 from support.journals.journals import a_start, accepted, over, step, written
@@ -24,8 +24,8 @@ def here(tmp_path: Path) -> StateDir:
     return StateDir(tmp_path / "state")
 
 
-def now_in(partition: int, state: State) -> NowIn:
-    return NowIn(topic="orders", partition=partition, state=state)
+def now_in(partition: int, state: State) -> StateEntered:
+    return StateEntered(topic="orders", partition=partition, state=state)
 
 
 def remaining(here: StateDir, *more: AnyRunEvent, options: tuple[str, ...] = ()) -> Result:

@@ -10,10 +10,10 @@ import pytest
 from click.testing import CliRunner, Result
 
 from ktui.cli.main import ktui
-from ktui.cli.process.launch import Launch, begin
+from ktui.cli.process.launch import Launch, launch_new_run
 from ktui.execution.errors import RunProblem, RunRefused
 from ktui.execution.host.state_dir import StateDir
-from ktui.execution.run.events import AnyRunEvent, NowIn, Started
+from ktui.execution.run.events import AnyRunEvent, Started, StateEntered
 from ktui.execution.run.states import State
 from ktui.planning.read.read import read_plan
 from support.journals.journals import a_start, planned, started, step, written
@@ -62,7 +62,7 @@ def test_it_is_written_to_a_file_that_is_a_plan(here: StateDir, tmp_path: Path) 
 
 
 def test_partitions_whose_topics_are_gone_are_left_out(here: StateDir) -> None:
-    gone = [NowIn(topic="orders", partition=n, state=State.TOPIC_GONE) for n in range(3)]
+    gone = [StateEntered(topic="orders", partition=n, state=State.TOPIC_GONE) for n in range(3)]
 
     some = json.loads(rollback(here, gone[1]).stdout)["partitions"]
 
@@ -70,7 +70,7 @@ def test_partitions_whose_topics_are_gone_are_left_out(here: StateDir) -> None:
 
 
 def test_where_nothing_is_left_to_go_back_with_that_is_said(here: StateDir) -> None:
-    gone = [NowIn(topic="orders", partition=n, state=State.TOPIC_GONE) for n in range(3)]
+    gone = [StateEntered(topic="orders", partition=n, state=State.TOPIC_GONE) for n in range(3)]
 
     told = rollback(here, *gone)
 
@@ -86,13 +86,13 @@ def begun(here: StateDir, monkeypatch: pytest.MonkeyPatch) -> None:
     def spawn(*_: object) -> None:
         raise Spawned
 
-    monkeypatch.setattr("ktui.cli.process.launch.spawn", spawn)
+    monkeypatch.setattr("ktui.cli.process.launch.start_engine", spawn)
     launch = Launch(
         state=here, name="drain", cluster_id="id", names={}, until=None, concurrent=False
     )
     first: list[AnyRunEvent] = [started(2), planned(2)]
     assert isinstance(first[0], Started)
-    begin(launch, first)
+    launch_new_run(launch, first)
 
 
 def test_a_run_has_it_beside_its_journal_before_anything_is_sent(

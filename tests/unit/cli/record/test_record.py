@@ -12,11 +12,11 @@ from click.testing import CliRunner, Result
 
 from ktui.cli.context.errors import BadInput
 from ktui.cli.main import ktui
-from ktui.cli.record.loop import Over, RecordedJson, RecordLoop, Until
+from ktui.cli.record.loop import RecordedJson, RecordingEnd, RecordLoop, StopCondition
 from ktui.cli.record.sources import ClusterRecording
 from ktui.cluster.errors import ClusterError
 from ktui.cluster.observer import Interest, Observer
-from ktui.execution.host.ownership import take
+from ktui.execution.host.ownership import own_run
 from ktui.execution.host.state_dir import StateDir
 from ktui.recording.lines import AnyLine, End, LostPollLine, PollLine, RunLine
 from ktui.recording.reading import GoodLine, find_sessions, read_lines
@@ -45,12 +45,18 @@ class Table:
         self.said: list[str] = []
         self.stop = asyncio.Event()
 
-    async def record(self, **until: Any) -> Over:
+    async def record(self, **until: Any) -> RecordingEnd:
         clock = self.cluster.clock
         observer = Observer(self.cluster.reader(), clock)
         source = ClusterRecording(observer, self.recorder, self.state)
         loop = RecordLoop(
-            source, clock, Interest(), 1.0, Until(**until), tell=self.tell, say=self.said.append
+            source,
+            clock,
+            Interest(),
+            1.0,
+            StopCondition(**until),
+            tell=self.tell,
+            say=self.said.append,
         )
         try:
             return await loop.run(self.stop)
@@ -77,7 +83,7 @@ def table(tmp_path: Path) -> Table:
 async def test_it_ends_some_seconds_after_the_last_move_and_has_all_of_it(table: Table) -> None:
     over = await table.record(idle=True)
 
-    assert over is Over.AS_ASKED
+    assert over is RecordingEnd.AS_ASKED
     looks = [line for line in table.lines if isinstance(line, PollLine)]
     assert len(looks) == len(table.told) == table.told[-1].looks
     assert (table.told[0].moving, table.told[-1].moving) == (1, 0)
@@ -88,7 +94,7 @@ async def test_it_ends_some_seconds_after_the_last_move_and_has_all_of_it(table:
 
 
 async def test_it_ends_after_as_long_as_it_was_asked_for(table: Table) -> None:
-    assert await table.record(seconds=3.0) is Over.AS_ASKED
+    assert await table.record(seconds=3.0) is RecordingEnd.AS_ASKED
     assert len(table.told) == 4
 
 
@@ -100,7 +106,7 @@ async def test_interrupted_it_ends_at_once_and_in_good_order(table: Table) -> No
 
     table.tell = interrupt  # type: ignore[method-assign]  # a test's own
 
-    assert await table.record() is Over.INTERRUPTED
+    assert await table.record() is RecordingEnd.INTERRUPTED
     assert table.told[-1].looks == 2
     assert isinstance(table.lines[-1], End)
 
@@ -130,9 +136,9 @@ async def test_a_cluster_that_is_lost_for_a_while_is_waited_for_and_the_loss_rec
 
     table.tell = break_it  # type: ignore[method-assign]  # a test's own
 
-    assert await table.record(idle=True) is Over.AS_ASKED
+    assert await table.record(idle=True) is RecordingEnd.AS_ASKED
     assert [said.split(":")[0] for said in table.said] == [
-        f"recording into {table.recorder.path}{Until(idle=True).words}",
+        f"recording into {table.recorder.path}{StopCondition(idle=True).words}",
         "the cluster is lost",
         "the cluster answers again",
     ]
@@ -145,7 +151,7 @@ async def test_it_ends_where_the_disk_is_full_and_says_so(
 ) -> None:
     monkeypatch.setattr("ktui.recording.recorder.LEAST_FREE_BYTES", 2**62)
 
-    assert await table.record(idle=True) is Over.STOPPED
+    assert await table.record(idle=True) is RecordingEnd.STOPPED
     problem = table.told[-1].problem
     assert problem is not None
     assert "are free on its disk" in problem
@@ -155,7 +161,7 @@ async def test_what_happens_in_a_run_on_the_cluster_is_among_it(tmp_path: Path) 
     table = Table(tmp_path, a_cluster(resting=["orders-0"]))
 
     with owned_run(table.state, "drain") as run:
-        assert await table.record(seconds=2.0) is Over.AS_ASKED
+        assert await table.record(seconds=2.0) is RecordingEnd.AS_ASKED
         written = run.journal
         found = [line for line in table.lines if isinstance(line, RunLine)]
 
@@ -172,10 +178,10 @@ def test_a_journal_that_cannot_be_read_is_told_and_the_cluster_recorded_all_the_
 ) -> None:
     run = table.state.create_run("drain")
     run.journal.write_text("no journal")
-    with take(run):
+    with own_run(run):
         over = asyncio.run(table.record(seconds=2.0))
 
-    assert over is Over.AS_ASKED
+    assert over is RecordingEnd.AS_ASKED
     (said, _) = table.said
     assert said.startswith(f"warning: {run.journal}")
     assert table.told[-1].looks == 3
@@ -257,15 +263,15 @@ def test_it_goes_where_it_is_told_to_with_names_hidden_and_a_line_of_json_a_poll
 @pytest.mark.parametrize(
     ("until", "told"),
     [
-        (Until(), ". Press Ctrl-C to stop"),
-        (Until(seconds=90.0), " for 1m 30s. Press Ctrl-C to stop sooner"),
+        (StopCondition(), ". Press Ctrl-C to stop"),
+        (StopCondition(seconds=90.0), " for 1m 30s. Press Ctrl-C to stop sooner"),
         (
-            Until(seconds=3_600.0, idle=True),
+            StopCondition(seconds=3_600.0, idle=True),
             " for 1h or until nothing has moved for 10 s. Press Ctrl-C to stop sooner",
         ),
     ],
 )
-def test_it_says_when_it_will_end_by_itself(until: Until, told: str) -> None:
+def test_it_says_when_it_will_end_by_itself(until: StopCondition, told: str) -> None:
     assert until.words == told
 
 

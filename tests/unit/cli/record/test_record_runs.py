@@ -13,10 +13,10 @@ from click.testing import CliRunner
 from ktui.cli.engine.log import EngineLog
 from ktui.cli.main import ktui
 from ktui.cli.process.launch import Launch
-from ktui.cli.record.sources import recording
+from ktui.cli.record.sources import record_run
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.observer import Interest
-from ktui.execution.host.ownership import take
+from ktui.execution.host.ownership import own_run
 from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.execution.journal.journal import Journal
 from ktui.execution.run.events import AnyRunEvent, JournalEntry, Recording, Started
@@ -67,7 +67,7 @@ async def test_what_an_engine_sees_and_all_of_its_journal_are_recorded(here: Sta
     run, cluster = a_run(here), a_cluster(moving=["orders-0"], name=CLUSTER)
     looks, begun = Looks(cluster), folded(run)
 
-    with recording(run, begun, "prod-eu", cluster.clock, record=None) as recorded:
+    with record_run(run, begun, "prod-eu", cluster.clock, record=None) as recorded:
         recorded.take(entries(run))
         await recorded.through(looks).poll(Interest())
         assert recorded.state() == Recording(on=True)
@@ -82,7 +82,7 @@ async def test_a_run_that_is_not_to_be_recorded_leaves_no_folder(here: StateDir)
     run, cluster = a_run(here), a_cluster()
     looks, begun = Looks(cluster), folded(run)
 
-    with recording(run, begun, "prod-eu", cluster.clock, record=False) as recorded:
+    with record_run(run, begun, "prod-eu", cluster.clock, record=False) as recorded:
         assert recorded.through(looks) is looks
         assert recorded.state() == Recording(on=False)
 
@@ -97,7 +97,7 @@ def test_what_an_engine_left_unfinished_is_made_whole_by_the_next(here: StateDir
     killed.die()
     assert list(run.recording.rglob("*.tmp"))
 
-    with recording(run, begun, "prod-eu", cluster.clock, record=False):
+    with record_run(run, begun, "prod-eu", cluster.clock, record=False):
         assert not list(run.recording.rglob("*.tmp"))
 
     assert len(read(run)) == 4
@@ -106,7 +106,7 @@ def test_what_an_engine_left_unfinished_is_made_whole_by_the_next(here: StateDir
 def test_a_recording_that_had_to_stop_is_told_by_status_and_runs(here: StateDir) -> None:
     run = a_run(here, Recording(on=True), STOPPED)
 
-    with take(run):
+    with own_run(run):
         (of_runs,) = told(here, "runs", "--json")["runs"]
         assert of_runs["recording"] == {"on": False, "problem": STOPPED.reason}
         assert told(here, "status", "drain", "--json")["recording"] == of_runs["recording"]
@@ -117,7 +117,7 @@ def test_a_run_is_recorded_only_while_a_process_owns_it(here: StateDir) -> None:
     run = a_run(here, Recording(on=True))
 
     assert told(here, "status", "drain", "--json")["recording"] == {"on": False, "problem": None}
-    with take(run):
+    with own_run(run):
         assert told(here, "status", "drain", "--json")["recording"]["on"]
         assert "recording  on" in " ".join(told(here, "status", "drain").split("\n"))
 

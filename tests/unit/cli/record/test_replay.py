@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from ktui.cli.context.errors import BadInput
-from ktui.cli.record.replay import Playable, choices, choose
+from ktui.cli.record.replay import Playable, choose_recording, join_sessions
 from ktui.cluster.observation import Observation
 from ktui.execution.host.recording import RunRecording
 from ktui.execution.run.events import JournalEntry
@@ -137,7 +137,7 @@ def asked(known: list[Playable], answer: str) -> tuple[Playable, str]:
 
     @click.command()
     def command() -> None:
-        chosen.append(choose(known, None, ask=True))
+        chosen.append(choose_recording(known, None, ask=True))
 
     told = CliRunner().invoke(command, input=answer)
     assert told.exception is None
@@ -147,7 +147,7 @@ def asked(known: list[Playable], answer: str) -> tuple[Playable, str]:
 def test_at_a_terminal_they_are_listed_and_asked_for(tmp_path: Path) -> None:
     a_recording(tmp_path, looks())
     a_run_recorded(tmp_path, "drain-3", 100)
-    known = choices(find_sessions(tmp_path))
+    known = join_sessions(find_sessions(tmp_path))
     first, told = asked(known, "1\n")
     assert first is known[0]
     assert "drain-3" in told
@@ -157,25 +157,25 @@ def test_at_a_terminal_they_are_listed_and_asked_for(tmp_path: Path) -> None:
 def test_sessions_of_a_run_are_played_one_after_the_other(tmp_path: Path) -> None:
     a_run_recorded(tmp_path, "drain-3", 0)
     a_run_recorded(tmp_path, "drain-3", 100)
-    (only,) = choices(find_sessions(tmp_path))
+    (only,) = join_sessions(find_sessions(tmp_path))
     assert [session.head.at for session in only.sessions] == sorted(
         session.head.at for session in only.sessions
     )
     assert len(only.sessions) == 2
-    assert choose([only], None, ask=False) is only
+    assert choose_recording([only], None, ask=False) is only
 
 
 def test_those_that_were_recorded_at_the_same_time_are_not(tmp_path: Path) -> None:
     a_run_recorded(tmp_path, "drain-3", 0)
     a_run_recorded(tmp_path, "drain-3", 10)
-    assert [len(each.sessions) for each in choices(find_sessions(tmp_path))] == [1, 1]
+    assert [len(each.sessions) for each in join_sessions(find_sessions(tmp_path))] == [1, 1]
 
 
 def test_a_session_is_named_by_the_beginning_of_its_id(tmp_path: Path) -> None:
     a_recording(tmp_path, looks())
     a_recording(tmp_path, looks(100))
-    known = choices(find_sessions(tmp_path))
+    known = join_sessions(find_sessions(tmp_path))
     for each in known:
-        assert choose(known, each.session, ask=False) is each
+        assert choose_recording(known, each.session, ask=False) is each
     with pytest.raises(BadInput, match="no such session"):
-        choose(known, "", ask=False)
+        choose_recording(known, "", ask=False)

@@ -16,7 +16,7 @@ from ktui.cli.run import add
 from ktui.cluster.clock import SystemClock
 from ktui.execution.cancel.gate import CancelGateFile
 from ktui.execution.errors import RunProblem, RunRefused
-from ktui.execution.host.ownership import take
+from ktui.execution.host.ownership import own_run
 from ktui.execution.host.state_dir import RunDir
 from ktui.execution.journal.commands import Add, Answer
 from ktui.execution.journal.journal import Journal
@@ -91,8 +91,8 @@ def live(left: AddDesk, monkeypatch: pytest.MonkeyPatch) -> Iterator[AddDesk]:
     def answer(_run: RunDir, _number: int) -> Answer:
         return Answer(accepted=True, words="done as asked")
 
-    monkeypatch.setattr(add, "answer_to", answer)
-    with take(left.run):
+    monkeypatch.setattr(add, "wait_for_answer", answer)
+    with own_run(left.run):
         yield left
 
 
@@ -261,7 +261,7 @@ def test_a_run_that_ends_before_it_answers_is_told_as_ended(
         return number
 
     monkeypatch.setattr(Journal, "ask", ask_and_end)
-    with take(left.run):
+    with own_run(left.run):
         refused = left.add(audit_0=(4, 2, 3)).exception
 
     assert isinstance(refused, BadInput)
@@ -271,7 +271,7 @@ def test_a_run_that_ends_before_it_answers_is_told_as_ended(
 def test_of_a_run_whose_process_dies_before_it_answers_it_is_said_that_the_plan_is_written_down(
     left: AddDesk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    owner = take(left.run)
+    owner = own_run(left.run)
     ask = Journal.ask
 
     def ask_and_die(journal: Journal, *arguments: Any) -> int:
@@ -291,7 +291,7 @@ def test_an_owner_that_does_not_answer_is_told_with_what_becomes_of_it(
     left: AddDesk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(send_command, "PATIENCE_S", 0.0)
-    with take(left.run):
+    with own_run(left.run):
         silent = left.add(audit_0=(4, 2, 3)).exception
 
     assert isinstance(silent, RunProblem)
@@ -308,7 +308,7 @@ def test_the_way_back_that_is_kept_beside_the_journal_has_what_was_added(
         live.write(more, PlannedPart(partitions=asked.partitions))
         return Answer(accepted=True, words="")
 
-    monkeypatch.setattr(add, "answer_to", answer)
+    monkeypatch.setattr(add, "wait_for_answer", answer)
 
     live.add(audit_0=(4, 2, 3))
 

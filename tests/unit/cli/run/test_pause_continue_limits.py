@@ -16,7 +16,7 @@ from ktui.cli.process import send_command
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.errors import RunProblem
 from ktui.execution.host.catalog import UnknownRun
-from ktui.execution.host.ownership import take
+from ktui.execution.host.ownership import own_run
 from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.execution.journal.follower import RunFollower
 from ktui.execution.journal.journal import Journal
@@ -211,7 +211,7 @@ def test_an_owner_that_does_not_answer_is_named_and_what_becomes_of_it_is_told(
     left: RunDir, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(send_command, "PATIENCE_S", 0.0)
-    with take(left) as owned:
+    with own_run(left) as owned:
         silent = call(left, "pause")
 
     assert isinstance(silent.exception, RunProblem)
@@ -224,7 +224,7 @@ def test_an_owner_that_does_not_answer_is_named_and_what_becomes_of_it_is_told(
 def test_an_owner_that_goes_before_it_answers_is_told(
     left: RunDir, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    owned = take(left)
+    owned = own_run(left)
     ask = Journal.ask
 
     def ask_and_go(*arguments: Any) -> int:

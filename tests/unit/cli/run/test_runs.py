@@ -15,9 +15,16 @@ from click.testing import CliRunner
 from ktui.cli.main import ktui
 from ktui.cluster.clock import SystemClock
 from ktui.execution.host.heartbeat import Heartbeat, silence
-from ktui.execution.host.ownership import Holder, take
+from ktui.execution.host.ownership import Holder, own_run
 from ktui.execution.host.state_dir import RunDir, StateDir
-from ktui.execution.run.events import AnyRunEvent, By, JournalEntry, NowIn, Outage, Paused
+from ktui.execution.run.events import (
+    AnyRunEvent,
+    JournalEntry,
+    Outage,
+    Paused,
+    PauseOrigin,
+    StateEntered,
+)
 from ktui.execution.run.options import RunOptions
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
@@ -35,8 +42,8 @@ def a_run(here: StateDir, name: str, *more: AnyRunEvent) -> RunDir:
     return run
 
 
-def now_in(partition: int, state: State) -> NowIn:
-    return NowIn(topic="orders", partition=partition, state=state)
+def now_in(partition: int, state: State) -> StateEntered:
+    return StateEntered(topic="orders", partition=partition, state=state)
 
 
 def runs(here: StateDir, *arguments: str) -> Any:
@@ -59,7 +66,7 @@ def test_without_any_run_it_is_said_how_to_start_one(here: StateDir) -> None:
 def test_each_run_is_a_row_with_how_far_it_is_and_who_owns_it(here: StateDir) -> None:
     a_run(here, "left", now_in(0, State.DONE), now_in(1, State.FAILED))
     a_run(here, "over", ended(3))
-    with take(a_run(here, "live", Paused(by=By.OPERATOR))) as owned:
+    with own_run(a_run(here, "live", Paused(by=PauseOrigin.OPERATOR))) as owned:
         text = runs(here).stdout
 
     who = owned.holder
@@ -72,7 +79,7 @@ def test_each_run_is_a_row_with_how_far_it_is_and_who_owns_it(here: StateDir) ->
 
 def test_a_run_whose_process_has_lost_the_cluster_says_so(here: StateDir) -> None:
     run = a_run(here, "cut-off", Outage(lost=True, reason="no answer"))
-    with take(run):
+    with own_run(run):
         assert row(runs(here).stdout, "cut-off").startswith("cut-off running, cluster lost 0/3")
         (told,) = json.loads(runs(here, "--json").stdout)["runs"]
     (left,) = json.loads(runs(here, "--json").stdout)["runs"]
@@ -97,7 +104,7 @@ def looked(run: RunDir, seconds_ago: float) -> datetime:
 def test_a_run_whose_process_does_not_look_any_more_says_so(here: StateDir) -> None:
     run = a_run(here, "drain")
     looked(run, 52.5 * 3600)
-    with take(run, owned_for_days()):
+    with own_run(run, owned_for_days()):
         listed = runs(here)
         shown = CliRunner().invoke(ktui, ["status", "drain", "--state-dir", str(here.path)])
     left = runs(here)
@@ -142,7 +149,7 @@ def test_scripts_are_told_when_the_process_of_a_run_last_looked(here: StateDir) 
 
 
 def test_scripts_get_one_object_of_all_runs(here: StateDir) -> None:
-    with take(a_run(here, "live", now_in(0, State.TOPIC_GONE))) as owned:
+    with own_run(a_run(here, "live", now_in(0, State.TOPIC_GONE))) as owned:
         told = json.loads(runs(here, "--json").stdout)
 
     assert next(iter(told)) == "schema_version"

@@ -26,9 +26,9 @@ from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ConfigChange, ConfigOp, ConfigResource, ConfigScope
 from ktui.cluster.throttle_settings import FOLLOWER_RATE
 from ktui.execution.errors import RunProblem, RunRefused
-from ktui.execution.host.ownership import take
+from ktui.execution.host.ownership import own_run
 from ktui.execution.host.state_dir import RunDir, StateDir
-from ktui.execution.journal.commands import CallOff
+from ktui.execution.journal.commands import CancelMoves
 from ktui.execution.journal.follower import RunFollower
 from ktui.execution.journal.journal import Journal
 from ktui.execution.run.cancel_kind import CancelKind
@@ -54,7 +54,7 @@ class TwoHosts:
         self.engines: list[list[str]] = []
         self.chosen: list[tuple[object, ...]] = []
         monkeypatch.setattr("ktui.cli.context.target.choose_cluster", self._choose)
-        monkeypatch.setattr("ktui.cli.process.launch.spawn", self._spawn)
+        monkeypatch.setattr("ktui.cli.process.launch.start_engine", self._spawn)
         monkeypatch.setattr("ktui.cli.start.follow.follow", lambda start, *_, **_more: start() or 0)
 
     def _choose(self, *names: object) -> Any:
@@ -199,7 +199,7 @@ def test_a_copied_run_does_not_go_on_while_the_other_one_lives(hosts: TwoHosts) 
     shutil.copytree(run.path, hosts.here.run("copy").path)
     (hosts.here.run("copy").path / "lock").unlink(missing_ok=True)
 
-    with take(run):
+    with own_run(run):
         refused = words(hosts.resume(hosts.here, "copy", "--concurrent"))
 
     assert "run copy is a copy of run drain, which is owned by process" in refused
@@ -209,7 +209,7 @@ def test_a_copied_run_does_not_go_on_while_the_other_one_lives(hosts: TwoHosts) 
 def test_a_run_that_is_carried_on_is_not_exported(hosts: TwoHosts) -> None:
     run = hosts.run()
 
-    with take(run) as owned:
+    with own_run(run) as owned:
         refused = words(hosts.export())
 
     assert "run drain is owned by process" in refused
@@ -240,7 +240,7 @@ def test_a_cluster_is_not_given_up_while_another_run_of_the_directory_needs_it(
     hosts.run()
     other = hosts.run(name="other")
 
-    with take(other):
+    with own_run(other):
         refused = words(hosts.export())
 
     assert "run other, owned by process" in refused
@@ -389,7 +389,7 @@ def test_a_name_that_is_taken_takes_the_cluster_from_nobody(hosts: TwoHosts) -> 
 
 def test_what_was_asked_of_a_run_and_not_answered_yet_goes_with_it(hosts: TwoHosts) -> None:
     run = hosts.run(step(0))
-    asked = CallOff(CancelKind.STOP, partitions=(TopicPartition("orders", 0),))
+    asked = CancelMoves(CancelKind.STOP, partitions=(TopicPartition("orders", 0),))
     with Journal.open(run.journal, VirtualClock()) as journal:
         journal.ask(asked, "ada@ops1 (4711)")
 
@@ -576,7 +576,7 @@ def test_beside_a_live_run_whose_journal_is_gone_it_is_said_why_none_goes_on(
     hosts.run()
     gone = hosts.run(name="gone")
 
-    with take(gone) as owned:
+    with own_run(gone) as owned:
         shutil.rmtree(gone.path)
         refused = words(hosts.resume(hosts.here))
         concurrent = words(hosts.resume(hosts.here, "drain", "--concurrent"))

@@ -18,22 +18,22 @@ from ktui.cli.run.status_text import status_text
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.forecast.estimate import CopiedBytes
 from ktui.execution.host.catalog import UnknownRun
-from ktui.execution.host.ownership import take
+from ktui.execution.host.ownership import own_run
 from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.execution.journal.follower import RunFollower
 from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.events import (
     AnyRunEvent,
-    By,
     CancelAsked,
     CancelGate,
-    Gate,
-    Left,
+    EngineLeft,
+    HealthGate,
     LimitsChanged,
-    NowIn,
     Outage,
     Owned,
     Paused,
+    PauseOrigin,
+    StateEntered,
 )
 from ktui.execution.run.states import State
 from ktui.pacing.limits import Limits
@@ -62,8 +62,8 @@ def told(result: Result) -> Any:
     return json.loads(result.stdout)
 
 
-def blocked(partition: int, reason: str = "broker 4 of its target is offline") -> NowIn:
-    return NowIn(topic="orders", partition=partition, state=State.BLOCKED, reason=reason)
+def blocked(partition: int, reason: str = "broker 4 of its target is offline") -> StateEntered:
+    return StateEntered(topic="orders", partition=partition, state=State.BLOCKED, reason=reason)
 
 
 NEW_LIMITS = LimitsChanged(
@@ -76,7 +76,7 @@ NEW_LIMITS = LimitsChanged(
 
 def test_the_run_and_its_owner_are_told_first(tmp_path: Path) -> None:
     run = a_run(tmp_path)
-    with take(run) as owned:
+    with own_run(run) as owned:
         lines = text(status(run))
 
     assert lines[0] == "run drain-b3: running"
@@ -88,7 +88,7 @@ def test_the_run_and_its_owner_are_told_first(tmp_path: Path) -> None:
 
 
 def test_a_run_that_nobody_owns_says_why_and_how_to_go_on(tmp_path: Path) -> None:
-    lines = text(status(a_run(tmp_path, Left(reason="its process got SIGTERM"))))
+    lines = text(status(a_run(tmp_path, EngineLeft(reason="its process got SIGTERM"))))
 
     assert lines[0] == "run drain-b3: waiting for resume"
     assert "owner none (its process got SIGTERM); to resume it: ktui resume drain-b3" in lines
@@ -108,9 +108,9 @@ def test_a_run_that_does_not_own_its_cluster_says_so(tmp_path: Path, *, off: boo
 
 def test_a_partition_that_waits_says_why(tmp_path: Path) -> None:
     begun = step(0, 4)
-    run = a_run(tmp_path, begun, accepted(0), Paused(by=By.OPERATOR, topics=("orders",)))
+    run = a_run(tmp_path, begun, accepted(0), Paused(by=PauseOrigin.OPERATOR, topics=("orders",)))
 
-    with take(run):
+    with own_run(run):
         lines, waiting = text(status(run)), told(status(run, "--json"))["waiting"]
 
     assert waiting == [
@@ -129,12 +129,14 @@ def test_a_partition_that_waits_says_why(tmp_path: Path) -> None:
 def test_pauses_and_the_gate_are_told_with_their_reasons(tmp_path: Path) -> None:
     run = a_run(
         tmp_path,
-        Paused(by=By.OPERATOR),
-        Paused(by=By.FAILURE, reason="orders-1 has failed"),
-        Paused(by=By.OPERATOR, topics=("orders",), partitions=(TopicPartition("orders", 3),)),
-        Gate(shut=True, reason="3 partitions are offline"),
+        Paused(by=PauseOrigin.OPERATOR),
+        Paused(by=PauseOrigin.FAILURE, reason="orders-1 has failed"),
+        Paused(
+            by=PauseOrigin.OPERATOR, topics=("orders",), partitions=(TopicPartition("orders", 3),)
+        ),
+        HealthGate(shut=True, reason="3 partitions are offline"),
     )
-    with take(run):
+    with own_run(run):
         lines = text(status(run))
 
     assert lines[0] == "run drain-b3: paused"
@@ -148,7 +150,7 @@ def test_a_lost_cluster_is_told_with_its_time_and_reason_as_long_as_a_process_lo
     tmp_path: Path,
 ) -> None:
     run = a_run(tmp_path, Outage(lost=True, reason="no answer"))
-    with take(run):
+    with own_run(run):
         lines = text(status(run))
         answer = told(status(run, "--json"))
     left = told(status(run, "--json"))
@@ -173,8 +175,8 @@ def test_the_current_batch_shows_where_each_step_comes_from_and_goes_to(tmp_path
 
 
 def test_states_are_counted_and_what_is_not_well_is_named_with_the_reason(tmp_path: Path) -> None:
-    done = NowIn(topic="orders", partition=0, state=State.DONE)
-    gone = NowIn(
+    done = StateEntered(topic="orders", partition=0, state=State.DONE)
+    gone = StateEntered(
         topic="orders", partition=1, state=State.CHANGED_ELSEWHERE, reason="it has 1,2,9 now"
     )
 
@@ -198,8 +200,8 @@ def test_an_ended_run_is_told_as_such(tmp_path: Path) -> None:
 
 
 def test_scripts_get_all_of_it_in_one_object(tmp_path: Path) -> None:
-    run = a_run(tmp_path, step(0, 6), NEW_LIMITS, blocked(2), Gate(shut=True, reason="why"))
-    with take(run) as owned:
+    run = a_run(tmp_path, step(0, 6), NEW_LIMITS, blocked(2), HealthGate(shut=True, reason="why"))
+    with own_run(run) as owned:
         answer = told(status(run, "--json"))
 
     assert list(answer)[:3] == ["schema_version", "run", "state"]
@@ -368,7 +370,7 @@ def test_forty_of_those_called_off_are_shown_and_the_rest_is_counted(tmp_path: P
 
 def test_a_live_run_under_a_shut_cancel_gate_is_gated(tmp_path: Path) -> None:
     run = a_run(tmp_path, CancelGate(shut=True, reason="ada@ops1 (1), to stop all of run drain"))
-    with take(run):
+    with own_run(run):
         assert text(status(run))[0] == "run drain-b3: gated"
 
 

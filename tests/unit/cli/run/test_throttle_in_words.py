@@ -16,8 +16,8 @@ from ktui.cluster.ports import (
 )
 from ktui.cluster.throttle_settings import FOLLOWER_RATE, FOLLOWER_REPLICAS
 from ktui.execution.forecast.progress_text import end_lines, progress_line
-from ktui.execution.host.ownership import take
-from ktui.execution.run.events import Configure, Configured, Left, SettingsLeft
+from ktui.execution.host.ownership import own_run
+from ktui.execution.run.events import Configure, Configured, EngineLeft, SettingsGivenUp
 from ktui.planning.throttle_rates import parse_throttle_rates
 from support.journals.throttled_journals import (
     BROKER_4,
@@ -34,7 +34,7 @@ from support.journals.throttled_journals import (
 
 def test_what_is_set_is_shown_with_what_stood_there_before(tmp_path: Path) -> None:
     run = a_run(tmp_path, *throttled())
-    with take(run):
+    with own_run(run):
         shown = lines(call(run))
 
     assert shown == [
@@ -48,7 +48,7 @@ def test_what_is_set_is_shown_with_what_stood_there_before(tmp_path: Path) -> No
 
 def test_scripts_are_told_the_same(tmp_path: Path) -> None:
     run = a_run(tmp_path, *throttled())
-    with take(run):
+    with own_run(run):
         answer = told(call(run, "--json"))
         status = told(call(run, "--json", verb="status"))
 
@@ -98,7 +98,7 @@ def test_a_change_whose_answer_is_out_is_shown_as_not_confirmed(tmp_path: Path) 
 
 def test_the_status_of_a_run_has_its_throttle(tmp_path: Path) -> None:
     run = a_run(tmp_path, *throttled())
-    with take(run):
+    with own_run(run):
         assert "throttle 50 MB/s into each broker" in lines(call(run, verb="status"))
 
 
@@ -115,7 +115,7 @@ def test_a_run_that_was_killed_says_which_throttles_stay_and_how_they_go(tmp_pat
 def test_a_run_that_was_left_says_that_what_is_in_flight_needs_its_throttle(
     tmp_path: Path,
 ) -> None:
-    run = a_run(tmp_path, *throttled(), Left(reason="its process got SIGTERM"))
+    run = a_run(tmp_path, *throttled(), EngineLeft(reason="its process got SIGTERM"))
 
     stays = told(call(run, "--json"))["throttle"]["stays"]
     assert stays.endswith("until it is resumed: 1 step in flight needs it")
@@ -124,7 +124,7 @@ def test_a_run_that_was_left_says_that_what_is_in_flight_needs_its_throttle(
 def test_whoever_follows_a_run_is_told_which_throttles_stay_once_it_is_left(
     tmp_path: Path,
 ) -> None:
-    run = a_run(tmp_path, *throttled(), Left(reason="its process got SIGTERM"))
+    run = a_run(tmp_path, *throttled(), EngineLeft(reason="its process got SIGTERM"))
 
     left, stays = end_lines(run_of(run))
 
@@ -158,7 +158,7 @@ def test_a_run_that_only_waits_for_a_broker_says_which_and_the_way_out(tmp_path:
         "all partitions have ended; its throttle is still set on broker 4, which is down or "
         "refuses the change"
     )
-    with take(run):
+    with own_run(run):
         way_out = "If that never changes: ktui throttle drain-b3 --leave-behind"
         assert f"{waits}. {way_out}" in lines(call(run))
         assert f"throttle {waits}; see: ktui throttle drain-b3" in lines(call(run, verb="status"))
@@ -166,7 +166,9 @@ def test_a_run_that_only_waits_for_a_broker_says_which_and_the_way_out(tmp_path:
 
 
 def test_each_event_about_throttles_has_every_field_of_the_contract(tmp_path: Path) -> None:
-    left = SettingsLeft(resource=BROKER_4, keys=(FOLLOWER_RATE,), reason="someone else set it to 7")
+    left = SettingsGivenUp(
+        resource=BROKER_4, keys=(FOLLOWER_RATE,), reason="someone else set it to 7"
+    )
     run = a_run(tmp_path, *throttled(), left)
 
     printed = call(run, "--events", "--json", verb="status").stdout.splitlines()

@@ -12,7 +12,7 @@ from ktui.cli.context.errors import BadInput
 from ktui.cli.main import ktui
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.errors import Unreachable
-from ktui.execution.host.ownership import take
+from ktui.execution.host.ownership import own_run
 from ktui.execution.journal.commands import Answer, SetThrottle
 from ktui.execution.journal.journal import Journal
 from support.cli.start_desk import Office
@@ -50,8 +50,8 @@ class Live:
 def live(office: Office, monkeypatch: pytest.MonkeyPatch) -> Iterator[Live]:
     found = Live(office)
     answer = Answer(accepted=True, words="done as asked")
-    monkeypatch.setattr("ktui.cli.process.send_command.answer_to", lambda *_: answer)
-    with take(found.run):
+    monkeypatch.setattr("ktui.cli.process.send_command.wait_for_answer", lambda *_: answer)
+    with own_run(found.run):
         yield found
 
 
@@ -116,7 +116,7 @@ def test_permissions_on_another_cluster_than_the_run_is_of_mean_nothing(
     written(run.journal, [begun, planned(2)]).close()
     monkeypatch.setattr(live, "run", run)
 
-    with take(run):
+    with own_run(run):
         words = ["throttle", "other", "50MB", "--state-dir", str(live.office.state.path)]
         told = CliRunner().invoke(ktui, words)
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from ktui.cli.process.launch import Launch, take_up
+from ktui.cli.process.launch import Launch, launch_left_run
 from ktui.execution.errors import RunRefused
 from ktui.execution.host.catalog import check_one_throttle
-from ktui.execution.host.ownership import take
+from ktui.execution.host.ownership import own_run
 from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.execution.run.events import AnyRunEvent, ThrottleChanged
 from ktui.planning.throttle_rates import NO_THROTTLE, parse_throttle_rates
@@ -52,7 +52,7 @@ def test_a_second_throttle_is_not_started_even_where_another_run_may_be_live(
     other = a_run(office.state, "other", *begun, RATED)
     beside = (office.plan(), "--concurrent")
 
-    with take(other):
+    with own_run(other):
         told = office.refusal(*beside, "--throttle", "20MB")
         kept = office.runs
         without = office.start(*beside)
@@ -70,7 +70,7 @@ def test_a_run_that_has_no_throttle_in_force_is_in_no_ones_way(
     begun: list[AnyRunEvent] = [started(1, office.cluster_id), planned(1), RATED]
     begun += [LIFTED] if live else []
     other = a_run(office.state, "other", *begun)
-    owned = take(other) if live else None
+    owned = own_run(other) if live else None
 
     result = office.start(office.plan(), "--concurrent", "--throttle", "20MB")
 
@@ -85,7 +85,7 @@ def test_a_throttle_that_is_lifted_and_not_off_every_broker_yet_is_one_still(
     state = StateDir(tmp_path / "state")
     other = a_run(state, "other", *throttled(), LIFTED)
 
-    with take(other), pytest.raises(RunRefused, match="run other has a throttle"):
+    with own_run(other), pytest.raises(RunRefused, match="run other has a throttle"):
         check_one_throttle(state, started(1).cluster_id, "mine")
 
 
@@ -93,7 +93,7 @@ def test_a_throttle_is_not_set_live_beside_another(tmp_path: Path) -> None:
     state = StateDir(tmp_path / "state")
     other = a_run(state, "other", *left_standing("simulated"))
 
-    with owned_run(state, "mine") as mine, take(other):
+    with owned_run(state, "mine") as mine, own_run(other):
         refused = call(mine, "20MB")
 
     assert refused.exit_code == 2
@@ -133,11 +133,13 @@ def test_of_two_that_died_with_rates_of_their_own_either_is_resumed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     spawned: list[str] = []
-    monkeypatch.setattr("ktui.cli.process.launch.spawn", lambda run, _: spawned.append(run.name))
+    monkeypatch.setattr(
+        "ktui.cli.process.launch.start_engine", lambda run, _: spawned.append(run.name)
+    )
     state = StateDir(tmp_path / "state")
     for name in ("one", "other"):
         a_run(state, name)
-        take_up(a_launch(state, name))
+        launch_left_run(a_launch(state, name))
 
     assert spawned == ["one", "other"]
 
@@ -146,15 +148,17 @@ def test_a_run_with_a_throttle_is_not_resumed_beside_another(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     spawned: list[str] = []
-    monkeypatch.setattr("ktui.cli.process.launch.spawn", lambda run, _: spawned.append(run.name))
+    monkeypatch.setattr(
+        "ktui.cli.process.launch.start_engine", lambda run, _: spawned.append(run.name)
+    )
     state = StateDir(tmp_path / "state")
     a_run(state, "mine")
     launch = a_launch(state, "mine")
     begun = msgspec.structs.replace(started(2), plan_sha256="1" * 64)
     other = a_run(state, "other", begun, *throttled()[1:])
 
-    with take(other), pytest.raises(RunRefused, match="run other has a throttle"):
-        take_up(launch)
-    take_up(launch)
+    with own_run(other), pytest.raises(RunRefused, match="run other has a throttle"):
+        launch_left_run(launch)
+    launch_left_run(launch)
 
     assert spawned == ["mine"]

@@ -11,17 +11,17 @@ import pytest
 from click.testing import CliRunner, Result
 
 from ktui.cli.context.config import Context
-from ktui.cli.context.target import target
+from ktui.cli.context.target import choose_target
 from ktui.cli.main import ktui
 from ktui.cli.process.launch import Launch, resume_command
 from ktui.cluster.clock import SystemClock
 from ktui.execution.errors import RunProblem, RunRefused
-from ktui.execution.host.ownership import take
+from ktui.execution.host.ownership import own_run
 from ktui.execution.host.state_dir import RunDir, StateDir
-from ktui.execution.journal.commands import CallOff
+from ktui.execution.journal.commands import CancelMoves
 from ktui.execution.journal.journal import Journal
 from ktui.execution.run.cancel_kind import CancelKind
-from ktui.execution.run.events import AnyRunEvent, Ended, Left, NowIn, Owned
+from ktui.execution.run.events import AnyRunEvent, Ended, EngineLeft, Owned, StateEntered
 from ktui.execution.run.states import State
 from support.cli.named_cluster import NamedCluster
 from support.journals.journals import over, planned, started, step, written
@@ -45,7 +45,7 @@ class Office:
         self.arguments: list[str] = []
         monkeypatch.setattr("ktui.cli.context.target.choose_cluster", self._choose)
         self.unverified: tuple[str, ...] = ()
-        monkeypatch.setattr("ktui.cli.process.launch.spawn", self._spawn)
+        monkeypatch.setattr("ktui.cli.process.launch.start_engine", self._spawn)
 
     def _choose(self, *names: Any) -> Any:
         self.chosen.append(names)
@@ -96,7 +96,7 @@ def test_it_goes_on_where_the_run_was_started_unless_told_otherwise(office: Offi
 
 def test_it_is_said_that_the_end_given_with_until_before_holds_no_more(office: Office) -> None:
     owned = Owned(pid=1, host="ops1", user="ada", until=UNTIL)
-    office.run(owned, Left(reason="the time has come"))
+    office.run(owned, EngineLeft(reason="the time has come"))
 
     dropped = office.resume()
     given = office.resume("--until", "2099-01-01T10:00")
@@ -128,7 +128,7 @@ def test_a_run_of_another_cluster_is_refused_with_both_named(office: Office) -> 
 
 
 def test_a_run_that_lives_is_refused_and_told_who_holds_it(office: Office) -> None:
-    with take(office.run(context="prod")) as owned:
+    with own_run(office.run(context="prod")) as owned:
         error = office.resume().exception
 
     assert isinstance(error, RunRefused)
@@ -141,7 +141,7 @@ def test_of_two_that_resume_a_run_at_once_one_is_told_that_the_other_holds_it(
     run, owned = office.run(context="prod"), []
 
     async def the_other_is_faster(*_: object) -> None:
-        owned.append(take(run))
+        owned.append(own_run(run))
 
     monkeypatch.setattr("ktui.cli.start.resume.check_cluster", the_other_is_faster)
     error = office.resume("--concurrent").exception
@@ -154,8 +154,8 @@ def test_of_two_that_resume_a_run_at_once_one_is_told_that_the_other_holds_it(
 
 @pytest.mark.parametrize(("last", "code"), [(State.DONE, 0), (State.FAILED, 3)])
 def test_a_run_that_has_ended_says_how(office: Office, last: State, code: int) -> None:
-    first = NowIn(topic="orders", partition=0, state=State.DONE)
-    office.run(first, NowIn(topic="orders", partition=1, state=last), Ended(counts={}))
+    first = StateEntered(topic="orders", partition=0, state=State.DONE)
+    office.run(first, StateEntered(topic="orders", partition=1, state=last), Ended(counts={}))
 
     result = office.resume()
 
@@ -166,12 +166,12 @@ def test_a_run_that_has_ended_says_how(office: Office, last: State, code: int) -
 
 def test_an_ended_run_of_which_something_was_called_off_since_goes_on(office: Office) -> None:
     moved = [event for n in range(2) for event in (step(n), over(n))]
-    done = [NowIn(topic="orders", partition=n, state=State.DONE) for n in range(2)]
+    done = [StateEntered(topic="orders", partition=n, state=State.DONE) for n in range(2)]
     run = office.run(*moved, *done, Ended(counts={}), context="prod")
     with Journal.open(run.journal, SystemClock()) as journal:
-        journal.ask(CallOff(CancelKind.STOP), "ada@ops1 (1)")
+        journal.ask(CancelMoves(CancelKind.STOP), "ada@ops1 (1)")
         assert office.resume().exit_code == 0
-        journal.ask(CallOff(CancelKind.ROLLBACK), "ada@ops1 (1)")
+        journal.ask(CancelMoves(CancelKind.ROLLBACK), "ada@ops1 (1)")
 
     assert isinstance(office.resume().exception, Spawned)
 
@@ -204,7 +204,7 @@ def test_a_process_of_its_own_is_told_names_and_absolute_paths(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("KTUI_BOOTSTRAP_SERVER", "b1:9092")
-    where = target(None, Path("client.properties"), None)
+    where = choose_target(None, Path("client.properties"), None)
 
     launch = Launch(
         state=office.state,

@@ -9,8 +9,8 @@ import pytest
 
 from ktui.execution.errors import JournalProblem
 from ktui.execution.host.catalog import all_runs
-from ktui.execution.host.ownership import take
-from ktui.execution.run.events import AnyRunEvent, NowIn
+from ktui.execution.host.ownership import own_run
+from ktui.execution.run.events import AnyRunEvent, StateEntered
 from ktui.execution.run.states import State
 from support.cli.start_desk import Office
 from support.journals.journals import a_start, ended, planned, started, written
@@ -144,7 +144,9 @@ def test_a_dry_run_needs_no_name_of_its_own(office: Office) -> None:
 def test_a_run_that_waits_for_resume_over_the_same_partitions_is_warned_of(
     office: Office, cluster_id: str | None, done: tuple[int, ...], *, warned: bool
 ) -> None:
-    over: list[AnyRunEvent] = [NowIn(topic="orders", partition=n, state=State.DONE) for n in done]
+    over: list[AnyRunEvent] = [
+        StateEntered(topic="orders", partition=n, state=State.DONE) for n in done
+    ]
     first: list[AnyRunEvent] = [started(2, cluster_id or office.cluster_id), planned(2)]
     written(office.state.create_run("killed").journal, [*first, *over]).close()
     (office.state.create_run("broken").journal).write_text("no journal")
@@ -161,7 +163,7 @@ def test_a_second_run_on_a_cluster_is_refused_and_names_the_live_one(office: Off
     run = office.state.create_run("other")
     written(run.journal, [started(1, office.cluster_id), planned(1)]).close()
 
-    with take(run) as owned:
+    with own_run(run) as owned:
         told = office.refusal(office.plan())
         beside = office.start(office.plan(), "--concurrent")
 
@@ -175,7 +177,7 @@ def test_a_run_on_another_cluster_is_in_nobodys_way(office: Office) -> None:
     run = office.state.create_run("other")
     written(run.journal, [started(1, "elsewhere"), planned(1)]).close()
 
-    with take(run):
+    with own_run(run):
         result = office.start(office.plan())
 
     assert str(result.exception) == "no engine is to be started"

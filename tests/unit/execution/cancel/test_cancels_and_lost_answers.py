@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ktui.execution.journal.commands import CallOff, SetLimits
+from ktui.execution.journal.commands import CancelMoves, SetLimits
 from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.events import Cancel
 from ktui.execution.run.states import State
@@ -40,7 +40,7 @@ def test_a_step_that_arrives_after_its_cancel_is_cancelled_at_once(
 ) -> None:
     story = CalledOffStory(tmp_path, MOVED)
     story.late(by_s)
-    story.called_off(nth(1, begun("orders-0")), CallOff(kind))
+    story.called_off(nth(1, begun("orders-0")), CancelMoves(kind))
 
     assert story.played().ended
 
@@ -56,7 +56,7 @@ def test_one_that_is_on_its_way_when_it_is_called_off_is_cancelled_as_it_comes(
 ) -> None:
     story = CalledOffStory(tmp_path, MOVED)
     story.late(by_s)
-    story.asked(5.0, CallOff(kind))
+    story.asked(5.0, CancelMoves(kind))
 
     assert story.played().ended
 
@@ -73,7 +73,7 @@ def test_a_step_that_is_sent_anew_by_a_broker_is_cancelled_as_often_as_it_comes(
 ) -> None:
     story = CalledOffStory(tmp_path, MOVED, cluster={"messages": 60_000})
     story.befalls(0.0, LoseAnswer())
-    story.called_off(nth(1, altered("orders-0")), CallOff(kind))
+    story.called_off(nth(1, altered("orders-0")), CancelMoves(kind))
     for at_s in (20.0, 22.5, 50.0):
         story.befalls(at_s, Alter({ONE: (1, 2, 3, 4)}))
 
@@ -97,7 +97,7 @@ def test_a_cancel_whose_answer_is_lost_is_settled_by_looking(
 ) -> None:
     story = CalledOffStory(tmp_path, MOVED, limits, {"messages": 40_000})
     story.befalls(5.0, mishap)
-    story.asked(6.0, CallOff(kind))
+    story.asked(6.0, CancelMoves(kind))
 
     assert story.played().ended
 
@@ -116,7 +116,7 @@ def test_a_step_back_whose_answer_is_lost_is_settled_by_looking(
     story.played()
     story.cluster.mishaps.append(mishap)
 
-    assert story.reopened(CallOff(CancelKind.ROLLBACK)).ended
+    assert story.reopened(CancelMoves(CancelKind.ROLLBACK)).ended
 
     assert story.now(ONE) == story.before[ONE]
 
@@ -129,7 +129,7 @@ def test_what_was_done_by_a_request_without_an_answer_goes_back_once_no_other_ma
     story = CalledOffStory(tmp_path, ways, cluster={"messages": 30_000})
     story.befalls(0.0, LoseAnswer())
     story.then(done("orders-0"), lambda: story.ask(SetLimits({"partitions": 2})))
-    story.called_off(done("orders-0"), CallOff(CancelKind.ROLLBACK, partitions=(ONE,)))
+    story.called_off(done("orders-0"), CancelMoves(CancelKind.ROLLBACK, partitions=(ONE,)))
     story.befalls(30.0, Alter({ONE: (1, 2)}))
 
     assert story.played().ended
@@ -142,9 +142,9 @@ def test_what_was_done_by_a_request_without_an_answer_goes_back_once_no_other_ma
 def test_a_rollback_that_is_stopped_stays_where_it_is(tmp_path: Path) -> None:
     story = CalledOffStory(tmp_path, MOVED, KIP_435)
     story.played()
-    story.called_off(nth(1, altered("orders-0")), CallOff(CancelKind.STOP))
+    story.called_off(nth(1, altered("orders-0")), CancelMoves(CancelKind.STOP))
 
-    assert story.reopened(CallOff(CancelKind.ROLLBACK)).ended
+    assert story.reopened(CancelMoves(CancelKind.ROLLBACK)).ended
 
     assert story.state("orders-0") is State.STOPPED
     story.assert_as_foreseen()
@@ -153,10 +153,10 @@ def test_a_rollback_that_is_stopped_stays_where_it_is(tmp_path: Path) -> None:
 @KINDS
 def test_what_was_stopped_can_be_rolled_back_after_all(tmp_path: Path, kind: CancelKind) -> None:
     story = CalledOffStory(tmp_path, MOVED)
-    story.called_off(nth(2, altered("orders-0")), CallOff(kind))
+    story.called_off(nth(2, altered("orders-0")), CancelMoves(kind))
     story.played()
 
-    assert story.reopened(CallOff(CancelKind.ROLLBACK)).ended
+    assert story.reopened(CancelMoves(CancelKind.ROLLBACK)).ended
 
     assert story.now(ONE) == story.before[ONE]
     assert story.state("orders-0") is State.ROLLED_BACK

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from ktui.execution.journal.commands import CallOff, Pause, SetLimits, SetThrottle
+from ktui.execution.journal.commands import CancelMoves, Pause, SetLimits, SetThrottle
 from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.states import State
 from ktui.pacing.limits import Limits, Shape
@@ -29,8 +29,8 @@ NEXT_LOOK_S = 0.5
 """An engine that waits listens five times a second; then it looks, and sends."""
 
 
-def back(*names: str) -> CallOff:
-    return CallOff(CancelKind.ROLLBACK, partitions=tuple(map(tp, names)))
+def back(*names: str) -> CancelMoves:
+    return CancelMoves(CancelKind.ROLLBACK, partitions=tuple(map(tp, names)))
 
 
 @pytest.mark.parametrize("kind", CancelKind)
@@ -39,7 +39,7 @@ def test_a_cancel_is_on_the_wire_long_before_the_next_poll_would_be(
     tmp_path: Path, kind: CancelKind, at_s: float
 ) -> None:
     story = CalledOffStory(tmp_path, MOVED, cluster={"messages": 60_000}, poll_s=POLL_S)
-    story.asked(at_s, CallOff(kind))
+    story.asked(at_s, CancelMoves(kind))
 
     story.played()
 
@@ -113,7 +113,7 @@ def test_a_step_read_for_before_a_cancel_knows_what_the_cancel_was_read_for(
 def test_the_first_step_back_follows_as_soon_as_the_cancel_is_seen(tmp_path: Path) -> None:
     limits = Limits(replicas=1, partitions=1, shape=Shape.KIP_435)
     story = CalledOffStory(tmp_path, MOVED, limits, poll_s=POLL_S)
-    story.called_off(nth(3, altered("orders-0")), CallOff(CancelKind.ROLLBACK))
+    story.called_off(nth(3, altered("orders-0")), CancelMoves(CancelKind.ROLLBACK))
 
     story.played()
 

@@ -21,8 +21,8 @@ from ktui.execution.cancel.foreign_outcome import (
     ForeignOutcome,
     ListedReassignment,
     Settled,
-    judged,
-    listed_in,
+    judge_cancel,
+    listed_reassignments,
 )
 from ktui.execution.host.state_dir import StateDir
 from ktui.execution.run.refusals import NOTHING_TO_CANCEL
@@ -58,7 +58,7 @@ class Scene:
         self, *between: events.OutsideEvent, then: float = 70.0
     ) -> dict[str, Settled]:
         """Cancel what is seen, after something has happened, and watch it for some seconds."""
-        shown = listed_in(await self.look())
+        shown = listed_reassignments(await self.look())
         for act in between:
             self.cluster.do(act)
         cancelling = ForeignCancel(self.writer, self.clock, self.log)
@@ -240,13 +240,13 @@ def moving(*target: int) -> PartitionState:
 def test_an_outcome_follows_from_the_answer_and_a_look(
     answer: WriteResult, state: PartitionState, outcome: ForeignOutcome | None
 ) -> None:
-    settled = judged(SHOWN, answer, state)
+    settled = judge_cancel(SHOWN, answer, state)
 
     assert (None if settled is None else settled.outcome) is outcome
 
 
 def test_a_refusal_is_told_in_the_brokers_words() -> None:
-    settled = judged(SHOWN, DENIED, moving(4, 2, 3))
+    settled = judge_cancel(SHOWN, DENIED, moving(4, 2, 3))
 
     assert settled is not None
     assert settled.detail == "not on a Sunday (POLICY_VIOLATION)"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ktui.execution.journal.commands import CallOff, Pause
+from ktui.execution.journal.commands import CancelMoves, Pause
 from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.events import StepBegun
 from ktui.execution.run.states import State
@@ -27,16 +27,16 @@ ADDING_S = 5.0
 BETWEEN_S = 25.0
 
 
-def stop(*names: str) -> CallOff:
-    return CallOff(CancelKind.STOP, partitions=tuple(map(tp, names)))
+def stop(*names: str) -> CancelMoves:
+    return CancelMoves(CancelKind.STOP, partitions=tuple(map(tp, names)))
 
 
-def roll_back(*names: str) -> CallOff:
-    return CallOff(CancelKind.ROLLBACK, partitions=tuple(map(tp, names)))
+def roll_back(*names: str) -> CancelMoves:
+    return CancelMoves(CancelKind.ROLLBACK, partitions=tuple(map(tp, names)))
 
 
-def trim(*names: str) -> CallOff:
-    return CallOff(CancelKind.TRIM, partitions=tuple(map(tp, names)))
+def trim(*names: str) -> CancelMoves:
+    return CancelMoves(CancelKind.TRIM, partitions=tuple(map(tp, names)))
 
 
 def test_what_is_being_added_is_dropped_when_it_is_stopped(tmp_path: Path) -> None:
@@ -96,7 +96,7 @@ def test_a_run_that_has_ended_can_be_rolled_back(tmp_path: Path) -> None:
     story = Story(tmp_path, SEVERAL)
     story.played()
 
-    run = story.reopened(CallOff(CancelKind.ROLLBACK))
+    run = story.reopened(CancelMoves(CancelKind.ROLLBACK))
 
     assert run.ended
     assert run.counts[State.ROLLED_BACK] == 3
@@ -112,7 +112,7 @@ def test_a_leader_that_was_not_the_preferred_one_leads_again(tmp_path: Path) -> 
     assert story.leader(tp("orders-0")) == 2
     story.played()
 
-    story.reopened(CallOff(CancelKind.ROLLBACK))
+    story.reopened(CancelMoves(CancelKind.ROLLBACK))
 
     assert story.replicas(tp("orders-0")) == THREE
     assert story.leader(tp("orders-0")) == 2

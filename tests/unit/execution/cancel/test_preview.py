@@ -10,7 +10,7 @@ from ktui.cluster.broker import TopicConfig
 from ktui.cluster.errors import Failure, Operation
 from ktui.cluster.observation import Observation
 from ktui.cluster.partition import PartitionState
-from ktui.execution.cancel.preview import Foreseen, foreseen
+from ktui.execution.cancel.preview import CancelPreview, preview_cancel
 from ktui.execution.engine.observed import Observed
 from ktui.execution.engine.request_check import LAST_IN_SYNC
 from ktui.execution.run.cancel_kind import CancelKind
@@ -19,9 +19,9 @@ from ktui.execution.run.events import (
     AnyRunEvent,
     CancelAsked,
     JournalEntry,
-    NowIn,
     Planned,
     PlannedPart,
+    StateEntered,
     StepBegun,
     StepOver,
 )
@@ -56,8 +56,8 @@ def over(replicas: Replicas = ADDED) -> StepOver:
     return StepOver(topic=T0.topic, partition=T0.partition, replicas=replicas, leader=1)
 
 
-def now_in(state: State) -> NowIn:
-    return NowIn(topic=T0.topic, partition=T0.partition, state=state)
+def now_in(state: State) -> StateEntered:
+    return StateEntered(topic=T0.topic, partition=T0.partition, state=state)
 
 
 def a_track(*events: AnyRunEvent, target: Replicas = TARGET) -> Track:
@@ -76,8 +76,8 @@ def flying(**more: Any) -> PartitionState:
     return a_move(T0, ORIGINAL, ADDED, **more)
 
 
-def told(track: Track, kind: CancelKind, seen: Observation) -> Foreseen:
-    return foreseen(track, kind, LIMITS, Observed(seen))
+def told(track: Track, kind: CancelKind, seen: Observation) -> CancelPreview:
+    return preview_cancel(track, kind, LIMITS, Observed(seen))
 
 
 def test_a_first_step_that_is_stopped_leaves_what_there_was() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from ktui.cluster.ports import Verdict, WriteResult
 from ktui.execution.engine.request_check import LAST_IN_SYNC
-from ktui.execution.journal.commands import CallOff
+from ktui.execution.journal.commands import CancelMoves
 from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.refusals import MOST_TRIES
 from ktui.execution.run.states import State
@@ -28,7 +28,7 @@ KIP_435 = Limits(replicas=1, partitions=1, shape=Shape.KIP_435)
 AT_ONCE = Limits(partitions=1)
 ALL_LIMITS = [GENTLE, KIP_435, AT_ONCE]
 VERSIONS = ["4.2", "4.3"]
-BACK = CallOff(CancelKind.ROLLBACK)
+BACK = CancelMoves(CancelKind.ROLLBACK)
 ONE = tp("orders-0")
 
 OTHER_WAYS = {
@@ -83,7 +83,7 @@ def test_whatever_the_plan_changes_can_be_called_off_at_each_of_its_steps(
     number: int,
 ) -> None:
     story = a_story(tmp_path, way, limits)
-    story.called_off(nth(number, such), CallOff(kind))
+    story.called_off(nth(number, such), CancelMoves(kind))
 
     assert story.played().ended
 
@@ -180,8 +180,8 @@ def test_nothing_is_dropped_below_min_isr_on_the_way_back(
     tmp_path: Path, limits: Limits, kind: CancelKind
 ) -> None:
     story = a_story(tmp_path, limits=limits, min_isr=2)
-    story.called_off(nth(2, step_over("orders-0")), CallOff(kind))
-    story.called_off(done("orders-0"), CallOff(kind))
+    story.called_off(nth(2, step_over("orders-0")), CancelMoves(kind))
+    story.called_off(done("orders-0"), CancelMoves(kind))
     story.befalls(3.0, Kill(3))
     story.befalls(60.0, Start(3))
 

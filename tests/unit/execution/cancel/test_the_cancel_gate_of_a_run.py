@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ktui.execution.journal.commands import CallOff, Continue, Pause
+from ktui.execution.journal.commands import CancelMoves, Continue, Pause
 from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.events import CancelGate, Elect, StepOver
 from ktui.execution.run.states import State
@@ -27,8 +27,8 @@ KIP_435 = Limits(replicas=1, partitions=1, shape=Shape.KIP_435)
 WAVES = Limits(replicas=1, partitions=2, mode=Mode.WAVE)
 
 
-def back(*names: str) -> CallOff:
-    return CallOff(CancelKind.ROLLBACK, partitions=tuple(map(tp, names)))
+def back(*names: str) -> CancelMoves:
+    return CancelMoves(CancelKind.ROLLBACK, partitions=tuple(map(tp, names)))
 
 
 def shut(story: CalledOffStory, at_s: float, until_s: float) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from ktui.cluster.errors import NotAuthorized
 from ktui.cluster.ports import Verdict, WriteResult
-from ktui.execution.run.events import By, Paused
+from ktui.execution.run.events import Paused, PauseOrigin
 from ktui.execution.run.states import State
 from ktui.pacing.limits import Limits
 from ktui.simulated import events
@@ -53,7 +53,7 @@ def test_resume_goes_on_however_often_it_was_denied(tmp_path: Path) -> None:
     story.befalls(0.0, events.Deny("alter_reassignments"))
     story.played()
     for _ in range(6):
-        assert set(story.resumed().pauses.whole) == {By.FAILURE}
+        assert set(story.resumed().pauses.whole) == {PauseOrigin.FAILURE}
     assert story.folded.tracks[tp("orders-0")].refusals == 0
 
     story.cluster.do(events.Allow("alter_reassignments"))
@@ -105,7 +105,7 @@ def test_no_partition_fails_for_a_denial_of_all_of_a_request_by_its_topics(
         "grant it, then resume"
     )
     for _ in range(6):
-        assert set(story.resumed().pauses.whole) == {By.FAILURE}
+        assert set(story.resumed().pauses.whole) == {PauseOrigin.FAILURE}
 
     assert story.state("orders-0") is State.QUEUED
 

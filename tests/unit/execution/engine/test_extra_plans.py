@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from ktui.execution.journal.commands import CallOff, Continue, Pause
+from ktui.execution.journal.commands import CancelMoves, Continue, Pause
 from ktui.execution.run.cancel_kind import CancelKind
-from ktui.execution.run.events import Added, NowIn, OnConflict
+from ktui.execution.run.events import Added, OnConflict, StateEntered
 from ktui.execution.run.states import State
 from ktui.pacing.limits import Limits, Order, Shape
 from support.runs.added_stories import AddingStory
@@ -30,7 +30,7 @@ SHAPES = [GENTLE, KIP_435]
 
 def ready(name: str) -> Such:
     return lambda event: (
-        isinstance(event, NowIn) and event.state is State.READY and event.tp == tp(name)
+        isinstance(event, StateEntered) and event.state is State.READY and event.tp == tp(name)
     )
 
 
@@ -205,7 +205,9 @@ def test_what_has_its_target_already_is_left_as_it_is(tmp_path: Path) -> None:
 
 def test_what_was_stopped_goes_on_when_it_is_added_again(tmp_path: Path) -> None:
     story = AddingStory(tmp_path, WAYS, GENTLE)
-    story.asks(nth(2, altered("orders-0")), CallOff(CancelKind.STOP, partitions=(tp("orders-0"),)))
+    story.asks(
+        nth(2, altered("orders-0")), CancelMoves(CancelKind.STOP, partitions=(tp("orders-0"),))
+    )
     story.adds(begun("orders-1"), {"orders-0": FAR})
 
     run = story.played()
@@ -223,7 +225,7 @@ def test_whatever_was_added_is_rolled_back_to_what_was_there_before_the_run(
     story.adds(altered("orders-0"), {"orders-0": FARTHER, "audit-0": FAR}, on_conflict)
     story.played()
 
-    run = story.reopened(CallOff(CancelKind.ROLLBACK))
+    run = story.reopened(CancelMoves(CancelKind.ROLLBACK))
 
     assert run.counts[State.ROLLED_BACK] == 3
     assert story.came_to("orders-0", THREE)
@@ -236,7 +238,7 @@ def test_an_operators_rollback_overrules_what_was_to_come_after_it(tmp_path: Pat
     story.adds(nth(2, altered("orders-0")), {"orders-0": FARTHER})
     story.asks(
         lambda event: isinstance(event, Added),
-        CallOff(CancelKind.ROLLBACK, partitions=(tp("orders-0"),)),
+        CancelMoves(CancelKind.ROLLBACK, partitions=(tp("orders-0"),)),
     )
 
     story.played()

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from ktui.cluster.ports import Verdict, WriteResult
-from ktui.execution.journal.commands import CallOff, Continue, Pause, SetLimits
+from ktui.execution.journal.commands import CancelMoves, Continue, Pause, SetLimits
 from ktui.execution.run.cancel_kind import CancelKind
-from ktui.execution.run.events import NowIn, StepBegun
+from ktui.execution.run.events import StateEntered, StepBegun
 from ktui.pacing.limits import Limits, Mode, Shape
 from ktui.simulated import events
 from support.chaos import stories
@@ -44,7 +44,7 @@ def dies_with_request(story: Story, number: int, name: str, broker: int = 9) -> 
 
 def test_nobody_waits_to_be_cut_with_a_step_that_was_called_off(tmp_path: Path) -> None:
     story = Story(tmp_path, {"orders-0": (RF3, (4, 2, 3)), "orders-1": (RF3, (5, 2, 3))}, GENTLE)
-    story.asked(2.0, CallOff(CancelKind.STOP, partitions=(tp("orders-1"),)))
+    story.asked(2.0, CancelMoves(CancelKind.STOP, partitions=(tp("orders-1"),)))
 
     with dies_with_request(story, 1, "orders-1"):
         story.played(until_s=300.0)
@@ -63,7 +63,7 @@ def test_a_blocked_partition_with_an_open_request_tells_one_reason(tmp_path: Pat
         story.played(until_s=60.0)
     story.resumed(until_s=400.0)
 
-    told = [event.reason for event in story.events if isinstance(event, NowIn)]
+    told = [event.reason for event in story.events if isinstance(event, StateEntered)]
     assert len(told) < 8, told
 
 

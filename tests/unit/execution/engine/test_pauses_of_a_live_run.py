@@ -12,9 +12,17 @@ import pytest
 
 from ktui.cluster.ports import ClusterDescription, ClusterReader, TopicConfigsAnswer
 from ktui.execution.errors import RunProblem
-from ktui.execution.journal.commands import Command, Continue, Leave, Pause
+from ktui.execution.journal.commands import Command, Continue, Pause, StopEngine
 from ktui.execution.journal.journal import Journal
-from ktui.execution.run.events import By, Gate, Left, Owned, Paused, StepBegun, StepOver
+from ktui.execution.run.events import (
+    EngineLeft,
+    HealthGate,
+    Owned,
+    Paused,
+    PauseOrigin,
+    StepBegun,
+    StepOver,
+)
 from ktui.execution.run.pace import ASSUMED_BYTES_S
 from ktui.execution.run.states import State
 from ktui.pacing.limits import Limits
@@ -83,7 +91,7 @@ def test_a_paused_run_begins_nothing_and_what_is_in_flight_finishes(tmp_path: Pa
 
 def test_an_operators_pause_outlasts_the_process_and_a_signals_does_not(tmp_path: Path) -> None:
     story = Story(tmp_path, _many(2))
-    story.asked(2.0, Pause(by=By.SIGNAL))
+    story.asked(2.0, Pause(by=PauseOrigin.SIGNAL))
 
     run = story.played()
 
@@ -92,7 +100,7 @@ def test_an_operators_pause_outlasts_the_process_and_a_signals_does_not(tmp_path
     assert story.state("orders-0") is State.READY
     story.asked(story.clock.monotonic() + 1.0, Pause())
     story.resumed(until_s=story.clock.monotonic() + 60.0)
-    assert set(story.folded.pauses.whole) == {By.OPERATOR}
+    assert set(story.folded.pauses.whole) == {PauseOrigin.OPERATOR}
     sent = len(story.witness.alters)
     story.resumed(until_s=story.clock.monotonic() + 60.0)
     assert len(story.witness.alters) == sent
@@ -105,7 +113,7 @@ def test_a_run_that_is_to_be_left_is_left_at_once_and_sends_nothing_more(tmp_pat
     story.played(until_s=3.0)
     story.clock.pass_time(30.0)
     with Journal.open(story.path, story.clock) as journal:
-        journal.ask(Leave(), "somebody@here (2)")
+        journal.ask(StopEngine(), "somebody@here (2)")
 
     run = story.resumed()
 
@@ -136,7 +144,7 @@ def test_a_run_with_an_end_in_time_begins_nothing_that_does_not_fit_and_is_left_
     run = story.played_by(msgspec.structs.replace(OWNER, until=until))
 
     assert not run.ended
-    assert run.left == run.pauses.whole[By.UNTIL]
+    assert run.left == run.pauses.whole[PauseOrigin.UNTIL]
     last = story.seconds(lambda e: isinstance(e, StepBegun) and not e.cut)[-1]
     assert 30.0 < last < 50.0
     done = [name for name in _many(6) if story.state(name) is State.DONE]
@@ -176,7 +184,7 @@ def test_once_the_time_has_come_not_even_a_next_step_is_submitted_and_what_flies
     assert max(story.seconds(lambda e: isinstance(e, StepBegun))) < 50.0
     assert 50.0 <= story.seconds(lambda e: isinstance(e, Paused))[0] < 55.0
     assert run.left == "the time given with --until has come, with 2 partitions left"
-    assert story.seconds(lambda e: isinstance(e, Left))[0] >= max(flown)
+    assert story.seconds(lambda e: isinstance(e, EngineLeft))[0] >= max(flown)
 
 
 def test_a_next_step_that_is_not_expected_to_end_in_time_is_held_back(tmp_path: Path) -> None:
@@ -191,7 +199,7 @@ def test_a_next_step_that_is_not_expected_to_end_in_time_is_held_back(tmp_path: 
 
     assert len(again.begun_at("orders-0")) == 2
     assert run.left == "none of the 1 left is expected to end by the time given with --until"
-    assert again.seconds(lambda e: isinstance(e, Left))[0] < 2.5 * one_step_s
+    assert again.seconds(lambda e: isinstance(e, EngineLeft))[0] < 2.5 * one_step_s
     assert again.resumed().ended
 
 
@@ -203,7 +211,7 @@ def test_a_run_whose_time_is_up_is_left_though_all_that_remains_is_blocked(tmp_p
     run = story.played_by(msgspec.structs.replace(OWNER, until=until), until_s=500.0)
 
     assert run.left == "the time given with --until has come, with 1 partition left"
-    assert 60.0 <= story.seconds(lambda e: isinstance(e, Left))[-1] < 65.0
+    assert 60.0 <= story.seconds(lambda e: isinstance(e, EngineLeft))[-1] < 65.0
 
 
 def test_a_run_whose_time_is_up_is_left_though_the_gate_is_shut(tmp_path: Path) -> None:
@@ -215,7 +223,7 @@ def test_a_run_whose_time_is_up_is_left_though_the_gate_is_shut(tmp_path: Path) 
     run = story.played_by(msgspec.structs.replace(OWNER, until=until), until_s=500.0)
 
     assert run.gate.shut
-    assert set(run.pauses.whole) == {By.UNTIL}
+    assert set(run.pauses.whole) == {PauseOrigin.UNTIL}
     assert story.sent("orders-0") == []
 
 
@@ -240,7 +248,7 @@ def test_a_process_that_is_told_to_go_while_it_looks_sends_nothing_more(tmp_path
     assert story.steps == []
 
 
-@pytest.mark.parametrize("command", [Pause(by=By.SIGNAL), Leave()])
+@pytest.mark.parametrize("command", [Pause(by=PauseOrigin.SIGNAL), StopEngine()])
 def test_what_is_asked_while_it_looks_holds_back_the_decision_of_that_look(
     tmp_path: Path, command: Command
 ) -> None:
@@ -293,7 +301,7 @@ def test_the_gate_is_shut_while_others_are_not_well_and_opens_by_itself(tmp_path
 
     assert story.played().ended
 
-    gates = [(e.shut, e.reason) for e in story.events if isinstance(e, Gate)]
+    gates = [(e.shut, e.reason) for e in story.events if isinstance(e, HealthGate)]
     assert (True, "1 partition outside the run is offline, more than the 0 allowed") in gates
     assert gates[-1] == (False, "")
     begun = [at for name in _many(3) for at in story.begun_at(name)]
@@ -321,7 +329,7 @@ def test_the_gate_waits_for_the_settings_that_it_judges_by(tmp_path: Path) -> No
 
     assert story.played(until_s=100.0).gate.shut
 
-    gates = [e.reason for e in story.events if isinstance(e, Gate)]
+    gates = [e.reason for e in story.events if isinstance(e, HealthGate)]
     assert "min.insync.replicas of topic zebra is not known yet" in gates
     assert story.sent("orders-0") == []
 

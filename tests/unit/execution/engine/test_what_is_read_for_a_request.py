@@ -17,7 +17,7 @@ from ktui.execution.errors import JournalProblem, RunProblem
 from ktui.execution.journal.journal import Journal
 from ktui.execution.run.events import Answered, Ended, Outage, Planned, Request, StepBegun
 from ktui.execution.run.states import State
-from ktui.execution.run.track import OpenStep, first_track
+from ktui.execution.run.track import OpenStep, new_track
 from ktui.execution.run.unanswered import MAY_COME_S, Unanswered
 from ktui.pacing.limits import Limits, Shape
 from ktui.pacing.situation import Situation, Step
@@ -51,7 +51,7 @@ def an_observation(state: PartitionState, min_insync_replicas: int = 1) -> Obser
 @pytest.mark.parametrize(("least", "leaves"), [(1, True), (2, False)])
 def test_min_insync_replicas_is_read_for_a_step_that_drops(least: int, *, leaves: bool) -> None:
     state = PartitionState(ORDERS, "a", (1, 2, 4), (1, 4), 1)
-    track = first_track(Planned("orders", 0, "a", (1, 2), (1, 2, 4), 1), 0, FIRST_MOMENT)
+    track = new_track(Planned("orders", 0, "a", (1, 2), (1, 2, 4), 1), 0, FIRST_MOMENT)
     begun = StepBegun(
         topic="orders", partition=0, batch=1, replicas=(1, 2), adding=(), removing=(4,),
         elect=None, before=(1, 2, 4), leader=1,
@@ -66,7 +66,7 @@ def test_min_insync_replicas_is_read_for_a_step_that_drops(least: int, *, leaves
 
 def test_a_replica_whose_log_dir_has_failed_counts_as_offline() -> None:
     state = PartitionState(ORDERS, "a", (1, 2, 3), (1, 2), 1, offline=(3,))
-    track = first_track(Planned("orders", 0, "a", (1, 2, 4), (1, 2, 3), 1), 0, FIRST_MOMENT)
+    track = new_track(Planned("orders", 0, "a", (1, 2, 4), (1, 2, 3), 1), 0, FIRST_MOMENT)
 
     situation = Observed(an_observation(state)).situation(track, state)
 
@@ -76,7 +76,7 @@ def test_a_replica_whose_log_dir_has_failed_counts_as_offline() -> None:
 
 def test_a_partition_without_a_leader_knows_that_its_eligible_one_was_removed() -> None:
     state = PartitionState(ORDERS, "a", (1, 2), (), None, elr=(3,))
-    track = first_track(Planned("orders", 0, "a", (1, 4), (1, 2), 1), 0, FIRST_MOMENT)
+    track = new_track(Planned("orders", 0, "a", (1, 4), (1, 2), 1), 0, FIRST_MOMENT)
 
     situation = Observed(an_observation(state)).situation(track, state)
 

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from ktui.cluster.partition import TopicPartition
-from ktui.execution.run.events import By, Continued, NowIn, Paused, ThrottleChanged
+from ktui.execution.run.events import Continued, Paused, PauseOrigin, StateEntered, ThrottleChanged
 from ktui.execution.run.states import State
 from ktui.insights.curve import RateCurve
 from ktui.insights.prior import Prior
@@ -27,7 +27,7 @@ def test_what_is_copied_counts_by_the_replicas_that_are_added() -> None:
 
 def test_nothing_is_left_of_a_partition_that_has_ended_elsewhere() -> None:
     told = Told(GB, GB)
-    told.happen(NowIn(topic="a", partition=0, state=State.CHANGED_ELSEWHERE))
+    told.happen(StateEntered(topic="a", partition=0, state=State.CHANGED_ELSEWHERE))
     assert told.estimate.copied.whole == GB
 
 
@@ -96,7 +96,7 @@ def test_a_pause_makes_the_rate_start_anew() -> None:
         told.look(tenth / 10)
         told.pass_time(10)
     assert told.estimate.copied.left_s is not None
-    told.happen(Paused(by=By.OPERATOR))
+    told.happen(Paused(by=PauseOrigin.OPERATOR))
     told.look(0.5)
     assert told.estimate.copied.left_s is None
 
@@ -178,7 +178,7 @@ def test_the_time_left_of_empty_partitions_goes_by_their_number() -> None:
         told.begin(n)
         told.pass_time(60)
         told.over(n)
-        told.happen(NowIn(topic="a", partition=n, state=State.DONE))
+        told.happen(StateEntered(topic="a", partition=n, state=State.DONE))
         told.look()
     assert told.left_s() == 60
     assert told.estimate.copied.bytes_s is None
@@ -192,11 +192,11 @@ def test_nothing_is_told_while_the_run_does_not_go_on_and_then_anew() -> None:
         told.over(n)
         told.look()
     assert told.left_s() is not None
-    told.happen(Paused(by=By.OPERATOR))
+    told.happen(Paused(by=PauseOrigin.OPERATOR))
     told.look()
     assert told.left_s() is None
     told.pass_time(3_600)
-    told.happen(Continued(by=By.OPERATOR))
+    told.happen(Continued(by=PauseOrigin.OPERATOR))
     told.begin(2)
     for _ in range(6):
         told.pass_time(5)
@@ -309,7 +309,7 @@ def test_earlier_runs_say_nothing_of_standstill_of_a_pause_or_before_anything_is
     assert unseen.left_s() is None
     paused = Told(GB, prior=EARLIER)
     paused.begin()
-    paused.happen(Paused(by=By.OPERATOR))
+    paused.happen(Paused(by=PauseOrigin.OPERATOR))
     paused.look(0.0)
     assert paused.left_s() is None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ktui.execution.forecast.expected import situation
+from ktui.execution.forecast.expected import expected_situation
 from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
@@ -32,7 +32,7 @@ def test_a_partition_that_has_none_is_offline_and_no_step_is_foreseen(
     target: tuple[int, ...],
 ) -> None:
     track = track_of(a_told_run(NONE, target).run)
-    now = situation(track)
+    now = expected_situation(track)
     assert next_step(now, Limits()) == Blocked(BlockReason.PARTITION_OFFLINE)
     assert all_steps(now, Limits(replicas=1)) == []
 
@@ -41,7 +41,7 @@ def test_a_partition_that_has_none_is_offline_and_no_step_is_foreseen(
 def test_a_partition_that_is_to_have_none_in_the_end_takes_no_step(kind: CancelKind | None) -> None:
     track = track_of(a_told_run(NONE, NONE).run)
     track.replicas, track.sent, track.cancel = (1, 2), (1, 2), kind
-    assert all_steps(situation(track), Limits(replicas=1)) == []
+    assert all_steps(expected_situation(track), Limits(replicas=1)) == []
 
 
 @pytest.mark.parametrize("state", [State.QUEUED, State.READY])

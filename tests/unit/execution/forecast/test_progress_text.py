@@ -10,21 +10,21 @@ import pytest
 
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.forecast.estimate import CopiedBytes
-from ktui.execution.forecast.progress_text import RunEnding, end_lines, outcome, progress_line
+from ktui.execution.forecast.progress_text import RunEnding, end_lines, progress_line, run_ending
 from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.events import (
     AnyRunEvent,
-    By,
     CancelAsked,
     CancelGate,
     Ended,
-    Gate,
+    EngineLeft,
+    HealthGate,
     JournalEntry,
-    Left,
-    NowIn,
     Paused,
+    PauseOrigin,
     Planned,
     PlannedPart,
+    StateEntered,
 )  # fmt: skip
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
@@ -45,8 +45,8 @@ def a_run(*events: AnyRunEvent, size: int = GIB) -> Run:
     return Run("drain").fold(entries)
 
 
-def now_in(partition: int, state: State, reason: str = "") -> NowIn:
-    return NowIn(topic="orders", partition=partition, state=state, reason=reason)
+def now_in(partition: int, state: State, reason: str = "") -> StateEntered:
+    return StateEntered(topic="orders", partition=partition, state=state, reason=reason)
 
 
 LEFT = CopiedBytes(left_s=Range(120.0, 130.0, 140.0))
@@ -68,7 +68,7 @@ def test_the_line_tells_a_time_left_that_goes_by_earlier_runs() -> None:
 
 
 def test_what_was_given_up_does_not_count_as_done() -> None:
-    run = a_run(*ONE_FAILED[2:], now_in(0, State.CHANGED_ELSEWHERE), Left(reason="told to"))
+    run = a_run(*ONE_FAILED[2:], now_in(0, State.CHANGED_ELSEWHERE), EngineLeft(reason="told to"))
 
     assert progress_line(run, None).startswith("drain: 1 of 4 done, ")
     assert progress_line(run, None).endswith(", 1 failed, 1 changed elsewhere")
@@ -76,12 +76,12 @@ def test_what_was_given_up_does_not_count_as_done() -> None:
 
 
 def test_the_line_tells_why_nothing_goes_on() -> None:
-    gate = Gate(shut=True, reason="2 partitions outside the run are offline")
+    gate = HealthGate(shut=True, reason="2 partitions outside the run are offline")
 
     assert progress_line(a_run(gate), None).endswith(
         "gate shut: 2 partitions outside the run are offline"
     )
-    assert progress_line(a_run(gate, Paused(by=By.OPERATOR)), None).endswith(
+    assert progress_line(a_run(gate, Paused(by=PauseOrigin.OPERATOR)), None).endswith(
         "paused: by the operator"
     )
 
@@ -104,7 +104,7 @@ def test_what_was_called_off_is_counted_by_itself_and_never_as_done() -> None:
     assert end_lines(run)[0].startswith(
         "run drain has ended: 2 stopped, 1 rolled back, 1 done, after"
     )
-    assert outcome(run) is RunEnding.SOME_NOT_DONE
+    assert run_ending(run) is RunEnding.SOME_NOT_DONE
 
 
 def test_the_line_tells_who_has_shut_the_cancel_gate() -> None:
@@ -134,7 +134,7 @@ def test_each_added_replica_is_copied_and_counts_when_its_step_is_over() -> None
 
 
 def test_what_someone_else_has_changed_is_neither_copied_nor_left_to_copy() -> None:
-    elsewhere = NowIn(
+    elsewhere = StateEntered(
         topic="orders",
         partition=1,
         state=State.CHANGED_ELSEWHERE,
@@ -148,7 +148,7 @@ def test_what_someone_else_has_changed_is_neither_copied_nor_left_to_copy() -> N
 
 
 def test_the_line_names_who_interrupted_it() -> None:
-    told = progress_line(a_run(Paused(by=By.SIGNAL)), None)
+    told = progress_line(a_run(Paused(by=PauseOrigin.SIGNAL)), None)
 
     assert told.endswith("paused: by an interrupt (Ctrl-C)")
 
@@ -158,16 +158,22 @@ def test_the_line_names_who_interrupted_it() -> None:
     [
         ((*ALL_DONE, Ended(counts={State.DONE: 4})), RunEnding.ALL_DONE),
         ((*ONE_FAILED, Ended(counts={State.DONE: 3, State.FAILED: 1})), RunEnding.SOME_NOT_DONE),
-        ((Paused(by=By.SIGNAL), Left(reason="paused by a signal")), RunEnding.LEFT),
-        ((Left(reason="its process got SIGTERM"),), RunEnding.LEFT),
-        ((Paused(by=By.UNTIL), Left(reason="too late")), RunEnding.SOME_NOT_DONE),
-        ((Paused(by=By.FAILURE), Left(reason="orders-1 has failed")), RunEnding.FAILED),
-        ((Paused(by=By.FAILURE), Paused(by=By.SIGNAL), Left(reason="")), RunEnding.LEFT),
+        ((Paused(by=PauseOrigin.SIGNAL), EngineLeft(reason="paused by a signal")), RunEnding.LEFT),
+        ((EngineLeft(reason="its process got SIGTERM"),), RunEnding.LEFT),
+        ((Paused(by=PauseOrigin.UNTIL), EngineLeft(reason="too late")), RunEnding.SOME_NOT_DONE),
+        (
+            (Paused(by=PauseOrigin.FAILURE), EngineLeft(reason="orders-1 has failed")),
+            RunEnding.FAILED,
+        ),
+        (
+            (Paused(by=PauseOrigin.FAILURE), Paused(by=PauseOrigin.SIGNAL), EngineLeft(reason="")),
+            RunEnding.LEFT,
+        ),
         ((step(0),), RunEnding.FAILED),
     ],
 )
 def test_how_it_came_out_is_told_apart(events: tuple[AnyRunEvent, ...], how: RunEnding) -> None:
-    assert outcome(a_run(*events)) is how
+    assert run_ending(a_run(*events)) is how
 
 
 def test_the_end_names_who_is_not_done_and_why() -> None:
@@ -190,7 +196,9 @@ def test_the_end_of_all_partitions_and_of_one(tmp_path: Path) -> None:
 
 
 def test_a_run_that_was_left_says_what_goes_on_by_itself() -> None:
-    run = a_run(now_in(0, State.DONE), step(1), step(2), Left(reason="its process got SIGTERM"))
+    run = a_run(
+        now_in(0, State.DONE), step(1), step(2), EngineLeft(reason="its process got SIGTERM")
+    )
 
     (told,) = end_lines(run)
     assert "left (its process got SIGTERM): 1 of 4 partitions done" in told

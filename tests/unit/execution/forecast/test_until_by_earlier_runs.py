@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from ktui.execution.run.events import By, StepBegun
+from ktui.execution.run.events import PauseOrigin, StepBegun
 from ktui.insights.curve import RateCurve
 from ktui.insights.prior import Prior
 from ktui.insights.spread import Spread
@@ -44,4 +44,4 @@ def test_what_earlier_runs_would_not_have_ended_in_time_is_not_begun(
 
     assert any(isinstance(event, StepBegun) for event in story.events) == begins
     assert run.ended == begins
-    assert (By.UNTIL in run.pauses.whole) == (not begins)
+    assert (PauseOrigin.UNTIL in run.pauses.whole) == (not begins)

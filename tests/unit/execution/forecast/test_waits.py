@@ -12,16 +12,16 @@ from ktui.execution.forecast.waits import HeldBy, WaitCause, Waits
 from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.events import (
     AnyRunEvent,
-    By,
     CancelAsked,
     CancelGate,
-    Gate,
+    HealthGate,
     JournalEntry,
-    NowIn,
     Outage,
     Paused,
+    PauseOrigin,
     Planned,
     PlannedPart,
+    StateEntered,
     StepBegun,
     StepOver,
 )
@@ -82,9 +82,9 @@ def test_a_row_waits_for_a_place_or_for_a_broker() -> None:
 @pytest.mark.parametrize(
     ("event", "hold"),
     [
-        (Paused(by=By.OPERATOR), HeldBy.RUN_PAUSED),
-        (Paused(by=By.OPERATOR, topics=("a",)), HeldBy.PAUSED),
-        (Gate(shut=True, reason="2 are offline"), HeldBy.GATE_SHUT),
+        (Paused(by=PauseOrigin.OPERATOR), HeldBy.RUN_PAUSED),
+        (Paused(by=PauseOrigin.OPERATOR, topics=("a",)), HeldBy.PAUSED),
+        (HealthGate(shut=True, reason="2 are offline"), HeldBy.GATE_SHUT),
         (Outage(lost=True, reason="connection refused"), HeldBy.CLUSTER_LOST),
     ],
 )
@@ -149,7 +149,7 @@ def test_who_is_ready_waits_for_the_others_of_its_cut() -> None:
     ],
 )
 def test_it_is_told_shortly_and_in_full(waits: HeldBy | WaitsFor, short: str, words: str) -> None:
-    run = a_run(Paused(by=By.OPERATOR))
+    run = a_run(Paused(by=PauseOrigin.OPERATOR))
     told = waiting_words(waits, run, run.tracks[LAST])
     assert told.short == short
     assert words in told.sentence
@@ -179,12 +179,12 @@ def a_run_going_back(*events: AnyRunEvent) -> Run:
 def test_what_is_called_off_is_not_held_by_a_pause_from_before_but_by_a_later_one() -> None:
     before = a_run(
         StepOver(topic="a", partition=0, replicas=(1, 2, 3, 4), leader=1),
-        Paused(by=By.OPERATOR),
+        Paused(by=PauseOrigin.OPERATOR),
         CancelAsked(kind=CancelKind.ROLLBACK, partitions=(FIRST,)),
     )
     assert waits_for(before, FIRST) is None
     assert waits_for(before) is HeldBy.RUN_PAUSED
-    assert waits_for(a_run_going_back(Paused(by=By.OPERATOR)), FIRST) is HeldBy.RUN_PAUSED
+    assert waits_for(a_run_going_back(Paused(by=PauseOrigin.OPERATOR)), FIRST) is HeldBy.RUN_PAUSED
 
 
 def test_what_is_called_off_does_not_wait_for_the_places_of_those_that_are_paused() -> None:
@@ -193,12 +193,14 @@ def test_what_is_called_off_does_not_wait_for_the_places_of_those_that_are_pause
         topic="a", partition=2, batch=2, replicas=(1, 2, 3, 4), adding=(4,), removing=(),
         elect=None, before=(1, 2, 3), leader=1,
     )  # fmt: skip
-    done = NowIn(topic="a", partition=0, state=State.DONE)
+    done = StateEntered(topic="a", partition=0, state=State.DONE)
     between = StepOver(topic="a", partition=2, replicas=(1, 2, 3, 4), leader=1)
     asked = CancelAsked(kind=CancelKind.ROLLBACK, partitions=(FIRST,))
     going_on = a_run(over, done, also, between, asked, target=(4, 5, 3))
     assert waits_for(going_on, FIRST) == Full("partitions", 1, 1)
-    paused = a_run(over, done, also, between, Paused(by=By.OPERATOR), asked, target=(4, 5, 3))
+    paused = a_run(
+        over, done, also, between, Paused(by=PauseOrigin.OPERATOR), asked, target=(4, 5, 3)
+    )
     assert waits_for(paused, FIRST) is None
 
 
@@ -211,6 +213,6 @@ def test_the_cancel_gate_holds_all_but_what_is_called_off_and_says_how_it_opens(
 
 
 def test_the_gate_of_the_clusters_health_holds_only_what_adds_of_what_is_called_off() -> None:
-    gate = Gate(shut=True, reason="3 partitions under-replicated")
+    gate = HealthGate(shut=True, reason="3 partitions under-replicated")
     assert waits_for(a_run_going_back(gate), FIRST) is None
     assert waits_for(a_run_going_back(gate)) is HeldBy.GATE_SHUT

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from ktui.execution.host.catalog import RunState, RunSummary, UnknownRun, all_runs, find_run
-from ktui.execution.host.ownership import take
+from ktui.execution.host.ownership import own_run
 from ktui.execution.host.state_dir import RunDir, StateDir
-from ktui.execution.run.events import AnyRunEvent, By, Gate, NowIn, Paused
+from ktui.execution.run.events import AnyRunEvent, HealthGate, Paused, PauseOrigin, StateEntered
 from ktui.execution.run.states import State
 from support.journals.journals import CLUSTER, a_start, ended, step, written
 
@@ -27,8 +27,8 @@ def a_run(here: StateDir, name: str, events: Sequence[AnyRunEvent]) -> RunDir:
     return run
 
 
-def now_in(partition: int, state: State) -> NowIn:
-    return NowIn(topic="orders", partition=partition, state=state)
+def now_in(partition: int, state: State) -> StateEntered:
+    return StateEntered(topic="orders", partition=partition, state=state)
 
 
 def only(here: StateDir) -> RunSummary:
@@ -61,10 +61,10 @@ def test_a_run_that_nobody_owns_can_be_resumed(here: StateDir) -> None:
     ("events", "state"),
     [
         ([], RunState.RUNNING),
-        ([Paused(by=By.OPERATOR)], RunState.PAUSED),
-        ([Paused(by=By.OPERATOR, topics=("orders",))], RunState.RUNNING),
-        ([Gate(shut=True, reason="3 partitions are offline")], RunState.GATED),
-        ([Gate(shut=True), Gate(shut=False)], RunState.RUNNING),
+        ([Paused(by=PauseOrigin.OPERATOR)], RunState.PAUSED),
+        ([Paused(by=PauseOrigin.OPERATOR, topics=("orders",))], RunState.RUNNING),
+        ([HealthGate(shut=True, reason="3 partitions are offline")], RunState.GATED),
+        ([HealthGate(shut=True), HealthGate(shut=False)], RunState.RUNNING),
         ([ended(3)], RunState.ENDED),
     ],
 )
@@ -72,13 +72,13 @@ def test_a_run_that_a_process_owns_is_shown_as_it_stands(
     here: StateDir, events: list[AnyRunEvent], state: RunState
 ) -> None:
     run = a_run(here, "drain-b3", [*a_start(), *events])
-    with take(run) as owned:
+    with own_run(run) as owned:
         assert only(here).state is state
         assert only(here).holder == owned.holder
 
 
 def test_a_paused_run_that_nobody_owns_can_be_resumed(here: StateDir) -> None:
-    a_run(here, "drain-b3", [*a_start(), Paused(by=By.SIGNAL)])
+    a_run(here, "drain-b3", [*a_start(), Paused(by=PauseOrigin.SIGNAL)])
 
     assert only(here).state is RunState.RESUMABLE
 

@@ -15,7 +15,7 @@ from ktui.execution.errors import JournalProblem, RunProblem
 from ktui.execution.host.catalog import RunState, all_runs
 from ktui.execution.host.ownership import holder
 from ktui.execution.host.state_dir import RunDir, StateDir
-from ktui.execution.journal.event_table import link
+from ktui.execution.journal.event_table import chain_hash
 from ktui.execution.journal.follower import RunFollower
 from ktui.execution.journal.journal import Journal
 from ktui.simulated.clock import VirtualClock
@@ -66,7 +66,7 @@ def add_event(run: RunDir, at: str, body: bytes) -> None:
     """Chain an event as ktui does: whoever may write the file may do that."""
     connection = sqlite3.connect(run.journal)
     seq, head = connection.execute("SELECT seq, hash FROM events ORDER BY seq DESC").fetchone()
-    hashed = link(bytes.fromhex(head), seq + 1, at.encode(), body)
+    hashed = chain_hash(bytes.fromhex(head), seq + 1, at.encode(), body)
     row = (seq + 1, at, body.decode(), hashed.hex())
     connection.execute("INSERT INTO events VALUES (?, ?, ?, ?)", row)
     connection.commit()

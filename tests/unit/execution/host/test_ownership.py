@@ -17,9 +17,9 @@ import pytest
 from ktui.execution.errors import RunProblem
 from ktui.execution.host import ownership, state_dir
 from ktui.execution.host.catalog import RunState, all_runs
-from ktui.execution.host.ownership import OwnedElsewhere, holder, live_runs, starting, take
+from ktui.execution.host.ownership import OwnedElsewhere, holder, live_runs, lock_starts, own_run
 from ktui.execution.host.state_dir import RunDir, StateDir
-from ktui.execution.journal.file import beside
+from ktui.execution.journal.file import sqlite_side_files
 from support.journals.journals import CLUSTER, a_start, planned, started, written
 
 OWNER = """
@@ -64,7 +64,7 @@ def test_a_run_is_owned_by_nobody_at_first(run: RunDir) -> None:
 
 
 def test_whoever_takes_a_run_is_named_with_process_host_user_and_time(run: RunDir) -> None:
-    with take(run) as owned:
+    with own_run(run) as owned:
         who = holder(run)
 
         assert who == owned.holder
@@ -76,7 +76,7 @@ def test_whoever_takes_a_run_is_named_with_process_host_user_and_time(run: RunDi
 def test_a_run_that_another_process_owns_is_refused_and_its_owner_told(run: RunDir) -> None:
     with an_owner(run) as owner:
         with pytest.raises(OwnedElsewhere) as held:
-            take(run)
+            own_run(run)
 
         assert held.value.holder.pid == owner.pid
         assert f"run drain-b3 is owned by process {owner.pid} of " in str(held.value)
@@ -84,8 +84,8 @@ def test_a_run_that_another_process_owns_is_refused_and_its_owner_told(run: RunD
 
 
 def test_nobody_takes_a_run_twice_not_even_the_process_that_owns_it(run: RunDir) -> None:
-    with take(run), pytest.raises(OwnedElsewhere):
-        take(run)
+    with own_run(run), pytest.raises(OwnedElsewhere):
+        own_run(run)
 
 
 def test_a_killed_owner_holds_nothing_though_its_name_is_still_there(run: RunDir) -> None:
@@ -96,22 +96,22 @@ def test_a_killed_owner_holds_nothing_though_its_name_is_still_there(run: RunDir
 
         assert str(owner.pid) in run.lock.read_text(encoding="utf-8")
         assert holder(run) is None
-        with take(run) as owned:
+        with own_run(run) as owned:
             assert holder(run) == owned.holder
 
 
 def test_a_released_run_can_be_taken_at_once(run: RunDir) -> None:
-    first = take(run)
+    first = own_run(run)
     first.release()
     first.release()
 
-    with take(run):
+    with own_run(run):
         assert holder(run) is not None
     assert holder(run) is None
 
 
 def test_asking_who_holds_a_run_never_keeps_it_from_being_taken(run: RunDir) -> None:
-    take(run).release()
+    own_run(run).release()
     leave = threading.Event()
 
     def ask() -> None:
@@ -123,7 +123,7 @@ def test_asking_who_holds_a_run_never_keeps_it_from_being_taken(run: RunDir) -> 
         asker.start()
     try:
         for _ in range(50):
-            take(run).release()
+            own_run(run).release()
     finally:
         leave.set()
         for asker in askers:
@@ -134,7 +134,7 @@ def test_a_lock_whose_holder_does_not_name_itself_is_told(
     run: RunDir, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ownership, "_PATIENCE_S", 0.0)
-    with take(run):
+    with own_run(run):
         run.lock.write_text("", encoding="utf-8")
         run.lock_in_folder.write_text("", encoding="utf-8")
 
@@ -146,11 +146,11 @@ def test_a_lock_that_cannot_be_opened_is_named(run: RunDir) -> None:
     run.lock.mkdir(parents=True)
 
     with pytest.raises(RunProblem, match=r"lock: cannot be opened: Is a directory"):
-        take(run)
+        own_run(run)
 
 
 def test_a_process_of_the_version_before_is_seen_as_the_owner(run: RunDir) -> None:
-    with take(run) as owned:
+    with own_run(run) as owned:
         note = run.lock_in_folder.read_bytes()
     with run.lock_in_folder.open("r+b") as before:
         fcntl.flock(before, fcntl.LOCK_EX)
@@ -158,12 +158,12 @@ def test_a_process_of_the_version_before_is_seen_as_the_owner(run: RunDir) -> No
         assert before.read() == note
         assert holder(run) == owned.holder
         with pytest.raises(OwnedElsewhere):
-            take(run)
+            own_run(run)
     assert holder(run) is None
 
 
 def test_the_version_before_sees_a_process_of_this_one_as_the_owner(run: RunDir) -> None:
-    with take(run), run.lock_in_folder.open("rb") as before, pytest.raises(BlockingIOError):
+    with own_run(run), run.lock_in_folder.open("rb") as before, pytest.raises(BlockingIOError):
         fcntl.flock(before, fcntl.LOCK_SH | fcntl.LOCK_NB)
 
 
@@ -171,7 +171,7 @@ PARTS: dict[str, Callable[[RunDir], Path]] = {
     "its lock": lambda run: run.lock,
     "the lock in its folder": lambda run: run.lock_in_folder,
     "its journal": lambda run: run.journal,
-    "its journal's log": lambda run: beside(run.journal)[0],
+    "its journal's log": lambda run: sqlite_side_files(run.journal)[0],
     "its folder": lambda run: run.path,
     "the state directory": lambda run: run.path.parent.parent,
 }
@@ -184,7 +184,7 @@ def test_an_owner_is_told_what_was_removed_or_replaced_under_it(
 ) -> None:
     run = here.create_run("drain-b3")
     path = PARTS[part](run)
-    with take(run) as owned, written(run.journal, a_start()):
+    with own_run(run) as owned, written(run.journal, a_start()):
         owned.watch_journal()
         assert owned.lost() is None
 
@@ -203,20 +203,20 @@ def test_an_owner_is_told_what_was_removed_or_replaced_under_it(
 
 def test_nobody_takes_a_run_whose_folder_was_removed_while_its_owner_lives(here: StateDir) -> None:
     run = a_run(here, "drain-b3")
-    with take(run) as owned:
+    with own_run(run) as owned:
         shutil.rmtree(run.path)
         here.create_run("drain-b3")
 
         assert holder(run) == owned.holder
         with pytest.raises(OwnedElsewhere):
-            take(run)
+            own_run(run)
 
 
 def test_a_run_whose_folder_was_removed_counts_as_live_for_as_long_as_its_owner_lives(
     here: StateDir,
 ) -> None:
     run = a_run(here, "drain-b3")
-    with take(run) as owned:
+    with own_run(run) as owned:
         shutil.rmtree(run.path)
 
         assert [(each.name, each.holder) for each in live_runs(here, CLUSTER)] == [
@@ -245,11 +245,11 @@ def test_a_pipe_or_a_link_in_a_files_place_is_named_and_nothing_waits_for_it(
     assert f"{path.name}: cannot be read: it is not a regular file" in str(told.problem)
     if part != "its journal":
         with pytest.raises(RunProblem, match="cannot be opened: it is not a regular file"):
-            take(run)
+            own_run(run)
         path.unlink()
         path.symlink_to(run.path / "elsewhere")
         with pytest.raises(RunProblem, match="cannot be opened: it is a symbolic link"):
-            take(run)
+            own_run(run)
 
 
 def test_a_run_on_a_network_file_system_is_not_taken(
@@ -259,7 +259,7 @@ def test_a_run_on_a_network_file_system_is_not_taken(
     monkeypatch.setattr(state_dir, "MOUNTS", tmp_path / "mounts")
 
     with pytest.raises(RunProblem, match=r"network file system \(nfs4\)"):
-        take(run)
+        own_run(run)
 
 
 def a_run(here: StateDir, name: str, cluster_id: str = CLUSTER) -> RunDir:
@@ -271,8 +271,8 @@ def a_run(here: StateDir, name: str, cluster_id: str = CLUSTER) -> RunDir:
 def test_the_live_runs_of_a_cluster_are_those_that_a_process_owns(here: StateDir) -> None:
     a_run(here, "left")
     with (
-        take(a_run(here, "live")) as live,
-        take(a_run(here, "other", "another-cluster")),
+        own_run(a_run(here, "live")) as live,
+        own_run(a_run(here, "other", "another-cluster")),
     ):
         (only,) = live_runs(here, CLUSTER)
 
@@ -283,7 +283,7 @@ def test_the_live_runs_of_a_cluster_are_those_that_a_process_owns(here: StateDir
 def test_a_live_run_of_which_the_cluster_cannot_be_told_counts_for_every_one(
     here: StateDir,
 ) -> None:
-    with take(here.create_run("no-journal-yet")):
+    with own_run(here.create_run("no-journal-yet")):
         assert [run.name for run in live_runs(here, CLUSTER)] == ["no-journal-yet"]
 
 
@@ -292,11 +292,11 @@ def test_two_runs_are_never_started_on_one_cluster_at_the_same_time(here: StateD
     refused: list[str] = []
 
     def start(name: str) -> None:
-        with starting(here, CLUSTER) as live:
+        with lock_starts(here, CLUSTER) as live:
             if live:
                 refused.append(name)
             else:
-                owned.append(take(a_run(here, name)))
+                owned.append(own_run(a_run(here, name)))
                 begun.append(name)
 
     owned: list[ownership.Ownership] = []
@@ -313,7 +313,7 @@ def test_two_runs_are_never_started_on_one_cluster_at_the_same_time(here: StateD
 
 
 def test_starts_on_other_clusters_wait_for_nobody(here: StateDir) -> None:
-    with starting(here, CLUSTER), starting(here, "../another cluster") as live:
+    with lock_starts(here, CLUSTER), lock_starts(here, "../another cluster") as live:
         assert live == []
 
 
@@ -322,8 +322,8 @@ def test_a_start_that_takes_too_long_is_told_to_the_next(
 ) -> None:
     monkeypatch.setattr(ownership, "_START_PATIENCE_S", 0.0)
     with (
-        starting(here, CLUSTER),
+        lock_starts(here, CLUSTER),
         pytest.raises(RunProblem, match="another run is being started on this cluster"),
-        starting(here, CLUSTER),
+        lock_starts(here, CLUSTER),
     ):
         pass

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ktui.execution.errors import RunProblem
-from ktui.execution.host.process import EngineProcess, spawn
+from ktui.execution.host.process import EngineProcess, start_engine
 from ktui.execution.host.state_dir import RunDir, StateDir
 from support.journals.journals import a_start, written
 
@@ -32,7 +32,7 @@ def test_an_engine_that_cannot_begin_is_told_of_in_its_own_words(run: RunDir) ->
     run.log.write_text("what was said before\n")
 
     with pytest.raises(RunProblem) as died:
-        spawn(run, words(run, "--command-config", "/no/such.properties"))
+        start_engine(run, words(run, "--command-config", "/no/such.properties"))
 
     assert "the engine of run drain has died: ktui: " in str(died.value)
     assert "/no/such.properties" in str(died.value)
@@ -67,7 +67,7 @@ def test_an_engine_that_takes_its_time_is_said_to_go_on(
     monkeypatch.setattr("ktui.execution.host.process._PATIENCE_S", 0.0)
 
     with pytest.raises(RunProblem, match=r"and may still do so\. See: ktui status drain") as slow:
-        spawn(run, words(run, "--bootstrap-server", "127.0.0.1:1"))
+        start_engine(run, words(run, "--bootstrap-server", "127.0.0.1:1"))
 
     pid = int(str(slow.value).partition("process ")[2].partition(",")[0])
     os.kill(pid, signal.SIGKILL)
@@ -75,7 +75,7 @@ def test_an_engine_that_takes_its_time_is_said_to_go_on(
 
 
 def test_an_engine_is_in_a_session_of_its_own_and_leaves_when_it_is_told_to(run: RunDir) -> None:
-    engine = spawn(run, words(run, "--bootstrap-server", "127.0.0.1:1"))
+    engine = start_engine(run, words(run, "--bootstrap-server", "127.0.0.1:1"))
 
     assert os.getsid(engine.pid) == engine.pid != os.getsid(0)
     assert not engine.gone
@@ -88,7 +88,7 @@ def test_an_engine_keeps_nothing_open_that_its_caller_had_open(run: RunDir) -> N
     end, pipe = os.pipe()
     os.set_inheritable(pipe, True)  # noqa: FBT003 - it takes no keywords
     os.set_blocking(end, False)
-    engine = spawn(run, words(run, "--bootstrap-server", "127.0.0.1:1"))
+    engine = start_engine(run, words(run, "--bootstrap-server", "127.0.0.1:1"))
     os.close(pipe)  # as when the caller goes
 
     try:

@@ -13,15 +13,15 @@ from ktui.cluster.group_claim import GroupClaim
 from ktui.cluster.ownership import OwnedByOthers, OwnedHere, Unowned
 from ktui.cluster.partition import Reassignment, TopicPartition
 from ktui.cluster.send_guard import SendGuard
-from ktui.execution.journal.commands import CallOff, Pause
+from ktui.execution.journal.commands import CancelMoves, Pause
 from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.events import (
     AnyRunEvent,
     CancelAsked,
     Configure,
-    Gate,
+    EngineLeft,
+    HealthGate,
     JournalEntry,
-    Left,
     Request,
     StepBegun,
 )
@@ -82,7 +82,9 @@ class OwnedStory(ThrottledStory):
 
     @property
     def why_left(self) -> str:
-        return next(event.reason for event in reversed(self.events) if isinstance(event, Left))
+        return next(
+            event.reason for event in reversed(self.events) if isinstance(event, EngineLeft)
+        )
 
 
 def claim_on(cluster: SimulatedCluster, user: str) -> GroupClaim:
@@ -151,7 +153,7 @@ def test_nothing_is_cancelled_once_another_has_taken_the_cluster_over(
         return await listing()
 
     monkeypatch.setattr(story.reader, "list_reassignments", slowly)
-    story.asked(10.0, CallOff(CancelKind.STOP, partitions=(tp("orders-0"),)))
+    story.asked(10.0, CancelMoves(CancelKind.STOP, partitions=(tp("orders-0"),)))
     story.when_written(CancelAsked, lambda: story.taken_by("bob"))
 
     story.played(until_s=MOST_S)
@@ -197,7 +199,7 @@ def test_while_the_owner_cannot_be_asked_what_runs_goes_on_and_no_step_begins(
     assert not [at_s for at_s in begun if 3.0 < at_s < 100.0]
     put_back = [at_s for at_s in story.seconds(_puts_back) if at_s < 100.0]
     assert put_back, "no throttle was put back while the owner could not be asked"
-    shut, opened = [event for event in story.events if isinstance(event, Gate)]
+    shut, opened = [event for event in story.events if isinstance(event, HealthGate)]
     assert shut.shut
     assert "no new step begins: the owner of the cluster is unknown" in shut.reason
     assert not opened.shut
@@ -210,7 +212,7 @@ def test_what_is_called_off_is_cancelled_also_while_the_owner_cannot_be_asked(
 ) -> None:
     story = OwnedStory(tmp_path)
     story.deny(3.0, 300.0)
-    story.asked(6.0, CallOff(kind, partitions=(tp("orders-0"),)))
+    story.asked(6.0, CancelMoves(kind, partitions=(tp("orders-0"),)))
 
     story.played(until_s=200.0)
 
@@ -225,7 +227,7 @@ def test_a_cancel_does_not_wait_for_a_coordinator_that_hangs(tmp_path: Path) -> 
     coordinator = story.cluster.groups.coordinator(f"ktui-{story.cluster.spec.name}")
     assert coordinator is not None
     story.befalls(3.0, events.Hang(coordinator))
-    story.asked(4.0, CallOff(CancelKind.STOP, partitions=(tp("orders-0"),)))
+    story.asked(4.0, CancelMoves(CancelKind.STOP, partitions=(tp("orders-0"),)))
     story.deny(12.0, 300.0)  # nor does anybody else tell
 
     story.played(until_s=60.0)
@@ -233,7 +235,9 @@ def test_a_cancel_does_not_wait_for_a_coordinator_that_hangs(tmp_path: Path) -> 
     (cancelled,) = story.seconds(of_request(Request.CANCEL, "orders-0"))
     assert cancelled < 11.0
     assert story.sent("orders-0")[-1] is None
-    assert any("no answer within 3 s" in e.reason for e in story.events if isinstance(e, Gate))
+    assert any(
+        "no answer within 3 s" in e.reason for e in story.events if isinstance(e, HealthGate)
+    )
 
 
 def test_what_was_done_already_is_rolled_back_also_while_the_owner_cannot_be_asked(
@@ -241,7 +245,7 @@ def test_what_was_done_already_is_rolled_back_also_while_the_owner_cannot_be_ask
 ) -> None:
     story = OwnedStory(tmp_path)
     story.deny(30.0, 300.0)
-    story.asked(40.0, CallOff(CancelKind.ROLLBACK, partitions=(tp("orders-0"),)))
+    story.asked(40.0, CancelMoves(CancelKind.ROLLBACK, partitions=(tp("orders-0"),)))
 
     story.played(until_s=200.0)
 
@@ -311,7 +315,7 @@ def test_no_setting_is_changed_once_its_intent_took_long_to_be_written(tmp_path:
 def test_no_step_back_leaves_once_another_has_taken_the_cluster_over(tmp_path: Path) -> None:
     story = OwnedStory(tmp_path)
     story.options = msgspec.structs.replace(story.options, throttle=NO_THROTTLE)
-    story.asked(12.0, CallOff(CancelKind.ROLLBACK, partitions=(tp("orders-0"),)))
+    story.asked(12.0, CancelMoves(CancelKind.ROLLBACK, partitions=(tp("orders-0"),)))
 
     def asked_for() -> None:
         story.when_written(StepBegun, lambda: story.taken_by("bob"))
@@ -338,7 +342,7 @@ def test_a_cancel_leaves_also_while_a_look_takes_long(
         return await listing()
 
     monkeypatch.setattr(story.reader, "list_reassignments", slowly)
-    story.asked(16.0, CallOff(CancelKind.STOP, partitions=(tp("orders-0"),)))
+    story.asked(16.0, CancelMoves(CancelKind.STOP, partitions=(tp("orders-0"),)))
 
     story.played(until_s=MOST_S)
 

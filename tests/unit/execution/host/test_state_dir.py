@@ -13,9 +13,9 @@ from ktui.cli.main import ktui
 from ktui.execution.cancel.gate import CancelGateFile
 from ktui.execution.host import state_dir as mounts
 from ktui.execution.host import state_dir as statedir
-from ktui.execution.host.ownership import take
+from ktui.execution.host.ownership import own_run
 from ktui.execution.host.rollback_plan import write_rollback
-from ktui.execution.host.state_dir import StateDir, StateDirProblem, default_name, state_dir
+from ktui.execution.host.state_dir import StateDir, StateDirProblem, default_name, resolve_state_dir
 from ktui.simulated.clock import FIRST_MOMENT
 from support.journals.journals import planned, written
 
@@ -57,7 +57,7 @@ def test_whatever_the_umask_nobody_else_may_look_into_what_is_made(tmp_path: Pat
         run = deep.create_run("drain-b3")
         write_rollback(run, [planned(1)])
         CancelGateFile(deep, "cluster").shut(FIRST_MOMENT, "ada@ops1 (1)", "stop")
-        take(run).release()
+        own_run(run).release()
         written(run.journal, [planned(1)]).close()
     finally:
         os.umask(before)
@@ -134,8 +134,8 @@ def test_an_option_names_the_state_directory_before_the_environment_does(
 ) -> None:
     monkeypatch.setenv("KTUI_STATE_DIR", str(tmp_path / "environment"))
 
-    assert state_dir(tmp_path / "option").path == tmp_path / "option"
-    assert state_dir(None).path == tmp_path / "environment"
+    assert resolve_state_dir(tmp_path / "option").path == tmp_path / "option"
+    assert resolve_state_dir(None).path == tmp_path / "environment"
 
 
 def test_an_empty_option_is_refused_and_does_not_mean_the_current_folder() -> None:
@@ -149,7 +149,7 @@ def test_an_empty_variable_counts_as_none(monkeypatch: pytest.MonkeyPatch, tmp_p
     monkeypatch.setenv("KTUI_STATE_DIR", "")
     monkeypatch.setattr("platformdirs.user_state_path", lambda name: tmp_path / name)
 
-    assert state_dir(None).path == tmp_path / "ktui"
+    assert resolve_state_dir(None).path == tmp_path / "ktui"
 
 
 @pytest.mark.parametrize("mode", [0o770, 0o702, 0o1777])
@@ -159,7 +159,7 @@ def test_a_state_directory_that_others_may_write_to_is_refused_with_how_to_close
     run = here.create_run("drain-b3")
     here.path.chmod(mode)
 
-    for use in (lambda: here.create_run("another"), lambda: take(run)):
+    for use in (lambda: here.create_run("another"), lambda: own_run(run)):
         with pytest.raises(StateDirProblem, match="others may write to it") as refused:
             use()
         assert f"chmod go-w {here.path}" in str(refused.value)
@@ -171,7 +171,7 @@ def test_the_state_directory_of_somebody_else_is_refused_by_name(
     run = here.create_run("drain-b3")
     monkeypatch.setattr("os.geteuid", lambda: 65_000)
 
-    for use in (lambda: here.create_run("another"), lambda: take(run)):
+    for use in (lambda: here.create_run("another"), lambda: own_run(run)):
         with pytest.raises(StateDirProblem, match="and ktui runs as user 65000"):
             use()
 
@@ -201,7 +201,7 @@ def test_without_either_it_is_where_the_platform_keeps_state(
     monkeypatch.delenv("KTUI_STATE_DIR", raising=False)
     monkeypatch.setattr("platformdirs.user_state_path", lambda name: tmp_path / name)
 
-    assert state_dir(None).path == tmp_path / "ktui"
+    assert resolve_state_dir(None).path == tmp_path / "ktui"
 
 
 def test_looking_for_runs_makes_no_folder(here: StateDir) -> None:

@@ -100,12 +100,12 @@ def test_events_that_were_replaced_with_hashes_that_fit_are_found(
 
 
 def test_events_of_a_newer_ktui_are_not_taken_for_others(closed: Path) -> None:
-    from ktui.execution.journal.event_table import link  # noqa: PLC0415
+    from ktui.execution.journal.event_table import chain_hash  # noqa: PLC0415
 
     connection = sqlite3.connect(closed)
     (last,) = connection.execute("SELECT hash FROM events WHERE seq = 400").fetchone()
     at, body = "2027-01-01T00:00:00.000000Z", '{"event":"teleported"}'
-    hashed = link(bytes.fromhex(last), 401, at.encode(), body.encode()).hex()
+    hashed = chain_hash(bytes.fromhex(last), 401, at.encode(), body.encode()).hex()
     connection.execute("INSERT INTO events VALUES (401, ?, ?, ?)", (at, body, hashed))
     connection.commit()
     connection.close()

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import hashlib
 
-from ktui.execution.journal.event_table import GENESIS, link
+from ktui.execution.journal.event_table import GENESIS, chain_hash
 
 
 def test_a_hash_is_sha256_over_the_one_before_the_number_the_time_and_the_body() -> None:
     expected = hashlib.sha256(GENESIS + b"1\n2026-01-01T00:00:00.000000Z\n{}").digest()
 
-    assert link(GENESIS, 1, b"2026-01-01T00:00:00.000000Z", b"{}") == expected
+    assert chain_hash(GENESIS, 1, b"2026-01-01T00:00:00.000000Z", b"{}") == expected
 
 
 def test_whatever_of_an_event_differs_the_hash_does() -> None:
     hashes = {
-        link(GENESIS, 1, b"10:00", b"{}"),
-        link(b"\1" * 32, 1, b"10:00", b"{}"),
-        link(GENESIS, 2, b"10:00", b"{}"),
-        link(GENESIS, 1, b"10:01", b"{}"),
-        link(GENESIS, 1, b"10:00", b"[]"),
+        chain_hash(GENESIS, 1, b"10:00", b"{}"),
+        chain_hash(b"\1" * 32, 1, b"10:00", b"{}"),
+        chain_hash(GENESIS, 2, b"10:00", b"{}"),
+        chain_hash(GENESIS, 1, b"10:01", b"{}"),
+        chain_hash(GENESIS, 1, b"10:00", b"[]"),
     }
 
     assert len(hashes) == 5

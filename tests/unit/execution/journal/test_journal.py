@@ -13,8 +13,8 @@ import pytest
 from ktui.execution.errors import JournalProblem
 from ktui.execution.journal.commands import Pause
 from ktui.execution.journal.journal import Journal
-from ktui.execution.journal.tail_marker import head_path
-from ktui.execution.run.events import Left
+from ktui.execution.journal.tail_marker import tail_marker_path
+from ktui.execution.run.events import EngineLeft
 from ktui.simulated.clock import VirtualClock
 from support.journals.journals import a_start, accepted, over, read, step
 
@@ -62,7 +62,7 @@ def test_a_pipe_in_the_place_of_the_note_beside_it_keeps_nobody_waiting(
     path: Path, clock: VirtualClock
 ) -> None:
     with Journal.create(path, clock) as journal:
-        os.mkfifo(head_path(path))
+        os.mkfifo(tail_marker_path(path))
         written = journal.append(a_start())
 
     assert read(path) == (written, None)
@@ -157,7 +157,7 @@ def test_a_full_disk_is_told_and_nothing_of_the_transaction_is_in(
             journal.append([step(n) for n in range(1_000)])
 
         assert journal.last_seq() == 3
-        journal.append([Left(reason="the disk is full")])
+        journal.append([EngineLeft(reason="the disk is full")])
 
     entries, damage = read(path)
     assert [entry.seq for entry in entries] == [1, 2, 3, 4]

@@ -10,13 +10,13 @@ import msgspec
 import pytest
 
 from ktui import __version__
-from ktui.execution.engine.command_handler import Obeying
+from ktui.execution.engine.command_handler import CommandHandler
 from ktui.execution.engine.decider import Decider
 from ktui.execution.errors import JournalProblem
-from ktui.execution.host.catalog import RunState, sum_up
+from ktui.execution.host.catalog import RunState, summarize_run
 from ktui.execution.host.state_dir import StateDir
 from ktui.execution.journal.commands import Answer, Command
-from ktui.execution.journal.event_table import GENESIS, link
+from ktui.execution.journal.event_table import GENESIS, chain_hash
 from ktui.execution.journal.journal import Journal
 from ktui.execution.run.events import AnyRunEvent, decode, encode
 from ktui.execution.run.run import Run
@@ -118,10 +118,10 @@ def test_an_event_with_a_field_of_a_newer_ktui_is_none_that_this_one_believes(
 def test_a_run_with_an_option_of_a_newer_ktui_is_named_and_not_carried_on(tmp_path: Path) -> None:
     run = StateDir(tmp_path / "state").create_run("drain")
     at, body = "2026-11-21T12:00:00.000000Z", a_field_more(encode(started(1)).decode(), "options")
-    linked = link(GENESIS, 1, at.encode(), body.encode()).hex()
+    linked = chain_hash(GENESIS, 1, at.encode(), body.encode()).hex()
     Golden("", [(1, at, body, linked)], [], {}).put_into(run.journal)
 
-    told = sum_up(run)
+    told = summarize_run(run)
 
     assert told.state is RunState.UNREADABLE
     assert "it has a field `options.rack` that only a newer ktui knows" in str(told.problem)
@@ -170,7 +170,7 @@ def answer_to(folder: Path, body: str) -> Answer:
     Golden("", release.events, [row], {}).put_into(path)
     with Journal.open(path, VirtualClock()) as journal:
         run = Run("golden").fold(journal.entries())
-        Obeying(run, journal, Decider(run), lambda _: None, lambda: None).take_commands()
+        CommandHandler(run, journal, Decider(run), lambda _: None, lambda: None).take_commands()
         answer = journal.answer_to(1).answer
     assert answer is not None
     return answer

@@ -13,7 +13,7 @@ import pytest
 from ktui.execution.errors import JournalProblem
 from ktui.execution.journal import file, patience
 from ktui.execution.journal.command_table import CommandTable
-from ktui.execution.journal.commands import Answer, Asked, Pause
+from ktui.execution.journal.commands import Answer, Pause, StoredCommand
 from ktui.execution.journal.follower import RunFollower
 from ktui.execution.journal.journal import Journal
 from ktui.simulated.clock import VirtualClock
@@ -114,7 +114,7 @@ def test_the_owner_waits_also_for_what_it_reads(
         ask(journal)
     asked, left = CommandTable.asked, [1, 2, 3]
 
-    def locked_at_first(table: CommandTable, *, unanswered: bool) -> list[Asked]:
+    def locked_at_first(table: CommandTable, *, unanswered: bool) -> list[StoredCommand]:
         if left.pop():
             busy = sqlite3.OperationalError("database is locked")
             busy.sqlite_errorcode = sqlite3.SQLITE_BUSY_RECOVERY

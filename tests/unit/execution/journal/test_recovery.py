@@ -13,8 +13,15 @@ from ktui.execution.errors import JournalProblem
 from ktui.execution.journal import recovery
 from ktui.execution.journal.commands import Answer, Continue, Pause
 from ktui.execution.journal.journal import Journal
-from ktui.execution.journal.tail_marker import write_head
-from ktui.execution.run.events import AnyRunEvent, By, Continued, LimitsChanged, Paused, Recovered
+from ktui.execution.journal.tail_marker import write_tail_marker
+from ktui.execution.run.events import (
+    AnyRunEvent,
+    Continued,
+    LimitsChanged,
+    Paused,
+    PauseOrigin,
+    Recovered,
+)
 from ktui.execution.run.run import Run
 from ktui.pacing.limits import Limits
 from ktui.simulated.clock import VirtualClock
@@ -81,7 +88,7 @@ def test_a_run_whose_pause_or_limits_may_be_lost_is_paused_until_an_operator_let
     limits = LimitsChanged(
         old=Limits(replicas=1, partitions=2), new=Limits(partitions=1), batch=1, in_flight=0
     )
-    asked: list[AnyRunEvent] = [Paused(by=By.OPERATOR, command=1), limits]
+    asked: list[AnyRunEvent] = [Paused(by=PauseOrigin.OPERATOR, command=1), limits]
     with written(tmp_path / "journal.db", [*a_start(), *asked]) as journal:
         path = crashed(journal.path, tmp_path / "after")
     change(path, "UPDATE events SET body = '{}' WHERE seq = 4")
@@ -93,7 +100,7 @@ def test_a_run_whose_pause_or_limits_may_be_lost_is_paused_until_an_operator_let
             "the journal was damaged, and a pause or limits may be lost with it: "
             "check them, then continue"
         )
-        run.fold(journal.append([Continued(by=By.OPERATOR)]))
+        run.fold(journal.append([Continued(by=PauseOrigin.OPERATOR)]))
 
     assert run.pauses.reason is None
 
@@ -247,7 +254,7 @@ def test_a_crash_in_the_middle_of_a_recovery_costs_nothing_more(
         for name in ("unlink", "rename", "replace"):
             patch.setattr(Path, name, cut(getattr(Path, name)))
         patch.setattr(os, "link", cut(os.link))
-        patch.setattr(recovery, "write_head", cut(write_head))
+        patch.setattr(recovery, "write_tail_marker", cut(write_tail_marker))
         with pytest.raises(_PowerCut):
             Journal.recover(path, VirtualClock())
     assert read(path)[1] is not None, "it no longer says that it is damaged"

@@ -8,26 +8,26 @@ import pytest
 
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import Verdict
-from ktui.execution.run.event_text import sentence, words
+from ktui.execution.run.event_text import describe_event, event_sentence
 from ktui.execution.run.events import (
     Answered,
     AnyRunEvent,
-    By,
     Cancel,
     Continued,
     Elect,
     Ended,
-    Gate,
-    Left,
-    NowIn,
+    EngineLeft,
+    HealthGate,
     Outage,
     Owned,
     Paused,
+    PauseOrigin,
     PlannedPart,
     Recording,
     Recovered,
     Replanned,
     Request,
+    StateEntered,
     StepBegun,
     StepOver,
 )
@@ -80,9 +80,9 @@ def answered(verdict: Verdict, code: str | None = None, message: str = "") -> An
             StepOver(replicas=(1, 2), leader=None, reached=False, reason="cancelled", **TP),
             "step given up: cancelled; 1,2, without a leader",
         ),
-        (NowIn(state=State.DONE, **TP), "done"),
+        (StateEntered(state=State.DONE, **TP), "done"),
         (
-            NowIn(state=State.CHANGED_ELSEWHERE, reason="it has 1,9", **TP),
+            StateEntered(state=State.CHANGED_ELSEWHERE, reason="it has 1,9", **TP),
             "changed elsewhere: it has 1,9",
         ),
         (
@@ -94,8 +94,8 @@ def answered(verdict: Verdict, code: str | None = None, message: str = "") -> An
 def test_an_event_of_a_partition_is_told_and_the_partition_named_before_it(
     event: AnyRunEvent, said: str
 ) -> None:
-    assert words(event) == said
-    assert sentence(event) == f"{getattr(event, 'tp')}: {said}"  # noqa: B009 - not every event has
+    assert describe_event(event) == said
+    assert event_sentence(event) == f"{getattr(event, 'tp')}: {said}"  # noqa: B009 - not every event has
 
 
 @pytest.mark.parametrize(
@@ -108,20 +108,22 @@ def test_an_event_of_a_partition_is_told_and_the_partition_named_before_it(
         (planned(3), "3 partitions of the plan, orders-0 to orders-2"),
         (PlannedPart(partitions=()), "no partitions of the plan"),
         (Owned(pid=7, host="ops1", user="ada"), "process 7 of ada on ops1 is its engine"),
-        (Left(reason="SIGTERM"), "its engine has exited: SIGTERM"),
-        (Paused(by=By.OPERATOR), "paused by an operator"),
+        (EngineLeft(reason="SIGTERM"), "its engine has exited: SIGTERM"),
+        (Paused(by=PauseOrigin.OPERATOR), "paused by an operator"),
         (
-            Paused(by=By.UNTIL, reason="nothing more fits before 15:00"),
+            Paused(by=PauseOrigin.UNTIL, reason="nothing more fits before 15:00"),
             "paused by the time given with --until: nothing more fits before 15:00",
         ),
         (
-            Paused(by=By.OPERATOR, topics=("a", "b"), partitions=(TopicPartition("c", 1),)),
+            Paused(
+                by=PauseOrigin.OPERATOR, topics=("a", "b"), partitions=(TopicPartition("c", 1),)
+            ),
             "paused topic a, topic b and c-1 by an operator",
         ),
-        (Continued(by=By.OPERATOR), "it goes on: an operator"),
-        (Continued(by=By.OPERATOR, topics=("a",)), "topic a goes on: an operator"),
-        (Gate(shut=True, reason="3 offline"), "the gate is shut: 3 offline"),
-        (Gate(shut=False), "the gate is open again"),
+        (Continued(by=PauseOrigin.OPERATOR), "it goes on: an operator"),
+        (Continued(by=PauseOrigin.OPERATOR, topics=("a",)), "topic a goes on: an operator"),
+        (HealthGate(shut=True, reason="3 offline"), "the gate is shut: 3 offline"),
+        (HealthGate(shut=False), "the gate is open again"),
         (Outage(lost=True, reason="no answer"), "the cluster is lost: no answer"),
         (Outage(lost=False), "the cluster answers again"),
         (Recording(on=True), "its engine records what it observes"),
@@ -132,8 +134,8 @@ def test_an_event_of_a_partition_is_told_and_the_partition_named_before_it(
             Ended(counts={State.DONE: 1_000, State.CHANGED_ELSEWHERE: 2, State.FAILED: 0}),
             "ended: 1,000 done, 2 changed elsewhere",
         ),
-        (Left(reason="\x1b[31mred"), "its engine has exited: \\x1b[31mred"),
+        (EngineLeft(reason="\x1b[31mred"), "its engine has exited: \\x1b[31mred"),
     ],
 )
 def test_an_event_of_the_run_is_told(event: AnyRunEvent, said: str) -> None:
-    assert words(event) == sentence(event) == said
+    assert describe_event(event) == event_sentence(event) == said

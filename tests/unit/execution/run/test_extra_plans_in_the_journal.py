@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from ktui.execution.engine.add_plan import Joining, joining, joinings_in_words
+from ktui.execution.engine.add_plan import JoinEffect, join_effect, join_effects_in_words
 from ktui.execution.journal.commands import Add
 from ktui.execution.journal.journal import Journal
-from ktui.execution.run.event_text import sentence
+from ktui.execution.run.event_text import event_sentence
 from ktui.execution.run.events import (
     Added,
     AnyRunEvent,
@@ -101,19 +101,24 @@ def test_two_hundred_thousand_partitions_are_asked_for_in_one_row(tmp_path: Path
 
 
 def test_events_are_told_in_a_sentence() -> None:
-    assert sentence(ADDED) == (
+    assert event_sentence(ADDED) == (
         "plan more.json joins the run, 4 partitions; partitions that the run moves elsewhere are "
         "rolled back first"
     )
-    assert sentence(Joined(partitions=(tp("orders-0"),))) == (
+    assert event_sentence(Joined(partitions=(tp("orders-0"),))) == (
         "orders-0 waits for the target of an extra plan"
     )
 
 
 def test_what_becomes_of_partitions_is_told_with_how_many() -> None:
-    some = [Joining.NEW] * 1200 + [Joining.ROLL_BACK, Joining.INSTEAD, Joining.SAME, Joining.SAME]
+    some = [JoinEffect.NEW] * 1200 + [
+        JoinEffect.ROLL_BACK,
+        JoinEffect.INSTEAD,
+        JoinEffect.SAME,
+        JoinEffect.SAME,
+    ]
 
-    assert joinings_in_words(some) == (
+    assert join_effects_in_words(some) == (
         "1,200 join the queue, 1 that waited goes to the new target instead, 1 is rolled back "
         "first, then queued, 2 are at that target or on the way there already"
     )
@@ -121,4 +126,4 @@ def test_what_becomes_of_partitions_is_told_with_how_many() -> None:
 
 @pytest.mark.parametrize("on_conflict", OnConflict)
 def test_what_the_run_does_not_have_is_new(on_conflict: OnConflict) -> None:
-    assert joining(None, (1, 2), on_conflict) is Joining.NEW
+    assert join_effect(None, (1, 2), on_conflict) is JoinEffect.NEW

@@ -16,13 +16,13 @@ from ktui.execution.run.events import (
     Configured,
     FoundSetting,
     SettingsFound,
-    SettingsLeft,
+    SettingsGivenUp,
     ThrottleChanged,
     ThrottleEvent,
     decode,
     encode,
 )
-from ktui.execution.run.throttle_ledger import SetByRun, Throttled
+from ktui.execution.run.throttle_ledger import SetByRun, ThrottleLedger
 from ktui.planning.throttle_rates import NO_THROTTLE, parse_throttle_rates
 from support.runs.throttled import broker, change_list, set_rate, topic
 
@@ -59,8 +59,8 @@ YES, NO, LOST = (answer(verdict) for verdict in Verdict)
 RATE_YES, RATE_NO, RATE_LOST = (answer(verdict, who=RATE[0]) for verdict in Verdict)
 
 
-def fold(*events: ThrottleEvent) -> Throttled:
-    throttled = Throttled()
+def fold(*events: ThrottleEvent) -> ThrottleLedger:
+    throttled = ThrottleLedger()
     for event in (FOUND, *events):
         throttled.apply(event)
     return throttled
@@ -127,7 +127,9 @@ def test_what_is_put_back_or_left_is_ours_no_more() -> None:
     both.apply(PUT_BACK)
     both.apply(YES)
     assert list(both.ours) == [RATE]
-    both.apply(SettingsLeft(resource=RATE[0], keys=(RATE[1],), reason="someone else set it to 9"))
+    both.apply(
+        SettingsGivenUp(resource=RATE[0], keys=(RATE[1],), reason="someone else set it to 9")
+    )
 
     assert both.clean
 

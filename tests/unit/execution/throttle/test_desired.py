@@ -34,7 +34,7 @@ from ktui.execution.run.events import (
 from ktui.execution.run.first_events import planned_parts
 from ktui.execution.run.options import RunOptions
 from ktui.execution.run.run import Run
-from ktui.execution.throttle.desired import ThrottleChanges, needed
+from ktui.execution.throttle.desired import ThrottleChanges, throttle_resources
 from ktui.pacing.decision import Move
 from ktui.pacing.limits import Limits
 from ktui.planning.throttle_rates import NO_THROTTLE, parse_throttle_rates
@@ -291,7 +291,7 @@ def test_a_step_needs_its_topic_and_the_brokers_that_it_adds_and_a_cut_needs_non
     assert begun is not None
     move = Move(tp("orders-0"), begun.begun.step, alone=False, holds_place=True)
 
-    assert needed(move, {}) == {broker(4), topic("orders")}
+    assert throttle_resources(move, {}) == {broker(4), topic("orders")}
 
 
 def test_with_leaders_throttled_a_step_needs_the_brokers_that_may_lead_too() -> None:
@@ -305,7 +305,7 @@ def test_with_leaders_throttled_a_step_needs_the_brokers_that_may_lead_too() -> 
     )
 
     def needs(resource: ConfigResource, *, leaders: bool) -> bool:
-        return resource in needed(move, ground.states, leaders=leaders)
+        return resource in throttle_resources(move, ground.states, leaders=leaders)
 
     assert needs(broker(1), leaders=True)
     assert not needs(broker(1), leaders=False)

@@ -7,7 +7,7 @@ from pathlib import Path
 from ktui.cluster.throttle_settings import FOLLOWER_RATE
 from ktui.execution.forecast.progress_text import progress_line
 from ktui.execution.journal.commands import LeaveThrottles
-from ktui.execution.run.events import Ended, SettingsLeft
+from ktui.execution.run.events import Ended, SettingsGivenUp
 from ktui.simulated import events
 from support.runs.throttled import ThrottledStory, broker, set_rate
 
@@ -55,7 +55,7 @@ def test_what_cannot_be_taken_off_is_left_behind_when_asked_and_each_value_is_to
     assert asked.answer.words == (
         f"left behind, and no longer the run's: broker 4 {FOLLOWER_RATE}=500000 (before: unset)"
     )
-    left = [e for e in story.events if isinstance(e, SettingsLeft)][-1]
+    left = [e for e in story.events if isinstance(e, SettingsGivenUp)][-1]
     assert (left.resource, left.keys) == (broker(4), (FOLLOWER_RATE,))
     assert left.reason == "left behind, as somebody@here (2) asked"
     assert story.seconds(lambda event: isinstance(event, Ended))[0] >= 60.0

@@ -8,7 +8,7 @@ import pytest
 
 from ktui.cluster.ports import ConfigOp
 from ktui.execution.journal.commands import SetLimits
-from ktui.execution.run.events import SettingsLeft
+from ktui.execution.run.events import SettingsGivenUp
 from ktui.simulated import events
 from support.runs.throttled import ONE, ThrottledStory, change_list, set_rate
 from support.simulated.witness import Arrival
@@ -80,4 +80,4 @@ def test_a_list_that_its_owners_have_emptied_is_not_left_behind_empty(tmp_path: 
 
 
 def _reasons(story: ThrottledStory) -> list[str]:
-    return [e.reason for e in story.events if isinstance(e, SettingsLeft) and e.reason]
+    return [e.reason for e in story.events if isinstance(e, SettingsGivenUp) and e.reason]

@@ -15,7 +15,7 @@ from ktui.cluster.throttle_settings import (
     LEADER_REPLICAS,
 )
 from ktui.execution.journal.commands import Continue, Pause, SetThrottle
-from ktui.execution.run.events import SettingsLeft
+from ktui.execution.run.events import SettingsGivenUp
 from ktui.pacing.limits import Limits
 from ktui.planning.throttle_rates import parse_throttle_rates
 from ktui.simulated import events
@@ -161,7 +161,7 @@ def test_the_run_says_whose_value_it_has_left(tmp_path: Path) -> None:
 
     story.to_the_end()
 
-    assert [e.reason for e in story.events if isinstance(e, SettingsLeft) and e.reason] == [
+    assert [e.reason for e in story.events if isinstance(e, SettingsGivenUp) and e.reason] == [
         "someone else set it to 800000"
     ]
 

@@ -9,7 +9,7 @@ import pytest
 
 from ktui.cluster.throttle_settings import LEADER_RATE
 from ktui.execution.journal.commands import LeaveThrottles, SetThrottle
-from ktui.execution.run.events import SettingsLeft
+from ktui.execution.run.events import SettingsGivenUp
 from ktui.execution.run.options import OnStall
 from ktui.execution.run.states import State
 from ktui.pacing.limits import Limits
@@ -160,4 +160,4 @@ def test_what_is_on_a_broker_that_never_comes_back_can_be_let_go_and_is_told(
     assert story.rates == {4: "500000"}
     (answer,) = [asked.answer for asked in story.answers if asked.answer]
     assert "broker 4 follower.replication.throttled.rate=500000" in answer.words
-    assert any(isinstance(event, SettingsLeft) for event in story.events)
+    assert any(isinstance(event, SettingsGivenUp) for event in story.events)

@@ -13,7 +13,7 @@ from ktui.cluster.ports import ConfigOp
 from ktui.execution.run.events import Configure, Planned
 from ktui.execution.run.run import Run
 from ktui.execution.run.track import Track
-from ktui.execution.throttle.early_release import Near
+from ktui.execution.throttle.early_release import NearlyInSync
 from ktui.planning.throttle_rates import parse_throttle_rates
 from ktui.progress.timeline import Lane, Phase, Role, Slots, Timeline
 from support.runs.throttled import ThrottledStory
@@ -55,8 +55,8 @@ def run() -> Run:
 
 
 @pytest.fixture
-def near(run: Run) -> Near:
-    return Near(run)
+def near(run: Run) -> NearlyInSync:
+    return NearlyInSync(run)
 
 
 @pytest.mark.parametrize(
@@ -70,13 +70,13 @@ def near(run: Run) -> Near:
     ],
 )
 def test_a_replica_is_near_that_lacks_little_of_its_rate_and_of_all(
-    near: Near, lane: dict[str, Any], *, is_near: bool
+    near: NearlyInSync, lane: dict[str, Any], *, is_near: bool
 ) -> None:
     near.look(a_timeline(**lane))
     assert near.replicas == ({NEW} if is_near else set())
 
 
-def test_one_that_was_near_stays_so_until_it_has_fallen_far_back(near: Near) -> None:
+def test_one_that_was_near_stays_so_until_it_has_fallen_far_back(near: NearlyInSync) -> None:
     near.look(a_timeline(lag_bytes=4 * MB, share=0.99))
     near.look(a_timeline(lag_bytes=19 * MB, share=0.9))
     assert near.replicas == {NEW}
@@ -85,7 +85,7 @@ def test_one_that_was_near_stays_so_until_it_has_fallen_far_back(near: Near) -> 
     assert near.replicas == set()
 
 
-def test_none_is_near_where_nothing_is_throttled(run: Run, near: Near) -> None:
+def test_none_is_near_where_nothing_is_throttled(run: Run, near: NearlyInSync) -> None:
     run.throttled.rates = parse_throttle_rates("none")
     near.look(a_timeline(lag_bytes=0, share=1.0))
     assert near.replicas == set()

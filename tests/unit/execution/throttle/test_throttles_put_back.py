@@ -12,7 +12,7 @@ import pytest
 
 from ktui.cluster.ports import Verdict, WriteResult
 from ktui.execution.journal.commands import Continue, Pause
-from ktui.execution.run.events import By
+from ktui.execution.run.events import PauseOrigin
 from ktui.execution.run.options import OnStall
 from ktui.execution.run.refusals import MOST_TRIES
 from ktui.execution.run.states import State
@@ -176,7 +176,7 @@ def _until(story: ThrottledStory) -> None:
 
 
 def _interrupted(story: ThrottledStory) -> None:
-    story.asked(5.0, Pause(by=By.SIGNAL))
+    story.asked(5.0, Pause(by=PauseOrigin.SIGNAL))
     story.played()
     assert not story.run.ended
     assert not story.lists

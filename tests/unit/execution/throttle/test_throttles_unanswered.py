@@ -11,7 +11,7 @@ import pytest
 from ktui.cluster.errors import NotAuthorized, Unreachable
 from ktui.cluster.ports import ConfigOp, Verdict, WriteResult
 from ktui.execution.journal.commands import Continue, Pause, SetThrottle
-from ktui.execution.run.events import AnyRunEvent, By, Configure, Paused
+from ktui.execution.run.events import AnyRunEvent, Configure, Paused, PauseOrigin
 from ktui.pacing.limits import Limits
 from ktui.planning.throttle_rates import parse_throttle_rates
 from ktui.simulated import events
@@ -149,8 +149,8 @@ def test_a_run_that_may_not_set_its_throttle_is_paused_and_sends_nothing(
 
     run = story.played()
 
-    assert set(run.pauses.whole) == {By.FAILURE}
-    assert run.left == run.pauses.whole[By.FAILURE]
+    assert set(run.pauses.whole) == {PauseOrigin.FAILURE}
+    assert run.left == run.pauses.whole[PauseOrigin.FAILURE]
     assert story.witness.alters == []
     story.cluster.do(events.Allow(call))
     story.resumed()
@@ -167,7 +167,7 @@ def test_a_run_whose_throttle_is_denied_by_the_brokers_is_paused_and_sends_nothi
 
     run = story.played()
 
-    assert By.FAILURE in run.pauses.whole
+    assert PauseOrigin.FAILURE in run.pauses.whole
     assert story.witness.alters == []
     assert not story.lists
     assert not story.rates

@@ -13,14 +13,14 @@ import msgspec
 from textual.content import Content
 
 from ktui.cluster.observation import Observation
-from ktui.execution.run.destination import goal
+from ktui.execution.run.destination import find_goal
 from ktui.execution.run.states import State
 from ktui.execution.run.track import Track
 from ktui.progress.timeline import Event, Phase, Timeline
 from ktui.tui.draw import format as figures
 from ktui.tui.draw.cells import SignAt, replica_pieces
 from ktui.tui.draw.paint import content
-from ktui.tui.run_view.rows import TakenStep
+from ktui.tui.run_view.rows import StepRecord
 from ktui.tui.screens.detail.lag_curve import SCALE_WIDTH, lag_curve
 from ktui.tui.screens.detail.lanes import LaneTable, lane_table
 from ktui.tui.screens.event_list import SIGNS
@@ -38,7 +38,7 @@ class RunDetail(NamedTuple):
     """What the run knows about the partition."""
 
     track: Track
-    taken: Sequence[TakenStep]
+    taken: Sequence[StepRecord]
     """The steps that have begun."""
     steps: Sequence[Content]
     """All steps of the partition, as lines."""
@@ -109,7 +109,7 @@ def _lanes_note(timeline: Timeline, of_run: RunDetail | None) -> list[Content]:
 def _with_run(timeline: Timeline, of_run: RunDetail) -> Timeline:
     """Use the original, the goal and the events of the whole move, not those of one step."""
     track, state = of_run.track, timeline.state
-    destination = goal(track, track.replicas, state.isr, state.leader)
+    destination = find_goal(track, track.replicas, state.isr, state.leader)
     return msgspec.structs.replace(
         timeline,
         original=track.original,

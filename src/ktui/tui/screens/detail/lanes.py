@@ -12,7 +12,7 @@ from textual.content import Content
 from ktui.cluster.broker import Broker
 from ktui.progress.timeline import Lane, Role, Timeline
 from ktui.tui.draw import format as figures
-from ktui.tui.draw.cells import SignAt, mark_cell, put
+from ktui.tui.draw.cells import SignAt, mark_cell, put_sign
 from ktui.tui.screens.detail.time_axis import TimeAxis
 
 ROLE_SIGNS = {Role.LEADER: "*", Role.ADDING: "+", Role.RETIRING: "-"}
@@ -204,5 +204,5 @@ def _bar(lane: Lane, axis: TimeAxis | None, sign: SignAt | None) -> Content:
         return Content("")
     cells = list(map(mark_cell, axis.marks(lane.history)))
     if sign is not None:
-        put(cells, floor((sign.at_s - axis.start_s) / axis.cell_s), sign.cell)
+        put_sign(cells, floor((sign.at_s - axis.start_s) / axis.cell_s), sign.cell)
     return Content.assemble(*((cell.glyph, f"${cell.role}") for cell in cells))

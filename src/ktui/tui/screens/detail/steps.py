@@ -11,7 +11,7 @@ from textual.content import Content
 from ktui.execution.run.track import Track
 from ktui.pacing.limits import Limits
 from ktui.tui.draw import format as figures
-from ktui.tui.run_view.rows import TakenStep, steps_to_come
+from ktui.tui.run_view.rows import StepRecord, steps_to_come
 
 _GAP = "  "
 
@@ -25,7 +25,7 @@ class _Line(NamedTuple):
 
 
 def run_steps(
-    name: str, track: Track, taken: Sequence[TakenStep], limits: Limits, width: int
+    name: str, track: Track, taken: Sequence[StepRecord], limits: Limits, width: int
 ) -> list[Content]:
     """Draw a heading, and one line per step.
 
@@ -51,11 +51,11 @@ def _drawn(line: _Line, widths: Sequence[int]) -> Content:
     )
 
 
-def _begun(taken: Sequence[TakenStep]) -> list[_Line]:
+def _begun(taken: Sequence[StepRecord]) -> list[_Line]:
     return [_begun_line(number, step) for number, step in enumerate(taken, 1)]
 
 
-def _begun_line(number: int, step: TakenStep) -> _Line:
+def _begun_line(number: int, step: StepRecord) -> _Line:
     begun, at = step.begun, figures.as_time(step.at)
     batch = f"batch {begun.batch:,}, "
     if step.over_at is None:

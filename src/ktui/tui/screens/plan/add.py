@@ -13,19 +13,19 @@ from textual.widget import Widget
 from textual.widgets import Input, Static
 
 from ktui.cluster.partition import TopicPartition
-from ktui.execution.engine.add_plan import Extra
+from ktui.execution.engine.add_plan import CheckedExtraPlan
 from ktui.execution.host.state_dir import StateDir
 from ktui.execution.run.events import OnConflict
 from ktui.planning.check.findings import Allowances
 from ktui.tui.run_view import messages
 from ktui.tui.run_view.attached import AttachedRun
-from ktui.tui.run_view.extra_plan import CONFLICTS, forbids, judged
-from ktui.tui.run_view.launchers import Engines
+from ktui.tui.run_view.extra_plan import CONFLICTS, check_extra_plan, extra_plan_problem
+from ktui.tui.run_view.launchers import EngineLauncher
 from ktui.tui.run_view.plan_choice import ChosenPlan
 from ktui.tui.screens.forms.allowances import PlanAllowances
 from ktui.tui.screens.plan.plan import PlanScreen
 from ktui.tui.screens.watch.run_banner import RunLines
-from ktui.tui.widgets.choices import Choices, Picked
+from ktui.tui.widgets.choices import Choices, FormChoices
 from ktui.tui.widgets.text_field import TextField
 
 
@@ -76,11 +76,11 @@ class AddScreen(PlanScreen):
     ADDS = True
 
     def __init__(
-        self, engines: Engines, state_dir: StateDir, attached: AttachedRun, *, path: str = ""
+        self, engines: EngineLauncher, state_dir: StateDir, attached: AttachedRun, *, path: str = ""
     ) -> None:
         super().__init__(engines, state_dir, taker=attached.name, path=path)
         self._attached = attached
-        self._extra: Extra | None = None
+        self._extra: CheckedExtraPlan | None = None
         self._preview_number = 0
         """How many previews of the plan were started; older ones are discarded."""
         self._outdated = False
@@ -92,7 +92,7 @@ class AddScreen(PlanScreen):
 
     def choices(self) -> Iterator[Widget]:
         """Return the choice of what to do with partitions that the run moves elsewhere."""
-        yield Picked("on conflict", [each.words for each in CONFLICTS], id="plan-conflict")
+        yield FormChoices("on conflict", [each.words for each in CONFLICTS], id="plan-conflict")
         yield Static(CONFLICTS[0].means, id="conflict-means", classes="means", markup=False)
 
     def form(self) -> Widget:
@@ -143,7 +143,9 @@ class AddScreen(PlanScreen):
             return
         allowed = self.query_one(AddForm).allowed
         number = self._preview_number = self._preview_number + 1
-        extra, lines = await asyncio.to_thread(judged, chosen, run, self._conflict, allowed)
+        extra, lines = await asyncio.to_thread(
+            check_extra_plan, chosen, run, self._conflict, allowed
+        )
         if number != self._preview_number or chosen is not self._chosen:
             return  # something else was chosen in the meantime
         self._extra = extra
@@ -158,7 +160,7 @@ class AddScreen(PlanScreen):
 
     @property
     def _conflict(self) -> OnConflict:
-        return CONFLICTS[self.query_one("#plan-conflict", Picked).place].value
+        return CONFLICTS[self.query_one("#plan-conflict", FormChoices).place].value
 
     @on(Input.Submitted, "#plan-again")
     def _confirmed(self, event: Input.Submitted) -> None:
@@ -169,7 +171,7 @@ class AddScreen(PlanScreen):
         else:
             self.dismiss(extra)
 
-    def _problem(self, extra: Extra | None, typed_name: str) -> str | None:
+    def _problem(self, extra: CheckedExtraPlan | None, typed_name: str) -> str | None:
         """Return why the plan cannot be added now; None if it can."""
         if self._obstacle:
             return self._obstacle
@@ -179,4 +181,4 @@ class AddScreen(PlanScreen):
             return "What becomes of it is being worked out; press enter again."
         name = self._attached.name
         confirmed = None if typed_name == name else f"Type {name} to add the plan, or esc to leave."
-        return forbids(extra) or confirmed
+        return extra_plan_problem(extra) or confirmed

@@ -18,16 +18,16 @@ from textual.widget import Widget
 from textual.widgets import Checkbox, Input, Static
 
 from ktui.cluster.errors import ClusterError
-from ktui.execution.engine.add_plan import Extra
+from ktui.execution.engine.add_plan import CheckedExtraPlan
 from ktui.execution.errors import RunProblem
 from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.inputfile import Unreadable, expand_home
 from ktui.planning.read.problems import BadPlan
 from ktui.tui.run_view import messages
-from ktui.tui.run_view.launchers import Engines
-from ktui.tui.run_view.plan_choice import ChosenPlan, ColouredLine, choose
+from ktui.tui.run_view.launchers import EngineLauncher
+from ktui.tui.run_view.plan_choice import ChosenPlan, ColouredLine, read_chosen_plan
 from ktui.tui.screens.plan.path_suggester import PathSuggester
-from ktui.tui.widgets.choices import Choices, Picked
+from ktui.tui.widgets.choices import Choices, FormChoices
 from ktui.tui.widgets.footer import FooterKeys
 from ktui.tui.widgets.header import StatusHeader
 from ktui.tui.widgets.services import services
@@ -46,7 +46,7 @@ class SwitchPlanScreen(msgspec.Struct, frozen=True):
     """The plan's file, as far as it was typed."""
 
 
-PlanOutcome = RunDir | Extra | SwitchPlanScreen
+PlanOutcome = RunDir | CheckedExtraPlan | SwitchPlanScreen
 """The folder of the run that was started; an extra plan to add; or the other screen to open."""
 
 
@@ -97,7 +97,7 @@ class PlanScreen(Screen[PlanOutcome | None]):
     """Whether the screen adds the plan to a run."""
 
     def __init__(
-        self, engines: Engines, state_dir: StateDir, *, taker: str = "", path: str = ""
+        self, engines: EngineLauncher, state_dir: StateDir, *, taker: str = "", path: str = ""
     ) -> None:
         super().__init__()
         self._engines, self._state_dir, self._taker, self._path = engines, state_dir, taker, path
@@ -112,7 +112,7 @@ class PlanScreen(Screen[PlanOutcome | None]):
             yield Static(id="plan-live", classes="warned -away", markup=False)
             if self._taker:
                 ways = [f"in run {self._taker}", "as a run of its own"]
-                yield Picked("carry it out", ways, id="plan-way", place=not self.ADDS)
+                yield FormChoices("carry it out", ways, id="plan-way", place=not self.ADDS)
             with Horizontal(classes="line"):
                 yield Static("plan's file")
                 yield TextField(
@@ -207,7 +207,9 @@ class PlanScreen(Screen[PlanOutcome | None]):
         self.report([(f"Reading {typed}, and looking at the cluster …", "$dim")])
         cluster_id = services(self).cluster_id or ""
         try:
-            chosen = await choose(expand_home(typed), self._engines, self._state_dir, cluster_id)
+            chosen = await read_chosen_plan(
+                expand_home(typed), self._engines, self._state_dir, cluster_id
+            )
         except (BadPlan, ClusterError, RunProblem) as problem:
             self.report([(str(problem), "$error")])
             return

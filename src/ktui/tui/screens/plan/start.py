@@ -19,8 +19,8 @@ from ktui.pacing.limits import Limits
 from ktui.planning.check.findings import Allowances, Finding
 from ktui.planning.throttle_rates import NO_THROTTLE
 from ktui.tui.run_view import messages
-from ktui.tui.run_view.attachment import unfinished
-from ktui.tui.run_view.plan_choice import ChosenPlan, forbids, of_throttle
+from ktui.tui.run_view.attachment import live_and_resumable
+from ktui.tui.run_view.plan_choice import ChosenPlan, plan_problem, throttle_sentences
 from ktui.tui.screens.forms.allowances import AllowanceBox, PlanAllowances
 from ktui.tui.screens.forms.limits_form import LimitsForm
 from ktui.tui.screens.forms.throttle_form import ThrottleForm
@@ -113,7 +113,7 @@ class StartScreen(PlanScreen):
         """Show that the cancel gate is shut, which run is live, or why the run shown is not."""
         cluster_id = services(self).cluster_id or ""
         try:
-            live, _ = await asyncio.to_thread(unfinished, self._state_dir, cluster_id)
+            live, _ = await asyncio.to_thread(live_and_resumable, self._state_dir, cluster_id)
         except RunProblem:  # the next use of the state directory reports it
             return
         self._live = live[0].name if live else ""
@@ -121,7 +121,7 @@ class StartScreen(PlanScreen):
         shown = services(self).run_status
         notes = [
             self.gate_words,
-            messages.beside(self._live, self._taker) if live else "",
+            messages.beside_live_run(self._live, self._taker) if live else "",
             messages.takes_no_plans(shown) if shown is not None else "",
         ]
         self.tell_before("\n".join(filter(None, notes)))
@@ -151,7 +151,7 @@ class StartScreen(PlanScreen):
         allowed = self._form.allowed
         self._findings, lines = await chosen.judged(limits, rates, allowed, leaders=leaders)
         self.report(lines)
-        self._throttle.tell(of_throttle(self._findings))
+        self._throttle.tell(throttle_sentences(self._findings))
         self.say("", "")
         if rates:
             self.measure(chosen)
@@ -194,7 +194,7 @@ class StartScreen(PlanScreen):
         """Return why the run cannot be started now; None if it can."""
         if self._starting:
             return "It is being started."
-        problem = forbids(self._findings)
+        problem = plan_problem(self._findings)
         if problem is None and self._live and not self._form.concurrent:
             problem = (
                 f"Run {self._live} is live on this cluster: add the plan to it, allow another run,"

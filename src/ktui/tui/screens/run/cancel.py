@@ -17,7 +17,7 @@ from textual.widgets import Static
 
 from ktui.cluster.observation import Observation
 from ktui.cluster.partition import TopicPartition
-from ktui.execution.cancel.preview import Foreseen
+from ktui.execution.cancel.preview import CancelPreview
 from ktui.execution.host.catalog import RunState
 from ktui.execution.run.cancel_scope import CancelEffect
 from ktui.execution.run.run import Run
@@ -28,8 +28,8 @@ from ktui.tui.draw.paint import content
 from ktui.tui.poll.outages import ClusterOutage
 from ktui.tui.run_view import messages
 from ktui.tui.run_view.attached import AttachedRun
-from ktui.tui.run_view.cancel_choice import CancelAction, Chosen, Scope
-from ktui.tui.run_view.cancel_preview import CancelOutlook, PartitionPreview
+from ktui.tui.run_view.cancel_choice import CancelAction, DialogChoice, Scope
+from ktui.tui.run_view.cancel_preview import LiveCancelPreview, PartitionPreview
 from ktui.tui.screens.watch.run_banner import RunLines
 from ktui.tui.widgets.choices import Choices
 from ktui.tui.widgets.footer import FooterKeys
@@ -90,7 +90,7 @@ def _row(each: PartitionPreview, run: Run) -> list[Piece]:
     ]
 
 
-def sent_words(foreseen: Foreseen) -> str:
+def sent_words(foreseen: CancelPreview) -> str:
     """Return what is sent for a partition, in a few words."""
     if foreseen.act is CancelEffect.NOTHING:
         return "nothing: over"
@@ -101,7 +101,7 @@ def sent_words(foreseen: Foreseen) -> str:
     return words or ("nothing for now" if foreseen.refused else "nothing")
 
 
-def _notes(foreseen: Foreseen, width: int) -> list[Content]:
+def _notes(foreseen: CancelPreview, width: int) -> list[Content]:
     """Explain why nothing is done for now, what is at risk, and what is left behind."""
     notes = []
     if foreseen.refused is not None:
@@ -138,7 +138,7 @@ _MEANS = {
 }
 
 
-class CancelScreen(ModalScreen[Chosen | None]):
+class CancelScreen(ModalScreen[DialogChoice | None]):
     """Returns what was chosen and confirmed; None if the operator left the screen.
 
     The app passes the run and the progress to it after each poll.
@@ -189,7 +189,7 @@ class CancelScreen(ModalScreen[Chosen | None]):
         self._scope, self._deed = scopes[0], deed
         self._seen: Observation | None = None
         self._outage: ClusterOutage | None = None
-        self._outlook: CancelOutlook | None = None
+        self._outlook: LiveCancelPreview | None = None
 
     def compose(self) -> ComposeResult:
         """Lay out the run, the choices, the preview of their result, and the keys."""
@@ -239,7 +239,7 @@ class CancelScreen(ModalScreen[Chosen | None]):
         self._scope, self._deed = scope, deed
         self._outlook = None
         if deed.kind is not None:
-            self._outlook = CancelOutlook(self._attached.run, scope, deed.kind)
+            self._outlook = LiveCancelPreview(self._attached.run, scope, deed.kind)
             self._outlook.look((), self._seen)
             services(self).poll_now()
         self.query_one(VerticalScroll).scroll_home(animate=False)
@@ -274,20 +274,20 @@ class CancelScreen(ModalScreen[Chosen | None]):
         if chosen.shuts_gate(status):
             lines.append(Content.styled(messages.SHUTS_GATE, "$warning"))
         if not status.owned:
-            lines.append(Content(messages.taken_up(status, whole=self._scope.whole)))
+            lines.append(Content(messages.resumed_for_cancel(status, whole=self._scope.whole)))
         asks = Content.assemble(("y", "bold $primary"), (f" asks for it: {chosen.what}.", "$dim"))
         return [*lines, asks]
 
     @property
-    def _chosen(self) -> Chosen:
-        return Chosen(self._deed, self._scope)
+    def _chosen(self) -> DialogChoice:
+        return DialogChoice(self._deed, self._scope)
 
     def _forbids(self) -> str | None:
         """Return why the choice cannot be requested; None if it can."""
         if self._problem is not None:
             return self._problem
         if self._outlook is None:
-            return messages.unchangeable(self._attached.status)
+            return messages.why_unchangeable(self._attached.status)
         ended = self._attached.status.state is RunState.ENDED
         if self._outlook.over:
             also = ended and self._deed is not CancelAction.ROLLBACK

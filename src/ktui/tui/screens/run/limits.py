@@ -13,7 +13,7 @@ from textual.widgets import Static
 from ktui.execution.journal.commands import SetLimits
 from ktui.tui.draw import format as figures
 from ktui.tui.run_view.attached import AttachedRun, RunStatus
-from ktui.tui.run_view.limit_usage import in_flight
+from ktui.tui.run_view.limit_usage import usage_by_limit
 from ktui.tui.screens.forms.limits_form import LimitsForm
 from ktui.tui.screens.run.change_screen import RunChangeScreen
 from ktui.tui.screens.watch.run_banner import RunLines
@@ -54,7 +54,7 @@ class LimitsScreen(RunChangeScreen):
         """Show what is in force, what is requested, and what is in flight."""
         status = attached.status
         form = self.query_one(LimitsForm)
-        form.show(status.limits, status.coming, in_flight(attached.run))
+        form.show(status.limits, status.coming, usage_by_limit(attached.run))
         self.query_one("#limits-title", Static).update(f"limits of run {status.name}")
 
     def accepted(self) -> None:

@@ -14,14 +14,14 @@ from textual.events import Resize
 from textual.widgets import Static
 
 from ktui.execution.journal.commands import SetThrottle
-from ktui.execution.run.throttle_standing import still_to_be_taken_off
+from ktui.execution.run.throttle_standing import throttle_wait_text
 from ktui.progress.inflow import Inflow
 from ktui.tui.draw import format as figures
 from ktui.tui.draw.cells import Piece, cut_pieces
 from ktui.tui.draw.paint import content
 from ktui.tui.run_view.attached import AttachedRun, RunStatus
 from ktui.tui.run_view.throttle import RateNow, lists_in_words, rates_now
-from ktui.tui.run_view.throttle_change import meaning
+from ktui.tui.run_view.throttle_change import throttle_effects
 from ktui.tui.screens.forms.throttle_form import ThrottleForm
 from ktui.tui.screens.run.change_screen import RunChangeScreen
 from ktui.tui.screens.watch.run_banner import RunLines
@@ -157,7 +157,7 @@ class ThrottleScreen(RunChangeScreen):
     def standing(self, status: RunStatus) -> str:
         """Return when a change takes effect, or what the run still waits for."""
         attached = self.attached
-        if attached is not None and (waits := still_to_be_taken_off(attached.run)):
+        if attached is not None and (waits := throttle_wait_text(attached.run)):
             leave_behind = f"Should it never come back: ktui throttle {status.name} --leave-behind"
             return f"{waits[:1].upper()}{waits[1:]}. {leave_behind}"
         in_flight_steps = figures.as_count(status.in_flight, "step")
@@ -174,7 +174,9 @@ class ThrottleScreen(RunChangeScreen):
         rates = self.query_one(ThrottleForm).rates()
         effects = []
         if rates is not None and self.attached is not None:
-            effects = meaning(self.attached.run.throttled.rates, rates, self.attached.inflows)
+            effects = throttle_effects(
+                self.attached.run.throttled.rates, rates, self.attached.inflows
+            )
         lines = [
             Content.styled(words if role == "dim" else f"! {words}", f"${role}")
             for words, role in effects

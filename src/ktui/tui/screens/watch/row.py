@@ -8,12 +8,12 @@ from ktui.progress.timeline import Phase, Timeline
 from ktui.tui.draw import format as figures
 from ktui.tui.draw.cells import (
     Piece,
-    caught_up,
     cut_pieces,
     cut_sentence,
     partition_text,
     pieces_width,
     replica_pieces,
+    slowest_share,
     timeline_cells,
 )
 from ktui.tui.screens.watch.columns import Column, ColumnLayout
@@ -77,7 +77,7 @@ def _moving(timeline: Timeline, moment: RowContext) -> Piece:
         return Piece(f"STALLED{age}", "stalled", bold=True)
     if stall is not None:
         return Piece(f"behind{age}", "falling-behind")
-    share, approximate = caught_up(timeline)
+    share, approximate = slowest_share(timeline)
     percent = "" if share is None else f" {figures.as_share(share, approximate=approximate)}"
     return Piece(f"moving{percent}", "moving")
 

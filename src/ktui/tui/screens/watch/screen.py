@@ -19,9 +19,9 @@ from ktui.cluster.observer import Interest
 from ktui.cluster.partition import TopicPartition
 from ktui.progress.timeline import Progress, Timeline
 from ktui.tui.draw import format as figures
-from ktui.tui.poll.freshness import Lookout
+from ktui.tui.poll.freshness import Freshness
 from ktui.tui.poll.outages import ClusterOutage
-from ktui.tui.poll.overview import long_over
+from ktui.tui.poll.overview import ended_long_ago
 from ktui.tui.run_view.attached import AttachedRun
 from ktui.tui.run_view.rows import RunRows
 from ktui.tui.screens.watch import views
@@ -64,7 +64,7 @@ class WatchScreenBase(Screen[None]):
         self._outage: ClusterOutage | None = None
         self._asked_at_s = -math.inf
         """Monotonic second at which the topics were chosen; older answers do not cover them."""
-        self._lookout = Lookout()
+        self._lookout = Freshness()
         self.attached: AttachedRun | None = None
         self._rows: RunRows | None = None
         self._touched: set[TopicPartition] = set()
@@ -77,7 +77,7 @@ class WatchScreenBase(Screen[None]):
 
     def forget(self) -> None:
         """Forget what earlier polls reported: the next ones do not continue them."""
-        self._lookout = Lookout()
+        self._lookout = Freshness()
 
     @property
     def partition_list(self) -> PartitionList:
@@ -93,7 +93,7 @@ class WatchScreenBase(Screen[None]):
     def _belongs(self, timeline: Timeline) -> bool:
         rows = None if self.attached is None else self.attached.rows
         last = self._progress.last
-        if self.view is View.REASSIGNING and last is not None and long_over(timeline, last.at):
+        if self.view is View.REASSIGNING and last is not None and ended_long_ago(timeline, last.at):
             return False
         return views.belongs_to_view(self.view, self.topics, rows, timeline)
 

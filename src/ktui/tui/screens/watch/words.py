@@ -16,7 +16,7 @@ from ktui.execution.run.track import Track
 from ktui.progress.health import Health, health
 from ktui.progress.timeline import Phase, Stall, StallKind, Timeline
 from ktui.tui.draw import format as figures
-from ktui.tui.draw.cells import Piece, caught_up
+from ktui.tui.draw.cells import Piece, slowest_share
 from ktui.tui.run_view.rows import RunRows
 
 _KEYS = {
@@ -123,7 +123,7 @@ def _queued(track: Track, rows: RunRows) -> str:
 
 def _step(track: Track, rows: RunRows, timeline: Timeline) -> str:
     step = f"step {track.steps}/{track.steps + rows.steps_left(track)}"
-    share, approximate = caught_up(timeline)
+    share, approximate = slowest_share(timeline)
     if share is None:
         return step
     with_share = f"{step} {figures.as_share(share, approximate=approximate)}"
