@@ -115,7 +115,10 @@ async def test_of_two_that_claim_at_the_same_moment_one_owns_the_cluster(owners:
     await asyncio.gather(ada.claim(take_over=False), bob.claim(take_over=False))
 
     standings = [await ada.check(), await bob.check()]
-    assert sorted(type(standing).__name__ for standing in standings) == ["Others", "OwnedHere"]
+    assert sorted(type(standing).__name__ for standing in standings) == [
+        "OwnedByOthers",
+        "OwnedHere",
+    ]
 
 
 async def test_an_owner_that_falls_silent_is_told_as_such_and_owns_until_its_claim_lapses(

@@ -12,7 +12,8 @@ from pyspark.sql import SparkSession
 
 from ktui.pipeline.errors import PipelineProblem
 from ktui.pipeline.spark import executors
-from ktui.pipeline.spark.executors import ProbeResult, check_executors
+from ktui.pipeline.spark.executors import check_executors
+from ktui.pipeline.spark.probe import ProbeResult
 from ktui.pipeline.spark.session import start
 from support.pipeline.spark_cluster import python_with
 

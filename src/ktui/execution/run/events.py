@@ -455,9 +455,10 @@ class Ended(RunEvent, frozen=True, kw_only=True, tag="ended"):
 
 
 AnyRunEvent = (
-    Started | PlannedPart | Owned | EngineLeft | Exported | Imported | LimitsChanged | Paused | Continued
-    | HealthGate | Outage
-    | StepBegun | Elect | Cancel | Answered | StepOver | StateEntered | Replanned | Recovered | Ended
+    Started | PlannedPart | Owned | EngineLeft | Exported | Imported | LimitsChanged | Paused
+    | Continued | HealthGate | Outage
+    | StepBegun | Elect | Cancel | Answered | StepOver | StateEntered | Replanned | Recovered
+    | Ended
     | ThrottleChanged | SettingsFound | Configure | Configured | SettingsGivenUp | SettingChanged
     | CancelAsked | CancelGate | Added | Joined | Recording
 )  # fmt: skip

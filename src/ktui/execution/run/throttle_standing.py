@@ -37,8 +37,8 @@ def throttle_wait_text(run: Run) -> str | None:
         return None
     why = "is down or refuses" if len({r for r, _ in left}) == 1 else "are down or refuse"
     return (
-        f"all partitions have ended; its throttle is still set on {name_resources(left)}, which {why} "
-        "the change"
+        f"all partitions have ended; its throttle is still set on {name_resources(left)}, "
+        f"which {why} the change"
     )
 
 

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import socket
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from importlib.util import find_spec
-from pathlib import Path
 from tempfile import NamedTemporaryFile
-from typing import Any, NamedTuple
+from typing import Any
 
 from py4j.protocol import Py4JError
 from pyspark import SparkContext
@@ -19,30 +15,9 @@ from pyspark import SparkContext
 from ktui.pipeline.errors import PipelineProblem, SparkFailed
 from ktui.pipeline.lake.files import local_path
 from ktui.pipeline.spark.failures import spark_errors_as_problems
+from ktui.pipeline.spark.probe import ProbeResult, probe
 from ktui.quantities import as_duration
 from ktui.units import Seconds, parse_quantity
-
-LIBRARIES = {"msgspec": "msgspec", "pyarrow": "pyarrow", "yaml": "pyyaml"}
-"""The modules that ktui's code imports in executors, and the package of each."""
-
-
-class ProbeResult(NamedTuple):
-    """The libraries and paths that one executor lacks."""
-
-    host: str
-    python: str
-    libraries: tuple[str, ...]
-    """The packages that are missing."""
-    paths: tuple[str, ...]
-    """The paths that do not exist there."""
-
-
-def probe(paths: Iterable[str]) -> Iterator[ProbeResult]:
-    """Check the Python that runs this function, and whether some paths exist for it."""
-    lacks = tuple(package for name, package in LIBRARIES.items() if find_spec(name) is None)
-    unseen = tuple(path for path in paths if not Path(path).exists())
-    yield ProbeResult(socket.gethostname(), sys.executable, lacks, unseen)
-
 
 WAIT = "spark.ktui.executorWait"
 """A setting in Spark's configuration: how long work may wait while there is no executor at all."""
