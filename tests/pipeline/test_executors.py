@@ -42,7 +42,7 @@ def test_executors_of_another_version_of_python_are_told_with_both_versions(
 ) -> None:
     monkeypatch.setattr(spark.sparkContext, "pythonVer", "3.99")  # as if this one was newer
     own = f"{sys.version_info.major}.{sys.version_info.minor}"
-    words = rf"version: {own} than that in driver: 3\.99.* as {sys.executable}; PYSPARK_"
+    words = rf"version: {own} than that in driver: 3\.99.* as {sys.executable}. Set PYSPARK_"
 
     with pytest.raises(PipelineProblem, match=words):
         _seen_with(Path(sys.executable), spark, monkeypatch, tmp_path)
