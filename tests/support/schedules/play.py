@@ -337,7 +337,8 @@ class Play:
         self.told("all is whole")
         assert wait_for(lambda: not self._asking, seconds=120), "a command does not end"
         self._look()
-        self._resume()
+        if not self._is_owned:
+            self._resume()
         wait_for(lambda: self._look() and (self.run.ended or self._is_owned), seconds=60)
         for what, words in ((Asked.CONTINUE, ()), (Asked.THROTTLE, ("20MB",))):
             self._ask(what, *words)
