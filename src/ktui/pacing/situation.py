@@ -135,7 +135,8 @@ _SENTENCES = {
     Why.REASSIGNING: "it is being reassigned: nothing is altered until that is over",
     Why.PARTITION_OFFLINE: "it is offline: no replica leads",
     Why.ELIGIBLE_GONE: "it is offline: Kafka waits for {brokers}, no replica of it any more. "
-    "Elect a leader by hand: kafka-leader-election.sh --election-type unclean",
+    "Only an unclean election helps, and it may lose messages: kafka-leader-election.sh "
+    "--election-type unclean",
     Why.TARGET_OFFLINE: "{brokers}, of its {goal}, {is_} offline",
     Why.KEPT_OFFLINE: "{brokers}, which the step keeps, {is_} offline: it would not complete",
     Why.TARGET_NOT_IN_SYNC: "{brokers}, of its {goal}, {is_} not in sync",
