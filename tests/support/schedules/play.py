@@ -276,7 +276,7 @@ class Play:
         self._at(self.now_s + again_s, self._resume)
 
     def _resume(self) -> None:
-        if self.shell.unowned(self.name) and not self.run.ended:
+        if not (self._is_owned or self.run.ended):  # a cancel may have taken it up already
             self.shell.begin("resume", self.name, "--headless")
 
     def unanswered(self) -> list[Track]:
@@ -387,7 +387,8 @@ class Play:
     def _says_what_it_waits_for(self) -> None:
         left = [track for track in self.run.tracks.values() if not track.state.ended]
         moved_on = datetime.now(UTC) - self.entries[-1].at < timedelta(seconds=_QUIET_S)
-        if left and not (moved_on or self.run.flying or any(track.reason for track in left)):
+        says = self.run.flying or self.run.pauses.whole or any(track.reason for track in left)
+        if left and not (moved_on or says):
             self.problems.append(f"after {BOUND_S:.0f} s it says nothing of why: {left}")
 
     def _collect(self) -> None:
