@@ -133,9 +133,18 @@ class BlockReason(enum.StrEnum):
 
 
 _SENTENCES = {
+    BlockReason.REASSIGNING: "it is being reassigned: nothing is altered until that has ended",
+    BlockReason.PARTITION_OFFLINE: "it is offline: no replica leads",
     BlockReason.ELIGIBLE_GONE: "it is offline: Kafka waits for {brokers}, no longer among its "
     "replicas. Only an unclean election helps, and it may lose messages: "
     "kafka-leader-election.sh --election-type unclean",
+    BlockReason.TARGET_OFFLINE: "{brokers} of its {goal} {is_} offline",
+    BlockReason.KEPT_OFFLINE: "{brokers}, which the step keeps, {is_} offline: it would "
+    "not complete",
+    BlockReason.TARGET_NOT_IN_SYNC: "{brokers} of its {goal} {is_} not in sync",
+    BlockReason.FIRST_NOT_IN_SYNC: "{brokers}, which should lead, is not in sync",
+    BlockReason.BELOW_MIN_ISR: "dropping {brokers} would leave fewer in sync than "
+    "min.insync.replicas",
 }
 
 

@@ -25,10 +25,10 @@ from support.journals.journals import CLUSTER, a_start, planned, started, writte
 OWNER = """
 import subprocess, sys
 from pathlib import Path
-from ktui.execution.host.ownership import take
+from ktui.execution.host.ownership import own_run
 from ktui.execution.host.catalog import RunState, all_runs
 from ktui.execution.host.state_dir import RunDir
-owned = take(RunDir(Path(sys.argv[1])))
+owned = own_run(RunDir(Path(sys.argv[1])))
 child = subprocess.Popen(["sleep", "600"], close_fds=False)
 print(child.pid, flush=True)
 sys.stdin.read()

@@ -170,7 +170,7 @@ import resource, sys
 from pathlib import Path
 from ktui.cluster.clock import SystemClock
 from ktui.execution.journal.journal import Journal
-from ktui.execution.journal.tail_marker import head_path
+from ktui.execution.journal.tail_marker import tail_marker_path
 from ktui.execution.errors import JournalProblem
 from support.journals.journals import a_start, step
 journal = Journal.create(Path(sys.argv[1]), SystemClock())
