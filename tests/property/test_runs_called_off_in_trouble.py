@@ -11,7 +11,7 @@ from ktui.execution.run import Run
 from ktui.execution.states import State
 from ktui.execution.track import Track
 from support.runs_called_off_troubled import CalledOffTrouble, ThrottledAndCalledOff
-from support.runs_troubled import LONGEST_S
+from support.runs_troubled import LONGEST_S, offline_reason
 from support.runs_witnessed import facts
 
 AGAIN_S = 400.0
@@ -64,7 +64,7 @@ def _says_why(run: CalledOffTrouble, outcome: Run, track: Track) -> bool:
     assert known is not None
     match track.state:
         case State.BLOCKED | State.REFUSED:
-            return track.reason.startswith("it is offline: ") and known.leader is None
+            return track.reason == offline_reason(known) and known.leader is None
         case State.FOREIGN:
             return track.tp in moving
         case State.QUEUED | State.ROLLING_BACK | State.STOPPING:

@@ -14,10 +14,12 @@ from ktui.execution.journal import Journal
 from ktui.execution.options import OnForeignChange, OnStall
 from ktui.execution.run import Run
 from ktui.pacing.limits import Limits, Mode, Order, Shape
+from ktui.pacing.situation import Blocked, Why
 from ktui.simulated import acts
 from ktui.simulated.acts import Act, Due
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
+from ktui.simulated.controller.registration import Registration
 from ktui.simulated.layout import VERSIONS, BrokerSpec, ClusterSpec, TopicSpec
 from support.runs import Replicas
 from support.runs_held_to_rules import Rules
@@ -211,3 +213,10 @@ def _as_options(limits: Limits) -> dict[str, int | str | None]:
 def started(run: Run) -> Started:
     assert run.started is not None
     return run.started
+
+
+def offline_reason(known: Registration) -> str:
+    """Return the reason that an offline partition has to give, by the controller's record."""
+    if known.elr and not {*known.elr} & {*known.replicas}:
+        return Blocked(Why.ELIGIBLE_GONE, known.elr).sentence
+    return "it is offline: no replica leads"
