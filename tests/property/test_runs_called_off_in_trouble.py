@@ -11,7 +11,7 @@ from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
 from ktui.execution.run.track import Track
 from support.runs.cancelled_troubled import CalledOffTrouble, ThrottledAndCalledOff
-from support.runs.troubled import LONGEST_S
+from support.runs.troubled import LONGEST_S, offline_reason
 from support.runs.witnessed import facts
 
 AGAIN_S = 400.0
@@ -64,7 +64,7 @@ def _says_why(run: CalledOffTrouble, outcome: Run, track: Track) -> bool:
     assert known is not None
     match track.state:
         case State.BLOCKED | State.REFUSED:
-            return track.reason.startswith("it is offline: ") and known.leader is None
+            return track.reason == offline_reason(known) and known.leader is None
         case State.FOREIGN:
             return track.tp in moving
         case State.QUEUED | State.ROLLING_BACK | State.STOPPING:

@@ -11,7 +11,7 @@ from ktui.execution.run.events import PauseOrigin
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
 from ktui.execution.run.track import Track
-from support.runs.troubled import TroubledRun
+from support.runs.troubled import TroubledRun, offline_reason
 from support.runs.witnessed import facts
 
 
@@ -68,7 +68,7 @@ def _says_why(run: TroubledRun, outcome: Run, track: Track) -> bool:
     assert known is not None
     match track.state:
         case State.BLOCKED:
-            return track.reason.startswith("it is offline: ") and known.leader is None
+            return track.reason == offline_reason(known) and known.leader is None
         case State.FOREIGN:
             return track.tp in moving
         case State.QUEUED:

@@ -14,9 +14,11 @@ from ktui.execution.run.events import Started
 from ktui.execution.run.options import OnForeignChange, OnStall
 from ktui.execution.run.run import Run
 from ktui.pacing.limits import Limits, Mode, Order, Shape
+from ktui.pacing.situation import Blocked, BlockReason
 from ktui.simulated import events
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
+from ktui.simulated.controller.registration import Registration
 from ktui.simulated.events import OutsideEvent, ScheduledEvent
 from ktui.simulated.layout import VERSIONS, BrokerSpec, ClusterSpec, TopicSpec
 from support.runs.engine_runs import Replicas
@@ -213,3 +215,10 @@ def _as_options(limits: Limits) -> dict[str, int | str | None]:
 def started(run: Run) -> Started:
     assert run.started is not None
     return run.started
+
+
+def offline_reason(known: Registration) -> str:
+    """Return the reason that an offline partition has to give, by the controller's record."""
+    if known.elr and not {*known.elr} & {*known.replicas}:
+        return Blocked(BlockReason.ELIGIBLE_GONE, known.elr).sentence
+    return "it is offline: no replica leads"

@@ -387,8 +387,7 @@ class Play:
     def _says_what_it_waits_for(self) -> None:
         left = [track for track in self.run.tracks.values() if not track.state.ended]
         moved_on = datetime.now(UTC) - self.entries[-1].at < timedelta(seconds=_QUIET_S)
-        says = self.run.flying or self.run.pauses.whole or any(track.reason for track in left)
-        if left and not (moved_on or says):
+        if left and not (moved_on or self.run.flying or any(track.reason for track in left)):
             self.problems.append(f"after {BOUND_S:.0f} s it says nothing of why: {left}")
 
     def _collect(self) -> None:
