@@ -13,6 +13,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from support.pipeline.lake_rows import Rows, assert_same, lake_rows, piped, without, worked_out_of
+from support.pipeline.sparks import small_settings
 from support.recordings.recorded_worlds import tapes_of
 from support.recordings.taped_runs import tapes_of_runs
 from support.recordings.tapes import Recording, Tape, cut_at_random, files_of, with_garbage, write
@@ -148,6 +149,7 @@ def _killed_at(table: str, folder: Path, lake: Path) -> None:
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,
+        env={**os.environ, **small_settings()},
         start_new_session=True,
     )
     with running:

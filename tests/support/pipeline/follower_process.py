@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Self
 
 from ktui.lab.processes import wait_for
+from support.pipeline.sparks import small_settings
 
 LIMIT_S = 900.0
 """Spark starts slowly on a busy machine."""
-_SMALL = "-Xmx1g -XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
 class FollowerProcess:
@@ -32,7 +32,7 @@ class FollowerProcess:
                 [sys.executable, "-m", "ktui", "pipeline", "run", "--follow", "--every=1s", *words],
                 stdin=subprocess.DEVNULL,
                 stdout=said,
-                env={**os.environ, "JAVA_TOOL_OPTIONS": _SMALL},
+                env={**os.environ, **small_settings()},
                 stderr=subprocess.STDOUT,
                 start_new_session=True,  # so that its JVM dies with it
             )

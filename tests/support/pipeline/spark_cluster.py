@@ -22,13 +22,14 @@ HOME = Path(pyspark.__file__).parent
 WORKERS = 2
 LIMIT_S = 900.0
 """Seconds: longer than any step takes on a busy machine."""
-_SMALL = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+_SMALL = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC"
 _DEFAULTS = f"""
 spark.executor.memory 512m
 spark.executor.extraJavaOptions {_SMALL}
 spark.driver.memory 512m
 spark.driver.extraJavaOptions {_SMALL}
 spark.sql.shuffle.partitions 2
+spark.sql.adaptive.enabled false
 spark.sql.codegen.wholeStage false
 spark.sql.codegen.factoryMode NO_CODEGEN
 spark.eventLog.enabled true

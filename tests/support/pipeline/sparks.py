@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -31,3 +31,14 @@ def a_small_spark(folder: Path) -> Iterator[SparkSession]:
     session = start("local[2]", log=folder / "spark.log", more=_SMALL)
     yield session
     session.stop()
+
+
+def small_settings(given: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Return the environment in which a `ktui` process passes settings on to its Spark.
+
+    Args:
+        given: settings besides those of a small Spark, or in their place.
+    """
+    settings = {**_SMALL, **(given or {})}
+    words = " ".join(f"--conf '{name}={value}'" for name, value in settings.items())
+    return {"PYSPARK_SUBMIT_ARGS": f"{words} pyspark-shell"}
