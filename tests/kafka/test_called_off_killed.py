@@ -27,12 +27,11 @@ from ktui.pacing.limits import Shape
 from support.held_copies import BYTES_EACH, altered_while_moving, hold, let_go, slow_down
 from support.real_runs import described
 from support.real_world import RealWorld
-from support.shell import Shell
+from support.shell import LIMIT_S, Shell
 
 RUN = "moves"
 AT_ONCE, KILLS = 4, 10
 MOST_EVENTS, LONG_S = 5, 2.0
-LIMIT_S = 100.0
 Replicas = tuple[int, ...]
 Moves = dict[TopicPartition, tuple[Replicas, Replicas]]
 

@@ -21,7 +21,7 @@ from ktui.lab.processes import wait_for
 from ktui.pacing.limits import Shape
 from support.real_throttles import all_settings, changed
 from support.real_world import RealWorld
-from support.shell import Shell, ended
+from support.shell import LIMIT_S, Shell, ended
 from support.throttle_log import ThrottleLog, held_to_the_rules
 
 MIB = 1024 * 1024
@@ -149,7 +149,7 @@ def comes_again(shell: Shell, moment: Moment) -> None:
         count, all_in = seen()
         return count > before and (all_in or moment is not answers)
 
-    assert wait_for(again, seconds=100), shell.log(RUN)
+    assert wait_for(again, seconds=LIMIT_S), shell.log(RUN)
 
 
 def begin(

@@ -28,10 +28,9 @@ from support.called_off_cases import Case, Scope, Stage, moment
 from support.held_copies import BYTES_EACH, hold, let_go
 from support.real_runs import RealRun, described
 from support.real_world import RealWorld
-from support.world import until
+from support.world import LIMIT_S, until
 
 ORIGINAL, TARGET = (2, 1, 3), (4, 5, 1)
-LIMIT_S = 60.0
 Replicas = tuple[int, ...]
 
 
@@ -149,9 +148,9 @@ class CalledOff:
         async with asyncio.TaskGroup() as group:
             going = group.create_task(self.run.carry_on())
             if isinstance(self._moment.at, State):
-                await until(self._in_state, limit_s=LIMIT_S)
+                await until(self._in_state)
                 await self.call_off()
-            await until(self._cancels_are_over, limit_s=LIMIT_S)
+            await until(self._cancels_are_over)
             await let_go(self._world, self.subject, self.other)
             await asyncio.wait_for(going, LIMIT_S)
 

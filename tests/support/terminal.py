@@ -92,7 +92,7 @@ class Terminal:
         os.write(self._master, keys.encode())
 
     def wait_for(
-        self, condition: str | Callable[[str], Any], *, seconds: float = 60.0, why: str = ""
+        self, condition: str | Callable[[str], Any], *, seconds: float = 120.0, why: str = ""
     ) -> str:
         """Wait until the screen holds a text or meets a condition; give the screen."""
         until = time.monotonic() + seconds
@@ -104,7 +104,7 @@ class Terminal:
             self._read(min(left, 0.2))
         return self.text
 
-    def wait_for_exit(self, *, seconds: float = 30.0) -> int:
+    def wait_for_exit(self, *, seconds: float = 60.0) -> int:
         """Wait until the program has ended; give its exit code."""
         until = time.monotonic() + seconds
         while self._process.poll() is None:

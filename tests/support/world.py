@@ -23,6 +23,8 @@ T = TypeVar("T")
 
 RATE = "follower.replication.throttled.rate"
 THROTTLED = "follower.replication.throttled.replicas"
+LIMIT_S = 240.0
+"""How long something that comes in a moment is waited for, on a machine that does much else."""
 
 
 class World(Protocol):
@@ -67,7 +69,7 @@ class World(Protocol):
 async def until(
     condition: Callable[[], Awaitable[T | None]],
     *,
-    limit_s: float = 40.0,
+    limit_s: float = LIMIT_S,
     clock: Clock | None = None,
 ) -> T:
     """Wait, by the cluster's clock, until the condition gives something true, and give that."""
