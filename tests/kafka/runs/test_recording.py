@@ -118,14 +118,20 @@ def test_a_cluster_is_recorded_until_it_is_idle_and_the_copy_names_nothing(
     secured_lab: Lab, shell: Shell, client: Path, topic: str
 ) -> None:
     plan, connects = str(shell.folder / f"{RUN}.json"), ("--command-config", str(client))
-    run = shell.begin("start", plan, *connects, "--poll", "200ms", "--headless")
+    paced = ("--poll", "200ms", "--throttle", SLOW)
+    run = shell.begin("start", plan, *connects, *paced, "--headless")
     shell.wait_for(RUN, Owned)
 
-    recorded = shell.ktui("record", *connects, "--until-idle", "--json")
-    run.wait(60)
+    recording = shell.begin("record", *connects, "--until-idle", "--json")
+    folder = shell.state.path / "recordings"
+    assert wait_for(lambda: sessions_showing(folder, topic) == 1, seconds=LIMIT_S), shell.log(RUN)
+    lifted = shell.ktui("throttle", RUN, "none")
+    recorded = ended(recording)
+    ended(run)
     private = str(shell.folder / "given")
     copied = shell.ktui("record", "--from", str(shell.state.path), "--to", private, "--redact")
 
+    assert lifted.returncode == 0, lifted.stderr
     assert recorded.returncode == 0, recorded.stderr
     last = json.loads(recorded.stdout.splitlines()[-1])
     assert (last["moving"], last["lost"], last["problem"]) == (0, 0, None)
