@@ -12,6 +12,7 @@ import pytest
 
 from ktui.cluster.observation import Observation
 from ktui.execution.run.events import Ended, Owned
+from ktui.fileproblem import FileProblem
 from ktui.kafka.connection.connection import Connection
 from ktui.kafka.workload import create_topic, delete_topics, fill
 from ktui.lab.layout import Lab
@@ -70,8 +71,12 @@ def looks_in(session: Session, good: list[GoodLine]) -> list[Observation]:
 
 def sessions_showing(folder: Path, topic: str) -> int:
     """Count the sessions in which the topic is seen to move; the last may still be written."""
+    try:
+        sessions = find_sessions(folder)
+    except FileProblem:  # nothing is recorded yet
+        return 0
     count = 0
-    for session in find_sessions(folder) if folder.exists() else ():
+    for session in sessions:
         found = [line for file in session.files for line in read_lines(file)]
         seen = looks_in(session, [line for line in found if isinstance(line, GoodLine)])
         count += any(tp.topic == topic for look in seen for tp in look.reassigning)
