@@ -25,13 +25,12 @@ from ktui.kafka.workload import fill
 from ktui.lab.layout import Lab
 from ktui.pacing.limits import Limits
 from support.contract.real_world import RealWorld
-from support.contract.world import until
+from support.contract.world import LIMIT_S, until
 from support.kafka.held_copies import BYTES_EACH, hold, let_go
 from support.kafka.real_runs import RealRun, described
 from support.runs.cancel_cases import Case, Scope, Stage, moment
 
 ORIGINAL, TARGET = (2, 1, 3), (4, 5, 1)
-LIMIT_S = 60.0
 Replicas = tuple[int, ...]
 
 
@@ -149,9 +148,9 @@ class CalledOff:
         async with asyncio.TaskGroup() as group:
             going = group.create_task(self.run.carry_on())
             if isinstance(self._moment.at, State):
-                await until(self._in_state, limit_s=LIMIT_S)
+                await until(self._in_state)
                 await self.call_off()
-            await until(self._cancels_are_over, limit_s=LIMIT_S)
+            await until(self._cancels_are_over)
             await let_go(self._world, self.subject, self.other)
             await asyncio.wait_for(going, LIMIT_S)
 

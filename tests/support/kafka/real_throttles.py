@@ -24,7 +24,7 @@ from support.contract.world import change
 MESSAGE_BYTES = 8192
 """Bytes of one message that `ktui.kafka.workload.fill` writes."""
 _LIMIT_S = 20.0
-_SETTLED_S = 5.0
+_SETTLED_S = 20.0
 _UNSET = (None, -1)
 _KINDS = ConfigResource.Type
 
