@@ -33,48 +33,47 @@ class Step(NamedTuple):
 
     seconds: float
     keys: tuple[str, ...] = ()
+    still: str = ""
+    """The name of the picture that shows the screen after this step."""
 
 
-class Picture(NamedTuple):
-    """A scenario in a terminal of some size, and the steps to what the picture shows."""
+class Play(NamedTuple):
+    """A scenario in a terminal of some size, and the steps taken in it."""
 
     scenario: str
     size: tuple[int, int]
     steps: tuple[Step, ...]
-    moving: bool = False
-    """Whether every step is a frame, or only the last one."""
+    film: str = ""
+    """The name of the moving picture that shows every step."""
 
 
-PICTURES = {
-    "demo": Picture(
+PLAYS = (
+    Play(
         "drain-a-broker",
         (120, 34),
         (
             *[Step(20)] * 5,
             Step(20, ("down", "down", "enter")),
-            *[Step(15)] * 3,
+            Step(15, still="partition"),
+            *[Step(15)] * 2,
             Step(5, ("escape", "t")),
             Step(1, tuple("60MB")),
             Step(1, ("enter",)),
             Step(4),
+            Step(5, ("escape", "home")),
+            Step(15, still="run"),
+            Step(5, ("c", "up", "right"), still="cancel"),
             Step(5, ("escape",)),
-            *[Step(20)] * 4,
-            Step(5, ("b",)),
             *[Step(20)] * 2,
+            Step(5, ("b",)),
+            Step(20),
             Step(5, ("escape",)),
-            *[Step(25)] * 5,
+            *[Step(25)] * 4,
         ),
-        moving=True,
+        film="demo",
     ),
-    "run": Picture("drain-a-broker", (120, 28), (Step(200), Step(10))),
-    "partition": Picture(
-        "drain-a-broker", (120, 30), (Step(150), Step(30), Step(5, ("down", "enter")))
-    ),
-    "watch": Picture("broker-dies-mid-move", (120, 27), (Step(290), Step(10))),
-    "cancel": Picture(
-        "drain-a-broker", (120, 37), (Step(205), Step(5), Step(5, ("c", "up", "right")))
-    ),
-}
+    Play("broker-dies-mid-move", (120, 27), (Step(290), Step(10, still="watch"))),
+)
 
 
 class Stage:
@@ -124,11 +123,18 @@ async def staged(name: str, size: tuple[int, int]) -> AsyncIterator[Stage]:
         yield Stage(app, clock, pilot, speed)
 
 
-async def draw(picture: Picture) -> str:
-    """Play a picture's scenario, and draw its frames."""
-    async with staged(picture.scenario, picture.size) as stage:
-        frames = [await stage.take(step) for step in picture.steps]
-    return sequence_svg(frames if picture.moving else frames[-1:], picture.size, frame_s=FRAME_S)
+async def draw(play: Play) -> dict[str, str]:
+    """Play a scenario, and draw its pictures, by name."""
+    pictures: dict[str, str] = {}
+    frames: list[Frame] = []
+    async with staged(play.scenario, play.size) as stage:
+        for step in play.steps:
+            frames.append(await stage.take(step))
+            if step.still:
+                pictures[step.still] = sequence_svg(frames[-1:], play.size, frame_s=FRAME_S)
+    if play.film:
+        pictures[play.film] = sequence_svg(frames, play.size, frame_s=FRAME_S)
+    return pictures
 
 
 def main(folder: Path) -> None:
@@ -136,8 +142,9 @@ def main(folder: Path) -> None:
     os.environ["TZ"] = "UTC"
     time.tzset()
     folder.mkdir(parents=True, exist_ok=True)
-    for name, picture in PICTURES.items():
-        (folder / f"{name}.svg").write_text(asyncio.run(draw(picture)), encoding="utf-8")
+    for play in PLAYS:
+        for name, picture in asyncio.run(draw(play)).items():
+            (folder / f"{name}.svg").write_text(picture, encoding="utf-8")
 
 
 if __name__ == "__main__":

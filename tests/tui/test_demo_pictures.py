@@ -10,7 +10,7 @@ from xml.etree import ElementTree as ET
 SCRIPT = Path(__file__).parents[2] / "scripts" / "draw_demo.py"
 SHOWN = {
     "demo": ("SIMULATED", "adding", "60 MB/s into each broker", "replicas", "ENDED", "done"),
-    "run": ("batch", "throttle", "30 MB/s into each broker", "step 1/2", "P 5 of 5 in use"),
+    "run": ("batch", "throttle", "60 MB/s into each broker", "step 1/2", "P 5 of 5 in use"),
     "partition": ("steps of run", "in flight", "leader", "lag"),
     "watch": ("SIMULATED", "STALLED", "broker 5 is down", "done"),
     "cancel": ("roll back", "what is sent", "replicas after", "cancel gate"),
