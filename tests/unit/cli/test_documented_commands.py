@@ -179,11 +179,15 @@ def _first_block(page: str, language: str) -> str:
 def home(files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A copy of the files, as the home folder and the current one."""
     home = shutil.copytree(files, tmp_path / "home")
+    live_in(home, monkeypatch)
+    return home
+
+
+def live_in(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(home)
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("KTUI_CONFIG_DIR", str(home / "config"))
     monkeypatch.setenv("KTUI_STATE_DIR", str(home / ".local/state/ktui"))
-    return home
 
 
 @pytest.fixture
@@ -203,13 +207,11 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> SimulatedCluster:
 
 @pytest.fixture
 def views(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Open each view without a terminal, close it after its first screen, and list what it was."""
+    """The kinds of the views that are ready to be shown; tests/tui shows them."""
     opened: list[str] = []
 
     async def show(app: App[None]) -> None:
-        async with app.run_test(size=(120, 34)) as pilot:
-            await pilot.pause()
-            opened.append(type(app).__name__)
+        opened.append(type(app).__name__)
 
     for verb in ("watch.command", "watch.demo", "record.replay"):
         monkeypatch.setattr(f"ktui.cli.{verb}.show_app", show)
@@ -232,19 +234,22 @@ def test_the_pages_have_command_lines() -> None:
 
 
 @pytest.mark.parametrize("line", LINES, ids=str)
-@pytest.mark.usefixtures("home")
-def test_ktui_takes_every_command_line_of_its_pages(line: CommandLine) -> None:
+def test_ktui_takes_every_command_line_of_its_pages(
+    line: CommandLine, files: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     if "..." in line.words or "…" in line.text:
         pytest.fail(f"{line.page} cuts a command line short: {line.text}")
+    live_in(files, monkeypatch)
 
     parse(ktui, line.expanded)
 
 
 @pytest.mark.parametrize("line", IN_SENTENCES, ids=str)
-@pytest.mark.usefixtures("home")
 def test_ktui_has_the_verb_and_the_options_of_every_command_in_a_sentence(
-    line: CommandLine,
+    line: CommandLine, files: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    live_in(files, monkeypatch)
+
     with suppress(click.BadParameter, click.BadOptionUsage, click.exceptions.NoArgsIsHelpError):
         parse(ktui, line.words)
 
@@ -273,6 +278,7 @@ def test_a_command_line_about_a_run_runs(
 ) -> None:
     (home / "drain.run").unlink()  # what `ktui runs export` is about to write
     run = CancelledRun(tmp_path, monkeypatch, {f"orders-{n}": MOVED["orders-0"] for n in range(4)})
+    run.until_s = 60.0
     monkeypatch.setenv("KTUI_STATE_DIR", str(run.state.path))
 
     with run.alive() if line.commands_an_engine else nullcontext():
