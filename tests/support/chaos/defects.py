@@ -18,14 +18,15 @@ import msgspec
 from ktui.cluster.observation import Observation
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ConfigChange, ConfigResource, WriteResult
-from ktui.execution.engine import engine, in_flight
+from ktui.execution.engine import in_flight, requests
 from ktui.execution.engine.between_steps import BetweenSteps
 from ktui.execution.engine.decider import Decider
-from ktui.execution.engine.engine import Engine
 from ktui.execution.engine.in_flight import StepsInFlight
 from ktui.execution.engine.node_probe import NodeProbe
 from ktui.execution.engine.observed import Observed
 from ktui.execution.engine.outcomes import AnswerHandler
+from ktui.execution.engine.recorder import EventRecorder
+from ktui.execution.engine.requests import LastCheck
 from ktui.execution.engine.working_state import Hold, WorkingState
 from ktui.execution.host import catalog
 from ktui.execution.run import run
@@ -139,9 +140,9 @@ DEFECTS = (
     Defect(
         "an alter by an old look",
         "somebody's reassignment that came after the list was read is overridden",
-        "engine.why_not_sent holds each alter to a list read for it",
+        "requests.why_not_sent holds each alter to a list read for it",
         stories.somebody_alters_while_metadata_is_read,
-        (engine, "why_not_sent", lambda *_: None),
+        (requests, "why_not_sent", lambda *_: None),
     ),
     Defect(
         "rates deleted by others",
@@ -181,9 +182,9 @@ DEFECTS = (
     Defect(
         "a run whose folder is gone",
         "the engine sends on, without anybody able to see or stop it",
-        "Engine._check_owned compares what is held with what is there",
+        "EventRecorder.check_owned compares what is held with what is there",
         stories.the_folder_is_removed_while_it_runs,
-        (Engine, "_check_owned", lambda *_: None),
+        (EventRecorder, "check_owned", lambda *_: None),
     ),
     Defect(
         "an own cancel executed twice",
@@ -202,9 +203,9 @@ DEFECTS = (
     Defect(
         "a pause while a throttle is set",
         "a pause is answered, and then an alter leaves",
-        "Engine._forbidden holds what was paused since it was decided",
+        "LastCheck._forbidden holds what was paused since it was decided",
         stories.a_pause_is_asked_while_a_throttle_is_set,
-        (Engine, "_forbidden", lambda *_: {}),
+        (LastCheck, "_forbidden", lambda *_: {}),
     ),
     Defect(
         "a broker that has a request and is gone",
