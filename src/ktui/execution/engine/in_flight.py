@@ -19,16 +19,16 @@ from ktui.execution.engine.working_state import (
     Hold,
     WorkingState,
     standing_events,
+    state_change,
     state_event,
     step_over_event,
 )
-from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.events import AnyRunEvent, Cancel, Elect
 from ktui.execution.run.options import RunOptions
 from ktui.execution.run.refusals import MOST_TRIES, failure_reason
 from ktui.execution.run.states import State, state_when_cancelled
 from ktui.execution.run.track import OpenStep, Track
-from ktui.execution.run.unanswered import GIVEN_UP_S, open_request_text
+from ktui.execution.run.unanswered import open_request_text
 from ktui.pacing.decision import Move
 from ktui.pacing.situation import Done, Next, Situation
 from ktui.pacing.steps import next_step
@@ -267,7 +267,7 @@ class StepsInFlight:
         settled = isinstance(to_follow, Done) and not track.step_called_off
         lets_others_go = self._memory.lets_others_go(track, self._now_s)
         silent = lets_others_go and not isinstance(to_follow, Done)
-        if self._awaited(track) and not (settled or silent):
+        if self._memory.awaits_answer(track, self._now_s) and not (settled or silent):
             self._notes[track.tp].cancelled_s = None  # if it arrives again, so does the cancel
             return self._memory.waits(track)
         self._memory.doubts.clear(track.tp)
@@ -291,20 +291,14 @@ class StepsInFlight:
         certain = self._memory.doubts.confirmed(track.tp, what, observed.seen)
         if not certain:
             return []
-        if self._awaited(track) and not self._memory.lets_others_go(track, self._now_s):
+        awaited = self._memory.awaits_answer(track, self._now_s)
+        if awaited and not self._memory.lets_others_go(track, self._now_s):
             return self._memory.waits(track)
         if step.answered is not None and track.refusals >= MOST_TRIES:
             self._notes.pop(track.tp, None)
             reason = failure_reason(track.refusals, step.answered)
             return self._memory.failed(track, reason)
         return self._end_step(track, situation, reached=False, reason="nothing came of the request")
-
-    def _awaited(self, track: Track) -> bool:
-        """Whether a step waits for an open request; a stop does so only for a while."""
-        unanswered = self._memory.unanswered
-        silent_s = unanswered.silent_for(track.tp, self._now_s)
-        ends = track.cancel is CancelKind.STOP and silent_s >= GIVEN_UP_S
-        return track.tp in unanswered and not ends
 
     def _left_to_others(self, track: Track, state: PartitionState, what: str) -> list[AnyRunEvent]:
         self._notes.pop(track.tp, None)
@@ -359,8 +353,7 @@ class StepsInFlight:
         """Report why a step is not cancelled, once."""
         if not track.step_called_off:
             return self._stalled(track, reason, reason)
-        reported = (track.state, track.reason) == (State.REFUSED, reason)
-        return [] if reported else [state_event(track, State.REFUSED, reason)]
+        return state_change(track, State.REFUSED, reason)
 
     def _stalled(self, track: Track, why: object, reason: str) -> list[AnyRunEvent]:
         """Report that a step stalls, and why; not again for each new figure in the reason."""

@@ -15,6 +15,7 @@ from ktui.execution.run.run import Run
 from ktui.execution.run.states import State, state_when_cancelled
 from ktui.execution.run.track import Track
 from ktui.execution.run.unanswered import (
+    GIVEN_UP_S,
     SILENT_S,
     LastHeard,
     Unanswered,
@@ -95,10 +96,16 @@ class WorkingState:
         self.roster.stall(track.tp, stalled=True)
         why = open_request_text(self.unanswered.node(track.tp))
         stalls = track.step is not None and not track.step_called_off
-        state = State.STALLED if stalls else track.state
-        return (
-            [] if (track.state, track.reason) == (state, why) else [state_event(track, state, why)]
-        )
+        return state_change(track, State.STALLED if stalls else track.state, why)
+
+    def awaits_answer(self, track: Track, now_s: float) -> bool:
+        """Whether a partition waits until its open request cannot take effect any more.
+
+        A stop waits only for a while: the end of the run names the request.
+        """
+        silent_s = self.unanswered.silent_for(track.tp, now_s)
+        given_up = track.cancel is CancelKind.STOP and silent_s >= GIVEN_UP_S
+        return track.tp in self.unanswered and not given_up
 
     def lets_others_go(self, track: Track, now_s: float) -> bool:
         """Whether a partition gives up its place, because the broker with its request is silent."""
@@ -108,11 +115,8 @@ class WorkingState:
     def waits_off(self, track: Track) -> list[AnyRunEvent]:
         """Hold a partition until its open request cannot take effect any more, and return why."""
         self.hold(track.tp, Hold.UNANSWERED)
-        why, blocked = open_request_text(self.unanswered.node(track.tp)), State.BLOCKED
-        state = state_when_cancelled(blocked, track.cancel)
-        return (
-            [] if (track.state, track.reason) == (state, why) else [state_event(track, state, why)]
-        )
+        why = open_request_text(self.unanswered.node(track.tp))
+        return state_change(track, state_when_cancelled(State.BLOCKED, track.cancel), why)
 
     def let_go(self, tp: TopicPartition) -> None:
         """Forget a partition for which nothing more is to be done."""
@@ -158,6 +162,12 @@ def state_event(
     return StateEntered(
         topic=topic, partition=partition, state=state, reason=reason, replicas=replicas
     )
+
+
+def state_change(track: Track, state: State, reason: str) -> list[AnyRunEvent]:
+    """Return the event of a new state or reason; none if the journal has both already."""
+    same = (track.state, track.reason) == (state, reason)
+    return [] if same else [state_event(track, state, reason)]
 
 
 def step_over_event(
