@@ -16,6 +16,15 @@ from ktui.pacing.limits import Limits
 from ktui.pacing.situation import Blocked, Situation, Step
 from ktui.pacing.steps import all_steps, next_step
 
+_GOES_ON = "It is done by itself as soon as that has passed"
+_IS_GONE = "Nothing is done"
+_OF_OTHERS = (
+    "It is left to them; `ktui cancel --cluster --partition {0.topic}:{0.partition}` stops it"
+)
+_LAST_IN_SYNC_OUT = (
+    "It is cancelled as soon as another replica is in sync: bring one of their brokers back"
+)
+
 
 class CancelPreview(msgspec.Struct, frozen=True, kw_only=True):
     """The result for one partition that is called off now, if nothing else happens to it."""
@@ -154,13 +163,3 @@ def _danger(after: PartitionState, situation: Situation | None) -> str | None:
         f"{len(after.isr)} would stay in sync, fewer than min.insync.replicas ({least}): "
         "producers with acks=all would fail"
     )
-
-
-_GOES_ON = "It is done by itself as soon as that has passed"
-_IS_GONE = "Nothing is done"
-_OF_OTHERS = (
-    "It is left to them; `ktui cancel --cluster --partition {0.topic}:{0.partition}` stops it"
-)
-_LAST_IN_SYNC_OUT = (
-    "It is cancelled as soon as another replica is in sync: bring one of their brokers back"
-)

@@ -10,6 +10,8 @@ from ktui.execution.engine.observed import Observed
 LEAVING_S = 5.0
 """Seconds for which a broker is suspected. Longer than the time from leaving its last ISR to its
 fencing."""
+RESTARTS_S = 60.0
+"""Seconds for which a broker that was online counts as restarting."""
 
 
 class SuspectedBrokers:
@@ -36,10 +38,6 @@ class SuspectedBrokers:
         Nothing is added to such a broker until the suspicion has passed.
         """
         return any(broker in self._until_s for broker in brokers)
-
-
-RESTARTS_S = 60.0
-"""Seconds for which a broker that was online counts as restarting."""
 
 
 class AbsentBrokers:

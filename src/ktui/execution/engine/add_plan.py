@@ -25,6 +25,12 @@ from ktui.planning.check.findings import Allowances, ClusterSnapshot, Finding, F
 from ktui.planning.plan import Plan
 from ktui.planning.preflight.preflight import Preflight, PreflightBase
 
+MOST_TOLD = 20
+"""How many partitions with two targets are named. `--json` has all of them."""
+_AT_TARGET = (FindingKind.AT_TARGET, FindingKind.NOTHING_TO_DO)
+_OF_THROTTLES = (FindingKind.THROTTLE_REPLACED, FindingKind.OTHERS_THROTTLED)
+"""Findings for a run that is about to begin. In a live run, these throttles are its own."""
+
 
 class JoinEffect(enum.StrEnum):
     """What happens to a partition of an extra plan."""
@@ -48,6 +54,19 @@ class JoinEffect(enum.StrEnum):
     def joins(self) -> bool:
         """Whether the run accepts the new target."""
         return self not in (JoinEffect.KEEP, JoinEffect.SAME)
+
+
+_WORDS = {
+    JoinEffect.NEW: "{} join{s} the queue",
+    JoinEffect.AGAIN: "{} that had ended {is_} queued again",
+    JoinEffect.INSTEAD: "{} that waited {go} to the new target instead",
+    JoinEffect.ROLL_BACK: "{} {is_} rolled back first, then queued",
+    JoinEffect.RETARGET: "{} {is_} cancelled, then {go} on to the new target from there",
+    JoinEffect.KEEP: "{} keep{s} the run's own target",
+    JoinEffect.SAME: "{} {is_} at that target or on the way there already",
+}
+_CANCEL_FIRST = {JoinEffect.ROLL_BACK: CancelKind.ROLLBACK, JoinEffect.RETARGET: CancelKind.STOP}
+"""The cancel of a partition before it is queued."""
 
 
 def join_effect(track: Track | None, target: Brokers, on_conflict: OnConflict) -> JoinEffect:
@@ -89,24 +108,6 @@ def join_effects_in_words(joinings: Iterable[JoinEffect]) -> str:
 def _counted_in_words(words: str, count: int) -> str:
     is_, go, s = ("is", "goes", "s") if count == 1 else ("are", "go", "")
     return words.format(f"{count:,}", is_=is_, go=go, s=s)
-
-
-_WORDS = {
-    JoinEffect.NEW: "{} join{s} the queue",
-    JoinEffect.AGAIN: "{} that had ended {is_} queued again",
-    JoinEffect.INSTEAD: "{} that waited {go} to the new target instead",
-    JoinEffect.ROLL_BACK: "{} {is_} rolled back first, then queued",
-    JoinEffect.RETARGET: "{} {is_} cancelled, then {go} on to the new target from there",
-    JoinEffect.KEEP: "{} keep{s} the run's own target",
-    JoinEffect.SAME: "{} {is_} at that target or on the way there already",
-}
-
-
-MOST_TOLD = 20
-"""How many partitions with two targets are named. `--json` has all of them."""
-_AT_TARGET = (FindingKind.AT_TARGET, FindingKind.NOTHING_TO_DO)
-_OF_THROTTLES = (FindingKind.THROTTLE_REPLACED, FindingKind.OTHERS_THROTTLED)
-"""Findings for a run that is about to begin. In a live run, these throttles are its own."""
 
 
 class CheckedExtraPlan:
@@ -247,10 +248,6 @@ def _before(state: PartitionState, track: Track | None) -> PartitionState:
     return msgspec.structs.replace(
         state, replicas=original, isr=original, leader=track.led, adding=(), removing=()
     )
-
-
-_CANCEL_FIRST = {JoinEffect.ROLL_BACK: CancelKind.ROLLBACK, JoinEffect.RETARGET: CancelKind.STOP}
-"""The cancel of a partition before it is queued."""
 
 
 class PlanAdder:

@@ -37,6 +37,16 @@ SOON_POLLS = 2
 """A step that may end within this many polls is about to end."""
 QUICK_FOR_S = 5.0
 """Seconds after which a removal that is not over is waiting for somebody."""
+ELECT_AGAIN_S = 2.0
+ELECT_FOR_S = 30.0
+"""Seconds after which an election without an in-sync winner is given up, and its place freed."""
+CANCEL_AGAIN_S, CANCEL_LATEST_S = 10.0, 60.0
+"""Seconds for which a cancel without effect is left alone. They double each time."""
+UNSEEN_S = 5.0
+"""Seconds after which a step that the cluster does not describe is shown as stalled."""
+_CALLED_OFF = "an operator has called it off"
+_HIDDEN = "it is not cancelled: {}"
+_ARRIVED = frozenset({StepOutcome.REACHED, StepOutcome.ELECTION_DUE})
 
 
 def any_ends_soon(memory: WorkingState, now: datetime, poll_s: float) -> bool:
@@ -58,18 +68,6 @@ def _ends_soon(move: Move, memory: WorkingState, now: datetime, poll_s: float) -
     timeline = memory.progress.timelines.get(move.tp)
     left = None if timeline is None else timeline.left_s
     return left is not None and left.low <= SOON_POLLS * poll_s
-
-
-ELECT_AGAIN_S = 2.0
-ELECT_FOR_S = 30.0
-"""Seconds after which an election without an in-sync winner is given up, and its place freed."""
-CANCEL_AGAIN_S, CANCEL_LATEST_S = 10.0, 60.0
-"""Seconds for which a cancel without effect is left alone. They double each time."""
-UNSEEN_S = 5.0
-"""Seconds after which a step that the cluster does not describe is shown as stalled."""
-
-_CALLED_OFF = "an operator has called it off"
-_HIDDEN = "it is not cancelled: {}"
 
 
 class _StepNotes(msgspec.Struct):
@@ -375,9 +373,6 @@ def _state_after(following: Next, track: Track) -> list[AnyRunEvent]:
 
 def _adding(state: PartitionState) -> State:
     return State.ADDING if state.adding else State.DROPPING
-
-
-_ARRIVED = frozenset({StepOutcome.REACHED, StepOutcome.ELECTION_DUE})
 
 
 def _listed(brokers: tuple[int, ...]) -> str:

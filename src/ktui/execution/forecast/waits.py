@@ -23,6 +23,9 @@ from ktui.pacing.situation import Next, Situation, Step
 from ktui.pacing.steps import next_step
 from ktui.pacing.waiting_for import WaitsFor, waiting_for
 
+BETWEEN = (State.QUEUED, State.READY, State.ROLLING_BACK, State.STOPPING)
+"""The states of a partition that waits for its next step."""
+
 
 class HeldBy(enum.StrEnum):
     """The cause that keeps a partition from its next step, whatever room the limits leave."""
@@ -45,9 +48,6 @@ class HeldBy(enum.StrEnum):
 
 WaitCause = HeldBy | WaitsFor
 """The cause that holds a partition, or the limit without room for its step."""
-
-BETWEEN = (State.QUEUED, State.READY, State.ROLLING_BACK, State.STOPPING)
-"""The states of a partition that waits for its next step."""
 
 
 class Waits:

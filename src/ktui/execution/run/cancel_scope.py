@@ -12,6 +12,8 @@ from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
 from ktui.execution.run.track import Track
 
+_OUT_OF_HAND = frozenset({State.CHANGED_ELSEWHERE, State.TOPIC_GONE, State.ROLLED_BACK})
+
 
 class CancelEffect(enum.StrEnum):
     """The effect of a cancel on a partition."""
@@ -35,7 +37,14 @@ class CancelEffect(enum.StrEnum):
         return self in {CancelEffect.ALREADY, CancelEffect.NOTHING}
 
 
-_OUT_OF_HAND = frozenset({State.CHANGED_ELSEWHERE, State.TOPIC_GONE, State.ROLLED_BACK})
+_TEXTS = {
+    CancelEffect.CANCEL: "{} in flight {is_} cancelled",
+    CancelEffect.GO_BACK: "{} {go} back",
+    CancelEffect.TRIM: "{} {is_} trimmed",
+    CancelEffect.DEQUEUE: "{} {go} no further",
+    CancelEffect.ALREADY: "{} {is_} cancelled already",
+    CancelEffect.NOTHING: "{} {is_} over already",
+}
 
 
 def tracks_in_scope(
@@ -75,13 +84,3 @@ def effects_text(acts: Iterable[CancelEffect]) -> str:
 def _text(template: str, count: int) -> str:
     is_, go = ("is", "goes") if count == 1 else ("are", "go")
     return template.format(f"{count:,}", is_=is_, go=go)
-
-
-_TEXTS = {
-    CancelEffect.CANCEL: "{} in flight {is_} cancelled",
-    CancelEffect.GO_BACK: "{} {go} back",
-    CancelEffect.TRIM: "{} {is_} trimmed",
-    CancelEffect.DEQUEUE: "{} {go} no further",
-    CancelEffect.ALREADY: "{} {is_} cancelled already",
-    CancelEffect.NOTHING: "{} {is_} over already",
-}

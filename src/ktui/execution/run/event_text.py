@@ -56,6 +56,24 @@ DescribedEvent = (
     ThrottleChanged | SettingsFound | Configure | Configured | SettingsGivenUp | SettingChanged
 )  # fmt: skip
 _SIGNS = {ConfigOp.APPEND: "+", ConfigOp.SUBTRACT: "-", ConfigOp.SET: "=", ConfigOp.DELETE: "unset"}
+KIND_IN_WORDS = {
+    CancelKind.STOP: "stop",
+    CancelKind.ROLLBACK: "roll back",
+    CancelKind.TRIM: "stop and trim",
+}
+_CONFLICTS = {
+    OnConflict.ROLLBACK: "partitions that the run moves elsewhere are rolled back first",
+    OnConflict.KEEP: "partitions that the run moves elsewhere keep their target",
+    OnConflict.RETARGET: "partitions that the run moves elsewhere go there from where they are",
+}
+_WHO = {
+    PauseOrigin.OPERATOR: "an operator",
+    PauseOrigin.SIGNAL: "an interrupt (Ctrl-C)",
+    PauseOrigin.UNTIL: "the time given with --until",
+    PauseOrigin.FAILURE: "a failure",
+    PauseOrigin.RECOVERY: "the recovery of a damaged journal",
+}
+_REQUESTS = {"alter": "the alter", "elect": "the election", "cancel": "the cancel"}
 
 
 def throttle_event_text(event: DescribedEvent) -> str:  # noqa: PLR0911 - a case an event
@@ -110,13 +128,6 @@ def _target(resource: ConfigResource) -> str:
     return f"{resource.scope} {resource.name}"
 
 
-KIND_IN_WORDS = {
-    CancelKind.STOP: "stop",
-    CancelKind.ROLLBACK: "roll back",
-    CancelKind.TRIM: "stop and trim",
-}
-
-
 def cancel_event_text(event: CancelEvent) -> str:
     """Describe a cancel that was asked for, or a change of the cancel gate."""
     if isinstance(event, CancelAsked):
@@ -138,23 +149,6 @@ def add_event_text(event: AddEvent) -> str:
     scope = join_some([str(tp) for tp in event.partitions], told=5)
     wait = "waits" if len(event.partitions) == 1 else "wait"
     return f"{scope} {wait} for the target of an extra plan"
-
-
-_CONFLICTS = {
-    OnConflict.ROLLBACK: "partitions that the run moves elsewhere are rolled back first",
-    OnConflict.KEEP: "partitions that the run moves elsewhere keep their target",
-    OnConflict.RETARGET: "partitions that the run moves elsewhere go there from where they are",
-}
-
-
-_WHO = {
-    PauseOrigin.OPERATOR: "an operator",
-    PauseOrigin.SIGNAL: "an interrupt (Ctrl-C)",
-    PauseOrigin.UNTIL: "the time given with --until",
-    PauseOrigin.FAILURE: "a failure",
-    PauseOrigin.RECOVERY: "the recovery of a damaged journal",
-}
-_REQUESTS = {"alter": "the alter", "elect": "the election", "cancel": "the cancel"}
 
 
 def describe_event(event: AnyRunEvent) -> str:
