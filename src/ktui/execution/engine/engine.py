@@ -27,7 +27,6 @@ from ktui.execution.engine.requests import LastCheck, RequestRead, Requests, not
 from ktui.execution.engine.turn import PendingRequest, Turn
 from ktui.execution.errors import JournalProblem, RunProblem
 from ktui.execution.journal.journal import Journal
-from ktui.execution.run.event_text import pause_origin_text
 from ktui.execution.run.events import (
     NOT_RECORDED,
     AnyRunEvent,
@@ -177,11 +176,7 @@ class Engine:
         if self._run.in_flight or goes_back:
             return None
         whole = self._run.pauses.whole
-        reasons = (
-            whole[by] or f"paused by {pause_origin_text(by)}"
-            for by in _ENDING_PAUSES
-            if by in whole
-        )
+        reasons = (whole[by] or f"paused by {by.words}" for by in _ENDING_PAUSES if by in whole)
         return next(reasons, None)
 
     async def _turn(self) -> None:
