@@ -5,8 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from ktui.cluster.partition import Brokers, PartitionState, TopicPartition
-from ktui.execution.engine.landing import StepOutcome, step_outcome
-from ktui.execution.engine.observed import Observed
+from ktui.execution.engine.observed import Observed, StepOutcome, step_outcome
 from ktui.execution.engine.request_check import LAST_IN_SYNC
 from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.cancel_scope import CancelEffect, effect_of_cancel

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import enum
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import islice
@@ -14,6 +13,7 @@ from ktui.cluster.partition import Brokers, PartitionState, TopicPartition
 from ktui.execution.engine.decider import Decider
 from ktui.execution.journal.commands import Add, Answer, StoredCommand
 from ktui.execution.run.cancel_kind import CancelKind
+from ktui.execution.run.cancel_scope import count_text
 from ktui.execution.run.event_text import replica_list_text
 from ktui.execution.run.events import Added, AnyRunEvent, CancelAsked, Joined, OnConflict, Planned
 from ktui.execution.run.first_events import chunked, hash_plan, planned_partitions, planned_parts
@@ -56,7 +56,7 @@ class JoinEffect(enum.StrEnum):
         return self not in (JoinEffect.KEEP, JoinEffect.SAME)
 
 
-_WORDS = {
+_TEXTS = {
     JoinEffect.NEW: "{} join{s} the queue",
     JoinEffect.AGAIN: "{} that had ended {is_} queued again",
     JoinEffect.INSTEAD: "{} that waited {go} to the new target instead",
@@ -98,16 +98,7 @@ def _destination(track: Track) -> Brokers | None:
 
 def join_effects_in_words(joinings: Iterable[JoinEffect]) -> str:
     """Count the partitions in words: "3 join the queue, 2 are rolled back first"."""
-    counts = Counter(joinings)
-    counted = (
-        _counted_in_words(words, counts[each]) for each, words in _WORDS.items() if counts[each]
-    )
-    return ", ".join(counted)
-
-
-def _counted_in_words(words: str, count: int) -> str:
-    is_, go, s = ("is", "goes", "s") if count == 1 else ("are", "go", "")
-    return words.format(f"{count:,}", is_=is_, go=go, s=s)
+    return count_text(joinings, _TEXTS)
 
 
 class CheckedExtraPlan:

@@ -15,9 +15,7 @@ from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ConfigResource, WriteResult
 from ktui.execution.engine.absent_brokers import AbsentBrokers, SuspectedBrokers
 from ktui.execution.engine.between_steps import BetweenSteps
-from ktui.execution.engine.cancels_only import CancelsOnly
-from ktui.execution.engine.deadline import Deadline
-from ktui.execution.engine.health_gate import closed_gate_reason
+from ktui.execution.engine.gates import CancelsOnly, Deadline, closed_gate_reason
 from ktui.execution.engine.in_flight import StepsInFlight, any_ends_soon
 from ktui.execution.engine.observed import Observed
 from ktui.execution.engine.outcomes import AnswerHandler

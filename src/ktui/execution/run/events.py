@@ -17,8 +17,7 @@ from ktui.cluster.ports import ConfigChange, ConfigResource, Setting, Verdict
 from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.options import RunOptions
 from ktui.execution.run.states import State
-from ktui.execution.run.unknown_fields import unknown_field
-from ktui.json_input import checked_moment, decode_untrusted
+from ktui.json_input import checked_moment, decode_untrusted, unknown_field
 from ktui.pacing.limits import Limits
 from ktui.pacing.situation import Step
 from ktui.planning.throttle_rates import ThrottleRates
