@@ -21,7 +21,7 @@ class SuspectedBrokers:
         self._in_sync: frozenset[int] = frozenset()
         self._until_s: dict[int, float] = {}
 
-    def look(self, observed: Observed) -> None:
+    def update(self, observed: Observed) -> None:
         """Compare the brokers in sync with those of the last poll."""
         states = [state for state in observed.seen.partitions.values() if state.described]
         in_sync = frozenset(broker for state in states for broker in state.isr)
@@ -50,7 +50,7 @@ class AbsentBrokers:
         self._online: AbstractSet[int] = frozenset()
         self._since_s: dict[int, float] = {}
 
-    def look(self, online: AbstractSet[int], now_s: float) -> None:
+    def update(self, online: AbstractSet[int], now_s: float) -> None:
         """Compare the online brokers with those of the last poll."""
         for broker in self._online - online:
             self._since_s.setdefault(broker, now_s)

@@ -25,7 +25,7 @@ from ktui.planning.check.findings import Allowances, ClusterSnapshot, Finding, F
 from ktui.planning.plan import Plan
 from ktui.planning.preflight.preflight import Preflight, PreflightBase
 
-MOST_TOLD = 20
+MOST_NAMED = 20
 """How many partitions with two targets are named. `--json` has all of them."""
 _AT_TARGET = (FindingKind.AT_TARGET, FindingKind.NOTHING_TO_DO)
 _OF_THROTTLES = (FindingKind.THROTTLE_REPLACED, FindingKind.OTHERS_THROTTLED)
@@ -96,7 +96,7 @@ def _destination(track: Track) -> Brokers | None:
     return None if given_up and track.then is None else track.target
 
 
-def join_effects_in_words(joinings: Iterable[JoinEffect]) -> str:
+def join_effects_text(joinings: Iterable[JoinEffect]) -> str:
     """Count the partitions in words: "3 join the queue, 2 are rolled back first"."""
     return count_text(joinings, _TEXTS)
 
@@ -132,7 +132,7 @@ class CheckedExtraPlan:
         self.findings = (*lacking, *self._findings(allowed))
 
     @cached_property
-    def ways(self) -> Sequence[JoinEffect]:
+    def effects(self) -> Sequence[JoinEffect]:
         """What happens to each partition of the plan, in the plan's order."""
         tracks, on_conflict = self._tracks, self.on_conflict
         return [
@@ -151,7 +151,7 @@ class CheckedExtraPlan:
 
     @cached_property
     def _by_partition(self) -> Mapping[TopicPartition, tuple[Brokers, JoinEffect]]:
-        pairs = zip(self.plan.partitions, self.ways, strict=True)
+        pairs = zip(self.plan.partitions, self.effects, strict=True)
         return {target.tp: (target.replicas, how) for target, how in pairs}
 
     @property
@@ -163,21 +163,21 @@ class CheckedExtraPlan:
     def idle(self) -> bool:
         """Whether there is nothing to do: every partition is at its target or on its way there."""
         done = any(finding.kind is FindingKind.NOTHING_TO_DO for finding in self.findings)
-        return done or not any(how.joins for how in self.ways)
+        return done or not any(how.joins for how in self.effects)
 
     def in_run(self) -> list[str]:
         """Describe what happens in the run, and name the partitions with two targets.
 
-        At most `MOST_TOLD` partitions that the run has with another target are named.
+        At most `MOST_NAMED` partitions that the run has with another target are named.
         """
         others = sum(1 for _ in self._with_other_target())
         named = [
             f"  {tp}  {how}: {replica_list_text(run_target)} in the run, "
             f"{replica_list_text(target)} in the plan"
-            for tp, how, run_target, target in islice(self._with_other_target(), MOST_TOLD)
+            for tp, how, run_target, target in islice(self._with_other_target(), MOST_NAMED)
         ]
-        rest = [f"  and {others - MOST_TOLD:,} more"] if others > MOST_TOLD else []
-        return [f"in run {self.run.name}: {join_effects_in_words(self.ways)}", *named, *rest]
+        rest = [f"  and {others - MOST_NAMED:,} more"] if others > MOST_NAMED else []
+        return [f"in run {self.run.name}: {join_effects_text(self.effects)}", *named, *rest]
 
     def _with_other_target(self) -> Iterator[tuple[TopicPartition, JoinEffect, Brokers, Brokers]]:
         """Yield the partitions that the run has with another target.
@@ -185,14 +185,14 @@ class CheckedExtraPlan:
         Yields:
             The partition, what happens to it, its target in the run, and its target in the plan.
         """
-        for target, how in zip(self.plan.partitions, self.ways, strict=True):
+        for target, how in zip(self.plan.partitions, self.effects, strict=True):
             track = self._tracks.get(target.tp)
             if track is not None and how is not JoinEffect.SAME:
                 yield target.tp, how, track.target, target.replicas
 
     def preflight(self) -> Preflight:
         """Compute what the plan would do by itself, under the limits of the run."""
-        pairs = zip(self.plan.partitions, self.ways, strict=True)
+        pairs = zip(self.plan.partitions, self.effects, strict=True)
         joins = Plan(tuple(target for target, how in pairs if how.joins))
         figures = PreflightBase(joins, self._settled).under(
             self.run.limits,
@@ -259,7 +259,7 @@ class PlanAdder:
             return Answer(accepted=False, words=refusal)
         joinings = [self._joining_of(command, planned) for planned in command.partitions]
         taken_on = [(how, planned) for how, planned in joinings if how.joins]
-        words = join_effects_in_words(how for how, _ in joinings)
+        words = join_effects_text(how for how, _ in joinings)
         if not taken_on:
             return Answer(accepted=True, words=f"nothing is added: {words}")
         called_off = {kind: self._called_off(taken_on, kind) for kind in _CANCEL_FIRST.values()}
@@ -280,10 +280,10 @@ class PlanAdder:
         self._record([added, *planned_events, *cancels])
         self._record(self._decider.call_off([tp for tps in called_off.values() for tp in tps]))
         self._record(self._decider.join([p.tp for how, p in taken_on if how is JoinEffect.NEW]))
-        self.go_on()
+        self.queue_rested()
         return Answer(accepted=True, words=words, batch=self._decider.next_batch)
 
-    def go_on(self) -> None:
+    def queue_rested(self) -> None:
         """Queue partitions whose earlier move is over, with no request of it outstanding."""
         waiting = self._run.additions.waiting
         rested = [tp for tp, track in waiting.items() if self._is_at_rest(track)]
@@ -317,4 +317,4 @@ class PlanAdder:
 
     def _is_at_rest(self, track: Track) -> bool:
         over = track.state.ended or not track.begun
-        return over and not self._decider.awaits_answer(track.tp)
+        return over and not self._decider.has_open_request(track.tp)

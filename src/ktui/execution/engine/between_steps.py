@@ -28,7 +28,7 @@ class BetweenSteps:
         """Partitions that the last poll described in full, and as expected."""
         self._unseen_since: dict[TopicPartition, float] = {}
 
-    def look(self, partitions: Iterable[TopicPartition], observed: Observed) -> list[AnyRunEvent]:
+    def judge(self, partitions: Iterable[TopicPartition], observed: Observed) -> list[AnyRunEvent]:
         """Process a poll of some of the partitions that have no step in flight."""
         self.certain = set()
         events: list[AnyRunEvent] = []
@@ -70,7 +70,7 @@ class BetweenSteps:
             return self._record(track, situation)
         if not done:
             self._memory.roster.seen(track.tp, situation)
-        return self._memory.waits_off(track) if unanswered else []
+        return self._memory.hold_unanswered(track) if unanswered else []
 
     def _report_wait(self, track: Track, observed: Observed) -> list[AnyRunEvent]:
         """Return why a partition waits while its last request may still take effect.
@@ -83,12 +83,12 @@ class BetweenSteps:
         waits = tp in self._memory.unanswered and not (reported or track.state.ended)
         if not waits:
             return []
-        if self._memory.lets_others_go(track, observed.seen.monotonic_s):
-            return self._memory.waits_off(track)
-        return self._memory.waits(track)
+        if self._memory.yields_place(track, observed.seen.monotonic_s):
+            return self._memory.hold_unanswered(track)
+        return self._memory.keep_waiting(track)
 
     def _record(self, track: Track, situation: Situation) -> list[AnyRunEvent]:
-        events = self._memory.taken_note(track, situation)
+        events = self._memory.note_situation(track, situation)
         self._memory.release(track.tp, Hold.UNSEEN)
         return events
 

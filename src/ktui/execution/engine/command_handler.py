@@ -66,13 +66,13 @@ class CommandHandler:
         """Why the run is to be left; None while it is not."""
 
     @property
-    def is_asked(self) -> bool:
+    def has_commands(self) -> bool:
         """Whether a command may have arrived since the last call of `take_commands`."""
         return self._journal.data_version() != self._version
 
     def take_commands(self) -> None:
         """Carry out the commands that arrived since the last call, and queue what had to wait."""
-        self._adding.go_on()
+        self._adding.queue_rested()
         version = self._journal.data_version()
         if version == self._version:
             return

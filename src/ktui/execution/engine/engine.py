@@ -48,10 +48,10 @@ from ktui.insights.prior import Prior
 
 log = logging.getLogger(__name__)
 
-LOOKS_A_TURN = 4
+MOST_REPOLLS = 4
 """How often, at most, a turn polls other partitions because those it chose cannot begin."""
 LONGEST_BACKOFF_S = 5.0
-LOOK_STALE_S = 30.0
+POLL_STALE_S = 30.0
 """Seconds after which a decision is made again: it counted what others were adding at that time."""
 
 LISTENS_S = 0.2
@@ -172,7 +172,7 @@ class Engine:
         return [Continued(by=by) for by in _ENDING_PAUSES if by in self._run.pauses.whole]
 
     def _reason_to_leave(self) -> str | None:
-        goes_back = any(not self._run.pauses.stop(tp) for tp in self._run.called_off)
+        goes_back = any(not self._run.pauses.stops(tp) for tp in self._run.called_off)
         if self._run.in_flight or goes_back:
             return None
         whole = self._run.pauses.whole
@@ -181,7 +181,7 @@ class Engine:
 
     async def _turn(self) -> None:
         """Poll, decide, journal the intents, act, journal the outcomes."""
-        for left in reversed(range(LOOKS_A_TURN + 1)):
+        for left in reversed(range(MOST_REPOLLS + 1)):
             if not await self._take_in_poll():
                 return
             self._commands.take_commands()  # commands that arrived meanwhile bind this decision
@@ -191,18 +191,19 @@ class Engine:
             self._check_gate()
             await self._cancel()
             self._throttling.look(self._decider.timelines)
-            loosened = self._throttling.loosen(self._decider.seen)  # before any cut, or election
-            await self._while_listening(loosened)
+            await self._loosen_throttles()  # before any cut, or election
             hindered = self._throttling.hindered
-            decided = self._decider.decide(may_look_again=left > 0, resting=hindered)
+            decided = self._decider.decide(may_look_again=left > 0, unthrottleable=hindered)
             if not decided.look_again:
                 break
             self._record(decided.intents)
         self._record(decided.intents)
         await self._act(decided)
-        loosened = self._throttling.loosen(self._decider.seen)  # a refused alter leaves none behind
-        await self._while_listening(loosened)
+        await self._loosen_throttles()  # a refused alter leaves none behind
         self._record(self._decider.end())
+
+    async def _loosen_throttles(self) -> None:
+        await self._while_listening(self._throttling.loosen(self._decider.last_poll))
 
     def _check_recording(self) -> None:
         """Record that the recording goes on, or has stopped; the run goes on either way."""
@@ -223,7 +224,7 @@ class Engine:
         if self._has_lost():
             return False
         if seen is not None:
-            self._record(self._decider.look(seen, unowned=self._guard.unknown))
+            self._record(self._decider.process_poll(seen, unowned=self._guard.unknown))
         return seen is not None and not self._leaving.is_set()
 
     def _has_lost(self) -> bool:
@@ -260,14 +261,14 @@ class Engine:
 
     async def _act(self, decided: Turn) -> None:
         """Send one request after the other, each without what no longer holds."""
-        tightened = self._throttling.tighten(self._decider.seen, decided.adding)
+        tightened = self._throttling.tighten(self._decider.last_poll, decided.adding)
         await self._while_listening(tightened)
         if self._throttling.denied and PauseOrigin.FAILURE not in self._run.pauses.whole:
             reason = f"the throttle may not be set: {self._throttling.denied}"
             self._record([Paused(by=PauseOrigin.FAILURE, reason=reason)])
         for sending in decided.sendings:
             results = await self._send(sending, decided)
-            self._record(self._decider.answered(sending.request, results))
+            self._record(self._decider.process_answer(sending.request, results))
 
     async def _send(
         self, sending: PendingRequest, decided: Turn
@@ -281,10 +282,11 @@ class Engine:
             return not_sent(sending, "the run is being left")
         if read.seen is None:
             return not_sent(sending, read.problem)
-        if self._clock.monotonic() - self._decider.asked_s >= LOOK_STALE_S:
+        polled = self._decider.last_poll
+        if self._clock.monotonic() - polled.asked_s >= POLL_STALE_S:
             return not_sent(sending, "the poll that it was decided by is too old")
-        polled = self._decider.seen
-        held = self._last_check.refusals(sending, decided, self._decider.reading(read.seen), polled)
+        observed = self._decider.interpret(read.seen)
+        held = self._last_check.refusals(sending, decided, observed, polled)
         kept = sending.without(held)
         if not kept.partitions:
             return held
@@ -311,7 +313,7 @@ class Engine:
         try:
             while not task.done():
                 await wait_for_first(asyncio.wait([task]), self._clock.sleep(LISTENS_S))
-                if not task.done() and self._commands.is_asked:
+                if not task.done() and self._commands.has_commands:
                     self._commands.take_commands()
                     await self._cancel()
             return task.result()
@@ -326,18 +328,18 @@ class Engine:
         read = await self._guard.beside(self._requests.read(due)) if due else RequestRead(None)
         if read.seen is None or self._guard.why_not(begins_step=False):
             return  # the next poll calls for the cancel again
-        judged = self._decider.judge_cancels(self._decider.reading(read.seen))
+        judged = self._decider.judge_cancels(self._decider.interpret(read.seen))
         self._record(judged)
         cancels = [event.tp for event in judged if isinstance(event, Cancel)]
         if cancels:
             sending = PendingRequest(Request.CANCEL, dict.fromkeys(cancels))
             results = await self._requests.send(sending, read.seen)
-            self._record(self._decider.answered(Request.CANCEL, results))
+            self._record(self._decider.process_answer(Request.CANCEL, results))
 
     async def _clean_up_throttles(self) -> None:
         """Remove the throttles that nothing in flight needs, where the cluster answers."""
-        if self._run.outage is None and self._decider.has_looked:
-            await self._throttling.loosen(self._decider.seen, leaving=True)
+        if self._run.outage is None and self._decider.has_polled:
+            await self._throttling.loosen(self._decider.last_poll, leaving=True)
 
     async def _restore_throttles(self, problem: JournalProblem) -> None:
         """Put throttles back without a journal.
@@ -362,7 +364,7 @@ class Engine:
         if self._failures:
             seconds = max(seconds, min(LONGEST_BACKOFF_S, 0.5 * 2.0 ** min(self._failures, 8)))
         until_s = self._clock.monotonic() + seconds
-        while not (self._run.ended or self._leaving.is_set() or self._commands.is_asked):
+        while not (self._run.ended or self._leaving.is_set() or self._commands.has_commands):
             left_s = until_s - self._clock.monotonic()
             if left_s <= 0:
                 return

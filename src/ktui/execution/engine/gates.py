@@ -148,4 +148,4 @@ class CancelsOnly:
         return self._is_called_off(move.tp) and not (self.unhealthy and move.step.adds)
 
     def _is_called_off(self, tp: TopicPartition) -> bool:
-        return tp in self._run.called_off and not self._run.pauses.stop(tp)
+        return tp in self._run.called_off and not self._run.pauses.stops(tp)

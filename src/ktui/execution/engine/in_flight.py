@@ -79,7 +79,7 @@ class Stalls:
         self._down_since: dict[int, float] = {}
         self._now_s = 0.0
 
-    def look(self, observed: Observed) -> None:
+    def update(self, observed: Observed) -> None:
         """Record since when each broker is down for which a step in flight may wait."""
         now_s = observed.seen.monotonic_s
         if now_s - self._now_s > RESTART_S:
@@ -95,7 +95,7 @@ class Stalls:
         stall = None if timeline is None else timeline.stall
         return stall if stall is not None and stall.kind is StallKind.STALLED else None
 
-    def past_patience(self, stall: Stall) -> str | None:
+    def cancel_reason(self, stall: Stall) -> str | None:
         """Return why a stalled step is to be cancelled; None while the run waits for it.
 
         Only `--on-stall cancel` has it cancelled.
@@ -191,12 +191,12 @@ class StepsInFlight:
         if track.step is not None:
             self._cancels[track.tp] = _CALLED_OFF
 
-    def look(self, observed: Observed) -> list[AnyRunEvent]:
+    def judge(self, observed: Observed) -> list[AnyRunEvent]:
         """Judge every step in flight."""
         self._elections, self._cancels = [], {}
         self._now_s = observed.seen.monotonic_s
-        self._memory.unanswered.look(self._now_s)
-        self._stalls.look(observed)
+        self._memory.unanswered.note_poll(self._now_s)
+        self._stalls.update(observed)
         events: list[AnyRunEvent] = []
         for tp in list(self._memory.roster.in_flight):
             track = self._memory.run.tracks[tp]
@@ -304,14 +304,14 @@ class StepsInFlight:
         """
         to_follow = next_step(situation, self._memory.run.limits)
         settled = isinstance(to_follow, Done) and not track.step_called_off
-        lets_others_go = self._memory.lets_others_go(track, self._now_s)
-        silent = lets_others_go and not isinstance(to_follow, Done)
+        yields_place = self._memory.yields_place(track, self._now_s)
+        silent = yields_place and not isinstance(to_follow, Done)
         if self._memory.awaits_answer(track, self._now_s) and not (settled or silent):
             self._notes[track.tp].cancelled_s = None  # if it arrives again, so does the cancel
-            return self._memory.waits(track)
+            return self._memory.keep_waiting(track)
         self._memory.doubts.clear(track.tp)
         self._notes.pop(track.tp, None)
-        following = self._memory.landed(track, situation)
+        following = self._memory.end_step(track, situation)
         over = step_over_event(track, situation, reached=reached, reason=reason)
         if silent and not settled:
             self._memory.hold(track.tp, Hold.UNANSWERED)
@@ -331,12 +331,12 @@ class StepsInFlight:
         if not certain:
             return []
         awaited = self._memory.awaits_answer(track, self._now_s)
-        if awaited and not self._memory.lets_others_go(track, self._now_s):
-            return self._memory.waits(track)
+        if awaited and not self._memory.yields_place(track, self._now_s):
+            return self._memory.keep_waiting(track)
         if step.answered is not None and track.refusals >= MOST_TRIES:
             self._notes.pop(track.tp, None)
             reason = failure_reason(track.refusals, step.answered)
-            return self._memory.failed(track, reason)
+            return self._memory.fail(track, reason)
         return self._end_step(track, situation, reached=False, reason="nothing came of the request")
 
     def _left_to_others(self, track: Track, state: PartitionState, what: str) -> list[AnyRunEvent]:
@@ -374,7 +374,7 @@ class StepsInFlight:
             goes_on = state_when_cancelled(_adding(state), track.cancel)
             hindered = track.state in {State.STALLED, State.STOPPING} - {goes_on}
             return [state_event(track, goes_on)] if hindered else []
-        if reason := self._stalls.past_patience(stall):
+        if reason := self._stalls.cancel_reason(stall):
             return self._cancel_step(track, state, reason)
         return self._stalled(track, (stall.cause, stall.broker), stall.detail)
 

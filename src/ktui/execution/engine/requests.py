@@ -187,7 +187,7 @@ class LastCheck:
         new = decided.begun & sending.partitions.keys()
         until = self._run.until
         late = {tp for tp in new if until is not None and self._clock.now() >= until}
-        paused = {tp for tp in new if self._run.pauses.stop(tp)}
+        paused = {tp for tp in new if self._run.pauses.stops(tp)}
         return {
             **not_sent(
                 sending.only(late - self._run.called_off.keys()),

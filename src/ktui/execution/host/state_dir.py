@@ -98,7 +98,7 @@ class RunDir(msgspec.Struct, frozen=True):
         return self.path / "recording"
 
     @property
-    def last_look(self) -> Path:
+    def last_poll(self) -> Path:
         """An empty file that is touched after each poll of the run's process."""
         return self.path / "last-look"
 

@@ -59,7 +59,7 @@ class Journal:
         return cls(file.create(path), path, clock)
 
     @classmethod
-    def create_anew(cls, path: Path, clock: Clock) -> Journal:
+    def create_replacement(cls, path: Path, clock: Clock) -> Journal:
         """Create a new, empty journal in place of one that no process writes any more.
 
         Readers of the old journal see that it was replaced.

@@ -25,7 +25,7 @@ class Pauses:
         """Whether a partition is paused by itself or with its topic."""
         return tp not in self.freed and self._paused(tp)
 
-    def stop(self, tp: TopicPartition) -> bool:
+    def stops(self, tp: TopicPartition) -> bool:
         """Whether any pause, also one of the whole run, stops requests for a partition."""
         return self.holds(tp) or (bool(self.whole) and tp not in self.freed)
 

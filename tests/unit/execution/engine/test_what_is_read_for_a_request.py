@@ -125,16 +125,16 @@ def test_a_lost_request_is_waited_out_once_its_broker_answers() -> None:
     unanswered: Unanswered[str] = Unanswered({}, lambda broker: heard[broker])
     unanswered.add("orders-0", 4)
 
-    unanswered.look(100.0)
-    unanswered.look(500.0)
+    unanswered.note_poll(100.0)
+    unanswered.note_poll(500.0)
     assert "orders-0" in unanswered
     assert unanswered.silent == {4}
     heard[4] = 510.0
-    unanswered.look(511.0)
+    unanswered.note_poll(511.0)
     assert unanswered.silent == set()
-    unanswered.look(511.0 + MAY_COME_S - 1.0)
+    unanswered.note_poll(511.0 + MAY_COME_S - 1.0)
     assert "orders-0" in unanswered
-    unanswered.look(511.0 + MAY_COME_S)
+    unanswered.note_poll(511.0 + MAY_COME_S)
     assert "orders-0" not in unanswered
 
 
@@ -144,8 +144,8 @@ def test_of_two_lost_requests_both_are_waited_out() -> None:
     unanswered.add("orders-0", 4)
     unanswered.add("orders-0", 5)
 
-    unanswered.look(100.0)
-    unanswered.look(300.0)
+    unanswered.note_poll(100.0)
+    unanswered.note_poll(300.0)
 
     assert unanswered.node("orders-0") == 4
     assert unanswered.silent_for("orders-0", 300.0) == 200.0
