@@ -86,17 +86,17 @@ def test_a_partition_without_a_leader_knows_that_its_eligible_one_was_removed() 
 
 def test_a_broker_in_a_restart_is_not_taken_for_dead() -> None:
     absent = AbsentBrokers()
-    absent.look({1, 2, 3}, 0.0)
-    absent.look({1, 2}, 10.0)
+    absent.update({1, 2, 3}, 0.0)
+    absent.update({1, 2}, 10.0)
     assert absent.restarting == {3}
 
-    absent.look({1, 2}, 10.0 + RESTARTS_S)
+    absent.update({1, 2}, 10.0 + RESTARTS_S)
     assert absent.restarting == frozenset()
 
 
 def test_a_broker_that_is_down_when_a_run_begins_counts_as_dead() -> None:
     absent = AbsentBrokers()
-    absent.look({1, 2}, 0.0)
+    absent.update({1, 2}, 0.0)
 
     assert absent.restarting == frozenset()
 
