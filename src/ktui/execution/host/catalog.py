@@ -141,9 +141,9 @@ def _is_of(follower: RunFollower, cluster_id: str) -> bool:
 
 
 def _ended(folder: RunDir) -> bool:
-    """Whether the last event is the run's end, which is quick to read even in a long journal."""
+    """Whether the last event is the run's end."""
     with Journal.open(folder.journal, SystemClock(), read_only=True) as journal:
-        last = next(journal.entries(journal.last_seq() - 1), None)
+        last = journal.last()
     return last is not None and isinstance(last.event, Ended)
 
 
