@@ -22,6 +22,7 @@ from ktui.execution.journal.commands import (
 )
 from ktui.execution.journal.journal import Journal
 from ktui.execution.run.cancel_scope import effect_of_cancel, effects_text, tracks_in_scope
+from ktui.execution.run.event_text import scope_text
 from ktui.execution.run.events import (
     CancelAsked,
     Continued,
@@ -36,7 +37,6 @@ from ktui.execution.run.run import Run
 from ktui.execution.run.throttle_standing import changed_settings, setting_text
 from ktui.execution.throttle.write_settings import Record
 from ktui.pacing.limits import LimitsProblem, Mode, parse_limits
-from ktui.planning.names import join_some
 from ktui.quantities import as_count
 
 
@@ -178,10 +178,10 @@ class CommandHandler:
         )
         self._record([paused])
         self._decider.apply_pauses()
-        named = [*(f"topic {topic}" for topic in command.topics), *map(str, command.partitions)]
-        flying = 0 if named else self._run.in_flight
+        scope = scope_text(command.topics, command.partitions)
+        flying = 0 if scope else self._run.in_flight
         words = "paused: nothing new is submitted"
-        words += f" for {join_some(named, told=5)}" if named else ""
+        words += f" for {scope}" if scope else ""
         words += f"; {flying:,} in flight will finish" if flying else ""
         return Answer(accepted=True, words=words)
 
