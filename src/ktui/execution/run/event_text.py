@@ -159,8 +159,8 @@ def _event_text(event: AnyRunEvent) -> str:  # noqa: C901, PLR0911, PLR0912, PLR
             off = event.reason or "its engine does not record what it observes"
             return "its engine records what it observes" if event.on else off
         case ThrottleChanged():
-            rates = f"{event.old.words} -> {event.new.words}"
-            return f"throttle: {rates}, at once{_asked_by(event.who)}"
+            change = f"{event.old.words} -> {event.new.words}"
+            return f"throttle: {change}, at once{_asked_by(event.who)}"
         case SettingsFound():
             return f"found before they are touched: {_found_text(event)}"
         case Configure():
