@@ -111,7 +111,7 @@ class ClusterRecording:
 
     def _record(self, seen: Observation) -> None:
         self.recorder.look(seen)
-        self.runs.look(seen.cluster_id)
+        self.runs.record_new_events(seen.cluster_id)
 
     def settings_changed(self, topics: Collection[str], brokers: Collection[int]) -> None:
         """Read the settings of these topics and brokers again in the next poll."""

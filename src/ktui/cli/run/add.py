@@ -36,7 +36,7 @@ from ktui.cli.process.send_command import (
     write_command,
 )
 from ktui.cluster.text import clean
-from ktui.execution.engine.add_plan import CheckedExtraPlan, JoinEffect, join_effects_in_words
+from ktui.execution.engine.add_plan import CheckedExtraPlan, JoinEffect, join_effects_text
 from ktui.execution.errors import RunProblem, RunRefused
 from ktui.execution.host.catalog import find_run
 from ktui.execution.host.ownership import holder
@@ -134,13 +134,13 @@ def as_text(extra: CheckedExtraPlan, check: CheckedPlan) -> str:
 
 
 def _counts(extra: CheckedExtraPlan) -> dict[JoinEffect, int]:
-    counts = Counter(extra.ways)
+    counts = Counter(extra.effects)
     return {how: counts[how] for how in JoinEffect}
 
 
 def _joinings(extra: CheckedExtraPlan) -> tuple[JoiningJson, ...]:
     tracks = extra.run.tracks
-    pairs = zip(extra.plan.partitions, extra.ways, strict=True)
+    pairs = zip(extra.plan.partitions, extra.effects, strict=True)
     return tuple(
         JoiningJson(
             topic=choose_target.topic,
@@ -300,7 +300,7 @@ def _end_unchanged(extra: CheckedExtraPlan, *, json: bool) -> NoReturn:
     """End the program: a problem keeps the plan out, or there is nothing to do."""
     if json:
         click.echo(added_json(extra, None))
-    why = f"nothing to do: {join_effects_in_words(extra.ways)}"
+    why = f"nothing to do: {join_effects_text(extra.effects)}"
     print_note("the plan was not added" if extra.has_problems else why)
     sys.exit(BAD_PLAN if extra.has_problems else 0)
 

@@ -20,7 +20,7 @@ from ktui.execution.forecast.earlier_runs import EarlierRuns
 from ktui.execution.forecast.estimate import UNTOLD, Estimate
 from ktui.execution.forecast.wait_text import wait_reasons
 from ktui.execution.host.catalog import RunState, find_run, run_state
-from ktui.execution.host.heartbeat import last_look_at, silence
+from ktui.execution.host.heartbeat import last_poll_at, silence
 from ktui.execution.host.ownership import holder
 from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.execution.journal.follower import RunFollower
@@ -55,7 +55,7 @@ def _print_status(run_dir: RunDir, state: StateDir, *, json: bool) -> str | None
         entries = follower.refresh()
     run, estimate = follower.run, Estimate(follower.run, EarlierRuns(state))
     estimate.take(entries)
-    now, last_look = SystemClock().now(), last_look_at(run_dir)
+    now, last_look = SystemClock().now(), last_poll_at(run_dir)
     estimate.look(now)
     copied = estimate.copied if run_state(run, owner) is RunState.RUNNING else UNTOLD
     gate = None if run.started is None else shut_gate(state, run.started.cluster_id)

@@ -17,7 +17,6 @@ from ktui.execution.run.event_text import (
     batch_noun,
     event_sentence,
     limits_text,
-    pause_origin_text,
     replica_list_text,
     scope_text,
 )
@@ -108,7 +107,7 @@ def _settings(run: Run, owner: Holder | None) -> Iterator[tuple[str, str]]:
     yield from _throttle(run, owner)
     yield "options", ", ".join(_options(run))
     for by, reason in run.pauses.whole.items():
-        yield "paused", f"by {pause_origin_text(by)}{f': {reason}' if reason else ''}"
+        yield "paused", f"by {by.words}{f': {reason}' if reason else ''}"
     scope = scope_text(sorted(run.pauses.topics), sorted(run.pauses.partitions))
     if scope:
         yield "paused", scope

@@ -44,6 +44,18 @@ class ForeignOutcome(enum.StrEnum):
     UNKNOWN = "unknown"
 
 
+_OF_STATE = {
+    State.STOPPED: ForeignOutcome.STOPPED,
+    State.ROLLED_BACK: ForeignOutcome.ROLLING_BACK,
+    State.ROLLING_BACK: ForeignOutcome.ROLLING_BACK,
+    State.DONE: ForeignOutcome.COMPLETED,
+    State.REFUSED: ForeignOutcome.REFUSED,
+    State.FAILED: ForeignOutcome.REFUSED,
+    State.CHANGED_ELSEWHERE: ForeignOutcome.CHANGED,
+    State.TOPIC_GONE: ForeignOutcome.GONE,
+}
+
+
 class Settled(msgspec.Struct, frozen=True):
     """An outcome, with its details."""
 
@@ -130,15 +142,3 @@ def _listed(seen: Observation, state: PartitionState) -> ListedReassignment:
         refused=refused,
         danger=danger if refused is None and len(in_sync) < least else None,
     )
-
-
-_OF_STATE = {
-    State.STOPPED: ForeignOutcome.STOPPED,
-    State.ROLLED_BACK: ForeignOutcome.ROLLING_BACK,
-    State.ROLLING_BACK: ForeignOutcome.ROLLING_BACK,
-    State.DONE: ForeignOutcome.COMPLETED,
-    State.REFUSED: ForeignOutcome.REFUSED,
-    State.FAILED: ForeignOutcome.REFUSED,
-    State.CHANGED_ELSEWHERE: ForeignOutcome.CHANGED,
-    State.TOPIC_GONE: ForeignOutcome.GONE,
-}

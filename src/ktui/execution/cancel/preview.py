@@ -5,8 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from ktui.cluster.partition import Brokers, PartitionState, TopicPartition
-from ktui.execution.engine.landing import StepOutcome, step_outcome
-from ktui.execution.engine.observed import Observed
+from ktui.execution.engine.observed import Observed, StepOutcome, step_outcome
 from ktui.execution.engine.request_check import LAST_IN_SYNC
 from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.cancel_scope import CancelEffect, effect_of_cancel
@@ -15,6 +14,15 @@ from ktui.execution.run.track import Track
 from ktui.pacing.limits import Limits
 from ktui.pacing.situation import Blocked, Situation, Step
 from ktui.pacing.steps import all_steps, next_step
+
+_GOES_ON = "It is done by itself as soon as that has passed"
+_IS_GONE = "Nothing is done"
+_OF_OTHERS = (
+    "It is left to them; `ktui cancel --cluster --partition {0.topic}:{0.partition}` stops it"
+)
+_LAST_IN_SYNC_OUT = (
+    "It is cancelled as soon as another replica is in sync: bring one of their brokers back"
+)
 
 
 class CancelPreview(msgspec.Struct, frozen=True, kw_only=True):
@@ -154,13 +162,3 @@ def _danger(after: PartitionState, situation: Situation | None) -> str | None:
         f"{len(after.isr)} would stay in sync, fewer than min.insync.replicas ({least}): "
         "producers with acks=all would fail"
     )
-
-
-_GOES_ON = "It is done by itself as soon as that has passed"
-_IS_GONE = "Nothing is done"
-_OF_OTHERS = (
-    "It is left to them; `ktui cancel --cluster --partition {0.topic}:{0.partition}` stops it"
-)
-_LAST_IN_SYNC_OUT = (
-    "It is cancelled as soon as another replica is in sync: bring one of their brokers back"
-)

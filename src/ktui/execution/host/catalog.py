@@ -11,7 +11,7 @@ import msgspec
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.errors import RunProblem, RunRefused
-from ktui.execution.host.heartbeat import last_look_at, silence
+from ktui.execution.host.heartbeat import last_poll_at, silence
 from ktui.execution.host.ownership import Holder, holder
 from ktui.execution.host.state_dir import RunDir, StateDir, run_name_problem
 from ktui.execution.journal.follower import RunFollower
@@ -141,9 +141,9 @@ def _is_of(follower: RunFollower, cluster_id: str) -> bool:
 
 
 def _ended(folder: RunDir) -> bool:
-    """Whether the last event is the run's end, which is quick to read even in a long journal."""
+    """Whether the last event is the run's end."""
     with Journal.open(folder.journal, SystemClock(), read_only=True) as journal:
-        last = next(journal.entries(journal.last_seq() - 1), None)
+        last = journal.last()
     return last is not None and isinstance(last.event, Ended)
 
 
@@ -250,7 +250,7 @@ def summarize_run(run: RunDir) -> RunSummary:
     except RunProblem as problem:
         words = str(problem) if owner is None else f"{problem}; and {owner} still owns the run"
         return RunSummary(name=run.name, state=RunState.UNREADABLE, holder=owner, problem=words)
-    return _summary(follower.run, owner, follower.damage, last_look_at(run))
+    return _summary(follower.run, owner, follower.damage, last_poll_at(run))
 
 
 def run_state(run: Run, owner: Holder | None) -> RunState:
@@ -265,7 +265,7 @@ def run_state(run: Run, owner: Holder | None) -> RunState:
 
 
 def _summary(
-    run: Run, owner: Holder | None, damage: str | None, last_look: datetime | None
+    run: Run, owner: Holder | None, damage: str | None, last_poll: datetime | None
 ) -> RunSummary:
     if run.started is None:
         nothing = "nothing was ever written to its journal: its start was cut off"
@@ -281,8 +281,8 @@ def _summary(
         holder=owner,
         outage=None if owner is None else run.outage,
         open_requests=run.open_requests,
-        last_look_at=last_look,
-        silence=silence(run, owner, last_look, SystemClock().now()),
+        last_look_at=last_poll,
+        silence=silence(run, owner, last_poll, SystemClock().now()),
         partitions=max(run.started.partitions, len(run.tracks)),
         counts={state: run.counts[state] for state in State if run.counts[state]},
         throttle=run.throttled.rates,

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import enum
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import TypeVar
 
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
 from ktui.execution.run.track import Track
+
+T = TypeVar("T")
+
+_OUT_OF_HAND = frozenset({State.CHANGED_ELSEWHERE, State.TOPIC_GONE, State.ROLLED_BACK})
 
 
 class CancelEffect(enum.StrEnum):
@@ -35,7 +40,14 @@ class CancelEffect(enum.StrEnum):
         return self in {CancelEffect.ALREADY, CancelEffect.NOTHING}
 
 
-_OUT_OF_HAND = frozenset({State.CHANGED_ELSEWHERE, State.TOPIC_GONE, State.ROLLED_BACK})
+_TEXTS = {
+    CancelEffect.CANCEL: "{} in flight {is_} cancelled",
+    CancelEffect.GO_BACK: "{} {go} back",
+    CancelEffect.TRIM: "{} {is_} trimmed",
+    CancelEffect.DEQUEUE: "{} {go} no further",
+    CancelEffect.ALREADY: "{} {is_} cancelled already",
+    CancelEffect.NOTHING: "{} {is_} over already",
+}
 
 
 def tracks_in_scope(
@@ -67,21 +79,23 @@ def effect_of_cancel(track: Track, kind: CancelKind) -> CancelEffect:
 
 def effects_text(acts: Iterable[CancelEffect]) -> str:
     """Count partitions by effect, as text: "3 in flight are cancelled, 12 go no further"."""
-    counts = Counter(acts)
-    texts = (_text(template, counts[act]) for act, template in _TEXTS.items() if counts[act])
-    return ", ".join(texts) or "nothing"
+    return count_text(acts, _TEXTS) or "nothing"
 
 
-def _text(template: str, count: int) -> str:
-    is_, go = ("is", "goes") if count == 1 else ("are", "go")
-    return template.format(f"{count:,}", is_=is_, go=go)
+def count_text(items: Iterable[T], templates: Mapping[T, str]) -> str:
+    """Count items by kind, as text.
+
+    Args:
+        items: the kinds; those without a template are left out.
+        templates: the text of each kind, with `{}` for the count; `{is_}`, `{go}` and `{s}` agree
+            with that.
+    """
+    counts = Counter(items)
+    return ", ".join(
+        _agreeing(template, counts[kind]) for kind, template in templates.items() if counts[kind]
+    )
 
 
-_TEXTS = {
-    CancelEffect.CANCEL: "{} in flight {is_} cancelled",
-    CancelEffect.GO_BACK: "{} {go} back",
-    CancelEffect.TRIM: "{} {is_} trimmed",
-    CancelEffect.DEQUEUE: "{} {go} no further",
-    CancelEffect.ALREADY: "{} {is_} cancelled already",
-    CancelEffect.NOTHING: "{} {is_} over already",
-}
+def _agreeing(template: str, count: int) -> str:
+    is_, go, s = ("is", "goes", "s") if count == 1 else ("are", "go", "")
+    return template.format(f"{count:,}", is_=is_, go=go, s=s)

@@ -111,7 +111,7 @@ class ThrottleLedger(msgspec.Struct):
                 self.rates = event.new
                 self.refusals.clear()
                 self._override_foreign()
-                self.look_anew()
+                self.forget_unchanged()
             case SettingsFound():
                 self._found(event)
             case SettingChanged():
@@ -151,7 +151,7 @@ class ThrottleLedger(msgspec.Struct):
             kept = frozenset(value for value in ours.values if value in present)
             self.ours[key] = msgspec.structs.replace(ours, values=kept)
 
-    def look_anew(self) -> None:
+    def forget_unchanged(self) -> None:
         """Forget settings that were read and not changed: others may have changed them since."""
         self.ours = {key: ours for key, ours in self.ours.items() if ours.touched}
 

@@ -108,7 +108,7 @@ class SettingsWriter:
         """Note a poll, once; polls show when a lost request can no longer take effect."""
         if now_s != self._polled_s:
             self._polled_s = now_s
-            self.unanswered.look(now_s)
+            self.unanswered.note_poll(now_s)
 
     @property
     def late_by_now(self) -> ListEntries:

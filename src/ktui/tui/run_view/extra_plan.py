@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ktui.cluster.text import clean
-from ktui.execution.engine.add_plan import CheckedExtraPlan, join_effects_in_words
+from ktui.execution.engine.add_plan import CheckedExtraPlan, join_effects_text
 from ktui.execution.run.events import OnConflict
 from ktui.execution.run.run import Run
 from ktui.planning.check.findings import Allowances
@@ -71,4 +71,4 @@ def extra_plan_problem(extra: CheckedExtraPlan) -> str | None:
     """Return why an extra plan is not added; None if it may be."""
     if extra.has_problems:
         return PROBLEMS
-    return f"There is nothing to do: {join_effects_in_words(extra.ways)}." if extra.idle else None
+    return f"There is nothing to do: {join_effects_text(extra.effects)}." if extra.idle else None
