@@ -6,7 +6,6 @@ import asyncio
 import sys
 from collections.abc import Awaitable, Callable, Collection
 from functools import partial
-from pathlib import Path
 from typing import NoReturn
 
 import click
@@ -22,7 +21,7 @@ from ktui.cli.cancel.options import CancelRequest
 from ktui.cli.context.claim import check_no_other_owner, claim_request
 from ktui.cli.context.cluster import Cluster, choose_cluster
 from ktui.cli.context.errors import INTERRUPTED, BadInput
-from ktui.cli.context.target import choose_target
+from ktui.cli.context.target import ClusterNames, choose_target
 from ktui.cli.output.json_form import encode
 from ktui.cli.process.send_command import this_asker
 from ktui.cli.start.follow import NOT_ALL_DONE
@@ -37,7 +36,6 @@ from ktui.execution.cancel.foreign_log import CancelLog
 from ktui.execution.cancel.foreign_outcome import ListedReassignment, listed_reassignments
 from ktui.execution.cancel.gate import CancelGateFile
 from ktui.execution.host.state_dir import StateDir
-from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.event_text import KIND_IN_WORDS
 from ktui.execution.run.unanswered import MAY_COME_S
 from ktui.planning.names import join_some, shortened
@@ -51,20 +49,7 @@ _SLOW_BROKER_S = 2.0
 """Seconds that one poll waits for a slow broker's settings."""
 
 
-def cancel_on_cluster(  # noqa: PLR0913 - an option each
-    bootstrap_server: str | None,
-    command_config: Path | None,
-    context: str | None,
-    *,
-    state: StateDir,
-    kind: CancelKind,
-    topics: tuple[str, ...],
-    partitions: tuple[TopicPartition, ...],
-    everything: bool,
-    dry_run: bool,
-    json: bool,
-    take_over: bool = False,
-) -> NoReturn:
+def cancel_on_cluster(names: ClusterNames, state: StateDir, request: CancelRequest) -> NoReturn:
     """Cancel the reassignments of a cluster, and end the program.
 
     The exit code is 0 if everything is stopped or rolling back, 3 if something is not, and 2 if
@@ -75,17 +60,7 @@ def cancel_on_cluster(  # noqa: PLR0913 - an option each
         ClusterError: the cluster does not answer; nothing was sent.
         RunProblem: the state directory cannot be used, or another one owns the cluster.
     """
-    request = CancelRequest(
-        kind=kind,
-        topics=topics,
-        partitions=partitions,
-        everything=everything,
-        dry_run=dry_run,
-        json=json,
-        take_over=take_over,
-    )
-    names = bootstrap_server, command_config, context
-    cluster = choose_cluster(*names) if dry_run else choose_target(*names).cluster
+    cluster = choose_cluster(*names) if request.dry_run else choose_target(*names).cluster
     sys.exit(asyncio.run(_cancelled(cluster, state, request)))
 
 
@@ -140,7 +115,7 @@ class _Cancelling:
         self._writer = writer
         self._clock = clock
         self._state = state
-        self._wanted = request
+        self._request = request
         self._runs: list[RunOnCluster] = []
         self._foreign: dict[TopicPartition, ListedReassignment] = {}
         self._claims: set[tuple[TopicPartition, tuple[int, ...]]] = set()
@@ -150,7 +125,7 @@ class _Cancelling:
 
     async def to_the_end(self, cluster: str) -> int:
         """Show the reassignments, cancel them, watch them, and report the outcomes."""
-        request = self._wanted
+        request = self._request
         interest = Interest(frozenset(request.topics), frozenset(request.partitions), fresh=True)
         seen = await self._observer.poll(interest)
         _check_names(request, seen)
@@ -163,7 +138,7 @@ class _Cancelling:
         report = ClusterCancelReport(
             cluster=cluster,
             cluster_id=seen.cluster_id,
-            wanted=request,
+            request=request,
             state=self._state,
             foreign=self._foreign,
             runs=tuple(run for run in self._runs if run.going),
@@ -187,7 +162,7 @@ class _Cancelling:
 
     def _sort_out(self, seen: Observation) -> None:
         """Separate the reassignments of live runs from all others."""
-        self._runs = runs_on(self._state, seen.cluster_id, self._wanted)
+        self._runs = runs_on(self._state, seen.cluster_id, self._request)
         listed = self._asked_for(seen)
         for run in self._runs:
             run.take_in(listed)
@@ -195,7 +170,7 @@ class _Cancelling:
         self._foreign = {tp: move for tp, move in listed.items() if tp not in theirs}
 
     def _asked_for(self, seen: Observation) -> dict[TopicPartition, ListedReassignment]:
-        request = self._wanted
+        request = self._request
         return {
             tp: move
             for tp, move in listed_reassignments(seen).items()

@@ -29,7 +29,7 @@ class ClusterCancelReport(msgspec.Struct, kw_only=True):
 
     cluster: str
     cluster_id: str
-    wanted: CancelRequest
+    request: CancelRequest
     state: StateDir
     foreign: Mapping[TopicPartition, ListedReassignment]
     """The reassignments that no live run has begun."""
@@ -76,11 +76,12 @@ def found_text(report: ClusterCancelReport) -> str:
 
 
 def _found_lines(report: ClusterCancelReport) -> Iterator[str]:
-    request, would = report.wanted, report.wanted.dry_run
+    request = report.request
     if request.everything:
         opens = f"ktui cancel --cluster --remove-cancel{state_option(report.state)}"
+        becomes = "would be" if request.dry_run else "is"
         yield (
-            f"the cancel gate of cluster {report.cluster_id} {'would be' if would else 'is'} shut. "
+            f"the cancel gate of cluster {report.cluster_id} {becomes} shut. "
             "Runs of this state directory submit only cancels and rollbacks there. "
             f"Open the gate with: {opens}"
         )
@@ -93,7 +94,7 @@ def _found_lines(report: ClusterCancelReport) -> Iterator[str]:
     if not (report.foreign or report.runs):
         scope = "" if request.everything else " in the scope you gave"
         yield f"nothing{scope} is being reassigned"
-    if would:
+    if request.dry_run:
         yield "nothing was sent"
 
 
@@ -126,7 +127,7 @@ def outcome_text(report: ClusterCancelReport) -> str:
 
 
 def _outcome_lines(report: ClusterCancelReport) -> Iterator[str]:
-    if report.wanted.dry_run:
+    if report.request.dry_run:
         return
     if report.foreign:
         rows = [_outcome_row(tp, report.outcome(tp)) for tp in report.foreign]
@@ -228,7 +229,7 @@ class CancelClusterJson(msgspec.Struct, frozen=True, kw_only=True):
 
 def report_json(report: ClusterCancelReport) -> CancelClusterJson:
     """Return the JSON form of a report."""
-    request = report.wanted
+    request = report.request
     sent = not request.dry_run
     foreign = [
         _listed_json(move, report.begun_by(tp), report.outcome(tp) if sent else None)

@@ -30,14 +30,14 @@ class RunOnCluster:
 
     Args:
         follower: the run's journal.
-        wanted: the cancel.
+        request: the cancel.
         live: whether the run has an engine.
     """
 
-    def __init__(self, follower: RunFollower, wanted: CancelRequest, *, live: bool) -> None:
+    def __init__(self, follower: RunFollower, request: CancelRequest, *, live: bool) -> None:
         self._follower = follower
         self._folder = RunDir(follower.path.parent)
-        self._wanted = wanted
+        self._request = request
         self._number: int | None = None
         self.name = self._folder.name
         self.live = live
@@ -67,7 +67,7 @@ class RunOnCluster:
                 f"effect when you resume the run: ktui resume {self.name}"
             )
         tracks = self._follower.run.tracks
-        acts = (effect_of_cancel(tracks[tp], self._wanted.kind) for tp in self.going)
+        acts = (effect_of_cancel(tracks[tp], self._request.kind) for tp in self.going)
         return f"run {self.name} cancels its own partitions: {effects_text(acts)}"
 
     @property
@@ -98,17 +98,17 @@ class RunOnCluster:
         """Find the run's own reassignments among those that are listed and in the scope."""
         claims = self.claims
         self.listed = {tp: m for tp, m in listed.items() if claims.get(tp) == m.target}
-        tracks = tracks_in_scope(self._follower.run, self._wanted.topics, self._wanted.partitions)
+        tracks = tracks_in_scope(self._follower.run, self._request.topics, self._request.partitions)
         going = [track.tp for track in tracks if not track.state.ended]
         self.going = going if self.live else list(self.listed)
 
     def ask(self) -> None:
         """Write the cancel into the run's journal."""
-        whole = self.live and self._wanted.everything and self._wanted.kind is CancelKind.STOP
+        whole = self.live and self._request.everything and self._request.kind is CancelKind.STOP
         partitions = () if whole else tuple(self.going)
         try:
             self._number = write_command(
-                self._folder, CancelMoves(self._wanted.kind, partitions=partitions)
+                self._folder, CancelMoves(self._request.kind, partitions=partitions)
             )
         except RunProblem as problem:
             self.problem = str(problem)
@@ -145,10 +145,10 @@ class RunOnCluster:
         self._follower.close()
 
 
-def runs_on(state: StateDir, cluster_id: str, wanted: CancelRequest) -> list[RunOnCluster]:
+def runs_on(state: StateDir, cluster_id: str, request: CancelRequest) -> list[RunOnCluster]:
     """Return the unfinished runs of a cluster."""
     return [
-        RunOnCluster(follower, wanted, live=owner is not None)
+        RunOnCluster(follower, request, live=owner is not None)
         for follower, owner in unfinished_journals(state, cluster_id)
     ]
 

@@ -10,7 +10,7 @@ from ktui.cluster.broker import TopicConfig
 from ktui.cluster.errors import Failure, Operation
 from ktui.cluster.observation import Observation
 from ktui.cluster.partition import PartitionState
-from ktui.execution.cancel.preview import CancelPreview, preview_cancel
+from ktui.execution.cancel.preview import PartitionPreview, preview_partition
 from ktui.execution.engine.observed import Observed
 from ktui.execution.engine.request_check import LAST_IN_SYNC
 from ktui.execution.run.cancel_kind import CancelKind
@@ -76,14 +76,14 @@ def flying(**more: Any) -> PartitionState:
     return a_move(T0, ORIGINAL, ADDED, **more)
 
 
-def told(track: Track, kind: CancelKind, seen: Observation) -> CancelPreview:
-    return preview_cancel(track, kind, LIMITS, Observed(seen))
+def told(track: Track, kind: CancelKind, seen: Observation) -> PartitionPreview:
+    return preview_partition(track, kind, LIMITS, Observed(seen))
 
 
 def test_a_first_step_that_is_stopped_leaves_what_there_was() -> None:
     told_ = told(a_track(a_step()), CancelKind.STOP, a_look(flying()))
 
-    assert (told_.act, told_.cancels, told_.steps) == (CancelEffect.CANCEL, True, ())
+    assert (told_.effect, told_.cancels, told_.steps) == (CancelEffect.CANCEL, True, ())
     assert (told_.replicas, told_.leader, told_.extra) == (ORIGINAL, 1, 0)
     assert (told_.refused, told_.danger) == (None, None)
 
@@ -93,14 +93,14 @@ def test_a_stop_between_steps_sends_nothing_and_leaves_more_replicas_than_planne
 
     told_ = told(a_track(a_step(), over()), CancelKind.STOP, seen)
 
-    assert (told_.act, told_.cancels, told_.steps) == (CancelEffect.DEQUEUE, False, ())
+    assert (told_.effect, told_.cancels, told_.steps) == (CancelEffect.DEQUEUE, False, ())
     assert (told_.replicas, told_.planned, told_.extra) == (ADDED, 3, 1)
 
 
 def test_a_partition_that_was_never_begun_only_leaves_the_queue() -> None:
     told_ = told(a_track(), CancelKind.ROLLBACK, a_look(a_partition(T0)))
 
-    assert (told_.act, told_.cancels, told_.steps) == (CancelEffect.DEQUEUE, False, ())
+    assert (told_.effect, told_.cancels, told_.steps) == (CancelEffect.DEQUEUE, False, ())
     assert (told_.replicas, told_.leader) == (ORIGINAL, 1)
 
 
@@ -121,7 +121,7 @@ def test_a_rollback_of_what_is_done_ends_with_the_leader_from_before() -> None:
 
     told_ = told(track, CancelKind.ROLLBACK, seen)
 
-    assert told_.act is CancelEffect.GO_BACK
+    assert told_.effect is CancelEffect.GO_BACK
     assert (told_.replicas, told_.leader) == (ORIGINAL, 2)
     assert told_.steps[-1].target == ORIGINAL
 
@@ -215,5 +215,5 @@ def test_what_is_over_or_on_its_way_already_is_left_alone() -> None:
     again = told(a_track(a_step(), over(), back), CancelKind.ROLLBACK, seen)
     gone = told(a_track(now_in(State.TOPIC_GONE)), CancelKind.ROLLBACK, seen)
 
-    assert (again.act, gone.act) == (CancelEffect.ALREADY, CancelEffect.NOTHING)
+    assert (again.effect, gone.effect) == (CancelEffect.ALREADY, CancelEffect.NOTHING)
     assert (again.cancels, again.steps, again.replicas) == (False, (), ORIGINAL)
