@@ -9,7 +9,7 @@ from ktui.cli.doctor.throttle_scan import FoundThrottle, ThrottleReason, Throttl
 from ktui.cluster.ports import ConfigSource, Setting
 from ktui.cluster.text import clean
 from ktui.cluster.throttle_settings import ALL, REPLICAS
-from ktui.execution.run.throttle_standing import inherited_value_text, name_resources
+from ktui.execution.run.throttle_status import inherited_value_text, name_resources
 from ktui.planning.names import join_some
 from ktui.quantities import as_rate
 

@@ -25,7 +25,7 @@ from ktui.execution.host.ownership import Holder
 from ktui.execution.host.state_dir import StateDir
 from ktui.execution.run.run import Run
 from ktui.execution.run.throttle_ledger import SetByRun
-from ktui.execution.run.throttle_standing import changed_settings, name_resources
+from ktui.execution.run.throttle_status import name_resources
 from ktui.planning.names import join_some
 from ktui.progress.left_behind import needed_by_move
 from ktui.quantities import as_count
@@ -191,7 +191,7 @@ def claims_reader(state: StateDir) -> ReadClaims:
 def _claim(run: Run, owner: Holder | None) -> ThrottleClaim:
     """Return what a run needs; a live run also relies on the entries it found."""
     if owner is None:
-        remaining = {key: ours.values for key, ours in changed_settings(run.throttled).items()}
+        remaining = {key: ours.values for key, ours in run.throttled.changed.items()}
         return ThrottleClaim(run.name, live=False, ours=remaining)
     ours = {key: ours.values | _found(ours) for key, ours in run.throttled.ours.items()}
     return ThrottleClaim(run.name, live=True, ours=ours)

@@ -33,7 +33,7 @@ from ktui.execution.run.events import (
 )
 from ktui.execution.run.first_events import chunked
 from ktui.execution.run.run import Run
-from ktui.execution.run.throttle_standing import changed_settings, setting_text
+from ktui.execution.run.throttle_status import setting_text
 from ktui.execution.throttle.write_settings import Record
 from ktui.pacing.limits import LimitsProblem, Mode, parse_limits
 from ktui.planning.names import join_some
@@ -154,7 +154,7 @@ class CommandHandler:
         return None
 
     def _leave_throttles(self, asked: StoredCommand) -> Answer:
-        left = changed_settings(self._run.throttled)
+        left = self._run.throttled.changed
         if not left:
             return Answer(accepted=True, words="nothing of the run's throttle is left anywhere")
         if self._run.over < len(self._run.tracks):
