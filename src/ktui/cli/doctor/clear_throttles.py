@@ -49,6 +49,15 @@ NOT_AT_REST = (
     "a run that ktui cannot see from here may need these throttles. Wait until nothing moves, or "
     "remove them anyway with --yes"
 )
+READ_BACK_S = 5.0
+"""Seconds to wait until the brokers report a change."""
+READ_AGAIN_S = 0.1
+_CHANGED = "somebody has changed it meanwhile, or it is needed now. ktui leaves it alone"
+_UNANSWERED = WriteResult(Verdict.UNKNOWN)
+CLEARING = "ktui doctor --clear-throttles"
+"""The name in an ownership claim, where a run would be."""
+_BLANKS = (("", ""), (" ", ""), ("", " "), (" ", " "))
+CurrentSettings = Mapping[ConfigResource, Mapping[str, Setting]]
 
 
 class FoundThrottleJson(msgspec.Struct, frozen=True, kw_only=True):
@@ -186,18 +195,6 @@ def _throttle_json(throttle: FoundThrottle, why: str | None = None) -> FoundThro
     )
 
 
-READ_BACK_S = 5.0
-"""Seconds to wait until the brokers report a change."""
-READ_AGAIN_S = 0.1
-_CHANGED = "somebody has changed it meanwhile, or it is needed now. ktui leaves it alone"
-_UNANSWERED = WriteResult(Verdict.UNKNOWN)
-
-CLEARING = "ktui doctor --clear-throttles"
-"""The name in an ownership claim, where a run would be."""
-
-_BLANKS = (("", ""), (" ", ""), ("", " "), (" ", " "))
-
-
 async def clear(
     cluster: Cluster,
     state: StateDir,
@@ -325,9 +322,6 @@ async def _delete(writer: ClusterWriter, emptied: Iterable[FoundThrottle]) -> No
     changes = [ConfigChange(t.resource, t.key, ConfigOp.DELETE) for t in emptied]
     if changes:
         await writer.alter_configs(changes)
-
-
-CurrentSettings = Mapping[ConfigResource, Mapping[str, Setting]]
 
 
 async def _read(reader: ClusterReader, throttles: Sequence[FoundThrottle]) -> CurrentSettings:

@@ -9,6 +9,11 @@ from ktui.cli.doctor.findings import DoctorFinding, Level
 from ktui.cluster.ownership import ClaimPreview, ClaimStatus, OwnedByOthers, OwnerUnknown
 from ktui.execution.host.late_requests import LateRequest
 
+_GRANT = (
+    "kafka-acls --add --operation Read --group ktui- --resource-pattern-type prefixed. Or turn "
+    f"ownership off: {NO_OWNERSHIP}, or `ownership: off` for the context"
+)
+
 
 def judge_late(late: Iterable[LateRequest]) -> list[DoctorFinding]:
     """Return a finding for each reassignment that a late request has begun."""
@@ -30,12 +35,6 @@ def _finding(late: LateRequest) -> DoctorFinding:
         f"{what}. The run has no engine",
         f"`ktui resume {late.run}` continues with this step.",
     )
-
-
-_GRANT = (
-    "kafka-acls --add --operation Read --group ktui- --resource-pattern-type prefixed. Or turn "
-    f"ownership off: {NO_OWNERSHIP}, or `ownership: off` for the context"
-)
 
 
 def judge_ownership(

@@ -34,6 +34,11 @@ BROKER_KEYS = (*RATES, LOG_DIR_RATE)
 
 SettingsByResource = Mapping[ConfigResource, Mapping[str, Setting]]
 MovingByPartition = Mapping[TopicPartition, Reassignment]
+LOOKS = 5
+"""Scans after the first one."""
+EVERY_S = 2.0
+WATCHED_S = LOOKS * EVERY_S
+NOT_SEEN = "ktui cannot see runs of other hosts, users and state directories. Check those, too"
 
 
 class ThrottleReason(enum.StrEnum):
@@ -247,13 +252,6 @@ async def _read(
         alike.setdefault(why, []).append((resource, ""))
     return answer.settings, tuple(f"{name_resources(keys)}: {why}" for why, keys in alike.items())
 
-
-LOOKS = 5
-"""Scans after the first one."""
-EVERY_S = 2.0
-WATCHED_S = LOOKS * EVERY_S
-
-NOT_SEEN = "ktui cannot see runs of other hosts, users and state directories. Check those, too"
 
 ScanAgain = Callable[[], Awaitable[ThrottleScan]]
 """Scans the throttles once more."""

@@ -30,6 +30,12 @@ from ktui.quantities import as_duration, as_rate, as_rate_above
 
 STALLED_AFTER_S = 30.0
 """Seconds without a log end move after which a replica is shown as stalled (progress/stalls.py)."""
+_FROM = {
+    ConfigSource.EVERY_BROKER: ", set for every broker",
+    ConfigSource.FILE: ", set in a file",
+}
+_NO_BROKER = BrokerConfig()
+_NO_TOPIC = TopicConfig()
 
 
 def throttle_too_low(run: ThrottledRun) -> Iterator[Finding]:
@@ -142,9 +148,6 @@ def _unknown(run: ThrottledRun) -> Iterator[Finding]:
         yield Finding(Severity.NOTE, FindingKind.INBOUND_UNKNOWN, tuple(tps), sentence)
 
 
-_UNKNOWN = TopicConfig()
-
-
 class ThrottledList(NamedTuple):
     """A topic's throttled list, and other people's entries in it."""
 
@@ -159,7 +162,7 @@ def lists_too_long(run: ThrottledRun) -> Iterator[Finding]:
     for one in run.growing.wanted:
         topics[one.tp.topic].append(one)
     for topic, wanted in sorted(topics.items()):
-        config = run.growing.snapshot.configs.get(topic, _UNKNOWN)
+        config = run.growing.snapshot.configs.get(topic, _NO_TOPIC)
         if ALL not in parse_throttled_list(config.follower_throttled_replicas):
             sizes = _follower_entries(run, wanted)
             listed = ThrottledList(FOLLOWER_REPLICAS, topic, config.follower_throttled_replicas)
@@ -218,14 +221,6 @@ def _too_long(
 
 def _bytes(listed: str) -> int:
     return len(listed) + 1
-
-
-_FROM = {
-    ConfigSource.EVERY_BROKER: ", set for every broker",
-    ConfigSource.FILE: ", set in a file",
-}
-_NO_BROKER = BrokerConfig()
-_NO_TOPIC = TopicConfig()
 
 
 def other_throttles(run: ThrottledRun) -> Iterator[Finding]:

@@ -28,6 +28,10 @@ POLL_S = 1
 
 A step that adds nothing takes about as long, and so does an election.
 """
+OnDecision = Callable[[int, Decision], None]
+"""Called for each decision that submits moves, with the seconds since the start."""
+_WAITING = 2_000
+"""The least number of queued partitions, or all: a shorter queue saves memory, same result."""
 
 
 class RunSpeed(msgspec.Struct, frozen=True):
@@ -67,13 +71,6 @@ class RestOfRun(msgspec.Struct, frozen=True):
     flying: Sequence[StepInFlight]
     waiting: Sequence[WantedPartition]
     """The other partitions, in the plan's order; those with earlier steps are `begun`."""
-
-
-OnDecision = Callable[[int, Decision], None]
-"""Called for each decision that submits moves, with the seconds since the start."""
-
-_WAITING = 2_000
-"""The least number of queued partitions, or all: a shorter queue saves memory, same result."""
 
 
 class SimulatedOutcome(msgspec.Struct, frozen=True, kw_only=True):
