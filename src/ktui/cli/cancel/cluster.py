@@ -72,7 +72,7 @@ async def _cancelled(cluster: Cluster, state: StateDir, request: CancelRequest) 
     try:
         if not request.dry_run:
             await refuse_owned()
-        return await cancelling.to_the_end(cluster.name)
+        return await cancelling.run(cluster.name)
     finally:
         cancelling.close()
         await observer.aclose()
@@ -123,7 +123,7 @@ class _Cancelling:
         self._lost = ""
         """Why the most recent failed poll failed; empty if none did."""
 
-    async def to_the_end(self, cluster: str) -> int:
+    async def run(self, cluster: str) -> int:
         """Show the reassignments, cancel them, watch them, and report the outcomes."""
         request = self._request
         interest = Interest(frozenset(request.topics), frozenset(request.partitions), fresh=True)
@@ -134,38 +134,38 @@ class _Cancelling:
             CancelGateFile(self._state, seen.cluster_id).shut(
                 self._clock.now(), this_asker(), reason
             )
-        self._sort_out(seen)
+        self._separate(seen)
         report = ClusterCancelReport(
             cluster=cluster,
             cluster_id=seen.cluster_id,
             request=request,
             state=self._state,
             foreign=self._foreign,
-            runs=tuple(run for run in self._runs if run.going),
+            runs=tuple(run for run in self._runs if run.unfinished),
         )
         if not request.json:
             click.echo(found_text(report))
         if not request.dry_run:
-            await self._call_off(report)
+            await self._cancel(report)
         if request.json:
             click.echo(encode(report_json(report)))
         elif outcomes := outcome_text(report):
             click.echo(f"\n{outcomes}")
         if report.interrupted:
             return INTERRUPTED
-        return 0 if request.dry_run or report.well else NOT_ALL_DONE
+        return 0 if request.dry_run or report.as_asked else NOT_ALL_DONE
 
     def close(self) -> None:
         """Close the journals."""
         for run in self._runs:
             run.close()
 
-    def _sort_out(self, seen: Observation) -> None:
+    def _separate(self, seen: Observation) -> None:
         """Separate the reassignments of live runs from all others."""
         self._runs = runs_on(self._state, seen.cluster_id, self._request)
         listed = self._asked_for(seen)
         for run in self._runs:
-            run.take_in(listed)
+            run.find_own(listed)
         theirs = {tp for run in self._runs if run.live for tp in run.listed}
         self._foreign = {tp: move for tp, move in listed.items() if tp not in theirs}
 
@@ -177,23 +177,23 @@ class _Cancelling:
             if request.everything or tp.topic in request.topics or tp in request.partitions
         }
 
-    async def _call_off(self, report: ClusterCancelReport) -> None:
+    async def _cancel(self, report: ClusterCancelReport) -> None:
         """Ask the runs to cancel, cancel the rest here, and watch everything for a while."""
         log = CancelLog(self._state, report.cluster_id, this_asker(), self._clock)
         cancel = ForeignCancel(self._writer, self._clock, log)
         for run in report.runs:
             run.ask()
         try:
-            report.more = await self._watch(cancel)
+            report.begun_meanwhile = await self._watch(cancel)
         except asyncio.CancelledError:  # Ctrl-C
             report.interrupted = True
         finally:
-            cancel.leave("its end was not seen. Check it: ktui list")
+            cancel.give_up("its end was not seen. Check it: ktui list")
             for run in report.runs:
-                run.leave()
+                run.stop_waiting()
             report.settled = cancel.settled
             report.not_sent = self._lost
-            report.not_written = log.left()
+            report.not_written = log.write_outcomes()
 
     async def _watch(self, cancel: ForeignCancel) -> list[TopicPartition]:
         """Cancel the foreign reassignments, and poll until all are settled or `PATIENCE_S` is over.
@@ -207,7 +207,7 @@ class _Cancelling:
                 await self._refuse_owned()
             seen = await self._poll()
             if seen is not None and begun:
-                await cancel.look(seen)
+                await cancel.follow(seen)
             elif seen is not None:
                 await cancel.cancel(self._still_foreign(), seen)
                 until_s, begun = self._clock.monotonic() + PATIENCE_S, True
@@ -229,7 +229,7 @@ class _Cancelling:
         except ClusterError as error:
             seen, self._lost = None, str(error)
         for run in self._runs:
-            run.look()
+            run.refresh()
         self._claims |= set(replicas_in_flight(self._runs))
         return seen
 

@@ -46,7 +46,7 @@ class RunOnCluster:
         """Why the run did not answer, or could not be asked."""
         self.listed: dict[TopicPartition, ListedReassignment] = {}
         """The run's reassignments that the cluster lists and the scope covers."""
-        self.going: list[TopicPartition] = []
+        self.unfinished: list[TopicPartition] = []
         """The unfinished partitions in the scope; without an engine, only the listed ones."""
 
     @property
@@ -67,7 +67,7 @@ class RunOnCluster:
                 f"effect when you resume the run: ktui resume {self.name}"
             )
         tracks = self._follower.run.tracks
-        acts = (effect_of_cancel(tracks[tp], self._request.kind) for tp in self.going)
+        acts = (effect_of_cancel(tracks[tp], self._request.kind) for tp in self.unfinished)
         return f"run {self.name} cancels its own partitions: {effects_text(acts)}"
 
     @property
@@ -94,18 +94,18 @@ class RunOnCluster:
         known = {tp: settlement_by_run(tracks[tp]) for tp in self.listed}
         return {tp: settled for tp, settled in known.items() if settled is not None}
 
-    def take_in(self, listed: Mapping[TopicPartition, ListedReassignment]) -> None:
+    def find_own(self, listed: Mapping[TopicPartition, ListedReassignment]) -> None:
         """Find the run's own reassignments among those that are listed and in the scope."""
         claims = self.claims
         self.listed = {tp: m for tp, m in listed.items() if claims.get(tp) == m.target}
         tracks = tracks_in_scope(self._follower.run, self._request.topics, self._request.partitions)
-        going = [track.tp for track in tracks if not track.state.ended]
-        self.going = going if self.live else list(self.listed)
+        unfinished = [track.tp for track in tracks if not track.state.ended]
+        self.unfinished = unfinished if self.live else list(self.listed)
 
     def ask(self) -> None:
         """Write the cancel into the run's journal."""
         whole = self.live and self._request.everything and self._request.kind is CancelKind.STOP
-        partitions = () if whole else tuple(self.going)
+        partitions = () if whole else tuple(self.unfinished)
         try:
             self._number = write_command(
                 self._folder, CancelMoves(self._request.kind, partitions=partitions)
@@ -113,7 +113,7 @@ class RunOnCluster:
         except RunProblem as problem:
             self.problem = str(problem)
 
-    def look(self) -> None:
+    def refresh(self) -> None:
         """Read the run's new events, and its answer."""
         try:
             if self.live and self._number is not None and self.answer is None:
@@ -132,7 +132,7 @@ class RunOnCluster:
                 f"effect when you resume the run: ktui resume {self.name}"
             )
 
-    def leave(self) -> None:
+    def stop_waiting(self) -> None:
         """Stop waiting; note it if the answer is still missing."""
         if not self.is_settled and self.answer is None:
             self.problem = (

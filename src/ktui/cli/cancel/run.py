@@ -115,7 +115,7 @@ def _read_cluster(preview: CancelPreview, cluster: Cluster, *, needed: bool) -> 
     effects = preview.scope.effects.items()
     read = frozenset(tp for tp, effect in effects if effect.needs_read)  # not a long queue
     try:
-        preview.look(asyncio.run(_poll(preview.scope.run, read, cluster)))
+        preview.update(asyncio.run(_poll(preview.scope.run, read, cluster)))
     except ClusterError as error:
         if needed:
             raise

@@ -145,8 +145,8 @@ async def _ownership(
     except RunProblem as problem:
         return [DoctorFinding(Level.WARNING, f"could not read who owns the cluster: {problem}")]
     try:
-        standing, preview = await claim.look(), await claim.preview()
-        return judge_ownership(standing, preview, off=not cluster.context.ownership)
+        status, preview = await claim.look(), await claim.preview()
+        return judge_ownership(status, preview, off=not cluster.context.ownership)
     finally:
         await claim.aclose()
 

@@ -38,25 +38,25 @@ def _finding(late: LateRequest) -> DoctorFinding:
 
 
 def judge_ownership(
-    standing: ClaimStatus, preview: ClaimPreview, *, off: bool
+    status: ClaimStatus, preview: ClaimPreview, *, off: bool
 ) -> list[DoctorFinding]:
     """Judge who owns the cluster, and what `ktui start` will create to own it.
 
     Args:
-        standing: who owns the cluster.
+        status: who owns the cluster.
         preview: what a claim creates and needs.
         off: whether the context says `ownership: off`.
     """
-    found = [_standing(standing)]
+    found = [_owner(status)]
     if off:
         what = "ownership is off for this context: ktui checks no owner, and keeps nobody out"
         return [*found, DoctorFinding(Level.NOTE, what)]
     return [*found, *_preview(preview)]
 
 
-def _standing(standing: ClaimStatus) -> DoctorFinding:
-    what = str(standing)
-    match standing:
+def _owner(status: ClaimStatus) -> DoctorFinding:
+    what = str(status)
+    match status:
         case OwnedByOthers():
             fix = (
                 f"Runs of this state directory are refused here. {TAKE_OVER} takes the cluster "

@@ -24,13 +24,13 @@ def judge_throttles(scan: ThrottleScan) -> list[DoctorFinding]:
     found = scan.throttles
     findings = [
         *(DoctorFinding(Level.WARNING, f"could not read: {sentence}") for sentence in scan.unread),
-        *_of_runs([t for t in found if t.stands is ThrottleReason.WAITING_RUN]),
+        *_of_runs([t for t in found if t.reason is ThrottleReason.WAITING_RUN]),
         *_rates(
-            [t for t in found if t.stands is ThrottleReason.LEFT_BEHIND and t.key not in REPLICAS]
+            [t for t in found if t.reason is ThrottleReason.LEFT_BEHIND and t.key not in REPLICAS]
         ),
-        *_lists([t for t in found if t.stands is ThrottleReason.LEFT_BEHIND and t.key in REPLICAS]),
-        *_log_dirs([t for t in found if t.stands is ThrottleReason.LOG_DIRS]),
-        *_inherited([t for t in found if t.stands is ThrottleReason.INHERITED]),
+        *_lists([t for t in found if t.reason is ThrottleReason.LEFT_BEHIND and t.key in REPLICAS]),
+        *_log_dirs([t for t in found if t.reason is ThrottleReason.LOG_DIRS]),
+        *_inherited([t for t in found if t.reason is ThrottleReason.INHERITED]),
     ]
     return findings or [DoctorFinding(Level.GOOD, "no replication throttle is left behind")]
 

@@ -34,10 +34,10 @@ BROKER_KEYS = (*RATES, LOG_DIR_RATE)
 
 SettingsByResource = Mapping[ConfigResource, Mapping[str, Setting]]
 MovingByPartition = Mapping[TopicPartition, Reassignment]
-LOOKS = 5
+SCANS = 5
 """Scans after the first one."""
 EVERY_S = 2.0
-WATCHED_S = LOOKS * EVERY_S
+WATCHED_S = SCANS * EVERY_S
 NOT_SEEN = "ktui cannot see runs of other hosts, users and state directories. Check those, too"
 
 
@@ -72,7 +72,7 @@ class FoundThrottle(msgspec.Struct, frozen=True, kw_only=True):
     resource: ConfigResource
     key: str
     values: tuple[str, ...]
-    stands: ThrottleReason
+    reason: ThrottleReason
     run: str = ""
     """The run that has set the throttle; empty for none."""
     setting: Setting
@@ -131,23 +131,23 @@ def _of(
     for value in sorted(values, key=_numbers):
         claimed = _claimed((resource, key), value, claims)
         if setting.source is not ConfigSource.OWN:
-            stands = ThrottleReason.INHERITED, ""
+            reason = ThrottleReason.INHERITED, ""
         elif claimed is not None:
-            stands = (
+            reason = (
                 ThrottleReason.LIVE_RUN if claimed.live else ThrottleReason.WAITING_RUN,
                 claimed.run,
             )
         elif key in REPLICAS:
             about_move = needed_by_move(resource.name, key, value, moving)
-            stands = ThrottleReason.MOVING if about_move else ThrottleReason.LEFT_BEHIND, ""
+            reason = ThrottleReason.MOVING if about_move else ThrottleReason.LEFT_BEHIND, ""
         elif key == LOG_DIR_RATE:
-            stands = ThrottleReason.LOG_DIRS, ""
+            reason = ThrottleReason.LOG_DIRS, ""
         else:
-            stands = ThrottleReason.MOVING if moving else ThrottleReason.LEFT_BEHIND, ""
-        alike.setdefault(stands, []).append(value)
+            reason = ThrottleReason.MOVING if moving else ThrottleReason.LEFT_BEHIND, ""
+        alike.setdefault(reason, []).append(value)
     for (why, run), some in alike.items():
         yield FoundThrottle(
-            resource=resource, key=key, values=tuple(some), stands=why, run=run, setting=setting
+            resource=resource, key=key, values=tuple(some), reason=why, run=run, setting=setting
         )
 
 
@@ -267,7 +267,7 @@ async def watch_for_changes(first: ThrottleScan, again: ScanAgain, clock: Clock)
         ClusterError: the cluster does not answer any more.
     """
     scan = first
-    for left in range(LOOKS, -1, -1):
+    for left in range(SCANS, -1, -1):
         changes = tuple(_changes(first, scan))
         if changes or not left:
             return changes

@@ -66,7 +66,7 @@ class Settled(msgspec.Struct, frozen=True):
     detail: str = ""
 
     @property
-    def well(self) -> bool:
+    def as_asked(self) -> bool:
         """Whether the partition is as the operator asked."""
         return self.outcome in {ForeignOutcome.STOPPED, ForeignOutcome.ROLLING_BACK}
 

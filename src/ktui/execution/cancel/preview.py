@@ -122,7 +122,7 @@ class CancelPreview:
         words += [f"{danger:,} at risk"] if danger else []
         return ", ".join(words)
 
-    def look(self, seen: Observation) -> None:
+    def update(self, seen: Observation) -> None:
         """Preview each partition again by a read of the cluster."""
         run, observed = self.scope.run, Observed(seen)
         self.partitions = [

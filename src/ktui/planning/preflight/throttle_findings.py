@@ -70,7 +70,7 @@ def _under_one_partition(run: ThrottledRun, rate: int, brokers: Sequence[int]) -
 
 def _under_all_at_once(run: ThrottledRun, rate: int, brokers: Sequence[int]) -> Iterator[Finding]:
     """Replicas that share a throttle may never catch up, even if each alone would."""
-    written = run.played.peak_written
+    written = run.outcome.peak_written
     too_slow = [b for b in brokers if written[b] >= rate and _most(run, b) < rate]
     if not too_slow:
         return
@@ -118,7 +118,7 @@ def _leaders(run: ThrottledRun) -> Finding:
         "--throttle-leaders: what in-sync followers fetch of the partitions in flight counts "
         "against the rate of their leaders, too, and goes first"
     )
-    sent = run.played.peak_sent
+    sent = run.outcome.peak_sent
     rates = run.by_rate(run.growing.holding)
     too_slow = sorted(b for rate, those in rates.items() for b in those if sent[b] >= rate)
     if too_slow:

@@ -59,7 +59,7 @@ class ThrottledRun:
         throttle: the run's rates; at least one broker has one.
         leaders: whether leaders are throttled too.
         limits: the limits in force.
-        played: the outcome of the simulated run.
+        outcome: the outcome of the simulated run.
     """
 
     def __init__(
@@ -67,14 +67,14 @@ class ThrottledRun:
         growing: GrowingPartitions,
         throttle: ThrottleRates,
         limits: Limits,
-        played: SimulatedOutcome,
+        outcome: SimulatedOutcome,
         *,
         leaders: bool,
     ) -> None:
         self.growing = growing
         self.throttle = throttle
         self.limits = limits
-        self.played = played
+        self.outcome = outcome
         self.leaders = leaders
 
     def most_at_once(self, broker: int) -> int:

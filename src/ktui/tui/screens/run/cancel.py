@@ -229,7 +229,7 @@ class CancelScreen(ModalScreen[DialogChoice | None]):
         """Show the last observation, and preview from it."""
         self._seen, self._outage = progress.last, outage
         if self._preview is not None and self._seen is not None:
-            self._preview.look(self._seen)
+            self._preview.update(self._seen)
         self._draw()
 
     def _choose(self, chosen: DialogChoice) -> None:
@@ -241,7 +241,7 @@ class CancelScreen(ModalScreen[DialogChoice | None]):
             ranked = sorted(cancel.effects, key=lambda tp: _FIRST.index(cancel.effects[tp]))
             self._preview = CancelPreview(cancel, ranked[:MOST_PREVIEWED])
             if self._seen is not None:
-                self._preview.look(self._seen)
+                self._preview.update(self._seen)
             services(self).poll_now()
         self.query_one(VerticalScroll).scroll_home(animate=False)
         self._draw()
