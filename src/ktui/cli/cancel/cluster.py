@@ -260,4 +260,4 @@ def _check_names(request: CancelRequest, seen: Observation) -> None:
         if tp in seen.absent
     ]
     if missing:
-        raise BadInput(f"the cluster does not have {join_some(missing, told=10)}. Nothing was sent")
+        raise BadInput(f"the cluster does not have {join_some(missing, most=10)}. Nothing was sent")

@@ -152,7 +152,7 @@ def _outcome_lines(report: ClusterCancelReport) -> Iterator[str]:
             "they were asked. Check the rest: ktui list"
         )
     if report.begun_meanwhile:
-        named = join_some(report.begun_meanwhile, told=10)
+        named = join_some(report.begun_meanwhile, most=10)
         yield f"begun by others meanwhile, and not cancelled: {named}. Run this command again"
     if report.not_written:
         yield f"the outcomes are not logged: {report.not_written}"

@@ -76,7 +76,7 @@ def _grouped(word: str, reasons: Iterable[tuple[TopicPartition, str | None]]) ->
         if reason:
             groups[reason].append(tp)
     for reason, some in groups.items():
-        yield f"{word}: {join_some(some, told=5)}: {reason}"
+        yield f"{word}: {join_some(some, most=5)}: {reason}"
 
 
 def _extra(preview: CancelPreview, request: CancelRequest, state: StateDir) -> Iterator[str]:
@@ -84,7 +84,7 @@ def _extra(preview: CancelPreview, request: CancelRequest, state: StateDir) -> I
     left = [each for each in preview.partitions if each.extra]
     if request.kind is not CancelKind.STOP or not left:
         return
-    named = join_some([f"{t.tp} ({len(t.replicas)}, plan {t.planned})" for t in left], told=5)
+    named = join_some([f"{t.tp} ({len(t.replicas)}, plan {t.planned})" for t in left], most=5)
     run = preview.scope.run.name
     command = f"ktui cancel {run} --trim {request.scope_words}{state_option(state)}"
     have = "keeps" if len(left) == 1 else "keep"

@@ -52,7 +52,7 @@ def _rates(found: Sequence[FoundThrottle]) -> Iterator[DoctorFinding]:
         rated = [_rated(throttle) for throttle in found if throttle.key == key]
         yield DoctorFinding(
             Level.WARNING,
-            f"{key} is set on {join_some(rated, told=5)}, and nothing moves",
+            f"{key} is set on {join_some(rated, most=5)}, and nothing moves",
             f"An earlier move left it behind, or a run is between two steps. {CLEAR}",
         )
 
@@ -82,7 +82,7 @@ def _log_dirs(found: Sequence[FoundThrottle]) -> Iterator[DoctorFinding]:
     if found:
         yield DoctorFinding(
             Level.NOTE,
-            f"{found[0].key} is set on {join_some(map(_rated, found), told=5)}",
+            f"{found[0].key} is set on {join_some(map(_rated, found), most=5)}",
             "It limits moves between the log dirs of a broker, which ktui cannot see. If none is "
             "in flight, delete it with kafka-configs --entity-type brokers.",
         )

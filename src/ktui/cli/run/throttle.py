@@ -119,7 +119,7 @@ def _rows(throttle: ThrottleStatus) -> Iterator[tuple[str, ...]]:
         if resource.scope is ConfigScope.BROKER:
             there = " or ".join(map(_rate, sorted(ours.values)))
         else:
-            there = join_some(sorted(ours.values), told=MOST_ENTRIES)
+            there = join_some(sorted(ours.values), most=MOST_ENTRIES)
         sure = " (not confirmed)" if ours.unsure else ""
         on = f"{resource.scope} {resource.name}"
         yield on, name, f"{there or 'none'}{sure}", clean(_rate(prior_value_text(ours.before)))

@@ -181,7 +181,7 @@ class CommandHandler:
         named = [*(f"topic {topic}" for topic in command.topics), *map(str, command.partitions)]
         flying = 0 if named else self._run.in_flight
         words = "paused: nothing new is submitted"
-        words += f" for {join_some(named, told=5)}" if named else ""
+        words += f" for {join_some(named, most=5)}" if named else ""
         words += f"; {flying:,} in flight will finish" if flying else ""
         return Answer(accepted=True, words=words)
 

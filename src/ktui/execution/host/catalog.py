@@ -20,7 +20,7 @@ from ktui.execution.run.events import NOT_RECORDED, Ended, OpenRequest, Recordin
 from ktui.execution.run.run import ClusterLost, Run
 from ktui.execution.run.states import State
 from ktui.execution.run.throttle_status import name_resources, throttle_status
-from ktui.planning.names import closest_names, join_some, shortened
+from ktui.planning.names import closest_names, join_named, join_some, shortened
 from ktui.planning.throttle_rates import NO_THROTTLE, ThrottleRates
 
 
@@ -74,9 +74,8 @@ def check_one_throttle(
         brokers = run.throttled.brokers
         if owner is None and _stands_in_the_way(run, resumed=resumed and stands):
             raise RunRefused(
-                f"run {run.name} has left its rate on "
-                f"broker{'' if len(brokers) == 1 else 's'} {join_some(brokers, told=8)}, and no "
-                "process carries it on. A broker has only one rate, so two runs would overwrite "
+                f"run {run.name} has left its rate on {join_named('broker', brokers, most=8)}, and "
+                "no process carries it on. A broker has only one rate, so two runs would overwrite "
                 f"each other's. Go on with that run: ktui resume {run.name}; or stop it for good: "
                 f"ktui cancel {run.name} --stop --all. Either puts back the earlier rate"
             )
@@ -218,7 +217,7 @@ def find_run(state_dir: StateDir, name: str) -> RunDir:
     if similar:
         raise UnknownRun(f"{unknown}; did you mean {join_some(map(repr, similar))}?")
     raise UnknownRun(
-        f"{unknown}; there are {join_some(map(shortened, known), told=5)}. See: ktui runs"
+        f"{unknown}; there are {join_some(map(shortened, known), most=5)}. See: ktui runs"
     )
 
 

@@ -68,7 +68,7 @@ def throttle_event_text(event: DescribedEvent) -> str:  # noqa: PLR0911 - a case
             return f"found before they are touched: {_found_text(event)}"
         case Configure():
             verb = "to be put back" if event.puts_back else "to be set"
-            return f"{verb}: {join_some(list(_setting_changes(event.changes)), told=4)}"
+            return f"{verb}: {join_some(list(_setting_changes(event.changes)), most=4)}"
         case Configured():
             return f"{_target(event.resource)}: {_verdict_text(event)}"
         case SettingsGivenUp():
@@ -88,7 +88,7 @@ def _found_text(event: SettingsFound) -> str:
         f"{' unset' if each.before is None or each.before.own is None else '=' + each.before.value}"
         for each in event.found
     ]
-    return join_some(settings, told=4)
+    return join_some(settings, most=4)
 
 
 def _setting_changes(changes: Iterable[ConfigChange]) -> Iterable[str]:
@@ -121,7 +121,7 @@ def cancel_event_text(event: CancelEvent) -> str:
     """Describe a cancel that was asked for, or a change of the cancel gate."""
     if isinstance(event, CancelAsked):
         who = f", asked by {event.who}" if event.who else ""
-        scope = join_some([str(tp) for tp in event.partitions], told=5)
+        scope = join_some([str(tp) for tp in event.partitions], most=5)
         return f"{KIND_IN_WORDS[event.kind]} {scope}{who}"
     if event.shut:
         reason = f" by {event.reason}" if event.reason else ""
@@ -135,7 +135,7 @@ def add_event_text(event: AddEvent) -> str:
         who = f", asked by {event.who}" if event.who else ""
         of = as_count(event.partitions, "partition")
         return f"plan {event.plan} joins the run, {of}; {_CONFLICTS[event.on_conflict]}{who}"
-    scope = join_some([str(tp) for tp in event.partitions], told=5)
+    scope = join_some([str(tp) for tp in event.partitions], most=5)
     wait = "waits" if len(event.partitions) == 1 else "wait"
     return f"{scope} {wait} for the target of an extra plan"
 
@@ -187,7 +187,7 @@ def batch_noun(limits: Limits) -> str:
 def scope_text(topics: Sequence[str], partitions: Sequence[TopicPartition]) -> str:
     """Name the topics and partitions of a command's scope; empty for the whole run."""
     named = [f"topic {topic}" for topic in topics] + [str(tp) for tp in partitions]
-    return join_some(named, told=5)
+    return join_some(named, most=5)
 
 
 def pause_origin_text(by: PauseOrigin) -> str:
@@ -337,7 +337,7 @@ def _still_open(event: Ended) -> str:
     named = [f"{each.topic}-{each.partition}" for each in event.open]
     replica_list_text = sorted({each.node for each in event.open if each.node is not None})
     at = f" (broker {join_some(replica_list_text)})" if replica_list_text else ""
-    return f"; unanswered requests may still take effect{at}: {join_some(named, told=5)}"
+    return f"; unanswered requests may still take effect{at}: {join_some(named, most=5)}"
 
 
 def _planned_text(event: PlannedPart) -> str:

@@ -10,7 +10,7 @@ from ktui.cluster.ports import ConfigScope, ConfigSource, Setting
 from ktui.cluster.resources import SettingKey
 from ktui.execution.run.run import Run
 from ktui.execution.run.throttle_ledger import SetByRun
-from ktui.planning.names import join_some
+from ktui.planning.names import join_named
 from ktui.planning.throttle_rates import NO_THROTTLE, ThrottleRates
 from ktui.quantities import as_count
 
@@ -89,7 +89,7 @@ def name_resources(keys: Iterable[SettingKey]) -> str:
     brokers = {int(r.name) for r, _ in keys if r.scope is ConfigScope.BROKER}
     topics = {r.name for r, _ in keys if r.scope is ConfigScope.TOPIC}
     named = [
-        f"{noun}{'' if len(names) == 1 else 's'} {join_some(names, told=8)}"
+        join_named(noun, names, most=8)
         for noun, names in (("broker", sorted(brokers)), ("topic", sorted(topics)))
         if names
     ]

@@ -10,7 +10,6 @@ from ktui.cluster.partition import TopicPartition
 from ktui.pacing.decision import WantedPartition
 from ktui.pacing.limits import Limits
 from ktui.planning.check.findings import ClusterSnapshot
-from ktui.planning.names import join_some
 from ktui.planning.simulate.schedule import SimulatedOutcome
 from ktui.planning.throttle_rates import ThrottleRates
 
@@ -101,8 +100,3 @@ class ThrottledRun:
 def brokers_added(one: WantedPartition) -> list[int]:
     """Return the brokers that gain a replica of a partition."""
     return [b for b in one.situation.target if b not in one.situation.replicas]
-
-
-def brokers_in_words(brokers: Sequence[int]) -> str:
-    """Format brokers for a sentence: "broker 4", "brokers 4, 5 and 6"."""
-    return f"broker{'' if len(brokers) == 1 else 's'} {join_some(brokers)}"

@@ -12,7 +12,7 @@ from ktui.cluster.throttle_settings import FOLLOWER_RATE, LEADER_RATE, REPLICAS
 from ktui.execution.run.run import Run
 from ktui.execution.run.throttle_ledger import SetByRun
 from ktui.execution.run.throttle_status import ThrottleStatus, prior_value_text, throttle_status
-from ktui.planning.names import join_some
+from ktui.planning.names import join_named
 from ktui.planning.throttle_rates import ThrottleRates
 from ktui.progress.inflow import Inflow, inflows
 from ktui.progress.timeline import Cause, Lane, Progress, StallKind
@@ -159,7 +159,7 @@ def _has_others_entries(ours: SetByRun) -> bool:
 
 
 def _topics(names: Sequence[str]) -> str:
-    return f"topic{'' if len(names) == 1 else 's'} {join_some(names, told=4)}"
+    return join_named("topic", names, most=4)
 
 
 def rate_in_words(text: str) -> str:

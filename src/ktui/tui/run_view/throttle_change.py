@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ktui.cluster.throttle_settings import FETCH_BYTES
-from ktui.planning.names import join_some
+from ktui.planning.names import join_named
 from ktui.planning.throttle_rates import ThrottleRates
 from ktui.progress.stalls import STALLED_AFTER_S
 from ktui.quantities import as_count, as_duration, as_rate, as_rate_above
@@ -93,4 +93,4 @@ def _lost_rates(old: ThrottleRates, new: ThrottleRates) -> Iterator[str]:
 
 
 def _brokers(ids: list[int]) -> str:
-    return f"broker{'' if len(ids) == 1 else 's'} {join_some(sorted(ids), told=4)}"
+    return join_named("broker", sorted(ids), most=4)
