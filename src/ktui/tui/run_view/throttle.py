@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -13,7 +13,6 @@ from ktui.execution.run.run import Run
 from ktui.execution.run.throttle_ledger import SetByRun
 from ktui.execution.run.throttle_status import ThrottleStatus, prior_value_text, throttle_status
 from ktui.planning.names import join_named
-from ktui.planning.throttle_rates import ThrottleRates
 from ktui.progress.inflow import Inflow, inflows
 from ktui.progress.timeline import Cause, Lane, Progress, StallKind
 from ktui.quantities import as_count, as_rate, as_rate_above
@@ -165,9 +164,3 @@ def _topics(names: Sequence[str]) -> str:
 def rate_in_words(text: str) -> str:
     """Format a rate as Kafka stores it with its unit; anything else stays as it is."""
     return as_rate(int(text)) if text.isdecimal() else text
-
-
-def is_lowered(old: ThrottleRates, new: ThrottleRates, brokers: Iterable[int]) -> bool:
-    """Return whether less may come into any of these brokers than before."""
-    pairs = [(old.of(broker), new.of(broker)) for broker in brokers]
-    return any(after is not None and (was is None or after < was) for was, after in pairs)
