@@ -6,6 +6,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 
+import msgspec
+
 from ktui.cluster.partition import TopicPartition
 from ktui.pacing.decision import WantedPartition
 from ktui.pacing.limits import Limits
@@ -50,31 +52,19 @@ class GrowingPartitions:
         return sorted({broker for one in self.wanted for broker in one.situation.replicas})
 
 
-class ThrottledRun:
-    """A run under a throttle.
+class ThrottledRun(msgspec.Struct, frozen=True):
+    """A run under a throttle."""
 
-    Attributes:
-        growing: the partitions that gain replicas.
-        throttle: the run's rates; at least one broker has one.
-        leaders: whether leaders are throttled too.
-        limits: the limits in force.
-        outcome: the outcome of the simulated run.
-    """
-
-    def __init__(
-        self,
-        growing: GrowingPartitions,
-        throttle: ThrottleRates,
-        limits: Limits,
-        outcome: SimulatedOutcome,
-        *,
-        leaders: bool,
-    ) -> None:
-        self.growing = growing
-        self.throttle = throttle
-        self.limits = limits
-        self.outcome = outcome
-        self.leaders = leaders
+    growing: GrowingPartitions
+    """The partitions that gain replicas."""
+    throttle: ThrottleRates
+    """The run's rates; at least one broker has one."""
+    limits: Limits
+    """The limits in force."""
+    outcome: SimulatedOutcome
+    """The outcome of the simulated run."""
+    leaders: bool
+    """Whether leaders are throttled too."""
 
     def most_at_once(self, broker: int) -> int:
         """Return the most bytes a second that may be written at once to a broker's new replicas.
