@@ -22,7 +22,7 @@ from ktui.execution.journal.commands import Answer, CancelMoves
 from ktui.execution.journal.follower import RunFollower
 from ktui.execution.journal.journal import Journal
 from ktui.execution.run.cancel_kind import CancelKind
-from ktui.execution.run.cancel_scope import effect_of_cancel, effects_text, tracks_in_scope
+from ktui.execution.run.cancel_scope import CancelScope, tracks_in_scope
 
 
 class RunOnCluster:
@@ -66,9 +66,8 @@ class RunOnCluster:
                 f"run {self.name} has no engine. The cancel is written into its journal, and takes "
                 f"effect when you resume the run: ktui resume {self.name}"
             )
-        tracks = self._follower.run.tracks
-        acts = (effect_of_cancel(tracks[tp], self._request.kind) for tp in self.unfinished)
-        return f"run {self.name} cancels its own partitions: {effects_text(acts)}"
+        scope = CancelScope(self._follower.run, self._request.kind, partitions=self.unfinished)
+        return f"run {self.name} cancels its own partitions: {scope.words}"
 
     @property
     def answer_json(self) -> AnswerJson | None:

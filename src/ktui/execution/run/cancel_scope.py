@@ -86,8 +86,10 @@ class CancelScope:
 
     @property
     def words(self) -> str:
-        """The number of partitions by effect."""
-        return effects_text(self.effects.values())
+        """The number of partitions by effect: "3 in flight are cancelled, 12 go no further"."""
+        counts = Counter(self.effects.values())
+        texts = (_text(words, counts[effect]) for effect, words in _TEXTS.items() if counts[effect])
+        return ", ".join(texts) or "nothing"
 
     def update(self, touched: Collection[TopicPartition]) -> None:
         """Judge again the partitions that have changed in the run."""
@@ -120,15 +122,6 @@ def effect_of_cancel(track: Track, kind: CancelKind) -> CancelEffect:
     if has_more and kind is CancelKind.TRIM and track.state is not State.DONE:
         return CancelEffect.TRIM
     return CancelEffect.NOTHING if track.state.ended else CancelEffect.DEQUEUE
-
-
-def effects_text(effects: Iterable[CancelEffect]) -> str:
-    """Count partitions by effect, as text: "3 in flight are cancelled, 12 go no further"."""
-    counts = Counter(effects)
-    texts = (
-        _text(template, counts[effect]) for effect, template in _TEXTS.items() if counts[effect]
-    )
-    return ", ".join(texts) or "nothing"
 
 
 def _text(template: str, count: int) -> str:
