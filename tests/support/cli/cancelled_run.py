@@ -72,8 +72,7 @@ class CancelledRun:
         self.story.played(left_s)
         self.cluster = self.story.cluster
         self.reader = self.cluster.reader
-        for module in ("ktui.cli.cancel.preview", "ktui.cli.cancel.run"):
-            monkeypatch.setattr(f"{module}.SystemClock", lambda: self.story.clock)
+        monkeypatch.setattr("ktui.cli.cancel.run.SystemClock", lambda: self.story.clock)
         for module in ("ktui.cli.context.target", "ktui.cli.cancel.gate"):
             monkeypatch.setattr(f"{module}.choose_cluster", self._choose)
         monkeypatch.setattr("ktui.cli.process.launch.start_engine", self._spawn)

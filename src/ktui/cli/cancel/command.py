@@ -73,17 +73,7 @@ def command(
         _check_on_cluster(request)
         from ktui.cli.cancel.cluster import cancel_on_cluster  # noqa: PLC0415 - runs need none
 
-        cancel_on_cluster(
-            *names,
-            state=state,
-            kind=request.kind,
-            topics=request.topics,
-            partitions=request.partitions,
-            everything=request.everything,
-            dry_run=request.dry_run,
-            json=json,
-            take_over=request.take_over,
-        )
+        cancel_on_cluster(names, state, request)
 
 
 def _check_on_cluster(request: CancelRequest) -> None:

@@ -13,14 +13,14 @@ import msgspec
 from ktui.cli.context.claim import TAKE_OVER, reading_claim, take_over_option
 from ktui.cli.context.cluster import Cluster, choose_cluster
 from ktui.cli.context.errors import BadInput
-from ktui.cli.context.target import TLS_UNVERIFIED, choose_target
+from ktui.cli.context.target import choose_target
 from ktui.cli.context.terminal import styled
 from ktui.cli.doctor.abilities import judge_abilities, judge_permissions
 from ktui.cli.doctor.clear_throttles import clear
+from ktui.cli.doctor.connection_findings import check_connection
 from ktui.cli.doctor.facts import gather_facts
 from ktui.cli.doctor.findings import DoctorFinding, Level, judge_cluster
 from ktui.cli.doctor.ownership_findings import judge_late, judge_ownership
-from ktui.cli.doctor.secret_files import judge_secret_files
 from ktui.cli.doctor.throttle_findings import judge_throttles
 from ktui.cli.doctor.throttle_scan import claims_reader, scan_throttles
 from ktui.cli.options import common
@@ -31,9 +31,6 @@ from ktui.execution.errors import RunProblem
 from ktui.execution.host.late_requests import late_requests
 from ktui.execution.host.state_dir import StateDir
 from ktui.kafka.capabilities import Capabilities
-from ktui.kafka.connection.connection import Connection
-from ktui.kafka.probe import Probe, probe_confluent, probe_kafka_python
-from ktui.tui.draw.format import as_took
 
 SIGNS = {Level.GOOD: "ok  ", Level.NOTE: "note", Level.WARNING: "WARN", Level.TROUBLE: "BAD "}
 COLOURS = {
@@ -42,11 +39,6 @@ COLOURS = {
     Level.WARNING: "yellow",
     Level.TROUBLE: "red",
 }
-
-_VERIFY = (
-    "Remove that setting. Set ssl.ca.location to the PEM file of the authority that signed the "
-    "brokers' certificates, and connect by names that are in them."
-)
 
 Sections = dict[str, list[DoctorFinding]]
 
@@ -117,7 +109,7 @@ def choose_to_change(
 
 async def _examine(cluster: Cluster, state: StateDir) -> Sections:
     connection = cluster.connection
-    sections: Sections = {"connection": await _connection(connection)}
+    sections: Sections = {"connection": await check_connection(connection)}
     if any(finding.level is Level.TROUBLE for finding in sections["connection"]):
         return sections
     capabilities, reader = Capabilities(connection), cluster.reader()
@@ -145,8 +137,8 @@ async def _ownership(
     except RunProblem as problem:
         return [DoctorFinding(Level.WARNING, f"could not read who owns the cluster: {problem}")]
     try:
-        standing, preview = await claim.look(), await claim.preview()
-        return judge_ownership(standing, preview, off=not cluster.context.ownership)
+        status, preview = await claim.look(), await claim.preview()
+        return judge_ownership(status, preview, off=not cluster.context.ownership)
     finally:
         await claim.aclose()
 
@@ -169,28 +161,6 @@ async def _throttles(
     except (ClusterError, RunProblem) as problem:
         return [DoctorFinding(Level.WARNING, f"could not read the throttles: {problem}")]
     return judge_throttles(scan)
-
-
-async def _connection(connection: Connection) -> list[DoctorFinding]:
-    probes = await asyncio.gather(probe_kafka_python(connection), probe_confluent(connection))
-    warned = [
-        *(DoctorFinding(Level.WARNING, warning) for warning in connection.warnings),
-        *(
-            DoctorFinding(Level.WARNING, f"{TLS_UNVERIFIED}: {s}", _VERIFY)
-            for s in connection.unverified
-        ),
-    ]
-    return [
-        *warned,
-        *judge_secret_files(connection.secret_files),
-        *(_probed(probe) for probe in probes),
-    ]
-
-
-def _probed(probe: Probe) -> DoctorFinding:
-    if probe.error is not None:
-        return DoctorFinding(Level.TROUBLE, f"{probe.client}: {probe.error}")
-    return DoctorFinding(Level.GOOD, f"{probe.client} connects ({as_took(probe.took_s)})")
 
 
 def _as_text(cluster: Cluster, sections: Sections) -> str:

@@ -32,7 +32,7 @@ def check_scope(run: Run, topics: Sequence[str], partitions: Sequence[TopicParti
         if tp.topic in known and tp not in run.tracks
     ]
     if missing:
-        raise BadInput(f"run {run.name} does not have {join_some(missing, told=10)}")
+        raise BadInput(f"run {run.name} does not have {join_some(missing, most=10)}")
 
 
 def _unknown_topic(topic: str, known: set[str]) -> str:

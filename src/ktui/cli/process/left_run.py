@@ -12,7 +12,7 @@ from ktui.execution.host.state_dir import RunDir
 from ktui.execution.journal.commands import CancelMoves
 from ktui.execution.journal.follower import RunFollower
 from ktui.execution.journal.journal import Journal
-from ktui.execution.run.cancel_scope import effect_of_cancel, tracks_in_scope
+from ktui.execution.run.cancel_scope import CancelScope
 from ktui.execution.run.events import Started
 from ktui.execution.run.run import Run
 
@@ -62,8 +62,7 @@ def reopens(run_dir: RunDir, run: Run) -> bool:
     with Journal.open(run_dir.journal, SystemClock(), read_only=True) as journal:
         commands = [asked.command for asked in journal.asked()]
     return any(
-        not effect_of_cancel(track, command.kind).idle
+        not CancelScope(run, command.kind, command.topics, command.partitions).idle
         for command in commands
         if isinstance(command, CancelMoves)
-        for track in tracks_in_scope(run, command.topics, command.partitions)
     )

@@ -30,6 +30,7 @@ from ktui.execution.run.events import OnConflict, PauseOrigin
 from ktui.execution.run.options import RunOptions
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
+from ktui.execution.run.throttle_status import throttle_status
 from ktui.execution.run.track import Track
 from ktui.pacing.limits import Limits
 from ktui.progress.timeline import Range
@@ -215,7 +216,7 @@ def status_json(
         left=run.left,
         limits=run.limits,
         limits_since_batch=run.limits_changed_at + 1,
-        throttle=throttle_json(run, owned=owner is not None),
+        throttle=throttle_json(throttle_status(run), owned=owner is not None),
         options=run.options,
         until=_utc(run.until),
         pauses=_pauses(run),

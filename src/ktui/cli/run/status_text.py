@@ -22,7 +22,7 @@ from ktui.execution.run.event_text import (
 )
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
-from ktui.execution.run.throttle_standing import left_throttle_text, throttle_wait_text
+from ktui.execution.run.throttle_status import throttle_status
 from ktui.execution.run.track import Track
 from ktui.progress.timeline import Range
 from ktui.quantities import as_bytes, as_count, as_duration
@@ -114,14 +114,12 @@ def _settings(run: Run, owner: Holder | None) -> Iterator[tuple[str, str]]:
 
 
 def _throttle(run: Run, owner: Holder | None) -> Iterator[tuple[str, str]]:
-    throttled = run.throttled
-    if throttled.rates:
-        words = throttled.rates.with_leaders(throttled=run.options.throttle_leaders)
-        yield "throttle", words
-    if throttled.refusal:
-        yield "throttle", f"refused: {throttled.refusal}"
-    why = throttle_wait_text(run) or (left_throttle_text(run) if owner is None else None)
-    if why is not None:
+    throttle = throttle_status(run)
+    if throttle.rates:
+        yield "throttle", throttle.words
+    if throttle.refusal:
+        yield "throttle", f"refused: {throttle.refusal}"
+    if (why := throttle.remaining(owned=owner is not None)) is not None:
         yield "throttle", f"{why}; see: ktui throttle {run.name}"
 
 

@@ -23,11 +23,10 @@ from ktui.execution.host.state_dir import StateDir
 from ktui.execution.journal.commands import LeaveThrottles, SetThrottle
 from ktui.execution.journal.follower import RunFollower
 from ktui.execution.run.run import Run
-from ktui.execution.run.throttle_standing import (
-    changed_settings,
-    left_throttle_text,
+from ktui.execution.run.throttle_status import (
+    ThrottleStatus,
     prior_value_text,
-    throttle_wait_text,
+    throttle_status,
 )
 from ktui.planning.names import join_some
 from ktui.quantities import as_rate
@@ -80,8 +79,12 @@ def command(
         return
     with RunFollower(run_dir.journal) as follower:
         follower.refresh()
-    owned = holder(run_dir) is not None
-    click.echo(_as_json(follower.run, owned=owned) if json else _as_text(follower.run, owned=owned))
+    owned, throttle = holder(run_dir) is not None, throttle_status(follower.run)
+    if json:
+        shown = throttle_json(throttle, owned=owned)
+        click.echo(encode(RunThrottleJson(SCHEMA_VERSION, run_dir.name, shown)))
+    else:
+        click.echo(_as_text(run_dir.name, throttle, owned=owned))
 
 
 def _check_over(run: Run) -> None:
@@ -93,37 +96,30 @@ def _check_over(run: Run) -> None:
         )
 
 
-def _as_json(run: Run, *, owned: bool) -> str:
-    return encode(RunThrottleJson(SCHEMA_VERSION, run.name, throttle_json(run, owned=owned)))
-
-
-def _as_text(run: Run, *, owned: bool) -> str:
-    blocks = ["\n".join(_facts(run, owned=owned))]
-    rows = list(_rows(run))
-    if rows:
-        blocks.append(table(("ON", "SETTING", "OURS", "BEFORE"), rows))
+def _as_text(run: str, throttle: ThrottleStatus, *, owned: bool) -> str:
+    blocks = ["\n".join(_facts(run, throttle, owned=owned))]
+    if throttle.settings:
+        blocks.append(table(("ON", "SETTING", "OURS", "BEFORE"), list(_rows(throttle))))
     return "\n\n".join(blocks)
 
 
-def _facts(run: Run, *, owned: bool) -> Iterator[str]:
-    throttled = run.throttled
-    words = throttled.rates.with_leaders(throttled=run.options.throttle_leaders)
-    none = "" if changed_settings(throttled) else "; not set on any broker or topic now"
-    yield f"throttle of {run.name}: {words}{none}"
-    if throttled.refusal:
-        yield f"refused: {clean(throttled.refusal)}"
-    if waits := throttle_wait_text(run):
-        yield f"{waits}. If that never changes: ktui throttle {run.name} --leave-behind"
-    if not owned and (why := left_throttle_text(run)):
-        yield f"{why}; to resume it: ktui resume {run.name}"
+def _facts(run: str, throttle: ThrottleStatus, *, owned: bool) -> Iterator[str]:
+    none = "" if throttle.settings else "; not set on any broker or topic now"
+    yield f"throttle of {run}: {throttle.words}{none}"
+    if throttle.refusal:
+        yield f"refused: {clean(throttle.refusal)}"
+    if throttle.waits:
+        yield f"{throttle.waits}. If that never changes: ktui throttle {run} --leave-behind"
+    if not owned and throttle.stays:
+        yield f"{throttle.stays}; to resume it: ktui resume {run}"
 
 
-def _rows(run: Run) -> Iterator[tuple[str, ...]]:
-    for (resource, name), ours in changed_settings(run.throttled).items():
+def _rows(throttle: ThrottleStatus) -> Iterator[tuple[str, ...]]:
+    for (resource, name), ours in throttle.settings.items():
         if resource.scope is ConfigScope.BROKER:
             there = " or ".join(map(_rate, sorted(ours.values)))
         else:
-            there = join_some(sorted(ours.values), told=MOST_ENTRIES)
+            there = join_some(sorted(ours.values), most=MOST_ENTRIES)
         sure = " (not confirmed)" if ours.unsure else ""
         on = f"{resource.scope} {resource.name}"
         yield on, name, f"{there or 'none'}{sure}", clean(_rate(prior_value_text(ours.before)))

@@ -49,12 +49,12 @@ async def cancel_one(
         while cancel.pending and clock.monotonic() < until_s:
             await clock.sleep(_LOOK_S)
             with suppress(ClusterError):  # the cancel is sent, so keep waiting for its outcome
-                await cancel.look(await observer.poll(interest))
-        cancel.leave("its end was not seen")
+                await cancel.follow(await observer.poll(interest))
+        cancel.give_up("its end was not seen")
         return cancel.settled[move.tp]
     finally:
         if log is not None:
-            log.left()
+            log.write_outcomes()
         await observer.aclose()
 
 

@@ -21,7 +21,7 @@ from ktui.execution.journal.commands import (
     refuse_unknown,
 )
 from ktui.execution.journal.journal import Journal
-from ktui.execution.run.cancel_scope import effect_of_cancel, effects_text, tracks_in_scope
+from ktui.execution.run.cancel_scope import CancelScope
 from ktui.execution.run.event_text import scope_text
 from ktui.execution.run.events import (
     CancelAsked,
@@ -34,7 +34,7 @@ from ktui.execution.run.events import (
 )
 from ktui.execution.run.first_events import chunked
 from ktui.execution.run.run import Run
-from ktui.execution.run.throttle_standing import changed_settings, setting_text
+from ktui.execution.run.throttle_status import setting_text
 from ktui.execution.throttle.write_settings import Record
 from ktui.pacing.limits import LimitsProblem, Mode, parse_limits
 from ktui.quantities import as_count
@@ -154,7 +154,7 @@ class CommandHandler:
         return None
 
     def _leave_throttles(self, asked: StoredCommand) -> Answer:
-        left = changed_settings(self._run.throttled)
+        left = self._run.throttled.changed
         if not left:
             return Answer(accepted=True, words="nothing of the run's throttle is left anywhere")
         if self._run.over < len(self._run.tracks):
@@ -205,10 +205,9 @@ class CommandHandler:
         return f"lifted; topic {held[0]} is paused still" if held else "it goes on"
 
     def _call_off(self, command: CancelMoves, asked: StoredCommand) -> Answer:
-        scope = tracks_in_scope(self._run, command.topics, command.partitions)
-        acts = {track.tp: effect_of_cancel(track, command.kind) for track in scope}
-        affected = [tp for tp, act in acts.items() if not act.idle]
-        words = effects_text(acts.values())
+        scope = CancelScope(self._run, command.kind, command.topics, command.partitions)
+        affected = [tp for tp, effect in scope.effects.items() if not effect.idle]
+        words = scope.words
         for part in chunked(affected):
             called_off = CancelAsked(
                 kind=command.kind, partitions=part, command=asked.id, who=asked.who

@@ -42,7 +42,7 @@ from ktui.execution.run.events import (
     Request,
 )
 from ktui.execution.run.run import Run
-from ktui.execution.run.throttle_standing import changed_settings, name_resources
+from ktui.execution.run.throttle_status import throttle_status
 from ktui.execution.throttle.apply import ThrottleManager
 from ktui.insights.prior import Prior
 
@@ -352,12 +352,10 @@ class Engine:
         """
         self._recorder.give_up_journal()
         await self._clean_up_throttles()
-        if not (stays := changed_settings(self._run.throttled)):
+        if not (stays := throttle_status(self._run).stands_on):
             raise problem
         fix = f"Put it back: ktui resume {self._run.name}"
-        raise JournalProblem(
-            f"{problem}. Its throttle stays on {name_resources(stays)}. {fix}"
-        ) from problem
+        raise JournalProblem(f"{problem}. Its throttle stays on {stays}. {fix}") from problem
 
     async def _wait(self, seconds: float) -> None:
         """Wait for the next turn, but return at once if a command arrives."""

@@ -19,13 +19,8 @@ from ktui.execution.journal.journal import Journal
 from ktui.execution.run.events import NOT_RECORDED, Ended, OpenRequest, Recording
 from ktui.execution.run.run import ClusterLost, Run
 from ktui.execution.run.states import State
-from ktui.execution.run.throttle_standing import (
-    changed_settings,
-    left_throttle_text,
-    name_resources,
-    throttle_wait_text,
-)
-from ktui.planning.names import closest_names, join_some, shortened
+from ktui.execution.run.throttle_status import name_resources, throttle_status
+from ktui.planning.names import closest_names, join_named, join_some, shortened
 from ktui.planning.throttle_rates import NO_THROTTLE, ThrottleRates
 
 
@@ -70,7 +65,7 @@ def check_one_throttle(
     for run, owner in runs:
         if run.name == name or run.exported is not None:
             continue
-        if owner is not None and (run.throttled.rates or changed_settings(run.throttled)):
+        if owner is not None and (run.throttled.rates or run.throttled.changed):
             raise RunRefused(
                 f"run {run.name} has a throttle. A broker has only one rate, so two runs would "
                 f"overwrite each other's. Wait for the end of run {run.name}, or lift its "
@@ -79,9 +74,8 @@ def check_one_throttle(
         brokers = run.throttled.brokers
         if owner is None and _stands_in_the_way(run, resumed=resumed and stands):
             raise RunRefused(
-                f"run {run.name} has left its rate on "
-                f"broker{'' if len(brokers) == 1 else 's'} {join_some(brokers, told=8)}, and no "
-                "process carries it on. A broker has only one rate, so two runs would overwrite "
+                f"run {run.name} has left its rate on {join_named('broker', brokers, most=8)}, and "
+                "no process carries it on. A broker has only one rate, so two runs would overwrite "
                 f"each other's. Go on with that run: ktui resume {run.name}; or stop it for good: "
                 f"ktui cancel {run.name} --stop --all. Either puts back the earlier rate"
             )
@@ -94,7 +88,7 @@ def throttles_left(state_dir: StateDir, cluster_id: str, name: str) -> Iterator[
         The run's name, and where its throttle is set, in words.
     """
     for run, owner in unfinished_runs(state_dir, cluster_id):
-        left = changed_settings(run.throttled)
+        left = run.throttled.changed
         if run.name != name and owner is None and left and run.exported is None:
             yield run.name, name_resources(left)
 
@@ -223,7 +217,7 @@ def find_run(state_dir: StateDir, name: str) -> RunDir:
     if similar:
         raise UnknownRun(f"{unknown}; did you mean {join_some(map(repr, similar))}?")
     raise UnknownRun(
-        f"{unknown}; there are {join_some(map(shortened, known), told=5)}. See: ktui runs"
+        f"{unknown}; there are {join_some(map(shortened, known), most=5)}. See: ktui runs"
     )
 
 
@@ -271,6 +265,7 @@ def _summary(
         nothing = "nothing was ever written to its journal: its start was cut off"
         problem = damage or nothing
         return RunSummary(name=run.name, state=RunState.UNREADABLE, holder=owner, problem=problem)
+    throttle = throttle_status(run)
     return RunSummary(
         name=run.name,
         state=run_state(run, owner),
@@ -285,9 +280,8 @@ def _summary(
         silence=silence(run, owner, last_poll, SystemClock().now()),
         partitions=max(run.started.partitions, len(run.tracks)),
         counts={state: run.counts[state] for state in State if run.counts[state]},
-        throttle=run.throttled.rates,
-        throttle_left=throttle_wait_text(run)
-        or (left_throttle_text(run) if owner is None else None),
+        throttle=throttle.rates,
+        throttle_left=throttle.remaining(owned=owner is not None),
         recording=recording_now(run, owner),
         problem=damage or run.damage,
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import TypeVar
 
 from ktui.cluster.partition import TopicPartition
@@ -39,6 +39,11 @@ class CancelEffect(enum.StrEnum):
         """Whether the cancel would change nothing."""
         return self in {CancelEffect.ALREADY, CancelEffect.NOTHING}
 
+    @property
+    def needs_read(self) -> bool:
+        """Whether a preview needs a read of the partition: something was or is sent for it."""
+        return self not in {CancelEffect.DEQUEUE, CancelEffect.NOTHING}
+
 
 _TEXTS = {
     CancelEffect.CANCEL: "{} in flight {is_} cancelled",
@@ -48,6 +53,50 @@ _TEXTS = {
     CancelEffect.ALREADY: "{} {is_} cancelled already",
     CancelEffect.NOTHING: "{} {is_} over already",
 }
+
+
+class CancelScope:
+    """The partitions that a cancel covers, and its effect on each by the journal.
+
+    Args:
+        run: the run; its later changes count after `update`.
+        kind: the kind of cancel.
+        topics: the topics to cancel.
+        partitions: the partitions to cancel; with no topic either, the whole run.
+    """
+
+    def __init__(
+        self,
+        run: Run,
+        kind: CancelKind,
+        topics: Iterable[str] = (),
+        partitions: Iterable[TopicPartition] = (),
+    ) -> None:
+        self.run, self.kind = run, kind
+        self.effects = {
+            track.tp: effect_of_cancel(track, kind)
+            for track in tracks_in_scope(run, topics, partitions)
+        }
+
+    @property
+    def over(self) -> bool:
+        """Whether all partitions have ended: nothing is left for any engine to do."""
+        return all(effect is CancelEffect.NOTHING for effect in self.effects.values())
+
+    @property
+    def idle(self) -> bool:
+        """Whether the cancel would change nothing: each is cancelled already, or over."""
+        return all(effect.idle for effect in self.effects.values())
+
+    @property
+    def words(self) -> str:
+        """The number of partitions by effect: "3 in flight are cancelled, 12 go no further"."""
+        return count_text(self.effects.values(), _TEXTS) or "nothing"
+
+    def update(self, touched: Collection[TopicPartition]) -> None:
+        """Judge again the partitions that have changed in the run."""
+        for tp in self.effects.keys() & set(touched):
+            self.effects[tp] = effect_of_cancel(self.run.tracks[tp], self.kind)
 
 
 def tracks_in_scope(
@@ -75,11 +124,6 @@ def effect_of_cancel(track: Track, kind: CancelKind) -> CancelEffect:
     if has_more and kind is CancelKind.TRIM and track.state is not State.DONE:
         return CancelEffect.TRIM
     return CancelEffect.NOTHING if track.state.ended else CancelEffect.DEQUEUE
-
-
-def effects_text(acts: Iterable[CancelEffect]) -> str:
-    """Count partitions by effect, as text: "3 in flight are cancelled, 12 go no further"."""
-    return count_text(acts, _TEXTS) or "nothing"
 
 
 def count_text(items: Iterable[T], templates: Mapping[T, str]) -> str:

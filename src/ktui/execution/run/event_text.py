@@ -97,7 +97,7 @@ def batch_noun(limits: Limits) -> str:
 def scope_text(topics: Sequence[str], partitions: Sequence[TopicPartition]) -> str:
     """Name the topics and partitions of a command's scope; empty for the whole run."""
     named = [f"topic {topic}" for topic in topics] + [str(tp) for tp in partitions]
-    return join_some(named, told=5)
+    return join_some(named, most=5)
 
 
 def replica_list_text(ids: Iterable[int]) -> str:
@@ -165,7 +165,7 @@ def _event_text(event: AnyRunEvent) -> str:  # noqa: C901, PLR0911, PLR0912, PLR
             return f"found before they are touched: {_found_text(event)}"
         case Configure():
             verb = "to be put back" if event.puts_back else "to be set"
-            return f"{verb}: {join_some(list(_setting_changes(event.changes)), told=4)}"
+            return f"{verb}: {join_some(list(_setting_changes(event.changes)), most=4)}"
         case Configured():
             return f"{_resource_text(event.resource)}: {_setting_answer_text(event)}"
         case SettingsGivenUp():
@@ -219,7 +219,7 @@ def _end_text(event: Ended) -> str:
     partitions = [f"{each.topic}-{each.partition}" for each in event.open]
     brokers = sorted({each.node for each in event.open if each.node is not None})
     at = f" (broker {join_some(brokers)})" if brokers else ""
-    named = join_some(partitions, told=5)
+    named = join_some(partitions, most=5)
     return f"ended: {ended}; unanswered requests may still take effect{at}: {named}"
 
 
@@ -294,7 +294,7 @@ def _found_text(event: SettingsFound) -> str:
         f"{' unset' if each.before is None or each.before.own is None else '=' + each.before.value}"
         for each in event.found
     ]
-    return join_some(settings, told=4)
+    return join_some(settings, most=4)
 
 
 def _setting_changes(changes: Iterable[ConfigChange]) -> Iterable[str]:

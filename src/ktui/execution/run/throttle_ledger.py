@@ -79,6 +79,11 @@ class ThrottleLedger(msgspec.Struct):
         return not self.ours
 
     @property
+    def changed(self) -> dict[SettingKey, SetByRun]:
+        """The settings that the run has changed or may have changed, brokers before topics."""
+        return {key: self.ours[key] for key in sorted(self.ours) if self.ours[key].touched}
+
+    @property
     def partitions(self) -> set[TopicPartition]:
         """The partitions with replicas that the run may have put into a list."""
         return {

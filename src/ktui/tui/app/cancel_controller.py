@@ -236,5 +236,5 @@ class CancelController:
             return
         now = f", on {' '.join(map(str, settled.replicas))}" if settled.replicas else ""
         why = f": {settled.detail}" if settled.detail else ""
-        severity: SeverityLevel = "information" if settled.well else "warning"
+        severity: SeverityLevel = "information" if settled.as_asked else "warning"
         self._app.notify(f"{settled.outcome}{now}{why}", title=what, severity=severity)

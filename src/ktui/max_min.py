@@ -1,4 +1,4 @@
-"""Max-min fair sharing of network, disk and throttle capacity among flows of data."""
+"""Max-min fair sharing of capacity among flows of data, as in networks."""
 
 from __future__ import annotations
 
