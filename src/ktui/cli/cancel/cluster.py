@@ -6,7 +6,6 @@ import asyncio
 import sys
 from collections.abc import Awaitable, Callable, Collection
 from functools import partial
-from pathlib import Path
 from typing import NoReturn
 
 import click
@@ -20,11 +19,10 @@ from ktui.cli.cancel.cluster_report import (
 from ktui.cli.cancel.cluster_runs import RunOnCluster, replicas_in_flight, runs_on
 from ktui.cli.cancel.options import CancelRequest
 from ktui.cli.context.claim import check_no_other_owner, claim_request
-from ktui.cli.context.cluster import Cluster, choose_cluster
+from ktui.cli.context.cluster import Cluster
 from ktui.cli.context.errors import INTERRUPTED, BadInput
-from ktui.cli.context.target import choose_target
+from ktui.cli.context.target import ClusterChoice
 from ktui.cli.output.json_form import encode
-from ktui.cli.process.send_command import this_asker
 from ktui.cli.start.follow import NOT_ALL_DONE
 from ktui.cluster.clock import Clock, SystemClock
 from ktui.cluster.errors import ClusterError
@@ -36,6 +34,7 @@ from ktui.execution.cancel.foreign import ForeignCancel
 from ktui.execution.cancel.foreign_log import CancelLog
 from ktui.execution.cancel.foreign_outcome import ListedReassignment, listed_reassignments
 from ktui.execution.cancel.gate import CancelGateFile
+from ktui.execution.host.ownership import this_process
 from ktui.execution.host.state_dir import StateDir
 from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.event_text import KIND_IN_WORDS
@@ -52,9 +51,7 @@ _SLOW_BROKER_S = 2.0
 
 
 def cancel_on_cluster(  # noqa: PLR0913 - an option each
-    bootstrap_server: str | None,
-    command_config: Path | None,
-    context: str | None,
+    choice: ClusterChoice,
     *,
     state: StateDir,
     kind: CancelKind,
@@ -84,8 +81,7 @@ def cancel_on_cluster(  # noqa: PLR0913 - an option each
         json=json,
         take_over=take_over,
     )
-    names = bootstrap_server, command_config, context
-    cluster = choose_cluster(*names) if dry_run else choose_target(*names).cluster
+    cluster = choice.cluster() if dry_run else choice.target().cluster
     sys.exit(asyncio.run(_cancelled(cluster, state, request)))
 
 
@@ -157,7 +153,7 @@ class _Cancelling:
         if request.everything and not request.dry_run:
             reason = f"{KIND_IN_WORDS[request.kind]} everything on the cluster"
             CancelGateFile(self._state, seen.cluster_id).shut(
-                self._clock.now(), this_asker(), reason
+                self._clock.now(), this_process().short, reason
             )
         self._sort_out(seen)
         report = ClusterCancelReport(
@@ -204,7 +200,7 @@ class _Cancelling:
 
     async def _call_off(self, report: ClusterCancelReport) -> None:
         """Ask the runs to cancel, cancel the rest here, and watch everything for a while."""
-        log = CancelLog(self._state, report.cluster_id, this_asker(), self._clock)
+        log = CancelLog(self._state, report.cluster_id, this_process().short, self._clock)
         cancel = ForeignCancel(self._writer, self._clock, log)
         for run in report.runs:
             run.ask()

@@ -113,8 +113,8 @@ def _name(context: str | None, bootstrap_server: str | None, connection: Connect
     first = clean(connection.bootstrap_servers[0])
     if context is None:
         return first
-    resolve_names = clean(context)
-    return resolve_names if bootstrap_server is None else f"{resolve_names} at {first}"
+    name = clean(context)
+    return name if bootstrap_server is None else f"{name} at {first}"
 
 
 def _connection(

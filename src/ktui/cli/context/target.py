@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import aclosing
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
@@ -21,8 +23,54 @@ from ktui.planning.plan import Plan
 TLS_UNVERIFIED = "TLS unverified"
 
 
-ClusterNames = tuple[str | None, Path | None, str | None]
-"""The names of a cluster: bootstrap_server, command_config, context."""
+class ClusterChoice(NamedTuple):
+    """The options that name a cluster; an absent one is None."""
+
+    bootstrap_server: str | None = None
+    command_config: Path | None = None
+    context: str | None = None
+
+    def or_of_run(self, begun: Started) -> ClusterChoice:
+        """Return the same options; without any, those that named the cluster of a run."""
+        if any(name is not None for name in self):
+            return self
+        at_start = begun.connection
+        config = Path(at_start["command_config"]) if "command_config" in at_start else None
+        return ClusterChoice(at_start.get("bootstrap_server"), config, at_start.get("context"))
+
+    def cluster(self) -> Cluster:
+        """Return the cluster, to be read only.
+
+        Raises:
+            BadInput: no cluster is named, or its connection settings cannot be used.
+            FileProblem: the config file cannot be used, or has no such context.
+        """
+        return choose_cluster(*self)
+
+    def target(self, *, changes: bool = True) -> Target:
+        """Return the cluster with its names. A verb that changes it needs a writable context.
+
+        Args:
+            changes: whether the verb changes the cluster.
+
+        Raises:
+            BadInput: no cluster is named, its settings cannot be used, or a cluster to be changed
+                has a read-only context.
+            FileProblem: the config file cannot be used, or has no such context.
+        """
+        chosen = ClusterChoice(*resolve_names(*self))
+        cluster = chosen.cluster()
+        if changes and cluster.context.read_only:
+            raise BadInput(
+                f"context {chosen.context} is read_only: nothing may be changed on it. Remove that "
+                "line from config.yaml, or name another context"
+            )
+        config = chosen.command_config
+        options = {**chosen._asdict(), "command_config": config and config.absolute()}
+        names = {name: str(value) for name, value in options.items() if value is not None}
+        for name, value in names.items():
+            _check_text(f"--{name.replace('_', '-')}", value)
+        return Target(cluster, names)
 
 
 class Target(msgspec.Struct, frozen=True):
@@ -31,55 +79,6 @@ class Target(msgspec.Struct, frozen=True):
     cluster: Cluster
     names: Mapping[str, str]
     """bootstrap_server, command_config (absolute) and context, without the absent ones."""
-
-
-def choose_target(
-    bootstrap_server: str | None,
-    command_config: Path | None,
-    context: str | None,
-    *,
-    changes: bool = True,
-) -> Target:
-    """Choose the cluster of a verb. A verb that changes the cluster needs a writable context.
-
-    Args:
-        bootstrap_server: the option.
-        command_config: the option.
-        context: the option.
-        changes: whether the verb changes the cluster.
-
-    Raises:
-        BadInput: no cluster is named, its settings cannot be used, or a cluster to be changed has a
-            read-only context.
-        FileProblem: the config file cannot be used.
-    """
-    bootstrap_server, command_config, context = resolve_names(
-        bootstrap_server, command_config, context
-    )
-    cluster = choose_cluster(bootstrap_server, command_config, context)
-    if changes and cluster.context.read_only:
-        raise BadInput(
-            f"context {context} is read_only: nothing may be changed on it. Remove that line from "
-            "config.yaml, or name another context"
-        )
-    names = {
-        "bootstrap_server": bootstrap_server,
-        "command_config": None if command_config is None else str(command_config.absolute()),
-        "context": context,
-    }
-    present = {name: value for name, value in names.items() if value is not None}
-    for name, value in present.items():
-        _check_text(f"--{name.replace('_', '-')}", value)
-    return Target(cluster, present)
-
-
-def cluster_names_of_run(names: ClusterNames, begun: Started) -> ClusterNames:
-    """Return the names of a run's cluster: the options, or else the names from its start."""
-    if any(name is not None for name in names):
-        return names
-    at_start = begun.connection
-    config = Path(at_start["command_config"]) if "command_config" in at_start else None
-    return at_start.get("bootstrap_server"), config, at_start.get("context")
 
 
 def _check_text(option: str, value: str) -> None:
@@ -110,13 +109,11 @@ async def read_cluster_for_plan(
     Raises:
         ClusterError: the cluster cannot be read.
     """
-    reader = where.cluster.reader()
-    try:
+    async with aclosing(where.cluster.reader()) as reader:
         cluster = await reader.describe_cluster()
-        seen = await take_snapshot(reader, plan, SystemClock() if measure else None)
-        return cluster.cluster_id, seen
-    finally:
-        await reader.aclose()
+        return cluster.cluster_id, await take_snapshot(
+            reader, plan, SystemClock() if measure else None
+        )
 
 
 async def check_cluster(where: Target, cluster_id: str) -> None:
@@ -126,11 +123,17 @@ async def check_cluster(where: Target, cluster_id: str) -> None:
         RunRefused: it is another one.
         ClusterError: the cluster cannot be read.
     """
-    reader = where.cluster.reader()
-    try:
+    async with aclosing(where.cluster.reader()) as reader:
         found = (await reader.describe_cluster()).cluster_id
-    finally:
-        await reader.aclose()
+    check_same_cluster(where, found, cluster_id)
+
+
+def check_same_cluster(where: Target, found: str, cluster_id: str) -> None:
+    """Check that the id of a cluster is that of a run's cluster.
+
+    Raises:
+        RunRefused: it is another one.
+    """
     if found != cluster_id:
         raise RunRefused(
             f"{where.cluster.name} is cluster {found}, but the run belongs to cluster "

@@ -5,15 +5,14 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Collection
-from pathlib import Path
 
 import click
 import msgspec
 
 from ktui.cli.context.claim import TAKE_OVER, reading_claim, take_over_option
-from ktui.cli.context.cluster import Cluster, choose_cluster
+from ktui.cli.context.cluster import Cluster
 from ktui.cli.context.errors import BadInput
-from ktui.cli.context.target import TLS_UNVERIFIED, choose_target
+from ktui.cli.context.target import TLS_UNVERIFIED, ClusterChoice
 from ktui.cli.context.terminal import styled
 from ktui.cli.doctor.abilities import judge_abilities, judge_permissions
 from ktui.cli.doctor.clear_throttles import clear
@@ -24,6 +23,7 @@ from ktui.cli.doctor.secret_files import judge_secret_files
 from ktui.cli.doctor.throttle_findings import judge_throttles
 from ktui.cli.doctor.throttle_scan import claims_reader, scan_throttles
 from ktui.cli.options import common
+from ktui.cli.options.cluster import cluster_options
 from ktui.cli.output.json_form import SCHEMA_VERSION, encode
 from ktui.cluster.errors import ClusterError
 from ktui.cluster.ports import ClusterReader
@@ -52,7 +52,7 @@ Sections = dict[str, list[DoctorFinding]]
 
 
 @click.command("doctor")
-@common.cluster_options
+@cluster_options
 @click.option(
     "--clear-throttles",
     is_flag=True,
@@ -69,10 +69,8 @@ Sections = dict[str, list[DoctorFinding]]
 @take_over_option
 @common.state_dir_option
 @common.json_option
-def command(  # noqa: PLR0913 - an option each
-    bootstrap_server: str | None,
-    command_config: Path | None,
-    context: str | None,
+def command(
+    choice: ClusterChoice,
     *,
     clear_throttles: bool,
     yes: bool,
@@ -96,23 +94,15 @@ def command(  # noqa: PLR0913 - an option each
                 f"{option} needs --clear-throttles: without it, the doctor changes nothing"
             )
     if clear_throttles:
-        choose = choose_cluster if dry_run else choose_to_change
-        cluster = choose(bootstrap_server, command_config, context)
+        cluster = choice.cluster() if dry_run else choice.target().cluster
         clearing = clear(cluster, state, dry_run=dry_run, json=json, yes=yes, take_over=take_over)
         sys.exit(asyncio.run(clearing))
-    cluster = choose_cluster(bootstrap_server, command_config, context)
+    cluster = choice.cluster()
     sections = asyncio.run(_examine(cluster, state))
     click.echo(_as_json(cluster, sections) if json else _as_text(cluster, sections))
     findings = [finding for found in sections.values() for finding in found]
     if any(finding.level is Level.TROUBLE for finding in findings):
         sys.exit(1)
-
-
-def choose_to_change(
-    bootstrap_server: str | None, command_config: Path | None, context: str | None
-) -> Cluster:
-    """Return the chosen cluster if ktui may change it; raises as `choose_target` does."""
-    return choose_target(bootstrap_server, command_config, context).cluster
 
 
 async def _examine(cluster: Cluster, state: StateDir) -> Sections:

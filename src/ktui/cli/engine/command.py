@@ -8,15 +8,16 @@ import signal
 from collections.abc import Callable, Collection, Sequence
 from datetime import datetime
 from functools import partial
-from pathlib import Path
 from types import FrameType
 
 import click
 
 from ktui.cli.context.claim import ClusterHold, claim_request, no_ownership_option
-from ktui.cli.context.cluster import Cluster, choose_cluster
+from ktui.cli.context.cluster import Cluster
+from ktui.cli.context.target import ClusterChoice
 from ktui.cli.engine.log import EngineLog, JournalWait, configure_log
 from ktui.cli.options import common
+from ktui.cli.options.cluster import cluster_options
 from ktui.cli.options.recording import run_recorded_option
 from ktui.cli.record.sources import EngineRecording, record_run
 from ktui.cluster.clock import SystemClock
@@ -119,16 +120,14 @@ class HeartbeatSource:
 
 @click.command("engine", hidden=True)
 @click.argument("name", metavar="RUN")
-@common.cluster_options
+@cluster_options
 @common.state_dir_option
 @click.option("--until", type=datetime.fromisoformat)
 @run_recorded_option
 @no_ownership_option
-def command(  # noqa: PLR0913 - an option each
+def command(
     name: str,
-    bootstrap_server: str | None,
-    command_config: Path | None,
-    context: str | None,
+    choice: ClusterChoice,
     *,
     state: StateDir,
     until: datetime | None,
@@ -140,7 +139,7 @@ def command(  # noqa: PLR0913 - an option each
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     run_dir, clock = state.run(name), SystemClock()
     configure_log(run_dir.log)
-    cluster = choose_cluster(bootstrap_server, command_config, context)
+    cluster = choice.cluster()
     os.chdir("/")  # keep no folder in use
     wait = JournalWait()
     with own_run(run_dir) as owned, LoggedJournal.recover(run_dir.journal, clock, wait) as journal:

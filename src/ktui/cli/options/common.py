@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any, TypeVar
 
 import click
@@ -42,32 +41,6 @@ def _unknown_topic(topic: str, known: set[str]) -> str:
 
 
 F = TypeVar("F", bound=Callable[..., Any])
-
-_CLUSTER_OPTIONS = (
-    click.option(
-        "--bootstrap-server",
-        metavar="HOST:PORT,...",
-        help="Brokers to connect to first. Default: $KTUI_BOOTSTRAP_SERVER.",
-    ),
-    click.option(
-        "--command-config",
-        type=click.Path(path_type=Path),
-        metavar="FILE",
-        help="Client properties file, with Java's or librdkafka's property names.",
-    ),
-    click.option(
-        "--context",
-        metavar="NAME",
-        help="A cluster from your config.yaml. Default: $KTUI_CONTEXT.",
-    ),
-)
-
-
-def cluster_options(function: F) -> F:
-    """Add the options that name a cluster: bootstrap_server, command_config and context."""
-    for option in reversed(_CLUSTER_OPTIONS):
-        function = option(function)
-    return function
 
 
 def _state_dir(_context: click.Context, _option: click.Parameter, folder: str | None) -> StateDir:

@@ -41,17 +41,35 @@ def limits_options(function: F) -> F:
     return function
 
 
+def named_limits(values: Mapping[str, str | None]) -> dict[str, int | str | None]:
+    """Return the limits that the options name, by option, as they were given."""
+    return {name.replace("_", "-"): value for name, value in values.items() if value is not None}
+
+
+def check_limits(given: Mapping[str, object], others: Limits | None = None) -> Limits:
+    """Check limits that options name, and return them with the others.
+
+    Args:
+        given: the limits by option.
+        others: the limits that no option names; None for none.
+
+    Raises:
+        BadInput: a value cannot be used; names the option and the fix.
+    """
+    try:
+        return parse_limits(given, others)
+    except LimitsProblem as problem:
+        raise BadInput(str(problem)) from problem
+
+
 def parse_limit_options(values: Mapping[str, str | None]) -> Mapping[str, object]:
     """Return the limits that the options name, by option, after a check of their values.
 
     Raises:
         BadInput: a value cannot be used; names the option and the fix.
     """
-    given = {name.replace("_", "-"): value for name, value in values.items() if value is not None}
-    try:
-        parse_limits(given)
-    except LimitsProblem as problem:
-        raise BadInput(str(problem)) from problem
+    given = named_limits(values)
+    check_limits(given)
     return given
 
 
@@ -68,7 +86,4 @@ def complete_limits(
     Raises:
         BadInput: an option contradicts a limit of the context.
     """
-    try:
-        return parse_limits(given, parse_limits(of_context, default_limits(len(cluster.online))))
-    except LimitsProblem as problem:
-        raise BadInput(str(problem)) from problem
+    return check_limits(given, parse_limits(of_context, default_limits(len(cluster.online))))

@@ -10,9 +10,11 @@ from typing import Any
 import click
 
 from ktui.cli.context.claim import claim_request, owner_findings
-from ktui.cli.context.cluster import Cluster, choose_cluster
+from ktui.cli.context.cluster import Cluster
+from ktui.cli.context.target import ClusterChoice
 from ktui.cli.doctor.permissions import permission_findings
 from ktui.cli.options import common
+from ktui.cli.options.cluster import cluster_options
 from ktui.cli.options.limits import complete_limits, limits_options, parse_limit_options
 from ktui.cli.options.plan import (
     BAD_PLAN,
@@ -48,7 +50,7 @@ command.add_command(rollback_command)
 
 @command.command("check")
 @click.argument("path", metavar="PLAN", type=click.Path(path_type=Path))
-@common.cluster_options
+@cluster_options
 @common.state_dir_option
 @common.json_option
 @click.option("--steps", is_flag=True, help="Also show each partition's steps under the limits.")
@@ -69,9 +71,7 @@ command.add_command(rollback_command)
 )
 def check(  # noqa: PLR0913 - an option each
     path: Path,
-    bootstrap_server: str | None,
-    command_config: Path | None,
-    context: str | None,
+    choice: ClusterChoice,
     *,
     json: bool,
     steps: bool,
@@ -91,14 +91,8 @@ def check(  # noqa: PLR0913 - an option each
     throttle, rate = pop_throttle_options(chosen), parse_assumed_rate(assume_rate)
     given = parse_limit_options(chosen)
     name, plan = read_plan_argument(path)
-    cluster = choose_cluster(bootstrap_server, command_config, context)
-    whose = cancel_cluster_options(
-        {
-            "bootstrap_server": bootstrap_server,
-            "command_config": command_config,
-            "context": context,
-        }
-    )
+    cluster = choice.cluster()
+    whose = cancel_cluster_options(choice._asdict())
     options = with_throttle(RunOptions(), throttle, cluster.context.throttle)
     is_throttled = bool(options.throttle)
     lacking = asyncio.run(permission_findings(cluster, plan, throttled=is_throttled, starts=False))

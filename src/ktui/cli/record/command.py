@@ -8,9 +8,10 @@ from pathlib import Path
 
 import click
 
-from ktui.cli.context.cluster import choose_cluster
 from ktui.cli.context.errors import BadInput
+from ktui.cli.context.target import ClusterChoice
 from ktui.cli.options import common
+from ktui.cli.options.cluster import cluster_options
 from ktui.cli.options.recording import recorder, recording_options
 from ktui.cli.record.copy import copy_redacted
 from ktui.cli.record.loop import StopCondition, record
@@ -20,7 +21,7 @@ from ktui.units import Seconds, parse_quantity
 
 
 @click.command("record")
-@common.cluster_options
+@cluster_options
 @common.topics_option("Also record every partition of this topic; may be repeated.")
 @click.option(
     "--poll-interval",
@@ -45,9 +46,7 @@ from ktui.units import Seconds, parse_quantity
 @click.option("--json", is_flag=True, help="Print one line of JSON for each poll.")
 @common.state_dir_option
 def command(  # noqa: PLR0913 - an option each
-    bootstrap_server: str | None,
-    command_config: Path | None,
-    context: str | None,
+    choice: ClusterChoice,
     *,
     topics: tuple[str, ...],
     poll_interval: float | None,
@@ -69,15 +68,14 @@ def command(  # noqa: PLR0913 - an option each
     """
     until = StopCondition(_seconds(for_), idle=until_idle)
     if source is not None:
-        cluster_given = bootstrap_server or command_config or context
-        if cluster_given or topics or poll_interval or for_ or until_idle:
+        if any(choice) or topics or poll_interval or for_ or until_idle:
             raise BadInput(
                 "--from copies a recording, so it takes no cluster and no polling options. Give it "
                 "with --redact and --to alone"
             )
         _copy(source, to, state, redact=redact, json=json)
         return
-    cluster = choose_cluster(bootstrap_server, command_config, context)
+    cluster = choice.cluster()
     clock = SystemClock()
     records = recorder(state, to, clock, cluster=cluster.name, verb="record", redact=redact)
     interval_s = poll_interval or cluster.context.poll_interval

@@ -15,18 +15,19 @@ from ktui.cli.context.claim import (
     no_ownership_option,
     release_cluster,
 )
-from ktui.cli.context.target import Target, check_cluster, choose_target, cluster_names_of_run
+from ktui.cli.context.target import ClusterChoice, Target, check_cluster
 from ktui.cli.context.terminal import print_note
 from ktui.cli.options import common
+from ktui.cli.options.cluster import cluster_options
 from ktui.cli.output.json_form import SCHEMA_VERSION, encode
-from ktui.cli.process.left_run import read_run
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.errors import ClusterError
 from ktui.cluster.text import clean
 from ktui.execution.errors import RunProblem, RunRefused
-from ktui.execution.host.catalog import find_run, throttles_left
+from ktui.execution.host.catalog import throttles_left
+from ktui.execution.host.client import RunClient
 from ktui.execution.host.hand_over import export_run
-from ktui.execution.host.ownership import LiveRun, holder, lock_starts
+from ktui.execution.host.ownership import LiveRun, lock_starts
 from ktui.execution.host.state_dir import StateDir
 from ktui.execution.run.run import Run
 from ktui.quantities import as_count
@@ -46,16 +47,14 @@ class ExportJson(msgspec.Struct, frozen=True, kw_only=True):
 @click.command("export", short_help="Write a run into a file, to go on elsewhere.")
 @common.run_argument
 @click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
-@common.cluster_options
+@cluster_options
 @no_ownership_option
 @common.state_dir_option
 @common.json_option
-def command(  # noqa: PLR0913 - an option each
+def command(
     name: str,
     file: Path,
-    bootstrap_server: str | None,
-    command_config: Path | None,
-    context: str | None,
+    choice: ClusterChoice,
     *,
     no_ownership: bool,
     state: StateDir,
@@ -66,16 +65,14 @@ def command(  # noqa: PLR0913 - an option each
     RUN must not have an engine. Steps in flight go on in Kafka. In this state directory the run is
     then `exported` and cannot be resumed. Its recording stays here.
     """
-    run_dir = find_run(state, name)
-    found = read_run(run_dir)
-    where = choose_target(
-        *cluster_names_of_run((bootstrap_server, command_config, context), found.begun)
-    )
+    client = RunClient.find(state, name)
+    found = client.read_begun()
+    where = choice.or_of_run(found.begun).target()
     cluster_id = found.begun.cluster_id
     how = claim_request(where.cluster, state, cluster_id, name, off=no_ownership, only_ends=True)
     if how is not None:
         _check_reached(where, cluster_id)
-    if (owner := holder(run_dir)) is not None:
+    if (owner := client.owner) is not None:
         raise RunRefused(
             f"run {name} is owned by {owner}. Only a run without an engine can be exported. Have "
             f"the engine leave it: kill {owner.pid}. Steps in flight go on in Kafka"
@@ -83,7 +80,7 @@ def command(  # noqa: PLR0913 - an option each
     with lock_starts(state, cluster_id) as live:
         if how is not None:
             _check_alone(state, cluster_id, name, live)
-        run = export_run(run_dir, file, SystemClock())
+        run = export_run(client.folder, file, SystemClock())
         owned = None if how is None else _release(how)
     if json:
         shape = ExportJson(

@@ -13,9 +13,10 @@ import msgspec
 
 from ktui.cli.context.claim import claim_request, own_cluster, ownership_options
 from ktui.cli.context.errors import BadInput
-from ktui.cli.context.target import check_cluster, choose_target, cluster_names_of_run, warn_of_tls
+from ktui.cli.context.target import ClusterChoice, check_cluster, warn_of_tls
 from ktui.cli.options import common
-from ktui.cli.output.gate import cluster_options
+from ktui.cli.options.cluster import cluster_options
+from ktui.cli.output.gate import options_of_names
 from ktui.cli.output.json_form import SCHEMA_VERSION, encode
 from ktui.cli.process.launch import resume_command
 from ktui.cluster.clock import SystemClock
@@ -39,16 +40,14 @@ class ImportJson(msgspec.Struct, frozen=True, kw_only=True):
 @click.command("import", short_help="Import a run that was exported.")
 @click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
 @click.option("--name", metavar="NAME", help="Name of the run here. Default: its old name.")
-@common.cluster_options
+@cluster_options
 @ownership_options
 @common.state_dir_option
 @common.json_option
-def command(  # noqa: PLR0913 - an option each
+def command(
     file: Path,
     name: str | None,
-    bootstrap_server: str | None,
-    command_config: Path | None,
-    context: str | None,
+    choice: ClusterChoice,
     *,
     take_over: bool,
     no_ownership: bool,
@@ -64,10 +63,9 @@ def command(  # noqa: PLR0913 - an option each
     with open_export(state, file, clock) as export:
         name = name or export.exported.run
         cluster_id = export.begun.cluster_id
-        names = bootstrap_server, command_config, context
-        if not any(names):
+        if not any(choice):
             _check_names(file, export.begun.connection)
-        where = choose_target(*cluster_names_of_run(names, export.begun))
+        where = choice.or_of_run(export.begun).target()
         warn_of_tls(where.cluster)
         asyncio.run(check_cluster(where, cluster_id))
         how = claim_request(
@@ -100,7 +98,7 @@ def _check_names(file: Path, connection: Mapping[str, str]) -> None:
         BadInput: the file names brokers, and also a file or context with credentials.
     """
     if "bootstrap_server" in connection and {"command_config", "context"} & connection.keys():
-        again = shlex.join(["ktui", "runs", "import", str(file), *cluster_options(connection)])
+        again = shlex.join(["ktui", "runs", "import", str(file), *options_of_names(connection)])
         raise BadInput(
             f"{clean(str(file))}: names both brokers and a place of credentials on this host. If "
             f"these brokers may get those credentials, name both yourself: {clean(again)}"

@@ -19,11 +19,10 @@ from ktui.cluster.text import clean
 from ktui.execution.forecast.earlier_runs import EarlierRuns
 from ktui.execution.forecast.estimate import UNTOLD, Estimate
 from ktui.execution.forecast.wait_text import wait_reasons
-from ktui.execution.host.catalog import RunState, find_run, run_state
+from ktui.execution.host.catalog import RunState, run_state
+from ktui.execution.host.client import RunClient
 from ktui.execution.host.heartbeat import last_look_at, silence
-from ktui.execution.host.ownership import holder
 from ktui.execution.host.state_dir import RunDir, StateDir
-from ktui.execution.journal.follower import RunFollower
 from ktui.execution.journal.journal import Journal
 from ktui.execution.run.event_text import event_sentence
 from ktui.execution.run.events import JournalEntry
@@ -39,23 +38,21 @@ def command(name: str, *, events: bool, state: StateDir, json: bool) -> None:
 
     Exit code 1 if its journal is damaged: only events before the damage are shown.
     """
-    run_dir = find_run(state, name)
+    client = RunClient.find(state, name)
     if events:
-        damage = _print_events(run_dir, json=json)
+        damage = _print_events(client.folder, json=json)
     else:
-        damage = _print_status(run_dir, state, json=json)
+        damage = _print_status(client, state, json=json)
     if damage is not None:
         click.echo(f"ktui: {clean(damage)}", err=True)
         sys.exit(FAILED)
 
 
-def _print_status(run_dir: RunDir, state: StateDir, *, json: bool) -> str | None:
-    owner = holder(run_dir)
-    with RunFollower(run_dir.journal) as follower:
-        entries = follower.refresh()
-    run, estimate = follower.run, Estimate(follower.run, EarlierRuns(state))
-    estimate.take(entries)
-    now, last_look = SystemClock().now(), last_look_at(run_dir)
+def _print_status(client: RunClient, state: StateDir, *, json: bool) -> str | None:
+    owner, found = client.owner, client.read()
+    run, estimate = found.run, Estimate(found.run, EarlierRuns(state))
+    estimate.take(found.entries)
+    now, last_look = SystemClock().now(), last_look_at(client.folder)
     estimate.look(now)
     copied = estimate.copied if run_state(run, owner) is RunState.RUNNING else UNTOLD
     gate = None if run.started is None else shut_gate(state, run.started.cluster_id)
@@ -64,7 +61,7 @@ def _print_status(run_dir: RunDir, state: StateDir, *, json: bool) -> str | None
         shown = status_json(
             run,
             owner,
-            follower.damage,
+            found.damage,
             copied,
             cancel_gate=gate,
             last_look=last_look,
@@ -75,7 +72,7 @@ def _print_status(run_dir: RunDir, state: StateDir, *, json: bool) -> str | None
         shut = None if gate is None else gate_line(gate, state, run.name)
         silent = silence(run, owner, last_look, now)
         click.echo(status_text(run, owner, copied, shut, silent, waits))
-    return follower.damage
+    return found.damage
 
 
 def _print_events(run_dir: RunDir, *, json: bool) -> str | None:

@@ -10,10 +10,11 @@ from typing import Any
 import click
 
 from ktui.cli.context.claim import claim_request, owner_findings, ownership_options
-from ktui.cli.context.target import choose_target, read_cluster_for_plan, warn_of_tls
+from ktui.cli.context.target import ClusterChoice, read_cluster_for_plan, warn_of_tls
 from ktui.cli.context.terminal import print_note
 from ktui.cli.doctor.permissions import permission_findings
 from ktui.cli.options import common
+from ktui.cli.options.cluster import cluster_options
 from ktui.cli.options.limits import complete_limits, limits_options, parse_limit_options
 from ktui.cli.options.plan import BAD_PLAN, read_plan_argument
 from ktui.cli.options.run import (
@@ -41,7 +42,7 @@ from ktui.quantities import as_count
 
 @click.command("start")
 @click.argument("path", metavar="PLAN", type=click.Path(path_type=Path))
-@common.cluster_options
+@cluster_options
 @click.option("--name", metavar="RUN", help="Name of the run. Default: that of the plan's file.")
 @limits_options
 @throttle_options
@@ -55,9 +56,7 @@ from ktui.quantities import as_count
 @common.state_dir_option
 def command(  # noqa: PLR0913 - an option each
     path: Path,
-    bootstrap_server: str | None,
-    command_config: Path | None,
-    context: str | None,
+    choice: ClusterChoice,
     *,
     name: str | None,
     until: str | None,
@@ -87,7 +86,7 @@ def command(  # noqa: PLR0913 - an option each
     name = name or default_name(path)
     if not dry_run:
         state.free_name(name)
-    where = choose_target(bootstrap_server, command_config, context)
+    where = choice.target()
     warn_of_tls(where.cluster)
     run_options = with_throttle(run_options, throttle, where.cluster.context.throttle)
     is_throttled = bool(run_options.throttle)
@@ -177,7 +176,7 @@ def _report_findings(request: StartRequest) -> None:
 
 
 def _warn_of_unfinished(request: StartRequest, state: StateDir) -> None:
-    partitions = [choose_target.tp for choose_target in request.plan.partitions]
+    partitions = [each.tp for each in request.plan.partitions]
     for name, left in unfinished_with_partitions(state, request.cluster_id, partitions):
         print_note(
             f"warning: run {name} is waiting for resume, with {as_count(left, 'partition')} of "

@@ -24,12 +24,11 @@ from ktui.cluster.clock import Clock, SystemClock
 from ktui.execution.forecast.earlier_runs import EarlierRuns
 from ktui.execution.forecast.estimate import Estimate
 from ktui.execution.forecast.progress_text import RunEnding, end_lines, progress_line, run_ending
-from ktui.execution.host.ownership import this_process
+from ktui.execution.host.client import RunClient
 from ktui.execution.host.process import EngineProcess
 from ktui.execution.host.state_dir import StateDir
 from ktui.execution.journal.commands import Pause
 from ktui.execution.journal.follower import RunFollower
-from ktui.execution.journal.journal import Journal
 from ktui.execution.run.events import JournalEntry, Paused, PauseOrigin
 from ktui.quantities import as_count
 
@@ -132,7 +131,7 @@ class _Following:
                 if self._interrupts.leave:
                     return self._leave(follower)
                 if self._interrupts.count and self._pause_asked is None:
-                    self._pause(follower)
+                    self._pause()
                 self._report_new(follower)
                 self._line.show(self._progress(follower, self._clock.now()))
                 time.sleep(_LOOK_S)
@@ -164,12 +163,9 @@ class _Following:
         self._estimate.look(now)
         return progress_line(follower.run, self._estimate.copied)
 
-    def _pause(self, follower: RunFollower) -> None:
+    def _pause(self) -> None:
         """Pause the run: the engine submits nothing more, and leaves once nothing is in flight."""
-        me = this_process()
-        with Journal.open(follower.path, self._clock) as journal:
-            who = f"{me.user}@{me.host} ({me.pid})"
-            self._pause_asked = journal.ask(Pause(by=PauseOrigin.SIGNAL), who)
+        self._pause_asked = RunClient(self._engine.run).ask(Pause(by=PauseOrigin.SIGNAL))
         self._line.say("interrupted: pausing the run. Interrupt again to leave at once")
 
     def _is_our_pause(self, entry: JournalEntry) -> bool:
@@ -236,7 +232,6 @@ def show_run(
     show(LiveView(cluster=where.cluster, state=state, names=where.names, run=engine.run.path))
     if not engine.gone:
         return 0  # the view has said that the run goes on
-    with RunFollower(engine.run.journal) as follower:
-        follower.refresh()
-    print_note("\n".join(end_lines(follower.run)))
-    return EXIT_CODES[run_ending(follower.run)]
+    run = RunClient(engine.run).read().run
+    print_note("\n".join(end_lines(run)))
+    return EXIT_CODES[run_ending(run)]

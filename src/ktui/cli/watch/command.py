@@ -10,12 +10,13 @@ from pathlib import Path
 import click
 import msgspec
 
-from ktui.cli.context.cluster import Cluster, choose_cluster
+from ktui.cli.context.cluster import Cluster
 from ktui.cli.context.config import config_dir
 from ktui.cli.context.errors import BadInput
-from ktui.cli.context.target import choose_target
+from ktui.cli.context.target import ClusterChoice
 from ktui.cli.context.terminal import need_terminal
 from ktui.cli.options import common
+from ktui.cli.options.cluster import cluster_options
 from ktui.cli.options.recording import recorded_in_words, recorder, recording_options
 from ktui.cli.output.view import show_app
 from ktui.cli.record.sources import ClusterRecording
@@ -51,7 +52,7 @@ class LiveView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @click.command("watch")
-@common.cluster_options
+@cluster_options
 @common.topics_option("List every partition of this topic first; may be repeated.")
 @click.option("--write", is_flag=True, help="Allow the view to start and change runs.")
 @click.option(
@@ -65,9 +66,7 @@ class LiveView(msgspec.Struct, frozen=True, kw_only=True):
 @recording_options
 @common.state_dir_option
 def command(  # noqa: PLR0913 - an option each
-    bootstrap_server: str | None,
-    command_config: Path | None,
-    context: str | None,
+    choice: ClusterChoice,
     *,
     topics: tuple[str, ...],
     write: bool,
@@ -87,10 +86,10 @@ def command(  # noqa: PLR0913 - an option each
         raise BadInput(f"{'--to' if to else '--redact'} needs a recording. Give --record, too")
     names = None
     if write:
-        chosen_target = choose_target(bootstrap_server, command_config, context)
-        cluster, names = chosen_target.cluster, chosen_target.names
+        target = choice.target()
+        cluster, names = target.cluster, target.names
     else:
-        cluster = choose_cluster(bootstrap_server, command_config, context)
+        cluster = choice.cluster()
     need_terminal()
     records = None
     if record:

@@ -14,9 +14,9 @@ from ktui.cluster.clock import SystemClock
 from ktui.cluster.ports import ClusterPorts, ClusterReader
 from ktui.execution.cancel.foreign_outcome import ListedReassignment, Settled
 from ktui.execution.errors import RunProblem
+from ktui.execution.host.client import RunClient
 from ktui.execution.host.launch import NewRun, prepare_run
 from ktui.execution.host.state_dir import RunDir, StateDir
-from ktui.execution.journal.journal import Journal
 from ktui.execution.run.events import Started
 from ktui.pacing.limits import Limits, default_limits, parse_limits
 from ktui.planning.check.findings import ClusterSnapshot
@@ -143,8 +143,7 @@ class ProcessEngines:
 
 
 def _begun(run: RunDir) -> Started:
-    with Journal.open(run.journal, SystemClock(), read_only=True) as journal:
-        first = journal.first()
+    first = RunClient(run).first_entry()
     if first is None or not isinstance(first.event, Started):
         raise RunProblem(
             f"{run.journal}: the start of the run was cut off, and nothing was sent. Start its "

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from ktui.cli.context.config import Context
-from ktui.cli.context.target import choose_target
+from ktui.cli.context.target import ClusterChoice
 from ktui.cli.main import ktui
 from ktui.cli.process.launch import Launch, resume_command
 from ktui.cluster.clock import SystemClock
@@ -204,7 +204,7 @@ def test_a_process_of_its_own_is_told_names_and_absolute_paths(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("KTUI_BOOTSTRAP_SERVER", "b1:9092")
-    where = choose_target(None, Path("client.properties"), None)
+    where = ClusterChoice(command_config=Path("client.properties")).target()
 
     launch = Launch(
         state=office.state,
