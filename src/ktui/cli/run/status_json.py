@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import datetime
+from typing import Any
 
 import msgspec
 
@@ -18,17 +18,14 @@ from ktui.cli.run.runs import (
     owner_json,
     recording_json,
 )
+from ktui.cli.run.status_facts import Status
 from ktui.cluster.partition import Brokers, TopicPartition
-from ktui.execution.cancel.gate import ShutGate
-from ktui.execution.forecast.estimate import UNTOLD, CopiedBytes
 from ktui.execution.forecast.wait_text import Waiting
-from ktui.execution.host.catalog import RunState, recording_now, run_state
-from ktui.execution.host.ownership import Holder
+from ktui.execution.host.catalog import RunState
 from ktui.execution.run.additions import AddedPlan
 from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.events import OnConflict, PauseOrigin
 from ktui.execution.run.options import RunOptions
-from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
 from ktui.execution.run.track import Track
 from ktui.pacing.limits import Limits
@@ -187,22 +184,13 @@ class StatusJson(msgspec.Struct, frozen=True, kw_only=True):
     """The damage of the journal, also after it was recovered."""
 
 
-def status_json(
-    run: Run,
-    owner: Holder | None,
-    damage: str | None,
-    copied: CopiedBytes = UNTOLD,
-    *,
-    cancel_gate: ShutGate | None = None,
-    last_look: datetime | None = None,
-    reasons: Sequence[Waiting] = (),
-) -> StatusJson:
+def status_json(status: Status) -> StatusJson:
     """Return the JSON form of a run's status."""
-    started = run.started
+    run, started, pauses = status.run, status.run.started, status.run.pauses
     return StatusJson(
         schema_version=SCHEMA_VERSION,
         run=run.name,
-        state=run_state(run, owner),
+        state=status.state,
         at=_utc(run.at),
         seq=run.seq,
         cluster_id=None if started is None else started.cluster_id,
@@ -210,34 +198,58 @@ def status_json(
         plan_sha256=None if started is None else started.plan_sha256,
         started_at=_utc(run.started_at),
         ended_at=_utc(run.ended_at),
-        owner=owner_json(owner),
+        owner=owner_json(status.owner),
         ownership_off=run.ownership_off,
         left=run.left,
         limits=run.limits,
         limits_since_batch=run.limits_changed_at + 1,
-        throttle=throttle_json(run, owned=owner is not None),
+        throttle=throttle_json(run, owned=status.owned),
         options=run.options,
         until=_utc(run.until),
-        pauses=_pauses(run),
+        pauses=PausesJson(
+            whole=tuple(PauseJson(by, reason) for by, reason in pauses.whole.items()),
+            topics=tuple(sorted(pauses.topics)),
+            partitions=tuple(sorted(pauses.partitions)),
+        ),
         gate=GateJson(run.gate.shut, run.gate.reason),
-        cancel_gate=None if cancel_gate is None else gate_json(cancel_gate),
-        outage=outage_json(None if owner is None else run.outage),
-        last_look_at=_utc(last_look),
-        recording=recording_json(recording_now(run, owner)),
+        cancel_gate=None if status.cancel_gate is None else gate_json(status.cancel_gate),
+        outage=outage_json(status.outage),
+        last_look_at=_utc(status.last_look),
+        recording=recording_json(status.recording),
         batch=run.batch,
         added=tuple(map(_added, run.additions.plans)),
         partitions=max(len(run.tracks), 0 if started is None else started.partitions),
         counts={state: run.counts[state] for state in State},
         bytes=run.copies.whole,
         bytes_done=run.copies.done,
-        left_s=copied.left_s,
-        left_by_earlier_runs=copied.by_earlier_runs,
-        in_flight=tuple(_flying(track) for track in run.flying.values()),
-        waiting=tuple(map(_waiting, reasons)),
-        troubled=tuple(_troubled(track) for track in run.troubled.values()),
-        called_off=tuple(filter(None, map(_called_off, run.tracks.values()))),
-        damage=damage or run.damage,
+        left_s=status.copied.left_s,
+        left_by_earlier_runs=status.copied.by_earlier_runs,
+        in_flight=tuple(map(_flying, run.flying.values())),
+        waiting=tuple(map(_waiting, status.waits)),
+        troubled=tuple(
+            TroubledJson(reason=track.reason, **_place(track), **_replicas(track))
+            for track in run.troubled.values()
+        ),
+        called_off=tuple(
+            CalledOffJson(cancel=kind, **_place(track), **_replicas(track))
+            for track, kind in status.cancelled
+        ),
+        damage=status.damage or run.damage,
     )
+
+
+def _place(track: Track) -> dict[str, Any]:
+    tp = track.tp
+    return {
+        "topic": tp.topic,
+        "partition": tp.partition,
+        "state": track.state,
+        "since": _utc(track.since),
+    }
+
+
+def _replicas(track: Track) -> dict[str, Any]:
+    return {"replicas": track.replicas, "target": track.target, "original": track.original}
 
 
 def _added(plan: AddedPlan) -> AddedPlanJson:
@@ -252,71 +264,23 @@ def _added(plan: AddedPlan) -> AddedPlanJson:
     )
 
 
-def _pauses(run: Run) -> PausesJson:
-    pauses = run.pauses
-    return PausesJson(
-        tuple(PauseJson(by, reason) for by, reason in pauses.whole.items()),
-        tuple(sorted(pauses.topics)),
-        tuple(sorted(pauses.partitions)),
-    )
-
-
 def _flying(track: Track) -> FlyingJson:
     begun = None if track.step is None else track.step.begun
     return FlyingJson(
-        topic=track.tp.topic,
-        partition=track.tp.partition,
-        state=track.state,
-        since=_utc(track.since),
+        **_place(track),
+        **_replicas(track),
         batch=track.batch,
         step=track.steps,
-        replicas=track.replicas,
         step_replicas=track.replicas if begun is None else begun.replicas,
         adding=() if begun is None else begun.adding,
         removing=() if begun is None else begun.removing,
         elect=None if begun is None else begun.elect,
-        target=track.target,
-        original=track.original,
     )
 
 
 def _waiting(waiting: Waiting) -> WaitingJson:
-    track = waiting.track
     return WaitingJson(
-        topic=track.tp.topic,
-        partition=track.tp.partition,
-        state=track.state,
-        since=_utc(track.since),
-        waits_for=waiting.code,
-        reason=waiting.reason.sentence,
-    )
-
-
-def _troubled(track: Track) -> TroubledJson:
-    return TroubledJson(
-        topic=track.tp.topic,
-        partition=track.tp.partition,
-        state=track.state,
-        reason=track.reason,
-        since=_utc(track.since),
-        replicas=track.replicas,
-        target=track.target,
-        original=track.original,
-    )
-
-
-def _called_off(track: Track) -> CalledOffJson | None:
-    if track.cancel is None:
-        return None
-    return CalledOffJson(
-        topic=track.tp.topic,
-        partition=track.tp.partition,
-        cancel=track.cancel,
-        state=track.state,
-        since=_utc(track.since),
-        replicas=track.replicas,
-        target=track.target,
-        original=track.original,
+        **_place(waiting.track), waits_for=waiting.code, reason=waiting.reason.sentence
     )
 
 
