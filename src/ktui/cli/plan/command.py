@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import sys
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -15,14 +14,15 @@ from ktui.cli.context.target import ClusterChoice
 from ktui.cli.doctor.permissions import permission_findings
 from ktui.cli.options import common
 from ktui.cli.options.cluster import cluster_options
-from ktui.cli.options.limits import complete_limits, limits_options, parse_limit_options
+from ktui.cli.options.limits import GivenLimits, check_limits, complete_limits, limits_options
 from ktui.cli.options.plan import (
     BAD_PLAN,
+    allowance_options,
     assume_rate_option,
     parse_assumed_rate,
     read_plan_argument,
 )
-from ktui.cli.options.throttle import pop_throttle_options, throttle_options, with_throttle
+from ktui.cli.options.throttle import ThrottleOptions, throttle_options, with_throttle
 from ktui.cli.output.gate import cancel_cluster_options, gate_findings
 from ktui.cli.output.json_form import encode
 from ktui.cli.output.plan_json import check_json
@@ -32,7 +32,7 @@ from ktui.cluster.clock import SystemClock
 from ktui.execution.host.state_dir import StateDir
 from ktui.execution.run.options import RunOptions
 from ktui.planning.check.check import check_plan
-from ktui.planning.check.findings import Allowances, ClusterSnapshot, Option
+from ktui.planning.check.findings import Allowances, ClusterSnapshot
 from ktui.planning.check.snapshot import take_snapshot
 from ktui.planning.plan import Plan
 from ktui.planning.preflight.preflight import preflight
@@ -57,18 +57,7 @@ command.add_command(rollback_command)
 @limits_options
 @throttle_options
 @assume_rate_option
-@click.option(
-    Option.REPLICATION_FACTOR_CHANGE.value,
-    "factor_change",
-    is_flag=True,
-    help="Allow the plan to change how many replicas a partition has.",
-)
-@click.option(
-    Option.BELOW_MIN_ISR.value,
-    "below_min_isr",
-    is_flag=True,
-    help="Allow the plan to leave fewer replicas than min.insync.replicas.",
-)
+@allowance_options
 def check(  # noqa: PLR0913 - an option each
     path: Path,
     choice: ClusterChoice,
@@ -76,10 +65,10 @@ def check(  # noqa: PLR0913 - an option each
     json: bool,
     steps: bool,
     assume_rate: str | None,
-    factor_change: bool,
-    below_min_isr: bool,
+    limits: GivenLimits,
+    throttle: ThrottleOptions,
+    allowed: Allowances,
     state: StateDir,
-    **chosen: Any,
 ) -> None:
     """Check PLAN against the cluster, and show what it would do. Sends nothing.
 
@@ -88,8 +77,8 @@ def check(  # noqa: PLR0913 - an option each
 
     Exit code 2 if there is a problem, 0 if there are only warnings or none.
     """
-    throttle, rate = pop_throttle_options(chosen), parse_assumed_rate(assume_rate)
-    given = parse_limit_options(chosen)
+    rate = parse_assumed_rate(assume_rate)
+    check_limits(limits)
     name, plan = read_plan_argument(path)
     cluster = choice.cluster()
     whose = cancel_cluster_options(choice._asdict())
@@ -97,13 +86,13 @@ def check(  # noqa: PLR0913 - an option each
     is_throttled = bool(options.throttle)
     lacking = asyncio.run(permission_findings(cluster, plan, throttled=is_throttled, starts=False))
     cluster_id, seen = asyncio.run(_snapshot(cluster, plan, measure=is_throttled))
-    in_force = complete_limits(seen, cluster.context.limits, given)
+    in_force = complete_limits(seen, cluster.context.limits, limits)
     checked = CheckedPlan(
         plan=name,
         cluster=cluster.name,
         findings=(
             *lacking,
-            *check_plan(plan, seen, Allowances(factor_change, below_min_isr)),
+            *check_plan(plan, seen, allowed),
             *gate_findings(state, cluster_id, whose),
             *asyncio.run(owner_findings(claim_request(cluster, state, cluster_id, ""))),
         ),

@@ -22,7 +22,7 @@ from ktui.cli.context.terminal import print_note
 from ktui.cli.doctor.permissions import NeededPermission, find_missing_permissions, topics_of
 from ktui.cli.options import common
 from ktui.cli.options.cluster import cluster_options
-from ktui.cli.options.plan import BAD_PLAN, read_plan_argument
+from ktui.cli.options.plan import BAD_PLAN, allowance_options, read_plan_argument
 from ktui.cli.output.gate import check_gate_open
 from ktui.cli.output.json_form import SCHEMA_VERSION, encode
 from ktui.cli.output.plan_json import CheckJson, FindingJson, check_json, findings_json
@@ -41,7 +41,7 @@ from ktui.execution.host.rollback_plan import rewrite_rollback
 from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.execution.run.events import OnConflict
 from ktui.execution.run.states import State
-from ktui.planning.check.findings import Allowances, Option, Severity
+from ktui.planning.check.findings import Allowances, Severity
 
 
 class JoiningJson(msgspec.Struct, frozen=True, kw_only=True):
@@ -163,18 +163,7 @@ def _joinings(extra: CheckedExtraPlan) -> tuple[JoiningJson, ...]:
     "it back and then queues it, keep leaves it its old target, retarget cancels its step and "
     "moves it to the new target from there.",
 )
-@click.option(
-    Option.REPLICATION_FACTOR_CHANGE.value,
-    "factor_change",
-    is_flag=True,
-    help="Allow the plan to change how many replicas a partition has.",
-)
-@click.option(
-    Option.BELOW_MIN_ISR.value,
-    "below_min_isr",
-    is_flag=True,
-    help="Allow the plan to leave fewer replicas than min.insync.replicas.",
-)
+@allowance_options
 @click.option("--dry-run", is_flag=True, help="Show the effect on RUN, and change nothing.")
 @cluster_options
 @common.state_dir_option
@@ -185,8 +174,7 @@ def command(  # noqa: PLR0913 - an option each
     choice: ClusterChoice,
     *,
     on_conflict: str,
-    factor_change: bool,
-    below_min_isr: bool,
+    allowed: Allowances,
     dry_run: bool,
     state: StateDir,
     json: bool,
@@ -210,7 +198,6 @@ def command(  # noqa: PLR0913 - an option each
     lacking = asyncio.run(
         find_missing_permissions(_need(found, where), where.cluster, topics_of(plan))
     )
-    allowed = Allowances(factor_change, below_min_isr)
     conflict = OnConflict(on_conflict)
     extra = CheckedExtraPlan(
         plan, clean(path.name), found.run, seen, conflict, allowed, lacking=lacking

@@ -6,7 +6,7 @@ import click
 import msgspec
 
 from ktui.cli.options import common
-from ktui.cli.options.limits import check_limits, limits_options, named_limits
+from ktui.cli.options.limits import GivenLimits, check_limits, limits_options
 from ktui.cli.output.json_form import SCHEMA_VERSION, encode
 from ktui.cli.output.table import table
 from ktui.cli.process.send_command import send_command
@@ -32,17 +32,17 @@ class LimitsJson(msgspec.Struct, frozen=True):
 @limits_options
 @common.state_dir_option
 @common.json_option
-def command(name: str, *, state: StateDir, json: bool, **limits: str | None) -> None:
+def command(name: str, *, limits: GivenLimits, state: StateDir, json: bool) -> None:
     """Show or change the limits of RUN; unnamed ones keep their value.
 
     New limits bind from the next decision on. Steps in flight stay as they are. Waits up to 30 s
     for the engine's answer, which names that decision. Without an engine nothing changes: resume
     the run first.
     """
-    given, client = named_limits(limits), RunClient.find(state, name)
-    if given:
-        check_limits(given, client.read_live().limits)
-        send_command(client, SetLimits(given), json=json)
+    client = RunClient.find(state, name)
+    if limits:
+        check_limits(limits, client.read_live().limits)
+        send_command(client, SetLimits(limits), json=json)
         return
     run = client.read().run
     click.echo(_as_json(run) if json else _as_text(run))

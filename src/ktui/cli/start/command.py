@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import sys
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -15,16 +14,10 @@ from ktui.cli.context.terminal import print_note
 from ktui.cli.doctor.permissions import permission_findings
 from ktui.cli.options import common
 from ktui.cli.options.cluster import cluster_options
-from ktui.cli.options.limits import complete_limits, limits_options, parse_limit_options
-from ktui.cli.options.plan import BAD_PLAN, read_plan_argument
-from ktui.cli.options.run import (
-    parse_until,
-    pop_allowances,
-    pop_run_options,
-    run_options,
-    until_option,
-)
-from ktui.cli.options.throttle import pop_throttle_options, throttle_options, with_throttle
+from ktui.cli.options.limits import GivenLimits, check_limits, complete_limits, limits_options
+from ktui.cli.options.plan import BAD_PLAN, allowance_options, read_plan_argument
+from ktui.cli.options.run import parse_until, run_options, until_option
+from ktui.cli.options.throttle import ThrottleOptions, throttle_options, with_throttle
 from ktui.cli.output.gate import cancel_cluster_options, gate_findings
 from ktui.cli.output.plan_report import finding_line
 from ktui.cli.process.launch import Launch, launch_new_run
@@ -35,8 +28,9 @@ from ktui.cluster.clock import SystemClock
 from ktui.cluster.text import clean
 from ktui.execution.host.catalog import unfinished_with_partitions
 from ktui.execution.host.state_dir import StateDir, default_name
+from ktui.execution.run.options import RunOptions
 from ktui.planning.check.check import check_plan
-from ktui.planning.check.findings import FindingKind, Severity
+from ktui.planning.check.findings import Allowances, FindingKind, Severity
 from ktui.quantities import as_count
 
 
@@ -47,6 +41,7 @@ from ktui.quantities import as_count
 @limits_options
 @throttle_options
 @run_options
+@allowance_options
 @until_option
 @click.option("--dry-run", is_flag=True, help="Show what would be sent, and send nothing.")
 @click.option("--headless", is_flag=True, help="Show a progress line instead of the live view.")
@@ -67,7 +62,10 @@ def command(  # noqa: PLR0913 - an option each
     take_over: bool,
     no_ownership: bool,
     state: StateDir,
-    **chosen: Any,
+    limits: GivenLimits,
+    throttle: ThrottleOptions,
+    options: RunOptions,
+    allowed: Allowances,
 ) -> None:
     """Carry out PLAN, a few replicas at a time, under limits that you can change meanwhile.
 
@@ -78,9 +76,8 @@ def command(  # noqa: PLR0913 - an option each
     Exit code 0 when all is done, 3 when some partitions are not at their target, 1 when a failure
     stopped the run, 2 when nothing was sent, 130 when the run was left.
     """
-    run_options, allowed = pop_run_options(chosen), pop_allowances(chosen)
-    throttle = pop_throttle_options(chosen)
-    given, now = parse_limit_options(chosen), SystemClock().now()
+    check_limits(limits)
+    now = SystemClock().now()
     until_at = parse_until(until, now)
     source, plan = read_plan_argument(path)
     name = name or default_name(path)
@@ -88,8 +85,8 @@ def command(  # noqa: PLR0913 - an option each
         state.free_name(name)
     where = choice.target()
     warn_of_tls(where.cluster)
-    run_options = with_throttle(run_options, throttle, where.cluster.context.throttle)
-    is_throttled = bool(run_options.throttle)
+    options = with_throttle(options, throttle, where.cluster.context.throttle)
+    is_throttled = bool(options.throttle)
     lacking = asyncio.run(
         permission_findings(where.cluster, plan, throttled=is_throttled, starts=True)
     )
@@ -117,8 +114,8 @@ def command(  # noqa: PLR0913 - an option each
             ),
             *(asyncio.run(owner_findings(own)) if dry_run else ()),
         ),
-        limits=complete_limits(seen, where.cluster.context.limits, given),
-        options=run_options,
+        limits=complete_limits(seen, where.cluster.context.limits, limits),
+        options=options,
         until=until_at,
         now=now,
     )
