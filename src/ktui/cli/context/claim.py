@@ -30,6 +30,7 @@ from ktui.execution.host.catalog import throttles_left
 from ktui.execution.host.ownership import live_runs, lock_starts, this_process
 from ktui.execution.host.state_dir import STATE_DIR, StateDir
 from ktui.execution.host.state_id import ensure_id, read_id
+from ktui.kafka.reader import KafkaReader
 from ktui.planning.check.findings import Finding, FindingKind, Severity
 
 log = logging.getLogger(__name__)
@@ -148,17 +149,31 @@ async def check_no_other_owner(how: ClaimRequest) -> None:
         _refuse(standing, only_ends=True)
 
 
-def reading_claim(cluster: Cluster, state: StateDir, cluster_id: str) -> ClusterClaim:
-    """Return a claim that only reads. A state directory without an id does not get one by it."""
-    return cluster.claim(_owner(read_id(state) or "", ""), cluster_id)
+def reading_claim(
+    cluster: Cluster, state: StateDir, cluster_id: str, over: KafkaReader | None = None
+) -> ClusterClaim:
+    """Return a claim that only reads. A state directory without an id does not get one by it.
+
+    Args:
+        cluster: the cluster.
+        state: the state directory.
+        cluster_id: the id of the cluster.
+        over: a reader whose connections the claim shares; the claim is then not to be closed.
+    """
+    return cluster.claim(_owner(read_id(state) or "", ""), cluster_id, over)
 
 
-async def owner_findings(how: ClaimRequest | None) -> tuple[Finding, ...]:
-    """Return what a start would find out about the cluster's owner. Changes nothing."""
+async def owner_findings(how: ClaimRequest | None, reader: KafkaReader) -> tuple[Finding, ...]:
+    """Return what a start would find out about the cluster's owner. Changes nothing.
+
+    Args:
+        how: the claim that a start would make; None without ownership.
+        reader: an open reader of the cluster.
+    """
     if how is None:
         return ()
-    async with aclosing(reading_claim(how.cluster, how.state, how.cluster_id)) as claim:
-        standing, preview = await claim.look(), await claim.preview()
+    claim = reading_claim(how.cluster, how.state, how.cluster_id, reader)
+    standing, preview = await claim.look(), await claim.preview()
     warning = _warning(standing, how)
     if warning is not None:
         return (Finding(Severity.WARNING, FindingKind.OWNER, (), warning),)

@@ -65,9 +65,18 @@ class Cluster(msgspec.Struct, frozen=True):
         """Return a writer; it connects at its first call."""
         return KafkaWriter(self.connection)
 
-    def claim(self, me: ClusterOwner, cluster_id: str) -> ClusterClaim:
-        """Return a claim; it connects at its first call."""
-        return GroupClaim(KafkaGroups(self.connection), cluster_id, me, SystemClock())
+    def claim(
+        self, me: ClusterOwner, cluster_id: str, over: KafkaReader | None = None
+    ) -> ClusterClaim:
+        """Return a claim; it connects at its first call.
+
+        Args:
+            me: who makes the claim.
+            cluster_id: the id of the cluster.
+            over: a reader whose connections a claim that only reads is to share.
+        """
+        groups = KafkaGroups(self.connection, wire=None if over is None else over.wire)
+        return GroupClaim(groups, cluster_id, me, SystemClock())
 
 
 def choose_cluster(

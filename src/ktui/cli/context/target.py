@@ -13,6 +13,7 @@ from ktui.cli.context.cluster import Cluster, choose_cluster, resolve_names
 from ktui.cli.context.errors import BadInput
 from ktui.cli.context.terminal import print_note
 from ktui.cluster.clock import SystemClock
+from ktui.cluster.ports import ClusterReader
 from ktui.cluster.text import clean
 from ktui.execution.errors import RunRefused
 from ktui.execution.run.events import Started
@@ -96,12 +97,12 @@ def _check_text(option: str, value: str) -> None:
 
 
 async def read_cluster_for_plan(
-    where: Target, plan: Plan, *, measure: bool = False
+    reader: ClusterReader, plan: Plan, *, measure: bool = False
 ) -> tuple[str, ClusterSnapshot]:
     """Return the cluster's id, and a snapshot of all that a plan concerns.
 
     Args:
-        where: the cluster.
+        reader: reads the cluster.
         plan: the plan.
         measure: whether to measure also the rates that a throttle is checked against. That takes
             some seconds.
@@ -109,11 +110,8 @@ async def read_cluster_for_plan(
     Raises:
         ClusterError: the cluster cannot be read.
     """
-    async with aclosing(where.cluster.reader()) as reader:
-        cluster = await reader.describe_cluster()
-        return cluster.cluster_id, await take_snapshot(
-            reader, plan, SystemClock() if measure else None
-        )
+    cluster_id = (await reader.describe_cluster()).cluster_id
+    return cluster_id, await take_snapshot(reader, plan, SystemClock() if measure else None)
 
 
 async def check_cluster(where: Target, cluster_id: str) -> None:

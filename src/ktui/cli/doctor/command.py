@@ -33,6 +33,7 @@ from ktui.execution.host.state_dir import StateDir
 from ktui.kafka.capabilities import Capabilities
 from ktui.kafka.connection.connection import Connection
 from ktui.kafka.probe import Probe, probe_confluent, probe_kafka_python
+from ktui.kafka.reader import KafkaReader
 from ktui.tui.draw.format import as_took
 
 SIGNS = {Level.GOOD: "ok  ", Level.NOTE: "note", Level.WARNING: "WARN", Level.TROUBLE: "BAD "}
@@ -126,19 +127,14 @@ async def _examine(cluster: Cluster, state: StateDir) -> Sections:
     return sections
 
 
-async def _ownership(
-    cluster: Cluster, reader: ClusterReader, state: StateDir
-) -> list[DoctorFinding]:
+async def _ownership(cluster: Cluster, reader: KafkaReader, state: StateDir) -> list[DoctorFinding]:
     cluster_id = (await reader.describe_cluster()).cluster_id
     try:
-        claim = reading_claim(cluster, state, cluster_id)
+        claim = reading_claim(cluster, state, cluster_id, reader)
     except RunProblem as problem:
         return [DoctorFinding(Level.WARNING, f"could not read who owns the cluster: {problem}")]
-    try:
-        standing, preview = await claim.look(), await claim.preview()
-        return judge_ownership(standing, preview, off=not cluster.context.ownership)
-    finally:
-        await claim.aclose()
+    standing, preview = await claim.look(), await claim.preview()
+    return judge_ownership(standing, preview, off=not cluster.context.ownership)
 
 
 async def _late(reader: ClusterReader, state: StateDir) -> list[DoctorFinding]:

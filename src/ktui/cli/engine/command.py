@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from functools import partial
 from types import FrameType
@@ -22,7 +22,7 @@ from ktui.cli.options.recording import run_recorded_option
 from ktui.cli.record.sources import EngineRecording, record_run
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.observation import Observation
-from ktui.cluster.observer import Interest, ObservationSource, Observer
+from ktui.cluster.observer import Interest, ObservationSource, Observer, SourceWrapper
 from ktui.cluster.ports import ClusterPorts
 from ktui.execution.cancel.gate import CancelGateFile
 from ktui.execution.engine.engine import Engine
@@ -63,11 +63,11 @@ class LoggedJournal(Journal):
         return entries
 
 
-class SameClusterSource:
+class SameClusterSource(SourceWrapper):
     """Polls a cluster as long as it is the run's; an address can come to lead to another one."""
 
-    def __init__(self, observer: Observer, cluster_id: str) -> None:
-        self._observer = observer
+    def __init__(self, source: ObservationSource, cluster_id: str) -> None:
+        super().__init__(source)
         self._cluster_id = cluster_id
 
     async def poll(self, interest: Interest) -> Observation:
@@ -77,7 +77,7 @@ class SameClusterSource:
             ClusterError: the cluster does not answer.
             RunProblem: the answer came from another cluster.
         """
-        observation = await self._observer.poll(interest)
+        observation = await super().poll(interest)
         if observation.cluster_id != self._cluster_id:
             raise RunProblem(
                 f"the brokers belong to cluster {observation.cluster_id}, but the run belongs to "
@@ -85,12 +85,8 @@ class SameClusterSource:
             )
         return observation
 
-    def settings_changed(self, topics: Collection[str], brokers: Collection[int]) -> None:
-        """Read the settings of these topics and brokers again in the next poll."""
-        self._observer.settings_changed(topics, brokers)
 
-
-class HeartbeatSource:
+class HeartbeatSource(SourceWrapper):
     """Polls a cluster, and notes each poll in the heartbeat, which shows that this process runs.
 
     Args:
@@ -99,7 +95,7 @@ class HeartbeatSource:
     """
 
     def __init__(self, source: ObservationSource, heartbeat: Heartbeat) -> None:
-        self._source = source
+        super().__init__(source)
         self._heartbeat = heartbeat
 
     async def poll(self, interest: Interest) -> Observation:
@@ -109,13 +105,9 @@ class HeartbeatSource:
             ClusterError: the cluster does not answer; that poll counts as a heartbeat, too.
         """
         try:
-            return await self._source.poll(interest)
+            return await super().poll(interest)
         finally:
             self._heartbeat.beat()
-
-    def settings_changed(self, topics: Collection[str], brokers: Collection[int]) -> None:
-        """Read the settings of these topics and brokers again in the next poll."""
-        self._source.settings_changed(topics, brokers)
 
 
 @click.command("engine", hidden=True)

@@ -8,10 +8,8 @@ from pathlib import Path
 
 import click
 
-from ktui.cli.context.claim import claim_request, owner_findings
-from ktui.cli.context.cluster import Cluster
+from ktui.cli.context.claim import claim_request
 from ktui.cli.context.target import ClusterChoice
-from ktui.cli.doctor.permissions import permission_findings
 from ktui.cli.options import common
 from ktui.cli.options.cluster import cluster_options
 from ktui.cli.options.limits import GivenLimits, check_limits, complete_limits, limits_options
@@ -27,14 +25,12 @@ from ktui.cli.output.gate import cancel_cluster_options, gate_findings
 from ktui.cli.output.json_form import encode
 from ktui.cli.output.plan_json import check_json
 from ktui.cli.output.plan_report import CheckedPlan, report
+from ktui.cli.plan.cluster_facts import read_cluster_facts
 from ktui.cli.plan.from_run import remaining_command, rollback_command
-from ktui.cluster.clock import SystemClock
 from ktui.execution.host.state_dir import StateDir
 from ktui.execution.run.options import RunOptions
 from ktui.planning.check.check import check_plan
-from ktui.planning.check.findings import Allowances, ClusterSnapshot
-from ktui.planning.check.snapshot import take_snapshot
-from ktui.planning.plan import Plan
+from ktui.planning.check.findings import Allowances
 from ktui.planning.preflight.preflight import preflight
 from ktui.planning.preflight.steps import steps_of
 
@@ -83,22 +79,28 @@ def check(  # noqa: PLR0913 - an option each
     cluster = choice.cluster()
     whose = cancel_cluster_options(choice._asdict())
     options = with_throttle(RunOptions(), throttle, cluster.context.throttle)
-    is_throttled = bool(options.throttle)
-    lacking = asyncio.run(permission_findings(cluster, plan, throttled=is_throttled, starts=False))
-    cluster_id, seen = asyncio.run(_snapshot(cluster, plan, measure=is_throttled))
-    in_force = complete_limits(seen, cluster.context.limits, limits)
+    facts = asyncio.run(
+        read_cluster_facts(
+            cluster,
+            plan,
+            throttled=bool(options.throttle),
+            starts=False,
+            claim=lambda cluster_id: claim_request(cluster, state, cluster_id, ""),
+        )
+    )
+    in_force = complete_limits(facts.seen, cluster.context.limits, limits)
     checked = CheckedPlan(
         plan=name,
         cluster=cluster.name,
         findings=(
-            *lacking,
-            *check_plan(plan, seen, allowed),
-            *gate_findings(state, cluster_id, whose),
-            *asyncio.run(owner_findings(claim_request(cluster, state, cluster_id, ""))),
+            *facts.lacking,
+            *check_plan(plan, facts.seen, allowed),
+            *gate_findings(state, facts.cluster_id, whose),
+            *facts.owner,
         ),
         preflight=preflight(
             plan,
-            seen,
+            facts.seen,
             in_force,
             rate,
             options.throttle,
@@ -106,17 +108,8 @@ def check(  # noqa: PLR0913 - an option each
         ),
         throttle=options.throttle,
         throttle_leaders=options.throttle_leaders,
-        partitions=steps_of(plan, seen, in_force) if steps else None,
+        partitions=steps_of(plan, facts.seen, in_force) if steps else None,
     )
     click.echo(encode(check_json(checked)) if json else report(checked))
     if checked.problems:
         sys.exit(BAD_PLAN)
-
-
-async def _snapshot(cluster: Cluster, plan: Plan, *, measure: bool) -> tuple[str, ClusterSnapshot]:
-    reader = cluster.reader()
-    try:
-        cluster_id = (await reader.describe_cluster()).cluster_id
-        return cluster_id, await take_snapshot(reader, plan, SystemClock() if measure else None)
-    finally:
-        await reader.aclose()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections import Counter
+from contextlib import aclosing
 from pathlib import Path
 from typing import NoReturn
 
@@ -41,7 +42,8 @@ from ktui.execution.host.rollback_plan import rewrite_rollback
 from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.execution.run.events import OnConflict
 from ktui.execution.run.states import State
-from ktui.planning.check.findings import Allowances, Severity
+from ktui.planning.check.findings import Allowances, ClusterSnapshot, Severity
+from ktui.planning.plan import Plan
 
 
 class JoiningJson(msgspec.Struct, frozen=True, kw_only=True):
@@ -193,7 +195,7 @@ def command(  # noqa: PLR0913 - an option each
     source, plan = read_plan_argument(path)
     where = choice.or_of_run(found.begun).target(changes=not dry_run)
     throttled = bool(found.run.throttled.rates)
-    cluster_id, seen = asyncio.run(read_cluster_for_plan(where, plan, measure=throttled))
+    cluster_id, seen = asyncio.run(_read_cluster(where, plan, measure=throttled))
     check_same_cluster(where, cluster_id, found.begun.cluster_id)
     lacking = asyncio.run(
         find_missing_permissions(_need(found, where), where.cluster, topics_of(plan))
@@ -210,6 +212,11 @@ def command(  # noqa: PLR0913 - an option each
     if extra.has_problems or extra.idle:
         _end_unchanged(extra, json=json)
     _add(client, extra, path, json=json)
+
+
+async def _read_cluster(where: Target, plan: Plan, *, measure: bool) -> tuple[str, ClusterSnapshot]:
+    async with aclosing(where.cluster.reader()) as reader:
+        return await read_cluster_for_plan(reader, plan, measure=measure)
 
 
 def _live_run(client: RunClient, path: Path) -> BegunRun:

@@ -8,10 +8,9 @@ from pathlib import Path
 
 import click
 
-from ktui.cli.context.claim import claim_request, owner_findings, ownership_options
-from ktui.cli.context.target import ClusterChoice, read_cluster_for_plan, warn_of_tls
+from ktui.cli.context.claim import ClaimRequest, claim_request, ownership_options
+from ktui.cli.context.target import ClusterChoice, warn_of_tls
 from ktui.cli.context.terminal import print_note
-from ktui.cli.doctor.permissions import permission_findings
 from ktui.cli.options import common
 from ktui.cli.options.cluster import cluster_options
 from ktui.cli.options.limits import GivenLimits, check_limits, complete_limits, limits_options
@@ -20,6 +19,7 @@ from ktui.cli.options.run import parse_until, run_options, until_option
 from ktui.cli.options.throttle import ThrottleOptions, throttle_options, with_throttle
 from ktui.cli.output.gate import cancel_cluster_options, gate_findings
 from ktui.cli.output.plan_report import finding_line
+from ktui.cli.plan.cluster_facts import read_cluster_facts
 from ktui.cli.process.launch import Launch, launch_new_run
 from ktui.cli.start.dry_run import DryRun, fit_in_words
 from ktui.cli.start.follow import is_headless, show_run
@@ -80,24 +80,31 @@ def command(  # noqa: PLR0913 - an option each
     now = SystemClock().now()
     until_at = parse_until(until, now)
     source, plan = read_plan_argument(path)
-    name = name or default_name(path)
+    run = name or default_name(path)
     if not dry_run:
-        state.free_name(name)
+        state.free_name(run)
     where = choice.target()
     warn_of_tls(where.cluster)
     options = with_throttle(options, throttle, where.cluster.context.throttle)
-    is_throttled = bool(options.throttle)
-    lacking = asyncio.run(
-        permission_findings(where.cluster, plan, throttled=is_throttled, starts=True)
+
+    def claim(cluster_id: str) -> ClaimRequest | None:
+        return claim_request(
+            where.cluster, state, cluster_id, run, off=no_ownership, take_over=take_over
+        )
+
+    facts = asyncio.run(
+        read_cluster_facts(
+            where.cluster,
+            plan,
+            throttled=bool(options.throttle),
+            starts=True,
+            claim=claim if dry_run else None,
+        )
     )
-    cluster_id, seen = asyncio.run(
-        read_cluster_for_plan(where, plan, measure=is_throttled and not lacking)
-    )
-    own = claim_request(
-        where.cluster, state, cluster_id, name, off=no_ownership, take_over=take_over
-    )
+    cluster_id, seen = facts.cluster_id, facts.seen
+    own = claim(cluster_id)
     request = StartRequest(
-        name=name,
+        name=run,
         source=source,
         plan_name=clean(path.name),
         plan=plan,
@@ -105,14 +112,14 @@ def command(  # noqa: PLR0913 - an option each
         cluster_id=cluster_id,
         seen=seen,
         findings=(
-            *lacking,
+            *facts.lacking,
             *check_plan(plan, seen, allowed),
             *(
                 gate_findings(state, cluster_id, cancel_cluster_options(where.names))
                 if dry_run
                 else ()
             ),
-            *(asyncio.run(owner_findings(own)) if dry_run else ()),
+            *facts.owner,
         ),
         limits=complete_limits(seen, where.cluster.context.limits, limits),
         options=options,
@@ -125,7 +132,7 @@ def command(  # noqa: PLR0913 - an option each
         headless = is_headless(headless=headless, json=json)
         launch = Launch(
             state=state,
-            name=name,
+            name=run,
             cluster_id=cluster_id,
             names=where.names,
             until=until_at,
