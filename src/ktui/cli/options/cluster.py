@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from ktui.cli.context.target import ClusterChoice
-from ktui.cli.options.grouped import grouped
+from ktui.cli.options.common import grouped
 
 _OPTIONS = {
     "bootstrap_server": click.option(

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import click
 
 from ktui.cli.context.errors import BadInput
-from ktui.cli.options.grouped import grouped
+from ktui.cli.options.common import grouped
 from ktui.pacing.limits import CHOICES, LETTERS, Limits, LimitsProblem, default_limits, parse_limits
 from ktui.planning.check.findings import ClusterSnapshot
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from ktui.cli.context.errors import BadInput
-from ktui.cli.options.grouped import grouped
+from ktui.cli.options.common import grouped
 from ktui.cluster.text import clean
 from ktui.planning.check.findings import Allowances, Option
 from ktui.planning.plan import MOST_BYTES, Plan

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 import click
 
 from ktui.cli.context.errors import BadInput
-from ktui.cli.options.grouped import grouped
+from ktui.cli.options.common import grouped
 from ktui.cli.options.recording import run_recorded_option
 from ktui.execution.run.options import OnForeignChange, OnStall, RunOptions
 from ktui.progress.stalls import STALLED_AFTER_S

@@ -6,7 +6,7 @@ import click
 import msgspec
 
 from ktui.cli.context.errors import BadInput
-from ktui.cli.options.grouped import grouped
+from ktui.cli.options.common import grouped
 from ktui.execution.run.options import OnForeignThrottle, RunOptions
 from ktui.planning.throttle_rates import (
     NO_THROTTLE,

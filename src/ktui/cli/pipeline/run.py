@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from ktui.cli.pipeline.lake_option import lake_of, lake_option
+from ktui.cli.pipeline.group import lake_of, lake_option
 from ktui.cli.pipeline.options import (
     master_option,
     outlook_options,

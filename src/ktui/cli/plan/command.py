@@ -23,8 +23,7 @@ from ktui.cli.options.plan import (
 from ktui.cli.options.throttle import ThrottleOptions, throttle_options, with_throttle
 from ktui.cli.output.gate import cancel_cluster_options, gate_findings
 from ktui.cli.output.json_form import encode
-from ktui.cli.output.plan_json import check_json
-from ktui.cli.output.plan_report import CheckedPlan, report
+from ktui.cli.output.plan_report import CheckedPlan, check_json, report
 from ktui.cli.plan.cluster_facts import read_cluster_facts
 from ktui.cli.plan.from_run import remaining_command, rollback_command
 from ktui.execution.host.state_dir import StateDir

@@ -8,8 +8,8 @@ from pathlib import Path
 import click
 import msgspec
 
-from ktui.cli.context.redaction_key import redaction
 from ktui.cli.context.terminal import print_note
+from ktui.cli.options.recording import redaction
 from ktui.cli.output.json_form import SCHEMA_VERSION
 from ktui.cli.output.json_form import encode as as_json
 from ktui.durable import make_folder

@@ -26,8 +26,15 @@ from ktui.cli.options.cluster import cluster_options
 from ktui.cli.options.plan import BAD_PLAN, allowance_options, read_plan_argument
 from ktui.cli.output.gate import check_gate_open
 from ktui.cli.output.json_form import SCHEMA_VERSION, encode
-from ktui.cli.output.plan_json import CheckJson, FindingJson, check_json, findings_json
-from ktui.cli.output.plan_report import CheckedPlan, finding_line, report
+from ktui.cli.output.plan_report import (
+    CheckedPlan,
+    CheckJson,
+    FindingJson,
+    check_json,
+    finding_line,
+    findings_json,
+    report,
+)
 from ktui.cli.process.send_command import (
     AnswerJson,
     answer_json,

@@ -545,7 +545,7 @@ def test_a_run_of_a_cluster_that_this_host_does_not_reach_is_exported_all_the_sa
     async def away(*_: object) -> None:
         raise Unreachable("asking for the brokers")
 
-    monkeypatch.setattr("ktui.cli.run.export.check_cluster", away)
+    monkeypatch.setattr("ktui.cli.run.hand_over.check_cluster", away)
     hosts.run()
 
     refused = words(hosts.export())

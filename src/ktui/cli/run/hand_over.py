@@ -1,8 +1,11 @@
-"""`ktui runs export`: write a run into a file, to go on in another state directory."""
+"""`ktui runs export` and `ktui runs import`: hand a run over to another state directory."""
 
 from __future__ import annotations
 
 import asyncio
+import shlex
+from collections.abc import Mapping
+from contextlib import nullcontext
 from pathlib import Path
 
 import click
@@ -13,20 +16,25 @@ from ktui.cli.context.claim import (
     ClaimRequest,
     claim_request,
     no_ownership_option,
+    own_cluster,
+    ownership_options,
     release_cluster,
 )
-from ktui.cli.context.target import ClusterChoice, Target, check_cluster
+from ktui.cli.context.errors import BadInput
+from ktui.cli.context.target import ClusterChoice, Target, check_cluster, warn_of_tls
 from ktui.cli.context.terminal import print_note
 from ktui.cli.options import common
 from ktui.cli.options.cluster import cluster_options
+from ktui.cli.output.gate import options_of_names
 from ktui.cli.output.json_form import SCHEMA_VERSION, encode
+from ktui.cli.process.launch import resume_command
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.errors import ClusterError
 from ktui.cluster.text import clean
 from ktui.execution.errors import RunProblem, RunRefused
-from ktui.execution.host.catalog import throttles_left
+from ktui.execution.host.catalog import check_one_throttle, throttles_left
 from ktui.execution.host.client import RunClient
-from ktui.execution.host.hand_over import export_run
+from ktui.execution.host.hand_over import check_import, export_run, import_run, open_export
 from ktui.execution.host.ownership import LiveRun, lock_starts
 from ktui.execution.host.state_dir import StateDir
 from ktui.execution.run.run import Run
@@ -51,7 +59,7 @@ class ExportJson(msgspec.Struct, frozen=True, kw_only=True):
 @no_ownership_option
 @common.state_dir_option
 @common.json_option
-def command(
+def export(
     name: str,
     file: Path,
     choice: ClusterChoice,
@@ -87,12 +95,12 @@ def command(
             schema_version=SCHEMA_VERSION,
             run=name,
             file=clean(str(file)),
-            partitions_left=_left(run),
+            partitions_left=_partitions_left(run),
             owned=owned,
         )
         click.echo(encode(shape))
     else:
-        _report(run, file, owned, asked=how is not None)
+        _report_export(run, file, owned, asked=how is not None)
 
 
 def _check_reached(where: Target, cluster_id: str) -> None:
@@ -138,12 +146,12 @@ def _release(how: ClaimRequest) -> str | None:
         return str(problem)
 
 
-def _left(run: Run) -> int:
+def _partitions_left(run: Run) -> int:
     return len(run.tracks) - run.over
 
 
-def _report(run: Run, file: Path, owned: str | None, *, asked: bool) -> None:
-    where, left = clean(str(file)), as_count(_left(run), "partition")
+def _report_export(run: Run, file: Path, owned: str | None, *, asked: bool) -> None:
+    where, left = clean(str(file)), as_count(_partitions_left(run), "partition")
     click.echo(f"run {run.name}: exported to {where}, {left} left")
     if run.in_flight:
         steps = as_count(run.in_flight, "step")
@@ -155,3 +163,80 @@ def _report(run: Run, file: Path, owned: str | None, *, asked: bool) -> None:
     elif asked:
         click.echo("this state directory no longer owns the cluster")
     click.echo(f"continue it in another state directory: ktui runs import {where}{take_over}")
+
+
+class ImportJson(msgspec.Struct, frozen=True, kw_only=True):
+    """The output of `ktui runs import --json`."""
+
+    schema_version: int
+    run: str
+    cluster_id: str
+    partitions_left: int
+
+
+@click.command("import", short_help="Import a run that was exported.")
+@click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
+@click.option("--name", metavar="NAME", help="Name of the run here. Default: its old name.")
+@cluster_options
+@ownership_options
+@common.state_dir_option
+@common.json_option
+def import_(
+    file: Path,
+    name: str | None,
+    choice: ClusterChoice,
+    *,
+    take_over: bool,
+    no_ownership: bool,
+    state: StateDir,
+    json: bool,
+) -> None:
+    """Import the run in FILE, from `ktui runs export`, and own its cluster from now on.
+
+    The connection to the cluster is that of the run, unless an option names another. If the run
+    named both brokers and credentials, an option has to. Nothing goes on before `ktui resume`.
+    """
+    clock = SystemClock()
+    with open_export(state, file, clock) as export:
+        name = name or export.exported.run
+        cluster_id = export.begun.cluster_id
+        if not any(choice):
+            _check_names(file, export.begun.connection)
+        where = choice.or_of_run(export.begun).target()
+        warn_of_tls(where.cluster)
+        asyncio.run(check_cluster(where, cluster_id))
+        how = claim_request(
+            where.cluster, state, cluster_id, name, off=no_ownership, take_over=take_over
+        )
+        with lock_starts(state, cluster_id):
+            if export.run.throttled.brokers:
+                check_one_throttle(state, cluster_id, name)
+            check_import(state, export, name, clock)
+            with nullcontext() if how is None else own_cluster(how):
+                import_run(state, export, name, where.names, clock)
+        left = len(export.run.tracks) - export.run.over
+    if json:
+        shape = ImportJson(
+            schema_version=SCHEMA_VERSION, run=name, cluster_id=cluster_id, partitions_left=left
+        )
+        click.echo(encode(shape))
+    else:
+        source = clean(str(file))
+        click.echo(f"run {name}: imported from {source}, {as_count(left, 'partition')} left")
+        if how is not None:
+            click.echo("this state directory owns the cluster, for 30 minutes without an engine")
+        click.echo(f"resume it: {resume_command(state, name)}")
+
+
+def _check_names(file: Path, connection: Mapping[str, str]) -> None:
+    """Check that a file from elsewhere does not choose which brokers get this host's credentials.
+
+    Raises:
+        BadInput: the file names brokers, and also a file or context with credentials.
+    """
+    if "bootstrap_server" in connection and {"command_config", "context"} & connection.keys():
+        again = shlex.join(["ktui", "runs", "import", str(file), *options_of_names(connection)])
+        raise BadInput(
+            f"{clean(str(file))}: names both brokers and a place of credentials on this host. If "
+            f"these brokers may get those credentials, name both yourself: {clean(again)}"
+        )
