@@ -74,7 +74,7 @@ class CancelledRun:
         self.reader = self.cluster.reader
         for module in ("ktui.cli.cancel.preview", "ktui.cli.cancel.run"):
             monkeypatch.setattr(f"{module}.SystemClock", lambda: self.story.clock)
-        monkeypatch.setattr("ktui.cli.context.target.choose_cluster", self._choose)
+        monkeypatch.setattr("ktui.cli.context.cluster.choose_cluster", self._choose)
         monkeypatch.setattr("ktui.cli.process.launch.start_engine", self._spawn)
         self._monkeypatch = monkeypatch
 

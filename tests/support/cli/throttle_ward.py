@@ -64,7 +64,7 @@ class Ward:
             "ktui.cli.doctor.clear_throttles.SystemClock", lambda: self.patient.clock
         )
         self.writer: Callable[[], ClusterWriter] = self.patient.writer
-        self._monkeypatch.setattr("ktui.cli.context.target.choose_cluster", self._chosen)
+        self._monkeypatch.setattr("ktui.cli.context.cluster.choose_cluster", self._chosen)
         return self.patient
 
     def _chosen(self, *_: object) -> object:

@@ -14,8 +14,8 @@ from ktui.cli.cancel.options import (
     read_cancel_request,
 )
 from ktui.cli.cancel.run import cancel_run
+from ktui.cli.context.cluster import ClusterChoice
 from ktui.cli.context.errors import BadInput
-from ktui.cli.context.target import ClusterChoice
 from ktui.cli.options import common
 from ktui.cli.options.cluster import cluster_options
 from ktui.execution.host.catalog import find_run

@@ -7,8 +7,7 @@ import asyncio
 import click
 import msgspec
 
-from ktui.cli.context.cluster import Cluster
-from ktui.cli.context.target import ClusterChoice
+from ktui.cli.context.cluster import Cluster, ClusterChoice
 from ktui.cli.output.gate import CancelGateJson, gate_json
 from ktui.cli.output.json_form import SCHEMA_VERSION, encode
 from ktui.cluster.text import clean

@@ -10,8 +10,8 @@ from ktui.cli.cancel.preview import Preview, preview
 from ktui.cli.cancel.preview_json import cancel_json
 from ktui.cli.cancel.preview_text import preview_text
 from ktui.cli.context.claim import claim_request
+from ktui.cli.context.cluster import ClusterChoice, Target
 from ktui.cli.context.errors import BadInput
-from ktui.cli.context.target import ClusterChoice, Target
 from ktui.cli.context.terminal import print_note
 from ktui.cli.options.common import check_scope
 from ktui.cli.output.gate import gate_json, gate_line, shut_gate

@@ -13,14 +13,18 @@ import click
 import msgspec
 
 from ktui.cli.context.claim import TAKE_OVER, reading_claim, take_over_option
-from ktui.cli.context.cluster import Cluster
+from ktui.cli.context.cluster import TLS_UNVERIFIED, Cluster, ClusterChoice
 from ktui.cli.context.errors import BadInput
-from ktui.cli.context.target import TLS_UNVERIFIED, ClusterChoice
 from ktui.cli.context.terminal import styled
-from ktui.cli.doctor.abilities import judge_abilities, judge_permissions
 from ktui.cli.doctor.clear_throttles import clear
 from ktui.cli.doctor.facts import gather_facts
-from ktui.cli.doctor.findings import DoctorFinding, Level, judge_cluster
+from ktui.cli.doctor.findings import (
+    DoctorFinding,
+    Level,
+    judge_abilities,
+    judge_cluster,
+    judge_permissions,
+)
 from ktui.cli.doctor.ownership_findings import judge_late, judge_ownership
 from ktui.cli.doctor.throttle_findings import judge_throttles
 from ktui.cli.doctor.throttle_scan import claims_reader, scan_throttles

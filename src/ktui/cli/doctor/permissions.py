@@ -7,11 +7,10 @@ from collections.abc import Collection, Iterator
 
 import msgspec
 
-from ktui.cli.context.cluster import Cluster
+from ktui.cli.context.cluster import Cluster, ClusterChoice, Target, check_cluster
 from ktui.cli.context.errors import BadInput
-from ktui.cli.context.target import ClusterChoice, Target, check_cluster
 from ktui.cli.context.terminal import print_note
-from ktui.cli.doctor.abilities import grant_command
+from ktui.cli.doctor.findings import grant_command
 from ktui.cluster.errors import ClusterError, Unsupported
 from ktui.execution.errors import RunRefused
 from ktui.execution.run.run import Run

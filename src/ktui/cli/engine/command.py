@@ -13,8 +13,7 @@ from types import FrameType
 import click
 
 from ktui.cli.context.claim import ClusterHold, claim_request, no_ownership_option
-from ktui.cli.context.cluster import Cluster
-from ktui.cli.context.target import ClusterChoice
+from ktui.cli.context.cluster import Cluster, ClusterChoice
 from ktui.cli.engine.log import EngineLog, JournalWait, configure_log
 from ktui.cli.options import common
 from ktui.cli.options.cluster import cluster_options

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from ktui.cli.context.target import ClusterChoice
+from ktui.cli.context.cluster import ClusterChoice
 from ktui.cli.options.common import grouped
 
 _OPTIONS = {

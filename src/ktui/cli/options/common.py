@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
@@ -15,6 +16,7 @@ from ktui.cluster.partition import TopicPartition
 from ktui.execution.host.state_dir import STATE_DIR, StateDir, resolve_state_dir
 from ktui.execution.run.run import Run
 from ktui.planning.names import closest_names, join_some, shortened
+from ktui.units import Seconds, parse_quantity
 
 
 def check_scope(run: Run, topics: Sequence[str], partitions: Sequence[TopicPartition]) -> None:
@@ -97,6 +99,51 @@ def state_option(state: StateDir) -> str:
     return (
         "" if state == resolve_state_dir(None) else f" --state-dir {shlex.quote(str(state.path))}"
     )
+
+
+def _refuse_nan(
+    _context: click.Context, _option: click.Parameter, value: float | None
+) -> float | None:
+    """Refuse nan, which a click range accepts."""
+    if value is not None and math.isnan(value):
+        raise click.BadParameter("nan is not a number.")
+    return value
+
+
+def speed_option(
+    slowest: float, fastest: float, purpose: str, default: float | None = None
+) -> Callable[[F], F]:
+    """Add --speed, a factor by which time passes faster."""
+    return click.option(
+        "--speed",
+        type=click.FloatRange(slowest, fastest),
+        default=default,
+        callback=_refuse_nan,
+        metavar="N",
+        help=purpose,
+    )
+
+
+theme_option = click.option("--theme", metavar="NAME", help="The colour theme to start with.")
+
+poll_interval_option = click.option(
+    "--poll-interval",
+    type=click.FloatRange(0.1, 3600),
+    metavar="SECONDS",
+    help="Time between two polls; 1 s unless the context sets it.",
+)
+
+
+def parse_time(option: str, text: str) -> float:
+    """Read a time in seconds, such as 90, 90s or 2h.
+
+    Raises:
+        BadInput: the text is not a time; names the option.
+    """
+    try:
+        return float(parse_quantity(Seconds, float(text) if text.isdecimal() else text))
+    except ValueError as error:
+        raise BadInput(f"{option}: {error}") from None
 
 
 json_option = click.option("--json", is_flag=True, help="Print one JSON object on standard output.")

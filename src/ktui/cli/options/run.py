@@ -8,11 +8,10 @@ from datetime import datetime, timedelta
 import click
 
 from ktui.cli.context.errors import BadInput
-from ktui.cli.options.common import grouped
+from ktui.cli.options.common import grouped, parse_time
 from ktui.cli.options.recording import run_recorded_option
 from ktui.execution.run.options import OnForeignChange, OnStall, RunOptions
 from ktui.progress.stalls import STALLED_AFTER_S
-from ktui.units import Seconds, parse_quantity
 
 OPTION = "--until"
 _CLOCK = re.compile(r"([01]?[0-9]|2[0-3]):([0-5][0-9])(?::([0-5][0-9]))?")
@@ -23,6 +22,14 @@ until_option = click.option(
     metavar="TIME",
     help="Submit only steps that are expected to end by then. TIME is 15:00, or a date and time "
     "in ISO 8601; local unless it has an offset.",
+)
+
+
+headless_option = click.option(
+    "--headless", is_flag=True, help="Show a progress line instead of the live view."
+)
+concurrent_option = click.option(
+    "--concurrent", is_flag=True, help="Allow another live run on the cluster."
 )
 
 
@@ -127,11 +134,14 @@ def _run_options(  # noqa: PLR0913 - an option each
     Raises:
         BadInput: a value cannot be used; names the option and the fix.
     """
-    stall_s = _seconds("--stall-timeout", stall_timeout, _DEFAULTS.stall_timeout_s)
+    stall_s, poll_s = _DEFAULTS.stall_timeout_s, _DEFAULTS.poll_s
+    if stall_timeout is not None:
+        stall_s = parse_time("--stall-timeout", stall_timeout)
     if stall_s < STALLED_AFTER_S:
         least = f"{STALLED_AFTER_S:g} s"
         raise BadInput(f"--stall-timeout: give {least} or more. A stall shows only after {least}")
-    poll_s = _seconds("--poll", poll, _DEFAULTS.poll_s)
+    if poll is not None:
+        poll_s = parse_time("--poll", poll)
     if not LEAST_POLL_S <= poll_s <= MOST_POLL_S:
         raise BadInput(f"--poll: give a time from {LEAST_POLL_S:g}s to {MOST_POLL_S:g}s")
     return RunOptions(
@@ -148,13 +158,3 @@ def _run_options(  # noqa: PLR0913 - an option each
 
 run_options = grouped("options", _run_options, _RUN_OPTIONS)
 """Adds the options of a run; passes them as `options`, a `RunOptions`."""
-
-
-def _seconds(option: str, text: str | None, default: float) -> float:
-    if text is None:
-        return default
-    try:
-        seconds = float(parse_quantity(Seconds, int(text) if text.isdecimal() else text))
-    except ValueError as error:
-        raise BadInput(f"{option}: {error}") from None
-    return seconds

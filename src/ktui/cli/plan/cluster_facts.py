@@ -8,8 +8,7 @@ from contextlib import aclosing
 import msgspec
 
 from ktui.cli.context.claim import ClaimRequest, owner_findings
-from ktui.cli.context.cluster import Cluster
-from ktui.cli.context.target import read_cluster_for_plan
+from ktui.cli.context.cluster import Cluster, read_cluster_for_plan
 from ktui.cli.doctor.permissions import permission_findings
 from ktui.planning.check.findings import ClusterSnapshot, Finding
 from ktui.planning.plan import Plan

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from ktui.cli.context.claim import claim_request
-from ktui.cli.context.target import ClusterChoice
+from ktui.cli.context.cluster import ClusterChoice
 from ktui.cli.options import common
 from ktui.cli.options.cluster import cluster_options
 from ktui.cli.options.limits import GivenLimits, check_limits, complete_limits, limits_options

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import click
 
+from ktui.cli.context.cluster import ClusterChoice
 from ktui.cli.context.errors import BadInput
-from ktui.cli.context.target import ClusterChoice
 from ktui.cli.options import common
 from ktui.cli.options.cluster import cluster_options
 from ktui.cli.options.recording import recorder, recording_options
@@ -17,18 +17,12 @@ from ktui.cli.record.copy import copy_redacted
 from ktui.cli.record.loop import StopCondition, record
 from ktui.cluster.clock import SystemClock
 from ktui.execution.host.state_dir import StateDir
-from ktui.units import Seconds, parse_quantity
 
 
 @click.command("record")
 @cluster_options
 @common.topics_option("Also record every partition of this topic; may be repeated.")
-@click.option(
-    "--poll-interval",
-    type=click.FloatRange(0.1, 3600),
-    metavar="SECONDS",
-    help="Time between two polls; 1 s unless the context sets it.",
-)
+@common.poll_interval_option
 @click.option("--for", "for_", metavar="TIME", help="Stop after this time, such as 90s or 2h.")
 @click.option(
     "--until-idle",
@@ -88,10 +82,7 @@ def command(  # noqa: PLR0913 - an option each
 def _seconds(text: str | None) -> float | None:
     if text is None:
         return None
-    try:
-        seconds = float(parse_quantity(Seconds, float(text) if text.isdecimal() else text))
-    except ValueError as error:
-        raise BadInput(f"--for: {error}") from None
+    seconds = common.parse_time("--for", text)
     if seconds <= 0:
         raise BadInput("--for: give a time above 0, such as 90s or 2h")
     return seconds

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import math
 import shlex
 import sys
 import tempfile
@@ -152,22 +151,10 @@ def _until_ms(session: Session) -> int:
     )
 
 
-def _number(_context: click.Context, _option: click.Parameter, value: float) -> float:
-    """Refuse nan, which a click range accepts."""
-    if math.isnan(value):
-        raise click.BadParameter("nan is not a number.")
-    return value
-
-
 @click.command("replay")
 @click.argument("path", metavar="FILE|DIR|RUN")
-@click.option(
-    "--speed",
-    type=click.FloatRange(SLOWEST, FASTEST),
-    default=1.0,
-    callback=_number,
-    metavar="N",
-    help="Play N seconds of the recording in each second; 1 by default.",
+@common.speed_option(
+    SLOWEST, FASTEST, "Play N seconds of the recording in each second; 1 by default.", default=1.0
 )
 @click.option(
     "--at",
@@ -176,7 +163,7 @@ def _number(_context: click.Context, _option: click.Parameter, value: float) -> 
     help="Start here: 14:02:31, a date and time, or +1h30m from the beginning.",
 )
 @click.option("--session", metavar="ID", help="The recording to play, if there are several.")
-@click.option("--theme", metavar="NAME", help="The colour theme to start with.")
+@common.theme_option
 @common.state_dir_option
 def command(
     path: str,

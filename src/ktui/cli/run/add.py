@@ -12,13 +12,13 @@ from typing import NoReturn
 import click
 import msgspec
 
-from ktui.cli.context.errors import BadInput
-from ktui.cli.context.target import (
+from ktui.cli.context.cluster import (
     ClusterChoice,
     Target,
     check_same_cluster,
     read_cluster_for_plan,
 )
+from ktui.cli.context.errors import BadInput
 from ktui.cli.context.terminal import print_note
 from ktui.cli.doctor.permissions import NeededPermission, find_missing_permissions, topics_of
 from ktui.cli.options import common

@@ -20,8 +20,8 @@ from ktui.cli.context.claim import (
     ownership_options,
     release_cluster,
 )
+from ktui.cli.context.cluster import ClusterChoice, Target, check_cluster, warn_of_tls
 from ktui.cli.context.errors import BadInput
-from ktui.cli.context.target import ClusterChoice, Target, check_cluster, warn_of_tls
 from ktui.cli.context.terminal import print_note
 from ktui.cli.options import common
 from ktui.cli.options.cluster import cluster_options

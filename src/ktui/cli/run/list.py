@@ -7,8 +7,7 @@ from contextlib import aclosing
 
 import click
 
-from ktui.cli.context.cluster import Cluster
-from ktui.cli.context.target import ClusterChoice
+from ktui.cli.context.cluster import Cluster, ClusterChoice
 from ktui.cli.options import common
 from ktui.cli.options.cluster import cluster_options
 from ktui.cli.output.json_form import encode, list_json

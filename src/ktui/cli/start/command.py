@@ -9,13 +9,19 @@ from pathlib import Path
 import click
 
 from ktui.cli.context.claim import ClaimRequest, claim_request, ownership_options
-from ktui.cli.context.target import ClusterChoice, warn_of_tls
+from ktui.cli.context.cluster import ClusterChoice, warn_of_tls
 from ktui.cli.context.terminal import print_note
 from ktui.cli.options import common
 from ktui.cli.options.cluster import cluster_options
 from ktui.cli.options.limits import GivenLimits, check_limits, complete_limits, limits_options
 from ktui.cli.options.plan import BAD_PLAN, allowance_options, read_plan_argument
-from ktui.cli.options.run import parse_until, run_options, until_option
+from ktui.cli.options.run import (
+    concurrent_option,
+    headless_option,
+    parse_until,
+    run_options,
+    until_option,
+)
 from ktui.cli.options.throttle import ThrottleOptions, throttle_options, with_throttle
 from ktui.cli.output.gate import cancel_cluster_options, gate_findings
 from ktui.cli.output.plan_report import finding_line
@@ -44,9 +50,9 @@ from ktui.quantities import as_count
 @allowance_options
 @until_option
 @click.option("--dry-run", is_flag=True, help="Show what would be sent, and send nothing.")
-@click.option("--headless", is_flag=True, help="Show a progress line instead of the live view.")
+@headless_option
 @click.option("--json", is_flag=True, help="Print each event as a line of JSON.")
-@click.option("--concurrent", is_flag=True, help="Allow another live run on the cluster.")
+@concurrent_option
 @ownership_options
 @common.state_dir_option
 def command(  # noqa: PLR0913 - an option each

@@ -13,8 +13,8 @@ from types import FrameType
 
 import click
 
+from ktui.cli.context.cluster import Target
 from ktui.cli.context.errors import FAILED, INTERRUPTED
-from ktui.cli.context.target import Target
 from ktui.cli.context.terminal import print_note
 from ktui.cli.engine.log import WarningReader
 from ktui.cli.output.json_form import event_line

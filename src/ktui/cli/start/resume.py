@@ -8,12 +8,12 @@ import sys
 import click
 
 from ktui.cli.context.claim import claim_request, ownership_options
-from ktui.cli.context.target import ClusterChoice, check_cluster, warn_of_tls
+from ktui.cli.context.cluster import ClusterChoice, check_cluster, warn_of_tls
 from ktui.cli.context.terminal import print_note
 from ktui.cli.options import common
 from ktui.cli.options.cluster import cluster_options
 from ktui.cli.options.recording import run_recorded_option
-from ktui.cli.options.run import parse_until, until_option
+from ktui.cli.options.run import concurrent_option, headless_option, parse_until, until_option
 from ktui.cli.output.gate import gate_line, shut_gate
 from ktui.cli.process.launch import Launch, launch_left_run
 from ktui.cli.run.runs import local_time
@@ -34,9 +34,9 @@ from ktui.execution.run.run import Run
 @cluster_options
 @until_option
 @run_recorded_option
-@click.option("--headless", is_flag=True, help="Show a progress line instead of the live view.")
+@headless_option
 @click.option("--json", is_flag=True, help="Print each new event as a line of JSON.")
-@click.option("--concurrent", is_flag=True, help="Allow another live run on the cluster.")
+@concurrent_option
 @ownership_options
 @common.state_dir_option
 def command(  # noqa: PLR0913 - an option each

@@ -10,10 +10,9 @@ from pathlib import Path
 import click
 import msgspec
 
-from ktui.cli.context.cluster import Cluster
+from ktui.cli.context.cluster import Cluster, ClusterChoice
 from ktui.cli.context.config import config_dir
 from ktui.cli.context.errors import BadInput
-from ktui.cli.context.target import ClusterChoice
 from ktui.cli.context.terminal import need_terminal
 from ktui.cli.options import common
 from ktui.cli.options.cluster import cluster_options
@@ -55,13 +54,8 @@ class LiveView(msgspec.Struct, frozen=True, kw_only=True):
 @cluster_options
 @common.topics_option("List every partition of this topic first; may be repeated.")
 @click.option("--write", is_flag=True, help="Allow the view to start and change runs.")
-@click.option(
-    "--poll-interval",
-    type=click.FloatRange(0.1, 3600),
-    metavar="SECONDS",
-    help="Time between two polls; 1 s unless the context sets it.",
-)
-@click.option("--theme", metavar="NAME", help="The colour theme to start with.")
+@common.poll_interval_option
+@common.theme_option
 @click.option("--record", is_flag=True, help="Record the view, for `ktui replay`.")
 @recording_options
 @common.state_dir_option

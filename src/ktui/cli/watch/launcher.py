@@ -9,10 +9,10 @@ from ktui.cli.context.claim import check_no_other_owner, claim_request
 from ktui.cli.context.cluster import Cluster
 from ktui.cli.doctor.permissions import permission_findings
 from ktui.cli.process.launch import Launch, launch_left_run, launch_new_run
-from ktui.cli.watch.cancel_foreign import cancel_one
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.ports import ClusterPorts, ClusterReader
 from ktui.execution.cancel.foreign_outcome import ListedReassignment, Settled
+from ktui.execution.cancel.one_foreign import cancel_one
 from ktui.execution.errors import RunProblem
 from ktui.execution.host.client import RunClient
 from ktui.execution.host.launch import NewRun, prepare_run
