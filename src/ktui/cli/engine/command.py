@@ -56,7 +56,7 @@ class LoggedJournal(Journal):
         """Write events; log and record them once they are on the disk."""
         entries = super().append(events)
         if self.log is not None:
-            self.log.tell(entries)
+            self.log.write(entries)
         if self.recording is not None:
             self.recording.take(entries)
         return entries

@@ -51,13 +51,13 @@ def recording_options(function: F) -> F:
     return _TO(_REDACT(function))
 
 
-def recorded_in_words(recorder: Recorder, looks: int | None = None) -> str:
+def recorded_in_words(recorder: Recorder, polls: int | None = None) -> str:
     """Describe how much was recorded, where it is, and why it stopped early, if it did."""
     stopped = "" if recorder.problem is None else f"; {recorder.problem}"
     if recorder.path is None:
         return f"nothing was recorded{stopped}"
     stopped = stopped.replace(f"{recorder.path}: ", "")  # one mention is enough
-    count = "" if looks is None else f"{as_count(looks, 'poll')}, "
+    count = "" if polls is None else f"{as_count(polls, 'poll')}, "
     return f"recorded {count}{as_bytes(recorder.written_bytes)}: {recorder.path}{stopped}"
 
 

@@ -38,7 +38,7 @@ class ProgressLine:
             self._printed_at_s = time.monotonic()
         self._last = line
 
-    def say(self, line: str) -> None:
+    def print(self, line: str) -> None:
         """Print a line that stays."""
         click.echo(f"{ERASE_LINE}{line}" if self.drawn else line, err=True)
         self._last = ""

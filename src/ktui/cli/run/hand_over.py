@@ -77,8 +77,8 @@ def export(
     found = client.read_begun()
     where = choice.or_of_run(found.begun).target()
     cluster_id = found.begun.cluster_id
-    how = claim_request(where.cluster, state, cluster_id, name, off=no_ownership, only_ends=True)
-    if how is not None:
+    claim = claim_request(where.cluster, state, cluster_id, name, off=no_ownership, only_ends=True)
+    if claim is not None:
         _check_reached(where, cluster_id)
     if (owner := client.owner) is not None:
         raise RunRefused(
@@ -86,10 +86,10 @@ def export(
             f"the engine leave it: kill {owner.pid}. Steps in flight go on in Kafka"
         )
     with lock_starts(state, cluster_id) as live:
-        if how is not None:
+        if claim is not None:
             _check_alone(state, cluster_id, name, live)
         run = export_run(client.folder, file, SystemClock())
-        owned = None if how is None else _release(how)
+        owned = None if claim is None else _release(claim)
     if json:
         shape = ExportJson(
             schema_version=SCHEMA_VERSION,
@@ -100,7 +100,7 @@ def export(
         )
         click.echo(encode(shape))
     else:
-        _report_export(run, file, owned, asked=how is not None)
+        _report_export(run, file, owned, asked=claim is not None)
 
 
 def _check_reached(where: Target, cluster_id: str) -> None:
@@ -139,9 +139,9 @@ def _check_alone(state: StateDir, cluster_id: str, name: str, live: list[LiveRun
         )
 
 
-def _release(how: ClaimRequest) -> str | None:
+def _release(claim: ClaimRequest) -> str | None:
     try:
-        return asyncio.run(release_cluster(how))
+        return asyncio.run(release_cluster(claim))
     except RunProblem as problem:
         return str(problem)
 
@@ -205,14 +205,14 @@ def import_(
         where = choice.or_of_run(export.begun).target()
         warn_of_tls(where.cluster)
         asyncio.run(check_cluster(where, cluster_id))
-        how = claim_request(
+        claim = claim_request(
             where.cluster, state, cluster_id, name, off=no_ownership, take_over=take_over
         )
         with lock_starts(state, cluster_id):
             if export.run.throttled.brokers:
                 check_one_throttle(state, cluster_id, name)
             check_import(state, export, name, clock)
-            with nullcontext() if how is None else own_cluster(how):
+            with nullcontext() if claim is None else own_cluster(claim):
                 import_run(state, export, name, where.names, clock)
         left = len(export.run.tracks) - export.run.over
     if json:
@@ -223,7 +223,7 @@ def import_(
     else:
         source = clean(str(file))
         click.echo(f"run {name}: imported from {source}, {as_count(left, 'partition')} left")
-        if how is not None:
+        if claim is not None:
             click.echo("this state directory owns the cluster, for 30 minutes without an engine")
         click.echo(f"resume it: {resume_command(state, name)}")
 

@@ -52,7 +52,7 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     """The progress of the copies, with the time left where that is known."""
     cancel_gate: ShutGate | None = None
     """Who has shut the cluster's cancel gate; None while it is open."""
-    last_look: datetime | None = None
+    last_poll: datetime | None = None
     """The time of the last poll by an engine; None where it is not noted."""
     silent: str | None = None
     """For how long its engine has not polled the cluster."""
@@ -95,7 +95,7 @@ def read_status(client: RunClient, state: StateDir) -> Status:
     owner, found = client.owner, client.read()
     run, estimate = found.run, Estimate(found.run, EarlierRuns(state))
     estimate.take(found.entries)
-    now, last_look = SystemClock().now(), last_look_at(client.folder)
+    now, last_poll = SystemClock().now(), last_look_at(client.folder)
     estimate.look(now)
     running = run_state(run, owner) is RunState.RUNNING
     return Status(
@@ -104,8 +104,8 @@ def read_status(client: RunClient, state: StateDir) -> Status:
         damage=found.damage,
         copied=estimate.copied if running else UNTOLD,
         cancel_gate=None if run.started is None else shut_gate(state, run.started.cluster_id),
-        last_look=last_look,
-        silent=silence(run, owner, last_look, now),
+        last_poll=last_poll,
+        silent=silence(run, owner, last_poll, now),
         waits=wait_reasons(run, estimate.pace, now, owned=owner is not None),
     )
 
@@ -292,7 +292,7 @@ def status_json(status: Status) -> StatusJson:
         gate=GateJson(run.gate.shut, run.gate.reason),
         cancel_gate=None if status.cancel_gate is None else gate_json(status.cancel_gate),
         outage=outage_json(status.outage),
-        last_look_at=_utc(status.last_look),
+        last_look_at=_utc(status.last_poll),
         recording=recording_json(status.recording),
         batch=run.batch,
         added=tuple(map(_added, run.additions.plans)),

@@ -39,7 +39,7 @@ EXIT_CODES = {
     RunEnding.LEFT: INTERRUPTED,
     RunEnding.FAILED: FAILED,
 }
-_LOOK_S = 0.2
+_POLL_S = 0.2
 _LEAVING_S = 5.0
 
 
@@ -134,7 +134,7 @@ class _Following:
                     self._pause()
                 self._report_new(follower)
                 self._line.show(self._progress(follower, self._clock.now()))
-                time.sleep(_LOOK_S)
+                time.sleep(_POLL_S)
             self._report_new(follower)
             return self._end(follower)
 
@@ -144,10 +144,12 @@ class _Following:
             self._estimate = Estimate(follower.run, EarlierRuns.beside(self._engine.run))
         self._estimate.take(new)
         for warning in self._warnings.new():
-            self._line.say(warning)
+            self._line.print(warning)
         if any(map(self._is_our_pause, new)):
             flying = as_count(follower.run.in_flight, "step")
-            self._line.say(f"paused: nothing more is submitted, and {flying} in flight may finish")
+            self._line.print(
+                f"paused: nothing more is submitted, and {flying} in flight may finish"
+            )
         if self._json:
             self._print([entry for entry in new if entry.seq > self._after])
 
@@ -166,7 +168,7 @@ class _Following:
     def _pause(self) -> None:
         """Pause the run: the engine submits nothing more, and leaves once nothing is in flight."""
         self._pause_asked = RunClient(self._engine.run).ask(Pause(by=PauseOrigin.SIGNAL))
-        self._line.say("interrupted: pausing the run. Interrupt again to leave at once")
+        self._line.print("interrupted: pausing the run. Interrupt again to leave at once")
 
     def _is_our_pause(self, entry: JournalEntry) -> bool:
         event = entry.event
@@ -179,7 +181,7 @@ class _Following:
     def _leave(self, follower: RunFollower) -> int:
         self._engine.leave()
         if not self._engine.wait(_LEAVING_S):
-            self._line.say(f"its engine, process {self._engine.pid}, leaves in a moment")
+            self._line.print(f"its engine, process {self._engine.pid}, leaves in a moment")
         self._report_new(follower)
         return self._end(follower)
 
@@ -188,11 +190,11 @@ class _Following:
         ending = run_ending(run) if self._engine.gone else RunEnding.LEFT
         if ending is RunEnding.FAILED and run.left is None:
             reason = self._engine.last_words
-            self._line.say(f"the engine of run {run.name} has died: {reason}")
+            self._line.print(f"the engine of run {run.name} has died: {reason}")
         for line in end_lines(run):
-            self._line.say(line)
+            self._line.print(line)
         if not run.ended:
-            self._line.say(f"to resume it: {self._resume}")
+            self._line.print(f"to resume it: {self._resume}")
         return EXIT_CODES[ending]
 
 

@@ -106,10 +106,10 @@ def command(  # noqa: PLR0913 - an option each
 
 def show(view: LiveView) -> None:
     """Show a live view until it is closed."""
-    asyncio.run(_shown(view))
+    asyncio.run(_show(view))
 
 
-async def _shown(view: LiveView) -> None:
+async def _show(view: LiveView) -> None:
     clock, reader = SystemClock(), view.cluster.reader()
     interval_s = view.poll_interval_s or view.cluster.context.poll_interval
     patience_s = max(LEAST_PATIENCE_S, PATIENCE * interval_s)

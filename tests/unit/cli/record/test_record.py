@@ -55,8 +55,8 @@ class Table:
             Interest(),
             1.0,
             StopCondition(**until),
-            tell=self.tell,
-            say=self.said.append,
+            report=self.tell,
+            notify=self.said.append,
         )
         try:
             return await loop.run(self.stop)
