@@ -276,8 +276,8 @@ def _refuse(standing: ClaimStatus, *, only_ends: bool) -> None:
         case OwnedByOthers():
             raise RunRefused(
                 f"nothing was sent: {standing}{_advice_if_ours(standing)}. Two runs that do not "
-                f"know of each other must not pace one cluster. To take it over, use {TAKE_OVER}: the "
-                "owner's engines then send nothing more, and steps in flight go on in Kafka"
+                f"know of each other must not pace one cluster. To take it over, use {TAKE_OVER}: "
+                "the owner's engines then send nothing more, and steps in flight go on in Kafka"
             )
         case OwnerUnknown() if not only_ends:
             raise RunRefused(f"nothing was sent: {standing}. {_WITHOUT}")

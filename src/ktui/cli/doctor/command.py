@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import shlex
-import stat
 import sys
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Collection
 
 import click
 import msgspec
@@ -26,6 +23,7 @@ from ktui.cli.doctor.findings import (
     judge_permissions,
 )
 from ktui.cli.doctor.ownership_findings import judge_late, judge_ownership
+from ktui.cli.doctor.secret_files import judge_secret_files
 from ktui.cli.doctor.throttle_findings import judge_throttles
 from ktui.cli.doctor.throttle_scan import claims_reader, scan_throttles
 from ktui.cli.options import common
@@ -54,9 +52,6 @@ _VERIFY = (
     "Remove that setting. Set ssl.ca.location to the PEM file of the authority that signed the "
     "brokers' certificates, and connect by names that are in them."
 )
-
-_OTHERS = stat.S_IRWXO
-_GROUP = stat.S_IRWXG
 
 Sections = dict[str, list[DoctorFinding]]
 
@@ -177,31 +172,9 @@ async def _connection(connection: Connection) -> list[DoctorFinding]:
     ]
     return [
         *warned,
-        *_secret_files(connection.secret_files),
+        *judge_secret_files(connection.secret_files),
         *(_probed(probe) for probe in probes),
     ]
-
-
-def _secret_files(files: Mapping[Path, Sequence[str]]) -> Iterator[DoctorFinding]:
-    """Judge the files with a connection's secrets, each mapped to the settings it holds."""
-    for path, settings in files.items():
-        try:
-            mode = path.stat().st_mode
-        except OSError:  # readable a moment ago; if it is gone now, nobody else can read it either
-            continue
-        if not stat.S_ISREG(mode) or not mode & (_OTHERS | _GROUP):
-            continue
-        who = "everyone on its machine" if mode & _OTHERS else "its group"
-        yield DoctorFinding(
-            Level.WARNING,
-            f"{path}: readable by {who} (mode {stat.S_IMODE(mode):03o}), and holds "
-            f"{_settings_in_words(settings)}",
-            f"Restrict it to its owner: chmod 600 {shlex.quote(str(path))}",
-        )
-
-
-def _settings_in_words(settings: Sequence[str]) -> str:
-    return " and ".join((", ".join(settings[:-1]), settings[-1]) if settings[1:] else settings)
 
 
 def _probed(probe: Probe) -> DoctorFinding:

@@ -13,8 +13,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from ktui.cli.main import ktui
-from ktui.cli.run.status import status_text
 from ktui.cli.run.status_json import Status, status_json
+from ktui.cli.run.status_text import status_text
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.forecast.estimate import CopiedBytes
 from ktui.execution.host.catalog import UnknownRun

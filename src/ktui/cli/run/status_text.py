@@ -1,0 +1,242 @@
+"""The text of a run's status, for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ktui.cli.output.gate import gate_line
+from ktui.cli.output.table import table
+from ktui.cli.run.runs import local_time, state_in_words
+from ktui.cli.run.status_json import Status
+from ktui.cluster.text import clean
+from ktui.execution.forecast.estimate import BY_EARLIER_RUNS, CopiedBytes
+from ktui.execution.forecast.progress_text import outage_text
+from ktui.execution.forecast.wait_text import Waiting
+from ktui.execution.host.catalog import RunState
+from ktui.execution.host.state_dir import StateDir
+from ktui.execution.run.event_text import (
+    KIND_IN_WORDS,
+    batch_noun,
+    event_sentence,
+    limits_text,
+    pause_origin_text,
+    replica_list_text,
+    scope_text,
+)
+from ktui.execution.run.run import Run
+from ktui.execution.run.states import State
+from ktui.execution.run.throttle_standing import left_throttle_text, throttle_wait_text
+from ktui.execution.run.track import Track
+from ktui.progress.timeline import Range
+from ktui.quantities import as_bytes, as_count, as_duration
+
+MOST_ROWS = 40
+"""Rows shown of the partitions that wait, and of those that were cancelled."""
+
+
+def status_text(status: Status, state: StateDir) -> str:
+    """Describe a run: its settings, its progress, the steps in flight, and all trouble."""
+    run = status.run
+    sections = [
+        _head(status, state),
+        _progress(run, status.copied),
+        _in_flight(run),
+        _troubled(run),
+        _waiting(status.waits),
+        _called_off(status),
+    ]
+    text = "\n\n".join("\n".join(lines) for lines in sections if lines)
+    return "\n".join(map(clean, text.split("\n")))
+
+
+def _head(status: Status, state: StateDir) -> list[str]:
+    run = status.run
+    batch = f", batch {run.batch:,}" if run.batch else ""
+    facts = [
+        *_origin(run),
+        *_ownership(status),
+        *_settings(status),
+        *_health(status),
+        *_cancel_gate(status, state),
+    ]
+    width = max(len(name) for name, _ in facts)
+    lines = [f"  {name:<{width}}  {value}" for name, value in facts]
+    return [f"run {run.name}: {state_in_words(status.state)}{batch}", *lines]
+
+
+def _origin(run: Run) -> Iterator[tuple[str, str]]:
+    if run.started is not None:
+        yield "plan", f"{run.started.plan}, {as_count(run.started.partitions, 'partition')}"
+        for each in run.additions.plans:
+            count = as_count(each.added.partitions, "partition")
+            yield "added", f"{each.added.plan}, {count}, {local_time(each.at)}"
+        off = ", not owned: others are not kept from it" if run.ownership_off else ""
+        yield "cluster", f"{run.started.cluster_id}{off}"
+        yield "started", local_time(run.started_at)
+
+
+def _ownership(status: Status) -> Iterator[tuple[str, str]]:
+    run = status.run
+    if status.state is RunState.ENDED:
+        yield "ended", local_time(run.ended_at)
+    elif status.owner is not None:
+        yield "owner", str(status.owner)
+    elif run.exported is not None:
+        yield "exported", f"{local_time(run.at)}, {event_sentence(run.exported)}"
+    else:
+        why = f" ({run.left})" if run.left else ""
+        yield "owner", f"none{why}; to resume it: ktui resume {run.name}"
+    if status.silent is not None:
+        yield "engine", status.silent
+
+
+def _settings(status: Status) -> Iterator[tuple[str, str]]:
+    run = status.run
+    batch = f"{batch_noun(run.limits)} {run.limits_changed_at + 1:,}"
+    since = f", since {batch}" if run.limits_changed_at else ""
+    yield "limits", f"{limits_text(run.limits)}{since}"
+    yield from _throttle(run, owned=status.owned)
+    yield "options", ", ".join(_options(run))
+    for by, reason in run.pauses.whole.items():
+        yield "paused", f"by {pause_origin_text(by)}{f': {reason}' if reason else ''}"
+    scope = scope_text(sorted(run.pauses.topics), sorted(run.pauses.partitions))
+    if scope:
+        yield "paused", scope
+
+
+def _throttle(run: Run, *, owned: bool) -> Iterator[tuple[str, str]]:
+    throttled = run.throttled
+    if throttled.rates:
+        words = throttled.rates.with_leaders(throttled=run.options.throttle_leaders)
+        yield "throttle", words
+    if throttled.refusal:
+        yield "throttle", f"refused: {throttled.refusal}"
+    why = throttle_wait_text(run) or (None if owned else left_throttle_text(run))
+    if why is not None:
+        yield "throttle", f"{why}; see: ktui throttle {run.name}"
+
+
+def _options(run: Run) -> Iterator[str]:
+    chosen = run.options
+    yield f"on stall {chosen.on_stall} (after {as_duration(chosen.stall_timeout_s)})"
+    yield f"on foreign change {chosen.on_foreign_change}"
+    if chosen.stop_on_failure:
+        yield "stop on failure"
+    if run.until is not None:
+        yield f"until {local_time(run.until)}"
+    if chosen.most_under_min_isr is not None:
+        yield f"at most {chosen.most_under_min_isr:,} others under min ISR"
+    if chosen.most_offline is not None:
+        yield f"at most {chosen.most_offline:,} others offline"
+    if not chosen.record:
+        yield "not recorded"
+    yield f"a poll every {chosen.poll_s:g} s"
+
+
+def _health(status: Status) -> Iterator[tuple[str, str]]:
+    run, recording = status.run, status.recording
+    if status.outage is not None:
+        yield "cluster", f"lost {outage_text(status.outage)}"
+    if run.gate.shut:
+        yield "gate", f"shut: {run.gate.reason}"
+    if run.damage is not None:
+        yield "journal", f"recovered: {run.damage}"
+    if recording.on or recording.reason:
+        yield "recording", recording.reason or "on"
+
+
+def _cancel_gate(status: Status, state: StateDir) -> Iterator[tuple[str, str]]:
+    if status.cancel_gate is not None:
+        yield "gate", gate_line(status.cancel_gate, state, status.run.name)
+
+
+def _progress(run: Run, copied: CopiedBytes) -> list[str]:
+    done = f"done {run.counts[State.DONE]:,} of {as_count(len(run.tracks), 'partition')}"
+    copies = run.copies
+    sizes = f", {as_bytes(copies.done)} of {as_bytes(copies.whole)} copied" if copies.whole else ""
+    rows = [(state.words, f"{run.counts[state]:,}") for state in State if run.counts[state]]
+    by = f" {BY_EARLIER_RUNS}" if copied.by_earlier_runs else ""
+    left = "" if copied.left_s is None else f", {_left(copied.left_s)} left{by}"
+    return [f"{done}{sizes}{left}", table(("STATE", "PARTITIONS"), rows, right=(1,))]
+
+
+def _left(left_s: Range) -> str:
+    low, middle, high = map(as_duration, (left_s.low, left_s.middle, left_s.high))
+    return middle if low == high else f"{middle} ({low}-{high})"
+
+
+def _in_flight(run: Run) -> list[str]:
+    if not run.flying:
+        return ["nothing is in flight"]
+    header = ("PARTITION", "STATE", "BATCH", "REPLICAS", "TO", "ELECT", "TARGET", "SINCE")
+    rows = [_flying(track) for track in run.flying.values()]
+    return [f"in flight: {as_count(len(rows), 'step')}", table(header, rows, right=(2, 5))]
+
+
+def _flying(track: Track) -> tuple[str, ...]:
+    begun = None if track.step is None else track.step.begun
+    return (
+        str(track.tp),
+        track.state.words,
+        "-" if track.batch is None else f"{track.batch:,}",
+        replica_list_text(track.replicas),
+        "-" if begun is None else replica_list_text(begun.replicas),
+        "-" if begun is None or begun.elect is None else str(begun.elect),
+        replica_list_text(track.target),
+        local_time(track.since),
+    )
+
+
+def _troubled(run: Run) -> list[str]:
+    if not run.troubled:
+        return []
+    header = ("PARTITION", "STATE", "SINCE", "REPLICAS", "TARGET", "REASON")
+    rows = [
+        (
+            *_state(track),
+            replica_list_text(track.replicas),
+            replica_list_text(track.target),
+            track.reason or "-",
+        )
+        for track in run.troubled.values()
+    ]
+    return [f"in trouble: {as_count(len(rows), 'partition')}", table(header, rows)]
+
+
+def _waiting(waits: Sequence[Waiting]) -> list[str]:
+    if not waits:
+        return []
+    rows = [(*_state(each.track), each.reason.sentence) for each in waits]
+    header = ("PARTITION", "STATE", "SINCE", "WHY")
+    return ["waiting for their next step", *_first_rows(header, rows)]
+
+
+def _called_off(status: Status) -> list[str]:
+    """List the partitions that operators have cancelled, those still moving first."""
+    cancelled = sorted(status.cancelled, key=lambda each: each[0].state.ended)
+    if not cancelled:
+        return []
+    header = ("PARTITION", "ASKED", "STATE", "SINCE", "REPLICAS", "ORIGINAL", "TARGET")
+    rows = [
+        (
+            str(track.tp),
+            KIND_IN_WORDS[kind],
+            track.state.words,
+            local_time(track.since),
+            replica_list_text(track.replicas),
+            replica_list_text(track.original),
+            replica_list_text(track.target),
+        )
+        for track, kind in cancelled
+    ]
+    return [f"called off: {as_count(len(cancelled), 'partition')}", *_first_rows(header, rows)]
+
+
+def _state(track: Track) -> tuple[str, str, str]:
+    return str(track.tp), track.state.words, local_time(track.since)
+
+
+def _first_rows(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    yield table(header, rows[:MOST_ROWS])
+    if len(rows) > MOST_ROWS:
+        yield f"and {len(rows) - MOST_ROWS:,} more"
