@@ -62,11 +62,8 @@ class Cluster(msgspec.Struct, frozen=True):
         Raises:
             ClusterError: no broker answers.
         """
-        capabilities = Capabilities(self.connection)
-        try:
+        async with aclosing(Capabilities(self.connection)) as capabilities:
             return await capabilities.permissions(topics)
-        finally:
-            await capabilities.aclose()
 
     def reader(self) -> KafkaReader:
         """Return a reader; it connects at its first call."""
@@ -244,11 +241,7 @@ class Target(msgspec.Struct, frozen=True):
 
 
 def _check_text(option: str, value: str) -> None:
-    """Check that the journal of a run can store an option that names its cluster.
-
-    Raises:
-        BadInput: the value has bytes that are not text.
-    """
+    """Refuse bytes that are not text, which the journal of a run cannot store."""
     try:
         value.encode()
     except UnicodeEncodeError:

@@ -194,7 +194,6 @@ def progress() -> Iterator[ProgressReport]:
 
 @contextmanager
 def _errors_as_messages() -> Iterator[None]:
-    """Turn an error of the lab into a message and an exit code."""
     try:
         yield
     except LabError as error:

@@ -129,11 +129,6 @@ def _run_options(  # noqa: PLR0913 - an option each
     record: bool | None,
     poll: str | None,
 ) -> RunOptions:
-    """Read the options of a run.
-
-    Raises:
-        BadInput: a value cannot be used; names the option and the fix.
-    """
     stall_s, poll_s = _DEFAULTS.stall_timeout_s, _DEFAULTS.poll_s
     if stall_timeout is not None:
         stall_s = parse_time("--stall-timeout", stall_timeout)

@@ -106,7 +106,6 @@ def _steps(checked: CheckedPlan) -> list[str]:
 
 
 def _limits_in_words(limits: Limits) -> str:
-    """Name the limits that determine the steps of one partition."""
     replicas = "all replicas at once" if limits.replicas is None else f"{limits.replicas} at a time"
     extra = "" if limits.extra_replicas is None else f", at most {limits.extra_replicas} extra"
     return f"{limits.shape} shape, {replicas}{extra}"

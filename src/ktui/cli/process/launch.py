@@ -123,13 +123,7 @@ def _beside(live: Sequence[LiveRun], launch: Launch) -> None:
 
 
 def _refuse_copy(state: StateDir, run: RunDir, live: Sequence[LiveRun]) -> None:
-    """Check that a run is not the copy of a live one.
-
-    Each of the two would take the other's steps for its own.
-
-    Raises:
-        RunRefused: the run is a copy, or that cannot be checked.
-    """
+    """Refuse the copy of a live run: each would take the other's steps for its own."""
     ours = RunClient(run).first_entry()
     for other in live:
         try:

@@ -7,6 +7,7 @@ import enum
 import signal
 import sys
 from collections.abc import Callable
+from contextlib import aclosing
 from pathlib import Path
 
 import click
@@ -223,22 +224,26 @@ async def record(
     Raises:
         ClusterError: the first poll failed.
     """
-    clock, reader, stop, line = SystemClock(), cluster.reader(), asyncio.Event(), ProgressLine()
+    clock, stop, line = SystemClock(), asyncio.Event(), ProgressLine()
     patience_s = max(LEAST_PATIENCE_S, PATIENCE * interval_s)
-    observer = Observer(reader, clock, patience_s=patience_s)
-    source = ClusterRecording(observer, recorder, state)
     report = _print_json if json else lambda recorded: line.show(recorded.line)
-    loop = RecordLoop(
-        source, clock, Interest(topics=topics), interval_s, until, report=report, notify=line.print
-    )
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    try:
+    async with (
+        aclosing(cluster.reader()) as reader,
+        aclosing(Observer(reader, clock, patience_s=patience_s)) as observer,
+        aclosing(ClusterRecording(observer, recorder, state)) as source,
+    ):
+        loop = RecordLoop(
+            source,
+            clock,
+            Interest(topics=topics),
+            interval_s,
+            until,
+            report=report,
+            notify=line.print,
+        )
         over = await loop.run(stop)
-    finally:
-        await source.aclose()
-        await observer.aclose()
-        await reader.aclose()
     line.print(recorded_in_words(recorder, loop.recorded().looks))
     if over is RecordingEnd.STOPPED:
         return FAILED

@@ -227,12 +227,6 @@ async def _read_cluster(where: Target, plan: Plan, *, measure: bool) -> tuple[st
 
 
 def _live_run(client: RunClient, path: Path) -> BegunRun:
-    """Read a run that has an engine.
-
-    Raises:
-        BadInput: it has ended, or has no engine; the message says what to do instead.
-        RunProblem: nothing of it can be read.
-    """
     found, name = _unended_run(client, path), client.name
     if client.owner is None:
         raise BadInput(
@@ -242,12 +236,6 @@ def _live_run(client: RunClient, path: Path) -> BegunRun:
 
 
 def _unended_run(client: RunClient, path: Path) -> BegunRun:
-    """Read a run that has not ended.
-
-    Raises:
-        BadInput: it has ended; the message says what to do instead.
-        RunProblem: nothing of it can be read.
-    """
     found = client.read_begun()
     if found.run.ended:
         raise BadInput(
@@ -308,7 +296,6 @@ def _add(client: RunClient, extra: CheckedExtraPlan, path: Path, *, json: bool) 
 
 
 def _write_rollback_plan(run_dir: RunDir) -> None:
-    """Add the extra plan's partitions to the rollback plan beside the journal."""
     try:
         rewrite_rollback(run_dir)
     except RunProblem as problem:

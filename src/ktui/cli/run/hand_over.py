@@ -104,12 +104,7 @@ def export(
 
 
 def _check_reached(where: Target, cluster_id: str) -> None:
-    """Check that the cluster answers, so that it can be released.
-
-    Raises:
-        RunProblem: the cluster does not answer.
-        RunRefused: it is not the run's cluster.
-    """
+    """Check that the cluster answers, so that it can be released."""
     try:
         asyncio.run(check_cluster(where, cluster_id))
     except ClusterError as error:
@@ -120,11 +115,7 @@ def _check_reached(where: Target, cluster_id: str) -> None:
 
 
 def _check_alone(state: StateDir, cluster_id: str, name: str, live: list[LiveRun]) -> None:
-    """Check that no other run of the state directory needs the cluster.
-
-    Raises:
-        RunRefused: one does.
-    """
+    """Check that no other run needs the cluster, which an export releases."""
     for other in live:
         if other.name != name:
             raise RunRefused(
@@ -229,11 +220,7 @@ def import_(
 
 
 def _check_names(file: Path, connection: Mapping[str, str]) -> None:
-    """Check that a file from elsewhere does not choose which brokers get this host's credentials.
-
-    Raises:
-        BadInput: the file names brokers, and also a file or context with credentials.
-    """
+    """Keep a file from elsewhere from choosing which brokers get this host's credentials."""
     if "bootstrap_server" in connection and {"command_config", "context"} & connection.keys():
         again = shlex.join(["ktui", "runs", "import", str(file), *options_of_names(connection)])
         raise BadInput(

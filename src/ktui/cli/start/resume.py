@@ -104,13 +104,6 @@ def command(  # noqa: PLR0913 - an option each
 
 
 def _read_left(client: RunClient) -> BegunRun:
-    """Read a run that has no engine.
-
-    Raises:
-        OwnedElsewhere: an engine owns it.
-        RunRefused: it was exported.
-        RunProblem: nothing of it can be read, or its start was cut off.
-    """
     if (owner := client.owner) is not None:
         raise OwnedElsewhere(client.name, owner)
     left = client.read_begun()

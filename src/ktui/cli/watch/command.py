@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
+from contextlib import AsyncExitStack, aclosing
 from functools import partial
 from pathlib import Path
 
@@ -110,21 +111,17 @@ def show(view: LiveView) -> None:
 
 
 async def _show(view: LiveView) -> None:
-    clock, reader = SystemClock(), view.cluster.reader()
+    clock = SystemClock()
     interval_s = view.poll_interval_s or view.cluster.context.poll_interval
     patience_s = max(LEAST_PATIENCE_S, PATIENCE * interval_s)
-    observer = Observer(reader, clock, patience_s=patience_s)
-    recording = None
-    if view.recorder is not None:
-        recording = ClusterRecording(observer, view.recorder, view.state)
-    app = _app(view, recording or observer, reader, clock, interval_s)
-    try:
-        await show_app(app)
-    finally:
-        if recording is not None:
-            await recording.aclose()
-        await observer.aclose()
-        await reader.aclose()
+    async with AsyncExitStack() as stack:
+        reader = await stack.enter_async_context(aclosing(view.cluster.reader()))
+        observer = Observer(reader, clock, patience_s=patience_s)
+        source: ObservationSource = await stack.enter_async_context(aclosing(observer))
+        if view.recorder is not None:
+            recording = ClusterRecording(observer, view.recorder, view.state)
+            source = await stack.enter_async_context(aclosing(recording))
+        await show_app(_app(view, source, reader, clock, interval_s))
 
 
 def _app(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
+from contextlib import aclosing
 
 from ktui.cli.context.claim import check_no_other_owner, claim_request
 from ktui.cli.context.cluster import Cluster
@@ -118,12 +119,9 @@ class ProcessEngines:
         claim = claim_request(self._cluster, self._state, await self._cluster_id(), "")
         if claim is not None:
             await check_no_other_owner(claim)
-        writer = self._cluster.writer()
-        try:
+        async with aclosing(self._cluster.writer()) as writer:
             ports = ClusterPorts(self._reader, writer)
             return await cancel_one(ports, self._state, SystemClock(), move)
-        finally:
-            await writer.aclose()
 
     async def _cluster_id(self) -> str:
         return (await self._reader.describe_cluster()).cluster_id
