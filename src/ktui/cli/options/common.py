@@ -68,7 +68,7 @@ def grouped(
             return verb(**values, **{argument: make(**given)})
 
         decorated: Verb[R] = with_argument
-        for option in reversed(options.values()):
+        for option in reversed([*options.values()]):
             decorated = option(decorated)
         return decorated
 

@@ -107,10 +107,10 @@ def command(  # noqa: PLR0913 - an option each
 
 def show(view: LiveView) -> None:
     """Show a live view until it is closed."""
-    asyncio.run(_show(view))
+    asyncio.run(_shown(view))
 
 
-async def _show(view: LiveView) -> None:
+async def _shown(view: LiveView) -> None:
     clock = SystemClock()
     interval_s = view.poll_interval_s or view.cluster.context.poll_interval
     patience_s = max(LEAST_PATIENCE_S, PATIENCE * interval_s)
