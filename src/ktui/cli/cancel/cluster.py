@@ -19,11 +19,9 @@ from ktui.cli.cancel.cluster_report import (
 from ktui.cli.cancel.cluster_runs import RunOnCluster, replicas_in_flight, runs_on
 from ktui.cli.cancel.options import CancelRequest
 from ktui.cli.context.claim import check_no_other_owner, claim_request
-from ktui.cli.context.cluster import Cluster, choose_cluster
+from ktui.cli.context.cluster import Cluster, ClusterChoice
 from ktui.cli.context.errors import INTERRUPTED, BadInput
-from ktui.cli.context.target import ClusterNames, choose_target
 from ktui.cli.output.json_form import encode
-from ktui.cli.process.send_command import this_asker
 from ktui.cli.start.follow import NOT_ALL_DONE
 from ktui.cluster.clock import Clock, SystemClock
 from ktui.cluster.errors import ClusterError
@@ -35,6 +33,7 @@ from ktui.execution.cancel.foreign import ForeignCancel
 from ktui.execution.cancel.foreign_log import CancelLog
 from ktui.execution.cancel.foreign_outcome import ListedReassignment, listed_reassignments
 from ktui.execution.cancel.gate import CancelGateFile
+from ktui.execution.host.ownership import this_process
 from ktui.execution.host.state_dir import StateDir
 from ktui.execution.run.event_text import KIND_IN_WORDS
 from ktui.execution.run.unanswered import MAY_COME_S
@@ -49,7 +48,7 @@ _SLOW_BROKER_S = 2.0
 """Seconds that one poll waits for a slow broker's settings."""
 
 
-def cancel_on_cluster(names: ClusterNames, state: StateDir, request: CancelRequest) -> NoReturn:
+def cancel_on_cluster(choice: ClusterChoice, state: StateDir, request: CancelRequest) -> NoReturn:
     """Cancel the reassignments of a cluster, and end the program.
 
     The exit code is 0 if everything is stopped or rolling back, 3 if something is not, and 2 if
@@ -60,7 +59,7 @@ def cancel_on_cluster(names: ClusterNames, state: StateDir, request: CancelReque
         ClusterError: the cluster does not answer; nothing was sent.
         RunProblem: the state directory cannot be used, or another one owns the cluster.
     """
-    cluster = choose_cluster(*names) if request.dry_run else choose_target(*names).cluster
+    cluster = choice.cluster() if request.dry_run else choice.target().cluster
     sys.exit(asyncio.run(_cancelled(cluster, state, request)))
 
 
@@ -132,7 +131,7 @@ class _Cancelling:
         if request.everything and not request.dry_run:
             reason = f"{KIND_IN_WORDS[request.kind]} everything on the cluster"
             CancelGateFile(self._state, seen.cluster_id).shut(
-                self._clock.now(), this_asker(), reason
+                self._clock.now(), this_process().short, reason
             )
         self._separate(seen)
         report = ClusterCancelReport(
@@ -179,7 +178,7 @@ class _Cancelling:
 
     async def _cancel(self, report: ClusterCancelReport) -> None:
         """Ask the runs to cancel, cancel the rest here, and watch everything for a while."""
-        log = CancelLog(self._state, report.cluster_id, this_asker(), self._clock)
+        log = CancelLog(self._state, report.cluster_id, this_process().short, self._clock)
         cancel = ForeignCancel(self._writer, self._clock, log)
         for run in report.runs:
             run.ask()

@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 
 from ktui.cli.cancel.options import CancelRequest
-from ktui.cli.process.send_command import AnswerJson, answer_json, write_command
+from ktui.cli.process.send_command import AnswerJson, answer_json
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.partition import Brokers, TopicPartition
 from ktui.cluster.text import clean
 from ktui.execution.cancel.foreign_outcome import ListedReassignment, Settled, settlement_by_run
 from ktui.execution.errors import RunProblem
 from ktui.execution.host.catalog import unfinished_journals
+from ktui.execution.host.client import RunClient
 from ktui.execution.host.ownership import holder
 from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.execution.journal.commands import Answer, CancelMoves
@@ -106,8 +107,8 @@ class RunOnCluster:
         whole = self.live and self._request.everything and self._request.kind is CancelKind.STOP
         partitions = () if whole else tuple(self.unfinished)
         try:
-            self._number = write_command(
-                self._folder, CancelMoves(self._request.kind, partitions=partitions)
+            self._number = RunClient(self._folder).ask(
+                CancelMoves(self._request.kind, partitions=partitions)
             )
         except RunProblem as problem:
             self.problem = str(problem)

@@ -11,22 +11,17 @@ from ktui.cli.cancel.options import CancelRequest, check_scope_given
 from ktui.cli.cancel.preview_json import cancel_json
 from ktui.cli.cancel.preview_text import preview_text
 from ktui.cli.context.claim import claim_request
-from ktui.cli.context.cluster import Cluster
+from ktui.cli.context.cluster import Cluster, ClusterChoice, Target
 from ktui.cli.context.errors import BadInput
-from ktui.cli.context.target import ClusterNames, Target, choose_target, cluster_names_of_run
 from ktui.cli.context.terminal import print_note
 from ktui.cli.options.common import check_scope
 from ktui.cli.output.gate import gate_json, gate_line, shut_gate
 from ktui.cli.output.json_form import encode
 from ktui.cli.process.launch import Launch, launch_left_run
-from ktui.cli.process.left_run import LeftRun, read_run
 from ktui.cli.process.send_command import (
     answer_json,
     end_if_refused,
     print_answer,
-    this_asker,
-    wait_for_answer,
-    write_command,
 )
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.errors import ClusterError
@@ -36,8 +31,9 @@ from ktui.cluster.partition import TopicPartition
 from ktui.execution.cancel.gate import CancelGateFile
 from ktui.execution.cancel.preview import CancelPreview
 from ktui.execution.errors import RunProblem, RunRefused
+from ktui.execution.host.client import BegunRun, RunClient
 from ktui.execution.host.hand_over import refuse_exported
-from ktui.execution.host.ownership import holder
+from ktui.execution.host.ownership import holder, this_process
 from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.execution.journal.commands import Answer, CancelMoves, Pause
 from ktui.execution.run.cancel_kind import CancelKind
@@ -51,7 +47,7 @@ PATIENCE_S = 5.0
 
 
 def cancel_run(
-    run_dir: RunDir, request: CancelRequest, names: ClusterNames, state: StateDir
+    run_dir: RunDir, request: CancelRequest, choice: ClusterChoice, state: StateDir
 ) -> None:
     """Show the preview of a cancel and, unless this is a dry run, carry the cancel out.
 
@@ -62,11 +58,11 @@ def cancel_run(
         RunProblem: the engine did not answer, or could not be started.
         ClusterError: the cluster does not answer, and the cancel needs its answer.
     """
-    found = read_run(run_dir)
+    found = RunClient(run_dir).read_begun()
     run = found.run
     refuse_exported(run)
     _check(run, request)
-    where = choose_target(*cluster_names_of_run(names, found.begun), changes=not request.dry_run)
+    where = choice.or_of_run(found.begun).target(changes=not request.dry_run)
     live = holder(run_dir) is not None
     preview = CancelPreview(CancelScope(run, request.kind, request.topics, request.partitions))
     _read_cluster(preview, where.cluster, needed=request.dry_run or not live)
@@ -144,7 +140,7 @@ class _Cancel(msgspec.Struct, frozen=True):
 
     run_dir: RunDir
     state: StateDir
-    found: LeftRun
+    found: BegunRun
     request: CancelRequest
     preview: CancelPreview
     where: Target
@@ -176,8 +172,7 @@ class _Cancel(msgspec.Struct, frozen=True):
     def ask(self) -> None:
         """Send the cancel to the run's engine, and report the answer."""
         self._shut_gate()
-        number = write_command(self.run_dir, self._command)
-        self._print_answer(number, wait_for_answer(self.run_dir, number))
+        self._print_answer(*RunClient(self.run_dir).send(self._command))
 
     def launch(self) -> None:
         """Start an engine for the cancel, with the rest of the run paused.
@@ -191,13 +186,13 @@ class _Cancel(msgspec.Struct, frozen=True):
         else:
             rest = "; the rest of the run is paused first" if pauses else ""
             print_note(f"run {name} has no engine. Starting one{rest}")
-        sent: list[int] = []
+        client, sent = RunClient(self.run_dir), list[int]()
 
         def ask() -> None:
             self._shut_gate()
             if pauses:
-                write_command(self.run_dir, Pause())
-            sent.append(write_command(self.run_dir, self._command))
+                client.ask(Pause())
+            sent.append(client.ask(self._command))
 
         launch = Launch(
             state=self.state,
@@ -224,7 +219,7 @@ class _Cancel(msgspec.Struct, frozen=True):
                 f"{problem}. Your command is in the journal, and takes effect when you resume the "
                 f"run: ktui resume {name}"
             ) from None
-        self._print_answer(sent[0], wait_for_answer(self.run_dir, sent[0]))
+        self._print_answer(sent[0], client.wait_for_answer(sent[0]))
         if pauses:
             print_note(f"the rest of the run is paused. Continue it: ktui continue {name}")
 
@@ -240,7 +235,7 @@ class _Cancel(msgspec.Struct, frozen=True):
         if self.shuts_gate:
             what = f"{KIND_IN_WORDS[self.request.kind]} all of run {self.run_dir.name}"
             gate = CancelGateFile(self.state, self.found.begun.cluster_id)
-            gate.shut(SystemClock().now(), this_asker(), what)
+            gate.shut(SystemClock().now(), this_process().short, what)
 
     def _print_answer(self, number: int, answer: Answer) -> None:
         """Print the engine's answer; a refusal ends the program."""

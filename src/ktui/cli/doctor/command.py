@@ -5,25 +5,29 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Collection
-from pathlib import Path
 
 import click
 import msgspec
 
 from ktui.cli.context.claim import TAKE_OVER, reading_claim, take_over_option
-from ktui.cli.context.cluster import Cluster, choose_cluster
+from ktui.cli.context.cluster import Cluster, ClusterChoice
 from ktui.cli.context.errors import BadInput
-from ktui.cli.context.target import choose_target
 from ktui.cli.context.terminal import styled
-from ktui.cli.doctor.abilities import judge_abilities, judge_permissions
 from ktui.cli.doctor.clear_throttles import clear
 from ktui.cli.doctor.connection_findings import check_connection
 from ktui.cli.doctor.facts import gather_facts
-from ktui.cli.doctor.findings import DoctorFinding, Level, judge_cluster
+from ktui.cli.doctor.findings import (
+    DoctorFinding,
+    Level,
+    judge_abilities,
+    judge_cluster,
+    judge_permissions,
+)
 from ktui.cli.doctor.ownership_findings import judge_late, judge_ownership
 from ktui.cli.doctor.throttle_findings import judge_throttles
 from ktui.cli.doctor.throttle_scan import claims_reader, scan_throttles
 from ktui.cli.options import common
+from ktui.cli.options.cluster import cluster_options
 from ktui.cli.output.json_form import SCHEMA_VERSION, encode
 from ktui.cluster.errors import ClusterError
 from ktui.cluster.ports import ClusterReader
@@ -31,6 +35,7 @@ from ktui.execution.errors import RunProblem
 from ktui.execution.host.late_requests import late_requests
 from ktui.execution.host.state_dir import StateDir
 from ktui.kafka.capabilities import Capabilities
+from ktui.kafka.reader import KafkaReader
 
 SIGNS = {Level.GOOD: "ok  ", Level.NOTE: "note", Level.WARNING: "WARN", Level.TROUBLE: "BAD "}
 COLOURS = {
@@ -44,7 +49,7 @@ Sections = dict[str, list[DoctorFinding]]
 
 
 @click.command("doctor")
-@common.cluster_options
+@cluster_options
 @click.option(
     "--clear-throttles",
     is_flag=True,
@@ -61,10 +66,8 @@ Sections = dict[str, list[DoctorFinding]]
 @take_over_option
 @common.state_dir_option
 @common.json_option
-def command(  # noqa: PLR0913 - an option each
-    bootstrap_server: str | None,
-    command_config: Path | None,
-    context: str | None,
+def command(
+    choice: ClusterChoice,
     *,
     clear_throttles: bool,
     yes: bool,
@@ -88,23 +91,15 @@ def command(  # noqa: PLR0913 - an option each
                 f"{option} needs --clear-throttles: without it, the doctor changes nothing"
             )
     if clear_throttles:
-        choose = choose_cluster if dry_run else choose_to_change
-        cluster = choose(bootstrap_server, command_config, context)
+        cluster = choice.cluster() if dry_run else choice.target().cluster
         clearing = clear(cluster, state, dry_run=dry_run, json=json, yes=yes, take_over=take_over)
         sys.exit(asyncio.run(clearing))
-    cluster = choose_cluster(bootstrap_server, command_config, context)
+    cluster = choice.cluster()
     sections = asyncio.run(_examine(cluster, state))
     click.echo(_as_json(cluster, sections) if json else _as_text(cluster, sections))
     findings = [finding for found in sections.values() for finding in found]
     if any(finding.level is Level.TROUBLE for finding in findings):
         sys.exit(1)
-
-
-def choose_to_change(
-    bootstrap_server: str | None, command_config: Path | None, context: str | None
-) -> Cluster:
-    """Return the chosen cluster if ktui may change it; raises as `choose_target` does."""
-    return choose_target(bootstrap_server, command_config, context).cluster
 
 
 async def _examine(cluster: Cluster, state: StateDir) -> Sections:
@@ -128,19 +123,14 @@ async def _examine(cluster: Cluster, state: StateDir) -> Sections:
     return sections
 
 
-async def _ownership(
-    cluster: Cluster, reader: ClusterReader, state: StateDir
-) -> list[DoctorFinding]:
+async def _ownership(cluster: Cluster, reader: KafkaReader, state: StateDir) -> list[DoctorFinding]:
     cluster_id = (await reader.describe_cluster()).cluster_id
     try:
-        claim = reading_claim(cluster, state, cluster_id)
+        claim = reading_claim(cluster, state, cluster_id, reader)
     except RunProblem as problem:
         return [DoctorFinding(Level.WARNING, f"could not read who owns the cluster: {problem}")]
-    try:
-        status, preview = await claim.look(), await claim.preview()
-        return judge_ownership(status, preview, off=not cluster.context.ownership)
-    finally:
-        await claim.aclose()
+    status, preview = await claim.look(), await claim.preview()
+    return judge_ownership(status, preview, off=not cluster.context.ownership)
 
 
 async def _late(reader: ClusterReader, state: StateDir) -> list[DoctorFinding]:

@@ -8,7 +8,7 @@ import stat
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from ktui.cli.context.target import TLS_UNVERIFIED
+from ktui.cli.context.cluster import TLS_UNVERIFIED
 from ktui.cli.doctor.findings import DoctorFinding, Level
 from ktui.kafka.connection.connection import Connection
 from ktui.kafka.probe import Probe, probe_confluent, probe_kafka_python

@@ -94,8 +94,8 @@ class RunsJson(msgspec.Struct, frozen=True):
 
 
 _VERBS = {
-    "export": "ktui.cli.run.export:command",
-    "import": "ktui.cli.run.import_:command",
+    "export": "ktui.cli.run.hand_over:export",
+    "import": "ktui.cli.run.hand_over:import_",
 }
 """These verbs talk to a cluster; the list does not."""
 

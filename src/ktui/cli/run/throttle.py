@@ -14,14 +14,12 @@ from ktui.cli.options.throttle import parse_rates_option
 from ktui.cli.output.json_form import SCHEMA_VERSION, encode
 from ktui.cli.output.table import table
 from ktui.cli.output.throttle_json import ThrottleJson, throttle_json
-from ktui.cli.process.send_command import run_with_engine, send_command
+from ktui.cli.process.send_command import send_command
 from ktui.cluster.ports import ConfigScope
 from ktui.cluster.text import clean
-from ktui.execution.host.catalog import find_run
-from ktui.execution.host.ownership import holder
+from ktui.execution.host.client import RunClient
 from ktui.execution.host.state_dir import StateDir
 from ktui.execution.journal.commands import LeaveThrottles, SetThrottle
-from ktui.execution.journal.follower import RunFollower
 from ktui.execution.run.run import Run
 from ktui.execution.run.throttle_status import (
     ThrottleStatus,
@@ -65,26 +63,24 @@ def command(
     """
     if leave_behind and rate is not None:
         raise BadInput("--leave-behind: takes no RATE. Give one of the two")
-    run_dir = find_run(state, name)
+    client = RunClient.find(state, name)
     if rate is not None:
         rates = parse_rates_option("RATE", rate)
-        run = run_with_engine(run_dir)
+        run = client.read_live()
         if rates:
             check_throttle_permitted(run)
-        send_command(run_dir, SetThrottle(rates), json=json)
+        send_command(client, SetThrottle(rates), json=json)
         return
     if leave_behind:
-        _check_over(run_with_engine(run_dir))
-        send_command(run_dir, LeaveThrottles(), json=json)
+        _check_over(client.read_live())
+        send_command(client, LeaveThrottles(), json=json)
         return
-    with RunFollower(run_dir.journal) as follower:
-        follower.refresh()
-    owned, throttle = holder(run_dir) is not None, throttle_status(follower.run)
+    owned, throttle = client.owner is not None, throttle_status(client.read().run)
     if json:
         shown = throttle_json(throttle, owned=owned)
-        click.echo(encode(RunThrottleJson(SCHEMA_VERSION, run_dir.name, shown)))
+        click.echo(encode(RunThrottleJson(SCHEMA_VERSION, name, shown)))
     else:
-        click.echo(_as_text(run_dir.name, throttle, owned=owned))
+        click.echo(_as_text(name, throttle, owned=owned))
 
 
 def _check_over(run: Run) -> None:

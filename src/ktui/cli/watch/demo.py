@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import math
 import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -15,6 +14,7 @@ import click
 from ktui.cli.context.config import config_dir, load_config
 from ktui.cli.context.errors import BadInput
 from ktui.cli.context.terminal import need_terminal
+from ktui.cli.options import common
 from ktui.cli.output.table import table
 from ktui.cli.output.view import show_app
 from ktui.cli.watch.demo_launcher import SimulatedEngines
@@ -47,27 +47,16 @@ PATIENCE = 0.75
 """Share of the poll interval after which a poll goes on without a broker's answer."""
 
 
-def _number(_context: click.Context, _option: click.Parameter, value: float | None) -> float | None:
-    """Refuse nan, which a click range accepts."""
-    if value is not None and math.isnan(value):
-        raise click.BadParameter("nan is not a number.")
-    return value
-
-
 @click.command("demo")
 @click.argument("scenario", default=DEFAULT, metavar="[SCENARIO]")
-@click.option(
-    "--speed",
-    type=click.FloatRange(0.1, FASTEST),
-    callback=_number,
-    metavar="N",
-    help="Simulate N seconds in each second; by default the scenario's own speed.",
+@common.speed_option(
+    0.1, FASTEST, "Simulate N seconds in each second; by default the scenario's own speed."
 )
 @click.option(
     "--seed", type=int, default=0, metavar="N", help="Seed of the random events; 0 by default."
 )
 @click.option("--list", "only_list", is_flag=True, help="List the scenarios that come with ktui.")
-@click.option("--theme", metavar="NAME", help="The colour theme to start with.")
+@common.theme_option
 def command(
     scenario: str, *, speed: float | None, seed: int, only_list: bool, theme: str | None
 ) -> None:

@@ -10,12 +10,12 @@ from functools import partial
 import msgspec
 
 from ktui.cli.output.gate import check_gate_open
-from ktui.cli.watch.cancel_foreign import cancel_one
 from ktui.cluster.clock import Clock
 from ktui.cluster.observer import Observer
 from ktui.cluster.ports import ClusterPorts
 from ktui.execution.cancel.foreign_outcome import ListedReassignment, Settled
 from ktui.execution.cancel.gate import CancelGateFile
+from ktui.execution.cancel.one_foreign import cancel_one
 from ktui.execution.engine.engine import Engine
 from ktui.execution.errors import RunProblem
 from ktui.execution.host.catalog import check_one_throttle

@@ -168,8 +168,7 @@ class CancelController:
 
     def _shut_gate(self, reason: str) -> None:
         if self._gate_file is not None:
-            me = this_process()
-            self._gate_file.shut(self._clock.now(), f"{me.user}@{me.host} ({me.pid})", reason)
+            self._gate_file.shut(self._clock.now(), this_process().short, reason)
 
     def open_gate(self) -> None:
         """Open the cancel gate, once the operator has confirmed."""

@@ -17,7 +17,8 @@ from ktui.execution.forecast.earlier_runs import EarlierRuns
 from ktui.execution.forecast.estimate import CopiedBytes, Estimate
 from ktui.execution.forecast.waits import Waits
 from ktui.execution.host.catalog import RunState, run_state
-from ktui.execution.host.ownership import Holder, holder, this_process
+from ktui.execution.host.client import RunClient
+from ktui.execution.host.ownership import Holder, holder
 from ktui.execution.host.state_dir import RunDir
 from ktui.execution.journal.commands import Command, SetLimits, StoredCommand
 from ktui.execution.journal.follower import RunFollower
@@ -161,9 +162,7 @@ class AttachedRun:
         Raises:
             JournalProblem: the journal cannot be written.
         """
-        me = this_process()
-        with Journal.open(self.folder.journal, self._clock) as journal:
-            return journal.ask(command, f"{me.user}@{me.host} ({me.pid})")
+        return RunClient(self.folder, self._clock).ask(command)
 
     def answer_to(self, number: int) -> StoredCommand:
         """Return a command, with its answer once there is one.

@@ -155,7 +155,7 @@ def test_its_log_tells_decisions_and_troubles_and_a_follower_hears_of_the_troubl
     ]
 
     with caplog.at_level("INFO", "ktui.cli.engine.log"):
-        EngineLog(run).tell(told)
+        EngineLog(run).write(told)
 
     assert [record.getMessage() for record in caplog.records] == [
         "decision 7: 2 steps; 1 of 3 partitions have ended",
@@ -176,7 +176,7 @@ def test_its_log_tells_of_throttles_that_are_changed_or_left_and_not_of_each_tha
         run.apply(entry)
 
     with caplog.at_level("INFO", "ktui.cli.engine.log"):
-        EngineLog(run).tell(told[len(a_start()) :])
+        EngineLog(run).write(told[len(a_start()) :])
 
     assert [(record.levelname, record.getMessage()) for record in caplog.records] == [
         ("INFO", "decision 1: 1 step; 0 of 2 partitions have ended"),
@@ -202,7 +202,7 @@ def test_its_log_tells_what_is_called_off_and_a_follower_hears_of_the_gate_and_o
         run.apply(entry)
 
     with caplog.at_level("INFO", "ktui.cli.engine.log"):
-        EngineLog(run).tell(told[len(a_start()) + 1 :])
+        EngineLog(run).write(told[len(a_start()) + 1 :])
 
     assert [(record.levelname, record.getMessage()) for record in caplog.records] == [
         ("INFO", "roll back orders-1, asked by ada@ops1 (1)"),

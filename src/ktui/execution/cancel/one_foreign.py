@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 
-from ktui.cli.process.send_command import this_asker
 from ktui.cluster.clock import Clock
 from ktui.cluster.errors import ClusterError
 from ktui.cluster.observer import Interest, Observer
@@ -15,6 +14,7 @@ from ktui.execution.cancel.foreign_log import CancelLog
 from ktui.execution.cancel.foreign_outcome import ListedReassignment, Settled
 from ktui.execution.errors import RunProblem
 from ktui.execution.host.catalog import unfinished_journals
+from ktui.execution.host.ownership import this_process
 from ktui.execution.host.state_dir import StateDir
 from ktui.execution.run.unanswered import MAY_COME_S
 
@@ -42,7 +42,7 @@ async def cancel_one(
     try:
         seen = await observer.poll(interest)
         await asyncio.to_thread(_check_nobody_runs, state, seen.cluster_id, move)
-        log = CancelLog(state, seen.cluster_id, this_asker(), clock)
+        log = CancelLog(state, seen.cluster_id, this_process().short, clock)
         cancel = ForeignCancel(ports.writer, clock, log)
         until_s = clock.monotonic() + MAY_COME_S
         await cancel.cancel([move], seen)
