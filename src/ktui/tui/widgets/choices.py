@@ -113,8 +113,8 @@ class FormChoices(Choices, can_focus=True):
     """
 
     DEFAULT_CSS = """
-    Picked { padding: 0; }
-    Picked:focus { background: $cursor; }
+    FormChoices { padding: 0; }
+    FormChoices:focus { background: $cursor; }
     """
     LABEL_ROLE = ""
     BINDINGS: ClassVar[list[BindingType]] = [
