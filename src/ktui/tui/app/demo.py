@@ -56,9 +56,9 @@ class DemoApp(KtuiApp):
         )
 
     @on(Polled)
-    def _follow(self, message: Polled) -> None:
+    def _follow(self) -> None:
         """Show the title once rows first cover the story's text, and report the story's end."""
-        last, now = message.progress.last, message.overview
+        last, now = self.progress.last, self.overview
         if last is None:
             return
         if now.open and self._moving_since_s is None:

@@ -22,11 +22,11 @@ class Feed(Protocol):
 
     @property
     def progress(self) -> Progress:
-        """The progress as of the last poll."""
+        """Everything that the polls have shown, up to the last one."""
         ...
 
     def show_again(self) -> None:
-        """Hand every screen what is known, and poll at once."""
+        """Have every screen draw what is known, and poll at once."""
         ...
 
     def begin_with(self, past: Progress) -> None:

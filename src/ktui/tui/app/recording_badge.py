@@ -10,7 +10,7 @@ from textual import on
 from ktui.cluster.observer import ObservationSource
 from ktui.recording.recorder import Recorder
 from ktui.tui.app.app import KtuiApp
-from ktui.tui.poll.polling import Polled, PollFailed
+from ktui.tui.poll.polling import Polled
 from ktui.tui.widgets.services import Status
 
 
@@ -29,7 +29,6 @@ class RecordingApp(KtuiApp):
         self._reported: str | None = None
 
     @on(Polled)
-    @on(PollFailed)
     def _report_problem(self) -> None:
         """Report once why recording has stopped; the header keeps showing that it has."""
         problem = self._recorder.problem

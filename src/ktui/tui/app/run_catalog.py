@@ -11,7 +11,6 @@ from textual.app import App
 from ktui.execution.engine.add_plan import CheckedExtraPlan
 from ktui.execution.errors import RunProblem
 from ktui.execution.host.state_dir import RunDir, StateDir
-from ktui.progress.timeline import Progress
 from ktui.tui.app.feed import Feed, Permission
 from ktui.tui.app.run_controller import RunController
 from ktui.tui.run_view import messages
@@ -71,17 +70,17 @@ class RunCatalog:
 
     # -------------------------------------------------------------- runs that come
 
-    def find_runs(self, progress: Progress) -> None:
+    def find_runs(self) -> None:
         """Attach to the cluster's live run, offer one without an engine, and report newcomers."""
-        self._offer(progress)
+        self._offer(self._feed.cluster_id)
         self._find_new_runs(self._feed.cluster_id)
 
-    def _offer(self, progress: Progress) -> None:
-        if self._offered or self.state_dir is None or progress.last is None:
+    def _offer(self, cluster_id: str | None) -> None:
+        if self._offered or self.state_dir is None or cluster_id is None:
             return
         self._offered = True
         if self._first is None:
-            offering = self._attach_or_offer(self.state_dir, progress.last.cluster_id)
+            offering = self._attach_or_offer(self.state_dir, cluster_id)
             self._app.run_worker(offering, group="attach", exit_on_error=False)
 
     async def _attach_or_offer(self, state_dir: StateDir, cluster_id: str) -> None:
@@ -111,7 +110,8 @@ class RunCatalog:
             return
         if {"attach", "starting", "newcomers"} & {w.group for w in self._app.workers}:
             return
-        if self._run.desk.idle and not isinstance(self._app.screen, PlanScreen):
+        starts_one = isinstance(self._app.screen, PlanScreen)  # the run started there is no news
+        if self._run.desk.idle and not starts_one:
             reporting = self._report_new_runs(self.state_dir, cluster_id)
             self._app.run_worker(reporting, group="newcomers", exit_on_error=False)
 

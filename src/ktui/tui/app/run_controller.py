@@ -104,15 +104,15 @@ class RunController:
             if isinstance(screen, ShowsRun):
                 screen.show_run(self.attached, touched)
 
-    def refresh(self, progress: Progress) -> None:
+    def refresh(self) -> None:
         """Read new events of the run, and the answers to commands."""
-        touched = self.desk.refresh(progress)
+        touched = self.desk.refresh(self._feed.progress)
         if self.attached is not None:
             self.hand_out(touched)
             self._report_answers(self.attached)
             self._feed.settings_changed(*self.attached.throttle_news.changed())
 
-    def informed(self, progress: Progress) -> Progress:
+    def with_requests(self, progress: Progress) -> Progress:
         """Return the progress completed with the replicas that the run has requested."""
         return (
             progress

@@ -15,7 +15,6 @@ from textual.widgets import Input
 
 from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.tui.app.app import KtuiApp
-from ktui.tui.poll.stale_throttles import StaleThrottles
 from ktui.tui.replay.line import ReplayLine, position_text
 from ktui.tui.replay.messages import ReplayAdvanced, ReplayNotice, Surveyed
 from ktui.tui.replay.moment_prompt import MomentPrompt
@@ -121,7 +120,7 @@ class ReplayApp(KtuiApp, inherit_bindings=False):
         self.watch_screen.when_not_looked_at = (
             "The recording does not tell of these: whoever made it did not look at them."
         )
-        playing.told_to(self.post_message)
+        playing.post_to(self.post_message)
 
     def on_mount(self) -> None:
         """Start playing."""
@@ -133,11 +132,9 @@ class ReplayApp(KtuiApp, inherit_bindings=False):
     @on(ReplayAdvanced)
     def _show_played(self, message: ReplayAdvanced) -> None:
         if message.jumped:
-            self._leftovers = StaleThrottles()
-            self.watch_screen.forget()
-        self._outages = message.outages
+            self.forget_polls()
         self._follow_newest(message.run)
-        self.take_in(message.progress, message.overview)
+        self.show_polled()
         self._draw_lines()
 
     def _follow_newest(self, newest: RunDir | None) -> None:
@@ -191,7 +188,7 @@ class ReplayApp(KtuiApp, inherit_bindings=False):
 
     def cluster_status(self) -> Status:
         """Return the state of the cluster at the moment played, marked as a replay."""
-        memory = self._polled.memory
+        memory = self.progress.memory
         typical_s = None if memory is None else memory.typical_s
         return msgspec.structs.replace(
             super().cluster_status(),

@@ -17,12 +17,12 @@ from textual.content import Content
 from textual.screen import Screen
 from textual.widgets import Input, Static
 
-from ktui.progress.timeline import Event, Progress
+from ktui.progress.timeline import Event
 from ktui.tui.draw.format import as_count
-from ktui.tui.poll.outages import ClusterOutage
 from ktui.tui.screens.event_list import SIGNS, EventList, subject
 from ktui.tui.widgets.footer import FooterKeys
 from ktui.tui.widgets.header import StatusHeader
+from ktui.tui.widgets.services import services
 from ktui.tui.widgets.text_field import TextField
 
 SEVERITIES = ("news", "warning", "trouble")
@@ -78,7 +78,7 @@ NOTHING_YET = (
 
 
 class EventsScreen(Screen[None]):
-    """Shows `Progress.events`; the app passes each new progress to `show`."""
+    """Shows every event; the app calls `show_progress` after each poll."""
 
     CSS = """
     EventsScreen {
@@ -102,6 +102,7 @@ class EventsScreen(Screen[None]):
     def __init__(self) -> None:
         super().__init__()
         self._events: Sequence[Event] = ()
+        """The events at the last drawing, to draw again only where there are others."""
         self._filter_text = ""
         self._counts: Sequence[tuple[str, str]] = ()
 
@@ -122,12 +123,12 @@ class EventsScreen(Screen[None]):
         """Show the empty state until there are events."""
         self._refresh()
 
-    def show(self, progress: Progress, outage: ClusterOutage | None = None) -> None:
-        """Show the events of a new progress; they stay true even if it is no longer current."""
-        del outage
-        if progress.events is self._events:
+    def show_progress(self) -> None:
+        """Show the new events; they stay true also where the progress is no longer current."""
+        events = services(self).events
+        if events is self._events:
             return
-        self._events = progress.events
+        self._events = events
         if self.is_mounted:
             self._refresh()
 

@@ -16,16 +16,15 @@ from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from ktui.cluster.observation import Observation
+from ktui.cluster.observer import Interest
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.cancel.preview import CancelPreview
 from ktui.execution.host.catalog import RunState
 from ktui.execution.run.cancel_scope import CancelEffect
 from ktui.execution.run.run import Run
-from ktui.progress.timeline import Progress
 from ktui.tui.draw import format as figures
 from ktui.tui.draw.cells import Piece, cut_pieces, partition_text
 from ktui.tui.draw.paint import content
-from ktui.tui.poll.outages import ClusterOutage
 from ktui.tui.run_view import messages
 from ktui.tui.run_view.attached import AttachedRun
 from ktui.tui.run_view.cancel_choice import CancelAction, DialogChoice, Scope
@@ -187,8 +186,6 @@ class CancelScreen(ModalScreen[DialogChoice | None]):
         super().__init__()
         self._attached, self._scopes, self._problem = attached, scopes, problem
         self._scope, self._deed = scopes[0], deed
-        self._seen: Observation | None = None
-        self._outage: ClusterOutage | None = None
         self._outlook: LiveCancelPreview | None = None
 
     def compose(self) -> ComposeResult:
@@ -211,9 +208,14 @@ class CancelScreen(ModalScreen[DialogChoice | None]):
         self._choose(self._scope, self._deed)
 
     @property
-    def concerned(self) -> Sequence[TopicPartition]:
-        """The partitions that polls must cover for the preview."""
-        return [] if self._outlook is None else self._outlook.concerned
+    def interest(self) -> Interest:
+        """What polls have to cover for the preview."""
+        concerned = () if self._outlook is None else self._outlook.concerned
+        return Interest(partitions=frozenset(concerned))
+
+    @property
+    def _seen(self) -> Observation | None:
+        return services(self).progress.last
 
     def show_run(self, attached: AttachedRun | None, touched: set[TopicPartition]) -> None:
         """Show the present state of the run."""
@@ -228,9 +230,8 @@ class CancelScreen(ModalScreen[DialogChoice | None]):
         elif self._outlook is not None:
             self._outlook.look(touched, None)
 
-    def show(self, progress: Progress, outage: ClusterOutage | None = None) -> None:
+    def show_progress(self) -> None:
         """Show the last observation, and preview from it."""
-        self._seen, self._outage = progress.last, outage
         if self._outlook is not None:
             self._outlook.look((), self._seen)
         self._draw()
@@ -266,7 +267,7 @@ class CancelScreen(ModalScreen[DialogChoice | None]):
         lines = []
         if self._outlook is not None:
             lines.append(Content.styled(self._outlook.summary, "bold $foreground"))
-        if self._outlook is not None and self._outage is not None:
+        if self._outlook is not None and services(self).outage is not None:
             lines.append(Content.styled(messages.NOT_CURRENT, "$warning"))
         if (problem := self._forbids()) is not None:
             return [*lines, Content.styled(problem, "$warning")]
