@@ -28,7 +28,7 @@ from ktui.progress.timeline import (
 )
 from ktui.tui.draw.themes import DEFAULT, load_themes, role_defaults
 from ktui.tui.poll.outages import ClusterOutage
-from ktui.tui.screens.shows import ShowsProgress
+from ktui.tui.screens.contracts import ShowsProgress
 from ktui.tui.widgets.services import Services
 
 S = TypeVar("S", bound=Screen[None])

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from ktui.cluster.partition import TopicPartition
 from ktui.progress.timeline import Phase, Timeline
 from ktui.tui.screens.watch.columns import Column, Extents, layout
+from ktui.tui.screens.watch.filter import RowFilter
 from ktui.tui.screens.watch.row_context import RowContext
-from ktui.tui.screens.watch.row_filter import RowFilter
 from ktui.tui.screens.watch.row_model import Arrangement
 from ktui.tui.screens.watch.sort import Ordering
 from support.views.screens import timeline

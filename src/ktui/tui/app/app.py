@@ -22,8 +22,6 @@ from ktui.tui.app import terminal_title
 from ktui.tui.app.cancel_controller import CancelController
 from ktui.tui.app.command_palette import Commands
 from ktui.tui.app.feed import Permission
-from ktui.tui.app.help_groups import help_groups
-from ktui.tui.app.notifications import Notifications
 from ktui.tui.app.run_catalog import RunCatalog
 from ktui.tui.app.run_controller import RunController
 from ktui.tui.draw.themes import DEFAULT, LoadedThemes, role_defaults, theme_problems
@@ -34,17 +32,18 @@ from ktui.tui.poll.stale_throttles import StaleThrottles
 from ktui.tui.run_view.attached import AttachedRun
 from ktui.tui.run_view.launchers import EngineLauncher
 from ktui.tui.screens.brokers.screen import BrokersScreen
+from ktui.tui.screens.contracts import NeedsPolls, ShowsPartition, ShowsProgress, ShowsRun
 from ktui.tui.screens.detail.screen import DetailScreen
 from ktui.tui.screens.events import EventsScreen
-from ktui.tui.screens.help import HelpScreen
+from ktui.tui.screens.help import HelpScreen, help_groups
 from ktui.tui.screens.insights import InsightsScreen
 from ktui.tui.screens.plan.plan import PlanScreen
 from ktui.tui.screens.run.limits import LimitsScreen
 from ktui.tui.screens.run.throttle import ThrottleScreen
 from ktui.tui.screens.runs import RunsScreen
-from ktui.tui.screens.shows import NeedsPolls, ShowsPartition, ShowsProgress, ShowsRun
 from ktui.tui.screens.watch.screen import WatchScreen
 from ktui.tui.widgets.bindings import APP_BINDINGS, HelpGroup
+from ktui.tui.widgets.footer import Notifications
 from ktui.tui.widgets.header import StatusHeader
 from ktui.tui.widgets.services import Notification, Services, Status
 

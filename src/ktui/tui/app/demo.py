@@ -7,19 +7,24 @@ from typing import Any, ClassVar
 import msgspec
 from rich.text import Text
 from textual import on
+from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
+from textual.containers import VerticalScroll
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.widgets import Static
 
 from ktui.cluster.observer import ObservationSource
 from ktui.tui.app.app import KtuiApp
 from ktui.tui.draw import format as figures
 from ktui.tui.poll.polling import Polled
-from ktui.tui.screens.story import StoryScreen
 from ktui.tui.widgets.bindings import APP_BINDINGS
 from ktui.tui.widgets.services import Status
 
 _TITLE_S, _REFUSED_S = 6.0, 20.0
 """Seconds that the story's title, and the refused parts of its plan, stay on the screen."""
 
+_MOST_REFUSALS = 20
 _KEYS = "i  what happens here\nR  play it again\nktui demo --list  names the other stories"
 
 
@@ -31,6 +36,47 @@ class Story(msgspec.Struct, frozen=True):
     about: str
     speed: float
     """The cluster's seconds that pass in one real second."""
+
+
+class StoryScreen(ModalScreen[None]):
+    """Shows the story, and the parts of the plan that the cluster did not accept."""
+
+    CSS = """
+    StoryScreen {
+        align: center middle;
+        & > VerticalScroll {
+            width: 92%; max-width: 84; height: auto; max-height: 90%; padding: 1 2;
+            border: round $primary; background: $surface;
+            border-title-color: $foreground; border-subtitle-color: $dim;
+            scrollbar-size-vertical: 1;
+        }
+    }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q,i", "close", "close", tooltip="Close the story"),
+    ]
+
+    def __init__(self, title: str, about: str, refused: tuple[str, ...]) -> None:
+        super().__init__()
+        self._title, self._about, self._refused = title, about, refused
+
+    def compose(self) -> ComposeResult:
+        """Lay out the story as one scrolling text."""
+        with VerticalScroll() as scroll:
+            scroll.border_title = Content(self._title)
+            scroll.border_subtitle = "esc closes"
+            yield Static(Content("\n\n".join(filter(None, (self._about, *self._not_accepted())))))
+
+    def _not_accepted(self) -> list[str]:
+        if not self._refused:
+            return []
+        more = len(self._refused) - _MOST_REFUSALS
+        lines = [*self._refused[:_MOST_REFUSALS], *([f"and {more:,} more"] if more > 0 else ())]
+        return ["\n".join(("Not accepted of the plan:", *lines))]
+
+    def action_close(self) -> None:
+        """Close the story."""
+        self.dismiss()
 
 
 class DemoApp(KtuiApp):

@@ -24,10 +24,10 @@ from ktui.tui.poll.requested_replicas import with_requested_replicas
 from ktui.tui.run_view import messages
 from ktui.tui.run_view.attached import AttachedRun, RunStatus
 from ktui.tui.run_view.attachment import AttachedRunSlot
+from ktui.tui.screens.contracts import ShowsRun
 from ktui.tui.screens.run.confirm import ConfirmScreen
 from ktui.tui.screens.run.limits import LimitsScreen
 from ktui.tui.screens.run.throttle import ThrottleScreen
-from ktui.tui.screens.shows import ShowsRun
 
 
 class RunController:

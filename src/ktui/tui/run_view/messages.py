@@ -94,22 +94,3 @@ def why_unchangeable(status: RunStatus) -> str | None:
         words = f"No process carries run {status.name} on. Resume it first: r, or"
         return f"{words} ktui resume {status.name}"
     return None
-
-
-def without_the_view(status: RunStatus | None) -> str:
-    """Return what happens to a run when the view is closed; empty where no run goes on."""
-    if status is None or not status.owned:
-        return ""
-    name = status.name
-    if status.state is RunState.PAUSED:
-        return f" Run {name} stays paused; `ktui continue {name}` lets it go on."
-    return (
-        f" Run {name} goes on without it: `ktui watch` shows it again,"
-        f" `ktui status {name}` tells how it is."
-    )
-
-
-def title(status: RunStatus) -> str:
-    """Return the terminal's title while a run is shown."""
-    share = "" if status.copied.share is None else f"{figures.as_share(status.copied.share)}, "
-    return f"{share}run {status.name}, {status.over:,}/{status.partitions:,} ended"

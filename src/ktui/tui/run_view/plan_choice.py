@@ -5,11 +5,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
+from ktui.cluster.text import clean
+from ktui.execution.engine.add_plan import CheckedExtraPlan, join_effects_in_words
 from ktui.execution.host.catalog import unfinished_with_partitions
 from ktui.execution.host.state_dir import StateDir
+from ktui.execution.run.events import OnConflict
+from ktui.execution.run.run import Run
 from ktui.pacing.limits import Limits
 from ktui.planning.check.check import check_plan
 from ktui.planning.check.findings import Allowances, ClusterSnapshot, Finding, FindingKind, Severity
@@ -35,8 +40,40 @@ _OF_THROTTLE = (
 )
 _MEASURING = "Measuring for 2 s how much is written, and whether the throttle lets through more …"
 
+_BY_ITSELF = "by itself, under the run's limits:"
+
 ColouredLine = tuple[str, str]
 """A line, and its colour."""
+
+
+class Conflict(NamedTuple):
+    """A way to treat partitions that the run moves elsewhere."""
+
+    value: OnConflict
+    words: str
+    means: str
+
+
+CONFLICTS = (
+    Conflict(
+        OnConflict.ROLLBACK,
+        "roll back",
+        "What the run moves elsewhere goes back at once to its original replicas, then is queued"
+        " anew.",
+    ),
+    Conflict(
+        OnConflict.KEEP,
+        "keep",
+        "What the run has with another target keeps that; the plan's is dropped for it.",
+    ),
+    Conflict(
+        OnConflict.RETARGET,
+        "re-target",
+        "What the run has in flight elsewhere is cancelled, and goes on to its new target from"
+        " where it is.",
+    ),
+)
+"""The choices; the first is the default of `ktui add`."""
 
 
 class ChosenPlan(msgspec.Struct, frozen=True):
@@ -148,3 +185,32 @@ def _sentence(finding: Finding) -> str:
     if finding.option is not None and finding.severity is Severity.PROBLEM:
         allow = " (may be allowed below)"
     return f"{finding.severity}: {line}{finding.sentence}{allow}"
+
+
+def check_extra_plan(
+    chosen: ChosenPlan, run: Run, on_conflict: OnConflict, allowed: Allowances
+) -> tuple[CheckedExtraPlan, list[ColouredLine]]:
+    """Check a plan against the run that it is to join.
+
+    Returns:
+        The extra plan, and the lines to show about it.
+    """
+    name = clean(chosen.path.name)
+    extra = CheckedExtraPlan(chosen.plan, name, run, chosen.seen, on_conflict, allowed)
+    idle = extra.idle
+    figures = None if idle else extra.preflight()
+    shown = chosen.told_of(
+        (*extra.findings, *(() if figures is None else figures.warnings)),
+        throttled=bool(run.throttled.rates) and not idle,
+    )
+    shown += [(line, "" if n else "bold") for n, line in enumerate(extra.in_run())]
+    if figures is not None:
+        shown += [("", ""), (_BY_ITSELF, "$dim"), *((line, "") for line in lines(figures))]
+    return extra, shown
+
+
+def extra_plan_problem(extra: CheckedExtraPlan) -> str | None:
+    """Return why an extra plan is not added; None if it may be."""
+    if extra.has_problems:
+        return PROBLEMS
+    return f"There is nothing to do: {join_effects_in_words(extra.ways)}." if extra.idle else None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import datetime
 from typing import ClassVar
 
@@ -18,19 +17,30 @@ from textual.widgets import Static
 from ktui.cluster.observation import Observation
 from ktui.cluster.observer import Interest
 from ktui.cluster.partition import TopicPartition
-from ktui.progress.timeline import Timeline
+from ktui.progress.timeline import Phase, Timeline
 from ktui.tui.draw import format as figures
+from ktui.tui.draw.cells import Piece
+from ktui.tui.draw.paint import content
 from ktui.tui.run_view.attached import AttachedRun
+from ktui.tui.run_view.rows import RunRows
 from ktui.tui.screens.detail.body import RunDetail, detail_body
 from ktui.tui.screens.detail.steps import run_steps
-from ktui.tui.screens.watch.partition_words import state_sentence
+from ktui.tui.screens.watch.row import reason, state_cell
 from ktui.tui.screens.watch.row_context import build_row_context
 from ktui.tui.screens.watch.words import run_waits
 from ktui.tui.widgets.footer import FooterKeys
 from ktui.tui.widgets.header import StatusHeader
 from ktui.tui.widgets.services import services
 
-Neighbour = Callable[[TopicPartition, int], TopicPartition | None]
+_EXPLAINED = {
+    Phase.SETTLED: "not being reassigned",
+    Phase.SETTLING: "no longer listed; what became of it is not certain yet",
+    Phase.DONE: "reached its target",
+    Phase.CANCELLED: "ended on its original replicas",
+    Phase.CHANGED_ELSEWHERE: "ended on replicas that are neither its target nor its original",
+    Phase.TOPIC_GONE: "the topic was deleted",
+}
+"""The meaning of a phase, in the words beside it."""
 
 
 class DetailScreen(Screen[None]):
@@ -150,7 +160,7 @@ class DetailScreen(Screen[None]):
             return name
         rows = None if self._attached is None else self._attached.rows
         return Content.assemble(
-            name, "   ", state_sentence(self._timeline, self._observation, rows)
+            name, "   ", _state_sentence(self._timeline, self._observation, rows)
         )
 
     def _body(self) -> list[Content]:
@@ -188,3 +198,16 @@ class DetailScreen(Screen[None]):
             return []
         words = f"No longer watched. What follows is as of {figures.as_time(at)}."
         return [Content.styled(words, "$warning"), Content("")]
+
+
+def _state_sentence(timeline: Timeline, observation: Observation, run: RunRows | None) -> Content:
+    """Return a partition's state in the words of the list, and what that means."""
+    moment = build_row_context(observation, run, health_first=True)
+    state = state_cell(timeline, moment)._replace(bold=True)
+    reported_by_run = moment.track(timeline) is not None
+    why = ["" if reported_by_run else _EXPLAINED.get(timeline.phase, "")]
+    trouble = reason(timeline, moment)
+    if trouble is not None and (timeline.stall is None or timeline.phase.ended):
+        why.append(trouble.text)
+    words = "; ".join(filter(None, why))
+    return content([state, Piece(f"   {words}" if words else "", "dim")])

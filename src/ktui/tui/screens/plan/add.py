@@ -19,9 +19,13 @@ from ktui.execution.run.events import OnConflict
 from ktui.planning.check.findings import Allowances
 from ktui.tui.run_view import messages
 from ktui.tui.run_view.attached import AttachedRun
-from ktui.tui.run_view.extra_plan import CONFLICTS, check_extra_plan, extra_plan_problem
 from ktui.tui.run_view.launchers import EngineLauncher
-from ktui.tui.run_view.plan_choice import ChosenPlan
+from ktui.tui.run_view.plan_choice import (
+    CONFLICTS,
+    ChosenPlan,
+    check_extra_plan,
+    extra_plan_problem,
+)
 from ktui.tui.screens.forms.allowances import PlanAllowances
 from ktui.tui.screens.plan.plan import PlanScreen
 from ktui.tui.screens.watch.run_banner import RunLines

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import ClassVar
 
 import msgspec
@@ -14,6 +15,7 @@ from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
 from textual.events import Key, Resize
 from textual.screen import Screen
+from textual.suggester import Suggester
 from textual.widget import Widget
 from textual.widgets import Checkbox, Input, Static
 
@@ -26,7 +28,6 @@ from ktui.planning.read.problems import BadPlan
 from ktui.tui.run_view import messages
 from ktui.tui.run_view.launchers import EngineLauncher
 from ktui.tui.run_view.plan_choice import ChosenPlan, ColouredLine, read_chosen_plan
-from ktui.tui.screens.plan.path_suggester import PathSuggester
 from ktui.tui.widgets.choices import Choices, FormChoices
 from ktui.tui.widgets.footer import FooterKeys
 from ktui.tui.widgets.header import StatusHeader
@@ -265,3 +266,29 @@ class PlanScreen(Screen[PlanOutcome | None]):
     def action_leave(self) -> None:
         """Go back; nothing was sent."""
         self.dismiss(None)
+
+
+class PathSuggester(Suggester):
+    """Suggests the first folder or JSON file whose path begins with the text typed."""
+
+    def __init__(self) -> None:
+        super().__init__(use_cache=False, case_sensitive=True)
+
+    async def get_suggestion(self, value: str) -> str | None:
+        """Return the completed path; None if no path begins with `value`."""
+        return await asyncio.to_thread(_completed, value) if value else None
+
+
+def _completed(value: str) -> str | None:
+    folder, _, start = value.rpartition("/")
+    try:
+        entries = sorted(Path(f"{folder}/" if "/" in value else ".").expanduser().iterdir())
+    except (OSError, RuntimeError):  # no such folder; no such user's home
+        return None
+    for path in entries:
+        if path.name.startswith(start) and (start or not path.name.startswith(".")):
+            if path.is_dir():
+                return f"{value[: len(value) - len(start)]}{path.name}/"
+            if path.suffix == ".json":
+                return f"{value[: len(value) - len(start)]}{path.name}"
+    return None

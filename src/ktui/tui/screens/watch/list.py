@@ -17,8 +17,8 @@ from ktui.progress.timeline import Timeline
 from ktui.tui.draw.cells import SPANS
 from ktui.tui.draw.paint import Paint
 from ktui.tui.screens.watch.columns import CURSOR_WIDTH, ColumnLayout, layout
+from ktui.tui.screens.watch.filter import RowFilter
 from ktui.tui.screens.watch.row_context import RowContext
-from ktui.tui.screens.watch.row_filter import RowFilter
 from ktui.tui.screens.watch.row_model import Arrangement, Belongs
 from ktui.tui.screens.watch.sort import Ordering
 from ktui.tui.screens.watch.strip_cache import RowInputs, StripCache

@@ -26,7 +26,7 @@ from ktui.tui.run_view.attached import AttachedRun
 from ktui.tui.run_view.rows import RunRows
 from ktui.tui.screens.watch import views
 from ktui.tui.screens.watch.empty_state import EmptyState, empty_state_text
-from ktui.tui.screens.watch.filter_line import FilterLine
+from ktui.tui.screens.watch.filter import FilterLine
 from ktui.tui.screens.watch.headings import Headings
 from ktui.tui.screens.watch.list import PartitionList
 from ktui.tui.screens.watch.row_context import RowContext, build_row_context
