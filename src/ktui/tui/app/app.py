@@ -163,7 +163,7 @@ class KtuiApp(App[None], Services):
         """Start polling, and report problems with themes."""
         self._write(terminal_title.KEEP_TITLE)
         if self._first_run is not None:
-            self._runs.begin_with(self._first_run)
+            self._runs.attach_first(self._first_run)
         self.run_worker(self._poll_loop.run(), group="polling", exclusive=True, exit_on_error=False)
         for words in theme_problems(self._themes, self._theme_name):
             self.notify(words, severity="warning")
@@ -227,7 +227,7 @@ class KtuiApp(App[None], Services):
     @property
     def events(self) -> Sequence[Event]:
         """The events of the polls, of outages and of the run, oldest first."""
-        return self._run.desk.among(self._poll_loop.outages.among(self.progress.events))
+        return self._run.merge_events(self._poll_loop.outages.merge(self.progress.events))
 
     @property
     def notification(self) -> Notification | None:
@@ -428,5 +428,5 @@ class KtuiApp(App[None], Services):
 
     def on_unmount(self) -> None:
         """Restore the terminal's own title, and close the run's journal."""
-        self._run.desk.detach()
+        self._run.close()
         self._write(terminal_title.RESTORE_TITLE)

@@ -10,11 +10,12 @@ from textual.app import App
 
 from ktui.execution.engine.add_plan import CheckedExtraPlan
 from ktui.execution.errors import RunProblem
+from ktui.execution.host.catalog import live_and_resumable
+from ktui.execution.host.ownership import live_runs
 from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.tui.app.feed import Feed, Permission
 from ktui.tui.app.run_controller import RunController
 from ktui.tui.run_view import messages
-from ktui.tui.run_view.attachment import live_and_resumable
 from ktui.tui.run_view.launchers import EngineLauncher
 from ktui.tui.screens.insights import InsightsScreen
 from ktui.tui.screens.plan.add import AddScreen
@@ -53,8 +54,10 @@ class RunCatalog:
         self._place = place
         self._first: RunDir | None = None
         self._offered = False
+        self._live: set[str] = set()
+        """The live runs when new ones were looked for last."""
 
-    def begin_with(self, folder: Path) -> None:
+    def attach_first(self, folder: Path) -> None:
         """Follow the run that the view was started with."""
         self._first = RunDir(folder)
         self.attach_to(self._first)
@@ -111,13 +114,24 @@ class RunCatalog:
         if {"attach", "starting", "newcomers"} & {w.group for w in self._app.workers}:
             return
         starts_one = isinstance(self._app.screen, PlanScreen)  # the run started there is no news
-        if self._run.desk.idle and not starts_one:
+        status = self._run.status
+        if (status is None or not status.owned) and not starts_one:
             reporting = self._report_new_runs(self.state_dir, cluster_id)
             self._app.run_worker(reporting, group="newcomers", exit_on_error=False)
 
     async def _report_new_runs(self, state_dir: StateDir, cluster_id: str) -> None:
-        for name in await self._run.desk.newcomers(state_dir, cluster_id):
+        for name in await self._new_runs(state_dir, cluster_id):
             self._app.notify(f"Run {name} of this cluster is live now; r shows all runs.")
+
+    async def _new_runs(self, state_dir: StateDir, cluster_id: str) -> list[str]:
+        """Return the cluster's runs that went live since the last call, except the attached one."""
+        try:
+            live = await asyncio.to_thread(live_runs, state_dir, cluster_id)
+        except RunProblem:  # such as a run that is just being taken over: the next call finds it
+            return []
+        known, self._live = self._live, {run.name for run in live}
+        attached = self._run.attached
+        return sorted(self._live - known - (set() if attached is None else {attached.name}))
 
     # --------------------------------------------------------- runs that are resumed
 

@@ -21,7 +21,7 @@ from ktui.recording.replay_tape import Tape, TapeItem, TapePosition
 from ktui.tui.poll.outages import ClusterOutage, Outages
 from ktui.tui.poll.requested_replicas import with_requested_replicas
 from ktui.tui.replay.recorded_run import RecordedRun
-from ktui.tui.run_view.run_events import run_news
+from ktui.tui.run_view.run_events import shown_events
 
 
 class Checkpoint(msgspec.Struct, frozen=True):
@@ -143,7 +143,7 @@ class Walk:
         followed = run.problem is None
         entry = run.take(line)
         if entry is not None:
-            for event in run_news(run.name, [entry]):
+            for event in shown_events(run.name, [entry]):
                 self._note(self.at_s, event)
         elif followed and run.problem is not None:
             self._report(f"{run.problem}: the run is not shown any further")

@@ -13,13 +13,13 @@ from textual.widgets import Checkbox, Input, Static
 
 from ktui.cluster.errors import ClusterError
 from ktui.execution.errors import RunProblem
+from ktui.execution.host.catalog import live_and_resumable
 from ktui.execution.host.launch import NewRun
 from ktui.execution.host.state_dir import default_name, run_name_problem
 from ktui.pacing.limits import Limits
 from ktui.planning.check.findings import Allowances, Finding
 from ktui.planning.throttle_rates import NO_THROTTLE
 from ktui.tui.run_view import messages
-from ktui.tui.run_view.attachment import live_and_resumable
 from ktui.tui.run_view.plan_choice import ChosenPlan, plan_problem, throttle_sentences
 from ktui.tui.screens.forms.allowances import AllowanceBox, PlanAllowances
 from ktui.tui.screens.forms.limits_form import LimitsForm
