@@ -71,7 +71,7 @@ def report(watch: RunWatched) -> str:
 
 
 def said(watch: RunWatched) -> str:
-    return words_of(str(watch.app.screen.query_one("#plan-said").render()))
+    return words_of(str(watch.app.screen.query_one("#plan-answer").render()))
 
 
 def words_of(text: str) -> str:

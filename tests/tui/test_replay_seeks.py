@@ -97,7 +97,7 @@ def test_after_any_seeks_a_replay_shows_what_it_shows_when_played_up_to_there(
         pytest.MonkeyPatch.context() as patch,
     ):
         patch.setattr(survey, "SPACING", spacing)
-        patch.setattr(survey, "MOST_STANDS", 4)
+        patch.setattr(survey, "MOST_CHECKPOINTS", 4)
         tape = Tape(find_sessions(a_recording(Path(folder, "recorded"), history, **SMALL)))
         asyncio.run(sent(tape, Path(folder, "state"), shares, hurried=hurried))
 

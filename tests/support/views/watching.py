@@ -120,7 +120,7 @@ class Watching:
     @property
     def _behind(self) -> bool:
         drawn = [header._status for header in self.app.watch_screen.query(StatusHeader)]
-        return not self.looks.at_s or not any(s and s.seen is self.looks.last for s in drawn)
+        return not self.looks.at_s or not any(s and s.last is self.looks.last for s in drawn)
 
     async def until(self, condition: Callable[[], Any]) -> None:
         """Wait for a condition, while the cluster's time stands still."""

@@ -82,8 +82,8 @@ def test_a_reason_spreads_over_the_figures_that_its_row_has_none_of(state: State
 def test_what_was_changed_elsewhere_stays_so_and_tells_of_the_stall_of_who_moves_it() -> None:
     stall = Stall(StallKind.STALLED, Cause.TARGET_DOWN, BEGAN_S, 7, "broker 7 is down")
     seen = timeline(tp("a-0"), phase=Phase.STALLED, lanes={7: Lane(7, Role.ADDING, stall=stall)})
-    moment = _in_a_run(State.CHANGED_ELSEWHERE, "it is on 7,2,3")
-    text = "".join(piece.text for piece in row_pieces(seen, layout(200, Extents()), moment))
+    context = _in_a_run(State.CHANGED_ELSEWHERE, "it is on 7,2,3")
+    text = "".join(piece.text for piece in row_pieces(seen, layout(200, Extents()), context))
     assert "changed" in text
     assert "STALLED" not in text
     assert "broker 7 is down, stalled 1m" in text

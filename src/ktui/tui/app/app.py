@@ -302,14 +302,14 @@ class KtuiApp(App[None], Services):
         """Poll at once: what is polled has changed."""
         self._poll_loop.poll_now()
 
-    def show_again(self) -> None:
+    def refresh_screens(self) -> None:
         """Have every screen draw what is known, and poll at once, as after attaching to a run."""
         self._show_all()
         self.poll_now()
 
-    def begin_with(self, past: Progress) -> None:
+    def add_history(self, past: Progress) -> None:
         """Start this view's history with what was seen before it was opened."""
-        self._poll_loop.begin_with(past)
+        self._poll_loop.add_history(past)
 
     def settings_changed(self, topics: Collection[str], brokers: Collection[int]) -> None:
         """Read settings that the run has changed again in the next poll."""
@@ -324,7 +324,7 @@ class KtuiApp(App[None], Services):
             interval_s=self._interval_s,
             now=self._clock.now(),
             now_s=self._clock.monotonic(),
-            seen=self.progress.last,
+            last=self.progress.last,
             overview=self.overview,
             left_behind=self._stale_throttles.count,
             cancel_gate=self.cancel_gate,

@@ -85,7 +85,7 @@ class DemoApp(KtuiApp):
     BINDINGS: ClassVar[list[BindingType]] = [
         *(binding for binding in APP_BINDINGS if binding.key != "q"),
         Binding("q", "quit_view", "quit", tooltip="Close this view, and end the simulated cluster"),
-        Binding("i", "tell_story", "story", tooltip="Tell what happens here"),
+        Binding("i", "show_story", "story", tooltip="Tell what happens here"),
         Binding("R", "play_again", "again", tooltip="Play the story from the start"),
     ]
 
@@ -137,7 +137,7 @@ class DemoApp(KtuiApp):
         badge = f"SIMULATED x{self._story.speed:g}"
         return msgspec.structs.replace(super().cluster_status(), badge=badge)
 
-    async def action_tell_story(self) -> None:
+    async def action_show_story(self) -> None:
         """Show the story, and what the cluster refused of its plan."""
         self.clear_notifications()
         await self.push_screen(StoryScreen(self._story.title, self._story.about, self._refused))

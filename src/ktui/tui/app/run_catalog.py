@@ -196,8 +196,8 @@ class RunCatalog:
         if attached is not None and takes_plans and adds:
             screen = AddScreen(engines, state_dir, attached, path=path)
         else:
-            taker = attached.name if attached is not None and takes_plans else ""
-            screen = StartScreen(engines, state_dir, taker=taker, path=path)
+            attached_run = attached.name if attached is not None and takes_plans else ""
+            screen = StartScreen(engines, state_dir, attached_run=attached_run, path=path)
 
         def decided(outcome: PlanOutcome | None) -> None:
             if isinstance(outcome, SwitchPlanScreen):

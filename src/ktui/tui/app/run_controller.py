@@ -70,9 +70,9 @@ class RunController:
             self._follow(None)
             self._app.notify(wrong_cluster, severity="error")
             touched = set()
-        self.hand_out(touched)
+        self._show_run(touched)
         self._app.screen.refresh_bindings()
-        self._feed.show_again()
+        self._feed.refresh_screens()
         if self.attached is not None:
             loading = self._load_history(self.attached)
             self._app.run_worker(loading, group="history", exit_on_error=False)
@@ -93,12 +93,12 @@ class RunController:
             self._app.notify(words, severity="warning")
             return
         if past is not None and attached is self.attached:
-            self._feed.begin_with(past)
+            self._feed.add_history(past)
 
     def detach(self) -> None:
         """Stop following the run, and show that."""
         self._follow(None)
-        self.hand_out(set())
+        self._show_run(set())
 
     def close(self) -> None:
         """Close the run's journal."""
@@ -110,7 +110,7 @@ class RunController:
         self.attached = attached
         self._changes += 1
 
-    def hand_out(self, touched: set[TopicPartition]) -> None:
+    def _show_run(self, touched: set[TopicPartition]) -> None:
         """Hand the run to every screen that draws it."""
         for screen in self._app.screen_stack:
             if isinstance(screen, ShowsRun):
@@ -124,7 +124,7 @@ class RunController:
         entries, touched = attached.refresh()
         self._changes += bool(entries)
         attached.note_poll(self._feed.progress)
-        self.hand_out(touched)
+        self._show_run(touched)
         self._report_answers(attached)
         self._feed.settings_changed(*attached.throttle_news.changed())
 

@@ -58,7 +58,7 @@ class PollLoop(Protocol):
         """Poll at once: the interest has changed."""
         ...
 
-    def begin_with(self, past: Progress) -> None:
+    def add_history(self, past: Progress) -> None:
         """Start the history with what was seen before this loop started."""
         ...
 
@@ -107,7 +107,7 @@ class Polling:
         """Poll at once instead of after the interval: the interest has changed."""
         self._wake.set()
 
-    def begin_with(self, past: Progress) -> None:
+    def add_history(self, past: Progress) -> None:
         """Start the history with what was seen before this loop started, and poll at once."""
         self._past = past
         self.poll_now()

@@ -77,14 +77,14 @@ class Player:
     def poll_now(self) -> None:
         """Do nothing: all that was polled is in the recording."""
 
-    def begin_with(self, past: Progress) -> None:
+    def add_history(self, past: Progress) -> None:
         """Do nothing: a replay begins where its recording does."""
 
     def settings_changed(self, topics: Collection[str], brokers: Collection[int]) -> None:
         """Do nothing: all settings that were read are in the recording."""
 
     @property
-    def course(self) -> ReplayPosition:
+    def position(self) -> ReplayPosition:
         """The position of the replay."""
         return ReplayPosition(
             from_s=self.tape.from_s,
@@ -241,9 +241,9 @@ class Player:
             await self._survey_on()
             if self._goal != requested:
                 return
-        stand = self._survey.before(goal)
-        if not stand.at_s <= self._walk.at_s <= goal:
-            self._walk = await asyncio.to_thread(Walk, self.tape, stand)
+        checkpoint = self._survey.before(goal)
+        if not checkpoint.at_s <= self._walk.at_s <= goal:
+            self._walk = await asyncio.to_thread(Walk, self.tape, checkpoint)
         while not await asyncio.to_thread(self._walk.to, goal, _REPORT_EVERY_S):
             self._reached_s = self._walk.at_s
             self._post(Surveyed())

@@ -148,7 +148,7 @@ class AttachedRun:
         self._throttle = throttle_now(self.run, progress, self.inflows)
         self.rows.waits = Waits(
             self.run,
-            between=self.rows.between.values(),
+            between=self.rows.between_steps.values(),
             pace=self._estimate.pace,
             seen=progress.last,
             now=now,

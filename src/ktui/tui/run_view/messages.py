@@ -27,19 +27,19 @@ GATE_SHUT = (
 )
 
 
-def beside_live_run(live: str, taker: str) -> str:
+def beside_live_run(live: str, attached: str) -> str:
     """Return what it means to start a run beside one that is live.
 
     Args:
         live: the run that is live on the cluster.
-        taker: the run that the plan can be added to from here; empty for none.
+        attached: the run that the plan can be added to from here; empty for none.
     """
     words = (
         f"Run {live} is live on this cluster. Another is started only if that is allowed, for the"
         " limits of runs know nothing of each other: they add up."
     )
     there = f" To add the plan to run {live}, leave with esc, show the run with r, and press n."
-    return words if taker else f"{words}{there}"
+    return words if attached else f"{words}{there}"
 
 
 def takes_no_plans(status: RunStatus) -> str:

@@ -81,8 +81,8 @@ class ChosenPlan(msgspec.Struct, frozen=True):
 
     path: Path
     plan: Plan
-    seen: ClusterSnapshot
-    ground: PreflightBase
+    snapshot: ClusterSnapshot
+    base: PreflightBase
     unfinished: Sequence[tuple[str, int]]
     """Runs without an engine, and how many of the plan's partitions each has left."""
     measured: bool = False
@@ -91,7 +91,7 @@ class ChosenPlan(msgspec.Struct, frozen=True):
     @property
     def brokers_alive(self) -> int:
         """The number of live brokers."""
-        return len(self.seen.online)
+        return len(self.snapshot.online)
 
     async def with_inbound(self, engines: EngineLauncher) -> ChosenPlan:
         """Measure the traffic that a throttle is checked against, which takes some seconds.
@@ -99,11 +99,11 @@ class ChosenPlan(msgspec.Struct, frozen=True):
         Raises:
             ClusterError: the cluster cannot be asked.
         """
-        seen = await engines.measured(self.plan, self.seen)
-        ground = await asyncio.to_thread(PreflightBase, self.plan, seen)
-        return msgspec.structs.replace(self, seen=seen, ground=ground, measured=True)
+        snapshot = await engines.add_inbound(self.plan, self.snapshot)
+        base = await asyncio.to_thread(PreflightBase, self.plan, snapshot)
+        return msgspec.structs.replace(self, snapshot=snapshot, base=base, measured=True)
 
-    async def judged(
+    async def check(
         self, limits: Limits, throttle: ThrottleRates, allowed: Allowances, *, leaders: bool
     ) -> tuple[Sequence[Finding], list[ColouredLine]]:
         """Check the plan under limits, and preview its effect.
@@ -112,18 +112,18 @@ class ChosenPlan(msgspec.Struct, frozen=True):
             The findings, and the lines to show.
         """
         figures = await asyncio.to_thread(
-            self.ground.under, limits, throttle=throttle, throttle_leaders=leaders
+            self.base.under, limits, throttle=throttle, throttle_leaders=leaders
         )
-        found = await asyncio.to_thread(check_plan, self.plan, self.seen, allowed)
+        found = await asyncio.to_thread(check_plan, self.plan, self.snapshot, allowed)
         findings = tuple(each for each in (*found, *figures.warnings) if self._known(each))
         shown = [
             (self._unfinished_line(*run), _COLOURS[Severity.WARNING]) for run in self.unfinished
         ]
-        found_words = self.told_of(findings, throttled=bool(throttle))
+        found_words = self.finding_lines(findings, throttled=bool(throttle))
         shown += found_words or ([("", "")] if shown else [])
         return findings, [*shown, *((line, "") for line in lines(figures))]
 
-    def told_of(self, findings: Sequence[Finding], *, throttled: bool) -> list[ColouredLine]:
+    def finding_lines(self, findings: Sequence[Finding], *, throttled: bool) -> list[ColouredLine]:
         """Return the lines of findings and an empty line below them; of very many, the first ones.
 
         Args:
@@ -156,13 +156,13 @@ async def read_chosen_plan(
         RunProblem: the state directory cannot be read.
     """
     plan = await asyncio.to_thread(read_plan, path)
-    seen = await engines.look(plan)
-    ground = await asyncio.to_thread(PreflightBase, plan, seen)
+    snapshot = await engines.read_snapshot(plan)
+    base = await asyncio.to_thread(PreflightBase, plan, snapshot)
     partitions = [target.tp for target in plan.partitions]
     left = await asyncio.to_thread(
         lambda: list(unfinished_with_partitions(state_dir, cluster_id, partitions))
     )
-    return ChosenPlan(path, plan, seen, ground, left)
+    return ChosenPlan(path, plan, snapshot, base, left)
 
 
 def throttle_sentences(findings: Sequence[Finding]) -> list[str]:
@@ -196,10 +196,10 @@ def check_extra_plan(
         The extra plan, and the lines to show about it.
     """
     name = clean(chosen.path.name)
-    extra = CheckedExtraPlan(chosen.plan, name, run, chosen.seen, on_conflict, allowed)
+    extra = CheckedExtraPlan(chosen.plan, name, run, chosen.snapshot, on_conflict, allowed)
     idle = extra.idle
     figures = None if idle else extra.preflight()
-    shown = chosen.told_of(
+    shown = chosen.finding_lines(
         (*extra.findings, *(() if figures is None else figures.warnings)),
         throttled=bool(run.throttled.rates) and not idle,
     )

@@ -1,4 +1,4 @@
-"""The events of a run, as they stand among the events of the cluster."""
+"""The events of a run, to show among the events of the cluster."""
 
 from __future__ import annotations
 

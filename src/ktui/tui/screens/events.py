@@ -26,6 +26,10 @@ from ktui.tui.widgets.services import services
 from ktui.tui.widgets.text_field import TextField
 
 SEVERITIES = ("news", "warning", "trouble")
+NOTHING_YET = (
+    "Nothing has happened since this view was opened.\n\n"
+    "What happens to reassignments and brokers, and what could not be read, appears here."
+)
 
 
 def write_events(events: Sequence[Event], folders: Sequence[Path], now: datetime) -> Path:
@@ -69,12 +73,6 @@ def _line(event: Event) -> bytes:
         "what": event.what,
     }
     return msgspec.json.encode(record) + b"\n"
-
-
-NOTHING_YET = (
-    "Nothing has happened since this view was opened.\n\n"
-    "What happens to reassignments and brokers, and what could not be read, appears here."
-)
 
 
 class EventsScreen(Screen[None]):

@@ -14,7 +14,7 @@ from textual.widgets import Static
 
 from ktui.execution.run.cancel_kind import CancelKind
 from ktui.progress.timeline import Mark
-from ktui.tui.draw.cells import CALLED_OFF, SIGNS, Piece
+from ktui.tui.draw.cells import CANCEL_SIGNS, SIGNS, Piece
 from ktui.tui.draw.paint import content
 from ktui.tui.screens.brokers.screen import BrokersScreen, BrokerTable
 from ktui.tui.screens.detail.screen import DetailScreen
@@ -42,7 +42,7 @@ _REPLICA_SIGNS = (
 )
 _TIMELINE_SIGNS = (
     (Piece("▁▃▅█", "adding"), "share caught up of the slowest replica being added"),
-    (Piece(*CALLED_OFF[CancelKind.ROLLBACK]), "rolled back from here on"),
+    (Piece(*CANCEL_SIGNS[CancelKind.ROLLBACK]), "rolled back from here on"),
     *(
         (Piece(*SIGNS[mark]), words)
         for mark, words in (

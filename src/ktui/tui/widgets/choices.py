@@ -16,6 +16,8 @@ from ktui.tui.draw.paint import content
 
 _CHOSEN, _OTHER = "● ", "○ "
 _GAP = "   "
+_LABEL_CELLS = 17
+"""The width of the labels of a form's fields."""
 
 
 class Choices(Widget):
@@ -97,10 +99,6 @@ class Choices(Widget):
                 return place
             start = end + len(_GAP)
         return None
-
-
-_LABEL_CELLS = 17
-"""The width of the labels of a form's fields."""
 
 
 class FormChoices(Choices, can_focus=True):

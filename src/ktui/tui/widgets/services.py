@@ -36,7 +36,8 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     interval_s: float
     now: datetime
     now_s: float
-    seen: Observation | None
+    last: Observation | None
+    """The last poll."""
     overview: Overview
     left_behind: int = 0
     """Throttles that nobody needs, on the brokers and topics that are polled."""

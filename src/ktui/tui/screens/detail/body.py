@@ -57,7 +57,7 @@ class RunDetail(NamedTuple):
     """What the run knows about the partition."""
 
     track: Track
-    taken: Sequence[StepRecord]
+    steps_taken: Sequence[StepRecord]
     """The steps that have begun."""
     steps: Sequence[Content]
     """All steps of the partition, as lines."""
@@ -67,7 +67,7 @@ class RunDetail(NamedTuple):
     stalled_s: float | None = None
     """The monotonic second since which the run reports the partition's step as stalled."""
     sign: SignAt | None = None
-    """The sign for the moment at which an operator called the partition off."""
+    """The sign for the moment at which an operator cancelled the partition."""
 
 
 def detail_body(
@@ -118,7 +118,7 @@ def _extra_replicas(of_run: RunDetail, width: int) -> list[Content]:
 
 def _lanes_note(timeline: Timeline, of_run: RunDetail | None) -> list[Content]:
     """Note that the lanes cover a later step only: to Kafka each step is its own reassignment."""
-    first = of_run.taken[0].over_at if of_run is not None and of_run.taken else None
+    first = of_run.steps_taken[0].over_at if of_run is not None and of_run.steps_taken else None
     if not timeline.lanes or first is None or timeline.began_at <= first:
         return []
     words = f"The lanes begin at {figures.as_time(timeline.began_at)}, after earlier steps."
@@ -208,7 +208,7 @@ def _leader(timeline: Timeline) -> Content:
 
 
 def _span(timeline: Timeline, of_run: RunDetail | None, now: datetime) -> tuple[str, Content]:
-    if of_run is not None and of_run.taken:
+    if of_run is not None and of_run.steps_taken:
         return _span_of_run(of_run, now)
     begin = figures.as_time(timeline.began_at)
     if timeline.phase is Phase.SETTLED:  # without lanes only the run has polled it
@@ -223,7 +223,7 @@ def _span(timeline: Timeline, of_run: RunDetail | None, now: datetime) -> tuple[
 
 def _span_of_run(of_run: RunDetail, now: datetime) -> tuple[str, Content]:
     """Return the time since the first step, which no single reassignment shows."""
-    began, over = of_run.taken[0].at, of_run.taken[-1].over_at
+    began, over = of_run.steps_taken[0].at, of_run.steps_taken[-1].over_at
     ended = over if of_run.track.state.ended else None
     took = figures.as_duration(((ended or now) - began).total_seconds())
     if ended is None:

@@ -105,15 +105,15 @@ class DetailScreen(Screen[None]):
     def show_progress(self) -> None:
         """Show the new progress. A partition that has vanished stays as it was last seen."""
         progress = services(self).progress
-        timeline = progress.timelines.get(self.partition) or self._unseen()
+        timeline = progress.timelines.get(self.partition) or self._unpolled()
         if timeline is not None:
             self._timeline, self._observation = timeline, progress.last
         if self.is_mounted:
             self._draw()
 
-    def _unseen(self) -> Timeline | None:
+    def _unpolled(self) -> Timeline | None:
         """Return the run's own timeline of a partition that no poll has covered."""
-        return None if self._attached is None else self._attached.rows.unseen(self.partition)
+        return None if self._attached is None else self._attached.rows.unpolled(self.partition)
 
     def action_back(self) -> None:
         """Go back to where this was opened."""
@@ -151,7 +151,7 @@ class DetailScreen(Screen[None]):
     @property
     def _vanished(self) -> bool:
         polled = self.partition in services(self).progress.timelines
-        known = polled or self._unseen() is not None
+        known = polled or self._unpolled() is not None
         return self._timeline is not None and not known
 
     def _title(self) -> Content:
@@ -176,13 +176,13 @@ class DetailScreen(Screen[None]):
         track = None if attached is None else attached.run.tracks.get(self.partition)
         if attached is None or track is None:
             return None
-        taken, limits = attached.rows.taken(self.partition), attached.run.limits
-        steps = run_steps(attached.name, track, taken, limits, width)
+        steps_taken, limits = attached.rows.steps_taken(self.partition), attached.run.limits
+        steps = run_steps(attached.name, track, steps_taken, limits, width)
         waits = run_waits(track, attached.rows)
-        moment = build_row_context(self._observation, attached.rows, health_first=True)
-        stalled_s, sign = moment.stalled_s(track), moment.called_off(track)
+        context = build_row_context(self._observation, attached.rows, health_first=True)
+        stalled_s, sign = context.stalled_s(track), context.cancel_sign(track)
         return RunDetail(
-            track, taken, steps, attached.events_of(self.partition), waits, stalled_s, sign
+            track, steps_taken, steps, attached.events_of(self.partition), waits, stalled_s, sign
         )
 
     def _absent_text(self) -> str:
@@ -202,11 +202,11 @@ class DetailScreen(Screen[None]):
 
 def _state_sentence(timeline: Timeline, observation: Observation, run: RunRows | None) -> Content:
     """Return a partition's state in the words of the list, and what that means."""
-    moment = build_row_context(observation, run, health_first=True)
-    state = state_cell(timeline, moment)._replace(bold=True)
-    reported_by_run = moment.track(timeline) is not None
+    context = build_row_context(observation, run, health_first=True)
+    state = state_cell(timeline, context)._replace(bold=True)
+    reported_by_run = context.track(timeline) is not None
     why = ["" if reported_by_run else _EXPLAINED.get(timeline.phase, "")]
-    trouble = reason(timeline, moment)
+    trouble = reason(timeline, context)
     if trouble is not None and (timeline.stall is None or timeline.phase.ended):
         why.append(trouble.text)
     words = "; ".join(filter(None, why))

@@ -57,7 +57,7 @@ class PlanScreen(Screen[PlanOutcome | None]):
     Args:
         engines: reads the cluster.
         state_dir: the folder of all runs.
-        taker: the live run that the view is attached to; empty if plans cannot be added.
+        attached_run: the live run that the view is attached to; empty if plans cannot be added.
         path: the plan's file, if it was typed before.
     """
 
@@ -76,7 +76,7 @@ class PlanScreen(Screen[PlanOutcome | None]):
         & Checkbox:focus { border: none; background: $cursor; }
         & .form, & #plan-report { height: auto; width: 1fr; }
         & #plan-report { margin-top: 1; }
-        & #plan-said { margin-top: 1; height: auto; }
+        & #plan-answer { margin-top: 1; height: auto; }
         & .warned { color: $warning; height: auto; }
         & .means { color: $dim; height: auto; padding-left: 17; }
         & .-away { display: none; }
@@ -98,10 +98,16 @@ class PlanScreen(Screen[PlanOutcome | None]):
     """Whether the screen adds the plan to a run."""
 
     def __init__(
-        self, engines: EngineLauncher, state_dir: StateDir, *, taker: str = "", path: str = ""
+        self,
+        engines: EngineLauncher,
+        state_dir: StateDir,
+        *,
+        attached_run: str = "",
+        path: str = "",
     ) -> None:
         super().__init__()
-        self._engines, self._state_dir, self._taker, self._path = engines, state_dir, taker, path
+        self._engines, self._state_dir = engines, state_dir
+        self._attached_run, self._path = attached_run, path
         self._chosen: ChosenPlan | None = None
 
     def compose(self) -> ComposeResult:
@@ -109,10 +115,10 @@ class PlanScreen(Screen[PlanOutcome | None]):
         yield StatusHeader()
         yield from self.above()
         with VerticalScroll(id="plan-body", can_focus=False):
-            yield Static(self.TITLE_WORDS.format(self._taker), classes="title", markup=False)
+            yield Static(self.TITLE_WORDS.format(self._attached_run), classes="title", markup=False)
             yield Static(id="plan-live", classes="warned -away", markup=False)
-            if self._taker:
-                ways = [f"in run {self._taker}", "as a run of its own"]
+            if self._attached_run:
+                ways = [f"in run {self._attached_run}", "as a run of its own"]
                 yield FormChoices("carry it out", ways, id="plan-way", place=not self.ADDS)
             with Horizontal(classes="line"):
                 yield Static("plan's file")
@@ -146,11 +152,11 @@ class PlanScreen(Screen[PlanOutcome | None]):
         """Enable the form: a plan was read."""
         raise NotImplementedError
 
-    async def look_around(self) -> None:
+    async def show_obstacles(self) -> None:
         """Show what prevents any plan from being executed now."""
         raise NotImplementedError
 
-    async def work_out(self) -> None:
+    async def preview(self) -> None:
         """Preview the plan with what is chosen and typed, and show the result."""
         raise NotImplementedError
 
@@ -164,9 +170,9 @@ class PlanScreen(Screen[PlanOutcome | None]):
                 "#plan-way"
             ).focus()  # the operator has just used this choice, and may change it back
         else:
-            self.run_worker(self.look_around(), group="live", exit_on_error=False)
+            self.run_worker(self.show_obstacles(), group="live", exit_on_error=False)
 
-    def tell_before(self, words: str) -> None:
+    def show_notes(self, words: str) -> None:
         """Show what prevents plans from being executed, or a note to read before."""
         note = self.query_one("#plan-live", Static)
         note.update(Content(words))
@@ -204,7 +210,7 @@ class PlanScreen(Screen[PlanOutcome | None]):
     async def _read(self, typed: str) -> None:
         """Read the plan and the cluster; show any error in full."""
         self._chosen = None
-        await self.look_around()
+        await self.show_obstacles()
         self.report([(f"Reading {typed}, and looking at the cluster …", "$dim")])
         cluster_id = services(self).cluster_id or ""
         try:
@@ -219,19 +225,19 @@ class PlanScreen(Screen[PlanOutcome | None]):
             return
         self._chosen = chosen
         self.open_form(chosen)
-        await self.work_out()
+        await self.preview()
 
     @on(Checkbox.Changed)
-    def soon(self) -> None:
+    def preview_soon(self) -> None:
         """Preview the plan again once typing pauses."""
         if self._chosen is not None:
             self.run_worker(
-                self._work_out_later(), group="figures", exclusive=True, exit_on_error=False
+                self._preview_later(), group="figures", exclusive=True, exit_on_error=False
             )
 
-    async def _work_out_later(self) -> None:
+    async def _preview_later(self) -> None:
         await asyncio.sleep(_SOON_S)
-        await self.work_out()
+        await self.preview()
 
     def measure(self, chosen: ChosenPlan) -> None:
         """Measure the inbound rates that limit a throttle, and preview again. This happens once."""
@@ -242,11 +248,11 @@ class PlanScreen(Screen[PlanOutcome | None]):
         try:
             measured = await chosen.with_inbound(self._engines)
         except ClusterError as problem:
-            self.say(str(problem), "$error")
+            self.show_answer(str(problem), "$error")
             return
         if self._chosen is chosen:
             self._chosen = measured
-            await self.work_out()
+            await self.preview()
 
     def report(self, lines: Sequence[ColouredLine]) -> None:
         """Show the preview: findings and figures."""
@@ -255,10 +261,10 @@ class PlanScreen(Screen[PlanOutcome | None]):
         ]
         self.query_one("#plan-report", Static).update(Content("\n").join(parts))
 
-    def say(self, words: str, colour: str) -> None:
+    def show_answer(self, words: str, colour: str) -> None:
         """Show an answer below the form."""
         said = Content.styled(words, colour) if words else Content("")
-        line = self.query_one("#plan-said", Static)
+        line = self.query_one("#plan-answer", Static)
         line.update(said)
         if words:
             self.call_after_refresh(line.scroll_visible, animate=False)

@@ -60,9 +60,9 @@ class RowFilter:
         """Hash the text."""
         return hash(self.text)
 
-    def matches(self, timeline: Timeline, moment: RowContext) -> bool:
+    def matches(self, timeline: Timeline, context: RowContext) -> bool:
         """Return whether all terms hold for a partition."""
-        return all(test(timeline, moment) for test in self._tests)
+        return all(test(timeline, context) for test in self._tests)
 
 
 def _test(term: str) -> Test:
@@ -104,12 +104,12 @@ def _in_state(text: str) -> Test:
     sought = {state for state in STATES if state.startswith(text.casefold())}
     if not sought:
         raise BadFilter(f"no state {text!r}; there are {', '.join(STATES)}")
-    return lambda timeline, moment: not sought.isdisjoint(_states(timeline, moment))
+    return lambda timeline, context: not sought.isdisjoint(_states(timeline, context))
 
 
-def _states(timeline: Timeline, moment: RowContext) -> Iterator[str]:
+def _states(timeline: Timeline, context: RowContext) -> Iterator[str]:
     """Yield every state word that holds for a partition; the run's word replaces its move's."""
-    track = moment.track(timeline)
+    track = context.track(timeline)
     if track is None or track.step is not None:
         yield timeline.phase.value
     if track is not None:
@@ -137,7 +137,7 @@ class FilterLine(Horizontal):
         & > .label { width: auto; padding: 0 1; color: $primary; text-style: bold; }
         & > Input { width: 1fr; min-width: 20; height: 1; padding: 0; background: $cursor; }
         & > Input, & > Input:focus { border: none; }
-        & > .said {
+        & > .problem {
             width: auto; max-width: 60%; padding: 0 1; color: $warning;
             text-wrap: nowrap; text-overflow: ellipsis;
         }
@@ -158,7 +158,7 @@ class FilterLine(Horizontal):
         """Lay out the prompt, the text and its error."""
         yield Static("filter", classes="label")
         yield TextField(placeholder=HINT, select_on_focus=False)
-        yield Static(classes="said", markup=False)
+        yield Static(classes="problem", markup=False)
 
     @property
     def input(self) -> Input:
@@ -183,7 +183,7 @@ class FilterLine(Horizontal):
     @on(Input.Changed)
     def _typed(self, event: Input.Changed) -> None:
         event.stop()
-        error_line = self.query_one(".said", Static)
+        error_line = self.query_one(".problem", Static)
         try:
             rowfilter = RowFilter(event.value)
         except BadFilter as problem:

@@ -75,7 +75,7 @@ class WatchScreenBase(Screen[None]):
         self._frozen: FrozenProgress | None = None
         self.when_quiet: tuple[str, ...] = ()
         """Paragraphs to show while nothing moves; empty for the other keys."""
-        self.when_not_looked_at = ""
+        self.when_never_polled = ""
         """The sentence for partitions that will never be polled; empty if they will be."""
 
     def forget_polls(self) -> None:
@@ -118,10 +118,10 @@ class WatchScreenBase(Screen[None]):
     def _timelines(self) -> Mapping[TopicPartition, Timeline]:
         timelines = self._shown.timelines
         if self.view is View.RUN and self._rows is not None:
-            return self._rows.with_unseen(timelines)
+            return self._rows.with_unpolled(timelines)
         return timelines
 
-    def _moment(self) -> RowContext:
+    def _row_context(self) -> RowContext:
         health_first = self.view is View.UNHEALTHY
         return build_row_context(self._shown.last, self._rows, health_first=health_first)
 
@@ -170,7 +170,7 @@ class WatchScreenBase(Screen[None]):
             counting=not self._freshness.is_current(census),
             interval_s=self._interval_s,
             when_quiet=self.when_quiet,
-            when_not_looked_at=self.when_not_looked_at,
+            when_never_polled=self.when_never_polled,
         )
 
 
@@ -246,7 +246,7 @@ class WatchScreen(WatchScreenBase):
         if self._shown.last is not None and not held_still:
             touched, self._touched = self._touched, set()
             self.partition_list.show(
-                self._timelines(), self._moment(), stale=stale, touched=touched
+                self._timelines(), self._row_context(), stale=stale, touched=touched
             )
         self._draw_header()
 
@@ -346,6 +346,6 @@ class WatchScreen(WatchScreenBase):
     def _switch_view(self, view: View, topics: frozenset[str]) -> None:
         self.view, self.topics = view, topics
         self._frozen = None
-        self.partition_list.rearrange(belongs=self._belongs, moment=self._moment())
+        self.partition_list.rearrange(belongs=self._belongs, context=self._row_context())
         self._draw()
         self.post_message(self.InterestChanged())
