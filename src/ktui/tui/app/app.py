@@ -18,6 +18,7 @@ from ktui.cluster.observer import Interest, ObservationSource
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.progress.timeline import Event, Progress
+from ktui.recording.recorder import Recorder
 from ktui.tui.app import terminal_title
 from ktui.tui.app.cancel_controller import CancelController
 from ktui.tui.app.command_palette import Commands
@@ -78,6 +79,7 @@ class KtuiApp(App[None], Services):
         why_read_only: why nothing can be changed, where the usual text does not apply.
         finds_runs: whether to look for the cluster's runs.
         place_of_runs: the place of the runs as shown; None for the state directory.
+        recorder: records the observations of the source; None where nothing is recorded.
     """
 
     TITLE = "ktui"
@@ -103,6 +105,7 @@ class KtuiApp(App[None], Services):
         why_read_only: str | None = None,
         finds_runs: bool = True,
         place_of_runs: str | None = None,
+        recorder: Recorder | None = None,
     ) -> None:
         super().__init__()
         self._themes = themes
@@ -129,6 +132,9 @@ class KtuiApp(App[None], Services):
         )
         self._read_only, self._interval_s = read_only, poll_interval_s
         self._tls_unverified = tls_unverified
+        self._recorder = recorder
+        self._recording_problem: str | None = None
+        """Why recording has stopped, once that was reported."""
         self._stale_throttles = StaleThrottles()
         self._poll_loop = (
             source
@@ -174,12 +180,20 @@ class KtuiApp(App[None], Services):
 
     @on(Polled)
     def _show_poll(self) -> None:
+        self._report_recording()
         if self.outage is None:
             self.show_polled()
         else:
             self.refresh_run()
             self._show_all()
             self._set_terminal_title("cluster lost")
+
+    def _report_recording(self) -> None:
+        """Report once why recording has stopped; the header keeps showing that it has."""
+        problem = None if self._recorder is None else self._recorder.problem
+        if problem is not None and problem != self._recording_problem:
+            self._recording_problem = problem
+            self.notify(problem, severity="error")
 
     def show_polled(self) -> None:
         """Read what has changed in the run, and have every screen draw the last poll."""
@@ -329,6 +343,7 @@ class KtuiApp(App[None], Services):
             left_behind=self._stale_throttles.count,
             cancel_gate=self.cancel_gate,
             outage=self.outage,
+            recorded=None if self._recorder is None else self._recorder.problem is None,
         )
 
     @on(WatchScreen.DetailWanted)
