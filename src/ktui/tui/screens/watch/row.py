@@ -58,9 +58,9 @@ def row_pieces(timeline: Timeline, layout: ColumnLayout, context: RowContext) ->
 
 def state_cell(timeline: Timeline, context: RowContext) -> Piece:
     """Return the word for a partition's state, and for trouble how long it has lasted."""
-    well = context.health(timeline)
-    if context.shows_health(timeline, well):
-        return Piece(well.word, well.role, bold=well.role == "stalled")
+    condition = context.health(timeline)
+    if context.shows_health(timeline, condition):
+        return Piece(condition.word, condition.role, bold=condition.role == "stalled")
     track = context.track(timeline)
     if track is not None and context.run is not None:
         stalled_s = context.stalled_s(track)
@@ -84,9 +84,9 @@ def _moving(timeline: Timeline, context: RowContext) -> Piece:
 
 def reason(timeline: Timeline, context: RowContext) -> Piece | None:
     """Return the reason for trouble or for waiting; None while all is as it should be."""
-    well = context.health(timeline)
-    if context.shows_health(timeline, well):
-        return Piece(well.wrong, well.role) if well.wrong else None
+    condition = context.health(timeline)
+    if context.shows_health(timeline, condition):
+        return Piece(condition.wrong, condition.role) if condition.wrong else None
     track = context.track(timeline)
     if track is not None and context.run is not None:
         run_words = run_reason(track, context.run)
@@ -99,8 +99,8 @@ def reason(timeline: Timeline, context: RowContext) -> Piece | None:
         words = stall.detail or f"broker {stall.broker}: {stall.cause}"
         role = state_cell(timeline, context).role if stall.alarm else "waiting"
         return Piece(words, role)
-    if well.grave and timeline.phase is not Phase.TOPIC_GONE:
-        return Piece(f"{well.word}: {well.wrong}", well.role)
+    if condition.severe and timeline.phase is not Phase.TOPIC_GONE:
+        return Piece(f"{condition.word}: {condition.wrong}", condition.role)
     return None
 
 

@@ -74,15 +74,15 @@ class RowContext(msgspec.Struct, frozen=True):
         """Return a partition's health in words, apart from any move."""
         return health_words(timeline.state, self.configs.get(timeline.tp.topic))
 
-    def shows_health(self, timeline: Timeline, well: HealthWords) -> bool:
+    def shows_health(self, timeline: Timeline, condition: HealthWords) -> bool:
         """Return whether a partition's state column shows its health, and not its move."""
         if timeline.phase is Phase.TOPIC_GONE:
             return False
         if self.track(timeline) is not None:
-            return well.offline
+            return condition.offline
         if timeline.phase.ended or timeline.phase is Phase.SETTLING:
-            return self.health_first and well.ill
-        return timeline.phase is Phase.SETTLED or well.offline
+            return self.health_first and condition.unhealthy
+        return timeline.phase is Phase.SETTLED or condition.offline
 
 
 def build_row_context(

@@ -137,18 +137,18 @@ def _figure(by: str, timeline: Timeline, context: RowContext) -> float | None:
 
 def _trouble(timeline: Timeline, context: RowContext) -> float:
     """Return the rank by urgency: the lowest needs the operator first."""
-    phase, stall, well = timeline.phase, timeline.stall, context.health(timeline)
-    grave = well.grave and phase is not Phase.TOPIC_GONE
-    if grave and well.offline:
+    phase, stall, condition = timeline.phase, timeline.stall, context.health(timeline)
+    severe = condition.severe and phase is not Phase.TOPIC_GONE
+    if severe and condition.offline:
         return _OFFLINE
     track = context.track(timeline)
     if track is not None:
         return _of_run(track, timeline, context)
-    if grave and phase is not Phase.STALLED:
+    if severe and phase is not Phase.STALLED:
         return _UNDER_MIN
     if phase is Phase.MOVING and stall is not None and stall.kind is StallKind.FALLING_BEHIND:
         return _FALLING_BEHIND
-    if well.ill and context.shows_health(timeline, well):
+    if condition.unhealthy and context.shows_health(timeline, condition):
         return _OUT_OF_ISR
     return _TROUBLE[phase]
 

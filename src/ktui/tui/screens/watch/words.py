@@ -164,14 +164,14 @@ class HealthWords(NamedTuple):
         return self.health is Health.OFFLINE
 
     @property
-    def grave(self) -> bool:
+    def severe(self) -> bool:
         """Whether the partition refuses producers, or everybody."""
         return self.health in (Health.OFFLINE, Health.UNDER_MIN_ISR)
 
     @property
-    def ill(self) -> bool:
+    def unhealthy(self) -> bool:
         """Whether anything is known to be wrong."""
-        return self.grave or self.health is Health.UNDER_REPLICATED
+        return self.severe or self.health is Health.UNDER_REPLICATED
 
 
 def health_words(state: PartitionState, config: TopicConfig | None) -> HealthWords:
