@@ -175,8 +175,7 @@ class KtuiApp(App[None], Services):
             self.notify(words, severity="warning")
 
     def _interest(self) -> Interest:
-        needs = (screen for screen in self.screen_stack if isinstance(screen, NeedsPolls))
-        return unite(screen.interest for screen in needs)
+        return unite(s.interest for s in self.screen_stack if isinstance(s, NeedsPolls))
 
     @on(Polled)
     def _show_poll(self) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Collection, Iterable
+from itertools import chain
 from typing import Protocol, runtime_checkable
 
 from textual.message import Message
@@ -195,8 +196,8 @@ def unite(interests: Iterable[Interest]) -> Interest:
     """Return the interest in everything that any of these covers."""
     every = list(interests)
     return Interest(
-        topics=frozenset().union(*(each.topics for each in every)),
-        partitions=frozenset().union(*(each.partitions for each in every)),
+        topics=frozenset(chain.from_iterable(each.topics for each in every)),
+        partitions=frozenset(chain.from_iterable(each.partitions for each in every)),
         fresh=any(each.fresh for each in every),
         unhealthy=any(each.unhealthy for each in every),
         census=any(each.census for each in every),

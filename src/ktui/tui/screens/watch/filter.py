@@ -1,4 +1,4 @@
-"""The filter of the partition list: words and `key:value` terms, all of which must match."""
+"""The filter of the partition list, whose terms must all match, and the line to type it in."""
 
 from __future__ import annotations
 
