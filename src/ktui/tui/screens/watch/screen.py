@@ -109,10 +109,11 @@ class WatchScreenBase(Screen[None]):
         return services(self).progress if self._frozen is None else self._frozen.progress
 
     def _belongs(self, timeline: Timeline) -> bool:
+        if self.view is View.REASSIGNING and timeline.ended_at is not None:
+            last = self._last
+            if last is not None and ended_long_ago(timeline, last.at):
+                return False
         rows = None if self.attached is None else self.attached.rows
-        last = self._last
-        if self.view is View.REASSIGNING and last is not None and ended_long_ago(timeline, last.at):
-            return False
         return views.belongs_to_view(self.view, self.topics, rows, timeline)
 
     def _timelines(self) -> Mapping[TopicPartition, Timeline]:
