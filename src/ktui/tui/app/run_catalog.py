@@ -113,7 +113,7 @@ class RunCatalog:
             return
         if {"attach", "starting", "newcomers"} & {w.group for w in self._app.workers}:
             return
-        starts_one = isinstance(self._app.screen, PlanScreen)  # the run started there is no news
+        starts_one = isinstance(self._app.screen, PlanScreen)  # its own run is not reported
         status = self._run.status
         if (status is None or not status.owned) and not starts_one:
             reporting = self._report_new_runs(self.state_dir, cluster_id)
