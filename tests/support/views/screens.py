@@ -66,8 +66,9 @@ class Host(App[None], Services, Generic[S]):
     def show(self, progress: Progress, outage: ClusterOutage | None = None) -> None:
         """Show a progress on the screen, as after a poll."""
         self._progress, self._outage = progress, outage
-        assert isinstance(self.shown, ShowsProgress)
-        self.shown.show_progress()
+        screen: Screen[None] = self.shown
+        assert isinstance(screen, ShowsProgress)
+        screen.show_progress()
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
         return role_defaults(self.current_theme)
