@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import AsyncExitStack, aclosing
-from functools import partial
 from pathlib import Path
 
 import click
@@ -27,7 +26,6 @@ from ktui.execution.host.state_dir import StateDir
 from ktui.kafka.reader import KafkaReader
 from ktui.recording.recorder import Recorder
 from ktui.tui.app.app import KtuiApp
-from ktui.tui.app.recording_badge import RecordingApp
 from ktui.tui.draw.themes import load_themes
 
 LEAST_PATIENCE_S = 0.5
@@ -130,10 +128,7 @@ def _app(
     cluster, engines = view.cluster, None
     if view.names is not None:
         engines = ProcessEngines(cluster, reader, view.names, view.state)
-    kind: Callable[..., KtuiApp] = KtuiApp
-    if view.recorder is not None:
-        kind = partial(RecordingApp, recorder=view.recorder)
-    return kind(
+    return KtuiApp(
         source,
         cluster_name=cluster.name,
         read_only=view.names is None,
@@ -146,4 +141,5 @@ def _app(
         run=view.run,
         state_dir=view.state,
         engines=engines,
+        recorder=view.recorder,
     )

@@ -50,7 +50,7 @@ class ProcessEngines:
         """Return the limits of a run that sets none."""
         return parse_limits(self._context.limits, default_limits(brokers))
 
-    async def look(self, plan: Plan) -> ClusterSnapshot:
+    async def read_snapshot(self, plan: Plan) -> ClusterSnapshot:
         """Read what a plan concerns."""
         return await take_snapshot(self._reader, plan)
 
@@ -59,7 +59,7 @@ class ProcessEngines:
         """The context's throttle; empty for none."""
         return "" if self._context.throttle is None else str(self._context.throttle)
 
-    async def measured(self, plan: Plan, seen: ClusterSnapshot) -> ClusterSnapshot:
+    async def add_inbound(self, plan: Plan, seen: ClusterSnapshot) -> ClusterSnapshot:
         """Add the measured inbound traffic, which a throttle is compared with, to a snapshot.
 
         The measurement takes some seconds.
@@ -73,7 +73,7 @@ class ProcessEngines:
             RunProblem: the run was not started, and nothing was sent.
             ClusterError: the cluster does not answer.
         """
-        snapshot = await self.look(wanted.plan)
+        snapshot = await self.read_snapshot(wanted.plan)
         missing = await permission_findings(
             self._cluster, wanted.plan, throttled=bool(wanted.throttle), starts=True
         )

@@ -159,6 +159,9 @@ class RunState(enum.StrEnum):
     """There is a folder, but its contents are no readable run."""
 
 
+_LIVE = (RunState.RUNNING, RunState.PAUSED, RunState.GATED)
+
+
 class UnknownRun(RunRefused):
     """There is no run of that name."""
 
@@ -232,6 +235,19 @@ def all_runs(state_dir: StateDir) -> list[RunSummary]:
         run for run in map(summarize_run, state_dir.removed_runs()) if run.holder is not None
     ]
     return sorted([*runs, *removed], key=_sort_key)
+
+
+def live_and_resumable(
+    state_dir: StateDir, cluster_id: str
+) -> tuple[list[RunSummary], list[RunSummary]]:
+    """Return the live runs of a cluster, and those that wait to be resumed.
+
+    Raises:
+        StateDirProblem: the state directory cannot be read.
+    """
+    runs = [run for run in all_runs(state_dir) if run.cluster_id == cluster_id]
+    live = [run for run in runs if run.state in _LIVE]
+    return live, [run for run in runs if run.state is RunState.RESUMABLE]
 
 
 def summarize_run(run: RunDir) -> RunSummary:

@@ -94,7 +94,7 @@ class CancelController:
 
         screen = CancelScreen(attached, chosen, action, problem)
         await self._app.push_screen(screen, answered)
-        screen.show(self._feed.progress)
+        screen.show_progress()
 
     def roll_back_all(self, folder: RunDir) -> None:
         """Attach the view to a run, and open the cancel dialog on all of it."""

@@ -16,15 +16,14 @@ from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from ktui.cluster.observation import Observation
+from ktui.cluster.observer import Interest
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.cancel.preview import CancelPreview, PartitionPreview
 from ktui.execution.host.catalog import RunState
 from ktui.execution.run.cancel_scope import CancelEffect, CancelScope
-from ktui.progress.timeline import Progress
 from ktui.tui.draw import format as figures
 from ktui.tui.draw.cells import Piece, cut_pieces, partition_text
 from ktui.tui.draw.paint import content
-from ktui.tui.poll.outages import ClusterOutage
 from ktui.tui.run_view import messages
 from ktui.tui.run_view.attached import AttachedRun
 from ktui.tui.run_view.cancel_choice import CancelAction, DialogChoice, Scope
@@ -184,8 +183,6 @@ class CancelScreen(ModalScreen[DialogChoice | None]):
         super().__init__()
         self._attached, self._scopes, self._problem = attached, scopes, problem
         self._chosen = DialogChoice(action, scopes[0])
-        self._seen: Observation | None = None
-        self._outage: ClusterOutage | None = None
         self._preview: CancelPreview | None = None
 
     def compose(self) -> ComposeResult:
@@ -208,9 +205,14 @@ class CancelScreen(ModalScreen[DialogChoice | None]):
         self._choose(self._chosen)
 
     @property
-    def concerned(self) -> Sequence[TopicPartition]:
-        """The partitions that polls must cover for the preview."""
-        return [] if self._preview is None else self._preview.concerned
+    def interest(self) -> Interest:
+        """What polls have to cover for the preview."""
+        concerned = () if self._preview is None else self._preview.concerned
+        return Interest(partitions=frozenset(concerned))
+
+    @property
+    def _seen(self) -> Observation | None:
+        return services(self).progress.last
 
     def show_run(self, attached: AttachedRun | None, touched: set[TopicPartition]) -> None:
         """Show the present state of the run."""
@@ -225,9 +227,8 @@ class CancelScreen(ModalScreen[DialogChoice | None]):
         elif self._preview is not None:
             self._preview.scope.update(touched)
 
-    def show(self, progress: Progress, outage: ClusterOutage | None = None) -> None:
+    def show_progress(self) -> None:
         """Show the last observation, and preview from it."""
-        self._seen, self._outage = progress.last, outage
         if self._preview is not None and self._seen is not None:
             self._preview.update(self._seen)
         self._draw()
@@ -269,7 +270,7 @@ class CancelScreen(ModalScreen[DialogChoice | None]):
         lines = []
         if self._preview is not None:
             lines.append(Content.styled(self._preview.summary, "bold $foreground"))
-        if self._preview is not None and self._outage is not None:
+        if self._preview is not None and services(self).outage is not None:
             lines.append(Content.styled(messages.NOT_CURRENT, "$warning"))
         if (problem := self._forbids()) is not None:
             return [*lines, Content.styled(problem, "$warning")]

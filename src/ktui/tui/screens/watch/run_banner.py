@@ -33,6 +33,18 @@ _BAR_CELLS = 18
 _FAR_S = 366 * 86_400
 _NONE = HeaderPart(())
 _WIDE = 400
+_NOTABLE_STATES = (
+    (State.STALLED, "STALLED", "stalled"),
+    (State.BLOCKED, "blocked", "falling-behind"),
+    (State.REFUSED, "refused", "falling-behind"),
+    (State.STOPPING, "stopping", "cancelled"),
+    (State.ROLLING_BACK, "rolling back", "next-leader"),
+    (State.STOPPED, "stopped", "cancelled"),
+    (State.ROLLED_BACK, "rolled back", "cancelled"),
+    (State.FOREIGN, "foreign", "foreign"),
+    (State.CHANGED_ELSEWHERE, "changed elsewhere", "foreign"),
+    (State.TOPIC_GONE, "topic gone", "gone"),
+)
 
 
 class RunLines(Widget):
@@ -123,20 +135,6 @@ def _counts(status: RunStatus) -> Iterator[HeaderPart]:
     for state, word, role in _NOTABLE_STATES:
         if counts.get(state):
             yield HeaderPart((Piece(f"{counts[state]:,} {word}", role, bold=role == "stalled"),))
-
-
-_NOTABLE_STATES = (
-    (State.STALLED, "STALLED", "stalled"),
-    (State.BLOCKED, "blocked", "falling-behind"),
-    (State.REFUSED, "refused", "falling-behind"),
-    (State.STOPPING, "stopping", "cancelled"),
-    (State.ROLLING_BACK, "rolling back", "next-leader"),
-    (State.STOPPED, "stopped", "cancelled"),
-    (State.ROLLED_BACK, "rolled back", "cancelled"),
-    (State.FOREIGN, "foreign", "foreign"),
-    (State.CHANGED_ELSEWHERE, "changed elsewhere", "foreign"),
-    (State.TOPIC_GONE, "topic gone", "gone"),
-)
 
 
 def _copied(copied: CopiedBytes, *, ended: bool) -> Iterator[HeaderPart]:

@@ -138,16 +138,16 @@ def test_places_are_those_of_who_waits_counted_anew(changes: list[tuple[int, Sta
 
 def test_a_partition_that_nobody_has_looked_at_has_a_row_with_its_replicas() -> None:
     told = Told(1)
-    (row,) = told.rows.with_unseen({}).values()
+    (row,) = told.rows.with_unpolled({}).values()
     assert row.state.replicas == (1, 2, 3)
     told.add()
-    (row,) = told.rows.with_unseen({}).values()
+    (row,) = told.rows.with_unpolled({}).values()
     assert row.state.replicas == (1, 2, 3, 4)
 
 
 def test_what_is_seen_of_a_partition_goes_before_what_the_run_knows() -> None:
     told, seen = Told(1), _copying(TP, 0.5)
-    assert told.rows.with_unseen({TP: seen})[TP] is seen
+    assert told.rows.with_unpolled({TP: seen})[TP] is seen
 
 
 def test_only_partitions_that_something_happened_to_are_touched() -> None:
@@ -184,7 +184,7 @@ def test_a_step_that_was_given_up_is_told_with_its_reason() -> None:
             reason="its step was cancelled",
         )
     )  # fmt: skip
-    (step,) = told.rows.taken(TP)
+    (step,) = told.rows.steps_taken(TP)
     assert (step.reached, step.reason) == (False, "its step was cancelled")
 
 

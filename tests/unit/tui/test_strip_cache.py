@@ -32,7 +32,7 @@ def test_what_was_drawn_last_is_known_also_when_it_is_again_as_it_was_at_first()
     first = drawn(rows, ROW)
     marked = drawn(rows, ROW._replace(marked=True))
     assert rows.known(TP) == marked != first
-    drawn(rows, ROW._replace(moment=RowContext(BEGAN_S + 1.0)))
+    drawn(rows, ROW._replace(context=RowContext(BEGAN_S + 1.0)))
     assert rows.known(TP) != marked
 
 

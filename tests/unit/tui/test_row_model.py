@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from ktui.cluster.partition import TopicPartition
 from ktui.progress.timeline import Phase, Timeline
 from ktui.tui.screens.watch.columns import Column, Extents, layout
+from ktui.tui.screens.watch.filter import RowFilter
 from ktui.tui.screens.watch.row_context import RowContext
-from ktui.tui.screens.watch.row_filter import RowFilter
 from ktui.tui.screens.watch.row_model import Arrangement
 from ktui.tui.screens.watch.sort import Ordering
 from support.views.screens import timeline
@@ -43,8 +43,8 @@ def test_updates_end_where_arranging_everything_anew_would(
     kept, fresh = Arrangement(belongs), Arrangement(belongs)
     kept.arrange(ordering=ordering, rowfilter=RowFilter(text))
     for step in steps:
-        kept.update(made(step), NOW, place_anew=True)
-    fresh.update(made(steps[-1]), NOW, place_anew=True)
+        kept.update(made(step), NOW, reposition=True)
+    fresh.update(made(steps[-1]), NOW, reposition=True)
     fresh.arrange(ordering=ordering, rowfilter=RowFilter(text))
     assert kept.rows == fresh.rows
     assert kept.belonging == fresh.belonging
@@ -59,12 +59,12 @@ def test_held_rows_never_change_places_among_each_other_until_they_are_released(
     held.arrange(ordering=ordering)
     for step in steps:
         before = list(held.rows)
-        held.update(made(step), NOW, place_anew=False)
+        held.update(made(step), NOW, reposition=False)
         stayed = [tp for tp in before if tp in held.rows]
         assert [tp for tp in held.rows if tp in stayed] == stayed
-    held.place_anew()
+    held.reposition()
     fresh = Arrangement(belongs)
-    fresh.update(made(steps[-1]), NOW, place_anew=True)
+    fresh.update(made(steps[-1]), NOW, reposition=True)
     fresh.arrange(ordering=ordering)
     assert held.rows == fresh.rows
 
@@ -72,8 +72,8 @@ def test_held_rows_never_change_places_among_each_other_until_they_are_released(
 def test_an_update_without_a_change_says_so() -> None:
     arrangement = Arrangement(belongs)
     timelines = made({NAMES[0]: (1.0, Phase.MOVING)})
-    assert arrangement.update(timelines, NOW, place_anew=True)
-    assert not arrangement.update(dict(timelines), NOW, place_anew=True)
+    assert arrangement.update(timelines, NOW, reposition=True)
+    assert not arrangement.update(dict(timelines), NOW, reposition=True)
 
 
 @given(st.integers(40, 400), st.integers(1, 300), st.integers(1, 200))
