@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import click
 
+from ktui.cli.context.config import load_config
 from ktui.cli.context.errors import BadInput
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.host.state_dir import STATE_DIR, StateDir, resolve_state_dir
@@ -43,6 +44,11 @@ def _unknown_topic(topic: str, known: set[str]) -> str:
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+
+def _contexts(_context: click.Context, _option: click.Parameter, begun: str) -> list[str]:
+    return [name for name in load_config().contexts if name.startswith(begun)]
+
+
 _CLUSTER_OPTIONS = (
     click.option(
         "--bootstrap-server",
@@ -58,6 +64,7 @@ _CLUSTER_OPTIONS = (
     click.option(
         "--context",
         metavar="NAME",
+        shell_complete=_contexts,
         help="A cluster from your config.yaml. Default: $KTUI_CONTEXT.",
     ),
 )
@@ -70,9 +77,9 @@ def cluster_options(function: F) -> F:
     return function
 
 
-def _state_dir(_context: click.Context, _option: click.Parameter, folder: str | None) -> StateDir:
+def _state_dir(context: click.Context, _option: click.Parameter, folder: str | None) -> StateDir:
     state = resolve_state_dir(folder)
-    if state.of_another is not None:
+    if state.of_another is not None and not context.resilient_parsing:
         click.echo(f"ktui: {state.of_another}", err=True)
     return state
 
@@ -99,7 +106,13 @@ def state_option(state: StateDir) -> str:
 json_option = click.option("--json", is_flag=True, help="Print one JSON object on standard output.")
 
 
-run_argument = click.argument("name", metavar="RUN")
+def complete_run(context: click.Context, _argument: click.Parameter, begun: str) -> list[str]:
+    """Return the runs of the state directory whose names begin so, for a shell."""
+    state: StateDir = context.params["state"]
+    return [folder.name for folder in state.run_dirs() if folder.name.startswith(begun)]
+
+
+run_argument = click.argument("name", metavar="RUN", shell_complete=complete_run)
 
 
 def topics_option(purpose: str) -> Callable[[F], F]:

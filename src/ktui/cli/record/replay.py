@@ -13,6 +13,7 @@ from pathlib import Path
 
 import click
 import msgspec
+from click.shell_completion import CompletionItem
 
 from ktui.cli.context.config import config_dir, load_config
 from ktui.cli.context.errors import BadInput
@@ -163,8 +164,15 @@ def _number(_context: click.Context, _option: click.Parameter, value: float) -> 
     return value
 
 
+def _complete(
+    context: click.Context, argument: click.Parameter, begun: str
+) -> list[CompletionItem[str]]:
+    runs = common.complete_run(context, argument, begun)
+    return [*map(CompletionItem, runs), CompletionItem(begun, type="file")]
+
+
 @click.command("replay")
-@click.argument("path", metavar="FILE|DIR|RUN")
+@click.argument("path", metavar="FILE|DIR|RUN", shell_complete=_complete)
 @click.option(
     "--speed",
     type=click.FloatRange(SLOWEST, FASTEST),

@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import click
+from click.shell_completion import CompletionItem
 
 from ktui.cli.context.config import config_dir, load_config
 from ktui.cli.context.errors import BadInput
@@ -54,8 +55,15 @@ def _number(_context: click.Context, _option: click.Parameter, value: float | No
     return value
 
 
+def _complete(
+    _context: click.Context, _argument: click.Parameter, begun: str
+) -> list[CompletionItem[str]]:
+    shipped = [CompletionItem(name) for name in shipped_names() if name.startswith(begun)]
+    return [*shipped, CompletionItem(begun, type="file")]
+
+
 @click.command("demo")
-@click.argument("scenario", default=DEFAULT, metavar="[SCENARIO]")
+@click.argument("scenario", default=DEFAULT, metavar="[SCENARIO]", shell_complete=_complete)
 @click.option(
     "--speed",
     type=click.FloatRange(0.1, FASTEST),
