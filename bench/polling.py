@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from bench.bare_calls import BareCalls
+from bench.checks import check_count
 from bench.clusters import moving
 from bench.timing import calls_in_turn, milliseconds, ratio
 from ktui.cluster.clock import SystemClock
@@ -20,22 +21,29 @@ def run(lab: Lab) -> None:
     """Print the figures for 0, 100 and 2,000 moving partitions."""
     for count in (0, 100, 2_000):
         with moving(lab, count):
-            mine, bare = asyncio.run(_measure(lab.bootstrap_servers.split(",")[0]))
+            mine, bare = asyncio.run(_measure(lab.bootstrap_servers.split(",")[0], count))
         print(
             f"a poll, {count:,} moving: {milliseconds(mine)}; bare calls: {milliseconds(bare)}; "
             f"{ratio(mine, bare):.2f} times (aim: at most 1.3)"
         )
 
 
-async def _measure(bootstrap: str) -> tuple[list[float], list[float]]:
+async def _measure(bootstrap: str, count: int) -> tuple[list[float], list[float]]:
     reader = KafkaReader(Connection.to(bootstrap))
     observer = Observer(reader, SystemClock(), patience_s=10.0)
     bare = BareCalls(bootstrap)
 
-    async def bare_poll() -> int:
-        return await asyncio.to_thread(bare.poll, first=False)
+    async def poll() -> None:
+        seen = await observer.poll()
+        moving_now = sum(bool(state.adding) for state in seen.partitions.values())
+        check_count("moves in a poll", moving_now, count)
+        check_count("failures in a poll", len(seen.failures), 0)
 
-    mine, floor = await calls_in_turn([observer.poll, bare_poll], TURNS)
+    async def bare_poll() -> None:
+        found = await asyncio.to_thread(bare.poll, first=False)
+        check_count("moves seen by the bare calls", found, count)
+
+    mine, floor = await calls_in_turn([poll, bare_poll], TURNS)
     bare.close()
     await observer.aclose()
     await reader.aclose()
