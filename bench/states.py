@@ -71,7 +71,10 @@ def _others(folder: Path) -> dict[str, Callable[[], Found]]:
 
 def _duckdb(files: str) -> Found:
     sql = Path(__file__).with_name("states_duckdb.sql").read_text(encoding="utf-8")
-    return _found(duckdb.execute(sql, {"samples": files}).to_arrow_table())
+    relation = duckdb.sql(sql, params={"samples": files})
+    if relation is None:
+        raise SystemExit("not measured: DuckDB finds nothing")
+    return _found(relation.to_arrow_table())
 
 
 def _polars(files: str) -> Found:
