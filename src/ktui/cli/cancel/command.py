@@ -24,7 +24,7 @@ from ktui.execution.run.cancel_kind import CancelKind
 
 
 @click.command("cancel")
-@click.argument("name", metavar="[RUN]", required=False)
+@click.argument("name", metavar="[RUN]", required=False, shell_complete=common.complete_run)
 @click.option(
     "--cluster",
     "of_cluster",

@@ -7,7 +7,13 @@ from pathlib import Path
 import click
 
 from ktui.cli.context.cluster import ClusterChoice
+from ktui.cli.context.config import load_config
 from ktui.cli.options.common import grouped
+
+
+def _contexts(_context: click.Context, _option: click.Parameter, begun: str) -> list[str]:
+    return [name for name in load_config().contexts if name.startswith(begun)]
+
 
 _OPTIONS = {
     "bootstrap_server": click.option(
@@ -24,6 +30,7 @@ _OPTIONS = {
     "context": click.option(
         "--context",
         metavar="NAME",
+        shell_complete=_contexts,
         help="A cluster from your config.yaml. Default: $KTUI_CONTEXT.",
     ),
 }

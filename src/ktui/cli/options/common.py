@@ -75,9 +75,9 @@ def grouped(
     return decorate
 
 
-def _state_dir(_context: click.Context, _option: click.Parameter, folder: str | None) -> StateDir:
+def _state_dir(context: click.Context, _option: click.Parameter, folder: str | None) -> StateDir:
     state = resolve_state_dir(folder)
-    if state.of_another is not None:
+    if state.of_another is not None and not context.resilient_parsing:
         click.echo(f"ktui: {state.of_another}", err=True)
     return state
 
@@ -149,7 +149,13 @@ def parse_time(option: str, text: str) -> float:
 json_option = click.option("--json", is_flag=True, help="Print one JSON object on standard output.")
 
 
-run_argument = click.argument("name", metavar="RUN")
+def complete_run(context: click.Context, _argument: click.Parameter, begun: str) -> list[str]:
+    """Return the runs of the state directory whose names begin so, for a shell."""
+    state: StateDir = context.params["state"]
+    return [folder.name for folder in state.run_dirs() if folder.name.startswith(begun)]
+
+
+run_argument = click.argument("name", metavar="RUN", shell_complete=complete_run)
 
 
 def topics_option(purpose: str) -> Callable[[F], F]:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import click
 import msgspec
+from click.shell_completion import CompletionItem
 
 from ktui.cli.context.config import config_dir, load_config
 from ktui.cli.context.errors import BadInput
@@ -151,8 +152,15 @@ def _until_ms(session: Session) -> int:
     )
 
 
+def _complete(
+    context: click.Context, argument: click.Parameter, begun: str
+) -> list[CompletionItem[str]]:
+    runs = common.complete_run(context, argument, begun)
+    return [*map(CompletionItem, runs), CompletionItem(begun, type="file")]
+
+
 @click.command("replay")
-@click.argument("path", metavar="FILE|DIR|RUN")
+@click.argument("path", metavar="FILE|DIR|RUN", shell_complete=_complete)
 @common.speed_option(
     SLOWEST, FASTEST, "Play N seconds of the recording in each second; 1 by default.", default=1.0
 )

@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import click
+from click.shell_completion import CompletionItem
 
 from ktui.cli.context.config import config_dir, load_config
 from ktui.cli.context.errors import BadInput
@@ -47,8 +48,15 @@ PATIENCE = 0.75
 """Share of the poll interval after which a poll goes on without a broker's answer."""
 
 
+def _complete(
+    _context: click.Context, _argument: click.Parameter, begun: str
+) -> list[CompletionItem[str]]:
+    shipped = [CompletionItem(name) for name in shipped_names() if name.startswith(begun)]
+    return [*shipped, CompletionItem(begun, type="file")]
+
+
 @click.command("demo")
-@click.argument("scenario", default=DEFAULT, metavar="[SCENARIO]")
+@click.argument("scenario", default=DEFAULT, metavar="[SCENARIO]", shell_complete=_complete)
 @common.speed_option(
     0.1, FASTEST, "Simulate N seconds in each second; by default the scenario's own speed."
 )
