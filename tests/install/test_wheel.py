@@ -117,7 +117,6 @@ def test_an_installed_ktui_prints_a_completion_script_that_the_shell_takes(
         output_of(*CHECK_SCRIPT[shell], script)
 
 
-@pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash")
 def test_bash_completes_verbs_of_an_installed_ktui(installed: Installed) -> None:
     assert output_of("bash", "-c", COMPLETE_STA, env=installed.env) == "start status\n"
 
