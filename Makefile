@@ -68,6 +68,10 @@ bench: $(INSTALLED) java ## figures, as ratios in one run; never part of the tes
 screenshot: $(INSTALLED) ## the pictures of the documentation, drawn anew from the demo
 	$(BIN)/python scripts/draw_demo.py
 
+man: $(INSTALLED) ## man/, the manual pages, written anew from the help of the verbs
+	$(BIN)/python scripts/man_pages.py man
+.PHONY: man
+
 docs: $(INSTALLED) ## docs/ as a site, in build/site; broken links fail it
 	$(BIN)/zensical build --strict
 .PHONY: docs

@@ -8,8 +8,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from bench.checks import check_count
 from ktui.cli.lab.command import connect
 from ktui.cluster.partition import TopicPartition
+from ktui.cluster.ports import Verdict
 from ktui.kafka.connection.connection import Connection
 from ktui.kafka.workload import create_topic, delete_topics
 from ktui.kafka.writer import KafkaWriter
@@ -62,5 +64,7 @@ async def _move(connection: Connection, topic: str, homes: list[int]) -> None:
     targets: dict[TopicPartition, tuple[int, ...] | None] = {
         TopicPartition(topic, number): (home, 4, DEAD) for number, home in enumerate(homes)
     }
-    await writer.alter_reassignments(targets, allow_replication_factor_change=True)
+    results = await writer.alter_reassignments(targets, allow_replication_factor_change=True)
     await writer.aclose()
+    accepted = sum(result.verdict is Verdict.ACCEPTED for result in results.values())
+    check_count("moves that the cluster accepted", accepted, len(homes))

@@ -19,6 +19,8 @@ from pathlib import Path
 
 import msgspec
 
+from bench.checks import check_count
+from bench.producing import MESSAGE_BYTES
 from bench.timing import percentile
 from ktui.cli.lab.command import connect
 from ktui.cluster.partition import TopicPartition
@@ -38,6 +40,8 @@ BYTES_EACH = 16 * 1024 * 1024
 BYTES_S = 8e6
 THROTTLE = 20_000_000
 """Bytes per second into each broker."""
+LEAST_WRITTEN = 0.9
+"""The least share of its load that the producer must have written, for figures to count."""
 LATE_S = 0.3
 """Seconds after which a missing acknowledgement counts as a stall of its partition."""
 _TOOL = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
@@ -83,6 +87,8 @@ class Cost(msgspec.Struct, frozen=True):
     longest_s: float
     stalled_s: float
     """Partition-seconds in which some message had waited for more than LATE_S."""
+    written: float
+    """The share of its load that the producer wrote."""
     bumps: int
     """Sum of the increases of leader epochs over all partitions."""
 
@@ -120,6 +126,7 @@ def _row(cost: Cost) -> str:
         f"{cost.seconds:6.1f} s  peak {cost.peak:3d}  produce p50 {cost.p50_s * 1000:4.0f} ms"
         f"  p99 {cost.p99_s * 1000:5.0f} ms  max {cost.longest_s * 1000:5.0f} ms"
         f"  stalled {cost.stalled_s:5.1f} partition-s  {cost.bumps} epoch bumps"
+        f"  {cost.written:.0%} of the load"
     )
 
 
@@ -139,10 +146,14 @@ def _cost(lab: Lab, topic: str, way: Way, throttle: int | None) -> Cost:
             mover = _quietly(way.argv(lab, file, folder, throttle))
             seconds, ended_s, peak = asyncio.run(_watched(connection, plan, mover))
             timed: Timed = json.loads(p.communicate()[0])
+            check_count("as the exit code of the producer", p.wait(), 0)
             if way.options is None:
                 _verify(lab, file)
         during = [t for t in timed if ended_s - seconds <= t[0] <= ended_s]
-        return _judged(during, seconds, peak, asyncio.run(_epochs(connection, topic)))
+        cost = _judged(during, seconds, peak, asyncio.run(_epochs(connection, topic)))
+        if cost.written < LEAST_WRITTEN:
+            raise SystemExit(f"not measured: the producer wrote {cost.written:.0%} of its load")
+        return cost
     finally:
         delete_topics(connection, [topic])
 
@@ -201,9 +212,11 @@ async def _watched(
         if listed and began_s is None:
             began_s = time.monotonic()
         peak = max(peak, sum(len(each.adding) for each in listed.values()))
+        if mover.poll():
+            raise SystemExit(f"not measured: {mover.args!r} ended with code {mover.returncode}")
         if began_s is not None and not listed and await _on_target(reader, targets):
             ended_s = time.monotonic()
-            mover.wait()
+            check_count("as the exit code of the mover", mover.wait(), 0)
             await reader.aclose()
             return ended_s - began_s, ended_s, peak
         await asyncio.sleep(0.1)
@@ -232,6 +245,7 @@ def _judged(timed: Timed, seconds: float, peak: int, bumps: int) -> Cost:
         p99_s=percentile(taken, 0.99),
         longest_s=max(taken),
         stalled_s=_stalled_s(timed),
+        written=len(timed) * MESSAGE_BYTES / (BYTES_S * seconds),
         bumps=bumps,
     )
 

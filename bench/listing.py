@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from pathlib import Path
 
+from bench.checks import check_count
 from bench.clusters import moving
 from bench.timing import milliseconds, processes_in_turn, ratio
 from ktui.lab.layout import Lab
@@ -25,6 +27,9 @@ def run(lab: Lab) -> None:
     tool += ["--bootstrap-server", bootstrap, "--list"]
     for count in (0, 100):
         with moving(lab, count):
+            for command in (ktui, tool):
+                check_count(f"moves listed by {command[0]}", _listed(command, count), count)
+            check_count("moves seen by the bare calls", int(_output(bare)), count)
             mine, peer, floor = processes_in_turn([ktui, tool, bare], RUNS)
         print(
             f"ktui list, {count} moving: {milliseconds(mine)}; "
@@ -35,3 +40,11 @@ def run(lab: Lab) -> None:
             f"  {ratio(peer, mine):.1f} times faster than the tool (aim: at least 3), "
             f"{ratio(mine, floor):.2f} times the bare script (aim: at most 1.5)"
         )
+
+
+def _listed(command: list[str], count: int) -> int:
+    return sum(f"bench-{count}-" in line for line in _output(command).splitlines())
+
+
+def _output(command: list[str]) -> str:
+    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import json
 import os
 import resource
 import shutil
@@ -17,6 +18,7 @@ from pathlib import Path
 
 import msgspec
 
+from bench.checks import check_count
 from bench.timing import ratio
 from ktui.cluster.broker import Broker
 from ktui.cluster.clock import SystemClock
@@ -62,6 +64,8 @@ def run() -> None:
             kept.append(_run(folder, folder / "cache"))
             without.append(_run(folder, no_folder))
         size = sum(file.stat().st_size for file in (folder / "cache").rglob("*.jsa"))
+    if not size:
+        raise SystemExit("not measured: no run has kept Spark's classes")
     print(
         f"a run of the pipeline on {POLLS} polls: {_as_text(kept)} with Spark's classes kept, "
         f"{_as_text(without)} without; "
@@ -108,7 +112,11 @@ def _run(folder: Path, cache: Path) -> Taken:
         try:
             os.wait()
         except ChildProcessError:
-            return Taken(wall, _cpu_s() - before_s)
+            break
+    taken = Taken(wall, _cpu_s() - before_s)
+    tables = json.loads((lake / "ktui-lake.json").read_text(encoding="utf-8"))["tables"]
+    check_count("samples in the lake", tables["samples"]["bench"]["rows"], POLLS)
+    return taken
 
 
 def _cpu_s() -> float:

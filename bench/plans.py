@@ -10,12 +10,13 @@ import time
 from collections.abc import Callable
 from functools import partial
 
+from bench.checks import check_count
 from bench.timing import ratio
 from ktui.cluster.broker import Broker, LogDir, TopicConfig
 from ktui.cluster.partition import PartitionState, Replica, TopicPartition
 from ktui.pacing.limits import Limits, Shape, default_limits
 from ktui.planning.check.check import check_plan
-from ktui.planning.check.findings import ClusterSnapshot
+from ktui.planning.check.findings import ClusterSnapshot, Severity
 from ktui.planning.plan import PartitionTarget, Plan, plan_as_json
 from ktui.planning.preflight.preflight import PreflightBase
 from ktui.planning.preflight.steps import steps_of
@@ -42,21 +43,22 @@ def _large_plan() -> None:
     before = _peak_memory()
     loads, reads = _in_turn(lambda: json.loads(data), lambda: read_plan(data))
     plan, limits = read_plan(data), default_limits(BROKERS)
+    check_count("partitions read", len(plan.partitions), 200_000)
     print(
         f"a plan of 200,000 partitions ({size}): json.loads {statistics.median(loads):.2f} s; "
         f"read {ratio(reads, loads):.2f} times that (aim: at most 4)"
     )
     one = statistics.median(loads)
     for what, action in (
-        ("checked", lambda: check_plan(plan, cluster)),
-        ("split into steps", lambda: steps_of(plan, cluster, limits)),
+        ("checked", lambda: _check(plan, cluster)),
+        ("split into steps", lambda: _split(plan, cluster, limits)),
     ):
         print(f"  {what} {_seconds(action) / one:.1f} times that")
     grounds: list[PreflightBase] = []
     once = _seconds(lambda: grounds.append(PreflightBase(plan, cluster)))
     print(f"  preflight, once {once / one:.1f}")
     for shape in Shape:
-        taken = _seconds(partial(grounds[0].under, _in(limits, shape)))
+        taken = _seconds(partial(_preflight, grounds[0], plan, _in(limits, shape)))
         print(f"  preflight, under limits, {shape} {taken / one:.1f} ({taken:.1f} s)")
     grown = (_peak_memory() - before) / 1e6
     print(f"  peak memory: {grown:.0f} MB more than with the file and the cluster alone")
@@ -66,12 +68,28 @@ def _limits_being_typed() -> None:
     plan, cluster = _world(1_000)
     ground, limits = PreflightBase(plan, cluster), default_limits(BROKERS)
     for shape in Shape:
-        under = partial(ground.under, _in(limits, shape))
+        under = partial(_preflight, ground, plan, _in(limits, shape))
         taken = [_seconds(under) for _ in range(9)]
         print(
             f"preflight of 1,000 partitions as limits change, {shape}: "
             f"{statistics.median(taken) * 1000:.0f} ms (aim: under 100 ms)"
         )
+
+
+def _check(plan: Plan, cluster: ClusterSnapshot) -> None:
+    problems = [each for each in check_plan(plan, cluster) if each.severity is Severity.PROBLEM]
+    check_count("problems found", len(problems), 0)
+
+
+def _split(plan: Plan, cluster: ClusterSnapshot, limits: Limits) -> None:
+    moved = sum(bool(each.steps) for each in steps_of(plan, cluster, limits))
+    check_count("partitions with steps", moved, len(plan.partitions))
+
+
+def _preflight(ground: PreflightBase, plan: Plan, limits: Limits) -> None:
+    found = ground.under(limits)
+    check_count("replicas to move", found.summary.replica_movements, len(plan.partitions))
+    check_count("partitions of unknown size", found.sizes_unknown, 0)
 
 
 def _world(partitions: int) -> tuple[Plan, ClusterSnapshot]:

@@ -58,7 +58,8 @@ def _produce(
             send(number % partitions)
         sent = due
         producer.poll(_TURN_S)
-    producer.flush(_LIMIT_S)
+    if missing := producer.flush(_LIMIT_S):
+        raise SystemExit(f"{missing} messages were never acknowledged")
     return timed
 
 

@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from random import Random
 
+from bench.checks import check_count
 from ktui.cluster.broker import Broker
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.observation import Observation, Reading
@@ -48,11 +49,17 @@ def _measure(moving: int, polls: int) -> None:
             folds.append(time.process_time() - started)
             text_bytes += len(encode(encoder.look(seen, seq=number, whole=number % 300 == 0)))
         recorder.close()
+        if recorder.problem is not None:
+            raise SystemExit(f"not measured: {recorder.problem}")
         started = time.process_time()
         read = sum(
-            isinstance(each, PlayedPoll) for each in play_session(find_sessions(Path(name))[0])
+            len(each.observation.partitions)
+            for each in play_session(find_sessions(Path(name))[0])
+            if isinstance(each, PlayedPoll)
         )
         read_s = time.process_time() - started
+    check_count("partitions and polls read again", read, moving * polls)
+    check_count("timelines", len(progress.timelines), moving)
     samples = moving * polls
     look_ms, fold_ms = statistics.median(looks) * 1000, statistics.median(folds) * 1000
     print(
@@ -60,7 +67,7 @@ def _measure(moving: int, polls: int) -> None:
         f"{recorder.written_bytes / samples:.1f} on disk (aim: under 60); "
         f"to record a poll {look_ms:.1f} ms, worst {max(looks) * 1000:.0f} ms, "
         f"to fold it {fold_ms:.1f} ms; "
-        f"read {read * moving / read_s:,.0f} partitions and polls per second"
+        f"read {read / read_s:,.0f} partitions and polls per second"
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import random
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
+from bench.checks import check_count
 from bench.timing import deeds_in_turn, ratio
 from ktui.execution.run.events import AnyRunEvent, Planned, PlannedPart, Started, encode
 from ktui.execution.run.options import RunOptions
@@ -34,6 +36,8 @@ CURVE = RateCurve(
     most_bytes_s=100e6, half_at=1.5, most_at_once=20, throttled=0.9, low=0.7, high=1.2
 )
 MODEL = Model(CURVE, joining_s=1, other_s=1, runs=("other@1",))
+_TOTALS: set[int] = set()
+"""The sums of the times that each way has predicted, in seconds."""
 _RUN = {"cluster_id": "bench", "run": "drain", "run_id": "drain@1"}
 
 
@@ -68,22 +72,26 @@ def _as_text(taken: list[float], sets: int) -> str:
 
 def _in_spark(tables: tuple[DataFrame, DataFrame, DataFrame], grid: tuple[GridCell, ...]) -> None:
     models = Models({_RUN["cluster_id"]: MODEL}, {})
-    rows = what_if(*tables, models=models, cells=grid).toArrow().num_rows
-    _check_count(rows, grid)
+    rows = what_if(*tables, models=models, cells=grid).toArrow()
+    check_count("moves in a row", min(rows["partitions"].to_pylist()), MOVES)
+    _check(rows["predicted_s"].to_pylist(), grid)
 
 
 def _alone(events: list[AnyRunEvent], grid: tuple[GridCell, ...]) -> None:
     recorded = playable_run(_RUN["run"], events)
     moves = recorded.moves()
     every = (recorded.cell, *grid)
-    _check_count(
-        len([simulate_cell(moves, cell, MODEL, own=cell is recorded.cell) for cell in every]), grid
-    )
+    check_count("moves", len(moves.wanted), MOVES)
+    played = [simulate_cell(moves, cell, MODEL, own=cell is recorded.cell) for cell in every]
+    _check([cell.predicted_s for cell in played], grid)
 
 
-def _check_count(rows: int, grid: tuple[GridCell, ...]) -> None:
-    if rows != len(grid) + 1:
-        raise SystemExit(f"expected {len(grid) + 1} limit sets, but {rows} were simulated")
+def _check(predicted_s: list[float], grid: tuple[GridCell, ...]) -> None:
+    """Check that each limit set has a time, and that both ways predict the same."""
+    possible = [seconds for seconds in predicted_s if seconds > 0 and math.isfinite(seconds)]
+    check_count("limit sets with a time", len(possible), len(grid) + 1)
+    _TOTALS.add(round(sum(possible)))
+    check_count("sums of predicted times", len(_TOTALS), 1)
 
 
 def _events() -> Iterator[AnyRunEvent]:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from html import escape
 from typing import Any, NamedTuple
 
 from rich.style import Style
 from textual.app import App
 
-CELL_W, CELL_H, FONT = 8.4, 17.0, 14
+CELL_W, CELL_H, FONT = 8.4, 16.3, 14
+_BASELINE = 13.0
 _MARGIN = 10.0
+_WORDS = re.compile(r"[!-~]+(?: [!-~]+)*|[^ -~]+")
+"""Text that is drawn at its own column: other fonts may have signs of another width."""
 
 
 class Look(NamedTuple):
@@ -72,7 +76,8 @@ def sequence_svg(frames: list[Frame], size: tuple[int, int], *, frame_s: float) 
             shown = "" if (first, last) == (0, len(frames)) else f' class="v{first}-{last}"'
             if shown:
                 spans.add((first, last))
-            drawn.append(f"<g{shown}>{_draw(row, number, ground, looks)}</g>")
+            place = f'transform="translate(0 {number * CELL_H + _BASELINE:.1f})"'
+            drawn.append(f"<g{shown} {place}>{_draw(row, ground, looks)}</g>")
     style = [_timing(first, last, len(frames), frame_s) for first, last in sorted(spans)]
     style += [_text_rule(name, look) for look, name in looks.items()]
     return (
@@ -115,22 +120,20 @@ def _text_rule(name: str, look: Look) -> str:
     return f".{name}{{fill:{look.colour}{bold}{underline}}}"
 
 
-def _draw(row: Row, number: int, ground: str, looks: dict[Look, str]) -> str:
-    y = number * CELL_H
+def _draw(row: Row, ground: str, looks: dict[Look, str]) -> str:
     out: list[str] = []
     for piece in row:
         x, width = piece.column * CELL_W, len(piece.text) * CELL_W
         if piece.look.ground != ground:
             out.append(
-                f'<rect x="{x:.1f}" y="{y:g}" width="{width:.1f}" height="{CELL_H:g}" '
+                f'<rect x="{x:.1f}" y="{-_BASELINE:g}" width="{width:.1f}" height="{CELL_H:g}" '
                 f'fill="{piece.look.ground}"/>'
             )
-        text = piece.text.strip()
-        if text:
-            left = (len(piece.text) - len(piece.text.lstrip())) * CELL_W
-            name = looks.setdefault(piece.look._replace(ground=""), f"c{len(looks)}")
-            out.append(
-                f'<text class="{name}" x="{x + left:.1f}" y="{y + 0.78 * CELL_H:.1f}" '
-                f'textLength="{len(text) * CELL_W:.1f}">{escape(text, quote=False)}</text>'
-            )
+        name = looks.setdefault(piece.look._replace(ground=""), f"c{len(looks)}")
+        out += [
+            f'<text class="{name}" x="{x + words.start() * CELL_W:.1f}" '
+            f'textLength="{len(words[0]) * CELL_W:.1f}">'
+            f"{escape(words[0], quote=False)}</text>"
+            for words in _WORDS.finditer(piece.text)
+        ]
     return "".join(out)

@@ -40,7 +40,8 @@ def pytest_configure() -> None:
 def _end_by_signals_as_by_ctrl_c() -> None:
     """Let SIGTERM unwind the fixtures, and so end the clusters.
 
-    A hangup means to the programs under test what it means in a terminal, also under nohup.
+    A hangup and an interrupt mean to the programs under test what they mean in a terminal, also
+    under nohup, and in the background of a shell, whose programs begin with both ignored.
     """
 
     def interrupt(_number: int, _frame: FrameType | None) -> None:
@@ -48,6 +49,7 @@ def _end_by_signals_as_by_ctrl_c() -> None:
 
     signal.signal(signal.SIGTERM, interrupt)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _keep_temporary_files_in_memory() -> None:

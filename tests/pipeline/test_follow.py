@@ -313,8 +313,8 @@ def test_a_place_where_no_segments_can_come_is_told(spark: SparkSession, tmp_pat
     "words",
     [("--every", "5m"), ("--follow", "--every", "soon"), ("--follow", "--every", "0s")],
 )
-def test_a_wrong_time_between_two_looks_is_told(words: tuple[str, ...]) -> None:
+def test_a_wrong_time_between_two_polls_is_refused_by_name(words: tuple[str, ...]) -> None:
     done = CliRunner().invoke(command, words)
 
     assert done.exit_code == click.UsageError.exit_code
-    assert "--every: " in done.output
+    assert "Error: --every" in done.output

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ktui.cluster.partition import TopicPartition
-from ktui.simulated.data.bandwidth import max_min_rates
+from ktui.max_min import max_min_rates
 from ktui.simulated.data.channels import Channel
 from ktui.simulated.data.events import FlowEvent
 from ktui.simulated.data.logs import Flow, Log

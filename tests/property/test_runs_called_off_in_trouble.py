@@ -58,7 +58,7 @@ async def _leave(run: CalledOffTrouble) -> None:
 
 def _says_why(run: CalledOffTrouble, outcome: Run, track: Track) -> bool:
     """Tell whether a partition that has not ended is truly kept from it, for what is told."""
-    if outcome.pauses.stop(track.tp):
+    if outcome.pauses.stops(track.tp):
         return True
     known, moving = run.cluster.controller.get(track.tp), run.cluster.controller.reassigning
     assert known is not None

@@ -71,7 +71,7 @@ def report(watch: RunWatched) -> str:
 
 
 def said(watch: RunWatched) -> str:
-    return words_of(str(watch.app.screen.query_one("#plan-said").render()))
+    return words_of(str(watch.app.screen.query_one("#plan-answer").render()))
 
 
 def words_of(text: str) -> str:
@@ -367,7 +367,7 @@ async def test_a_run_that_no_process_carries_on_is_to_be_resumed_first(tmp_path:
 async def test_a_live_run_that_is_not_shown_is_named_with_the_way_to_it(tmp_path: Path) -> None:
     cluster = a_slow_cluster("a-0", "b-0")
     async with watching_run(cluster, tmp_path, moved("a-0"), size=LARGE) as watch:
-        watch.app._run.desk.detach()
+        watch.app._run.close()
         await watch.press("n")
         assert isinstance(watch.app.screen, StartScreen)
         await watch.until(

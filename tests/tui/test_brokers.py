@@ -69,7 +69,7 @@ def full() -> Observation:
 
 async def shown(pilot: Pilot[None], app: Host[BrokersScreen], seen: Progress) -> str:
     await pilot.pause()
-    app.shown.show(seen)
+    app.show(seen)
     await pilot.pause()
     return screen_text(app)
 

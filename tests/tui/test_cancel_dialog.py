@@ -42,7 +42,7 @@ async def test_what_it_would_come_to_follows_what_is_chosen(tmp_path: Path) -> N
         assert "● roll back" in watch.text
         assert watch.line("a-0 ").split()[:4] == ["a-0", "done", "4", "steps"]
         assert "1 in flight is cancelled, 1 goes back" in watch.text
-        await watch.pilot.click("#deeds", offset=(12, 0))
+        await watch.pilot.click("#actions", offset=(12, 0))
         assert "● stop" in watch.text
         assert watch.line("a-0 ").split()[:3] == ["a-0", "done", "nothing:"]
         await watch.pilot.click("#scopes", offset=(12, 0))

@@ -55,7 +55,7 @@ def host(theme: str = "dark") -> Host[DetailScreen]:
 
 async def shown(pilot: Pilot[None], app: Host[DetailScreen], seen: Progress) -> str:
     await pilot.pause()
-    app.shown.show(seen)
+    app.show(seen)
     await pilot.pause()
     return screen_text(app)
 

@@ -30,7 +30,7 @@ def host(theme: str = "dark") -> Host[EventsScreen]:
 
 async def shown(pilot: Pilot[None], app: Host[EventsScreen], seen: tuple[Event, ...]) -> str:
     await pilot.pause()
-    app.shown.show(Progress(events=seen))
+    app.show(Progress(events=seen))
     await pilot.pause()
     return screen_text(app)
 

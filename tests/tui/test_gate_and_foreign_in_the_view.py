@@ -97,7 +97,7 @@ async def test_what_another_live_run_moves_is_left_to_it(tmp_path: Path) -> None
         while watch.cursor != "b-0":
             await watch.press("down")
         await watch.press("X", "y")
-        await watch.pass_until("run other has begun it")
+        await watch.pass_until("run other has begun this reassignment")
         assert known(watch, "b-0").adding
 
 

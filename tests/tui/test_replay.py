@@ -156,8 +156,8 @@ async def test_a_click_on_the_line_goes_there(run: RunDir) -> None:
         middle = (bar.index("▕") + bar.index("▏")) // 2
         await replay.pilot.click(offset=(middle, 1))
         await replay.at_rest()
-        course = replay.playing.course
-        share = (course.at_s - course.from_s) / (course.until_s - course.from_s)
+        position = replay.playing.position
+        share = (position.at_s - position.from_s) / (position.until_s - position.from_s)
         assert 0.45 < share < 0.55
 
 

@@ -43,17 +43,17 @@ async def test_a_view_of_a_run_begins_with_what_its_process_has_seen(tmp_path: P
     cluster, run = await left_in_the_middle(tmp_path)
     async with watching_runs(cluster, tmp_path, run=run.path) as watch:
         await watch.until(lambda: watch.app.attached is not None)
-        await watch.until(lambda: len(watch.app._polled.events) > 2)
+        await watch.until(lambda: len(watch.app.progress.events) > 2)
         await watch.see()
-        timeline = watch.app._polled.timelines[watch.partitions.arrangement.rows[0]]
+        timeline = watch.app.progress.timelines[watch.partitions.arrangement.rows[0]]
         assert watch.clock.monotonic() - timeline.began_s > 50
         await watch.press("e")
         assert "broker 9 is down" in watch.text
-        told = [event.what for event in watch.app._polled.events]
+        told = [event.what for event in watch.app.progress.events]
         assert sum(words.startswith("reassignment ") for words in told) == len(NAMES)
         await watch.press("escape")
         await watch.see()
-        assert watch.app._polled.last is watch.looks.last
+        assert watch.app.progress.last is watch.looks.last
 
 
 async def test_a_recording_that_cannot_be_read_is_told_and_the_view_goes_on(
@@ -110,7 +110,7 @@ async def test_a_run_that_ended_long_ago_is_opened_with_the_lanes_and_lag_of_its
         await watch.press("enter")
         await watch.until(lambda: watch.app.attached is not None)
         await watch.see()
-        await watch.until(lambda: len(watch.app._polled.events) > 2)
+        await watch.until(lambda: len(watch.app.progress.events) > 2)
         await watch.pass_time(5)
         assert "┄" not in watch.text
         assert "lately" not in watch.text

@@ -19,7 +19,7 @@ from ktui.recording.replay_clock import ReplayClock
 from ktui.recording.replay_tape import Tape
 from ktui.simulated.clock import VirtualClock
 from ktui.tui.replay import survey
-from ktui.tui.replay.messages import ReplayAdvanced, ReplayNotice
+from ktui.tui.replay.messages import ReplayNotice
 from ktui.tui.replay.player import Player, SearchDirection
 from ktui.tui.replay.run_stage import RunStage
 from property.test_progress import histories
@@ -37,15 +37,16 @@ class Operator:
         self.tape, self.real = tape, VirtualClock()
         self.clock = ReplayClock(tape.wall(tape.from_s), tape.from_s, tape.until_s, real=self.real)
         self.playing = Player(tape, self.clock, RunStage(folder), tape.from_s)
-        self.playing.told_to(self._take)
-        self.progress = Progress()
+        self.playing.post_to(self._take)
         self.told: list[str] = []
 
     def _take(self, message: Message) -> None:
-        if isinstance(message, ReplayAdvanced):
-            self.progress = message.progress
-        elif isinstance(message, ReplayNotice):
+        if isinstance(message, ReplayNotice):
             self.told.append(message.words)
+
+    @property
+    def progress(self) -> Progress:
+        return self.playing.progress
 
     async def at_rest(self) -> None:
         async with asyncio.timeout(30):
@@ -96,7 +97,7 @@ def test_after_any_seeks_a_replay_shows_what_it_shows_when_played_up_to_there(
         pytest.MonkeyPatch.context() as patch,
     ):
         patch.setattr(survey, "SPACING", spacing)
-        patch.setattr(survey, "MOST_STANDS", 4)
+        patch.setattr(survey, "MOST_CHECKPOINTS", 4)
         tape = Tape(find_sessions(a_recording(Path(folder, "recorded"), history, **SMALL)))
         asyncio.run(sent(tape, Path(folder, "state"), shares, hurried=hurried))
 

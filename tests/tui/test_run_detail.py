@@ -14,11 +14,11 @@ async def test_the_time_of_a_partition_of_a_run_is_that_of_all_its_steps(tmp_pat
         await watch.pass_until("step 2/4")
         assert watch.app.attached is not None
         rows = watch.app.attached.rows
-        begun = rows.taken(tp("a-0"))[0].at
+        begun = rows.steps_taken(tp("a-0"))[0].at
         await watch.press("enter")
         assert f"since {as_time(begun)}, for" in watch.line("under way")
         await watch.pass_until("moved ")
-        over = rows.taken(tp("a-0"))[-1].over_at
+        over = rows.steps_taken(tp("a-0"))[-1].over_at
         assert over is not None
         took = as_duration((over - begun).total_seconds())
         assert f"{as_time(begun)} to {as_time(over)}, {took}" in watch.line("moved ")

@@ -48,7 +48,7 @@ def report(watch: RunWatched) -> str:
 
 
 def said(watch: RunWatched) -> str:
-    return str(watch.app.screen.query_one("#plan-said").render())
+    return str(watch.app.screen.query_one("#plan-answer").render())
 
 
 def words_of(text: str) -> str:

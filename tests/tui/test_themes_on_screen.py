@@ -37,7 +37,7 @@ async def drawn(screen: Screen[None], theme: str) -> tuple[str, set[Color]]:
     app = Host(screen, theme)
     async with app.run_test(size=(120, 30)) as pilot:
         await pilot.pause()
-        app.shown.show(all_shown())  # type: ignore[attr-defined] # each of the three has it
+        app.show(all_shown())
         await pilot.press("tab")
         await pilot.pause()
         return screen_text(app), set(colours(app))

@@ -7,11 +7,13 @@ import sys
 import traceback
 
 import click
+from click.shell_completion import CompletionItem
 
 from ktui import __version__
 from ktui.cli.context.errors import BAD_INPUT, FAILED, INTERRUPTED, BadInput
 from ktui.cli.context.lazy_group import LazyGroup
 from ktui.cli.context.terminal import clean_output
+from ktui.cli.shell.completion import REQUEST, complete
 from ktui.cluster.errors import ClusterError
 from ktui.execution.errors import RunProblem, RunRefused
 from ktui.fileproblem import FileProblem
@@ -40,6 +42,7 @@ VERBS = {
     "doctor": "ktui.cli.doctor.command:command",
     "demo": "ktui.cli.watch.demo:command",
     "lab": "ktui.cli.lab.command:command",
+    "completion": "ktui.cli.shell.completion:command",
     "engine": "ktui.cli.engine.command:command",
 }
 """The module and name of each verb's command, in the order of the help."""
@@ -54,9 +57,17 @@ class Verbs(LazyGroup):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Read bare `ktui [options]` as `ktui watch [options]`."""
         own = {option for parameter in self.get_params(ctx) for option in parameter.opts}
-        if not args or (args[0].startswith("-") and args[0] not in own):
+        is_bare = not args and not ctx.resilient_parsing  # a shell that completes a verb
+        if is_bare or (args and args[0].startswith("-") and args[0] not in own):
             args = [DEFAULT_VERB, *args]
         return super().parse_args(ctx, args)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem[str]]:
+        """Return the verbs and options that begin so, among them the options of bare `ktui`."""
+        found = {item.value: item for item in super().shell_complete(ctx, incomplete)}
+        if incomplete.startswith("-") and (default := self.get_command(ctx, DEFAULT_VERB)):
+            found |= {item.value: item for item in default.shell_complete(ctx, incomplete)}
+        return list(found.values())
 
 
 @click.command(
@@ -76,7 +87,11 @@ def ktui() -> None:
 def main() -> None:
     """Run the command line. It ends with an exit code and, on failure, one plain sentence."""
     with clean_output():
-        _run()
+        request = os.environ.get(REQUEST)
+        if request is None:
+            _run()
+        else:
+            complete(ktui, request)
 
 
 def _run() -> None:

@@ -64,6 +64,29 @@ class ObservationSource(Protocol):
         ...
 
 
+class SourceWrapper:
+    """A source that polls through another one; what it adds to a poll is in its subclasses.
+
+    Args:
+        source: the other source.
+    """
+
+    def __init__(self, source: ObservationSource) -> None:
+        self._source = source
+
+    async def poll(self, interest: Interest) -> Observation:
+        """Poll once.
+
+        Raises:
+            ClusterError: the cluster does not answer.
+        """
+        return await self._source.poll(interest)
+
+    def settings_changed(self, topics: Collection[str], brokers: Collection[int]) -> None:
+        """Read the settings of these topics and brokers again in the next poll."""
+        self._source.settings_changed(topics, brokers)
+
+
 class _PolledPartitions(NamedTuple):
     partitions: Mapping[TopicPartition, PartitionState]
     absent: frozenset[TopicPartition]

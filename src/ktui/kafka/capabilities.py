@@ -19,6 +19,31 @@ from ktui.kafka.connection.connection import Connection
 from ktui.kafka.transport.client import Wire
 from ktui.kafka.transport.translate_errors import Purpose
 
+_RELEASES = (
+    (31, "4.4 or later"),
+    (30, "4.3"),
+    (28, "4.2"),
+    (26, "4.1"),
+    (22, "4.0"),
+    (21, "3.9"),
+    (0, "before 3.9"),
+)
+"""Kafka releases, each with the lowest metadata.version (KIP-778) that is new in it."""
+_OPERATIONS = {
+    3: "Read",
+    4: "Write",
+    5: "Create",
+    6: "Delete",
+    7: "Alter",
+    8: "Describe",
+    9: "ClusterAction",
+    10: "DescribeConfigs",
+    11: "AlterConfigs",
+    12: "IdempotentWrite",
+}
+"""Kafka's numbers for ACL operations (AclOperation)."""
+_PERMITTED = Purpose("asking what is permitted")
+
 
 class NeededApi(NamedTuple):
     """A feature that ktui needs of a broker, and the API version that provides it."""
@@ -74,17 +99,6 @@ NEEDS = (
     ),
 )
 
-_RELEASES = (
-    (31, "4.4 or later"),
-    (30, "4.3"),
-    (28, "4.2"),
-    (26, "4.1"),
-    (22, "4.0"),
-    (21, "3.9"),
-    (0, "before 3.9"),
-)
-"""Kafka releases, each with the lowest metadata.version (KIP-778) that is new in it."""
-
 
 class BrokerAbilities(msgspec.Struct, frozen=True):
     """The features of one broker; `error` instead if the broker could not be asked."""
@@ -124,23 +138,6 @@ GRANTS = (
     Grant("topic", "DescribeConfigs", "read min.insync.replicas and throttled replicas"),
     Grant("topic", "AlterConfigs", "set the topics' throttled replicas", writes=True),
 )
-
-_OPERATIONS = {
-    3: "Read",
-    4: "Write",
-    5: "Create",
-    6: "Delete",
-    7: "Alter",
-    8: "Describe",
-    9: "ClusterAction",
-    10: "DescribeConfigs",
-    11: "AlterConfigs",
-    12: "IdempotentWrite",
-}
-"""Kafka's numbers for ACL operations (AclOperation)."""
-
-
-_PERMITTED = Purpose("asking what is permitted")
 
 
 class Permissions(msgspec.Struct, frozen=True):

@@ -27,6 +27,25 @@ _NOT_NOW = frozenset(
 )
 """Answers that call for a retry, later or on another broker. The broker did nothing."""
 _PAUSE_S = 0.1
+_STORE = Purpose("asking whether brokers keep groups")
+_DESCRIBE = Purpose(
+    "asking who owns the cluster", needs='Describe on the groups "ktui-" (prefixed)'
+)
+_JOIN = Purpose("taking ownership of the cluster", needs='Read on the groups "ktui-" (prefixed)')
+_HEARTBEAT = Purpose(
+    "asking whether we own the cluster", needs='Read on the groups "ktui-" (prefixed)'
+)
+_LEAVE = Purpose("releasing the cluster", needs='Read on the groups "ktui-" (prefixed)')
+_SHORT_S = 3.0
+"""The limit of a describe or a heartbeat: an engine waits for these in each turn."""
+_GONE = frozenset({"FENCED_INSTANCE_ID", "UNKNOWN_MEMBER_ID", "ILLEGAL_GENERATION"})
+"""Answers to a client that is not a member, or whose membership has changed since it joined."""
+_REBALANCING = frozenset({"REBALANCE_IN_PROGRESS"})
+_NO_COORDINATOR = "COORDINATOR_NOT_AVAILABLE"
+_NO_STORE_FIX = (
+    "Brokers could not create the topic __consumer_offsets, in which they keep groups. Check that "
+    "offsets.topic.replication.factor is not more than the number of brokers"
+)
 
 
 class Coordinators:
@@ -107,28 +126,6 @@ def raise_refusal(purpose: Purpose, code: int, message: str | None) -> None:
 
 def _is_transient(error: ClusterError) -> bool:
     return not isinstance(error, Refused) or error.code in _NOT_NOW
-
-
-_STORE = Purpose("asking whether brokers keep groups")
-_DESCRIBE = Purpose(
-    "asking who owns the cluster", needs='Describe on the groups "ktui-" (prefixed)'
-)
-_JOIN = Purpose("taking ownership of the cluster", needs='Read on the groups "ktui-" (prefixed)')
-_HEARTBEAT = Purpose(
-    "asking whether we own the cluster", needs='Read on the groups "ktui-" (prefixed)'
-)
-_LEAVE = Purpose("releasing the cluster", needs='Read on the groups "ktui-" (prefixed)')
-
-_SHORT_S = 3.0
-"""The limit of a describe or a heartbeat: an engine waits for these in each turn."""
-_GONE = frozenset({"FENCED_INSTANCE_ID", "UNKNOWN_MEMBER_ID", "ILLEGAL_GENERATION"})
-"""Answers to a client that is not a member, or whose membership has changed since it joined."""
-_REBALANCING = frozenset({"REBALANCE_IN_PROGRESS"})
-_NO_COORDINATOR = "COORDINATOR_NOT_AVAILABLE"
-_NO_STORE_FIX = (
-    "Brokers could not create the topic __consumer_offsets, in which they keep groups. Check that "
-    "offsets.topic.replication.factor is not more than the number of brokers"
-)
 
 
 class KafkaGroups:

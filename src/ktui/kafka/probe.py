@@ -25,6 +25,22 @@ from ktui.kafka.connection.connection import Connection
 from ktui.kafka.transport.client_logging import redirect_client_log
 
 _POLL_S = 0.1
+_KINDS = {
+    "_AUTHENTICATION": AuthenticationFailed,
+    "SASL_AUTHENTICATION_FAILED": AuthenticationFailed,
+    "_INVALID_ARG": AuthenticationFailed,
+    "_SSL": NotKafka,
+    "_RESOLVE": Unreachable,
+    "_TRANSPORT": Unreachable,
+    "_ALL_BROKERS_DOWN": Unreachable,
+    "_UNSUPPORTED_FEATURE": Unsupported,
+    "_TIMED_OUT": TimedOut,
+}
+"""The cluster error for each librdkafka error, the most informative first."""
+_FATAL = frozenset(
+    {"_AUTHENTICATION", "SASL_AUTHENTICATION_FAILED", "_SSL", "_RESOLVE", "_ALL_BROKERS_DOWN"}
+)
+"""Errors after which librdkafka keeps trying, but which an operator wants to know at once."""
 
 
 class Probe(msgspec.Struct, frozen=True):
@@ -102,26 +118,6 @@ def _awaited(
     if not answer.done():
         raise _translated(errors, connection)
     return answer.result()
-
-
-_KINDS = {
-    "_AUTHENTICATION": AuthenticationFailed,
-    "SASL_AUTHENTICATION_FAILED": AuthenticationFailed,
-    "_INVALID_ARG": AuthenticationFailed,
-    "_SSL": NotKafka,
-    "_RESOLVE": Unreachable,
-    "_TRANSPORT": Unreachable,
-    "_ALL_BROKERS_DOWN": Unreachable,
-    "_UNSUPPORTED_FEATURE": Unsupported,
-    "_TIMED_OUT": TimedOut,
-}
-"""The cluster error for each librdkafka error, the most informative first."""
-
-
-_FATAL = frozenset(
-    {"_AUTHENTICATION", "SASL_AUTHENTICATION_FAILED", "_SSL", "_RESOLVE", "_ALL_BROKERS_DOWN"}
-)
-"""Errors after which librdkafka keeps trying, but which an operator wants to know at once."""
 
 
 def _kind(error: Any) -> type[ClusterError]:

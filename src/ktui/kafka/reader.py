@@ -64,6 +64,11 @@ class KafkaReader:
         self._timeout_s = self._wire.timeout_s
         self._completion = CompletionRule(self._wire)
 
+    @property
+    def wire(self) -> Wire:
+        """The connections, for other readers to share; they last as long as this reader."""
+        return self._wire
+
     async def describe_cluster(self) -> ClusterDescription:
         """Return the cluster id, the controller and the brokers, with fenced ones from 4.1 on."""
         answer = await self._wire.ask(_CLUSTER, metadata.cluster_request)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from ktui.cluster.text import clean
 
@@ -47,8 +47,13 @@ def join_all(names: Iterable[object], last: str = "and") -> str:
     return f"{', '.join(words[:-1])} {last} {words[-1]}"
 
 
-def join_some(names: Iterable[object], *, told: int = 3) -> str:
+def join_some(names: Iterable[object], *, most: int = 3) -> str:
     """Name the first few and count the rest: "a, b, c and 9 more"."""
     words = list(names)
-    rest = len(words) - told
-    return join_all(words if rest <= 0 else [*words[:told], f"{rest:,} more"])
+    rest = len(words) - most
+    return join_all(words if rest <= 0 else [*words[:most], f"{rest:,} more"])
+
+
+def join_named(noun: str, names: Collection[object], *, most: int = 3) -> str:
+    """Name the first few after their noun: "broker 4", "brokers 4, 5 and 6"."""
+    return f"{noun}{'' if len(names) == 1 else 's'} {join_some(names, most=most)}"

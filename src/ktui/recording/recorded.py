@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-
 from ktui.cluster.errors import ClusterError
 from ktui.cluster.observation import Observation
-from ktui.cluster.observer import Interest, ObservationSource
+from ktui.cluster.observer import Interest, ObservationSource, SourceWrapper
 from ktui.recording.recorder import Recorder
 
 
-class RecordingSource:
+class RecordingSource(SourceWrapper):
     """Polls through another source, and records each observation and each failed poll."""
 
     def __init__(self, source: ObservationSource, recorder: Recorder) -> None:
-        self._source = source
-        self._recorder = recorder
+        super().__init__(source)
+        self.recorder = recorder
 
     async def poll(self, interest: Interest) -> Observation:
         """Poll once, and record the observation or the failure.
@@ -24,13 +22,12 @@ class RecordingSource:
             ClusterError: the cluster is lost.
         """
         try:
-            observation = await self._source.poll(interest)
+            observation = await super().poll(interest)
         except ClusterError as error:
-            self._recorder.lost(str(error))
+            self.recorder.lost(str(error))
             raise
-        self._recorder.look(observation)
+        await self._record(observation)
         return observation
 
-    def settings_changed(self, topics: Collection[str], brokers: Collection[int]) -> None:
-        """Read the settings of these topics and brokers again in the next poll."""
-        self._source.settings_changed(topics, brokers)
+    async def _record(self, observation: Observation) -> None:
+        self.recorder.look(observation)

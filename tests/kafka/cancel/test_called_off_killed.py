@@ -24,7 +24,7 @@ from ktui.kafka.workload import create_topic, delete_topics, fill
 from ktui.lab.layout import Lab
 from ktui.lab.processes import wait_for
 from ktui.pacing.limits import Shape
-from support.cli.shell import Shell
+from support.cli.shell import LIMIT_S, Shell
 from support.contract.real_world import RealWorld
 from support.kafka.held_copies import BYTES_EACH, altered_while_moving, hold, let_go, slow_down
 from support.kafka.real_runs import described
@@ -32,7 +32,6 @@ from support.kafka.real_runs import described
 RUN = "moves"
 AT_ONCE, KILLS = 4, 10
 MOST_EVENTS, LONG_S = 5, 2.0
-LIMIT_S = 100.0
 Replicas = tuple[int, ...]
 Moves = dict[TopicPartition, tuple[Replicas, Replicas]]
 

@@ -45,7 +45,7 @@ async def test_rolled_back_with_a_throttle_every_setting_is_as_before_once_all_a
     await run.start()
     async with asyncio.TaskGroup() as group:
         group.create_task(run.carry_on())
-        await until(lambda: is_done(run, tps[0]), limit_s=60)
+        await until(lambda: is_done(run, tps[0]))
         run.ask(CancelMoves(CancelKind.ROLLBACK))
 
     assert {t.state for t in run.run.tracks.values() if t.begun} == {State.ROLLED_BACK}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import logging
-from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 
 import pytest
@@ -13,7 +13,6 @@ import pytest
 from ktui.cluster.errors import AuthenticationFailed, ClusterError, NotAuthorized, NotKafka
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ConfigOp, ConfigScope, Verdict
-from ktui.kafka import workload
 from ktui.kafka.capabilities import Capabilities, Permissions
 from ktui.kafka.connection.connection import Connection
 from ktui.kafka.probe import Probe, probe_confluent, probe_kafka_python
@@ -21,6 +20,7 @@ from ktui.kafka.reader import KafkaReader
 from ktui.kafka.writer import KafkaWriter
 from ktui.lab import clients
 from ktui.lab.layout import Lab
+from support.contract.real_world import RealWorld
 from support.contract.world import setting
 
 PATIENT_S = 120.0
@@ -170,11 +170,12 @@ class TestBeingTurnedAway:
 
 class TestPermissions:
     @pytest.fixture
-    def topic(self, secured_lab: Lab, topic_name: str) -> Iterator[str]:
-        admin = settings(secured_lab)
-        workload.create_topic(admin, topic_name, [[1, 2, 3]])
+    async def topic(self, secured_lab: Lab, topic_name: str) -> AsyncIterator[str]:
+        """A topic that every broker knows."""
+        world = RealWorld(settings(secured_lab))
+        await world.create_topic(topic_name, [[1, 2, 3]])
         yield topic_name
-        workload.delete_topics(admin, [topic_name])
+        await world.aclose()
 
     async def test_of_one_who_may_only_look_show_everything_and_change_nothing(
         self, secured_lab: Lab, topic: str

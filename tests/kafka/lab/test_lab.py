@@ -40,7 +40,7 @@ def test_a_killed_broker_leaves_the_cluster_and_comes_back_after_the_test(
     outage.kill(3)
     assert processes.wait_for(lambda: alive(lab) == {1, 2, 4, 5}, seconds=60)
     outage.mend()
-    assert alive(lab) == {1, 2, 3, 4, 5}
+    assert processes.wait_for(lambda: alive(lab) == {1, 2, 3, 4, 5}, seconds=60)
 
 
 def test_a_suspended_broker_leaves_the_cluster_and_comes_back_after_the_test(
@@ -51,4 +51,4 @@ def test_a_suspended_broker_leaves_the_cluster_and_comes_back_after_the_test(
     assert states[2] is control.NodeState.SUSPENDED
     assert processes.wait_for(lambda: alive(lab) == {1, 3, 4, 5}, seconds=60)
     outage.mend()
-    assert alive(lab) == {1, 2, 3, 4, 5}
+    assert processes.wait_for(lambda: alive(lab) == {1, 2, 3, 4, 5}, seconds=60)

@@ -14,7 +14,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its documen
 
 from ktui.cli.lab.command import connect
 from ktui.kafka.connection.connection import Connection
-from ktui.lab import clients
+from ktui.lab import clients, processes
 from ktui.lab.down import down
 from ktui.lab.errors import WrongInput
 from ktui.lab.layout import Lab, Security
@@ -46,6 +46,11 @@ def topics_seen(settings: dict[str, str]) -> set[str]:
     return set(admin_client(settings).list_topics(timeout=20).topics)
 
 
+def comes_to_see(settings: dict[str, str], topic: str) -> bool:
+    """Wait until a user sees a topic: not all brokers hear of a new one at once."""
+    return processes.wait_for(lambda: topic in topics_seen(settings), seconds=60)
+
+
 def broker_settings_seen(settings: dict[str, str]) -> dict[str, object]:
     resource = ConfigResource(ConfigResource.Type.BROKER, "1")
     client = admin_client(settings)
@@ -60,7 +65,7 @@ def test_the_admin_may_do_everything(
     lab: Lab = request.getfixturevalue(cluster)
     settings = clients.librdkafka_settings(lab, "admin")
     create(settings, topic_name)
-    assert topic_name in topics_seen(settings)
+    assert comes_to_see(settings, topic_name)
 
 
 @pytest.mark.parametrize("cluster", ["secured_lab", "ssl_lab"])
@@ -70,7 +75,7 @@ def test_the_viewer_may_look_and_not_touch(
     lab: Lab = request.getfixturevalue(cluster)
     create(clients.librdkafka_settings(lab, "admin"), topic_name)
     viewer = clients.librdkafka_settings(lab, "viewer")
-    assert topic_name in topics_seen(viewer)
+    assert comes_to_see(viewer, topic_name)
     assert "min.insync.replicas" in broker_settings_seen(viewer)
     assert refusal_to_create(viewer, f"{topic_name}-2") in NO_PERMISSION
 
@@ -132,7 +137,7 @@ def test_passwords_also_work_without_tls(tmp_path: Path, topic_name: str) -> Non
     lab = up(tmp_path / "lab", wanted, connect, lambda _: None)
     try:
         create(clients.librdkafka_settings(lab, "admin"), topic_name)
-        assert topic_name in topics_seen(clients.librdkafka_settings(lab, "viewer"))
+        assert comes_to_see(clients.librdkafka_settings(lab, "viewer"), topic_name)
         assert topic_name not in topics_seen(clients.librdkafka_settings(lab, "nobody"))
     finally:
         down(lab, keep=False)

@@ -16,6 +16,7 @@ from ktui.kafka.reader import KafkaReader
 from ktui.kafka.workload import create_topic, delete_topics, fill
 from ktui.lab.layout import Lab
 from ktui.pacing.limits import Limits, Shape
+from support.contract.world import LIMIT_S
 from support.kafka.labs import is_before_43
 from support.kafka.outage import Outage
 from support.kafka.real_runs import RealRun, described
@@ -62,7 +63,7 @@ def test_both_shapes_drain_a_dead_broker(
         folder = tmp_path / shape.value
         folder.mkdir()
         run = RealRun(lab_of, folder, targets, Limits(replicas=1, shape=shape), poll_s=0.3)
-        asyncio.run(asyncio.wait_for(run.to_its_end(), 120))
+        asyncio.run(asyncio.wait_for(run.to_its_end(), LIMIT_S))
 
         assert run.run.counts[State.DONE] == len(targets)
         states = asyncio.run(described(connection, topic))

@@ -7,7 +7,7 @@ import os
 import random
 import signal
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -15,11 +15,17 @@ from typing import NamedTuple
 import pytest
 
 from ktui.cluster.clock import SystemClock
-from ktui.cluster.partition import TopicPartition
+from ktui.cluster.partition import Replica, TopicPartition
 from ktui.execution.journal.journal import Journal
 from ktui.execution.run.events import Ended, Owned, StepBegun, StepOver
 from ktui.kafka.connection.connection import Connection
-from ktui.kafka.workload import create_topic, delete_topics, fill
+from ktui.kafka.workload import (
+    create_topic,
+    delete_topics,
+    fill,
+    remove_throttles,
+    throttle_followers,
+)
 from ktui.lab.layout import Lab
 from ktui.lab.processes import wait_for
 from ktui.pacing.limits import Limits, Shape
@@ -70,9 +76,21 @@ def moves(lab: Lab, topic_name: str, shell: Shell) -> Iterator[Moves]:
     delete_topics(connection, [topic_name])
 
 
+@pytest.fixture
+def let_go(lab: Lab, moves: Moves) -> Iterator[Callable[[], None]]:
+    """Hold back the last move that adds a replica, and with it the run's end, until called."""
+    connection = Connection.to(lab.bootstrap_servers)
+    adds = {tp: {*move.after} - {*move.before} for tp, move in moves.items()}
+    last = max(tp for tp, brokers in adds.items() if brokers)
+    adding = [Replica(last, broker) for broker in adds[last]]
+    throttle_followers(connection, adding, bytes_s=1_000)
+    yield lambda: remove_throttles(connection, adding)
+    remove_throttles(connection, adding)
+
+
 @pytest.mark.parametrize("shape", list(Shape))
 def test_however_often_engines_are_killed_every_step_is_taken_once(
-    lab: Lab, shell: Shell, moves: Moves, shape: Shape
+    lab: Lab, shell: Shell, moves: Moves, let_go: Callable[[], None], shape: Shape
 ) -> None:
     chance = random.Random(shape.value)  # noqa: S311 - a seed
     followers = [shell.begin("start", _plan(shell, moves), *_words(shape))]
@@ -81,6 +99,7 @@ def test_however_often_engines_are_killed_every_step_is_taken_once(
         followers.append(shell.begin("resume", RUN, "--headless"))
         shell.wait_for(RUN, Owned, len(followers))
     followers[-1].kill()  # the engine goes on
+    let_go()
     shell.wait_for(RUN, Ended)
 
     codes = [ended(follower).returncode for follower in followers]

@@ -111,6 +111,7 @@ def test_a_run_is_handed_over_to_another_state_directory_with_its_steps_in_fligh
     ada.wait_for("drain", Answered)
     going.send_signal(signal.SIGTERM)
     assert ended(going).returncode == 130
+    assert ada.unowned("drain")  # the follower waits for the engine's exit, but not for long
 
     exported = ada.ktui("runs", "export", "drain", file)
     imported = bob.ktui("runs", "import", file)

@@ -12,6 +12,7 @@ import pytest
 
 from ktui.cluster.observation import Observation
 from ktui.execution.run.events import Ended, Owned
+from ktui.fileproblem import FileProblem
 from ktui.kafka.connection.connection import Connection
 from ktui.kafka.workload import create_topic, delete_topics, fill
 from ktui.lab.layout import Lab
@@ -70,8 +71,12 @@ def looks_in(session: Session, good: list[GoodLine]) -> list[Observation]:
 
 def sessions_showing(folder: Path, topic: str) -> int:
     """Count the sessions in which the topic is seen to move; the last may still be written."""
+    try:
+        sessions = find_sessions(folder)
+    except FileProblem:  # nothing is recorded yet
+        return 0
     count = 0
-    for session in find_sessions(folder) if folder.exists() else ():
+    for session in sessions:
         found = [line for file in session.files for line in read_lines(file)]
         seen = looks_in(session, [line for line in found if isinstance(line, GoodLine)])
         count += any(tp.topic == topic for look in seen for tp in look.reassigning)
@@ -118,14 +123,20 @@ def test_a_cluster_is_recorded_until_it_is_idle_and_the_copy_names_nothing(
     secured_lab: Lab, shell: Shell, client: Path, topic: str
 ) -> None:
     plan, connects = str(shell.folder / f"{RUN}.json"), ("--command-config", str(client))
-    run = shell.begin("start", plan, *connects, "--poll", "200ms", "--headless")
+    paced = ("--poll", "200ms", "--throttle", SLOW)
+    run = shell.begin("start", plan, *connects, *paced, "--headless")
     shell.wait_for(RUN, Owned)
 
-    recorded = shell.ktui("record", *connects, "--until-idle", "--json")
-    run.wait(60)
+    recording = shell.begin("record", *connects, "--until-idle", "--json")
+    folder = shell.state.path / "recordings"
+    assert wait_for(lambda: sessions_showing(folder, topic) == 1, seconds=LIMIT_S), shell.log(RUN)
+    lifted = shell.ktui("throttle", RUN, "none")
+    recorded = ended(recording)
+    ended(run)
     private = str(shell.folder / "given")
     copied = shell.ktui("record", "--from", str(shell.state.path), "--to", private, "--redact")
 
+    assert lifted.returncode == 0, lifted.stderr
     assert recorded.returncode == 0, recorded.stderr
     last = json.loads(recorded.stdout.splitlines()[-1])
     assert (last["moving"], last["lost"], last["problem"]) == (0, 0, None)

@@ -18,7 +18,7 @@ from ktui.kafka.workload import fill
 from ktui.lab.layout import Lab
 from ktui.lab.processes import wait_for
 from ktui.pacing.limits import Shape
-from support.cli.shell import Shell, ended
+from support.cli.shell import LIMIT_S, Shell, ended
 from support.contract.real_world import RealWorld
 from support.kafka.real_throttles import all_settings, changed
 from support.kafka.throttle_log import ThrottleLog, held_to_the_rules
@@ -148,7 +148,7 @@ def comes_again(shell: Shell, moment: Moment) -> None:
         count, all_in = seen()
         return count > before and (all_in or moment is not answers)
 
-    assert wait_for(again, seconds=100), shell.log(RUN)
+    assert wait_for(again, seconds=LIMIT_S), shell.log(RUN)
 
 
 def begin(

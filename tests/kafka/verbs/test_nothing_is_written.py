@@ -33,7 +33,7 @@ def test_the_live_view_with_every_key_pressed_sends_no_request_that_writes(
 ) -> None:
     topic = topic_name[-12:]
     with (
-        slow_move(Connection.to(lab.bootstrap_servers), topic, mebibytes=6),
+        slow_move(Connection.to(lab.bootstrap_servers), topic),
         proxied(lab) as cluster,
         Terminal(
             [sys.executable, "-m", "ktui", "--bootstrap-server", cluster.bootstrap_servers]

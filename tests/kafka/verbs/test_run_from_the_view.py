@@ -9,42 +9,27 @@ from pathlib import Path
 
 import pytest
 
-from ktui.cluster.partition import Replica, TopicPartition
-from ktui.kafka.connection.connection import Connection
-from ktui.kafka.workload import (
-    create_topic,
-    delete_topics,
-    fill,
-    remove_throttles,
-    throttle_followers,
-)
+from ktui.kafka.workload import delete_topics
 from ktui.lab.layout import Lab
+from support.kafka.slow_topic import SlowTopic
 from support.views.terminal import Terminal
 
-ORIGINAL, TARGET = (2, 1, 3), (4, 1, 3)
-PARTITIONS = range(4)
 ENTER, ESCAPE, TAB, DOWN = "\r", "\x1b", "\t", "\x1b[B"
 
 
 @pytest.fixture
-def topic(lab: Lab, topic_name: str) -> Iterator[str]:
-    """A topic with data, whose copies to broker 4 take some seconds each."""
-    connection, name = Connection.to(lab.bootstrap_servers), topic_name[-12:]
-    adding = [Replica(TopicPartition(name, number), 4) for number in PARTITIONS]
-    create_topic(connection, name, [ORIGINAL for _ in PARTITIONS])
-    fill(connection, name, PARTITIONS, bytes_each=3 * 1024 * 1024)
-    throttle_followers(connection, adding, bytes_s=350_000)
-    yield name
-    remove_throttles(connection, adding)
-    delete_topics(connection, [name])
+def topic(lab: Lab, topic_name: str) -> Iterator[SlowTopic]:
+    topic = SlowTopic(lab, topic_name[-12:])
+    yield topic
+    topic.let_go()
+    delete_topics(topic.connection, [topic.name])
 
 
 def test_a_run_is_started_and_changed_from_the_view_and_goes_on_without_it(
-    lab: Lab, topic: str, tmp_path: Path
+    lab: Lab, topic: SlowTopic, tmp_path: Path
 ) -> None:
     plan = tmp_path / "drain.json"
-    moves = [{"topic": topic, "partition": n, "replicas": TARGET} for n in PARTITIONS]
-    plan.write_text(json.dumps({"version": 1, "partitions": moves}), encoding="utf-8")
+    plan.write_text(json.dumps({"version": 1, "partitions": topic.targets}), encoding="utf-8")
     state = str(tmp_path / "state")
     view = [sys.executable, "-m", "ktui", "watch", "--state-dir", state]
     view += ["--bootstrap-server", lab.bootstrap_servers]
@@ -77,6 +62,7 @@ def test_a_run_is_started_and_changed_from_the_view_and_goes_on_without_it(
     with Terminal(view, columns=150, rows=45) as terminal:
         terminal.wait_for("READ-ONLY")
         terminal.wait_for("Attached to run drain.")
+        topic.let_go()
         terminal.wait_for("ENDED")
         terminal.wait_for("done 4/4")
         terminal.send("q")

@@ -18,14 +18,15 @@ import msgspec
 from ktui.cluster.observation import Observation
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ConfigChange, ConfigResource, WriteResult
-from ktui.execution.engine import engine, in_flight
+from ktui.execution.engine import in_flight, requests
 from ktui.execution.engine.between_steps import BetweenSteps
 from ktui.execution.engine.decider import Decider
-from ktui.execution.engine.engine import Engine
 from ktui.execution.engine.in_flight import StepsInFlight
 from ktui.execution.engine.node_probe import NodeProbe
 from ktui.execution.engine.observed import Observed
 from ktui.execution.engine.outcomes import AnswerHandler
+from ktui.execution.engine.recorder import EventRecorder
+from ktui.execution.engine.requests import LastCheck
 from ktui.execution.engine.working_state import Hold, WorkingState
 from ktui.execution.host import catalog
 from ktui.execution.run import run
@@ -102,7 +103,7 @@ def _files_what_is_done(
     if track.tp not in self._memory.held(Hold.UNANSWERED):
         return self._record(track, situation)
     self._memory.roster.seen(track.tp, situation)
-    return self._memory.waits_off(track)
+    return self._memory.hold_unanswered(track)
 
 
 class _Nothing:
@@ -132,21 +133,21 @@ DEFECTS = (
     Defect(
         "a cancel by an old look",
         "stop drops the only in-sync copy: acknowledged records are lost",
-        "flights.may_cancel judges by a list and metadata read for the cancel",
+        "in_flight.may_cancel judges by a list and metadata read for the cancel",
         stories.originals_die_while_a_poll_is_pending,
         (in_flight, "may_cancel", lambda track, _look: track.step is not None),
     ),
     Defect(
         "an alter by an old look",
         "somebody's reassignment that came after the list was read is overridden",
-        "engine.why_not_sent holds each alter to a list read for it",
+        "requests.why_not_sent holds each alter to a list read for it",
         stories.somebody_alters_while_metadata_is_read,
-        (engine, "why_not_sent", lambda *_: None),
+        (requests, "why_not_sent", lambda *_: None),
     ),
     Defect(
         "rates deleted by others",
         "after kafka-reassign-partitions --verify the rest of the run goes unthrottled",
-        "Throttling._read_back reads the rates of a step's brokers before it is sent",
+        "ThrottleManager._read_back reads the rates of a step's brokers before it is sent",
         stories.somebody_deletes_the_rates,
         (ThrottleManager, "_read_back", _trusts_its_knowledge),
     ),
@@ -160,30 +161,30 @@ DEFECTS = (
     Defect(
         "a topic denied in the middle of a step",
         "the step stays adding without a reason; a stop is neither sent nor refused",
-        "Flights._undescribed reports that the cluster does not describe it",
+        "StepsInFlight._undescribed reports that the cluster does not describe it",
         stories.a_topic_is_denied_in_the_middle_of_a_step,
         (StepsInFlight, "_undescribed", lambda *_: []),
     ),
     Defect(
         "throttles given up while settings are read",
         "KeyError, and no end of the run",
-        "Throttling._put_back goes by what is the run's after the read",
+        "ThrottleManager._put_back goes by what is the run's after the read",
         stories.throttles_are_given_up_while_settings_are_read,
         (ThrottleManager, "_put_back", _puts_back_by_old_keys),
     ),
     Defect(
         "two dead runs resumed in turn",
         "the rate of one run stays on a broker for good, as what stood there before the other",
-        "unfinished.check_one_throttle keeps the order in which runs touch a broker's rate",
+        "catalog.check_one_throttle keeps the order in which runs touch a broker's rate",
         stories.two_dead_runs_are_resumed_in_turn,
         (catalog, "_stands_in_the_way", lambda *_, **__: False),
     ),
     Defect(
         "a run whose folder is gone",
         "the engine sends on, without anybody able to see or stop it",
-        "Engine._check_owned compares what is held with what is there",
+        "EventRecorder.check_owned compares what is held with what is there",
         stories.the_folder_is_removed_while_it_runs,
-        (Engine, "_check_owned", lambda *_: None),
+        (EventRecorder, "check_owned", lambda *_: None),
     ),
     Defect(
         "an own cancel executed twice",
@@ -195,23 +196,23 @@ DEFECTS = (
     Defect(
         "a throttle lifted while settings are sought",
         "a rate of None is sent (INVALID_REQUEST)",
-        "Throttling.tighten works out what is due after each read",
+        "ThrottleManager.tighten works out what is due after each read",
         stories.a_throttle_is_lifted_while_settings_are_sought,
         (ThrottleManager, "tighten", _tightens_by_one_due),
     ),
     Defect(
         "a pause while a throttle is set",
         "a pause is answered, and then an alter leaves",
-        "Engine._forbidden holds what was paused since it was decided",
+        "LastCheck._forbidden holds what was paused since it was decided",
         stories.a_pause_is_asked_while_a_throttle_is_set,
-        (Engine, "_forbidden", lambda *_: {}),
+        (LastCheck, "_forbidden", lambda *_: {}),
     ),
     Defect(
         "a broker that has a request and is gone",
         "its partition keeps its place for good, and nothing else of the run begins",
-        "Memory.lets_others_go gives the place up once the broker is silent for 30 s",
+        "WorkingState.yields_place gives the place up once the broker is silent for 30 s",
         stories.a_broker_that_has_a_request_never_comes_back,
-        (WorkingState, "lets_others_go", lambda *_: False),
+        (WorkingState, "yields_place", lambda *_: False),
     ),
     Defect(
         "a rate of somebody else on one broker",
@@ -223,7 +224,7 @@ DEFECTS = (
     Defect(
         "a writer that cannot be reached",
         "108,000 events an hour in the journal",
-        "Outcomes._back_off leaves a partition alone for longer each time",
+        "AnswerHandler._back_off leaves a partition alone for longer each time",
         stories.nothing_can_be_sent_for_an_hour,
         (AnswerHandler, "_back_off", _rests_a_second),
     ),
@@ -237,28 +238,28 @@ DEFECTS = (
     Defect(
         "a stop of a partition whose request is open",
         "it is called stopped at once, and a minute later its alter arrives",
-        "calling_off.call_off has it wait as a step in flight does (Memory.waits_off)",
+        "requeue_called_off has it wait as a step in flight does, by hold_unanswered",
         stories.a_partition_without_a_step_is_stopped,
-        (WorkingState, "waits_off", lambda *_: []),
+        (WorkingState, "hold_unanswered", lambda *_: []),
     ),
     Defect(
         "a rollback of a step that a silent broker has",
         "it stays refused for good, also once that broker has answered",
-        "Flights._end_step keeps a step that nothing follows until its request cannot come",
+        "StepsInFlight._end_step keeps a step that nothing follows until its request cannot come",
         stories.a_step_at_a_silent_broker_is_rolled_back,
         (in_flight, "Done", _Nothing),
     ),
     Defect(
         "a pause while a step of an election is read for",
         "the election is held back once, and leaves two seconds later all the same",
-        "Outcomes._not_elected gives a step up of which nothing has left",
+        "AnswerHandler._not_elected gives a step up of which nothing has left",
         stories.a_pause_is_asked_while_a_step_of_an_election_is_read_for,
         (AnswerHandler, "_not_elected", lambda *_: []),
     ),
     Defect(
         "a list read back before the run's own change of it",
         "a step leaves on the grounds of what was read before its entry was put in",
-        "Throttling._change forgets what was read of a setting before it is changed",
+        "ThrottleManager._change forgets what was read of a setting before it is changed",
         stories.an_answer_that_reads_back_cannot_be_read,
         (ThrottleManager, "_change", _changes_and_forgets_nothing),
     ),
@@ -272,14 +273,14 @@ DEFECTS = (
     Defect(
         "a rate read long before its step leaves",
         "a step leaves 7 s after its brokers' rates were read back",
-        "Throttling.holds_for_s bounds how long a request may take to leave",
+        "ThrottleManager.holds_for_s bounds how long a request may take to leave",
         stories.a_rate_is_read_long_before_a_step_leaves,
         (ThrottleManager, "holds_for_s", lambda *_: math.inf),
     ),
     Defect(
         "a journal locked before a rate is put back",
         "somebody else's rate, set meanwhile, is deleted",
-        "Configuring.change counts the time that its journal takes",
+        "SettingsWriter.change counts the time that its journal takes",
         stories.the_journal_is_locked_before_a_rate_is_put_back,
         (SettingsWriter, "_sent", _sends_what_was_read_once),
     ),

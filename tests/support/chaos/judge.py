@@ -354,7 +354,7 @@ class Judge:
         if (tp, track.steps) in self.departed or track.step is None:
             return
         self.departed.add((tp, track.steps))
-        assert not run.pauses.stop(tp), f"a step of {tp} leaves while it is paused"
+        assert not run.pauses.stops(tp), f"a step of {tp} leaves while it is paused"
         shut = run.cancel_gate.shut and track.cancel is None
         assert not shut, f"a step of {tp} leaves while the cancel gate is shut"
         adding = {*track.step.begun.adding}

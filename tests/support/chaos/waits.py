@@ -102,7 +102,7 @@ class Waits:
         adds = isinstance(following, Step) and bool(following.adds)
         gated = run.gate.shut and (track.cancel is None or adds)
         gated |= run.cancel_gate.shut and track.cancel is None
-        return run.pauses.stop(track.tp) or gated
+        return run.pauses.stops(track.tp) or gated
 
     def _awaits_silent(self, track: Track) -> bool:
         """Return whether a partition's reason is a request at a broker that is gone."""

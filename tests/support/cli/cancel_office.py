@@ -53,8 +53,7 @@ class CancelOffice:
         self._cancelled = cluster._cancelled
         monkeypatch.setattr(cluster, "SystemClock", lambda: self.clock)
         monkeypatch.setattr(cluster, "_cancelled", self._beside_runs)
-        for place in ("ktui.cli.cancel.cluster", "ktui.cli.context.target"):
-            monkeypatch.setattr(f"{place}.choose_cluster", self._chosen)
+        monkeypatch.setattr("ktui.cli.context.cluster.choose_cluster", self._chosen)
 
     def others_move(self, *names: str, target: Replicas = (4, 2, 3)) -> None:
         """Reassign partitions as somebody else would, a second ago."""

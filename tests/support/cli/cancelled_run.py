@@ -13,8 +13,8 @@ from click.testing import CliRunner, Result
 
 from ktui.cli.context.config import Context
 from ktui.cli.main import ktui
-from ktui.cli.process import send_command
 from ktui.execution.cancel.gate import CancelGateFile
+from ktui.execution.host.client import RunClient
 from ktui.execution.host.ownership import own_run
 from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.execution.journal.commands import Answer, StoredCommand
@@ -72,10 +72,8 @@ class CancelledRun:
         self.story.played(left_s)
         self.cluster = self.story.cluster
         self.reader = self.cluster.reader
-        for module in ("ktui.cli.cancel.preview", "ktui.cli.cancel.run"):
-            monkeypatch.setattr(f"{module}.SystemClock", lambda: self.story.clock)
-        for module in ("ktui.cli.context.target", "ktui.cli.cancel.gate"):
-            monkeypatch.setattr(f"{module}.choose_cluster", self._choose)
+        monkeypatch.setattr("ktui.cli.cancel.run.SystemClock", lambda: self.story.clock)
+        monkeypatch.setattr("ktui.cli.context.cluster.choose_cluster", self._choose)
         monkeypatch.setattr("ktui.cli.process.launch.start_engine", self._spawn)
         self._monkeypatch = monkeypatch
 
@@ -93,14 +91,14 @@ class CancelledRun:
     @contextmanager
     def alive(self) -> Iterator[None]:
         """Own the run as a live process, which carries it on once an answer is waited for."""
-        answer = send_command._answer
+        answer = RunClient._answer
 
-        def answered(run_dir: RunDir, journal: Journal, number: int) -> Answer:
+        def answered(client: RunClient, journal: Journal, number: int) -> Answer:
             self.carry_on()
-            return answer(run_dir, journal, number)
+            return answer(client, journal, number)
 
         with own_run(self.run_dir), self._monkeypatch.context() as patch:
-            patch.setattr(send_command, "_answer", answered)
+            patch.setattr(RunClient, "_answer", answered)
             yield
 
     def cancel(self, *words: str) -> Result:

@@ -34,7 +34,7 @@ class NamedCluster(msgspec.Struct, frozen=True, kw_only=True):
     groups: Callable[[], GroupMembership] | None = None
     """The way to the cluster's consumer groups; without one, every claim of the cluster is good."""
 
-    def claim(self, me: ClusterOwner, cluster_id: str) -> ClusterClaim:
+    def claim(self, me: ClusterOwner, cluster_id: str, _over: object = None) -> ClusterClaim:
         if self.groups is None:
             return GoodClaim(me)
         return GroupClaim(self.groups(), cluster_id, me, VirtualClock(leaping=True))

@@ -53,7 +53,7 @@ class Desk:
         named = NamedCluster(
             name=CLUSTER, reader=cluster.reader, not_granted=frozenset(not_granted)
         )
-        self._monkeypatch.setattr("ktui.cli.plan.command.choose_cluster", lambda *_: named)
+        self._monkeypatch.setattr("ktui.cli.context.cluster.choose_cluster", lambda *_: named)
 
     def plan(self, **targets: Replicas) -> str:
         """Write a plan: `orders_0=(1, 2, 3)` is one partition, each on a line of its own."""

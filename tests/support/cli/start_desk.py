@@ -41,7 +41,7 @@ class Office:
         """Use this cluster as the one that is named; its clock leaps while the verb waits."""
         assert isinstance(cluster.clock, VirtualClock)
         cluster.clock._leaping = True
-        self._monkeypatch.setattr("ktui.cli.context.target.SystemClock", lambda: cluster.clock)
+        self._monkeypatch.setattr("ktui.cli.context.cluster.SystemClock", lambda: cluster.clock)
         named = NamedCluster(
             reader=cluster.reader,
             groups=cluster.memberships,
@@ -49,7 +49,7 @@ class Office:
             unverified=unverified,
             not_granted=frozenset(not_granted),
         )
-        self._monkeypatch.setattr("ktui.cli.context.target.choose_cluster", lambda *_: named)
+        self._monkeypatch.setattr("ktui.cli.context.cluster.choose_cluster", lambda *_: named)
         self.cluster_id = cluster.spec.name
 
     def start(self, *arguments: str) -> Result:

@@ -64,8 +64,7 @@ class Ward:
             "ktui.cli.doctor.clear_throttles.SystemClock", lambda: self.patient.clock
         )
         self.writer: Callable[[], ClusterWriter] = self.patient.writer
-        for place in ("ktui.cli.doctor.command", "ktui.cli.context.target"):
-            self._monkeypatch.setattr(f"{place}.choose_cluster", self._chosen)
+        self._monkeypatch.setattr("ktui.cli.context.cluster.choose_cluster", self._chosen)
         return self.patient
 
     def _chosen(self, *_: object) -> object:

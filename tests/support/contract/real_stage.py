@@ -12,11 +12,10 @@ from ktui.lab import control
 from ktui.lab.layout import Lab
 from ktui.lab.readiness import wait_until_ready
 from support.contract.real_world import RealWorld
-from support.contract.world import until
+from support.contract.world import LIMIT_S, until
 
 _QUIET_S = 0.8
 _LOOK_S = 0.1
-_LIMIT_S = 60.0
 
 Look = tuple[dict[TopicPartition, PartitionState], dict[TopicPartition, Reassignment]]
 
@@ -47,7 +46,7 @@ class RealStage(RealWorld):
     async def settle(self) -> None:
         """Wait until nothing has changed for a while and every free replica is in its ISR."""
         held = await self._held()
-        last, since, end = None, time.monotonic(), time.monotonic() + _LIMIT_S
+        last, since, end = None, time.monotonic(), time.monotonic() + LIMIT_S
         while True:
             look = await self._look()
             behind = _behind(look, held, await self._alive())
@@ -56,7 +55,7 @@ class RealStage(RealWorld):
                 last, since = look, now
             elif now - since >= _QUIET_S:
                 return
-            assert now < end, f"not quiet after {_LIMIT_S} s: {behind or look}"
+            assert now < end, f"not quiet after {LIMIT_S} s: {behind or look}"
             await asyncio.sleep(_LOOK_S)
 
     async def _alive(self) -> set[int]:

@@ -204,7 +204,7 @@ class ProxiedCluster:
     @property
     def seen(self) -> Counter[int]:
         """Requests that arrived at any broker, by API key."""
-        return sum((proxy.seen for proxy in self.brokers.values()), Counter())
+        return sum((proxy.seen.copy() for proxy in self.brokers.values()), Counter())
 
     @property
     def writes_seen(self) -> list[str]:

@@ -12,7 +12,7 @@ from ktui.cluster.observer import Interest, Observer
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ClusterWriter, ConfigChange, ConfigResource
 from ktui.cluster.ports import WriteResult as Result
-from ktui.execution.cancel.preview import CancelPreview, preview_cancel
+from ktui.execution.cancel.preview import PartitionPreview, preview_partition
 from ktui.execution.engine.observed import Observed
 from ktui.execution.journal.commands import CancelMoves
 from ktui.execution.journal.journal import Journal
@@ -25,13 +25,12 @@ from ktui.kafka.workload import fill
 from ktui.lab.layout import Lab
 from ktui.pacing.limits import Limits
 from support.contract.real_world import RealWorld
-from support.contract.world import until
+from support.contract.world import LIMIT_S, until
 from support.kafka.held_copies import BYTES_EACH, hold, let_go
 from support.kafka.real_runs import RealRun, described
 from support.runs.cancel_cases import Case, Scope, Stage, moment
 
 ORIGINAL, TARGET = (2, 1, 3), (4, 5, 1)
-LIMIT_S = 60.0
 Replicas = tuple[int, ...]
 
 
@@ -121,7 +120,7 @@ class CalledOff:
         """The reassignments sent to the cluster, in order; None for a cancel."""
         self.sent_before = 0
         """How many of `sent` were sent before the run was called off."""
-        self.foreseen: dict[TopicPartition, CancelPreview] = {}
+        self.foreseen: dict[TopicPartition, PartitionPreview] = {}
 
     def at(self, request: Request) -> int | None:
         """Return the number of the answer to this kind of request at which to call off, or None."""
@@ -149,9 +148,9 @@ class CalledOff:
         async with asyncio.TaskGroup() as group:
             going = group.create_task(self.run.carry_on())
             if isinstance(self._moment.at, State):
-                await until(self._in_state, limit_s=LIMIT_S)
+                await until(self._in_state)
                 await self.call_off()
-            await until(self._cancels_are_over, limit_s=LIMIT_S)
+            await until(self._cancels_are_over)
             await let_go(self._world, self.subject, self.other)
             await asyncio.wait_for(going, LIMIT_S)
 
@@ -163,7 +162,7 @@ class CalledOff:
         tracks = tracks_in_scope(folded, command.topics, command.partitions)
         look = await self._look(frozenset(track.tp for track in tracks))
         for track in tracks:
-            self.foreseen[track.tp] = preview_cancel(track, self.case.kind, folded.limits, look)
+            self.foreseen[track.tp] = preview_partition(track, self.case.kind, folded.limits, look)
         self.sent_before = len(self.sent)
         self.run.ask(command)
 
@@ -193,9 +192,9 @@ class CalledOff:
         if tp not in self.foreseen:
             return TARGET, TARGET[0], State.DONE
         told = self.foreseen[tp]
-        if told.act is CancelEffect.NOTHING:
+        if told.effect is CancelEffect.NOTHING:
             return TARGET, TARGET[0], State.DONE
-        if told.act is CancelEffect.DEQUEUE and not told.steps and told.replicas == ORIGINAL:
+        if told.effect is CancelEffect.DEQUEUE and not told.steps and told.replicas == ORIGINAL:
             return ORIGINAL, ORIGINAL[0], State.STOPPED
         if self.case.kind is CancelKind.ROLLBACK:
             return ORIGINAL, ORIGINAL[0], State.ROLLED_BACK

@@ -24,7 +24,7 @@ from support.contract.world import change
 MESSAGE_BYTES = 8192
 """Bytes of one message that `ktui.kafka.workload.fill` writes."""
 _LIMIT_S = 20.0
-_SETTLED_S = 5.0
+_SETTLED_S = 20.0
 _UNSET = (None, -1)
 _KINDS = ConfigResource.Type
 
@@ -69,12 +69,12 @@ def changed(
 
 
 def _otherwise(before: Settings, now: Settings) -> dict[str, str | None]:
+    """Skip topics made meanwhile: Kafka makes its own one when a cluster is first claimed."""
     return {
         f"{resource} {name}": has[0]
-        for resource in before.keys() | now.keys()
-        for name in before.get(resource, {}).keys() | now.get(resource, {}).keys()
-        if (has := now.get(resource, {}).get(name, _UNSET))
-        != before.get(resource, {}).get(name, _UNSET)
+        for resource, had in before.items()
+        for name in had.keys() | now.get(resource, {}).keys()
+        if (has := now.get(resource, {}).get(name, _UNSET)) != had.get(name, _UNSET)
     }
 
 

@@ -1,4 +1,4 @@
-"""A reassignment with real data, throttled so that it can be observed."""
+"""A reassignment with real data, throttled so that it can be observed for a minute or two."""
 
 from __future__ import annotations
 
@@ -27,10 +27,13 @@ def slow_move(
     topic: str,
     *,
     partitions: int = 1,
-    mebibytes: int = 12,
-    bytes_s: int = 700_000,
+    mebibytes: int = 7,
+    bytes_s: int = 70_000,
 ) -> Iterator[list[TopicPartition]]:
-    """Move new partitions with data from (2, 1, 3) to (4, 1, 3), slowly."""
+    """Move new partitions with data from (2, 1, 3) to (4, 1, 3), slowly.
+
+    Each has fewer than a thousand messages, so that a view shows its lag to the message.
+    """
     tps = [TopicPartition(topic, number) for number in range(partitions)]
     adding = [Replica(tp, 4) for tp in tps]
     create_topic(connection, topic, [ORIGINAL] * partitions)

@@ -14,15 +14,15 @@ PARTITIONS = 4
 
 
 class SlowTopic:
-    """Partitions with data, whose copies to broker 4 take a minute unless `let_go` is called."""
+    """Partitions with data, whose copies to broker 4 take minutes unless `let_go` is called."""
 
     def __init__(self, lab: Lab, name: str) -> None:
         self.name = name
         self.connection = Connection.to(lab.bootstrap_servers)
         self._adding = [Replica(TopicPartition(name, n), 4) for n in range(PARTITIONS)]
         create_topic(self.connection, name, [OLD] * PARTITIONS)
-        fill(self.connection, name, range(PARTITIONS), bytes_each=4 * 1024 * 1024)
-        throttle_followers(self.connection, self._adding, bytes_s=100_000)
+        fill(self.connection, name, range(PARTITIONS), bytes_each=2 * 1024 * 1024)
+        throttle_followers(self.connection, self._adding, bytes_s=10_000)
 
     def let_go(self) -> None:
         remove_throttles(self.connection, self._adding)

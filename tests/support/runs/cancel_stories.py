@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from ktui.cluster.partition import PartitionState, TopicPartition
-from ktui.execution.cancel.preview import CancelPreview, preview_cancel
+from ktui.execution.cancel.preview import PartitionPreview, preview_partition
 from ktui.execution.engine.observed import Observed
 from ktui.execution.journal.commands import CancelMoves, Command
 from ktui.execution.journal.journal import Journal
@@ -54,7 +54,7 @@ class CalledOffStory(Story):
         super().__init__(folder, ways, limits=limits, cluster=cluster, **options)
         self.cancel_rules = CancelRules(self)
         self.before = {each: (self.replicas(each), self.leader(each)) for each in self.targets}
-        self.foreseen: dict[TopicPartition, CancelPreview] = {}
+        self.foreseen: dict[TopicPartition, PartitionPreview] = {}
         self._sent_before: dict[TopicPartition, int] = {}
         self._waiting: list[tuple[Such, Callable[[], None]]] = []
 
@@ -87,7 +87,9 @@ class CalledOffStory(Story):
         look = self._look()
         for track in tracks_in_scope(self.folded, command.topics, command.partitions):
             self._sent_before[track.tp] = len(self.sent(str(track.tp)))
-            self.foreseen[track.tp] = preview_cancel(track, command.kind, self.folded.limits, look)
+            self.foreseen[track.tp] = preview_partition(
+                track, command.kind, self.folded.limits, look
+            )
 
     def _look(self) -> Observed:
         assert self.seen is not None

@@ -107,7 +107,7 @@ class _Decision:
 
     def _check_shut(self, step: StepBegun, track: Track) -> None:
         """A cancelled partition goes on in any case, except for pauses asked for later."""
-        assert not self._before.pauses.stop(step.tp), "a step begins while it is paused"
+        assert not self._before.pauses.stops(step.tp), "a step begins while it is paused"
         back = track.cancel is not None
         assert back or not self._before.cancel_gate.shut, "a step begins: the cancel gate is shut"
         gated = self._before.gate.shut
@@ -183,7 +183,7 @@ class _Decision:
         before = self._before
         shut = track.cancel is None and (before.gate.shut or before.cancel_gate.shut)
         waits = track.state in {State.READY, State.QUEUED} and track.tp not in self._seen.absent
-        held = before.pauses.stop(track.tp) or self._hidden(track)
+        held = before.pauses.stops(track.tp) or self._hidden(track)
         return track.under_way and waits and not shut and not held
 
     def _check_step(self, step: StepBegun) -> None:

@@ -64,18 +64,18 @@ def recorded_run(
     state: StateDir,
     cluster: SimulatedCluster,
     wanted: NewRun,
-    course: Course = USUAL,
+    position: Course = USUAL,
     **how: Any,
 ) -> RunDir:
     """Carry a run out on a simulated cluster, recorded as by its engine; see `record_run`."""
-    return asyncio.run(record_run(state, cluster, wanted, course, **how))
+    return asyncio.run(record_run(state, cluster, wanted, position, **how))
 
 
 async def record_run(
     state: StateDir,
     cluster: SimulatedCluster,
     wanted: NewRun,
-    course: Course = USUAL,
+    position: Course = USUAL,
     **how: Any,
 ) -> RunDir:
     """Carry a run out on a simulated cluster, recorded as by its engine, and return its folder.
@@ -87,7 +87,7 @@ async def record_run(
         course: how long it is recorded, and what happens to the cluster.
         how: further arguments of the recorder.
     """
-    happenings, most_s, poll_s, tail_s = dict(course.happenings), *course[1:]
+    happenings, most_s, poll_s, tail_s = dict(position.happenings), *position[1:]
     clock = cluster.clock
     assert isinstance(clock, VirtualClock)
     engines = SimulatedEngines(cluster, state)
@@ -144,8 +144,8 @@ class Replaying:
 
     @property
     def position_s(self) -> float:
-        course = self.playing.course
-        return float(course.at_s - course.from_s)
+        position = self.playing.position
+        return float(position.at_s - position.from_s)
 
     @property
     def told(self) -> str:
@@ -188,7 +188,7 @@ class Replaying:
 
     async def surveyed(self) -> None:
         """Wait until the whole recording is surveyed."""
-        await self.until(lambda: self.playing.course.surveyed_s >= self.playing.course.until_s)
+        await self.until(lambda: self.playing.position.surveyed_s >= self.playing.position.until_s)
         await self.at_rest()
 
 

@@ -27,6 +27,8 @@ from ktui.progress.timeline import (
     Timeline,
 )
 from ktui.tui.draw.themes import DEFAULT, load_themes, role_defaults
+from ktui.tui.poll.outages import ClusterOutage
+from ktui.tui.screens.contracts import ShowsProgress
 from ktui.tui.widgets.services import Services
 
 S = TypeVar("S", bound=Screen[None])
@@ -50,6 +52,23 @@ class Host(App[None], Services, Generic[S]):
             self.register_theme(each)
         self.theme = theme
         self.shown = screen
+        self._progress = Progress()
+        self._outage: ClusterOutage | None = None
+
+    @property
+    def progress(self) -> Progress:
+        return self._progress
+
+    @property
+    def outage(self) -> ClusterOutage | None:
+        return self._outage
+
+    def show(self, progress: Progress, outage: ClusterOutage | None = None) -> None:
+        """Show a progress on the screen, as after a poll."""
+        self._progress, self._outage = progress, outage
+        screen: Screen[None] = self.shown
+        assert isinstance(screen, ShowsProgress)
+        screen.show_progress()
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
         return role_defaults(self.current_theme)

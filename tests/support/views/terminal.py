@@ -91,7 +91,7 @@ class Terminal:
         os.write(self._master, keys.encode())
 
     def wait_for(
-        self, condition: str | Callable[[str], Any], *, seconds: float = 60.0, why: str = ""
+        self, condition: str | Callable[[str], Any], *, seconds: float = 120.0, why: str = ""
     ) -> str:
         """Wait until the screen has a text or meets a condition; return the screen."""
         until = time.monotonic() + seconds
@@ -103,7 +103,7 @@ class Terminal:
             self._read(min(left, 0.2))
         return self.text
 
-    def wait_for_exit(self, *, seconds: float = 30.0) -> int:
+    def wait_for_exit(self, *, seconds: float = 60.0) -> int:
         """Wait until the program has ended; return its exit code."""
         until = time.monotonic() + seconds
         while self._process.poll() is None:

@@ -18,6 +18,7 @@ from ktui.simulated.events import OutsideEvent
 from ktui.tui.app.app import KtuiApp
 from ktui.tui.draw.themes import LoadedThemes
 from ktui.tui.screens.watch.list import PartitionList
+from ktui.tui.widgets.header import StatusHeader
 from support.views.screens import SHIPPED, screen_text
 
 SMALL, MIDDLE, LARGE = (80, 24), (120, 30), (200, 60)
@@ -118,7 +119,8 @@ class Watching:
 
     @property
     def _behind(self) -> bool:
-        return not self.looks.at_s or self.app._polled.last is not self.looks.last
+        drawn = [header._status for header in self.app.watch_screen.query(StatusHeader)]
+        return not self.looks.at_s or not any(s and s.last is self.looks.last for s in drawn)
 
     async def until(self, condition: Callable[[], Any]) -> None:
         """Wait for a condition, while the cluster's time stands still."""

@@ -43,7 +43,7 @@ def state(tmp_path: Path) -> StateDir:
 def test_the_run_is_said_to_be_paused_once_it_is(
     state: StateDir, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ktui.cli.start.follow._LOOK_S", 0.0)
+    monkeypatch.setattr("ktui.cli.start.follow._POLL_S", 0.0)
     told = ""
 
     def said() -> str:

@@ -22,7 +22,8 @@ TABLES = [
 def documented(name: str) -> dict[str, str]:
     """The columns that the page tells of a table, with their types."""
     section = PAGE.read_text(encoding="utf-8").split(f"### `{name}`\n")[1].split("\n### ")[0]
-    return dict(re.findall(r"^\| `(\w+)` \| (.+?) \|", section, re.MULTILINE))
+    rows = re.findall(r"^\| `(\w+)` \| `(.+?)`(.*?) \|", section, re.MULTILINE)
+    return {column: kind + null for column, kind, null in rows}
 
 
 def described(schema: StructType) -> dict[str, str]:

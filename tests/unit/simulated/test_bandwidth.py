@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from ktui.simulated.data.bandwidth import max_min_rates
+from ktui.max_min import max_min_rates
 from ktui.simulated.data.traffic_cycle import SLOT_S, TideFactors
 from ktui.simulated.layout import Tide
 

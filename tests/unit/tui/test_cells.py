@@ -11,7 +11,7 @@ from ktui.progress.slots import RECENT_SLOTS
 from ktui.progress.timeline import Mark, Slots
 from ktui.tui.draw.cells import (
     BARS,
-    CALLED_OFF,
+    CANCEL_SIGNS,
     SIGNS,
     SPANS,
     Piece,
@@ -122,7 +122,7 @@ def test_cells_move_left_with_time_and_never_change_what_they_show(
 
 def test_the_sign_of_a_moment_stands_in_its_cell_and_moves_left_with_it() -> None:
     slots = Slots(slot_s=5.0, end_s=600.0, marks=bytes((Mark.IN_SYNC,)) * 120)
-    sign = SignAt(542.0, CALLED_OFF[CancelKind.ROLLBACK])
+    sign = SignAt(542.0, CANCEL_SIGNS[CancelKind.ROLLBACK])
     pieces = timeline_cells(slots, 120, 599.0, sign=sign)
     drawn = "".join(piece.text for piece in pieces)
     assert drawn.index("↩") == 542 // 5

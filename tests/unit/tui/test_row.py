@@ -11,9 +11,9 @@ from ktui.progress.timeline import Cause, Lane, Phase, Role, Stall, StallKind
 from ktui.tui.draw.format import as_time
 from ktui.tui.run_view.rows import RunRows
 from ktui.tui.screens.watch.columns import Extents, layout
+from ktui.tui.screens.watch.filter import RowFilter
 from ktui.tui.screens.watch.row import row_pieces
 from ktui.tui.screens.watch.row_context import RowContext
-from ktui.tui.screens.watch.row_filter import RowFilter
 from support.journals.journals import started
 from support.simulated.moving_clusters import tp
 from support.views.screens import BEGAN, BEGAN_S, timeline
@@ -82,8 +82,8 @@ def test_a_reason_spreads_over_the_figures_that_its_row_has_none_of(state: State
 def test_what_was_changed_elsewhere_stays_so_and_tells_of_the_stall_of_who_moves_it() -> None:
     stall = Stall(StallKind.STALLED, Cause.TARGET_DOWN, BEGAN_S, 7, "broker 7 is down")
     seen = timeline(tp("a-0"), phase=Phase.STALLED, lanes={7: Lane(7, Role.ADDING, stall=stall)})
-    moment = _in_a_run(State.CHANGED_ELSEWHERE, "it is on 7,2,3")
-    text = "".join(piece.text for piece in row_pieces(seen, layout(200, Extents()), moment))
+    context = _in_a_run(State.CHANGED_ELSEWHERE, "it is on 7,2,3")
+    text = "".join(piece.text for piece in row_pieces(seen, layout(200, Extents()), context))
     assert "changed" in text
     assert "STALLED" not in text
     assert "broker 7 is down, stalled 1m" in text

@@ -6,7 +6,6 @@ import asyncio
 import sys
 from collections.abc import Awaitable, Callable, Collection
 from functools import partial
-from pathlib import Path
 from typing import NoReturn
 
 import click
@@ -20,11 +19,9 @@ from ktui.cli.cancel.cluster_report import (
 from ktui.cli.cancel.cluster_runs import RunOnCluster, replicas_in_flight, runs_on
 from ktui.cli.cancel.options import CancelRequest
 from ktui.cli.context.claim import check_no_other_owner, claim_request
-from ktui.cli.context.cluster import Cluster, choose_cluster
+from ktui.cli.context.cluster import Cluster, ClusterChoice
 from ktui.cli.context.errors import INTERRUPTED, BadInput
-from ktui.cli.context.target import choose_target
 from ktui.cli.output.json_form import encode
-from ktui.cli.process.send_command import this_asker
 from ktui.cli.start.follow import NOT_ALL_DONE
 from ktui.cluster.clock import Clock, SystemClock
 from ktui.cluster.errors import ClusterError
@@ -36,8 +33,8 @@ from ktui.execution.cancel.foreign import ForeignCancel
 from ktui.execution.cancel.foreign_log import CancelLog
 from ktui.execution.cancel.foreign_outcome import ListedReassignment, listed_reassignments
 from ktui.execution.cancel.gate import CancelGateFile
+from ktui.execution.host.ownership import this_process
 from ktui.execution.host.state_dir import StateDir
-from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.event_text import KIND_IN_WORDS
 from ktui.execution.run.unanswered import MAY_COME_S
 from ktui.planning.names import join_some, shortened
@@ -51,20 +48,7 @@ _SLOW_BROKER_S = 2.0
 """Seconds that one poll waits for a slow broker's settings."""
 
 
-def cancel_on_cluster(  # noqa: PLR0913 - an option each
-    bootstrap_server: str | None,
-    command_config: Path | None,
-    context: str | None,
-    *,
-    state: StateDir,
-    kind: CancelKind,
-    topics: tuple[str, ...],
-    partitions: tuple[TopicPartition, ...],
-    everything: bool,
-    dry_run: bool,
-    json: bool,
-    take_over: bool = False,
-) -> NoReturn:
+def cancel_on_cluster(choice: ClusterChoice, state: StateDir, request: CancelRequest) -> NoReturn:
     """Cancel the reassignments of a cluster, and end the program.
 
     The exit code is 0 if everything is stopped or rolling back, 3 if something is not, and 2 if
@@ -75,17 +59,7 @@ def cancel_on_cluster(  # noqa: PLR0913 - an option each
         ClusterError: the cluster does not answer; nothing was sent.
         RunProblem: the state directory cannot be used, or another one owns the cluster.
     """
-    request = CancelRequest(
-        kind=kind,
-        topics=topics,
-        partitions=partitions,
-        everything=everything,
-        dry_run=dry_run,
-        json=json,
-        take_over=take_over,
-    )
-    names = bootstrap_server, command_config, context
-    cluster = choose_cluster(*names) if dry_run else choose_target(*names).cluster
+    cluster = choice.cluster() if request.dry_run else choice.target().cluster
     sys.exit(asyncio.run(_cancelled(cluster, state, request)))
 
 
@@ -97,7 +71,7 @@ async def _cancelled(cluster: Cluster, state: StateDir, request: CancelRequest) 
     try:
         if not request.dry_run:
             await refuse_owned()
-        return await cancelling.to_the_end(cluster.name)
+        return await cancelling.run(cluster.name)
     finally:
         cancelling.close()
         await observer.aclose()
@@ -140,7 +114,7 @@ class _Cancelling:
         self._writer = writer
         self._clock = clock
         self._state = state
-        self._wanted = request
+        self._request = request
         self._runs: list[RunOnCluster] = []
         self._foreign: dict[TopicPartition, ListedReassignment] = {}
         self._claims: set[tuple[TopicPartition, tuple[int, ...]]] = set()
@@ -148,77 +122,77 @@ class _Cancelling:
         self._lost = ""
         """Why the most recent failed poll failed; empty if none did."""
 
-    async def to_the_end(self, cluster: str) -> int:
+    async def run(self, cluster: str) -> int:
         """Show the reassignments, cancel them, watch them, and report the outcomes."""
-        request = self._wanted
+        request = self._request
         interest = Interest(frozenset(request.topics), frozenset(request.partitions), fresh=True)
         seen = await self._observer.poll(interest)
         _check_names(request, seen)
         if request.everything and not request.dry_run:
             reason = f"{KIND_IN_WORDS[request.kind]} everything on the cluster"
             CancelGateFile(self._state, seen.cluster_id).shut(
-                self._clock.now(), this_asker(), reason
+                self._clock.now(), this_process().short, reason
             )
-        self._sort_out(seen)
+        self._separate(seen)
         report = ClusterCancelReport(
             cluster=cluster,
             cluster_id=seen.cluster_id,
-            wanted=request,
+            request=request,
             state=self._state,
             foreign=self._foreign,
-            runs=tuple(run for run in self._runs if run.going),
+            runs=tuple(run for run in self._runs if run.unfinished),
         )
         if not request.json:
             click.echo(found_text(report))
         if not request.dry_run:
-            await self._call_off(report)
+            await self._cancel(report)
         if request.json:
             click.echo(encode(report_json(report)))
         elif outcomes := outcome_text(report):
             click.echo(f"\n{outcomes}")
         if report.interrupted:
             return INTERRUPTED
-        return 0 if request.dry_run or report.well else NOT_ALL_DONE
+        return 0 if request.dry_run or report.as_asked else NOT_ALL_DONE
 
     def close(self) -> None:
         """Close the journals."""
         for run in self._runs:
             run.close()
 
-    def _sort_out(self, seen: Observation) -> None:
+    def _separate(self, seen: Observation) -> None:
         """Separate the reassignments of live runs from all others."""
-        self._runs = runs_on(self._state, seen.cluster_id, self._wanted)
+        self._runs = runs_on(self._state, seen.cluster_id, self._request)
         listed = self._asked_for(seen)
         for run in self._runs:
-            run.take_in(listed)
+            run.find_own(listed)
         theirs = {tp for run in self._runs if run.live for tp in run.listed}
         self._foreign = {tp: move for tp, move in listed.items() if tp not in theirs}
 
     def _asked_for(self, seen: Observation) -> dict[TopicPartition, ListedReassignment]:
-        request = self._wanted
+        request = self._request
         return {
             tp: move
             for tp, move in listed_reassignments(seen).items()
             if request.everything or tp.topic in request.topics or tp in request.partitions
         }
 
-    async def _call_off(self, report: ClusterCancelReport) -> None:
+    async def _cancel(self, report: ClusterCancelReport) -> None:
         """Ask the runs to cancel, cancel the rest here, and watch everything for a while."""
-        log = CancelLog(self._state, report.cluster_id, this_asker(), self._clock)
+        log = CancelLog(self._state, report.cluster_id, this_process().short, self._clock)
         cancel = ForeignCancel(self._writer, self._clock, log)
         for run in report.runs:
             run.ask()
         try:
-            report.more = await self._watch(cancel)
+            report.begun_meanwhile = await self._watch(cancel)
         except asyncio.CancelledError:  # Ctrl-C
             report.interrupted = True
         finally:
-            cancel.leave("its end was not seen. Check it: ktui list")
+            cancel.give_up("its end was not seen. Check it: ktui list")
             for run in report.runs:
-                run.leave()
+                run.stop_waiting()
             report.settled = cancel.settled
             report.not_sent = self._lost
-            report.not_written = log.left()
+            report.not_written = log.write_outcomes()
 
     async def _watch(self, cancel: ForeignCancel) -> list[TopicPartition]:
         """Cancel the foreign reassignments, and poll until all are settled or `PATIENCE_S` is over.
@@ -232,7 +206,7 @@ class _Cancelling:
                 await self._refuse_owned()
             seen = await self._poll()
             if seen is not None and begun:
-                await cancel.look(seen)
+                await cancel.follow(seen)
             elif seen is not None:
                 await cancel.cancel(self._still_foreign(), seen)
                 until_s, begun = self._clock.monotonic() + PATIENCE_S, True
@@ -254,7 +228,7 @@ class _Cancelling:
         except ClusterError as error:
             seen, self._lost = None, str(error)
         for run in self._runs:
-            run.look()
+            run.refresh()
         self._claims |= set(replicas_in_flight(self._runs))
         return seen
 
@@ -285,4 +259,4 @@ def _check_names(request: CancelRequest, seen: Observation) -> None:
         if tp in seen.absent
     ]
     if missing:
-        raise BadInput(f"the cluster does not have {join_some(missing, told=10)}. Nothing was sent")
+        raise BadInput(f"the cluster does not have {join_some(missing, most=10)}. Nothing was sent")

@@ -29,7 +29,7 @@ class ClusterCancelReport(msgspec.Struct, kw_only=True):
 
     cluster: str
     cluster_id: str
-    wanted: CancelRequest
+    request: CancelRequest
     state: StateDir
     foreign: Mapping[TopicPartition, ListedReassignment]
     """The reassignments that no live run has begun."""
@@ -40,7 +40,7 @@ class ClusterCancelReport(msgspec.Struct, kw_only=True):
     """Why the cluster did not answer, for reassignments whose cancel was never sent."""
     not_written: str = ""
     """Why the outcomes could not be logged; empty if they were."""
-    more: list[TopicPartition] = []
+    begun_meanwhile: list[TopicPartition] = []
     """The reassignments that others have begun meanwhile."""
     interrupted: bool = False
 
@@ -57,17 +57,25 @@ class ClusterCancelReport(msgspec.Struct, kw_only=True):
             yield from run.settled.values()
 
     @property
-    def well(self) -> bool:
+    def as_asked(self) -> bool:
         """Whether everything happened as requested."""
-        runs = (run for run in self.runs if run.live)
-        answered = all(r.answer and r.answer.accepted and not r.problem for r in runs)
-        known = all(not run.live or len(run.settled) == len(run.listed) for run in self.runs)
-        saved = all(run.live or run.problem is None for run in self.runs)
-        return answered and known and saved and not self.more and all(o.well for o in self.outcomes)
+        return (
+            all(_answered_well(run) for run in self.runs)
+            and not self.begun_meanwhile
+            and all(outcome.as_asked for outcome in self.outcomes)
+        )
 
     def begun_by(self, tp: TopicPartition) -> str | None:
         """Return the run without an engine that has begun a reassignment; None if not known."""
         return next((run.name for run in self.runs if tp in run.listed), None)
+
+
+def _answered_well(run: RunOnCluster) -> bool:
+    """Whether a run took the cancel, and, with an engine, has settled all that is listed."""
+    if not run.live:
+        return run.problem is None
+    accepted = run.answer is not None and run.answer.accepted
+    return accepted and not run.problem and len(run.settled) == len(run.listed)
 
 
 def found_text(report: ClusterCancelReport) -> str:
@@ -76,11 +84,12 @@ def found_text(report: ClusterCancelReport) -> str:
 
 
 def _found_lines(report: ClusterCancelReport) -> Iterator[str]:
-    request, would = report.wanted, report.wanted.dry_run
+    request = report.request
     if request.everything:
         opens = f"ktui cancel --cluster --remove-cancel{state_option(report.state)}"
+        becomes = "would be" if request.dry_run else "is"
         yield (
-            f"the cancel gate of cluster {report.cluster_id} {'would be' if would else 'is'} shut. "
+            f"the cancel gate of cluster {report.cluster_id} {becomes} shut. "
             "Runs of this state directory submit only cancels and rollbacks there. "
             f"Open the gate with: {opens}"
         )
@@ -93,7 +102,7 @@ def _found_lines(report: ClusterCancelReport) -> Iterator[str]:
     if not (report.foreign or report.runs):
         scope = "" if request.everything else " in the scope you gave"
         yield f"nothing{scope} is being reassigned"
-    if would:
+    if request.dry_run:
         yield "nothing was sent"
 
 
@@ -126,7 +135,7 @@ def outcome_text(report: ClusterCancelReport) -> str:
 
 
 def _outcome_lines(report: ClusterCancelReport) -> Iterator[str]:
-    if report.wanted.dry_run:
+    if report.request.dry_run:
         return
     if report.foreign:
         rows = [_outcome_row(tp, report.outcome(tp)) for tp in report.foreign]
@@ -142,11 +151,9 @@ def _outcome_lines(report: ClusterCancelReport) -> Iterator[str]:
             "interrupted: cancels already sent still take effect, and the runs carry out what "
             "they were asked. Check the rest: ktui list"
         )
-    if report.more:
-        yield (
-            f"begun by others meanwhile, and not cancelled: {join_some(report.more, told=10)}. "
-            "Run this command again"
-        )
+    if report.begun_meanwhile:
+        named = join_some(report.begun_meanwhile, most=10)
+        yield f"begun by others meanwhile, and not cancelled: {named}. Run this command again"
     if report.not_written:
         yield f"the outcomes are not logged: {report.not_written}"
     counts = Counter(settled.outcome for settled in report.outcomes)
@@ -168,7 +175,7 @@ def _run_lines(run: RunOnCluster) -> Iterator[str]:
     if run.problem is not None:
         yield f"run {run.name}: {run.problem}"
     for tp, settled in run.settled.items():
-        if not settled.well:
+        if not settled.as_asked:
             yield f"run {run.name}: {tp}: {settled.outcome.value}: {clean(settled.detail)}"
     if run.answer is not None and (left := len(run.listed) - len(run.settled)):
         yield f"run {run.name}: {left:,} not settled yet. Follow the run: ktui status {run.name}"
@@ -228,7 +235,7 @@ class CancelClusterJson(msgspec.Struct, frozen=True, kw_only=True):
 
 def report_json(report: ClusterCancelReport) -> CancelClusterJson:
     """Return the JSON form of a report."""
-    request = report.wanted
+    request = report.request
     sent = not request.dry_run
     foreign = [
         _listed_json(move, report.begun_by(tp), report.outcome(tp) if sent else None)
@@ -249,7 +256,7 @@ def report_json(report: ClusterCancelReport) -> CancelClusterJson:
         shuts_gate=request.everything,
         partitions=tuple(sorted((*foreign, *of_runs), key=lambda p: (p.topic, p.partition))),
         runs=tuple(map(_run_json, report.runs)),
-        begun_meanwhile=tuple(report.more),
+        begun_meanwhile=tuple(report.begun_meanwhile),
         interrupted=report.interrupted,
         problem=report.not_written or None,
     )
@@ -278,7 +285,7 @@ def _run_json(run: RunOnCluster) -> RunAskedJson:
     return RunAskedJson(
         run=run.name,
         live=run.live,
-        partitions=len(run.going),
+        partitions=len(run.unfinished),
         answer=run.answer_json,
         problem=run.problem,
     )

@@ -9,20 +9,21 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 
 from ktui.cli.cancel.options import CancelRequest
-from ktui.cli.process.send_command import AnswerJson, answer_json, write_command
+from ktui.cli.process.send_command import AnswerJson, answer_json
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.partition import Brokers, TopicPartition
 from ktui.cluster.text import clean
 from ktui.execution.cancel.foreign_outcome import ListedReassignment, Settled, settlement_by_run
 from ktui.execution.errors import RunProblem
 from ktui.execution.host.catalog import unfinished_journals
+from ktui.execution.host.client import RunClient
 from ktui.execution.host.ownership import holder
 from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.execution.journal.commands import Answer, CancelMoves
 from ktui.execution.journal.follower import RunFollower
 from ktui.execution.journal.journal import Journal
 from ktui.execution.run.cancel_kind import CancelKind
-from ktui.execution.run.cancel_scope import effect_of_cancel, effects_text, tracks_in_scope
+from ktui.execution.run.cancel_scope import CancelScope, tracks_in_scope
 
 
 class RunOnCluster:
@@ -30,14 +31,14 @@ class RunOnCluster:
 
     Args:
         follower: the run's journal.
-        wanted: the cancel.
+        request: the cancel.
         live: whether the run has an engine.
     """
 
-    def __init__(self, follower: RunFollower, wanted: CancelRequest, *, live: bool) -> None:
+    def __init__(self, follower: RunFollower, request: CancelRequest, *, live: bool) -> None:
         self._follower = follower
         self._folder = RunDir(follower.path.parent)
-        self._wanted = wanted
+        self._request = request
         self._number: int | None = None
         self.name = self._folder.name
         self.live = live
@@ -46,7 +47,7 @@ class RunOnCluster:
         """Why the run did not answer, or could not be asked."""
         self.listed: dict[TopicPartition, ListedReassignment] = {}
         """The run's reassignments that the cluster lists and the scope covers."""
-        self.going: list[TopicPartition] = []
+        self.unfinished: list[TopicPartition] = []
         """The unfinished partitions in the scope; without an engine, only the listed ones."""
 
     @property
@@ -66,9 +67,8 @@ class RunOnCluster:
                 f"run {self.name} has no engine. The cancel is written into its journal, and takes "
                 f"effect when you resume the run: ktui resume {self.name}"
             )
-        tracks = self._follower.run.tracks
-        acts = (effect_of_cancel(tracks[tp], self._wanted.kind) for tp in self.going)
-        return f"run {self.name} cancels its own partitions: {effects_text(acts)}"
+        scope = CancelScope(self._follower.run, self._request.kind, partitions=self.unfinished)
+        return f"run {self.name} cancels its own partitions: {scope.words}"
 
     @property
     def answer_json(self) -> AnswerJson | None:
@@ -94,26 +94,26 @@ class RunOnCluster:
         known = {tp: settlement_by_run(tracks[tp]) for tp in self.listed}
         return {tp: settled for tp, settled in known.items() if settled is not None}
 
-    def take_in(self, listed: Mapping[TopicPartition, ListedReassignment]) -> None:
+    def find_own(self, listed: Mapping[TopicPartition, ListedReassignment]) -> None:
         """Find the run's own reassignments among those that are listed and in the scope."""
         claims = self.claims
         self.listed = {tp: m for tp, m in listed.items() if claims.get(tp) == m.target}
-        tracks = tracks_in_scope(self._follower.run, self._wanted.topics, self._wanted.partitions)
-        going = [track.tp for track in tracks if not track.state.ended]
-        self.going = going if self.live else list(self.listed)
+        tracks = tracks_in_scope(self._follower.run, self._request.topics, self._request.partitions)
+        unfinished = [track.tp for track in tracks if not track.state.ended]
+        self.unfinished = unfinished if self.live else list(self.listed)
 
     def ask(self) -> None:
         """Write the cancel into the run's journal."""
-        whole = self.live and self._wanted.everything and self._wanted.kind is CancelKind.STOP
-        partitions = () if whole else tuple(self.going)
+        whole = self.live and self._request.everything and self._request.kind is CancelKind.STOP
+        partitions = () if whole else tuple(self.unfinished)
         try:
-            self._number = write_command(
-                self._folder, CancelMoves(self._wanted.kind, partitions=partitions)
+            self._number = RunClient(self._folder).ask(
+                CancelMoves(self._request.kind, partitions=partitions)
             )
         except RunProblem as problem:
             self.problem = str(problem)
 
-    def look(self) -> None:
+    def refresh(self) -> None:
         """Read the run's new events, and its answer."""
         try:
             if self.live and self._number is not None and self.answer is None:
@@ -132,7 +132,7 @@ class RunOnCluster:
                 f"effect when you resume the run: ktui resume {self.name}"
             )
 
-    def leave(self) -> None:
+    def stop_waiting(self) -> None:
         """Stop waiting; note it if the answer is still missing."""
         if not self.is_settled and self.answer is None:
             self.problem = (
@@ -145,10 +145,10 @@ class RunOnCluster:
         self._follower.close()
 
 
-def runs_on(state: StateDir, cluster_id: str, wanted: CancelRequest) -> list[RunOnCluster]:
+def runs_on(state: StateDir, cluster_id: str, request: CancelRequest) -> list[RunOnCluster]:
     """Return the unfinished runs of a cluster."""
     return [
-        RunOnCluster(follower, wanted, live=owner is not None)
+        RunOnCluster(follower, request, live=owner is not None)
         for follower, owner in unfinished_journals(state, cluster_id)
     ]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import click
@@ -15,15 +14,17 @@ from ktui.cli.cancel.options import (
     read_cancel_request,
 )
 from ktui.cli.cancel.run import cancel_run
+from ktui.cli.context.cluster import ClusterChoice
 from ktui.cli.context.errors import BadInput
 from ktui.cli.options import common
+from ktui.cli.options.cluster import cluster_options
 from ktui.execution.host.catalog import find_run
 from ktui.execution.host.state_dir import StateDir
 from ktui.execution.run.cancel_kind import CancelKind
 
 
 @click.command("cancel")
-@click.argument("name", metavar="[RUN]", required=False)
+@click.argument("name", metavar="[RUN]", required=False, shell_complete=common.complete_run)
 @click.option(
     "--cluster",
     "of_cluster",
@@ -31,14 +32,12 @@ from ktui.execution.run.cancel_kind import CancelKind
     help="Instead of a run: every reassignment on the cluster, no matter who began it.",
 )
 @cancel_options
-@common.cluster_options
+@cluster_options
 @common.state_dir_option
 @common.json_option
 def command(
     name: str | None,
-    bootstrap_server: str | None,
-    command_config: Path | None,
-    context: str | None,
+    choice: ClusterChoice,
     *,
     of_cluster: bool,
     state: StateDir,
@@ -60,30 +59,19 @@ def command(
     request = read_cancel_request(chosen, json=json)
     if of_cluster == (name is not None):
         raise BadInput("name a run, or give --cluster instead of one. List the runs: ktui runs")
-    names = (bootstrap_server, command_config, context)
     if name is not None:
         run = find_run(state, name)
         if request is None:
             open_gate(run, state, json=json)
         else:
-            cancel_run(run, request, names, state)
+            cancel_run(run, request, choice, state)
     elif request is None:
-        open_gate_of_cluster(names, state, json=json)
+        open_gate_of_cluster(choice, state, json=json)
     else:
         _check_on_cluster(request)
         from ktui.cli.cancel.cluster import cancel_on_cluster  # noqa: PLC0415 - runs need none
 
-        cancel_on_cluster(
-            *names,
-            state=state,
-            kind=request.kind,
-            topics=request.topics,
-            partitions=request.partitions,
-            everything=request.everything,
-            dry_run=request.dry_run,
-            json=json,
-            take_over=request.take_over,
-        )
+        cancel_on_cluster(choice, state, request)
 
 
 def _check_on_cluster(request: CancelRequest) -> None:

@@ -7,15 +7,14 @@ import asyncio
 import click
 import msgspec
 
-from ktui.cli.context.cluster import Cluster, choose_cluster
-from ktui.cli.context.target import ClusterNames
+from ktui.cli.context.cluster import Cluster, ClusterChoice
 from ktui.cli.output.gate import CancelGateJson, gate_json
 from ktui.cli.output.json_form import SCHEMA_VERSION, encode
 from ktui.cluster.text import clean
 from ktui.execution.cancel.gate import CancelGateFile
 from ktui.execution.errors import RunProblem
+from ktui.execution.host.client import RunClient
 from ktui.execution.host.state_dir import RunDir, StateDir
-from ktui.execution.journal.follower import RunFollower
 
 
 class OpenedJson(msgspec.Struct, frozen=True):
@@ -33,9 +32,7 @@ def open_gate(run: RunDir, state: StateDir, *, json: bool) -> None:
     Raises:
         RunProblem: the run's journal does not name its cluster.
     """
-    with RunFollower(run.journal) as follower:
-        follower.refresh()
-    started = follower.run.started
+    started = RunClient(run).read().run.started
     if started is None:
         raise RunProblem(
             f"{run.journal}: the journal does not name the run's cluster. Name the cluster "
@@ -44,13 +41,13 @@ def open_gate(run: RunDir, state: StateDir, *, json: bool) -> None:
     _open(started.cluster_id, state, json=json)
 
 
-def open_gate_of_cluster(names: ClusterNames, state: StateDir, *, json: bool) -> None:
+def open_gate_of_cluster(choice: ClusterChoice, state: StateDir, *, json: bool) -> None:
     """Open the gate of the cluster that the options name.
 
     Raises:
         ClusterError: the cluster does not answer.
     """
-    _open(asyncio.run(_cluster_id(choose_cluster(*names))), state, json=json)
+    _open(asyncio.run(_cluster_id(choice.cluster())), state, json=json)
 
 
 async def _cluster_id(cluster: Cluster) -> str:

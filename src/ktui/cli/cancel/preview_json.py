@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import msgspec
 
-from ktui.cli.cancel.preview import Preview
 from ktui.cli.output.gate import CancelGateJson
 from ktui.cli.output.json_form import SCHEMA_VERSION
 from ktui.cli.process.send_command import AnswerJson
 from ktui.cluster.partition import Brokers
-from ktui.execution.cancel.preview import CancelPreview
+from ktui.execution.cancel.preview import CancelPreview, PartitionPreview
 from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.cancel_scope import CancelEffect
 from ktui.execution.run.states import State
-from ktui.execution.run.track import Track
 
 
 class CancelStepJson(msgspec.Struct, frozen=True):
@@ -72,22 +70,22 @@ class CancelJson(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def cancel_json(
-    preview: Preview,
+    preview: CancelPreview,
     *,
+    dry_run: bool,
     shuts_gate: bool,
     gate: CancelGateJson | None,
     answer: AnswerJson | None,
 ) -> CancelJson:
     """Return the JSON form of a preview and of the engine's answer."""
-    acts = preview.acts
-    partitions = tuple(map(_partition_json, preview.tracks, preview.partitions))
+    effects = list(preview.scope.effects.values())
     return CancelJson(
         schema_version=SCHEMA_VERSION,
-        run=preview.run.name,
-        kind=preview.wanted.kind,
-        dry_run=preview.wanted.dry_run,
-        acts={act: acts.count(act) for act in CancelEffect},
-        partitions=None if preview.problem else partitions,
+        run=preview.scope.run.name,
+        kind=preview.scope.kind,
+        dry_run=dry_run,
+        acts={effect: effects.count(effect) for effect in CancelEffect},
+        partitions=None if preview.problem else tuple(map(_partition_json, preview.partitions)),
         problem=preview.problem,
         shuts_gate=shuts_gate,
         gate=gate,
@@ -95,20 +93,20 @@ def cancel_json(
     )
 
 
-def _partition_json(track: Track, foreseen: CancelPreview) -> CancelledJson:
+def _partition_json(each: PartitionPreview) -> CancelledJson:
     return CancelledJson(
-        topic=foreseen.tp.topic,
-        partition=foreseen.tp.partition,
-        state=track.state,
-        act=foreseen.act,
-        cancels=foreseen.cancels,
-        steps=tuple(CancelStepJson(s.target, s.adds, s.drops, s.elects) for s in foreseen.steps),
-        replicas=foreseen.replicas,
-        leader=foreseen.leader,
-        planned=foreseen.planned,
-        original=foreseen.original,
-        extra=foreseen.extra,
-        refused=foreseen.refused,
-        way_out=foreseen.way_out,
-        danger=foreseen.danger,
+        topic=each.tp.topic,
+        partition=each.tp.partition,
+        state=each.state,
+        act=each.effect,
+        cancels=each.cancels,
+        steps=tuple(CancelStepJson(s.target, s.adds, s.drops, s.elects) for s in each.steps),
+        replicas=each.replicas,
+        leader=each.leader,
+        planned=each.planned,
+        original=each.original,
+        extra=each.extra,
+        refused=each.refused,
+        way_out=each.way_out,
+        danger=each.danger,
     )

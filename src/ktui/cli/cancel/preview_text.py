@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 
-from ktui.cli.cancel.preview import Preview
+from ktui.cli.cancel.options import CancelRequest
 from ktui.cli.options.common import state_option
 from ktui.cli.output.table import table
+from ktui.cluster.partition import TopicPartition
 from ktui.cluster.text import clean
-from ktui.execution.cancel.preview import CancelPreview
+from ktui.execution.cancel.preview import CancelPreview, PartitionPreview
 from ktui.execution.host.state_dir import StateDir
 from ktui.execution.run.cancel_kind import CancelKind
-from ktui.execution.run.cancel_scope import effects_text
 from ktui.execution.run.event_text import KIND_IN_WORDS, replica_list_text
 from ktui.planning.names import join_some
 from ktui.quantities import as_count
@@ -21,82 +21,71 @@ MOST_ROWS = 40
 _HEADER = ("PARTITION", "STATE", "REPLICAS", "SENT", "AFTER", "RF", "LEADER")
 
 
-def preview_text(preview: Preview, state: StateDir) -> str:
+def preview_text(preview: CancelPreview, request: CancelRequest, state: StateDir) -> str:
     """Format a summary, each partition, and then refusals, dangers and extra replicas."""
-    request, run = preview.wanted, preview.run
-    what = f"{KIND_IN_WORDS[request.kind]} {as_count(len(preview.tracks), 'partition')}"
-    head = f"run {run.name}: {what}: {effects_text(preview.acts)}"
+    scope = preview.scope
+    what = f"{KIND_IN_WORDS[scope.kind]} {as_count(len(scope.effects), 'partition')}"
+    head = f"run {scope.run.name}: {what}: {scope.words}"
     if preview.problem is not None:
         return f"{head}\nno preview of the partitions: {clean(preview.problem)}"
-    lines = [*_rows(preview), *_refused(preview), *_dangers(preview), *_extra(preview, state)]
+    lines = [
+        *_rows(preview.partitions),
+        *_grouped("not now", ((each.tp, each.not_now) for each in preview.partitions)),
+        *_grouped("danger", ((each.tp, each.danger) for each in preview.partitions)),
+        *_extra(preview, request, state),
+    ]
     return "\n".join([head, *map(clean, lines)])
 
 
-def _rows(preview: Preview) -> Iterator[str]:
+def _rows(partitions: Iterable[PartitionPreview]) -> Iterator[str]:
     """Show the partitions that matter most first, and count the rest."""
-    pairs = zip(preview.tracks, preview.partitions, strict=True)
-    ranked = sorted(pairs, key=lambda pair: _rank(pair[1]))
+    ranked = sorted(partitions, key=_rank)
     rows = [
         (
-            str(foreseen.tp),
-            track.state.words,
-            replica_list_text(track.replicas),
-            _sent(foreseen),
-            replica_list_text(foreseen.replicas),
-            str(len(foreseen.replicas)),
-            "-" if foreseen.leader is None else str(foreseen.leader),
+            str(each.tp),
+            each.state.words,
+            replica_list_text(each.held),
+            _sent(each),
+            replica_list_text(each.replicas),
+            str(len(each.replicas)),
+            "-" if each.leader is None else str(each.leader),
         )
-        for track, foreseen in ranked[:MOST_ROWS]
+        for each in ranked[:MOST_ROWS]
     ]
     yield from table(_HEADER, rows, right=(5, 6)).splitlines()
-    rest = Counter(_sent(foreseen) for _, foreseen in ranked[MOST_ROWS:])
+    rest = Counter(map(_sent, ranked[MOST_ROWS:]))
     if rest:
         counts = ", ".join(f"{count:,} {sent}" for sent, count in rest.most_common())
         yield f"and {rest.total():,} more: {counts}"
 
 
-def _rank(foreseen: CancelPreview) -> int:
-    if foreseen.refused or foreseen.danger:
+def _rank(each: PartitionPreview) -> int:
+    if each.in_trouble:
         return 0
-    return 1 if foreseen.cancels or foreseen.steps else 2
+    return 1 if each.cancels or each.steps else 2
 
 
-def _sent(foreseen: CancelPreview) -> str:
-    if foreseen.refused and not foreseen.cancels:
-        return "nothing for now"
-    steps = as_count(len(foreseen.steps), "step") if foreseen.steps else ""
-    return ", ".join(filter(None, ("cancel" if foreseen.cancels else "", steps))) or "nothing"
+def _sent(each: PartitionPreview) -> str:
+    return "nothing for now" if each.refused and not each.cancels else each.sent
 
 
-def _refused(preview: Preview) -> Iterator[str]:
-    def why(foreseen: CancelPreview) -> str | None:
-        return foreseen.refused and f"{foreseen.refused}. {foreseen.way_out}"
-
-    yield from _grouped("not now", preview.partitions, why)
-
-
-def _dangers(preview: Preview) -> Iterator[str]:
-    yield from _grouped("danger", preview.partitions, lambda foreseen: foreseen.danger)
-
-
-def _grouped(
-    word: str, partitions: Iterable[CancelPreview], why: Callable[[CancelPreview], str | None]
-) -> Iterator[str]:
-    groups: dict[str, list[CancelPreview]] = defaultdict(list)
-    for foreseen in partitions:
-        if reason := why(foreseen):
-            groups[reason].append(foreseen)
+def _grouped(word: str, reasons: Iterable[tuple[TopicPartition, str | None]]) -> Iterator[str]:
+    """Name the partitions of each reason once."""
+    groups: dict[str, list[TopicPartition]] = defaultdict(list)
+    for tp, reason in reasons:
+        if reason:
+            groups[reason].append(tp)
     for reason, some in groups.items():
-        yield f"{word}: {join_some([each.tp for each in some], told=5)}: {reason}"
+        yield f"{word}: {join_some(some, most=5)}: {reason}"
 
 
-def _extra(preview: Preview, state: StateDir) -> Iterator[str]:
+def _extra(preview: CancelPreview, request: CancelRequest, state: StateDir) -> Iterator[str]:
     """Name partitions that a stop leaves with more replicas than planned, and the fix."""
-    request = preview.wanted
-    left = [foreseen for foreseen in preview.partitions if foreseen.extra]
+    left = [each for each in preview.partitions if each.extra]
     if request.kind is not CancelKind.STOP or not left:
         return
-    named = join_some([f"{t.tp} ({len(t.replicas)}, plan {t.planned})" for t in left], told=5)
-    command = f"ktui cancel {preview.run.name} --trim {request.scope_words}{state_option(state)}"
+    named = join_some([f"{t.tp} ({len(t.replicas)}, plan {t.planned})" for t in left], most=5)
+    run = preview.scope.run.name
+    command = f"ktui cancel {run} --trim {request.scope_words}{state_option(state)}"
     have = "keeps" if len(left) == 1 else "keep"
     yield f"{named} {have} more replicas than planned. Drop them too: {command}"

@@ -2,46 +2,52 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import click
 import msgspec
 
 from ktui.cli.cancel.options import CancelRequest, check_scope_given
-from ktui.cli.cancel.preview import Preview, preview
 from ktui.cli.cancel.preview_json import cancel_json
 from ktui.cli.cancel.preview_text import preview_text
 from ktui.cli.context.claim import claim_request
+from ktui.cli.context.cluster import Cluster, ClusterChoice, Target
 from ktui.cli.context.errors import BadInput
-from ktui.cli.context.target import ClusterNames, Target, choose_target, cluster_names_of_run
 from ktui.cli.context.terminal import print_note
 from ktui.cli.options.common import check_scope
 from ktui.cli.output.gate import gate_json, gate_line, shut_gate
 from ktui.cli.output.json_form import encode
 from ktui.cli.process.launch import Launch, launch_left_run
-from ktui.cli.process.left_run import LeftRun, read_run
 from ktui.cli.process.send_command import (
     answer_json,
     end_if_refused,
     print_answer,
-    this_asker,
-    wait_for_answer,
-    write_command,
 )
 from ktui.cluster.clock import SystemClock
+from ktui.cluster.errors import ClusterError
+from ktui.cluster.observation import Observation
+from ktui.cluster.observer import Interest, Observer
+from ktui.cluster.partition import TopicPartition
 from ktui.execution.cancel.gate import CancelGateFile
-from ktui.execution.errors import RunProblem
+from ktui.execution.cancel.preview import CancelPreview
+from ktui.execution.errors import RunProblem, RunRefused
+from ktui.execution.host.client import BegunRun, RunClient
 from ktui.execution.host.hand_over import refuse_exported
-from ktui.execution.host.ownership import holder
+from ktui.execution.host.ownership import holder, this_process
 from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.execution.journal.commands import Answer, CancelMoves, Pause
 from ktui.execution.run.cancel_kind import CancelKind
-from ktui.execution.run.cancel_scope import tracks_in_scope
+from ktui.execution.run.cancel_scope import CancelScope
 from ktui.execution.run.event_text import KIND_IN_WORDS
 from ktui.execution.run.events import PauseOrigin
 from ktui.execution.run.run import Run
 
+PATIENCE_S = 5.0
+"""Seconds to wait for a slow broker. The preview polls once, so it waits longer than an engine."""
+
 
 def cancel_run(
-    run_dir: RunDir, request: CancelRequest, names: ClusterNames, state: StateDir
+    run_dir: RunDir, request: CancelRequest, choice: ClusterChoice, state: StateDir
 ) -> None:
     """Show the preview of a cancel and, unless this is a dry run, carry the cancel out.
 
@@ -52,20 +58,20 @@ def cancel_run(
         RunProblem: the engine did not answer, or could not be started.
         ClusterError: the cluster does not answer, and the cancel needs its answer.
     """
-    found = read_run(run_dir)
+    found = RunClient(run_dir).read_begun()
     run = found.run
     refuse_exported(run)
     _check(run, request)
-    where = choose_target(*cluster_names_of_run(names, found.begun), changes=not request.dry_run)
+    where = choice.or_of_run(found.begun).target(changes=not request.dry_run)
     live = holder(run_dir) is not None
-    tracks = tracks_in_scope(run, request.topics, request.partitions)
-    planned = preview(run, request, tracks, where.cluster, needed=request.dry_run or not live)
-    starts = not live and not planned.over
-    cancel = _Cancel(run_dir, state, found, planned, where, starts)
+    preview = CancelPreview(CancelScope(run, request.kind, request.topics, request.partitions))
+    _read_cluster(preview, where.cluster, needed=request.dry_run or not live)
+    starts = not live and not preview.scope.over
+    cancel = _Cancel(run_dir, state, found, request, preview, where, starts)
     if found.damage is not None:
         print_note(f"damaged: {found.damage}. ktui uses the entries before the damage")
     if not request.json:
-        click.echo(preview_text(planned, state))
+        click.echo(preview_text(preview, request, state))
     if request.dry_run or not (live or starts):
         cancel.report_only()
     elif live:
@@ -90,29 +96,68 @@ def _check(run: Run, request: CancelRequest) -> None:
         )
 
 
+def _read_cluster(preview: CancelPreview, cluster: Cluster, *, needed: bool) -> None:
+    """Preview each partition by a fresh poll of the cluster.
+
+    Args:
+        preview: the preview of the cancel.
+        cluster: the cluster of the run.
+        needed: whether the cancel cannot go on without the cluster's answer.
+
+    Raises:
+        RunRefused: the cluster is not the run's.
+        ClusterError: the cluster does not answer, and `needed` is set.
+    """
+    effects = preview.scope.effects.items()
+    read = frozenset(tp for tp, effect in effects if effect.needs_read)  # not a long queue
+    try:
+        preview.update(asyncio.run(_poll(preview.scope.run, read, cluster)))
+    except ClusterError as error:
+        if needed:
+            raise
+        preview.problem = str(error)
+
+
+async def _poll(run: Run, partitions: frozenset[TopicPartition], cluster: Cluster) -> Observation:
+    reader = cluster.reader()
+    observer = Observer(reader, SystemClock(), patience_s=PATIENCE_S)
+    try:
+        cluster_id = (await reader.describe_cluster()).cluster_id
+        if run.started is not None and cluster_id != run.started.cluster_id:
+            raise RunRefused(
+                f"{cluster.name} is cluster {cluster_id}, but run {run.name} belongs to cluster "
+                f"{run.started.cluster_id}. Name that cluster with --bootstrap-server, "
+                "--command-config or --context"
+            )
+        return await observer.poll(Interest(partitions=partitions, fresh=True))
+    finally:
+        await observer.aclose()
+        await reader.aclose()
+
+
 class _Cancel(msgspec.Struct, frozen=True):
     """A cancel with its preview, ready to be sent."""
 
     run_dir: RunDir
     state: StateDir
-    found: LeftRun
-    told: Preview
+    found: BegunRun
+    request: CancelRequest
+    preview: CancelPreview
     where: Target
     would_start: bool
     """Whether the cancel has to start an engine: the run has none, and something is left to do."""
 
     @property
     def shuts_gate(self) -> bool:
-        return self.told.wanted.everything and not self.found.run.ended
+        return self.request.everything and not self.found.run.ended
 
     @property
-    def _call_off(self) -> CancelMoves:
-        request = self.told.wanted
-        return CancelMoves(request.kind, request.topics, request.partitions)
+    def _command(self) -> CancelMoves:
+        return CancelMoves(self.request.kind, self.request.topics, self.request.partitions)
 
     def report_only(self) -> None:
         """Report that nothing was changed, and what the cancel would also have done."""
-        if self.told.wanted.json:
+        if self.request.json:
             self._print_json()
             return
         if self.would_start:
@@ -120,15 +165,14 @@ class _Cancel(msgspec.Struct, frozen=True):
             why = f"Run {name} has ended" if ended else f"Run {name} has no engine"
             rest = " and pause the rest of the run" if self._has_rest else ""
             click.echo(f"{why}. This cancel would start an engine{rest}.")
-        if self.shuts_gate and not self.told.over:
+        if self.shuts_gate and not self.preview.scope.over:
             click.echo("It would also shut the cluster's cancel gate: runs submit nothing else.")
         click.echo("Nothing was changed.")
 
     def ask(self) -> None:
         """Send the cancel to the run's engine, and report the answer."""
         self._shut_gate()
-        number = write_command(self.run_dir, self._call_off)
-        self._print_answer(number, wait_for_answer(self.run_dir, number))
+        self._print_answer(*RunClient(self.run_dir).send(self._command))
 
     def launch(self) -> None:
         """Start an engine for the cancel, with the rest of the run paused.
@@ -142,13 +186,13 @@ class _Cancel(msgspec.Struct, frozen=True):
         else:
             rest = "; the rest of the run is paused first" if pauses else ""
             print_note(f"run {name} has no engine. Starting one{rest}")
-        sent: list[int] = []
+        client, sent = RunClient(self.run_dir), list[int]()
 
         def ask() -> None:
             self._shut_gate()
             if pauses:
-                write_command(self.run_dir, Pause())
-            sent.append(write_command(self.run_dir, self._call_off))
+                client.ask(Pause())
+            sent.append(client.ask(self._command))
 
         launch = Launch(
             state=self.state,
@@ -162,7 +206,7 @@ class _Cancel(msgspec.Struct, frozen=True):
                 self.state,
                 self.found.begun.cluster_id,
                 name,
-                take_over=self.told.wanted.take_over,
+                take_over=self.request.take_over,
                 only_ends=True,
             ),
         )
@@ -175,7 +219,7 @@ class _Cancel(msgspec.Struct, frozen=True):
                 f"{problem}. Your command is in the journal, and takes effect when you resume the "
                 f"run: ktui resume {name}"
             ) from None
-        self._print_answer(sent[0], wait_for_answer(self.run_dir, sent[0]))
+        self._print_answer(sent[0], client.wait_for_answer(sent[0]))
         if pauses:
             print_note(f"the rest of the run is paused. Continue it: ktui continue {name}")
 
@@ -183,19 +227,19 @@ class _Cancel(msgspec.Struct, frozen=True):
     def _has_rest(self) -> bool:
         """Whether the run has unpaused partitions that this cancel leaves alone."""
         run = self.found.run
-        off = {track.tp for track in self.told.tracks}
+        off = self.preview.scope.effects
         going = (t for t in run.tracks.values() if t.cancel is None and not t.state.ended)
         return PauseOrigin.OPERATOR not in run.pauses.whole and any(t.tp not in off for t in going)
 
     def _shut_gate(self) -> None:
         if self.shuts_gate:
-            what = f"{KIND_IN_WORDS[self.told.wanted.kind]} all of run {self.run_dir.name}"
+            what = f"{KIND_IN_WORDS[self.request.kind]} all of run {self.run_dir.name}"
             gate = CancelGateFile(self.state, self.found.begun.cluster_id)
-            gate.shut(SystemClock().now(), this_asker(), what)
+            gate.shut(SystemClock().now(), this_process().short, what)
 
     def _print_answer(self, number: int, answer: Answer) -> None:
         """Print the engine's answer; a refusal ends the program."""
-        if self.told.wanted.json:
+        if self.request.json:
             self._print_json(number, answer)
             end_if_refused(answer)
             return
@@ -209,7 +253,8 @@ class _Cancel(msgspec.Struct, frozen=True):
         shut = shut_gate(self.state, self.found.begun.cluster_id)
         reply = None if answer is None else answer_json(self.run_dir, number, answer)
         shape = cancel_json(
-            self.told,
+            self.preview,
+            dry_run=self.request.dry_run,
             shuts_gate=self.shuts_gate,
             gate=None if shut is None else gate_json(shut),
             answer=reply,

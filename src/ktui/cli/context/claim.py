@@ -30,6 +30,7 @@ from ktui.execution.host.catalog import throttles_left
 from ktui.execution.host.ownership import live_runs, lock_starts, this_process
 from ktui.execution.host.state_dir import STATE_DIR, StateDir
 from ktui.execution.host.state_id import ensure_id, read_id
+from ktui.kafka.reader import KafkaReader
 from ktui.planning.check.findings import Finding, FindingKind, Severity
 
 log = logging.getLogger(__name__)
@@ -115,7 +116,7 @@ def claim_request(
 
 
 @contextmanager
-def own_cluster(how: ClaimRequest) -> Iterator[None]:
+def own_cluster(request: ClaimRequest) -> Iterator[None]:
     """Own a cluster before a run is created on it. If that fails, undo a new claim.
 
     The caller keeps other processes of the state directory from starting meanwhile.
@@ -123,16 +124,16 @@ def own_cluster(how: ClaimRequest) -> Iterator[None]:
     Raises:
         RunRefused: another state directory owns the cluster, or the owner is unknown.
     """
-    newly_claimed = asyncio.run(_claim_newly(how))
+    newly_claimed = asyncio.run(_claim_newly(request))
     try:
         yield
     except BaseException:
-        if newly_claimed and not live_runs(how.state, how.cluster_id):
-            asyncio.run(release_cluster(how))
+        if newly_claimed and not live_runs(request.state, request.cluster_id):
+            asyncio.run(release_cluster(request))
         raise
 
 
-async def check_no_other_owner(how: ClaimRequest) -> None:
+async def check_no_other_owner(request: ClaimRequest) -> None:
     """Check that no other state directory owns a cluster, before a change to the cluster.
 
     With `take_over`, take the cluster over instead, for the half hour that a claim lasts.
@@ -140,26 +141,40 @@ async def check_no_other_owner(how: ClaimRequest) -> None:
     Raises:
         RunRefused: another one owns it.
     """
-    async with aclosing(reading_claim(how.cluster, how.state, how.cluster_id)) as claim:
+    async with aclosing(reading_claim(request.cluster, request.state, request.cluster_id)) as claim:
         standing = await claim.look()
-    if isinstance(standing, OwnedByOthers) and how.take_over:
-        await _claim_newly(how)
+    if isinstance(standing, OwnedByOthers) and request.take_over:
+        await _claim_newly(request)
     else:
         _refuse(standing, only_ends=True)
 
 
-def reading_claim(cluster: Cluster, state: StateDir, cluster_id: str) -> ClusterClaim:
-    """Return a claim that only reads. A state directory without an id does not get one by it."""
-    return cluster.claim(_owner(read_id(state) or "", ""), cluster_id)
+def reading_claim(
+    cluster: Cluster, state: StateDir, cluster_id: str, over: KafkaReader | None = None
+) -> ClusterClaim:
+    """Return a claim that only reads. A state directory without an id does not get one by it.
+
+    Args:
+        cluster: the cluster.
+        state: the state directory.
+        cluster_id: the id of the cluster.
+        over: a reader whose connections the claim shares; the claim is then not to be closed.
+    """
+    return cluster.claim(_owner(read_id(state) or "", ""), cluster_id, over)
 
 
-async def owner_findings(how: ClaimRequest | None) -> tuple[Finding, ...]:
-    """Return what a start would find out about the cluster's owner. Changes nothing."""
-    if how is None:
+async def owner_findings(request: ClaimRequest | None, reader: KafkaReader) -> tuple[Finding, ...]:
+    """Return what a start would find out about the cluster's owner. Changes nothing.
+
+    Args:
+        request: the claim that a start would make; None without ownership.
+        reader: an open reader of the cluster.
+    """
+    if request is None:
         return ()
-    async with aclosing(reading_claim(how.cluster, how.state, how.cluster_id)) as claim:
-        standing, preview = await claim.look(), await claim.preview()
-    warning = _warning(standing, how)
+    claim = reading_claim(request.cluster, request.state, request.cluster_id, reader)
+    standing, preview = await claim.look(), await claim.preview()
+    warning = _warning(standing, request)
     if warning is not None:
         return (Finding(Severity.WARNING, FindingKind.OWNER, (), warning),)
     if isinstance(standing, Unowned) and preview.makes_topic:
@@ -167,14 +182,14 @@ async def owner_findings(how: ClaimRequest | None) -> tuple[Finding, ...]:
     return ()
 
 
-def _warning(standing: ClaimStatus, how: ClaimRequest) -> str | None:
+def _warning(standing: ClaimStatus, request: ClaimRequest) -> str | None:
     match standing:
-        case OwnedByOthers() if how.take_over:
+        case OwnedByOthers() if request.take_over:
             return (
                 f"{standing}. A start takes the cluster over: their engines then send nothing more"
             )
         case OwnedByOthers():
-            return f"{standing}{_of_us(standing)}. A start is refused without {TAKE_OVER}"
+            return f"{standing}{_advice_if_ours(standing)}. A start is refused without {TAKE_OVER}"
         case OwnerUnknown():
             return f"{standing}. A start is refused until the owner is known. {_WITHOUT}"
     return None
@@ -184,13 +199,13 @@ class ClusterHold:
     """An engine's hold on its cluster, from the engine's start to its end.
 
     Args:
-        how: the claim on the cluster.
+        request: the claim on the cluster.
         clock: the engine's clock.
     """
 
-    def __init__(self, how: ClaimRequest, clock: Clock) -> None:
-        self._how = how
-        self._claim = how.claim()
+    def __init__(self, request: ClaimRequest, clock: Clock) -> None:
+        self._request = request
+        self._claim = request.claim()
         self.guard = SendGuard(self._claim, clock)
 
     async def end(self, *, ended: bool) -> None:
@@ -208,34 +223,34 @@ class ClusterHold:
 
     async def _release(self) -> str | None:
         """Release the cluster. Returns the reason if it stays owned with no live run of ours."""
-        how = self._how
+        request = self._request
         try:
-            with lock_starts(how.state, how.cluster_id) as live:
-                others = any(other.name != how.run for other in live)
-                if others or any(throttles_left(how.state, how.cluster_id, how.run)):
+            with lock_starts(request.state, request.cluster_id) as live:
+                others = any(other.name != request.run for other in live)
+                if others or any(throttles_left(request.state, request.cluster_id, request.run)):
                     return None
                 return await _release_claim(self._claim)
         except RunProblem as problem:
             return str(problem)
 
 
-async def _claim_newly(how: ClaimRequest) -> bool:
+async def _claim_newly(request: ClaimRequest) -> bool:
     """Claim the cluster. Returns whether this state directory did not own it before."""
-    async with aclosing(how.claim()) as claim:
+    async with aclosing(request.claim()) as claim:
         before, preview = await claim.look(), await claim.preview()
         if isinstance(before, Unowned) and preview.makes_topic:
             click.echo(f"note: {_topic_note(preview)}", err=True)
-        standing = await claim.claim(take_over=how.take_over)
-    _refuse(standing, only_ends=how.only_ends)
+        standing = await claim.claim(take_over=request.take_over)
+    _refuse(standing, only_ends=request.only_ends)
     return isinstance(standing, OwnedHere) and not isinstance(before, OwnedHere)
 
 
-async def release_cluster(how: ClaimRequest) -> str | None:
+async def release_cluster(request: ClaimRequest) -> str | None:
     """Release a cluster; return the reason if it stays owned, else None.
 
     The caller keeps other processes of the state directory from starting meanwhile.
     """
-    async with aclosing(how.claim()) as claim:
+    async with aclosing(request.claim()) as claim:
         return await _release_claim(claim)
 
 
@@ -260,9 +275,9 @@ def _refuse(standing: ClaimStatus, *, only_ends: bool) -> None:
     match standing:
         case OwnedByOthers():
             raise RunRefused(
-                f"nothing was sent: {standing}{_of_us(standing)}. Two runs that do not know of "
-                f"each other must not pace one cluster. To take it over, use {TAKE_OVER}: the "
-                "owner's engines then send nothing more, and steps in flight go on in Kafka"
+                f"nothing was sent: {standing}{_advice_if_ours(standing)}. Two runs that do not "
+                f"know of each other must not pace one cluster. To take it over, use {TAKE_OVER}: "
+                "the owner's engines then send nothing more, and steps in flight go on in Kafka"
             )
         case OwnerUnknown() if not only_ends:
             raise RunRefused(f"nothing was sent: {standing}. {_WITHOUT}")
@@ -273,7 +288,7 @@ def _refuse(standing: ClaimStatus, *, only_ends: bool) -> None:
             )
 
 
-def _of_us(others: OwnedByOthers) -> str:
+def _advice_if_ours(others: OwnedByOthers) -> str:
     """Remind a user with two state directories that the other one is theirs."""
     me, owner = this_process(), others.owner
     if owner is None or (owner.user, owner.host) != (me.user, me.host):

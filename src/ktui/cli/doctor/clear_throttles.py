@@ -49,6 +49,15 @@ NOT_AT_REST = (
     "a run that ktui cannot see from here may need these throttles. Wait until nothing moves, or "
     "remove them anyway with --yes"
 )
+READ_BACK_S = 5.0
+"""Seconds to wait until the brokers report a change."""
+READ_AGAIN_S = 0.1
+_CHANGED = "somebody has changed it meanwhile, or it is needed now. ktui leaves it alone"
+_UNANSWERED = WriteResult(Verdict.UNKNOWN)
+CLEARING = "ktui doctor --clear-throttles"
+"""The name in an ownership claim, where a run would be."""
+_BLANKS = (("", ""), (" ", ""), ("", " "), (" ", " "))
+CurrentSettings = Mapping[ConfigResource, Mapping[str, Setting]]
 
 
 class FoundThrottleJson(msgspec.Struct, frozen=True, kw_only=True):
@@ -82,35 +91,35 @@ class ClearedJson(msgspec.Struct, frozen=True, kw_only=True):
 class ClearResult(msgspec.Struct, frozen=True):
     """The result of `--clear-throttles`."""
 
-    look: ThrottleScan
+    scan: ThrottleScan
     left: Mapping[FoundThrottle, str]
     """Throttles that are still set, and why."""
-    stirring: tuple[str, ...] = ()
+    changes: tuple[str, ...] = ()
     """Sentences about the moves and changes seen during the watch."""
 
     @property
     def stray(self) -> list[FoundThrottle]:
         """The throttles that nobody needs."""
-        return [t for t in self.look.throttles if t.stands is ThrottleReason.LEFT_BEHIND]
+        return [t for t in self.scan.throttles if t.reason is ThrottleReason.LEFT_BEHIND]
 
     @property
     def kept(self) -> list[FoundThrottle]:
         """The throttles that are not stray."""
-        return [t for t in self.look.throttles if t.stands is not ThrottleReason.LEFT_BEHIND]
+        return [t for t in self.scan.throttles if t.reason is not ThrottleReason.LEFT_BEHIND]
 
     def code(self) -> int:
         """Return the exit code: 0, 1 if something remains or is unread, 2 if refused."""
         if NOT_AT_REST in self.left.values():
             return BAD_INPUT
-        if self.left or self.look.unread:
+        if self.left or self.scan.unread:
             return FAILED
         used = (ThrottleReason.MOVING, ThrottleReason.LIVE_RUN, ThrottleReason.WAITING_RUN)
-        needed = any(throttle.stands in used for throttle in self.kept)
+        needed = any(throttle.reason in used for throttle in self.kept)
         return BAD_INPUT if needed and not self.stray else 0
 
 
 def _reason(throttle: FoundThrottle) -> str:
-    match throttle.stands:
+    match throttle.reason:
         case ThrottleReason.LIVE_RUN:
             return f"live run {throttle.run} uses it. To lift it: ktui throttle {throttle.run} none"
         case ThrottleReason.WAITING_RUN:
@@ -127,7 +136,7 @@ def _reason(throttle: FoundThrottle) -> str:
 
 def found_text(cleared: ClearResult) -> Iterable[str]:
     """Describe each throttle, before any is removed."""
-    for sentence in cleared.look.unread:
+    for sentence in cleared.scan.unread:
         yield f"could not read: {sentence}"
     if cleared.stray:
         rows = [_row(throttle) for throttle in cleared.stray]
@@ -135,7 +144,7 @@ def found_text(cleared: ClearResult) -> Iterable[str]:
     if cleared.kept:
         kept = [(*_row(throttle), _reason(throttle)) for throttle in cleared.kept]
         yield "kept:\n" + table(("ON", "SETTING", "VALUE", "WHY"), kept)
-    if not cleared.look.throttles:
+    if not cleared.scan.throttles:
         yield "no replication throttle is set"
 
 
@@ -171,8 +180,8 @@ def cleared_json(cluster: str, cleared: ClearResult, *, dry_run: bool) -> Cleare
         taken_off=tuple(_throttle_json(t) for t in cleared.stray if t not in cleared.left),
         kept=tuple(_throttle_json(t, _reason(t)) for t in cleared.kept),
         left=tuple(_throttle_json(t, why) for t, why in cleared.left.items()),
-        unread=cleared.look.unread,
-        not_at_rest=cleared.stirring,
+        unread=cleared.scan.unread,
+        not_at_rest=cleared.changes,
     )
 
 
@@ -184,18 +193,6 @@ def _throttle_json(throttle: FoundThrottle, why: str | None = None) -> FoundThro
         values=throttle.values,
         why=why,
     )
-
-
-READ_BACK_S = 5.0
-"""Seconds to wait until the brokers report a change."""
-READ_AGAIN_S = 0.1
-_CHANGED = "somebody has changed it meanwhile, or it is needed now. ktui leaves it alone"
-_UNANSWERED = WriteResult(Verdict.UNKNOWN)
-
-CLEARING = "ktui doctor --clear-throttles"
-"""The name in an ownership claim, where a run would be."""
-
-_BLANKS = (("", ""), (" ", ""), ("", " "), (" ", " "))
 
 
 async def clear(
@@ -263,8 +260,8 @@ async def _at_rest(
     """Watch the cluster for some seconds; if it is not at rest, ask or leave everything."""
     if not json:
         click.echo(f"\n{NOT_SEEN}.\nWatching for {WATCHED_S:.0f} s for moves and changes ...")
-    changes = await watch_for_changes(cleared.look, scan_again, SystemClock())
-    cleared = msgspec.structs.replace(cleared, stirring=changes)
+    changes = await watch_for_changes(cleared.scan, scan_again, SystemClock())
+    cleared = msgspec.structs.replace(cleared, changes=changes)
     if not changes:
         return cleared
     if not json:
@@ -325,9 +322,6 @@ async def _delete(writer: ClusterWriter, emptied: Iterable[FoundThrottle]) -> No
     changes = [ConfigChange(t.resource, t.key, ConfigOp.DELETE) for t in emptied]
     if changes:
         await writer.alter_configs(changes)
-
-
-CurrentSettings = Mapping[ConfigResource, Mapping[str, Setting]]
 
 
 async def _read(reader: ClusterReader, throttles: Sequence[FoundThrottle]) -> CurrentSettings:

@@ -5,25 +5,29 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Collection
-from pathlib import Path
 
 import click
 import msgspec
 
 from ktui.cli.context.claim import TAKE_OVER, reading_claim, take_over_option
-from ktui.cli.context.cluster import Cluster, choose_cluster
+from ktui.cli.context.cluster import Cluster, ClusterChoice
 from ktui.cli.context.errors import BadInput
-from ktui.cli.context.target import TLS_UNVERIFIED, choose_target
 from ktui.cli.context.terminal import styled
-from ktui.cli.doctor.abilities import judge_abilities, judge_permissions
 from ktui.cli.doctor.clear_throttles import clear
+from ktui.cli.doctor.connection_findings import check_connection
 from ktui.cli.doctor.facts import gather_facts
-from ktui.cli.doctor.findings import DoctorFinding, Level, judge_cluster
+from ktui.cli.doctor.findings import (
+    DoctorFinding,
+    Level,
+    judge_abilities,
+    judge_cluster,
+    judge_permissions,
+)
 from ktui.cli.doctor.ownership_findings import judge_late, judge_ownership
-from ktui.cli.doctor.secret_files import judge_secret_files
 from ktui.cli.doctor.throttle_findings import judge_throttles
 from ktui.cli.doctor.throttle_scan import claims_reader, scan_throttles
 from ktui.cli.options import common
+from ktui.cli.options.cluster import cluster_options
 from ktui.cli.output.json_form import SCHEMA_VERSION, encode
 from ktui.cluster.errors import ClusterError
 from ktui.cluster.ports import ClusterReader
@@ -31,9 +35,7 @@ from ktui.execution.errors import RunProblem
 from ktui.execution.host.late_requests import late_requests
 from ktui.execution.host.state_dir import StateDir
 from ktui.kafka.capabilities import Capabilities
-from ktui.kafka.connection.connection import Connection
-from ktui.kafka.probe import Probe, probe_confluent, probe_kafka_python
-from ktui.tui.draw.format import as_took
+from ktui.kafka.reader import KafkaReader
 
 SIGNS = {Level.GOOD: "ok  ", Level.NOTE: "note", Level.WARNING: "WARN", Level.TROUBLE: "BAD "}
 COLOURS = {
@@ -43,16 +45,11 @@ COLOURS = {
     Level.TROUBLE: "red",
 }
 
-_VERIFY = (
-    "Remove that setting. Set ssl.ca.location to the PEM file of the authority that signed the "
-    "brokers' certificates, and connect by names that are in them."
-)
-
 Sections = dict[str, list[DoctorFinding]]
 
 
 @click.command("doctor")
-@common.cluster_options
+@cluster_options
 @click.option(
     "--clear-throttles",
     is_flag=True,
@@ -69,10 +66,8 @@ Sections = dict[str, list[DoctorFinding]]
 @take_over_option
 @common.state_dir_option
 @common.json_option
-def command(  # noqa: PLR0913 - an option each
-    bootstrap_server: str | None,
-    command_config: Path | None,
-    context: str | None,
+def command(
+    choice: ClusterChoice,
     *,
     clear_throttles: bool,
     yes: bool,
@@ -96,11 +91,10 @@ def command(  # noqa: PLR0913 - an option each
                 f"{option} needs --clear-throttles: without it, the doctor changes nothing"
             )
     if clear_throttles:
-        choose = choose_cluster if dry_run else choose_to_change
-        cluster = choose(bootstrap_server, command_config, context)
+        cluster = choice.cluster() if dry_run else choice.target().cluster
         clearing = clear(cluster, state, dry_run=dry_run, json=json, yes=yes, take_over=take_over)
         sys.exit(asyncio.run(clearing))
-    cluster = choose_cluster(bootstrap_server, command_config, context)
+    cluster = choice.cluster()
     sections = asyncio.run(_examine(cluster, state))
     click.echo(_as_json(cluster, sections) if json else _as_text(cluster, sections))
     findings = [finding for found in sections.values() for finding in found]
@@ -108,16 +102,9 @@ def command(  # noqa: PLR0913 - an option each
         sys.exit(1)
 
 
-def choose_to_change(
-    bootstrap_server: str | None, command_config: Path | None, context: str | None
-) -> Cluster:
-    """Return the chosen cluster if ktui may change it; raises as `choose_target` does."""
-    return choose_target(bootstrap_server, command_config, context).cluster
-
-
 async def _examine(cluster: Cluster, state: StateDir) -> Sections:
     connection = cluster.connection
-    sections: Sections = {"connection": await _connection(connection)}
+    sections: Sections = {"connection": await check_connection(connection)}
     if any(finding.level is Level.TROUBLE for finding in sections["connection"]):
         return sections
     capabilities, reader = Capabilities(connection), cluster.reader()
@@ -136,19 +123,14 @@ async def _examine(cluster: Cluster, state: StateDir) -> Sections:
     return sections
 
 
-async def _ownership(
-    cluster: Cluster, reader: ClusterReader, state: StateDir
-) -> list[DoctorFinding]:
+async def _ownership(cluster: Cluster, reader: KafkaReader, state: StateDir) -> list[DoctorFinding]:
     cluster_id = (await reader.describe_cluster()).cluster_id
     try:
-        claim = reading_claim(cluster, state, cluster_id)
+        claim = reading_claim(cluster, state, cluster_id, reader)
     except RunProblem as problem:
         return [DoctorFinding(Level.WARNING, f"could not read who owns the cluster: {problem}")]
-    try:
-        standing, preview = await claim.look(), await claim.preview()
-        return judge_ownership(standing, preview, off=not cluster.context.ownership)
-    finally:
-        await claim.aclose()
+    status, preview = await claim.look(), await claim.preview()
+    return judge_ownership(status, preview, off=not cluster.context.ownership)
 
 
 async def _late(reader: ClusterReader, state: StateDir) -> list[DoctorFinding]:
@@ -169,28 +151,6 @@ async def _throttles(
     except (ClusterError, RunProblem) as problem:
         return [DoctorFinding(Level.WARNING, f"could not read the throttles: {problem}")]
     return judge_throttles(scan)
-
-
-async def _connection(connection: Connection) -> list[DoctorFinding]:
-    probes = await asyncio.gather(probe_kafka_python(connection), probe_confluent(connection))
-    warned = [
-        *(DoctorFinding(Level.WARNING, warning) for warning in connection.warnings),
-        *(
-            DoctorFinding(Level.WARNING, f"{TLS_UNVERIFIED}: {s}", _VERIFY)
-            for s in connection.unverified
-        ),
-    ]
-    return [
-        *warned,
-        *judge_secret_files(connection.secret_files),
-        *(_probed(probe) for probe in probes),
-    ]
-
-
-def _probed(probe: Probe) -> DoctorFinding:
-    if probe.error is not None:
-        return DoctorFinding(Level.TROUBLE, f"{probe.client}: {probe.error}")
-    return DoctorFinding(Level.GOOD, f"{probe.client} connects ({as_took(probe.took_s)})")
 
 
 def _as_text(cluster: Cluster, sections: Sections) -> str:

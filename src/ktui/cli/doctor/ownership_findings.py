@@ -9,6 +9,11 @@ from ktui.cli.doctor.findings import DoctorFinding, Level
 from ktui.cluster.ownership import ClaimPreview, ClaimStatus, OwnedByOthers, OwnerUnknown
 from ktui.execution.host.late_requests import LateRequest
 
+_GRANT = (
+    "kafka-acls --add --operation Read --group ktui- --resource-pattern-type prefixed. Or turn "
+    f"ownership off: {NO_OWNERSHIP}, or `ownership: off` for the context"
+)
+
 
 def judge_late(late: Iterable[LateRequest]) -> list[DoctorFinding]:
     """Return a finding for each reassignment that a late request has begun."""
@@ -32,32 +37,26 @@ def _finding(late: LateRequest) -> DoctorFinding:
     )
 
 
-_GRANT = (
-    "kafka-acls --add --operation Read --group ktui- --resource-pattern-type prefixed. Or turn "
-    f"ownership off: {NO_OWNERSHIP}, or `ownership: off` for the context"
-)
-
-
 def judge_ownership(
-    standing: ClaimStatus, preview: ClaimPreview, *, off: bool
+    status: ClaimStatus, preview: ClaimPreview, *, off: bool
 ) -> list[DoctorFinding]:
     """Judge who owns the cluster, and what `ktui start` will create to own it.
 
     Args:
-        standing: who owns the cluster.
+        status: who owns the cluster.
         preview: what a claim creates and needs.
         off: whether the context says `ownership: off`.
     """
-    found = [_standing(standing)]
+    found = [_owner(status)]
     if off:
         what = "ownership is off for this context: ktui checks no owner, and keeps nobody out"
         return [*found, DoctorFinding(Level.NOTE, what)]
     return [*found, *_preview(preview)]
 
 
-def _standing(standing: ClaimStatus) -> DoctorFinding:
-    what = str(standing)
-    match standing:
+def _owner(status: ClaimStatus) -> DoctorFinding:
+    what = str(status)
+    match status:
         case OwnedByOthers():
             fix = (
                 f"Runs of this state directory are refused here. {TAKE_OVER} takes the cluster "

@@ -7,11 +7,10 @@ from collections.abc import Collection, Iterator
 
 import msgspec
 
-from ktui.cli.context.cluster import Cluster
+from ktui.cli.context.cluster import Cluster, ClusterChoice, Target, check_cluster
 from ktui.cli.context.errors import BadInput
-from ktui.cli.context.target import Target, check_cluster, choose_target, cluster_names_of_run
 from ktui.cli.context.terminal import print_note
-from ktui.cli.doctor.abilities import grant_command
+from ktui.cli.doctor.findings import grant_command
 from ktui.cluster.errors import ClusterError, Unsupported
 from ktui.execution.errors import RunRefused
 from ktui.execution.run.run import Run
@@ -67,7 +66,7 @@ async def permission_findings(
 
 def topics_of(plan: Plan) -> set[str]:
     """Return the topics of a plan."""
-    return {choose_target.topic for choose_target in plan.partitions}
+    return {partition.topic for partition in plan.partitions}
 
 
 async def find_missing_permissions(
@@ -122,7 +121,7 @@ def check_throttle_permitted(run: Run) -> None:
     if begun is None or not begun.connection:  # a run on a simulated cluster
         return
     try:
-        where = choose_target(*cluster_names_of_run((None, None, None), begun), changes=False)
+        where = ClusterChoice().or_of_run(begun).target(changes=False)
         missing = asyncio.run(_missing(run, where, begun.cluster_id))
     except (BadInput, FileProblem, RunRefused, ClusterError) as error:
         print_note(f"warning: ktui could not check whether this throttle is permitted: {error}")

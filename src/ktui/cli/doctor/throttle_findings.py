@@ -9,7 +9,7 @@ from ktui.cli.doctor.throttle_scan import FoundThrottle, ThrottleReason, Throttl
 from ktui.cluster.ports import ConfigSource, Setting
 from ktui.cluster.text import clean
 from ktui.cluster.throttle_settings import ALL, REPLICAS
-from ktui.execution.run.throttle_standing import inherited_value_text, name_resources
+from ktui.execution.run.throttle_status import inherited_value_text, name_resources
 from ktui.planning.names import join_some
 from ktui.quantities import as_rate
 
@@ -24,13 +24,13 @@ def judge_throttles(scan: ThrottleScan) -> list[DoctorFinding]:
     found = scan.throttles
     findings = [
         *(DoctorFinding(Level.WARNING, f"could not read: {sentence}") for sentence in scan.unread),
-        *_of_runs([t for t in found if t.stands is ThrottleReason.WAITING_RUN]),
+        *_of_runs([t for t in found if t.reason is ThrottleReason.WAITING_RUN]),
         *_rates(
-            [t for t in found if t.stands is ThrottleReason.LEFT_BEHIND and t.key not in REPLICAS]
+            [t for t in found if t.reason is ThrottleReason.LEFT_BEHIND and t.key not in REPLICAS]
         ),
-        *_lists([t for t in found if t.stands is ThrottleReason.LEFT_BEHIND and t.key in REPLICAS]),
-        *_log_dirs([t for t in found if t.stands is ThrottleReason.LOG_DIRS]),
-        *_inherited([t for t in found if t.stands is ThrottleReason.INHERITED]),
+        *_lists([t for t in found if t.reason is ThrottleReason.LEFT_BEHIND and t.key in REPLICAS]),
+        *_log_dirs([t for t in found if t.reason is ThrottleReason.LOG_DIRS]),
+        *_inherited([t for t in found if t.reason is ThrottleReason.INHERITED]),
     ]
     return findings or [DoctorFinding(Level.GOOD, "no replication throttle is left behind")]
 
@@ -52,7 +52,7 @@ def _rates(found: Sequence[FoundThrottle]) -> Iterator[DoctorFinding]:
         rated = [_rated(throttle) for throttle in found if throttle.key == key]
         yield DoctorFinding(
             Level.WARNING,
-            f"{key} is set on {join_some(rated, told=5)}, and nothing moves",
+            f"{key} is set on {join_some(rated, most=5)}, and nothing moves",
             f"An earlier move left it behind, or a run is between two steps. {CLEAR}",
         )
 
@@ -82,7 +82,7 @@ def _log_dirs(found: Sequence[FoundThrottle]) -> Iterator[DoctorFinding]:
     if found:
         yield DoctorFinding(
             Level.NOTE,
-            f"{found[0].key} is set on {join_some(map(_rated, found), told=5)}",
+            f"{found[0].key} is set on {join_some(map(_rated, found), most=5)}",
             "It limits moves between the log dirs of a broker, which ktui cannot see. If none is "
             "in flight, delete it with kafka-configs --entity-type brokers.",
         )

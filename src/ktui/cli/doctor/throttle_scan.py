@@ -25,7 +25,7 @@ from ktui.execution.host.ownership import Holder
 from ktui.execution.host.state_dir import StateDir
 from ktui.execution.run.run import Run
 from ktui.execution.run.throttle_ledger import SetByRun
-from ktui.execution.run.throttle_standing import changed_settings, name_resources
+from ktui.execution.run.throttle_status import name_resources
 from ktui.planning.names import join_some
 from ktui.progress.left_behind import needed_by_move
 from ktui.quantities import as_count
@@ -34,6 +34,11 @@ BROKER_KEYS = (*RATES, LOG_DIR_RATE)
 
 SettingsByResource = Mapping[ConfigResource, Mapping[str, Setting]]
 MovingByPartition = Mapping[TopicPartition, Reassignment]
+SCANS = 5
+"""Scans after the first one."""
+EVERY_S = 2.0
+WATCHED_S = SCANS * EVERY_S
+NOT_SEEN = "ktui cannot see runs of other hosts, users and state directories. Check those, too"
 
 
 class ThrottleReason(enum.StrEnum):
@@ -67,7 +72,7 @@ class FoundThrottle(msgspec.Struct, frozen=True, kw_only=True):
     resource: ConfigResource
     key: str
     values: tuple[str, ...]
-    stands: ThrottleReason
+    reason: ThrottleReason
     run: str = ""
     """The run that has set the throttle; empty for none."""
     setting: Setting
@@ -126,23 +131,23 @@ def _of(
     for value in sorted(values, key=_numbers):
         claimed = _claimed((resource, key), value, claims)
         if setting.source is not ConfigSource.OWN:
-            stands = ThrottleReason.INHERITED, ""
+            reason = ThrottleReason.INHERITED, ""
         elif claimed is not None:
-            stands = (
+            reason = (
                 ThrottleReason.LIVE_RUN if claimed.live else ThrottleReason.WAITING_RUN,
                 claimed.run,
             )
         elif key in REPLICAS:
             about_move = needed_by_move(resource.name, key, value, moving)
-            stands = ThrottleReason.MOVING if about_move else ThrottleReason.LEFT_BEHIND, ""
+            reason = ThrottleReason.MOVING if about_move else ThrottleReason.LEFT_BEHIND, ""
         elif key == LOG_DIR_RATE:
-            stands = ThrottleReason.LOG_DIRS, ""
+            reason = ThrottleReason.LOG_DIRS, ""
         else:
-            stands = ThrottleReason.MOVING if moving else ThrottleReason.LEFT_BEHIND, ""
-        alike.setdefault(stands, []).append(value)
+            reason = ThrottleReason.MOVING if moving else ThrottleReason.LEFT_BEHIND, ""
+        alike.setdefault(reason, []).append(value)
     for (why, run), some in alike.items():
         yield FoundThrottle(
-            resource=resource, key=key, values=tuple(some), stands=why, run=run, setting=setting
+            resource=resource, key=key, values=tuple(some), reason=why, run=run, setting=setting
         )
 
 
@@ -191,7 +196,7 @@ def claims_reader(state: StateDir) -> ReadClaims:
 def _claim(run: Run, owner: Holder | None) -> ThrottleClaim:
     """Return what a run needs; a live run also relies on the entries it found."""
     if owner is None:
-        remaining = {key: ours.values for key, ours in changed_settings(run.throttled).items()}
+        remaining = {key: ours.values for key, ours in run.throttled.changed.items()}
         return ThrottleClaim(run.name, live=False, ours=remaining)
     ours = {key: ours.values | _found(ours) for key, ours in run.throttled.ours.items()}
     return ThrottleClaim(run.name, live=True, ours=ours)
@@ -248,13 +253,6 @@ async def _read(
     return answer.settings, tuple(f"{name_resources(keys)}: {why}" for why, keys in alike.items())
 
 
-LOOKS = 5
-"""Scans after the first one."""
-EVERY_S = 2.0
-WATCHED_S = LOOKS * EVERY_S
-
-NOT_SEEN = "ktui cannot see runs of other hosts, users and state directories. Check those, too"
-
 ScanAgain = Callable[[], Awaitable[ThrottleScan]]
 """Scans the throttles once more."""
 
@@ -269,7 +267,7 @@ async def watch_for_changes(first: ThrottleScan, again: ScanAgain, clock: Clock)
         ClusterError: the cluster does not answer any more.
     """
     scan = first
-    for left in range(LOOKS, -1, -1):
+    for left in range(SCANS, -1, -1):
         changes = tuple(_changes(first, scan))
         if changes or not left:
             return changes

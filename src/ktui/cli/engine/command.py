@@ -5,23 +5,23 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from functools import partial
-from pathlib import Path
 from types import FrameType
 
 import click
 
 from ktui.cli.context.claim import ClusterHold, claim_request, no_ownership_option
-from ktui.cli.context.cluster import Cluster, choose_cluster
+from ktui.cli.context.cluster import Cluster, ClusterChoice
 from ktui.cli.engine.log import EngineLog, JournalWait, configure_log
 from ktui.cli.options import common
+from ktui.cli.options.cluster import cluster_options
 from ktui.cli.options.recording import run_recorded_option
 from ktui.cli.record.sources import EngineRecording, record_run
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.observation import Observation
-from ktui.cluster.observer import Interest, ObservationSource, Observer
+from ktui.cluster.observer import Interest, ObservationSource, Observer, SourceWrapper
 from ktui.cluster.ports import ClusterPorts
 from ktui.execution.cancel.gate import CancelGateFile
 from ktui.execution.engine.engine import Engine
@@ -56,17 +56,17 @@ class LoggedJournal(Journal):
         """Write events; log and record them once they are on the disk."""
         entries = super().append(events)
         if self.log is not None:
-            self.log.tell(entries)
+            self.log.write(entries)
         if self.recording is not None:
             self.recording.take(entries)
         return entries
 
 
-class SameClusterSource:
+class SameClusterSource(SourceWrapper):
     """Polls a cluster as long as it is the run's; an address can come to lead to another one."""
 
-    def __init__(self, observer: Observer, cluster_id: str) -> None:
-        self._observer = observer
+    def __init__(self, source: ObservationSource, cluster_id: str) -> None:
+        super().__init__(source)
         self._cluster_id = cluster_id
 
     async def poll(self, interest: Interest) -> Observation:
@@ -76,7 +76,7 @@ class SameClusterSource:
             ClusterError: the cluster does not answer.
             RunProblem: the answer came from another cluster.
         """
-        observation = await self._observer.poll(interest)
+        observation = await super().poll(interest)
         if observation.cluster_id != self._cluster_id:
             raise RunProblem(
                 f"the brokers belong to cluster {observation.cluster_id}, but the run belongs to "
@@ -84,12 +84,8 @@ class SameClusterSource:
             )
         return observation
 
-    def settings_changed(self, topics: Collection[str], brokers: Collection[int]) -> None:
-        """Read the settings of these topics and brokers again in the next poll."""
-        self._observer.settings_changed(topics, brokers)
 
-
-class HeartbeatSource:
+class HeartbeatSource(SourceWrapper):
     """Polls a cluster, and notes each poll in the heartbeat, which shows that this process runs.
 
     Args:
@@ -98,7 +94,7 @@ class HeartbeatSource:
     """
 
     def __init__(self, source: ObservationSource, heartbeat: Heartbeat) -> None:
-        self._source = source
+        super().__init__(source)
         self._heartbeat = heartbeat
 
     async def poll(self, interest: Interest) -> Observation:
@@ -108,27 +104,21 @@ class HeartbeatSource:
             ClusterError: the cluster does not answer; that poll counts as a heartbeat, too.
         """
         try:
-            return await self._source.poll(interest)
+            return await super().poll(interest)
         finally:
             self._heartbeat.beat()
-
-    def settings_changed(self, topics: Collection[str], brokers: Collection[int]) -> None:
-        """Read the settings of these topics and brokers again in the next poll."""
-        self._source.settings_changed(topics, brokers)
 
 
 @click.command("engine", hidden=True)
 @click.argument("name", metavar="RUN")
-@common.cluster_options
+@cluster_options
 @common.state_dir_option
 @click.option("--until", type=datetime.fromisoformat)
 @run_recorded_option
 @no_ownership_option
-def command(  # noqa: PLR0913 - an option each
+def command(
     name: str,
-    bootstrap_server: str | None,
-    command_config: Path | None,
-    context: str | None,
+    choice: ClusterChoice,
     *,
     state: StateDir,
     until: datetime | None,
@@ -140,7 +130,7 @@ def command(  # noqa: PLR0913 - an option each
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     run_dir, clock = state.run(name), SystemClock()
     configure_log(run_dir.log)
-    cluster = choose_cluster(bootstrap_server, command_config, context)
+    cluster = choice.cluster()
     os.chdir("/")  # keep no folder in use
     wait = JournalWait()
     with own_run(run_dir) as owned, LoggedJournal.recover(run_dir.journal, clock, wait) as journal:

@@ -85,17 +85,17 @@ class LogFile(logging.StreamHandler[TextIO]):
         if message == self._last:
             self._again, self._count = record, self._count + 1
             return
-        self._tell_again()
+        self._write_repeats()
         self._last = message
         self._rotate()
         super().emit(record)
 
     def close(self) -> None:
         """Write how often the last line was repeated, and close the log."""
-        self._tell_again()
+        self._write_repeats()
         super().close()
 
-    def _tell_again(self) -> None:
+    def _write_repeats(self) -> None:
         """Write how often the last line was repeated, with the time of the last repeat."""
         if self._again is not None:
             times = "once" if self._count == 1 else f"{self._count:,} times"
@@ -222,7 +222,7 @@ class EngineLog:
     def __init__(self, run: Run) -> None:
         self._run = run
 
-    def tell(self, entries: Iterable[JournalEntry]) -> None:
+    def write(self, entries: Iterable[JournalEntry]) -> None:
         """Log events that were just written to the journal."""
         events = [entry.event for entry in entries]
         begun = [event for event in events if isinstance(event, StepBegun)]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +13,7 @@ import msgspec
 from ktui.cli.context.terminal import need_terminal
 from ktui.cli.options import common
 from ktui.cli.output.json_form import shown_json
+from ktui.cli.output.progress_line import ProgressLine
 from ktui.cluster.ports import ClusterReader
 from ktui.lab import control, layout
 from ktui.lab.down import down as take_down
@@ -185,21 +185,15 @@ def demo(brokers: int, version: str, folder: Path) -> None:
 @contextmanager
 def progress() -> Iterator[ProgressReport]:
     """Report progress on standard error; on a terminal, in one line that changes."""
-    terminal = sys.stderr.isatty()
-
-    def show(line: str) -> None:
-        click.echo(f"\r\x1b[K{line} ..." if terminal else line, err=True, nl=not terminal)
-
+    line = ProgressLine(every_s=0.0)
     try:
-        yield show
+        yield lambda step: line.show(f"{step} ..." if line.drawn else step)
     finally:
-        if terminal:
-            click.echo("\r\x1b[K", err=True, nl=False)
+        line.clear()
 
 
 @contextmanager
 def _errors_as_messages() -> Iterator[None]:
-    """Turn an error of the lab into a message and an exit code."""
     try:
         yield
     except LabError as error:

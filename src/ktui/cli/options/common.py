@@ -1,11 +1,12 @@
-"""The options of every verb on a cluster."""
+"""Options of many verbs, the names in them, and how several become one argument."""
 
 from __future__ import annotations
 
+import math
 import re
 import shlex
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Callable, Mapping, Sequence
+from functools import wraps
 from typing import Any, TypeVar
 
 import click
@@ -15,6 +16,7 @@ from ktui.cluster.partition import TopicPartition
 from ktui.execution.host.state_dir import STATE_DIR, StateDir, resolve_state_dir
 from ktui.execution.run.run import Run
 from ktui.planning.names import closest_names, join_some, shortened
+from ktui.units import Seconds, parse_quantity
 
 
 def check_scope(run: Run, topics: Sequence[str], partitions: Sequence[TopicPartition]) -> None:
@@ -32,7 +34,7 @@ def check_scope(run: Run, topics: Sequence[str], partitions: Sequence[TopicParti
         if tp.topic in known and tp not in run.tracks
     ]
     if missing:
-        raise BadInput(f"run {run.name} does not have {join_some(missing, told=10)}")
+        raise BadInput(f"run {run.name} does not have {join_some(missing, most=10)}")
 
 
 def _unknown_topic(topic: str, known: set[str]) -> str:
@@ -42,37 +44,40 @@ def _unknown_topic(topic: str, known: set[str]) -> str:
 
 
 F = TypeVar("F", bound=Callable[..., Any])
-
-_CLUSTER_OPTIONS = (
-    click.option(
-        "--bootstrap-server",
-        metavar="HOST:PORT,...",
-        help="Brokers to connect to first. Default: $KTUI_BOOTSTRAP_SERVER.",
-    ),
-    click.option(
-        "--command-config",
-        type=click.Path(path_type=Path),
-        metavar="FILE",
-        help="Client properties file, with Java's or librdkafka's property names.",
-    ),
-    click.option(
-        "--context",
-        metavar="NAME",
-        help="A cluster from your config.yaml. Default: $KTUI_CONTEXT.",
-    ),
-)
+R = TypeVar("R")
+Verb = Callable[..., R]
 
 
-def cluster_options(function: F) -> F:
-    """Add the options that name a cluster: bootstrap_server, command_config and context."""
-    for option in reversed(_CLUSTER_OPTIONS):
-        function = option(function)
-    return function
+def grouped(
+    argument: str,
+    make: Callable[..., object],
+    options: Mapping[str, Callable[[Verb[Any]], Verb[Any]]],
+) -> Callable[[Verb[R]], Verb[R]]:
+    """Return a decorator that adds options to a verb, and passes them as one argument.
+
+    Args:
+        argument: the name of that argument.
+        make: makes its value from the options, each by its name.
+        options: each option of click by its name, in the order of the help.
+    """
+
+    def decorate(verb: Verb[R]) -> Verb[R]:
+        @wraps(verb)
+        def with_argument(**values: Any) -> R:
+            given = {name: values.pop(name) for name in options}
+            return verb(**values, **{argument: make(**given)})
+
+        decorated: Verb[R] = with_argument
+        for option in reversed([*options.values()]):
+            decorated = option(decorated)
+        return decorated
+
+    return decorate
 
 
-def _state_dir(_context: click.Context, _option: click.Parameter, folder: str | None) -> StateDir:
+def _state_dir(context: click.Context, _option: click.Parameter, folder: str | None) -> StateDir:
     state = resolve_state_dir(folder)
-    if state.of_another is not None:
+    if state.of_another is not None and not context.resilient_parsing:
         click.echo(f"ktui: {state.of_another}", err=True)
     return state
 
@@ -96,10 +101,61 @@ def state_option(state: StateDir) -> str:
     )
 
 
+def _refuse_nan(
+    _context: click.Context, _option: click.Parameter, value: float | None
+) -> float | None:
+    """Refuse nan, which a click range accepts."""
+    if value is not None and math.isnan(value):
+        raise click.BadParameter("nan is not a number.")
+    return value
+
+
+def speed_option(
+    slowest: float, fastest: float, purpose: str, default: float | None = None
+) -> Callable[[F], F]:
+    """Add --speed, a factor by which time passes faster."""
+    return click.option(
+        "--speed",
+        type=click.FloatRange(slowest, fastest),
+        default=default,
+        callback=_refuse_nan,
+        metavar="N",
+        help=purpose,
+    )
+
+
+theme_option = click.option("--theme", metavar="NAME", help="The colour theme to start with.")
+
+poll_interval_option = click.option(
+    "--poll-interval",
+    type=click.FloatRange(0.1, 3600),
+    metavar="SECONDS",
+    help="Time between two polls; 1 s unless the context sets it.",
+)
+
+
+def parse_time(option: str, text: str) -> float:
+    """Read a time in seconds, such as 90, 90s or 2h.
+
+    Raises:
+        BadInput: the text is not a time; names the option.
+    """
+    try:
+        return float(parse_quantity(Seconds, float(text) if text.isdecimal() else text))
+    except ValueError as error:
+        raise BadInput(f"{option}: {error}") from None
+
+
 json_option = click.option("--json", is_flag=True, help="Print one JSON object on standard output.")
 
 
-run_argument = click.argument("name", metavar="RUN")
+def complete_run(context: click.Context, _argument: click.Parameter, begun: str) -> list[str]:
+    """Return the runs of the state directory whose names begin so, for a shell."""
+    state: StateDir = context.params["state"]
+    return [folder.name for folder in state.run_dirs() if folder.name.startswith(begun)]
+
+
+run_argument = click.argument("name", metavar="RUN", shell_complete=complete_run)
 
 
 def topics_option(purpose: str) -> Callable[[F], F]:

@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from collections.abc import Mapping
 
 import click
 
 from ktui.cli.context.errors import BadInput
-from ktui.pacing.limits import CHOICES, Limits, LimitsProblem, default_limits, parse_limits
+from ktui.cli.options.common import grouped
+from ktui.pacing.limits import CHOICES, LETTERS, Limits, LimitsProblem, default_limits, parse_limits
 from ktui.planning.check.findings import ClusterSnapshot
 
-F = TypeVar("F", bound=Callable[..., Any])
+GivenLimits = dict[str, int | str | None]
+"""The limits that options name, by option, as they were given: `none` lifts a limit."""
 
-_COUNTS = {
-    "replicas": ("R", "Replicas of one partition being added at once. Default: 1."),
-    "partitions": ("P", "Partitions begun but not ended. Default: one for each live broker."),
-    "leader-movements": ("L", "Leader movements under way at once."),
-    "replica-movements": ("M", "Replicas being added at once in the whole cluster."),
-    "per-broker": ("B", "Replicas being added at once on one broker."),
-    "extra-replicas": ("E", "Replicas that a partition may have beyond its final number."),
-    "cut-together": ("C", "Partitions whose old replicas are removed together. Default: P."),
-}
-_CHOICES = {
+_HELP = {
+    "replicas": "Replicas of one partition being added at once. Default: 1.",
+    "partitions": "Partitions begun but not ended. Default: one for each live broker.",
+    "leader-movements": "Leader movements under way at once.",
+    "replica-movements": "Replicas being added at once in the whole cluster.",
+    "per-broker": "Replicas being added at once on one broker.",
+    "extra-replicas": "Replicas that a partition may have beyond its final number.",
+    "cut-together": "Partitions whose old replicas are removed together. Default: P.",
     "shape": "gentle (default): add all new replicas, then remove the old ones together. "
     "kip-435: add and remove in turns.",
     "mode": "rolling (default): begin a partition as soon as there is room. "
@@ -31,28 +30,39 @@ _CHOICES = {
 }
 
 
-def limits_options(function: F) -> F:
-    """Add one option for each limit. `none` lifts a limit; an absent option is None."""
-    for name, purpose in reversed(_CHOICES.items()):
-        choices = "|".join(choice.value for choice in CHOICES[name])
-        function = click.option(f"--{name}", metavar=choices, help=purpose)(function)
-    for name, (letter, purpose) in reversed(_COUNTS.items()):
-        function = click.option(f"--{name}", metavar=f"{letter}|none", help=purpose)(function)
-    return function
+def _metavar(name: str) -> str:
+    return f"{LETTERS[name]}|none" if name in LETTERS else "|".join(CHOICES[name])
 
 
-def parse_limit_options(values: Mapping[str, str | None]) -> Mapping[str, object]:
-    """Return the limits that the options name, by option, after a check of their values.
+def _named_limits(**values: str | None) -> GivenLimits:
+    return {name.replace("_", "-"): value for name, value in values.items() if value is not None}
+
+
+limits_options = grouped(
+    "limits",
+    _named_limits,
+    {
+        name.replace("-", "_"): click.option(f"--{name}", metavar=_metavar(name), help=purpose)
+        for name, purpose in _HELP.items()
+    },
+)
+"""Adds one option for each limit. Passes those given as `limits`, unchecked, by option."""
+
+
+def check_limits(given: Mapping[str, object], others: Limits | None = None) -> Limits:
+    """Check limits that options name, and return them with the others.
+
+    Args:
+        given: the limits by option.
+        others: the limits that no option names; None for none.
 
     Raises:
         BadInput: a value cannot be used; names the option and the fix.
     """
-    given = {name.replace("_", "-"): value for name, value in values.items() if value is not None}
     try:
-        parse_limits(given)
+        return parse_limits(given, others)
     except LimitsProblem as problem:
         raise BadInput(str(problem)) from problem
-    return given
 
 
 def complete_limits(
@@ -63,12 +73,9 @@ def complete_limits(
     Args:
         cluster: the default limits depend on its number of live brokers.
         of_context: the context's limits, checked when the config file was read.
-        given: the limits by option, from `parse_limit_options`.
+        given: the limits by option.
 
     Raises:
         BadInput: an option contradicts a limit of the context.
     """
-    try:
-        return parse_limits(given, parse_limits(of_context, default_limits(len(cluster.online))))
-    except LimitsProblem as problem:
-        raise BadInput(str(problem)) from problem
+    return check_limits(given, parse_limits(of_context, default_limits(len(cluster.online))))

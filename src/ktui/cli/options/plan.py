@@ -8,7 +8,9 @@ from pathlib import Path
 import click
 
 from ktui.cli.context.errors import BadInput
+from ktui.cli.options.common import grouped
 from ktui.cluster.text import clean
+from ktui.planning.check.findings import Allowances, Option
 from ktui.planning.plan import MOST_BYTES, Plan
 from ktui.planning.read.problems import BadPlan
 from ktui.planning.read.read import read_plan
@@ -40,6 +42,30 @@ def parse_assumed_rate(text: str | None) -> Rate | None:
         raise BadInput(f"{OPTION}: {text} would never copy anything. Give a rate such as 50MB/s")
     return rate
 
+
+def _allowances(*, factor_change: bool, below_min_isr: bool) -> Allowances:
+    return Allowances(factor_change, below_min_isr)
+
+
+allowance_options = grouped(
+    "allowed",
+    _allowances,
+    {
+        "factor_change": click.option(
+            Option.REPLICATION_FACTOR_CHANGE.value,
+            "factor_change",
+            is_flag=True,
+            help="Allow the plan to change how many replicas a partition has.",
+        ),
+        "below_min_isr": click.option(
+            Option.BELOW_MIN_ISR.value,
+            "below_min_isr",
+            is_flag=True,
+            help="Allow the plan to leave fewer replicas than min.insync.replicas.",
+        ),
+    },
+)
+"""Adds the options that allow a plan more; passes them as `allowed`, an `Allowances`."""
 
 BAD_PLAN = 2
 STANDARD_INPUT = Path("-")

@@ -1,7 +1,13 @@
-"""The options of a recording: whether and where to record, and whether to hide names."""
+"""The options of a recording: whether and where to record, and whether to hide names.
+
+Names are hidden with a key. Each user has a key of their own, so that nobody else can test guesses
+of names.
+"""
 
 from __future__ import annotations
 
+import os
+import secrets
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -10,11 +16,12 @@ from typing import Any, TypeVar
 import click
 
 from ktui import __version__
-from ktui.cli.context.redaction_key import redaction
 from ktui.cluster.clock import Clock
 from ktui.execution.host.state_dir import StateDir
+from ktui.fileproblem import FileProblem
 from ktui.quantities import as_bytes, as_count
 from ktui.recording.recorder import Recorder
+from ktui.recording.redact import Redaction
 from ktui.recording.sealing import seal
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -44,13 +51,13 @@ def recording_options(function: F) -> F:
     return _TO(_REDACT(function))
 
 
-def recorded_in_words(recorder: Recorder, looks: int | None = None) -> str:
+def recorded_in_words(recorder: Recorder, polls: int | None = None) -> str:
     """Describe how much was recorded, where it is, and why it stopped early, if it did."""
     stopped = "" if recorder.problem is None else f"; {recorder.problem}"
     if recorder.path is None:
         return f"nothing was recorded{stopped}"
     stopped = stopped.replace(f"{recorder.path}: ", "")  # one mention is enough
-    count = "" if looks is None else f"{as_count(looks, 'poll')}, "
+    count = "" if polls is None else f"{as_count(polls, 'poll')}, "
     return f"recorded {count}{as_bytes(recorder.written_bytes)}: {recorder.path}{stopped}"
 
 
@@ -89,3 +96,47 @@ def _repair(folder: Path) -> None:
     with suppress(OSError):  # the recorder will report a folder that cannot be read
         for problem in seal(folder).problems if folder.is_dir() else ():
             click.echo(f"warning: an earlier recording stays cut off: {problem}", err=True)
+
+
+_KEY_BYTES = 32
+_FIX = (
+    "Remove the file, and ktui makes a new key. Later recordings then hide the same names "
+    "differently"
+)
+
+
+def redaction(state: StateDir) -> Redaction:
+    """Return the redaction of a state directory, which hides a name alike in all its recordings.
+
+    The key is made when it is first needed.
+
+    Raises:
+        StateDirProblem: the state directory cannot be used.
+        FileProblem: the key's file cannot be read, or does not hold a key.
+    """
+    path = state.redaction_key
+    if not path.exists():
+        state.make(state.path)
+        _make_key(path)
+    try:
+        key = bytes.fromhex(path.read_text())
+    except OSError as error:
+        raise FileProblem(path, None, f"cannot be read: {error.strerror}") from None
+    except ValueError:
+        key = b""
+    if len(key) < _KEY_BYTES:
+        raise FileProblem(path, None, f"is not a key of {_KEY_BYTES} bytes in hexadecimal. {_FIX}")
+    return Redaction(key)
+
+
+def _make_key(path: Path) -> None:
+    """Make a key, or keep that of a quicker process. The file is there whole or not at all."""
+    beside = path.with_name(f"{path.name}.{os.getpid()}")
+    file = os.open(beside, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+    try:
+        with os.fdopen(file, "w") as key:
+            key.write(secrets.token_hex(_KEY_BYTES))
+        with suppress(FileExistsError):
+            os.link(beside, path)
+    finally:
+        beside.unlink()

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar
-
 import click
 import msgspec
 
 from ktui.cli.context.errors import BadInput
+from ktui.cli.options.common import grouped
 from ktui.execution.run.options import OnForeignThrottle, RunOptions
 from ktui.planning.throttle_rates import (
     NO_THROTTLE,
@@ -17,18 +15,16 @@ from ktui.planning.throttle_rates import (
     parse_throttle_rates,
 )
 
-F = TypeVar("F", bound=Callable[..., Any])
-
 THROTTLE, LEADERS, FOREIGN = "--throttle", "--throttle-leaders", "--on-foreign-throttle"
 
-_OPTIONS = (
-    click.option(
+_OPTIONS = {
+    "throttle": click.option(
         THROTTLE,
         metavar="RATE",
         help="Bytes a second that each broker may receive for replicas being added: 50MB, or "
         "50MB,3=20MB with another rate for broker 3, or none. Default: the context's throttle.",
     ),
-    click.option(
+    "on_foreign_throttle": click.option(
         FOREIGN,
         type=click.Choice([each.value for each in OnForeignThrottle]),
         default=OnForeignThrottle.HOLD.value,
@@ -36,8 +32,10 @@ _OPTIONS = (
         help="When somebody else sets another rate on a broker: hold adds no more replicas to it, "
         "go-on continues under their rate.",
     ),
-    click.option(LEADERS, is_flag=True, help="Also throttle what leaders send to new replicas."),
-)
+    "throttle_leaders": click.option(
+        LEADERS, is_flag=True, help="Also throttle what leaders send to new replicas."
+    ),
+}
 
 
 class ThrottleOptions(msgspec.Struct, frozen=True):
@@ -47,13 +45,6 @@ class ThrottleOptions(msgspec.Struct, frozen=True):
     """None without --throttle."""
     leaders: bool = False
     on_foreign: OnForeignThrottle = OnForeignThrottle.HOLD
-
-
-def throttle_options(function: F) -> F:
-    """Add the options that `pop_throttle_options` reads."""
-    for option in reversed(_OPTIONS):
-        function = option(function)
-    return function
 
 
 def parse_rates_option(place: str, text: str) -> ThrottleRates:
@@ -72,16 +63,20 @@ def parse_rates_option(place: str, text: str) -> ThrottleRates:
         raise BadInput(f"{place}: {problem}") from None
 
 
-def pop_throttle_options(values: dict[str, Any]) -> ThrottleOptions:
-    """Remove the throttle options from all values, and return them.
+def _throttle_options(
+    *, throttle: str | None, on_foreign_throttle: str, throttle_leaders: bool
+) -> ThrottleOptions:
+    """Read the throttle options.
 
     Raises:
         BadInput: --throttle is not a rate.
     """
-    text: str | None = values.pop("throttle")
-    rates = None if text is None else parse_rates_option(THROTTLE, text)
-    on_foreign = OnForeignThrottle(values.pop("on_foreign_throttle"))
-    return ThrottleOptions(rates, values.pop("throttle_leaders"), on_foreign)
+    rates = None if throttle is None else parse_rates_option(THROTTLE, throttle)
+    return ThrottleOptions(rates, throttle_leaders, OnForeignThrottle(on_foreign_throttle))
+
+
+throttle_options = grouped("throttle", _throttle_options, _OPTIONS)
+"""Adds the throttle options; passes them as `throttle`, a `ThrottleOptions`."""
 
 
 def with_throttle(
@@ -91,7 +86,7 @@ def with_throttle(
 
     Args:
         options: the run's other options.
-        given: the throttle options, from `pop_throttle_options`.
+        given: the throttle options, from the command line.
         of_context: the context's throttle, checked when the config file was read.
 
     Raises:

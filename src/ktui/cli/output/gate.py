@@ -41,7 +41,7 @@ def gate_line(shut: ShutGate, state: StateDir, whose: str) -> str:
     return f"{shut_gate_in_words(shut)}. Open it with: {command}"
 
 
-def cluster_options(names: Mapping[str, object]) -> list[str]:
+def options_of_names(names: Mapping[str, object]) -> list[str]:
     """Return the options for the names of a cluster that are not None."""
     present = {name: value for name, value in names.items() if value is not None}
     named = ((f"--{name.replace('_', '-')}", str(value)) for name, value in present.items())
@@ -50,7 +50,7 @@ def cluster_options(names: Mapping[str, object]) -> list[str]:
 
 def cancel_cluster_options(names: Mapping[str, object]) -> str:
     """Return the options that name a cluster in a suggested `ktui cancel` command."""
-    return shlex.join(["--cluster", *cluster_options(names)])
+    return shlex.join(["--cluster", *options_of_names(names)])
 
 
 def check_gate_open(state: StateDir, cluster_id: str, whose: str) -> None:

@@ -8,33 +8,42 @@ import time
 
 import click
 
-_LINE_EVERY_S = 10.0
-"""Seconds between two lines without a terminal, where a line cannot be redrawn."""
+from ktui.cli.context.terminal import ERASE_LINE
 
 
 class ProgressLine:
-    """The progress line: redrawn in place on a terminal, else printed every 10 seconds."""
+    """The progress line: redrawn in place on a terminal, else printed now and then.
 
-    def __init__(self) -> None:
-        self._drawn = sys.stderr is not None and sys.stderr.isatty()
+    Args:
+        every_s: seconds between two printed lines.
+    """
+
+    def __init__(self, every_s: float = 10.0) -> None:
+        self._every_s = every_s
+        self.drawn = sys.stderr is not None and sys.stderr.isatty()
         self._last = ""
-        self._printed_at_s = -_LINE_EVERY_S
+        self._printed_at_s = -every_s
 
     def show(self, line: str) -> None:
         """Show the progress of the moment."""
         if line == self._last:
             return
-        if self._drawn:
+        if self.drawn:
             width = os.get_terminal_size(sys.stderr.fileno()).columns
-            click.echo(f"\r\x1b[K{line[: width - 1]}", err=True, nl=False)
-        elif time.monotonic() - self._printed_at_s < _LINE_EVERY_S:
+            click.echo(f"{ERASE_LINE}{line[: width - 1]}", err=True, nl=False)
+        elif time.monotonic() - self._printed_at_s < self._every_s:
             return
         else:
             click.echo(line, err=True)
             self._printed_at_s = time.monotonic()
         self._last = line
 
-    def say(self, line: str) -> None:
+    def print(self, line: str) -> None:
         """Print a line that stays."""
-        click.echo(f"\r\x1b[K{line}" if self._drawn else line, err=True)
+        click.echo(f"{ERASE_LINE}{line}" if self.drawn else line, err=True)
         self._last = ""
+
+    def clear(self) -> None:
+        """Erase the line on a terminal."""
+        if self.drawn:
+            click.echo(ERASE_LINE, err=True, nl=False)

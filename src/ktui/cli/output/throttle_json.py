@@ -5,12 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from ktui.cluster.ports import ConfigScope, ConfigSource
-from ktui.execution.run.run import Run
-from ktui.execution.run.throttle_standing import (
-    changed_settings,
-    left_throttle_text,
-    throttle_wait_text,
-)
+from ktui.execution.run.throttle_status import ThrottleStatus
 from ktui.planning.throttle_rates import BrokerRate, ThrottleRates
 
 
@@ -64,11 +59,11 @@ def rates_json(rates: ThrottleRates) -> RatesJson:
     return RatesJson(rates.every, rates.brokers)
 
 
-def throttle_json(run: Run, *, owned: bool) -> ThrottleJson:
+def throttle_json(throttle: ThrottleStatus, *, owned: bool) -> ThrottleJson:
     """Return the JSON form of a run's throttle.
 
     Args:
-        run: the run.
+        throttle: the throttle.
         owned: whether the run has an engine.
     """
     settings = (
@@ -82,13 +77,13 @@ def throttle_json(run: Run, *, owned: bool) -> ThrottleJson:
             if ours.before is None
             else BeforeJson(ours.before.value, ours.before.source),
         )
-        for (resource, name), ours in changed_settings(run.throttled).items()
+        for (resource, name), ours in throttle.settings.items()
     )
     return ThrottleJson(
-        rates=rates_json(run.throttled.rates),
-        leaders=run.options.throttle_leaders,
-        refusal=run.throttled.refusal or None,
-        waits=throttle_wait_text(run),
-        stays=None if owned else left_throttle_text(run),
+        rates=rates_json(throttle.rates),
+        leaders=throttle.leaders,
+        refusal=throttle.refusal or None,
+        waits=throttle.waits,
+        stays=None if owned else throttle.stays,
         settings=tuple(settings),
     )

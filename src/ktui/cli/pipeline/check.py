@@ -10,7 +10,7 @@ import msgspec
 
 from ktui.cli.options.common import json_option, state_dir_option
 from ktui.cli.output.json_form import SCHEMA_VERSION, encode
-from ktui.cli.pipeline.lake_option import lake_of, lake_option
+from ktui.cli.pipeline.group import lake_of, lake_option
 from ktui.cli.pipeline.options import master_option, spark_for
 from ktui.cluster.text import clean
 from ktui.execution.host.state_dir import StateDir

@@ -7,6 +7,7 @@ import click
 from ktui.cli.context.errors import FAILED, BadInput
 from ktui.cli.context.lazy_group import LazyGroup
 from ktui.cluster.text import clean
+from ktui.execution.host.state_dir import StateDir
 from ktui.pipeline.errors import PipelineProblem
 
 VERBS = {
@@ -62,3 +63,15 @@ def command() -> None:
     Needs the extra `pipeline` (pip install 'ktui[pipeline]'). Everything but reports also needs
     Java 17.
     """
+
+
+lake_option = click.option(
+    "--lake",
+    metavar="DIR",
+    help="The folder of the tables, as a path or URI; by default `lake` in the state directory.",
+)
+
+
+def lake_of(given: str | None, state: StateDir) -> str:
+    """Return the place of the lake: the option, or `lake` in the state directory."""
+    return given or str(state.path / "lake")

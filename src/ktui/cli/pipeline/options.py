@@ -52,7 +52,7 @@ _OPTIONS = (
 )
 
 
-def outlook_options(function: F) -> F:
+def derived_options(function: F) -> F:
     """Add the options; `read_derived_options` reads their values."""
     for option in reversed(_OPTIONS):
         function = option(function)

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from ktui.cli.options.common import state_dir_option
-from ktui.cli.pipeline.lake_option import lake_of, lake_option
+from ktui.cli.pipeline.group import lake_of, lake_option
 from ktui.execution.host.state_dir import StateDir
 from ktui.pipeline.errors import PipelineProblem
 from ktui.pipeline.report.data.damage import damage_as_problem

@@ -10,10 +10,10 @@ from typing import Any
 
 import click
 
-from ktui.cli.pipeline.lake_option import lake_of, lake_option
+from ktui.cli.pipeline.group import lake_of, lake_option
 from ktui.cli.pipeline.options import (
+    derived_options,
     master_option,
-    outlook_options,
     read_derived_options,
     spark_for,
     state_dir_option,
@@ -31,7 +31,7 @@ from ktui.recording.milliseconds import wall_ms
 from ktui.units import Seconds, parse_quantity
 
 _EVERY = "60s"
-_MOST_TOLD = 50
+_MOST_SHOWN = 50
 """The most files whose problems are printed."""
 
 
@@ -90,7 +90,7 @@ class MomentType(click.ParamType[datetime]):
     metavar="TIME",
     help=f"With --follow: time between two checks for segments, such as 5m; {_EVERY} by default.",
 )
-@outlook_options
+@derived_options
 @state_dir_option
 def command(  # noqa: PLR0913 - an option each
     *,
@@ -103,7 +103,7 @@ def command(  # noqa: PLR0913 - an option each
     follow: bool,
     every: str | None,
     state: StateDir,
-    **outlook: Any,
+    **derived_values: Any,
 ) -> None:
     """Bring the tables up to date with the recordings.
 
@@ -125,9 +125,9 @@ def command(  # noqa: PLR0913 - an option each
         clusters=frozenset(clusters),
     )
     places = recordings or (str(state.path),)
-    derived = read_derived_options(outlook)
+    derived = read_derived_options(derived_values)
     request = PipelineRequest(places, lake_of(lake, state), selection, derived)
-    share = None if outlook["keep_insights"] else state.path
+    share = None if derived_values["keep_insights"] else state.path
     if follow:
         _follow(request, every_s, master, state, share)
         return
@@ -137,10 +137,10 @@ def command(  # noqa: PLR0913 - an option each
     click.echo(outcome_text(outcome, request.lake))
     if outcome.insights is not None and share is not None:
         publish_insights(outcome.insights, share)
-    for problem in outcome.problems[:_MOST_TOLD]:
+    for problem in outcome.problems[:_MOST_SHOWN]:
         click.echo(f"ktui: {clean(problem)}", err=True)
-    if len(outcome.problems) > _MOST_TOLD:
-        others = as_count(len(outcome.problems) - _MOST_TOLD, "more file")
+    if len(outcome.problems) > _MOST_SHOWN:
+        others = as_count(len(outcome.problems) - _MOST_SHOWN, "more file")
         click.echo(f"ktui: and {others} with something wrong", err=True)
 
 

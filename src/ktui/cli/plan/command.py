@@ -5,34 +5,31 @@ from __future__ import annotations
 import asyncio
 import sys
 from pathlib import Path
-from typing import Any
 
 import click
 
-from ktui.cli.context.claim import claim_request, owner_findings
-from ktui.cli.context.cluster import Cluster, choose_cluster
-from ktui.cli.doctor.permissions import permission_findings
+from ktui.cli.context.claim import claim_request
+from ktui.cli.context.cluster import ClusterChoice
 from ktui.cli.options import common
-from ktui.cli.options.limits import complete_limits, limits_options, parse_limit_options
+from ktui.cli.options.cluster import cluster_options
+from ktui.cli.options.limits import GivenLimits, check_limits, complete_limits, limits_options
 from ktui.cli.options.plan import (
     BAD_PLAN,
+    allowance_options,
     assume_rate_option,
     parse_assumed_rate,
     read_plan_argument,
 )
-from ktui.cli.options.throttle import pop_throttle_options, throttle_options, with_throttle
+from ktui.cli.options.throttle import ThrottleOptions, throttle_options, with_throttle
 from ktui.cli.output.gate import cancel_cluster_options, gate_findings
 from ktui.cli.output.json_form import encode
-from ktui.cli.output.plan_json import check_json
-from ktui.cli.output.plan_report import CheckedPlan, report
+from ktui.cli.output.plan_report import CheckedPlan, check_json, report
+from ktui.cli.plan.cluster_facts import read_cluster_facts
 from ktui.cli.plan.from_run import remaining_command, rollback_command
-from ktui.cluster.clock import SystemClock
 from ktui.execution.host.state_dir import StateDir
 from ktui.execution.run.options import RunOptions
 from ktui.planning.check.check import check_plan
-from ktui.planning.check.findings import Allowances, ClusterSnapshot, Option
-from ktui.planning.check.snapshot import take_snapshot
-from ktui.planning.plan import Plan
+from ktui.planning.check.findings import Allowances
 from ktui.planning.preflight.preflight import preflight
 from ktui.planning.preflight.steps import steps_of
 
@@ -48,38 +45,25 @@ command.add_command(rollback_command)
 
 @command.command("check")
 @click.argument("path", metavar="PLAN", type=click.Path(path_type=Path))
-@common.cluster_options
+@cluster_options
 @common.state_dir_option
 @common.json_option
 @click.option("--steps", is_flag=True, help="Also show each partition's steps under the limits.")
 @limits_options
 @throttle_options
 @assume_rate_option
-@click.option(
-    Option.REPLICATION_FACTOR_CHANGE.value,
-    "factor_change",
-    is_flag=True,
-    help="Allow the plan to change how many replicas a partition has.",
-)
-@click.option(
-    Option.BELOW_MIN_ISR.value,
-    "below_min_isr",
-    is_flag=True,
-    help="Allow the plan to leave fewer replicas than min.insync.replicas.",
-)
+@allowance_options
 def check(  # noqa: PLR0913 - an option each
     path: Path,
-    bootstrap_server: str | None,
-    command_config: Path | None,
-    context: str | None,
+    choice: ClusterChoice,
     *,
     json: bool,
     steps: bool,
     assume_rate: str | None,
-    factor_change: bool,
-    below_min_isr: bool,
+    limits: GivenLimits,
+    throttle: ThrottleOptions,
+    allowed: Allowances,
     state: StateDir,
-    **chosen: Any,
 ) -> None:
     """Check PLAN against the cluster, and show what it would do. Sends nothing.
 
@@ -88,34 +72,34 @@ def check(  # noqa: PLR0913 - an option each
 
     Exit code 2 if there is a problem, 0 if there are only warnings or none.
     """
-    throttle, rate = pop_throttle_options(chosen), parse_assumed_rate(assume_rate)
-    given = parse_limit_options(chosen)
+    rate = parse_assumed_rate(assume_rate)
+    check_limits(limits)
     name, plan = read_plan_argument(path)
-    cluster = choose_cluster(bootstrap_server, command_config, context)
-    whose = cancel_cluster_options(
-        {
-            "bootstrap_server": bootstrap_server,
-            "command_config": command_config,
-            "context": context,
-        }
-    )
+    cluster = choice.cluster()
+    whose = cancel_cluster_options(choice._asdict())
     options = with_throttle(RunOptions(), throttle, cluster.context.throttle)
-    is_throttled = bool(options.throttle)
-    lacking = asyncio.run(permission_findings(cluster, plan, throttled=is_throttled, starts=False))
-    cluster_id, seen = asyncio.run(_snapshot(cluster, plan, measure=is_throttled))
-    in_force = complete_limits(seen, cluster.context.limits, given)
+    facts = asyncio.run(
+        read_cluster_facts(
+            cluster,
+            plan,
+            throttled=bool(options.throttle),
+            starts=False,
+            claim=lambda cluster_id: claim_request(cluster, state, cluster_id, ""),
+        )
+    )
+    in_force = complete_limits(facts.seen, cluster.context.limits, limits)
     checked = CheckedPlan(
         plan=name,
         cluster=cluster.name,
         findings=(
-            *lacking,
-            *check_plan(plan, seen, Allowances(factor_change, below_min_isr)),
-            *gate_findings(state, cluster_id, whose),
-            *asyncio.run(owner_findings(claim_request(cluster, state, cluster_id, ""))),
+            *facts.lacking,
+            *check_plan(plan, facts.seen, allowed),
+            *gate_findings(state, facts.cluster_id, whose),
+            *facts.owner,
         ),
         preflight=preflight(
             plan,
-            seen,
+            facts.seen,
             in_force,
             rate,
             options.throttle,
@@ -123,17 +107,8 @@ def check(  # noqa: PLR0913 - an option each
         ),
         throttle=options.throttle,
         throttle_leaders=options.throttle_leaders,
-        partitions=steps_of(plan, seen, in_force) if steps else None,
+        partitions=steps_of(plan, facts.seen, in_force) if steps else None,
     )
     click.echo(encode(check_json(checked)) if json else report(checked))
     if checked.problems:
         sys.exit(BAD_PLAN)
-
-
-async def _snapshot(cluster: Cluster, plan: Plan, *, measure: bool) -> tuple[str, ClusterSnapshot]:
-    reader = cluster.reader()
-    try:
-        cluster_id = (await reader.describe_cluster()).cluster_id
-        return cluster_id, await take_snapshot(reader, plan, SystemClock() if measure else None)
-    finally:
-        await reader.aclose()

@@ -9,10 +9,9 @@ import click
 from ktui.cli.options import common
 from ktui.cluster.text import clean
 from ktui.execution.errors import RunRefused
-from ktui.execution.host.catalog import find_run
+from ktui.execution.host.client import RunClient
 from ktui.execution.host.rollback_plan import rollback_plan
 from ktui.execution.host.state_dir import StateDir
-from ktui.execution.journal.follower import RunFollower
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
 from ktui.planning.plan import PartitionTarget, Plan, plan_as_json
@@ -29,17 +28,16 @@ output_option = click.option(
 
 def run_from_journal(state: StateDir, name: str) -> Run:
     """Return a run as its journal has it, with a warning if the journal is damaged."""
-    with RunFollower(find_run(state, name).journal) as follower:
-        follower.refresh()
-    if follower.damage is not None:
-        click.echo(f"damaged: {follower.damage}. Only what comes before counts", err=True)
-    if follower.run.exported is not None:
-        file = clean(follower.run.exported.file)
+    found = RunClient.find(state, name).read()
+    if found.damage is not None:
+        click.echo(f"damaged: {found.damage}. Only what comes before counts", err=True)
+    if found.run.exported is not None:
+        file = clean(found.run.exported.file)
         click.echo(
             f"warning: run {name} was exported to {file}. This plan shows it as it was then",
             err=True,
         )
-    return follower.run
+    return found.run
 
 
 def output_plan(plan: Plan, output: Path | None) -> None:

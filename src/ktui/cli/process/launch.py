@@ -11,18 +11,17 @@ import msgspec
 from ktui.cli.context.claim import NO_OWNERSHIP, ClaimRequest, own_cluster
 from ktui.cli.context.terminal import print_note
 from ktui.cli.options.common import state_option
-from ktui.cli.output.gate import cancel_cluster_options, check_gate_open, cluster_options
+from ktui.cli.output.gate import cancel_cluster_options, check_gate_open, options_of_names
 from ktui.cluster.clock import SystemClock
 from ktui.execution.errors import RunProblem, RunRefused
 from ktui.execution.host.catalog import check_one_throttle
+from ktui.execution.host.client import RunClient
 from ktui.execution.host.hand_over import refuse_exported
 from ktui.execution.host.launch import make_run, reserve_start
 from ktui.execution.host.ownership import LiveRun, OwnedElsewhere, lock_starts
 from ktui.execution.host.process import EngineProcess, start_engine
 from ktui.execution.host.state_dir import RunDir, StateDir
-from ktui.execution.journal.follower import RunFollower
-from ktui.execution.journal.journal import Journal
-from ktui.execution.run.events import AnyRunEvent, JournalEntry, Started
+from ktui.execution.run.events import AnyRunEvent, Started
 
 
 class Launch(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,7 +42,7 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def arguments(self) -> list[str]:
         """The command line of the engine. It contains no secret."""
-        named = cluster_options(self.names)
+        named = options_of_names(self.names)
         until = [] if self.until is None else ["--until", self.until.isoformat()]
         record = {None: [], True: ["--record"], False: ["--no-record"]}[self.record]
         unowned = [] if self.owner is not None else [NO_OWNERSHIP]
@@ -93,17 +92,16 @@ def launch_left_run(launch: Launch, ask: Callable[[], None] = lambda: None) -> E
         for other in live:
             if other.name == launch.name:
                 raise OwnedElsewhere(launch.name, other.holder)
-        run = launch.state.run(launch.name)
-        with RunFollower(run.journal) as follower:
-            follower.refresh()
-        refuse_exported(follower.run)
+        folder = launch.state.run(launch.name)
+        run = RunClient(folder).read().run
+        refuse_exported(run)
         _beside(live, launch)
-        _refuse_copy(launch.state, run, live)
-        if follower.run.throttled.rates:
+        _refuse_copy(launch.state, folder, live)
+        if run.throttled.rates:
             check_one_throttle(launch.state, launch.cluster_id, launch.name, resumed=True)
         with launch.owned():
             ask()
-            return start_engine(run, launch.arguments)
+            return start_engine(folder, launch.arguments)
 
 
 def resume_command(state: StateDir, name: str) -> str:
@@ -125,17 +123,11 @@ def _beside(live: Sequence[LiveRun], launch: Launch) -> None:
 
 
 def _refuse_copy(state: StateDir, run: RunDir, live: Sequence[LiveRun]) -> None:
-    """Check that a run is not the copy of a live one.
-
-    Each of the two would take the other's steps for its own.
-
-    Raises:
-        RunRefused: the run is a copy, or that cannot be checked.
-    """
-    ours = _first(run)
+    """Refuse the copy of a live run: each would take the other's steps for its own."""
+    ours = RunClient(run).first_entry()
     for other in live:
         try:
-            theirs = _first(state.run(other.name))
+            theirs = RunClient(state.run(other.name)).first_entry()
         except RunProblem as problem:
             raise RunRefused(
                 f"run {other.name}, owned by {other.holder}, has an unreadable journal: {problem}. "
@@ -147,8 +139,3 @@ def _refuse_copy(state: StateDir, run: RunDir, live: Sequence[LiveRun]) -> None:
                 f"run {run.name} is a copy of run {other.name}, which is owned by {other.holder}. "
                 f"Only one of them may go on. Wait for the end of run {other.name}"
             )
-
-
-def _first(run: RunDir) -> JournalEntry | None:
-    with Journal.open(run.journal, SystemClock(), read_only=True) as journal:
-        return journal.first()

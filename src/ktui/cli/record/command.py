@@ -8,26 +8,21 @@ from pathlib import Path
 
 import click
 
-from ktui.cli.context.cluster import choose_cluster
+from ktui.cli.context.cluster import ClusterChoice
 from ktui.cli.context.errors import BadInput
 from ktui.cli.options import common
+from ktui.cli.options.cluster import cluster_options
 from ktui.cli.options.recording import recorder, recording_options
 from ktui.cli.record.copy import copy_redacted
 from ktui.cli.record.loop import StopCondition, record
 from ktui.cluster.clock import SystemClock
 from ktui.execution.host.state_dir import StateDir
-from ktui.units import Seconds, parse_quantity
 
 
 @click.command("record")
-@common.cluster_options
+@cluster_options
 @common.topics_option("Also record every partition of this topic; may be repeated.")
-@click.option(
-    "--poll-interval",
-    type=click.FloatRange(0.1, 3600),
-    metavar="SECONDS",
-    help="Time between two polls; 1 s unless the context sets it.",
-)
+@common.poll_interval_option
 @click.option("--for", "for_", metavar="TIME", help="Stop after this time, such as 90s or 2h.")
 @click.option(
     "--until-idle",
@@ -45,9 +40,7 @@ from ktui.units import Seconds, parse_quantity
 @click.option("--json", is_flag=True, help="Print one line of JSON for each poll.")
 @common.state_dir_option
 def command(  # noqa: PLR0913 - an option each
-    bootstrap_server: str | None,
-    command_config: Path | None,
-    context: str | None,
+    choice: ClusterChoice,
     *,
     topics: tuple[str, ...],
     poll_interval: float | None,
@@ -69,15 +62,14 @@ def command(  # noqa: PLR0913 - an option each
     """
     until = StopCondition(_seconds(for_), idle=until_idle)
     if source is not None:
-        cluster_given = bootstrap_server or command_config or context
-        if cluster_given or topics or poll_interval or for_ or until_idle:
+        if any(choice) or topics or poll_interval or for_ or until_idle:
             raise BadInput(
                 "--from copies a recording, so it takes no cluster and no polling options. Give it "
                 "with --redact and --to alone"
             )
         _copy(source, to, state, redact=redact, json=json)
         return
-    cluster = choose_cluster(bootstrap_server, command_config, context)
+    cluster = choice.cluster()
     clock = SystemClock()
     records = recorder(state, to, clock, cluster=cluster.name, verb="record", redact=redact)
     interval_s = poll_interval or cluster.context.poll_interval
@@ -90,10 +82,7 @@ def command(  # noqa: PLR0913 - an option each
 def _seconds(text: str | None) -> float | None:
     if text is None:
         return None
-    try:
-        seconds = float(parse_quantity(Seconds, float(text) if text.isdecimal() else text))
-    except ValueError as error:
-        raise BadInput(f"--for: {error}") from None
+    seconds = common.parse_time("--for", text)
     if seconds <= 0:
         raise BadInput("--for: give a time above 0, such as 90s or 2h")
     return seconds

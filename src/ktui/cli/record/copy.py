@@ -8,8 +8,8 @@ from pathlib import Path
 import click
 import msgspec
 
-from ktui.cli.context.redaction_key import redaction
 from ktui.cli.context.terminal import print_note
+from ktui.cli.options.recording import redaction
 from ktui.cli.output.json_form import SCHEMA_VERSION
 from ktui.cli.output.json_form import encode as as_json
 from ktui.durable import make_folder
@@ -22,7 +22,7 @@ from ktui.recording.redact import Redaction
 from ktui.recording.segments import UNFINISHED, segment_path, session_folder
 from ktui.recording.writing import SegmentWriter
 
-MOST_TOLD = 10
+MOST_SHOWN = 10
 """The most damaged places to print."""
 
 
@@ -92,10 +92,10 @@ def _whole_lines(file: Path, copied: CopyJson) -> Iterator[tuple[int, AnyLine]]:
 
 
 def _print_summary(copied: CopyJson, *, json: bool) -> None:
-    for place in copied.left_out[:MOST_TOLD]:
+    for place in copied.left_out[:MOST_SHOWN]:
         print_note(f"left out: {place}")
-    if len(copied.left_out) > MOST_TOLD:
-        print_note(f"left out: {len(copied.left_out) - MOST_TOLD:,} more places")
+    if len(copied.left_out) > MOST_SHOWN:
+        print_note(f"left out: {len(copied.left_out) - MOST_SHOWN:,} more places")
     if json:
         click.echo(as_json(copied))
         return

@@ -7,6 +7,7 @@ import enum
 import signal
 import sys
 from collections.abc import Callable
+from contextlib import aclosing
 from pathlib import Path
 
 import click
@@ -99,8 +100,8 @@ class RecordLoop:
         interest: what to poll beside what moves.
         interval_s: seconds between the starts of two polls.
         until: the end condition.
-        tell: called with the progress after each poll.
-        say: called with a sentence about anything out of the ordinary.
+        report: called with the progress after each poll.
+        notify: called with a sentence about anything out of the ordinary.
     """
 
     def __init__(
@@ -111,12 +112,12 @@ class RecordLoop:
         interval_s: float,
         until: StopCondition,
         *,
-        tell: Callable[[RecordedJson], None],
-        say: Callable[[str], None],
+        report: Callable[[RecordedJson], None],
+        notify: Callable[[str], None],
     ) -> None:
         self._source, self._clock, self._interest = source, clock, interest
         self._interval_s, self._until = interval_s, until
-        self._report, self._notify = tell, say
+        self._report, self._notify = report, notify
         self._polls = self._lost = self._moving = self._failures = 0
         self._moved_s = self._began_s = clock.monotonic()
         """The second of the last move, or of the beginning."""
@@ -223,23 +224,27 @@ async def record(
     Raises:
         ClusterError: the first poll failed.
     """
-    clock, reader, stop, line = SystemClock(), cluster.reader(), asyncio.Event(), ProgressLine()
+    clock, stop, line = SystemClock(), asyncio.Event(), ProgressLine()
     patience_s = max(LEAST_PATIENCE_S, PATIENCE * interval_s)
-    observer = Observer(reader, clock, patience_s=patience_s)
-    source = ClusterRecording(observer, recorder, state)
     report = _print_json if json else lambda recorded: line.show(recorded.line)
-    loop = RecordLoop(
-        source, clock, Interest(topics=topics), interval_s, until, tell=report, say=line.say
-    )
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    try:
+    async with (
+        aclosing(cluster.reader()) as reader,
+        aclosing(Observer(reader, clock, patience_s=patience_s)) as observer,
+        aclosing(ClusterRecording(observer, recorder, state)) as source,
+    ):
+        loop = RecordLoop(
+            source,
+            clock,
+            Interest(topics=topics),
+            interval_s,
+            until,
+            report=report,
+            notify=line.print,
+        )
         over = await loop.run(stop)
-    finally:
-        await source.aclose()
-        await observer.aclose()
-        await reader.aclose()
-    line.say(recorded_in_words(recorder, loop.recorded().looks))
+    line.print(recorded_in_words(recorder, loop.recorded().looks))
     if over is RecordingEnd.STOPPED:
         return FAILED
     return INTERRUPTED if over is RecordingEnd.INTERRUPTED and until.named else 0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import math
 import shlex
 import sys
 import tempfile
@@ -13,6 +12,7 @@ from pathlib import Path
 
 import click
 import msgspec
+from click.shell_completion import CompletionItem
 
 from ktui.cli.context.config import config_dir, load_config
 from ktui.cli.context.errors import BadInput
@@ -75,25 +75,25 @@ _HEADER = ("SESSION", "BEGAN", "CLUSTER", "RUN", "LENGTH")
 
 def join_sessions(sessions: Sequence[Session]) -> list[Playable]:
     """Join consecutive sessions of the same run; `sessions` come in the order of their times."""
-    find_recorded_sessions: list[Playable] = []
+    joined: list[Playable] = []
     for session in sessions:
         run_line, until_ms = _run_of(session), _until_ms(session)
         run, run_id = ("", "") if run_line is None else (run_line.run, run_line.run_id)
         previous = next(
             (
                 number
-                for number, each in enumerate(find_recorded_sessions)
+                for number, each in enumerate(joined)
                 if run_id and each.run_id == run_id and each.until_ms <= session.head.at
             ),
             None,
         )
         if previous is None:
-            find_recorded_sessions.append(Playable((session,), run, run_id, until_ms))
+            joined.append(Playable((session,), run, run_id, until_ms))
         else:
-            find_recorded_sessions[previous] = Playable(
-                (*find_recorded_sessions[previous].sessions, session), run, run_id, until_ms
+            joined[previous] = Playable(
+                (*joined[previous].sessions, session), run, run_id, until_ms
             )
-    return find_recorded_sessions
+    return joined
 
 
 def choose_recording(known: Sequence[Playable], session_id: str | None, *, ask: bool) -> Playable:
@@ -123,16 +123,12 @@ def choose_recording(known: Sequence[Playable], session_id: str | None, *, ask: 
 
 
 def _named(known: Sequence[Playable], session_id: str) -> Playable:
-    find_recorded_sessions = [
+    found = [
         each for each in known if any(s.head.session.startswith(session_id) for s in each.sessions)
     ]
-    if session_id and len(find_recorded_sessions) == 1:
-        return find_recorded_sessions[0]
-    several = (
-        "several sessions begin with this id"
-        if find_recorded_sessions and session_id
-        else "no such session"
-    )
+    if session_id and len(found) == 1:
+        return found[0]
+    several = "several sessions begin with this id" if found and session_id else "no such session"
     raise BadInput(f"--session {session_id!r}: {several}. The sessions are:\n{_listed(known)}")
 
 
@@ -156,22 +152,17 @@ def _until_ms(session: Session) -> int:
     )
 
 
-def _number(_context: click.Context, _option: click.Parameter, value: float) -> float:
-    """Refuse nan, which a click range accepts."""
-    if math.isnan(value):
-        raise click.BadParameter("nan is not a number.")
-    return value
+def _complete(
+    context: click.Context, argument: click.Parameter, begun: str
+) -> list[CompletionItem[str]]:
+    runs = common.complete_run(context, argument, begun)
+    return [*map(CompletionItem, runs), CompletionItem(begun, type="file")]
 
 
 @click.command("replay")
-@click.argument("path", metavar="FILE|DIR|RUN")
-@click.option(
-    "--speed",
-    type=click.FloatRange(SLOWEST, FASTEST),
-    default=1.0,
-    callback=_number,
-    metavar="N",
-    help="Play N seconds of the recording in each second; 1 by default.",
+@click.argument("path", metavar="FILE|DIR|RUN", shell_complete=_complete)
+@common.speed_option(
+    SLOWEST, FASTEST, "Play N seconds of the recording in each second; 1 by default.", default=1.0
 )
 @click.option(
     "--at",
@@ -180,7 +171,7 @@ def _number(_context: click.Context, _option: click.Parameter, value: float) -> 
     help="Start here: 14:02:31, a date and time, or +1h30m from the beginning.",
 )
 @click.option("--session", metavar="ID", help="The recording to play, if there are several.")
-@click.option("--theme", metavar="NAME", help="The colour theme to start with.")
+@common.theme_option
 @common.state_dir_option
 def command(
     path: str,

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from ktui import __version__
 from ktui.cluster.clock import Clock
-from ktui.cluster.errors import ClusterError
 from ktui.cluster.observation import Observation
-from ktui.cluster.observer import Interest, ObservationSource
+from ktui.cluster.observer import ObservationSource
 from ktui.execution.host.recording import LiveRunsRecording, RunRecording
 from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.execution.run.events import NOT_RECORDED, JournalEntry, Recording
@@ -78,8 +77,8 @@ def record_run(
         recorder.close()
 
 
-class ClusterRecording:
-    """Polls as its source does, and records every poll. One poll at a time.
+class ClusterRecording(RecordingSource):
+    """Records every poll, with the events of the runs on the cluster. One poll at a time.
 
     Args:
         source: where observations come from.
@@ -88,34 +87,19 @@ class ClusterRecording:
     """
 
     def __init__(self, source: ObservationSource, recorder: Recorder, state: StateDir) -> None:
-        self._source = source
-        self.recorder = recorder
+        super().__init__(source, recorder)
         self.runs = LiveRunsRecording(recorder, state)
         self._writing: asyncio.Future[None] | None = None
 
-    async def poll(self, interest: Interest) -> Observation:
-        """Poll once, and record the answer or the failure.
-
-        Raises:
-            ClusterError: the cluster does not answer.
-        """
-        try:
-            seen = await self._source.poll(interest)
-        except ClusterError as error:
-            self.recorder.lost(str(error))
-            raise
+    async def _record(self, observation: Observation) -> None:
         # Ten thousand moves, or a long journal, take a while. The view draws meanwhile.
-        self._writing = asyncio.ensure_future(asyncio.to_thread(self._record, seen))
+        writing = asyncio.to_thread(self._record_with_runs, observation)
+        self._writing = asyncio.ensure_future(writing)
         await asyncio.shield(self._writing)
-        return seen
 
-    def _record(self, seen: Observation) -> None:
-        self.recorder.look(seen)
-        self.runs.look(seen.cluster_id)
-
-    def settings_changed(self, topics: Collection[str], brokers: Collection[int]) -> None:
-        """Read the settings of these topics and brokers again in the next poll."""
-        self._source.settings_changed(topics, brokers)
+    def _record_with_runs(self, observation: Observation) -> None:
+        self.recorder.look(observation)
+        self.runs.record_new_events(observation.cluster_id)
 
     async def aclose(self) -> None:
         """Finish the recording; the caller closes the source."""

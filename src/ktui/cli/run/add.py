@@ -5,46 +5,52 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections import Counter
+from contextlib import aclosing
 from pathlib import Path
 from typing import NoReturn
 
 import click
 import msgspec
 
-from ktui.cli.context.errors import BadInput
-from ktui.cli.context.target import (
+from ktui.cli.context.cluster import (
+    ClusterChoice,
     Target,
-    choose_target,
-    cluster_names_of_run,
+    check_same_cluster,
     read_cluster_for_plan,
 )
+from ktui.cli.context.errors import BadInput
 from ktui.cli.context.terminal import print_note
 from ktui.cli.doctor.permissions import NeededPermission, find_missing_permissions, topics_of
 from ktui.cli.options import common
-from ktui.cli.options.plan import BAD_PLAN, read_plan_argument
+from ktui.cli.options.cluster import cluster_options
+from ktui.cli.options.plan import BAD_PLAN, allowance_options, read_plan_argument
 from ktui.cli.output.gate import check_gate_open
 from ktui.cli.output.json_form import SCHEMA_VERSION, encode
-from ktui.cli.output.plan_json import CheckJson, FindingJson, check_json, findings_json
-from ktui.cli.output.plan_report import CheckedPlan, finding_line, report
-from ktui.cli.process.left_run import LeftRun, read_run
+from ktui.cli.output.plan_report import (
+    CheckedPlan,
+    CheckJson,
+    FindingJson,
+    check_json,
+    finding_line,
+    findings_json,
+    report,
+)
 from ktui.cli.process.send_command import (
     AnswerJson,
     answer_json,
     end_if_refused,
     print_answer,
-    wait_for_answer,
-    write_command,
 )
 from ktui.cluster.text import clean
-from ktui.execution.engine.add_plan import CheckedExtraPlan, JoinEffect, join_effects_in_words
-from ktui.execution.errors import RunProblem, RunRefused
-from ktui.execution.host.catalog import find_run
-from ktui.execution.host.ownership import holder
+from ktui.execution.engine.add_plan import CheckedExtraPlan, JoinEffect, join_effects_text
+from ktui.execution.errors import RunProblem
+from ktui.execution.host.client import BegunRun, RunClient
 from ktui.execution.host.rollback_plan import rewrite_rollback
 from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.execution.run.events import OnConflict
 from ktui.execution.run.states import State
-from ktui.planning.check.findings import Allowances, Option, Severity
+from ktui.planning.check.findings import Allowances, ClusterSnapshot, Severity
+from ktui.planning.plan import Plan
 
 
 class JoiningJson(msgspec.Struct, frozen=True, kw_only=True):
@@ -134,24 +140,24 @@ def as_text(extra: CheckedExtraPlan, check: CheckedPlan) -> str:
 
 
 def _counts(extra: CheckedExtraPlan) -> dict[JoinEffect, int]:
-    counts = Counter(extra.ways)
+    counts = Counter(extra.effects)
     return {how: counts[how] for how in JoinEffect}
 
 
 def _joinings(extra: CheckedExtraPlan) -> tuple[JoiningJson, ...]:
     tracks = extra.run.tracks
-    pairs = zip(extra.plan.partitions, extra.ways, strict=True)
+    pairs = zip(extra.plan.partitions, extra.effects, strict=True)
     return tuple(
         JoiningJson(
-            topic=choose_target.topic,
-            partition=choose_target.partition,
+            topic=planned.topic,
+            partition=planned.partition,
             joining=how,
             state=None if track is None else track.state,
-            target=choose_target.replicas,
+            target=planned.replicas,
             run_target=None if track is None else track.target,
         )
-        for choose_target, how in pairs
-        for track in (tracks.get(choose_target.tp),)
+        for planned, how in pairs
+        for track in (tracks.get(planned.tp),)
     )
 
 
@@ -166,32 +172,18 @@ def _joinings(extra: CheckedExtraPlan) -> tuple[JoiningJson, ...]:
     "it back and then queues it, keep leaves it its old target, retarget cancels its step and "
     "moves it to the new target from there.",
 )
-@click.option(
-    Option.REPLICATION_FACTOR_CHANGE.value,
-    "factor_change",
-    is_flag=True,
-    help="Allow the plan to change how many replicas a partition has.",
-)
-@click.option(
-    Option.BELOW_MIN_ISR.value,
-    "below_min_isr",
-    is_flag=True,
-    help="Allow the plan to leave fewer replicas than min.insync.replicas.",
-)
+@allowance_options
 @click.option("--dry-run", is_flag=True, help="Show the effect on RUN, and change nothing.")
-@common.cluster_options
+@cluster_options
 @common.state_dir_option
 @common.json_option
 def command(  # noqa: PLR0913 - an option each
     name: str,
     path: Path,
-    bootstrap_server: str | None,
-    command_config: Path | None,
-    context: str | None,
+    choice: ClusterChoice,
     *,
     on_conflict: str,
-    factor_change: bool,
-    below_min_isr: bool,
+    allowed: Allowances,
     dry_run: bool,
     state: StateDir,
     json: bool,
@@ -204,19 +196,17 @@ def command(  # noqa: PLR0913 - an option each
 
     Exit code 2 if PLAN was refused, 0 also if there was nothing to do.
     """
-    run_dir = find_run(state, name)
-    found = _live_run(run_dir, path)
+    client = RunClient.find(state, name)
+    found = _live_run(client, path)
     check_gate_open(state, found.begun.cluster_id, name)
     source, plan = read_plan_argument(path)
-    names = cluster_names_of_run((bootstrap_server, command_config, context), found.begun)
-    where = choose_target(*names, changes=not dry_run)
+    where = choice.or_of_run(found.begun).target(changes=not dry_run)
     throttled = bool(found.run.throttled.rates)
-    cluster_id, seen = asyncio.run(read_cluster_for_plan(where, plan, measure=throttled))
-    _check_cluster(cluster_id, found, where)
+    cluster_id, seen = asyncio.run(_read_cluster(where, plan, measure=throttled))
+    check_same_cluster(where, cluster_id, found.begun.cluster_id)
     lacking = asyncio.run(
         find_missing_permissions(_need(found, where), where.cluster, topics_of(plan))
     )
-    allowed = Allowances(factor_change, below_min_isr)
     conflict = OnConflict(on_conflict)
     extra = CheckedExtraPlan(
         plan, clean(path.name), found.run, seen, conflict, allowed, lacking=lacking
@@ -228,50 +218,34 @@ def command(  # noqa: PLR0913 - an option each
     _report_findings(extra, source)
     if extra.has_problems or extra.idle:
         _end_unchanged(extra, json=json)
-    _add(run_dir, extra, path, json=json)
+    _add(client, extra, path, json=json)
 
 
-def _live_run(run_dir: RunDir, path: Path) -> LeftRun:
-    """Read a run that has an engine.
+async def _read_cluster(where: Target, plan: Plan, *, measure: bool) -> tuple[str, ClusterSnapshot]:
+    async with aclosing(where.cluster.reader()) as reader:
+        return await read_cluster_for_plan(reader, plan, measure=measure)
 
-    Raises:
-        BadInput: it has ended, or has no engine; the message says what to do instead.
-        RunProblem: nothing of it can be read.
-    """
-    found, name = _unended_run(run_dir, path), run_dir.name
-    if holder(run_dir) is None:
+
+def _live_run(client: RunClient, path: Path) -> BegunRun:
+    found, name = _unended_run(client, path), client.name
+    if client.owner is None:
         raise BadInput(
             f"run {name} has no engine. Start one, then add the plan: ktui resume {name}"
         )
     return found
 
 
-def _unended_run(run_dir: RunDir, path: Path) -> LeftRun:
-    """Read a run that has not ended.
-
-    Raises:
-        BadInput: it has ended; the message says what to do instead.
-        RunProblem: nothing of it can be read.
-    """
-    found = read_run(run_dir)
+def _unended_run(client: RunClient, path: Path) -> BegunRun:
+    found = client.read_begun()
     if found.run.ended:
         raise BadInput(
-            f"run {run_dir.name} has ended. Start the plan as a run of its own: "
+            f"run {client.name} has ended. Start the plan as a run of its own: "
             f"ktui start {clean(str(path))}"
         )
     return found
 
 
-def _check_cluster(cluster_id: str, found: LeftRun, where: Target) -> None:
-    if cluster_id != found.begun.cluster_id:
-        raise RunRefused(
-            f"{where.cluster.name} is cluster {cluster_id}, but the run belongs to cluster "
-            f"{found.begun.cluster_id}. Name that one with --bootstrap-server, --command-config "
-            "or --context"
-        )
-
-
-def _need(found: LeftRun, where: Target) -> NeededPermission:
+def _need(found: BegunRun, where: Target) -> NeededPermission:
     """Return the permissions that the run needs: its engine moves the plan.
 
     The engine uses the run's connection. If an option names another one here, a permission that
@@ -300,30 +274,28 @@ def _end_unchanged(extra: CheckedExtraPlan, *, json: bool) -> NoReturn:
     """End the program: a problem keeps the plan out, or there is nothing to do."""
     if json:
         click.echo(added_json(extra, None))
-    why = f"nothing to do: {join_effects_in_words(extra.ways)}"
+    why = f"nothing to do: {join_effects_text(extra.effects)}"
     print_note("the plan was not added" if extra.has_problems else why)
     sys.exit(BAD_PLAN if extra.has_problems else 0)
 
 
-def _add(run_dir: RunDir, extra: CheckedExtraPlan, path: Path, *, json: bool) -> None:
-    number = write_command(run_dir, extra.command())
+def _add(client: RunClient, extra: CheckedExtraPlan, path: Path, *, json: bool) -> None:
     try:
-        answer = wait_for_answer(run_dir, number)
+        number, answer = client.send(extra.command())
     except RunProblem:
-        _unended_run(run_dir, path)  # if it has ended meanwhile, the plan is not added later either
+        _unended_run(client, path)  # if it has ended meanwhile, the plan is not added later either
         raise
     if answer.accepted:
-        _write_rollback_plan(run_dir)
+        _write_rollback_plan(client.folder)
     if json:
-        click.echo(added_json(extra, answer_json(run_dir, number, answer)))
+        click.echo(added_json(extra, answer_json(client.folder, number, answer)))
         end_if_refused(answer)
         return
-    print_answer(run_dir, answer)
-    click.echo(f"follow it with: ktui status {run_dir.name}")
+    print_answer(client.folder, answer)
+    click.echo(f"follow it with: ktui status {client.name}")
 
 
 def _write_rollback_plan(run_dir: RunDir) -> None:
-    """Add the extra plan's partitions to the rollback plan beside the journal."""
     try:
         rewrite_rollback(run_dir)
     except RunProblem as problem:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
+from contextlib import aclosing
 
 import click
 
-from ktui.cli.context.cluster import Cluster, choose_cluster
+from ktui.cli.context.cluster import Cluster, ClusterChoice
 from ktui.cli.options import common
+from ktui.cli.options.cluster import cluster_options
 from ktui.cli.output.json_form import encode, list_json
 from ktui.cli.output.table import table
 from ktui.cluster.clock import SystemClock
@@ -24,7 +25,7 @@ PATIENCE_S = 5.0
 
 
 @click.command("list")
-@common.cluster_options
+@cluster_options
 @common.topics_option("Only this topic. Repeatable.")
 @common.partitions_option("Only this partition. Repeatable.")
 @common.json_option
@@ -34,9 +35,7 @@ PATIENCE_S = 5.0
     help="Print the targets in the format of --reassignment-json-file (KIP-455).",
 )
 def command(
-    bootstrap_server: str | None,
-    command_config: Path | None,
-    context: str | None,
+    choice: ClusterChoice,
     *,
     topics: tuple[str, ...],
     partitions: tuple[TopicPartition, ...],
@@ -47,7 +46,7 @@ def command(
     if json and kafka_json:
         raise click.UsageError("--json and --kafka-json exclude each other.")
     chosen = set(partitions)
-    cluster = choose_cluster(bootstrap_server, command_config, context)
+    cluster = choice.cluster()
     observation = asyncio.run(_poll(cluster))
     timelines = [
         timeline
@@ -63,15 +62,11 @@ def command(
 
 
 async def _poll(cluster: Cluster) -> Observation:
-    reader = cluster.reader()
-    try:
-        observer = Observer(reader, SystemClock(), patience_s=PATIENCE_S)
-        try:
-            return await observer.poll()
-        finally:
-            await observer.aclose()
-    finally:
-        await reader.aclose()
+    async with (
+        aclosing(cluster.reader()) as reader,
+        aclosing(Observer(reader, SystemClock(), patience_s=PATIENCE_S)) as observer,
+    ):
+        return await observer.poll()
 
 
 def _in_scope(tp: TopicPartition, topics: tuple[str, ...], chosen: set[TopicPartition]) -> bool:

@@ -5,18 +5,20 @@ from __future__ import annotations
 import click
 
 from ktui.cli.options import common
-from ktui.cli.options.common import check_scope
-from ktui.cli.process.send_command import run_with_engine, send_command
+from ktui.cli.process.send_command import send_command
 from ktui.cluster.partition import TopicPartition
-from ktui.execution.host.catalog import find_run
+from ktui.execution.host.client import RunClient
 from ktui.execution.host.state_dir import StateDir
 from ktui.execution.journal.commands import Continue, Pause
+
+_only_topics = common.topics_option("Only this topic. Repeatable.")
+_only_partitions = common.partitions_option("Only this partition. Repeatable.")
 
 
 @click.command("continue")
 @common.run_argument
-@common.topics_option("Only this topic. Repeatable.")
-@common.partitions_option("Only this partition. Repeatable.")
+@_only_topics
+@_only_partitions
 @common.state_dir_option
 @common.json_option
 def continue_(
@@ -32,15 +34,13 @@ def continue_(
     Waits up to 30 s for the engine's answer. A run without an engine is not paused: start one with
     `ktui resume`.
     """
-    run_dir = find_run(state, name)
-    check_scope(run_with_engine(run_dir), topics, partitions)
-    send_command(run_dir, Continue(topics=topics, partitions=partitions), json=json)
+    _send(RunClient.find(state, name), Continue(topics=topics, partitions=partitions), json=json)
 
 
 @click.command("pause")
 @common.run_argument
-@common.topics_option("Only this topic. Repeatable.")
-@common.partitions_option("Only this partition. Repeatable.")
+@_only_topics
+@_only_partitions
 @common.state_dir_option
 @common.json_option
 def pause(
@@ -55,6 +55,9 @@ def pause(
 
     `ktui continue` lifts the pause. Waits up to 30 s for the engine's answer.
     """
-    run_dir = find_run(state, name)
-    check_scope(run_with_engine(run_dir), topics, partitions)
-    send_command(run_dir, Pause(topics=topics, partitions=partitions), json=json)
+    _send(RunClient.find(state, name), Pause(topics=topics, partitions=partitions), json=json)
+
+
+def _send(run: RunClient, command: Pause | Continue, *, json: bool) -> None:
+    common.check_scope(run.read_live(), command.topics, command.partitions)
+    send_command(run, command, json=json)

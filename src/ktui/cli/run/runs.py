@@ -94,8 +94,8 @@ class RunsJson(msgspec.Struct, frozen=True):
 
 
 _VERBS = {
-    "export": "ktui.cli.run.export:command",
-    "import": "ktui.cli.run.import_:command",
+    "export": "ktui.cli.run.hand_over:export",
+    "import": "ktui.cli.run.hand_over:import_",
 }
 """These verbs talk to a cluster; the list does not."""
 
@@ -185,7 +185,7 @@ def _late(run: RunSummary) -> str:
     """Name the requests of an ended run that may still take effect."""
     if not run.open_requests:
         return ""
-    named = join_some([f"{each.topic}-{each.partition}" for each in run.open_requests], told=5)
+    named = join_some([f"{each.topic}-{each.partition}" for each in run.open_requests], most=5)
     return (
         f"requests for {named} were not answered before it ended, and may take effect late. "
         "`ktui doctor` reports any that did"

@@ -1,13 +1,14 @@
-"""The JSON form of a run's status: a contract."""
+"""The facts of a run's status, and their JSON form, which is a contract."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Any
 
 import msgspec
 
-from ktui.cli.output.gate import CancelGateJson, gate_json
+from ktui.cli.output.gate import CancelGateJson, gate_json, shut_gate
 from ktui.cli.output.json_form import SCHEMA_VERSION, utc
 from ktui.cli.output.throttle_json import ThrottleJson, throttle_json
 from ktui.cli.run.runs import (
@@ -18,21 +19,96 @@ from ktui.cli.run.runs import (
     owner_json,
     recording_json,
 )
+from ktui.cluster.clock import SystemClock
 from ktui.cluster.partition import Brokers, TopicPartition
 from ktui.execution.cancel.gate import ShutGate
-from ktui.execution.forecast.estimate import UNTOLD, CopiedBytes
-from ktui.execution.forecast.wait_text import Waiting
+from ktui.execution.forecast.earlier_runs import EarlierRuns
+from ktui.execution.forecast.estimate import UNTOLD, CopiedBytes, Estimate
+from ktui.execution.forecast.wait_text import Waiting, wait_reasons
 from ktui.execution.host.catalog import RunState, recording_now, run_state
+from ktui.execution.host.client import RunClient
+from ktui.execution.host.heartbeat import last_poll_at, silence
 from ktui.execution.host.ownership import Holder
+from ktui.execution.host.state_dir import StateDir
 from ktui.execution.run.additions import AddedPlan
 from ktui.execution.run.cancel_kind import CancelKind
-from ktui.execution.run.events import OnConflict, PauseOrigin
+from ktui.execution.run.events import OnConflict, PauseOrigin, Recording
 from ktui.execution.run.options import RunOptions
-from ktui.execution.run.run import Run
+from ktui.execution.run.run import ClusterLost, Run
 from ktui.execution.run.states import State
+from ktui.execution.run.throttle_status import throttle_status
 from ktui.execution.run.track import Track
 from ktui.pacing.limits import Limits
 from ktui.progress.timeline import Range
+
+
+class Status(msgspec.Struct, frozen=True, kw_only=True):
+    """A run, and what is known of it beside its journal."""
+
+    run: Run
+    owner: Holder | None = None
+    damage: str | None = None
+    """The damage of the journal, as it was read now."""
+    copied: CopiedBytes = UNTOLD
+    """The progress of the copies, with the time left where that is known."""
+    cancel_gate: ShutGate | None = None
+    """Who has shut the cluster's cancel gate; None while it is open."""
+    last_poll: datetime | None = None
+    """The time of the last poll by an engine; None where it is not noted."""
+    silent: str | None = None
+    """For how long its engine has not polled the cluster."""
+    waits: Sequence[Waiting] = ()
+    """The partitions that wait, and why."""
+
+    @property
+    def owned(self) -> bool:
+        """Whether the run has an engine."""
+        return self.owner is not None
+
+    @property
+    def state(self) -> RunState:
+        """The state of the run as a whole."""
+        return run_state(self.run, self.owner)
+
+    @property
+    def outage(self) -> ClusterLost | None:
+        """Why the cluster does not answer the engine; None without an engine."""
+        return self.run.outage if self.owned else None
+
+    @property
+    def recording(self) -> Recording:
+        """Whether the engine records."""
+        return recording_now(self.run, self.owner)
+
+    @property
+    def cancelled(self) -> list[tuple[Track, CancelKind]]:
+        """The partitions that an operator has cancelled, and how."""
+        tracks = self.run.tracks.values()
+        return [(track, track.cancel) for track in tracks if track.cancel is not None]
+
+
+def read_status(client: RunClient, state: StateDir) -> Status:
+    """Read all that is known of a run.
+
+    Raises:
+        RunProblem: its journal cannot be read.
+    """
+    owner, found = client.owner, client.read()
+    run, estimate = found.run, Estimate(found.run, EarlierRuns(state))
+    estimate.take(found.entries)
+    now, last_poll = SystemClock().now(), last_poll_at(client.folder)
+    estimate.look(now)
+    running = run_state(run, owner) is RunState.RUNNING
+    return Status(
+        run=run,
+        owner=owner,
+        damage=found.damage,
+        copied=estimate.copied if running else UNTOLD,
+        cancel_gate=None if run.started is None else shut_gate(state, run.started.cluster_id),
+        last_poll=last_poll,
+        silent=silence(run, owner, last_poll, now),
+        waits=wait_reasons(run, estimate.pace, now, owned=owner is not None),
+    )
 
 
 class PauseJson(msgspec.Struct, frozen=True):
@@ -187,22 +263,13 @@ class StatusJson(msgspec.Struct, frozen=True, kw_only=True):
     """The damage of the journal, also after it was recovered."""
 
 
-def status_json(
-    run: Run,
-    owner: Holder | None,
-    damage: str | None,
-    copied: CopiedBytes = UNTOLD,
-    *,
-    cancel_gate: ShutGate | None = None,
-    last_look: datetime | None = None,
-    reasons: Sequence[Waiting] = (),
-) -> StatusJson:
+def status_json(status: Status) -> StatusJson:
     """Return the JSON form of a run's status."""
-    started = run.started
+    run, started, pauses = status.run, status.run.started, status.run.pauses
     return StatusJson(
         schema_version=SCHEMA_VERSION,
         run=run.name,
-        state=run_state(run, owner),
+        state=status.state,
         at=_utc(run.at),
         seq=run.seq,
         cluster_id=None if started is None else started.cluster_id,
@@ -210,34 +277,58 @@ def status_json(
         plan_sha256=None if started is None else started.plan_sha256,
         started_at=_utc(run.started_at),
         ended_at=_utc(run.ended_at),
-        owner=owner_json(owner),
+        owner=owner_json(status.owner),
         ownership_off=run.ownership_off,
         left=run.left,
         limits=run.limits,
         limits_since_batch=run.limits_changed_at + 1,
-        throttle=throttle_json(run, owned=owner is not None),
+        throttle=throttle_json(throttle_status(run), owned=status.owned),
         options=run.options,
         until=_utc(run.until),
-        pauses=_pauses(run),
+        pauses=PausesJson(
+            whole=tuple(PauseJson(by, reason) for by, reason in pauses.whole.items()),
+            topics=tuple(sorted(pauses.topics)),
+            partitions=tuple(sorted(pauses.partitions)),
+        ),
         gate=GateJson(run.gate.shut, run.gate.reason),
-        cancel_gate=None if cancel_gate is None else gate_json(cancel_gate),
-        outage=outage_json(None if owner is None else run.outage),
-        last_look_at=_utc(last_look),
-        recording=recording_json(recording_now(run, owner)),
+        cancel_gate=None if status.cancel_gate is None else gate_json(status.cancel_gate),
+        outage=outage_json(status.outage),
+        last_look_at=_utc(status.last_poll),
+        recording=recording_json(status.recording),
         batch=run.batch,
         added=tuple(map(_added, run.additions.plans)),
         partitions=max(len(run.tracks), 0 if started is None else started.partitions),
         counts={state: run.counts[state] for state in State},
         bytes=run.copies.whole,
         bytes_done=run.copies.done,
-        left_s=copied.left_s,
-        left_by_earlier_runs=copied.by_earlier_runs,
-        in_flight=tuple(_flying(track) for track in run.flying.values()),
-        waiting=tuple(map(_waiting, reasons)),
-        troubled=tuple(_troubled(track) for track in run.troubled.values()),
-        called_off=tuple(filter(None, map(_called_off, run.tracks.values()))),
-        damage=damage or run.damage,
+        left_s=status.copied.left_s,
+        left_by_earlier_runs=status.copied.by_earlier_runs,
+        in_flight=tuple(map(_flying, run.flying.values())),
+        waiting=tuple(map(_waiting, status.waits)),
+        troubled=tuple(
+            TroubledJson(reason=track.reason, **_place(track), **_replicas(track))
+            for track in run.troubled.values()
+        ),
+        called_off=tuple(
+            CalledOffJson(cancel=kind, **_place(track), **_replicas(track))
+            for track, kind in status.cancelled
+        ),
+        damage=status.damage or run.damage,
     )
+
+
+def _place(track: Track) -> dict[str, Any]:
+    tp = track.tp
+    return {
+        "topic": tp.topic,
+        "partition": tp.partition,
+        "state": track.state,
+        "since": _utc(track.since),
+    }
+
+
+def _replicas(track: Track) -> dict[str, Any]:
+    return {"replicas": track.replicas, "target": track.target, "original": track.original}
 
 
 def _added(plan: AddedPlan) -> AddedPlanJson:
@@ -252,71 +343,23 @@ def _added(plan: AddedPlan) -> AddedPlanJson:
     )
 
 
-def _pauses(run: Run) -> PausesJson:
-    pauses = run.pauses
-    return PausesJson(
-        tuple(PauseJson(by, reason) for by, reason in pauses.whole.items()),
-        tuple(sorted(pauses.topics)),
-        tuple(sorted(pauses.partitions)),
-    )
-
-
 def _flying(track: Track) -> FlyingJson:
     begun = None if track.step is None else track.step.begun
     return FlyingJson(
-        topic=track.tp.topic,
-        partition=track.tp.partition,
-        state=track.state,
-        since=_utc(track.since),
+        **_place(track),
+        **_replicas(track),
         batch=track.batch,
         step=track.steps,
-        replicas=track.replicas,
         step_replicas=track.replicas if begun is None else begun.replicas,
         adding=() if begun is None else begun.adding,
         removing=() if begun is None else begun.removing,
         elect=None if begun is None else begun.elect,
-        target=track.target,
-        original=track.original,
     )
 
 
 def _waiting(waiting: Waiting) -> WaitingJson:
-    track = waiting.track
     return WaitingJson(
-        topic=track.tp.topic,
-        partition=track.tp.partition,
-        state=track.state,
-        since=_utc(track.since),
-        waits_for=waiting.code,
-        reason=waiting.reason.sentence,
-    )
-
-
-def _troubled(track: Track) -> TroubledJson:
-    return TroubledJson(
-        topic=track.tp.topic,
-        partition=track.tp.partition,
-        state=track.state,
-        reason=track.reason,
-        since=_utc(track.since),
-        replicas=track.replicas,
-        target=track.target,
-        original=track.original,
-    )
-
-
-def _called_off(track: Track) -> CalledOffJson | None:
-    if track.cancel is None:
-        return None
-    return CalledOffJson(
-        topic=track.tp.topic,
-        partition=track.tp.partition,
-        cancel=track.cancel,
-        state=track.state,
-        since=_utc(track.since),
-        replicas=track.replicas,
-        target=track.target,
-        original=track.original,
+        **_place(waiting.track), waits_for=waiting.code, reason=waiting.reason.sentence
     )
 
 

@@ -4,26 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from ktui.cli.output.gate import gate_line
 from ktui.cli.output.table import table
 from ktui.cli.run.runs import local_time, state_in_words
+from ktui.cli.run.status_json import Status
 from ktui.cluster.text import clean
-from ktui.execution.forecast.estimate import BY_EARLIER_RUNS, UNTOLD, CopiedBytes
+from ktui.execution.forecast.estimate import BY_EARLIER_RUNS, CopiedBytes
 from ktui.execution.forecast.progress_text import outage_text
 from ktui.execution.forecast.wait_text import Waiting
-from ktui.execution.host.catalog import RunState, recording_now, run_state
-from ktui.execution.host.ownership import Holder
+from ktui.execution.host.catalog import RunState
+from ktui.execution.host.state_dir import StateDir
 from ktui.execution.run.event_text import (
     KIND_IN_WORDS,
     batch_noun,
     event_sentence,
     limits_text,
-    pause_origin_text,
     replica_list_text,
     scope_text,
 )
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
-from ktui.execution.run.throttle_standing import left_throttle_text, throttle_wait_text
+from ktui.execution.run.throttle_status import throttle_status
 from ktui.execution.run.track import Track
 from ktui.progress.timeline import Range
 from ktui.quantities import as_bytes, as_count, as_duration
@@ -32,50 +33,34 @@ MOST_ROWS = 40
 """Rows shown of the partitions that wait, and of those that were cancelled."""
 
 
-def status_text(
-    run: Run,
-    owner: Holder | None,
-    copied: CopiedBytes = UNTOLD,
-    cancel_gate: str | None = None,
-    silent: str | None = None,
-    waits: Sequence[Waiting] = (),
-) -> str:
-    """Describe a run: its settings, its progress, the steps in flight, and all trouble.
-
-    Args:
-        run: the run, from its journal.
-        owner: the process that owns it.
-        copied: the progress of its copies, with the time left where that is known.
-        cancel_gate: who has shut the cluster's cancel gate, and how to open it.
-        silent: for how long its engine has not polled the cluster.
-        waits: the partitions that wait, and why.
-    """
+def status_text(status: Status, state: StateDir) -> str:
+    """Describe a run: its settings, its progress, the steps in flight, and all trouble."""
+    run = status.run
     sections = [
-        _head(run, owner, cancel_gate, silent),
-        _progress(run, copied),
+        _head(status, state),
+        _progress(run, status.copied),
         _in_flight(run),
         _troubled(run),
-        _waiting(waits),
-        _called_off(run),
+        _waiting(status.waits),
+        _called_off(status),
     ]
     text = "\n\n".join("\n".join(lines) for lines in sections if lines)
     return "\n".join(map(clean, text.split("\n")))
 
 
-def _head(run: Run, owner: Holder | None, cancel_gate: str | None, silent: str | None) -> list[str]:
-    state = run_state(run, owner)
+def _head(status: Status, state: StateDir) -> list[str]:
+    run = status.run
     batch = f", batch {run.batch:,}" if run.batch else ""
     facts = [
         *_origin(run),
-        *_ownership(run, owner, state),
-        *(() if silent is None else (("engine", silent),)),
-        *_settings(run, owner),
-        *_health(run, owner),
-        *(() if cancel_gate is None else (("gate", cancel_gate),)),
+        *_ownership(status),
+        *_settings(status),
+        *_health(status),
+        *_cancel_gate(status, state),
     ]
     width = max(len(name) for name, _ in facts)
     lines = [f"  {name:<{width}}  {value}" for name, value in facts]
-    return [f"run {run.name}: {state_in_words(state)}{batch}", *lines]
+    return [f"run {run.name}: {state_in_words(status.state)}{batch}", *lines]
 
 
 def _origin(run: Run) -> Iterator[tuple[str, str]]:
@@ -89,40 +74,42 @@ def _origin(run: Run) -> Iterator[tuple[str, str]]:
         yield "started", local_time(run.started_at)
 
 
-def _ownership(run: Run, owner: Holder | None, state: RunState) -> Iterator[tuple[str, str]]:
-    if state is RunState.ENDED:
+def _ownership(status: Status) -> Iterator[tuple[str, str]]:
+    run = status.run
+    if status.state is RunState.ENDED:
         yield "ended", local_time(run.ended_at)
-    elif owner is not None:
-        yield "owner", str(owner)
+    elif status.owner is not None:
+        yield "owner", str(status.owner)
     elif run.exported is not None:
         yield "exported", f"{local_time(run.at)}, {event_sentence(run.exported)}"
     else:
         why = f" ({run.left})" if run.left else ""
         yield "owner", f"none{why}; to resume it: ktui resume {run.name}"
+    if status.silent is not None:
+        yield "engine", status.silent
 
 
-def _settings(run: Run, owner: Holder | None) -> Iterator[tuple[str, str]]:
+def _settings(status: Status) -> Iterator[tuple[str, str]]:
+    run = status.run
     batch = f"{batch_noun(run.limits)} {run.limits_changed_at + 1:,}"
     since = f", since {batch}" if run.limits_changed_at else ""
     yield "limits", f"{limits_text(run.limits)}{since}"
-    yield from _throttle(run, owner)
+    yield from _throttle(run, owned=status.owned)
     yield "options", ", ".join(_options(run))
     for by, reason in run.pauses.whole.items():
-        yield "paused", f"by {pause_origin_text(by)}{f': {reason}' if reason else ''}"
+        yield "paused", f"by {by.words}{f': {reason}' if reason else ''}"
     scope = scope_text(sorted(run.pauses.topics), sorted(run.pauses.partitions))
     if scope:
         yield "paused", scope
 
 
-def _throttle(run: Run, owner: Holder | None) -> Iterator[tuple[str, str]]:
-    throttled = run.throttled
-    if throttled.rates:
-        words = throttled.rates.with_leaders(throttled=run.options.throttle_leaders)
-        yield "throttle", words
-    if throttled.refusal:
-        yield "throttle", f"refused: {throttled.refusal}"
-    why = throttle_wait_text(run) or (left_throttle_text(run) if owner is None else None)
-    if why is not None:
+def _throttle(run: Run, *, owned: bool) -> Iterator[tuple[str, str]]:
+    throttle = throttle_status(run)
+    if throttle.rates:
+        yield "throttle", throttle.words
+    if throttle.refusal:
+        yield "throttle", f"refused: {throttle.refusal}"
+    if (why := throttle.remaining(owned=owned)) is not None:
         yield "throttle", f"{why}; see: ktui throttle {run.name}"
 
 
@@ -143,16 +130,21 @@ def _options(run: Run) -> Iterator[str]:
     yield f"a poll every {chosen.poll_s:g} s"
 
 
-def _health(run: Run, owner: Holder | None) -> Iterator[tuple[str, str]]:
-    if run.outage is not None and owner is not None:
-        yield "cluster", f"lost {outage_text(run.outage)}"
+def _health(status: Status) -> Iterator[tuple[str, str]]:
+    run, recording = status.run, status.recording
+    if status.outage is not None:
+        yield "cluster", f"lost {outage_text(status.outage)}"
     if run.gate.shut:
         yield "gate", f"shut: {run.gate.reason}"
     if run.damage is not None:
         yield "journal", f"recovered: {run.damage}"
-    recording = recording_now(run, owner)
     if recording.on or recording.reason:
         yield "recording", recording.reason or "on"
+
+
+def _cancel_gate(status: Status, state: StateDir) -> Iterator[tuple[str, str]]:
+    if status.cancel_gate is not None:
+        yield "gate", gate_line(status.cancel_gate, state, status.run.name)
 
 
 def _progress(run: Run, copied: CopiedBytes) -> list[str]:
@@ -192,35 +184,13 @@ def _flying(track: Track) -> tuple[str, ...]:
     )
 
 
-def _waiting(waits: Sequence[Waiting]) -> list[str]:
-    if not waits:
-        return []
-    rows = [
-        (
-            str(each.track.tp),
-            each.track.state.words,
-            local_time(each.track.since),
-            each.reason.sentence,
-        )
-        for each in waits[:MOST_ROWS]
-    ]
-    more = [f"and {len(waits) - MOST_ROWS:,} more"] if len(waits) > MOST_ROWS else []
-    return [
-        "waiting for their next step",
-        table(("PARTITION", "STATE", "SINCE", "WHY"), rows),
-        *more,
-    ]
-
-
 def _troubled(run: Run) -> list[str]:
     if not run.troubled:
         return []
     header = ("PARTITION", "STATE", "SINCE", "REPLICAS", "TARGET", "REASON")
     rows = [
         (
-            str(track.tp),
-            track.state.words,
-            local_time(track.since),
+            *_state(track),
             replica_list_text(track.replicas),
             replica_list_text(track.target),
             track.reason or "-",
@@ -230,24 +200,40 @@ def _troubled(run: Run) -> list[str]:
     return [f"in trouble: {as_count(len(rows), 'partition')}", table(header, rows)]
 
 
-def _called_off(run: Run) -> list[str]:
+def _waiting(waits: Sequence[Waiting]) -> list[str]:
+    if not waits:
+        return []
+    rows = [(*_state(each.track), each.reason.sentence) for each in waits]
+    header = ("PARTITION", "STATE", "SINCE", "WHY")
+    return ["waiting for their next step", *_first_rows(header, rows)]
+
+
+def _called_off(status: Status) -> list[str]:
     """List the partitions that operators have cancelled, those still moving first."""
-    cancelled = [track for track in run.tracks.values() if track.cancel is not None]
+    cancelled = sorted(status.cancelled, key=lambda each: each[0].state.ended)
     if not cancelled:
         return []
-    shown = sorted(cancelled, key=lambda track: track.state.ended)[:MOST_ROWS]
     header = ("PARTITION", "ASKED", "STATE", "SINCE", "REPLICAS", "ORIGINAL", "TARGET")
     rows = [
         (
             str(track.tp),
-            "-" if track.cancel is None else KIND_IN_WORDS[track.cancel],
+            KIND_IN_WORDS[kind],
             track.state.words,
             local_time(track.since),
             replica_list_text(track.replicas),
             replica_list_text(track.original),
             replica_list_text(track.target),
         )
-        for track in shown
+        for track, kind in cancelled
     ]
-    more = [f"and {len(cancelled) - MOST_ROWS:,} more"] if len(cancelled) > MOST_ROWS else []
-    return [f"called off: {as_count(len(cancelled), 'partition')}", table(header, rows), *more]
+    return [f"called off: {as_count(len(cancelled), 'partition')}", *_first_rows(header, rows)]
+
+
+def _state(track: Track) -> tuple[str, str, str]:
+    return str(track.tp), track.state.words, local_time(track.since)
+
+
+def _first_rows(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    yield table(header, rows[:MOST_ROWS])
+    if len(rows) > MOST_ROWS:
+        yield f"and {len(rows) - MOST_ROWS:,} more"

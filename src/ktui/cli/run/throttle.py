@@ -14,20 +14,17 @@ from ktui.cli.options.throttle import parse_rates_option
 from ktui.cli.output.json_form import SCHEMA_VERSION, encode
 from ktui.cli.output.table import table
 from ktui.cli.output.throttle_json import ThrottleJson, throttle_json
-from ktui.cli.process.send_command import run_with_engine, send_command
+from ktui.cli.process.send_command import send_command
 from ktui.cluster.ports import ConfigScope
 from ktui.cluster.text import clean
-from ktui.execution.host.catalog import find_run
-from ktui.execution.host.ownership import holder
+from ktui.execution.host.client import RunClient
 from ktui.execution.host.state_dir import StateDir
 from ktui.execution.journal.commands import LeaveThrottles, SetThrottle
-from ktui.execution.journal.follower import RunFollower
 from ktui.execution.run.run import Run
-from ktui.execution.run.throttle_standing import (
-    changed_settings,
-    left_throttle_text,
+from ktui.execution.run.throttle_status import (
+    ThrottleStatus,
     prior_value_text,
-    throttle_wait_text,
+    throttle_status,
 )
 from ktui.planning.names import join_some
 from ktui.quantities import as_rate
@@ -66,22 +63,24 @@ def command(
     """
     if leave_behind and rate is not None:
         raise BadInput("--leave-behind: takes no RATE. Give one of the two")
-    run_dir = find_run(state, name)
+    client = RunClient.find(state, name)
     if rate is not None:
         rates = parse_rates_option("RATE", rate)
-        run = run_with_engine(run_dir)
+        run = client.read_live()
         if rates:
             check_throttle_permitted(run)
-        send_command(run_dir, SetThrottle(rates), json=json)
+        send_command(client, SetThrottle(rates), json=json)
         return
     if leave_behind:
-        _check_over(run_with_engine(run_dir))
-        send_command(run_dir, LeaveThrottles(), json=json)
+        _check_over(client.read_live())
+        send_command(client, LeaveThrottles(), json=json)
         return
-    with RunFollower(run_dir.journal) as follower:
-        follower.refresh()
-    owned = holder(run_dir) is not None
-    click.echo(_as_json(follower.run, owned=owned) if json else _as_text(follower.run, owned=owned))
+    owned, throttle = client.owner is not None, throttle_status(client.read().run)
+    if json:
+        shown = throttle_json(throttle, owned=owned)
+        click.echo(encode(RunThrottleJson(SCHEMA_VERSION, name, shown)))
+    else:
+        click.echo(_as_text(name, throttle, owned=owned))
 
 
 def _check_over(run: Run) -> None:
@@ -93,37 +92,30 @@ def _check_over(run: Run) -> None:
         )
 
 
-def _as_json(run: Run, *, owned: bool) -> str:
-    return encode(RunThrottleJson(SCHEMA_VERSION, run.name, throttle_json(run, owned=owned)))
-
-
-def _as_text(run: Run, *, owned: bool) -> str:
-    blocks = ["\n".join(_facts(run, owned=owned))]
-    rows = list(_rows(run))
-    if rows:
-        blocks.append(table(("ON", "SETTING", "OURS", "BEFORE"), rows))
+def _as_text(run: str, throttle: ThrottleStatus, *, owned: bool) -> str:
+    blocks = ["\n".join(_facts(run, throttle, owned=owned))]
+    if throttle.settings:
+        blocks.append(table(("ON", "SETTING", "OURS", "BEFORE"), list(_rows(throttle))))
     return "\n\n".join(blocks)
 
 
-def _facts(run: Run, *, owned: bool) -> Iterator[str]:
-    throttled = run.throttled
-    words = throttled.rates.with_leaders(throttled=run.options.throttle_leaders)
-    none = "" if changed_settings(throttled) else "; not set on any broker or topic now"
-    yield f"throttle of {run.name}: {words}{none}"
-    if throttled.refusal:
-        yield f"refused: {clean(throttled.refusal)}"
-    if waits := throttle_wait_text(run):
-        yield f"{waits}. If that never changes: ktui throttle {run.name} --leave-behind"
-    if not owned and (why := left_throttle_text(run)):
-        yield f"{why}; to resume it: ktui resume {run.name}"
+def _facts(run: str, throttle: ThrottleStatus, *, owned: bool) -> Iterator[str]:
+    none = "" if throttle.settings else "; not set on any broker or topic now"
+    yield f"throttle of {run}: {throttle.words}{none}"
+    if throttle.refusal:
+        yield f"refused: {clean(throttle.refusal)}"
+    if throttle.waits:
+        yield f"{throttle.waits}. If that never changes: ktui throttle {run} --leave-behind"
+    if not owned and throttle.stays:
+        yield f"{throttle.stays}; to resume it: ktui resume {run}"
 
 
-def _rows(run: Run) -> Iterator[tuple[str, ...]]:
-    for (resource, name), ours in changed_settings(run.throttled).items():
+def _rows(throttle: ThrottleStatus) -> Iterator[tuple[str, ...]]:
+    for (resource, name), ours in throttle.settings.items():
         if resource.scope is ConfigScope.BROKER:
             there = " or ".join(map(_rate, sorted(ours.values)))
         else:
-            there = join_some(sorted(ours.values), told=MOST_ENTRIES)
+            there = join_some(sorted(ours.values), most=MOST_ENTRIES)
         sure = " (not confirmed)" if ours.unsure else ""
         on = f"{resource.scope} {resource.name}"
         yield on, name, f"{there or 'none'}{sure}", clean(_rate(prior_value_text(ours.before)))

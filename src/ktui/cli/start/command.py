@@ -5,27 +5,27 @@ from __future__ import annotations
 import asyncio
 import sys
 from pathlib import Path
-from typing import Any
 
 import click
 
-from ktui.cli.context.claim import claim_request, owner_findings, ownership_options
-from ktui.cli.context.target import choose_target, read_cluster_for_plan, warn_of_tls
+from ktui.cli.context.claim import ClaimRequest, claim_request, ownership_options
+from ktui.cli.context.cluster import ClusterChoice, warn_of_tls
 from ktui.cli.context.terminal import print_note
-from ktui.cli.doctor.permissions import permission_findings
 from ktui.cli.options import common
-from ktui.cli.options.limits import complete_limits, limits_options, parse_limit_options
-from ktui.cli.options.plan import BAD_PLAN, read_plan_argument
+from ktui.cli.options.cluster import cluster_options
+from ktui.cli.options.limits import GivenLimits, check_limits, complete_limits, limits_options
+from ktui.cli.options.plan import BAD_PLAN, allowance_options, read_plan_argument
 from ktui.cli.options.run import (
+    concurrent_option,
+    headless_option,
     parse_until,
-    pop_allowances,
-    pop_run_options,
     run_options,
     until_option,
 )
-from ktui.cli.options.throttle import pop_throttle_options, throttle_options, with_throttle
+from ktui.cli.options.throttle import ThrottleOptions, throttle_options, with_throttle
 from ktui.cli.output.gate import cancel_cluster_options, gate_findings
 from ktui.cli.output.plan_report import finding_line
+from ktui.cli.plan.cluster_facts import read_cluster_facts
 from ktui.cli.process.launch import Launch, launch_new_run
 from ktui.cli.start.dry_run import DryRun, fit_in_words
 from ktui.cli.start.follow import is_headless, show_run
@@ -34,30 +34,30 @@ from ktui.cluster.clock import SystemClock
 from ktui.cluster.text import clean
 from ktui.execution.host.catalog import unfinished_with_partitions
 from ktui.execution.host.state_dir import StateDir, default_name
+from ktui.execution.run.options import RunOptions
 from ktui.planning.check.check import check_plan
-from ktui.planning.check.findings import FindingKind, Severity
+from ktui.planning.check.findings import Allowances, FindingKind, Severity
 from ktui.quantities import as_count
 
 
 @click.command("start")
 @click.argument("path", metavar="PLAN", type=click.Path(path_type=Path))
-@common.cluster_options
+@cluster_options
 @click.option("--name", metavar="RUN", help="Name of the run. Default: that of the plan's file.")
 @limits_options
 @throttle_options
 @run_options
+@allowance_options
 @until_option
 @click.option("--dry-run", is_flag=True, help="Show what would be sent, and send nothing.")
-@click.option("--headless", is_flag=True, help="Show a progress line instead of the live view.")
+@headless_option
 @click.option("--json", is_flag=True, help="Print each event as a line of JSON.")
-@click.option("--concurrent", is_flag=True, help="Allow another live run on the cluster.")
+@concurrent_option
 @ownership_options
 @common.state_dir_option
 def command(  # noqa: PLR0913 - an option each
     path: Path,
-    bootstrap_server: str | None,
-    command_config: Path | None,
-    context: str | None,
+    choice: ClusterChoice,
     *,
     name: str | None,
     until: str | None,
@@ -68,7 +68,10 @@ def command(  # noqa: PLR0913 - an option each
     take_over: bool,
     no_ownership: bool,
     state: StateDir,
-    **chosen: Any,
+    limits: GivenLimits,
+    throttle: ThrottleOptions,
+    options: RunOptions,
+    allowed: Allowances,
 ) -> None:
     """Carry out PLAN, a few replicas at a time, under limits that you can change meanwhile.
 
@@ -79,29 +82,35 @@ def command(  # noqa: PLR0913 - an option each
     Exit code 0 when all is done, 3 when some partitions are not at their target, 1 when a failure
     stopped the run, 2 when nothing was sent, 130 when the run was left.
     """
-    run_options, allowed = pop_run_options(chosen), pop_allowances(chosen)
-    throttle = pop_throttle_options(chosen)
-    given, now = parse_limit_options(chosen), SystemClock().now()
+    check_limits(limits)
+    now = SystemClock().now()
     until_at = parse_until(until, now)
     source, plan = read_plan_argument(path)
-    name = name or default_name(path)
+    run = name or default_name(path)
     if not dry_run:
-        state.free_name(name)
-    where = choose_target(bootstrap_server, command_config, context)
+        state.free_name(run)
+    where = choice.target()
     warn_of_tls(where.cluster)
-    run_options = with_throttle(run_options, throttle, where.cluster.context.throttle)
-    is_throttled = bool(run_options.throttle)
-    lacking = asyncio.run(
-        permission_findings(where.cluster, plan, throttled=is_throttled, starts=True)
+    options = with_throttle(options, throttle, where.cluster.context.throttle)
+
+    def claim(cluster_id: str) -> ClaimRequest | None:
+        return claim_request(
+            where.cluster, state, cluster_id, run, off=no_ownership, take_over=take_over
+        )
+
+    facts = asyncio.run(
+        read_cluster_facts(
+            where.cluster,
+            plan,
+            throttled=bool(options.throttle),
+            starts=True,
+            claim=claim if dry_run else None,
+        )
     )
-    cluster_id, seen = asyncio.run(
-        read_cluster_for_plan(where, plan, measure=is_throttled and not lacking)
-    )
-    own = claim_request(
-        where.cluster, state, cluster_id, name, off=no_ownership, take_over=take_over
-    )
+    cluster_id, seen = facts.cluster_id, facts.seen
+    own = claim(cluster_id)
     request = StartRequest(
-        name=name,
+        name=run,
         source=source,
         plan_name=clean(path.name),
         plan=plan,
@@ -109,17 +118,17 @@ def command(  # noqa: PLR0913 - an option each
         cluster_id=cluster_id,
         seen=seen,
         findings=(
-            *lacking,
+            *facts.lacking,
             *check_plan(plan, seen, allowed),
             *(
                 gate_findings(state, cluster_id, cancel_cluster_options(where.names))
                 if dry_run
                 else ()
             ),
-            *(asyncio.run(owner_findings(own)) if dry_run else ()),
+            *facts.owner,
         ),
-        limits=complete_limits(seen, where.cluster.context.limits, given),
-        options=run_options,
+        limits=complete_limits(seen, where.cluster.context.limits, limits),
+        options=options,
         until=until_at,
         now=now,
     )
@@ -129,7 +138,7 @@ def command(  # noqa: PLR0913 - an option each
         headless = is_headless(headless=headless, json=json)
         launch = Launch(
             state=state,
-            name=name,
+            name=run,
             cluster_id=cluster_id,
             names=where.names,
             until=until_at,
@@ -177,7 +186,7 @@ def _report_findings(request: StartRequest) -> None:
 
 
 def _warn_of_unfinished(request: StartRequest, state: StateDir) -> None:
-    partitions = [choose_target.tp for choose_target in request.plan.partitions]
+    partitions = [each.tp for each in request.plan.partitions]
     for name, left in unfinished_with_partitions(state, request.cluster_id, partitions):
         print_note(
             f"warning: run {name} is waiting for resume, with {as_count(left, 'partition')} of "

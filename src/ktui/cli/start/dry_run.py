@@ -8,8 +8,7 @@ from datetime import datetime
 import msgspec
 
 from ktui.cli.output.json_form import encode, utc
-from ktui.cli.output.plan_json import CheckJson, check_json
-from ktui.cli.output.plan_report import CheckedPlan, report
+from ktui.cli.output.plan_report import CheckedPlan, CheckJson, check_json, report
 from ktui.cli.start.request import StartRequest
 from ktui.execution.run.event_text import replica_list_text
 from ktui.pacing.decision import Decision, Move

@@ -13,8 +13,8 @@ from types import FrameType
 
 import click
 
+from ktui.cli.context.cluster import Target
 from ktui.cli.context.errors import FAILED, INTERRUPTED
-from ktui.cli.context.target import Target
 from ktui.cli.context.terminal import print_note
 from ktui.cli.engine.log import WarningReader
 from ktui.cli.output.json_form import event_line
@@ -24,12 +24,11 @@ from ktui.cluster.clock import Clock, SystemClock
 from ktui.execution.forecast.earlier_runs import EarlierRuns
 from ktui.execution.forecast.estimate import Estimate
 from ktui.execution.forecast.progress_text import RunEnding, end_lines, progress_line, run_ending
-from ktui.execution.host.ownership import this_process
+from ktui.execution.host.client import RunClient
 from ktui.execution.host.process import EngineProcess
 from ktui.execution.host.state_dir import StateDir
 from ktui.execution.journal.commands import Pause
 from ktui.execution.journal.follower import RunFollower
-from ktui.execution.journal.journal import Journal
 from ktui.execution.run.events import JournalEntry, Paused, PauseOrigin
 from ktui.quantities import as_count
 
@@ -40,7 +39,7 @@ EXIT_CODES = {
     RunEnding.LEFT: INTERRUPTED,
     RunEnding.FAILED: FAILED,
 }
-_LOOK_S = 0.2
+_POLL_S = 0.2
 _LEAVING_S = 5.0
 
 
@@ -132,10 +131,10 @@ class _Following:
                 if self._interrupts.leave:
                     return self._leave(follower)
                 if self._interrupts.count and self._pause_asked is None:
-                    self._pause(follower)
+                    self._pause()
                 self._report_new(follower)
                 self._line.show(self._progress(follower, self._clock.now()))
-                time.sleep(_LOOK_S)
+                time.sleep(_POLL_S)
             self._report_new(follower)
             return self._end(follower)
 
@@ -145,10 +144,12 @@ class _Following:
             self._estimate = Estimate(follower.run, EarlierRuns.beside(self._engine.run))
         self._estimate.take(new)
         for warning in self._warnings.new():
-            self._line.say(warning)
+            self._line.print(warning)
         if any(map(self._is_our_pause, new)):
             flying = as_count(follower.run.in_flight, "step")
-            self._line.say(f"paused: nothing more is submitted, and {flying} in flight may finish")
+            self._line.print(
+                f"paused: nothing more is submitted, and {flying} in flight may finish"
+            )
         if self._json:
             self._print([entry for entry in new if entry.seq > self._after])
 
@@ -164,13 +165,10 @@ class _Following:
         self._estimate.look(now)
         return progress_line(follower.run, self._estimate.copied)
 
-    def _pause(self, follower: RunFollower) -> None:
+    def _pause(self) -> None:
         """Pause the run: the engine submits nothing more, and leaves once nothing is in flight."""
-        me = this_process()
-        with Journal.open(follower.path, self._clock) as journal:
-            who = f"{me.user}@{me.host} ({me.pid})"
-            self._pause_asked = journal.ask(Pause(by=PauseOrigin.SIGNAL), who)
-        self._line.say("interrupted: pausing the run. Interrupt again to leave at once")
+        self._pause_asked = RunClient(self._engine.run).ask(Pause(by=PauseOrigin.SIGNAL))
+        self._line.print("interrupted: pausing the run. Interrupt again to leave at once")
 
     def _is_our_pause(self, entry: JournalEntry) -> bool:
         event = entry.event
@@ -183,7 +181,7 @@ class _Following:
     def _leave(self, follower: RunFollower) -> int:
         self._engine.leave()
         if not self._engine.wait(_LEAVING_S):
-            self._line.say(f"its engine, process {self._engine.pid}, leaves in a moment")
+            self._line.print(f"its engine, process {self._engine.pid}, leaves in a moment")
         self._report_new(follower)
         return self._end(follower)
 
@@ -192,11 +190,11 @@ class _Following:
         ending = run_ending(run) if self._engine.gone else RunEnding.LEFT
         if ending is RunEnding.FAILED and run.left is None:
             reason = self._engine.last_words
-            self._line.say(f"the engine of run {run.name} has died: {reason}")
+            self._line.print(f"the engine of run {run.name} has died: {reason}")
         for line in end_lines(run):
-            self._line.say(line)
+            self._line.print(line)
         if not run.ended:
-            self._line.say(f"to resume it: {self._resume}")
+            self._line.print(f"to resume it: {self._resume}")
         return EXIT_CODES[ending]
 
 
@@ -236,7 +234,6 @@ def show_run(
     show(LiveView(cluster=where.cluster, state=state, names=where.names, run=engine.run.path))
     if not engine.gone:
         return 0  # the view has said that the run goes on
-    with RunFollower(engine.run.journal) as follower:
-        follower.refresh()
-    print_note("\n".join(end_lines(follower.run)))
-    return EXIT_CODES[run_ending(follower.run)]
+    run = RunClient(engine.run).read().run
+    print_note("\n".join(end_lines(run)))
+    return EXIT_CODES[run_ending(run)]

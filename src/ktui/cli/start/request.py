@@ -6,7 +6,7 @@ from datetime import datetime
 
 import msgspec
 
-from ktui.cli.context.target import Target
+from ktui.cli.context.cluster import Target
 from ktui.execution.run.events import AnyRunEvent
 from ktui.execution.run.first_events import first_events
 from ktui.execution.run.options import RunOptions

@@ -4,42 +4,44 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from pathlib import Path
 
 import click
 
 from ktui.cli.context.claim import claim_request, ownership_options
-from ktui.cli.context.target import check_cluster, choose_target, cluster_names_of_run, warn_of_tls
+from ktui.cli.context.cluster import ClusterChoice, check_cluster, warn_of_tls
 from ktui.cli.context.terminal import print_note
 from ktui.cli.options import common
+from ktui.cli.options.cluster import cluster_options
 from ktui.cli.options.recording import run_recorded_option
-from ktui.cli.options.run import parse_until, until_option
+from ktui.cli.options.run import concurrent_option, headless_option, parse_until, until_option
 from ktui.cli.output.gate import gate_line, shut_gate
 from ktui.cli.process.launch import Launch, launch_left_run
-from ktui.cli.process.left_run import read_left_run, reopens
 from ktui.cli.run.runs import local_time
 from ktui.cli.start.follow import EXIT_CODES, is_headless, show_run
 from ktui.cluster.clock import SystemClock
 from ktui.execution.forecast.progress_text import end_lines, run_ending
-from ktui.execution.host.catalog import find_run
+from ktui.execution.host.client import BegunRun, RunClient
+from ktui.execution.host.hand_over import refuse_exported
+from ktui.execution.host.ownership import OwnedElsewhere
 from ktui.execution.host.state_dir import StateDir
+from ktui.execution.journal.commands import CancelMoves
+from ktui.execution.run.cancel_scope import CancelScope
+from ktui.execution.run.run import Run
 
 
 @click.command("resume")
 @common.run_argument
-@common.cluster_options
+@cluster_options
 @until_option
 @run_recorded_option
-@click.option("--headless", is_flag=True, help="Show a progress line instead of the live view.")
+@headless_option
 @click.option("--json", is_flag=True, help="Print each new event as a line of JSON.")
-@click.option("--concurrent", is_flag=True, help="Allow another live run on the cluster.")
+@concurrent_option
 @ownership_options
 @common.state_dir_option
 def command(  # noqa: PLR0913 - an option each
     name: str,
-    bootstrap_server: str | None,
-    command_config: Path | None,
-    context: str | None,
+    choice: ClusterChoice,
     *,
     until: str | None,
     record: bool | None,
@@ -59,11 +61,11 @@ def command(  # noqa: PLR0913 - an option each
     Exit codes are those of `ktui start`.
     """
     until_at = parse_until(until, SystemClock().now())
-    run_dir = find_run(state, name)
-    left = read_left_run(run_dir)
+    client = RunClient.find(state, name)
+    left = _read_left(client)
     if left.damage is not None:
         print_note(f"damaged: {left.damage}. The run goes on from what comes before")
-    if left.run.ended and not reopens(run_dir, left.run):
+    if left.run.ended and not _reopens(client, left.run):
         print_note("\n".join(end_lines(left.run)))
         sys.exit(EXIT_CODES[run_ending(left.run)])
     if left.run.until is not None and until_at is None:
@@ -74,9 +76,7 @@ def command(  # noqa: PLR0913 - an option each
     shut = shut_gate(state, left.begun.cluster_id)
     if shut is not None:
         print_note(f"{gate_line(shut, state, name)}. Until then only cancels are submitted")
-    where = choose_target(
-        *cluster_names_of_run((bootstrap_server, command_config, context), left.begun)
-    )
+    where = choice.or_of_run(left.begun).target()
     warn_of_tls(where.cluster)
     asyncio.run(check_cluster(where, left.begun.cluster_id))
     owner = claim_request(
@@ -101,3 +101,20 @@ def command(  # noqa: PLR0913 - an option each
         after=left.run.seq,
     )
     sys.exit(code)
+
+
+def _read_left(client: RunClient) -> BegunRun:
+    if (owner := client.owner) is not None:
+        raise OwnedElsewhere(client.name, owner)
+    left = client.read_begun()
+    refuse_exported(left.run)
+    return left
+
+
+def _reopens(client: RunClient, run: Run) -> bool:
+    """Whether an ended run goes on, because a cancel of some part of it is not answered yet."""
+    return any(
+        not CancelScope(run, command.kind, command.topics, command.partitions).idle
+        for command in client.unanswered()
+        if isinstance(command, CancelMoves)
+    )

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Mapping
+from contextlib import AsyncExitStack, aclosing
 from pathlib import Path
 
 import click
 import msgspec
 
-from ktui.cli.context.cluster import Cluster, choose_cluster
+from ktui.cli.context.cluster import Cluster, ClusterChoice
 from ktui.cli.context.config import config_dir
 from ktui.cli.context.errors import BadInput
-from ktui.cli.context.target import choose_target
 from ktui.cli.context.terminal import need_terminal
 from ktui.cli.options import common
+from ktui.cli.options.cluster import cluster_options
 from ktui.cli.options.recording import recorded_in_words, recorder, recording_options
 from ktui.cli.output.view import show_app
 from ktui.cli.record.sources import ClusterRecording
@@ -26,7 +26,6 @@ from ktui.execution.host.state_dir import StateDir
 from ktui.kafka.reader import KafkaReader
 from ktui.recording.recorder import Recorder
 from ktui.tui.app.app import KtuiApp
-from ktui.tui.app.recording_badge import RecordingApp
 from ktui.tui.draw.themes import load_themes
 
 LEAST_PATIENCE_S = 0.5
@@ -51,23 +50,16 @@ class LiveView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @click.command("watch")
-@common.cluster_options
+@cluster_options
 @common.topics_option("List every partition of this topic first; may be repeated.")
 @click.option("--write", is_flag=True, help="Allow the view to start and change runs.")
-@click.option(
-    "--poll-interval",
-    type=click.FloatRange(0.1, 3600),
-    metavar="SECONDS",
-    help="Time between two polls; 1 s unless the context sets it.",
-)
-@click.option("--theme", metavar="NAME", help="The colour theme to start with.")
+@common.poll_interval_option
+@common.theme_option
 @click.option("--record", is_flag=True, help="Record the view, for `ktui replay`.")
 @recording_options
 @common.state_dir_option
 def command(  # noqa: PLR0913 - an option each
-    bootstrap_server: str | None,
-    command_config: Path | None,
-    context: str | None,
+    choice: ClusterChoice,
     *,
     topics: tuple[str, ...],
     write: bool,
@@ -87,10 +79,10 @@ def command(  # noqa: PLR0913 - an option each
         raise BadInput(f"{'--to' if to else '--redact'} needs a recording. Give --record, too")
     names = None
     if write:
-        chosen_target = choose_target(bootstrap_server, command_config, context)
-        cluster, names = chosen_target.cluster, chosen_target.names
+        target = choice.target()
+        cluster, names = target.cluster, target.names
     else:
-        cluster = choose_cluster(bootstrap_server, command_config, context)
+        cluster = choice.cluster()
     need_terminal()
     records = None
     if record:
@@ -117,21 +109,17 @@ def show(view: LiveView) -> None:
 
 
 async def _shown(view: LiveView) -> None:
-    clock, reader = SystemClock(), view.cluster.reader()
+    clock = SystemClock()
     interval_s = view.poll_interval_s or view.cluster.context.poll_interval
     patience_s = max(LEAST_PATIENCE_S, PATIENCE * interval_s)
-    observer = Observer(reader, clock, patience_s=patience_s)
-    recording = None
-    if view.recorder is not None:
-        recording = ClusterRecording(observer, view.recorder, view.state)
-    app = _app(view, recording or observer, reader, clock, interval_s)
-    try:
-        await show_app(app)
-    finally:
-        if recording is not None:
-            await recording.aclose()
-        await observer.aclose()
-        await reader.aclose()
+    async with AsyncExitStack() as stack:
+        reader = await stack.enter_async_context(aclosing(view.cluster.reader()))
+        observer = Observer(reader, clock, patience_s=patience_s)
+        source: ObservationSource = await stack.enter_async_context(aclosing(observer))
+        if view.recorder is not None:
+            recording = ClusterRecording(observer, view.recorder, view.state)
+            source = await stack.enter_async_context(aclosing(recording))
+        await show_app(_app(view, source, reader, clock, interval_s))
 
 
 def _app(
@@ -140,10 +128,7 @@ def _app(
     cluster, engines = view.cluster, None
     if view.names is not None:
         engines = ProcessEngines(cluster, reader, view.names, view.state)
-    kind: Callable[..., KtuiApp] = KtuiApp
-    if view.recorder is not None:
-        kind = partial(RecordingApp, recorder=view.recorder)
-    return kind(
+    return KtuiApp(
         source,
         cluster_name=cluster.name,
         read_only=view.names is None,
@@ -156,4 +141,5 @@ def _app(
         run=view.run,
         state_dir=view.state,
         engines=engines,
+        recorder=view.recorder,
     )

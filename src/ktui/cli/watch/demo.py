@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import math
 import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import click
+from click.shell_completion import CompletionItem
 
 from ktui.cli.context.config import config_dir, load_config
 from ktui.cli.context.errors import BadInput
 from ktui.cli.context.terminal import need_terminal
+from ktui.cli.options import common
 from ktui.cli.output.table import table
 from ktui.cli.output.view import show_app
 from ktui.cli.watch.demo_launcher import SimulatedEngines
@@ -47,27 +48,23 @@ PATIENCE = 0.75
 """Share of the poll interval after which a poll goes on without a broker's answer."""
 
 
-def _number(_context: click.Context, _option: click.Parameter, value: float | None) -> float | None:
-    """Refuse nan, which a click range accepts."""
-    if value is not None and math.isnan(value):
-        raise click.BadParameter("nan is not a number.")
-    return value
+def _complete(
+    _context: click.Context, _argument: click.Parameter, begun: str
+) -> list[CompletionItem[str]]:
+    shipped = [CompletionItem(name) for name in shipped_names() if name.startswith(begun)]
+    return [*shipped, CompletionItem(begun, type="file")]
 
 
 @click.command("demo")
-@click.argument("scenario", default=DEFAULT, metavar="[SCENARIO]")
-@click.option(
-    "--speed",
-    type=click.FloatRange(0.1, FASTEST),
-    callback=_number,
-    metavar="N",
-    help="Simulate N seconds in each second; by default the scenario's own speed.",
+@click.argument("scenario", default=DEFAULT, metavar="[SCENARIO]", shell_complete=_complete)
+@common.speed_option(
+    0.1, FASTEST, "Simulate N seconds in each second; by default the scenario's own speed."
 )
 @click.option(
     "--seed", type=int, default=0, metavar="N", help="Seed of the random events; 0 by default."
 )
 @click.option("--list", "only_list", is_flag=True, help="List the scenarios that come with ktui.")
-@click.option("--theme", metavar="NAME", help="The colour theme to start with.")
+@common.theme_option
 def command(
     scenario: str, *, speed: float | None, seed: int, only_list: bool, theme: str | None
 ) -> None:

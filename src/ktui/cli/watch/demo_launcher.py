@@ -10,12 +10,12 @@ from functools import partial
 import msgspec
 
 from ktui.cli.output.gate import check_gate_open
-from ktui.cli.watch.cancel_foreign import cancel_one
 from ktui.cluster.clock import Clock
 from ktui.cluster.observer import Observer
 from ktui.cluster.ports import ClusterPorts
 from ktui.execution.cancel.foreign_outcome import ListedReassignment, Settled
 from ktui.execution.cancel.gate import CancelGateFile
+from ktui.execution.cancel.one_foreign import cancel_one
 from ktui.execution.engine.engine import Engine
 from ktui.execution.errors import RunProblem
 from ktui.execution.host.catalog import check_one_throttle
@@ -58,14 +58,14 @@ class SimulatedEngines:
         """Return the limits of a run that sets none."""
         return default_limits(brokers)
 
-    async def look(self, plan: Plan) -> ClusterSnapshot:
+    async def read_snapshot(self, plan: Plan) -> ClusterSnapshot:
         """Read what a plan concerns."""
         return await take_snapshot(self._cluster.reader(), plan)
 
     throttle = ""
     """The default throttle: none."""
 
-    async def measured(self, plan: Plan, seen: ClusterSnapshot) -> ClusterSnapshot:
+    async def add_inbound(self, plan: Plan, seen: ClusterSnapshot) -> ClusterSnapshot:
         """Add the measured inbound traffic, which a throttle is compared with, to a snapshot."""
         return await measure_inbound(self._cluster.reader(), plan, seen, self._clock)
 
@@ -76,7 +76,7 @@ class SimulatedEngines:
             RunProblem: the plan has problems, or the run cannot be made.
             ClusterError: the cluster does not answer.
         """
-        snapshot = await self.look(wanted.plan)
+        snapshot = await self.read_snapshot(wanted.plan)
         cluster_id = (await self._cluster.reader().describe_cluster()).cluster_id
         options = msgspec.structs.replace(
             wanted.options,

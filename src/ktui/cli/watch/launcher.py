@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
+from contextlib import aclosing
 
 from ktui.cli.context.claim import check_no_other_owner, claim_request
 from ktui.cli.context.cluster import Cluster
 from ktui.cli.doctor.permissions import permission_findings
 from ktui.cli.process.launch import Launch, launch_left_run, launch_new_run
-from ktui.cli.watch.cancel_foreign import cancel_one
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.ports import ClusterPorts, ClusterReader
 from ktui.execution.cancel.foreign_outcome import ListedReassignment, Settled
+from ktui.execution.cancel.one_foreign import cancel_one
 from ktui.execution.errors import RunProblem
+from ktui.execution.host.client import RunClient
 from ktui.execution.host.launch import NewRun, prepare_run
 from ktui.execution.host.state_dir import RunDir, StateDir
-from ktui.execution.journal.journal import Journal
 from ktui.execution.run.events import Started
 from ktui.pacing.limits import Limits, default_limits, parse_limits
 from ktui.planning.check.findings import ClusterSnapshot
@@ -49,7 +50,7 @@ class ProcessEngines:
         """Return the limits of a run that sets none."""
         return parse_limits(self._context.limits, default_limits(brokers))
 
-    async def look(self, plan: Plan) -> ClusterSnapshot:
+    async def read_snapshot(self, plan: Plan) -> ClusterSnapshot:
         """Read what a plan concerns."""
         return await take_snapshot(self._reader, plan)
 
@@ -58,7 +59,7 @@ class ProcessEngines:
         """The context's throttle; empty for none."""
         return "" if self._context.throttle is None else str(self._context.throttle)
 
-    async def measured(self, plan: Plan, seen: ClusterSnapshot) -> ClusterSnapshot:
+    async def add_inbound(self, plan: Plan, seen: ClusterSnapshot) -> ClusterSnapshot:
         """Add the measured inbound traffic, which a throttle is compared with, to a snapshot.
 
         The measurement takes some seconds.
@@ -72,7 +73,7 @@ class ProcessEngines:
             RunProblem: the run was not started, and nothing was sent.
             ClusterError: the cluster does not answer.
         """
-        snapshot = await self.look(wanted.plan)
+        snapshot = await self.read_snapshot(wanted.plan)
         missing = await permission_findings(
             self._cluster, wanted.plan, throttled=bool(wanted.throttle), starts=True
         )
@@ -118,12 +119,9 @@ class ProcessEngines:
         claim = claim_request(self._cluster, self._state, await self._cluster_id(), "")
         if claim is not None:
             await check_no_other_owner(claim)
-        writer = self._cluster.writer()
-        try:
+        async with aclosing(self._cluster.writer()) as writer:
             ports = ClusterPorts(self._reader, writer)
             return await cancel_one(ports, self._state, SystemClock(), move)
-        finally:
-            await writer.aclose()
 
     async def _cluster_id(self) -> str:
         return (await self._reader.describe_cluster()).cluster_id
@@ -143,8 +141,7 @@ class ProcessEngines:
 
 
 def _begun(run: RunDir) -> Started:
-    with Journal.open(run.journal, SystemClock(), read_only=True) as journal:
-        first = journal.first()
+    first = RunClient(run).first_entry()
     if first is None or not isinstance(first.event, Started):
         raise RunProblem(
             f"{run.journal}: the start of the run was cut off, and nothing was sent. Start its "

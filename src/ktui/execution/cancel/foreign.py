@@ -72,7 +72,7 @@ class ForeignCancel:
         await self._send(self._as_shown(moves, seen), seen)
         self._judge(seen, self._pending.keys() - self._sent_s.keys())
 
-    async def look(self, seen: Observation) -> None:
+    async def follow(self, seen: Observation) -> None:
         """Process a poll, and cancel again what is still listed.
 
         A cancel is repeated only for a while after its answer was lost.
@@ -89,7 +89,7 @@ class ForeignCancel:
         ]
         await self._send(self._as_shown(again, seen), seen)
 
-    def leave(self, why: str) -> None:
+    def give_up(self, why: str) -> None:
         """Settle the remaining reassignments as unknown."""
         for tp in list(self._pending):
             self._settle(tp, Settled(ForeignOutcome.UNKNOWN, detail=why))
@@ -115,7 +115,7 @@ class ForeignCancel:
     async def _send(self, moves: list[ListedReassignment], seen: Observation) -> None:
         for n in range(0, len(moves), AT_ONCE):
             chunk = moves[n : n + AT_ONCE]
-            self._log.asked(chunk)
+            self._log.write_asked(chunk)
             cancels = {move.tp: None for move in chunk}
             self._answers |= await self._send_chunk(cancels, seen)
             self._sent_s |= dict.fromkeys((move.tp for move in chunk), self._clock.monotonic())
@@ -158,4 +158,4 @@ class ForeignCancel:
         move = self._pending.pop(tp)
         self.settled[tp] = settled
         if tp in self._sent_s:
-            self._log.settled(move, settled)
+            self._log.note_outcome(move, settled)

@@ -59,7 +59,7 @@ class CancelLog:
         self._clock = clock
         self._settled: list[ForeignCancelLine] = []
 
-    def asked(self, moves: Iterable[ListedReassignment]) -> None:
+    def write_asked(self, moves: Iterable[ListedReassignment]) -> None:
         """Write that these reassignments are about to be cancelled.
 
         Raises:
@@ -68,14 +68,14 @@ class CancelLog:
         self._write_settled()
         self._write([self._line(move, ASKED) for move in moves])
 
-    def settled(self, move: ListedReassignment, settled: Settled) -> None:
-        """Record the outcome of a reassignment. The next call of `asked` or `left` writes it."""
+    def note_outcome(self, move: ListedReassignment, settled: Settled) -> None:
+        """Record the outcome of a reassignment. The next write includes it."""
         base = self._line(move, settled.outcome.value)
         replicas = settled.replicas or None
         line = msgspec.structs.replace(base, replicas=replicas, detail=settled.detail)
         self._settled.append(line)
 
-    def left(self) -> str:
+    def write_outcomes(self) -> str:
         """Write the last outcomes. Return the problem if they cannot be written, else ""."""
         try:
             self._write_settled()

@@ -9,6 +9,7 @@ import msgspec
 from ktui.cluster.observation import Observation
 from ktui.cluster.partition import Brokers, PartitionState, TopicPartition
 from ktui.cluster.ports import Verdict, WriteResult
+from ktui.execution.cancel.preview import min_isr_danger
 from ktui.execution.engine.request_check import LAST_IN_SYNC
 from ktui.execution.run.refusals import NOTHING_TO_CANCEL, refusal_text
 from ktui.execution.run.states import State
@@ -44,6 +45,18 @@ class ForeignOutcome(enum.StrEnum):
     UNKNOWN = "unknown"
 
 
+_OF_STATE = {
+    State.STOPPED: ForeignOutcome.STOPPED,
+    State.ROLLED_BACK: ForeignOutcome.ROLLING_BACK,
+    State.ROLLING_BACK: ForeignOutcome.ROLLING_BACK,
+    State.DONE: ForeignOutcome.COMPLETED,
+    State.REFUSED: ForeignOutcome.REFUSED,
+    State.FAILED: ForeignOutcome.REFUSED,
+    State.CHANGED_ELSEWHERE: ForeignOutcome.CHANGED,
+    State.TOPIC_GONE: ForeignOutcome.GONE,
+}
+
+
 class Settled(msgspec.Struct, frozen=True):
     """An outcome, with its details."""
 
@@ -53,7 +66,7 @@ class Settled(msgspec.Struct, frozen=True):
     detail: str = ""
 
     @property
-    def well(self) -> bool:
+    def as_asked(self) -> bool:
         """Whether the partition is as the operator asked."""
         return self.outcome in {ForeignOutcome.STOPPED, ForeignOutcome.ROLLING_BACK}
 
@@ -118,27 +131,11 @@ def _listed(seen: Observation, state: PartitionState) -> ListedReassignment:
         refused = "it is not cancelled: its ISR is not known. Grant Describe on its topic"
     config = seen.topic_configs.get(state.tp.topic)
     least = 1 if config is None else config.min_insync_replicas
-    danger = (
-        f"{len(in_sync)} would stay in sync, fewer than min.insync.replicas ({least}): "
-        "producers with acks=all would fail"
-    )
     return ListedReassignment(
         tp=state.tp,
         topic_id=state.topic_id,
         original=state.original,
         target=state.target,
         refused=refused,
-        danger=danger if refused is None and len(in_sync) < least else None,
+        danger=min_isr_danger(in_sync, least) if refused is None else None,
     )
-
-
-_OF_STATE = {
-    State.STOPPED: ForeignOutcome.STOPPED,
-    State.ROLLED_BACK: ForeignOutcome.ROLLING_BACK,
-    State.ROLLING_BACK: ForeignOutcome.ROLLING_BACK,
-    State.DONE: ForeignOutcome.COMPLETED,
-    State.REFUSED: ForeignOutcome.REFUSED,
-    State.FAILED: ForeignOutcome.REFUSED,
-    State.CHANGED_ELSEWHERE: ForeignOutcome.CHANGED,
-    State.TOPIC_GONE: ForeignOutcome.GONE,
-}

@@ -2,26 +2,55 @@
 
 from __future__ import annotations
 
-import msgspec
+from collections.abc import Collection, Sequence
 
+import msgspec
+from msgspec.structs import replace
+
+from ktui.cluster.observation import Observation
 from ktui.cluster.partition import Brokers, PartitionState, TopicPartition
-from ktui.execution.engine.landing import StepOutcome, step_outcome
-from ktui.execution.engine.observed import Observed
+from ktui.execution.engine.observed import Observed, StepOutcome, step_outcome
 from ktui.execution.engine.request_check import LAST_IN_SYNC
 from ktui.execution.run.cancel_kind import CancelKind
-from ktui.execution.run.cancel_scope import CancelEffect, effect_of_cancel
+from ktui.execution.run.cancel_scope import CancelEffect, CancelScope, effect_of_cancel
 from ktui.execution.run.destination import find_goal, goal_text
+from ktui.execution.run.states import State
 from ktui.execution.run.track import Track
 from ktui.pacing.limits import Limits
-from ktui.pacing.situation import Blocked, Situation, Step
+from ktui.pacing.situation import Blocked, Step
 from ktui.pacing.steps import all_steps, next_step
+from ktui.quantities import as_count
+
+_GOES_ON = "It is done by itself as soon as that has passed"
+_IS_GONE = "Nothing is done"
+_OF_OTHERS = (
+    "It is left to them; `ktui cancel --cluster --partition {0.topic}:{0.partition}` stops it"
+)
+_LAST_IN_SYNC_OUT = (
+    "It is cancelled as soon as another replica is in sync: bring one of their brokers back"
+)
+
+_GOES_ON = "It is done by itself as soon as that has passed"
+_IS_GONE = "Nothing is done"
+_OF_OTHERS = (
+    "It is left to them; `ktui cancel --cluster --partition {0.topic}:{0.partition}` stops it"
+)
+_LAST_IN_SYNC_OUT = (
+    "It is cancelled as soon as another replica is in sync: bring one of their brokers back"
+)
 
 
-class CancelPreview(msgspec.Struct, frozen=True, kw_only=True):
-    """The result for one partition that is called off now, if nothing else happens to it."""
+class PartitionPreview(msgspec.Struct, frozen=True, kw_only=True):
+    """The result for one partition that is cancelled now, if nothing else happens to it."""
 
     tp: TopicPartition
-    act: CancelEffect
+    state: State
+    """The present state in the run."""
+    held: Brokers
+    """The present replicas, according to the journal."""
+    effect: CancelEffect
+    is_read: bool
+    """Whether a read of the cluster shows the partition; if not, the journal counts."""
     cancels: bool = False
     """Whether a cancel is sent: Kafka drops at once the replicas that it is adding."""
     steps: tuple[Step, ...] = ()
@@ -36,7 +65,7 @@ class CancelPreview(msgspec.Struct, frozen=True, kw_only=True):
     original: int
     """The number of replicas before the run."""
     refused: str | None = None
-    """Why the partition cannot be called off now."""
+    """Why the partition cannot be cancelled now."""
     way_out: str | None = None
     """What happens to a refused partition, and what the operator can do about it."""
     danger: str | None = None
@@ -50,10 +79,69 @@ class CancelPreview(msgspec.Struct, frozen=True, kw_only=True):
         """
         return max(0, len(self.replicas) - max(self.planned, self.original))
 
+    @property
+    def not_now(self) -> str | None:
+        """Why the partition cannot be cancelled now, and the way out; None if it can."""
+        return None if self.refused is None else f"{self.refused}. {self.way_out}"
 
-def preview_cancel(
+    @property
+    def in_trouble(self) -> bool:
+        """Whether the cancel is refused, or puts something at risk."""
+        return self.refused is not None or self.danger is not None
+
+    @property
+    def sent(self) -> str:
+        """What is sent for the partition, in a few words."""
+        steps = as_count(len(self.steps), "step") if self.steps else ""
+        words = ", ".join(filter(None, ("cancel" if self.cancels else "", steps)))
+        return words or ("nothing" if self.refused is None else "nothing for now")
+
+
+class CancelPreview:
+    """What a cancel would do, in total and to each partition.
+
+    Args:
+        scope: the partitions, and the effect on each by the journal.
+        concerned: the partitions to preview one by one; all by default.
+    """
+
+    def __init__(
+        self, scope: CancelScope, concerned: Sequence[TopicPartition] | None = None
+    ) -> None:
+        self.scope = scope
+        self.concerned = list(scope.effects) if concerned is None else concerned
+        self.partitions: list[PartitionPreview] = []
+        """One for each partition in `concerned`, as of the last read; empty before the first."""
+        self.problem: str | None = None
+        """Why the cluster could not be read; None if it could."""
+
+    @property
+    def rest(self) -> int:
+        """The number of partitions that are not previewed one by one."""
+        return len(self.scope.effects) - len(self.concerned)
+
+    @property
+    def summary(self) -> str:
+        """The number of partitions by effect, and how many are refused or at risk."""
+        refused = sum(each.refused is not None for each in self.partitions)
+        danger = sum(each.danger is not None for each in self.partitions)
+        words = [self.scope.words]
+        words += [f"{refused:,} refused for now"] if refused else []
+        words += [f"{danger:,} at risk"] if danger else []
+        return ", ".join(words)
+
+    def update(self, seen: Observation) -> None:
+        """Preview each partition again by a read of the cluster."""
+        run, observed = self.scope.run, Observed(seen)
+        self.partitions = [
+            preview_partition(run.tracks[tp], self.scope.kind, run.limits, observed)
+            for tp in self.concerned
+        ]
+
+
+def preview_partition(
     track: Track, kind: CancelKind, limits: Limits, observed: Observed
-) -> CancelPreview:
+) -> PartitionPreview:
     """Preview a cancel of one partition of a run.
 
     Args:
@@ -62,32 +150,45 @@ def preview_cancel(
         limits: the limits in force.
         observed: a fresh read of the partition. If the read does not show it, the journal counts.
     """
-    act, state = effect_of_cancel(track, kind), observed.state(track.tp)
-    if act in {CancelEffect.NOTHING, CancelEffect.DEQUEUE}:
-        return _as_it_is(track, act, state)
-    if reason := observed.gone(track):
-        return _refused(_as_it_is(track, act, None), reason, _IS_GONE)
-    if state is None:
-        return _refused(_as_it_is(track, act, state), observed.hidden(track.tp.topic), _GOES_ON)
-    if state.reassigning and not _is_ours(track, state):
-        theirs = _as_it_is(track, act, state)
-        return _refused(theirs, "someone else is reassigning it", _OF_OTHERS.format(track.tp))
-    preview = _called_off(track, kind, limits, observed, act, state)
-    return (
-        msgspec.structs.replace(preview, cancels=False, steps=())
-        if act is CancelEffect.ALREADY
-        else preview
-    )
-
-
-def _as_it_is(track: Track, act: CancelEffect, state: PartitionState | None) -> CancelPreview:
-    return CancelPreview(
+    effect, state = effect_of_cancel(track, kind), observed.state(track.tp)
+    unchanged = PartitionPreview(
         tp=track.tp,
-        act=act,
+        state=track.state,
+        held=track.replicas,
+        effect=effect,
+        is_read=state is not None,
         replicas=track.replicas if state is None else state.original,
         leader=track.led if state is None else state.leader,
         planned=len(track.planned.target),
         original=len(track.original),
+    )
+    if not effect.needs_read:
+        return unchanged
+    if reason := observed.gone(track):
+        by_journal = replace(unchanged, replicas=track.replicas, leader=track.led)
+        return _refused(by_journal, reason, _IS_GONE)
+    if state is None:
+        return _refused(unchanged, observed.hidden(track.tp.topic), _GOES_ON)
+    if state.reassigning and not _is_ours(track, state):
+        return _refused(unchanged, "someone else is reassigning it", _OF_OTHERS.format(track.tp))
+    preview = _cancelled(unchanged, replace(track, cancel=kind), limits, observed, state)
+    if effect is CancelEffect.ALREADY:
+        return replace(preview, cancels=False, steps=())
+    return preview
+
+
+def min_isr_danger(in_sync: Collection[int], least: int) -> str | None:
+    """Return what too few replicas in sync put at risk; None if they are enough, or none is left.
+
+    Args:
+        in_sync: the replicas that stay in sync after a cancel.
+        least: the topic's min.insync.replicas.
+    """
+    if not in_sync or len(in_sync) >= least:
+        return None
+    return (
+        f"{len(in_sync)} would stay in sync, fewer than min.insync.replicas ({least}): "
+        "producers with acks=all would fail"
     )
 
 
@@ -95,8 +196,8 @@ def _is_ours(track: Track, state: PartitionState) -> bool:
     return track.step is not None and step_outcome(track.step, state) is StepOutcome.FLYING
 
 
-def _refused(preview: CancelPreview, reason: str, way_out: str) -> CancelPreview:
-    return msgspec.structs.replace(preview, refused=reason, way_out=way_out)
+def _refused(preview: PartitionPreview, reason: str, way_out: str) -> PartitionPreview:
+    return replace(preview, refused=reason, way_out=way_out)
 
 
 def _settled(state: PartitionState) -> PartitionState:
@@ -108,59 +209,34 @@ def _settled(state: PartitionState) -> PartitionState:
     leader = state.leader
     if leader in state.adding:
         leader = next((broker for broker in state.original if broker in isr), None)
-    return msgspec.structs.replace(
-        state, replicas=state.original, isr=isr, leader=leader, adding=(), removing=()
-    )
+    return replace(state, replicas=state.original, isr=isr, leader=leader, adding=(), removing=())
 
 
-def _called_off(
-    track: Track,
-    kind: CancelKind,
+def _cancelled(
+    unchanged: PartitionPreview,
+    turned: Track,
     limits: Limits,
     observed: Observed,
-    act: CancelEffect,
     state: PartitionState,
-) -> CancelPreview:
+) -> PartitionPreview:
+    stops = turned.cancel is CancelKind.STOP
     after, flying = _settled(state), state.reassigning
-    turned = msgspec.structs.replace(track, cancel=kind)
     situation = observed.situation(turned, after)
     goes_to = find_goal(turned, after.replicas, after.isr, after.leader)
-    goes_on = kind is not CancelKind.STOP and situation is not None
+    goes_on = None if stops else situation
     lead = next(iter(goes_to.replicas), None) if goes_to.lead is None else goes_to.lead
-    preview = CancelPreview(
-        tp=track.tp,
-        act=act,
+    least = 1 if situation is None else situation.min_insync_replicas
+    preview = replace(
+        unchanged,
         cancels=flying and bool(after.isr),
-        steps=tuple(all_steps(situation, limits)) if goes_on and situation else (),
+        steps=() if goes_on is None else tuple(all_steps(goes_on, limits)),
         replicas=goes_to.replicas,
-        leader=after.leader if kind is CancelKind.STOP else lead,
-        planned=len(track.planned.target),
-        original=len(track.original),
-        danger=_danger(after, situation) if flying else None,
+        leader=after.leader if stops else lead,
+        danger=min_isr_danger(after.isr, least) if flying else None,
     )
     if flying and not after.isr:
         return _refused(preview, LAST_IN_SYNC, _LAST_IN_SYNC_OUT)
-    following = next_step(situation, limits) if goes_on and situation else None
+    following = None if goes_on is None else next_step(goes_on, limits)
     if isinstance(following, Blocked):
-        return _refused(preview, following.sentence_of(goal_text(kind)), _GOES_ON)
+        return _refused(preview, following.sentence_of(goal_text(turned.cancel)), _GOES_ON)
     return preview
-
-
-def _danger(after: PartitionState, situation: Situation | None) -> str | None:
-    least = 1 if situation is None else situation.min_insync_replicas
-    if not after.isr or len(after.isr) >= least:
-        return None
-    return (
-        f"{len(after.isr)} would stay in sync, fewer than min.insync.replicas ({least}): "
-        "producers with acks=all would fail"
-    )
-
-
-_GOES_ON = "It is done by itself as soon as that has passed"
-_IS_GONE = "Nothing is done"
-_OF_OTHERS = (
-    "It is left to them; `ktui cancel --cluster --partition {0.topic}:{0.partition}` stops it"
-)
-_LAST_IN_SYNC_OUT = (
-    "It is cancelled as soon as another replica is in sync: bring one of their brokers back"
-)

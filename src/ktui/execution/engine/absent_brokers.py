@@ -10,6 +10,8 @@ from ktui.execution.engine.observed import Observed
 LEAVING_S = 5.0
 """Seconds for which a broker is suspected. Longer than the time from leaving its last ISR to its
 fencing."""
+RESTARTS_S = 60.0
+"""Seconds for which a broker that was online counts as restarting."""
 
 
 class SuspectedBrokers:
@@ -19,7 +21,7 @@ class SuspectedBrokers:
         self._in_sync: frozenset[int] = frozenset()
         self._until_s: dict[int, float] = {}
 
-    def look(self, observed: Observed) -> None:
+    def update(self, observed: Observed) -> None:
         """Compare the brokers in sync with those of the last poll."""
         states = [state for state in observed.seen.partitions.values() if state.described]
         in_sync = frozenset(broker for state in states for broker in state.isr)
@@ -38,10 +40,6 @@ class SuspectedBrokers:
         return any(broker in self._until_s for broker in brokers)
 
 
-RESTARTS_S = 60.0
-"""Seconds for which a broker that was online counts as restarting."""
-
-
 class AbsentBrokers:
     """Knows which brokers went offline recently.
 
@@ -52,7 +50,7 @@ class AbsentBrokers:
         self._online: AbstractSet[int] = frozenset()
         self._since_s: dict[int, float] = {}
 
-    def look(self, online: AbstractSet[int], now_s: float) -> None:
+    def update(self, online: AbstractSet[int], now_s: float) -> None:
         """Compare the online brokers with those of the last poll."""
         for broker in self._online - online:
             self._since_s.setdefault(broker, now_s)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import enum
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import islice
@@ -14,6 +13,7 @@ from ktui.cluster.partition import Brokers, PartitionState, TopicPartition
 from ktui.execution.engine.decider import Decider
 from ktui.execution.journal.commands import Add, Answer, StoredCommand
 from ktui.execution.run.cancel_kind import CancelKind
+from ktui.execution.run.cancel_scope import count_text
 from ktui.execution.run.event_text import replica_list_text
 from ktui.execution.run.events import Added, AnyRunEvent, CancelAsked, Joined, OnConflict, Planned
 from ktui.execution.run.first_events import chunked, hash_plan, planned_partitions, planned_parts
@@ -24,6 +24,12 @@ from ktui.planning.check.check import check_plan
 from ktui.planning.check.findings import Allowances, ClusterSnapshot, Finding, FindingKind, Severity
 from ktui.planning.plan import Plan
 from ktui.planning.preflight.preflight import Preflight, PreflightBase
+
+MOST_NAMED = 20
+"""How many partitions with two targets are named. `--json` has all of them."""
+_AT_TARGET = (FindingKind.AT_TARGET, FindingKind.NOTHING_TO_DO)
+_OF_THROTTLES = (FindingKind.THROTTLE_REPLACED, FindingKind.OTHERS_THROTTLED)
+"""Findings for a run that is about to begin. In a live run, these throttles are its own."""
 
 
 class JoinEffect(enum.StrEnum):
@@ -48,6 +54,19 @@ class JoinEffect(enum.StrEnum):
     def joins(self) -> bool:
         """Whether the run accepts the new target."""
         return self not in (JoinEffect.KEEP, JoinEffect.SAME)
+
+
+_TEXTS = {
+    JoinEffect.NEW: "{} join{s} the queue",
+    JoinEffect.AGAIN: "{} that had ended {is_} queued again",
+    JoinEffect.INSTEAD: "{} that waited {go} to the new target instead",
+    JoinEffect.ROLL_BACK: "{} {is_} rolled back first, then queued",
+    JoinEffect.RETARGET: "{} {is_} cancelled, then {go} on to the new target from there",
+    JoinEffect.KEEP: "{} keep{s} the run's own target",
+    JoinEffect.SAME: "{} {is_} at that target or on the way there already",
+}
+_CANCEL_FIRST = {JoinEffect.ROLL_BACK: CancelKind.ROLLBACK, JoinEffect.RETARGET: CancelKind.STOP}
+"""The cancel of a partition before it is queued."""
 
 
 def join_effect(track: Track | None, target: Brokers, on_conflict: OnConflict) -> JoinEffect:
@@ -77,36 +96,9 @@ def _destination(track: Track) -> Brokers | None:
     return None if given_up and track.then is None else track.target
 
 
-def join_effects_in_words(joinings: Iterable[JoinEffect]) -> str:
+def join_effects_text(joinings: Iterable[JoinEffect]) -> str:
     """Count the partitions in words: "3 join the queue, 2 are rolled back first"."""
-    counts = Counter(joinings)
-    counted = (
-        _counted_in_words(words, counts[each]) for each, words in _WORDS.items() if counts[each]
-    )
-    return ", ".join(counted)
-
-
-def _counted_in_words(words: str, count: int) -> str:
-    is_, go, s = ("is", "goes", "s") if count == 1 else ("are", "go", "")
-    return words.format(f"{count:,}", is_=is_, go=go, s=s)
-
-
-_WORDS = {
-    JoinEffect.NEW: "{} join{s} the queue",
-    JoinEffect.AGAIN: "{} that had ended {is_} queued again",
-    JoinEffect.INSTEAD: "{} that waited {go} to the new target instead",
-    JoinEffect.ROLL_BACK: "{} {is_} rolled back first, then queued",
-    JoinEffect.RETARGET: "{} {is_} cancelled, then {go} on to the new target from there",
-    JoinEffect.KEEP: "{} keep{s} the run's own target",
-    JoinEffect.SAME: "{} {is_} at that target or on the way there already",
-}
-
-
-MOST_TOLD = 20
-"""How many partitions with two targets are named. `--json` has all of them."""
-_AT_TARGET = (FindingKind.AT_TARGET, FindingKind.NOTHING_TO_DO)
-_OF_THROTTLES = (FindingKind.THROTTLE_REPLACED, FindingKind.OTHERS_THROTTLED)
-"""Findings for a run that is about to begin. In a live run, these throttles are its own."""
+    return count_text(joinings, _TEXTS)
 
 
 class CheckedExtraPlan:
@@ -140,7 +132,7 @@ class CheckedExtraPlan:
         self.findings = (*lacking, *self._findings(allowed))
 
     @cached_property
-    def ways(self) -> Sequence[JoinEffect]:
+    def effects(self) -> Sequence[JoinEffect]:
         """What happens to each partition of the plan, in the plan's order."""
         tracks, on_conflict = self._tracks, self.on_conflict
         return [
@@ -159,7 +151,7 @@ class CheckedExtraPlan:
 
     @cached_property
     def _by_partition(self) -> Mapping[TopicPartition, tuple[Brokers, JoinEffect]]:
-        pairs = zip(self.plan.partitions, self.ways, strict=True)
+        pairs = zip(self.plan.partitions, self.effects, strict=True)
         return {target.tp: (target.replicas, how) for target, how in pairs}
 
     @property
@@ -171,21 +163,21 @@ class CheckedExtraPlan:
     def idle(self) -> bool:
         """Whether there is nothing to do: every partition is at its target or on its way there."""
         done = any(finding.kind is FindingKind.NOTHING_TO_DO for finding in self.findings)
-        return done or not any(how.joins for how in self.ways)
+        return done or not any(how.joins for how in self.effects)
 
     def in_run(self) -> list[str]:
         """Describe what happens in the run, and name the partitions with two targets.
 
-        At most `MOST_TOLD` partitions that the run has with another target are named.
+        At most `MOST_NAMED` partitions that the run has with another target are named.
         """
         others = sum(1 for _ in self._with_other_target())
         named = [
             f"  {tp}  {how}: {replica_list_text(run_target)} in the run, "
             f"{replica_list_text(target)} in the plan"
-            for tp, how, run_target, target in islice(self._with_other_target(), MOST_TOLD)
+            for tp, how, run_target, target in islice(self._with_other_target(), MOST_NAMED)
         ]
-        rest = [f"  and {others - MOST_TOLD:,} more"] if others > MOST_TOLD else []
-        return [f"in run {self.run.name}: {join_effects_in_words(self.ways)}", *named, *rest]
+        rest = [f"  and {others - MOST_NAMED:,} more"] if others > MOST_NAMED else []
+        return [f"in run {self.run.name}: {join_effects_text(self.effects)}", *named, *rest]
 
     def _with_other_target(self) -> Iterator[tuple[TopicPartition, JoinEffect, Brokers, Brokers]]:
         """Yield the partitions that the run has with another target.
@@ -193,14 +185,14 @@ class CheckedExtraPlan:
         Yields:
             The partition, what happens to it, its target in the run, and its target in the plan.
         """
-        for target, how in zip(self.plan.partitions, self.ways, strict=True):
+        for target, how in zip(self.plan.partitions, self.effects, strict=True):
             track = self._tracks.get(target.tp)
             if track is not None and how is not JoinEffect.SAME:
                 yield target.tp, how, track.target, target.replicas
 
     def preflight(self) -> Preflight:
         """Compute what the plan would do by itself, under the limits of the run."""
-        pairs = zip(self.plan.partitions, self.ways, strict=True)
+        pairs = zip(self.plan.partitions, self.effects, strict=True)
         joins = Plan(tuple(target for target, how in pairs if how.joins))
         figures = PreflightBase(joins, self._settled).under(
             self.run.limits,
@@ -249,10 +241,6 @@ def _before(state: PartitionState, track: Track | None) -> PartitionState:
     )
 
 
-_CANCEL_FIRST = {JoinEffect.ROLL_BACK: CancelKind.ROLLBACK, JoinEffect.RETARGET: CancelKind.STOP}
-"""The cancel of a partition before it is queued."""
-
-
 class PlanAdder:
     """Queues the partitions of extra plans: at once, or once they have come to rest."""
 
@@ -271,7 +259,7 @@ class PlanAdder:
             return Answer(accepted=False, words=refusal)
         joinings = [self._joining_of(command, planned) for planned in command.partitions]
         taken_on = [(how, planned) for how, planned in joinings if how.joins]
-        words = join_effects_in_words(how for how, _ in joinings)
+        words = join_effects_text(how for how, _ in joinings)
         if not taken_on:
             return Answer(accepted=True, words=f"nothing is added: {words}")
         called_off = {kind: self._called_off(taken_on, kind) for kind in _CANCEL_FIRST.values()}
@@ -292,10 +280,10 @@ class PlanAdder:
         self._record([added, *planned_events, *cancels])
         self._record(self._decider.call_off([tp for tps in called_off.values() for tp in tps]))
         self._record(self._decider.join([p.tp for how, p in taken_on if how is JoinEffect.NEW]))
-        self.go_on()
+        self.queue_rested()
         return Answer(accepted=True, words=words, batch=self._decider.next_batch)
 
-    def go_on(self) -> None:
+    def queue_rested(self) -> None:
         """Queue partitions whose earlier move is over, with no request of it outstanding."""
         waiting = self._run.additions.waiting
         rested = [tp for tp, track in waiting.items() if self._is_at_rest(track)]
@@ -329,4 +317,4 @@ class PlanAdder:
 
     def _is_at_rest(self, track: Track) -> bool:
         over = track.state.ended or not track.begun
-        return over and not self._decider.awaits_answer(track.tp)
+        return over and not self._decider.has_open_request(track.tp)

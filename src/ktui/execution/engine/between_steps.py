@@ -6,13 +6,11 @@ from collections.abc import Iterable
 
 from ktui.cluster.partition import PartitionState, TopicPartition
 from ktui.execution.engine.observed import Observed
-from ktui.execution.engine.working_state import Hold, WorkingState, standing_events, state_event
-from ktui.execution.run.cancel_kind import CancelKind
+from ktui.execution.engine.working_state import Hold, WorkingState, standing_events, state_change
 from ktui.execution.run.events import AnyRunEvent, Replanned
 from ktui.execution.run.options import OnForeignChange, RunOptions
 from ktui.execution.run.states import State, state_when_cancelled
 from ktui.execution.run.track import Track
-from ktui.execution.run.unanswered import GIVEN_UP_S
 from ktui.pacing.situation import Done, Situation
 from ktui.pacing.steps import next_step
 
@@ -30,7 +28,7 @@ class BetweenSteps:
         """Partitions that the last poll described in full, and as expected."""
         self._unseen_since: dict[TopicPartition, float] = {}
 
-    def look(self, partitions: Iterable[TopicPartition], observed: Observed) -> list[AnyRunEvent]:
+    def judge(self, partitions: Iterable[TopicPartition], observed: Observed) -> list[AnyRunEvent]:
         """Process a poll of some of the partitions that have no step in flight."""
         self.certain = set()
         events: list[AnyRunEvent] = []
@@ -63,7 +61,7 @@ class BetweenSteps:
         self, track: Track, situation: Situation, observed: Observed
     ) -> list[AnyRunEvent]:
         """Let others go first while nothing can be sent for a partition, for a reported reason."""
-        if track.tp not in self._memory.unanswered or self._given_up(track, observed):
+        if not self._memory.awaits_answer(track, observed.seen.monotonic_s):
             self._memory.release(track.tp, Hold.UNANSWERED)
         unanswered = track.tp in self._memory.held(Hold.UNANSWERED)
         throttled = track.tp in self._memory.held(Hold.THROTTLE)
@@ -72,12 +70,7 @@ class BetweenSteps:
             return self._record(track, situation)
         if not done:
             self._memory.roster.seen(track.tp, situation)
-        return self._memory.waits_off(track) if unanswered else []
-
-    def _given_up(self, track: Track, observed: Observed) -> bool:
-        """Whether a stop has waited long enough for a silent broker; the end names the request."""
-        silent_s = self._memory.unanswered.silent_for(track.tp, observed.seen.monotonic_s)
-        return track.cancel is CancelKind.STOP and silent_s >= GIVEN_UP_S
+        return self._memory.hold_unanswered(track) if unanswered else []
 
     def _report_wait(self, track: Track, observed: Observed) -> list[AnyRunEvent]:
         """Return why a partition waits while its last request may still take effect.
@@ -90,12 +83,12 @@ class BetweenSteps:
         waits = tp in self._memory.unanswered and not (reported or track.state.ended)
         if not waits:
             return []
-        if self._memory.lets_others_go(track, observed.seen.monotonic_s):
-            return self._memory.waits_off(track)
-        return self._memory.waits(track)
+        if self._memory.yields_place(track, observed.seen.monotonic_s):
+            return self._memory.hold_unanswered(track)
+        return self._memory.keep_waiting(track)
 
     def _record(self, track: Track, situation: Situation) -> list[AnyRunEvent]:
-        events = self._memory.taken_note(track, situation)
+        events = self._memory.note_situation(track, situation)
         self._memory.release(track.tp, Hold.UNSEEN)
         return events
 
@@ -105,10 +98,8 @@ class BetweenSteps:
         if now_s - self._unseen_since.setdefault(track.tp, now_s) < UNSEEN_S:
             return []
         self._memory.hold(track.tp, Hold.UNSEEN)
-        reason = observed.hidden(track.tp.topic)
         blocked = state_when_cancelled(State.BLOCKED, track.cancel)
-        same = (blocked, reason) == (track.state, track.reason)
-        return [] if same else [state_event(track, blocked, reason)]
+        return state_change(track, blocked, observed.hidden(track.tp.topic))
 
     def _changed_by_others(
         self, track: Track, state: PartitionState, situation: Situation, observed: Observed

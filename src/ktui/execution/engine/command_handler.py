@@ -21,7 +21,8 @@ from ktui.execution.journal.commands import (
     refuse_unknown,
 )
 from ktui.execution.journal.journal import Journal
-from ktui.execution.run.cancel_scope import effect_of_cancel, effects_text, tracks_in_scope
+from ktui.execution.run.cancel_scope import CancelScope
+from ktui.execution.run.event_text import scope_text
 from ktui.execution.run.events import (
     CancelAsked,
     Continued,
@@ -33,10 +34,9 @@ from ktui.execution.run.events import (
 )
 from ktui.execution.run.first_events import chunked
 from ktui.execution.run.run import Run
-from ktui.execution.run.throttle_standing import changed_settings, setting_text
+from ktui.execution.run.throttle_status import setting_text
 from ktui.execution.throttle.write_settings import Record
 from ktui.pacing.limits import LimitsProblem, Mode, parse_limits
-from ktui.planning.names import join_some
 from ktui.quantities import as_count
 
 
@@ -66,13 +66,13 @@ class CommandHandler:
         """Why the run is to be left; None while it is not."""
 
     @property
-    def is_asked(self) -> bool:
+    def has_commands(self) -> bool:
         """Whether a command may have arrived since the last call of `take_commands`."""
         return self._journal.data_version() != self._version
 
     def take_commands(self) -> None:
         """Carry out the commands that arrived since the last call, and queue what had to wait."""
-        self._adding.go_on()
+        self._adding.queue_rested()
         version = self._journal.data_version()
         if version == self._version:
             return
@@ -137,8 +137,8 @@ class CommandHandler:
         old, new = self._run.throttled.rates, command.rates
         if new == old and not self._run.throttled.foreign:
             return Answer(accepted=True, words="this is in force already")
-        if new and (refuse_unknown := self._refused_throttle()):
-            return Answer(accepted=False, words=refuse_unknown)
+        if new and (refusal := self._refused_throttle()):
+            return Answer(accepted=False, words=refusal)
         self._record([ThrottleChanged(old=old, new=new, command=asked.id, who=asked.who)])
         if not new:
             return Answer(accepted=True, words="lifted: what was set is put back now")
@@ -154,7 +154,7 @@ class CommandHandler:
         return None
 
     def _leave_throttles(self, asked: StoredCommand) -> Answer:
-        left = changed_settings(self._run.throttled)
+        left = self._run.throttled.changed
         if not left:
             return Answer(accepted=True, words="nothing of the run's throttle is left anywhere")
         if self._run.over < len(self._run.tracks):
@@ -178,10 +178,10 @@ class CommandHandler:
         )
         self._record([paused])
         self._decider.apply_pauses()
-        named = [*(f"topic {topic}" for topic in command.topics), *map(str, command.partitions)]
-        flying = 0 if named else self._run.in_flight
+        scope = scope_text(command.topics, command.partitions)
+        flying = 0 if scope else self._run.in_flight
         words = "paused: nothing new is submitted"
-        words += f" for {join_some(named, told=5)}" if named else ""
+        words += f" for {scope}" if scope else ""
         words += f"; {flying:,} in flight will finish" if flying else ""
         return Answer(accepted=True, words=words)
 
@@ -205,10 +205,9 @@ class CommandHandler:
         return f"lifted; topic {held[0]} is paused still" if held else "it goes on"
 
     def _call_off(self, command: CancelMoves, asked: StoredCommand) -> Answer:
-        scope = tracks_in_scope(self._run, command.topics, command.partitions)
-        acts = {track.tp: effect_of_cancel(track, command.kind) for track in scope}
-        affected = [tp for tp, act in acts.items() if not act.idle]
-        words = effects_text(acts.values())
+        scope = CancelScope(self._run, command.kind, command.topics, command.partitions)
+        affected = [tp for tp, effect in scope.effects.items() if not effect.idle]
+        words = scope.words
         for part in chunked(affected):
             called_off = CancelAsked(
                 kind=command.kind, partitions=part, command=asked.id, who=asked.who

@@ -15,9 +15,7 @@ from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ConfigResource, WriteResult
 from ktui.execution.engine.absent_brokers import AbsentBrokers, SuspectedBrokers
 from ktui.execution.engine.between_steps import BetweenSteps
-from ktui.execution.engine.cancels_only import CancelsOnly
-from ktui.execution.engine.deadline import Deadline
-from ktui.execution.engine.health_gate import closed_gate_reason
+from ktui.execution.engine.gates import CancelsOnly, Deadline, closed_gate_reason
 from ktui.execution.engine.in_flight import StepsInFlight, any_ends_soon
 from ktui.execution.engine.observed import Observed
 from ktui.execution.engine.outcomes import AnswerHandler
@@ -56,13 +54,13 @@ BLOCKED_EVERY_S = 30.0
 FEW_BLOCKED = 500
 """Up to this many blocked partitions are in every poll; more of them only every 30 s."""
 UnthrottleableReasons = Mapping[ConfigResource, str]
-NONE_RESTS: UnthrottleableReasons = MappingProxyType({})
+NONE_UNTHROTTLEABLE: UnthrottleableReasons = MappingProxyType({})
 QUICK_S = 0.2
 """Seconds between two polls while a step is about to end."""
 
 
 class Decider:
-    """Carries a run on, by calls of `look`, `decide` and `answered` in turn.
+    """Carries a run on, by calls of `process_poll`, `decide` and `process_answer` in turn.
 
     A turn costs as much as is in flight and about to begin, not as much as the plan holds. The
     caller puts the returned events into the journal and then applies them to the run, at once.
@@ -80,12 +78,12 @@ class Decider:
         self._options = run.options
         self._memory = WorkingState(run, heard)
         self._roster = self._memory.roster
-        self._flights = StepsInFlight(self._memory, self._options)
-        self._waiting = BetweenSteps(self._memory, self._options)
-        self._outcomes = AnswerHandler(self._memory)
+        self._steps = StepsInFlight(self._memory, self._options)
+        self._between = BetweenSteps(self._memory, self._options)
+        self._answers = AnswerHandler(self._memory)
         self._deadline = Deadline(self._memory, prior)
-        self._while_shut = CancelsOnly(self._memory)
-        self._leaving = SuspectedBrokers()
+        self._cancels_only = CancelsOnly(self._memory)
+        self._suspected = SuspectedBrokers()
         self._absent = AbsentBrokers()
         self._others: Counter[int] = Counter()
         self._observed: Observed | None = None
@@ -96,7 +94,7 @@ class Decider:
         self._to_poll: set[TopicPartition] = set()
         """The partitions to poll next."""
         self._blocked_at_s = 0.0
-        self._resting: Resources = frozenset()
+        self._unthrottleable: Resources = frozenset()
         """The topics and brokers on which no throttle could be set at the last review."""
         self._quick = False
         self._cancelled = False
@@ -128,12 +126,12 @@ class Decider:
         return self.run.batch if goes_on else self.run.batch + 1
 
     @property
-    def has_looked(self) -> bool:
+    def has_polled(self) -> bool:
         """Whether the cluster was polled yet."""
         return self._observed is not None
 
     @property
-    def seen(self) -> Observation:
+    def last_poll(self) -> Observation:
         """The last poll, as it was taken in.
 
         Raises:
@@ -149,44 +147,39 @@ class Decider:
         return self._memory.progress.timelines
 
     @property
-    def asked_s(self) -> float:
-        """When the last poll began, in monotonic seconds. Nothing in that poll is older."""
-        return self.seen.asked_s
-
-    @property
     def pause_s(self) -> float:
         """Seconds until the next poll: fewer while a step is about to end."""
-        if self._flights.cancels_due:
+        if self._steps.cancels_due:
             return 0.0
         return min(QUICK_S, self._options.poll_s) if self._quick else self._options.poll_s
 
-    # ---------------------------------------------------------------- looking
+    # --------------------------------------------------------------- polling
 
-    def look(self, seen: Observation, *, unowned: str | None = None) -> list[AnyRunEvent]:
+    def process_poll(self, seen: Observation, *, unowned: str | None = None) -> list[AnyRunEvent]:
         """Process a poll: the outcomes of steps in flight, and the state of waiting partitions.
 
         Args:
             seen: the observation of the cluster.
             unowned: why no new step may begin with regard to who owns the cluster; None if one may.
         """
-        self._absent.look(seen.online, seen.monotonic_s)
+        self._absent.update(seen.online, seen.monotonic_s)
         self._observed = observed = Observed(seen, self._absent.restarting)
         self._polled_at, self._polled_s = seen.at, seen.monotonic_s
         self._follow(observed)
-        self._leaving.look(observed)
+        self._suspected.update(observed)
         self._polled = self._to_poll
-        events = self._flights.look(observed)
+        events = self._steps.judge(observed)
         self._deadline.learn(events, seen.at)
         landed = {event.tp for event in events if isinstance(event, StepOver)}
         waiting = (tp for tp in self._to_poll - landed if tp in self._roster)
-        events += self._waiting.look(sorted(waiting, key=self._roster.rank), observed)
-        self._waiting.certain |= landed
+        events += self._between.judge(sorted(waiting, key=self._roster.rank), observed)
+        self._between.certain |= landed
         events += self._gate(observed, unowned)
         self._others = observed.others(self._roster.in_flight)
         self._to_poll = self._next_to_poll()
         return events
 
-    def reading(self, seen: Observation) -> Observed:
+    def interpret(self, seen: Observation) -> Observed:
         """Return a read of some partitions in the terms of their steps.
 
         Topic settings that the read lacks are those of the last poll, as for the steps themselves.
@@ -226,7 +219,7 @@ class Decider:
         unhealthy = (
             closed_gate_reason(self._options, observed.seen, self.run.tracks) if gated else None
         )
-        self._while_shut.unhealthy = unhealthy is not None
+        self._cancels_only.unhealthy = unhealthy is not None
         reason = unhealthy or unowned
         now = HealthGate(shut=reason is not None, reason=reason or "")
         return [] if now == self.run.gate else [now]
@@ -236,16 +229,19 @@ class Decider:
     @property
     def cancels_due(self) -> Collection[TopicPartition]:
         """The partitions whose steps are to be cancelled now, before everything else."""
-        return self._flights.cancels_due
+        return self._steps.cancels_due
 
     def judge_cancels(self, observed: Observed) -> list[AnyRunEvent]:
         """Return the cancels that a read made for them allows, and why the others are not sent."""
-        events = self._flights.judge_cancels(observed)
+        events = self._steps.judge_cancels(observed)
         self._cancelled = self._cancelled or any(isinstance(event, Cancel) for event in events)
         return events
 
     def decide(
-        self, *, may_look_again: bool = True, resting: UnthrottleableReasons = NONE_RESTS
+        self,
+        *,
+        may_look_again: bool = True,
+        unthrottleable: UnthrottleableReasons = NONE_UNTHROTTLEABLE,
     ) -> Turn:
         """Return what to send, by the last poll and the limits now in force.
 
@@ -253,22 +249,25 @@ class Decider:
             may_look_again: whether there is time for another poll if a partition is to begin that
                 the last poll did not show. Without that time the partition does not begin in this
                 turn.
-            resting: topics and brokers on which no throttle can be set now, each with the reason.
+            unthrottleable: topics and brokers on which no throttle can be set now, each with the
+                reason.
         """
-        decision, held = self._with_throttles(resting)
+        decision, held = self._with_throttles(unthrottleable)
         not_polled = {move.tp for move in decision.moves} - self._polled
         self._to_poll |= not_polled
         if not_polled and may_look_again:
             return Turn(look_again=True, intents=tuple(held))
         decision = self._allowed(decision)
         situations = {move.tp: self._roster.situation(move.tp) for move in decision.moves}
-        decided = build_turn(decision, situations, self._flights.take_elections(), held)
+        decided = build_turn(decision, situations, self._steps.take_elections(), held)
         if decided.decision is not None:
             self._roster.submitted(decision)
         self._quick = self._about_to_end(decided)
         return decided
 
-    def _with_throttles(self, resting: UnthrottleableReasons) -> tuple[Decision, list[AnyRunEvent]]:
+    def _with_throttles(
+        self, unthrottleable: UnthrottleableReasons
+    ) -> tuple[Decision, list[AnyRunEvent]]:
         """Decide without partitions whose throttle cannot be set now.
 
         Those partitions take no place from others.
@@ -276,8 +275,8 @@ class Decider:
         Returns:
             The decision, and the reason of each partition that is newly held.
         """
-        if resting.keys() != self._resting:
-            self._resting = frozenset(resting)
+        if unthrottleable.keys() != self._unthrottleable:
+            self._unthrottleable = frozenset(unthrottleable)
             self._memory.release_all(Hold.THROTTLE, lambda _tp: True)
         held: list[AnyRunEvent] = []
         while True:
@@ -285,7 +284,7 @@ class Decider:
             reasons = {
                 move.tp: why
                 for move in decision.moves
-                if (why := self._no_throttle_reason(move, resting))
+                if (why := self._no_throttle_reason(move, unthrottleable))
             }
             if not reasons:
                 return decision, held
@@ -295,20 +294,21 @@ class Decider:
                 state = state_when_cancelled(State.BLOCKED, track.cancel)
                 held += [] if track.reason == why else [state_event(track, state, why)]
 
-    def _no_throttle_reason(self, move: Move, resting: UnthrottleableReasons) -> str | None:
+    def _no_throttle_reason(self, move: Move, unthrottleable: UnthrottleableReasons) -> str | None:
         """Return why the throttle of a step cannot be set now; None if it can."""
         leaders = self._options.throttle_leaders
-        need = throttle_resources(move, self.seen.partitions, leaders=leaders) & resting.keys()
-        return next((f"its throttle cannot be set: {resting[r]}" for r in sorted(need)), None)
+        needed = throttle_resources(move, self.last_poll.partitions, leaders=leaders)
+        reasons = (unthrottleable[each] for each in sorted(needed & unthrottleable.keys()))
+        return next((f"its throttle cannot be set: {reason}" for reason in reasons), None)
 
     def _allowed(self, decision: Decision) -> Decision:
         """Remove what may not be sent now from a decision. The rest still fits the limits."""
-        held = self._outcomes.resting(self._polled_s) | self.run.throttled.partitions
-        certain = self._waiting.certain - held
+        held = self._answers.backing_off(self._polled_s) | self.run.throttled.partitions
+        certain = self._between.certain - held
 
         def may_go(move: Move) -> bool:
             known = move.tp in certain and move.tp not in self._memory.unanswered
-            return known and not self._leaving.any(move.step.adds)
+            return known and not self._suspected.any(move.step.adds)
 
         return decision.only(may_go)
 
@@ -318,11 +318,11 @@ class Decider:
         shut = shut or self._deadline.passed(self._polled_at)
         if shut and not run.called_off:
             return Decision(self._roster.batch)
-        self._while_shut.apply(shut=shut)
+        self._cancels_only.apply(shut=shut)
         decision = decide_steps(self._roster, self._others)
         while self._deadline.hold_late(decision, self._polled_at):
             decision = decide_steps(self._roster, self._others)
-        return decision.only(self._while_shut.may_go) if shut else decision
+        return decision.only(self._cancels_only.may_go) if shut else decision
 
     def _about_to_end(self, decided: Turn) -> bool:
         """Whether the next poll comes soon: steps that remove or elect are mostly over at once."""
@@ -330,11 +330,11 @@ class Decider:
         at_once, self._cancelled = at_once or self._cancelled, False
         return at_once or any_ends_soon(self._memory, self._polled_at, self._options.poll_s)
 
-    def answered(
+    def process_answer(
         self, request: Request, results: Mapping[TopicPartition, WriteResult]
     ) -> list[AnyRunEvent]:
         """Process the answer to one request."""
-        return self._outcomes.answered(request, results, self._polled_s)
+        return self._answers.process_answer(request, results, self._polled_s)
 
     # --------------------------------------------------------------- commands
 
@@ -347,7 +347,7 @@ class Decider:
 
         Steps in flight are cancelled with the next requests that are sent, before all others.
         """
-        events, not_polled = requeue_called_off(partitions, self._memory, self._flights)
+        events, not_polled = requeue_called_off(partitions, self._memory, self._steps)
         self._to_poll |= not_polled
         self.apply_pauses()
         return events
@@ -359,7 +359,7 @@ class Decider:
         self.apply_pauses()
         return events
 
-    def awaits_answer(self, tp: TopicPartition) -> bool:
+    def has_open_request(self, tp: TopicPartition) -> bool:
         """Whether a request for a partition may still take effect."""
         return tp in self._memory.unanswered
 

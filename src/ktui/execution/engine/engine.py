@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, TypeVar
 
 from ktui.cluster.clock import Clock, wait_for_first
@@ -17,18 +17,16 @@ from ktui.cluster.errors import ClusterError, describe_unreadable
 from ktui.cluster.observation import Observation
 from ktui.cluster.observer import ObservationSource
 from ktui.cluster.partition import TopicPartition
-from ktui.cluster.ports import ClusterPorts, Verdict, WriteResult
+from ktui.cluster.ports import ClusterPorts, WriteResult
 from ktui.cluster.send_guard import Guard, Unguarded
 from ktui.execution.engine.command_handler import CommandHandler
 from ktui.execution.engine.decider import Decider
 from ktui.execution.engine.node_probe import NodeProbe
-from ktui.execution.engine.observed import Observed
-from ktui.execution.engine.request_check import why_not_sent
-from ktui.execution.engine.requests import RequestRead, Requests, not_sent
+from ktui.execution.engine.recorder import EventRecorder
+from ktui.execution.engine.requests import LastCheck, RequestRead, Requests, not_sent
 from ktui.execution.engine.turn import PendingRequest, Turn
 from ktui.execution.errors import JournalProblem, RunProblem
 from ktui.execution.journal.journal import Journal
-from ktui.execution.run.event_text import pause_origin_text
 from ktui.execution.run.events import (
     NOT_RECORDED,
     AnyRunEvent,
@@ -36,7 +34,6 @@ from ktui.execution.run.events import (
     CancelGate,
     Continued,
     EngineLeft,
-    JournalEntry,
     Outage,
     Owned,
     Paused,
@@ -45,16 +42,16 @@ from ktui.execution.run.events import (
     Request,
 )
 from ktui.execution.run.run import Run
-from ktui.execution.run.throttle_standing import changed_settings, name_resources
+from ktui.execution.run.throttle_status import throttle_status
 from ktui.execution.throttle.apply import ThrottleManager
 from ktui.insights.prior import Prior
 
 log = logging.getLogger(__name__)
 
-LOOKS_A_TURN = 4
+MOST_REPOLLS = 4
 """How often, at most, a turn polls other partitions because those it chose cannot begin."""
 LONGEST_BACKOFF_S = 5.0
-LOOK_STALE_S = 30.0
+POLL_STALE_S = 30.0
 """Seconds after which a decision is made again: it counted what others were adding at that time."""
 
 LISTENS_S = 0.2
@@ -68,6 +65,8 @@ _ENDING_PAUSES = (PauseOrigin.SIGNAL, PauseOrigin.UNTIL, PauseOrigin.FAILURE)
 
 class Engine:
     """Carries one run on until it has ended, or is to be left.
+
+    One object carries it on once: it is made after this process has taken the run.
 
     Args:
         run: the fold of the journal so far.
@@ -99,13 +98,18 @@ class Engine:
         earlier: Callable[[str], Prior | None] = lambda _cluster_id: None,
     ) -> None:
         self._run = run
-        self._journal = journal
         self._source = source
         self._clock = clock
-        cluster_id = None if run.started is None else run.started.cluster_id
-        self._requests = Requests(cluster, clock, cluster_id)
-        self._probe = NodeProbe(cluster.reader, clock)
         self._guard = guard or Unguarded()
+        self._gate_shut = gate_shut
+        self._recording = recording
+        cluster_id = None if run.started is None else run.started.cluster_id
+        prior = None if cluster_id is None else earlier(cluster_id)
+        self._recorder = EventRecorder(run, journal, clock, lost)
+        self._record = self._recorder.record
+        self._probe = NodeProbe(cluster.reader, clock)
+        self._decider = Decider(run, prior, self._probe.heard)
+        self._commands = CommandHandler(run, journal, self._decider, self._record, check_throttle)
         self._throttling = ThrottleManager(
             run,
             cluster,
@@ -115,16 +119,12 @@ class Engine:
             heard=self._probe.heard,
             guard=self._guard,
         )
-        self._check_throttle = check_throttle
-        self._gate_shut = gate_shut
-        self._lost = lost
-        self._recording = recording
-        self._prior = earlier(run.started.cluster_id) if run.started is not None else None
+        self._requests = Requests(cluster, clock, cluster_id)
+        self._last_check = LastCheck(run, self._throttling, self._guard, clock)
         self._failures = 0
+        """The number of polls in a row that have failed."""
         self._reads_to_cancel = 0
         """The number of reads made for cancels."""
-        self._journal_accepts = True
-        """Whether the journal accepts writes."""
         self._leaving = asyncio.Event()
         self._reason = ""
 
@@ -136,34 +136,30 @@ class Engine:
                 journal. The throttles of the run are put back, or the error names them.
             RunProblem: this process does not own the run any more, or the cluster is another one.
         """
-        decider = Decider(self._run, self._prior, self._probe.heard)
         try:
-            await self._carry_on(owner, decider)
+            await self._carry_on(owner)
         except JournalProblem as problem:
-            await self._restore_throttles(decider, problem)
+            await self._restore_throttles(problem)
         finally:
             await self._probe.aclose()
 
-    async def _carry_on(self, owner: Owned, decider: Decider) -> None:
-        commands = CommandHandler(
-            self._run, self._journal, decider, self._record, self._check_throttle
-        )
+    async def _carry_on(self, owner: Owned) -> None:
         if self._run.ended:
-            commands.take_commands()  # a rollback reopens the run
+            self._commands.take_commands()  # a rollback reopens the run
         if self._run.ended:
             return
         self._record([owner, *self._lift_pauses()])
         while not self._leaving.is_set() and not self._run.ended:
-            self._check_owned()  # also while there is nothing to write
+            self._recorder.check_owned()  # also while there is nothing to write
             self._check_recording()
-            commands.take_commands()
-            if reason := commands.leave_reason or self._reason_to_leave():
+            self._commands.take_commands()
+            if reason := self._commands.leave_reason or self._reason_to_leave():
                 self.leave(reason)
                 break
-            await self._turn(decider, commands)
-            await self._wait(decider.pause_s, commands)
+            await self._turn()
+            await self._wait(self._decider.pause_s)
         if not self._run.ended:
-            await self._clean_up_throttles(decider)
+            await self._clean_up_throttles()
             self._record([EngineLeft(reason=self._reason)])
 
     def leave(self, reason: str) -> None:
@@ -176,41 +172,38 @@ class Engine:
         return [Continued(by=by) for by in _ENDING_PAUSES if by in self._run.pauses.whole]
 
     def _reason_to_leave(self) -> str | None:
-        goes_back = any(not self._run.pauses.stop(tp) for tp in self._run.called_off)
+        goes_back = any(not self._run.pauses.stops(tp) for tp in self._run.called_off)
         if self._run.in_flight or goes_back:
             return None
         whole = self._run.pauses.whole
-        reasons = (
-            whole[by] or f"paused by {pause_origin_text(by)}"
-            for by in _ENDING_PAUSES
-            if by in whole
-        )
+        reasons = (whole[by] or f"paused by {by.words}" for by in _ENDING_PAUSES if by in whole)
         return next(reasons, None)
 
-    async def _turn(self, decider: Decider, commands: CommandHandler) -> None:
+    async def _turn(self) -> None:
         """Poll, decide, journal the intents, act, journal the outcomes."""
-        for left in reversed(range(LOOKS_A_TURN + 1)):
-            if not await self._take_in_poll(decider, commands):
+        for left in reversed(range(MOST_REPOLLS + 1)):
+            if not await self._take_in_poll():
                 return
-            commands.take_commands()  # commands that arrived meanwhile bind this decision
-            if commands.leave_reason:
-                self.leave(commands.leave_reason)
+            self._commands.take_commands()  # commands that arrived meanwhile bind this decision
+            if self._commands.leave_reason:
+                self.leave(self._commands.leave_reason)
                 return
             self._check_gate()
-            await self._cancel(decider)
-            self._throttling.look(decider.timelines)
-            loosened = self._throttling.loosen(decider.seen)  # before any cut, or election
-            await self._while_listening(loosened, decider, commands)
+            await self._cancel()
+            self._throttling.look(self._decider.timelines)
+            await self._loosen_throttles()  # before any cut, or election
             hindered = self._throttling.hindered
-            decided = decider.decide(may_look_again=left > 0, resting=hindered)
+            decided = self._decider.decide(may_look_again=left > 0, unthrottleable=hindered)
             if not decided.look_again:
                 break
             self._record(decided.intents)
         self._record(decided.intents)
-        await self._act(decided, decider, commands)
-        loosened = self._throttling.loosen(decider.seen)  # a refused alter leaves none behind
-        await self._while_listening(loosened, decider, commands)
-        self._record(decider.end())
+        await self._act(decided)
+        await self._loosen_throttles()  # a refused alter leaves none behind
+        self._record(self._decider.end())
+
+    async def _loosen_throttles(self) -> None:
+        await self._while_listening(self._throttling.loosen(self._decider.last_poll))
 
     def _check_recording(self) -> None:
         """Record that the recording goes on, or has stopped; the run goes on either way."""
@@ -225,13 +218,13 @@ class Engine:
         if now != self._run.cancel_gate:
             self._record([now])
 
-    async def _take_in_poll(self, decider: Decider, commands: CommandHandler) -> bool:
+    async def _take_in_poll(self) -> bool:
         """Poll the cluster, record the news, and return whether a decision may follow."""
-        seen = await self._while_listening(self._poll(decider), decider, commands)
+        seen = await self._while_listening(self._poll())
         if self._has_lost():
             return False
         if seen is not None:
-            self._record(decider.look(seen, unowned=self._guard.unknown))
+            self._record(self._decider.process_poll(seen, unowned=self._guard.unknown))
         return seen is not None and not self._leaving.is_set()
 
     def _has_lost(self) -> bool:
@@ -242,11 +235,11 @@ class Engine:
         self.leave(f"{self._guard.lost}{stay}")
         return True
 
-    async def _poll(self, decider: Decider) -> Observation | None:
+    async def _poll(self) -> Observation | None:
         """Poll the cluster. While the cluster is lost, nothing is decided or given up."""
-        self._probe.ask(decider.silent_brokers | self._throttling.silent_brokers)
+        self._probe.ask(self._decider.silent_brokers | self._throttling.silent_brokers)
         try:
-            seen = await self._guard.beside(self._source.poll(decider.interest))
+            seen = await self._guard.beside(self._source.poll(self._decider.interest))
         except ClusterError as error:
             self._outage(str(error))
             return None
@@ -266,47 +259,42 @@ class Engine:
         if self._run.outage is None:
             self._record([Outage(lost=True, reason=reason)])
 
-    async def _act(self, decided: Turn, decider: Decider, commands: CommandHandler) -> None:
+    async def _act(self, decided: Turn) -> None:
         """Send one request after the other, each without what no longer holds."""
-        tightened = self._throttling.tighten(decider.seen, decided.adding)
-        await self._while_listening(tightened, decider, commands)
+        tightened = self._throttling.tighten(self._decider.last_poll, decided.adding)
+        await self._while_listening(tightened)
         if self._throttling.denied and PauseOrigin.FAILURE not in self._run.pauses.whole:
             reason = f"the throttle may not be set: {self._throttling.denied}"
             self._record([Paused(by=PauseOrigin.FAILURE, reason=reason)])
         for sending in decided.sendings:
-            results = await self._send(sending, decided, decider, commands)
-            self._record(decider.answered(sending.request, results))
+            results = await self._send(sending, decided)
+            self._record(self._decider.process_answer(sending.request, results))
 
     async def _send(
-        self, sending: PendingRequest, decided: Turn, decider: Decider, commands: CommandHandler
+        self, sending: PendingRequest, decided: Turn
     ) -> Mapping[TopicPartition, WriteResult]:
         """Read for a request, then send the part that still holds and was not called off."""
-        read = await self._read_for(sending, decider, commands)
-        commands.take_commands()
+        read = await self._read_for(sending)
+        self._commands.take_commands()
         self._check_gate()
-        self._check_owned()
-        if commands.leave_reason or self._leaving.is_set():
+        self._recorder.check_owned()
+        if self._commands.leave_reason or self._leaving.is_set():
             return not_sent(sending, "the run is being left")
         if read.seen is None:
             return not_sent(sending, read.problem)
-        if self._clock.monotonic() - decider.asked_s >= LOOK_STALE_S:
+        polled = self._decider.last_poll
+        if self._clock.monotonic() - polled.asked_s >= POLL_STALE_S:
             return not_sent(sending, "the poll that it was decided by is too old")
-        held = {
-            **self._outdated(sending, decider.reading(read.seen)),
-            **self._unthrottled(sending, decided, decider),
-            **self._forbidden(sending, decided),
-            **self._unowned(sending, decided),
-        }
+        observed = self._decider.interpret(read.seen)
+        held = self._last_check.refusals(sending, decided, observed, polled)
         kept = sending.without(held)
         if not kept.partitions:
             return held
         adding = [tp for tp in decided.adding if tp in kept.partitions]
-        within_s = self._throttling.holds_for_s(decider.seen, adding)
+        within_s = self._throttling.holds_for_s(polled, adding)
         return {**held, **await self._requests.send(kept, read.seen, within_s=within_s)}
 
-    async def _read_for(
-        self, sending: PendingRequest, decider: Decider, commands: CommandHandler
-    ) -> RequestRead:
+    async def _read_for(self, sending: PendingRequest) -> RequestRead:
         """Read for a request, and again if a cancel was read for meanwhile.
 
         The read for the cancel may be the newer one.
@@ -315,112 +303,45 @@ class Engine:
         while True:
             before = self._reads_to_cancel
             reading = self._requests.read(sending.partitions, settings=settings)
-            read = await self._while_listening(self._guard.beside(reading), decider, commands)
+            read = await self._while_listening(self._guard.beside(reading))
             if self._reads_to_cancel == before:
                 return read
 
-    async def _while_listening(
-        self, work: Coroutine[Any, Any, T], decider: Decider, commands: CommandHandler
-    ) -> T:
+    async def _while_listening(self, work: Coroutine[Any, Any, T]) -> T:
         """Await work that may take long, and cancel partitions that are called off meanwhile."""
         task = asyncio.ensure_future(work)
         try:
             while not task.done():
                 await wait_for_first(asyncio.wait([task]), self._clock.sleep(LISTENS_S))
-                if not task.done() and commands.is_asked:
-                    commands.take_commands()
-                    await self._cancel(decider)
+                if not task.done() and self._commands.has_commands:
+                    self._commands.take_commands()
+                    await self._cancel()
             return task.result()
         finally:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
 
-    async def _cancel(self, decider: Decider) -> None:
+    async def _cancel(self) -> None:
         """Send the cancels that are due, before anything else is sent or awaited."""
-        due = list(decider.cancels_due)
+        due = list(self._decider.cancels_due)
         self._reads_to_cancel += bool(due)
         read = await self._guard.beside(self._requests.read(due)) if due else RequestRead(None)
         if read.seen is None or self._guard.why_not(begins_step=False):
             return  # the next poll calls for the cancel again
-        judged = decider.judge_cancels(decider.reading(read.seen))
+        judged = self._decider.judge_cancels(self._decider.interpret(read.seen))
         self._record(judged)
         cancels = [event.tp for event in judged if isinstance(event, Cancel)]
         if cancels:
             sending = PendingRequest(Request.CANCEL, dict.fromkeys(cancels))
             results = await self._requests.send(sending, read.seen)
-            self._record(decider.answered(Request.CANCEL, results))
+            self._record(self._decider.process_answer(Request.CANCEL, results))
 
-    def _outdated(
-        self, sending: PendingRequest, observed: Observed
-    ) -> Mapping[TopicPartition, WriteResult]:
-        """Return refusals for partitions whose step no longer follows from the request's read."""
-        tracks, limits = self._run.tracks, self._run.limits
-        return {
-            tp: WriteResult(Verdict.REFUSED, message=why)
-            for tp in sending.partitions
-            if (why := why_not_sent(sending.request, tracks[tp], observed, limits))
-        }
-
-    def _unthrottled(
-        self, sending: PendingRequest, decided: Turn, decider: Decider
-    ) -> Mapping[TopicPartition, WriteResult]:
-        """Return refusals for partitions that would add replicas without the promised throttle."""
-        if sending.request is not Request.ALTER:
-            return {}
-        adding = [tp for tp in decided.adding if tp in sending.partitions]
-        return self._throttling.not_in_force(decider.seen, adding)
-
-    def _forbidden(
-        self, sending: PendingRequest, decided: Turn
-    ) -> Mapping[TopicPartition, WriteResult]:
-        """Return refusals for partitions that a command, the gate or the deadline forbids now."""
-        tracks, shut = self._run.tracks, self._run.cancel_gate.shut
-        off = {tp for tp in sending.partitions if tracks[tp].step_called_off}
-        held = {tp for tp in sending.partitions if shut and tracks[tp].cancel is None}
-        new = decided.begun & sending.partitions.keys()
-        until = self._run.until
-        late = {tp for tp in new if until is not None and self._clock.now() >= until}
-        paused = {tp for tp in new if self._run.pauses.stop(tp)}
-        return {
-            **not_sent(
-                sending.only(late - self._run.called_off.keys()),
-                "the time given with --until has come",
-            ),
-            **not_sent(sending.only(paused), "it was paused before it was sent"),
-            **not_sent(sending.only(off), "it was called off before it was sent"),
-            **not_sent(sending.only(held), "the cancel gate was shut before it was sent"),
-        }
-
-    def _unowned(
-        self, sending: PendingRequest, decided: Turn
-    ) -> Mapping[TopicPartition, WriteResult]:
-        """Return refusals for partitions that the last answer about the cluster's owner forbids."""
-        tracks = self._run.tracks
-        begins = {tp for tp in decided.begun if tracks[tp].cancel is None}
-        held: dict[TopicPartition, WriteResult] = {}
-        for begins_step in (True, False):
-            if why := self._guard.why_not(begins_step=begins_step):
-                those = {tp for tp in sending.partitions if (tp in begins) == begins_step}
-                held |= not_sent(sending.only(those), why)
-        return held
-
-    def _check_owned(self) -> None:
-        """Check that this process still owns the run, and that others can see what is done to it.
-
-        Raises:
-            RunProblem: another process may own the run, or others may read another journal.
-        """
-        if reason := self._lost():
-            raise RunProblem(
-                f"run {self._run.name} is no longer carried on by this process: {reason}"
-            )
-
-    async def _clean_up_throttles(self, decider: Decider) -> None:
+    async def _clean_up_throttles(self) -> None:
         """Remove the throttles that nothing in flight needs, where the cluster answers."""
-        if self._run.outage is None and decider.has_looked:
-            await self._throttling.loosen(decider.seen, leaving=True)
+        if self._run.outage is None and self._decider.has_polled:
+            await self._throttling.loosen(self._decider.last_poll, leaving=True)
 
-    async def _restore_throttles(self, decider: Decider, problem: JournalProblem) -> None:
+    async def _restore_throttles(self, problem: JournalProblem) -> None:
         """Put throttles back without a journal.
 
         The journal has those throttles as touched, so a resume reads them again.
@@ -429,37 +350,22 @@ class Engine:
             JournalProblem: names the throttles that could not be put back.
             RunProblem: this process does not own the run any more.
         """
-        self._journal_accepts = False
-        await self._clean_up_throttles(decider)
-        if not (stays := changed_settings(self._run.throttled)):
+        self._recorder.give_up_journal()
+        await self._clean_up_throttles()
+        if not (stays := throttle_status(self._run).stands_on):
             raise problem
         fix = f"Put it back: ktui resume {self._run.name}"
-        raise JournalProblem(
-            f"{problem}. Its throttle stays on {name_resources(stays)}. {fix}"
-        ) from problem
+        raise JournalProblem(f"{problem}. Its throttle stays on {stays}. {fix}") from problem
 
-    async def _wait(self, seconds: float, commands: CommandHandler) -> None:
+    async def _wait(self, seconds: float) -> None:
         """Wait for the next turn, but return at once if a command arrives."""
         if self._failures:
             seconds = max(seconds, min(LONGEST_BACKOFF_S, 0.5 * 2.0 ** min(self._failures, 8)))
         until_s = self._clock.monotonic() + seconds
-        while not (self._run.ended or self._leaving.is_set() or commands.is_asked):
+        while not (self._run.ended or self._leaving.is_set() or self._commands.has_commands):
             left_s = until_s - self._clock.monotonic()
             if left_s <= 0:
                 return
             if self._guard.is_due:
                 await self._guard.ask()
             await self._clock.sleep(min(left_s, LISTENS_S))
-
-    def _record(self, events: Sequence[AnyRunEvent]) -> None:
-        """Write events to the disk, and only then act on them."""
-        if events:
-            self._check_owned()
-        entries = self._journal.append(events) if self._journal_accepts else self._unwritten(events)
-        for entry in entries:
-            self._run.apply(entry)
-
-    def _unwritten(self, events: Sequence[AnyRunEvent]) -> list[JournalEntry]:
-        """Number the events that the journal cannot take."""
-        now, seq = self._clock.now(), self._run.seq
-        return [JournalEntry(seq + n, now, event) for n, event in enumerate(events, start=1)]

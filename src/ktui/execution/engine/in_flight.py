@@ -11,32 +11,42 @@ import msgspec
 
 from ktui.cluster.partition import PartitionState, TopicPartition
 from ktui.cluster.ports import Verdict
-from ktui.execution.engine.landing import StepOutcome, step_outcome
-from ktui.execution.engine.observed import Observed
+from ktui.execution.engine.observed import Observed, StepOutcome, step_outcome
 from ktui.execution.engine.request_check import LAST_IN_SYNC, keeps_data, may_cancel
-from ktui.execution.engine.stalls import Stalls
 from ktui.execution.engine.working_state import (
     Hold,
     WorkingState,
     standing_events,
+    state_change,
     state_event,
     step_over_event,
 )
-from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.events import AnyRunEvent, Cancel, Elect
-from ktui.execution.run.options import RunOptions
+from ktui.execution.run.options import OnStall, RunOptions
 from ktui.execution.run.refusals import MOST_TRIES, failure_reason
 from ktui.execution.run.states import State, state_when_cancelled
 from ktui.execution.run.track import OpenStep, Track
-from ktui.execution.run.unanswered import GIVEN_UP_S, open_request_text
+from ktui.execution.run.unanswered import open_request_text
 from ktui.pacing.decision import Move
 from ktui.pacing.situation import Done, Next, Situation
 from ktui.pacing.steps import next_step
+from ktui.progress.poll import RESTART_S
+from ktui.progress.timeline import Cause, Stall, StallKind
 
 SOON_POLLS = 2
 """A step that may end within this many polls is about to end."""
 QUICK_FOR_S = 5.0
 """Seconds after which a removal that is not over is waiting for somebody."""
+ELECT_AGAIN_S = 2.0
+ELECT_FOR_S = 30.0
+"""Seconds after which an election without an in-sync winner is given up, and its place freed."""
+CANCEL_AGAIN_S, CANCEL_LATEST_S = 10.0, 60.0
+"""Seconds for which a cancel without effect is left alone. They double each time."""
+UNSEEN_S = 5.0
+"""Seconds after which a step that the cluster does not describe is shown as stalled."""
+_CALLED_OFF = "an operator has called it off"
+_HIDDEN = "it is not cancelled: {}"
+_ARRIVED = frozenset({StepOutcome.REACHED, StepOutcome.ELECTION_DUE})
 
 
 def any_ends_soon(memory: WorkingState, now: datetime, poll_s: float) -> bool:
@@ -60,16 +70,45 @@ def _ends_soon(move: Move, memory: WorkingState, now: datetime, poll_s: float) -
     return left is not None and left.low <= SOON_POLLS * poll_s
 
 
-ELECT_AGAIN_S = 2.0
-ELECT_FOR_S = 30.0
-"""Seconds after which an election without an in-sync winner is given up, and its place freed."""
-CANCEL_AGAIN_S, CANCEL_LATEST_S = 10.0, 60.0
-"""Seconds for which a cancel without effect is left alone. They double each time."""
-UNSEEN_S = 5.0
-"""Seconds after which a step that the cluster does not describe is shown as stalled."""
+class Stalls:
+    """Finds out from polls which steps in flight are stalled."""
 
-_CALLED_OFF = "an operator has called it off"
-_HIDDEN = "it is not cancelled: {}"
+    def __init__(self, memory: WorkingState, options: RunOptions) -> None:
+        self._memory = memory
+        self._options = options
+        self._down_since: dict[int, float] = {}
+        self._now_s = 0.0
+
+    def update(self, observed: Observed) -> None:
+        """Record since when each broker is down for which a step in flight may wait."""
+        now_s = observed.seen.monotonic_s
+        if now_s - self._now_s > RESTART_S:
+            self._down_since = {}  # brokers that were down before may have been up meanwhile
+        self._now_s = now_s
+        states = (observed.state(tp) for tp in self._memory.roster.in_flight)
+        down = {b for state in states if state for b in state.replicas} - observed.online
+        self._down_since = {b: self._down_since.get(b, now_s) for b in down}
+
+    def of(self, track: Track) -> Stall | None:
+        """Return the stall of a step; None while the step makes progress."""
+        timeline = self._memory.progress.timelines.get(track.tp)
+        stall = None if timeline is None else timeline.stall
+        return stall if stall is not None and stall.kind is StallKind.STALLED else None
+
+    def cancel_reason(self, stall: Stall) -> str | None:
+        """Return why a stalled step is to be cancelled; None while the run waits for it.
+
+        Only `--on-stall cancel` has it cancelled.
+        """
+        since_s, timeout_s = self._down_since.get(stall.broker), self._options.stall_timeout_s
+        if (
+            self._options.on_stall is OnStall.CANCEL
+            and stall.cause in {Cause.TARGET_DOWN, Cause.KEPT_OUT_OF_SYNC}
+            and since_s is not None
+            and self._now_s - since_s >= timeout_s
+        ):
+            return f"broker {stall.broker} offline for {timeout_s:.0f} s"
+        return None
 
 
 class _StepNotes(msgspec.Struct):
@@ -152,12 +191,12 @@ class StepsInFlight:
         if track.step is not None:
             self._cancels[track.tp] = _CALLED_OFF
 
-    def look(self, observed: Observed) -> list[AnyRunEvent]:
+    def judge(self, observed: Observed) -> list[AnyRunEvent]:
         """Judge every step in flight."""
         self._elections, self._cancels = [], {}
         self._now_s = observed.seen.monotonic_s
-        self._memory.unanswered.look(self._now_s)
-        self._stalls.look(observed)
+        self._memory.unanswered.note_poll(self._now_s)
+        self._stalls.update(observed)
         events: list[AnyRunEvent] = []
         for tp in list(self._memory.roster.in_flight):
             track = self._memory.run.tracks[tp]
@@ -265,14 +304,14 @@ class StepsInFlight:
         """
         to_follow = next_step(situation, self._memory.run.limits)
         settled = isinstance(to_follow, Done) and not track.step_called_off
-        lets_others_go = self._memory.lets_others_go(track, self._now_s)
-        silent = lets_others_go and not isinstance(to_follow, Done)
-        if self._awaited(track) and not (settled or silent):
+        yields_place = self._memory.yields_place(track, self._now_s)
+        silent = yields_place and not isinstance(to_follow, Done)
+        if self._memory.awaits_answer(track, self._now_s) and not (settled or silent):
             self._notes[track.tp].cancelled_s = None  # if it arrives again, so does the cancel
-            return self._memory.waits(track)
+            return self._memory.keep_waiting(track)
         self._memory.doubts.clear(track.tp)
         self._notes.pop(track.tp, None)
-        following = self._memory.landed(track, situation)
+        following = self._memory.end_step(track, situation)
         over = step_over_event(track, situation, reached=reached, reason=reason)
         if silent and not settled:
             self._memory.hold(track.tp, Hold.UNANSWERED)
@@ -291,20 +330,14 @@ class StepsInFlight:
         certain = self._memory.doubts.confirmed(track.tp, what, observed.seen)
         if not certain:
             return []
-        if self._awaited(track) and not self._memory.lets_others_go(track, self._now_s):
-            return self._memory.waits(track)
+        awaited = self._memory.awaits_answer(track, self._now_s)
+        if awaited and not self._memory.yields_place(track, self._now_s):
+            return self._memory.keep_waiting(track)
         if step.answered is not None and track.refusals >= MOST_TRIES:
             self._notes.pop(track.tp, None)
             reason = failure_reason(track.refusals, step.answered)
-            return self._memory.failed(track, reason)
+            return self._memory.fail(track, reason)
         return self._end_step(track, situation, reached=False, reason="nothing came of the request")
-
-    def _awaited(self, track: Track) -> bool:
-        """Whether a step waits for an open request; a stop does so only for a while."""
-        unanswered = self._memory.unanswered
-        silent_s = unanswered.silent_for(track.tp, self._now_s)
-        ends = track.cancel is CancelKind.STOP and silent_s >= GIVEN_UP_S
-        return track.tp in unanswered and not ends
 
     def _left_to_others(self, track: Track, state: PartitionState, what: str) -> list[AnyRunEvent]:
         self._notes.pop(track.tp, None)
@@ -341,7 +374,7 @@ class StepsInFlight:
             goes_on = state_when_cancelled(_adding(state), track.cancel)
             hindered = track.state in {State.STALLED, State.STOPPING} - {goes_on}
             return [state_event(track, goes_on)] if hindered else []
-        if reason := self._stalls.past_patience(stall):
+        if reason := self._stalls.cancel_reason(stall):
             return self._cancel_step(track, state, reason)
         return self._stalled(track, (stall.cause, stall.broker), stall.detail)
 
@@ -359,8 +392,7 @@ class StepsInFlight:
         """Report why a step is not cancelled, once."""
         if not track.step_called_off:
             return self._stalled(track, reason, reason)
-        reported = (track.state, track.reason) == (State.REFUSED, reason)
-        return [] if reported else [state_event(track, State.REFUSED, reason)]
+        return state_change(track, State.REFUSED, reason)
 
     def _stalled(self, track: Track, why: object, reason: str) -> list[AnyRunEvent]:
         """Report that a step stalls, and why; not again for each new figure in the reason."""
@@ -382,9 +414,6 @@ def _state_after(following: Next, track: Track) -> list[AnyRunEvent]:
 
 def _adding(state: PartitionState) -> State:
     return State.ADDING if state.adding else State.DROPPING
-
-
-_ARRIVED = frozenset({StepOutcome.REACHED, StepOutcome.ELECTION_DUE})
 
 
 def _listed(brokers: tuple[int, ...]) -> str:

@@ -41,12 +41,12 @@ class AnswerHandler:
         self._not_sent: Counter[TopicPartition] = Counter()
         """How often in a row a partition's request was not sent."""
 
-    def resting(self, now_s: float) -> AbstractSet[TopicPartition]:
+    def backing_off(self, now_s: float) -> AbstractSet[TopicPartition]:
         """Return the partitions whose last step was refused a moment ago. Each keeps its place."""
         self._retry_at = {tp: at_s for tp, at_s in self._retry_at.items() if at_s > now_s}
         return self._retry_at.keys()
 
-    def answered(
+    def process_answer(
         self, request: Request, results: Mapping[TopicPartition, WriteResult], now_s: float
     ) -> list[AnyRunEvent]:
         """Return the events that follow from the answer to one request.
@@ -98,11 +98,11 @@ class AnswerHandler:
         words = refusal_text(result)
         tries = track.refusals + counts_against(result)
         if last_try and tries >= MOST_TRIES:
-            return self._memory.failed(track, failure_reason(tries, result))
+            return self._memory.fail(track, failure_reason(tries, result))
         situation = self._memory.roster.situation(track.tp)
         if remains_not_begun(request, result, track):
             self._memory.roster.not_begun(track.tp)
-        following = self._memory.landed(track, situation)
+        following = self._memory.end_step(track, situation)
         self._back_off(track.tp, result, tries, now_s)
         reason = f"refused, to be tried again: {words}" if result.code else f"not sent: {words}"
         over = step_over_event(track, situation, reached=False, reason=reason)
@@ -127,7 +127,7 @@ class AnswerHandler:
         if track.refusals + 1 < MOST_TRIES or not counts_against(result):
             return []
         words = refusal_text(result)
-        return self._memory.failed(track, f"its election was refused: {words}")
+        return self._memory.fail(track, f"its election was refused: {words}")
 
 
 def _not_cancelled(track: Track, result: WriteResult) -> list[AnyRunEvent]:

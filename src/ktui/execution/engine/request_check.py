@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from ktui.cluster.partition import PartitionState
-from ktui.execution.engine.landing import StepOutcome, step_outcome
-from ktui.execution.engine.observed import Observed
+from ktui.execution.engine.observed import Observed, StepOutcome, step_outcome
 from ktui.execution.run.events import Request
 from ktui.execution.run.track import OpenStep, Track
 from ktui.pacing.limits import Limits

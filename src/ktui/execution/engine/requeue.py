@@ -70,9 +70,10 @@ def requeue_called_off(
     for tp in partitions:
         track = memory.run.tracks[tp]
         if track.state is State.STOPPED and tp in memory.roster and tp in memory.unanswered:
-            events += memory.waits_off(track)  # a late request would meet the partition at rest
+            # a late request would meet the partition at rest
+            events += memory.hold_unanswered(track)
         elif track.state.ended:
-            memory.let_go(tp)
+            memory.forget(tp)
         elif tp in memory.roster:
             memory.release(tp, Hold.TOO_LATE)
             events += _redirect(track, memory, flights)
@@ -91,7 +92,7 @@ def _redirect(track: Track, memory: WorkingState, flights: StepsInFlight) -> lis
     )
     settled = isinstance(next_step(turned, memory.run.limits), Done)
     if settled and track.step is None and track.tp in memory.unanswered:
-        return memory.waits_off(track)
+        return memory.hold_unanswered(track)
     following = memory.roster.redirect(track.tp, turned)
     if track.step is not None:
         flights.call_off(track)
@@ -116,7 +117,7 @@ def requeue_joined(
     """
     tracks = [memory.run.tracks[tp] for tp in partitions]
     for track in tracks:
-        memory.let_go(track.tp)
+        memory.forget(track.tp)
     memory.roster.add(map(as_journaled, tracks))
     return (
         []
@@ -128,4 +129,4 @@ def requeue_joined(
 def _record(track: Track, memory: WorkingState, observed: Observed) -> list[AnyRunEvent]:
     state = observed.state(track.tp)
     situation = None if state is None else observed.situation(track, state)
-    return [] if situation is None else memory.taken_note(track, situation)
+    return [] if situation is None else memory.note_situation(track, situation)

@@ -15,6 +15,7 @@ from ktui.execution.run.run import Run
 from ktui.execution.run.states import State, state_when_cancelled
 from ktui.execution.run.track import Track
 from ktui.execution.run.unanswered import (
+    GIVEN_UP_S,
     SILENT_S,
     LastHeard,
     Unanswered,
@@ -84,10 +85,10 @@ class WorkingState:
         self, track: Track, state: State, reason: str, replicas: Brokers | None = None
     ) -> AnyRunEvent:
         """Drop a partition for good, with the replicas that someone else gave it."""
-        self.let_go(track.tp)
+        self.forget(track.tp)
         return state_event(track, state, reason, replicas)
 
-    def waits(self, track: Track) -> list[AnyRunEvent]:
+    def keep_waiting(self, track: Track) -> list[AnyRunEvent]:
         """Return why a partition with an open request waits, once for each reason.
 
         Meanwhile no other partition waits to be cut together with this one.
@@ -95,26 +96,29 @@ class WorkingState:
         self.roster.stall(track.tp, stalled=True)
         why = open_request_text(self.unanswered.node(track.tp))
         stalls = track.step is not None and not track.step_called_off
-        state = State.STALLED if stalls else track.state
-        return (
-            [] if (track.state, track.reason) == (state, why) else [state_event(track, state, why)]
-        )
+        return state_change(track, State.STALLED if stalls else track.state, why)
 
-    def lets_others_go(self, track: Track, now_s: float) -> bool:
+    def awaits_answer(self, track: Track, now_s: float) -> bool:
+        """Whether a partition waits until its open request cannot take effect any more.
+
+        A stop waits only for a while: the end of the run names the request.
+        """
+        silent_s = self.unanswered.silent_for(track.tp, now_s)
+        given_up = track.cancel is CancelKind.STOP and silent_s >= GIVEN_UP_S
+        return track.tp in self.unanswered and not given_up
+
+    def yields_place(self, track: Track, now_s: float) -> bool:
         """Whether a partition gives up its place, because the broker with its request is silent."""
         silent_s = self.unanswered.silent_for(track.tp, now_s)
         return track.cancel is not CancelKind.STOP and silent_s >= SILENT_S
 
-    def waits_off(self, track: Track) -> list[AnyRunEvent]:
+    def hold_unanswered(self, track: Track) -> list[AnyRunEvent]:
         """Hold a partition until its open request cannot take effect any more, and return why."""
         self.hold(track.tp, Hold.UNANSWERED)
-        why, blocked = open_request_text(self.unanswered.node(track.tp)), State.BLOCKED
-        state = state_when_cancelled(blocked, track.cancel)
-        return (
-            [] if (track.state, track.reason) == (state, why) else [state_event(track, state, why)]
-        )
+        why = open_request_text(self.unanswered.node(track.tp))
+        return state_change(track, state_when_cancelled(State.BLOCKED, track.cancel), why)
 
-    def let_go(self, tp: TopicPartition) -> None:
+    def forget(self, tp: TopicPartition) -> None:
         """Forget a partition for which nothing more is to be done."""
         if tp in self.roster:
             self.roster.withdraw(tp)
@@ -122,14 +126,14 @@ class WorkingState:
             held.discard(tp)
         self.doubts.clear(tp)
 
-    def landed(self, track: Track, situation: Situation) -> Next | None:
+    def end_step(self, track: Track, situation: Situation) -> Next | None:
         """End the step of a partition, and return what comes next; None if nothing is to follow."""
         if track.cancel is CancelKind.STOP:
             self.roster.withdraw(track.tp)
             return None
         return self.roster.over(track.tp, situation)
 
-    def failed(self, track: Track, reason: str) -> list[AnyRunEvent]:
+    def fail(self, track: Track, reason: str) -> list[AnyRunEvent]:
         """Drop a partition that Kafka refuses, and pause the run if that option was chosen."""
         events = [self.give_up(track, State.FAILED, reason)]
         stops = self.run.options.stop_on_failure and track.cancel is None
@@ -137,7 +141,7 @@ class WorkingState:
             events.append(Paused(by=PauseOrigin.FAILURE, reason=f"{track.tp} has failed"))
         return events
 
-    def taken_note(self, track: Track, situation: Situation) -> list[AnyRunEvent]:
+    def note_situation(self, track: Track, situation: Situation) -> list[AnyRunEvent]:
         """Record the situation of a waiting partition; return the events if its state changes."""
         following = self.roster.seen(track.tp, situation)
         return standing_events(track, following, situation.replicas)
@@ -158,6 +162,12 @@ def state_event(
     return StateEntered(
         topic=topic, partition=partition, state=state, reason=reason, replicas=replicas
     )
+
+
+def state_change(track: Track, state: State, reason: str) -> list[AnyRunEvent]:
+    """Return the event of a new state or reason; none if the journal has both already."""
+    same = (track.state, track.reason) == (state, reason)
+    return [] if same else [state_event(track, state, reason)]
 
 
 def step_over_event(

@@ -9,7 +9,7 @@ from ktui.execution.forecast.estimate import BY_EARLIER_RUNS, CopiedBytes
 from ktui.execution.run.events import PauseOrigin
 from ktui.execution.run.run import ClusterLost, Run
 from ktui.execution.run.states import UNWELL, State
-from ktui.execution.run.throttle_standing import left_throttle_text, throttle_wait_text
+from ktui.execution.run.throttle_status import throttle_status
 from ktui.quantities import as_bytes, as_count, as_duration
 
 MOST_NAMED = 10
@@ -81,7 +81,7 @@ def end_lines(run: Run) -> list[str]:
             flying = f"; {as_count(run.in_flight, 'step')} in flight {go} in Kafka"
         why = f" ({run.left})" if run.left else ""
         left = f"run {run.name} was left{why}: {run.counts[State.DONE]:,} of {count} done{flying}"
-        return [left, *filter(None, [left_throttle_text(run)])]
+        return [left, *filter(None, [throttle_status(run).stays])]
     if run.counts[State.DONE] == run.over:
         all_of_them = f"all {count}" if len(run.tracks) > 1 else count
         return [f"run {run.name} has ended: {all_of_them} done{_took(run)}"]
@@ -97,13 +97,13 @@ def end_lines(run: Run) -> list[str]:
 
 
 def _throttle(run: Run) -> Iterator[str]:
-    throttled, waits = run.throttled, throttle_wait_text(run)
-    if waits is not None:
-        yield waits
-    elif throttled.rates:
-        yield f"throttle {throttled.rates.words}"
-    if throttled.refusal:
-        yield f"throttle refused: {throttled.refusal}"
+    throttle = throttle_status(run)
+    if throttle.waits is not None:
+        yield throttle.waits
+    elif throttle.rates:
+        yield f"throttle {throttle.rates.words}"
+    if throttle.refusal:
+        yield f"throttle refused: {throttle.refusal}"
 
 
 def _took(run: Run) -> str:

@@ -23,6 +23,9 @@ from ktui.pacing.situation import Next, Situation, Step
 from ktui.pacing.steps import next_step
 from ktui.pacing.waiting_for import WaitsFor, waiting_for
 
+BETWEEN = (State.QUEUED, State.READY, State.ROLLING_BACK, State.STOPPING)
+"""The states of a partition that waits for its next step."""
+
 
 class HeldBy(enum.StrEnum):
     """The cause that keeps a partition from its next step, whatever room the limits leave."""
@@ -45,9 +48,6 @@ class HeldBy(enum.StrEnum):
 
 WaitCause = HeldBy | WaitsFor
 """The cause that holds a partition, or the limit without room for its step."""
-
-BETWEEN = (State.QUEUED, State.READY, State.ROLLING_BACK, State.STOPPING)
-"""The states of a partition that waits for its next step."""
 
 
 class Waits:
@@ -94,7 +94,7 @@ class Waits:
             (HeldBy.NO_ENGINE, not self._owned),
             (HeldBy.CLUSTER_LOST, run.outage is not None),
             (HeldBy.CANCEL_GATE_SHUT, run.cancel_gate.shut and onward),
-            (HeldBy.RUN_PAUSED, bool(run.pauses.whole) and run.pauses.stop(track.tp)),
+            (HeldBy.RUN_PAUSED, bool(run.pauses.whole) and run.pauses.stops(track.tp)),
             (HeldBy.GATE_SHUT, run.gate.shut and (onward or adds)),
             (HeldBy.PAUSED, run.pauses.holds(track.tp)),
         )
@@ -165,7 +165,7 @@ class Waits:
         run = self._run
         if not (run.pauses.whole or run.gate.shut or run.cancel_gate.shut):
             return not run.pauses.holds(track.tp)
-        return track.cancel is not None and not run.pauses.stop(track.tp)
+        return track.cancel is not None and not run.pauses.stops(track.tp)
 
 
 def _flying(track: Track) -> Situation:

@@ -11,7 +11,7 @@ import msgspec
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.errors import RunProblem, RunRefused
-from ktui.execution.host.heartbeat import last_look_at, silence
+from ktui.execution.host.heartbeat import last_poll_at, silence
 from ktui.execution.host.ownership import Holder, holder
 from ktui.execution.host.state_dir import RunDir, StateDir, run_name_problem
 from ktui.execution.journal.follower import RunFollower
@@ -19,13 +19,8 @@ from ktui.execution.journal.journal import Journal
 from ktui.execution.run.events import NOT_RECORDED, Ended, OpenRequest, Recording
 from ktui.execution.run.run import ClusterLost, Run
 from ktui.execution.run.states import State
-from ktui.execution.run.throttle_standing import (
-    changed_settings,
-    left_throttle_text,
-    name_resources,
-    throttle_wait_text,
-)
-from ktui.planning.names import closest_names, join_some, shortened
+from ktui.execution.run.throttle_status import name_resources, throttle_status
+from ktui.planning.names import closest_names, join_named, join_some, shortened
 from ktui.planning.throttle_rates import NO_THROTTLE, ThrottleRates
 
 
@@ -70,7 +65,7 @@ def check_one_throttle(
     for run, owner in runs:
         if run.name == name or run.exported is not None:
             continue
-        if owner is not None and (run.throttled.rates or changed_settings(run.throttled)):
+        if owner is not None and (run.throttled.rates or run.throttled.changed):
             raise RunRefused(
                 f"run {run.name} has a throttle. A broker has only one rate, so two runs would "
                 f"overwrite each other's. Wait for the end of run {run.name}, or lift its "
@@ -79,9 +74,8 @@ def check_one_throttle(
         brokers = run.throttled.brokers
         if owner is None and _stands_in_the_way(run, resumed=resumed and stands):
             raise RunRefused(
-                f"run {run.name} has left its rate on "
-                f"broker{'' if len(brokers) == 1 else 's'} {join_some(brokers, told=8)}, and no "
-                "process carries it on. A broker has only one rate, so two runs would overwrite "
+                f"run {run.name} has left its rate on {join_named('broker', brokers, most=8)}, and "
+                "no process carries it on. A broker has only one rate, so two runs would overwrite "
                 f"each other's. Go on with that run: ktui resume {run.name}; or stop it for good: "
                 f"ktui cancel {run.name} --stop --all. Either puts back the earlier rate"
             )
@@ -94,7 +88,7 @@ def throttles_left(state_dir: StateDir, cluster_id: str, name: str) -> Iterator[
         The run's name, and where its throttle is set, in words.
     """
     for run, owner in unfinished_runs(state_dir, cluster_id):
-        left = changed_settings(run.throttled)
+        left = run.throttled.changed
         if run.name != name and owner is None and left and run.exported is None:
             yield run.name, name_resources(left)
 
@@ -141,9 +135,9 @@ def _is_of(follower: RunFollower, cluster_id: str) -> bool:
 
 
 def _ended(folder: RunDir) -> bool:
-    """Whether the last event is the run's end, which is quick to read even in a long journal."""
+    """Whether the last event is the run's end."""
     with Journal.open(folder.journal, SystemClock(), read_only=True) as journal:
-        last = next(journal.entries(journal.last_seq() - 1), None)
+        last = journal.last()
     return last is not None and isinstance(last.event, Ended)
 
 
@@ -163,6 +157,9 @@ class RunState(enum.StrEnum):
     ENDED = "ended"
     UNREADABLE = "unreadable"
     """There is a folder, but its contents are no readable run."""
+
+
+_LIVE = (RunState.RUNNING, RunState.PAUSED, RunState.GATED)
 
 
 class UnknownRun(RunRefused):
@@ -223,7 +220,7 @@ def find_run(state_dir: StateDir, name: str) -> RunDir:
     if similar:
         raise UnknownRun(f"{unknown}; did you mean {join_some(map(repr, similar))}?")
     raise UnknownRun(
-        f"{unknown}; there are {join_some(map(shortened, known), told=5)}. See: ktui runs"
+        f"{unknown}; there are {join_some(map(shortened, known), most=5)}. See: ktui runs"
     )
 
 
@@ -240,6 +237,19 @@ def all_runs(state_dir: StateDir) -> list[RunSummary]:
     return sorted([*runs, *removed], key=_sort_key)
 
 
+def live_and_resumable(
+    state_dir: StateDir, cluster_id: str
+) -> tuple[list[RunSummary], list[RunSummary]]:
+    """Return the live runs of a cluster, and those that wait to be resumed.
+
+    Raises:
+        StateDirProblem: the state directory cannot be read.
+    """
+    runs = [run for run in all_runs(state_dir) if run.cluster_id == cluster_id]
+    live = [run for run in runs if run.state in _LIVE]
+    return live, [run for run in runs if run.state is RunState.RESUMABLE]
+
+
 def summarize_run(run: RunDir) -> RunSummary:
     """Summarize one run. This never fails because of the run."""
     owner = None
@@ -250,7 +260,7 @@ def summarize_run(run: RunDir) -> RunSummary:
     except RunProblem as problem:
         words = str(problem) if owner is None else f"{problem}; and {owner} still owns the run"
         return RunSummary(name=run.name, state=RunState.UNREADABLE, holder=owner, problem=words)
-    return _summary(follower.run, owner, follower.damage, last_look_at(run))
+    return _summary(follower.run, owner, follower.damage, last_poll_at(run))
 
 
 def run_state(run: Run, owner: Holder | None) -> RunState:
@@ -265,12 +275,13 @@ def run_state(run: Run, owner: Holder | None) -> RunState:
 
 
 def _summary(
-    run: Run, owner: Holder | None, damage: str | None, last_look: datetime | None
+    run: Run, owner: Holder | None, damage: str | None, last_poll: datetime | None
 ) -> RunSummary:
     if run.started is None:
         nothing = "nothing was ever written to its journal: its start was cut off"
         problem = damage or nothing
         return RunSummary(name=run.name, state=RunState.UNREADABLE, holder=owner, problem=problem)
+    throttle = throttle_status(run)
     return RunSummary(
         name=run.name,
         state=run_state(run, owner),
@@ -281,13 +292,12 @@ def _summary(
         holder=owner,
         outage=None if owner is None else run.outage,
         open_requests=run.open_requests,
-        last_look_at=last_look,
-        silence=silence(run, owner, last_look, SystemClock().now()),
+        last_look_at=last_poll,
+        silence=silence(run, owner, last_poll, SystemClock().now()),
         partitions=max(run.started.partitions, len(run.tracks)),
         counts={state: run.counts[state] for state in State if run.counts[state]},
-        throttle=run.throttled.rates,
-        throttle_left=throttle_wait_text(run)
-        or (left_throttle_text(run) if owner is None else None),
+        throttle=throttle.rates,
+        throttle_left=throttle.remaining(owned=owner is not None),
         recording=recording_now(run, owner),
         problem=damage or run.damage,
     )

@@ -305,7 +305,7 @@ def _is_here(run_dir: RunDir, first: JournalEntry | None, clock: Clock) -> bool:
         with Journal.open(run_dir.journal, clock, read_only=True) as journal:
             if journal.first() != first:
                 return False
-            last = next(journal.entries(journal.last_seq() - 1), None)
+            last = journal.last()
     except RunProblem:
         return False
     return last is None or not isinstance(last.event, Exported)

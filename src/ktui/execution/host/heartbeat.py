@@ -25,7 +25,7 @@ class Heartbeat:
     """Records each poll of the cluster by an engine."""
 
     def __init__(self, run: RunDir) -> None:
-        self._path = run.last_look
+        self._path = run.last_poll
 
     def beat(self) -> None:
         """Record that a poll has just ended; if that cannot be recorded, the run goes on."""
@@ -37,28 +37,28 @@ class Heartbeat:
                 os.close(file)
 
 
-def last_look_at(run: RunDir) -> datetime | None:
+def last_poll_at(run: RunDir) -> datetime | None:
     """Return when an engine of a run last polled the cluster; None if that was not recorded."""
     try:
-        return datetime.fromtimestamp(run.last_look.stat().st_mtime, UTC)
+        return datetime.fromtimestamp(run.last_poll.stat().st_mtime, UTC)
     except OSError:
         return None
 
 
 def silence(
-    run: Run, owner: Holder | None, last_look: datetime | None, now: datetime
+    run: Run, owner: Holder | None, last_poll: datetime | None, now: datetime
 ) -> str | None:
     """Return for how long the owner of a run has not polled, in words, if that is too long.
 
     Args:
         run: the run, read from its journal.
         owner: the process that owns the run.
-        last_look: the time that the run's folder has recorded.
+        last_poll: the time that the run's folder has recorded.
         now: the present time.
     """
-    if owner is None or last_look is None or run.outage is not None or run.ended:
+    if owner is None or last_poll is None or run.outage is not None or run.ended:
         return None
-    silent_s = (now - max(last_look, owner.since)).total_seconds()
+    silent_s = (now - max(last_poll, owner.since)).total_seconds()
     if silent_s <= max(_SHORTEST_S, _POLLS * run.options.poll_s):
         return None
     why = "its process may be suspended, or wait for a locked journal"

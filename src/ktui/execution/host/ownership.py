@@ -54,6 +54,11 @@ class Holder(msgspec.Struct, frozen=True):
         since = self.since.astimezone().isoformat(" ", timespec="seconds")
         return f"process {self.pid} of {self.user} on {self.host}, since {since}"
 
+    @property
+    def short(self) -> str:
+        """The process in short, as the author of a command: "ada@ops1 (4711)"."""
+        return f"{self.user}@{self.host} ({self.pid})"
+
 
 _HOLDERS = msgspec.json.Decoder(Holder)
 

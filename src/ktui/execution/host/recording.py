@@ -65,7 +65,7 @@ class LiveRunsRecording:
         runs = (follower.run for follower, _ in self._followed.values())
         return any(not run.ended and (run.flying or not run.pauses.whole) for run in runs)
 
-    def look(self, cluster_id: str) -> None:
+    def record_new_events(self, cluster_id: str) -> None:
         """Record new events. This never raises because of a run."""
         self.problem = None
         if cluster_id != self._cluster_id:

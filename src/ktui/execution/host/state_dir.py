@@ -26,6 +26,16 @@ _NETWORK = re.compile(
     r"|juicefs|wekafs|vmhgfs-fuse|mount-s3|blobfuse2?|geesefs|seaweedfs|moosefs|mfs|nfs.*)"
 )
 _ESCAPED = re.compile(r"\\([0-7]{3})")
+STATE_DIR = "KTUI_STATE_DIR"
+"""The environment variable that names the state directory if no option does."""
+LONGEST_NAME = 100
+_ROOT = 0
+_WRITTEN_BY_OTHERS = 0o022
+_ANOTHER = f"Name one of your own: --state-dir DIR, or {STATE_DIR}"
+_LOCKS = "locks"
+_RUN_LOCK = "run-"
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*")
+_UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 def is_network(kind: str) -> bool:
@@ -51,19 +61,6 @@ def file_system_of(path: Path) -> str | None:
 
 def _unescaped(match: re.Match[str]) -> str:
     return chr(int(match[1], 8))
-
-
-STATE_DIR = "KTUI_STATE_DIR"
-"""The environment variable that names the state directory if no option does."""
-
-LONGEST_NAME = 100
-_ROOT = 0
-_WRITTEN_BY_OTHERS = 0o022
-_ANOTHER = f"Name one of your own: --state-dir DIR, or {STATE_DIR}"
-_LOCKS = "locks"
-_RUN_LOCK = "run-"
-_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*")
-_UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 class StateDirProblem(RunRefused):
@@ -101,7 +98,7 @@ class RunDir(msgspec.Struct, frozen=True):
         return self.path / "recording"
 
     @property
-    def last_look(self) -> Path:
+    def last_poll(self) -> Path:
         """An empty file that is touched after each poll of the run's process."""
         return self.path / "last-look"
 

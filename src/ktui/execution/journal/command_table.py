@@ -12,8 +12,7 @@ import msgspec
 from ktui.execution.errors import JournalProblem
 from ktui.execution.journal.commands import Answer, Command, StoredCommand
 from ktui.execution.journal.event_table import format_time
-from ktui.execution.run.unknown_fields import unknown_field
-from ktui.json_input import checked_moment, decode_untrusted
+from ktui.json_input import checked_moment, decode_untrusted, unknown_field
 
 _ENCODER = msgspec.json.Encoder()
 _COMMANDS = msgspec.json.Decoder(Command)

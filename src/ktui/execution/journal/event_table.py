@@ -19,6 +19,10 @@ from ktui.json_input import checked_moment
 
 GENESIS = bytes(32)
 """The hash before the first event."""
+_AT_ONCE = 500
+"""Rows of one read. Reads are short, so that no reader keeps the write-ahead log from a reset."""
+StoredRow = tuple[Any, ...]
+"""seq, at, body and hash as stored; in a damaged file they may have any type."""
 
 
 def chain_hash(previous: bytes, seq: int, at: bytes, body: bytes) -> bytes:
@@ -31,13 +35,6 @@ def chain_hash(previous: bytes, seq: int, at: bytes, body: bytes) -> bytes:
         body: the event's JSON as stored.
     """
     return hashlib.sha256(b"%b%d\n%b\n%b" % (previous, seq, at, body)).digest()
-
-
-_AT_ONCE = 500
-"""Rows of one read. Reads are short, so that no reader keeps the write-ahead log from a reset."""
-
-StoredRow = tuple[Any, ...]
-"""seq, at, body and hash as stored; in a damaged file they may have any type."""
 
 
 class _Damaged(Exception):

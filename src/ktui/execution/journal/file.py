@@ -47,6 +47,29 @@ CREATE TRIGGER events_stay BEFORE DELETE ON events
 CREATE TRIGGER events_stay_as_they_are BEFORE UPDATE ON events
   BEGIN SELECT RAISE(ABORT, 'events are never changed'); END
 """
+_LOCKS = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
+LOCKED = "another process keeps the journal locked"
+_LOCKED = (
+    LOCKED,
+    "Try again. If that lasts, see who has the file open: a ktui stopped in a write, or sqlite3",
+)
+_CAUSES = {
+    sqlite3.SQLITE_FULL: ("the disk is full", "Make room on it"),
+    sqlite3.SQLITE_IOERR: ("the disk reports an error", "See the system's log"),
+    sqlite3.SQLITE_BUSY: _LOCKED,
+    sqlite3.SQLITE_LOCKED: _LOCKED,
+    sqlite3.SQLITE_READONLY: ("it is read-only", "Check who owns it and its folder"),
+    sqlite3.SQLITE_CANTOPEN: ("it cannot be opened", "Check who owns it and its folder"),
+    sqlite3.SQLITE_PERM: ("access is denied", "Check who owns it and its folder"),
+    sqlite3.SQLITE_CORRUPT: ("it is damaged", ""),
+    sqlite3.SQLITE_NOTADB: ("it is not an SQLite file, or its beginning is damaged", ""),
+}
+_NO_DAMAGE = _LOCKS | {
+    sqlite3.SQLITE_CANTOPEN,
+    sqlite3.SQLITE_PERM,
+    sqlite3.SQLITE_READONLY,
+    sqlite3.SQLITE_FULL,
+}
 
 
 def create(path: Path) -> sqlite3.Connection:
@@ -181,31 +204,3 @@ def _versions(connection: sqlite3.Connection) -> Iterator[int]:
     with contextlib.suppress(sqlite3.DatabaseError, TypeError, ValueError):
         query = "SELECT value FROM meta WHERE name = 'schema_version'"
         yield int(connection.execute(query).fetchone()[0])
-
-
-_LOCKS = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
-
-LOCKED = "another process keeps the journal locked"
-_LOCKED = (
-    LOCKED,
-    "Try again. If that lasts, see who has the file open: a ktui stopped in a write, or sqlite3",
-)
-
-_CAUSES = {
-    sqlite3.SQLITE_FULL: ("the disk is full", "Make room on it"),
-    sqlite3.SQLITE_IOERR: ("the disk reports an error", "See the system's log"),
-    sqlite3.SQLITE_BUSY: _LOCKED,
-    sqlite3.SQLITE_LOCKED: _LOCKED,
-    sqlite3.SQLITE_READONLY: ("it is read-only", "Check who owns it and its folder"),
-    sqlite3.SQLITE_CANTOPEN: ("it cannot be opened", "Check who owns it and its folder"),
-    sqlite3.SQLITE_PERM: ("access is denied", "Check who owns it and its folder"),
-    sqlite3.SQLITE_CORRUPT: ("it is damaged", ""),
-    sqlite3.SQLITE_NOTADB: ("it is not an SQLite file, or its beginning is damaged", ""),
-}
-
-_NO_DAMAGE = _LOCKS | {
-    sqlite3.SQLITE_CANTOPEN,
-    sqlite3.SQLITE_PERM,
-    sqlite3.SQLITE_READONLY,
-    sqlite3.SQLITE_FULL,
-}

@@ -59,7 +59,7 @@ class Journal:
         return cls(file.create(path), path, clock)
 
     @classmethod
-    def create_anew(cls, path: Path, clock: Clock) -> Journal:
+    def create_replacement(cls, path: Path, clock: Clock) -> Journal:
         """Create a new, empty journal in place of one that no process writes any more.
 
         Readers of the old journal see that it was replaced.
@@ -149,6 +149,14 @@ class Journal:
         The event identifies the run: no two are created at the same microsecond of the same plan.
         """
         return next(self.entries(), None)
+
+    def last(self) -> JournalEntry | None:
+        """Return the last event, which is quick in a long journal too; None if it is damaged.
+
+        Raises:
+            JournalProblem: the journal has no event, or the one before the last is damaged.
+        """
+        return next(self.entries(self.last_seq() - 1), None)
 
     def ask(self, command: Command, who: str) -> int:
         """Write a command to the run's owner, and return its number."""

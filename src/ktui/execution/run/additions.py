@@ -12,6 +12,8 @@ from ktui.execution.run.events import Added, CancelAsked, Planned
 from ktui.execution.run.states import State
 from ktui.execution.run.track import Track
 
+_OTHERS = (State.CHANGED_ELSEWHERE, State.TOPIC_GONE)
+
 
 class AddedPlan(msgspec.Struct, frozen=True):
     """An extra plan that has joined a run."""
@@ -116,6 +118,3 @@ def _intermediate(track: Track, then: Planned) -> tuple[int, ...]:
         return ()
     kept = (*track.original, *then.target)
     return tuple(broker for broker in track.replicas if broker not in kept)
-
-
-_OTHERS = (State.CHANGED_ELSEWHERE, State.TOPIC_GONE)

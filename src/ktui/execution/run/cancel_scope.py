@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import enum
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
+from typing import TypeVar
 
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
 from ktui.execution.run.track import Track
+
+T = TypeVar("T")
+
+_OUT_OF_HAND = frozenset({State.CHANGED_ELSEWHERE, State.TOPIC_GONE, State.ROLLED_BACK})
 
 
 class CancelEffect(enum.StrEnum):
@@ -34,8 +39,64 @@ class CancelEffect(enum.StrEnum):
         """Whether the cancel would change nothing."""
         return self in {CancelEffect.ALREADY, CancelEffect.NOTHING}
 
+    @property
+    def needs_read(self) -> bool:
+        """Whether a preview needs a read of the partition: something was or is sent for it."""
+        return self not in {CancelEffect.DEQUEUE, CancelEffect.NOTHING}
 
-_OUT_OF_HAND = frozenset({State.CHANGED_ELSEWHERE, State.TOPIC_GONE, State.ROLLED_BACK})
+
+_TEXTS = {
+    CancelEffect.CANCEL: "{} in flight {is_} cancelled",
+    CancelEffect.GO_BACK: "{} {go} back",
+    CancelEffect.TRIM: "{} {is_} trimmed",
+    CancelEffect.DEQUEUE: "{} {go} no further",
+    CancelEffect.ALREADY: "{} {is_} cancelled already",
+    CancelEffect.NOTHING: "{} {is_} over already",
+}
+
+
+class CancelScope:
+    """The partitions that a cancel covers, and its effect on each by the journal.
+
+    Args:
+        run: the run; its later changes count after `update`.
+        kind: the kind of cancel.
+        topics: the topics to cancel.
+        partitions: the partitions to cancel; with no topic either, the whole run.
+    """
+
+    def __init__(
+        self,
+        run: Run,
+        kind: CancelKind,
+        topics: Iterable[str] = (),
+        partitions: Iterable[TopicPartition] = (),
+    ) -> None:
+        self.run, self.kind = run, kind
+        self.effects = {
+            track.tp: effect_of_cancel(track, kind)
+            for track in tracks_in_scope(run, topics, partitions)
+        }
+
+    @property
+    def over(self) -> bool:
+        """Whether all partitions have ended: nothing is left for any engine to do."""
+        return all(effect is CancelEffect.NOTHING for effect in self.effects.values())
+
+    @property
+    def idle(self) -> bool:
+        """Whether the cancel would change nothing: each is cancelled already, or over."""
+        return all(effect.idle for effect in self.effects.values())
+
+    @property
+    def words(self) -> str:
+        """The number of partitions by effect: "3 in flight are cancelled, 12 go no further"."""
+        return count_text(self.effects.values(), _TEXTS) or "nothing"
+
+    def update(self, touched: Collection[TopicPartition]) -> None:
+        """Judge again the partitions that have changed in the run."""
+        for tp in self.effects.keys() & set(touched):
+            self.effects[tp] = effect_of_cancel(self.run.tracks[tp], self.kind)
 
 
 def tracks_in_scope(
@@ -65,23 +126,20 @@ def effect_of_cancel(track: Track, kind: CancelKind) -> CancelEffect:
     return CancelEffect.NOTHING if track.state.ended else CancelEffect.DEQUEUE
 
 
-def effects_text(acts: Iterable[CancelEffect]) -> str:
-    """Count partitions by effect, as text: "3 in flight are cancelled, 12 go no further"."""
-    counts = Counter(acts)
-    texts = (_text(template, counts[act]) for act, template in _TEXTS.items() if counts[act])
-    return ", ".join(texts) or "nothing"
+def count_text(items: Iterable[T], templates: Mapping[T, str]) -> str:
+    """Count items by kind, as text.
+
+    Args:
+        items: the kinds; those without a template are left out.
+        templates: the text of each kind, with `{}` for the count; `{is_}`, `{go}` and `{s}` agree
+            with that.
+    """
+    counts = Counter(items)
+    return ", ".join(
+        _agreeing(template, counts[kind]) for kind, template in templates.items() if counts[kind]
+    )
 
 
-def _text(template: str, count: int) -> str:
-    is_, go = ("is", "goes") if count == 1 else ("are", "go")
-    return template.format(f"{count:,}", is_=is_, go=go)
-
-
-_TEXTS = {
-    CancelEffect.CANCEL: "{} in flight {is_} cancelled",
-    CancelEffect.GO_BACK: "{} {go} back",
-    CancelEffect.TRIM: "{} {is_} trimmed",
-    CancelEffect.DEQUEUE: "{} {go} no further",
-    CancelEffect.ALREADY: "{} {is_} cancelled already",
-    CancelEffect.NOTHING: "{} {is_} over already",
-}
+def _agreeing(template: str, count: int) -> str:
+    is_, go, s = ("is", "goes", "s") if count == 1 else ("are", "go", "")
+    return template.format(f"{count:,}", is_=is_, go=go, s=s)

@@ -11,12 +11,10 @@ from ktui.cluster.text import clean
 from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.events import (
     Added,
-    AddEvent,
     Answered,
     AnyRunEvent,
     Cancel,
     CancelAsked,
-    CancelEvent,
     CancelGate,
     Configure,
     Configured,
@@ -33,11 +31,11 @@ from ktui.execution.run.events import (
     Outage,
     Owned,
     Paused,
-    PauseOrigin,
     PlannedPart,
     Recording,
     Recovered,
     Replanned,
+    Request,
     SettingChanged,
     SettingsFound,
     SettingsGivenUp,
@@ -46,115 +44,27 @@ from ktui.execution.run.events import (
     StepBegun,
     StepOver,
     ThrottleChanged,
-    ThrottleEvent,
 )
 from ktui.pacing.limits import LETTERS, Limits, Mode
 from ktui.planning.names import join_some
 from ktui.quantities import as_count
 
-DescribedEvent = (
-    ThrottleChanged | SettingsFound | Configure | Configured | SettingsGivenUp | SettingChanged
-)  # fmt: skip
 _SIGNS = {ConfigOp.APPEND: "+", ConfigOp.SUBTRACT: "-", ConfigOp.SET: "=", ConfigOp.DELETE: "unset"}
-
-
-def throttle_event_text(event: DescribedEvent) -> str:  # noqa: PLR0911 - a case an event
-    """Describe a change of throttles."""
-    match event:
-        case ThrottleChanged():
-            who = f", asked by {event.who}" if event.who else ""
-            return f"throttle: {event.old.words} -> {event.new.words}, at once{who}"
-        case SettingsFound():
-            return f"found before they are touched: {_found_text(event)}"
-        case Configure():
-            verb = "to be put back" if event.puts_back else "to be set"
-            return f"{verb}: {join_some(list(_setting_changes(event.changes)), told=4)}"
-        case Configured():
-            return f"{_target(event.resource)}: {_verdict_text(event)}"
-        case SettingsGivenUp():
-            why = f": {event.reason}" if event.reason else ""
-            return f"{_target(event.resource)}: {', '.join(event.keys)} left as it is{why}"
-        case SettingChanged():
-            if not event.found:
-                return f"{_target(event.resource)}: somebody else has deleted {event.key}"
-            return f"{_target(event.resource)}: somebody else has set {event.key} to {event.found}"
-        case _:
-            assert_never(event)
-
-
-def _found_text(event: SettingsFound) -> str:
-    settings = [
-        f"{_target(each.resource)} {each.key}"
-        f"{' unset' if each.before is None or each.before.own is None else '=' + each.before.value}"
-        for each in event.found
-    ]
-    return join_some(settings, told=4)
-
-
-def _setting_changes(changes: Iterable[ConfigChange]) -> Iterable[str]:
-    for change in changes:
-        value = "" if change.value is None else f" {change.value}"
-        yield f"{_target(change.resource)} {change.key} {_SIGNS[change.op]}{value}"
-
-
-def _verdict_text(event: Configured) -> str:
-    if event.verdict is Verdict.ACCEPTED:
-        return "Kafka has set it"
-    if event.verdict is Verdict.UNKNOWN:
-        return "the answer was lost: it may have taken effect"
-    why = ": ".join(filter(None, (event.code, event.message)))
-    return f"{'could not be sent' if event.code is None else 'was refused'}: {why}"
-
-
-def _target(resource: ConfigResource) -> str:
-    return f"{resource.scope} {resource.name}"
-
-
 KIND_IN_WORDS = {
     CancelKind.STOP: "stop",
     CancelKind.ROLLBACK: "roll back",
     CancelKind.TRIM: "stop and trim",
 }
-
-
-def cancel_event_text(event: CancelEvent) -> str:
-    """Describe a cancel that was asked for, or a change of the cancel gate."""
-    if isinstance(event, CancelAsked):
-        who = f", asked by {event.who}" if event.who else ""
-        scope = join_some([str(tp) for tp in event.partitions], told=5)
-        return f"{KIND_IN_WORDS[event.kind]} {scope}{who}"
-    if event.shut:
-        reason = f" by {event.reason}" if event.reason else ""
-        return f"the cancel gate is shut{reason}: nothing but cancels is submitted"
-    return "the cancel gate is open again"
-
-
-def add_event_text(event: AddEvent) -> str:
-    """Describe a plan that has joined, or the partitions that wait for its targets."""
-    if isinstance(event, Added):
-        who = f", asked by {event.who}" if event.who else ""
-        of = as_count(event.partitions, "partition")
-        return f"plan {event.plan} joins the run, {of}; {_CONFLICTS[event.on_conflict]}{who}"
-    scope = join_some([str(tp) for tp in event.partitions], told=5)
-    wait = "waits" if len(event.partitions) == 1 else "wait"
-    return f"{scope} {wait} for the target of an extra plan"
-
-
 _CONFLICTS = {
     OnConflict.ROLLBACK: "partitions that the run moves elsewhere are rolled back first",
     OnConflict.KEEP: "partitions that the run moves elsewhere keep their target",
     OnConflict.RETARGET: "partitions that the run moves elsewhere go there from where they are",
 }
-
-
-_WHO = {
-    PauseOrigin.OPERATOR: "an operator",
-    PauseOrigin.SIGNAL: "an interrupt (Ctrl-C)",
-    PauseOrigin.UNTIL: "the time given with --until",
-    PauseOrigin.FAILURE: "a failure",
-    PauseOrigin.RECOVERY: "the recovery of a damaged journal",
+_REQUESTS = {
+    Request.ALTER: "the alter",
+    Request.ELECT: "the election",
+    Request.CANCEL: "the cancel",
 }
-_REQUESTS = {"alter": "the alter", "elect": "the election", "cancel": "the cancel"}
 
 
 def describe_event(event: AnyRunEvent) -> str:
@@ -187,47 +97,37 @@ def batch_noun(limits: Limits) -> str:
 def scope_text(topics: Sequence[str], partitions: Sequence[TopicPartition]) -> str:
     """Name the topics and partitions of a command's scope; empty for the whole run."""
     named = [f"topic {topic}" for topic in topics] + [str(tp) for tp in partitions]
-    return join_some(named, told=5)
+    return join_some(named, most=5)
 
 
-def pause_origin_text(by: PauseOrigin) -> str:
-    """Name the origin of a pause, or of its end."""
-    return _WHO[by]
+def replica_list_text(ids: Iterable[int]) -> str:
+    """Write a replica list as Kafka's tools do: "1,2,3"."""
+    return ",".join(map(str, ids))
 
 
-def _event_text(event: AnyRunEvent) -> str:
+def _event_text(event: AnyRunEvent) -> str:  # noqa: C901, PLR0911, PLR0912, PLR0915 - a case an event
     match event:
-        case StepBegun() | Elect() | Cancel() | Answered():
-            return _request_text(event)
-        case StepOver() | StateEntered() | Replanned():
-            return _outcome_text(event)
-        case (
-            Started()
-            | PlannedPart()
-            | Recovered()
-            | Ended()
-            | Owned()
-            | EngineLeft()
-            | Exported()
-            | Imported()
-        ):
-            return _lifecycle_text(event)
-        case LimitsChanged() | Paused() | Continued() | HealthGate() | Outage() | Recording():
-            return _control_text(event)
-        case ThrottleEvent():
-            return throttle_event_text(event)
-        case CancelAsked() | CancelGate() | Added() | Joined():
-            return (
-                cancel_event_text(event)
-                if isinstance(event, CancelEvent)
-                else add_event_text(event)
-            )
-        case _:
-            assert_never(event)
-
-
-def _request_text(event: StepBegun | Elect | Cancel | Answered) -> str:
-    match event:
+        case Started():
+            of = f"{as_count(event.partitions, 'partition')} of cluster {event.cluster_id}"
+            rates = event.options.throttle
+            throttle = f"; throttle {rates.words}" if rates else ""
+            return f"run of {event.plan}, {of}; {limits_text(event.limits)}{throttle}"
+        case PlannedPart():
+            return _planned_text(event)
+        case Owned():
+            off = ", and does not ask who owns the cluster" if event.ownership_off else ""
+            return f"process {event.pid} of {event.user} on {event.host} is its engine{off}"
+        case EngineLeft():
+            return f"its engine has exited: {event.reason}"
+        case Exported():
+            where = f"{event.file}: it goes on where that is imported"
+            return f"{event.user} on {event.host} exported it to {where}"
+        case Imported():
+            return f"{event.user} on {event.host} imported it: it goes on in this state directory"
+        case Recovered():
+            return f"the journal was damaged and is recovered: {event.lost}"
+        case Ended():
+            return _end_text(event)
         case StepBegun():
             return _step_text(event)
         case Elect():
@@ -236,43 +136,91 @@ def _request_text(event: StepBegun | Elect | Cancel | Answered) -> str:
             return f"its step is cancelled: {event.reason}"
         case Answered():
             return _answer_text(event)
-
-
-def _outcome_text(event: StepOver | StateEntered | Replanned) -> str:
-    match event:
         case StepOver():
             leader = "without a leader" if event.leader is None else f"led by {event.leader}"
             what = "step over" if event.reached else f"step given up: {event.reason}"
             return f"{what}; {replica_list_text(event.replicas)}, {leader}"
         case StateEntered():
-            state = event.state.words
-            return f"{state}: {event.reason}" if event.reason else state
+            return f"{event.state.words}{_because(event.reason)}"
         case Replanned():
             now = f"someone else gave it {replica_list_text(event.replicas)}"
             return f"{now} instead of {replica_list_text(event.before)}; it goes on from there"
-
-
-def _control_text(
-    event: LimitsChanged | Paused | Continued | HealthGate | Outage | Recording,
-) -> str:
-    match event:
         case LimitsChanged():
-            stay = f"; {event.in_flight:,} in flight stay as they are" if event.in_flight else ""
-            who = f", asked by {event.who}" if event.who else ""
-            since = f"from {batch_noun(event.new)} {event.batch + 1:,} on"
-            return f"limits: {_limit_changes(event)}; {since}{stay}{who}"
-        case HealthGate():
-            reason = f": {event.reason}" if event.reason else ""
-            return f"the gate is shut{reason}" if event.shut else "the gate is open again"
-        case Outage():
-            reason = f": {event.reason}" if event.reason else ""
-            return f"the cluster is lost{reason}" if event.lost else "the cluster answers again"
-        case Recording():
-            if event.on:
-                return "its engine records what it observes"
-            return event.reason or "its engine does not record what it observes"
+            return _limit_changes_text(event)
         case Paused() | Continued():
             return _pause_text(event)
+        case HealthGate():
+            shut = f"the gate is shut{_because(event.reason)}"
+            return shut if event.shut else "the gate is open again"
+        case Outage():
+            lost = f"the cluster is lost{_because(event.reason)}"
+            return lost if event.lost else "the cluster answers again"
+        case Recording():
+            off = event.reason or "its engine does not record what it observes"
+            return "its engine records what it observes" if event.on else off
+        case ThrottleChanged():
+            change = f"{event.old.words} -> {event.new.words}"
+            return f"throttle: {change}, at once{_asked_by(event.who)}"
+        case SettingsFound():
+            return f"found before they are touched: {_found_text(event)}"
+        case Configure():
+            verb = "to be put back" if event.puts_back else "to be set"
+            return f"{verb}: {join_some(list(_setting_changes(event.changes)), most=4)}"
+        case Configured():
+            return f"{_resource_text(event.resource)}: {_setting_answer_text(event)}"
+        case SettingsGivenUp():
+            left = f"{', '.join(event.keys)} left as it is"
+            return f"{_resource_text(event.resource)}: {left}{_because(event.reason)}"
+        case SettingChanged():
+            to = (
+                f"has set {event.key} to {event.found}"
+                if event.found
+                else f"has deleted {event.key}"
+            )
+            return f"{_resource_text(event.resource)}: somebody else {to}"
+        case CancelAsked():
+            kind = KIND_IN_WORDS[event.kind]
+            return f"{kind} {scope_text((), event.partitions)}{_asked_by(event.who)}"
+        case CancelGate():
+            by = f" by {event.reason}" if event.reason else ""
+            shut = f"the cancel gate is shut{by}: nothing but cancels is submitted"
+            return shut if event.shut else "the cancel gate is open again"
+        case Added():
+            of = as_count(event.partitions, "partition")
+            conflicts = _CONFLICTS[event.on_conflict]
+            return f"plan {event.plan} joins the run, {of}; {conflicts}{_asked_by(event.who)}"
+        case Joined():
+            wait = "waits" if len(event.partitions) == 1 else "wait"
+            return f"{scope_text((), event.partitions)} {wait} for the target of an extra plan"
+        case _:
+            assert_never(event)
+
+
+def _because(reason: str) -> str:
+    return f": {reason}" if reason else ""
+
+
+def _asked_by(who: str) -> str:
+    return f", asked by {who}" if who else ""
+
+
+def _planned_text(event: PlannedPart) -> str:
+    if not event.partitions:
+        return "no partitions of the plan"
+    first, last = event.partitions[0].tp, event.partitions[-1].tp
+    return f"{as_count(len(event.partitions), 'partition')} of the plan, {first} to {last}"
+
+
+def _end_text(event: Ended) -> str:
+    """Count the partitions by state, and name the requests that may still take effect."""
+    ended = ", ".join(f"{n:,} {state.words}" for state, n in event.counts.items() if n)
+    if not event.open:
+        return f"ended: {ended}"
+    partitions = [f"{each.topic}-{each.partition}" for each in event.open]
+    brokers = sorted({each.node for each in event.open if each.node is not None})
+    at = f" (broker {join_some(brokers)})" if brokers else ""
+    named = join_some(partitions, most=5)
+    return f"ended: {ended}; unanswered requests may still take effect{at}: {named}"
 
 
 def _step_text(event: StepBegun) -> str:
@@ -287,91 +235,76 @@ def _step_text(event: StepBegun) -> str:
 
 def _answer_text(event: Answered) -> str:
     request = _REQUESTS[event.request]
-    if event.verdict is Verdict.ACCEPTED:
-        return f"Kafka accepted {request}{f': {event.code}' if event.code else ''}"
-    if event.verdict is Verdict.UNKNOWN:
-        return f"the answer to {request} was lost: it may have taken effect"
-    why = ": ".join(filter(None, (event.code, event.message)))
+    match event.verdict:
+        case Verdict.ACCEPTED:
+            return f"Kafka accepted {request}{_because(event.code or '')}"
+        case Verdict.UNKNOWN:
+            return f"the answer to {request} was lost: it may have taken effect"
+        case Verdict.REFUSED:
+            return f"{request} {_refusal_text(event)}"
+
+
+def _setting_answer_text(event: Configured) -> str:
+    match event.verdict:
+        case Verdict.ACCEPTED:
+            return "Kafka has set it"
+        case Verdict.UNKNOWN:
+            return "the answer was lost: it may have taken effect"
+        case Verdict.REFUSED:
+            return _refusal_text(event)
+
+
+def _refusal_text(event: Answered | Configured) -> str:
     what = "could not be sent" if event.code is None else "was refused"
-    return f"{request} {what}{f': {why}' if why else ''}"
-
-
-def _lifecycle_text(
-    event: Started | PlannedPart | Recovered | Ended | Owned | EngineLeft | Exported | Imported,
-) -> str:
-    match event:
-        case Started():
-            of = f"{as_count(event.partitions, 'partition')} of cluster {event.cluster_id}"
-            rates = event.options.throttle
-            throttle = f"; throttle {rates.words}" if rates else ""
-            return f"run of {event.plan}, {of}; {limits_text(event.limits)}{throttle}"
-        case PlannedPart():
-            return _planned_text(event)
-        case Recovered():
-            return f"the journal was damaged and is recovered: {event.lost}"
-        case Ended():
-            counts = (f"{n:,} {s.words}" for s, n in event.counts.items() if n)
-            return f"ended: {', '.join(counts)}{_still_open(event)}"
-        case _:
-            return _owner_text(event)
-
-
-def _owner_text(event: Owned | EngineLeft | Exported | Imported) -> str:
-    match event:
-        case Owned():
-            off = ", and does not ask who owns the cluster" if event.ownership_off else ""
-            return f"process {event.pid} of {event.user} on {event.host} is its engine{off}"
-        case EngineLeft():
-            return f"its engine has exited: {event.reason}"
-        case Exported():
-            where = f"{event.file}: it goes on where that is imported"
-            return f"{event.user} on {event.host} exported it to {where}"
-        case Imported():
-            return f"{event.user} on {event.host} imported it: it goes on in this state directory"
-
-
-def _still_open(event: Ended) -> str:
-    """Name the requests that may still take effect after the end."""
-    if not event.open:
-        return ""
-    named = [f"{each.topic}-{each.partition}" for each in event.open]
-    replica_list_text = sorted({each.node for each in event.open if each.node is not None})
-    at = f" (broker {join_some(replica_list_text)})" if replica_list_text else ""
-    return f"; unanswered requests may still take effect{at}: {join_some(named, told=5)}"
-
-
-def _planned_text(event: PlannedPart) -> str:
-    if not event.partitions:
-        return "no partitions of the plan"
-    first, last = event.partitions[0].tp, event.partitions[-1].tp
-    return f"{as_count(len(event.partitions), 'partition')} of the plan, {first} to {last}"
+    return f"{what}{_because(': '.join(filter(None, (event.code, event.message))))}"
 
 
 def _pause_text(event: Paused | Continued) -> str:
     scope = scope_text(event.topics, event.partitions)
-    of = f" {scope}" if scope else ""
-    who = ", ".join(filter(None, (pause_origin_text(event.by), event.who)))
+    who = ", ".join(filter(None, (event.by.words, event.who)))
     if isinstance(event, Continued):
         return f"{scope or 'it'} goes on: {who}"
-    return f"paused{of} by {who}{f': {event.reason}' if event.reason else ''}"
+    return f"paused{f' {scope}' if scope else ''} by {who}{_because(event.reason)}"
 
 
-def _limit_changes(event: LimitsChanged) -> str:
+def _limit_changes_text(event: LimitsChanged) -> str:
+    old, new = event.old, event.new
     counts = [
-        f"{letter} {_count(event.old, o)} -> {_count(event.new, o)}"
-        for o, letter in LETTERS.items()
-        if _count(event.old, o) != _count(event.new, o)
+        f"{letter} {_count(old, option)} -> {_count(new, option)}"
+        for option, letter in LETTERS.items()
+        if _count(old, option) != _count(new, option)
     ]
-    describe_event = [
+    ways = [
         f"{before} -> {after}"
         for before, after in (
-            (event.old.shape, event.new.shape),
-            (event.old.mode, event.new.mode),
-            (f"by {event.old.order}", f"by {event.new.order}"),
+            (old.shape, new.shape),
+            (old.mode, new.mode),
+            (f"by {old.order}", f"by {new.order}"),
         )
         if before != after
     ]
-    return ", ".join([*counts, *describe_event])
+    since = f"from {batch_noun(new)} {event.batch + 1:,} on"
+    stay = f"; {event.in_flight:,} in flight stay as they are" if event.in_flight else ""
+    return f"limits: {', '.join([*counts, *ways])}; {since}{stay}{_asked_by(event.who)}"
+
+
+def _found_text(event: SettingsFound) -> str:
+    settings = [
+        f"{_resource_text(each.resource)} {each.key}"
+        f"{' unset' if each.before is None or each.before.own is None else '=' + each.before.value}"
+        for each in event.found
+    ]
+    return join_some(settings, most=4)
+
+
+def _setting_changes(changes: Iterable[ConfigChange]) -> Iterable[str]:
+    for change in changes:
+        value = "" if change.value is None else f" {change.value}"
+        yield f"{_resource_text(change.resource)} {change.key} {_SIGNS[change.op]}{value}"
+
+
+def _resource_text(resource: ConfigResource) -> str:
+    return f"{resource.scope} {resource.name}"
 
 
 def _is_set(limits: Limits, option: str) -> bool:
@@ -381,8 +314,3 @@ def _is_set(limits: Limits, option: str) -> bool:
 def _count(limits: Limits, option: str) -> str:
     value = getattr(limits, option.replace("-", "_"))
     return "none" if value is None else f"{value:,}"
-
-
-def replica_list_text(ids: Iterable[int]) -> str:
-    """Write a replica list as Kafka's tools do: "1,2,3"."""
-    return ",".join(map(str, ids))

@@ -17,8 +17,7 @@ from ktui.cluster.ports import ConfigChange, ConfigResource, Setting, Verdict
 from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.options import RunOptions
 from ktui.execution.run.states import State
-from ktui.execution.run.unknown_fields import unknown_field
-from ktui.json_input import checked_moment, decode_untrusted
+from ktui.json_input import checked_moment, decode_untrusted, unknown_field
 from ktui.pacing.limits import Limits
 from ktui.pacing.situation import Step
 from ktui.planning.throttle_rates import ThrottleRates
@@ -128,9 +127,6 @@ class CancelGate(RunEvent, frozen=True, kw_only=True, tag="cancel_gate"):
     """The operator who shut the gate, and when."""
 
 
-CancelEvent = CancelAsked | CancelGate
-
-
 class OnConflict(enum.StrEnum):
     """What to do with a partition of an extra plan that the run is moving elsewhere."""
 
@@ -166,9 +162,6 @@ class Joined(RunEvent, frozen=True, kw_only=True, tag="joined"):
     partitions: tuple[TopicPartition, ...]
 
 
-AddEvent = Added | Joined
-
-
 class Planned(msgspec.Struct, frozen=True, gc=False):
     """One partition of the run, as it was before the run."""
 
@@ -200,6 +193,20 @@ class PauseOrigin(enum.StrEnum):
     """A partition failed under --stop-on-failure; or a permission is missing."""
     RECOVERY = "recovery"
     """The journal was damaged: commands for pauses and limits may be lost."""
+
+    @property
+    def words(self) -> str:
+        """The origin for people."""
+        return _PAUSE_ORIGINS[self]
+
+
+_PAUSE_ORIGINS = {
+    PauseOrigin.OPERATOR: "an operator",
+    PauseOrigin.SIGNAL: "an interrupt (Ctrl-C)",
+    PauseOrigin.UNTIL: "the time given with --until",
+    PauseOrigin.FAILURE: "a failure",
+    PauseOrigin.RECOVERY: "the recovery of a damaged journal",
+}
 
 
 class Started(RunEvent, frozen=True, kw_only=True, tag="started"):
@@ -322,11 +329,19 @@ class Outage(RunEvent, frozen=True, kw_only=True, tag="outage"):
     reason: str = ""
 
 
-class StepBegun(RunEvent, frozen=True, kw_only=True, tag="step"):
-    """An intent: a step of a partition is about to be sent, never before this is written."""
-
+class _OfPartition(RunEvent, frozen=True, kw_only=True):
     topic: str
     partition: int
+
+    @property
+    def tp(self) -> TopicPartition:
+        """The partition."""
+        return TopicPartition(self.topic, self.partition)
+
+
+class StepBegun(_OfPartition, frozen=True, kw_only=True, tag="step"):
+    """An intent: a step of a partition is about to be sent, never before this is written."""
+
     batch: int
     replicas: Brokers
     """The replicas asked for, in order (TR)."""
@@ -347,27 +362,12 @@ class StepBegun(RunEvent, frozen=True, kw_only=True, tag="step"):
     holds_place: bool = True
 
     @property
-    def tp(self) -> TopicPartition:
-        """The partition."""
-        return TopicPartition(self.topic, self.partition)
-
-    @property
     def step(self) -> Step:
         """The step in the terms of pacing."""
         return Step(
             target=self.replicas, adds=self.adding, drops=self.removing, alters=self.alters,
             elects=self.elect, moves_leader=self.moves_leader, cut=self.cut, urgent=self.urgent,
         )  # fmt: skip
-
-
-class _OfPartition(RunEvent, frozen=True, kw_only=True):
-    topic: str
-    partition: int
-
-    @property
-    def tp(self) -> TopicPartition:
-        """The partition."""
-        return TopicPartition(self.topic, self.partition)
 
 
 class Elect(_OfPartition, frozen=True, kw_only=True, tag="elect"):

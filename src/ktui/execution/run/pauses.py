@@ -5,14 +5,6 @@ from __future__ import annotations
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.run.events import CancelAsked, Continued, Paused, PauseOrigin
 
-_WHO = {
-    PauseOrigin.OPERATOR: "the operator",
-    PauseOrigin.SIGNAL: "an interrupt (Ctrl-C)",
-    PauseOrigin.UNTIL: "the time given with --until",
-    PauseOrigin.FAILURE: "a failure",
-    PauseOrigin.RECOVERY: "the recovery of a damaged journal",
-}
-
 
 class Pauses:
     """The pauses in force: of the whole run with origin and reason, of topics and partitions."""
@@ -27,13 +19,13 @@ class Pauses:
     @property
     def reason(self) -> str | None:
         """Why the whole run is paused; None if it is not."""
-        return "; ".join(why or f"by {_WHO[by]}" for by, why in self.whole.items()) or None
+        return "; ".join(why or _unexplained(by) for by, why in self.whole.items()) or None
 
     def holds(self, tp: TopicPartition) -> bool:
         """Whether a partition is paused by itself or with its topic."""
         return tp not in self.freed and self._paused(tp)
 
-    def stop(self, tp: TopicPartition) -> bool:
+    def stops(self, tp: TopicPartition) -> bool:
         """Whether any pause, also one of the whole run, stops requests for a partition."""
         return self.holds(tp) or (bool(self.whole) and tp not in self.freed)
 
@@ -69,3 +61,7 @@ class Pauses:
 
     def _paused(self, tp: TopicPartition) -> bool:
         return tp in self.partitions or tp.topic in self.topics
+
+
+def _unexplained(by: PauseOrigin) -> str:
+    return "by the operator" if by is PauseOrigin.OPERATOR else f"by {by.words}"

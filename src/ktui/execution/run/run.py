@@ -218,7 +218,7 @@ class Run:
                 self.owner, self.left = Owner(event.pid, event.host, event.user, at), None
                 self.until, self.outage = event.until, None
                 self.ownership_off = event.ownership_off
-                self.throttled.look_anew()
+                self.throttled.forget_unchanged()
             case EngineLeft():
                 self.left, self.outage = event.reason, None
             case Exported():

@@ -79,25 +79,6 @@ _ENDED = frozenset(
 _IN_FLIGHT = frozenset(
     {State.ADDING, State.DROPPING, State.ELECTING, State.STALLED, State.STOPPING}
 )
-
-
-def state_when_sent(*, adds: bool, drops: bool) -> State:
-    """Return the state of a partition whose step was just sent: adding, dropping or electing."""
-    if adds:
-        return State.ADDING
-    return State.DROPPING if drops else State.ELECTING
-
-
-def state_when_cancelled(state: State, cancel: CancelKind | None) -> State:
-    """Translate a state of a move to the target into that of a cancelled partition.
-
-    Args:
-        state: the state of a partition on the way to its target.
-        cancel: the operator's cancel; None returns the state as it is.
-    """
-    return state if cancel is None else _CALLED_OFF[cancel].get(state, state)
-
-
 _ON_ITS_WAY = (State.QUEUED, State.READY, State.ADDING, State.DROPPING, State.ELECTING)
 _CALLED_OFF = {
     CancelKind.STOP: {
@@ -115,3 +96,20 @@ _CALLED_OFF = {
         State.BLOCKED: State.REFUSED,
     },
 }
+
+
+def state_when_sent(*, adds: bool, drops: bool) -> State:
+    """Return the state of a partition whose step was just sent: adding, dropping or electing."""
+    if adds:
+        return State.ADDING
+    return State.DROPPING if drops else State.ELECTING
+
+
+def state_when_cancelled(state: State, cancel: CancelKind | None) -> State:
+    """Translate a state of a move to the target into that of a cancelled partition.
+
+    Args:
+        state: the state of a partition on the way to its target.
+        cancel: the operator's cancel; None returns the state as it is.
+    """
+    return state if cancel is None else _CALLED_OFF[cancel].get(state, state)

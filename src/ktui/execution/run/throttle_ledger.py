@@ -79,6 +79,11 @@ class ThrottleLedger(msgspec.Struct):
         return not self.ours
 
     @property
+    def changed(self) -> dict[SettingKey, SetByRun]:
+        """The settings that the run has changed or may have changed, brokers before topics."""
+        return {key: self.ours[key] for key in sorted(self.ours) if self.ours[key].touched}
+
+    @property
     def partitions(self) -> set[TopicPartition]:
         """The partitions with replicas that the run may have put into a list."""
         return {
@@ -111,7 +116,7 @@ class ThrottleLedger(msgspec.Struct):
                 self.rates = event.new
                 self.refusals.clear()
                 self._override_foreign()
-                self.look_anew()
+                self.forget_unchanged()
             case SettingsFound():
                 self._found(event)
             case SettingChanged():
@@ -151,7 +156,7 @@ class ThrottleLedger(msgspec.Struct):
             kept = frozenset(value for value in ours.values if value in present)
             self.ours[key] = msgspec.structs.replace(ours, values=kept)
 
-    def look_anew(self) -> None:
+    def forget_unchanged(self) -> None:
         """Forget settings that were read and not changed: others may have changed them since."""
         self.ours = {key: ours for key, ours in self.ours.items() if ours.touched}
 

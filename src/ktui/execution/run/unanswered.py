@@ -80,7 +80,7 @@ class Unanswered(Generic[Whose]):
         """Note a request that was sent to a broker and not answered."""
         self._open.setdefault(whose, []).append(_Open(node))
 
-    def look(self, now_s: float) -> None:
+    def note_poll(self, now_s: float) -> None:
         """Note a poll at `now_s`, and forget requests that can no longer take effect."""
         for request in self._requests():
             if request.seen_s is None:

@@ -44,7 +44,7 @@ class ThrottleManager:
 
     Args:
         run: the fold of the journal.
-        ways: the ports that read and change settings.
+        ports: the ports that read and change settings.
         source: the observations, asked to read changed settings again.
         clock: the time.
         record: writes events to the journal and applies them.
@@ -55,7 +55,7 @@ class ThrottleManager:
     def __init__(
         self,
         run: Run,
-        ways: ClusterPorts,
+        ports: ClusterPorts,
         source: ObservationSource,
         clock: Clock,
         record: Record,
@@ -70,7 +70,7 @@ class ThrottleManager:
         self._near = NearlyInSync(run)
         self._record = record
         self._settings = SettingsWriter(
-            run.throttled, ways, source, clock, record, heard=heard, guard=self._guard
+            run.throttled, ports, source, clock, record, heard=heard, guard=self._guard
         )
         self._unread: frozenset[ConfigResource] = frozenset()
         """The topics whose lists could not be read."""
@@ -120,7 +120,7 @@ class ThrottleManager:
         if not self._throttled.rates:
             return
         counted_on = self._due(seen).counted_on() if adding else ()
-        self._unread = frozenset(await self._settings.look_at_lists(counted_on))
+        self._unread = frozenset(await self._settings.read_lists(counted_on))
         resting = self.resting
         due = {*self._due(seen).unread(), *self._settings.outdated()}
         await self._settings.find([key for key in sorted(due) if key[0] not in resting])
@@ -272,7 +272,7 @@ class ThrottleManager:
     async def _put_back(self, keys: Sequence[SettingKey]) -> None:
         """Restore settings, unless someone has changed them since."""
         for key in [key for key in keys if not self._throttled.ours[key].touched]:
-            self._settings.let_go(key[0], [key[1]], "")
+            self._settings.give_up(key[0], [key[1]], "")
         asked_s = self._clock.monotonic()
         ours = self._throttled.ours
         found = await self._settings.read(key for key in keys if key in ours)
@@ -283,7 +283,7 @@ class ThrottleManager:
             if change := self._putting_back(key, now):
                 changes.append(change)
             elif self._settings.settled(key[0]):
-                self._settings.let_go(key[0], [key[1]], self._why_left(key, now))
+                self._settings.give_up(key[0], [key[1]], self._why_left(key, now))
         left_s = FOUND_STALE_S - (self._clock.monotonic() - asked_s)
         await self._settings.change(changes, puts_back=True, leaves_within_s=left_s)
 

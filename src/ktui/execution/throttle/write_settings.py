@@ -30,8 +30,8 @@ from ktui.execution.run.events import (
     Configured,
     FoundSetting,
     SettingsFound,
+    SettingsGivenUp,
 )
-from ktui.execution.run.events import SettingsGivenUp as Left
 from ktui.execution.run.refusals import DENIALS, NOT_ALLOWED
 from ktui.execution.run.throttle_ledger import ListEntries, ThrottleLedger
 from ktui.execution.run.unanswered import LastHeard, Unanswered, always_heard
@@ -61,7 +61,7 @@ class SettingsWriter:
 
     Args:
         throttled: the fold of the run's changes.
-        ways: the ports that read and change settings.
+        ports: the ports that read and change settings.
         source: the observations, asked to read changed settings again.
         clock: the time.
         record: writes events to the journal and applies them.
@@ -72,7 +72,7 @@ class SettingsWriter:
     def __init__(
         self,
         throttled: ThrottleLedger,
-        ways: ClusterPorts,
+        ports: ClusterPorts,
         source: ObservationSource,
         clock: Clock,
         record: Record,
@@ -82,7 +82,7 @@ class SettingsWriter:
     ) -> None:
         self._throttled = throttled
         self._guard = guard or Unguarded()
-        self._ways = ways
+        self._ports = ports
         self._source = source
         self._clock = clock
         self._record = record
@@ -108,7 +108,7 @@ class SettingsWriter:
         """Note a poll, once; polls show when a lost request can no longer take effect."""
         if now_s != self._polled_s:
             self._polled_s = now_s
-            self.unanswered.look(now_s)
+            self.unanswered.note_poll(now_s)
 
     @property
     def late_by_now(self) -> ListEntries:
@@ -144,7 +144,7 @@ class SettingsWriter:
             if not ours.touched and now_s - self._found_s.get(key, -math.inf) >= FOUND_STALE_S
         ]
 
-    async def look_at_lists(self, keys: Sequence[SettingKey]) -> set[ConfigResource]:
+    async def read_lists(self, keys: Sequence[SettingKey]) -> set[ConfigResource]:
         """Read which entries others have in lists now, and update `covered` and `gone`.
 
         Nobody can append to a list with every replica (`*`).
@@ -166,7 +166,7 @@ class SettingsWriter:
             return {}
         resources = {resource for resource, _ in keys}
         try:
-            reading = self._ways.reader.settings(resources, {name for _, name in keys})
+            reading = self._ports.reader.settings(resources, {name for _, name in keys})
             answer = await self._guard.beside(reading)
         except ClusterError as error:
             if isinstance(error, NotAuthorized):
@@ -210,14 +210,14 @@ class SettingsWriter:
         self._changed_s |= dict.fromkeys(results, self._clock.monotonic())
         await self._learn(known, results)
 
-    def let_go(self, resource: ConfigResource, keys: Sequence[str], reason: str) -> None:
+    def give_up(self, resource: ConfigResource, keys: Sequence[str], reason: str) -> None:
         """Journal that the run gives settings up as they are."""
-        self._record([Left(resource=resource, keys=tuple(keys), reason=reason)])
+        self._record([SettingsGivenUp(resource=resource, keys=tuple(keys), reason=reason)])
 
     def _forget(self, resource: ConfigResource) -> None:
         held = [name for r, name in self._throttled.ours if r == resource]
         if held:
-            self.let_go(resource, held, "it is gone")
+            self.give_up(resource, held, "it is gone")
 
     async def _sent(
         self, changes: Sequence[ConfigChange], leaves_within_s: float
@@ -227,7 +227,7 @@ class SettingsWriter:
             late = WriteResult(Verdict.REFUSED, message="the values it relies on are too old")
             return dict.fromkeys(resources, late)
         try:
-            results = await self._ways.writer.alter_configs(
+            results = await self._ports.writer.alter_configs(
                 changes, leaves_within_s=leaves_within_s
             )
         except NotAuthorized as error:
@@ -264,7 +264,7 @@ class SettingsWriter:
             if results[resource].code in _GONE:
                 self._forget(resource)
         appending = [c for c in changes if c.resource in refused and c.op is ConfigOp.APPEND]
-        await self.look_at_lists([(change.resource, change.key) for change in appending])
+        await self.read_lists([(change.resource, change.key) for change in appending])
 
     def _learn_of_late(self, accepted: Iterable[ConfigChange]) -> None:
         """Forget late entries removed after the last moment at which they could be appended."""

@@ -24,6 +24,7 @@ _CONVERT = {
     ),
     ("keystore", "PKCS12"): "openssl pkcs12 -in {store} -out {pem}",
 }
+_BLOCK = re.compile(r"(-----BEGIN ([A-Z0-9 ]+)-----)(.*?)(-----END \2-----)", re.DOTALL)
 
 
 def store_settings(java: StoreSettings) -> dict[str, tuple[str, str]]:
@@ -75,9 +76,6 @@ def _kind_of(path: Path) -> str:
     if b"-----BEGIN" in head:
         return "PEM"
     return "PKCS12" if head[:1] == b"\x30" else "JKS"
-
-
-_BLOCK = re.compile(r"(-----BEGIN ([A-Z0-9 ]+)-----)(.*?)(-----END \2-----)", re.DOTALL)
 
 
 def pem_lines(text: str) -> str:

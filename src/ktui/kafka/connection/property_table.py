@@ -5,6 +5,33 @@ from __future__ import annotations
 import enum
 from typing import NamedTuple
 
+PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "GSSAPI")
+JAVA_STORES = frozenset(
+    f"ssl.{store}.{part}"
+    for store in ("truststore", "keystore")
+    for part in ("type", "location", "password", "certificates", "certificate.chain", "key")
+)
+"""Java's names for trust and key stores; they are translated together."""
+JAVA_ONLY = frozenset({"sasl.jaas.config", *JAVA_STORES})
+"""Names that only Java client files use, and that ktui understands."""
+_HARMLESS_SECURITY = (
+    "sasl.client.callback.handler.class",
+    "sasl.kerberos.",
+    "sasl.login.",
+    "sasl.oauthbearer.",
+    "security.providers",
+    "ssl.cipher.suites",
+    "ssl.enabled.protocols",
+    "ssl.engine.factory.class",
+    "ssl.keymanager.algorithm",
+    "ssl.protocol",
+    "ssl.provider",
+    "ssl.secure.random.implementation",
+    "ssl.trustmanager.algorithm",
+)
+_SECURITY = ("sasl.", "ssl.", "security.", "enable.ssl.", "bootstrap.")
+
 
 class ValueKind(enum.Enum):
     """The form that a value must have."""
@@ -28,9 +55,6 @@ class Property(NamedTuple):
     aliases: tuple[str, ...] = ()
     """Other names: librdkafka's own aliases and those of the Java clients."""
 
-
-PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
-MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "GSSAPI")
 
 _TABLE = (
     Property("bootstrap.servers", aliases=("metadata.broker.list",)),
@@ -87,34 +111,6 @@ PROPERTIES = {p.name: p for p in _TABLE}
 
 CANONICAL = {name: p.name for p in _TABLE for name in (p.name, *p.aliases)}
 """librdkafka's name for each name of a setting, aliases included."""
-
-JAVA_STORES = frozenset(
-    f"ssl.{store}.{part}"
-    for store in ("truststore", "keystore")
-    for part in ("type", "location", "password", "certificates", "certificate.chain", "key")
-)
-"""Java's names for trust and key stores; they are translated together."""
-
-JAVA_ONLY = frozenset({"sasl.jaas.config", *JAVA_STORES})
-"""Names that only Java client files use, and that ktui understands."""
-
-_HARMLESS_SECURITY = (
-    "sasl.client.callback.handler.class",
-    "sasl.kerberos.",
-    "sasl.login.",
-    "sasl.oauthbearer.",
-    "security.providers",
-    "ssl.cipher.suites",
-    "ssl.enabled.protocols",
-    "ssl.engine.factory.class",
-    "ssl.keymanager.algorithm",
-    "ssl.protocol",
-    "ssl.provider",
-    "ssl.secure.random.implementation",
-    "ssl.trustmanager.algorithm",
-)
-
-_SECURITY = ("sasl.", "ssl.", "security.", "enable.ssl.", "bootstrap.")
 
 
 def may_be_ignored(name: str) -> bool:

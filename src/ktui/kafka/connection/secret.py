@@ -18,6 +18,7 @@ LIMIT_S = 60.0
 """Seconds within which a command must end."""
 
 _READ_BYTES = 1 << 16
+_FORMS = "{file: PATH}, {env: NAME} or {command: LINE}"
 
 
 class CommandFailed(Exception):
@@ -191,5 +192,3 @@ _SOURCES: Mapping[str, Callable[[object, Path], str]] = {
     "env": _from_environment,
     "command": _from_command,
 }
-
-_FORMS = "{file: PATH}, {env: NAME} or {command: LINE}"

@@ -54,6 +54,9 @@ _FORM = (
     "Write it as org.apache.kafka.common.security.scram.ScramLoginModule required "
     'username="..." password="...";'
 )
+_LINE_END = re.compile(r"\r\n|\r|\n")
+_SIMILARITY = 0.85
+"""The similarity at which an unknown name counts as a misspelling of a known one."""
 
 
 def jaas_settings(text: str, mechanism: str | None, where: str) -> dict[str, str]:
@@ -133,12 +136,6 @@ def read_entries(path: Path) -> list[FileEntry]:
             "Write two backslashes for a literal one",
         ) from None
     return list(entries.values())
-
-
-_LINE_END = re.compile(r"\r\n|\r|\n")
-
-_SIMILARITY = 0.85
-"""The similarity at which an unknown name counts as a misspelling of a known one."""
 
 
 class RawSetting(NamedTuple):

@@ -17,6 +17,19 @@ SettingValues = Mapping[str, str | Secret]
 
 _LONGEST_TIMEOUT_MS = 300_000
 """librdkafka's limit."""
+_ADDRESS = re.compile(r"(?:\w+://)?(\[[0-9A-Fa-f:.%\w]+\]|[^\s:/\[\],]+):(\d{1,5})")
+_Check = Callable[[Property, RawSetting], str]
+_NEEDED = {
+    "PLAIN": ("sasl.username", "sasl.password"),
+    "SCRAM-SHA-256": ("sasl.username", "sasl.password"),
+    "SCRAM-SHA-512": ("sasl.username", "sasl.password"),
+    "OAUTHBEARER": (
+        "sasl.oauthbearer.token.endpoint.url",
+        "sasl.oauthbearer.client.id",
+        "sasl.oauthbearer.client.secret",
+    ),
+    "GSSAPI": ("sasl.kerberos.service.name",),
+}
 
 
 def check_values(settings: Mapping[str, RawSetting]) -> dict[str, str | Secret]:
@@ -89,9 +102,6 @@ def _url(prop: Property, setting: RawSetting) -> str:
     return setting.value
 
 
-_ADDRESS = re.compile(r"(?:\w+://)?(\[[0-9A-Fa-f:.%\w]+\]|[^\s:/\[\],]+):(\d{1,5})")
-
-
 def _addresses(prop: Property, setting: RawSetting) -> str:
     found = []
     for address in setting.value.split(","):
@@ -107,8 +117,6 @@ def _addresses(prop: Property, setting: RawSetting) -> str:
     return ",".join(found)
 
 
-_Check = Callable[[Property, RawSetting], str]
-
 _BY_KIND: Mapping[ValueKind, _Check] = {
     ValueKind.CHOICE: _choice,
     ValueKind.FLAG: _flag,
@@ -119,19 +127,6 @@ _BY_KIND: Mapping[ValueKind, _Check] = {
 _BY_NAME: Mapping[str, _Check] = {
     "bootstrap.servers": _addresses,
     "sasl.oauthbearer.token.endpoint.url": _url,
-}
-
-
-_NEEDED = {
-    "PLAIN": ("sasl.username", "sasl.password"),
-    "SCRAM-SHA-256": ("sasl.username", "sasl.password"),
-    "SCRAM-SHA-512": ("sasl.username", "sasl.password"),
-    "OAUTHBEARER": (
-        "sasl.oauthbearer.token.endpoint.url",
-        "sasl.oauthbearer.client.id",
-        "sasl.oauthbearer.client.secret",
-    ),
-    "GSSAPI": ("sasl.kerberos.service.name",),
 }
 
 

@@ -66,6 +66,17 @@ _BROKER_FLAGS = {
 
 _UNLIMITED = 2**63 - 1
 """The value that brokers report for a throttle that is not set."""
+_KINDS = {ConfigScope.TOPIC: TOPIC, ConfigScope.BROKER: BROKER}
+_SCOPES = {number: scope for scope, number in _KINDS.items()}
+_SOURCES = {
+    1: ConfigSource.OWN,
+    2: ConfigSource.OWN,
+    3: ConfigSource.EVERY_BROKER,
+    4: ConfigSource.FILE,
+}
+"""Kafka's config_source numbers (DescribeConfigs): a topic, a broker, all brokers, a file."""
+_OPS = {ConfigOp.SET: 0, ConfigOp.DELETE: 1, ConfigOp.APPEND: 2, ConfigOp.SUBTRACT: 3}
+"""Kafka's numbers for the operations (KIP-339)."""
 
 
 def topics_request(names: Sequence[str]) -> Any:
@@ -176,19 +187,6 @@ def _number(text: str | None) -> int | None:
     if text is None or not text.lstrip("-").isdigit():
         return None
     return None if int(text) == _UNLIMITED else int(text)
-
-
-_KINDS = {ConfigScope.TOPIC: TOPIC, ConfigScope.BROKER: BROKER}
-_SCOPES = {number: scope for scope, number in _KINDS.items()}
-_SOURCES = {
-    1: ConfigSource.OWN,
-    2: ConfigSource.OWN,
-    3: ConfigSource.EVERY_BROKER,
-    4: ConfigSource.FILE,
-}
-"""Kafka's config_source numbers (DescribeConfigs): a topic, a broker, all brokers, a file."""
-_OPS = {ConfigOp.SET: 0, ConfigOp.DELETE: 1, ConfigOp.APPEND: 2, ConfigOp.SUBTRACT: 3}
-"""Kafka's numbers for the operations (KIP-339)."""
 
 
 def alter_request(changes: Mapping[ConfigResource, Sequence[ConfigChange]]) -> Any:

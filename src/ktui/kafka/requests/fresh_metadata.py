@@ -38,6 +38,12 @@ _ONE_BROKER_WITHIN_S = 2.0
 _PAUSE_S = 0.02
 _PROGRESS_LIMIT_S = 1.0
 """Seconds for a broker to report how far it has read; another broker may be as far."""
+_versions_request = partial(
+    ApiVersionsRequest,
+    client_software_name="ktui",
+    client_software_version="0",
+    min_version=3,
+)
 
 
 class UpToDateBrokers:
@@ -158,11 +164,3 @@ def _quorum_request() -> Any:
     return DescribeQuorumRequest(
         topics=[topic(topic_name="__cluster_metadata", partitions=[partition])]
     )
-
-
-_versions_request = partial(
-    ApiVersionsRequest,
-    client_software_name="ktui",
-    client_software_version="0",
-    min_version=3,
-)

@@ -20,6 +20,9 @@ from ktui.kafka.transport import error_codes
 
 PAGE = 2_000
 """Partitions per page; brokers cap it at max.request.partition.size.limit, 2,000 by default."""
+_NEEDED = {Operation.TOPIC_CONFIGS: "DescribeConfigs"}
+"""The permission that an operation on a topic needs, where it is not Describe."""
+_NO_ID = uuid.UUID(int=0)
 
 
 def cluster_request() -> Any:
@@ -105,18 +108,11 @@ def topic_failure(operation: Operation, topic: str, code: int, message: str | No
     return Failure(operation, answer, topic=topic, denied=code in error_codes.DENIED)
 
 
-_NEEDED = {Operation.TOPIC_CONFIGS: "DescribeConfigs"}
-"""The permission that an operation on a topic needs, where it is not Describe."""
-
-
 def format_topic_id(topic_id: uuid.UUID | None) -> str | None:
     """Format a topic id as Kafka's tools do; None for the zero id of brokers without topic ids."""
     if topic_id is None or topic_id == _NO_ID:
         return None
     return base64.urlsafe_b64encode(topic_id.bytes).rstrip(b"=").decode("ascii")
-
-
-_NO_ID = uuid.UUID(int=0)
 
 
 def _partition(tp: TopicPartition, topic_id: str | None, found: Any) -> PartitionState:

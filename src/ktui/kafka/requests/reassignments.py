@@ -30,6 +30,8 @@ _versions_request = partial(
     client_software_version="0",
     min_version=3,
 )
+TargetsOrCancel = Mapping[TopicPartition, tuple[int, ...] | None]
+"""The target replicas of each partition; None cancels its reassignment."""
 
 
 class CompletionRule:
@@ -58,10 +60,6 @@ class CompletionRule:
             return True
         levels = {f.name: f.max_version_level for f in answer.finalized_features or ()}
         return bool(levels.get("metadata.version", 0) < FIRST_WITHOUT_KEPT)
-
-
-TargetsOrCancel = Mapping[TopicPartition, tuple[int, ...] | None]
-"""The target replicas of each partition; None cancels its reassignment."""
 
 
 def list_request(timeout_s: float) -> Any:

@@ -20,6 +20,10 @@ from ktui.kafka.transport.send_deadline import ANY_TIME, SendDeadline
 from ktui.kafka.transport.translate_errors import Purpose, most_informative
 
 _T = TypeVar("_T")
+_CLOCK = SystemClock()
+Part = TypeVar("Part")
+AnswerReader = Callable[[Any], Iterator[tuple[Part, int, str | None]]]
+"""Reads an answer: yields each part with its error code and the broker's message."""
 
 
 def by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
@@ -35,13 +39,6 @@ def chunks(items: Iterable[_T], size: int) -> Iterator[Sequence[_T]]:
     remaining = iter(items)
     while chunk := list(islice(remaining, size)):
         yield chunk
-
-
-_CLOCK = SystemClock()
-Part = TypeVar("Part")
-
-AnswerReader = Callable[[Any], Iterator[tuple[Part, int, str | None]]]
-"""Reads an answer: yields each part with its error code and the broker's message."""
 
 
 class BatchedRequest(msgspec.Struct, Generic[Part], frozen=True):

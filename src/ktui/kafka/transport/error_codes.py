@@ -39,6 +39,8 @@ _KAFKAS_OWN = {
     39: "INVALID_REPLICA_ASSIGNMENT",
 }
 """Errors whose name in kafka-python differs from Kafka's (clients' Errors.java)."""
+_DUMP = "Request Request("
+"""The start of a broker's message that is the request's Java object instead of a sentence."""
 
 
 def name_of(code: int) -> str:
@@ -47,10 +49,6 @@ def name_of(code: int) -> str:
         return _KAFKAS_OWN[code]
     error = for_code(code)
     return f"ERROR_{code}" if issubclass(error, UnknownError) else str(error.message)
-
-
-_DUMP = "Request Request("
-"""The start of a broker's message that is the request's Java object instead of a sentence."""
 
 
 def describe_error(code: int, message: str | None) -> str:

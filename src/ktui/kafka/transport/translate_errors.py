@@ -37,6 +37,29 @@ from ktui.kafka.transport.pool import Call
 _NO_BROKER = "Look for a faulty broker, or for something on the way that is not a broker"
 
 _TLS_ALERT = 0x15
+_OLD_TLS = frozenset({"TLSV1_ALERT_PROTOCOL_VERSION", "UNSUPPORTED_PROTOCOL"})
+_OLD_TLS_FIX = (
+    "The broker offers only TLS 1.1 or older, which is not safe; ktui accepts 1.2 and newer. Set "
+    "ssl.enabled.protocols=TLSv1.2,TLSv1.3 on the broker, and upgrade its Java if that lacks them"
+)
+_REFUSED_FIX = (
+    "The broker refused our certificate: set ssl.certificate.location and ssl.key.location to one "
+    "that it trusts"
+)
+_ALERT_FIXES = (
+    (
+        "CERTIFICATE_EXPIRED",
+        "The client certificate (ssl.certificate.location) has expired: renew it",
+    ),
+    (
+        "HANDSHAKE_FAILURE",
+        "The broker wants a certificate (ssl.certificate.location), or no safe cipher is shared",
+    ),
+)
+_LOGIN_FIXES = {
+    "GSSAPI": "Get a ticket with kinit, and install the Python package gssapi",
+    "OAUTHBEARER": "Check sasl.oauthbearer.id, .secret and .scope",
+}
 
 
 class Purpose(NamedTuple):
@@ -105,27 +128,6 @@ def _tls_error(error: Any, context: CallContext, _call: Call) -> ClusterError:
         fix = next((fix for alert, fix in _ALERT_FIXES if alert in reason), _REFUSED_FIX)
         return context.error(AuthenticationFailed, f"TLS {reason}", fix)
     return context.error(NotKafka, f"TLS {reason}", _plain_fix(context))
-
-
-_OLD_TLS = frozenset({"TLSV1_ALERT_PROTOCOL_VERSION", "UNSUPPORTED_PROTOCOL"})
-_OLD_TLS_FIX = (
-    "The broker offers only TLS 1.1 or older, which is not safe; ktui accepts 1.2 and newer. Set "
-    "ssl.enabled.protocols=TLSv1.2,TLSv1.3 on the broker, and upgrade its Java if that lacks them"
-)
-_REFUSED_FIX = (
-    "The broker refused our certificate: set ssl.certificate.location and ssl.key.location to one "
-    "that it trusts"
-)
-_ALERT_FIXES = (
-    (
-        "CERTIFICATE_EXPIRED",
-        "The client certificate (ssl.certificate.location) has expired: renew it",
-    ),
-    (
-        "HANDSHAKE_FAILURE",
-        "The broker wants a certificate (ssl.certificate.location), or no safe cipher is shared",
-    ),
-)
 
 
 def _certificate_fix(error: ssl.SSLCertVerificationError) -> str:
@@ -247,11 +249,6 @@ def _credentials_fix(context: CallContext) -> str:
         return "Check the client certificate"
     return _LOGIN_FIXES.get(context.mechanism, "Check sasl.username, sasl.password, sasl.mechanism")
 
-
-_LOGIN_FIXES = {
-    "GSSAPI": "Get a ticket with kinit, and install the Python package gssapi",
-    "OAUTHBEARER": "Check sasl.oauthbearer.id, .secret and .scope",
-}
 
 _Translator = Callable[[Any, CallContext, Call], ClusterError]
 

@@ -18,7 +18,7 @@ from ktui.planning.check.findings import (
 from ktui.planning.check.messages import FindingSentences
 from ktui.planning.check.rules import PlanRules, Remark
 from ktui.planning.plan import Plan
-from ktui.planning.read.positions import find_positions
+from ktui.planning.read.json_cursor import find_positions
 from ktui.planning.read.problems import FilePosition, ValuePath
 
 _PROBLEMS = frozenset(

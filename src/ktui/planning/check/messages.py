@@ -116,4 +116,4 @@ def _spans(numbers: Iterable[int]) -> str:
             spans[-1] = [spans[-1][0], number]
         else:
             spans.append([number])
-    return join_some((" to ".join(map(str, span)) for span in spans), told=20)
+    return join_some((" to ".join(map(str, span)) for span in spans), most=20)

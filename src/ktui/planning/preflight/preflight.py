@@ -148,7 +148,7 @@ class PreflightBase:
         snapshot = self._snapshot
         rates = rates_for(self._gains, snapshot.broker_configs, self._assume, throttle)
         inbound = snapshot.inbound if throttle else None
-        run = simulate_run(self._moves.wanted, limits, _tempo(rates), on_decision, inbound)
+        run = simulate_run(self._moves.wanted, limits, _speed(rates), on_decision, inbound)
         loads = tuple(self._loads(run))
         shapes = [self._cost(limits, run.peak_extra_replicas)]
         for shape in Shape:
@@ -176,9 +176,9 @@ class PreflightBase:
         )
 
     def _cost(self, limits: Limits, peak_extra: int) -> ShapeCost:
-        ways = StepPatterns(limits)
+        patterns = StepPatterns(limits)
         costs = [
-            (len(alike), ways.cost(pattern)) for pattern, alike in self._moves.patterns.items()
+            (len(alike), patterns.cost(pattern)) for pattern, alike in self._moves.patterns.items()
         ]
         return ShapeCost(
             shape=limits.shape,
@@ -196,7 +196,7 @@ class PreflightBase:
         grows with the plan.
         """
         sampled = self._sample
-        run = simulate_run(sampled, limits, _tempo(rates))
+        run = simulate_run(sampled, limits, _speed(rates))
         if 2 * run.most_in_flight < len(sampled):
             return run.peak_extra_replicas
         return run.peak_extra_replicas * len(self._moves.wanted) // max(1, len(sampled))
@@ -233,11 +233,11 @@ class PreflightBase:
         most = limits.replica_movements
         if most is None:
             return
-        ways, wanted = StepPatterns(limits), self._moves.wanted
+        patterns, wanted = StepPatterns(limits), self._moves.wanted
         alone = sorted(
             index
             for pattern, alike in self._moves.patterns.items()
-            if ways.cost(pattern).most_adds > most
+            if patterns.cost(pattern).most_adds > most
             for index in alike
         )
         if alone:
@@ -259,7 +259,7 @@ class PreflightBase:
         yield warning(FindingKind.DISKS_UNREADABLE, sentence)
 
 
-def _tempo(rates: CopyRates) -> RunSpeed:
+def _speed(rates: CopyRates) -> RunSpeed:
     """Each broker takes in its rate, however many replicas it is adding."""
     of = cache(rates.of)
     return RunSpeed(lambda broker, _at_once: of(broker))

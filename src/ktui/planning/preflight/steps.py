@@ -68,23 +68,23 @@ def situations(plan: Plan, cluster: ClusterSnapshot) -> Iterator[KnownPartition]
 
 def steps_of(plan: Plan, cluster: ClusterSnapshot, limits: Limits) -> tuple[PartitionSteps, ...]:
     """Return each partition's steps, in the plan's order, if all goes well."""
-    ways = StepPatterns(limits)
+    patterns = StepPatterns(limits)
     return tuple(
         PartitionSteps(
             known.target.topic,
             known.target.partition,
-            None if known.situation is None else _steps(known.situation, ways),
+            None if known.situation is None else _steps(known.situation, patterns),
         )
         for known in situations(plan, cluster)
     )
 
 
-def _steps(now: Situation, ways: StepPatterns) -> tuple[PlannedStep, ...]:
+def _steps(now: Situation, patterns: StepPatterns) -> tuple[PlannedStep, ...]:
     pattern, brokers = pattern_of(now)
     return tuple(
         PlannedStep(
             tuple(brokers[place] for place in step.target),
             None if step.elects is None else brokers[step.elects],
         )
-        for step in ways.steps(pattern)
+        for step in patterns.steps(pattern)
     )

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from ktui.pacing.limits import Mode
 from ktui.planning.check.disks import DiskLoad
 from ktui.planning.check.findings import FindingKind
-from ktui.planning.names import join_some
+from ktui.planning.names import join_named
 from ktui.planning.preflight.preflight import Preflight, ShapeCost, sizes_phrase
 from ktui.planning.simulate.copy_rates import Span
 from ktui.quantities import UNKNOWN, as_bytes, as_count, as_duration, as_rate
@@ -133,8 +133,7 @@ def _rates(preflight: Preflight) -> str:
 
 def _throttled(bytes_s: int, preflight: Preflight) -> str:
     found = [t.broker for t in preflight.rates.throttles if t.bytes_s == bytes_s]
-    one = len(found) == 1
-    return f"{'broker' if one else 'brokers'} {join_some(found)}, which {'is' if one else 'are'}"
+    return f"{join_named('broker', found)}, which {'is' if len(found) == 1 else 'are'}"
 
 
 def _or_unknown(count: int | None) -> str:

@@ -24,12 +24,18 @@ from ktui.cluster.throttle_settings import (
 from ktui.pacing.decision import WantedPartition
 from ktui.planning.check.disks import warning
 from ktui.planning.check.findings import Finding, FindingKind, Severity
-from ktui.planning.names import join_some
-from ktui.planning.preflight.throttled_run import ThrottledRun, brokers_added, brokers_in_words
+from ktui.planning.names import join_named, join_some
+from ktui.planning.preflight.throttled_run import ThrottledRun, brokers_added
 from ktui.quantities import as_duration, as_rate, as_rate_above
 
 STALLED_AFTER_S = 30.0
 """Seconds without a log end move after which a replica is shown as stalled (progress/stalls.py)."""
+_FROM = {
+    ConfigSource.EVERY_BROKER: ", set for every broker",
+    ConfigSource.FILE: ", set in a file",
+}
+_NO_BROKER = BrokerConfig()
+_NO_TOPIC = TopicConfig()
 
 
 def throttle_too_low(run: ThrottledRun) -> Iterator[Finding]:
@@ -52,7 +58,7 @@ def _under_one_partition(run: ThrottledRun, rate: int, brokers: Sequence[int]) -
     bytes_s, tp = run.growing.onto[worst][0]
     together = max(run.most_at_once(broker) for broker in too_slow)
     sentence = (
-        f"at {as_rate(rate)} into {brokers_in_words(too_slow)} the run never ends: "
+        f"at {as_rate(rate)} into {join_named('broker', too_slow)} the run never ends: "
         f"{as_rate_above(bytes_s)} are written to {tp}; more than {as_rate_above(bytes_s)} would "
         "end it"
     )
@@ -64,7 +70,7 @@ def _under_one_partition(run: ThrottledRun, rate: int, brokers: Sequence[int]) -
 
 def _under_all_at_once(run: ThrottledRun, rate: int, brokers: Sequence[int]) -> Iterator[Finding]:
     """Replicas that share a throttle may never catch up, even if each alone would."""
-    written = run.played.peak_written
+    written = run.outcome.peak_written
     too_slow = [b for b in brokers if written[b] >= rate and _most(run, b) < rate]
     if not too_slow:
         return
@@ -72,7 +78,7 @@ def _under_all_at_once(run: ThrottledRun, rate: int, brokers: Sequence[int]) -> 
     few = min(_fitting(run, broker, rate) for broker in too_slow)
     enough = max(run.most_at_once(broker) for broker in too_slow)
     sentence = (
-        f"at {as_rate(rate)} into {brokers_in_words(too_slow)} the run may never end: up to "
+        f"at {as_rate(rate)} into {join_named('broker', too_slow)} the run may never end: up to "
         f"{as_rate_above(most)} are written to what comes to one broker at once; --per-broker "
         f"{few} would end it, or more than {as_rate_above(enough)}"
     )
@@ -99,7 +105,7 @@ def _slower_than_a_fetch(rate: int, brokers: Sequence[int]) -> Iterator[Finding]
     if rate * STALLED_AFTER_S >= FETCH_BYTES:
         return
     sentence = (
-        f"at {as_rate(rate)} into {brokers_in_words(brokers)} one fetch of 1 MiB takes "
+        f"at {as_rate(rate)} into {join_named('broker', brokers)} one fetch of 1 MiB takes "
         f"{as_duration(FETCH_BYTES / rate)}: copies are shown as stalled in between; from "
         f"{as_rate_above(FETCH_BYTES / STALLED_AFTER_S)} on they are not"
     )
@@ -112,13 +118,13 @@ def _leaders(run: ThrottledRun) -> Finding:
         "--throttle-leaders: what in-sync followers fetch of the partitions in flight counts "
         "against the rate of their leaders, too, and goes first"
     )
-    sent = run.played.peak_sent
+    sent = run.outcome.peak_sent
     rates = run.by_rate(run.growing.holding)
     too_slow = sorted(b for rate, those in rates.items() for b in those if sent[b] >= rate)
     if too_slow:
         most = max(sent[broker] for broker in too_slow)
         sentence += (
-            f": on {brokers_in_words(too_slow)} it is up to {as_rate_above(most)} with the new "
+            f": on {join_named('broker', too_slow)} it is up to {as_rate_above(most)} with the new "
             "ones, no less than the rate, so that they may never catch up; more than "
             f"{as_rate_above(most)} would do, or no --throttle-leaders"
         )
@@ -142,9 +148,6 @@ def _unknown(run: ThrottledRun) -> Iterator[Finding]:
         yield Finding(Severity.NOTE, FindingKind.INBOUND_UNKNOWN, tuple(tps), sentence)
 
 
-_UNKNOWN = TopicConfig()
-
-
 class ThrottledList(NamedTuple):
     """A topic's throttled list, and other people's entries in it."""
 
@@ -159,7 +162,7 @@ def lists_too_long(run: ThrottledRun) -> Iterator[Finding]:
     for one in run.growing.wanted:
         topics[one.tp.topic].append(one)
     for topic, wanted in sorted(topics.items()):
-        config = run.growing.snapshot.configs.get(topic, _UNKNOWN)
+        config = run.growing.snapshot.configs.get(topic, _NO_TOPIC)
         if ALL not in parse_throttled_list(config.follower_throttled_replicas):
             sizes = _follower_entries(run, wanted)
             listed = ThrottledList(FOLLOWER_REPLICAS, topic, config.follower_throttled_replicas)
@@ -220,14 +223,6 @@ def _bytes(listed: str) -> int:
     return len(listed) + 1
 
 
-_FROM = {
-    ConfigSource.EVERY_BROKER: ", set for every broker",
-    ConfigSource.FILE: ", set in a file",
-}
-_NO_BROKER = BrokerConfig()
-_NO_TOPIC = TopicConfig()
-
-
 def other_throttles(run: ThrottledRun) -> Iterator[Finding]:
     """Find rates that the run replaces, and other people's replicas that its rates bind."""
     rated = [b for b in run.growing.gaining if run.throttle.of(b) is not None]
@@ -253,7 +248,7 @@ def _replaced(run: ThrottledRun, key: str, brokers: Sequence[int]) -> Iterator[F
             found[existing, source, ours].append(broker)
     for (existing, source, ours), those in sorted(found.items()):
         sentence = (
-            f"{brokers_in_words(those)} {'has' if len(those) == 1 else 'have'} a {key} of "
+            f"{join_named('broker', those)} {'has' if len(those) == 1 else 'have'} a {key} of "
             f"{as_rate(existing)} already{source}: {as_rate(ours)} takes its place while the run "
             "needs it, and it is put back after"
         )
@@ -282,7 +277,7 @@ def _bound_too(run: ThrottledRun, key: str, brokers: Sequence[int]) -> Iterator[
             sentence = (
                 f"someone else has {what} of {join_some(topics)} in {side}.replication.throttled."
                 f"replicas: the run leaves that as it is, and its rates on "
-                f"{brokers_in_words(brokers)} bind them, too, also those in sync"
+                f"{join_named('broker', brokers)} bind them, too, also those in sync"
             )
             yield warning(FindingKind.OTHERS_THROTTLED, sentence)
 

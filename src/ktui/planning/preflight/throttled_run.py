@@ -6,11 +6,12 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 
+import msgspec
+
 from ktui.cluster.partition import TopicPartition
 from ktui.pacing.decision import WantedPartition
 from ktui.pacing.limits import Limits
 from ktui.planning.check.findings import ClusterSnapshot
-from ktui.planning.names import join_some
 from ktui.planning.simulate.schedule import SimulatedOutcome
 from ktui.planning.throttle_rates import ThrottleRates
 
@@ -51,31 +52,19 @@ class GrowingPartitions:
         return sorted({broker for one in self.wanted for broker in one.situation.replicas})
 
 
-class ThrottledRun:
-    """A run under a throttle.
+class ThrottledRun(msgspec.Struct, frozen=True):
+    """A run under a throttle."""
 
-    Attributes:
-        growing: the partitions that gain replicas.
-        throttle: the run's rates; at least one broker has one.
-        leaders: whether leaders are throttled too.
-        limits: the limits in force.
-        played: the outcome of the simulated run.
-    """
-
-    def __init__(
-        self,
-        growing: GrowingPartitions,
-        throttle: ThrottleRates,
-        limits: Limits,
-        played: SimulatedOutcome,
-        *,
-        leaders: bool,
-    ) -> None:
-        self.growing = growing
-        self.throttle = throttle
-        self.limits = limits
-        self.played = played
-        self.leaders = leaders
+    growing: GrowingPartitions
+    """The partitions that gain replicas."""
+    throttle: ThrottleRates
+    """The run's rates; at least one broker has one."""
+    limits: Limits
+    """The limits in force."""
+    outcome: SimulatedOutcome
+    """The outcome of the simulated run."""
+    leaders: bool
+    """Whether leaders are throttled too."""
 
     def most_at_once(self, broker: int) -> int:
         """Return the most bytes a second that may be written at once to a broker's new replicas.
@@ -101,8 +90,3 @@ class ThrottledRun:
 def brokers_added(one: WantedPartition) -> list[int]:
     """Return the brokers that gain a replica of a partition."""
     return [b for b in one.situation.target if b not in one.situation.replicas]
-
-
-def brokers_in_words(brokers: Sequence[int]) -> str:
-    """Format brokers for a sentence: "broker 4", "brokers 4, 5 and 6"."""
-    return f"broker{'' if len(brokers) == 1 else 's'} {join_some(brokers)}"

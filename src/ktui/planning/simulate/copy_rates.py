@@ -10,6 +10,8 @@ from ktui.cluster.broker import BrokerConfig
 from ktui.planning.throttle_rates import NO_THROTTLE, ThrottleRates
 from ktui.units import Rate
 
+_UNKNOWN = BrokerConfig()
+
 
 class Span(msgspec.Struct, frozen=True):
     """An estimated figure with its range."""
@@ -33,7 +35,6 @@ class BrokerThrottle(msgspec.Struct, frozen=True):
 ASSUMED = Span(20e6, 50e6, 100e6)
 """Default bytes a second that a broker takes in, over all the replicas that it is adding."""
 
-_UNKNOWN = BrokerConfig()
 _THROTTLED = Span(0.5, 1.0, 1.0)
 """The share of a throttle that copies get: at most all, and less where in-sync traffic counts."""
 

@@ -1,4 +1,4 @@
-"""Max-min fair sharing of bandwidth between copies, as in networks."""
+"""Copies that share the bandwidth of brokers fairly, and when each of them ends."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from math import inf
 from typing import Protocol
 
 from ktui.cluster.partition import TopicPartition
+from ktui.max_min import max_min_rates
 
 Pair = tuple[int, int]
 """A leader, and the broker that copies from it."""
@@ -40,36 +41,25 @@ class CopiesInFlight(Protocol):
 
 
 def fair_rates(copies: Mapping[Pair, int], rooms: BrokerBandwidth) -> dict[Pair, float]:
-    """Return the rate of each single copy of a pair, in bytes a second.
-
-    No copy can get more unless another copy with at most the same rate gets less (progressive
-    filling).
+    """Return the max-min fair rate of each single copy of a pair, in bytes a second.
 
     Args:
         copies: the number of copies of each pair, at least one.
         rooms: the bandwidth of brokers.
     """
-    users: dict[tuple[bool, int], list[Pair]] = {}
-    for pair in copies:
-        users.setdefault((False, pair[0]), []).append(pair)
-        users.setdefault((True, pair[1]), []).append(pair)
-    count = {side: sum(copies[pair] for pair in pairs) for side, pairs in users.items()}
-    room = {
-        (into, broker): rooms.takes(broker, n) if into else rooms.sends(broker)
-        for (into, broker), n in count.items()
-    }
-    rates: dict[Pair, float] = {}
-    while count:
-        tightest = min(count, key=lambda side: room[side] / count[side])
-        rate = room[tightest] / count[tightest]
-        for pair in users[tightest]:
-            if pair not in rates:
-                rates[pair] = max(1.0, rate)
-                for side in ((False, pair[0]), (True, pair[1])):
-                    room[side] = max(0.0, room[side] - rate * copies[pair])
-                    count[side] -= copies[pair]
-        count = {side: n for side, n in count.items() if n}
-    return rates
+    sent, taken = Counter[int](), Counter[int]()
+    for (leader, broker), count in copies.items():
+        sent[leader] += count
+        taken[broker] += count
+    uplinks = {leader: n for n, leader in enumerate(sent)}
+    intakes = {broker: n for n, broker in enumerate(taken, len(uplinks))}
+    capacities = [
+        *(rooms.sends(leader) for leader in sent),
+        *(rooms.takes(broker, at_once) for broker, at_once in taken.items()),
+    ]
+    flows = [((uplinks[leader], intakes[broker]), n) for (leader, broker), n in copies.items()]
+    rates = max_min_rates(capacities, flows)
+    return {pair: max(1.0, rate) for pair, rate in zip(copies, rates, strict=True)}
 
 
 class _Copies:

@@ -28,6 +28,10 @@ POLL_S = 1
 
 A step that adds nothing takes about as long, and so does an election.
 """
+OnDecision = Callable[[int, Decision], None]
+"""Called for each decision that submits moves, with the seconds since the start."""
+_WAITING = 2_000
+"""The least number of queued partitions, or all: a shorter queue saves memory, same result."""
 
 
 class RunSpeed(msgspec.Struct, frozen=True):
@@ -69,13 +73,6 @@ class RestOfRun(msgspec.Struct, frozen=True):
     """The other partitions, in the plan's order; those with earlier steps are `begun`."""
 
 
-OnDecision = Callable[[int, Decision], None]
-"""Called for each decision that submits moves, with the seconds since the start."""
-
-_WAITING = 2_000
-"""The least number of queued partitions, or all: a shorter queue saves memory, same result."""
-
-
 class SimulatedOutcome(msgspec.Struct, frozen=True, kw_only=True):
     """The outcome of a simulated run."""
 
@@ -106,7 +103,7 @@ class SimulatedOutcome(msgspec.Struct, frozen=True, kw_only=True):
 def simulate_run(
     wanted: Sequence[WantedPartition],
     limits: Limits,
-    tempo: RunSpeed,
+    speed: RunSpeed,
     on_decision: OnDecision | None = None,
     inbound: Mapping[TopicPartition, int] | None = None,
 ) -> SimulatedOutcome:
@@ -115,20 +112,20 @@ def simulate_run(
     Args:
         wanted: the run's partitions, in the plan's order, online and in sync.
         limits: the limits in force during the whole run.
-        tempo: the intake of brokers, and the time of steps beside copying.
+        speed: the intake of brokers, and the time of steps beside copying.
         on_decision: called for each decision.
         inbound: bytes a second written to partitions, where known.
     """
-    beside = StepOverhead(tempo.joining_s, tempo.other_s)
-    played = _SimulatedRun(limits, beside, BrokerIntakes(tempo.bytes_s), on_decision, inbound)
-    played.take_on(wanted)
-    return played.result()
+    overhead = StepOverhead(speed.joining_s, speed.other_s)
+    simulated = _SimulatedRun(limits, overhead, BrokerIntakes(speed.bytes_s), on_decision, inbound)
+    simulated.take_on(wanted)
+    return simulated.result()
 
 
 def simulate_rest_of_run(
     left: RestOfRun,
     limits: Limits,
-    beside: StepOverhead,
+    overhead: StepOverhead,
     copying: CopiesInFlight,
     on_decision: OnDecision | None = None,
 ) -> SimulatedOutcome:
@@ -137,14 +134,14 @@ def simulate_rest_of_run(
     Args:
         left: the present state of the run.
         limits: the limits in force from now on.
-        beside: the time of steps beside copying.
+        overhead: the time of steps beside copying.
         copying: the copy rates; no replica is being copied yet.
         on_decision: called for each decision.
     """
-    played = _SimulatedRun(limits, beside, copying, on_decision)
-    played.resume(left.flying)
-    played.take_on(left.waiting)
-    return played.result()
+    simulated = _SimulatedRun(limits, overhead, copying, on_decision)
+    simulated.resume(left.flying)
+    simulated.take_on(left.waiting)
+    return simulated.result()
 
 
 class _SimulatedRun:
@@ -153,7 +150,7 @@ class _SimulatedRun:
     def __init__(
         self,
         limits: Limits,
-        beside: StepOverhead,
+        overhead: StepOverhead,
         copying: CopiesInFlight,
         on_decision: OnDecision | None = None,
         inbound: Mapping[TopicPartition, int] | None = None,
@@ -164,7 +161,7 @@ class _SimulatedRun:
         self._roster = Roster(limits)
         self._under_way: dict[TopicPartition, WantedPartition] = {}
         """Partitions on the roster, including those in the queue."""
-        self._beside = beside
+        self._overhead = overhead
         self._now_s = 0
         self._copying_s = 0.0
         self._copying = copying
@@ -233,7 +230,7 @@ class _SimulatedRun:
         one = self._under_way[tp]
         self._held.begins(one, adds)
         if not adds:
-            self._end_after(move, self._beside.other_s)
+            self._end_after(move, self._overhead.other_s)
             return
         self._copy(move, dict.fromkeys(adds, one.size))
 
@@ -248,7 +245,7 @@ class _SimulatedRun:
     def _end_after(self, move: Move, seconds: int) -> None:
         """Schedule the end of a step, after its election if it has one."""
         if move.step.elects is not None:
-            seconds += self._beside.other_s
+            seconds += self._overhead.other_s
         heapq.heappush(self._ends, (self._now_s + seconds, move.tp))
 
     def _wait(self) -> None:
@@ -285,7 +282,7 @@ class _SimulatedRun:
             self._copies_left[tp] = left
         else:
             del self._copies_left[tp]
-            self._end_after(self._roster.in_flight[tp], self._beside.joining_s)
+            self._end_after(self._roster.in_flight[tp], self._overhead.joining_s)
 
     def _over(self, tp: TopicPartition) -> None:
         one, step = self._under_way[tp], self._roster.in_flight[tp].step

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from ktui.simulated.data.bandwidth import max_min_rates
+from ktui.max_min import max_min_rates
 from ktui.simulated.data.followers import Followers
 from ktui.simulated.data.hosts import Host
 from ktui.simulated.data.logs import Log, TopicLogs

@@ -1,1 +1,1 @@
-"""The app: polls the cluster, hands observations to the screens, and sends commands to runs."""
+"""The app: runs the polling loop, opens the screens, and sends commands to runs."""

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
-import msgspec
 from rich.text import Text
 from textual import on
 from textual.app import App
@@ -18,37 +17,47 @@ from ktui.cluster.clock import Clock, SystemClock
 from ktui.cluster.observer import Interest, ObservationSource
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.host.state_dir import RunDir, StateDir
-from ktui.progress.timeline import Progress
+from ktui.progress.timeline import Event, Progress
+from ktui.recording.recorder import Recorder
 from ktui.tui.app import terminal_title
 from ktui.tui.app.cancel_controller import CancelController
 from ktui.tui.app.command_palette import Commands
 from ktui.tui.app.feed import Permission
-from ktui.tui.app.help_groups import help_groups
-from ktui.tui.app.notifications import Notifications
 from ktui.tui.app.run_catalog import RunCatalog
 from ktui.tui.app.run_controller import RunController
 from ktui.tui.draw.themes import DEFAULT, LoadedThemes, role_defaults, theme_problems
-from ktui.tui.poll.outages import Outages
+from ktui.tui.poll.outages import ClusterOutage
 from ktui.tui.poll.overview import Overview
-from ktui.tui.poll.polling import Polled, PollFailed, Polling, PollLoop
+from ktui.tui.poll.polling import Polled, Polling, PollLoop, unite
 from ktui.tui.poll.stale_throttles import StaleThrottles
 from ktui.tui.run_view.attached import AttachedRun
 from ktui.tui.run_view.launchers import EngineLauncher
 from ktui.tui.screens.brokers.screen import BrokersScreen
+from ktui.tui.screens.contracts import NeedsPolls, ShowsPartition, ShowsProgress, ShowsRun
 from ktui.tui.screens.detail.screen import DetailScreen
 from ktui.tui.screens.events import EventsScreen
-from ktui.tui.screens.help import HelpScreen
+from ktui.tui.screens.help import HelpScreen, help_groups
 from ktui.tui.screens.insights import InsightsScreen
 from ktui.tui.screens.plan.plan import PlanScreen
-from ktui.tui.screens.run.cancel import CancelScreen
 from ktui.tui.screens.run.limits import LimitsScreen
 from ktui.tui.screens.run.throttle import ThrottleScreen
 from ktui.tui.screens.runs import RunsScreen
-from ktui.tui.screens.shows import ShowsProgress, ShowsRun
 from ktui.tui.screens.watch.screen import WatchScreen
 from ktui.tui.widgets.bindings import APP_BINDINGS, HelpGroup
+from ktui.tui.widgets.footer import Notifications
 from ktui.tui.widgets.header import StatusHeader
 from ktui.tui.widgets.services import Notification, Services, Status
+
+_OPENS = {
+    "show_brokers": BrokersScreen,
+    "show_events": EventsScreen,
+    "show_insights": InsightsScreen,
+    "show_limits": LimitsScreen,
+    "show_runs": RunsScreen,
+    "show_throttle": ThrottleScreen,
+    "start_plan": PlanScreen,
+}
+"""The screen that each of these actions opens."""
 
 
 class KtuiApp(App[None], Services):
@@ -70,6 +79,7 @@ class KtuiApp(App[None], Services):
         why_read_only: why nothing can be changed, where the usual text does not apply.
         finds_runs: whether to look for the cluster's runs.
         place_of_runs: the place of the runs as shown; None for the state directory.
+        recorder: records the observations of the source; None where nothing is recorded.
     """
 
     TITLE = "ktui"
@@ -95,6 +105,7 @@ class KtuiApp(App[None], Services):
         why_read_only: str | None = None,
         finds_runs: bool = True,
         place_of_runs: str | None = None,
+        recorder: Recorder | None = None,
     ) -> None:
         super().__init__()
         self._themes = themes
@@ -113,7 +124,6 @@ class KtuiApp(App[None], Services):
         self._first_run, self._finds_runs = run, finds_runs
         self._theme_name = theme
         self._use_themes()
-        self.overview = Overview()
         self.watch_screen = WatchScreen(
             cluster_name=cluster_name,
             interval_s=poll_interval_s,
@@ -122,8 +132,10 @@ class KtuiApp(App[None], Services):
         )
         self._read_only, self._interval_s = read_only, poll_interval_s
         self._tls_unverified = tls_unverified
-        self._outages, self._leftovers = Outages(), StaleThrottles()
-        self._polled = self._progress = Progress()
+        self._recorder = recorder
+        self._recording_problem: str | None = None
+        """Why recording has stopped, once that was reported."""
+        self._stale_throttles = StaleThrottles()
         self._poll_loop = (
             source
             if isinstance(source, PollLoop)
@@ -132,8 +144,8 @@ class KtuiApp(App[None], Services):
                 self._clock,
                 poll_interval_s,
                 interest=self._interest,
-                tell=self.post_message,
-                informed=self._run.informed,
+                post=self.post_message,
+                complete=self._run.with_requests,
             )
         )
 
@@ -157,58 +169,54 @@ class KtuiApp(App[None], Services):
         """Start polling, and report problems with themes."""
         self._write(terminal_title.KEEP_TITLE)
         if self._first_run is not None:
-            self._runs.begin_with(self._first_run)
+            self._runs.attach_first(self._first_run)
         self.run_worker(self._poll_loop.run(), group="polling", exclusive=True, exit_on_error=False)
         for words in theme_problems(self._themes, self._theme_name):
             self.notify(words, severity="warning")
 
     def _interest(self) -> Interest:
-        interest = self.watch_screen.interest
-        census = any(isinstance(screen, BrokersScreen) for screen in self.screen_stack)
-        opened = {s.tp for s in self.screen_stack if isinstance(s, DetailScreen)}
-        partitions = interest.partitions | (opened if self.attached is not None else set())
-        for screen in self.screen_stack:
-            partitions |= frozenset(screen.concerned if isinstance(screen, CancelScreen) else ())
-        return msgspec.structs.replace(interest, census=census, partitions=partitions)
+        return unite(s.interest for s in self.screen_stack if isinstance(s, NeedsPolls))
 
     @on(Polled)
-    def _show(self, message: Polled) -> None:
-        if message.progress.last is not None:
-            self._outages.answered(message.progress.last.at, message.progress.last.monotonic_s)
-        self.take_in(message.progress, message.overview)
+    def _show_poll(self) -> None:
+        self._report_recording()
+        if self.outage is None:
+            self.show_polled()
+        else:
+            self.refresh_run()
+            self._show_all()
+            self._set_terminal_title("cluster lost")
 
-    def take_in(self, progress: Progress, overview: Overview) -> None:
-        """Store the latest progress, and have every screen draw it."""
-        self._polled, self.overview = progress, overview
+    def _report_recording(self) -> None:
+        """Report once why recording has stopped; the header keeps showing that it has."""
+        problem = None if self._recorder is None else self._recorder.problem
+        if problem is not None and problem != self._recording_problem:
+            self._recording_problem = problem
+            self.notify(problem, severity="error")
+
+    def show_polled(self) -> None:
+        """Read what has changed in the run, and have every screen draw the last poll."""
         self.refresh_run()
-        if progress.last is not None:
-            self._leftovers.note(progress.last, self._run.throttles)
+        if self.progress.last is not None:
+            self._stale_throttles.note(self.progress.last, self._run.throttles)
         self._show_all()
-        self._set_terminal_title(terminal_title.title(overview, self.run_status))
+        self._set_terminal_title(terminal_title.title(self.overview, self.run_status))
+
+    def forget_polls(self) -> None:
+        """Forget what earlier polls reported: the next ones do not continue them."""
+        self._stale_throttles = StaleThrottles()
+        self.watch_screen.forget_polls()
 
     def refresh_run(self) -> None:
         """Read new events of the run, and look for new runs."""
-        self._run.refresh(self._polled)
+        self._run.refresh()
         if self._finds_runs:
-            self._runs.find_runs(self._polled)
-
-    @on(PollFailed)
-    def _show_lost(self, message: PollFailed) -> None:
-        last = self._polled.last
-        since_s = None if last is None else last.monotonic_s
-        now = self._clock.now(), self._clock.monotonic()
-        self.refresh_run()
-        self._outages.lost(message.outage, now[0], since_s, now[1])
-        self._show_all()
-        self._set_terminal_title("cluster lost")
+            self._runs.find_runs()
 
     def _show_all(self) -> None:
-        """Hand every screen the last poll, and the outage since then if there is one."""
-        events = self._run.desk.among(self._outages.among(self._polled.events))
-        self._progress = msgspec.structs.replace(self._polled, events=events)
         for screen in self.screen_stack:
             if isinstance(screen, ShowsProgress):
-                screen.show(self.progress, self._outages.current)
+                screen.show_progress()
             for header in screen.query(StatusHeader):
                 header.update_status()
 
@@ -216,8 +224,23 @@ class KtuiApp(App[None], Services):
 
     @property
     def progress(self) -> Progress:
-        """The progress as of the last poll, with the events of the run and of outages merged in."""
-        return self._progress
+        """Everything that the polls have shown, up to the last one."""
+        return self._poll_loop.progress
+
+    @property
+    def overview(self) -> Overview:
+        """The summary of that progress."""
+        return self._poll_loop.overview
+
+    @property
+    def outage(self) -> ClusterOutage | None:
+        """Why the last poll failed as a whole; None while the cluster answers."""
+        return self._poll_loop.outages.current
+
+    @property
+    def events(self) -> Sequence[Event]:
+        """The events of the polls, of outages and of the run, oldest first."""
+        return self._run.merge_events(self._poll_loop.outages.merge(self.progress.events))
 
     @property
     def notification(self) -> Notification | None:
@@ -258,8 +281,8 @@ class KtuiApp(App[None], Services):
     @property
     def selected(self) -> TopicPartition | None:
         """The partition under the cursor, or the one whose detail is open."""
-        detail = next((s for s in self.screen_stack if isinstance(s, DetailScreen)), None)
-        return self.watch_screen.partition_list.cursor if detail is None else detail.tp
+        showing = (s for s in reversed(self.screen_stack) if isinstance(s, ShowsPartition))
+        return next((screen.partition for screen in showing), None)
 
     @property
     def marked(self) -> Collection[TopicPartition]:
@@ -285,21 +308,21 @@ class KtuiApp(App[None], Services):
     @property
     def cluster_id(self) -> str | None:
         """The cluster that is polled; None until it has answered."""
-        return None if self._polled.last is None else self._polled.last.cluster_id
+        return None if self.progress.last is None else self.progress.last.cluster_id
 
     @on(WatchScreen.InterestChanged)
     def poll_now(self) -> None:
         """Poll at once: what is polled has changed."""
-        self._poll_loop.look_now()
+        self._poll_loop.poll_now()
 
-    def show_again(self) -> None:
-        """Hand every screen what is known, and poll at once, as after attaching to a run."""
+    def refresh_screens(self) -> None:
+        """Have every screen draw what is known, and poll at once, as after attaching to a run."""
         self._show_all()
         self.poll_now()
 
-    def begin_with(self, past: Progress) -> None:
+    def add_history(self, past: Progress) -> None:
         """Start this view's history with what was seen before it was opened."""
-        self._poll_loop.begin_with(past)
+        self._poll_loop.add_history(past)
 
     def settings_changed(self, topics: Collection[str], brokers: Collection[int]) -> None:
         """Read settings that the run has changed again in the next poll."""
@@ -314,11 +337,12 @@ class KtuiApp(App[None], Services):
             interval_s=self._interval_s,
             now=self._clock.now(),
             now_s=self._clock.monotonic(),
-            seen=self._polled.last,
+            last=self.progress.last,
             overview=self.overview,
-            left_behind=self._leftovers.count,
+            left_behind=self._stale_throttles.count,
             cancel_gate=self.cancel_gate,
-            outage=self._outages.current,
+            outage=self.outage,
+            recorded=None if self._recorder is None else self._recorder.problem is None,
         )
 
     @on(WatchScreen.DetailWanted)
@@ -342,7 +366,7 @@ class KtuiApp(App[None], Services):
         """Hide the key of the screen that is already open."""
         del parameters
         own = _OPENS.get(action)
-        return own is None or not isinstance(self.screen, own)
+        return own is None or not isinstance(self.screen, own)  # the app knows what it opens
 
     async def _open(self, screen: Screen[None]) -> None:
         """Open a screen with the current data, unless one of its kind is already on top."""
@@ -352,7 +376,7 @@ class KtuiApp(App[None], Services):
         if isinstance(screen, ShowsRun):
             screen.show_run(self.attached, set())
         if isinstance(screen, ShowsProgress):
-            screen.show(self.progress, self._outages.current)
+            screen.show_progress()
 
     # -------------------------------------------------------------------- the keys
 
@@ -418,16 +442,5 @@ class KtuiApp(App[None], Services):
 
     def on_unmount(self) -> None:
         """Restore the terminal's own title, and close the run's journal."""
-        self._run.desk.detach()
+        self._run.close()
         self._write(terminal_title.RESTORE_TITLE)
-
-
-_OPENS = {
-    "show_brokers": BrokersScreen,
-    "show_events": EventsScreen,
-    "show_insights": InsightsScreen,
-    "show_limits": LimitsScreen,
-    "show_runs": RunsScreen,
-    "show_throttle": ThrottleScreen,
-    "start_plan": PlanScreen,
-}

@@ -94,7 +94,7 @@ class CancelController:
 
         screen = CancelScreen(attached, chosen, action, problem)
         await self._app.push_screen(screen, answered)
-        screen.show(self._feed.progress)
+        screen.show_progress()
 
     def roll_back_all(self, folder: RunDir) -> None:
         """Attach the view to a run, and open the cancel dialog on all of it."""
@@ -168,8 +168,7 @@ class CancelController:
 
     def _shut_gate(self, reason: str) -> None:
         if self._gate_file is not None:
-            me = this_process()
-            self._gate_file.shut(self._clock.now(), f"{me.user}@{me.host} ({me.pid})", reason)
+            self._gate_file.shut(self._clock.now(), this_process().short, reason)
 
     def open_gate(self) -> None:
         """Open the cancel gate, once the operator has confirmed."""
@@ -236,5 +235,5 @@ class CancelController:
             return
         now = f", on {' '.join(map(str, settled.replicas))}" if settled.replicas else ""
         why = f": {settled.detail}" if settled.detail else ""
-        severity: SeverityLevel = "information" if settled.well else "warning"
+        severity: SeverityLevel = "information" if settled.as_asked else "warning"
         self._app.notify(f"{settled.outcome}{now}{why}", title=what, severity=severity)

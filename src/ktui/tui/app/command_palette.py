@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 
+from textual.binding import Binding
 from textual.command import DiscoveryHit, Hit, Hits, Provider
 from textual.types import IgnoreReturnCallbackType
 
-from ktui.tui.widgets.bindings import palette_entries
+from ktui.tui.widgets.bindings import keys_text
 
 _Entry = tuple[str, str, IgnoreReturnCallbackType]
 
@@ -32,7 +33,7 @@ class Commands(Provider):
     def _entries(self) -> Iterator[_Entry]:
         app = self.app
         for owner in (self.screen, app):
-            for name, words, action in palette_entries(owner.BINDINGS):
+            for name, words, action in _actions(owner.BINDINGS):
                 yield name, words, partial(owner.run_action, action)
         for theme in sorted(app.available_themes):
             yield (
@@ -40,3 +41,12 @@ class Commands(Provider):
                 "Draw everything in this theme",
                 partial(setattr, app, "theme", theme),
             )
+
+
+def _actions(bindings: Sequence[object]) -> list[tuple[str, str, str]]:
+    """Return (name, help, action) of every action that can be called by name."""
+    return [
+        (binding.description, f"{binding.tooltip}  ({keys_text(binding)})", binding.action)
+        for binding in bindings
+        if isinstance(binding, Binding) and binding.tooltip and binding.action != "command_palette"
+    ]

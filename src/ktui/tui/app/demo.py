@@ -7,19 +7,24 @@ from typing import Any, ClassVar
 import msgspec
 from rich.text import Text
 from textual import on
+from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
+from textual.containers import VerticalScroll
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.widgets import Static
 
 from ktui.cluster.observer import ObservationSource
 from ktui.tui.app.app import KtuiApp
 from ktui.tui.draw import format as figures
 from ktui.tui.poll.polling import Polled
-from ktui.tui.screens.story import StoryScreen
 from ktui.tui.widgets.bindings import APP_BINDINGS
 from ktui.tui.widgets.services import Status
 
 _TITLE_S, _REFUSED_S = 6.0, 20.0
 """Seconds that the story's title, and the refused parts of its plan, stay on the screen."""
 
+_MOST_REFUSALS = 20
 _KEYS = "i  what happens here\nR  play it again\nktui demo --list  names the other stories"
 
 
@@ -33,13 +38,54 @@ class Story(msgspec.Struct, frozen=True):
     """The cluster's seconds that pass in one real second."""
 
 
+class StoryScreen(ModalScreen[None]):
+    """Shows the story, and the parts of the plan that the cluster did not accept."""
+
+    CSS = """
+    StoryScreen {
+        align: center middle;
+        & > VerticalScroll {
+            width: 92%; max-width: 84; height: auto; max-height: 90%; padding: 1 2;
+            border: round $primary; background: $surface;
+            border-title-color: $foreground; border-subtitle-color: $dim;
+            scrollbar-size-vertical: 1;
+        }
+    }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q,i", "close", "close", tooltip="Close the story"),
+    ]
+
+    def __init__(self, title: str, about: str, refused: tuple[str, ...]) -> None:
+        super().__init__()
+        self._title, self._about, self._refused = title, about, refused
+
+    def compose(self) -> ComposeResult:
+        """Lay out the story as one scrolling text."""
+        with VerticalScroll() as scroll:
+            scroll.border_title = Content(self._title)
+            scroll.border_subtitle = "esc closes"
+            yield Static(Content("\n\n".join(filter(None, (self._about, *self._not_accepted())))))
+
+    def _not_accepted(self) -> list[str]:
+        if not self._refused:
+            return []
+        more = len(self._refused) - _MOST_REFUSALS
+        lines = [*self._refused[:_MOST_REFUSALS], *([f"and {more:,} more"] if more > 0 else ())]
+        return ["\n".join(("Not accepted of the plan:", *lines))]
+
+    def action_close(self) -> None:
+        """Close the story."""
+        self.dismiss()
+
+
 class DemoApp(KtuiApp):
     """Shows a story. Once the app has ended, `again` is whether to play it once more."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         *(binding for binding in APP_BINDINGS if binding.key != "q"),
         Binding("q", "quit_view", "quit", tooltip="Close this view, and end the simulated cluster"),
-        Binding("i", "tell_story", "story", tooltip="Tell what happens here"),
+        Binding("i", "show_story", "story", tooltip="Tell what happens here"),
         Binding("R", "play_again", "again", tooltip="Play the story from the start"),
     ]
 
@@ -56,9 +102,9 @@ class DemoApp(KtuiApp):
         )
 
     @on(Polled)
-    def _follow(self, message: Polled) -> None:
+    def _follow(self) -> None:
         """Show the title once rows first cover the story's text, and report the story's end."""
-        last, now = message.progress.last, message.overview
+        last, now = self.progress.last, self.overview
         if last is None:
             return
         if now.open and self._moving_since_s is None:
@@ -91,7 +137,7 @@ class DemoApp(KtuiApp):
         badge = f"SIMULATED x{self._story.speed:g}"
         return msgspec.structs.replace(super().cluster_status(), badge=badge)
 
-    async def action_tell_story(self) -> None:
+    async def action_show_story(self) -> None:
         """Show the story, and what the cluster refused of its plan."""
         self.clear_notifications()
         await self.push_screen(StoryScreen(self._story.title, self._story.about, self._refused))

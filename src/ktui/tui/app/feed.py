@@ -22,14 +22,14 @@ class Feed(Protocol):
 
     @property
     def progress(self) -> Progress:
-        """The progress as of the last poll."""
+        """Everything that the polls have shown, up to the last one."""
         ...
 
-    def show_again(self) -> None:
-        """Hand every screen what is known, and poll at once."""
+    def refresh_screens(self) -> None:
+        """Have every screen draw what is known, and poll at once."""
         ...
 
-    def begin_with(self, past: Progress) -> None:
+    def add_history(self, past: Progress) -> None:
         """Start this view's history with what was seen before it was opened."""
         ...
 

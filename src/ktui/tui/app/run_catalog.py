@@ -10,12 +10,12 @@ from textual.app import App
 
 from ktui.execution.engine.add_plan import CheckedExtraPlan
 from ktui.execution.errors import RunProblem
+from ktui.execution.host.catalog import live_and_resumable
+from ktui.execution.host.ownership import live_runs
 from ktui.execution.host.state_dir import RunDir, StateDir
-from ktui.progress.timeline import Progress
 from ktui.tui.app.feed import Feed, Permission
 from ktui.tui.app.run_controller import RunController
 from ktui.tui.run_view import messages
-from ktui.tui.run_view.attachment import live_and_resumable
 from ktui.tui.run_view.launchers import EngineLauncher
 from ktui.tui.screens.insights import InsightsScreen
 from ktui.tui.screens.plan.add import AddScreen
@@ -54,8 +54,10 @@ class RunCatalog:
         self._place = place
         self._first: RunDir | None = None
         self._offered = False
+        self._live: set[str] = set()
+        """The live runs when new ones were looked for last."""
 
-    def begin_with(self, folder: Path) -> None:
+    def attach_first(self, folder: Path) -> None:
         """Follow the run that the view was started with."""
         self._first = RunDir(folder)
         self.attach_to(self._first)
@@ -71,17 +73,17 @@ class RunCatalog:
 
     # -------------------------------------------------------------- runs that come
 
-    def find_runs(self, progress: Progress) -> None:
+    def find_runs(self) -> None:
         """Attach to the cluster's live run, offer one without an engine, and report newcomers."""
-        self._offer(progress)
+        self._offer(self._feed.cluster_id)
         self._find_new_runs(self._feed.cluster_id)
 
-    def _offer(self, progress: Progress) -> None:
-        if self._offered or self.state_dir is None or progress.last is None:
+    def _offer(self, cluster_id: str | None) -> None:
+        if self._offered or self.state_dir is None or cluster_id is None:
             return
         self._offered = True
         if self._first is None:
-            offering = self._attach_or_offer(self.state_dir, progress.last.cluster_id)
+            offering = self._attach_or_offer(self.state_dir, cluster_id)
             self._app.run_worker(offering, group="attach", exit_on_error=False)
 
     async def _attach_or_offer(self, state_dir: StateDir, cluster_id: str) -> None:
@@ -111,13 +113,25 @@ class RunCatalog:
             return
         if {"attach", "starting", "newcomers"} & {w.group for w in self._app.workers}:
             return
-        if self._run.desk.idle and not isinstance(self._app.screen, PlanScreen):
+        starts_one = isinstance(self._app.screen, PlanScreen)  # its own run is not reported
+        status = self._run.status
+        if (status is None or not status.owned) and not starts_one:
             reporting = self._report_new_runs(self.state_dir, cluster_id)
             self._app.run_worker(reporting, group="newcomers", exit_on_error=False)
 
     async def _report_new_runs(self, state_dir: StateDir, cluster_id: str) -> None:
-        for name in await self._run.desk.newcomers(state_dir, cluster_id):
+        for name in await self._new_runs(state_dir, cluster_id):
             self._app.notify(f"Run {name} of this cluster is live now; r shows all runs.")
+
+    async def _new_runs(self, state_dir: StateDir, cluster_id: str) -> list[str]:
+        """Return the cluster's runs that went live since the last call, except the attached one."""
+        try:
+            live = await asyncio.to_thread(live_runs, state_dir, cluster_id)
+        except RunProblem:  # such as a run that is just being taken over: the next call finds it
+            return []
+        known, self._live = self._live, {run.name for run in live}
+        attached = self._run.attached
+        return sorted(self._live - known - (set() if attached is None else {attached.name}))
 
     # --------------------------------------------------------- runs that are resumed
 
@@ -182,8 +196,8 @@ class RunCatalog:
         if attached is not None and takes_plans and adds:
             screen = AddScreen(engines, state_dir, attached, path=path)
         else:
-            taker = attached.name if attached is not None and takes_plans else ""
-            screen = StartScreen(engines, state_dir, taker=taker, path=path)
+            attached_run = attached.name if attached is not None and takes_plans else ""
+            screen = StartScreen(engines, state_dir, attached_run=attached_run, path=path)
 
         def decided(outcome: PlanOutcome | None) -> None:
             if isinstance(outcome, SwitchPlanScreen):

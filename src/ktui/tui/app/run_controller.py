@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import heapq
 from collections.abc import Iterable, Mapping
+from operator import attrgetter
 from typing import Any
 
 from textual.app import App
@@ -17,17 +19,16 @@ from ktui.execution.host.rollback_plan import rewrite_rollback
 from ktui.execution.host.state_dir import RunDir
 from ktui.execution.journal.commands import Add, Command, Continue, Pause
 from ktui.fileproblem import FileProblem
-from ktui.progress.timeline import Progress
+from ktui.progress.timeline import Event, Progress
 from ktui.tui.app.feed import Feed, Permission
 from ktui.tui.poll.backfill import load_history
 from ktui.tui.poll.requested_replicas import with_requested_replicas
 from ktui.tui.run_view import messages
 from ktui.tui.run_view.attached import AttachedRun, RunStatus
-from ktui.tui.run_view.attachment import AttachedRunSlot
+from ktui.tui.screens.contracts import ShowsRun
 from ktui.tui.screens.run.confirm import ConfirmScreen
 from ktui.tui.screens.run.limits import LimitsScreen
 from ktui.tui.screens.run.throttle import ThrottleScreen
-from ktui.tui.screens.shows import ShowsRun
 
 
 class RunController:
@@ -43,14 +44,14 @@ class RunController:
     def __init__(self, app: App[Any], clock: Clock, feed: Feed, permission: Permission) -> None:
         self._app, self._clock, self._feed = app, clock, feed
         self._permission = permission
-        self.desk = AttachedRunSlot(clock)
+        self.attached: AttachedRun | None = None
+        """The run that the view follows."""
+        self._changes = 0
+        """How often the run, or its events, have changed."""
+        self._merged: tuple[tuple[Event, ...], int, tuple[Event, ...]] = ((), 0, ())
+        """Events of the cluster, the changes of the run by then, and all events merged."""
         self._commands: dict[int, str] = {}
         """Commands without an answer yet, by number, each with its name in notifications."""
-
-    @property
-    def attached(self) -> AttachedRun | None:
-        """The run that the view follows."""
-        return self.desk.attached
 
     @property
     def status(self) -> RunStatus | None:
@@ -60,20 +61,21 @@ class RunController:
     async def attach(self, folder: RunDir) -> None:
         """Follow a run, and show it."""
         try:
-            touched = await self.desk.attach(folder)
+            attached, touched = await asyncio.to_thread(_open, folder, self._clock)
         except RunProblem as problem:
             self._app.notify(str(problem), severity="error")
             return
+        self._follow(attached)
         if wrong_cluster := self._wrong_cluster():
-            self.desk.detach()
+            self._follow(None)
             self._app.notify(wrong_cluster, severity="error")
             touched = set()
-        self.hand_out(touched)
+        self._show_run(touched)
         self._app.screen.refresh_bindings()
-        self._feed.show_again()
+        self._feed.refresh_screens()
         if self.attached is not None:
-            recalling = self._load_history(self.attached)
-            self._app.run_worker(recalling, group="recall", exit_on_error=False)
+            loading = self._load_history(self.attached)
+            self._app.run_worker(loading, group="history", exit_on_error=False)
 
     def _wrong_cluster(self) -> str:
         """Return why the run does not belong to this view; empty where it does."""
@@ -91,28 +93,52 @@ class RunController:
             self._app.notify(words, severity="warning")
             return
         if past is not None and attached is self.attached:
-            self._feed.begin_with(past)
+            self._feed.add_history(past)
 
     def detach(self) -> None:
-        """Stop following the run."""
-        self.desk.detach()
-        self.hand_out(set())
+        """Stop following the run, and show that."""
+        self._follow(None)
+        self._show_run(set())
 
-    def hand_out(self, touched: set[TopicPartition]) -> None:
+    def close(self) -> None:
+        """Close the run's journal."""
+        self._follow(None)
+
+    def _follow(self, attached: AttachedRun | None) -> None:
+        if self.attached is not None:
+            self.attached.close()
+        self.attached = attached
+        self._changes += 1
+
+    def _show_run(self, touched: set[TopicPartition]) -> None:
         """Hand the run to every screen that draws it."""
         for screen in self._app.screen_stack:
             if isinstance(screen, ShowsRun):
                 screen.show_run(self.attached, touched)
 
-    def refresh(self, progress: Progress) -> None:
+    def refresh(self) -> None:
         """Read new events of the run, and the answers to commands."""
-        touched = self.desk.refresh(progress)
-        if self.attached is not None:
-            self.hand_out(touched)
-            self._report_answers(self.attached)
-            self._feed.settings_changed(*self.attached.throttle_news.changed())
+        attached = self.attached
+        if attached is None:
+            return
+        entries, touched = attached.refresh()
+        self._changes += bool(entries)
+        attached.note_poll(self._feed.progress)
+        self._show_run(touched)
+        self._report_answers(attached)
+        self._feed.settings_changed(*attached.throttle_news.changed())
 
-    def informed(self, progress: Progress) -> Progress:
+    def merge_events(self, events: tuple[Event, ...]) -> tuple[Event, ...]:
+        """Return the events of the cluster with the run's merged in, by time."""
+        if self.attached is None:
+            return events
+        known, changes, merged = self._merged
+        if known is not events or changes != self._changes:
+            merged = tuple(heapq.merge(self.attached.events, events, key=attrgetter("at")))
+            self._merged = (events, self._changes, merged)
+        return merged
+
+    def with_requests(self, progress: Progress) -> Progress:
         """Return the progress completed with the replicas that the run has requested."""
         return (
             progress
@@ -232,3 +258,10 @@ class RunController:
             self.ask(Continue(partitions=(tp,)), f"continue {tp}")
         else:
             self.ask(Pause(partitions=(tp,)), f"pause {tp}")
+
+
+def _open(folder: RunDir, clock: Clock) -> tuple[AttachedRun, set[TopicPartition]]:
+    """Read the whole journal of a run; return the run and its partitions."""
+    attached = AttachedRun(folder, clock)
+    _, touched = attached.refresh()
+    return attached, touched

@@ -5,7 +5,6 @@ from __future__ import annotations
 from ktui.execution.host.catalog import RunState
 from ktui.tui.draw import format as figures
 from ktui.tui.poll.overview import Overview
-from ktui.tui.run_view import messages
 from ktui.tui.run_view.attached import RunStatus
 
 KEEP_TITLE, RESTORE_TITLE = "\x1b[22;0t", "\x1b[23;0t"
@@ -15,7 +14,7 @@ KEEP_TITLE, RESTORE_TITLE = "\x1b[22;0t", "\x1b[23;0t"
 def title(overview: Overview, run: RunStatus | None) -> str:
     """Return the terminal's title: how far the run is, or what is moving."""
     if run is not None:
-        return messages.title(run)
+        return _run_title(run)
     if not overview.open:
         return "nothing is moving"
     sums = overview.totals
@@ -26,7 +25,7 @@ def title(overview: Overview, run: RunStatus | None) -> str:
 
 def closed(overview: Overview, run: RunStatus | None, *, write: bool) -> str:
     """Return what goes on without the view, and that a read-only view changed nothing."""
-    if of_run := messages.without_the_view(run):
+    if of_run := _run_without_view(run):
         return f"ktui: view closed.{of_run}"
     if run is not None and run.state is RunState.RESUMABLE:
         waits = f"No process carries run {run.name} on; `ktui resume {run.name}` goes on with it."
@@ -40,3 +39,22 @@ def closed(overview: Overview, run: RunStatus | None, *, write: bool) -> str:
         goes_on = "is being reassigned" if moving == 1 else "are being reassigned"
         words += f" {figures.as_count(moving, 'partition')} {goes_on} and will go on without it."
     return words
+
+
+def _run_title(status: RunStatus) -> str:
+    """Return the terminal's title while a run is shown."""
+    share = "" if status.copied.share is None else f"{figures.as_share(status.copied.share)}, "
+    return f"{share}run {status.name}, {status.over:,}/{status.partitions:,} ended"
+
+
+def _run_without_view(status: RunStatus | None) -> str:
+    """Return what happens to a run when the view is closed; empty where no run goes on."""
+    if status is None or not status.owned:
+        return ""
+    name = status.name
+    if status.state is RunState.PAUSED:
+        return f" Run {name} stays paused; `ktui continue {name}` lets it go on."
+    return (
+        f" Run {name} goes on without it: `ktui watch` shows it again,"
+        f" `ktui status {name}` tells how it is."
+    )

@@ -17,6 +17,13 @@ from ktui.execution.run.cancel_kind import CancelKind
 from ktui.progress.slots import RECENT_SLOTS, merge_marks
 from ktui.progress.timeline import Mark, Slots, Timeline
 
+BARS: Final = "▁▂▃▄▅▆▇█"
+"""Bars for the share caught up, in eighths."""
+ELLIPSIS: Final = "…"
+_LEFT_OUT = f" {ELLIPSIS}"
+SPANS: Final = (RECENT_SLOTS, RECENT_SLOTS // 2, RECENT_SLOTS // 5)
+"""The slots that a row's timeline may reach back: ten minutes, five, two."""
+
 
 class Cell(NamedTuple):
     """A cell of a timeline or a lane; the role is one of `roles.ROLES`."""
@@ -25,8 +32,6 @@ class Cell(NamedTuple):
     role: str
 
 
-BARS: Final = "▁▂▃▄▅▆▇█"
-"""Bars for the share caught up, in eighths."""
 SIGNS: Final[Mapping[int, Cell]] = MappingProxyType(
     {
         Mark.NOTHING: Cell(" ", "dim"),
@@ -42,7 +47,7 @@ SIGNS: Final[Mapping[int, Cell]] = MappingProxyType(
     }
 )
 """The sign and the role of every mark that is not a share."""
-CALLED_OFF: Final[Mapping[CancelKind, Cell]] = MappingProxyType(
+CANCEL_SIGNS: Final[Mapping[CancelKind, Cell]] = MappingProxyType(
     {
         CancelKind.STOP: SIGNS[Mark.CANCELLED],
         CancelKind.TRIM: SIGNS[Mark.CANCELLED],
@@ -50,8 +55,6 @@ CALLED_OFF: Final[Mapping[CancelKind, Cell]] = MappingProxyType(
     }
 )
 """The sign of the moment in which an operator cancelled a partition, by the kind of cancel."""
-ELLIPSIS: Final = "…"
-_LEFT_OUT = f" {ELLIPSIS}"
 
 
 class Piece(NamedTuple):
@@ -87,10 +90,6 @@ def mark_cell(mark: int) -> Cell:
 
 _CELLS = tuple(map(mark_cell, range(256)))
 _ROLE_OF_CELL = attrgetter("role")
-
-
-SPANS: Final = (RECENT_SLOTS, RECENT_SLOTS // 2, RECENT_SLOTS // 5)
-"""The slots that a row's timeline may reach back: ten minutes, five, two."""
 
 
 def timeline_width(room: int, span: int = RECENT_SLOTS) -> int:

@@ -70,7 +70,7 @@ class Outages:
         other._events.extend(self._events)
         return other
 
-    def among(self, events: tuple[Event, ...]) -> tuple[Event, ...]:
+    def merge(self, events: tuple[Event, ...]) -> tuple[Event, ...]:
         """Return the events of the polls with these merged in, by time."""
         if not self._events:
             return events

@@ -32,16 +32,16 @@ class Overview(msgspec.Struct, frozen=True):
 
 def overview(progress: Progress) -> Overview:
     """Summarize a progress. A broker that only a replica list names counts as down."""
-    seen = progress.last
-    if seen is None:
+    last = progress.last
+    if last is None:
         return Overview()
-    known = _known_brokers(seen)
-    down = tuple(sorted(broker for broker in known if not seen.alive(broker)))
+    known = _known_brokers(last)
+    down = tuple(sorted(broker for broker in known if not last.alive(broker)))
     found = Counter(
-        health(state, seen.topic_configs.get(tp.topic)) for tp, state in seen.partitions.items()
+        health(state, last.topic_configs.get(tp.topic)) for tp, state in last.partitions.items()
     )
     return Overview(
-        totals(_without_long_over(progress, seen.at)),
+        totals(_without_long_over(progress, last.at)),
         len(known),
         down,
         found[Health.OFFLINE],
@@ -61,5 +61,5 @@ def _without_long_over(progress: Progress, now: datetime) -> Progress:
     return msgspec.structs.replace(progress, timelines=kept)
 
 
-def _known_brokers(seen: Observation) -> set[int]:
-    return set(seen.brokers).union(*(state.replicas for state in seen.partitions.values()))
+def _known_brokers(last: Observation) -> set[int]:
+    return set(last.brokers).union(*(state.replicas for state in last.partitions.values()))

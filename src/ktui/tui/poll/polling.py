@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
+from itertools import chain
 from typing import Protocol, runtime_checkable
 
 from textual.message import Message
@@ -17,7 +18,7 @@ from ktui.cluster.text import clean
 from ktui.progress.fold import fold
 from ktui.progress.timeline import Progress
 from ktui.tui.poll.backfill import merge_history
-from ktui.tui.poll.outages import ClusterOutage
+from ktui.tui.poll.outages import ClusterOutage, Outages
 from ktui.tui.poll.overview import Overview, overview
 
 LONGEST_BACKOFF_S = 5.0
@@ -28,35 +29,37 @@ log = logging.getLogger(__name__)
 
 
 class Polled(Message):
-    """A poll was answered and folded."""
-
-    def __init__(self, progress: Progress, overview: Overview) -> None:
-        super().__init__()
-        self.progress = progress
-        self.overview = overview
-
-
-class PollFailed(Message):
-    """A poll failed as a whole; the loop keeps trying."""
-
-    def __init__(self, outage: ClusterOutage) -> None:
-        super().__init__()
-        self.outage = outage
+    """A poll was folded, or has failed as a whole; the loop has the result."""
 
 
 @runtime_checkable
 class PollLoop(Protocol):
-    """The loop by which an app polls its cluster."""
+    """The loop by which an app polls its cluster, and the only holder of what it has found."""
+
+    @property
+    def progress(self) -> Progress:
+        """Everything that the polls have shown, up to the last one."""
+        ...
+
+    @property
+    def overview(self) -> Overview:
+        """The summary of that progress."""
+        ...
+
+    @property
+    def outages(self) -> Outages:
+        """The outages of the cluster, with the present one."""
+        ...
 
     async def run(self) -> None:
         """Run until cancelled."""
         ...
 
-    def look_now(self) -> None:
+    def poll_now(self) -> None:
         """Poll at once: the interest has changed."""
         ...
 
-    def begin_with(self, past: Progress) -> None:
+    def add_history(self, past: Progress) -> None:
         """Start the history with what was seen before this loop started."""
         ...
 
@@ -66,7 +69,7 @@ class PollLoop(Protocol):
 
 
 class Polling:
-    """Polls, folds and posts the results.
+    """Polls, folds, and posts a message after each poll.
 
     The loop backs off while the cluster is lost, and never ends by itself.
 
@@ -75,8 +78,8 @@ class Polling:
         clock: the clock.
         interval_s: seconds between the starts of two polls.
         interest: returns what the next poll is to include.
-        tell: receives each `Polled` and `PollFailed`.
-        informed: completes a progress before the next fold with what only a run knows.
+        post: receives a `Polled` after each poll.
+        complete: completes a progress before the next fold with what only a run knows.
     """
 
     def __init__(
@@ -86,29 +89,29 @@ class Polling:
         interval_s: float,
         *,
         interest: Callable[[], Interest],
-        tell: Callable[[Message], object],
-        informed: Callable[[Progress], Progress] = lambda progress: progress,
+        post: Callable[[Message], object],
+        complete: Callable[[Progress], Progress] = lambda progress: progress,
     ) -> None:
         self._source = source
         self._clock = clock
         self._interval_s = interval_s
         self._interest = interest
-        self._post = tell
-        self._informed = informed
-        self._progress = Progress()
+        self._post = post
+        self._complete = complete
+        self.progress, self.overview, self.outages = Progress(), Overview(), Outages()
         self._first: Observation | None = None
         self._past: Progress | None = None
         self._failures = 0
         self._wake = asyncio.Event()
 
-    def look_now(self) -> None:
+    def poll_now(self) -> None:
         """Poll at once instead of after the interval: the interest has changed."""
         self._wake.set()
 
-    def begin_with(self, past: Progress) -> None:
+    def add_history(self, past: Progress) -> None:
         """Start the history with what was seen before this loop started, and poll at once."""
         self._past = past
-        self.look_now()
+        self.poll_now()
 
     def settings_changed(self, topics: Collection[str], brokers: Collection[int]) -> None:
         """Read the settings of these topics and brokers again in the next poll."""
@@ -134,32 +137,40 @@ class Polling:
     async def _poll_once(self) -> None:
         try:
             observation = await self._source.poll(self._interest())
-            self._progress = self._informed(self._with_past())
-            polled = await self._fold(observation)
+            self.progress = self._complete(self._with_past())
+            folded = await self._fold(observation)
         except ClusterError as error:
-            self._report_lost(_reason(error), str(error))
+            self._lose(_reason(error), str(error))
         except Exception as error:  # a defect does not end the view, which reports it
             log.exception("the poll failed in a way that was not foreseen")
             words = f"ktui's own error: {type(error).__name__}: {error}"
-            self._report_lost(words, words)
+            self._lose(words, words)
         else:
             self._first = self._first or observation
             self._failures = 0
-            self._progress = polled.progress
-            self._post(polled)
+            self.progress, self.overview = folded
+            self.outages.answered(observation.at, observation.monotonic_s)
+            self._post(Polled())
 
     def _with_past(self) -> Progress:
         past, self._past = self._past, None
-        return self._progress if past is None else merge_history(past, self._progress, self._first)
+        return self.progress if past is None else merge_history(past, self.progress, self._first)
 
-    async def _fold(self, observation: Observation) -> Polled:
-        if len(observation.partitions) + len(self._progress.timelines) > _MANY:
-            return await asyncio.to_thread(_fold_poll, self._progress, observation)
-        return _fold_poll(self._progress, observation)
+    async def _fold(self, observation: Observation) -> tuple[Progress, Overview]:
+        if len(observation.partitions) + len(self.progress.timelines) > _MANY:
+            return await asyncio.to_thread(_fold_poll, self.progress, observation)
+        return _fold_poll(self.progress, observation)
 
-    def _report_lost(self, reason: str, details: str) -> None:
+    def _lose(self, reason: str, details: str) -> None:
         self._failures += 1
-        self._post(PollFailed(ClusterOutage(_in_one_line(reason), _in_one_line(details))))
+        last = self.progress.last
+        self.outages.lost(
+            ClusterOutage(_in_one_line(reason), _in_one_line(details)),
+            self._clock.now(),
+            None if last is None else last.monotonic_s,
+            self._clock.monotonic(),
+        )
+        self._post(Polled())
 
     async def _wait(self, seconds: float) -> None:
         await wait_for_first(self._clock.sleep(seconds), self._wake.wait())
@@ -176,6 +187,18 @@ def _in_one_line(words: str) -> str:
     return clean(" ".join(words.split()))
 
 
-def _fold_poll(progress: Progress, observation: Observation) -> Polled:
+def _fold_poll(progress: Progress, observation: Observation) -> tuple[Progress, Overview]:
     folded = fold(progress, observation)
-    return Polled(folded, overview(folded))
+    return folded, overview(folded)
+
+
+def unite(interests: Iterable[Interest]) -> Interest:
+    """Return the interest in everything that any of these covers."""
+    every = list(interests)
+    return Interest(
+        topics=frozenset(chain.from_iterable(each.topics for each in every)),
+        partitions=frozenset(chain.from_iterable(each.partitions for each in every)),
+        fresh=any(each.fresh for each in every),
+        unhealthy=any(each.unhealthy for each in every),
+        census=any(each.census for each in every),
+    )

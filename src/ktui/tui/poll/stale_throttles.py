@@ -26,15 +26,15 @@ class StaleThrottles:
         self._topic_moved_s: dict[str, float] = {}
         self.count = 0
 
-    def note(self, seen: Observation, ours: Mapping[SettingKey, frozenset[str]]) -> None:
+    def note(self, last: Observation, ours: Mapping[SettingKey, frozenset[str]]) -> None:
         """Update from a poll, and from the settings that the attached run has made itself."""
-        moving = seen.reassigning
+        moving = last.reassigning
         if moving or ours:
-            self._moved_s = seen.monotonic_s
+            self._moved_s = last.monotonic_s
         topics = {tp.topic for tp in moving} | {r.name for r, _ in ours}
-        self._topic_moved_s |= dict.fromkeys(topics, seen.monotonic_s)
+        self._topic_moved_s |= dict.fromkeys(topics, last.monotonic_s)
         self.count = sum(
-            self._is_stale(key, seen.monotonic_s) for key in unneeded_throttles(seen, ours)
+            self._is_stale(key, last.monotonic_s) for key in unneeded_throttles(last, ours)
         )
 
     def _is_stale(self, key: SettingKey, now_s: float) -> bool:

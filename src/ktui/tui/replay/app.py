@@ -15,7 +15,6 @@ from textual.widgets import Input
 
 from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.tui.app.app import KtuiApp
-from ktui.tui.poll.stale_throttles import StaleThrottles
 from ktui.tui.replay.line import ReplayLine, position_text
 from ktui.tui.replay.messages import ReplayAdvanced, ReplayNotice, Surveyed
 from ktui.tui.replay.moment_prompt import MomentPrompt
@@ -118,10 +117,10 @@ class ReplayApp(KtuiApp, inherit_bindings=False):
         self._playing = playing
         self._resume_command = again
         self._newest: RunDir | None = None
-        self.watch_screen.when_not_looked_at = (
+        self.watch_screen.when_never_polled = (
             "The recording does not tell of these: whoever made it did not look at them."
         )
-        playing.told_to(self.post_message)
+        playing.post_to(self.post_message)
 
     def on_mount(self) -> None:
         """Start playing."""
@@ -133,11 +132,9 @@ class ReplayApp(KtuiApp, inherit_bindings=False):
     @on(ReplayAdvanced)
     def _show_played(self, message: ReplayAdvanced) -> None:
         if message.jumped:
-            self._leftovers = StaleThrottles()
-            self.watch_screen.forget()
-        self._outages = message.outages
+            self.forget_polls()
         self._follow_newest(message.run)
-        self.take_in(message.progress, message.overview)
+        self.show_polled()
         self._draw_lines()
 
     def _follow_newest(self, newest: RunDir | None) -> None:
@@ -150,10 +147,10 @@ class ReplayApp(KtuiApp, inherit_bindings=False):
         else:
             self.attach_to(newest)
 
-    def show_again(self) -> None:
+    def refresh_screens(self) -> None:
         """Show a new run as it is at the moment played, also while the replay is paused."""
         self.refresh_run()
-        super().show_again()
+        super().refresh_screens()
 
     @on(ReplayNotice)
     def _show_notice(self, message: ReplayNotice) -> None:
@@ -164,10 +161,10 @@ class ReplayApp(KtuiApp, inherit_bindings=False):
     @on(Surveyed)
     def _draw_lines(self) -> None:
         """Draw the replay's position on every screen."""
-        course = self._playing.course
+        position = self._playing.position
         for screen in self.screen_stack:
             for header in screen.query(StatusHeader):
-                self._line_under(screen, header).show(course)
+                self._line_under(screen, header).show(position)
 
     def _line_under(self, screen: Screen[Any], header: StatusHeader) -> ReplayLine:
         """Return the line under a screen's header, mounted first where it is missing."""
@@ -191,7 +188,7 @@ class ReplayApp(KtuiApp, inherit_bindings=False):
 
     def cluster_status(self) -> Status:
         """Return the state of the cluster at the moment played, marked as a replay."""
-        memory = self._polled.memory
+        memory = self.progress.memory
         typical_s = None if memory is None else memory.typical_s
         return msgspec.structs.replace(
             super().cluster_status(),
@@ -212,8 +209,8 @@ class ReplayApp(KtuiApp, inherit_bindings=False):
 
     def action_play(self) -> None:
         """Pause the replay or continue it; at its end, start from the beginning."""
-        clock, course = self._playing.clock, self._playing.course
-        if course.ended:
+        clock, position = self._playing.clock, self._playing.position
+        if position.ended:
             self._playing.go_to(self._playing.first_s)
             clock.run()
         elif clock.paused:
@@ -262,9 +259,9 @@ class ReplayApp(KtuiApp, inherit_bindings=False):
 
     def action_quit_view(self) -> None:
         """Close the replay, and print the command that continues from here."""
-        course = self._playing.course
-        at_s = course.at_s - course.from_s
+        position = self._playing.position
+        at_s = position.at_s - position.from_s
         words = f"ktui: replay closed at {position_text(at_s)}."
-        if not course.ended and at_s >= 1:
+        if not position.ended and at_s >= 1:
             words += f" To go on from there: {self._resume_command(f'+{int(at_s)}s')}"
         self.exit(message=Text(words))

@@ -41,24 +41,24 @@ class ReplayLine(Widget):
 
     def __init__(self) -> None:
         super().__init__()
-        self._course: ReplayPosition | None = None
+        self._position: ReplayPosition | None = None
         self._bar_from = 0
 
-    def show(self, course: ReplayPosition) -> None:
+    def show(self, position: ReplayPosition) -> None:
         """Update the position of the replay."""
-        self._course = course
+        self._position = position
         self.refresh()
 
     def render(self) -> Content:
         """Draw the line."""
-        if self._course is None:
+        if self._position is None:
             return Content("")
-        words = _text_before_bar(self._course)
+        words = _text_before_bar(self._position)
         self._bar_from = pieces_width(words) + 1
         room = self.size.width - self._bar_from - 2
         if room < LEAST_BAR:
             return content(words)
-        cells = (Piece(cell.glyph, cell.role) for cell in bar_cells(self._course, room))
+        cells = (Piece(cell.glyph, cell.role) for cell in bar_cells(self._position, room))
         edges = Piece("▕", "dim"), Piece("▏", "dim")
         return content([*words, edges[0], *cells, edges[1]])
 
@@ -66,8 +66,8 @@ class ReplayLine(Widget):
         """Go to the clicked moment."""
         cell = event.get_content_offset_capture(self).x - self._bar_from
         room = self.size.width - self._bar_from - 2
-        if self._course is not None and 0 <= cell < room:
-            self.post_message(self.Clicked(_second(self._course, cell, room)))
+        if self._position is not None and 0 <= cell < room:
+            self.post_message(self.Clicked(_second(self._position, cell, room)))
 
 
 def position_text(seconds: float) -> str:
@@ -77,55 +77,56 @@ def position_text(seconds: float) -> str:
     return f"{hours}:{minute:02}:{second:02}" if hours else f"{minute}:{second:02}"
 
 
-def bar_cells(course: ReplayPosition, room: int) -> Iterator[Cell]:
+def bar_cells(position: ReplayPosition, room: int) -> Iterator[Cell]:
     """Yield the cells of the bar; events cover the parts played and to come."""
-    here = min(room - 1, int((course.at_s - course.from_s) / _cell_s(course, room)))
+    here = min(room - 1, int((position.at_s - position.from_s) / _cell_s(position, room)))
     for number in range(room):
-        from_s, until_s = _second(course, number, room), _second(course, number + 1, room)
+        from_s, until_s = _second(position, number, room), _second(position, number + 1, room)
         if number == here:
             yield _HERE
-        elif (severity := _worst_severity(course, from_s, until_s)) is not None:
+        elif (severity := _worst_severity(position, from_s, until_s)) is not None:
             yield MARKS[severity]
-        elif not any(s.from_s < until_s and s.until_s >= from_s for s in course.stretches):
+        elif not any(s.from_s < until_s and s.until_s >= from_s for s in position.stretches):
             yield _NOTHING
         elif number < here:
             yield _PLAYED
         else:
-            yield _COMING if until_s <= course.surveyed_s or _fully_surveyed(course) else _NOT_KNOWN
+            known = until_s <= position.surveyed_s or _fully_surveyed(position)
+            yield _COMING if known else _NOT_KNOWN
 
 
-def _text_before_bar(course: ReplayPosition) -> list[Piece]:
-    length = position_text(course.until_s - course.from_s)
-    position = position_text(course.at_s - course.from_s)
-    pieces = [Piece("  "), Piece(position, bold=True), Piece(f" / {length}  ", "dim")]
-    pieces.append(Piece(f"{course.at.astimezone():%Y-%m-%d %H:%M:%S}  "))
-    pieces.append(Piece(f"x{course.speed:g}  "))
-    if course.goes_to_s is not None:
-        whole = max(course.goes_to_s - course.from_s, 1e-9)
-        share = figures.as_share((course.reached_s - course.from_s) / whole)
-        to = position_text(course.goes_to_s - course.from_s)
+def _text_before_bar(position: ReplayPosition) -> list[Piece]:
+    length = position_text(position.until_s - position.from_s)
+    played = position_text(position.at_s - position.from_s)
+    pieces = [Piece("  "), Piece(played, bold=True), Piece(f" / {length}  ", "dim")]
+    pieces.append(Piece(f"{position.at.astimezone():%Y-%m-%d %H:%M:%S}  "))
+    pieces.append(Piece(f"x{position.speed:g}  "))
+    if position.goes_to_s is not None:
+        whole = max(position.goes_to_s - position.from_s, 1e-9)
+        share = figures.as_share((position.reached_s - position.from_s) / whole)
+        to = position_text(position.goes_to_s - position.from_s)
         pieces.append(Piece(f"going to {to}, {share}  ", "falling-behind", bold=True))
-    elif course.ended:
+    elif position.ended:
         pieces.append(Piece("END  ", "done", bold=True))
-    elif course.paused:
+    elif position.paused:
         pieces.append(Piece("PAUSED  ", "falling-behind", bold=True))
     return pieces
 
 
-def _cell_s(course: ReplayPosition, room: int) -> float:
-    return max((course.until_s - course.from_s) / room, 1e-9)
+def _cell_s(position: ReplayPosition, room: int) -> float:
+    return max((position.until_s - position.from_s) / room, 1e-9)
 
 
-def _second(course: ReplayPosition, cell: int, room: int) -> float:
-    return course.from_s + cell * _cell_s(course, room)
+def _second(position: ReplayPosition, cell: int, room: int) -> float:
+    return position.from_s + cell * _cell_s(position, room)
 
 
-def _fully_surveyed(course: ReplayPosition) -> bool:
-    return course.surveyed_s >= course.until_s
+def _fully_surveyed(position: ReplayPosition) -> bool:
+    return position.surveyed_s >= position.until_s
 
 
-def _worst_severity(course: ReplayPosition, from_s: float, until_s: float) -> int | None:
+def _worst_severity(position: ReplayPosition, from_s: float, until_s: float) -> int | None:
     """Return the worst severity of the events between two seconds; None where there is none."""
-    first = bisect_left(course.marks, from_s, key=attrgetter("at_s"))
-    behind = bisect_left(course.marks, until_s, key=attrgetter("at_s"))
-    return max((mark.severity for mark in course.marks[first:behind]), default=None)
+    first = bisect_left(position.marks, from_s, key=attrgetter("at_s"))
+    behind = bisect_left(position.marks, until_s, key=attrgetter("at_s"))
+    return max((mark.severity for mark in position.marks[first:behind]), default=None)

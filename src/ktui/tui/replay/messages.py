@@ -9,10 +9,7 @@ import msgspec
 from textual.message import Message
 
 from ktui.execution.host.state_dir import RunDir
-from ktui.progress.timeline import Progress
 from ktui.recording.replay_tape import RecordedPeriod
-from ktui.tui.poll.outages import Outages
-from ktui.tui.poll.overview import Overview
 from ktui.tui.replay.survey import SurveyMark
 
 
@@ -41,21 +38,10 @@ class ReplayPosition(msgspec.Struct, frozen=True):
 
 
 class ReplayAdvanced(Message):
-    """The replay has advanced."""
+    """The replay has advanced; the player has the progress."""
 
-    def __init__(
-        self,
-        progress: Progress,
-        overview: Overview,
-        outages: Outages,
-        run: RunDir | None,
-        *,
-        jumped: bool,
-    ) -> None:
+    def __init__(self, run: RunDir | None, *, jumped: bool) -> None:
         super().__init__()
-        self.progress = progress
-        self.overview = overview
-        self.outages = outages
         self.run = run
         """The run that began last."""
         self.jumped = jumped

@@ -16,6 +16,7 @@ from ktui.progress.timeline import Progress
 from ktui.recording.replay_clock import ReplayClock
 from ktui.recording.replay_tape import Tape
 from ktui.tui.draw import format as figures
+from ktui.tui.poll.outages import Outages
 from ktui.tui.poll.overview import Overview, overview
 from ktui.tui.replay.messages import ReplayAdvanced, ReplayNotice, ReplayPosition, Surveyed
 from ktui.tui.replay.run_stage import RunStage
@@ -56,6 +57,7 @@ class Player:
         self.clock = clock
         self.first_s = tape.first_look_s
         """The first second at which there is anything to show."""
+        self.progress, self.overview, self.outages = Progress(), Overview(), Outages()
         self._stage = stage
         self._walk, self._survey = Walk(tape), Survey(tape)
         self._surveying = asyncio.Lock()
@@ -68,21 +70,21 @@ class Player:
 
     # ------------------------------------------------------------- asked by the app
 
-    def told_to(self, tell: Callable[[Message], object]) -> None:
+    def post_to(self, post: Callable[[Message], object]) -> None:
         """Pass every message of the replay to a function."""
-        self._post = tell
+        self._post = post
 
-    def look_now(self) -> None:
+    def poll_now(self) -> None:
         """Do nothing: all that was polled is in the recording."""
 
-    def begin_with(self, past: Progress) -> None:
+    def add_history(self, past: Progress) -> None:
         """Do nothing: a replay begins where its recording does."""
 
     def settings_changed(self, topics: Collection[str], brokers: Collection[int]) -> None:
         """Do nothing: all settings that were read are in the recording."""
 
     @property
-    def course(self) -> ReplayPosition:
+    def position(self) -> ReplayPosition:
         """The position of the replay."""
         return ReplayPosition(
             from_s=self.tape.from_s,
@@ -175,7 +177,8 @@ class Player:
         sums, run = await asyncio.to_thread(self._put_on_stage)
         if walk.progress.last is not None:
             self.clock.set_wall(walk.at, walk.at_s)
-        self._post(ReplayAdvanced(walk.progress, sums, walk.outages, run, jumped=jumped))
+        self.progress, self.overview, self.outages = walk.progress, sums, walk.outages
+        self._post(ReplayAdvanced(run, jumped=jumped))
         self._report_damages()
 
     def _report_damages(self) -> None:
@@ -238,9 +241,9 @@ class Player:
             await self._survey_on()
             if self._goal != requested:
                 return
-        stand = self._survey.before(goal)
-        if not stand.at_s <= self._walk.at_s <= goal:
-            self._walk = await asyncio.to_thread(Walk, self.tape, stand)
+        checkpoint = self._survey.before(goal)
+        if not checkpoint.at_s <= self._walk.at_s <= goal:
+            self._walk = await asyncio.to_thread(Walk, self.tape, checkpoint)
         while not await asyncio.to_thread(self._walk.to, goal, _REPORT_EVERY_S):
             self._reached_s = self._walk.at_s
             self._post(Surveyed())

@@ -65,7 +65,7 @@ class RunStage:
             self._runs[run.name] = staged
         elif not _continues(staged.written, run.entries):
             staged.journal.close()
-            staged.journal = Journal.create_anew(staged.folder.journal, self._clock)
+            staged.journal = Journal.create_replacement(staged.folder.journal, self._clock)
             staged.written = []
         new = run.entries[len(staged.written) :]
         staged.journal.copy(new)

@@ -15,10 +15,10 @@ from ktui.tui.replay.walk import Checkpoint, Walk
 AT_ONCE_S = 0.1
 """Real seconds after which the survey can be stopped."""
 SPACING = 30
-"""Lines between two stands at first; the spacing grows with the recording."""
-MOST_STANDS = 400
+"""Lines between two checkpoints at first; the spacing grows with the recording."""
+MOST_CHECKPOINTS = 400
 MOST_TIMELINES = 20_000
-"""The most timelines kept in all stands together."""
+"""The most timelines kept in all checkpoints together."""
 
 
 class SurveyMark(msgspec.Struct, frozen=True):
@@ -36,7 +36,7 @@ class Survey:
     def __init__(self, tape: Tape) -> None:
         self._walk = Walk(tape, note=self._note)
         self._spacing, self._since = SPACING, 0
-        self.stands = [self._walk.stand]
+        self.checkpoints = [self._walk.checkpoint]
         self.marks: list[SurveyMark] = []
         """The marks found so far, by their seconds."""
 
@@ -60,9 +60,9 @@ class Survey:
                 self._keep()
 
     def before(self, at_s: float) -> Checkpoint:
-        """Return the last stand at or before a second; the first one where there is none."""
-        number = bisect_right(self.stands, at_s, key=attrgetter("at_s"))
-        return self.stands[max(0, number - 1)]
+        """Return the last checkpoint at or before a second; the first one where there is none."""
+        number = bisect_right(self.checkpoints, at_s, key=attrgetter("at_s"))
+        return self.checkpoints[max(0, number - 1)]
 
     def mark_after(self, at_s: float) -> SurveyMark | None:
         """Return the next mark after a second; None where none is known."""
@@ -75,12 +75,12 @@ class Survey:
         return self.marks[number - 1] if number else None
 
     def _keep(self) -> None:
-        """Keep where the walk is. Where the stands become too many, drop every other one."""
+        """Keep where the walk is. Where the checkpoints become too many, drop every other one."""
         self._since = 0
-        self.stands.append(self._walk.stand)
-        timelines = sum(len(stand.progress.timelines) for stand in self.stands)
-        if len(self.stands) > MOST_STANDS or timelines > MOST_TIMELINES:
-            self.stands = self.stands[::2]
+        self.checkpoints.append(self._walk.checkpoint)
+        timelines = sum(len(checkpoint.progress.timelines) for checkpoint in self.checkpoints)
+        if len(self.checkpoints) > MOST_CHECKPOINTS or timelines > MOST_TIMELINES:
+            self.checkpoints = self.checkpoints[::2]
             self._spacing *= 2
 
     def _note(self, at_s: float, event: Event) -> None:

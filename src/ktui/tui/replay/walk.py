@@ -21,7 +21,7 @@ from ktui.recording.replay_tape import Tape, TapeItem, TapePosition
 from ktui.tui.poll.outages import ClusterOutage, Outages
 from ktui.tui.poll.requested_replicas import with_requested_replicas
 from ktui.tui.replay.recorded_run import RecordedRun
-from ktui.tui.run_view.run_events import run_news
+from ktui.tui.run_view.run_events import shown_events
 
 
 class Checkpoint(msgspec.Struct, frozen=True):
@@ -43,14 +43,14 @@ class Walk:
 
     Args:
         tape: the recording.
-        stand: the place to begin at; None for the beginning.
+        checkpoint: the place to begin at; None for the beginning.
         note: receives the second of each event as it is passed, and the event.
     """
 
     def __init__(
         self,
         tape: Tape,
-        stand: Checkpoint | None = None,
+        checkpoint: Checkpoint | None = None,
         note: Callable[[float, Event], None] = lambda _at_s, _event: None,
     ) -> None:
         self._note = note
@@ -60,21 +60,21 @@ class Walk:
         self.runs: dict[str, RecordedRun] = {}
         self.run_lines: list[RunLine] = []
         self.damages: list[Damage] = []
-        if stand is not None:
-            self._continue_from(stand)
+        if checkpoint is not None:
+            self._continue_from(checkpoint)
         self._items = tape.play(self.place)
         self.following: TapeItem | None = next(self._items, None)
         """The item that is passed next; None at the end."""
 
-    def _continue_from(self, stand: Checkpoint) -> None:
-        self.place, self.at_s, self.at = stand.place, stand.at_s, stand.at
-        self.progress, self.outages = stand.progress, stand.outages
-        self.run_lines = list(stand.run_lines[: stand.passed])
+    def _continue_from(self, checkpoint: Checkpoint) -> None:
+        self.place, self.at_s, self.at = checkpoint.place, checkpoint.at_s, checkpoint.at
+        self.progress, self.outages = checkpoint.progress, checkpoint.outages
+        self.run_lines = list(checkpoint.run_lines[: checkpoint.passed])
         for line in self.run_lines:
             self._run(line).take(line)
 
     @property
-    def stand(self) -> Checkpoint:
+    def checkpoint(self) -> Checkpoint:
         """The current place, to go on from later."""
         return Checkpoint(
             self.place,
@@ -143,7 +143,7 @@ class Walk:
         followed = run.problem is None
         entry = run.take(line)
         if entry is not None:
-            for event in run_news(run.name, [entry]):
+            for event in shown_events(run.name, [entry]):
                 self._note(self.at_s, event)
         elif followed and run.problem is not None:
             self._report(f"{run.problem}: the run is not shown any further")

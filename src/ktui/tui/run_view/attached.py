@@ -17,7 +17,8 @@ from ktui.execution.forecast.earlier_runs import EarlierRuns
 from ktui.execution.forecast.estimate import CopiedBytes, Estimate
 from ktui.execution.forecast.waits import Waits
 from ktui.execution.host.catalog import RunState, run_state
-from ktui.execution.host.ownership import Holder, holder, this_process
+from ktui.execution.host.client import RunClient
+from ktui.execution.host.ownership import Holder, holder
 from ktui.execution.host.state_dir import RunDir
 from ktui.execution.journal.commands import Command, SetLimits, StoredCommand
 from ktui.execution.journal.follower import RunFollower
@@ -28,7 +29,7 @@ from ktui.execution.run.states import State
 from ktui.pacing.limits import Limits, LimitsProblem, Mode, parse_limits
 from ktui.progress.timeline import Event, Progress
 from ktui.tui.run_view.rows import RunRows
-from ktui.tui.run_view.run_events import cancel_events, run_news
+from ktui.tui.run_view.run_events import cancel_events, shown_events
 from ktui.tui.run_view.throttle import Inflows, ThrottleNow, run_inflows, throttle_now
 from ktui.tui.run_view.throttle_events import ThrottleNews
 
@@ -89,7 +90,7 @@ class AttachedRun:
     def _begin(self) -> None:
         self.rows = RunRows(self.run)
         self._estimate = Estimate(self.run, EarlierRuns.beside(self.folder))
-        self.news: deque[Event] = deque(maxlen=MOST_EVENTS)
+        self.events: deque[Event] = deque(maxlen=MOST_EVENTS)
         """The run's events, oldest first."""
         self.throttle_news = ThrottleNews(self.name)
         self._cancels: list[tuple[frozenset[TopicPartition], Event]] = []
@@ -129,18 +130,18 @@ class AttachedRun:
         self._holder, self._problem = owner, self._follower.damage
         touched = self.rows.take(entries)
         self._estimate.take(entries)
-        self.news.extend(run_news(self.name, entries[-MOST_EVENTS:]))
+        self.events.extend(shown_events(self.name, entries[-MOST_EVENTS:]))
         self._cancels.extend(cancel_events(self.name, entries))
         self.throttle_news.take(entries)
         return entries, touched
 
     def events_of(self, tp: TopicPartition) -> list[Event]:
         """Return the events of a partition in the run, oldest first."""
-        own = (event for event in self.news if event.tp == tp)
+        own = (event for event in self.events if event.tp == tp)
         cancels = (event for partitions, event in self._cancels if tp in partitions)
         return list(heapq.merge(own, cancels, self.throttle_news.of(tp), key=attrgetter("at")))
 
-    def look(self, progress: Progress) -> None:
+    def note_poll(self, progress: Progress) -> None:
         """Update from a poll: the steps in flight, and reassignments of others."""
         now = self._clock.now()
         self._estimate.look(now, progress.timelines)
@@ -148,7 +149,7 @@ class AttachedRun:
         self._throttle = throttle_now(self.run, progress, self.inflows)
         self.rows.waits = Waits(
             self.run,
-            between=self.rows.between.values(),
+            between=self.rows.between_steps.values(),
             pace=self._estimate.pace,
             seen=progress.last,
             now=now,
@@ -161,9 +162,7 @@ class AttachedRun:
         Raises:
             JournalProblem: the journal cannot be written.
         """
-        me = this_process()
-        with Journal.open(self.folder.journal, self._clock) as journal:
-            return journal.ask(command, f"{me.user}@{me.host} ({me.pid})")
+        return RunClient(self.folder, self._clock).ask(command)
 
     def answer_to(self, number: int) -> StoredCommand:
         """Return a command, with its answer once there is one.

@@ -55,26 +55,26 @@ class Scope(msgspec.Struct, frozen=True):
 class DialogChoice(msgspec.Struct, frozen=True):
     """The action chosen, and its scope."""
 
-    deed: CancelAction
+    action: CancelAction
     scope: Scope
 
     @property
     def command(self) -> Command:
         """The command for the run's engine."""
         topics, partitions = self.scope.topics, self.scope.partitions
-        if self.deed.kind is not None:
-            return CancelMoves(self.deed.kind, topics=topics, partitions=partitions)
-        asks = Pause if self.deed is CancelAction.PAUSE else Continue
+        if self.action.kind is not None:
+            return CancelMoves(self.action.kind, topics=topics, partitions=partitions)
+        asks = Pause if self.action is CancelAction.PAUSE else Continue
         return asks(topics=topics, partitions=partitions)
 
     @property
     def what(self) -> str:
         """The choice in words: "roll back topic orders (12 partitions)"."""
-        return f"{self.deed.value} {self.scope.words}"
+        return f"{self.action.value} {self.scope.words}"
 
     def shuts_gate(self, status: RunStatus) -> bool:
         """Return whether this also shuts the cluster's cancel gate (KIP-236's reassign_cancel)."""
-        cancels = self.deed.kind is not None and self.scope.whole
+        cancels = self.action.kind is not None and self.scope.whole
         return cancels and status.state is not RunState.ENDED
 
 

@@ -25,7 +25,7 @@ class EngineLauncher(Protocol):
         """The throttle of a run that names none, for `parse_throttle_rates`; empty for none."""
         ...
 
-    async def look(self, plan: Plan) -> ClusterSnapshot:
+    async def read_snapshot(self, plan: Plan) -> ClusterSnapshot:
         """Read from the cluster what a plan concerns.
 
         Raises:
@@ -33,7 +33,7 @@ class EngineLauncher(Protocol):
         """
         ...
 
-    async def measured(self, plan: Plan, seen: ClusterSnapshot) -> ClusterSnapshot:
+    async def add_inbound(self, plan: Plan, snapshot: ClusterSnapshot) -> ClusterSnapshot:
         """Add to a snapshot what a throttle is checked against, which takes some seconds.
 
         Raises:

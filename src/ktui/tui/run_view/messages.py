@@ -27,19 +27,19 @@ GATE_SHUT = (
 )
 
 
-def beside_live_run(live: str, taker: str) -> str:
+def beside_live_run(live: str, attached: str) -> str:
     """Return what it means to start a run beside one that is live.
 
     Args:
         live: the run that is live on the cluster.
-        taker: the run that the plan can be added to from here; empty for none.
+        attached: the run that the plan can be added to from here; empty for none.
     """
     words = (
         f"Run {live} is live on this cluster. Another is started only if that is allowed, for the"
         " limits of runs know nothing of each other: they add up."
     )
     there = f" To add the plan to run {live}, leave with esc, show the run with r, and press n."
-    return words if taker else f"{words}{there}"
+    return words if attached else f"{words}{there}"
 
 
 def takes_no_plans(status: RunStatus) -> str:
@@ -94,22 +94,3 @@ def why_unchangeable(status: RunStatus) -> str | None:
         words = f"No process carries run {status.name} on. Resume it first: r, or"
         return f"{words} ktui resume {status.name}"
     return None
-
-
-def without_the_view(status: RunStatus | None) -> str:
-    """Return what happens to a run when the view is closed; empty where no run goes on."""
-    if status is None or not status.owned:
-        return ""
-    name = status.name
-    if status.state is RunState.PAUSED:
-        return f" Run {name} stays paused; `ktui continue {name}` lets it go on."
-    return (
-        f" Run {name} goes on without it: `ktui watch` shows it again,"
-        f" `ktui status {name}` tells how it is."
-    )
-
-
-def title(status: RunStatus) -> str:
-    """Return the terminal's title while a run is shown."""
-    share = "" if status.copied.share is None else f"{figures.as_share(status.copied.share)}, "
-    return f"{share}run {status.name}, {status.over:,}/{status.partitions:,} ended"

@@ -5,11 +5,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
+from ktui.cluster.text import clean
+from ktui.execution.engine.add_plan import CheckedExtraPlan, join_effects_text
 from ktui.execution.host.catalog import unfinished_with_partitions
 from ktui.execution.host.state_dir import StateDir
+from ktui.execution.run.events import OnConflict
+from ktui.execution.run.run import Run
 from ktui.pacing.limits import Limits
 from ktui.planning.check.check import check_plan
 from ktui.planning.check.findings import Allowances, ClusterSnapshot, Finding, FindingKind, Severity
@@ -35,8 +40,40 @@ _OF_THROTTLE = (
 )
 _MEASURING = "Measuring for 2 s how much is written, and whether the throttle lets through more …"
 
+_BY_ITSELF = "by itself, under the run's limits:"
+
 ColouredLine = tuple[str, str]
 """A line, and its colour."""
+
+
+class Conflict(NamedTuple):
+    """A way to treat partitions that the run moves elsewhere."""
+
+    value: OnConflict
+    words: str
+    means: str
+
+
+CONFLICTS = (
+    Conflict(
+        OnConflict.ROLLBACK,
+        "roll back",
+        "What the run moves elsewhere goes back at once to its original replicas, then is queued"
+        " anew.",
+    ),
+    Conflict(
+        OnConflict.KEEP,
+        "keep",
+        "What the run has with another target keeps that; the plan's is dropped for it.",
+    ),
+    Conflict(
+        OnConflict.RETARGET,
+        "re-target",
+        "What the run has in flight elsewhere is cancelled, and goes on to its new target from"
+        " where it is.",
+    ),
+)
+"""The choices; the first is the default of `ktui add`."""
 
 
 class ChosenPlan(msgspec.Struct, frozen=True):
@@ -44,8 +81,8 @@ class ChosenPlan(msgspec.Struct, frozen=True):
 
     path: Path
     plan: Plan
-    seen: ClusterSnapshot
-    ground: PreflightBase
+    snapshot: ClusterSnapshot
+    base: PreflightBase
     unfinished: Sequence[tuple[str, int]]
     """Runs without an engine, and how many of the plan's partitions each has left."""
     measured: bool = False
@@ -54,7 +91,7 @@ class ChosenPlan(msgspec.Struct, frozen=True):
     @property
     def brokers_alive(self) -> int:
         """The number of live brokers."""
-        return len(self.seen.online)
+        return len(self.snapshot.online)
 
     async def with_inbound(self, engines: EngineLauncher) -> ChosenPlan:
         """Measure the traffic that a throttle is checked against, which takes some seconds.
@@ -62,11 +99,11 @@ class ChosenPlan(msgspec.Struct, frozen=True):
         Raises:
             ClusterError: the cluster cannot be asked.
         """
-        seen = await engines.measured(self.plan, self.seen)
-        ground = await asyncio.to_thread(PreflightBase, self.plan, seen)
-        return msgspec.structs.replace(self, seen=seen, ground=ground, measured=True)
+        snapshot = await engines.add_inbound(self.plan, self.snapshot)
+        base = await asyncio.to_thread(PreflightBase, self.plan, snapshot)
+        return msgspec.structs.replace(self, snapshot=snapshot, base=base, measured=True)
 
-    async def judged(
+    async def check(
         self, limits: Limits, throttle: ThrottleRates, allowed: Allowances, *, leaders: bool
     ) -> tuple[Sequence[Finding], list[ColouredLine]]:
         """Check the plan under limits, and preview its effect.
@@ -75,18 +112,18 @@ class ChosenPlan(msgspec.Struct, frozen=True):
             The findings, and the lines to show.
         """
         figures = await asyncio.to_thread(
-            self.ground.under, limits, throttle=throttle, throttle_leaders=leaders
+            self.base.under, limits, throttle=throttle, throttle_leaders=leaders
         )
-        found = await asyncio.to_thread(check_plan, self.plan, self.seen, allowed)
+        found = await asyncio.to_thread(check_plan, self.plan, self.snapshot, allowed)
         findings = tuple(each for each in (*found, *figures.warnings) if self._known(each))
         shown = [
             (self._unfinished_line(*run), _COLOURS[Severity.WARNING]) for run in self.unfinished
         ]
-        found_words = self.told_of(findings, throttled=bool(throttle))
+        found_words = self.finding_lines(findings, throttled=bool(throttle))
         shown += found_words or ([("", "")] if shown else [])
         return findings, [*shown, *((line, "") for line in lines(figures))]
 
-    def told_of(self, findings: Sequence[Finding], *, throttled: bool) -> list[ColouredLine]:
+    def finding_lines(self, findings: Sequence[Finding], *, throttled: bool) -> list[ColouredLine]:
         """Return the lines of findings and an empty line below them; of very many, the first ones.
 
         Args:
@@ -119,13 +156,13 @@ async def read_chosen_plan(
         RunProblem: the state directory cannot be read.
     """
     plan = await asyncio.to_thread(read_plan, path)
-    seen = await engines.look(plan)
-    ground = await asyncio.to_thread(PreflightBase, plan, seen)
+    snapshot = await engines.read_snapshot(plan)
+    base = await asyncio.to_thread(PreflightBase, plan, snapshot)
     partitions = [target.tp for target in plan.partitions]
     left = await asyncio.to_thread(
         lambda: list(unfinished_with_partitions(state_dir, cluster_id, partitions))
     )
-    return ChosenPlan(path, plan, seen, ground, left)
+    return ChosenPlan(path, plan, snapshot, base, left)
 
 
 def throttle_sentences(findings: Sequence[Finding]) -> list[str]:
@@ -148,3 +185,32 @@ def _sentence(finding: Finding) -> str:
     if finding.option is not None and finding.severity is Severity.PROBLEM:
         allow = " (may be allowed below)"
     return f"{finding.severity}: {line}{finding.sentence}{allow}"
+
+
+def check_extra_plan(
+    chosen: ChosenPlan, run: Run, on_conflict: OnConflict, allowed: Allowances
+) -> tuple[CheckedExtraPlan, list[ColouredLine]]:
+    """Check a plan against the run that it is to join.
+
+    Returns:
+        The extra plan, and the lines to show about it.
+    """
+    name = clean(chosen.path.name)
+    extra = CheckedExtraPlan(chosen.plan, name, run, chosen.snapshot, on_conflict, allowed)
+    idle = extra.idle
+    figures = None if idle else extra.preflight()
+    shown = chosen.finding_lines(
+        (*extra.findings, *(() if figures is None else figures.warnings)),
+        throttled=bool(run.throttled.rates) and not idle,
+    )
+    shown += [(line, "" if n else "bold") for n, line in enumerate(extra.in_run())]
+    if figures is not None:
+        shown += [("", ""), (_BY_ITSELF, "$dim"), *((line, "") for line in lines(figures))]
+    return extra, shown
+
+
+def extra_plan_problem(extra: CheckedExtraPlan) -> str | None:
+    """Return why an extra plan is not added; None if it may be."""
+    if extra.has_problems:
+        return PROBLEMS
+    return f"There is nothing to do: {join_effects_text(extra.effects)}." if extra.idle else None

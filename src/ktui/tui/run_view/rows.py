@@ -34,6 +34,9 @@ from ktui.pacing.steps import all_steps
 from ktui.planning.simulate.step_cost import StepPatterns, pattern_of
 from ktui.progress.timeline import Mark, Phase, Slots, Timeline
 
+_NEVER_POLLED = Slots(slot_s=5.0, end_s=0.0, marks=bytes((Mark.NOTHING,)))
+_OF_PARTITION = (Cancel, Elect, StateEntered, Replanned, StepBegun, StepOver)
+
 
 class QueuePlaces:
     """The partitions in the order in which they begin, and which of them still wait to begin."""
@@ -70,10 +73,6 @@ class QueuePlaces:
         return index - bisect.bisect_left(self._begun, index) + 1
 
 
-_NEVER_SEEN = Slots(slot_s=5.0, end_s=0.0, marks=bytes((Mark.NOTHING,)))
-_OF_PARTITION = (Cancel, Elect, StateEntered, Replanned, StepBegun, StepOver)
-
-
 class StepRecord(msgspec.Struct, frozen=True, gc=False):
     """A step that was begun, and its outcome."""
 
@@ -90,15 +89,15 @@ class RunRows:
     def __init__(self, run: Run) -> None:
         self.run = run
         self._places = QueuePlaces((), run.limits.order)
-        self._unseen: dict[TopicPartition, Timeline] = {}
-        self._taken: dict[TopicPartition, tuple[StepRecord, ...]] = {}
+        self._unpolled: dict[TopicPartition, Timeline] = {}
+        self._steps_taken: dict[TopicPartition, tuple[StepRecord, ...]] = {}
         self._patterns = (run.limits, StepPatterns(run.limits))
         self._left: dict[TopicPartition, int] = {}
-        self.called_off: dict[TopicPartition, datetime] = {}
+        self.cancelled_at: dict[TopicPartition, datetime] = {}
         """When each partition was last cancelled, or queued again for another plan."""
-        self.between: dict[TopicPartition, Track] = {}
+        self.between_steps: dict[TopicPartition, Track] = {}
         """Partitions that have begun, and wait for their next step."""
-        self.lately: frozenset[TopicPartition] = frozenset()
+        self.just_over: frozenset[TopicPartition] = frozenset()
         """Partitions whose step was over at the last read of the journal."""
         self.waits: Waits | None = None
         """Why partitions wait, as of the last poll."""
@@ -110,7 +109,7 @@ class RunRows:
         """Apply new entries; return the partitions whose rows have changed."""
         touched: set[TopicPartition] = set()
         over = (entry.event for entry in entries if isinstance(entry.event, StepOver))
-        self.lately = frozenset(event.tp for event in over)
+        self.just_over = frozenset(event.tp for event in over)
         ordered, moved = self._places.order, False
         for entry in entries:
             event = entry.event
@@ -120,7 +119,7 @@ class RunRows:
             elif isinstance(event, CancelAsked | Joined):  # their places in the queue change
                 moved = True
                 touched.update(event.partitions)
-                self.called_off.update(dict.fromkeys(event.partitions, entry.at))
+                self.cancelled_at.update(dict.fromkeys(event.partitions, entry.at))
             elif isinstance(event, PlannedPart) or (
                 isinstance(event, LimitsChanged) and event.new.order is not ordered
             ):
@@ -132,10 +131,10 @@ class RunRows:
             track = self.run.tracks[tp]
             self._places.take(track)
             if track.under_way and track.step is None and track.state in BETWEEN:
-                self.between[tp] = track
+                self.between_steps[tp] = track
             else:
-                self.between.pop(tp, None)
-            self._unseen[tp] = _unseen(track, self.run.started_at)
+                self.between_steps.pop(tp, None)
+            self._unpolled[tp] = _unpolled(track, self.run.started_at)
             left = self.steps_left(track)
             self.all_left += left - self._left.get(tp, 0)
             self._left[tp] = left
@@ -145,22 +144,22 @@ class RunRows:
         event = entry.event
         if isinstance(event, StepBegun):
             self.steps_begun += 1
-            self._taken[event.tp] = (*self.taken(event.tp), StepRecord(entry.at, event))
-        elif isinstance(event, StepOver) and (taken := self.taken(event.tp)):
+            self._steps_taken[event.tp] = (*self.steps_taken(event.tp), StepRecord(entry.at, event))
+        elif isinstance(event, StepOver) and (steps_taken := self.steps_taken(event.tp)):
             over = msgspec.structs.replace(
-                taken[-1], over_at=entry.at, reached=event.reached, reason=event.reason
+                steps_taken[-1], over_at=entry.at, reached=event.reached, reason=event.reason
             )
-            self._taken[event.tp] = (*taken[:-1], over)
+            self._steps_taken[event.tp] = (*steps_taken[:-1], over)
 
-    def with_unseen(
+    def with_unpolled(
         self, timelines: Mapping[TopicPartition, Timeline]
     ) -> Mapping[TopicPartition, Timeline]:
         """Return the timelines of all partitions of the run, and of all others that are known."""
-        return {**self._unseen, **timelines}
+        return {**self._unpolled, **timelines}
 
-    def unseen(self, tp: TopicPartition) -> Timeline | None:
+    def unpolled(self, tp: TopicPartition) -> Timeline | None:
         """Return a partition's timeline as if it had never been polled; None outside the run."""
-        return self._unseen.get(tp)
+        return self._unpolled.get(tp)
 
     def track(self, tp: TopicPartition) -> Track | None:
         """Return a partition as the run has it; None where it is not in the run."""
@@ -174,9 +173,9 @@ class RunRows:
         """Return how far back a partition begins, as a share from 0 to below 1."""
         return self._places.index(tp) / (1 + len(self._places))
 
-    def taken(self, tp: TopicPartition) -> tuple[StepRecord, ...]:
+    def steps_taken(self, tp: TopicPartition) -> tuple[StepRecord, ...]:
         """Return the steps that were begun, in order."""
-        return self._taken.get(tp, ())
+        return self._steps_taken.get(tp, ())
 
     def steps_left(self, track: Track) -> int:
         """Count the steps not begun yet, if all goes well under the limits in force."""
@@ -196,7 +195,7 @@ def steps_to_come(track: Track, limits: Limits) -> list[Step]:
     return [] if track.state.ended else all_steps(expected_situation(track), limits)
 
 
-def _unseen(track: Track, since: datetime | None) -> Timeline:
+def _unpolled(track: Track, since: datetime | None) -> Timeline:
     """Make the timeline of a partition that is known only from the run."""
     goes_to = find_goal(track, track.replicas, track.replicas, None)
     return Timeline(
@@ -216,5 +215,5 @@ def _unseen(track: Track, since: datetime | None) -> Timeline:
         original_ordered=True,
         target=goes_to.replicas,
         lanes={},
-        recent=_NEVER_SEEN,
+        recent=_NEVER_POLLED,
     )

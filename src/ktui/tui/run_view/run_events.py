@@ -1,4 +1,4 @@
-"""The events of a run, as they stand among the events of the cluster."""
+"""The events of a run, to show among the events of the cluster."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _STATES = {
 }
 
 
-def run_news(run: str, entries: Iterable[JournalEntry]) -> Iterator[timeline.Event]:
+def shown_events(run: str, entries: Iterable[JournalEntry]) -> Iterator[timeline.Event]:
     """Yield the events worth showing: no requests that Kafka accepted, and no parts of the plan."""
     for entry in entries:
         event = entry.event
@@ -56,7 +56,7 @@ def cancel_events(
     """Yield the partitions of each cancel, with the event that reports it."""
     for entry in entries:
         if isinstance(entry.event, CancelAsked):
-            (event,) = run_news(run, [entry])
+            (event,) = shown_events(run, [entry])
             yield frozenset(entry.event.partitions), event
 
 

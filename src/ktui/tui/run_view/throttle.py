@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -11,14 +11,8 @@ from ktui.cluster.resources import broker_resource
 from ktui.cluster.throttle_settings import FOLLOWER_RATE, LEADER_RATE, REPLICAS
 from ktui.execution.run.run import Run
 from ktui.execution.run.throttle_ledger import SetByRun
-from ktui.execution.run.throttle_standing import (
-    changed_settings,
-    name_resources,
-    prior_value_text,
-    throttle_wait_text,
-)
-from ktui.planning.names import join_some
-from ktui.planning.throttle_rates import NO_THROTTLE, ThrottleRates
+from ktui.execution.run.throttle_status import ThrottleStatus, prior_value_text, throttle_status
+from ktui.planning.names import join_named
 from ktui.progress.inflow import Inflow, inflows
 from ktui.progress.timeline import Cause, Lane, Progress, StallKind
 from ktui.quantities import as_count, as_rate, as_rate_above
@@ -31,21 +25,14 @@ _ROOM = 0.95
 class ThrottleNow(msgspec.Struct, frozen=True, kw_only=True):
     """The throttle as the lines at the top show it."""
 
-    rates: ThrottleRates = NO_THROTTLE
-    leaders: bool = False
-    """Whether the sending side of leaders is throttled, too."""
+    run: ThrottleStatus = ThrottleStatus()
+    """The throttle by the run's journal."""
     busiest: Inflow | None = None
     """The broker into which the most is copied."""
     fastest: Inflow | None = None
     """The broker that has the partition with the most written to it."""
     too_low: str = ""
     """The place where the throttle never lets a copy catch up, with a rate that would."""
-    refusal: str = ""
-    """Why Kafka would not take the last change."""
-    stands_on: str = ""
-    """The brokers and topics on which settings of the throttle may stand."""
-    only: bool = False
-    """Whether removing the throttle is all that is left of the run."""
 
 
 class RateNow(msgspec.Struct, frozen=True, kw_only=True):
@@ -85,14 +72,10 @@ def throttle_now(run: Run, progress: Progress, into: Inflows) -> ThrottleNow:
     known = [each for each in into.values() if each.bytes_s is not None]
     written = [each for each in into.values() if each.fastest_bytes_s is not None]
     return ThrottleNow(
-        rates=run.throttled.rates,
-        leaders=run.options.throttle_leaders,
+        run=throttle_status(run),
         busiest=max(known, key=lambda each: each.bytes_s or 0.0, default=None),
         fastest=max(written, key=lambda each: each.fastest_bytes_s or 0.0, default=None),
         too_low=_too_low(run, progress, into),
-        refusal=run.throttled.refusal,
-        stands_on=name_resources(changed_settings(run.throttled)),
-        only=throttle_wait_text(run) is not None,
     )
 
 
@@ -175,15 +158,9 @@ def _has_others_entries(ours: SetByRun) -> bool:
 
 
 def _topics(names: Sequence[str]) -> str:
-    return f"topic{'' if len(names) == 1 else 's'} {join_some(names, told=4)}"
+    return join_named("topic", names, most=4)
 
 
 def rate_in_words(text: str) -> str:
     """Format a rate as Kafka stores it with its unit; anything else stays as it is."""
     return as_rate(int(text)) if text.isdecimal() else text
-
-
-def is_lowered(old: ThrottleRates, new: ThrottleRates, brokers: Iterable[int]) -> bool:
-    """Return whether less may come into any of these brokers than before."""
-    pairs = [(old.of(broker), new.of(broker)) for broker in brokers]
-    return any(after is not None and (was is None or after < was) for was, after in pairs)

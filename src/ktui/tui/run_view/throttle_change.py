@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from ktui.cluster.throttle_settings import FETCH_BYTES
-from ktui.planning.names import join_some
+from ktui.planning.names import join_named
 from ktui.planning.throttle_rates import ThrottleRates
 from ktui.progress.stalls import STALLED_AFTER_S
 from ktui.quantities import as_count, as_duration, as_rate, as_rate_above
-from ktui.tui.run_view.throttle import Inflows, is_lowered
+from ktui.tui.run_view.throttle import Inflows
 
 _LOWERED = (
     "Lowered: for up to 11 s nothing may flow, until Kafka's average is under it. That is no stall."
@@ -38,7 +38,7 @@ def throttle_effects(
     effects = [(low, "stalled")] if low else []
     effects += [(words, "falling-behind") for words in _slow_fetches(new, into)]
     effects += [(words, "dim") for words in _lost_rates(old, new)]
-    if is_lowered(old, new, into):
+    if _is_lowered(old, new, into):
         effects.append((_LOWERED, "dim"))
     unknown = [b for b, each in into.items() if each.inbound_bytes_s is None and new.of(b)]
     if unknown:
@@ -83,6 +83,12 @@ def _slow_fetches(new: ThrottleRates, into: Inflows) -> Iterator[str]:
         yield f"At {as_rate(least)} one fetch of 1 MiB takes {took}, which reads as a stall."
 
 
+def _is_lowered(old: ThrottleRates, new: ThrottleRates, brokers: Iterable[int]) -> bool:
+    """Return whether less may come into any of these brokers than before."""
+    pairs = [(old.of(broker), new.of(broker)) for broker in brokers]
+    return any(after is not None and (was is None or after < was) for was, after in pairs)
+
+
 def _lost_rates(old: ThrottleRates, new: ThrottleRates) -> Iterator[str]:
     """Name the brokers that lose a rate of their own because it was not typed again."""
     kept = {each.broker for each in new.brokers}
@@ -93,4 +99,4 @@ def _lost_rates(old: ThrottleRates, new: ThrottleRates) -> Iterator[str]:
 
 
 def _brokers(ids: list[int]) -> str:
-    return f"broker{'' if len(ids) == 1 else 's'} {join_some(sorted(ids), told=4)}"
+    return join_named("broker", sorted(ids), most=4)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ConfigOp, ConfigResource, ConfigScope, Verdict
 from ktui.cluster.throttle_settings import LEADER_REPLICAS, REPLICAS, parse_throttled_list
-from ktui.execution.run.event_text import throttle_event_text
+from ktui.execution.run.event_text import describe_event
 from ktui.execution.run.events import Configure, Configured, JournalEntry, ThrottleChanged
 from ktui.progress.news import EventSeverity
 from ktui.progress.timeline import Event
@@ -47,7 +47,7 @@ class ThrottleNews:
                 case ThrottleChanged() as changed:
                     for tp, listed in self._listed.items():
                         if listed:
-                            self._add_event(entry, tp, throttle_event_text(changed))
+                            self._add_event(entry, tp, describe_event(changed))
 
     def changed(self) -> tuple[set[str], set[int]]:
         """Return the topics and brokers whose settings were changed since the last call."""
@@ -72,7 +72,7 @@ class ThrottleNews:
             return
         for tp in list(self._listed):
             if tp.topic == answer.resource.name:
-                self._add_event(entry, tp, throttle_event_text(answer), EventSeverity.WARNING)
+                self._add_event(entry, tp, describe_event(answer), EventSeverity.WARNING)
 
     def _add_event(
         self,

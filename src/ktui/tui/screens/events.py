@@ -17,15 +17,19 @@ from textual.content import Content
 from textual.screen import Screen
 from textual.widgets import Input, Static
 
-from ktui.progress.timeline import Event, Progress
+from ktui.progress.timeline import Event
 from ktui.tui.draw.format import as_count
-from ktui.tui.poll.outages import ClusterOutage
 from ktui.tui.screens.event_list import SIGNS, EventList, subject
 from ktui.tui.widgets.footer import FooterKeys
 from ktui.tui.widgets.header import StatusHeader
+from ktui.tui.widgets.services import services
 from ktui.tui.widgets.text_field import TextField
 
 SEVERITIES = ("news", "warning", "trouble")
+NOTHING_YET = (
+    "Nothing has happened since this view was opened.\n\n"
+    "What happens to reassignments and brokers, and what could not be read, appears here."
+)
 
 
 def write_events(events: Sequence[Event], folders: Sequence[Path], now: datetime) -> Path:
@@ -71,14 +75,8 @@ def _line(event: Event) -> bytes:
     return msgspec.json.encode(record) + b"\n"
 
 
-NOTHING_YET = (
-    "Nothing has happened since this view was opened.\n\n"
-    "What happens to reassignments and brokers, and what could not be read, appears here."
-)
-
-
 class EventsScreen(Screen[None]):
-    """Shows `Progress.events`; the app passes each new progress to `show`."""
+    """Shows every event; the app calls `show_progress` after each poll."""
 
     CSS = """
     EventsScreen {
@@ -102,6 +100,7 @@ class EventsScreen(Screen[None]):
     def __init__(self) -> None:
         super().__init__()
         self._events: Sequence[Event] = ()
+        """The events at the last drawing, to draw again only where there are others."""
         self._filter_text = ""
         self._counts: Sequence[tuple[str, str]] = ()
 
@@ -122,12 +121,12 @@ class EventsScreen(Screen[None]):
         """Show the empty state until there are events."""
         self._refresh()
 
-    def show(self, progress: Progress, outage: ClusterOutage | None = None) -> None:
-        """Show the events of a new progress; they stay true even if it is no longer current."""
-        del outage
-        if progress.events is self._events:
+    def show_progress(self) -> None:
+        """Show the new events; they stay true also where the progress is no longer current."""
+        events = services(self).events
+        if events is self._events:
             return
-        self._events = progress.events
+        self._events = events
         if self.is_mounted:
             self._refresh()
 

@@ -6,7 +6,7 @@ screens are with each of them. `help_groups` collects all for `?`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 import msgspec
 from textual.binding import Binding
@@ -124,20 +124,12 @@ def help_group(title: str, bindings: Iterable[object]) -> HelpGroup:
     keys: dict[str, list[str]] = {}
     for binding in bindings:
         if isinstance(binding, Binding) and binding.tooltip:
-            keys.setdefault(binding.tooltip, []).append(_keys(binding))
+            keys.setdefault(binding.tooltip, []).append(keys_text(binding))
     return HelpGroup(
         title, tuple(KeyHelp(" ".join(dict.fromkeys(k)), words) for words, k in keys.items())
     )
 
 
-def _keys(binding: Binding) -> str:
+def keys_text(binding: Binding) -> str:
+    """Return the keys of a binding as they are shown."""
     return " ".join(_NAMES.get(key.strip(), key.strip()) for key in binding.key.split(","))
-
-
-def palette_entries(bindings: Sequence[object]) -> list[tuple[str, str, str]]:
-    """Return (name, help, action) of every action that can be called by name."""
-    return [
-        (binding.description, f"{binding.tooltip}  ({_keys(binding)})", binding.action)
-        for binding in bindings
-        if isinstance(binding, Binding) and binding.tooltip and binding.action != "command_palette"
-    ]

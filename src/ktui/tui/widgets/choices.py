@@ -16,6 +16,8 @@ from ktui.tui.draw.paint import content
 
 _CHOSEN, _OTHER = "● ", "○ "
 _GAP = "   "
+_LABEL_CELLS = 17
+"""The width of the labels of a form's fields."""
 
 
 class Choices(Widget):
@@ -99,10 +101,6 @@ class Choices(Widget):
         return None
 
 
-_LABEL_CELLS = 17
-"""The width of the labels of a form's fields."""
-
-
 class FormChoices(Choices, can_focus=True):
     """Choices side by side among the fields of a form; posts `Chosen` when another is picked.
 
@@ -113,8 +111,8 @@ class FormChoices(Choices, can_focus=True):
     """
 
     DEFAULT_CSS = """
-    Picked { padding: 0; }
-    Picked:focus { background: $cursor; }
+    FormChoices { padding: 0; }
+    FormChoices:focus { background: $cursor; }
     """
     LABEL_ROLE = ""
     BINDINGS: ClassVar[list[BindingType]] = [

@@ -133,7 +133,7 @@ def _who(status: Status) -> list[HeaderPart]:
 
 def _first(status: Status, *, with_sums: bool) -> list[HeaderPart]:
     """Return the first line, which shows an outage where it is the only line."""
-    if not with_sums and (status.outage is not None or status.seen is None):
+    if not with_sums and (status.outage is not None or status.last is None):
         return [*_who(status), *_standing(status)]
     trouble = () if with_sums else _trouble(status)
     return [*_who(status), *_cluster(status), *trouble]
@@ -141,28 +141,28 @@ def _first(status: Status, *, with_sums: bool) -> list[HeaderPart]:
 
 def _cluster(status: Status) -> list[HeaderPart]:
     """Show brokers and polls, but no controller: in KRaft mode any broker is named as one."""
-    seen = status.seen
-    if seen is None:
+    last = status.last
+    if last is None:
         return []
     poll = HeaderPart(
         (
             Piece("poll ", "dim"),
             Piece(f"{status.interval_s:.1f} s"),
-            Piece(f" ({figures.as_took(seen.took_s)})", "dim"),
+            Piece(f" ({figures.as_took(last.took_s)})", "dim"),
         ),
         rank=1,
     )
     parts = [_brokers(status.overview), poll]
     if status.outage is not None:
         return [HeaderPart(tuple(faded(part.pieces)), part.rank) for part in parts]
-    patience_s = _OLD_POLLS * max(status.interval_s, seen.took_s)
-    return parts if status.now_s - seen.monotonic_s < patience_s else [parts[0], *_age(status)]
+    patience_s = _OLD_POLLS * max(status.interval_s, last.took_s)
+    return parts if status.now_s - last.monotonic_s < patience_s else [parts[0], *_age(status)]
 
 
 def _age(status: Status) -> list[HeaderPart]:
-    if status.seen is None:
+    if status.last is None:
         return []
-    age = figures.as_age(status.now_s - status.seen.monotonic_s)
+    age = figures.as_age(status.now_s - status.last.monotonic_s)
     return [_part(f"values {age} old", "stalled")]
 
 
@@ -179,7 +179,7 @@ def _standing(status: Status) -> list[HeaderPart]:
     if status.outage is not None:
         words = _part("! reconnecting", "stalled", bold=True)
         return [words, *_age(status), _part(status.outage.reason)]
-    if status.seen is None:
+    if status.last is None:
         return [_part(status.until_seen or f"connecting to {status.cluster_name} …", "waiting")]
     sums = status.overview.totals
     if sums.moving or sums.stalled or sums.settling:

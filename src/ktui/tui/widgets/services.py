@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import NamedTuple
 
@@ -11,6 +12,7 @@ from textual.dom import DOMNode
 from ktui.cluster.observation import Observation
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.host.state_dir import RunDir
+from ktui.progress.timeline import Event, Progress
 from ktui.tui.poll.outages import ClusterOutage
 from ktui.tui.poll.overview import Overview
 from ktui.tui.run_view.attached import AttachedRun, RunStatus
@@ -34,7 +36,8 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     interval_s: float
     now: datetime
     now_s: float
-    seen: Observation | None
+    last: Observation | None
+    """The last poll."""
     overview: Overview
     left_behind: int = 0
     """Throttles that nobody needs, on the brokers and topics that are polled."""
@@ -55,6 +58,21 @@ class Services:
 
     The defaults are those of an app without a cluster and without a run.
     """
+
+    @property
+    def progress(self) -> Progress:
+        """Everything that the polls have shown, up to the last one."""
+        return Progress()
+
+    @property
+    def outage(self) -> ClusterOutage | None:
+        """Why the last poll failed as a whole; None while the cluster answers."""
+        return None
+
+    @property
+    def events(self) -> Sequence[Event]:
+        """The events of the polls, of outages and of the run, oldest first."""
+        return self.progress.events
 
     @property
     def notification(self) -> Notification | None:

@@ -305,7 +305,7 @@ def test_another_cluster_is_refused_with_both_named(
 ) -> None:
     other = CancelledRun(tmp_path / "other", monkeypatch, cluster={"name": "elsewhere"})
     left.reader = other.cluster.reader
-    monkeypatch.setattr("ktui.cli.context.target.choose_cluster", left._choose)
+    monkeypatch.setattr("ktui.cli.context.cluster.choose_cluster", left._choose)
 
     refused = left.cancel("drain", "--stop", "--all")
 

@@ -158,13 +158,13 @@ def test_a_step_that_a_run_begins_just_after_its_journal_was_read_is_left_to_it(
     office: CancelOffice, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = office.live("drain", {"orders-0": OFF_3})
-    take_in = RunOnCluster.take_in
+    find_own = RunOnCluster.find_own
 
     def too_early(run: RunOnCluster, listed: Mapping[TopicPartition, ListedReassignment]) -> None:
-        take_in(run, listed)
+        find_own(run, listed)
         run.listed = {}
 
-    monkeypatch.setattr(RunOnCluster, "take_in", too_early)
+    monkeypatch.setattr(RunOnCluster, "find_own", too_early)
 
     told(office.cancel("--stop", "--all", "--json"))
 

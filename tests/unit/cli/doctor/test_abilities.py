@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ktui.cli.doctor.abilities import judge_abilities, judge_permissions
-from ktui.cli.doctor.findings import Level
+from ktui.cli.doctor.findings import Level, judge_abilities, judge_permissions
 from ktui.cluster.errors import TimedOut
 from ktui.kafka.capabilities import GRANTS, NEEDS, BrokerAbilities, Grant, Permissions
 

@@ -21,7 +21,7 @@ from ktui.cli.engine.log import EngineLog, JournalWait
 from ktui.cluster.observer import Interest, Observer
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.errors import JournalProblem, RunProblem
-from ktui.execution.host.heartbeat import Heartbeat, last_look_at
+from ktui.execution.host.heartbeat import Heartbeat, last_poll_at
 from ktui.execution.host.state_dir import StateDir
 from ktui.execution.journal.commands import (
     Continue,
@@ -84,18 +84,18 @@ async def test_each_look_is_noted_also_one_that_finds_no_cluster(tmp_path: Path)
     run, cluster = StateDir(tmp_path / "state").create_run("drain"), a_cluster()
     observer = Observer(cluster.reader(), cluster.clock)
     source = HeartbeatSource(SameClusterSource(observer, "elsewhere"), Heartbeat(run))
-    assert last_look_at(run) is None
+    assert last_poll_at(run) is None
 
     with pytest.raises(RunProblem):
         await source.poll(Interest())
-    first = last_look_at(run)
-    os.utime(run.last_look, (0.0, 0.0))
+    first = last_poll_at(run)
+    os.utime(run.last_poll, (0.0, 0.0))
     with pytest.raises(RunProblem):
         await source.poll(Interest())
     await observer.aclose()
 
     assert first is not None
-    assert first <= (last_look_at(run) or first)
+    assert first <= (last_poll_at(run) or first)
 
 
 def test_a_run_whose_start_was_cut_off_is_not_carried_on(tmp_path: Path) -> None:
@@ -155,7 +155,7 @@ def test_its_log_tells_decisions_and_troubles_and_a_follower_hears_of_the_troubl
     ]
 
     with caplog.at_level("INFO", "ktui.cli.engine.log"):
-        EngineLog(run).tell(told)
+        EngineLog(run).write(told)
 
     assert [record.getMessage() for record in caplog.records] == [
         "decision 7: 2 steps; 1 of 3 partitions have ended",
@@ -176,7 +176,7 @@ def test_its_log_tells_of_throttles_that_are_changed_or_left_and_not_of_each_tha
         run.apply(entry)
 
     with caplog.at_level("INFO", "ktui.cli.engine.log"):
-        EngineLog(run).tell(told[len(a_start()) :])
+        EngineLog(run).write(told[len(a_start()) :])
 
     assert [(record.levelname, record.getMessage()) for record in caplog.records] == [
         ("INFO", "decision 1: 1 step; 0 of 2 partitions have ended"),
@@ -202,7 +202,7 @@ def test_its_log_tells_what_is_called_off_and_a_follower_hears_of_the_gate_and_o
         run.apply(entry)
 
     with caplog.at_level("INFO", "ktui.cli.engine.log"):
-        EngineLog(run).tell(told[len(a_start()) + 1 :])
+        EngineLog(run).write(told[len(a_start()) + 1 :])
 
     assert [(record.levelname, record.getMessage()) for record in caplog.records] == [
         ("INFO", "roll back orders-1, asked by ada@ops1 (1)"),

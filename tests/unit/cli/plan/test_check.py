@@ -29,7 +29,7 @@ def nobody_connects(monkeypatch: pytest.MonkeyPatch) -> None:
     def connect(*_: object) -> None:
         raise AssertionError("a bad plan needs no cluster")
 
-    monkeypatch.setattr("ktui.cli.plan.command.choose_cluster", connect)
+    monkeypatch.setattr("ktui.cli.context.cluster.choose_cluster", connect)
 
 
 @pytest.mark.usefixtures("nobody_connects")

@@ -55,8 +55,8 @@ class Table:
             Interest(),
             1.0,
             StopCondition(**until),
-            tell=self.tell,
-            say=self.said.append,
+            report=self.tell,
+            notify=self.said.append,
         )
         try:
             return await loop.run(self.stop)
@@ -228,7 +228,7 @@ def at_hand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Give what names a cluster that answers at once, and a state directory."""
     cluster = a_cluster(moving=["orders-0"])
     named = NamedCluster(reader=cluster.reader)
-    monkeypatch.setattr("ktui.cli.record.command.choose_cluster", lambda *_: named)
+    monkeypatch.setattr("ktui.cli.context.cluster.choose_cluster", lambda *_: named)
     return ["--context", "prod-eu", "--state-dir", str(tmp_path / "state"), "--for", "1"]
 
 

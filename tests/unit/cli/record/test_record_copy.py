@@ -11,8 +11,8 @@ from zlib import crc32
 import pytest
 from click.testing import CliRunner, Result
 
-from ktui.cli.context.redaction_key import redaction
 from ktui.cli.main import ktui
+from ktui.cli.options.recording import redaction
 from ktui.execution.host.state_dir import StateDir
 from ktui.fileproblem import FileProblem
 from ktui.recording.reading import BadLine, GoodLine, find_sessions, read_lines

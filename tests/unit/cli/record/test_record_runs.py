@@ -131,7 +131,7 @@ def test_the_engines_log_and_its_followers_hear_that_it_had_to_stop(
     run.fold(told)
 
     with caplog.at_level(logging.INFO, "ktui.cli.engine.log"):
-        EngineLog(run).tell(told[-2:])
+        EngineLog(run).write(told[-2:])
 
     assert [(record.levelname, record.getMessage()) for record in caplog.records] == [
         ("INFO", "its engine records what it observes"),

@@ -11,13 +11,11 @@ from click.testing import CliRunner, Result
 
 from ktui.cli.context.errors import BadInput
 from ktui.cli.main import ktui
-from ktui.cli.process import send_command
-from ktui.cli.run import add
 from ktui.cluster.clock import SystemClock
 from ktui.execution.cancel.gate import CancelGateFile
 from ktui.execution.errors import RunProblem, RunRefused
+from ktui.execution.host import client
 from ktui.execution.host.ownership import own_run
-from ktui.execution.host.state_dir import RunDir
 from ktui.execution.journal.commands import Add, Answer
 from ktui.execution.journal.journal import Journal
 from ktui.execution.run.events import (
@@ -88,10 +86,10 @@ def left(office: Office) -> AddDesk:
 def live(left: AddDesk, monkeypatch: pytest.MonkeyPatch) -> Iterator[AddDesk]:
     """Give a run that a process owns which takes everything that is asked of it."""
 
-    def answer(_run: RunDir, _number: int) -> Answer:
+    def answer(_client: object, _journal: object, _number: int) -> Answer:
         return Answer(accepted=True, words="done as asked")
 
-    monkeypatch.setattr(add, "wait_for_answer", answer)
+    monkeypatch.setattr(client.RunClient, "_answer", answer)
     with own_run(left.run):
         yield left
 
@@ -252,7 +250,7 @@ def test_another_cluster_is_refused(live: AddDesk) -> None:
 def test_a_run_that_ends_before_it_answers_is_told_as_ended(
     left: AddDesk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(send_command, "PATIENCE_S", 0.0)
+    monkeypatch.setattr(client, "PATIENCE_S", 0.0)
     ask = Journal.ask
 
     def ask_and_end(journal: Journal, *arguments: Any) -> int:
@@ -290,7 +288,7 @@ def test_of_a_run_whose_process_dies_before_it_answers_it_is_said_that_the_plan_
 def test_an_owner_that_does_not_answer_is_told_with_what_becomes_of_it(
     left: AddDesk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(send_command, "PATIENCE_S", 0.0)
+    monkeypatch.setattr(client, "PATIENCE_S", 0.0)
     with own_run(left.run):
         silent = left.add(audit_0=(4, 2, 3)).exception
 
@@ -302,13 +300,13 @@ def test_an_owner_that_does_not_answer_is_told_with_what_becomes_of_it(
 def test_the_way_back_that_is_kept_beside_the_journal_has_what_was_added(
     live: AddDesk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def answer(_run: RunDir, _number: int) -> Answer:
+    def answer(_client: object, _journal: object, _number: int) -> Answer:
         (asked,) = live.asked
         more = Added(plan="", plan_sha256="", partitions=1, on_conflict=asked.on_conflict)
         live.write(more, PlannedPart(partitions=asked.partitions))
         return Answer(accepted=True, words="")
 
-    monkeypatch.setattr(add, "wait_for_answer", answer)
+    monkeypatch.setattr(client.RunClient, "_answer", answer)
 
     live.add(audit_0=(4, 2, 3))
 

@@ -12,9 +12,9 @@ from click.testing import CliRunner, Result
 
 from ktui.cli.context.errors import BadInput
 from ktui.cli.main import ktui
-from ktui.cli.process import send_command
 from ktui.cluster.partition import TopicPartition
-from ktui.execution.errors import RunProblem
+from ktui.execution.errors import RunProblem, RunRefused
+from ktui.execution.host import client
 from ktui.execution.host.catalog import UnknownRun
 from ktui.execution.host.ownership import own_run
 from ktui.execution.host.state_dir import RunDir, StateDir
@@ -179,7 +179,7 @@ def test_a_run_that_nobody_carries_on_is_not_commanded_but_to_be_resumed(
 ) -> None:
     refused = call(left, *command)
 
-    assert isinstance(refused.exception, BadInput)
+    assert isinstance(refused.exception, RunRefused)
     assert "run audit has no engine" in str(refused.exception)
     assert "ktui resume audit" in str(refused.exception)
     with Journal.open(left.journal, VirtualClock()) as journal:
@@ -193,7 +193,7 @@ def test_an_ended_run_is_not_commanded(left: RunDir, command: tuple[str, ...]) -
 
     refused = call(left, *command)
 
-    assert isinstance(refused.exception, BadInput)
+    assert isinstance(refused.exception, RunRefused)
     assert "run audit has ended" in str(refused.exception)
 
 
@@ -210,7 +210,7 @@ def test_an_unknown_run_is_told_with_those_there_are(
 def test_an_owner_that_does_not_answer_is_named_and_what_becomes_of_it_is_told(
     left: RunDir, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(send_command, "PATIENCE_S", 0.0)
+    monkeypatch.setattr(client, "PATIENCE_S", 0.0)
     with own_run(left) as owned:
         silent = call(left, "pause")
 

@@ -97,7 +97,7 @@ def looked(run: RunDir, seconds_ago: float) -> datetime:
     """Have the process of a run have looked at its cluster."""
     Heartbeat(run).beat()
     at = SystemClock().now() - timedelta(seconds=seconds_ago)
-    os.utime(run.last_look, (at.timestamp(), at.timestamp()))
+    os.utime(run.last_poll, (at.timestamp(), at.timestamp()))
     return at
 
 
@@ -138,7 +138,7 @@ def test_scripts_are_told_when_the_process_of_a_run_last_looked(here: StateDir) 
     run, at = a_run(here, "drain"), datetime(2026, 11, 21, 14, 2, 31, tzinfo=UTC)
     (never,) = json.loads(runs(here, "--json").stdout)["runs"]
     looked(run, 0.0)
-    os.utime(run.last_look, (at.timestamp(), at.timestamp()))
+    os.utime(run.last_poll, (at.timestamp(), at.timestamp()))
 
     (told,) = json.loads(runs(here, "--json").stdout)["runs"]
     arguments = ["status", "drain", "--json", "--state-dir", str(here.path)]

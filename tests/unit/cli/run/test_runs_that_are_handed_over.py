@@ -15,9 +15,9 @@ import msgspec
 import pytest
 from click.testing import CliRunner, Result
 
+from ktui.cli.context.cluster import check_cluster
 from ktui.cli.context.config import Context
 from ktui.cli.context.errors import BadInput
-from ktui.cli.context.target import check_cluster
 from ktui.cli.main import ktui
 from ktui.cluster.errors import Unreachable
 from ktui.cluster.group_claim import GroupClaim
@@ -53,7 +53,7 @@ class TwoHosts:
         self.cluster = a_cluster({"orders": [(1, 2, 3)]})
         self.engines: list[list[str]] = []
         self.chosen: list[tuple[object, ...]] = []
-        monkeypatch.setattr("ktui.cli.context.target.choose_cluster", self._choose)
+        monkeypatch.setattr("ktui.cli.context.cluster.choose_cluster", self._choose)
         monkeypatch.setattr("ktui.cli.process.launch.start_engine", self._spawn)
         monkeypatch.setattr("ktui.cli.start.follow.follow", lambda start, *_, **_more: start() or 0)
 
@@ -545,7 +545,7 @@ def test_a_run_of_a_cluster_that_this_host_does_not_reach_is_exported_all_the_sa
     async def away(*_: object) -> None:
         raise Unreachable("asking for the brokers")
 
-    monkeypatch.setattr("ktui.cli.run.export.check_cluster", away)
+    monkeypatch.setattr("ktui.cli.run.hand_over.check_cluster", away)
     hosts.run()
 
     refused = words(hosts.export())

@@ -13,14 +13,14 @@ import pytest
 from click.testing import CliRunner, Result
 
 from ktui.cli.main import ktui
-from ktui.cli.run.status_json import status_json
+from ktui.cli.run.status_json import Status, status_json
 from ktui.cli.run.status_text import status_text
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.forecast.estimate import CopiedBytes
 from ktui.execution.host.catalog import UnknownRun
+from ktui.execution.host.client import RunClient
 from ktui.execution.host.ownership import own_run
 from ktui.execution.host.state_dir import RunDir, StateDir
-from ktui.execution.journal.follower import RunFollower
 from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.events import (
     AnyRunEvent,
@@ -376,8 +376,9 @@ def test_a_live_run_under_a_shut_cancel_gate_is_gated(tmp_path: Path) -> None:
 
 def test_a_time_left_that_goes_by_earlier_runs_is_told_to(tmp_path: Path) -> None:
     copied = CopiedBytes(left_s=Range(100.0, 200.0, 400.0), by_earlier_runs=True)
-    with RunFollower(a_run(tmp_path).journal) as follower:
-        follower.refresh()
-    assert "3m 20s (1m 40s-6m 40s) left by earlier runs" in status_text(follower.run, None, copied)
-    assert status_json(follower.run, None, None, copied).left_by_earlier_runs
-    assert not status_json(follower.run, None, None).left_by_earlier_runs
+    run, state = RunClient(a_run(tmp_path)).read().run, StateDir(tmp_path / "state")
+    by_earlier_runs = Status(run=run, copied=copied)
+    left = "3m 20s (1m 40s-6m 40s) left by earlier runs"
+    assert left in status_text(by_earlier_runs, state)
+    assert status_json(by_earlier_runs).left_by_earlier_runs
+    assert not status_json(Status(run=run)).left_by_earlier_runs

@@ -9,6 +9,7 @@ import pytest
 from click.testing import Result
 
 from ktui.cli.context.errors import BadInput
+from ktui.execution.errors import RunRefused
 from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.execution.journal.journal import Journal
 from ktui.planning.throttle_rates import NO_THROTTLE, parse_throttle_rates
@@ -34,7 +35,7 @@ def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunDir]:
 
 
 def refusal(result: Result) -> str:
-    assert isinstance(result.exception, BadInput), result.output
+    assert isinstance(result.exception, BadInput | RunRefused), result.output
     return str(result.exception)
 
 

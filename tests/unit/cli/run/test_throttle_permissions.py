@@ -12,6 +12,7 @@ from ktui.cli.context.errors import BadInput
 from ktui.cli.main import ktui
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.errors import Unreachable
+from ktui.execution.host.client import RunClient
 from ktui.execution.host.ownership import own_run
 from ktui.execution.journal.commands import Answer, SetThrottle
 from ktui.execution.journal.journal import Journal
@@ -50,7 +51,7 @@ class Live:
 def live(office: Office, monkeypatch: pytest.MonkeyPatch) -> Iterator[Live]:
     found = Live(office)
     answer = Answer(accepted=True, words="done as asked")
-    monkeypatch.setattr("ktui.cli.process.send_command.wait_for_answer", lambda *_: answer)
+    monkeypatch.setattr(RunClient, "_answer", lambda *_: answer)
     with own_run(found.run):
         yield found
 

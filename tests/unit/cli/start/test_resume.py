@@ -10,8 +10,8 @@ import msgspec
 import pytest
 from click.testing import CliRunner, Result
 
+from ktui.cli.context.cluster import ClusterChoice
 from ktui.cli.context.config import Context
-from ktui.cli.context.target import choose_target
 from ktui.cli.main import ktui
 from ktui.cli.process.launch import Launch, resume_command
 from ktui.cluster.clock import SystemClock
@@ -43,7 +43,7 @@ class Office:
         self.context = Context()
         self.chosen: list[tuple[Any, ...]] = []
         self.arguments: list[str] = []
-        monkeypatch.setattr("ktui.cli.context.target.choose_cluster", self._choose)
+        monkeypatch.setattr("ktui.cli.context.cluster.choose_cluster", self._choose)
         self.unverified: tuple[str, ...] = ()
         monkeypatch.setattr("ktui.cli.process.launch.start_engine", self._spawn)
 
@@ -204,7 +204,7 @@ def test_a_process_of_its_own_is_told_names_and_absolute_paths(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("KTUI_BOOTSTRAP_SERVER", "b1:9092")
-    where = choose_target(None, Path("client.properties"), None)
+    where = ClusterChoice(command_config=Path("client.properties")).target()
 
     launch = Launch(
         state=office.state,

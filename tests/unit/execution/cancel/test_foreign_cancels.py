@@ -66,9 +66,9 @@ class Scene:
         until_s = self.clock.monotonic() + then
         while cancelling.pending and self.clock.monotonic() < until_s:
             await self.clock.sleep(0.5)
-            await cancelling.look(await self.look())
-        cancelling.leave("not seen")
-        self.log.left()
+            await cancelling.follow(await self.look())
+        cancelling.give_up("not seen")
+        self.log.write_outcomes()
         await self.observer.aclose()
         return {str(each): settled for each, settled in cancelling.settled.items()}
 

@@ -97,7 +97,7 @@ def test_a_process_that_leaves_meanwhile_says_nothing_of_the_cluster_any_more(
 def test_its_log_tells_of_it_in_warnings(caplog: pytest.LogCaptureFixture) -> None:
     events = (Outage(lost=True, reason="no answer"), Outage(lost=False))
 
-    EngineLog(a_run()).tell(
+    EngineLog(a_run()).write(
         JournalEntry(seq, AT, event) for seq, event in enumerate(events, start=4)
     )
 

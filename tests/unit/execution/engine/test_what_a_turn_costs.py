@@ -62,7 +62,7 @@ class _Desk:
         """Take one turn, and give how many partitions were to be looked at."""
         wanted = self.decider.interest.partitions
         self.seconds += 1
-        self.record(self.decider.look(self._seen(wanted)))
+        self.record(self.decider.process_poll(self._seen(wanted)))
         decided = self.decider.decide()
         if decided.look_again:
             return len(wanted) + self.turn()
@@ -72,7 +72,7 @@ class _Desk:
                 if sending.request is Request.ALTER and replicas is not None:
                     self.replicas[tp] = replicas
             results = dict.fromkeys(sending.partitions, WriteResult(Verdict.ACCEPTED))
-            self.record(self.decider.answered(sending.request, results))
+            self.record(self.decider.process_answer(sending.request, results))
         self.record(self.decider.end())
         return len(wanted)
 

@@ -86,17 +86,17 @@ def test_a_partition_without_a_leader_knows_that_its_eligible_one_was_removed() 
 
 def test_a_broker_in_a_restart_is_not_taken_for_dead() -> None:
     absent = AbsentBrokers()
-    absent.look({1, 2, 3}, 0.0)
-    absent.look({1, 2}, 10.0)
+    absent.update({1, 2, 3}, 0.0)
+    absent.update({1, 2}, 10.0)
     assert absent.restarting == {3}
 
-    absent.look({1, 2}, 10.0 + RESTARTS_S)
+    absent.update({1, 2}, 10.0 + RESTARTS_S)
     assert absent.restarting == frozenset()
 
 
 def test_a_broker_that_is_down_when_a_run_begins_counts_as_dead() -> None:
     absent = AbsentBrokers()
-    absent.look({1, 2}, 0.0)
+    absent.update({1, 2}, 0.0)
 
     assert absent.restarting == frozenset()
 
@@ -125,16 +125,16 @@ def test_a_lost_request_is_waited_out_once_its_broker_answers() -> None:
     unanswered: Unanswered[str] = Unanswered({}, lambda broker: heard[broker])
     unanswered.add("orders-0", 4)
 
-    unanswered.look(100.0)
-    unanswered.look(500.0)
+    unanswered.note_poll(100.0)
+    unanswered.note_poll(500.0)
     assert "orders-0" in unanswered
     assert unanswered.silent == {4}
     heard[4] = 510.0
-    unanswered.look(511.0)
+    unanswered.note_poll(511.0)
     assert unanswered.silent == set()
-    unanswered.look(511.0 + MAY_COME_S - 1.0)
+    unanswered.note_poll(511.0 + MAY_COME_S - 1.0)
     assert "orders-0" in unanswered
-    unanswered.look(511.0 + MAY_COME_S)
+    unanswered.note_poll(511.0 + MAY_COME_S)
     assert "orders-0" not in unanswered
 
 
@@ -144,8 +144,8 @@ def test_of_two_lost_requests_both_are_waited_out() -> None:
     unanswered.add("orders-0", 4)
     unanswered.add("orders-0", 5)
 
-    unanswered.look(100.0)
-    unanswered.look(300.0)
+    unanswered.note_poll(100.0)
+    unanswered.note_poll(300.0)
 
     assert unanswered.node("orders-0") == 4
     assert unanswered.silent_for("orders-0", 300.0) == 200.0

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ktui.execution.engine.add_plan import JoinEffect, join_effect, join_effects_in_words
+from ktui.execution.engine.add_plan import JoinEffect, join_effect, join_effects_text
 from ktui.execution.journal.commands import Add
 from ktui.execution.journal.journal import Journal
 from ktui.execution.run.event_text import event_sentence
@@ -118,7 +118,7 @@ def test_what_becomes_of_partitions_is_told_with_how_many() -> None:
         JoinEffect.SAME,
     ]
 
-    assert join_effects_in_words(some) == (
+    assert join_effects_text(some) == (
         "1,200 join the queue, 1 that waited goes to the new target instead, 1 is rolled back "
         "first, then queued, 2 are at that target or on the way there already"
     )

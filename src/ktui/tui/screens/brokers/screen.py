@@ -16,12 +16,11 @@ from textual.screen import Screen
 from textual.widgets import DataTable, Static
 
 from ktui.cluster.observation import Observation
+from ktui.cluster.observer import Interest
 from ktui.progress.summary import broker_loads
-from ktui.progress.timeline import Progress
 from ktui.tui.draw import format as figures
 from ktui.tui.draw.cells import Piece, cut_pieces, faded, pieces_width
 from ktui.tui.draw.roles import role_style
-from ktui.tui.poll.outages import ClusterOutage
 from ktui.tui.screens.brokers.panel import broker_panel
 from ktui.tui.screens.brokers.row import COLUMNS, BrokerColumn, BrokerView, broker_views
 from ktui.tui.widgets.footer import FooterKeys
@@ -49,10 +48,7 @@ class BrokerTable(DataTable[Text]):
 
 
 class BrokersScreen(Screen[None]):
-    """Shows the brokers; the app passes each new progress to `show`.
-
-    If the app has a `filter_by_broker(id)`, enter goes back to the list, filtered by broker.
-    """
+    """Shows the brokers; enter goes back to the list, filtered by broker."""
 
     CSS = """
     BrokersScreen {
@@ -91,8 +87,6 @@ class BrokersScreen(Screen[None]):
     def __init__(self) -> None:
         super().__init__()
         self._views: Mapping[int, BrokerView] = {}
-        self._observation: Observation | None = None
-        self._outage: ClusterOutage | None = None
         self._columns: tuple[BrokerColumn, ...] = ()
         self._drawn: dict[int, list[list[Piece]]] = {}
 
@@ -113,12 +107,16 @@ class BrokersScreen(Screen[None]):
         self.app.theme_changed_signal.subscribe(self, self._redraw)
         self._redraw()
 
-    def show(self, progress: Progress, outage: ClusterOutage | None = None) -> None:
-        """Show a new progress, or why the known one is no longer current."""
+    @property
+    def interest(self) -> Interest:
+        """What polls have to cover: all disks and replicas."""
+        return Interest(census=True)
+
+    def show_progress(self) -> None:
+        """Show the new progress; in grey where it is no longer current."""
+        progress = services(self).progress
         if progress.last is None:
             return
-        self._outage = outage
-        self._observation = progress.last
         self._views = broker_views(progress.last, broker_loads(progress))
         if self.is_mounted:
             self._draw()
@@ -179,9 +177,13 @@ class BrokersScreen(Screen[None]):
         self._table.set_class(not self._views, "-away")
         empty = self.query_one("#brokers-empty", Static)
         empty.set_class(bool(self._views), "-away")
-        empty.update(NOTHING_YET if self._observation is None else NO_BROKERS)
+        empty.update(NOTHING_YET if self._last is None else NO_BROKERS)
         self.query_one("#brokers-title", Static).update(self._current(self._title()))
         self._draw_panel()
+
+    @property
+    def _last(self) -> Observation | None:
+        return services(self).progress.last
 
     def _draw_rows(self) -> None:
         table, broker = self._table, self.selected
@@ -205,7 +207,7 @@ class BrokersScreen(Screen[None]):
         drawn = self._drawn[broker]
         for place, column in enumerate(self._columns):
             pieces = _fitted(column.cell(view), column)
-            pieces = faded(pieces) if self._outage is not None else pieces
+            pieces = faded(pieces) if services(self).outage is not None else pieces
             if pieces != drawn[place]:
                 drawn[place] = pieces
                 cell = _text(pieces, self.app.theme_variables)
@@ -227,18 +229,18 @@ class BrokersScreen(Screen[None]):
 
     def _current(self, words: Content) -> Content:
         """Draw stale text without colours."""
-        return words if self._outage is None else Content.styled(words.plain, "$dim")
+        return words if services(self).outage is None else Content.styled(words.plain, "$dim")
 
     def _title(self) -> Content:
-        title = ("brokers", "bold $foreground")
-        if self._observation is None:
+        title, last = ("brokers", "bold $foreground"), self._last
+        if last is None:
             return Content.assemble(title)
         down = sum(view.broker is None or not view.broker.alive for view in self._views.values())
         return Content.assemble(
             title,
             (f"   {len(self._views):,}", "$header"),
             (f"   ! {down:,} down", "bold $error") if down else "",
-            (f"   {_counted(self._observation)}", "$dim"),
+            (f"   {_counted(last)}", "$dim"),
         )
 
 

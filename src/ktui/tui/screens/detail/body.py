@@ -16,7 +16,7 @@ from ktui.cluster.observation import Observation
 from ktui.execution.run.destination import find_goal
 from ktui.execution.run.states import State
 from ktui.execution.run.track import Track
-from ktui.progress.timeline import Event, Phase, Timeline
+from ktui.progress.timeline import Cause, Event, Phase, Stall, StallKind, Timeline
 from ktui.tui.draw import format as figures
 from ktui.tui.draw.cells import SignAt, replica_pieces
 from ktui.tui.draw.paint import content
@@ -24,13 +24,32 @@ from ktui.tui.run_view.rows import StepRecord
 from ktui.tui.screens.detail.lag_curve import SCALE_WIDTH, lag_curve
 from ktui.tui.screens.detail.lanes import LaneTable, lane_table
 from ktui.tui.screens.event_list import SIGNS
-from ktui.tui.screens.watch.partition_words import alarm
 from ktui.tui.screens.watch.words import WaitingWords, as_reported_by_run
 from ktui.tui.widgets.facts import facts
 
 _BESIDE = 60
 """Cells left of the time axis from which the events stand beside the curve; below it otherwise."""
 _LEAST_CURVE, _MOST_CURVE = 6, 16
+_ADVICE = {
+    Cause.TARGET_DOWN: "Start broker {broker}, or cancel the reassignment.",
+    Cause.LOG_DIR_OFFLINE: (
+        "Mend or replace the log dir of broker {broker} and restart it, or cancel the reassignment."
+    ),
+    Cause.KEPT_OUT_OF_SYNC: (
+        "Bring broker {broker} back into the ISR: before Kafka 4.3 the reassignment cannot"
+        " complete without it."
+    ),
+    Cause.NO_LEADER: "Start a broker of the ISR: without a leader there is nothing to copy from.",
+    Cause.THROTTLED: (
+        "Raise the throttle: t has that of the run that is shown; else"
+        " follower.replication.throttled.rate on broker {broker}, and the leader's."
+    ),
+    Cause.NOT_FETCHING: (
+        "Look for fetcher errors in the log of broker {broker}; restart it if its fetcher has died."
+    ),
+    Cause.UNKNOWN: "Look into the logs of broker {broker} and of the leader.",
+}
+"""What the operator can do about a stall, by its cause."""
 _EVENT_COLOURS = ("$foreground", "$warning", "$error")
 
 
@@ -38,7 +57,7 @@ class RunDetail(NamedTuple):
     """What the run knows about the partition."""
 
     track: Track
-    taken: Sequence[StepRecord]
+    steps_taken: Sequence[StepRecord]
     """The steps that have begun."""
     steps: Sequence[Content]
     """All steps of the partition, as lines."""
@@ -48,7 +67,7 @@ class RunDetail(NamedTuple):
     stalled_s: float | None = None
     """The monotonic second since which the run reports the partition's step as stalled."""
     sign: SignAt | None = None
-    """The sign for the moment at which an operator called the partition off."""
+    """The sign for the moment at which an operator cancelled the partition."""
 
 
 def detail_body(
@@ -99,7 +118,7 @@ def _extra_replicas(of_run: RunDetail, width: int) -> list[Content]:
 
 def _lanes_note(timeline: Timeline, of_run: RunDetail | None) -> list[Content]:
     """Note that the lanes cover a later step only: to Kafka each step is its own reassignment."""
-    first = of_run.taken[0].over_at if of_run is not None and of_run.taken else None
+    first = of_run.steps_taken[0].over_at if of_run is not None and of_run.steps_taken else None
     if not timeline.lanes or first is None or timeline.began_at <= first:
         return []
     words = f"The lanes begin at {figures.as_time(timeline.began_at)}, after earlier steps."
@@ -189,7 +208,7 @@ def _leader(timeline: Timeline) -> Content:
 
 
 def _span(timeline: Timeline, of_run: RunDetail | None, now: datetime) -> tuple[str, Content]:
-    if of_run is not None and of_run.taken:
+    if of_run is not None and of_run.steps_taken:
         return _span_of_run(of_run, now)
     begin = figures.as_time(timeline.began_at)
     if timeline.phase is Phase.SETTLED:  # without lanes only the run has polled it
@@ -204,7 +223,7 @@ def _span(timeline: Timeline, of_run: RunDetail | None, now: datetime) -> tuple[
 
 def _span_of_run(of_run: RunDetail, now: datetime) -> tuple[str, Content]:
     """Return the time since the first step, which no single reassignment shows."""
-    began, over = of_run.taken[0].at, of_run.taken[-1].over_at
+    began, over = of_run.steps_taken[0].at, of_run.steps_taken[-1].over_at
     ended = over if of_run.track.state.ended else None
     took = figures.as_duration(((ended or now) - began).total_seconds())
     if ended is None:
@@ -220,12 +239,26 @@ def _brokers(ids: Sequence[int]) -> str:
 def _alarms(timeline: Timeline, now_s: float, of_run: RunDetail | None) -> list[Content]:
     stalled_s = None if of_run is None else of_run.stalled_s
     stalls = [lane.stall for lane in timeline.lanes.values() if lane.stall is not None]
-    lines = [alarm(as_reported_by_run(stall, stalled_s), now_s) for stall in stalls]
+    lines = [_alarm(as_reported_by_run(stall, stalled_s), now_s) for stall in stalls]
     if not lines and of_run is not None and stalled_s is not None:
         lasted = figures.as_duration(now_s - stalled_s)
         words = f"! stalled for {lasted}: {of_run.track.reason}."
         lines = [Content.styled(words, "bold $stalled")]
     return [Content(""), *lines] if lines else []
+
+
+def _alarm(stall: Stall, now_s: float) -> Content:
+    """Return the sentence of an alarm: which replica, for how long, why, and what to do."""
+    lasted = figures.as_duration(now_s - stall.since_s)
+    cause = f"{stall.cause.value}: {stall.detail}" if stall.detail else stall.cause.value
+    if not stall.alarm:
+        words = f"· broker {stall.broker} waits for {lasted} by now: {cause}."
+        return Content.styled(words, "$waiting")
+    colour = "bold $stalled" if stall.kind is StallKind.STALLED else "bold $falling-behind"
+    return Content.assemble(
+        (f"! broker {stall.broker} {stall.kind.value} for {lasted}: {cause}. ", colour),
+        _ADVICE[stall.cause].format(broker=stall.broker),
+    )
 
 
 def _events(events: Sequence[Event], width: int) -> list[Content]:

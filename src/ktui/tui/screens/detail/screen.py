@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import datetime
 from typing import ClassVar
 
@@ -16,28 +15,36 @@ from textual.screen import Screen
 from textual.widgets import Static
 
 from ktui.cluster.observation import Observation
+from ktui.cluster.observer import Interest
 from ktui.cluster.partition import TopicPartition
-from ktui.progress.timeline import Progress, Timeline
+from ktui.progress.timeline import Phase, Timeline
 from ktui.tui.draw import format as figures
-from ktui.tui.poll.outages import ClusterOutage
+from ktui.tui.draw.cells import Piece
+from ktui.tui.draw.paint import content
 from ktui.tui.run_view.attached import AttachedRun
+from ktui.tui.run_view.rows import RunRows
 from ktui.tui.screens.detail.body import RunDetail, detail_body
 from ktui.tui.screens.detail.steps import run_steps
-from ktui.tui.screens.watch.partition_words import state_sentence
+from ktui.tui.screens.watch.row import reason, state_cell
 from ktui.tui.screens.watch.row_context import build_row_context
 from ktui.tui.screens.watch.words import run_waits
 from ktui.tui.widgets.footer import FooterKeys
 from ktui.tui.widgets.header import StatusHeader
 from ktui.tui.widgets.services import services
 
-Neighbour = Callable[[TopicPartition, int], TopicPartition | None]
+_EXPLAINED = {
+    Phase.SETTLED: "not being reassigned",
+    Phase.SETTLING: "no longer listed; what became of it is not certain yet",
+    Phase.DONE: "reached its target",
+    Phase.CANCELLED: "ended on its original replicas",
+    Phase.CHANGED_ELSEWHERE: "ended on replicas that are neither its target nor its original",
+    Phase.TOPIC_GONE: "the topic was deleted",
+}
+"""The meaning of a phase, in the words beside it."""
 
 
 class DetailScreen(Screen[None]):
-    """Shows one partition; the app passes each new progress to `show`.
-
-    If the app has a `neighbour(tp, step)`, [ and ] walk through the app's list.
-    """
+    """Shows one partition; [ and ] walk through the app's list."""
 
     CSS = """
     DetailScreen {
@@ -66,12 +73,22 @@ class DetailScreen(Screen[None]):
 
     def __init__(self, tp: TopicPartition) -> None:
         super().__init__()
-        self.tp = tp
-        self._progress = Progress()
+        self.partition = tp
+        """The partition that is shown."""
         self._timeline: Timeline | None = None
         self._observation: Observation | None = None
-        self._outage: ClusterOutage | None = None
-        self._attached: AttachedRun | None = None
+        """The poll that showed this timeline: an earlier one where the partition has vanished."""
+
+    @property
+    def interest(self) -> Interest:
+        """What polls have to cover: a partition of the run also while nobody reassigns it."""
+        return Interest(
+            partitions=frozenset({self.partition} if self._attached is not None else ())
+        )
+
+    @property
+    def _attached(self) -> AttachedRun | None:
+        return services(self).attached
 
     def compose(self) -> ComposeResult:
         """Lay out the header, the scrolling body, and the keys."""
@@ -85,23 +102,18 @@ class DetailScreen(Screen[None]):
         """Draw what is known so far."""
         self._draw()
 
-    def show(self, progress: Progress, outage: ClusterOutage | None = None) -> None:
-        """Show a new progress. A partition that has vanished from it stays as it was last seen."""
-        self._progress, self._outage = progress, outage
-        timeline = progress.timelines.get(self.tp) or self._unseen()
+    def show_progress(self) -> None:
+        """Show the new progress. A partition that has vanished stays as it was last seen."""
+        progress = services(self).progress
+        timeline = progress.timelines.get(self.partition) or self._unpolled()
         if timeline is not None:
             self._timeline, self._observation = timeline, progress.last
         if self.is_mounted:
             self._draw()
 
-    def show_run(self, attached: AttachedRun | None, touched: set[TopicPartition]) -> None:
-        """Keep the present state of the run; the next `show` draws it."""
-        del touched
-        self._attached = attached
-
-    def _unseen(self) -> Timeline | None:
+    def _unpolled(self) -> Timeline | None:
         """Return the run's own timeline of a partition that no poll has covered."""
-        return None if self._attached is None else self._attached.rows.unseen(self.tp)
+        return None if self._attached is None else self._attached.rows.unpolled(self.partition)
 
     def action_back(self) -> None:
         """Go back to where this was opened."""
@@ -118,13 +130,13 @@ class DetailScreen(Screen[None]):
         tp = self._neighbour(step)
         if tp is None:
             return
-        self.tp, self._timeline, self._observation = tp, None, None
+        self.partition, self._timeline, self._observation = tp, None, None
         self.query_one(VerticalScroll).scroll_home(animate=False)
-        self.show(self._progress, self._outage)
+        self.show_progress()
         self.refresh_bindings()
 
     def _neighbour(self, step: int) -> TopicPartition | None:
-        return services(self).neighbour(self.tp, step)
+        return services(self).neighbour(self.partition, step)
 
     @on(Resize)
     def _draw(self) -> None:
@@ -134,20 +146,21 @@ class DetailScreen(Screen[None]):
 
     def _current(self, words: Content) -> Content:
         """Draw stale text without colours."""
-        return words if self._outage is None else Content.styled(words.plain, "$dim")
+        return words if services(self).outage is None else Content.styled(words.plain, "$dim")
 
     @property
     def _vanished(self) -> bool:
-        known = self.tp in self._progress.timelines or self._unseen() is not None
+        polled = self.partition in services(self).progress.timelines
+        known = polled or self._unpolled() is not None
         return self._timeline is not None and not known
 
     def _title(self) -> Content:
-        name = Content.styled(str(self.tp), "bold $foreground")
+        name = Content.styled(str(self.partition), "bold $foreground")
         if self._timeline is None or self._observation is None:
             return name
         rows = None if self._attached is None else self._attached.rows
         return Content.assemble(
-            name, "   ", state_sentence(self._timeline, self._observation, rows)
+            name, "   ", _state_sentence(self._timeline, self._observation, rows)
         )
 
     def _body(self) -> list[Content]:
@@ -160,18 +173,20 @@ class DetailScreen(Screen[None]):
 
     def _of_run(self, width: int) -> RunDetail | None:
         attached = self._attached
-        track = None if attached is None else attached.run.tracks.get(self.tp)
+        track = None if attached is None else attached.run.tracks.get(self.partition)
         if attached is None or track is None:
             return None
-        taken, limits = attached.rows.taken(self.tp), attached.run.limits
-        steps = run_steps(attached.name, track, taken, limits, width)
+        steps_taken, limits = attached.rows.steps_taken(self.partition), attached.run.limits
+        steps = run_steps(attached.name, track, steps_taken, limits, width)
         waits = run_waits(track, attached.rows)
-        moment = build_row_context(self._observation, attached.rows, health_first=True)
-        stalled_s, sign = moment.stalled_s(track), moment.called_off(track)
-        return RunDetail(track, taken, steps, attached.events_of(self.tp), waits, stalled_s, sign)
+        context = build_row_context(self._observation, attached.rows, health_first=True)
+        stalled_s, sign = context.stalled_s(track), context.cancel_sign(track)
+        return RunDetail(
+            track, steps_taken, steps, attached.events_of(self.partition), waits, stalled_s, sign
+        )
 
     def _absent_text(self) -> str:
-        if self._progress.last is None:
+        if services(self).progress.last is None:
             return "Waiting for the first answer of the cluster."
         return (
             "This partition is not being reassigned, and nothing of it has been seen"
@@ -183,3 +198,16 @@ class DetailScreen(Screen[None]):
             return []
         words = f"No longer watched. What follows is as of {figures.as_time(at)}."
         return [Content.styled(words, "$warning"), Content("")]
+
+
+def _state_sentence(timeline: Timeline, observation: Observation, run: RunRows | None) -> Content:
+    """Return a partition's state in the words of the list, and what that means."""
+    context = build_row_context(observation, run, health_first=True)
+    state = state_cell(timeline, context)._replace(bold=True)
+    reported_by_run = context.track(timeline) is not None
+    why = ["" if reported_by_run else _EXPLAINED.get(timeline.phase, "")]
+    trouble = reason(timeline, context)
+    if trouble is not None and (timeline.stall is None or timeline.phase.ended):
+        why.append(trouble.text)
+    words = "; ".join(filter(None, why))
+    return content([state, Piece(f"   {words}" if words else "", "dim")])

@@ -25,18 +25,18 @@ class _Line(NamedTuple):
 
 
 def run_steps(
-    name: str, track: Track, taken: Sequence[StepRecord], limits: Limits, width: int
+    name: str, track: Track, steps_taken: Sequence[StepRecord], limits: Limits, width: int
 ) -> list[Content]:
     """Draw a heading, and one line per step.
 
     Args:
         name: the run's name.
         track: the partition.
-        taken: the partition's steps that have begun.
+        steps_taken: the partition's steps that have begun.
         limits: the limits in force: they decide the steps to come.
         width: the most cells of a line.
     """
-    lines = [*_begun(taken), *_to_come(track, limits, len(taken))]
+    lines = [*_begun(steps_taken), *_to_come(track, limits, len(steps_taken))]
     if not lines:
         lines = [_Line("", " ".join(map(str, track.replicas)), "nothing to do", "", "$dim")]
     columns = [max(cell_len(line[at]) for line in lines) for at in range(3)]
@@ -51,8 +51,8 @@ def _drawn(line: _Line, widths: Sequence[int]) -> Content:
     )
 
 
-def _begun(taken: Sequence[StepRecord]) -> list[_Line]:
-    return [_begun_line(number, step) for number, step in enumerate(taken, 1)]
+def _begun(steps_taken: Sequence[StepRecord]) -> list[_Line]:
+    return [_begun_line(number, step) for number, step in enumerate(steps_taken, 1)]
 
 
 def _begun_line(number: int, step: StepRecord) -> _Line:

@@ -19,14 +19,20 @@ from ktui.execution.run.events import OnConflict
 from ktui.planning.check.findings import Allowances
 from ktui.tui.run_view import messages
 from ktui.tui.run_view.attached import AttachedRun
-from ktui.tui.run_view.extra_plan import CONFLICTS, check_extra_plan, extra_plan_problem
 from ktui.tui.run_view.launchers import EngineLauncher
-from ktui.tui.run_view.plan_choice import ChosenPlan
+from ktui.tui.run_view.plan_choice import (
+    CONFLICTS,
+    ChosenPlan,
+    check_extra_plan,
+    extra_plan_problem,
+)
 from ktui.tui.screens.forms.allowances import PlanAllowances
 from ktui.tui.screens.plan.plan import PlanScreen
 from ktui.tui.screens.watch.run_banner import RunLines
 from ktui.tui.widgets.choices import Choices, FormChoices
 from ktui.tui.widgets.text_field import TextField
+
+_REFRESH = "following"
 
 
 class AddForm(Vertical):
@@ -40,7 +46,7 @@ class AddForm(Vertical):
         with Horizontal(classes="line"):
             yield Static("run's name")
             yield TextField(id="plan-again", placeholder="type it; ↵ adds the plan", disabled=True)
-        yield Static(id="plan-said", markup=False)
+        yield Static(id="plan-answer", markup=False)
 
     def open(self) -> None:
         """Enable the field of the run's name."""
@@ -50,9 +56,6 @@ class AddForm(Vertical):
     def allowed(self) -> Allowances:
         """What the operator allows the plan."""
         return self.query_one(PlanAllowances).allowed
-
-
-_REFRESH = "following"
 
 
 class AddScreen(PlanScreen):
@@ -78,7 +81,7 @@ class AddScreen(PlanScreen):
     def __init__(
         self, engines: EngineLauncher, state_dir: StateDir, attached: AttachedRun, *, path: str = ""
     ) -> None:
-        super().__init__(engines, state_dir, taker=attached.name, path=path)
+        super().__init__(engines, state_dir, attached_run=attached.name, path=path)
         self._attached = attached
         self._extra: CheckedExtraPlan | None = None
         self._preview_number = 0
@@ -115,15 +118,15 @@ class AddScreen(PlanScreen):
         self._outdated = self._outdated or run_changed or outdated
         if self._outdated and not {"plan", "figures", _REFRESH} & self._under_way:
             self._outdated = False
-            self.run_worker(self.work_out(), group=_REFRESH, exit_on_error=False)
+            self.run_worker(self.preview(), group=_REFRESH, exit_on_error=False)
 
-    async def look_around(self) -> None:
+    async def show_obstacles(self) -> None:
         """Show why no plan can be added now."""
         self._show_run_lines()
 
     def _show_run_lines(self) -> None:
         self.query_one(RunLines).show(self._attached.status)
-        self.tell_before(self._obstacle)
+        self.show_notes(self._obstacle)
 
     @property
     def _obstacle(self) -> str:
@@ -134,9 +137,9 @@ class AddScreen(PlanScreen):
     def _chosen_conflict(self, event: Choices.Chosen) -> None:
         means = CONFLICTS[event.place].means
         self.query_one("#conflict-means", Static).update(Content(means))
-        self.soon()
+        self.preview_soon()
 
-    async def work_out(self) -> None:
+    async def preview(self) -> None:
         """Preview what happens to the plan's partitions, and what the plan would do."""
         chosen, run = self._chosen, self._attached.run
         if chosen is None:
@@ -150,7 +153,7 @@ class AddScreen(PlanScreen):
             return  # something else was chosen in the meantime
         self._extra = extra
         self.report(lines)
-        self.say("", "")
+        self.show_answer("", "")
         if run.throttled.rates:
             self.measure(chosen)
 
@@ -167,7 +170,7 @@ class AddScreen(PlanScreen):
         extra = self._extra
         problem = self._problem(extra, event.value.strip())
         if problem or extra is None:
-            self.say(problem or "", "$error")
+            self.show_answer(problem or "", "$error")
         else:
             self.dismiss(extra)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import ClassVar
 
 import msgspec
@@ -14,6 +15,7 @@ from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
 from textual.events import Key, Resize
 from textual.screen import Screen
+from textual.suggester import Suggester
 from textual.widget import Widget
 from textual.widgets import Checkbox, Input, Static
 
@@ -26,7 +28,6 @@ from ktui.planning.read.problems import BadPlan
 from ktui.tui.run_view import messages
 from ktui.tui.run_view.launchers import EngineLauncher
 from ktui.tui.run_view.plan_choice import ChosenPlan, ColouredLine, read_chosen_plan
-from ktui.tui.screens.plan.path_suggester import PathSuggester
 from ktui.tui.widgets.choices import Choices, FormChoices
 from ktui.tui.widgets.footer import FooterKeys
 from ktui.tui.widgets.header import StatusHeader
@@ -56,7 +57,7 @@ class PlanScreen(Screen[PlanOutcome | None]):
     Args:
         engines: reads the cluster.
         state_dir: the folder of all runs.
-        taker: the live run that the view is attached to; empty if plans cannot be added.
+        attached_run: the live run that the view is attached to; empty if plans cannot be added.
         path: the plan's file, if it was typed before.
     """
 
@@ -75,7 +76,7 @@ class PlanScreen(Screen[PlanOutcome | None]):
         & Checkbox:focus { border: none; background: $cursor; }
         & .form, & #plan-report { height: auto; width: 1fr; }
         & #plan-report { margin-top: 1; }
-        & #plan-said { margin-top: 1; height: auto; }
+        & #plan-answer { margin-top: 1; height: auto; }
         & .warned { color: $warning; height: auto; }
         & .means { color: $dim; height: auto; padding-left: 17; }
         & .-away { display: none; }
@@ -97,10 +98,16 @@ class PlanScreen(Screen[PlanOutcome | None]):
     """Whether the screen adds the plan to a run."""
 
     def __init__(
-        self, engines: EngineLauncher, state_dir: StateDir, *, taker: str = "", path: str = ""
+        self,
+        engines: EngineLauncher,
+        state_dir: StateDir,
+        *,
+        attached_run: str = "",
+        path: str = "",
     ) -> None:
         super().__init__()
-        self._engines, self._state_dir, self._taker, self._path = engines, state_dir, taker, path
+        self._engines, self._state_dir = engines, state_dir
+        self._attached_run, self._path = attached_run, path
         self._chosen: ChosenPlan | None = None
 
     def compose(self) -> ComposeResult:
@@ -108,10 +115,10 @@ class PlanScreen(Screen[PlanOutcome | None]):
         yield StatusHeader()
         yield from self.above()
         with VerticalScroll(id="plan-body", can_focus=False):
-            yield Static(self.TITLE_WORDS.format(self._taker), classes="title", markup=False)
+            yield Static(self.TITLE_WORDS.format(self._attached_run), classes="title", markup=False)
             yield Static(id="plan-live", classes="warned -away", markup=False)
-            if self._taker:
-                ways = [f"in run {self._taker}", "as a run of its own"]
+            if self._attached_run:
+                ways = [f"in run {self._attached_run}", "as a run of its own"]
                 yield FormChoices("carry it out", ways, id="plan-way", place=not self.ADDS)
             with Horizontal(classes="line"):
                 yield Static("plan's file")
@@ -145,11 +152,11 @@ class PlanScreen(Screen[PlanOutcome | None]):
         """Enable the form: a plan was read."""
         raise NotImplementedError
 
-    async def look_around(self) -> None:
+    async def show_obstacles(self) -> None:
         """Show what prevents any plan from being executed now."""
         raise NotImplementedError
 
-    async def work_out(self) -> None:
+    async def preview(self) -> None:
         """Preview the plan with what is chosen and typed, and show the result."""
         raise NotImplementedError
 
@@ -163,9 +170,9 @@ class PlanScreen(Screen[PlanOutcome | None]):
                 "#plan-way"
             ).focus()  # the operator has just used this choice, and may change it back
         else:
-            self.run_worker(self.look_around(), group="live", exit_on_error=False)
+            self.run_worker(self.show_obstacles(), group="live", exit_on_error=False)
 
-    def tell_before(self, words: str) -> None:
+    def show_notes(self, words: str) -> None:
         """Show what prevents plans from being executed, or a note to read before."""
         note = self.query_one("#plan-live", Static)
         note.update(Content(words))
@@ -203,7 +210,7 @@ class PlanScreen(Screen[PlanOutcome | None]):
     async def _read(self, typed: str) -> None:
         """Read the plan and the cluster; show any error in full."""
         self._chosen = None
-        await self.look_around()
+        await self.show_obstacles()
         self.report([(f"Reading {typed}, and looking at the cluster …", "$dim")])
         cluster_id = services(self).cluster_id or ""
         try:
@@ -218,19 +225,19 @@ class PlanScreen(Screen[PlanOutcome | None]):
             return
         self._chosen = chosen
         self.open_form(chosen)
-        await self.work_out()
+        await self.preview()
 
     @on(Checkbox.Changed)
-    def soon(self) -> None:
+    def preview_soon(self) -> None:
         """Preview the plan again once typing pauses."""
         if self._chosen is not None:
             self.run_worker(
-                self._work_out_later(), group="figures", exclusive=True, exit_on_error=False
+                self._preview_later(), group="figures", exclusive=True, exit_on_error=False
             )
 
-    async def _work_out_later(self) -> None:
+    async def _preview_later(self) -> None:
         await asyncio.sleep(_SOON_S)
-        await self.work_out()
+        await self.preview()
 
     def measure(self, chosen: ChosenPlan) -> None:
         """Measure the inbound rates that limit a throttle, and preview again. This happens once."""
@@ -241,11 +248,11 @@ class PlanScreen(Screen[PlanOutcome | None]):
         try:
             measured = await chosen.with_inbound(self._engines)
         except ClusterError as problem:
-            self.say(str(problem), "$error")
+            self.show_answer(str(problem), "$error")
             return
         if self._chosen is chosen:
             self._chosen = measured
-            await self.work_out()
+            await self.preview()
 
     def report(self, lines: Sequence[ColouredLine]) -> None:
         """Show the preview: findings and figures."""
@@ -254,10 +261,10 @@ class PlanScreen(Screen[PlanOutcome | None]):
         ]
         self.query_one("#plan-report", Static).update(Content("\n").join(parts))
 
-    def say(self, words: str, colour: str) -> None:
+    def show_answer(self, words: str, colour: str) -> None:
         """Show an answer below the form."""
         said = Content.styled(words, colour) if words else Content("")
-        line = self.query_one("#plan-said", Static)
+        line = self.query_one("#plan-answer", Static)
         line.update(said)
         if words:
             self.call_after_refresh(line.scroll_visible, animate=False)
@@ -265,3 +272,29 @@ class PlanScreen(Screen[PlanOutcome | None]):
     def action_leave(self) -> None:
         """Go back; nothing was sent."""
         self.dismiss(None)
+
+
+class PathSuggester(Suggester):
+    """Suggests the first folder or JSON file whose path begins with the text typed."""
+
+    def __init__(self) -> None:
+        super().__init__(use_cache=False, case_sensitive=True)
+
+    async def get_suggestion(self, value: str) -> str | None:
+        """Return the completed path; None if no path begins with `value`."""
+        return await asyncio.to_thread(_completed, value) if value else None
+
+
+def _completed(value: str) -> str | None:
+    folder, _, start = value.rpartition("/")
+    try:
+        entries = sorted(Path(f"{folder}/" if "/" in value else ".").expanduser().iterdir())
+    except (OSError, RuntimeError):  # no such folder; no such user's home
+        return None
+    for path in entries:
+        if path.name.startswith(start) and (start or not path.name.startswith(".")):
+            if path.is_dir():
+                return f"{value[: len(value) - len(start)]}{path.name}/"
+            if path.suffix == ".json":
+                return f"{value[: len(value) - len(start)]}{path.name}"
+    return None

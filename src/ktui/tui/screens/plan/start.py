@@ -13,13 +13,13 @@ from textual.widgets import Checkbox, Input, Static
 
 from ktui.cluster.errors import ClusterError
 from ktui.execution.errors import RunProblem
+from ktui.execution.host.catalog import live_and_resumable
 from ktui.execution.host.launch import NewRun
 from ktui.execution.host.state_dir import default_name, run_name_problem
 from ktui.pacing.limits import Limits
 from ktui.planning.check.findings import Allowances, Finding
 from ktui.planning.throttle_rates import NO_THROTTLE
 from ktui.tui.run_view import messages
-from ktui.tui.run_view.attachment import live_and_resumable
 from ktui.tui.run_view.plan_choice import ChosenPlan, plan_problem, throttle_sentences
 from ktui.tui.screens.forms.allowances import AllowanceBox, PlanAllowances
 from ktui.tui.screens.forms.limits_form import LimitsForm
@@ -50,7 +50,7 @@ class StartForm(Vertical):
         with Horizontal(classes="line"):
             yield Static("type it again")
             yield TextField(id="plan-again", placeholder="↵ starts the run", disabled=True)
-        yield Static(id="plan-said", markup=False)
+        yield Static(id="plan-answer", markup=False)
 
     def open(self, limits: Limits, throttle: str, name: str) -> None:
         """Enable the form; text typed before stays.
@@ -109,7 +109,7 @@ class StartScreen(PlanScreen):
         """Return the form of limits, throttle, allowances and the run's name."""
         return StartForm(classes="form")
 
-    async def look_around(self) -> None:
+    async def show_obstacles(self) -> None:
         """Show that the cancel gate is shut, which run is live, or why the run shown is not."""
         cluster_id = services(self).cluster_id or ""
         try:
@@ -121,10 +121,10 @@ class StartScreen(PlanScreen):
         shown = services(self).run_status
         notes = [
             self.gate_words,
-            messages.beside_live_run(self._live, self._taker) if live else "",
+            messages.beside_live_run(self._live, self._attached_run) if live else "",
             messages.takes_no_plans(shown) if shown is not None else "",
         ]
-        self.tell_before("\n".join(filter(None, notes)))
+        self.show_notes("\n".join(filter(None, notes)))
 
     def open_form(self, chosen: ChosenPlan) -> None:
         """Enable the form with the default limits, throttle and name."""
@@ -138,21 +138,21 @@ class StartScreen(PlanScreen):
     @on(LimitsForm.Changed)
     @on(ThrottleForm.Changed)
     def _typed(self) -> None:
-        self.soon()
+        self.preview_soon()
 
-    async def work_out(self) -> None:
+    async def preview(self) -> None:
         """Preview the plan under the limits and the throttle typed."""
         limits, chosen = self.query_one(LimitsForm).limits(), self._chosen
         if limits is None or chosen is None or self._form.problem:
-            self.say("", "")  # the form shows the error beside its field
+            self.show_answer("", "")  # the form shows the error beside its field
             return
         rates = self._throttle.rates() or NO_THROTTLE
         leaders = self._throttle.leaders
         allowed = self._form.allowed
-        self._findings, lines = await chosen.judged(limits, rates, allowed, leaders=leaders)
+        self._findings, lines = await chosen.check(limits, rates, allowed, leaders=leaders)
         self.report(lines)
         self._throttle.tell(throttle_sentences(self._findings))
-        self.say("", "")
+        self.show_answer("", "")
         if rates:
             self.measure(chosen)
 
@@ -167,7 +167,7 @@ class StartScreen(PlanScreen):
         """Focus the field that starts the run, and explain how."""
         name = self._form.name_typed
         self.set_focus(self.query_one("#plan-again", Input))
-        self.say(f"Type {name} and press enter to start the run.", "$dim")
+        self.show_answer(f"Type {name} and press enter to start the run.", "$dim")
 
     @on(Input.Submitted, "#plan-again")
     def _confirmed(self, event: Input.Submitted) -> None:
@@ -175,7 +175,7 @@ class StartScreen(PlanScreen):
         limits = self.query_one(LimitsForm).limits()
         problem = self._problem(name, event.value.strip()) or form.problem
         if problem or limits is None or self._chosen is None:
-            self.say(problem or "", "$error")
+            self.show_answer(problem or "", "$error")
             return
         new_run = NewRun(
             name=name,
@@ -208,12 +208,12 @@ class StartScreen(PlanScreen):
         return None if again == name else f"Type {name} to start the run, or esc to leave."
 
     async def _start(self, new_run: NewRun) -> None:
-        self.say(f"Starting {new_run.name} …", "$dim")
+        self.show_answer(f"Starting {new_run.name} …", "$dim")
         try:
             run = await self._engines.start(new_run)
         except (RunProblem, ClusterError) as problem:
             self._starting = False
-            self.say(str(problem), "$error")
+            self.show_answer(str(problem), "$error")
             return
         self.dismiss(run)
 

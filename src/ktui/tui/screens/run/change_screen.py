@@ -14,7 +14,7 @@ from ktui.cluster.partition import TopicPartition
 from ktui.execution.errors import RunProblem
 from ktui.execution.host.catalog import RunState
 from ktui.execution.journal.commands import Command
-from ktui.execution.run.throttle_standing import left_throttle_text
+from ktui.execution.run.throttle_status import throttle_status
 from ktui.tui.run_view.attached import AttachedRun, RunStatus
 from ktui.tui.screens.watch.run_banner import RunLines
 from ktui.tui.widgets.services import services
@@ -120,7 +120,7 @@ class RunChangeScreen(Screen[None]):
         if status is None or status.state is RunState.ENDED:
             return self.ENDED
         if not status.owned:
-            left = None if self.attached is None else left_throttle_text(self.attached.run)
+            left = None if self.attached is None else throttle_status(self.attached.run).stays
             words = "No process carries the run on" + (f"; {left}" if left else "")
             return f"{words}. Resume it first: ktui resume {status.name}"
         return self.ASKED if self._asked is not None else self.standing(status)

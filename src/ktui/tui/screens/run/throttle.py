@@ -14,7 +14,7 @@ from textual.events import Resize
 from textual.widgets import Static
 
 from ktui.execution.journal.commands import SetThrottle
-from ktui.execution.run.throttle_standing import throttle_wait_text
+from ktui.execution.run.throttle_status import throttle_status
 from ktui.progress.inflow import Inflow
 from ktui.tui.draw import format as figures
 from ktui.tui.draw.cells import Piece, cut_pieces
@@ -136,8 +136,7 @@ class ThrottleScreen(RunChangeScreen):
 
     def draw(self, attached: AttachedRun) -> None:
         """Show the desired and the set rates, and what is copied in."""
-        run, now = attached.run, attached.status.throttle
-        words = now.rates.with_leaders(throttled=now.leaders)
+        run, words = attached.run, attached.status.throttle.run.words
         title = f"throttle of run {attached.name}: {words}"
         self.query_one("#throttle-title", Static).update(title)
         rows = throttle_table(rates_now(run, attached.inflows), self.size.width - 3)
@@ -157,7 +156,7 @@ class ThrottleScreen(RunChangeScreen):
     def standing(self, status: RunStatus) -> str:
         """Return when a change takes effect, or what the run still waits for."""
         attached = self.attached
-        if attached is not None and (waits := throttle_wait_text(attached.run)):
+        if attached is not None and (waits := throttle_status(attached.run).waits):
             leave_behind = f"Should it never come back: ktui throttle {status.name} --leave-behind"
             return f"{waits[:1].upper()}{waits[1:]}. {leave_behind}"
         in_flight_steps = figures.as_count(status.in_flight, "step")

@@ -11,6 +11,14 @@ from ktui.tui.draw.cells import SPANS, timeline_width
 
 CURSOR_WIDTH = 2
 """Cells before the first column: the sign of the cursor and that of a mark."""
+_LEAST_NAME, _LEAST_REPLICAS, _LEAST_STATE = 9, 8, 12
+_LEFT_WITH_RANGE = 22
+_WIDE, _WIDER, _WIDEST = 100, 140, 170
+_LEAST_TIMELINE, _GOOD_TIMELINE, _BEST_TIMELINE = 10, 20, 60
+_LEAST_REASON = 18
+_AMPLE = 60
+"""Room in cells from which two fifths are for the timeline; below it, a quarter."""
+_MODEST_REPLICAS = 16
 
 
 class Column(enum.StrEnum):
@@ -34,18 +42,10 @@ class Column(enum.StrEnum):
 
 
 _NUMERIC = frozenset({Column.BATCH, Column.LAG, Column.TO_COPY, Column.RATE, Column.LEFT})
-_LEAST_NAME, _LEAST_REPLICAS, _LEAST_STATE = 9, 8, 12
 _WIDTHS = {
     Column.STATE: _LEAST_STATE, Column.BATCH: 5, Column.LAG: 9, Column.TO_COPY: 8, Column.RATE: 8,
     Column.LEFT: 7,
 }  # fmt: skip
-_LEFT_WITH_RANGE = 22
-_WIDE, _WIDER, _WIDEST = 100, 140, 170
-_LEAST_TIMELINE, _GOOD_TIMELINE, _BEST_TIMELINE = 10, 20, 60
-_LEAST_REASON = 18
-_AMPLE = 60
-"""Room in cells from which two fifths are for the timeline; below it, a quarter."""
-_MODEST_REPLICAS = 16
 
 
 class Extents(msgspec.Struct, frozen=True):

@@ -35,7 +35,7 @@ class EmptyState(msgspec.Struct, frozen=True, kw_only=True):
     interval_s: float = 1.0
     when_quiet: tuple[str, ...] = ()
     """Paragraphs to show in place of the other keys while nothing moves."""
-    when_not_looked_at: str = ""
+    when_never_polled: str = ""
     """The sentence for partitions that will never be polled; empty if they will be."""
 
 
@@ -69,7 +69,7 @@ def _connecting(empty: EmptyState) -> list[str]:
             empty.outage.details,
             "Trying again on and on; q quits.",
         ]
-    if empty.when_not_looked_at:
+    if empty.when_never_polled:
         return ["Reading the recording …"]
     return [f"Connecting to {empty.cluster_name} …"]
 
@@ -84,8 +84,8 @@ def _nothing_moves(empty: EmptyState) -> list[str]:
 
 
 def _all_well(empty: EmptyState) -> list[str]:
-    if empty.counted is None and empty.when_not_looked_at:
-        return ["It is not known which partitions were unhealthy.", empty.when_not_looked_at]
+    if empty.counted is None and empty.when_never_polled:
+        return ["It is not known which partitions were unhealthy.", empty.when_never_polled]
     if empty.counted is None:
         return ["Looking at all partitions of the cluster …"]
     count = figures.as_count(empty.counted, "partition")
@@ -108,6 +108,6 @@ def _no_topics(empty: EmptyState) -> list[str]:
             "It may also be that Describe on it is not granted. T chooses other topics.",
         ]
     names = ", ".join(sorted(empty.topics))
-    if empty.when_not_looked_at:
-        return [f"Nothing is known of {names} here.", empty.when_not_looked_at]
+    if empty.when_never_polled:
+        return [f"Nothing is known of {names} here.", empty.when_never_polled]
     return [f"Looking at {names} …", "T chooses other topics."]

@@ -17,8 +17,8 @@ from ktui.progress.timeline import Timeline
 from ktui.tui.draw.cells import SPANS
 from ktui.tui.draw.paint import Paint
 from ktui.tui.screens.watch.columns import CURSOR_WIDTH, ColumnLayout, layout
+from ktui.tui.screens.watch.filter import RowFilter
 from ktui.tui.screens.watch.row_context import RowContext
-from ktui.tui.screens.watch.row_filter import RowFilter
 from ktui.tui.screens.watch.row_model import Arrangement, Belongs
 from ktui.tui.screens.watch.sort import Ordering
 from ktui.tui.screens.watch.strip_cache import RowInputs, StripCache
@@ -82,7 +82,7 @@ class PartitionList(ScrollView, can_focus=True):
         self.stale = False
         """Whether the figures are no longer current, and are drawn grey."""
         self._anchor: TopicPartition | None = None
-        self._moment = RowContext(0.0)
+        self._row_context = RowContext(0.0)
         self.marked: set[TopicPartition] = set()
         """Partitions marked by the operator, visible or not."""
         self._drawn = StripCache()
@@ -102,18 +102,18 @@ class PartitionList(ScrollView, can_focus=True):
     def show(
         self,
         timelines: Mapping[TopicPartition, Timeline],
-        moment: RowContext,
+        context: RowContext,
         *,
         stale: bool = False,
         touched: Collection[TopicPartition] = (),
     ) -> None:
         """Show new timelines, and redraw only the lines that changed."""
-        self._moment = moment
+        self._row_context = context
         if stale is not self.stale:
             self.stale = stale
             self._forget_drawn()
         if self.arrangement.update(
-            timelines, moment, place_anew=not self.holds_places, touched=touched
+            timelines, context, reposition=not self.holds_places, touched=touched
         ):
             self._settle()
         if not self._lay_out():
@@ -125,12 +125,12 @@ class PartitionList(ScrollView, can_focus=True):
         belongs: Belongs | None = None,
         ordering: Ordering | None = None,
         rowfilter: RowFilter | None = None,
-        moment: RowContext | None = None,
+        context: RowContext | None = None,
     ) -> None:
         """Change the rows or their order; the cursor stays on its partition."""
-        self._moment = moment or self._moment
+        self._row_context = context or self._row_context
         self.arrangement.arrange(
-            belongs=belongs, ordering=ordering, rowfilter=rowfilter, moment=moment
+            belongs=belongs, ordering=ordering, rowfilter=rowfilter, context=context
         )
         self._settle()
         self._lay_out()
@@ -159,7 +159,7 @@ class PartitionList(ScrollView, can_focus=True):
 
     def _lay_out(self) -> bool:
         """Fit the columns to the width; return whether they have changed."""
-        batches = self._moment.run is not None
+        batches = self._row_context.run is not None
         new_layout = layout(self.size.width, self.arrangement.extents, self.span, batches=batches)
         if new_layout == self.layout_in_force:
             return False
@@ -191,7 +191,7 @@ class PartitionList(ScrollView, can_focus=True):
         """Draw a row, or reuse the strip drawn from the same figures, cursor and theme."""
         tp = self.arrangement.rows[row]
         timeline = self.arrangement.timelines[tp]
-        drawn_from = RowInputs(timeline, self._moment, row == self.row, tp in self.marked)
+        drawn_from = RowInputs(timeline, self._row_context, row == self.row, tp in self.marked)
         layout, width = self.layout_in_force, self.size.width
         return self._drawn.strip(drawn_from, layout, self.paint, width, stale=self.stale)
 
@@ -225,7 +225,7 @@ class PartitionList(ScrollView, can_focus=True):
     def action_first(self) -> None:
         """Go to the first row, and put all rows where they belong now."""
         self.held, self._anchor = False, None
-        if self.arrangement.place_anew():
+        if self.arrangement.reposition():
             self._settle()
         else:
             self.post_message(self.Arranged())

@@ -30,11 +30,11 @@ _ENDED = {
 }
 
 
-def row_pieces(timeline: Timeline, layout: ColumnLayout, moment: RowContext) -> list[Piece]:
+def row_pieces(timeline: Timeline, layout: ColumnLayout, context: RowContext) -> list[Piece]:
     """Draw a row without the sign of the cursor: each column at its width, gaps between."""
     pieces: list[Piece] = []
     gap = Piece(" " * layout.gap, "rule")
-    words = reason(timeline, moment)
+    words = reason(timeline, context)
     aside_column = None if words is None else _aside_column(words, timeline, layout)
     until = 0
     for column, start, width in layout.spans():
@@ -46,9 +46,9 @@ def row_pieces(timeline: Timeline, layout: ColumnLayout, moment: RowContext) -> 
         if start < until or (until and column is Column.REASON):
             continue
         if column is Column.TIMELINE:
-            cell = _history(timeline, width, moment, layout.span)
+            cell = _history(timeline, width, context, layout.span)
         else:
-            cell = _CELLS[column](timeline, width, moment)
+            cell = _CELLS[column](timeline, width, context)
         if column.numeric:
             cell.insert(0, Piece(" " * (width - pieces_width(cell)), "rule"))
         pieces += cut_pieces(cell, width)
@@ -56,23 +56,23 @@ def row_pieces(timeline: Timeline, layout: ColumnLayout, moment: RowContext) -> 
     return pieces
 
 
-def state_cell(timeline: Timeline, moment: RowContext) -> Piece:
+def state_cell(timeline: Timeline, context: RowContext) -> Piece:
     """Return the word for a partition's state, and for trouble how long it has lasted."""
-    well = moment.health(timeline)
-    if moment.told_by_health(timeline, well):
-        return Piece(well.word, well.role, bold=well.role == "stalled")
-    track = moment.track(timeline)
-    if track is not None and moment.run is not None:
-        stalled_s = moment.stalled_s(track)
-        return run_state(track, moment.run, timeline, moment.now_s, stalled_s)
+    condition = context.health(timeline)
+    if context.shows_health(timeline, condition):
+        return Piece(condition.word, condition.role, bold=condition.role == "stalled")
+    track = context.track(timeline)
+    if track is not None and context.run is not None:
+        stalled_s = context.stalled_s(track)
+        return run_state(track, context.run, timeline, context.now_s, stalled_s)
     if timeline.phase in _ENDED:
         return Piece(*_ENDED[timeline.phase])
-    return _moving(timeline, moment)
+    return _moving(timeline, context)
 
 
-def _moving(timeline: Timeline, moment: RowContext) -> Piece:
+def _moving(timeline: Timeline, context: RowContext) -> Piece:
     stall = timeline.stall if timeline.stall is not None and timeline.stall.alarm else None
-    age = "" if stall is None else f" {figures.as_age(moment.now_s - stall.since_s)}"
+    age = "" if stall is None else f" {figures.as_age(context.now_s - stall.since_s)}"
     if timeline.phase is Phase.STALLED:
         return Piece(f"STALLED{age}", "stalled", bold=True)
     if stall is not None:
@@ -82,33 +82,33 @@ def _moving(timeline: Timeline, moment: RowContext) -> Piece:
     return Piece(f"moving{percent}", "moving")
 
 
-def reason(timeline: Timeline, moment: RowContext) -> Piece | None:
+def reason(timeline: Timeline, context: RowContext) -> Piece | None:
     """Return the reason for trouble or for waiting; None while all is as it should be."""
-    well = moment.health(timeline)
-    if moment.told_by_health(timeline, well):
-        return Piece(well.wrong, well.role) if well.wrong else None
-    track = moment.track(timeline)
-    if track is not None and moment.run is not None:
-        run_words = run_reason(track, moment.run)
+    condition = context.health(timeline)
+    if context.shows_health(timeline, condition):
+        return Piece(condition.wrong, condition.role) if condition.wrong else None
+    track = context.track(timeline)
+    if track is not None and context.run is not None:
+        run_words = run_reason(track, context.run)
         if track.state in OF_OTHERS and timeline.phase is Phase.STALLED:
-            return _foreign_stall(timeline, moment) or run_words
+            return _foreign_stall(timeline, context) or run_words
         if run_words is not None or track.step is None:
             return run_words
     stall = None if timeline.phase in _ENDED else timeline.stall
     if stall is not None:
         words = stall.detail or f"broker {stall.broker}: {stall.cause}"
-        role = state_cell(timeline, moment).role if stall.alarm else "waiting"
+        role = state_cell(timeline, context).role if stall.alarm else "waiting"
         return Piece(words, role)
-    if well.grave and timeline.phase is not Phase.TOPIC_GONE:
-        return Piece(f"{well.word}: {well.wrong}", well.role)
+    if condition.severe and timeline.phase is not Phase.TOPIC_GONE:
+        return Piece(f"{condition.word}: {condition.wrong}", condition.role)
     return None
 
 
-def _foreign_stall(timeline: Timeline, moment: RowContext) -> Piece | None:
+def _foreign_stall(timeline: Timeline, context: RowContext) -> Piece | None:
     """Return the stall of somebody else's move, which the state column leaves out."""
     if timeline.stall is None:
         return None
-    age = figures.as_age(moment.now_s - timeline.stall.since_s)
+    age = figures.as_age(context.now_s - timeline.stall.since_s)
     what = timeline.stall.detail or f"broker {timeline.stall.broker}: {timeline.stall.cause}"
     return Piece(f"{what}, stalled {age}", "stalled")
 
@@ -138,33 +138,33 @@ def _aside_column(words: Piece, timeline: Timeline, layout: ColumnLayout) -> Col
     return Column.RATE if layout.width_of(Column.RATE) else Column.LEFT
 
 
-def _history(timeline: Timeline, width: int, moment: RowContext, span: int) -> list[Piece]:
+def _history(timeline: Timeline, width: int, context: RowContext, span: int) -> list[Piece]:
     """Draw the timeline; a partition of the run has waited until its first step."""
-    track = moment.track(timeline)
-    waits = None if track is None else moment.waiting(track)
-    sign = None if track is None else moment.called_off(track)
-    return timeline_cells(timeline.recent, width, moment.now_s, span, waits=waits, sign=sign)
+    track = context.track(timeline)
+    waits = None if track is None else context.waiting(track)
+    sign = None if track is None else context.cancel_sign(track)
+    return timeline_cells(timeline.recent, width, context.now_s, span, waits=waits, sign=sign)
 
 
-def _batch(timeline: Timeline, _width: int, moment: RowContext) -> list[Piece]:
-    track = None if moment.run is None else moment.run.track(timeline.tp)
+def _batch(timeline: Timeline, _width: int, context: RowContext) -> list[Piece]:
+    track = None if context.run is None else context.run.track(timeline.tp)
     return [] if track is None or track.batch is None else [Piece(f"{track.batch:,}")]
 
 
-def _partition(timeline: Timeline, width: int, _moment: RowContext) -> list[Piece]:
+def _partition(timeline: Timeline, width: int, _context: RowContext) -> list[Piece]:
     role = "gone" if timeline.phase is Phase.TOPIC_GONE else ""
     return [Piece(partition_text(timeline.tp, width), role)]
 
 
-def _state(timeline: Timeline, _width: int, moment: RowContext) -> list[Piece]:
-    return [state_cell(timeline, moment)]
+def _state(timeline: Timeline, _width: int, context: RowContext) -> list[Piece]:
+    return [state_cell(timeline, context)]
 
 
-def _replicas(timeline: Timeline, _width: int, _moment: RowContext) -> list[Piece]:
+def _replicas(timeline: Timeline, _width: int, _context: RowContext) -> list[Piece]:
     return replica_pieces(timeline.state)
 
 
-def _lag(timeline: Timeline, _width: int, _moment: RowContext) -> list[Piece]:
+def _lag(timeline: Timeline, _width: int, _context: RowContext) -> list[Piece]:
     if timeline.phase.ended or not timeline.catching_up:
         return []
     if timeline.lag_messages is not None:
@@ -174,20 +174,20 @@ def _lag(timeline: Timeline, _width: int, _moment: RowContext) -> list[Piece]:
     return [Piece(figures.UNKNOWN, "dim")]
 
 
-def _to_copy(timeline: Timeline, _width: int, _moment: RowContext) -> list[Piece]:
+def _to_copy(timeline: Timeline, _width: int, _context: RowContext) -> list[Piece]:
     if timeline.phase.ended or not timeline.catching_up or timeline.lag_bytes is None:
         return []
     return [Piece(figures.as_bytes(timeline.lag_bytes))]
 
 
-def _rate(timeline: Timeline, _width: int, _moment: RowContext) -> list[Piece]:
+def _rate(timeline: Timeline, _width: int, _context: RowContext) -> list[Piece]:
     if timeline.phase.ended or not timeline.catching_up:
         return []
     rate = figures.as_copying(timeline.rate_bytes_s)
     return [Piece(rate, "dim" if rate == figures.UNKNOWN else "")]
 
 
-def _left(timeline: Timeline, width: int, _moment: RowContext) -> list[Piece]:
+def _left(timeline: Timeline, width: int, _context: RowContext) -> list[Piece]:
     left = timeline.left_s
     if timeline.phase.ended or not timeline.catching_up:
         return []
@@ -197,10 +197,10 @@ def _left(timeline: Timeline, width: int, _moment: RowContext) -> list[Piece]:
     return [Piece(with_range if len(with_range) <= width else figures.as_duration(left.middle))]
 
 
-def _reason(timeline: Timeline, width: int, moment: RowContext) -> list[Piece]:
-    if words := reason(timeline, moment):
+def _reason(timeline: Timeline, width: int, context: RowContext) -> list[Piece]:
+    if words := reason(timeline, context):
         return _sentence(words, width)
-    track = moment.track(timeline)
+    track = context.track(timeline)
     if track is not None:
         over_at = track.since if track.state.ended else None
         return [] if over_at is None else [Piece(f"at {figures.as_time(over_at)}", "dim")]

@@ -13,7 +13,7 @@ from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.states import State
 from ktui.execution.run.track import Track
 from ktui.progress.timeline import Phase, Timeline
-from ktui.tui.draw.cells import CALLED_OFF, SignAt, WaitedSpan
+from ktui.tui.draw.cells import CANCEL_SIGNS, SignAt, WaitedSpan
 from ktui.tui.run_view.rows import RunRows
 from ktui.tui.screens.watch.words import HealthWords, health_words, reported_by_run
 
@@ -43,26 +43,26 @@ class RowContext(msgspec.Struct, frozen=True):
             return None
         return self._second_of(track.since)
 
-    def called_off(self, track: Track) -> SignAt | None:
-        """Return the sign for the moment at which an operator called a partition of the run off.
+    def cancel_sign(self, track: Track) -> SignAt | None:
+        """Return the sign for the moment at which an operator cancelled a partition of the run.
 
         For a partition that had not begun, a rollback is a stop, too.
         """
-        asked_at = None if self.run is None else self.run.called_off.get(track.tp)
+        asked_at = None if self.run is None else self.run.cancelled_at.get(track.tp)
         at_s = None if asked_at is None else self._second_of(asked_at)
         if at_s is None or track.cancel is None:
             return None
         kind = track.cancel if track.begun else CancelKind.STOP
-        return SignAt(at_s, CALLED_OFF[kind])
+        return SignAt(at_s, CANCEL_SIGNS[kind])
 
     def waiting(self, track: Track) -> WaitedSpan:
         """Return the span for which a partition of the run has waited for its first step.
 
         A partition that ended without any step has waited until it ended.
         """
-        taken = () if self.run is None else self.run.taken(track.tp)
+        steps_taken = () if self.run is None else self.run.steps_taken(track.tp)
         over_at = track.since if track.state.ended else None
-        until_at = taken[0].at if taken else over_at
+        until_at = steps_taken[0].at if steps_taken else over_at
         return WaitedSpan(self.run_began_s, None if until_at is None else self._second_of(until_at))
 
     def _second_of(self, at: datetime) -> float | None:
@@ -74,15 +74,15 @@ class RowContext(msgspec.Struct, frozen=True):
         """Return a partition's health in words, apart from any move."""
         return health_words(timeline.state, self.configs.get(timeline.tp.topic))
 
-    def told_by_health(self, timeline: Timeline, well: HealthWords) -> bool:
+    def shows_health(self, timeline: Timeline, condition: HealthWords) -> bool:
         """Return whether a partition's state column shows its health, and not its move."""
         if timeline.phase is Phase.TOPIC_GONE:
             return False
         if self.track(timeline) is not None:
-            return well.offline
+            return condition.offline
         if timeline.phase.ended or timeline.phase is Phase.SETTLING:
-            return self.health_first and well.ill
-        return timeline.phase is Phase.SETTLED or well.offline
+            return self.health_first and condition.unhealthy
+        return timeline.phase is Phase.SETTLED or condition.offline
 
 
 def build_row_context(

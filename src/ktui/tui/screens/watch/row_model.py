@@ -12,8 +12,8 @@ from ktui.cluster.partition import PartitionState, TopicPartition
 from ktui.execution.run.states import State
 from ktui.progress.timeline import Phase, Timeline
 from ktui.tui.screens.watch.columns import Extents
+from ktui.tui.screens.watch.filter import RowFilter
 from ktui.tui.screens.watch.row_context import RowContext
-from ktui.tui.screens.watch.row_filter import RowFilter
 from ktui.tui.screens.watch.sort import Ordering, SortKey
 
 Belongs = Callable[[Timeline], bool]
@@ -25,7 +25,7 @@ class Arrangement:
     """The rows of the list, in order.
 
     An update costs what changed: a timeline that is the same object is not examined again. Each row
-    is sorted by the key of its last placement. Rows therefore keep their places until `place_anew`,
+    is sorted by the key of its last placement. Rows therefore keep their places until `reposition`,
     and new ones come in where they belong.
     """
 
@@ -35,7 +35,7 @@ class Arrangement:
         self.ordering = Ordering()
         self.rowfilter = RowFilter()
         self.extents = Extents()
-        self._moment = RowContext(0.0)
+        self._context = RowContext(0.0)
         self._belongs = belongs
         self._belonging: set[TopicPartition] = set()
         self._placed: dict[TopicPartition, SortKey] = {}
@@ -67,7 +67,7 @@ class Arrangement:
         belongs: Belongs | None = None,
         ordering: Ordering | None = None,
         rowfilter: RowFilter | None = None,
-        moment: RowContext | None = None,
+        context: RowContext | None = None,
     ) -> None:
         """Change the rows or their order, and place all rows again."""
         self._belongs = belongs or self._belongs
@@ -78,49 +78,49 @@ class Arrangement:
         self._placed.clear()
         self._kept.clear()
         self.rows, self._index, self.extents = [], None, Extents()
-        self.update(timelines, moment or self._moment, place_anew=True)
+        self.update(timelines, context or self._context, reposition=True)
 
     def update(
         self,
         timelines: Mapping[TopicPartition, Timeline],
-        moment: RowContext,
+        context: RowContext,
         *,
-        place_anew: bool,
+        reposition: bool,
         touched: Collection[TopicPartition] = (),
     ) -> bool:
         """Update to new timelines; return whether rows came, went or changed places.
 
         Args:
             timelines: all timelines, shown or not.
-            moment: the context in which they are shown.
-            place_anew: whether to move rows whose key has changed, too.
+            context: the context in which they are shown.
+            reposition: whether to move rows whose key has changed, too.
             touched: partitions that changed in the run although their timelines did not.
         """
         gone, changed = _differences(self.timelines, timelines)
-        if moment.configs != self._moment.configs or moment.run is not self._moment.run:
+        if context.configs != self._context.configs or context.run is not self._context.run:
             changed = list(timelines.values())  # all rows depend on it
         elif touched:
             known = {timeline.tp for timeline in changed}
             changed += [timelines[tp] for tp in touched if tp in timelines and tp not in known]
-        self.timelines, self._moment = timelines, moment
+        self.timelines, self._context = timelines, context
         for tp in gone:
             self._belonging.discard(tp)
         old_keys = {tp: self._placed.pop(tp) for tp in gone if tp in self._placed}
-        to_place = [t.tp for t in changed if self._record(t, old_keys, place_anew=place_anew)]
+        to_place = [t.tp for t in changed if self._record(t, old_keys, reposition=reposition)]
         shown = [t for t in changed if t.tp in self._placed]
-        self.extents = _widest(self.extents, shown, moment)
+        self.extents = _widest(self.extents, shown, context)
         return self._place(old_keys, to_place)
 
-    def place_anew(self) -> bool:
+    def reposition(self) -> bool:
         """Move the rows that kept their places to where they belong; return whether any moved."""
         kept, self._kept = self._kept, set()
         there = [self.timelines[tp] for tp in kept if tp in self._placed]
         old_keys: dict[TopicPartition, SortKey] = {}
-        to_place = [each.tp for each in there if self._record(each, old_keys, place_anew=True)]
+        to_place = [each.tp for each in there if self._record(each, old_keys, reposition=True)]
         return self._place(old_keys, to_place)
 
     def _record(
-        self, timeline: Timeline, old_keys: dict[TopicPartition, SortKey], *, place_anew: bool
+        self, timeline: Timeline, old_keys: dict[TopicPartition, SortKey], *, reposition: bool
     ) -> bool:
         """Record one changed timeline; return whether its row must be placed.
 
@@ -130,14 +130,14 @@ class Arrangement:
         belongs = self._belongs(timeline)
         (self._belonging.add if belongs else self._belonging.discard)(tp)
         placed = self._placed.get(tp)
-        if not belongs or not self.rowfilter.matches(timeline, self._moment):
+        if not belongs or not self.rowfilter.matches(timeline, self._context):
             if placed is not None:
                 old_keys[tp] = self._placed.pop(tp)
             return False
-        if placed is not None and not place_anew:
+        if placed is not None and not reposition:
             self._kept.add(tp)
             return False
-        key = self.ordering.key(timeline, self._moment)
+        key = self.ordering.key(timeline, self._context)
         if key == placed:
             return False
         if placed is not None:
@@ -186,12 +186,12 @@ def _differences(
     return gone, [timeline for tp, timeline in after.items() if before.get(tp) is not timeline]
 
 
-def _widest(extents: Extents, timelines: Sequence[Timeline], moment: RowContext) -> Extents:
+def _widest(extents: Extents, timelines: Sequence[Timeline], context: RowContext) -> Extents:
     """Widen the columns for new rows; they never shrink while somebody reads."""
     wider = Extents(
         max((_name_width(t.tp) for t in timelines), default=0),
         max((_replicas_width(t.state) for t in timelines), default=0),
-        max((_state_width(t, moment) for t in timelines), default=0),
+        max((_state_width(t, context) for t in timelines), default=0),
     )
     return Extents(
         max(wider.name, extents.name),
@@ -211,9 +211,9 @@ def _replicas_width(state: PartitionState) -> int:
     return len(str(state.replicas)) - len("()") - commas + signs
 
 
-def _state_width(timeline: Timeline, moment: RowContext) -> int:
+def _state_width(timeline: Timeline, context: RowContext) -> int:
     """Return the cells of the one state that is longer than all others; 0 for the others."""
-    track = moment.track(timeline)
+    track = context.track(timeline)
     elsewhere = timeline.phase is Phase.CHANGED_ELSEWHERE or (
         track is not None and track.state is State.CHANGED_ELSEWHERE
     )

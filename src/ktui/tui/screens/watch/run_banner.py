@@ -33,6 +33,18 @@ _BAR_CELLS = 18
 _FAR_S = 366 * 86_400
 _NONE = HeaderPart(())
 _WIDE = 400
+_NOTABLE_STATES = (
+    (State.STALLED, "STALLED", "stalled"),
+    (State.BLOCKED, "blocked", "falling-behind"),
+    (State.REFUSED, "refused", "falling-behind"),
+    (State.STOPPING, "stopping", "cancelled"),
+    (State.ROLLING_BACK, "rolling back", "next-leader"),
+    (State.STOPPED, "stopped", "cancelled"),
+    (State.ROLLED_BACK, "rolled back", "cancelled"),
+    (State.FOREIGN, "foreign", "foreign"),
+    (State.CHANGED_ELSEWHERE, "changed elsewhere", "foreign"),
+    (State.TOPIC_GONE, "topic gone", "gone"),
+)
 
 
 class RunLines(Widget):
@@ -102,11 +114,11 @@ def _first(status: RunStatus, now: datetime) -> Iterator[HeaderPart]:
 
 def _remaining_throttle(status: RunStatus) -> Iterator[HeaderPart]:
     """Show on which brokers the run's throttle remains although nothing moves any more."""
-    throttle = status.throttle
-    if throttle.only and status.owned:
+    throttle = status.throttle.run
+    if throttle.waits is not None and status.owned:
         words = f"all over but its throttle on {throttle.stands_on}"
         yield HeaderPart((Piece(words, "falling-behind"),))
-    elif throttle.stands_on and status.state is RunState.RESUMABLE:
+    elif throttle.settings and status.state is RunState.RESUMABLE:
         yield HeaderPart((Piece(f"its throttle stays on {throttle.stands_on}", "falling-behind"),))
 
 
@@ -123,20 +135,6 @@ def _counts(status: RunStatus) -> Iterator[HeaderPart]:
     for state, word, role in _NOTABLE_STATES:
         if counts.get(state):
             yield HeaderPart((Piece(f"{counts[state]:,} {word}", role, bold=role == "stalled"),))
-
-
-_NOTABLE_STATES = (
-    (State.STALLED, "STALLED", "stalled"),
-    (State.BLOCKED, "blocked", "falling-behind"),
-    (State.REFUSED, "refused", "falling-behind"),
-    (State.STOPPING, "stopping", "cancelled"),
-    (State.ROLLING_BACK, "rolling back", "next-leader"),
-    (State.STOPPED, "stopped", "cancelled"),
-    (State.ROLLED_BACK, "rolled back", "cancelled"),
-    (State.FOREIGN, "foreign", "foreign"),
-    (State.CHANGED_ELSEWHERE, "changed elsewhere", "foreign"),
-    (State.TOPIC_GONE, "topic gone", "gone"),
-)
 
 
 def _copied(copied: CopiedBytes, *, ended: bool) -> Iterator[HeaderPart]:
@@ -208,20 +206,18 @@ def _second(status: RunStatus) -> Iterator[HeaderPart]:
 
 def _alarm(status: RunStatus) -> str:
     """Return the throttle problem that keeps the run from its end; empty if there is none."""
-    throttle = status.throttle
     if status.state is RunState.ENDED:
         return ""
-    refused = f"throttle refused: {throttle.refusal}" if throttle.refusal else ""
-    return throttle.too_low or refused
+    refusal = status.throttle.run.refusal
+    return status.throttle.too_low or (f"throttle refused: {refusal}" if refusal else "")
 
 
 def _throttle(status: RunStatus) -> Iterator[HeaderPart]:
     """Show the rate in force, the busiest broker, and the partition with the fastest writes."""
     throttle, ended = status.throttle, status.state is RunState.ENDED
-    if not throttle.rates or ended:
+    if not throttle.run.rates or ended:
         return
-    words = throttle.rates.with_leaders(throttled=throttle.leaders)
-    yield HeaderPart((Piece("throttle ", "dim"), Piece(words)), rank=1)
+    yield HeaderPart((Piece("throttle ", "dim"), Piece(throttle.run.words)), rank=1)
     if throttle.busiest is not None:
         rate = figures.as_copying(throttle.busiest.bytes_s)
         where = Piece(f" in, broker {throttle.busiest.broker}", "dim")

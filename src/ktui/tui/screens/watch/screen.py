@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from textual import on
 from textual.app import ComposeResult
@@ -15,18 +15,18 @@ from textual.screen import Screen
 from textual.widgets import Static
 
 from ktui.cluster.clock import Clock
+from ktui.cluster.observation import Observation
 from ktui.cluster.observer import Interest
 from ktui.cluster.partition import TopicPartition
 from ktui.progress.timeline import Progress, Timeline
 from ktui.tui.draw import format as figures
-from ktui.tui.poll.freshness import Freshness
-from ktui.tui.poll.outages import ClusterOutage
+from ktui.tui.poll.freshness import Freshness, missing_topics
 from ktui.tui.poll.overview import ended_long_ago
 from ktui.tui.run_view.attached import AttachedRun
 from ktui.tui.run_view.rows import RunRows
 from ktui.tui.screens.watch import views
 from ktui.tui.screens.watch.empty_state import EmptyState, empty_state_text
-from ktui.tui.screens.watch.filter_line import FilterLine
+from ktui.tui.screens.watch.filter import FilterLine
 from ktui.tui.screens.watch.headings import Headings
 from ktui.tui.screens.watch.list import PartitionList
 from ktui.tui.screens.watch.row_context import RowContext, build_row_context
@@ -39,6 +39,13 @@ from ktui.tui.widgets.bindings import WATCH_BINDINGS
 from ktui.tui.widgets.footer import FooterKeys
 from ktui.tui.widgets.header import StatusHeader
 from ktui.tui.widgets.services import services
+
+
+class FrozenProgress(NamedTuple):
+    """The progress that a frozen list shows, and the monotonic second at which it was frozen."""
+
+    progress: Progress
+    at_s: float
 
 
 class WatchScreenBase(Screen[None]):
@@ -58,26 +65,22 @@ class WatchScreenBase(Screen[None]):
         self.clock = clock
         self.view = View.TOPICS if topics else View.REASSIGNING
         self.topics = topics
-        self._progress = Progress()
-        self._shown = Progress()
-        """The progress that the list shows: an older one while it is frozen."""
-        self._outage: ClusterOutage | None = None
         self._asked_at_s = -math.inf
         """Monotonic second at which the topics were chosen; older answers do not cover them."""
-        self._lookout = Freshness()
+        self._freshness = Freshness()
         self.attached: AttachedRun | None = None
         self._rows: RunRows | None = None
         self._touched: set[TopicPartition] = set()
         """Partitions of the run that changed since the list was drawn."""
-        self._frozen_at_s: float | None = None
+        self._frozen: FrozenProgress | None = None
         self.when_quiet: tuple[str, ...] = ()
         """Paragraphs to show while nothing moves; empty for the other keys."""
-        self.when_not_looked_at = ""
+        self.when_never_polled = ""
         """The sentence for partitions that will never be polled; empty if they will be."""
 
-    def forget(self) -> None:
+    def forget_polls(self) -> None:
         """Forget what earlier polls reported: the next ones do not continue them."""
-        self._lookout = Freshness()
+        self._freshness = Freshness()
 
     @property
     def partition_list(self) -> PartitionList:
@@ -90,55 +93,73 @@ class WatchScreenBase(Screen[None]):
         rows = None if self.attached is None else self.attached.rows
         return views.poll_interest(self.view, self.topics, rows)
 
+    @property
+    def partition(self) -> TopicPartition | None:
+        """The partition under the cursor."""
+        return self.partition_list.cursor
+
+    @property
+    def _last(self) -> Observation | None:
+        """The last poll, whether the list shows it or is frozen."""
+        return services(self).progress.last
+
+    @property
+    def _shown(self) -> Progress:
+        """The progress that the list shows: an older one while it is frozen."""
+        return services(self).progress if self._frozen is None else self._frozen.progress
+
     def _belongs(self, timeline: Timeline) -> bool:
+        if self.view is View.REASSIGNING and timeline.ended_at is not None:
+            last = self._last
+            if last is not None and ended_long_ago(timeline, last.at):
+                return False
         rows = None if self.attached is None else self.attached.rows
-        last = self._progress.last
-        if self.view is View.REASSIGNING and last is not None and ended_long_ago(timeline, last.at):
-            return False
         return views.belongs_to_view(self.view, self.topics, rows, timeline)
 
     def _timelines(self) -> Mapping[TopicPartition, Timeline]:
+        timelines = self._shown.timelines
         if self.view is View.RUN and self._rows is not None:
-            return self._rows.with_unseen(self._shown.timelines)
-        return self._shown.timelines
+            return self._rows.with_unpolled(timelines)
+        return timelines
 
-    def _moment(self) -> RowContext:
+    def _row_context(self) -> RowContext:
         health_first = self.view is View.UNHEALTHY
         return build_row_context(self._shown.last, self._rows, health_first=health_first)
 
     @property
     def _missing(self) -> frozenset[str]:
         """The chosen topics that the cluster reports as missing."""
-        return self._lookout.missing(self.topics, self._asked_at_s)
+        return missing_topics(self.topics, self._asked_at_s, self._last)
 
     def _view_state(self) -> ViewState:
         arrangement = self.partition_list.arrangement
-        last = self._progress.last
-        frozen = self._frozen_at_s
+        last, frozen = self._last, self._frozen
+        census = None if last is None else last.census
+        frozen_s = None if frozen is None else self.clock.monotonic() - frozen.at_s
         return ViewState(
             view=self.view,
             topics=self.topics,
             missing=self._missing,
-            as_at=self._lookout.as_at if self.view is View.UNHEALTHY else "",
+            as_at=self._freshness.as_at(census) if self.view is View.UNHEALTHY else "",
             shown=len(arrangement.rows),
             belonging=arrangement.belonging,
             ordering=arrangement.ordering,
             held=self.partition_list.holds_places,
             filter_text=arrangement.rowfilter.text,
             marked=len(self.partition_list.marked),
-            frozen_for="" if frozen is None else figures.as_age(self.clock.monotonic() - frozen),
+            frozen_for="" if frozen_s is None else figures.as_age(frozen_s),
             failures=() if last is None else last.failures,
         )
 
     def _emptiness(self) -> EmptyState:
-        last = self._progress.last
+        last = self._last
         arrangement = self.partition_list.arrangement
-        census = self._lookout.census
-        quiet = self._lookout.quiet_since_s
+        census = None if last is None else last.census
+        quiet = self._freshness.quiet_since_s
         return EmptyState(
             cluster_name=self.cluster_name,
             connected=last is not None,
-            outage=self._outage,
+            outage=services(self).outage,
             view=self.view,
             topics=self.topics,
             missing=self._missing,
@@ -147,15 +168,15 @@ class WatchScreenBase(Screen[None]):
             quiet_s=None if quiet is None else self.clock.monotonic() - quiet,
             counted=None if census is None else census.partitions,
             counted_at="" if census is None else figures.as_time(census.at),
-            counting=not self._lookout.census_stands,
+            counting=not self._freshness.is_current(census),
             interval_s=self._interval_s,
             when_quiet=self.when_quiet,
-            when_not_looked_at=self.when_not_looked_at,
+            when_never_polled=self.when_never_polled,
         )
 
 
 class WatchScreen(WatchScreenBase):
-    """Shows `Progress`; the app passes each new one to `show`."""
+    """Shows the progress of the polls; the app calls `show_progress` after each."""
 
     DEFAULT_CSS = """
     WatchScreen {
@@ -199,17 +220,16 @@ class WatchScreen(WatchScreenBase):
         self.set_interval(1.0, self._draw_header)
         self._draw()
 
-    def show(self, progress: Progress, outage: ClusterOutage | None = None) -> None:
-        """Show a new progress, or why the known one is no longer current; it is then drawn grey."""
-        self._progress, self._outage = progress, outage
-        self._lookout.note(progress)
+    def show_progress(self) -> None:
+        """Show the new progress; in grey where it is no longer current."""
+        self._freshness.note(services(self).progress)
         if self.is_mounted:
             self._draw()
 
     def show_run(
         self, attached: AttachedRun | None, touched: Collection[TopicPartition] = ()
     ) -> None:
-        """Keep a run and the partitions that changed in it; the next `show` draws them."""
+        """Keep a run and the partitions that changed in it; `show_progress` draws them."""
         rows = None if attached is None else attached.rows
         attached_changed, rows_changed = attached is not self.attached, rows is not self._rows
         self.attached, self._rows = attached, rows
@@ -222,15 +242,12 @@ class WatchScreen(WatchScreenBase):
             self._switch_view(self.view, self.topics)
 
     def _draw(self) -> None:
-        if self._frozen_at_s is None:
-            self._shown = self._progress
-        last = self._shown.last
-        stale = self._outage is not None
-        held_still = self._frozen_at_s is not None and stale is self.partition_list.stale
-        if last is not None and not held_still:
+        stale = services(self).outage is not None
+        held_still = self._frozen is not None and stale is self.partition_list.stale
+        if self._shown.last is not None and not held_still:
             touched, self._touched = self._touched, set()
             self.partition_list.show(
-                self._timelines(), self._moment(), stale=stale, touched=touched
+                self._timelines(), self._row_context(), stale=stale, touched=touched
             )
         self._draw_header()
 
@@ -297,7 +314,10 @@ class WatchScreen(WatchScreenBase):
 
     def action_freeze(self) -> None:
         """Freeze the list, or unfreeze it."""
-        self._frozen_at_s = None if self._frozen_at_s is not None else self.clock.monotonic()
+        if self._frozen is None:
+            self._frozen = FrozenProgress(services(self).progress, self.clock.monotonic())
+        else:
+            self._frozen = None
         self._draw()
 
     def action_zoom(self) -> None:
@@ -311,7 +331,7 @@ class WatchScreen(WatchScreenBase):
 
     def action_choose_topics(self) -> None:
         """Ask for the topics to show."""
-        known = {tp.topic for tp in self._progress.timelines}
+        known = {tp.topic for tp in services(self).progress.timelines}
 
         def answered(topics: frozenset[str] | None) -> None:
             if topics:
@@ -326,7 +346,7 @@ class WatchScreen(WatchScreenBase):
 
     def _switch_view(self, view: View, topics: frozenset[str]) -> None:
         self.view, self.topics = view, topics
-        self._frozen_at_s = None
-        self.partition_list.rearrange(belongs=self._belongs, moment=self._moment())
+        self._frozen = None
+        self.partition_list.rearrange(belongs=self._belongs, context=self._row_context())
         self._draw()
         self.post_message(self.InterestChanged())

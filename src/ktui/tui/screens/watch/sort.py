@@ -93,7 +93,7 @@ class Ordering(msgspec.Struct, frozen=True):
             return None
         return self.reversed() if column == self.by else Ordering(column)
 
-    def key(self, timeline: Timeline, moment: RowContext) -> SortKey:
+    def key(self, timeline: Timeline, context: RowContext) -> SortKey:
         """Return the sort key of a partition, smallest first; ties are broken by name.
 
         Unknown figures come last, in either direction.
@@ -101,7 +101,7 @@ class Ordering(msgspec.Struct, frozen=True):
         name = (timeline.tp.topic, timeline.tp.partition)
         if self.by == Column.PARTITION:
             return _directed_name(*name) if self.reverse else name
-        value = _figure(self.by, timeline, moment)
+        value = _figure(self.by, timeline, context)
         if value is None:
             return (math.inf, *name)
         return (-value if self.descending else value, *name)
@@ -120,11 +120,11 @@ def _directed_name(topic: str, partition: int) -> SortKey:
     return (_Backwards(topic), -partition)
 
 
-def _figure(by: str, timeline: Timeline, moment: RowContext) -> float | None:
+def _figure(by: str, timeline: Timeline, context: RowContext) -> float | None:
     if by == Column.STATE:
-        return _trouble(timeline, moment)
+        return _trouble(timeline, context)
     if by == Column.BATCH:
-        track = None if moment.run is None else moment.run.track(timeline.tp)
+        track = None if context.run is None else context.run.track(timeline.tp)
         return None if track is None else track.batch
     left = timeline.left_s
     return {
@@ -135,27 +135,27 @@ def _figure(by: str, timeline: Timeline, moment: RowContext) -> float | None:
     }.get(by, None if left is None else left.middle)
 
 
-def _trouble(timeline: Timeline, moment: RowContext) -> float:
+def _trouble(timeline: Timeline, context: RowContext) -> float:
     """Return the rank by urgency: the lowest needs the operator first."""
-    phase, stall, well = timeline.phase, timeline.stall, moment.health(timeline)
-    grave = well.grave and phase is not Phase.TOPIC_GONE
-    if grave and well.offline:
+    phase, stall, condition = timeline.phase, timeline.stall, context.health(timeline)
+    severe = condition.severe and phase is not Phase.TOPIC_GONE
+    if severe and condition.offline:
         return _OFFLINE
-    track = moment.track(timeline)
+    track = context.track(timeline)
     if track is not None:
-        return _of_run(track, timeline, moment)
-    if grave and phase is not Phase.STALLED:
+        return _of_run(track, timeline, context)
+    if severe and phase is not Phase.STALLED:
         return _UNDER_MIN
     if phase is Phase.MOVING and stall is not None and stall.kind is StallKind.FALLING_BEHIND:
         return _FALLING_BEHIND
-    if well.ill and moment.told_by_health(timeline, well):
+    if condition.unhealthy and context.shows_health(timeline, condition):
         return _OUT_OF_ISR
     return _TROUBLE[phase]
 
 
-def _of_run(track: Track, timeline: Timeline, moment: RowContext) -> float:
-    if track.state is State.QUEUED and not track.begun and moment.run is not None:
-        return _NOT_BEGUN + _QUEUE * moment.run.share_of_queue(track.tp)
+def _of_run(track: Track, timeline: Timeline, context: RowContext) -> float:
+    if track.state is State.QUEUED and not track.begun and context.run is not None:
+        return _NOT_BEGUN + _QUEUE * context.run.share_of_queue(track.tp)
     if track.step is not None and timeline.phase is Phase.STALLED:
         return _STALLED
     return _OF_RUN[track.state]

@@ -24,13 +24,13 @@ class RowInputs(NamedTuple):
     """The data that a row is drawn from, apart from the layout and the theme."""
 
     timeline: Timeline
-    moment: RowContext
+    context: RowContext
     under_cursor: bool
     marked: bool
 
     def same(self, other: RowInputs) -> bool:
         """Return whether the other shows the same; timelines are compared by identity."""
-        alike = self.timeline is other.timeline and self.moment is other.moment
+        alike = self.timeline is other.timeline and self.context is other.context
         return alike and self[2:] == other[2:]
 
 
@@ -66,7 +66,7 @@ class StripCache:
 def _drawn(
     shown: RowInputs, layout: ColumnLayout, paint: Paint, width: int, *, stale: bool
 ) -> Strip:
-    pieces = row_pieces(shown.timeline, layout, shown.moment)
+    pieces = row_pieces(shown.timeline, layout, shown.context)
     signs = [
         Piece(CURSOR if shown.under_cursor else " ", "moving"),
         Piece(MARK if shown.marked else " ", "next-leader", bold=True),

@@ -12,7 +12,7 @@ from ktui.progress.health import Health, health
 from ktui.progress.timeline import Phase, Timeline
 from ktui.tui.run_view.rows import RunRows
 
-_MOST_LOOKED_AT = 1_000
+_MOST_POLLED = 1_000
 """The most partitions of a run that each poll covers although nobody is reassigning them."""
 
 
@@ -60,15 +60,15 @@ def poll_interest(view: View, topics: frozenset[str], rows: RunRows | None) -> I
     """Return what polls have to cover for a view.
 
     Of a run these are: partitions in flight, which the controller does not list while they elect;
-    those with news in the journal, for a cut may fall between two polls; those in trouble, those
-    that wait for their next step, and those called off.
+    those whose step is just over, for a cut may fall between two polls; those in trouble, those
+    that wait for their next step, and those that were cancelled.
     """
     polled: Iterable[TopicPartition] = ()
     if rows is not None:
         run = rows.run
-        polled = chain(run.flying, run.called_off, rows.lately, run.troubled, rows.between)
+        polled = chain(run.flying, run.called_off, rows.just_over, run.troubled, rows.between_steps)
     return Interest(
         topics=topics if view is View.TOPICS else frozenset(),
-        partitions=frozenset(islice(polled, _MOST_LOOKED_AT)),
+        partitions=frozenset(islice(polled, _MOST_POLLED)),
         unhealthy=view is View.UNHEALTHY,
     )

@@ -24,24 +24,6 @@ _KEYS = {
     HeldBy.PAUSED: " P in the list lets it go on.",
 }
 """The keys of the view that help, by what holds a partition back."""
-
-
-class WaitingWords(NamedTuple):
-    """Why a partition waits, as the view shows it."""
-
-    short: str
-    sentence: str
-    role: str = "waiting"
-
-
-def waiting_words(cause: WaitCause, run: Run, track: Track) -> WaitingWords:
-    """Return why a partition waits, with the key that helps and its colour."""
-    reason = wait_reason(cause, run, track)
-    if not isinstance(cause, HeldBy):
-        return WaitingWords(reason.short, reason.sentence)
-    return WaitingWords(reason.short, reason.sentence + _KEYS.get(cause, ""), "falling-behind")
-
-
 STATE_WIDTH = 12
 """Width of the state column, in cells."""
 OF_OTHERS = (State.FOREIGN, State.CHANGED_ELSEWHERE)
@@ -73,6 +55,29 @@ _ROLES = {
     State.FAILED: "stalled",
     State.STALLED: "stalled",
 }
+_HEALTH_WORDS = {
+    Health.OK: ("in sync", "in-sync"),
+    Health.UNDER_REPLICATED: ("out of ISR", "out-of-sync"),
+    Health.UNDER_MIN_ISR: ("UNDER MIN", "stalled"),
+    Health.OFFLINE: ("OFFLINE", "stalled"),
+    Health.UNKNOWN: ("not known", "waiting"),
+}
+
+
+class WaitingWords(NamedTuple):
+    """Why a partition waits, as the view shows it."""
+
+    short: str
+    sentence: str
+    role: str = "waiting"
+
+
+def waiting_words(cause: WaitCause, run: Run, track: Track) -> WaitingWords:
+    """Return why a partition waits, with the key that helps and its colour."""
+    reason = wait_reason(cause, run, track)
+    if not isinstance(cause, HeldBy):
+        return WaitingWords(reason.short, reason.sentence)
+    return WaitingWords(reason.short, reason.sentence + _KEYS.get(cause, ""), "falling-behind")
 
 
 def reported_by_run(track: Track, timeline: Timeline) -> bool:
@@ -159,23 +164,14 @@ class HealthWords(NamedTuple):
         return self.health is Health.OFFLINE
 
     @property
-    def grave(self) -> bool:
+    def severe(self) -> bool:
         """Whether the partition refuses producers, or everybody."""
         return self.health in (Health.OFFLINE, Health.UNDER_MIN_ISR)
 
     @property
-    def ill(self) -> bool:
+    def unhealthy(self) -> bool:
         """Whether anything is known to be wrong."""
-        return self.grave or self.health is Health.UNDER_REPLICATED
-
-
-_HEALTH_WORDS = {
-    Health.OK: ("in sync", "in-sync"),
-    Health.UNDER_REPLICATED: ("out of ISR", "out-of-sync"),
-    Health.UNDER_MIN_ISR: ("UNDER MIN", "stalled"),
-    Health.OFFLINE: ("OFFLINE", "stalled"),
-    Health.UNKNOWN: ("not known", "waiting"),
-}
+        return self.severe or self.health is Health.UNDER_REPLICATED
 
 
 def health_words(state: PartitionState, config: TopicConfig | None) -> HealthWords:

@@ -1,0 +1,39 @@
+"""The options that name a cluster."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from ktui.cli.context.cluster import ClusterChoice
+from ktui.cli.context.config import load_config
+from ktui.cli.options.common import grouped
+
+
+def _contexts(_context: click.Context, _option: click.Parameter, begun: str) -> list[str]:
+    return [name for name in load_config().contexts if name.startswith(begun)]
+
+
+_OPTIONS = {
+    "bootstrap_server": click.option(
+        "--bootstrap-server",
+        metavar="HOST:PORT,...",
+        help="Brokers to connect to first. Default: $KTUI_BOOTSTRAP_SERVER.",
+    ),
+    "command_config": click.option(
+        "--command-config",
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        help="Client properties file, with Java's or librdkafka's property names.",
+    ),
+    "context": click.option(
+        "--context",
+        metavar="NAME",
+        shell_complete=_contexts,
+        help="A cluster from your config.yaml. Default: $KTUI_CONTEXT.",
+    ),
+}
+
+cluster_options = grouped("choice", ClusterChoice, _OPTIONS)
+"""Adds the options that name a cluster; passes them as `choice`, a `ClusterChoice`."""

@@ -1,0 +1,1 @@
+"""What ktui does for the user's shell."""

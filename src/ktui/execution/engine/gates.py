@@ -1,0 +1,151 @@
+"""What keeps new steps back: bad health of the cluster, the `--until` deadline, or a pause."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable
+from datetime import datetime
+
+from ktui.cluster.errors import Operation
+from ktui.cluster.observation import Observation
+from ktui.cluster.partition import TopicPartition
+from ktui.execution.engine.working_state import Hold, WorkingState
+from ktui.execution.run.events import AnyRunEvent
+from ktui.execution.run.options import RunOptions
+from ktui.execution.run.pace import Pace
+from ktui.insights.prior import Prior
+from ktui.pacing.decision import Decision, Move
+from ktui.progress.health import Health, health
+
+FASTER = 1.1
+"""Factor by which the pace has to rise before partitions held as too late are judged again."""
+
+
+def closed_gate_reason(
+    options: RunOptions, seen: Observation, ours: Container[TopicPartition]
+) -> str | None:
+    """Return why no new step may begin; None if one may.
+
+    Partitions of the run do not count, so that the run does not wait for its own moves. An offline
+    partition also counts as under min ISR.
+    """
+    if seen.census is None:
+        return "the health of the cluster is not known yet"
+    if options.most_under_min_isr is not None and (topic := _unjudged(seen, ours)):
+        return f"min.insync.replicas of topic {topic} is not known yet"
+    offline, under = _counted(seen, ours)
+    for count, most, what in (
+        (offline, options.most_offline, "offline"),
+        (offline + under, options.most_under_min_isr, "under min ISR"),
+    ):
+        if most is not None and count > most:
+            are = "partition outside the run is" if count == 1 else "partitions outside the run are"
+            return f"{count:,} {are} {what}, more than the {most:,} allowed"
+    return None
+
+
+def _unjudged(seen: Observation, ours: Container[TopicPartition]) -> str | None:
+    """Name a topic that lacks in-sync replicas, and whose settings will be known in a moment."""
+    denied = {f.topic for f in seen.failures if f.operation is Operation.TOPIC_CONFIGS and f.denied}
+    known = seen.topic_configs.keys() | denied
+    lacking = (
+        tp.topic
+        for tp, state in seen.partitions.items()
+        if tp not in ours and health(state, None) is Health.UNDER_REPLICATED
+    )
+    return next((topic for topic in lacking if topic not in known), None)
+
+
+def _counted(seen: Observation, ours: Container[TopicPartition]) -> tuple[int, int]:
+    offline = under = 0
+    for tp, state in seen.partitions.items():
+        if tp not in ours:
+            how = health(state, seen.topic_configs.get(tp.topic))
+            offline += how is Health.OFFLINE
+            under += how is Health.UNDER_MIN_ISR
+    return offline, under
+
+
+class Deadline:
+    """Holds partitions that would end too late, until the run turns out to be faster.
+
+    Every call takes the time of the last poll.
+    """
+
+    def __init__(self, memory: WorkingState, prior: Prior | None = None) -> None:
+        self._memory = memory
+        self._run = memory.run
+        self._pace = Pace(prior)
+        self._held_at_bytes_s = self._pace.bytes_s
+        """The lowest pace at which a partition was held since the held ones were last judged."""
+        self._throttle = self._run.throttled.rates
+        """The throttle under which the held partitions were last judged."""
+
+    def learn(self, events: Iterable[AnyRunEvent], now: datetime) -> None:
+        """Learn from steps that ended. Call this before the run applies those events."""
+        self._pace.learn(events, self._run, now)
+        throttle = self._run.throttled.rates
+        if throttle != self._throttle or self._pace.bytes_s >= FASTER * self._held_at_bytes_s:
+            self._throttle, self._held_at_bytes_s = throttle, self._pace.bytes_s
+            self._memory.release_all(Hold.TOO_LATE, lambda tp: not self._too_late(tp, now))
+
+    def hold_late(self, decision: Decision, now: datetime) -> bool:
+        """Hold the partitions of a decision that would end too late; return whether there are any.
+
+        A partition begins only if all of its steps fit. It goes on as long as its next step fits. A
+        partition that an operator has called off goes on in any case.
+        """
+        late = [move.tp for move in decision.moves if self._too_late(move.tp, now)]
+        for tp in late:
+            self._memory.hold(tp, Hold.TOO_LATE)
+            self._held_at_bytes_s = min(self._held_at_bytes_s, self._pace.bytes_s)
+        return bool(late)
+
+    def passed(self, now: datetime) -> bool:
+        """Whether the deadline has come: nothing is submitted any more."""
+        return self._run.until is not None and now >= self._run.until
+
+    @property
+    def nothing_more_fits(self) -> bool:
+        """Whether all that could be submitted would end too late, and nothing is in flight."""
+        roster = self._memory.roster
+        waits = roster.in_flight or roster.between or roster.ready or len(roster.queue)
+        return bool(self._memory.held(Hold.TOO_LATE)) and not waits
+
+    def _too_late(self, tp: TopicPartition, now: datetime) -> bool:
+        if self._run.until is None or tp in self._run.called_off:
+            return False
+        left_s = (self._run.until - now).total_seconds()
+        return self._pace.needed_s(self._run.tracks[tp], self._throttle) > left_s
+
+
+class CancelsOnly:
+    """Lets cancelled partitions go on while the run is paused, or the cancel gate is shut.
+
+    They go before all others. They do not wait for places that others hold: those others may not go
+    on.
+    """
+
+    def __init__(self, memory: WorkingState) -> None:
+        self._memory = memory
+        self._run = memory.run
+        self.unhealthy = False
+        """Whether the cluster's health lets no new step begin."""
+
+    def apply(self, *, shut: bool) -> None:
+        """Free the places of partitions that may not go on, or restore them once they may."""
+        roster = self._memory.roster
+        self._memory.release_all(Hold.SHUT, lambda tp: not shut or self._is_called_off(tp))
+        if shut:
+            for tp in (*roster.between, *roster.ready):
+                if not self._is_called_off(tp):
+                    self._memory.hold(tp, Hold.SHUT)
+
+    def may_go(self, move: Move) -> bool:
+        """Whether a step belongs to an operator's cancel.
+
+        Bad health of the cluster holds back only steps that add load, not steps that reduce it.
+        """
+        return self._is_called_off(move.tp) and not (self.unhealthy and move.step.adds)
+
+    def _is_called_off(self, tp: TopicPartition) -> bool:
+        return tp in self._run.called_off and not self._run.pauses.stops(tp)

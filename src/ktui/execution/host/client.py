@@ -1,0 +1,172 @@
+"""A run as any process sees it: read from its journal, and asked through commands in it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Self
+
+import msgspec
+
+from ktui.cluster.clock import Clock, SystemClock
+from ktui.execution.errors import RunProblem, RunRefused
+from ktui.execution.host.catalog import find_run
+from ktui.execution.host.hand_over import refuse_exported
+from ktui.execution.host.ownership import Holder, holder, this_process
+from ktui.execution.host.state_dir import RunDir, StateDir
+from ktui.execution.journal.commands import Answer, Command
+from ktui.execution.journal.follower import RunFollower
+from ktui.execution.journal.journal import Journal
+from ktui.execution.run.events import JournalEntry, Started
+from ktui.execution.run.run import Run
+
+PATIENCE_S = 30.0
+"""Seconds to wait for an answer: an engine may be in the middle of polling a slow cluster."""
+_PAUSE_S = 0.05
+
+
+class StoredRun(msgspec.Struct, frozen=True):
+    """A run as its journal has it."""
+
+    run: Run
+    entries: Sequence[JournalEntry]
+    damage: str | None
+    """The damage to the journal; everything before the damage was read."""
+
+
+class BegunRun(msgspec.Struct, frozen=True):
+    """A run whose journal has its first event."""
+
+    run: Run
+    begun: Started
+    damage: str | None
+    """The damage to the journal; everything before the damage was read."""
+
+
+class RunClient:
+    """A run for a process that does not own it: reads the journal, and sends commands.
+
+    Args:
+        folder: the run's folder.
+        clock: the clock for the times of commands.
+    """
+
+    def __init__(self, folder: RunDir, clock: Clock | None = None) -> None:
+        self.folder = folder
+        self.name = folder.name
+        self._clock = clock or SystemClock()
+
+    @classmethod
+    def find(cls, state: StateDir, name: str) -> Self:
+        """Return the client of a run.
+
+        Raises:
+            UnknownRun: no run has that name; suggests the names that were probably meant.
+            StateDirProblem: the state directory cannot be read.
+        """
+        return cls(find_run(state, name))
+
+    @property
+    def owner(self) -> Holder | None:
+        """The process that owns the run; None if it has no engine."""
+        return holder(self.folder)
+
+    def read(self) -> StoredRun:
+        """Read the run.
+
+        Raises:
+            RunProblem: its journal cannot be read.
+        """
+        with RunFollower(self.folder.journal, self._clock) as follower:
+            entries = follower.refresh()
+        return StoredRun(follower.run, entries, follower.damage)
+
+    def read_begun(self) -> BegunRun:
+        """Read the run, and check that its journal has its first event.
+
+        Raises:
+            RunProblem: nothing of it can be read, or its start was cut off.
+        """
+        found = self.read()
+        begun = found.run.started
+        if begun is None:
+            cut = f"{self.folder.journal}: the start of the run was cut off, and nothing was sent"
+            raise RunProblem(found.damage or cut)
+        return BegunRun(found.run, begun, found.damage)
+
+    def read_live(self) -> Run:
+        """Read the run, and check that an engine can answer commands.
+
+        Raises:
+            RunRefused: it has ended, was exported, or has no engine.
+            RunProblem: its journal cannot be read.
+        """
+        run, name = self.read().run, self.name
+        if run.ended:
+            raise RunRefused(f"run {name} has ended. See its outcome: ktui status {name}")
+        refuse_exported(run)
+        if self.owner is None:
+            raise RunRefused(f"run {name} has no engine. Start one: ktui resume {name}")
+        return run
+
+    def first_entry(self) -> JournalEntry | None:
+        """Return the first entry of the journal, which is quick to read even in a long one."""
+        with self._open(read_only=True) as journal:
+            return journal.first()
+
+    def unanswered(self) -> list[Command | None]:
+        """Return the commands that are not answered yet; None for one that cannot be read."""
+        with self._open(read_only=True) as journal:
+            return [asked.command for asked in journal.asked()]
+
+    def ask(self, command: Command) -> int:
+        """Write a command for the engine into the journal, and return its number.
+
+        Raises:
+            RunProblem: the journal cannot be written.
+        """
+        with self._open() as journal:
+            return journal.ask(command, this_process().short)
+
+    def wait_for_answer(self, number: int) -> Answer:
+        """Wait for the answer to a command.
+
+        Raises:
+            RunProblem: no answer came; the message says when the command takes effect.
+        """
+        with self._open(read_only=True) as journal:
+            return self._answer(journal, number)
+
+    def send(self, command: Command) -> tuple[int, Answer]:
+        """Write a command into the journal, and wait for its answer.
+
+        Returns:
+            The number of the command, and the answer.
+
+        Raises:
+            RunProblem: no answer came; the message says when the command takes effect.
+        """
+        with self._open() as journal:
+            number = journal.ask(command, this_process().short)
+            return number, self._answer(journal, number)
+
+    def _open(self, *, read_only: bool = False) -> Journal:
+        return Journal.open(self.folder.journal, self._clock, read_only=read_only)
+
+    def _answer(self, journal: Journal, number: int) -> Answer:
+        until, name = time.monotonic() + PATIENCE_S, self.name
+        while (answer := journal.answer_to(number).answer) is None:
+            owner = self.owner
+            if owner is None and journal.answer_to(number).answer is None:
+                raise RunProblem(
+                    f"the engine of run {name} ended before it answered. Your command is in the "
+                    f"journal, and takes effect when you resume the run: ktui resume {name}"
+                )
+            if time.monotonic() >= until:
+                raise RunProblem(
+                    f"no answer within {PATIENCE_S:.0f} s from {owner}. Your command is in the "
+                    "journal, and takes effect when that process reads it. See: ktui status "
+                    f"{name}"
+                )
+            time.sleep(_PAUSE_S)
+        return answer

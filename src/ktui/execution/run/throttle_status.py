@@ -1,0 +1,124 @@
+"""The throttle of a run: what it wants, what it has set, and why that still stands."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+
+import msgspec
+
+from ktui.cluster.ports import ConfigScope, ConfigSource, Setting
+from ktui.cluster.resources import SettingKey
+from ktui.execution.run.run import Run
+from ktui.execution.run.throttle_ledger import SetByRun
+from ktui.planning.names import join_named
+from ktui.planning.throttle_rates import NO_THROTTLE, ThrottleRates
+from ktui.quantities import as_count
+
+
+class ThrottleStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """The throttle of a run: the desired rates, and the settings that it has changed."""
+
+    rates: ThrottleRates = NO_THROTTLE
+    leaders: bool = False
+    """Whether the sending side of leaders is throttled, too."""
+    refusal: str = ""
+    """Why Kafka refused the last change; empty if it accepted them all."""
+    settings: Mapping[SettingKey, SetByRun] = {}
+    """The settings that the run has changed or may have changed, brokers before topics."""
+    waits: str | None = None
+    """Why a run with nothing left to move has not ended; None if it does not wait so."""
+    stays: str | None = None
+    """The settings that a run without an engine leaves, and why; None for none."""
+
+    @property
+    def words(self) -> str:
+        """The desired rates."""
+        return self.rates.with_leaders(throttled=self.leaders)
+
+    @property
+    def stands_on(self) -> str:
+        """The brokers and topics whose settings the run has changed; empty for none."""
+        return name_resources(self.settings)
+
+    def remaining(self, *, owned: bool) -> str | None:
+        """Return which settings remain although nothing moves, and why; None for none.
+
+        Args:
+            owned: whether the run has an engine.
+        """
+        return self.waits or (None if owned else self.stays)
+
+
+def throttle_status(run: Run) -> ThrottleStatus:
+    """Return the throttle of a run as its journal has it."""
+    changed = run.throttled.changed
+    return ThrottleStatus(
+        rates=run.throttled.rates,
+        leaders=run.options.throttle_leaders,
+        refusal=run.throttled.refusal,
+        settings=changed,
+        waits=_why_waiting(run, changed) if changed else None,
+        stays=_why_left(run, changed) if changed else None,
+    )
+
+
+def _why_waiting(run: Run, changed: Collection[SettingKey]) -> str | None:
+    if not run.tracks or run.over < len(run.tracks) or run.ended:
+        return None
+    why = "is down or refuses" if len({r for r, _ in changed}) == 1 else "are down or refuse"
+    return (
+        f"all partitions have ended; its throttle is still set on {name_resources(changed)}, "
+        f"which {why} the change"
+    )
+
+
+def _why_left(run: Run, changed: Collection[SettingKey]) -> str | None:
+    if run.ended or run.exported is not None:
+        return None
+    where = f"its throttle stays on {name_resources(changed)} until it is resumed"
+    if run.left is None:
+        return f"{where}: its engine has not removed it"
+    if run.in_flight:
+        flying = as_count(run.in_flight, "step")
+        return f"{where}: {flying} in flight {'needs' if run.in_flight == 1 else 'need'} it"
+    return f"{where}: it could not be removed"
+
+
+def name_resources(keys: Iterable[SettingKey]) -> str:
+    """Name the brokers and topics of settings: "brokers 4 and 5 and topic orders"."""
+    brokers = {int(r.name) for r, _ in keys if r.scope is ConfigScope.BROKER}
+    topics = {r.name for r, _ in keys if r.scope is ConfigScope.TOPIC}
+    named = [
+        join_named(noun, names, most=8)
+        for noun, names in (("broker", sorted(brokers)), ("topic", sorted(topics)))
+        if names
+    ]
+    return " and ".join(named)
+
+
+def setting_text(key: SettingKey, ours: SetByRun) -> str:
+    """Describe one setting: the run's values in it, and the value before the run."""
+    resource, name = key
+    value = ",".join(sorted(ours.values)) or "nothing of the run's for certain"
+    return (
+        f"{resource.scope} {resource.name} {name}={value} (before: {prior_value_text(ours.before)})"
+    )
+
+
+def prior_value_text(setting: Setting | None) -> str:
+    """Describe the value of a setting before the run."""
+    if setting is None:  # a broker does not report a rate that is not set
+        return "unset"
+    if setting.own is not None:
+        return setting.own or "empty"
+    return (
+        "unset"
+        if setting.source is ConfigSource.DEFAULT
+        else f"unset, {inherited_value_text(setting)}"
+    )
+
+
+def inherited_value_text(setting: Setting) -> str:
+    """Describe the value in force where nothing is set on the broker itself."""
+    where = "its file" if setting.source is ConfigSource.FILE else "the setting of every broker"
+    return f"{setting.value} from {where}"

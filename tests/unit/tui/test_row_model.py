@@ -1,0 +1,96 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ktui.cluster.partition import TopicPartition
+from ktui.progress.timeline import Phase, Timeline
+from ktui.tui.screens.watch.columns import Column, Extents, layout
+from ktui.tui.screens.watch.filter import RowFilter
+from ktui.tui.screens.watch.row_context import RowContext
+from ktui.tui.screens.watch.row_model import Arrangement
+from ktui.tui.screens.watch.sort import Ordering
+from support.views.screens import timeline
+
+NOW = RowContext(0.0)
+NAMES = [TopicPartition(topic, number) for topic in "abc" for number in range(3)]
+some = st.dictionaries(
+    st.sampled_from(NAMES), st.tuples(st.floats(0, 100), st.sampled_from(list(Phase))), max_size=9
+)
+orderings = st.builds(
+    Ordering, st.sampled_from(["state", "partition", "lag", "rate", "left", "began"]), st.booleans()
+)
+filters = st.sampled_from(["", "a", "state:done", "partition:1", "topic:b state:mov"])
+
+
+def made(facts: Mapping[TopicPartition, tuple[float, Phase]]) -> dict[TopicPartition, Timeline]:
+    return {
+        tp: timeline(tp, began_s=began, phase=phase, lanes={})
+        for tp, (began, phase) in facts.items()
+    }
+
+
+def belongs(each: Timeline) -> bool:
+    return each.phase is not Phase.SETTLED
+
+
+@given(st.lists(some, min_size=1, max_size=5), orderings, filters)
+def test_updates_end_where_arranging_everything_anew_would(
+    steps: list[dict[TopicPartition, tuple[float, Phase]]], ordering: Ordering, text: str
+) -> None:
+    kept, fresh = Arrangement(belongs), Arrangement(belongs)
+    kept.arrange(ordering=ordering, rowfilter=RowFilter(text))
+    for step in steps:
+        kept.update(made(step), NOW, reposition=True)
+    fresh.update(made(steps[-1]), NOW, reposition=True)
+    fresh.arrange(ordering=ordering, rowfilter=RowFilter(text))
+    assert kept.rows == fresh.rows
+    assert kept.belonging == fresh.belonging
+    assert all(kept.rows[kept.index_of(tp) or 0] == tp for tp in kept.rows)
+
+
+@given(st.lists(some, min_size=2, max_size=5), orderings)
+def test_held_rows_never_change_places_among_each_other_until_they_are_released(
+    steps: list[dict[TopicPartition, tuple[float, Phase]]], ordering: Ordering
+) -> None:
+    held = Arrangement(belongs)
+    held.arrange(ordering=ordering)
+    for step in steps:
+        before = list(held.rows)
+        held.update(made(step), NOW, reposition=False)
+        stayed = [tp for tp in before if tp in held.rows]
+        assert [tp for tp in held.rows if tp in stayed] == stayed
+    held.reposition()
+    fresh = Arrangement(belongs)
+    fresh.update(made(steps[-1]), NOW, reposition=True)
+    fresh.arrange(ordering=ordering)
+    assert held.rows == fresh.rows
+
+
+def test_an_update_without_a_change_says_so() -> None:
+    arrangement = Arrangement(belongs)
+    timelines = made({NAMES[0]: (1.0, Phase.MOVING)})
+    assert arrangement.update(timelines, NOW, reposition=True)
+    assert not arrangement.update(dict(timelines), NOW, reposition=True)
+
+
+@given(st.integers(40, 400), st.integers(1, 300), st.integers(1, 200))
+def test_the_columns_always_fit_the_width(width: int, name: int, replicas: int) -> None:
+    columns = layout(width, Extents(name, replicas))
+    last, start, size = list(columns.spans())[-1]
+    assert start + size <= max(width, 72), last
+    assert columns.width_of(Column.PARTITION) >= 9
+    assert columns.width_of(Column.REPLICAS) >= 8
+
+
+def test_a_wider_terminal_shows_more() -> None:
+    extents = Extents(12, 14)
+    narrow, middle, wide = (
+        {column for column, _ in layout(width, extents).columns} for width in (79, 119, 199)
+    )
+    assert Column.RATE not in narrow
+    assert {Column.LAG, Column.LEFT, Column.TIMELINE} <= narrow
+    assert narrow | {Column.RATE, Column.REASON} == middle
+    assert middle | {Column.TO_COPY} == wide
