@@ -36,21 +36,17 @@ browser: # `make test` looks at reports in a real browser
 lab: $(PROGRAM) java ## a real Kafka with a reassignment under way, and the live view on it
 	$(BIN)/ktui lab demo
 
-test: $(INSTALLED) java browser check ## every test, on a real Kafka that it starts itself
-	@mkdir -p tests/out
-	@echo "Tests on a real Kafka and tests of the screens run beside the others; what they say" \
-		"comes at the end."
-	@$(MAKE) --no-print-directory --keep-going -j3 test-kafka test-screens test-rest; \
-		failed=$$?; cat tests/out/screens.txt tests/out/kafka.txt; exit $$failed
+# A cluster and Spark often wait: four processes keep two processors busy to the end.
+WORKERS ?= 4
+GROUPED := --dist loadgroup --no-loadscope-reorder --durations 30
 
-# A cluster and Spark often wait: side by side, the three keep two processors busy to the end.
-test-kafka:
-	@$(BIN)/python -m pytest -m 'kafka and not soak' > tests/out/kafka.txt 2>&1
-test-screens:
-	@$(BIN)/python -m pytest -m 'not kafka and not soak' tests/tui > tests/out/screens.txt 2>&1
-test-rest:
-	@$(BIN)/python -m pytest -m 'not kafka and not soak' --ignore tests/tui
-.PHONY: test-kafka test-screens test-rest
+test: $(INSTALLED) java browser check ## every test, on a real Kafka that it starts itself
+	$(BIN)/python -m pytest -m 'not soak' -n $(WORKERS) $(GROUPED)
+
+test-quick: $(INSTALLED) ## the tests without Kafka, Spark and screens
+	$(BIN)/python -m pytest -m 'not kafka and not soak' -n $(WORKERS) $(GROUPED) \
+		tests/unit tests/property
+.PHONY: test-quick
 
 soak: $(INSTALLED) java ## the large counts, and the contract on every supported Kafka
 	$(BIN)/python -m pytest -m soak

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
 import signal
 import sys
 import uuid
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
@@ -17,11 +19,11 @@ from hypothesis import HealthCheck, settings
 
 from ktui.lab.layout import DEFAULT_VERSION, Lab, Security
 from ktui.lab.up import LabRequest
+from support import groups
 from support.kafka.labs import a_lab
 from support.kafka.outage import Outage
 
-_CLUSTERS = {"lab", "secured_lab", "ssl_lab", "ten_lab", "lab_of"}
-
+_DURATIONS = Path(__file__).parent / "out" / "durations.json"
 _MEMORY = Path("/dev/shm")  # noqa: S108 - pytest makes a folder of the user's own in it
 _ENOUGH_BYTES = 4 * 1024**3
 """Far more than a whole run leaves there at any time; a container has 64 MiB unless told to."""
@@ -30,7 +32,11 @@ _TOO_SLOW = HealthCheck.too_slow
 """Is no fault of an example: the machine may be busy."""
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("numprocesses", None) and config.getoption("update_snapshots"):
+        raise pytest.UsageError(
+            "--snapshot-update needs one process: with -n, pictures of other processes get lost"
+        )
     _end_by_signals_as_by_ctrl_c()
     _keep_temporary_files_in_memory()
     settings.register_profile("patient", deadline=None, suppress_health_check=[_TOO_SLOW])
@@ -66,10 +72,22 @@ def _keep_temporary_files_in_memory() -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark every test that asks for a real cluster."""
+    """Mark every test that asks for a real cluster, and put all into groups."""
     for item in items:
-        if _CLUSTERS & set(getattr(item, "fixturenames", ())):
+        if not groups.CLUSTERS.isdisjoint(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.kafka)
+    groups.arrange(items)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Keep how long each test took, with its fixtures, in tests/out/durations.json."""
+    seconds: Counter[str] = Counter()
+    for reports in terminalreporter.stats.values():
+        for report in reports:
+            if isinstance(report, pytest.TestReport):
+                seconds[report.nodeid] += report.duration
+    _DURATIONS.parent.mkdir(exist_ok=True)
+    _DURATIONS.write_text(json.dumps(dict(seconds.most_common()), indent=0))
 
 
 @pytest.fixture(scope="session")

@@ -15,9 +15,8 @@ from ktui.lab.layout import Lab
 from ktui.lab.up import LabRequest
 from support.contract.real_world import RealWorld
 from support.journals.owners import release
-from support.kafka.labs import a_lab
+from support.kafka.labs import BEFORE_43, a_lab
 
-BEFORE_43 = "4.1.2"
 _LABS = ("lab", "secured_lab", "ssl_lab", "ten_lab", "lab_of")
 
 

@@ -13,6 +13,8 @@ from ktui.lab.errors import LabError
 from ktui.lab.layout import Lab
 from ktui.lab.up import LabRequest, up
 
+BEFORE_43 = "4.1.2"
+
 
 def a_lab(folder: Path, wanted: LabRequest) -> Iterator[Lab]:
     """Run a lab in a folder, and always end it. Fixtures yield from this generator."""

@@ -1,0 +1,61 @@
+"""The groups of tests: those of one group run after each other in one process, and share fixtures.
+
+With pytest-xdist each process has its own session fixtures. A group keeps the tests of one lab, or
+of one Spark, together, so that each is started once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import pytest
+
+from support.kafka.labs import BEFORE_43
+
+CLUSTERS = frozenset({"lab", "secured_lab", "ssl_lab", "ten_lab", "lab_of"})
+"""The fixtures that are real clusters."""
+_LONGEST_FIRST = (
+    "runs",
+    "spark",
+    "spark processes",
+    "labs",
+    "lab",
+    "secured labs",
+    "old lab",
+)
+_SPARK_PROCESSES = ("test_spark_cluster", "test_follow", "test_identical_tables")
+
+
+def arrange(items: list[pytest.Item]) -> None:
+    """Put tests into their groups, and the groups that take longest first."""
+    for item in items:
+        item.add_marker(pytest.mark.xdist_group(group_of(item)))
+    items.sort(key=_rank)
+
+
+def _rank(item: pytest.Item) -> int:
+    group = group_of(item)
+    if group in _LONGEST_FIRST:
+        return _LONGEST_FIRST.index(group)
+    place = item.path.parts
+    return len(_LONGEST_FIRST) + (1 if "tui" in place and "unit" not in place else 2)
+
+
+def group_of(item: pytest.Item) -> str:
+    """Return the group of a test; tests that share nothing are grouped by their file."""
+    fixtures: Collection[str] = getattr(item, "fixturenames", ())
+    if not CLUSTERS.isdisjoint(fixtures):
+        return _lab_group(item, fixtures)
+    if "kafka/lab" in item.path.parent.as_posix():
+        return "labs"
+    if "spark" in fixtures:
+        return "spark processes" if item.path.stem in _SPARK_PROCESSES else "spark"
+    return item.path.as_posix()
+
+
+def _lab_group(item: pytest.Item, fixtures: Collection[str]) -> str:
+    if not {"secured_lab", "ssl_lab"}.isdisjoint(fixtures):
+        return "secured labs"
+    if BEFORE_43 in item.name:
+        return "old lab"
+    return "runs" if item.path.parent.name == "runs" else "lab"
