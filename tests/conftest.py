@@ -9,7 +9,7 @@ import shutil
 import signal
 import sys
 import uuid
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
@@ -81,13 +81,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Keep how long each test took, with its fixtures, in tests/out/durations.json."""
-    seconds: Counter[str] = Counter()
+    seconds: dict[str, float] = defaultdict(float)
     for reports in terminalreporter.stats.values():
         for report in reports:
             if isinstance(report, pytest.TestReport):
                 seconds[report.nodeid] += report.duration
     _DURATIONS.parent.mkdir(exist_ok=True)
-    _DURATIONS.write_text(json.dumps(dict(seconds.most_common()), indent=0))
+    _DURATIONS.write_text(
+        json.dumps(dict(sorted(seconds.items(), key=lambda each: -each[1])), indent=0)
+    )
 
 
 @pytest.fixture(scope="session")
