@@ -50,7 +50,7 @@ def group_of(item: pytest.Item) -> str:
         return "labs"
     if "spark" in fixtures:
         return "spark processes" if item.path.stem in _SPARK_PROCESSES else "spark"
-    return item.path.as_posix()
+    return item.nodeid.partition("::")[0]
 
 
 def _lab_group(item: pytest.Item, fixtures: Collection[str]) -> str:

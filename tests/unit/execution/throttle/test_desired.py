@@ -192,7 +192,7 @@ def test_a_rate_that_is_there_already_is_not_set() -> None:
     assert list(ground.due.additions()) == [change_list(ConfigOp.APPEND, "0:4")]
 
 
-@pytest.mark.parametrize("source", set(ConfigSource) - {ConfigSource.OWN})
+@pytest.mark.parametrize("source", sorted(set(ConfigSource) - {ConfigSource.OWN}))
 def test_a_rate_that_is_not_the_brokers_own_is_set_all_the_same(source: ConfigSource) -> None:
     ground = Ground()
     ground.begins("orders-0")
