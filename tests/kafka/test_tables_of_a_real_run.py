@@ -25,7 +25,7 @@ EACH = 4 * 1024 * 1024
 SLOW = "100kB/s"
 """So slow is it that nobody needs to hurry who wants something of the run while it goes."""
 FASTER = "500kB/s"
-"""Each partition takes 8 s at it, beyond what Kafka lets pass at first; sizes are read every 5 s."""
+"""Each partition takes 8 s at it, more than the 5 s between two readings of sizes."""
 STOPPED = PARTITIONS - 1
 """The partition that is called off while it waits."""
 
