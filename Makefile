@@ -1,6 +1,7 @@
 # Everything a newcomer or CI does. `make help` lists it.
 PYTHON ?= python3
 BIN := .venv/bin
+PROGRAM := .venv/program
 INSTALLED := .venv/installed
 
 .DEFAULT_GOAL := help
@@ -11,15 +12,17 @@ help: ## what there is
 
 install: $(INSTALLED) ## .venv with everything for development; then .venv/bin/ktui works
 
-$(INSTALLED): pyproject.toml constraints.txt
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
-		{ echo "ktui needs Python 3.11 or newer; name one: make $(MAKECMDGOALS) PYTHON=python3.12"; exit 1; }
-	@echo "Installing ktui and what it needs into .venv: about a minute, once."
-	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
+$(PROGRAM): pyproject.toml constraints.txt
+	@echo "Installing ktui and what it needs into .venv, once."
+	@scripts/install.sh "$(PYTHON)" .
 	@touch $@
 
-demo: $(INSTALLED) ## the live view on a simulated cluster; another story: make demo SCENARIO=hot-leader
+$(INSTALLED): pyproject.toml constraints.txt
+	@echo "Installing ktui and everything for its development into .venv, once: about a minute."
+	@scripts/install.sh "$(PYTHON)" '.[dev]'
+	@touch $(PROGRAM) $@
+
+demo: $(PROGRAM) ## the live view on a simulated cluster; another story: make demo SCENARIO=hot-leader
 	$(BIN)/ktui demo $(SCENARIO)
 
 java: # the real Kafka of `make lab` and `make test` needs Java and Maven
@@ -30,7 +33,7 @@ browser: # `make test` looks at reports in a real browser
 	@scripts/ensure-browser.sh
 .PHONY: browser
 
-lab: $(INSTALLED) java ## a real Kafka with a reassignment under way, and the live view on it
+lab: $(PROGRAM) java ## a real Kafka with a reassignment under way, and the live view on it
 	$(BIN)/ktui lab demo
 
 test: $(INSTALLED) java browser check ## every test, on a real Kafka that it starts itself
@@ -56,7 +59,7 @@ soak: $(INSTALLED) java ## the large counts, and the contract on every supported
 		KTUI_TEST_KAFKA=$$version $(BIN)/python -m pytest tests/contract || exit 1; done
 
 contract-record: $(INSTALLED) java ## record anew what each Kafka does to the sequences
-	PYTHONPATH=tests $(BIN)/python -m support.record_sequences
+	PYTHONPATH=tests $(BIN)/python -m support.contract.record_sequences
 .PHONY: contract-record
 
 bench: $(INSTALLED) java ## figures, as ratios in one run; never part of the tests
@@ -64,6 +67,10 @@ bench: $(INSTALLED) java ## figures, as ratios in one run; never part of the tes
 
 screenshot: $(INSTALLED) ## the pictures of the documentation, drawn anew from the demo
 	$(BIN)/python scripts/draw_demo.py
+
+docs: $(INSTALLED) ## docs/ as a site, in build/site; broken links fail it
+	$(BIN)/zensical build --strict
+.PHONY: docs
 
 check: $(INSTALLED) ## ruff, mypy --strict, import-linter
 	$(BIN)/ruff check .

@@ -1,1 +1,1 @@
-"""Figures about ktui, as ratios within one run; `make bench` prints them, no test asserts them."""
+"""Benchmarks of ktui, as ratios within one run. `make bench` prints them; no test asserts them."""

@@ -1,4 +1,4 @@
-"""`python -m bench [PART ...]`: every figure, or the named parts of them."""
+"""`python -m bench [PART ...]`: run all benchmarks, or the named ones."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ PARTS = (*ALONE, *ON_A_CLUSTER)
 
 
 def main() -> None:
-    """Run the parts named on the command line, or all."""
-    wanted = sys.argv[1:] or PARTS
-    if unknown := set(wanted) - set(PARTS):
-        sys.exit(f"no such part: {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")
-    for part in ALONE.keys() & set(wanted):
+    """Run the benchmarks named on the command line, or all."""
+    chosen = sys.argv[1:] or PARTS
+    if unknown := set(chosen) - set(PARTS):
+        sys.exit(f"no such benchmark: {', '.join(sorted(unknown))}. Choose from {', '.join(PARTS)}")
+    for part in ALONE.keys() & set(chosen):
         ALONE[part]()
-    if on_a_cluster := [part for part in ON_A_CLUSTER if part in wanted]:
+    if on_a_cluster := [part for part in ON_A_CLUSTER if part in chosen]:
         with lab_with_a_dead_broker() as lab:
             for part in on_a_cluster:
                 ON_A_CLUSTER[part](lab)

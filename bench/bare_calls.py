@@ -1,6 +1,6 @@
-"""The calls of one poll, made with the bare client: what any program would have to pay.
+"""The calls of one poll, made with the bare client: the least any program has to spend.
 
-As a script, `python bare_calls.py HOST:PORT` makes them once: the peer of `ktui list`.
+As a script, `python bare_calls.py HOST:PORT` makes them once, for comparison with `ktui list`.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ Partitions = dict[str, list[int]]
 
 
 class BareCalls:
-    """One connection pool without any of ktui."""
+    """A connection pool without any code of ktui."""
 
     def __init__(self, bootstrap: str) -> None:
         self._net: Any = NetworkSelector()
@@ -56,7 +56,11 @@ class BareCalls:
         self._manager.bootstrap()
 
     def poll(self, *, first: bool) -> int:
-        """Make a poll's calls; `first` adds the sizes and settings that later polls seldom read."""
+        """Make a poll's calls; `first` adds sizes and settings, which later polls rarely read.
+
+        Returns:
+            The number of partitions being reassigned.
+        """
         count: int = self._manager.run(self._poll, first)
         return count
 
@@ -75,14 +79,14 @@ class BareCalls:
         if not names:
             return 0
         alive = {broker.broker_id for broker in cluster.brokers if not broker.is_fenced}
-        ends, starts = await self._whom_to_ask(names, listed)
+        ends, starts = await self._by_broker(names, listed)
         requests: list[tuple[Any, int | None]] = [
             (_offsets(per_broker[b], stamp), b)
             for per_broker, stamp in ((ends, LATEST), (starts, EARLIEST))
             for b in per_broker.keys() & alive
         ]
         if first:
-            requests += _seldom(names, ends, alive)
+            requests += _rare_requests(names, ends, alive)
         await self._all(*requests)
         return sum(len(topic.partitions) for topic in listed.topics)
 
@@ -90,7 +94,7 @@ class BareCalls:
         sent = [self._manager.send(request, node_id=node) for request, node in requests]
         return [await answer for answer in sent]
 
-    async def _whom_to_ask(
+    async def _by_broker(
         self, names: list[str], listed: Any
     ) -> tuple[dict[int, Partitions], dict[int, Partitions]]:
         ends: dict[int, Partitions] = defaultdict(lambda: defaultdict(list))
@@ -145,7 +149,7 @@ def _offsets(partitions: Partitions, stamp: int) -> Any:
     )
 
 
-def _seldom(
+def _rare_requests(
     names: list[str], ends: dict[int, Partitions], alive: set[int]
 ) -> list[tuple[Any, int | None]]:
     resource = DescribeConfigsRequest.DescribeConfigsResource

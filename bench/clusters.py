@@ -1,4 +1,4 @@
-"""A lab for the figures, and reassignments on it that stay under way."""
+"""A lab for the benchmarks, and reassignments on it that never complete."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from ktui.cli.lab import connect
+from ktui.cli.lab.command import connect
 from ktui.cluster.partition import TopicPartition
-from ktui.kafka.connection import Connection
-from ktui.kafka.load import create_topic, delete_topics
+from ktui.kafka.connection.connection import Connection
+from ktui.kafka.workload import create_topic, delete_topics
 from ktui.kafka.writer import KafkaWriter
 from ktui.lab import control
 from ktui.lab.down import down
 from ktui.lab.layout import Lab
-from ktui.lab.up import Wanted, up
+from ktui.lab.up import LabRequest, up
 
 DEAD = 5
 
 
 @contextmanager
 def lab_with_a_dead_broker() -> Iterator[Lab]:
-    """Five brokers, the last of them killed: a move onto it hangs without any data."""
+    """Start five brokers and kill the last one; a move onto it hangs without any data."""
     with tempfile.TemporaryDirectory(prefix="ktui-bench-") as folder:
-        lab = up(Path(folder) / "lab", Wanted(), connect, lambda _: None)
+        lab = up(Path(folder) / "lab", LabRequest(), connect, lambda _: None)
         try:
             control.kill(lab, DEAD)
             asyncio.run(_until_fenced(lab))
@@ -36,14 +36,14 @@ def lab_with_a_dead_broker() -> Iterator[Lab]:
 
 async def _until_fenced(lab: Lab) -> None:
     reader = connect({"bootstrap.servers": lab.bootstrap_servers})
-    while (await reader.describe_cluster()).brokers[DEAD].alive:  # noqa: ASYNC110 - the cluster sends no word
+    while (await reader.describe_cluster()).brokers[DEAD].alive:  # noqa: ASYNC110 - the cluster sends no notification
         await asyncio.sleep(0.5)
     await reader.aclose()
 
 
 @contextmanager
 def moving(lab: Lab, count: int) -> Iterator[None]:
-    """Have `count` partitions move from [1], [2] or [3] to [same, 4, 5], and stay so."""
+    """Start `count` moves from [1], [2] or [3] to [same, 4, 5], which never complete."""
     if count == 0:
         yield
         return

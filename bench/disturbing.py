@@ -1,6 +1,7 @@
-"""What a whole plan costs producers: all at once by Kafka's own tool, and paced in both shapes.
+"""The cost of a whole plan to producers: all at once by Kafka's own tool, and paced in both shapes.
 
-Without a throttle the machine itself is what all of it competes for; with one, it is not.
+Without a throttle, copies and producers compete for the machine itself; with a throttle they do
+not.
 """
 
 from __future__ import annotations
@@ -19,15 +20,15 @@ from pathlib import Path
 import msgspec
 
 from bench.timing import percentile
-from ktui.cli.lab import connect
+from ktui.cli.lab.command import connect
 from ktui.cluster.partition import TopicPartition
-from ktui.kafka.connection import Connection
-from ktui.kafka.load import create_topic, delete_topics, fill
+from ktui.kafka.connection.connection import Connection
 from ktui.kafka.reader import KafkaReader
+from ktui.kafka.workload import create_topic, delete_topics, fill
 from ktui.lab.down import down
 from ktui.lab.layout import Lab
-from ktui.lab.up import Wanted, up
-from ktui.planning.plan import PartitionTarget, Plan, written
+from ktui.lab.up import LabRequest, up
+from ktui.planning.plan import PartitionTarget, Plan, plan_as_json
 from ktui.quantities import as_rate
 
 ROUNDS = 3
@@ -36,22 +37,22 @@ PARTITIONS = 16
 BYTES_EACH = 16 * 1024 * 1024
 BYTES_S = 8e6
 THROTTLE = 20_000_000
-"""Bytes a second into each broker."""
+"""Bytes per second into each broker."""
 LATE_S = 0.3
-"""An acknowledgement that took longer stalls its partition."""
+"""Seconds after which a missing acknowledgement counts as a stall of its partition."""
 _TOOL = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
 
 Timed = Sequence[tuple[float, float, int]]
 
 
 class Way(msgspec.Struct, frozen=True):
-    """A way to carry the plan out; without options it is the one of Kafka's own tool."""
+    """A way to carry out the plan. Without options it is Kafka's own tool."""
 
     name: str
     options: tuple[str, ...] | None = None
 
     def argv(self, lab: Lab, plan: Path, folder: str, throttle: int | None) -> list[str]:
-        """Give the command that does it."""
+        """Return the command line."""
         cluster = ["--bootstrap-server", lab.bootstrap_servers]
         limit = [] if throttle is None else ["--throttle", str(throttle)]
         if self.options is None:
@@ -66,34 +67,34 @@ WAYS = (
     Way("gentle", ()),
     Way("gentle, P 4", ("--partitions", "4")),
 )
-"""What is not said is as by default: one replica a partition, as many partitions as brokers."""
+"""Other options are the defaults: one replica per partition, as many partitions as brokers."""
 LEADERS_TOO = Way("leaders too", ("--throttle-leaders",))
-"""Gentle, with what leaders send throttled, too."""
+"""Gentle, with a throttle on the leaders' side too."""
 
 
 class Cost(msgspec.Struct, frozen=True):
-    """What one way to carry out the plan took."""
+    """The cost of one way to carry out the plan."""
 
     seconds: float
     peak: int
-    """The most replicas that caught up at once."""
+    """The most replicas being added at the same time."""
     p50_s: float
     p99_s: float
     longest_s: float
     stalled_s: float
-    """Partition-seconds in which some message waited for more than LATE_S."""
+    """Partition-seconds in which some message had waited for more than LATE_S."""
     bumps: int
-    """By how much the leader epochs rose, over all partitions."""
+    """Sum of the increases of leader epochs over all partitions."""
 
 
 def run() -> None:
     """Print the costs of each way, round by round, without a throttle and with one."""
     for throttle, aim in ((None, 0.2), (THROTTLE, 0.1)):
-        said = "no throttle" if throttle is None else f"throttle {as_rate(throttle)} a broker"
+        title = "no throttle" if throttle is None else f"throttle {as_rate(throttle)} per broker"
         with _ten_brokers() as lab:
             _cost(lab, "bench-cold", WAYS[-1], throttle)  # brokers that have just started are slow
             for number in range(ROUNDS):
-                print(f"{said}, round {number + 1}", flush=True)
+                print(f"{title}, round {number + 1}", flush=True)
                 _round(lab, number, throttle, aim)
 
 
@@ -123,7 +124,7 @@ def _row(cost: Cost) -> str:
 
 
 def _cost(lab: Lab, topic: str, way: Way, throttle: int | None) -> Cost:
-    """Move every replica of a topic that is written to, and measure it."""
+    """Move every replica of a topic with a producer on it, and measure the cost."""
     connection = Connection.to(lab.bootstrap_servers)
     create_topic(connection, topic, [_brokers(n, 0) for n in range(PARTITIONS)])
     fill(connection, topic, range(PARTITIONS), bytes_each=BYTES_EACH)
@@ -134,7 +135,7 @@ def _cost(lab: Lab, topic: str, way: Way, throttle: int | None) -> Cost:
             _producer(lab, topic) as p,
         ):
             file = Path(folder) / f"{topic}.json"
-            file.write_text(written(plan))
+            file.write_text(plan_as_json(plan))
             mover = _quietly(way.argv(lab, file, folder, throttle))
             seconds, ended_s, peak = asyncio.run(_watched(connection, plan, mover))
             timed: Timed = json.loads(p.communicate()[0])
@@ -153,7 +154,7 @@ def _brokers(number: int, first: int) -> list[int]:
 @contextmanager
 def _ten_brokers() -> Iterator[Lab]:
     with tempfile.TemporaryDirectory(prefix="ktui-bench-") as folder:
-        lab = up(Path(folder) / "lab", Wanted(brokers=BROKERS), connect, lambda _: None)
+        lab = up(Path(folder) / "lab", LabRequest(brokers=BROKERS), connect, lambda _: None)
         try:
             yield lab
         finally:
@@ -169,7 +170,7 @@ def _producer(lab: Lab, topic: str) -> Iterator[subprocess.Popen[str]]:
         stdout=subprocess.PIPE,
         text=True,
     ) as process:
-        time.sleep(3.0)  # until it writes at its rate
+        time.sleep(3.0)  # until the producer reaches its rate
         yield process
 
 
@@ -179,7 +180,7 @@ def _tool(lab: Lab, plan: Path) -> list[str]:
 
 
 def _verify(lab: Lab, plan: Path) -> None:
-    """Have Kafka's tool take its throttles off: it does not by itself."""
+    """Let Kafka's tool remove its throttles, which only `--verify` does."""
     argv = [*_tool(lab, plan), "--bootstrap-server", lab.bootstrap_servers, "--verify"]
     _quietly(argv).wait()
 
@@ -191,7 +192,7 @@ def _quietly(argv: Sequence[str]) -> subprocess.Popen[bytes]:
 async def _watched(
     connection: Connection, plan: Plan, mover: subprocess.Popen[bytes]
 ) -> tuple[float, float, int]:
-    """Give the seconds from the first move to the end of the last, that end, and the peak."""
+    """Return the seconds from the first move to the end of the last, that end, and the peak."""
     reader = KafkaReader(connection)
     targets = {target.tp: target.replicas for target in plan.partitions}
     began_s, peak = None, 0
@@ -200,7 +201,7 @@ async def _watched(
         if listed and began_s is None:
             began_s = time.monotonic()
         peak = max(peak, sum(len(each.adding) for each in listed.values()))
-        if began_s is not None and not listed and await _there(reader, targets):
+        if began_s is not None and not listed and await _on_target(reader, targets):
             ended_s = time.monotonic()
             mover.wait()
             await reader.aclose()
@@ -208,7 +209,9 @@ async def _watched(
         await asyncio.sleep(0.1)
 
 
-async def _there(reader: KafkaReader, targets: Mapping[TopicPartition, tuple[int, ...]]) -> bool:
+async def _on_target(
+    reader: KafkaReader, targets: Mapping[TopicPartition, tuple[int, ...]]
+) -> bool:
     states = (await reader.describe_topics({tp.topic for tp in targets})).partitions
     return all(states[tp].replicas == target for tp, target in targets.items())
 
@@ -234,7 +237,7 @@ def _judged(timed: Timed, seconds: float, peak: int, bumps: int) -> Cost:
 
 
 def _stalled_s(timed: Timed) -> float:
-    """Sum, over the partitions, the time in which a message was late and not acknowledged yet."""
+    """Sum over the partitions the time in which a message was late and unacknowledged."""
     late: defaultdict[int, list[tuple[float, float]]] = defaultdict(list)
     for sent_s, took_s, partition in timed:
         if took_s > LATE_S:

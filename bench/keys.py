@@ -1,4 +1,4 @@
-"""From a key to the frame that answers it, in a list of 1,000, 10,000 and 100,000 partitions."""
+"""Time from a key to its frame, in a list of 1,000, 10,000 and 100,000 partitions."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from ktui.cluster.observer import Observer
 from ktui.cluster.partition import TopicPartition
 from ktui.progress.fold import fold
 from ktui.progress.timeline import Progress
-from ktui.simulated import acts
+from ktui.simulated import events as acts
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
 from ktui.simulated.layout import MIB, BrokerSpec, ClusterSpec, TopicSpec
-from ktui.tui.themes import role_defaults
-from ktui.tui.widgets.moment import Moment
-from ktui.tui.widgets.partition_list import PartitionList
+from ktui.tui.draw.themes import role_defaults
+from ktui.tui.screens.watch.list import PartitionList
+from ktui.tui.screens.watch.row_context import RowContext
 
 SIZE = (200, 60)
 KEYS = 200
 _PARTITIONS = 100
-"""Of each topic."""
+"""Partitions per topic."""
 MIX = ("down", "down", "down", "pagedown", "up", "end", "home", "pagedown", "pageup", "down")
 
 
 class Frames(App[None]):
-    """A list alone; notes when each frame has been written."""
+    """An app with the list alone, which notes when each frame has been written."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -44,11 +44,11 @@ class Frames(App[None]):
         yield PartitionList()
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
-        """Give the roles their colours."""
+        """Return the colours of the theme's roles."""
         return role_defaults(self.current_theme)
 
     def _display(self, screen: Any, renderable: Any) -> None:
-        # Textual has no public sign that a frame is out; this is where it writes one.
+        # Textual has no public event for a written frame; this is where it writes one.
         super()._display(screen, renderable)
         self.painted.set()
 
@@ -71,7 +71,7 @@ async def _measure(rows: int) -> list[float]:
     async with app.run_test(size=SIZE) as pilot:
         shown = app.query_one(PartitionList)
         shown.focus()
-        shown.show(progress.timelines, Moment(observation.monotonic_s))
+        shown.show(progress.timelines, RowContext(observation.monotonic_s))
         await pilot.pause()
         gc.collect()
         keys = itertools.islice(itertools.cycle(MIX), KEYS)
@@ -92,7 +92,7 @@ async def _press(app: Frames, key: str) -> float | None:
 
 
 async def _moving(rows: int) -> Observation:
-    """What is seen of so many partitions, half of which has been copied."""
+    """Return an observation of this many moving partitions, half of their data copied."""
     clock = VirtualClock()
     names = [f"topic-{n:04}" for n in range(rows // _PARTITIONS)]
     cluster = SimulatedCluster(
@@ -107,7 +107,7 @@ async def _moving(rows: int) -> Observation:
     )
     moved = (TopicPartition(name, n) for name in names for n in range(_PARTITIONS))
     cluster.do(acts.Alter(dict.fromkeys(moved, (4, 2, 3))))
-    clock.pass_time(rows / 200)  # at 100 MiB a second
+    clock.pass_time(rows / 200)  # at 100 MiB per second
     observer = Observer(cluster.reader(), clock)
     observation = await observer.poll()
     await observer.aclose()

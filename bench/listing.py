@@ -1,4 +1,4 @@
-"""`ktui list` as a whole process, beside Kafka's own tool and a bare script of the same calls."""
+"""`ktui list` as a whole process, against Kafka's own tool and a bare script of the same calls."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ktui.lab.layout import Lab
 
 TOOL = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
 AS_SHIPPED = ("-Xmx256M", "-server", "-XX:+UseG1GC", "-Djava.awt.headless=true")
-"""What kafka-run-class.sh gives the Java machine."""
+"""The JVM options of kafka-run-class.sh."""
 RUNS = 7
 
 

@@ -1,4 +1,4 @@
-"""What `ktui pipeline run` takes for next to nothing, with the classes kept and without. Linux."""
+"""The time of `ktui pipeline run` on almost no data, with and without kept classes. Linux only."""
 
 from __future__ import annotations
 
@@ -30,22 +30,22 @@ START = datetime(2026, 1, 1, tzinfo=UTC)
 MOVING = PartitionState(
     TopicPartition("orders", 0), "id", (4, 1, 2), (1, 2), 1, adding=(4,), removing=(2,)
 )
-_TAKE_ORPHANS_IN = 36
-"""PR_SET_CHILD_SUBREAPER: a JVM that outlives its Python is counted as well."""
+_SET_CHILD_SUBREAPER = 36
+"""PR_SET_CHILD_SUBREAPER: also counts a JVM that outlives its Python process."""
 
 
 class Taken(msgspec.Struct, frozen=True):
-    """What a command took, in seconds."""
+    """The time of a command, in seconds."""
 
     wall: float
-    """Until it had ended."""
+    """Wall time until the end of the command."""
     cpu: float
-    """Of all processes that it started, also of those that went on after it."""
+    """CPU time of all processes it started, including those that outlived the command."""
 
 
 def run() -> None:
-    """Print what the first run takes, then seconds with and without the classes, and the ratios."""
-    ctypes.CDLL(None).prctl(_TAKE_ORPHANS_IN, 1, 0, 0, 0)
+    """Print the time of the first run, then times with and without the classes, and ratios."""
+    ctypes.CDLL(None).prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     with tempfile.TemporaryDirectory(prefix="ktui-bench-") as name:
         folder = Path(name)
         recorder = Recorder(folder / "recordings", SystemClock(), program="bench")
@@ -63,11 +63,11 @@ def run() -> None:
             without.append(_run(folder, no_folder))
         size = sum(file.stat().st_size for file in (folder / "cache").rglob("*.jsa"))
     print(
-        f"a run of the pipeline on {POLLS} looks: {_told(kept)} with Spark's classes kept, "
-        f"{_told(without)} without; "
-        f"{ratio([t.wall for t in kept], [t.wall for t in without]):.2f} times its time, "
-        f"{ratio([t.cpu for t in kept], [t.cpu for t in without]):.2f} times its CPU; "
-        f"the one that leaves them behind, {size / 1e6:.0f} MB: {_told([first])}"
+        f"a run of the pipeline on {POLLS} polls: {_as_text(kept)} with Spark's classes kept, "
+        f"{_as_text(without)} without; "
+        f"{ratio([t.wall for t in kept], [t.wall for t in without]):.2f} times the wall time, "
+        f"{ratio([t.cpu for t in kept], [t.cpu for t in without]):.2f} times the CPU time; "
+        f"the run that writes them, {size / 1e6:.0f} MB: {_as_text([first])}"
     )
 
 
@@ -90,7 +90,7 @@ def _seen() -> Iterator[Observation]:
 
 
 def _run(folder: Path, cache: Path) -> Taken:
-    """Run the pipeline into a new lake, and wait for all that it has started."""
+    """Run the pipeline into a new lake, and wait for all processes that it has started."""
     lake, state = folder / "lake", folder / "state"
     shutil.rmtree(lake, ignore_errors=True)
     command = [sys.executable, "-m", "ktui", "pipeline", "run", "--recordings"]
@@ -116,6 +116,6 @@ def _cpu_s() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def _told(taken: list[Taken]) -> str:
+def _as_text(taken: list[Taken]) -> str:
     wall, cpu = (statistics.median(s) for s in ([t.wall for t in taken], [t.cpu for t in taken]))
     return f"{wall:.1f} s and {cpu:.1f} s of CPU"

@@ -1,4 +1,4 @@
-"""A plan of 200,000 partitions, from its file to its preflight, beside json.loads of it; by CPU."""
+"""CPU time of a plan of 200,000 partitions, from file to preflight, relative to json.loads."""
 
 from __future__ import annotations
 
@@ -13,57 +13,58 @@ from functools import partial
 from bench.timing import ratio
 from ktui.cluster.broker import Broker, LogDir, TopicConfig
 from ktui.cluster.partition import PartitionState, Replica, TopicPartition
-from ktui.pacing.limits import Limits, Shape, start_limits
-from ktui.planning.check import check_plan
-from ktui.planning.finding import ClusterSnapshot
-from ktui.planning.plan import PartitionTarget, Plan, written
-from ktui.planning.planfile import read_plan
-from ktui.planning.preflight import Ground
-from ktui.planning.steps import steps_of
+from ktui.pacing.limits import Limits, Shape, default_limits
+from ktui.planning.check.check import check_plan
+from ktui.planning.check.findings import ClusterSnapshot
+from ktui.planning.plan import PartitionTarget, Plan, plan_as_json
+from ktui.planning.preflight.preflight import PreflightBase
+from ktui.planning.preflight.steps import steps_of
+from ktui.planning.read.read import read_plan
 
 BROKERS = 12
 PARTITIONS = 200
-"""Of each topic."""
+"""Partitions per topic."""
 TURNS = 5
 GB = 1_000_000_000
 
 
 def run() -> None:
     """Print the figures."""
-    _a_large_one()
+    _large_plan()
     _limits_being_typed()
 
 
-def _a_large_one() -> None:
+def _large_plan() -> None:
     made, cluster = _world(200_000)
-    data = written(made).encode()
+    data = plan_as_json(made).encode()
     del made
     size = f"{len(data) / 1e6:.0f} MB"
-    before = _most_memory()
+    before = _peak_memory()
     loads, reads = _in_turn(lambda: json.loads(data), lambda: read_plan(data))
-    plan, limits = read_plan(data), start_limits(BROKERS)
+    plan, limits = read_plan(data), default_limits(BROKERS)
     print(
         f"a plan of 200,000 partitions ({size}): json.loads {statistics.median(loads):.2f} s; "
         f"read {ratio(reads, loads):.2f} times that (aim: at most 4)"
     )
     one = statistics.median(loads)
-    for what, deed in (
+    for what, action in (
         ("checked", lambda: check_plan(plan, cluster)),
-        ("stepped", lambda: steps_of(plan, cluster, limits)),
+        ("split into steps", lambda: steps_of(plan, cluster, limits)),
     ):
-        print(f"  {what} {_seconds(deed) / one:.1f} times that")
-    grounds: list[Ground] = []
-    print(f"  preflight, once {_seconds(lambda: grounds.append(Ground(plan, cluster))) / one:.1f}")
+        print(f"  {what} {_seconds(action) / one:.1f} times that")
+    grounds: list[PreflightBase] = []
+    once = _seconds(lambda: grounds.append(PreflightBase(plan, cluster)))
+    print(f"  preflight, once {once / one:.1f}")
     for shape in Shape:
         taken = _seconds(partial(grounds[0].under, _in(limits, shape)))
         print(f"  preflight, under limits, {shape} {taken / one:.1f} ({taken:.1f} s)")
-    grown = (_most_memory() - before) / 1e6
-    print(f"  most memory: {grown:.0f} MB more than with the file and the cluster alone")
+    grown = (_peak_memory() - before) / 1e6
+    print(f"  peak memory: {grown:.0f} MB more than with the file and the cluster alone")
 
 
 def _limits_being_typed() -> None:
     plan, cluster = _world(1_000)
-    ground, limits = Ground(plan, cluster), start_limits(BROKERS)
+    ground, limits = PreflightBase(plan, cluster), default_limits(BROKERS)
     for shape in Shape:
         under = partial(ground.under, _in(limits, shape))
         taken = [_seconds(under) for _ in range(9)]
@@ -74,14 +75,14 @@ def _limits_being_typed() -> None:
 
 
 def _world(partitions: int) -> tuple[Plan, ClusterSnapshot]:
-    """Make a plan that replaces one replica of each partition, and the cluster it is for."""
-    some = random.Random(1)  # noqa: S311 - not a secret
+    """Make a plan that replaces one replica of each partition, and its cluster."""
+    chance = random.Random(1)  # noqa: S311 - not a secret
     states, sizes, targets = {}, {}, []
     for number in range(partitions):
         tp = TopicPartition(f"topic-{number // PARTITIONS:04}", number % PARTITIONS)
         here = tuple((number + place) % BROKERS + 1 for place in range(3))
         states[tp] = PartitionState(tp=tp, topic_id=None, replicas=here, isr=here, leader=here[0])
-        sizes[Replica(tp, here[0])] = int(some.paretovariate(1.3) * GB / 5)
+        sizes[Replica(tp, here[0])] = int(chance.paretovariate(1.3) * GB / 5)
         new = (number + 3) % BROKERS + 1
         targets.append(PartitionTarget(tp.topic, tp.partition, (*here[:2], new)))
     dirs = {b: (LogDir(b, "/data", None, 10_000 * GB, 9_000 * GB),) for b in range(1, BROKERS + 1)}
@@ -99,18 +100,18 @@ def _in(limits: Limits, shape: Shape) -> Limits:
     return Limits(replicas=limits.replicas, partitions=limits.partitions, shape=shape)
 
 
-def _in_turn(*deeds: Callable[[], object]) -> list[list[float]]:
-    turns = [[_seconds(deed) for deed in deeds] for _ in range(TURNS)]
+def _in_turn(*actions: Callable[[], object]) -> list[list[float]]:
+    turns = [[_seconds(action) for action in actions] for _ in range(TURNS)]
     return [list(taken) for taken in zip(*turns, strict=True)]
 
 
-def _seconds(deed: Callable[[], object]) -> float:
-    """Time a deed, by CPU."""
+def _seconds(action: Callable[[], object]) -> float:
+    """Return the CPU time of an action, in seconds."""
     started = time.process_time()
-    deed()
+    action()
     return time.process_time() - started
 
 
-def _most_memory() -> float:
-    """Give the most bytes that this process has held so far."""
+def _peak_memory() -> float:
+    """Return the peak memory of this process so far, in bytes."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024.0

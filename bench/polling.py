@@ -1,4 +1,4 @@
-"""What a poll costs, beside the bare calls that it makes."""
+"""The time of a poll, relative to the bare calls that it makes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from bench.clusters import moving
 from bench.timing import calls_in_turn, milliseconds, ratio
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.observer import Observer
-from ktui.kafka.connection import Connection
+from ktui.kafka.connection.connection import Connection
 from ktui.kafka.reader import KafkaReader
 from ktui.lab.layout import Lab
 

@@ -1,7 +1,7 @@
-"""A process of its own that writes at a steady rate with acks=all, and times each acknowledgement.
+"""A separate process that writes at a steady rate with acks=all and times each acknowledgement.
 
-`python -m bench.producing BOOTSTRAP TOPIC PARTITIONS BYTES_S` writes until its standard input ends,
-and then prints one JSON array: [moment of sending, seconds until acknowledged, partition] of each
+`python -m bench.producing BOOTSTRAP TOPIC PARTITIONS BYTES_S` writes until its standard input ends.
+Then it prints one JSON array: [time of sending, seconds until acknowledged, partition] of each
 message, in the seconds of `time.monotonic`.
 """
 
@@ -21,7 +21,7 @@ _LIMIT_S = 120.0
 
 
 def main() -> None:
-    """Write until told to stop, and print what was timed."""
+    """Write until standard input ends, and print the times."""
     bootstrap, topic, partitions, bytes_s = sys.argv[1:]
     stop = threading.Event()
     threading.Thread(target=_wait_for_the_end, args=(stop,), daemon=True).start()

@@ -1,4 +1,4 @@
-"""What recording costs: bytes of a partition and poll, and milliseconds beside the fold of it."""
+"""The cost of recording: bytes per partition and poll, and time relative to the fold of a poll."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from ktui.progress.fold import fold
 from ktui.progress.timeline import Progress
 from ktui.recording.encoding import Encoder
 from ktui.recording.lines import encode
-from ktui.recording.playing import Seen, observations
-from ktui.recording.reading import recordings
+from ktui.recording.playing import PlayedPoll, play_session
+from ktui.recording.reading import find_sessions
 from ktui.recording.recorder import Recorder
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 LEADER, KEPT, NEW, OLD = 1, 2, 3, 4
 SIZES_EVERY = 5
-"""Polls between two readings of the sizes on disk."""
+"""Polls between two reads of the sizes on disk."""
 
 
 def run() -> None:
-    """Print the figures: every log end differs at every poll, by no regular amount."""
+    """Print the figures. Every log end grows by an irregular amount at every poll."""
     for moving, polls in ((100, 900), (1_000, 300), (10_000, 40)):
         _measure(moving, polls)
 
@@ -49,15 +49,18 @@ def _measure(moving: int, polls: int) -> None:
             text_bytes += len(encode(encoder.look(seen, seq=number, whole=number % 300 == 0)))
         recorder.close()
         started = time.process_time()
-        read = sum(isinstance(each, Seen) for each in observations(recordings(Path(name))[0]))
+        read = sum(
+            isinstance(each, PlayedPoll) for each in play_session(find_sessions(Path(name))[0])
+        )
         read_s = time.process_time() - started
     samples = moving * polls
     look_ms, fold_ms = statistics.median(looks) * 1000, statistics.median(folds) * 1000
     print(
-        f"{moving:,} moving: {text_bytes / samples:.1f} bytes of text a partition and poll, "
+        f"{moving:,} moving: {text_bytes / samples:.1f} bytes of text per partition and poll, "
         f"{recorder.written_bytes / samples:.1f} on disk (aim: under 60); "
         f"to record a poll {look_ms:.1f} ms, worst {max(looks) * 1000:.0f} ms, "
-        f"to fold it {fold_ms:.1f} ms; read {read * moving / read_s:,.0f} of them a second"
+        f"to fold it {fold_ms:.1f} ms; "
+        f"read {read * moving / read_s:,.0f} partitions and polls per second"
     )
 
 

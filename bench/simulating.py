@@ -1,4 +1,4 @@
-"""What simulated time costs, by CPU."""
+"""The CPU time of simulated time."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 
 from ktui.cluster.observer import Observer
 from ktui.cluster.partition import TopicPartition
-from ktui.simulated import acts
+from ktui.simulated import events
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
 from ktui.simulated.layout import GIB, MIB, BrokerSpec, ClusterSpec, TopicSpec
@@ -32,9 +32,9 @@ def _at_scale() -> None:
     taken = sorted(_cpu_s(lambda: _second(cluster, clock)) for _ in range(21))
     polled_s = asyncio.run(_polls(cluster, clock))
     print(
-        f"200,000 partitions, 10,000 moving: made in {built_s:.2f} s; one second of it takes "
+        f"200,000 partitions, 10,000 moving: built in {built_s:.2f} s; one simulated second takes "
         f"{taken[10] * 1000:.0f} ms, worst of 21 {taken[-1] * 1000:.0f} ms (aim: under 100 ms); "
-        f"one poll of it by the observer {polled_s * 1000:.0f} ms"
+        f"one poll by the observer {polled_s * 1000:.0f} ms"
     )
 
 
@@ -95,11 +95,11 @@ def _cluster(
     return SimulatedCluster(spec, clock), clock
 
 
-def _targets(cluster: SimulatedCluster, most: int) -> dict[TopicPartition, tuple[int, ...]]:
+def _targets(cluster: SimulatedCluster, limit: int) -> dict[TopicPartition, tuple[int, ...]]:
     found: dict[TopicPartition, tuple[int, ...]] = {}
     for name, topic in cluster.controller.topics.items():
         for number, known in enumerate(topic.partitions):
-            if len(found) == most:
+            if len(found) == limit:
                 return found
             new = known.replicas[-1] % BROKERS + 1
             found[TopicPartition(name, number)] = (*known.replicas[:-1], new)
@@ -107,10 +107,10 @@ def _targets(cluster: SimulatedCluster, most: int) -> dict[TopicPartition, tuple
 
 
 def _start(cluster: SimulatedCluster, targets: Mapping[TopicPartition, tuple[int, ...]]) -> None:
-    cluster.do(acts.Alter(dict(targets)))
+    cluster.do(events.Alter(dict(targets)))
 
 
-def _cpu_s(deed: Callable[[], object]) -> float:
+def _cpu_s(action: Callable[[], object]) -> float:
     before = time.process_time()
-    deed()
+    action()
     return time.process_time() - before

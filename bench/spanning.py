@@ -1,4 +1,4 @@
-"""How long whole plans take on a simulated cluster, beside the least that any order could take."""
+"""The makespan of whole plans on a simulated cluster, relative to a lower bound of any order."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from pathlib import Path
 
 from ktui.cluster.observer import Observer
 from ktui.cluster.partition import Replica, TopicPartition
-from ktui.cluster.ports import Ways
-from ktui.execution.beginning import first_events
-from ktui.execution.engine import Engine
-from ktui.execution.events import Owned
-from ktui.execution.journal import Journal
-from ktui.execution.options import RunOptions
-from ktui.execution.run import Run
+from ktui.cluster.ports import ClusterPorts
+from ktui.execution.engine.engine import Engine
+from ktui.execution.journal.journal import Journal
+from ktui.execution.run.events import Owned
+from ktui.execution.run.first_events import first_events
+from ktui.execution.run.options import RunOptions
+from ktui.execution.run.run import Run
 from ktui.pacing.limits import Limits, Mode, Order
-from ktui.planning.finding import ClusterSnapshot
+from ktui.planning.check.findings import ClusterSnapshot
 from ktui.planning.plan import PartitionTarget, Plan
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
@@ -32,11 +32,11 @@ LARGEST = 20_000 * MIB
 
 
 def run() -> None:
-    """Print the makespan of waves and of rolling, in two orders, as times the lower bound."""
+    """Print the makespan of waves and of rolling, in two orders, as multiples of the bound."""
     plan, cluster = _plan_and_cluster()
     bound_s = _bound_s(plan, cluster)
     print(
-        f"{PARTITIONS} partitions of skewed sizes, a replica of each moved; bound {bound_s:,.0f} s"
+        f"{PARTITIONS} partitions of skewed sizes, one replica each moved; bound {bound_s:,.0f} s"
     )
     for mode, order in (
         (Mode.WAVE, Order.TOPIC),
@@ -52,7 +52,7 @@ def run() -> None:
 
 
 def _plan_and_cluster() -> tuple[Plan, SimulatedCluster]:
-    """Give the same plan and the same cluster each time."""
+    """Return the same plan and the same cluster each time."""
     chance = random.Random(SEED)  # noqa: S311 - a seed, not a secret
     topics, targets = [], []
     for number in range(PARTITIONS):
@@ -69,16 +69,16 @@ def _plan_and_cluster() -> tuple[Plan, SimulatedCluster]:
 
 
 def _bound_s(plan: Plan, cluster: SimulatedCluster) -> float:
-    """Give the time that the busiest broker needs for what it takes in, at its full rate."""
+    """Return the seconds that the busiest broker needs to receive its data at its full rate."""
     sizes = {topic.name: topic.bytes_each for topic in cluster.spec.topics}
-    taken: Counter[int] = Counter()
+    received: Counter[int] = Counter()
     for target in plan.partitions:
-        taken[target.replicas[-1]] += sizes[target.topic]
-    return max(taken.values()) / NET_IN
+        received[target.replicas[-1]] += sizes[target.topic]
+    return max(received.values()) / NET_IN
 
 
 async def _carried_out(plan: Plan, cluster: SimulatedCluster, limits: Limits) -> float:
-    """Let an engine carry a plan out, and give the cluster's seconds that it took."""
+    """Let an engine carry out a plan, and return the duration in the cluster's seconds."""
     reader, clock = cluster.reader(), cluster.clock
     names = {target.topic for target in plan.partitions}
     sizes = {
@@ -102,7 +102,7 @@ async def _carried_out(plan: Plan, cluster: SimulatedCluster, limits: Limits) ->
         journal.append(events)
         run = Run("bench").fold(journal.entries())
         observer = Observer(reader, clock)
-        engine = Engine(run, journal, observer, Ways(reader, cluster.writer()), clock)
+        engine = Engine(run, journal, observer, ClusterPorts(reader, cluster.writer()), clock)
         await engine.carry_on(Owned(pid=0, host="", user=""))
         await observer.aclose()
     return clock.monotonic() - began_s

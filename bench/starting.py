@@ -1,4 +1,4 @@
-"""From the command to the first frame of the live view, beside the imports that it cannot avoid."""
+"""Time from the command to the first frame of the live view, against the unavoidable imports."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from bench.timing import milliseconds, process_seconds, ratio
 RUNS = 7
 IMPORTS = "import asyncio, kafka.net.manager, textual.app, msgspec, yaml, click"
 FIRST_WORDS = b"detail"
-"""In the footer of the first frame."""
+"""A word in the footer of the first frame."""
 
 
 def run() -> None:
-    """Print the figures; no cluster is needed, for the first frame comes before its answer."""
+    """Print the figures. No cluster is needed, because the first frame comes before any answer."""
     command = [sys.executable, "-m", "ktui", "--bootstrap-server", "127.0.0.1:1"]
     libraries = [sys.executable, "-c", IMPORTS]
     _first_frame(command)
@@ -36,7 +36,7 @@ def run() -> None:
 
 
 def _first_frame(command: list[str]) -> float:
-    """Run the view in a terminal until its footer is written; seconds."""
+    """Run the view in a terminal, and return the seconds until its footer is written."""
     master, slave = pty.openpty()
     env = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "120", "LINES": "30"}
     started = time.perf_counter()

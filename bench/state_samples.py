@@ -1,4 +1,4 @@
-"""Made-up samples of partitions that are reassigned again and again, for the states job."""
+"""Synthetic samples of partitions that are reassigned again and again, for the states job."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's own documents name it
 
 A_PARTITION = 2_000
-"""Samples of one partition, a second apart."""
+"""Samples per partition, one second apart."""
 _CYCLE, _LISTED_FOR, _READ_FROM, _IN_SYNC_FROM = 250, 200, 5, 180
 _STANDS_FROM, _STANDS_FOR = 80, 50
 START_MS = 1_767_225_600_000
 
 
 def write(spark: SparkSession, samples: int, folder: Path) -> None:
-    """Write so many samples as Parquet, a file a core."""
+    """Write this many samples as Parquet, in eight files."""
     made(spark, samples).write.mode("overwrite").parquet(str(folder))
 
 
 def made(spark: SparkSession, samples: int) -> DataFrame:
-    """Make samples: each move is listed, read, stands still for a while, and comes to be in sync.
+    """Make samples of moves: each is listed, read, stalls for a while, and then gets in sync.
 
-    They have the columns of the lake's `samples` that `listings.listed` needs.
+    The samples have the columns of the lake's `samples` that `listings.listed` needs.
     """
     key = (F.col("id") / A_PARTITION).cast("bigint")
     second = F.col("id") % A_PARTITION

@@ -1,6 +1,6 @@
-"""How long the pipeline takes to work states out, beside DuckDB and Polars on the same samples.
+"""Time for the pipeline to compute states, against DuckDB and Polars on the same samples.
 
-DuckDB and Polars: `pip install duckdb polars`; where they are missing, Spark is timed alone.
+Install DuckDB and Polars with `pip install duckdb polars`. Without them only Spark is timed.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from pathlib import Path
 from typing import Any
 
 from bench.state_samples import write
-from ktui.pipeline.intervals import intervals
-from ktui.pipeline.listings import listed
-from ktui.pipeline.session import start
+from ktui.pipeline.spark.session import start
+from ktui.pipeline.tables.intervals import intervals
+from ktui.pipeline.tables.listings import listed_samples
 
 SAMPLES = (1_000_000, 10_000_000, 100_000_000)
 BESIDE_MOST = 10_000_000
-"""Samples up to which the others do it too."""
+"""Most samples for which the others are timed too."""
 RUNS = 3
 
 
 def run() -> None:
-    """Print seconds, samples a second and core, growth, and the ratios; and that all agree."""
+    """Print seconds, samples per second and core, growth, and ratios; check that all agree."""
     spark = start(f"local[{os.cpu_count()}]", more={"spark.driver.memory": "8g"})
     per_sample: dict[int, float] = {}
     for samples in SAMPLES:
@@ -38,12 +38,12 @@ def run() -> None:
             jobs |= _others(folder) if samples <= BESIDE_MOST else {}
             taken = _in_turn(jobs, RUNS if samples <= BESIDE_MOST else 1)
         per_sample[samples] = taken["Spark"] / samples
-        _tell(samples, taken, per_sample)
+        _report(samples, taken, per_sample)
     spark.stop()
 
 
 def _spark(spark: Any, folder: Path) -> int:
-    return int(intervals(listed(spark.read.parquet(str(folder)))).toArrow().num_rows)
+    return int(intervals(listed_samples(spark.read.parquet(str(folder)))).toArrow().num_rows)
 
 
 def _others(folder: Path) -> dict[str, Callable[[], Any]]:
@@ -69,10 +69,10 @@ def _polars(files: str) -> int:
 
 
 def _in_turn(jobs: dict[str, Callable[[], Any]], runs: int) -> dict[str, float]:
-    """Run each once uncounted, then all in turn; give the median seconds of each."""
+    """Run each once uncounted, then all in turn; return the median seconds of each."""
     found = {name: job() for name, job in jobs.items()}
     if len(set(found.values())) > 1:
-        raise SystemExit(f"they do not find the same intervals: {found}")
+        raise SystemExit(f"the jobs find different numbers of intervals: {found}")
     taken: dict[str, list[float]] = {name: [] for name in jobs}
     for _ in range(runs):
         for name, job in jobs.items():
@@ -82,13 +82,13 @@ def _in_turn(jobs: dict[str, Callable[[], Any]], runs: int) -> dict[str, float]:
     return {name: statistics.median(seconds) for name, seconds in taken.items()}
 
 
-def _tell(samples: int, taken: dict[str, float], per_sample: dict[int, float]) -> None:
+def _report(samples: int, taken: dict[str, float], per_sample: dict[int, float]) -> None:
     seconds, first = taken["Spark"], next(iter(per_sample.values()))
-    a_core = samples / seconds / (os.cpu_count() or 1)
+    per_core = samples / seconds / (os.cpu_count() or 1)
     words = [
-        f"{samples:>11,} samples: Spark {seconds:.1f} s, {a_core:,.0f} a second and core",
-        f"{per_sample[samples] / first:.2f} times the time a sample of the smallest",
+        f"{samples:>11,} samples: Spark {seconds:.1f} s, {per_core:,.0f} per second and core",
+        f"{per_sample[samples] / first:.2f} times the time per sample of the smallest",
     ]
-    beside = ((name, taken[name]) for name in taken.keys() - {"Spark"})
-    words += (f"{name} {s:.1f} s: Spark takes {seconds / s:.2f} times it" for name, s in beside)
+    others = ((name, taken[name]) for name in taken.keys() - {"Spark"})
+    words += (f"{name} {s:.1f} s: Spark takes {seconds / s:.2f} times that" for name, s in others)
     print("; ".join(words))

@@ -1,4 +1,4 @@
--- The intervals of pipeline/intervals.py, in DuckDB's words.
+-- The intervals of pipeline/tables/intervals.py, in DuckDB's SQL.
 WITH ordered AS (
     SELECT topic, partition, t, session, seq, adding, isr, described, ends,
         len(adding) > 0 OR len(removing) > 0 AS is_listed,

@@ -1,11 +1,11 @@
-"""The intervals of pipeline/intervals.py, in Polars' words."""
+"""The intervals of pipeline/tables/intervals.py, written with Polars."""
 
 from __future__ import annotations
 
 import polars as pl
 
-from ktui.pipeline.intervals import STALLED_AFTER_MS
-from ktui.pipeline.listings import GAP_MS
+from ktui.pipeline.tables.intervals import STALLED_AFTER_MS
+from ktui.pipeline.tables.listings import GAP_MS
 
 _PARTITION = ["topic", "partition"]
 _LISTING = [*_PARTITION, "listing"]
@@ -13,7 +13,7 @@ _SAMPLE = [*_LISTING, "t", "session", "seq"]
 
 
 def intervals(samples: str) -> pl.DataFrame:
-    """Give the intervals of the samples in some Parquet files."""
+    """Return the intervals of the samples in some Parquet files."""
     return _islands(_stated(_listed(pl.scan_parquet(samples)))).collect()
 
 

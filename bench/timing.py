@@ -1,4 +1,4 @@
-"""Times whole processes and coroutines, in turn, so that a drifting machine is fair to both."""
+"""Time processes, functions and coroutines in turn, so that a drifting machine is fair to all."""
 
 from __future__ import annotations
 
@@ -9,14 +9,22 @@ from collections.abc import Awaitable, Callable, Sequence
 
 
 def process_seconds(argv: Sequence[str]) -> float:
-    """Run a command to its end; its output is thrown away, a failure is an error."""
+    """Run a command to its end, without its output, and return the seconds it took.
+
+    Raises:
+        CalledProcessError: the command failed.
+    """
     started = time.perf_counter()
     subprocess.run(argv, check=True, stdout=subprocess.DEVNULL, stderr=None)
     return time.perf_counter() - started
 
 
 def processes_in_turn(commands: Sequence[Sequence[str]], runs: int) -> list[list[float]]:
-    """Run every command once uncounted, then all in turn `runs` times; seconds per command."""
+    """Run every command once uncounted, then all in turn `runs` times.
+
+    Returns:
+        For each command the seconds of each run.
+    """
     for command in commands:
         process_seconds(command)
     taken: list[list[float]] = [[] for _ in commands]
@@ -26,15 +34,15 @@ def processes_in_turn(commands: Sequence[Sequence[str]], runs: int) -> list[list
     return taken
 
 
-def deeds_in_turn(deeds: Sequence[Callable[[], object]], runs: int) -> list[list[float]]:
-    """The same for what this process does."""
-    for deed in deeds:
-        deed()
-    taken: list[list[float]] = [[] for _ in deeds]
+def deeds_in_turn(actions: Sequence[Callable[[], object]], runs: int) -> list[list[float]]:
+    """Time functions of this process as `processes_in_turn` times commands."""
+    for action in actions:
+        action()
+    taken: list[list[float]] = [[] for _ in actions]
     for _ in range(runs):
-        for seconds, deed in zip(taken, deeds, strict=True):
+        for seconds, action in zip(taken, actions, strict=True):
             started = time.perf_counter()
-            deed()
+            action()
             seconds.append(time.perf_counter() - started)
     return taken
 
@@ -42,7 +50,7 @@ def deeds_in_turn(deeds: Sequence[Callable[[], object]], runs: int) -> list[list
 async def calls_in_turn(
     calls: Sequence[Callable[[], Awaitable[object]]], runs: int
 ) -> list[list[float]]:
-    """The same for coroutines."""
+    """Time coroutines as `processes_in_turn` times commands."""
     for call in calls:
         await call()
     taken: list[list[float]] = [[] for _ in calls]
@@ -55,17 +63,17 @@ async def calls_in_turn(
 
 
 def ratio(one: Sequence[float], other: Sequence[float]) -> float:
-    """The median, over the turns, of one's time to the other's."""
+    """Return the median, over the turns, of the ratio of one's time to the other's."""
     return statistics.median(a / b for a, b in zip(one, other, strict=True))
 
 
 def milliseconds(seconds: Sequence[float]) -> str:
-    """A median with its range."""
+    """Format a median with its range, in milliseconds."""
     low, middle, high = min(seconds), statistics.median(seconds), max(seconds)
     return f"{middle * 1000:.0f} ms ({low * 1000:.0f}-{high * 1000:.0f})"
 
 
 def percentile(values: Sequence[float], share: float) -> float:
-    """The value that `share` of the values do not exceed."""
+    """Return the value that `share` of the values do not exceed."""
     ordered = sorted(values)
     return ordered[min(len(ordered) - 1, int(share * len(ordered)))]

@@ -1,4 +1,4 @@
-"""How long 100 limit sets of a run of 10,000 partitions take to play, in Spark and without it."""
+"""Time to simulate 100 limit sets of a run of 10,000 partitions, in Spark and without Spark."""
 
 from __future__ import annotations
 
@@ -13,76 +13,80 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from bench.timing import deeds_in_turn, ratio
-from ktui.execution.events import Event, Planned, PlannedPart, Started, encode
-from ktui.execution.options import RunOptions
-from ktui.insights.curve import Curve
+from ktui.execution.run.events import AnyRunEvent, Planned, PlannedPart, Started, encode
+from ktui.execution.run.options import RunOptions
+from ktui.insights.curve import RateCurve
 from ktui.pacing.limits import Limits
-from ktui.pipeline.columns import Table
-from ktui.pipeline.schemas import RUN_EVENTS
-from ktui.pipeline.session import start
-from ktui.pipeline.stage_schemas import BATCHES, RUNS
-from ktui.pipeline.what_if import Models, what_if
-from ktui.pipeline.what_if_grid import Cell, usual_grid
-from ktui.pipeline.what_if_model import Model
-from ktui.pipeline.what_if_play import play, recorded_run
-from ktui.planning.throttle_rates import rates_from
+from ktui.pipeline.lake.schema import Table
+from ktui.pipeline.lake.tables import BATCHES, RUN_EVENTS, RUNS
+from ktui.pipeline.spark.session import start
+from ktui.pipeline.what_if.grid import GridCell, usual_grid
+from ktui.pipeline.what_if.model import Model
+from ktui.pipeline.what_if.play import playable_run, simulate_cell
+from ktui.pipeline.what_if.table import Models, what_if
+from ktui.planning.throttle_rates import parse_throttle_rates
 
 MOVES = 10_000
 BROKERS = 30
 TURNS = 3
 OWN = Limits(partitions=30, replicas=1)
-CURVE = Curve(most_bytes_s=100e6, half_at=1.5, most_at_once=20, throttled=0.9, low=0.7, high=1.2)
+CURVE = RateCurve(
+    most_bytes_s=100e6, half_at=1.5, most_at_once=20, throttled=0.9, low=0.7, high=1.2
+)
 MODEL = Model(CURVE, joining_s=1, other_s=1, runs=("other@1",))
 _RUN = {"cluster_id": "bench", "run": "drain", "run_id": "drain@1"}
 
 
-def cells() -> tuple[Cell, ...]:
-    """Give the usual 96, and three more: with the run's own they are 100."""
-    more = [Cell(Limits(partitions=p), rates_from("30MB/s")) for p in (10, 20, 50)]
+def cells() -> tuple[GridCell, ...]:
+    """Return the usual 96 limit sets and three more; the run's own makes them 100."""
+    more = [GridCell(Limits(partitions=p), parse_throttle_rates("30MB/s")) for p in (10, 20, 50)]
     return (*usual_grid(), *more)
 
 
 def run() -> None:
-    """Print seconds for each limit set, in Spark on all cores and in one process on one."""
+    """Print seconds per limit set, in Spark on all cores and in one process on one core."""
     spark = start(f"local[{os.cpu_count()}]", more={"spark.driver.memory": "2g"})
-    events, asked = list(_events()), cells()
+    events, grid = list(_events()), cells()
     tables = _tables(spark, events)
     in_spark, alone = deeds_in_turn(
-        (partial(_in_spark, tables, asked), partial(_alone, events, asked)), TURNS
+        (partial(_in_spark, tables, grid), partial(_alone, events, grid)), TURNS
     )
     spark.stop()
-    sets = len(asked) + 1
+    sets = len(grid) + 1
     print(
         f"what if, {sets} limit sets of {MOVES:,} moves on {BROKERS} brokers: in Spark, "
-        f"{os.cpu_count()} cores, {_told(in_spark, sets)}; alone, one core, {_told(alone, sets)}; "
+        f"{os.cpu_count()} cores, {_as_text(in_spark, sets)}; "
+        f"alone, one core, {_as_text(alone, sets)}; "
         f"Spark takes {ratio(in_spark, alone):.2f} times that"
     )
 
 
-def _told(taken: list[float], sets: int) -> str:
+def _as_text(taken: list[float], sets: int) -> str:
     low, middle, high = min(taken), sorted(taken)[len(taken) // 2], max(taken)
     return f"{middle:.0f} s ({low:.0f}-{high:.0f}), {middle / sets:.2f} s each"
 
 
-def _in_spark(tables: tuple[DataFrame, DataFrame, DataFrame], asked: tuple[Cell, ...]) -> None:
+def _in_spark(tables: tuple[DataFrame, DataFrame, DataFrame], grid: tuple[GridCell, ...]) -> None:
     models = Models({_RUN["cluster_id"]: MODEL}, {})
-    rows = what_if(*tables, models=models, cells=asked).toArrow().num_rows
-    _seen(rows, asked)
+    rows = what_if(*tables, models=models, cells=grid).toArrow().num_rows
+    _check_count(rows, grid)
 
 
-def _alone(events: list[Event], asked: tuple[Cell, ...]) -> None:
-    recorded = recorded_run(_RUN["run"], events)
+def _alone(events: list[AnyRunEvent], grid: tuple[GridCell, ...]) -> None:
+    recorded = playable_run(_RUN["run"], events)
     moves = recorded.moves()
-    every = (recorded.cell, *asked)
-    _seen(len([play(moves, cell, MODEL, own=cell is recorded.cell) for cell in every]), asked)
+    every = (recorded.cell, *grid)
+    _check_count(
+        len([simulate_cell(moves, cell, MODEL, own=cell is recorded.cell) for cell in every]), grid
+    )
 
 
-def _seen(rows: int, asked: tuple[Cell, ...]) -> None:
-    if rows != len(asked) + 1:
-        raise SystemExit(f"{rows} limit sets were played, and not {len(asked) + 1}")
+def _check_count(rows: int, grid: tuple[GridCell, ...]) -> None:
+    if rows != len(grid) + 1:
+        raise SystemExit(f"expected {len(grid) + 1} limit sets, but {rows} were simulated")
 
 
-def _events() -> Iterator[Event]:
+def _events() -> Iterator[AnyRunEvent]:
     yield Started(
         cluster_id=_RUN["cluster_id"],
         plan="drain.json",
@@ -92,11 +96,11 @@ def _events() -> Iterator[Event]:
         options=RunOptions(),
         version="bench",
     )
-    some = random.Random(1)  # noqa: S311 - not a secret
-    yield PlannedPart(partitions=tuple(_planned(number, some) for number in range(MOVES)))
+    chance = random.Random(1)  # noqa: S311 - not a secret
+    yield PlannedPart(partitions=tuple(_planned(number, chance) for number in range(MOVES)))
 
 
-def _planned(number: int, some: random.Random) -> Planned:
+def _planned(number: int, chance: random.Random) -> Planned:
     here = tuple((number + place) % BROKERS + 1 for place in range(3))
     return Planned(
         topic=f"topic-{number // 200:03}",
@@ -105,26 +109,28 @@ def _planned(number: int, some: random.Random) -> Planned:
         target=(*here[:2], (number + 3) % BROKERS + 1),
         original=here,
         leader=here[0],
-        size=int(some.paretovariate(1.3) * 200e6),
+        size=int(chance.paretovariate(1.3) * 200e6),
     )
 
 
-def _tables(spark: SparkSession, events: list[Event]) -> tuple[DataFrame, DataFrame, DataFrame]:
-    """Give run events, runs and batches of one run that is over."""
-    told = [
+def _tables(
+    spark: SparkSession, events: list[AnyRunEvent]
+) -> tuple[DataFrame, DataFrame, DataFrame]:
+    """Return run events, runs and batches of one completed run."""
+    entries = [
         {**_RUN, "entry": number, "kind": json.loads(text)["event"], "event": text.decode()}
         for number, text in enumerate(map(encode, events), start=1)
     ]
     spans = {**_RUN, "began_t": 0, "ended_t": 3_600_000}
     outcomes = {"outcomes": {"done": MOVES}, "partitions": MOVES}
     return (
-        _table(spark, RUN_EVENTS, told),
+        _table(spark, RUN_EVENTS, entries),
         _table(spark, RUNS, [spans | outcomes]),
         _table(spark, BATCHES, [spans]),
     )
 
 
 def _table(spark: SparkSession, table: Table, rows: list[dict[str, Any]]) -> DataFrame:
-    """Give rows with as many of a table's columns as they have."""
+    """Return a table's rows, with only the columns that the rows have."""
     schema = StructType([field for field in table.schema if field.name in rows[0]])
     return spark.createDataFrame(rows, schema)

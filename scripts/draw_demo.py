@@ -1,4 +1,4 @@
-"""Draws the pictures of the documentation from `ktui demo`, on a clock that runs in no time.
+"""Draw the pictures of the documentation from `ktui demo`, on a virtual clock.
 
     python scripts/draw_demo.py [FOLDER]
 
@@ -14,28 +14,70 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 from svg_sequence import Frame, frame_of, sequence_svg
 from textual.pilot import Pilot
 
-from ktui.cli.demo import stage
+from ktui.cli.watch.demo import demo_app
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.scenario.library import load_scenario, shipped_path
-from ktui.tui.demo import DemoApp
+from ktui.tui.app.demo import DemoApp
 
 IMAGES = Path(__file__).parents[1] / "docs" / "images"
-PICTURE, PICTURE_SIZE, PICTURE_AT_S = "broker-dies-mid-move", (132, 27), 300
-SEQUENCE, SEQUENCE_SIZE = "drain-a-broker", (120, 28)
-SCRIPT: tuple[tuple[float, tuple[str, ...]], ...] = (
-    (20, ()), (20, ()), (30, ()), (40, ()), (40, ()), (40, ()), (40, ("down", "enter")),
-    (30, ()), (30, ()), (10, ("escape", "b")), (30, ()), (40, ("escape",)), (50, ()), (60, ()),
-)  # fmt: skip
-"""Seconds of the cluster that pass before each frame, and then the keys that are pressed."""
-FRAME_S = 1.6
+FRAME_S = 1.2
+
+
+class Step(NamedTuple):
+    """Time that passes in the cluster, and the keys pressed after it."""
+
+    seconds: float
+    keys: tuple[str, ...] = ()
+    still: str = ""
+    """The name of the picture that shows the screen after this step."""
+
+
+class Play(NamedTuple):
+    """A scenario in a terminal of some size, and the steps taken in it."""
+
+    scenario: str
+    size: tuple[int, int]
+    steps: tuple[Step, ...]
+    film: str = ""
+    """The name of the moving picture that shows every step."""
+
+
+PLAYS = (
+    Play(
+        "drain-a-broker",
+        (120, 34),
+        (
+            *[Step(20)] * 5,
+            Step(20, ("down", "down", "enter")),
+            Step(15, still="partition"),
+            *[Step(15)] * 2,
+            Step(5, ("escape", "t")),
+            Step(1, tuple("60MB")),
+            Step(1, ("enter",)),
+            Step(4),
+            Step(5, ("escape", "home")),
+            Step(15, still="run"),
+            Step(5, ("c", "up", "right"), still="cancel"),
+            Step(5, ("escape",)),
+            *[Step(20)] * 2,
+            Step(5, ("b",)),
+            Step(20),
+            Step(5, ("escape",)),
+            *[Step(25)] * 4,
+        ),
+        film="demo",
+    ),
+    Play("broker-dies-mid-move", (120, 27), (Step(290), Step(10, still="watch"))),
+)
 
 
 class Stage:
-    """A demo, and the hand that moves its time on."""
+    """A running demo whose clock and keys a script controls."""
 
     def __init__(
         self, app: DemoApp, clock: VirtualClock, pilot: Pilot[None], step_s: float
@@ -45,8 +87,16 @@ class Stage:
         self._pilot = pilot
         self._step_s = step_s
 
-    async def pass_time(self, seconds: float) -> None:
-        """Let the cluster's time pass, a poll at a time."""
+    async def take(self, step: Step) -> Frame:
+        """Take a step, and return the screen after it, with no earlier notification."""
+        self.app.clear_notifications()
+        await self._pass_time(step.seconds)
+        await self._pilot.press(*step.keys)
+        await self._pilot.pause()
+        return frame_of(self.app)
+
+    async def _pass_time(self, seconds: float) -> None:
+        """Let the cluster's time pass, one poll at a time."""
         until = self._clock.monotonic() + seconds
         while self._clock.monotonic() < until:
             await self._clock.advance(self._step_s)
@@ -59,11 +109,6 @@ class Stage:
         last = self.app.progress.last
         return -1.0 if last is None else last.monotonic_s
 
-    async def press(self, *keys: str) -> None:
-        """Press keys, and wait until the screen has followed."""
-        await self._pilot.press(*keys)
-        await self._pilot.pause()
-
 
 @asynccontextmanager
 async def staged(name: str, size: tuple[int, int]) -> AsyncIterator[Stage]:
@@ -71,38 +116,35 @@ async def staged(name: str, size: tuple[int, int]) -> AsyncIterator[Stage]:
     scenario, clock = load_scenario(shipped_path(name)), VirtualClock()
     speed = scenario.speed
     async with (
-        stage(scenario, clock, name=name, seed=0, speed=speed, theme=None) as app,
+        demo_app(scenario, clock, name=name, seed=0, speed=speed, theme=None) as app,
         app.run_test(size=size) as pilot,
     ):
         await pilot.pause()
         yield Stage(app, clock, pilot, speed)
 
 
-async def draw_picture() -> str:
-    """Draw one moment: an outage in the middle of a move."""
-    async with staged(PICTURE, PICTURE_SIZE) as play:
-        await play.pass_time(PICTURE_AT_S)
-        return play.app.export_screenshot(title="ktui")
-
-
-async def draw_sequence() -> str:
-    """Draw a move from its start to its end, with a look at a partition and at the brokers."""
+async def draw(play: Play) -> dict[str, str]:
+    """Play a scenario, and draw its pictures, by name."""
+    pictures: dict[str, str] = {}
     frames: list[Frame] = []
-    async with staged(SEQUENCE, SEQUENCE_SIZE) as play:
-        for seconds, keys in SCRIPT:
-            await play.pass_time(seconds)
-            await play.press(*keys)
-            frames.append(frame_of(play.app))
-    return sequence_svg(frames, SEQUENCE_SIZE, frame_s=FRAME_S)
+    async with staged(play.scenario, play.size) as stage:
+        for step in play.steps:
+            frames.append(await stage.take(step))
+            if step.still:
+                pictures[step.still] = sequence_svg(frames[-1:], play.size, frame_s=FRAME_S)
+    if play.film:
+        pictures[play.film] = sequence_svg(frames, play.size, frame_s=FRAME_S)
+    return pictures
 
 
 def main(folder: Path) -> None:
-    """Draw everything into a folder."""
+    """Draw all pictures into a folder."""
     os.environ["TZ"] = "UTC"
     time.tzset()
     folder.mkdir(parents=True, exist_ok=True)
-    for name, drawing in (("watch.svg", draw_picture()), ("demo.svg", draw_sequence())):
-        (folder / name).write_text(asyncio.run(drawing), encoding="utf-8")
+    for play in PLAYS:
+        for name, picture in asyncio.run(draw(play)).items():
+            (folder / f"{name}.svg").write_text(picture, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Makes sure that there is what the tests of reports look at them with: Chromium (or Chrome) and its
-# WebDriver. ensuring.sh says how.
+# Ensures that the browser tests of reports can run: installs Chromium (or Chrome) and its WebDriver
+# if they are missing. See ensuring.sh.
 set -eu
 case "$0" in */*) . "${0%/*}/ensuring.sh" ;; *) . ./ensuring.sh ;; esac
 
@@ -14,7 +14,7 @@ missing() {
     fi
 }
 
-# The line that installs both, for this system's package manager; nothing where none is known.
+# Prints the command that installs both with this system's package manager; nothing if none is known.
 install_line() {
     if command -v apt-get >/dev/null; then
         get="apt-get install -y --no-install-recommends"
@@ -29,5 +29,5 @@ install_line() {
 }
 
 ensure "A test of reports in a browser" \
-    "Install them, and see that both are on the PATH." \
-    "See that both are on the PATH."
+    "Install them, and make sure that both are on the PATH." \
+    "Make sure that both are on the PATH."

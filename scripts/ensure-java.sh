@@ -1,5 +1,6 @@
 #!/bin/sh
-# Makes sure that there is what a real Kafka needs: a JDK (17 or newer) and Maven. ensuring.sh says how.
+# Ensures that a real Kafka can run: installs a JDK (17 or newer) and Maven if they are missing.
+# See ensuring.sh.
 set -eu
 case "$0" in */*) . "${0%/*}/ensuring.sh" ;; *) . ./ensuring.sh ;; esac
 
@@ -34,7 +35,7 @@ missing() {
         if [ "${release:-0}" -lt "$NEEDED" ]; then
             echo "a JDK, $NEEDED or newer ($java is ${release:-of an unknown version})"
         elif ! compiler >/dev/null; then
-            echo "a JDK, $NEEDED or newer ($java is a runtime only: it has no javac)"
+            echo "a JDK, $NEEDED or newer ($java is only a runtime, without javac)"
         fi
     fi
     if ! command -v mvn >/dev/null; then
@@ -42,7 +43,7 @@ missing() {
     fi
 }
 
-# The line that installs both, for this system's package manager; nothing where none is known.
+# Prints the command that installs both with this system's package manager; nothing if none is known.
 install_line() {
     if command -v apt-get >/dev/null; then
         get="apt-get install -y --no-install-recommends maven"
@@ -59,5 +60,5 @@ install_line() {
 }
 
 ensure "A real Kafka on this machine" \
-    "Install them, and see that java and mvn are on the PATH." \
-    "If another java comes first on the PATH, let JAVA_HOME name the new one."
+    "Install them, and make sure that java and mvn are on the PATH." \
+    "If another java comes first on the PATH, set JAVA_HOME to the new one."

@@ -1,11 +1,12 @@
-# What the ensure-*.sh scripts share; they source it. Silent where all is there. Else it says what is
-# missing, and installs it with the system's package manager where it may (as root, or by sudo
-# without a password); else it stops with the one line to type.
+# Shared code of the ensure-*.sh scripts, which source this file. Silent if nothing is missing.
+# Otherwise it lists the missing programs, and installs them with the system's package manager if
+# it may: as root, or by sudo without a password. If it may not, it stops with the command to type.
 #
-# A script defines missing(), which prints what is missing, a line each, and install_line(), which
-# prints the line that installs it, or nothing where no package manager is known.
+# A script defines missing(), which prints the missing programs, one per line. It also defines
+# install_line(), which prints the command that installs them, or nothing if no package manager is
+# known.
 
-# Whether it may be installed without asking anybody.
+# Succeeds if the command may be run without asking anybody.
 may_install() {
     case "$1" in
     brew*) return 0 ;;
@@ -29,14 +30,14 @@ as_root() {
     esac
 }
 
-# ensure WHO-NEEDS-IT WHAT-TO-SEE-TO-BY-HAND WHAT-IT-MAY-BE-WHEN-STILL-MISSING
+# ensure PURPOSE ADVICE-WITHOUT-A-PACKAGE-MANAGER ADVICE-IF-STILL-MISSING-AFTERWARDS
 ensure() {
-    lacking=$(missing)
-    if [ -z "$lacking" ]; then
+    needed=$(missing)
+    if [ -z "$needed" ]; then
         exit 0
     fi
     echo "$1 needs:" >&2
-    echo "$lacking" | sed 's/^/  - /' >&2
+    echo "$needed" | sed 's/^/  - /' >&2
 
     line=$(install_line)
     if [ -z "$line" ]; then
@@ -44,19 +45,19 @@ ensure() {
         exit 1
     fi
     if ! may_install "$line"; then
-        echo "Type:" >&2
+        echo "Run:" >&2
         echo "  sudo sh -c '$line'" >&2
         exit 1
     fi
     echo "Installing: $line" >&2
     as_root "$line" >&2 || {
-        echo "That failed. Type it yourself to see why, or install them your way." >&2
+        echo "That failed. Run the command yourself to see why, or install them another way." >&2
         exit 1
     }
-    lacking=$(missing)
-    if [ -n "$lacking" ]; then
+    needed=$(missing)
+    if [ -n "$needed" ]; then
         echo "Installed, but still missing:" >&2
-        echo "$lacking" | sed 's/^/  - /' >&2
+        echo "$needed" | sed 's/^/  - /' >&2
         echo "$3" >&2
         exit 1
     fi

@@ -1,19 +1,23 @@
-"""Screens of a terminal as one SVG that plays them in turn; what stays is drawn once."""  # noqa: INP001 - a script, not a package
+"""Terminal screens as one animated SVG; rows that stay the same are drawn once."""  # noqa: INP001 - a script, not a package
 
 from __future__ import annotations
 
+import re
 from html import escape
 from typing import Any, NamedTuple
 
 from rich.style import Style
 from textual.app import App
 
-CELL_W, CELL_H, FONT = 8.4, 17.0, 14
+CELL_W, CELL_H, FONT = 8.4, 16.3, 14
+_BASELINE = 13.0
 _MARGIN = 10.0
+_WORDS = re.compile(r"[!-~]+(?: [!-~]+)*|[^ -~]+")
+"""Text that is drawn at its own column: other fonts may have signs of another width."""
 
 
 class Look(NamedTuple):
-    """How a piece of text is drawn. Colours as #rrggbb."""
+    """The style of a piece of text. Colours as #rrggbb."""
 
     colour: str
     ground: str
@@ -22,7 +26,7 @@ class Look(NamedTuple):
 
 
 class Piece(NamedTuple):
-    """Text of one look, and the column at which it begins."""
+    """Text of one style, and the column at which the text begins."""
 
     column: int
     text: str
@@ -34,7 +38,7 @@ Frame = tuple[Row, ...]
 
 
 def frame_of(app: App[Any]) -> Frame:
-    """Take down what an app shows now."""
+    """Capture the screen that an app shows now."""
     return tuple(_row(strip) for strip in app.screen._compositor.render_strips())  # noqa: SLF001 - as tests read the screen
 
 
@@ -60,7 +64,7 @@ def _look(style: Style) -> Look:
 
 
 def sequence_svg(frames: list[Frame], size: tuple[int, int], *, frame_s: float) -> str:
-    """Draw the frames in turn, for `frame_s` each, over and over."""
+    """Draw the frames as an endless animation, each shown for `frame_s` seconds."""
     columns, rows = size
     width, height = columns * CELL_W + 2 * _MARGIN, rows * CELL_H + 2 * _MARGIN
     ground = frames[0][0][0].look.ground
@@ -72,9 +76,10 @@ def sequence_svg(frames: list[Frame], size: tuple[int, int], *, frame_s: float) 
             shown = "" if (first, last) == (0, len(frames)) else f' class="v{first}-{last}"'
             if shown:
                 spans.add((first, last))
-            drawn.append(f"<g{shown}>{_draw(row, number, ground, looks)}</g>")
+            place = f'transform="translate(0 {number * CELL_H + _BASELINE:.1f})"'
+            drawn.append(f"<g{shown} {place}>{_draw(row, ground, looks)}</g>")
     style = [_timing(first, last, len(frames), frame_s) for first, last in sorted(spans)]
-    style += [_dress(name, look) for look, name in looks.items()]
+    style += [_text_rule(name, look) for look, name in looks.items()]
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height:g}" '
         f'xml:space="preserve">'
@@ -86,7 +91,7 @@ def sequence_svg(frames: list[Frame], size: tuple[int, int], *, frame_s: float) 
 
 
 def _spans(rows: list[Row]) -> list[tuple[int, int, Row]]:
-    """Give each run of equal rows: its first frame, the one after its last, and the row."""
+    """Return each run of equal rows: its first frame, the frame after its last, and the row."""
     found: list[tuple[int, int, Row]] = []
     for number, row in enumerate(rows):
         if found and found[-1][2] == row:
@@ -97,40 +102,38 @@ def _spans(rows: list[Row]) -> list[tuple[int, int, Row]]:
 
 
 def _timing(first: int, last: int, count: int, frame_s: float) -> str:
-    """Show a class in the frames from `first` until before `last`."""
+    """Return the CSS that shows a class from the frame `first` until just before `last`."""
     begin, end = 100 * first / count, 100 * last / count
     off, on = "visibility:hidden", "visibility:visible"
     before = f"0%{{{off}}}" if first else ""
     after = f"{end:.2f}%{{{off}}}" if last < count else ""
-    name, still = f"v{first}-{last}", f"{off};" if first else ""  # one who does not play: frame 0
+    name, still = f"v{first}-{last}", f"{off};" if first else ""  # without animation: frame 0
     return (
         f"@keyframes {name}{{{before}{begin:.2f}%{{{on}}}{after}}}"
         f".{name}{{{still}animation:{name} {count * frame_s:g}s step-end infinite}}"
     )
 
 
-def _dress(name: str, look: Look) -> str:
+def _text_rule(name: str, look: Look) -> str:
     bold = ";font-weight:bold" if look.bold else ""
     underline = ";text-decoration:underline" if look.underline else ""
     return f".{name}{{fill:{look.colour}{bold}{underline}}}"
 
 
-def _draw(row: Row, number: int, ground: str, looks: dict[Look, str]) -> str:
-    y = number * CELL_H
+def _draw(row: Row, ground: str, looks: dict[Look, str]) -> str:
     out: list[str] = []
     for piece in row:
         x, width = piece.column * CELL_W, len(piece.text) * CELL_W
         if piece.look.ground != ground:
             out.append(
-                f'<rect x="{x:.1f}" y="{y:g}" width="{width:.1f}" height="{CELL_H:g}" '
+                f'<rect x="{x:.1f}" y="{-_BASELINE:g}" width="{width:.1f}" height="{CELL_H:g}" '
                 f'fill="{piece.look.ground}"/>'
             )
-        text = piece.text.strip()
-        if text:
-            left = (len(piece.text) - len(piece.text.lstrip())) * CELL_W
-            name = looks.setdefault(piece.look._replace(ground=""), f"c{len(looks)}")
-            out.append(
-                f'<text class="{name}" x="{x + left:.1f}" y="{y + 0.78 * CELL_H:.1f}" '
-                f'textLength="{len(text) * CELL_W:.1f}">{escape(text, quote=False)}</text>'
-            )
+        name = looks.setdefault(piece.look._replace(ground=""), f"c{len(looks)}")
+        out += [
+            f'<text class="{name}" x="{x + words.start() * CELL_W:.1f}" '
+            f'textLength="{len(words[0]) * CELL_W:.1f}">'
+            f"{escape(words[0], quote=False)}</text>"
+            for words in _WORDS.finditer(piece.text)
+        ]
     return "".join(out)

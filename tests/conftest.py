@@ -16,9 +16,9 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from ktui.lab.layout import DEFAULT_VERSION, Lab, Security
-from ktui.lab.up import Wanted
-from support.labs import a_lab
-from support.outage import Outage
+from ktui.lab.up import LabRequest
+from support.kafka.labs import a_lab
+from support.kafka.outage import Outage
 
 _CLUSTERS = {"lab", "secured_lab", "ssl_lab", "ten_lab", "lab_of"}
 
@@ -40,7 +40,8 @@ def pytest_configure() -> None:
 def _end_by_signals_as_by_ctrl_c() -> None:
     """Let SIGTERM unwind the fixtures, and so end the clusters.
 
-    A hangup means to the programs under test what it means in a terminal, also under nohup.
+    A hangup and an interrupt mean to the programs under test what they mean in a terminal, also
+    under nohup, and in the background of a shell, whose programs begin with both ignored.
     """
 
     def interrupt(_number: int, _frame: FrameType | None) -> None:
@@ -48,6 +49,7 @@ def _end_by_signals_as_by_ctrl_c() -> None:
 
     signal.signal(signal.SIGTERM, interrupt)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _keep_temporary_files_in_memory() -> None:
@@ -74,25 +76,27 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     """Five brokers in the clear, for the whole run; KTUI_TEST_KAFKA names another version."""
     version = os.environ.get("KTUI_TEST_KAFKA", DEFAULT_VERSION)
-    yield from a_lab(tmp_path_factory.mktemp("lab"), Wanted(version=version))
+    yield from a_lab(tmp_path_factory.mktemp("lab"), LabRequest(version=version))
 
 
 @pytest.fixture(scope="session")
 def secured_lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     """Three brokers with TLS, passwords (SCRAM and PLAIN) and ACLs, for the whole run."""
-    yield from a_lab(tmp_path_factory.mktemp("lab"), Wanted(brokers=3, security=Security.SASL_SSL))
+    yield from a_lab(
+        tmp_path_factory.mktemp("lab"), LabRequest(brokers=3, security=Security.SASL_SSL)
+    )
 
 
 @pytest.fixture(scope="session")
 def ssl_lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     """Two brokers that know their clients by certificate, with ACLs, for the whole run."""
-    yield from a_lab(tmp_path_factory.mktemp("lab"), Wanted(brokers=2, security=Security.SSL))
+    yield from a_lab(tmp_path_factory.mktemp("lab"), LabRequest(brokers=2, security=Security.SSL))
 
 
 @pytest.fixture(scope="module")
 def ten_lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     """Ten brokers in the clear, for the tests of one file."""
-    yield from a_lab(tmp_path_factory.mktemp("lab"), Wanted(brokers=10))
+    yield from a_lab(tmp_path_factory.mktemp("lab"), LabRequest(brokers=10))
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,4 @@
-"""What makes files outlast a power cut."""
+"""Files and folders that survive a power cut."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 
 def sync_folder(folder: Path) -> None:
-    """Make sure that the names of new files outlast a power cut."""
+    """Sync a folder, so that the names of new files in it survive a power cut."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         with contextlib.suppress(OSError):  # not every file system can sync a folder
@@ -20,10 +20,12 @@ def sync_folder(folder: Path) -> None:
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder, and those above it, unless they are there: for their owner's eyes only.
+    """Create a folder and its missing parents, accessible to the owner only (mode 0700).
+
+    Folders that exist keep their mode.
 
     Raises:
-        OSError: one of them cannot be made.
+        OSError: a folder cannot be created.
     """
     missing = [folder]
     while not missing[-1].parent.exists():
@@ -35,20 +37,20 @@ def make_folder(folder: Path) -> None:
             if not each.is_dir():
                 raise
         else:
-            each.chmod(0o700)  # a umask may have taken from the owner
+            each.chmod(0o700)  # the umask may have removed the owner's own permissions
             sync_folder(each.parent)
 
 
 def copy_new(source: int, path: Path) -> None:
-    """Copy an open file to where nothing is yet, for its owner's eyes only.
+    """Copy an open file to a new path, accessible to the owner only (mode 0600).
 
     Args:
-        source: the file's descriptor; it is read from where it stands.
-        path: of the copy.
+        source: the file's descriptor; reading starts at its current position.
+        path: the path of the copy.
 
     Raises:
-        FileExistsError: something is there.
-        OSError: it cannot be written; nothing is left of it.
+        FileExistsError: something exists at that path.
+        OSError: the copy cannot be written; no part of it remains.
     """
     with os.fdopen(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as new:
         try:
@@ -63,13 +65,13 @@ def copy_new(source: int, path: Path) -> None:
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Put a file in place as a whole, for its owner's eyes only; before that the old one stays.
+    """Replace a file atomically, accessible to the owner only (mode 0600).
 
-    Several processes may do so at once: each has a file of its own to write to, and the last one's
-    stays.
+    The old file stays until the new one is complete. Several processes may do this at once: each
+    writes its own temporary file, and the last rename wins.
 
     Raises:
-        OSError: it cannot be written; nothing is left of it.
+        OSError: the file cannot be written; no part of the new one remains.
     """
     file, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent)
     try:

@@ -1,4 +1,4 @@
-"""What is wrong with a file that a person wrote, and where."""
+"""Problems in files that people write, each with its place."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 class FileProblem(Exception):
-    """A file a person wrote cannot be used; says where and what to change."""
+    """A file that a person wrote cannot be used; the message names the place and the fix."""
 
     def __init__(self, path: Path, line: int | None, problem: str) -> None:
         self.path = path
@@ -18,10 +18,10 @@ class FileProblem(Exception):
 
 
 def unknown_key(key: str, known: Iterable[str]) -> str:
-    """Say that a key is not known, with the one that was probably meant."""
+    """Describe an unknown key: with the closest known key, else with all known keys."""
     import difflib  # noqa: PLC0415 - slow to import, and only a mistake needs it
 
     known = sorted(known)
-    near = difflib.get_close_matches(key, known, n=1)
-    hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(known)}"
+    closest = difflib.get_close_matches(key, known, n=1)
+    hint = f"did you mean {closest[0]!r}?" if closest else f"known keys: {', '.join(known)}"
     return f"unknown key {key!r}; {hint}"

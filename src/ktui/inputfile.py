@@ -1,4 +1,4 @@
-"""Files that a person names, read without ever waiting or growing: regular ones, up to a bound."""
+"""Files that a person names: regular ones up to a size limit, so reading never blocks or grows."""
 
 from __future__ import annotations
 
@@ -11,10 +11,13 @@ from pathlib import Path
 from typing import BinaryIO
 
 MOST_BYTES = 1024**2
-"""Bytes of a file of settings, of secrets, of a story or of a theme."""
+"""Most bytes read of a file with settings, secrets, a story or a theme."""
 
 _OPEN_ALREADY = ("/dev/fd/", "/dev/stdin", "/proc/self/fd/")
-"""Where a shell's `<(...)` and standard input are: their writer is there, and reading ends."""
+"""Paths of a shell's `<(...)` and of standard input.
+
+A pipe is allowed here: it has a writer already, so reading it ends.
+"""
 
 _KINDS = (
     (stat.S_ISFIFO, "a named pipe"),
@@ -25,34 +28,34 @@ _KINDS = (
 
 
 class Unreadable(Exception):
-    """Why a file cannot be read, in words that go after its name."""
+    """A file cannot be read; the message is a reason to put after the file's name."""
 
 
 class TooLarge(Unreadable):
-    """It has more bytes than are read."""
+    """A file is larger than the limit."""
 
     def __init__(self, most_bytes: int) -> None:
-        super().__init__(f"it is larger than {most_bytes // 1024**2} MiB, the most that is read")
+        super().__init__(f"it is larger than {most_bytes // 1024**2} MiB, the limit")
 
 
 def read_input(path: Path, most_bytes: int = MOST_BYTES) -> bytes:
     """Read a whole file.
 
     Raises:
-        Unreadable: there is none, it is not a regular file, or it has more than `most_bytes`.
+        Unreadable: the file is missing, not a regular file, or larger than `most_bytes`.
     """
-    with opened(path, most_bytes) as file:
+    with open_input(path, most_bytes) as file:
         data = file.read(most_bytes + 1)
     if len(data) > most_bytes:
         raise TooLarge(most_bytes)
     return data
 
 
-def from_home(path: Path | str) -> Path:
-    """Return a path as a shell takes it: `~` and `~ada` are home folders.
+def expand_home(path: Path | str) -> Path:
+    """Expand `~` and `~ada` in a path as a shell does.
 
     Raises:
-        Unreadable: nobody has that name.
+        Unreadable: there is no user of that name.
     """
     try:
         return Path(path).expanduser()
@@ -61,10 +64,15 @@ def from_home(path: Path | str) -> Path:
 
 
 @contextmanager
-def opened(path: Path, most_bytes: int) -> Iterator[BinaryIO]:
-    """Open a file to read its bytes; raises as `read_input` does, also for what is done with it."""
+def open_input(path: Path, most_bytes: int) -> Iterator[BinaryIO]:
+    """Open a file for reading bytes.
+
+    Raises:
+        Unreadable: as in `read_input`. An OSError or ValueError of the caller's `with` block
+            becomes one too.
+    """
     try:
-        # Without O_NONBLOCK, opening a named pipe waits for someone to write to it.
+        # Without O_NONBLOCK, opening a named pipe waits for a writer.
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
         try:
             _check(path, os.fstat(descriptor), most_bytes)
@@ -76,7 +84,7 @@ def opened(path: Path, most_bytes: int) -> Iterator[BinaryIO]:
     except OSError as error:
         raise Unreadable(error.strerror or str(error)) from None
     except ValueError:
-        raise Unreadable("no file's name has a NUL character") from None
+        raise Unreadable("a file name cannot contain a NUL character") from None
 
 
 def _check(path: Path, status: os.stat_result, most_bytes: int) -> None:

@@ -1,4 +1,4 @@
-"""JSON that anybody may have written: decoded with one kind of error, whatever is wrong with it."""
+"""Decode untrusted JSON: every defect raises the same kind of error."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ T = TypeVar("T")
 
 _EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
 _LATEST = datetime(9999, 1, 1, tzinfo=UTC)
-"""Moments outside cannot be told in every time zone."""
+"""Moments outside this range cannot be shown in every time zone."""
 
 
-def decoded(decoder: msgspec.json.Decoder[T], text: bytes) -> T:
+def decode_untrusted(decoder: msgspec.json.Decoder[T], text: bytes) -> T:
     """Decode JSON.
 
     Raises:
-        msgspec.DecodeError: it is not what the decoder reads, not UTF-8, or nested too deep.
+        msgspec.DecodeError: the text does not fit the decoder's type, is not UTF-8, or is nested
+            too deep.
     """
     try:
         return decoder.decode(text)
@@ -29,10 +30,10 @@ def decoded(decoder: msgspec.json.Decoder[T], text: bytes) -> T:
 
 
 def checked_moment(moment: datetime) -> datetime:
-    """Return a moment that can be shown in every time zone.
+    """Return the moment unchanged, if it can be shown in every time zone.
 
     Raises:
-        ValueError: it has no time zone, or is before 1970 or after 9998.
+        ValueError: the moment has no time zone, or is before 1970 or after 9998.
     """
     if moment.tzinfo is None:
         raise ValueError("a time without a time zone")

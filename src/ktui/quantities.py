@@ -1,4 +1,4 @@
-"""Sizes, rates, times and counts as people read them: short, with a unit."""
+"""Format sizes, rates, durations and counts for people: short, with a unit."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ import math
 from typing import Final
 
 UNKNOWN: Final = "-"
-"""What stands where a figure is not known."""
+"""Shown in place of an unknown figure."""
 
 DECIMAL = ("", "k", "M", "G", "T", "P", "E")
 _BINARY = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 _MINUTE, _HOUR, _DAY = 60, 3_600, 86_400
 _LONGEST_S = 100 * _DAY
 MOST = 1000
-"""No number is written with more digits than three; the next unit takes it."""
+"""Numbers have at most three digits; from here on the next unit is used."""
 
 
 def as_bytes(count: float | None) -> str:
-    """Give a size, in binary units as disks are told: `0 B`, `1.5 MiB`, `412 GiB`."""
+    """Format a size in binary units, as disks are measured: `0 B`, `1.5 MiB`, `412 GiB`."""
     if count is None:
         return UNKNOWN
     number, unit = scaled(count, 1024.0, _BINARY)
@@ -25,7 +25,7 @@ def as_bytes(count: float | None) -> str:
 
 
 def as_rate(bytes_s: float | None) -> str:
-    """Give a rate, in decimal units as networks and throttles are told: `48 MB/s`."""
+    """Format a rate in decimal units, as networks and throttles are measured: `48 MB/s`."""
     if bytes_s is None:
         return UNKNOWN
     number, unit = scaled(bytes_s, 1000.0, DECIMAL)
@@ -33,18 +33,18 @@ def as_rate(bytes_s: float | None) -> str:
 
 
 def as_rate_above(bytes_s: float) -> str:
-    """Give a rate as `as_rate` does, never less than it is: one to be more than."""
+    """Format a rate as `as_rate` does, but rounded up: for a bound that has to be exceeded."""
     number, exponent = max(0.0, float(bytes_s)), 0
     while number >= MOST - 1:
         number /= 1000.0
         exponent += 1
-    tenths = exponent > 0 and number <= 9.9  # noqa: PLR2004 - what as_rate gives a decimal
+    tenths = exponent > 0 and number <= 9.9  # noqa: PLR2004 - as_rate shows a decimal
     up = math.ceil(round(number * 10, 6)) / 10 if tenths else math.ceil(round(number, 6))
     return as_rate(up * 1000.0**exponent)
 
 
 def as_duration(seconds: float | None) -> str:
-    """Give a duration in its two largest units: `4 s`, `2m 10s`, `1h 5m`, `3d 4h`."""
+    """Format a duration in its two largest units: `4 s`, `2m 10s`, `1h 5m`, `3d 4h`, `>99d`."""
     if seconds is None or math.isnan(seconds):
         return UNKNOWN
     whole = round(min(max(seconds, 0.0), _LONGEST_S))
@@ -54,17 +54,21 @@ def as_duration(seconds: float | None) -> str:
         return f"{whole} s"
     for large, small, names in ((_DAY, _HOUR, "dh"), (_HOUR, _MINUTE, "hm")):
         if whole >= large:
-            return _two(whole // large, names[0], whole % large // small, names[1])
-    return _two(whole // _MINUTE, "m", whole % _MINUTE, "s")
+            return _two_units(whole // large, names[0], whole % large // small, names[1])
+    return _two_units(whole // _MINUTE, "m", whole % _MINUTE, "s")
 
 
 def as_count(count: int, noun: str, nouns: str = "") -> str:
-    """Give a number of things: `1 partition`, `12,034 partitions`."""
+    """Format a count with its noun: `1 partition`, `12,034 partitions`."""
     return f"{count:,} {noun if count == 1 else nouns or noun + 's'}"
 
 
 def scaled(value: float, base: float, units: tuple[str, ...]) -> tuple[str, str]:
-    """Give at most three digits in the unit that takes them; one decimal below ten."""
+    """Scale a value to the first unit in which it has at most three digits.
+
+    Returns:
+        The number, with one decimal below ten (but never in the smallest unit), and its unit.
+    """
     value = min(max(0.0, float(value)), 999 * base ** (len(units) - 1))
     exponent = 0
     while round(value) >= MOST:
@@ -75,5 +79,5 @@ def scaled(value: float, base: float, units: tuple[str, ...]) -> tuple[str, str]
     return (decimal if small else str(round(value))), units[exponent]
 
 
-def _two(large: int, unit: str, small: int, small_unit: str) -> str:
+def _two_units(large: int, unit: str, small: int, small_unit: str) -> str:
     return f"{large}{unit} {small}{small_unit}" if small else f"{large}{unit}"

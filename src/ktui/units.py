@@ -1,7 +1,7 @@
-"""Sizes, rates, times and shares as people write them in files: `4GiB`, `50MB/s`, `2m30s`, `30%`.
+"""Parse sizes, rates, times and shares from files: `4GiB`, `50MB/s`, `2m30s`, `30%`.
 
-Each is a type of its own, which a record's field may have; `read` is the hook that makes msgspec
-convert to them.
+Each is a type of its own, so that a record's field can have it. `parse_quantity` is msgspec's
+decoding hook for them.
 """
 
 from __future__ import annotations
@@ -23,26 +23,26 @@ _LARGEST = 1e18
 
 
 class Size(int):
-    """Bytes."""
+    """A size in bytes."""
 
 
 class Rate(float):
-    """Bytes a second."""
+    """A rate in bytes a second."""
 
 
 class Seconds(float):
-    """A time, or how long something takes."""
+    """A time or a duration, in seconds."""
 
 
 class Share(float):
-    """From 0 to 1."""
+    """A share from 0 to 1."""
 
 
-def read(kind: type, value: Any) -> Any:
-    """Make a quantity of what a file says: a number in the base unit, or text with a unit.
+def parse_quantity(kind: type, value: Any) -> Any:
+    """Parse a quantity from a file: a number in the base unit, or text with a unit.
 
     Raises:
-        ValueError: it is none; says what is expected.
+        ValueError: the value is not such a quantity; the message names the expected form.
     """
     if kind is Size:
         return Size(_bytes(value, "expected a size such as 50MB, 4GiB or a count of bytes"))
@@ -82,7 +82,7 @@ def _share(value: Any, expected: str) -> float:
 
 
 def _number(value: Any, expected: str) -> float:
-    """Take a number as it is; YAML gives one without a unit as a number already."""
+    """Accept a number without a unit: YAML has parsed it already."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ValueError(f"{expected}, got {value!r:.40}")  # noqa: TRY004 - a mistake in a file
     return _within(value, expected)
@@ -92,5 +92,5 @@ def _within(value: float, expected: str) -> float:
     if not math.isfinite(value) or value < 0:
         raise ValueError(f"{expected}, and not less than 0")
     if value > _LARGEST:
-        raise ValueError(f"{expected}; {value:g} is beyond measure")
+        raise ValueError(f"{expected}; {value:g} is too large")
     return value

@@ -1,4 +1,4 @@
-"""YAML files that people write: read with the line of every value, for errors that name it."""
+"""YAML files that people write: parsed with the line of every value, so that errors name it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ktui.fileproblem import FileProblem, unknown_key
 from ktui.inputfile import Unreadable, read_input
 
 T = TypeVar("T")
-Keys = tuple[str | int, ...]
+KeyPath = tuple[str | int, ...]
 
 DEEPEST = 32
 _WHOLE = "tag:yaml.org,2002:int"
@@ -27,39 +27,40 @@ _WORDS = {
     "float": "a number",
     "bool": "true or false",
 }
-"""What people call msgspec's types."""
+"""Plain words for msgspec's types."""
 _FOR_TEXT = re.compile(r"Expected `str(?: \| null)?`, got `(?:int|float|bool)`")
 _LONGEST_NUMBER = 40
 MOST = 200_000
-"""Values in a file: anchors and aliases can write any number of them in a few lines."""
+"""Most values in a file: a few lines of anchors and aliases can expand to any number."""
 
 
 class YamlFile:
-    """A parsed file: `data` as plain values, and the line on which each stands."""
+    """A parsed file: `data` as plain values, and the line of each."""
 
-    def __init__(self, path: Path, data: Any, lines: Mapping[Keys, int]) -> None:
+    def __init__(self, path: Path, data: Any, lines: Mapping[KeyPath, int]) -> None:
         self.path = path
         self.data = data
         self._lines = lines
 
-    def problem(self, keys: Keys, problem: str) -> FileProblem:
-        """Make the error for the value at `keys`, or for its nearest parent that has a line."""
+    def problem(self, keys: KeyPath, problem: str) -> FileProblem:
+        """Make the error for the value at `keys`, or for its nearest parent with a known line."""
         while keys and keys not in self._lines:
             keys = keys[:-1]
         return FileProblem(self.path, self._lines.get(keys, 1), problem)
 
     def convert(
         self,
-        keys: Keys,
+        keys: KeyPath,
         value: Any,
         to: type[T],
         *,
         hook: Callable[[type, Any], Any] | None = None,
     ) -> T:
-        """Check `value`, found at `keys`, against a msgspec type; `hook` reads types of our own.
+        """Check `value`, found at `keys`, against a msgspec type; `hook` decodes our own types.
 
         Raises:
-            FileProblem: with the line, the offending key and a near match for a misspelt one.
+            FileProblem: the value does not fit. The error names the line and the offending key,
+                and for a misspelt key the closest known one.
         """
         try:
             return msgspec.convert(value, to, dec_hook=hook)
@@ -76,10 +77,11 @@ class YamlFile:
 
 
 def read_yaml(path: Path) -> YamlFile:
-    """Read one document.
+    """Parse a file that holds one YAML document.
 
     Raises:
-        FileProblem: unreadable, larger than 1 MiB, not YAML, or a key given twice; with the line.
+        FileProblem: the file is unreadable, larger than 1 MiB or not YAML, or it has a key twice.
+            The error names the line.
     """
     try:
         text = read_input(path).decode()
@@ -93,19 +95,19 @@ def read_yaml(path: Path) -> YamlFile:
         raise FileProblem(path, text.count("\n", 0, error.position) + 1, words) from None
     try:
         node = loader.get_single_node()
-        lines: dict[Keys, int] = {}
+        lines: dict[KeyPath, int] = {}
         if node is not None:
-            _note_lines(path, node, (), lines)
+            _record_lines(path, node, (), lines)
         data = None if node is None else loader.construct_document(node)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = None if mark is None else mark.line + 1
-        raise FileProblem(path, line, f"not valid YAML: {_unquoted(error)}") from None
+        raise FileProblem(path, line, f"not valid YAML: {_without_quoted_values(error)}") from None
     except yaml.YAMLError as error:
         raise FileProblem(path, None, f"not valid YAML: {error}") from None
     except (ValueError, KeyError, AttributeError):
-        # PyYAML lets them through: a text that looks like a date and is none, or is tagged as one
-        hint = "a value looks like a date or a number and is none; put it in quotes"
+        # PyYAML passes these on for text that looks like a date but is none, or is tagged as one
+        hint = "a value looks like a date or a number but is not one; put it in quotes"
         raise FileProblem(path, None, f"not valid YAML: {hint}") from None
     except RecursionError:
         raise FileProblem(path, None, f"nested more than {DEEPEST} deep") from None
@@ -114,15 +116,15 @@ def read_yaml(path: Path) -> YamlFile:
     return YamlFile(path, data, lines)
 
 
-def _unquoted(error: yaml.MarkedYAMLError) -> str:
-    """Give PyYAML's words without what it read as a tag or an alias: that may be a password."""
+def _without_quoted_values(error: yaml.MarkedYAMLError) -> str:
+    """Return PyYAML's message without the tag or alias it quotes: that may be a password."""
     words = str(error.problem)
     shown = re.sub(r"\b(tag|tag handle|alias|anchor) '.*", r"\1", words, flags=re.DOTALL)
     hint = "; put a text that begins with ! * or & in quotes" if shown != words else ""
     return f"{shown}{hint}"
 
 
-def _note_lines(path: Path, node: yaml.Node, keys: Keys, lines: dict[Keys, int]) -> None:
+def _record_lines(path: Path, node: yaml.Node, keys: KeyPath, lines: dict[KeyPath, int]) -> None:
     line = node.start_mark.line + 1
     if len(keys) > DEEPEST:
         raise FileProblem(path, line, f"nested more than {DEEPEST} deep, or an alias to itself")
@@ -138,14 +140,14 @@ def _note_lines(path: Path, node: yaml.Node, keys: Keys, lines: dict[Keys, int])
             if key in lines:
                 raise FileProblem(path, line, f"{key[-1]!r} is given twice")
             lines[key] = line
-            _note_lines(path, value, key, lines)
+            _record_lines(path, value, key, lines)
     elif isinstance(node, yaml.SequenceNode):
         for index, value in enumerate(node.value):
-            _note_lines(path, value, (*keys, index), lines)
+            _record_lines(path, value, (*keys, index), lines)
 
 
 def _refuse_odd_number(path: Path, node: yaml.Node) -> None:
-    """Refuse 010, which YAML takes for 8, and numbers that no computer counts with."""
+    """Refuse 010, which YAML reads as 8, and numbers too long for any computer."""
     if node.tag != _WHOLE:
         return
     if re.match(r"[-+]?0_*\d", node.value):
@@ -161,14 +163,14 @@ def _plain(node: yaml.Node) -> str:
     return str(value)
 
 
-def _split(message: str) -> tuple[str, Keys]:
-    """Take apart msgspec's "Expected `float`, got `str` - at `$.a.b[0]`"."""
+def _split(message: str) -> tuple[str, KeyPath]:
+    """Split msgspec's "Expected `float`, got `str` - at `$.a.b[0]`" into message and keys."""
     text, _, path = message.partition(" - at `$")
     steps = re.findall(r"\.([^.\[`]+)|\[(\d+)\]", path)
     return text, tuple(name or int(index) for name, index in steps)
 
 
-def _fields_at(to: Any, inner: Keys) -> tuple[msgspec.structs.FieldInfo, ...]:
+def _fields_at(to: Any, inner: KeyPath) -> tuple[msgspec.structs.FieldInfo, ...]:
     fields: tuple[msgspec.structs.FieldInfo, ...] = msgspec.structs.fields(to)
     for key in inner:
         found = next((f for f in fields if f.encode_name == key), None)
@@ -179,7 +181,7 @@ def _fields_at(to: Any, inner: Keys) -> tuple[msgspec.structs.FieldInfo, ...]:
 
 
 def _reworded(message: str) -> str:
-    """Say in plain words what msgspec says in those of a programmer."""
+    """Translate msgspec's type names into plain words."""
 
     def types(match: re.Match[str]) -> str:
         return " or ".join(_WORDS.get(name, name) for name in match[1].split(" | "))

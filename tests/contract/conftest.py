@@ -6,11 +6,11 @@ from collections.abc import AsyncIterator, Callable
 
 import pytest
 
-from ktui.kafka.connection import Connection
+from ktui.kafka.connection.connection import Connection
 from ktui.lab.layout import Lab
-from support.real_world import RealWorld
-from support.simulated_world import SIMULATED, SimulatedWorld
-from support.world import World
+from support.contract.real_world import RealWorld
+from support.contract.simulated_world import SIMULATED, SimulatedWorld
+from support.contract.world import World
 
 AnyWorld = RealWorld | SimulatedWorld
 Make = Callable[[], AnyWorld]

@@ -9,7 +9,7 @@ import pytest
 
 from ktui.cluster.errors import ClusterError
 from ktui.cluster.partition import TopicPartition
-from support.world import World
+from support.contract.world import World
 
 
 async def test_a_cluster_tells_its_brokers_and_where_they_stand(world: World) -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from ktui.cluster.partition import TopicPartition
+from ktui.cluster.partition import PartitionState, TopicPartition
 from ktui.cluster.ports import Verdict, WriteResult
-from support.world import World, alter, hold_back, settled, state, until
+from support.contract.world import World, alter, hold_back, settled, state, until
 
 
 @pytest.fixture
@@ -41,11 +41,11 @@ async def test_an_election_gives_the_lead_to_the_first_replica_under_a_new_epoch
 
     assert await elect(world, tp) == WriteResult(Verdict.ACCEPTED)
 
-    async def leads() -> bool:
-        return (await state(world, tp)).leader == 3
+    async def leads() -> PartitionState | None:
+        seen = await state(world, tp)
+        return seen if seen.leader == 3 else None
 
-    await until(leads, clock=world.clock)
-    now = await state(world, tp)
+    now = await until(leads, clock=world.clock)
     assert before.leader_epoch is not None
     assert now.leader_epoch is not None
     assert now.leader_epoch > before.leader_epoch

@@ -9,7 +9,7 @@ import pytest
 from ktui.cluster.observer import Interest, Observer
 from ktui.cluster.partition import PartitionState, TopicPartition
 from ktui.cluster.ports import Verdict
-from support.world import World, alter, hold_back, listed
+from support.contract.world import World, alter, hold_back, listed
 
 MANY = 50
 

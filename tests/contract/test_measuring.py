@@ -6,7 +6,7 @@ import pytest
 
 from ktui.cluster.errors import Unreachable
 from ktui.cluster.partition import TopicPartition
-from support.world import World, alter, hold_back, until
+from support.contract.world import World, alter, hold_back, until
 
 
 @pytest.fixture

@@ -6,16 +6,7 @@ import pytest
 
 from ktui.cluster.partition import Reassignment, TopicPartition
 from ktui.cluster.ports import Verdict
-from support.world import (
-    World,
-    alter,
-    hold_back,
-    let_go,
-    listed,
-    settled,
-    state,
-    until,
-)
+from support.contract.world import World, alter, hold_back, let_go, listed, settled, state, until
 
 MESSAGES, SIZE = 4_000, 1_000
 """More than one fetch brings, so that a held back replica stays behind."""

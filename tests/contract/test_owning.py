@@ -9,9 +9,9 @@ from datetime import timedelta
 import pytest
 
 from ktui.cluster.group_claim import SESSIONS, GroupClaim, Sessions
-from ktui.cluster.ownership import ClusterOwner, Free, Others, Ours
-from support.owners import SINCE, Owners, owner
-from support.world import World, until
+from ktui.cluster.ownership import ClusterOwner, OwnedByOthers, OwnedHere, Unowned
+from support.contract.world import World, until
+from support.journals.owners import SINCE, Owners, owner
 
 ADA, BOB = owner("ada"), owner("bob", run="payments")
 
@@ -27,12 +27,12 @@ async def owners(world: World, topic_name: str) -> AsyncIterator[Owners]:
 async def claimed(owners: Owners, me: ClusterOwner, sessions: Sessions = SESSIONS) -> GroupClaim:
     """An engine whose state directory owns the cluster."""
     claim = owners.claim_of(me, sessions)
-    assert await claim.claim(take_over=False) == Ours(me)
+    assert await claim.claim(take_over=False) == OwnedHere(me)
     return claim
 
 
 async def test_nobody_owns_a_cluster_until_it_is_claimed(owners: Owners) -> None:
-    assert await owners.claim_of(ADA).look() == Free()
+    assert await owners.claim_of(ADA).look() == Unowned()
 
 
 async def test_everybody_can_read_who_owns_a_cluster_since_when_and_that_it_lives(
@@ -40,7 +40,7 @@ async def test_everybody_can_read_who_owns_a_cluster_since_when_and_that_it_live
 ) -> None:
     await claimed(owners, ADA)
 
-    assert await owners.claim_of(BOB).look() == Others(ADA, lives=True)
+    assert await owners.claim_of(BOB).look() == OwnedByOthers(ADA, lives=True)
 
 
 async def test_a_cluster_that_another_owns_is_refused_and_stays_with_its_owner(
@@ -48,19 +48,19 @@ async def test_a_cluster_that_another_owns_is_refused_and_stays_with_its_owner(
 ) -> None:
     ada = await claimed(owners, ADA)
 
-    assert await owners.claim_of(BOB).claim(take_over=False) == Others(ADA, lives=True)
+    assert await owners.claim_of(BOB).claim(take_over=False) == OwnedByOthers(ADA, lives=True)
 
-    assert await ada.check() == Ours(ADA)
+    assert await ada.check() == OwnedHere(ADA)
 
 
 async def test_an_owner_that_is_taken_over_learns_it_at_its_next_check(owners: Owners) -> None:
     ada = await claimed(owners, ADA)
     bob = owners.claim_of(BOB)
 
-    assert await bob.claim(take_over=True) == Ours(BOB)
+    assert await bob.claim(take_over=True) == OwnedHere(BOB)
 
-    assert await ada.check() == Others(BOB, lives=True)
-    assert await bob.check() == Ours(BOB)
+    assert await ada.check() == OwnedByOthers(BOB, lives=True)
+    assert await bob.check() == OwnedHere(BOB)
 
 
 async def test_an_old_owner_neither_takes_the_cluster_back_nor_releases_it_unawares(
@@ -72,9 +72,9 @@ async def test_an_old_owner_neither_takes_the_cluster_back_nor_releases_it_unawa
 
     assert await ada.release() is None
 
-    assert await ada.check() == Others(BOB, lives=True)
-    assert await ada.claim(take_over=False) == Others(BOB, lives=True)
-    assert await bob.check() == Ours(BOB)
+    assert await ada.check() == OwnedByOthers(BOB, lives=True)
+    assert await ada.claim(take_over=False) == OwnedByOthers(BOB, lives=True)
+    assert await bob.check() == OwnedHere(BOB)
 
 
 async def test_a_released_cluster_is_free_at_once(owners: Owners) -> None:
@@ -82,7 +82,7 @@ async def test_a_released_cluster_is_free_at_once(owners: Owners) -> None:
 
     assert await ada.release() is None
 
-    assert await owners.claim_of(BOB).claim(take_over=False) == Ours(BOB)
+    assert await owners.claim_of(BOB).claim(take_over=False) == OwnedHere(BOB)
 
 
 async def test_engines_of_one_state_directory_share_what_it_owns(owners: Owners) -> None:
@@ -92,7 +92,7 @@ async def test_engines_of_one_state_directory_share_what_it_owns(owners: Owners)
 
     standing = await second.claim(take_over=False)
 
-    assert isinstance(standing, Ours)
+    assert isinstance(standing, OwnedHere)
     assert (standing.owner.run, standing.owner.since) == ("another", SINCE)
     assert await first.check() == standing
     assert await second.check() == standing
@@ -106,7 +106,7 @@ async def test_the_older_engine_of_a_directory_releases_nothing_that_the_newer_o
 
     assert await first.release() is None
 
-    assert await second.check() == Ours(ADA)
+    assert await second.check() == OwnedHere(ADA)
 
 
 async def test_of_two_that_claim_at_the_same_moment_one_owns_the_cluster(owners: Owners) -> None:
@@ -115,7 +115,10 @@ async def test_of_two_that_claim_at_the_same_moment_one_owns_the_cluster(owners:
     await asyncio.gather(ada.claim(take_over=False), bob.claim(take_over=False))
 
     standings = [await ada.check(), await bob.check()]
-    assert sorted(type(standing).__name__ for standing in standings) == ["Others", "Ours"]
+    assert sorted(type(standing).__name__ for standing in standings) == [
+        "OwnedByOthers",
+        "OwnedHere",
+    ]
 
 
 async def test_an_owner_that_falls_silent_is_told_as_such_and_owns_until_its_claim_lapses(
@@ -125,15 +128,15 @@ async def test_an_owner_that_falls_silent_is_told_as_such_and_owns_until_its_cla
     bob = owners.claim_of(BOB)
 
     async def lives_no_more() -> bool:
-        return await bob.look() == Others(ADA, lives=False)
+        return await bob.look() == OwnedByOthers(ADA, lives=False)
 
     async def is_free() -> bool:
-        return await bob.look() == Free()
+        return await bob.look() == Unowned()
 
     await until(lives_no_more, clock=world.clock)
-    assert await bob.claim(take_over=False) == Others(ADA, lives=False)
+    assert await bob.claim(take_over=False) == OwnedByOthers(ADA, lives=False)
     await until(is_free, clock=world.clock)
-    assert await ada.check() == Free()  # and it does not take again what it had lost
+    assert await ada.check() == Unowned()  # and it does not take again what it had lost
 
 
 async def test_a_longer_session_than_brokers_allow_gives_way_to_a_shorter_one(

@@ -8,14 +8,14 @@ from collections.abc import Sequence as Many
 import pytest
 
 from ktui.lab.layout import Lab
-from support.chosen_sequences import ONE_OUTAGE
-from support.real_sequences import play_on
-from support.real_stage import without_leader_rebalance
-from support.sequence_differences import differences
-from support.sequence_maker import make
-from support.sequence_runner import batches, play
-from support.sequences import SCHEMA_VERSION, SEED, VERSIONS, Played, Recording, load
-from support.simulated_stage import SimulatedStage
+from support.contract.chosen_sequences import ONE_OUTAGE
+from support.contract.real_sequences import play_on
+from support.contract.real_stage import without_leader_rebalance
+from support.contract.sequence_differences import differences
+from support.contract.sequence_maker import make
+from support.contract.sequence_runner import batches, play
+from support.contract.sequences import SCHEMA_VERSION, SEED, VERSIONS, Played, Recording, load
+from support.contract.simulated_stage import SimulatedStage
 
 
 @pytest.fixture(params=VERSIONS)

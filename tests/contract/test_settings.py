@@ -15,7 +15,7 @@ from ktui.cluster.ports import (
     SettingsAnswer,
     Verdict,
 )
-from support.world import RATE, THROTTLED, World, change, setting, until
+from support.contract.world import RATE, THROTTLED, World, change, setting, until
 
 
 @pytest.fixture

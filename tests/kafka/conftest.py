@@ -8,14 +8,14 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 
 from ktui.kafka.claim import KafkaGroups
-from ktui.kafka.connection import Connection
+from ktui.kafka.connection.connection import Connection
 from ktui.kafka.reader import KafkaReader
 from ktui.lab import clients
 from ktui.lab.layout import Lab
-from ktui.lab.up import Wanted
-from support.labs import a_lab
-from support.owners import release
-from support.real_world import RealWorld
+from ktui.lab.up import LabRequest
+from support.contract.real_world import RealWorld
+from support.journals.owners import release
+from support.kafka.labs import a_lab
 
 BEFORE_43 = "4.1.2"
 _LABS = ("lab", "secured_lab", "ssl_lab", "ten_lab", "lab_of")
@@ -31,7 +31,7 @@ def unowned(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 async def _released(lab: Lab) -> None:
-    connection = Connection.of(clients.librdkafka(lab), where="the lab")
+    connection = Connection.of(clients.librdkafka_settings(lab), where="the lab")
     reader, groups = KafkaReader(connection), KafkaGroups(connection)
     try:
         await release(groups, (await reader.describe_cluster()).cluster_id)
@@ -59,6 +59,6 @@ def lab_of(
     pytest takes the tests of one of the two after each other, whatever files they are in.
     """
     if request.param == BEFORE_43:
-        yield from a_lab(tmp_path_factory.mktemp("lab"), Wanted(version=BEFORE_43))
+        yield from a_lab(tmp_path_factory.mktemp("lab"), LabRequest(version=BEFORE_43))
     else:
         yield request.getfixturevalue("lab")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
-from support.sparks import a_small_spark
+from support.pipeline.sparks import a_small_spark
 
 
 @pytest.fixture(scope="session")

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from ktui.execution.states import State
-from ktui.pipeline.batches import batches
-from ktui.pipeline.run_folds import run_folds
-from ktui.pipeline.stage_schemas import BATCHES
-from support.sampled import Told, moment, ms, now, over, planned, started, step
+from ktui.execution.run.states import State
+from ktui.pipeline.lake.tables import BATCHES
+from ktui.pipeline.tables.run_folds import run_folds
+from ktui.pipeline.tables.runs import batches
+from support.pipeline.sampled import Told, moment, ms, now, over, planned, started, step
 
 told = Told()
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from ktui.pipeline.brokers import brokers
-from ktui.pipeline.listings import listed
-from ktui.pipeline.stage_schemas import BROKERS_BY_MINUTE
-from support.sampled import Row, Told, moment, ms, resting, sample
+from ktui.pipeline.lake.tables import BROKERS_BY_MINUTE
+from ktui.pipeline.tables.brokers import brokers
+from ktui.pipeline.tables.listings import listed_samples
+from support.pipeline.sampled import Row, Told, moment, ms, resting, sample
 
 told = Told()
 
@@ -19,7 +19,7 @@ Rows = dict[tuple[int, int], Row]
 @pytest.fixture(scope="module")
 def table(spark: SparkSession) -> DataFrame:
     samples = told.samples(spark)
-    return brokers(samples, listed(samples)).persist()
+    return brokers(samples, listed_samples(samples)).persist()
 
 
 @pytest.fixture(scope="module")

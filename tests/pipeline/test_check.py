@@ -11,15 +11,15 @@ import msgspec
 import pytest
 from pyspark.sql import SparkSession
 
-from ktui.pipeline import run as running
-from ktui.pipeline.checking import Findings, check
-from ktui.pipeline.lake import Lake
-from support.lake_recordings import into_lake, looks, record
+from ktui.pipeline.lake.lake import Lake
+from ktui.pipeline.run import run as running
+from ktui.pipeline.run.check import Findings, check
+from support.pipeline.lake_recordings import into_lake, looks, record
 
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(running, "worked_out", lambda *_: iter(()))
+    monkeypatch.setattr(running, "derived_tables", lambda *_: iter(()))
     return tmp_path / "recorded"
 
 

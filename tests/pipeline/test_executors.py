@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from ktui.pipeline import executors
-from ktui.pipeline.executors import see_executors
-from ktui.pipeline.probe import Probed
-from ktui.pipeline.problem import PipelineProblem
-from ktui.pipeline.session import start
-from support.spark_cluster import python_with
+from ktui.pipeline.errors import PipelineProblem
+from ktui.pipeline.spark import executors
+from ktui.pipeline.spark.executors import check_executors
+from ktui.pipeline.spark.probe import ProbeResult
+from ktui.pipeline.spark.session import start
+from support.pipeline.spark_cluster import python_with
 
 
 def test_a_master_that_does_not_answer_is_told_before_anything_is_started() -> None:
@@ -42,7 +42,7 @@ def test_executors_of_another_version_of_python_are_told_with_both_versions(
 ) -> None:
     monkeypatch.setattr(spark.sparkContext, "pythonVer", "3.99")  # as if this one was newer
     own = f"{sys.version_info.major}.{sys.version_info.minor}"
-    words = rf"version: {own} than that in driver: 3\.99.* as {sys.executable}; PYSPARK_"
+    words = rf"version: {own} than that in driver: 3\.99.* as {sys.executable}. Set PYSPARK_"
 
     with pytest.raises(PipelineProblem, match=words):
         _seen_with(Path(sys.executable), spark, monkeypatch, tmp_path)
@@ -63,19 +63,19 @@ def _seen_with(
     """Look at executors whose Python is another."""
     monkeypatch.setattr(executors, "is_local", lambda _: False)
     monkeypatch.setattr(spark.sparkContext, "pythonExec", str(python))
-    see_executors(spark.sparkContext, (), str(folder / "lake"), lambda _: None)
+    check_executors(spark.sparkContext, (), str(folder / "lake"), lambda _: None)
 
 
 def test_a_folder_that_executors_do_not_see_is_named(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    def elsewhere(paths: Iterable[str]) -> Iterator[Probed]:
+    def elsewhere(paths: Iterable[str]) -> Iterator[ProbeResult]:
         """Look from a machine that has a folder of that name, too, without what is put there."""
-        yield Probed("host-7", "python3", (), tuple(paths))
+        yield ProbeResult("host-7", "python3", (), tuple(paths))
 
     monkeypatch.setattr(executors, "is_local", lambda _: False)
     monkeypatch.setattr(executors, "probe", elsewhere)
 
     with pytest.raises(PipelineProblem, match=f"^{tmp_path}/lake: executors on host-7 do not see"):
-        see_executors(spark.sparkContext, (), str(tmp_path / "lake"), lambda _: None)
+        check_executors(spark.sparkContext, (), str(tmp_path / "lake"), lambda _: None)
     assert not list((tmp_path / "lake").iterdir())

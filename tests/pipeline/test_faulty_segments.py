@@ -11,15 +11,16 @@ import pytest
 from click.testing import CliRunner
 from pyspark.sql import SparkSession
 
-from ktui.pipeline import job, segment_files
-from ktui.pipeline import run as running
-from ktui.pipeline.job import command
-from ktui.pipeline.manifest import Manifest
-from ktui.pipeline.problem import PipelineProblem
-from ktui.pipeline.schemas import QUARANTINE, SAMPLES
-from support.faulty_segments import put_faulty
-from support.follower import Heard, followed
-from support.lake_recordings import into_lake, looks, record, rows
+from ktui.cli.pipeline import run as job
+from ktui.cli.pipeline.run import command
+from ktui.pipeline.errors import PipelineProblem
+from ktui.pipeline.ingest import segments
+from ktui.pipeline.lake.manifest import Manifest
+from ktui.pipeline.lake.tables import QUARANTINE, SAMPLES
+from ktui.pipeline.run import run as running
+from support.pipeline.follower import Heard, followed
+from support.pipeline.lake_recordings import into_lake, looks, record, rows
+from support.recordings.faulty_segments import put_faulty
 
 ODD_NAMES = ("a b", "a\nb", "a\\b", "%41", "a#b?c", "{a,b}", "[a]*", "\u00e9", "c:d/e")
 
@@ -27,7 +28,7 @@ ODD_NAMES = ("a b", "a\nb", "a\\b", "%41", "a#b?c", "{a,b}", "[a]*", "\u00e9", "
 @pytest.fixture
 def no_stages(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave out the tables that are worked out from samples: a test is not about them, but slow."""
-    monkeypatch.setattr(running, "worked_out", lambda *_: iter(()))
+    monkeypatch.setattr(running, "derived_tables", lambda *_: iter(()))
 
 
 class NoSpark:
@@ -103,14 +104,14 @@ def test_a_segment_that_goes_away_before_it_is_read_leaves_the_others(
     stays, goes = tmp_path / "recorded" / "stays", tmp_path / "recorded" / "goes"
     record(stays, looks(1))
     (segment,) = record(goes, looks(1, cluster_id="other")).iterdir()
-    find = segment_files.find
+    find = segments.find
 
-    def found(*args: object) -> segment_files.Found:
+    def found(*args: object) -> segments.Found:
         there = find(*args)  # type: ignore[arg-type]
         segment.unlink()
         return there
 
-    monkeypatch.setattr(segment_files, "find", found)
+    monkeypatch.setattr(segments, "find", found)
 
     outcome = into_lake(spark, tmp_path / "lake", tmp_path / "recorded")
 
@@ -121,7 +122,7 @@ def test_a_segment_that_goes_away_before_it_is_read_leaves_the_others(
 def test_a_segment_that_is_too_large_is_not_loaded(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(segment_files, "LARGEST", 100)
+    monkeypatch.setattr(segments, "LARGEST", 100)
     (segment,) = record(tmp_path / "recorded", looks(1)).iterdir()
 
     with pytest.raises(PipelineProblem) as refused:
@@ -156,12 +157,12 @@ def test_the_terminal_says_what_was_passed_over_and_how_many_more(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     problems = tuple(f"/r/{number}.jsonl.gz: \x1b[2J" for number in range(60))
-    outcome = running.Outcome(
+    outcome = running.PipelineOutcome(
         found=1, read=0, copies=0, unfinished=0, clusters=(), manifest=Manifest(),
         written=False, problems=problems,
     )  # fmt: skip
     monkeypatch.setattr(job, "run", lambda *_: outcome)
-    monkeypatch.setattr(job, "see_executors", lambda *_: None)
+    monkeypatch.setattr(job, "check_executors", lambda *_: None)
     monkeypatch.setattr(job, "spark_for", no_spark)
 
     done = CliRunner().invoke(command, ["--recordings", "/r", "--lake", str(tmp_path)])

@@ -13,20 +13,19 @@ import pytest
 from click.testing import CliRunner
 from pyspark.sql import SparkSession
 
+from ktui.cli.pipeline.run import command
 from ktui.lab.processes import wait_for
-from ktui.pipeline import run as running
-from ktui.pipeline.follow_told import ended_by_signals
-from ktui.pipeline.job import command
-from ktui.pipeline.lake import FOLLOWING, Lake, read_manifest
-from ktui.pipeline.lake_files import LocalFiles
-from ktui.pipeline.outlook import Asked
-from ktui.pipeline.problem import PipelineProblem, SparkFailed
-from ktui.pipeline.run import Outcome
-from ktui.pipeline.schemas import LINES, POLLS, SAMPLES
-from ktui.pipeline.stage_schemas import BROKERS_BY_MINUTE, MOVES, STATES
-from support.follower import Heard, a_follower, followed
-from support.follower_process import LIMIT_S, FollowerProcess
-from support.lake_recordings import into_lake, looks, record, rows
+from ktui.pipeline.errors import PipelineProblem, SparkFailed
+from ktui.pipeline.forecast.derived import DerivedOptions
+from ktui.pipeline.lake.files import LocalFiles
+from ktui.pipeline.lake.lake import FOLLOWING, Lake, read_manifest
+from ktui.pipeline.lake.tables import BROKERS_BY_MINUTE, LINES, MOVES, POLLS, SAMPLES, STATES
+from ktui.pipeline.run import run as running
+from ktui.pipeline.run.follow_report import ended_by_signals
+from ktui.pipeline.run.run import PipelineOutcome
+from support.pipeline.follower import Heard, a_follower, followed
+from support.pipeline.follower_process import LIMIT_S, FollowerProcess
+from support.pipeline.lake_recordings import into_lake, looks, record, rows
 
 TABLES = (LINES, SAMPLES, POLLS, STATES, MOVES, BROKERS_BY_MINUTE)
 
@@ -34,7 +33,7 @@ TABLES = (LINES, SAMPLES, POLLS, STATES, MOVES, BROKERS_BY_MINUTE)
 @pytest.fixture
 def no_stages(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave out the tables that are worked out from samples: a test is not about them, but slow."""
-    monkeypatch.setattr(running, "worked_out", lambda *_: iter(()))
+    monkeypatch.setattr(running, "derived_tables", lambda *_: iter(()))
 
 
 def segments(folder: Path, count: int, **how: Any) -> list[Path]:
@@ -94,7 +93,7 @@ def test_a_batch_that_is_in_the_lake_but_not_noted_when_it_dies_is_not_read_agai
     segment, lake = segments(tmp_path / "whole", 3)[1], tmp_path / "lake"
     (tmp_path / "recorded").mkdir()
 
-    def dies(outcome: Outcome) -> None:
+    def dies(outcome: PipelineOutcome) -> None:
         if outcome.written:
             raise OSError("it dies here")
 
@@ -233,7 +232,7 @@ def test_while_another_run_writes_the_lake_it_waits_for_its_turn(
             assert read_manifest(lake) is None
         heard.until(lambda: heard.versions == [1])
 
-    assert "another run writes it" in heard.waited[0]
+    assert "another run is writing this lake" in heard.waited[0]
 
 
 @pytest.mark.usefixtures("no_stages")
@@ -242,10 +241,12 @@ def test_all_runs_are_played_anew_once_and_then_only_those_of_clusters_with_some
 ) -> None:
     segment = segments(tmp_path / "whole", 3)[1]
     (tmp_path / "recorded").mkdir()
-    asked: list[Asked] = []
-    monkeypatch.setattr(running, "_foretell", lambda *_: None)
-    monkeypatch.setattr(running, "_play", lambda _v, _w, _k, given, _t: asked.append(given))
-    heard, wanted = Heard(), Asked(window_s=3_600.0, anew=True)
+    asked: list[DerivedOptions] = []
+    monkeypatch.setattr(running, "_write_forecasts", lambda *_: None)
+    monkeypatch.setattr(
+        running, "_write_simulated", lambda _v, _w, _k, given, _t: asked.append(given)
+    )
+    heard, wanted = Heard(), DerivedOptions(window_s=3_600.0, anew=True)
 
     with followed(spark, heard, tmp_path / "lake", tmp_path / "recorded", asked=wanted):
         heard.until(lambda: bool(heard.found))
@@ -266,7 +267,7 @@ def test_a_second_follower_of_the_same_into_the_same_lake_is_refused(
     with followed(spark, heard, tmp_path / "lake", tmp_path / "recorded"):
         heard.until(lambda: bool(heard.found))
         second = a_follower(spark, Heard(), tmp_path / "lake", tmp_path / "recorded")
-        with pytest.raises(PipelineProblem, match=r"somebody follows .*recorded into this lake"):
+        with pytest.raises(PipelineProblem, match=r"already reads .*recorded into this lake"):
             second.follow()
         with LocalFiles(tmp_path / "lake").locked():
             pass  # between batches the lake is free
@@ -303,7 +304,7 @@ def test_a_place_where_no_segments_can_come_is_told(spark: SparkSession, tmp_pat
 
     with pytest.raises(PipelineProblem, match="missing: no such folder"):
         a_follower(spark, Heard(), tmp_path / "lake", tmp_path / "missing").follow()
-    with pytest.raises(PipelineProblem, match="file: a file, in which no segments come"):
+    with pytest.raises(PipelineProblem, match="file: a file; new segments need a folder"):
         a_follower(spark, Heard(), tmp_path / "lake", tmp_path / "file").follow()
     assert not (tmp_path / "lake").exists()
 
@@ -312,8 +313,8 @@ def test_a_place_where_no_segments_can_come_is_told(spark: SparkSession, tmp_pat
     "words",
     [("--every", "5m"), ("--follow", "--every", "soon"), ("--follow", "--every", "0s")],
 )
-def test_a_wrong_time_between_two_looks_is_told(words: tuple[str, ...]) -> None:
+def test_a_wrong_time_between_two_polls_is_refused_by_name(words: tuple[str, ...]) -> None:
     done = CliRunner().invoke(command, words)
 
     assert done.exit_code == click.UsageError.exit_code
-    assert "--every: " in done.output
+    assert "Error: --every" in done.output

@@ -12,11 +12,11 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from support.lake_rows import Rows, assert_same, lake_rows, piped, without, worked_out_of
-from support.recorded_worlds import tapes_of
-from support.taped_runs import tapes_of_runs
-from support.tapes import Recording, Tape, cut_at_random, files_of, with_garbage, write
-from support.wild_recordings import wild_tapes
+from support.pipeline.lake_rows import Rows, assert_same, lake_rows, piped, without, worked_out_of
+from support.recordings.recorded_worlds import tapes_of
+from support.recordings.taped_runs import tapes_of_runs
+from support.recordings.tapes import Recording, Tape, cut_at_random, files_of, with_garbage, write
+from support.recordings.wild_recordings import wild_tapes
 
 Way = Callable[[Tape, random.Random], list[Recording]]
 

@@ -6,8 +6,8 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from ktui.pipeline import insights
-from ktui.pipeline.outlook_schemas import ETA_BACKTEST
+from ktui.pipeline.forecast import insights
+from ktui.pipeline.lake.tables import ETA_BACKTEST
 
 _STATES = (
     "cluster_id string, topic string, topic_id string, partition int, state string, "
@@ -119,7 +119,7 @@ def test_limits_are_advised_by_the_options_that_set_them() -> None:
         '"per_broker":2,"extra_replicas":null,"cut_together":null,"shape":"kip-435",'
         '"mode":"rolling","order":"topic"}'
     )
-    assert insights.options(text) == {
+    assert insights.limits_as_options(text) == {
         "replicas": 1,
         "partitions": 4,
         "per-broker": 2,

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from ktui.pipeline.lake_files import HadoopFiles, LakeFiles, LocalFiles, lake_files
-from ktui.pipeline.manifest import DataFile
+from ktui.pipeline.lake.files import HadoopFiles, LakeFiles, LocalFiles, lake_files
+from ktui.pipeline.lake.manifest import DataFile
 
 
 @pytest.fixture(params=["local", "hadoop"])

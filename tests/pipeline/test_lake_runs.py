@@ -10,15 +10,14 @@ from typing import NoReturn
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from ktui.pipeline import run as running
-from ktui.pipeline.decode import Choice
-from ktui.pipeline.lake import Lake
-from ktui.pipeline.lake_files import LocalFiles
-from ktui.pipeline.manifest import NAME
-from ktui.pipeline.problem import PipelineProblem
-from ktui.pipeline.schemas import POLLS, SAMPLES
-from ktui.pipeline.stage_schemas import MOVES
-from support.lake_recordings import into_lake, looks, record, rows
+from ktui.pipeline.errors import PipelineProblem
+from ktui.pipeline.ingest.decode import SegmentSelection
+from ktui.pipeline.lake.files import LocalFiles
+from ktui.pipeline.lake.lake import Lake
+from ktui.pipeline.lake.manifest import NAME
+from ktui.pipeline.lake.tables import MOVES, POLLS, SAMPLES
+from ktui.pipeline.run import run as running
+from support.pipeline.lake_recordings import into_lake, looks, record, rows
 
 
 @pytest.fixture
@@ -28,7 +27,7 @@ def no_stages(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _leave_stages_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(running, "worked_out", lambda *_: iter(()))
+    monkeypatch.setattr(running, "derived_tables", lambda *_: iter(()))
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -42,7 +41,7 @@ class Grown:
         self.recorded, self.lake = folder / "recorded", folder / "lake"
         for cluster in ("one", "other"):
             record(self.recorded, looks(3, cluster_id=cluster))
-        other = Choice(clusters=frozenset({"other"}))
+        other = SegmentSelection(clusters=frozenset({"other"}))
         self.chosen = into_lake(spark, self.lake, self.recorded, choice=other)
         self.rest = into_lake(spark, self.lake, self.recorded)
         self.before = self._files()
@@ -176,7 +175,7 @@ def test_a_run_that_dies_leaves_the_version_before_and_the_next_one_tidies_up(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(running, "worked_out", dies)
+        patched.setattr(running, "derived_tables", dies)
         with pytest.raises(KeyboardInterrupt):
             into_lake(spark, lake, recorded)
     assert len(rows(spark, lake, SAMPLES, ["t"])) == 24
@@ -224,7 +223,7 @@ def test_where_nothing_is_recorded_it_says_how_to(spark: SparkSession, tmp_path:
 def test_two_runs_at_once_do_not_write_the_same_lake(spark: SparkSession, tmp_path: Path) -> None:
     with (
         LocalFiles(tmp_path).locked(),
-        pytest.raises(PipelineProblem, match="another run writes it"),
+        pytest.raises(PipelineProblem, match="another run is writing this lake"),
     ):
         into_lake(spark, tmp_path, tmp_path)
 

@@ -9,16 +9,16 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from ktui.execution.cancel_events import CancelAsked, Kind
-from ktui.execution.events import LimitsChanged
-from ktui.execution.states import State
+from ktui.execution.run.cancel_kind import CancelKind
+from ktui.execution.run.events import CancelAsked, LimitsChanged
+from ktui.execution.run.states import State
 from ktui.pacing.limits import Limits
-from ktui.pipeline.intervals import intervals
-from ktui.pipeline.listings import listed
-from ktui.pipeline.moves import moves
-from ktui.pipeline.run_folds import run_folds
-from ktui.pipeline.stage_schemas import MOVES
-from support.sampled import (
+from ktui.pipeline.lake.tables import MOVES
+from ktui.pipeline.tables.intervals import intervals
+from ktui.pipeline.tables.listings import listed_samples
+from ktui.pipeline.tables.moves import moves
+from ktui.pipeline.tables.run_folds import run_folds
+from support.pipeline.sampled import (
     LIMITS,
     RUN,
     Row,
@@ -43,7 +43,7 @@ Rows = dict[str, list[Row]]
 
 @pytest.fixture(scope="module")
 def table(spark: SparkSession) -> DataFrame:
-    seen = listed(told.samples(spark)).persist()
+    seen = listed_samples(told.samples(spark)).persist()
     return moves(seen, intervals(seen), run_folds(told.run_events(spark))).persist()
 
 
@@ -356,7 +356,7 @@ def test_a_move_has_the_limits_that_were_in_force_when_it_began(rows: Rows) -> N
 called_off = told.topic()
 told.ran(
     (0, started()), (1, planned(called_off)), (2, step(called_off)),
-    (3, CancelAsked(kind=Kind.STOP, partitions=(tp(called_off),))), (4, over(called_off)),
+    (3, CancelAsked(kind=CancelKind.STOP, partitions=(tp(called_off),))), (4, over(called_off)),
     (9, started()), run_id="called-off",
 )  # fmt: skip
 

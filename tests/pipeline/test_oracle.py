@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from support.lake_rows import assert_same, worked_out_of
+from support.pipeline.lake_rows import assert_same, worked_out_of
 from support.pipeline_oracle.rows import tables_of
-from support.recorded_worlds import tapes_of
-from support.taped_runs import tapes_of_runs
-from support.tapes import Tape, cut_at_random, with_losses, write
-from support.wild_recordings import wild_tapes
+from support.recordings.recorded_worlds import tapes_of
+from support.recordings.taped_runs import tapes_of_runs
+from support.recordings.tapes import Tape, cut_at_random, with_losses, write
+from support.recordings.wild_recordings import wild_tapes
 
 A_FEW = (range(15), range(55), range(80))
 """Seeds of runs, of worlds in which only others move partitions, and of wild ones."""

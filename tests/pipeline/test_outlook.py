@@ -12,20 +12,20 @@ from pyspark.sql import Row, SparkSession
 
 from ktui.insights.file import NAME, insights_in
 from ktui.pacing.limits import Limits
-from ktui.pipeline import outlook_schemas, stage_schemas
-from ktui.pipeline.columns import Table
-from ktui.pipeline.lake import Lake
-from ktui.pipeline.outlook import Asked
-from ktui.pipeline.run import Outcome, Wanted, run
-from ktui.pipeline.what_if_grid import Cell
-from ktui.planning.throttle_rates import rates_from
-from support.drained_recordings import MB, drained
+from ktui.pipeline.forecast.derived import DerivedOptions
+from ktui.pipeline.lake import tables
+from ktui.pipeline.lake.lake import Lake
+from ktui.pipeline.lake.schema import Table
+from ktui.pipeline.run.run import PipelineOutcome, PipelineRequest, run
+from ktui.pipeline.what_if.grid import GridCell
+from ktui.planning.throttle_rates import parse_throttle_rates
+from support.recordings.drained_recordings import MB, drained
 
 SIZES = [300 * MB, 500 * MB, 400 * MB, 200 * MB, 600 * MB, 350 * MB]
 CELLS = (
-    Cell(Limits(partitions=1, replicas=1)),
-    Cell(Limits(partitions=4, replicas=1)),
-    Cell(Limits(partitions=4, replicas=1), rates_from("10MB")),
+    GridCell(Limits(partitions=1, replicas=1)),
+    GridCell(Limits(partitions=4, replicas=1)),
+    GridCell(Limits(partitions=4, replicas=1), parse_throttle_rates("10MB")),
 )
 
 
@@ -44,8 +44,10 @@ class Told:
     def drain(self, name: str, limits: Limits, hours: float = 0.0) -> None:
         drained(self.recordings, sizes=SIZES, limits=limits, name=name, cluster="a", hours=hours)
 
-    def run(self, asked: Asked | None = None) -> Outcome:
-        wanted = Wanted((str(self.recordings),), str(self.lake), asked=asked or Asked(CELLS))
+    def run(self, asked: DerivedOptions | None = None) -> PipelineOutcome:
+        wanted = PipelineRequest(
+            (str(self.recordings),), str(self.lake), asked=asked or DerivedOptions(CELLS)
+        )
         return run(self.spark, wanted)
 
     def rows(self, table: Table) -> list[Row]:
@@ -58,8 +60,8 @@ def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Told:
 
 
 def test_what_was_told_of_a_run_is_held_against_its_end(lake: Told) -> None:
-    ended = {row.run_id: row.ended_t for row in lake.rows(stage_schemas.RUNS)}
-    of_runs = [row for row in lake.rows(outlook_schemas.ETA_BACKTEST) if row.scope == "run"]
+    ended = {row.run_id: row.ended_t for row in lake.rows(tables.RUNS)}
+    of_runs = [row for row in lake.rows(tables.ETA_BACKTEST) if row.scope == "run"]
     assert {row.run_id for row in of_runs} == {"two@1", "three@1", "alone@1"}
     for row in of_runs:
         assert row.t + round(row.truth_s * 1000) == ended[row.run_id]
@@ -69,7 +71,7 @@ def test_what_was_told_of_a_run_is_held_against_its_end(lake: Told) -> None:
 
 
 def test_each_run_and_partition_has_a_moment_in_five_seconds_at_most(lake: Told) -> None:
-    rows = lake.rows(outlook_schemas.ETA_BACKTEST)
+    rows = lake.rows(tables.ETA_BACKTEST)
     places = [(row.cluster_id, row.run_id, row.topic, row.partition, row.t // 5000) for row in rows]
     assert len(set(places)) == len(places)
     partitions = {row.topic for row in rows if row.cluster_id == "a" and row.scope == "partition"}
@@ -82,7 +84,7 @@ def of_each_run(rows: list[Row]) -> dict[str, list[Row]]:
 
 
 def test_a_run_is_played_under_its_own_limits_and_all_others(lake: Told) -> None:
-    runs = of_each_run(lake.rows(outlook_schemas.WHAT_IF))
+    runs = of_each_run(lake.rows(tables.WHAT_IF))
     assert {run_id: len(of) for run_id, of in runs.items()} == {
         "two@1": 4,
         "three@1": 4,
@@ -97,7 +99,7 @@ def test_a_run_is_played_under_its_own_limits_and_all_others(lake: Told) -> None
 
 
 def test_the_model_is_held_against_runs_that_it_was_not_fitted_on(lake: Told) -> None:
-    runs = of_each_run(lake.rows(outlook_schemas.WHAT_IF))
+    runs = of_each_run(lake.rows(tables.WHAT_IF))
     for run_id in ("two@1", "three@1"):
         assert {len(row.calibrated_on) for row in runs[run_id]} == {2}
         (error,) = {row.error_held_out for row in runs[run_id]}
@@ -106,7 +108,7 @@ def test_the_model_is_held_against_runs_that_it_was_not_fitted_on(lake: Told) ->
 
 
 def test_one_way_is_recommended_for_each_run_and_why(lake: Told) -> None:
-    runs = of_each_run(lake.rows(outlook_schemas.WHAT_IF))
+    runs = of_each_run(lake.rows(tables.WHAT_IF))
     alone = runs.pop("alone@1")
     for of in runs.values():
         (advised,) = (row for row in of if row.recommended)
@@ -145,9 +147,9 @@ def test_a_lost_file_of_insights_is_made_again(lake: Told) -> None:
 
 
 def test_runs_are_played_anew_for_another_window_though_nothing_is_new(lake: Told) -> None:
-    told = lake.run(Asked(CELLS, window_s=3600.0, anew=True))
+    told = lake.run(DerivedOptions(CELLS, window_s=3600.0, anew=True))
     assert not told.read
-    runs = of_each_run(lake.rows(outlook_schemas.WHAT_IF))
+    runs = of_each_run(lake.rows(tables.WHAT_IF))
     for run_id in ("two@1", "three@1"):
         (advised,) = (row for row in runs[run_id] if row.recommended)
         assert advised.reason.startswith("the fewest at once of the ")
@@ -170,5 +172,5 @@ def test_what_was_foretold_outlasts_the_recordings(lake: Told) -> None:
 
 
 def _forecasts(lake: Told, run_id: str) -> list[dict[str, Any]]:
-    rows = [row.asDict() for row in lake.rows(outlook_schemas.FORECASTS) if row.run_id == run_id]
+    rows = [row.asDict() for row in lake.rows(tables.FORECASTS) if row.run_id == run_id]
     return sorted(rows, key=msgspec.json.encode)

@@ -13,19 +13,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ktui.pipeline.report import names
-from ktui.pipeline.report.eta_figure import eta_figure
-from ktui.pipeline.report.figure import Figure, Missing
-from ktui.pipeline.report.lag_figure import lag, lag_figure
-from ktui.pipeline.report.moves_figure import moves_figure
-from ktui.pipeline.report.page import FIGURES
-from ktui.pipeline.report.records import Facts, Interval, Reading, Sample
-from ktui.pipeline.report.stalls_figure import stalls_figure
-from ktui.pipeline.report.summary import summary
-from ktui.pipeline.report.what_if_figure import limits_words, what_if_figure
-from support.report_facts import BEGAN, MINUTE, a_run, drawn
+from ktui.pipeline.lake.records import Interval, LogEndRecord, ReportFacts, Sample
+from ktui.pipeline.report.figures import text as names
+from ktui.pipeline.report.figures.eta import eta_figure
+from ktui.pipeline.report.figures.figure import Figure, Missing
+from ktui.pipeline.report.figures.lag import lag, lag_figure
+from ktui.pipeline.report.figures.moves import moves_figure
+from ktui.pipeline.report.figures.stalls import stalls_figure
+from ktui.pipeline.report.figures.what_if import limits_words, what_if_figure
+from ktui.pipeline.report.page.page import FIGURES
+from ktui.pipeline.report.page.summary import summary
+from support.pipeline.report_facts import BEGAN, MINUTE, a_run, drawn
 
-EMPTY = Facts(cluster_id="one", runs=(), of_run=False)
+EMPTY = ReportFacts(cluster_id="one", runs=(), of_run=False)
 
 
 def _sample(**other: object) -> Sample:
@@ -35,7 +35,7 @@ def _sample(**other: object) -> Sample:
 
 @pytest.mark.parametrize("figure", FIGURES)
 def test_each_figure_is_one_that_the_drawing_library_takes(
-    figure: Callable[[Facts], Figure | Missing],
+    figure: Callable[[ReportFacts], Figure | Missing],
 ) -> None:
     found = drawn(figure(a_run()))
     sent = msgspec.json.encode({"data": found.traces, "layout": found.layout})
@@ -50,7 +50,7 @@ def test_each_figure_is_one_that_the_drawing_library_takes(
 
 @pytest.mark.parametrize("figure", FIGURES)
 def test_where_nothing_was_recorded_a_sentence_stands_for_the_figure(
-    figure: Callable[[Facts], Figure | Missing],
+    figure: Callable[[ReportFacts], Figure | Missing],
 ) -> None:
     found = figure(EMPTY)
 
@@ -98,13 +98,13 @@ def test_a_move_that_is_not_over_reaches_to_the_end_of_the_recording() -> None:
 
 
 def test_lag_is_what_the_furthest_new_replica_is_behind_its_leader() -> None:
-    ends = (Reading(1, 100), Reading(4, 70), Reading(5, 90))
+    ends = (LogEndRecord(1, 100), LogEndRecord(4, 70), LogEndRecord(5, 90))
 
     assert lag(_sample(adding=(4, 5), ends=ends)) == 30
     assert lag(_sample(adding=(5,), ends=ends)) == 10
     assert lag(_sample(adding=(6,), ends=ends)) is None
     assert lag(_sample(leader=None, ends=ends)) is None
-    assert lag(_sample(ends=(Reading(1, 100), Reading(4, 105)))) == 0
+    assert lag(_sample(ends=(LogEndRecord(1, 100), LogEndRecord(4, 105)))) == 0
 
 
 def test_each_slow_move_has_a_curve_of_its_own_look() -> None:
@@ -253,7 +253,7 @@ def test_a_summary_of_a_cluster_on_which_nothing_moved_is_one_sentence() -> None
 @settings(deadline=None)
 @given(st.text())
 def test_no_name_is_ever_markup_to_the_drawing_library(name: str) -> None:
-    shown = names.plain(name)
+    shown = names.without_markup(name)
 
     assert "<" not in shown
     assert ">" not in shown
@@ -263,8 +263,8 @@ def test_no_name_is_ever_markup_to_the_drawing_library(name: str) -> None:
 def test_a_long_name_keeps_its_beginning_and_its_end() -> None:
     row = _sample(topic="orders-of-the-eastern-warehouse", partition=117)
 
-    assert names.short(row) == "orders-of-the…arehouse-117"
-    assert len(names.short(row)) == 26
+    assert names.short_partition_name(row) == "orders-of-the…arehouse-117"
+    assert len(names.short_partition_name(row)) == 26
 
 
 def test_times_are_told_in_utc_and_the_span_ends_with_the_run() -> None:

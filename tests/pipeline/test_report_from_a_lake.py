@@ -16,35 +16,33 @@ import pyarrow.compute as pc
 import pytest
 from click.testing import CliRunner, Result
 
-from ktui.cli.pipeline import command as pipeline
-from ktui.execution.events import LimitsChanged, Started, encode
-from ktui.execution.options import RunOptions
+from ktui.cli.pipeline.group import command as pipeline
+from ktui.execution.run.events import LimitsChanged, Started, encode
+from ktui.execution.run.options import RunOptions
 from ktui.pacing.limits import Limits
-from ktui.pipeline import manifest as manifests
-from ktui.pipeline.problem import PipelineProblem
-from ktui.pipeline.report.arrow_lake import ArrowLake
-from ktui.pipeline.report.figure import Figure
-from ktui.pipeline.report.loading import load, one_at_a_time
-from ktui.pipeline.report.page import FIGURES, drawings, page
-from ktui.pipeline.report.provenance import Lost
-from ktui.pipeline.report.reading import records
-from ktui.pipeline.report.records import Facts, InFlight, Interval, LimitsFrom
-from ktui.pipeline.report.subject import Subject, choose
-from ktui.pipeline.report.tracing import trace
-from support.report_facts import BEGAN, a_provenance, a_run
-from support.report_lake import CHECKSUM, SEGMENT, rows_of, write_lake
+from ktui.pipeline.errors import PipelineProblem
+from ktui.pipeline.lake import manifest as manifests
+from ktui.pipeline.lake.records import InFlightCounts, Interval, LimitsSince, ReportFacts
+from ktui.pipeline.report.data.lake import ArrowLake, records
+from ktui.pipeline.report.data.provenance import UnusableLine, trace_provenance
+from ktui.pipeline.report.data.subject import Subject, choose_subject
+from ktui.pipeline.report.figures.figure import Figure
+from ktui.pipeline.report.page.load import load_facts, without_overlaps
+from ktui.pipeline.report.page.page import FIGURES, figures_json, page
+from support.pipeline.report_facts import BEGAN, a_provenance, a_run
+from support.pipeline.report_lake import CHECKSUM, SEGMENT, rows_of, write_lake
 
 Ktui = Callable[..., Result]
 
 
 @pytest.fixture(scope="module")
-def facts() -> Facts:
+def facts() -> ReportFacts:
     """A made-up run."""
     return a_run(24)
 
 
 @pytest.fixture(scope="module")
-def lake(tmp_path_factory: pytest.TempPathFactory, facts: Facts) -> Path:
+def lake(tmp_path_factory: pytest.TempPathFactory, facts: ReportFacts) -> Path:
     """A lake that has that run, and another cluster's in which nothing moved."""
     rows: dict[str, list[dict[str, Any]]] = rows_of(facts)
     rows["polls"].append({"cluster_id": "still:one"})
@@ -65,7 +63,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory, facts: Facts) -> Path:
     return write_lake(tmp_path_factory.mktemp("lake") / "lake", rows)
 
 
-def _of(facts: Facts) -> dict[str, str]:
+def _of(facts: ReportFacts) -> dict[str, str]:
     run = facts.runs[0]
     return {"cluster_id": facts.cluster_id, "run": run.run, "run_id": run.run_id}
 
@@ -95,12 +93,12 @@ def ktui(lake: Path, tmp_path: Path) -> Ktui:
     return call
 
 
-def _load(lake: Path, run: str | None = "drain-4", cluster: str | None = None) -> Facts:
+def _load(lake: Path, run: str | None = "drain-4", cluster: str | None = None) -> ReportFacts:
     opened = ArrowLake.open(str(lake))
-    return load(opened, choose(opened, run, cluster))
+    return load_facts(opened, choose_subject(opened, run, cluster))
 
 
-def test_a_report_has_what_the_lake_has(lake: Path, facts: Facts) -> None:
+def test_a_report_has_what_the_lake_has(lake: Path, facts: ReportFacts) -> None:
     found = _load(lake)
 
     assert found.runs == facts.runs
@@ -114,11 +112,11 @@ def test_a_report_has_what_the_lake_has(lake: Path, facts: Facts) -> None:
 
 
 def test_limits_are_those_in_force_from_each_moment_on(lake: Path) -> None:
-    assert _load(lake).limits == (LimitsFrom(BEGAN, 4, 10), LimitsFrom(BEGAN + 9_000, 6, None))
+    assert _load(lake).limits == (LimitsSince(BEGAN, 4, 10), LimitsSince(BEGAN + 9_000, 6, None))
 
 
 def test_what_polls_saw_of_other_partitions_is_not_counted_as_the_runs(
-    tmp_path: Path, facts: Facts
+    tmp_path: Path, facts: ReportFacts
 ) -> None:
     rows = rows_of(facts)
     at = BEGAN + 500
@@ -132,8 +130,8 @@ def test_what_polls_saw_of_other_partitions_is_not_counted_as_the_runs(
     ]
     lake = write_lake(tmp_path / "lake", rows)
 
-    assert _load(lake).in_flight == (InFlight(at, 2, 2),)
-    assert _load(lake, None, "cluster-one").in_flight == (InFlight(at, 3, 5),)
+    assert _load(lake).in_flight == (InFlightCounts(at, 2, 2),)
+    assert _load(lake, None, "cluster-one").in_flight == (InFlightCounts(at, 3, 5),)
 
 
 def test_a_partition_is_in_one_state_at_a_time() -> None:
@@ -142,7 +140,7 @@ def test_a_partition_is_in_one_state_at_a_time() -> None:
 
     given = [interval("electing", 8, 20), interval("queued", 0, 5), interval("in sync", 4, 10)]
 
-    assert list(one_at_a_time(given)) == [
+    assert list(without_overlaps(given)) == [
         interval("queued", 0, 4), interval("in sync", 4, 8), interval("electing", 8, 20),
     ]  # fmt: skip
 
@@ -171,7 +169,7 @@ def test_a_report_is_written_where_it_was_asked_for(ktui: Ktui, tmp_path: Path) 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ((), "say what the report is about: --run or --cluster. Runs: drain-4."),
+        ((), "the report needs a subject: --run or --cluster. Runs: drain-4."),
         (("--run", "x"), "no run x in the lake. Runs: drain-4."),
         (("--run", "drain-4", "--cluster", "still:one"), "no run drain-4 in the lake. Runs: none."),
         (("--cluster", "x"), "no cluster x in the lake. Clusters: cluster-one, still:one."),
@@ -187,17 +185,19 @@ def test_what_the_lake_has_not_is_told_with_what_it_has(
     assert not (tmp_path / "report.html").exists()
 
 
-def test_of_several_runs_of_a_name_one_is_asked_for_by_its_id(tmp_path: Path, facts: Facts) -> None:
+def test_of_several_runs_of_a_name_one_is_asked_for_by_its_id(
+    tmp_path: Path, facts: ReportFacts
+) -> None:
     run = facts.runs[0]
     other = msgspec.structs.replace(run, run_id="drain-4@later")
     rows = {"runs": [msgspec.to_builtins(run), msgspec.to_builtins(other)]}
     opened = ArrowLake.open(str(write_lake(tmp_path / "lake", rows)))
 
     with pytest.raises(
-        PipelineProblem, match=r"2 runs are called drain-4\. Say which: drain-4@2026"
+        PipelineProblem, match=r"2 runs are called drain-4\. Use an id: drain-4@2026"
     ):
-        choose(opened, "drain-4", None)
-    assert choose(opened, "drain-4@later", None) == Subject("cluster-one", other)
+        choose_subject(opened, "drain-4", None)
+    assert choose_subject(opened, "drain-4@later", None) == Subject("cluster-one", other)
 
 
 def test_where_there_is_no_lake_the_way_to_one_is_told(tmp_path: Path) -> None:
@@ -217,7 +217,7 @@ def test_a_lake_that_cannot_be_read_is_told_in_words(tmp_path: Path, content: by
 
 @pytest.mark.parametrize("content", [None, b"", b"PAR1 and nothing else PAR1"])
 def test_tables_that_are_missing_or_damaged_are_told_in_a_line(
-    tmp_path: Path, facts: Facts, content: bytes | None
+    tmp_path: Path, facts: ReportFacts, content: bytes | None
 ) -> None:
     lake = write_lake(tmp_path / "lake", rows_of(facts))
     for file in (lake / "runs").rglob("*.parquet"):
@@ -227,7 +227,7 @@ def test_tables_that_are_missing_or_damaged_are_told_in_a_line(
 
     assert done.exit_code == 1
     assert done.stderr.startswith(f"ktui: {lake}: its tables cannot be read: ")
-    assert done.stderr.endswith(f". Make the lake anew: ktui pipeline run --lake {lake}\n")
+    assert done.stderr.endswith(f". Make the lake again: ktui pipeline run --lake {lake}\n")
     assert done.stderr.count("\n") == 1
 
 
@@ -237,20 +237,23 @@ def test_a_lake_may_be_named_by_a_uri(lake: Path) -> None:
 
 def test_a_report_names_the_segments_it_rests_on_and_what_of_them_was_lost(lake: Path) -> None:
     opened = ArrowLake.open(str(lake))
-    of_run, of_cluster = (choose(opened, "drain-4", None), choose(opened, None, "cluster-one"))
+    of_run, of_cluster = (
+        choose_subject(opened, "drain-4", None),
+        choose_subject(opened, None, "cluster-one"),
+    )
 
-    run = trace(opened, str(lake), of_run, load(opened, of_run))
-    cluster = trace(opened, str(lake), of_cluster, load(opened, of_cluster))
+    run = trace_provenance(opened, str(lake), of_run, load_facts(opened, of_run))
+    cluster = trace_provenance(opened, str(lake), of_cluster, load_facts(opened, of_cluster))
 
     assert [segment.sha256 for segment in run.segments] == [CHECKSUM]
-    assert run.lost == (Lost("a.gz", 7, "no"),)
+    assert run.lost == (UnusableLine("a.gz", 7, "no"),)
     assert [segment.sha256 for segment in cluster.segments] == [CHECKSUM]
-    assert cluster.lost == (Lost("a.gz", 7, "no"), Lost("b.gz", 8, "no"))
+    assert cluster.lost == (UnusableLine("a.gz", 7, "no"), UnusableLine("b.gz", 8, "no"))
 
 
-def test_what_was_lost_is_said_at_the_foot_of_the_page(facts: Facts) -> None:
+def test_what_was_lost_is_said_at_the_foot_of_the_page(facts: ReportFacts) -> None:
     whole = page(facts, a_provenance())
-    holed = page(facts, a_provenance(*[Lost("a<b>.gz", 7, "not JSON")] * 60))
+    holed = page(facts, a_provenance(*[UnusableLine("a<b>.gz", 7, "not JSON")] * 60))
 
     assert "Every line of the segments could be used." in whole
     assert "60 recorded lines could not be used" in holed
@@ -275,7 +278,7 @@ class _Tags(HTMLParser):
         assert not [name for name in of if name.startswith("on")]
 
 
-def test_the_page_is_one_file_and_names_are_only_text(facts: Facts) -> None:
+def test_the_page_is_one_file_and_names_are_only_text(facts: ReportFacts) -> None:
     hostile = a_run(8, topic="</script><script>alert(1)</script><img src=//x onerror=alert(1)>")
     tags = _Tags()
 
@@ -289,18 +292,20 @@ def test_the_page_is_one_file_and_names_are_only_text(facts: Facts) -> None:
     assert tags.tags == plain.tags
 
 
-def test_nothing_that_is_drawn_ends_the_script_it_stands_in(facts: Facts) -> None:
+def test_nothing_that_is_drawn_ends_the_script_it_stands_in(facts: ReportFacts) -> None:
     figure = FIGURES[0](facts)
     assert isinstance(figure, Figure)
     hostile = msgspec.structs.replace(figure, traces=[{"name": "</script><!--"}])
 
-    text = drawings([hostile])
+    text = figures_json([hostile])
 
     assert "<" not in text
     assert json.loads(text)["lanes"]["data"] == hostile.traces
 
 
-def test_the_page_forbids_itself_the_network_and_scripts_that_are_not_its_own(facts: Facts) -> None:
+def test_the_page_forbids_itself_the_network_and_scripts_that_are_not_its_own(
+    facts: ReportFacts,
+) -> None:
     text = page(facts, a_provenance())
 
     policy = re.search(r'Content-Security-Policy" content="([^"]*)"', text)
@@ -310,7 +315,7 @@ def test_the_page_forbids_itself_the_network_and_scripts_that_are_not_its_own(fa
     assert "unsafe-eval" not in policy[1]
 
 
-def test_without_javascript_every_figure_is_there_as_a_table(facts: Facts) -> None:
+def test_without_javascript_every_figure_is_there_as_a_table(facts: ReportFacts) -> None:
     text = page(facts, a_provenance())
 
     assert text.count("<details>\n<summary>The same as a table") == 8
@@ -320,10 +325,11 @@ def test_without_javascript_every_figure_is_there_as_a_table(facts: Facts) -> No
 
 def test_a_report_needs_no_java_and_reads_no_more_than_it_is_asked_for(lake: Path) -> None:
     opened = ArrowLake.open(str(lake))
-    found = records(opened, "samples", InFlight, pc.scalar(value=False))
+    found = records(opened, "samples", InFlightCounts, pc.scalar(value=False))
     assert found == []
     code = (
-        "import sys; from ktui.pipeline.report import arrow_lake, loading, page, tracing;"
+        "import sys, ktui.pipeline.report.page.page, ktui.pipeline.report.page.load;"
+        "import ktui.pipeline.report.data.lake, ktui.pipeline.report.data.provenance;"
         "print(sorted({'pyspark', 'py4j'} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

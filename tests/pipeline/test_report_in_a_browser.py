@@ -9,10 +9,10 @@ import msgspec
 import pytest
 from selenium.webdriver.common.keys import Keys
 
-from ktui.pipeline.report.page import page
-from ktui.pipeline.report.records import Facts
-from support.browser import Browser, a_browser
-from support.report_facts import a_provenance, a_run
+from ktui.pipeline.lake.records import ReportFacts
+from ktui.pipeline.report.page.page import page
+from support.pipeline.browser import Browser, a_browser
+from support.pipeline.report_facts import a_provenance, a_run
 
 HOSTILE = "<img src=x onerror=hacked=1><script>hacked=1</script>\"'&lt;</script>" + "long" * 40
 
@@ -194,7 +194,7 @@ def test_a_report_of_a_cluster_on_which_nothing_moved_is_a_page_too(
     browser: Browser, tmp_path: Path
 ) -> None:
     path = tmp_path / "report.html"
-    nothing = Facts(cluster_id="still", runs=(), of_run=False)
+    nothing = ReportFacts(cluster_id="still", runs=(), of_run=False)
     path.write_text(page(nothing, a_provenance()), encoding="utf-8")
 
     browser.show(path)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from ktui.pipeline.report.brokers_figure import brokers_figure
-from ktui.pipeline.report.concurrency_figure import concurrency_figure
-from ktui.pipeline.report.records import InFlight, Interval, Minute
-from ktui.pipeline.report.states_figure import states_figure
-from support.report_facts import BEGAN, MINUTE, a_run, drawn
+from ktui.pipeline.lake.records import InFlightCounts, Interval, Minute
+from ktui.pipeline.report.figures.brokers import brokers_figure
+from ktui.pipeline.report.figures.concurrency import concurrency_figure
+from ktui.pipeline.report.figures.states import states_figure
+from support.pipeline.report_facts import BEGAN, MINUTE, a_run, drawn
 
 
 def test_every_partition_is_counted_once_in_the_states() -> None:
@@ -53,7 +53,7 @@ def test_a_partition_that_was_stopped_before_it_moved_has_ended_a_waiting_one_no
 
 def test_the_most_that_was_under_way_is_drawn_against_the_limits_as_they_were() -> None:
     facts = a_run(8)
-    peak = InFlight(BEGAN + 61_500, 9, 31)
+    peak = InFlightCounts(BEGAN + 61_500, 9, 31)
     facts = msgspec.structs.replace(
         facts, in_flight=tuple(sorted([*facts.in_flight, peak], key=lambda seen: seen.t))
     )

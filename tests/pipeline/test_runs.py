@@ -7,14 +7,25 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from ktui.execution.cancel_events import CancelAsked, Kind
-from ktui.execution.events import Ended, LimitsChanged
-from ktui.execution.states import State
+from ktui.execution.run.cancel_kind import CancelKind
+from ktui.execution.run.events import CancelAsked, Ended, LimitsChanged
+from ktui.execution.run.states import State
 from ktui.pacing.limits import Limits
-from ktui.pipeline.run_folds import run_folds
-from ktui.pipeline.runs import runs
-from ktui.pipeline.stage_schemas import RUNS
-from support.sampled import LIMITS, Told, moment, ms, now, over, planned, started, step, tp
+from ktui.pipeline.lake.tables import RUNS
+from ktui.pipeline.tables.run_folds import run_folds
+from ktui.pipeline.tables.runs import runs
+from support.pipeline.sampled import (
+    LIMITS,
+    Told,
+    moment,
+    ms,
+    now,
+    over,
+    planned,
+    started,
+    step,
+    tp,
+)
 
 told = Told()
 
@@ -42,7 +53,7 @@ WHOLE = (
 )  # fmt: skip
 told.ran(*WHOLE, run_id="whole", run="drain-3")
 told.ran(*WHOLE[:6], run_id="under-way")
-again = CancelAsked(kind=Kind.ROLLBACK, partitions=(tp("a"),))
+again = CancelAsked(kind=CancelKind.ROLLBACK, partitions=(tp("a"),))
 told.ran(*WHOLE, (20, again), run_id="taken-up-again")
 told.ran((5, over("a")), (6, step("a", 9)), run_id="headless")
 told.recorded(0, 1, '{"event":"of-a-newer-ktui"}', run_id="unreadable")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from pyspark.sql import SparkSession
 
-from ktui.pipeline.failures import in_words
-from ktui.pipeline.problem import SparkFailed
+from ktui.pipeline.errors import SparkFailed
+from ktui.pipeline.spark.failures import spark_errors_as_problems
 
 
 def test_times_are_in_utc(spark: SparkSession) -> None:
@@ -32,5 +32,5 @@ def test_it_listens_on_this_machine_only(spark: SparkSession) -> None:
 def test_what_goes_wrong_in_spark_is_told_by_its_cause(
     spark: SparkSession, cause: str, words: str
 ) -> None:
-    with pytest.raises(SparkFailed, match=words), in_words():
+    with pytest.raises(SparkFailed, match=words), spark_errors_as_problems():
         spark.range(1).selectExpr(f"raise_error('{cause}')").collect()

@@ -14,15 +14,14 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from ktui.pipeline.lake import Lake
-from ktui.pipeline.outlook import Asked
-from ktui.pipeline.outlook_schemas import ETA_BACKTEST, FORECASTS, INSIGHTS, WHAT_IF
-from ktui.pipeline.run import Wanted, run
-from ktui.pipeline.what_if_grid import read_grid
-from support.lake_rows import TABLES, Rows, assert_same, rows_of
-from support.recorded_worlds import tapes_of
-from support.shell import Done
-from support.spark_cluster import (
+from ktui.pipeline.forecast.derived import DerivedOptions
+from ktui.pipeline.lake.lake import Lake
+from ktui.pipeline.lake.tables import ETA_BACKTEST, FORECASTS, INSIGHTS, WHAT_IF
+from ktui.pipeline.run.run import PipelineRequest, run
+from ktui.pipeline.what_if.grid import read_grid
+from support.cli.shell import Done
+from support.pipeline.lake_rows import TABLES, Rows, assert_same, rows_of
+from support.pipeline.spark_cluster import (
     HOME,
     LIMIT_S,
     SparkCluster,
@@ -31,9 +30,10 @@ from support.spark_cluster import (
     python_without,
     spark_cluster,
 )
-from support.taped_runs import tapes_of_runs
-from support.tapes import cut_at_random, with_garbage, write
-from support.wild_recordings import wild_tapes
+from support.recordings.recorded_worlds import tapes_of
+from support.recordings.taped_runs import tapes_of_runs
+from support.recordings.tapes import cut_at_random, with_garbage, write
+from support.recordings.wild_recordings import wild_tapes
 
 _EXECUTORS_NEED = ("msgspec", "pyarrow", "yaml")
 _MOUNTED = "spark.hadoop.fs.viewfs.mounttable.ktui.link."
@@ -79,8 +79,8 @@ def _run_words(recorded: Path, lake: Path) -> list[str]:
 def expected(spark: SparkSession, recorded: Path) -> dict[str, Rows]:
     """The tables that one process makes."""
     lake = recorded / "lake"
-    asked = Asked(read_grid(recorded / "grid.yaml"), anew=True)
-    run(spark, Wanted((str(recorded / "recordings"),), str(lake), asked=asked))
+    asked = DerivedOptions(read_grid(recorded / "grid.yaml"), anew=True)
+    run(spark, PipelineRequest((str(recorded / "recordings"),), str(lake), asked=asked))
     return _tables(spark, lake)
 
 
@@ -216,7 +216,7 @@ def test_where_no_worker_has_what_an_executor_asks_for_it_says_so_rather_than_wa
     done = _ended(_ktui(*words), cluster.environment | _settings(asked))
 
     assert done.returncode == 1
-    assert f"ktui: {cluster.url} has had no executor for this for 2 s" in done.stderr
+    assert f"ktui: {cluster.url} has provided no executor for 2 s" in done.stderr
     assert "none has the 64g" in done.stderr
     assert "Traceback" not in done.stderr
 

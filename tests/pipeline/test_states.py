@@ -7,16 +7,15 @@ from collections import defaultdict
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from ktui.execution.add_events import Added, Joined, OnConflict
-from ktui.execution.cancel_events import CancelAsked, Kind
-from ktui.execution.events import Ended, PlannedPart
-from ktui.execution.states import State
-from ktui.pipeline.intervals import intervals
-from ktui.pipeline.listings import listed
-from ktui.pipeline.run_folds import run_folds
-from ktui.pipeline.stage_schemas import STATES
-from ktui.pipeline.states import states
-from support.sampled import (
+from ktui.execution.run.cancel_kind import CancelKind
+from ktui.execution.run.events import Added, CancelAsked, Ended, Joined, OnConflict, PlannedPart
+from ktui.execution.run.states import State
+from ktui.pipeline.lake.tables import STATES
+from ktui.pipeline.tables.intervals import intervals
+from ktui.pipeline.tables.listings import listed_samples
+from ktui.pipeline.tables.run_folds import run_folds
+from ktui.pipeline.tables.states import states
+from support.pipeline.sampled import (
     RUN,
     Row,
     Told,
@@ -39,7 +38,7 @@ told = Told()
 
 @pytest.fixture(scope="module")
 def table(spark: SparkSession) -> DataFrame:
-    spans = intervals(listed(told.samples(spark)))
+    spans = intervals(listed_samples(told.samples(spark)))
     return states(spans, run_folds(told.run_events(spark)))
 
 
@@ -300,7 +299,8 @@ def test_an_election_ends_with_the_next_state_or_lasts_to_the_last_event(rows: R
 stopped = told.topic()
 told.ran(
     (0, started()), (1, planned(stopped)),
-    (9, CancelAsked(kind=Kind.STOP, partitions=(tp(stopped),))), (20, started()), run_id="stopped",
+    (9, CancelAsked(kind=CancelKind.STOP, partitions=(tp(stopped),))), (20, started()),
+    run_id="stopped",
 )  # fmt: skip
 
 
@@ -311,9 +311,9 @@ def test_a_partition_that_is_called_off_in_the_queue_is_queued_no_more(rows: Row
 stopped_half_way = told.topic()
 told.ran(
     (0, started()), (1, planned(stopped_half_way)), (2, step(stopped_half_way)),
-    (3, CancelAsked(kind=Kind.STOP, partitions=(tp(stopped_half_way),))),
+    (3, CancelAsked(kind=CancelKind.STOP, partitions=(tp(stopped_half_way),))),
     (4, over(stopped_half_way)),
-    (50, CancelAsked(kind=Kind.ROLLBACK, partitions=(tp(stopped_half_way),))),
+    (50, CancelAsked(kind=CancelKind.ROLLBACK, partitions=(tp(stopped_half_way),))),
     (60, step(stopped_half_way, 2)), run_id="stopped-half-way",
 )  # fmt: skip
 

@@ -7,16 +7,16 @@ from pathlib import Path
 import pytest
 from pyspark.sql import Row, SparkSession
 
-from ktui.execution.commands import SetThrottle
+from ktui.execution.journal.commands import SetThrottle
 from ktui.insights.file import insights_in
 from ktui.pacing.limits import Limits
-from ktui.pipeline.lake import Lake
-from ktui.pipeline.outlook import Asked
-from ktui.pipeline.outlook_schemas import WHAT_IF
-from ktui.pipeline.run import Wanted, run
-from ktui.pipeline.what_if_grid import Cell
-from ktui.planning.throttle_rates import rates_from
-from support.drained_recordings import MB, drained
+from ktui.pipeline.forecast.derived import DerivedOptions
+from ktui.pipeline.lake.lake import Lake
+from ktui.pipeline.lake.tables import WHAT_IF
+from ktui.pipeline.run.run import PipelineRequest, run
+from ktui.pipeline.what_if.grid import GridCell
+from ktui.planning.throttle_rates import parse_throttle_rates
+from support.recordings.drained_recordings import MB, drained
 
 LIMITS = Limits(replicas=1, partitions=4)
 SIZES = [30 * MB, 50 * MB, 40 * MB, 20 * MB, 60 * MB, 35 * MB]
@@ -31,11 +31,16 @@ def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
         folder / "recordings",
         sizes=SIZES,
         limits=LIMITS,
-        throttle=rates_from("4MB"),
-        asked={at_s: SetThrottle(rates_from(rate)) for at_s, rate in CHANGED.items()},
+        throttle=parse_throttle_rates("4MB"),
+        asked={at_s: SetThrottle(parse_throttle_rates(rate)) for at_s, rate in CHANGED.items()},
     )
-    cells = (Cell(LIMITS), Cell(LIMITS, rates_from("3MB")))
-    run(spark, Wanted((str(folder / "recordings"),), str(folder / "lake"), asked=Asked(cells)))
+    cells = (GridCell(LIMITS), GridCell(LIMITS, parse_throttle_rates("3MB")))
+    run(
+        spark,
+        PipelineRequest(
+            (str(folder / "recordings"),), str(folder / "lake"), asked=DerivedOptions(cells)
+        ),
+    )
     return folder / "lake"
 
 

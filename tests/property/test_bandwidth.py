@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from ktui.cluster.partition import TopicPartition
 from ktui.simulated.data.bandwidth import max_min_rates
 from ktui.simulated.data.channels import Channel
-from ktui.simulated.data.events import Event
+from ktui.simulated.data.events import FlowEvent
 from ktui.simulated.data.logs import Flow, Log
 from ktui.simulated.data.throttles import EVERYWHERE, NOWHERE
 from ktui.simulated.layout import Tide
-from support.data_plane import MB, DataPlane, broker, data_plane, topic
+from support.simulated.data_plane import MB, DataPlane, broker, data_plane, topic
 
 BROKERS = 4
 TIGHT = 1e-6
@@ -148,6 +148,7 @@ def flows(plane: DataPlane) -> Iterator[tuple[Flow, Channel]]:
     for log in logs(plane):
         for flow in (log.apart or {}).values():
             if flow.channel is not None:
+                assert isinstance(flow.channel, Channel)
                 yield flow, flow.channel
 
 
@@ -246,7 +247,7 @@ def test_capacities_throttles_and_bytes_hold_whatever_happens(drawn: list[Step])
         check_bytes(plane)
 
 
-History = tuple[list[tuple[float, Event]], dict[tuple[TopicPartition, int], int | None]]
+History = tuple[list[tuple[float, FlowEvent]], dict[tuple[TopicPartition, int], int | None]]
 
 
 def history(drawn: list[Step], *, cuts: int = 1, seed: int = 0) -> History:

@@ -11,12 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ktui.kafka.connection import Connection
-from ktui.kafka.jaas import jaas_settings
-from ktui.kafka.java_file import read_entries
-from ktui.kafka.problem import ConnectionProblem
-from ktui.kafka.properties import CANONICAL, JAVA_ONLY, PROPERTIES, Kind
-from ktui.kafka.stores import pem_lines
+from ktui.kafka.connection.connection import Connection
+from ktui.kafka.connection.errors import ConnectionProblem
+from ktui.kafka.connection.keystores import pem_lines
+from ktui.kafka.connection.property_table import CANONICAL, JAVA_ONLY, PROPERTIES, ValueKind
+from ktui.kafka.connection.sources import jaas_settings, read_entries
 
 T = TypeVar("T")
 
@@ -68,7 +67,9 @@ def test_any_file_is_a_connection_or_a_problem_with_a_place(
 
 
 @given(
-    st.lists(st.sampled_from(sorted(p.name for p in PROPERTIES.values() if p.kind is Kind.SECRET))),
+    st.lists(
+        st.sampled_from(sorted(p.name for p in PROPERTIES.values() if p.kind is ValueKind.SECRET))
+    ),
     st.dictionaries(NAMES, st.text(max_size=10), max_size=4),
 )
 def test_a_secret_is_shown_by_no_error_and_no_repr(
@@ -146,13 +147,13 @@ def test_every_setting_has_one_name() -> None:
 def test_every_setting_reaches_confluent_under_its_name(tmp_path: Path, name: str) -> None:
     setting = PROPERTIES[name]
     (tmp_path / "a-file").write_text("x")
-    samples: dict[Kind, Any] = {
-        Kind.TEXT: "https://a:1" if name.endswith("url") else "a:1",
-        Kind.SECRET: SECRET,
-        Kind.FILE: str(tmp_path / "a-file"),
-        Kind.CHOICE: next(iter(setting.choices), None),
-        Kind.FLAG: True,
-        Kind.NUMBER: 1_000,
+    samples: dict[ValueKind, Any] = {
+        ValueKind.TEXT: "https://a:1" if name.endswith("url") else "a:1",
+        ValueKind.SECRET: SECRET,
+        ValueKind.FILE: str(tmp_path / "a-file"),
+        ValueKind.CHOICE: next(iter(setting.choices), None),
+        ValueKind.FLAG: True,
+        ValueKind.NUMBER: 1_000,
     }
     value = samples[setting.kind]
     pair = {"ssl.certificate.pem": "x", "ssl.key.pem": "x"}  # neither goes without the other

@@ -9,9 +9,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from ktui.cluster.ports import Verdict
-from ktui.simulated.controller.registration import Change, Registration
+from ktui.simulated.controller.registration import RecordChange, Registration
 from ktui.simulated.layout import VERSIONS
-from support.controllers import TP, Kept
+from support.simulated.controllers import TP, Kept
 
 BROKERS = range(1, 7)
 UNCLEAN = "unclean.leader.election.enable"
@@ -98,7 +98,7 @@ def test_what_is_told_one_after_another_is_the_history_of_the_record(
     kept: Kept, deeds: list[Deed]
 ) -> None:
     _told(kept, deeds)
-    changes: list[Change] = kept.told
+    changes: list[RecordChange] = kept.told
 
     assert changes[0].before is None
     for earlier, later in pairwise(changes):

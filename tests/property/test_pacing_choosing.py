@@ -12,12 +12,12 @@ from msgspec.structs import replace
 
 from ktui.cluster.partition import TopicPartition
 from ktui.pacing.choosing import decide_steps
-from ktui.pacing.decision import Decision, Move, Wanted
+from ktui.pacing.decision import Decision, Move, WantedPartition
 from ktui.pacing.limits import Limits, Mode, Order, Shape
 from ktui.pacing.roster import Roster
 from ktui.pacing.situation import Blocked, Done, Next, Situation, Step
 from ktui.pacing.steps import after, next_step
-from support.pacing import on_the_way, replica_lists, tp
+from support.runs.pacing import on_the_way, replica_lists, tp
 
 BROKERS = range(7)
 COUNTS = st.sampled_from((None, 1, 2, 3, 5))
@@ -73,7 +73,7 @@ class RunMachine(RuleBasedStateMachine):
             situation = on_the_way(*one, min_isr=n % 3 + 1)
             self.situations[tp(n)] = replace(situation, online=frozenset(BROKERS))
         self.roster.add(
-            Wanted(tp(n), self.situations[tp(n)], size=chance.randrange(5))
+            WantedPartition(tp(n), self.situations[tp(n)], size=chance.randrange(5))
             for n in range(len(plan))
         )
 
@@ -280,7 +280,7 @@ def test_the_order_of_topics_does_not_depend_on_the_plans(
     plan: list[tuple[tuple[int, ...], tuple[int, ...]]], limits: Limits, chance: random.Random
 ) -> None:
     limits = replace(limits, order=Order.TOPIC)
-    wanted = [Wanted(tp(n), on_the_way(*one)) for n, one in enumerate(plan)]
+    wanted = [WantedPartition(tp(n), on_the_way(*one)) for n, one in enumerate(plan)]
     shuffled = chance.sample(wanted, len(wanted))
     one, other = Roster(limits), Roster(limits)
     one.add(wanted)
@@ -294,7 +294,7 @@ def test_a_wave_is_whole_before_the_next_begins(
     plan: list[tuple[tuple[int, ...], tuple[int, ...]]], most: int, shape: Shape
 ) -> None:
     roster = Roster(Limits(replicas=1, partitions=most, mode=Mode.WAVE, shape=shape))
-    roster.add(Wanted(tp(n), on_the_way(*one)) for n, one in enumerate(plan))
+    roster.add(WantedPartition(tp(n), on_the_way(*one)) for n, one in enumerate(plan))
     todo = sorted(p for p in map(tp, range(len(plan))) if p in roster)
     waves: dict[int, set[TopicPartition]] = {}
     while len(roster):

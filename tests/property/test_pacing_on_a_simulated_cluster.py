@@ -11,12 +11,12 @@ from ktui.cluster.partition import TopicPartition
 from ktui.pacing.limits import Limits, Shape
 from ktui.pacing.situation import Blocked, Done, Next, Situation, Step
 from ktui.pacing.steps import all_steps, next_step
-from ktui.simulated import acts
+from ktui.simulated import events
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
-from ktui.simulated.controller.registration import Change, Registration
+from ktui.simulated.controller.registration import RecordChange, Registration
 from ktui.simulated.layout import MIB, BrokerSpec, ClusterSpec, TopicSpec
-from support.pacing import replica_lists
+from support.runs.pacing import replica_lists
 
 BROKERS = range(1, 8)
 TP = TopicPartition("orders", 0)
@@ -37,10 +37,10 @@ some_at_a_time = st.builds(
 )
 limits_of_steps = some_at_a_time | st.just(Limits())
 one_broker = st.sampled_from(BROKERS)
-failures: st.SearchStrategy[acts.Act] = st.one_of(
-    st.builds(acts.Kill, one_broker),
-    st.builds(acts.Shutdown, one_broker),
-    st.builds(acts.Start, one_broker),
+failures: st.SearchStrategy[events.OutsideEvent] = st.one_of(
+    st.builds(events.Kill, one_broker),
+    st.builds(events.Shutdown, one_broker),
+    st.builds(events.Start, one_broker),
 )
 fates = st.lists(
     st.tuples(st.sampled_from((0.0, 1.0, TICK_S, 12.0)), failures), min_size=3, max_size=20
@@ -92,16 +92,16 @@ class Moved:
 
     def _listen(self) -> None:
         records = self.cluster.controller._records
-        tell: Callable[[Change], None] = records._tell
+        tell: Callable[[RecordChange], None] = records._notify
 
-        def told(change: Change) -> None:
+        def told(change: RecordChange) -> None:
             assert change.before is not None
             assert change.after is not None
             self.check(change.before, change.after)
             self.changes.append((change.before, change.after))
             tell(change)
 
-        records._tell = told
+        records._notify = told
 
     @property
     def record(self) -> Registration:
@@ -161,7 +161,7 @@ class Moved:
         self.in_flight = step
         self.taken.append(step)
         if step.alters:
-            self.cluster.do(acts.Alter({TP: step.target}))
+            self.cluster.do(events.Alter({TP: step.target}))
             after = self.record
             assert after != before
             assert after.replicas[: len(step.target)] == step.target
@@ -176,7 +176,7 @@ class Moved:
             return False
         assert known.replicas == step.target
         if step.elects is not None and known.leader is not None:
-            self.cluster.do(acts.Elect((TP,)))
+            self.cluster.do(events.ElectLeaders((TP,)))
             known = self.record
             assert known.leader == step.elects or step.elects not in known.isr
         return True
@@ -235,7 +235,7 @@ def test_with_brokers_that_die_every_step_is_accepted_and_completes_when_they_ar
     target: Brokers,
     limits: Limits,
     version: str,
-    fate: list[tuple[float, acts.Act]],
+    fate: list[tuple[float, events.OutsideEvent]],
     min_isr: int,
 ) -> None:
     moved = Moved(replicas, target, limits, version, min_isr)
@@ -244,7 +244,7 @@ def test_with_brokers_that_die_every_step_is_accepted_and_completes_when_they_ar
         moved.wait(seconds)
         moved.turn()
     for broker in BROKERS:
-        moved.cluster.do(acts.Start(broker))
+        moved.cluster.do(events.Start(broker))
     moved.wait(LONG_S)
 
     assert isinstance(moved.carry_on(), Done)

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from ktui.pacing.limits import Limits, Shape
 from ktui.pacing.situation import Blocked, Done, Situation, Step
 from ktui.pacing.steps import after, all_steps, next_step
-from support.pacing import replica_lists
+from support.runs.pacing import replica_lists
 
 BROKERS = range(8)
 LONGEST = 30

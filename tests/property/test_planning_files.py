@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ktui.planning.plan import ANY_LOG_DIR, LARGEST, PartitionTarget, Plan, written
-from ktui.planning.planfile import find_problems, read_plan
-from ktui.planning.problem import BadPlan
+from ktui.planning.plan import ANY_LOG_DIR, LARGEST, PartitionTarget, Plan, plan_as_json
+from ktui.planning.read.problems import BadPlan
+from ktui.planning.read.read import find_problems, read_plan
 
 NAME = "abcXYZ019._-"
 topics = st.text(NAME, min_size=1, max_size=249).filter(lambda name: name not in {".", ".."})
@@ -52,7 +52,7 @@ def _agree(data: bytes) -> None:
     slow = find_problems(data)
     if isinstance(answer, Plan):
         assert slow is None
-        assert [json.loads(written(answer))] == [json.loads(data)]
+        assert [json.loads(plan_as_json(answer))] == [json.loads(data)]
     else:
         assert slow is not None, answer
         assert answer.problems == slow.problems
@@ -62,7 +62,7 @@ def _agree(data: bytes) -> None:
 
 @given(plans)
 def test_a_plan_that_is_written_and_read_is_the_same(plan: Plan) -> None:
-    text = written(plan)
+    text = plan_as_json(plan)
     assert read_plan(text.encode()).partitions == plan.partitions
     assert find_problems(text.encode()) is None
 
@@ -71,7 +71,7 @@ def test_a_plan_that_is_written_and_read_is_the_same(plan: Plan) -> None:
 def test_however_it_is_laid_out_a_plan_is_the_same(
     plan: Plan, indent: int | None, reverse: object
 ) -> None:
-    rows = json.loads(written(plan))["partitions"]
+    rows = json.loads(plan_as_json(plan))["partitions"]
     if reverse:
         rows = [dict(reversed(row.items())) for row in rows]
     text = json.dumps({"partitions": rows, "version": 1}, indent=indent)
@@ -121,7 +121,7 @@ def test_json_of_any_shape_is_read_the_same_by_both_readers(
 def test_a_plan_with_some_bytes_changed_is_read_the_same_by_both_readers(
     plan: Plan, data: st.DataObject
 ) -> None:
-    text = written(plan).encode()
+    text = plan_as_json(plan).encode()
     start = data.draw(st.integers(0, len(text)))
     end = data.draw(st.integers(start, min(len(text), start + 4)))
     piece = data.draw(st.sampled_from([b"", *(p.encode() for p in PIECES)]) | st.binary(max_size=3))

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from ktui.pacing.limits import Limits, Mode, Order, Shape
 from ktui.pacing.situation import Situation
 from ktui.pacing.steps import all_steps
-from ktui.planning.preflight import preflight
-from ktui.planning.steps import situations, steps_of
-from support.pacing import replica_lists
-from support.preflights import GB, Way, a_plan, a_snapshot
+from ktui.planning.preflight.preflight import preflight
+from ktui.planning.preflight.steps import situations, steps_of
+from support.cli.preflights import GB, Way, a_plan, a_snapshot
+from support.runs.pacing import replica_lists
 
 BROKERS = range(1, 8)
 some_replicas = replica_lists(BROKERS, 4)

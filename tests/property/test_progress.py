@@ -34,7 +34,7 @@ from ktui.progress.timeline import (
     StallKind,
     Timeline,
 )
-from support.observations import a_partition, an_observation, at
+from support.simulated.observations import a_partition, an_observation, at
 
 BROKERS = range(1, 7)
 PARTITIONS = (TopicPartition("orders", 0), TopicPartition("orders", 1), TopicPartition("audit", 0))

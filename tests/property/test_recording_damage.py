@@ -14,17 +14,17 @@ from hypothesis import strategies as st
 from ktui.cluster.observation import Observation
 from ktui.fileproblem import FileProblem
 from ktui.recording.lines import End
-from ktui.recording.playing import Damage, Seen, observations
-from ktui.recording.reading import Good, lines, recordings
+from ktui.recording.playing import Damage, PlayedPoll, play_session
+from ktui.recording.reading import GoodLine, find_sessions, read_lines
 from ktui.recording.sealing import seal
-from support.observations import START
-from support.recordings import Recording, all_to_the_millisecond, good, the_session
+from support.recordings.recordings import Recording, all_to_the_millisecond, good, the_session
+from support.simulated.observations import START
 
 Flips = dict[int, int]
 
 
 @cache
-def whole() -> tuple[bytes, list[Good], list[Observation]]:
+def whole() -> tuple[bytes, list[GoodLine], list[Observation]]:
     """A closed segment: its content, its lines, and what its recorder was shown."""
     with TemporaryDirectory() as folder:
         recording = Recording(Path(folder), whole_every_s=10.0)
@@ -53,12 +53,12 @@ def flipped(changes: Flips) -> bytes:
 def test_every_line_that_is_told_was_written_and_those_before_the_damage_are_told(
     changes: Flips,
 ) -> None:
-    told = list(lines(flipped(changes)))
+    told = list(read_lines(flipped(changes)))
 
     originals = [each.text for each in whole()[1]]
-    texts = [each.text for each in told if isinstance(each, Good)]
+    texts = [each.text for each in told if isinstance(each, GoodLine)]
     assert set(texts) <= set(originals)
-    first_bad = next((n for n, each in enumerate(told) if not isinstance(each, Good)), None)
+    first_bad = next((n for n, each in enumerate(told) if not isinstance(each, GoodLine)), None)
     if texts != originals:
         assert first_bad is not None
         assert told[first_bad].number == first_bad + 1
@@ -82,13 +82,13 @@ def test_no_content_whatever_ends_in_a_traceback(content: bytes) -> None:
         for name in ("000000.jsonl.gz", "000001.jsonl.gz.tmp"):
             (Path(folder) / name).write_bytes(content)
         try:
-            sessions = recordings(Path(folder))
+            sessions = find_sessions(Path(folder))
         except FileProblem:
             return
         finally:
             seal(Path(folder))
         for session in sessions:
-            list(observations(session))
+            list(play_session(session))
 
 
 @given(st.sets(st.integers(1, 41)), st.data())
@@ -110,9 +110,9 @@ def test_what_is_played_of_a_damaged_session_was_seen_and_the_rest_is_told(
     with TemporaryDirectory() as folder:
         file = Path(folder) / "000000.jsonl.gz"
         file.write_bytes(gzip.compress(content))
-        told = list(observations(the_session(file)))
+        told = list(play_session(the_session(file)))
 
-    seen = [each.observation for each in told if isinstance(each, Seen)]
+    seen = [each.observation for each in told if isinstance(each, PlayedPoll)]
     assert is_in_order(seen, shown)
     if len(seen) < len(shown):
         assert any(isinstance(each, Damage) for each in told) or not isinstance(told[-1], End)

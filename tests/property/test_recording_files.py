@@ -9,10 +9,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ktui.cluster.observation import Observation
-from ktui.recording.lines import Look
+from ktui.recording.lines import PollLine
 from ktui.recording.sealing import seal
 from property.test_progress import histories
-from support.recordings import Recording, all_to_the_millisecond, files_in, good, seen_in
+from support.recordings.recordings import (
+    Recording,
+    all_to_the_millisecond,
+    files_in,
+    good,
+    seen_in,
+)
 
 FEW = settings(max_examples=30)
 """Each syncs its files to the disk."""
@@ -49,5 +55,5 @@ def test_what_was_seen_is_read_from_the_files_before_and_after_sealing(
         assert len(sealed.files) == (0 if closed else 1)
         assert seen_in(recording.folder) == all_to_the_millisecond(history)
         for file in files_in(recording.folder):
-            first = next((x.line for x in good(file) if isinstance(x.line, Look)), None)
+            first = next((x.line for x in good(file) if isinstance(x.line, PollLine)), None)
             assert first is None or first.whole

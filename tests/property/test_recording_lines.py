@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ktui.cluster.observation import Observation
-from ktui.recording.decoding import Decoder, Incoherent
+from ktui.recording.decoding import BrokenSequence, Decoder
 from ktui.recording.encoding import Encoder
-from ktui.recording.lines import Changed, Look, decode, encode
+from ktui.recording.lines import ChecksumMismatch, PollLine, decode, encode
 from property.test_progress import histories
-from support.recordings import copying, to_the_millisecond
+from support.recordings.recordings import copying, to_the_millisecond
 
 
 @given(histories(), st.sets(st.integers(0, 30)))
@@ -19,7 +19,7 @@ def test_what_is_read_is_what_was_seen(history: list[Observation], whole: set[in
     encoder, decoder = Encoder(), Decoder(history[0].cluster_id)
     for seq, seen in enumerate(history):
         line = decode(encode(encoder.look(seen, seq=seq, whole=seq in whole)))
-        assert isinstance(line, Look)
+        assert isinstance(line, PollLine)
         read = decoder.observation(line)
         assert read == to_the_millisecond(seen)
 
@@ -36,7 +36,7 @@ def test_without_some_lines_what_is_read_is_still_what_was_seen_or_nothing(
         if follows:
             assert decoder.observation(look) == to_the_millisecond(seen)
         elif seq not in missing:
-            with pytest.raises(Incoherent):
+            with pytest.raises(BrokenSequence):
                 decoder.observation(look)
 
 
@@ -47,5 +47,5 @@ def test_a_line_of_which_any_byte_differs_is_not_believed(data: st.DataObject) -
     changed = bytearray(text)
     changed[at] ^= data.draw(st.integers(1, 255))
 
-    with pytest.raises(Changed):
+    with pytest.raises(ChecksumMismatch):
         decode(bytes(changed))

@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 from ktui.cluster.broker import Broker, LogDir, TopicConfig
 from ktui.cluster.observation import Observation
 from ktui.cluster.partition import TopicPartition
-from ktui.execution.events import Event, decode, encode
+from ktui.execution.run.events import AnyRunEvent, decode, encode
 from ktui.recording import lines
 from ktui.recording.decoding import Decoder
 from ktui.recording.encoding import Encoder
-from ktui.recording.lines import AnyLine, Head, Look, Lost, RunLine
+from ktui.recording.lines import AnyLine, Head, LostPollLine, PollLine, RunLine
 from ktui.recording.redact import Redaction
-from support.named_events import (
+from support.recordings.named_events import (
     MARK,
     NAMES,
     TOPICS,
@@ -38,7 +38,7 @@ def head(cluster: str) -> Head:
     )  # fmt: skip
 
 
-def run_line(run: str, event: Event) -> RunLine:
+def run_line(run: str, event: AnyRunEvent) -> RunLine:
     return RunLine(
         seq=1, at=0, ms=0, run=run, run_id=f"{run}@2026-01-01T12:00:00Z", entry=1,
         event=msgspec.Raw(encode(event)),
@@ -54,7 +54,7 @@ def recordings(draw: st.DrawFn) -> list[AnyLine]:
             st.sampled_from(
                 [
                     [look],
-                    [look, Lost(seq=seq, at=0, ms=seq, reason=draw(texts))],
+                    [look, LostPollLine(seq=seq, at=0, ms=seq, reason=draw(texts))],
                     [run_line(draw(names), draw(events())), look],
                 ]
             )
@@ -75,7 +75,7 @@ def test_no_name_is_left_in_any_line_nor_in_what_brokers_and_sockets_said(
 
 @FEW
 @given(events(), st.sampled_from(NAMES))
-def test_an_event_stays_what_it_is_but_for_names(event: Event, run: str) -> None:
+def test_an_event_stays_what_it_is_but_for_names(event: AnyRunEvent, run: str) -> None:
     hidden = Redaction(KEY)(run_line(run, event))
 
     assert isinstance(hidden, RunLine)
@@ -106,7 +106,7 @@ def test_what_is_played_is_what_was_seen_but_for_names(history: list[Observation
 
     for seq, seen in enumerate(history):
         line = hide(encoder.look(seen, seq=seq))
-        assert isinstance(line, Look)
+        assert isinstance(line, PollLine)
         assert decoder.observation(line) == hidden(seen, hide)
 
 

@@ -7,16 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from ktui.execution.add_events import OnConflict
-from ktui.execution.events import Event, StepBegun
-from ktui.execution.run import Run
-from ktui.execution.states import State
+from ktui.execution.run.events import AnyRunEvent, OnConflict, StepBegun
+from ktui.execution.run.run import Run
+from ktui.execution.run.states import State
 from ktui.pacing.limits import Limits, Mode, Shape
-from support.added_stories import AddingStory
-from support.cancel_stories import nth
-from support.moving_clusters import tp
-from support.runs import Replicas
-from support.runs_killed import Killed, KilledRun, Reaper
+from support.runs.added_stories import AddingStory
+from support.runs.cancel_stories import nth
+from support.runs.engine_runs import Replicas
+from support.runs.killed import Killed, KilledRun, Reaper
+from support.simulated.moving_clusters import tp
 
 BROKERS = range(1, 8)
 
@@ -80,7 +79,7 @@ class KilledAsAddedTo(AddingStory, KilledRun):
         assert outcome.tracks[tp("audit-1")].planned.target == self.more["audit-1"]
 
 
-def _begins(event: Event) -> bool:
+def _begins(event: AnyRunEvent) -> bool:
     return isinstance(event, StepBegun)
 
 

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from ktui.execution.cancel_events import Kind
-from ktui.execution.commands import CallOff
+from ktui.execution.journal.commands import CancelMoves
+from ktui.execution.run.cancel_kind import CancelKind
 from ktui.pacing.limits import Limits, Shape
 from ktui.pacing.situation import Situation
 from ktui.pacing.steps import all_steps
-from support.cancel_stories import CalledOffStory, Such, altered, begun, done, nth, step_over
-from support.moving_clusters import tp
+from support.runs.cancel_stories import CalledOffStory, Such, altered, begun, done, nth, step_over
+from support.simulated.moving_clusters import tp
 
 BROKERS = range(1, 10)
 WAYS = {
@@ -25,9 +25,9 @@ WAYS = {
 }
 """In the order in which they begin."""
 SCOPES = {
-    "a partition": CallOff(Kind.STOP, partitions=(tp("orders-0"),)),
-    "a topic": CallOff(Kind.STOP, topics=("orders",)),
-    "all": CallOff(Kind.STOP),
+    "a partition": CancelMoves(CancelKind.STOP, partitions=(tp("orders-0"),)),
+    "a topic": CancelMoves(CancelKind.STOP, topics=("orders",)),
+    "all": CancelMoves(CancelKind.STOP),
 }
 
 
@@ -67,7 +67,7 @@ def _cases() -> Iterator[Any]:
     number = 0
     for replicas, shape, version in itertools.product((1, 2, None), Shape, ("4.2", "4.3")):
         limits = Limits(replicas=replicas, partitions=1, shape=shape)
-        for stage, kind, scope in itertools.product(_stages(limits), Kind, SCOPES):
+        for stage, kind, scope in itertools.product(_stages(limits), CancelKind, SCOPES):
             number += 1
             marks = () if number % 11 == 0 else (pytest.mark.soak,)
             name = f"{kind} {scope} {stage} R={replicas} {shape} {version}"
@@ -76,11 +76,11 @@ def _cases() -> Iterator[Any]:
 
 @pytest.mark.parametrize(("limits", "version", "stage", "kind", "scope"), _cases())
 def test_what_is_called_off_ends_as_was_said_before(
-    limits: Limits, version: str, stage: str, kind: Kind, scope: str, tmp_path: Path
+    limits: Limits, version: str, stage: str, kind: CancelKind, scope: str, tmp_path: Path
 ) -> None:
     story = CalledOffStory(tmp_path, WAYS, limits, {"messages": 2_500, "version": version})
     command = SCOPES[scope]
-    story.called_off(_stages(limits)[stage], CallOff(kind, command.topics, command.partitions))
+    story.called_off(_stages(limits)[stage], CancelMoves(kind, command.topics, command.partitions))
 
     assert story.played().ended
 

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from ktui.execution.run import Run
-from ktui.execution.states import State
-from ktui.execution.track import Track
-from support.runs_called_off_troubled import CalledOffTrouble, ThrottledAndCalledOff
-from support.runs_troubled import LONGEST_S, offline_reason
-from support.runs_witnessed import facts
+from ktui.execution.run.run import Run
+from ktui.execution.run.states import State
+from ktui.execution.run.track import Track
+from support.runs.cancelled_troubled import CalledOffTrouble, ThrottledAndCalledOff
+from support.runs.troubled import LONGEST_S, offline_reason
+from support.runs.witnessed import facts
 
 AGAIN_S = 400.0
 """Long enough for what is on its way, and for brokers that come back."""

@@ -9,15 +9,15 @@ import pytest
 
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ConfigOp
-from ktui.execution.cancel_events import Kind
-from ktui.execution.commands import CallOff
-from ktui.execution.run import Run
-from ktui.execution.states import State
+from ktui.execution.journal.commands import CancelMoves
+from ktui.execution.run.cancel_kind import CancelKind
+from ktui.execution.run.run import Run
+from ktui.execution.run.states import State
 from ktui.pacing.limits import Limits, Shape
-from support.cancel_stories import CalledOffStory, begun, nth
-from support.moving_clusters import tp
-from support.runs_killed import Killed, KilledRun, Reaper
-from support.runs_throttled import ThrottledStory, change_list, set_rate
+from support.runs.cancel_stories import CalledOffStory, begun, nth
+from support.runs.killed import Killed, KilledRun, Reaper
+from support.runs.throttled import ThrottledStory, change_list, set_rate
+from support.simulated.moving_clusters import tp
 
 BROKERS = range(1, 8)
 TOPICS = ("accounts", "orders")
@@ -48,10 +48,14 @@ class KilledAsCalledOff(CalledOffStory, KilledRun):
         cluster = {"version": dice.choice(("4.1", "4.2", "4.3")), "messages": 4_000}
         super().__init__(folder, ways, limits, cluster)
         self.chance, self.reaper = random.Random(seed), Reaper(at)  # noqa: S311 - a test's dice
-        self.kind = dice.choice(tuple(Kind))
+        self.kind = dice.choice(tuple(CancelKind))
         some = tuple(tp(name) for name in names if dice.random() < 0.5)
         command = dice.choice(
-            (CallOff(self.kind), CallOff(self.kind, ("orders",)), CallOff(self.kind, (), some))
+            (
+                CancelMoves(self.kind),
+                CancelMoves(self.kind, ("orders",)),
+                CancelMoves(self.kind, (), some),
+            )
         )
         self.called_off(nth(dice.randint(1, 4), begun(dice.choice(names))), command)
 
@@ -79,13 +83,13 @@ class KilledAsCalledOff(CalledOffStory, KilledRun):
                 case None:
                     assert track.state is State.DONE
                     assert now == (track.planned.target, track.planned.target[0])
-                case Kind.ROLLBACK:
+                case CancelKind.ROLLBACK:
                     assert track.state in {State.ROLLED_BACK, State.STOPPED}
                     assert now == self.before[track.tp]
-                case Kind.TRIM:
+                case CancelKind.TRIM:
                     assert track.state is State.STOPPED
                     assert len(now[0]) <= max(len(track.original), len(track.planned.target))
-                case Kind.STOP:
+                case CancelKind.STOP:
                     assert track.state is State.STOPPED
                     assert set(now[0]) in self._between(track.tp)
 
@@ -145,19 +149,19 @@ class _ThrottledAndCalledOff(CalledOffStory, ThrottledStory):
     """A throttled story that is called off."""
 
 
-def _throttled(kind: Kind, shape: Shape, instant: int, folder: Path) -> Reaper:
+def _throttled(kind: CancelKind, shape: Shape, instant: int, folder: Path) -> Reaper:
     """Kill a throttled run at one of its instants, and at another one after that."""
     folder.mkdir()
     limits = Limits(replicas=1, partitions=2, shape=shape)
     story = _ThrottledAndCalledOff(folder, TWO, limits=limits)
     story.cluster.configure([set_rate(4, 3_000_000), change_list(ConfigOp.SET, "0:9")])
-    story.called_off(nth(2, begun("orders-0")), CallOff(kind))
+    story.called_off(nth(2, begun("orders-0")), CancelMoves(kind))
     story.reaper.at = frozenset({instant, instant + 7} - {0, 7})
     try:
         story.to_the_end()
         story.assert_left_as_found()
         for each in map(tp, TWO):
-            assert kind is not Kind.ROLLBACK or story.now(each) == story.before[each]
+            assert kind is not CancelKind.ROLLBACK or story.now(each) == story.before[each]
     except Exception as error:
         error.add_note(f"{kind} {shape}, killed at {story.reaper.where}")
         raise
@@ -165,9 +169,9 @@ def _throttled(kind: Kind, shape: Shape, instant: int, folder: Path) -> Reaper:
 
 
 @pytest.mark.parametrize("shape", Shape)
-@pytest.mark.parametrize("kind", [Kind.STOP, Kind.ROLLBACK])
+@pytest.mark.parametrize("kind", [CancelKind.STOP, CancelKind.ROLLBACK])
 def test_a_throttled_run_that_is_called_off_and_killed_leaves_no_throttle_behind(
-    kind: Kind, shape: Shape, tmp_path: Path
+    kind: CancelKind, shape: Shape, tmp_path: Path
 ) -> None:
     count = _throttled(kind, shape, 0, tmp_path / "0").count
     for instant in range(1, count + 1, 13):
@@ -176,9 +180,9 @@ def test_a_throttled_run_that_is_called_off_and_killed_leaves_no_throttle_behind
 
 @pytest.mark.soak
 @pytest.mark.parametrize("shape", Shape)
-@pytest.mark.parametrize("kind", Kind)
+@pytest.mark.parametrize("kind", CancelKind)
 def test_no_instant_of_a_throttled_cancel_is_a_bad_one_to_be_killed_at(
-    kind: Kind, shape: Shape, tmp_path: Path
+    kind: CancelKind, shape: Shape, tmp_path: Path
 ) -> None:
     for instant in range(1, _throttled(kind, shape, 0, tmp_path / "0").count + 1):
         _throttled(kind, shape, instant, tmp_path / str(instant))

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from ktui.execution.events import By
-from ktui.execution.run import Run
-from ktui.execution.states import State
-from ktui.execution.track import Track
-from support.runs_troubled import TroubledRun, offline_reason
-from support.runs_witnessed import facts
+from ktui.execution.run.events import PauseOrigin
+from ktui.execution.run.run import Run
+from ktui.execution.run.states import State
+from ktui.execution.run.track import Track
+from support.runs.troubled import TroubledRun, offline_reason
+from support.runs.witnessed import facts
 
 
 def _carried(seed: int, folder: Path, *, killed: bool = False) -> None:
@@ -62,7 +62,7 @@ def _check_drops(run: TroubledRun) -> None:
 
 def _says_why(run: TroubledRun, outcome: Run, track: Track) -> bool:
     """Tell whether a partition that has not ended is truly kept from it, for what is told."""
-    if By.FAILURE in outcome.pauses.whole:
+    if PauseOrigin.FAILURE in outcome.pauses.whole:
         return True
     known, moving = run.cluster.controller.get(track.tp), run.cluster.controller.reassigning
     assert known is not None

@@ -9,16 +9,16 @@ from pathlib import Path
 import pytest
 
 from ktui.cluster.partition import TopicPartition
-from ktui.execution.run import Run
-from ktui.execution.states import State
+from ktui.execution.run.run import Run
+from ktui.execution.run.states import State
 from ktui.pacing.limits import Limits, Mode, Shape
 from ktui.pacing.situation import Situation
 from ktui.pacing.steps import all_steps
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
 from ktui.simulated.layout import VERSIONS, BrokerSpec, ClusterSpec, TopicSpec
-from support.runs import Replicas
-from support.runs_killed import KilledRun
+from support.runs.engine_runs import Replicas
+from support.runs.killed import KilledRun
 
 BROKERS = range(1, 8)
 

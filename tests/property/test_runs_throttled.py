@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from ktui.cluster.ports import ConfigOp
-from ktui.execution.run import Run
+from ktui.execution.run.run import Run
 from ktui.pacing.limits import Limits, Shape
-from support.runs_killed import Reaper
-from support.runs_throttled import TWO, ThrottledStory, change_list, set_rate
-from support.runs_throttled_troubled import ThrottledTrouble
-from support.runs_witnessed import facts
+from support.runs.killed import Reaper
+from support.runs.throttled import TWO, ThrottledStory, change_list, set_rate
+from support.runs.throttled_troubled import ThrottledTrouble
+from support.runs.witnessed import facts
 
 AGAIN_S = 200.0
 """Long enough for what is on its way, and for brokers that come back."""

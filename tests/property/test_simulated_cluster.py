@@ -13,7 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ConfigChange, ConfigOp, ConfigResource, ConfigScope
-from ktui.simulated import acts
+from ktui.simulated import events
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
 from ktui.simulated.layout import MIB, VERSIONS, BrokerSpec, ClusterSpec, Tide, TopicSpec
@@ -41,9 +41,9 @@ def a_topic(name: str, inbound: float) -> TopicSpec:
     )
 
 
-def setting(scope: ConfigScope, name: str, key: str, value: str | None) -> acts.Configure:
+def setting(scope: ConfigScope, name: str, key: str, value: str | None) -> events.AlterConfigs:
     op = ConfigOp.DELETE if value is None else ConfigOp.SET
-    return acts.Configure((ConfigChange(ConfigResource(scope, name), key, op, value),))
+    return events.AlterConfigs((ConfigChange(ConfigResource(scope, name), key, op, value),))
 
 
 class Cluster:
@@ -60,7 +60,7 @@ class Cluster:
         self.clock = VirtualClock()
         self.cluster = SimulatedCluster(spec, self.clock, seed=seed)
 
-    def do(self, act: acts.Act) -> None:
+    def do(self, act: events.OutsideEvent) -> None:
         self.cluster.do(act)
 
     def wait(self, seconds: float) -> None:
@@ -109,45 +109,45 @@ class SimulatedClusterMachine(RuleBasedStateMachine):
 
     @rule(tp=partitions, replicas=replica_lists)
     def alter(self, tp: TopicPartition, replicas: tuple[int, ...]) -> None:
-        self.happens(lambda it: it.do(acts.Alter({tp: replicas})))
+        self.happens(lambda it: it.do(events.Alter({tp: replicas})))
 
     @rule(tp=partitions)
     def cancel(self, tp: TopicPartition) -> None:
-        self.happens(lambda it: it.do(acts.Alter({tp: None})))
+        self.happens(lambda it: it.do(events.Alter({tp: None})))
 
     @rule(tp=partitions)
     def elect(self, tp: TopicPartition) -> None:
-        self.happens(lambda it: it.do(acts.Elect((tp,))))
+        self.happens(lambda it: it.do(events.ElectLeaders((tp,))))
 
-    @rule(broker=brokers, act=st.sampled_from((acts.Kill, acts.Shutdown, acts.Hang)))
-    def fail(self, broker: int, act: Callable[[int], acts.Act]) -> None:
+    @rule(broker=brokers, act=st.sampled_from((events.Kill, events.Shutdown, events.Hang)))
+    def fail(self, broker: int, act: Callable[[int], events.OutsideEvent]) -> None:
         self.happens(lambda it: it.do(act(broker)))
 
     @rule(broker=brokers)
     def come_back(self, broker: int) -> None:
-        self.happens(lambda it: it.do(acts.Start(broker)))
-        self.happens(lambda it: it.do(acts.Resume(broker)))
+        self.happens(lambda it: it.do(events.Start(broker)))
+        self.happens(lambda it: it.do(events.Resume(broker)))
 
     @rule()
     def change_controller(self) -> None:
-        self.happens(lambda it: it.do(acts.ChangeController()))
+        self.happens(lambda it: it.do(events.ChangeController()))
 
     @rule(tp=partitions, messages=st.sampled_from((1, 100_000)))
     def append(self, tp: TopicPartition, messages: int) -> None:
-        self.happens(lambda it: it.do(acts.Append(tp, messages)))
+        self.happens(lambda it: it.do(events.Append(tp, messages)))
 
     @rule(broker=brokers, share=st.sampled_from((0.01, 0.3, 1.0)))
     def slow(self, broker: int, share: float) -> None:
-        self.happens(lambda it: it.do(acts.Slow(broker, share)))
+        self.happens(lambda it: it.do(events.Slow(broker, share)))
 
     @rule(topic=st.sampled_from(TOPICS), inbound=st.sampled_from((0.0, 0.1 * MIB, 3.0 * MIB)))
     def write(self, topic: str, inbound: float) -> None:
-        self.happens(lambda it: it.do(acts.SetInbound(topic, inbound)))
+        self.happens(lambda it: it.do(events.SetInbound(topic, inbound)))
 
     @rule(topic=st.sampled_from(TOPICS))
     def make_anew(self, topic: str) -> None:
-        self.happens(lambda it: it.do(acts.DeleteTopic(topic)))
-        self.happens(lambda it: it.do(acts.CreateTopic(a_topic(topic, 0.1 * MIB))))
+        self.happens(lambda it: it.do(events.DeleteTopic(topic)))
+        self.happens(lambda it: it.do(events.CreateTopic(a_topic(topic, 0.1 * MIB))))
 
     @rule(broker=brokers, rate=rates | st.none(), side=st.sampled_from(("leader", "follower")))
     def throttle(self, broker: int, rate: int | None, side: str) -> None:

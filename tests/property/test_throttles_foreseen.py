@@ -11,17 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ktui.pacing.limits import Limits, Mode, Order
-from ktui.planning import throttle_lists
-from ktui.planning.finding import Finding, Kind
-from ktui.planning.moves import moves_of
-from ktui.planning.preflight import Preflight, preflight
-from ktui.planning.schedule import Tempo, schedule
+from ktui.planning.check.findings import Finding, FindingKind
+from ktui.planning.preflight import throttle_findings
+from ktui.planning.preflight.moves import moves_of
+from ktui.planning.preflight.preflight import Preflight, preflight
+from ktui.planning.preflight.throttled_run import GrowingPartitions, ThrottledRun
+from ktui.planning.simulate.schedule import RunSpeed, simulate_run
 from ktui.planning.throttle_rates import BrokerRate, ThrottleRates
-from ktui.planning.throttled_run import Growing, ThrottledRun
-from ktui.progress.throttle import least_starved
+from ktui.progress.throttle import starvation_threshold
 from ktui.quantities import as_rate_above
-from support.pacing import replica_lists
-from support.preflights import Way, a_plan, a_snapshot, tp
+from support.cli.preflights import Way, a_plan, a_snapshot, tp
+from support.runs.pacing import replica_lists
 
 some_replicas = replica_lists(range(1, 8), 4)
 ways = st.lists(st.tuples(some_replicas, some_replicas), min_size=1, max_size=8)
@@ -50,7 +50,7 @@ def foreseen(
     return preflight(a_plan(*some), snapshot, limits, throttle=throttle, throttle_leaders=leaders)
 
 
-def of(told: Preflight, kind: Kind) -> list[Finding]:
+def of(told: Preflight, kind: FindingKind) -> list[Finding]:
     return [found for found in told.warnings if found.kind is kind]
 
 
@@ -62,23 +62,23 @@ def rates_in(sentence: str) -> list[int]:
 def test_more_than_the_highest_number_that_is_named_is_enough(
     some: list[Way], inbound: list[int | None], rate: int, limits: Limits
 ) -> None:
-    found = of(foreseen(some, inbound, rate * MB, limits), Kind.NEVER_ENDS)
+    found = of(foreseen(some, inbound, rate * MB, limits), FindingKind.NEVER_ENDS)
 
     if found:  # one for each broker that is named
         more = max(number for each in found for number in rates_in(each.sentence)) + 1
         assert more > rate * MB
-        assert not of(foreseen(some, inbound, more, limits), Kind.NEVER_ENDS)
+        assert not of(foreseen(some, inbound, more, limits), FindingKind.NEVER_ENDS)
 
 
 @given(ways, written, rates, limits)
 def test_the_limit_that_is_named_is_enough(
     some: list[Way], inbound: list[int | None], rate: int, limits: Limits
 ) -> None:
-    for found in of(foreseen(some, inbound, rate * MB, limits), Kind.NEVER_ENDS):
+    for found in of(foreseen(some, inbound, rate * MB, limits), FindingKind.NEVER_ENDS):
         named = re.search(r"--per-broker (\d+) would end it", found.sentence)
         if named is not None:
             fewer = msgspec.structs.replace(limits, per_broker=int(named[1]))
-            again = of(foreseen(some, inbound, rate * MB, fewer), Kind.NEVER_ENDS)
+            again = of(foreseen(some, inbound, rate * MB, fewer), FindingKind.NEVER_ENDS)
             assert all("never ends" in other.sentence for other in again)
 
 
@@ -88,7 +88,7 @@ def test_partitions_to_which_as_much_is_written_are_named_and_no_others(
 ) -> None:
     named = {
         each
-        for found in of(foreseen(some, inbound, rate * MB, limits), Kind.NEVER_ENDS)
+        for found in of(foreseen(some, inbound, rate * MB, limits), FindingKind.NEVER_ENDS)
         for each in found.partitions
     }
 
@@ -118,17 +118,17 @@ def test_the_partitions_that_a_list_is_said_to_hold_fit_into_it(
     *, some: list[Way], limits: Limits, leaders: bool
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(throttle_lists, "LONGEST_LIST", 20)
+        patch.setattr(throttle_findings, "LONGEST_LIST", 20)
         told = foreseen(some, [0] * 8, MB, limits, leaders=leaders)
         named = [
             re.search(r"--partitions (\d+) would do", found.sentence)
-            for found in of(told, Kind.LIST_TOO_LONG)
+            for found in of(told, FindingKind.LIST_TOO_LONG)
         ]
         fitting = [int(each[1]) for each in named if each is not None]
         if fitting and len(fitting) == len(named):
             fewer = msgspec.structs.replace(limits, partitions=min(fitting))
             told = foreseen(some, [0] * 8, MB, fewer, leaders=leaders)
-            assert not of(told, Kind.LIST_TOO_LONG)
+            assert not of(told, FindingKind.LIST_TOO_LONG)
 
 
 @given(ways, written, limits)
@@ -139,9 +139,9 @@ def test_no_more_comes_to_a_broker_at_once_than_the_limits_let(
     snapshot = a_snapshot(*some, inbound=known)
     wanted = moves_of(a_plan(*some), snapshot).wanted
 
-    played = schedule(wanted, limits, Tempo(lambda *_: 10.0 * MB), inbound=known)
+    played = simulate_run(wanted, limits, RunSpeed(lambda *_: 10.0 * MB), inbound=known)
 
-    growing = Growing(snapshot, wanted)
+    growing = GrowingPartitions(snapshot, wanted)
     run = ThrottledRun(growing, ThrottleRates(MB), limits, played, leaders=True)
     for broker in growing.gaining:
         assert played.peak_written[broker] <= run.most_at_once(broker)
@@ -167,19 +167,19 @@ flows = st.lists(st.integers(0, 100).map(float), max_size=12)
 def test_those_who_starve_are_those_whom_a_fair_share_leaves_behind(
     inbound: list[float], rate: float
 ) -> None:
-    least = least_starved(inbound, rate)
+    least = starvation_threshold(inbound, rate)
 
     assert [each for each in sorted(inbound) if each >= least] == fairly(inbound, rate)
 
 
 @given(flows)
 def test_more_than_all_that_is_written_starves_nobody(inbound: list[float]) -> None:
-    assert least_starved(inbound, sum(inbound) + 1) == math.inf
+    assert starvation_threshold(inbound, sum(inbound) + 1) == math.inf
 
 
 @given(flows, st.integers(1, 400).map(float), st.integers(1, 100).map(float))
 def test_a_higher_rate_starves_no_more(inbound: list[float], rate: float, more: float) -> None:
-    assert least_starved(inbound, rate + more) >= least_starved(inbound, rate)
+    assert starvation_threshold(inbound, rate + more) >= starvation_threshold(inbound, rate)
 
 
 @given(st.integers(0, 10**15))

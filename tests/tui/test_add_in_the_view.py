@@ -8,20 +8,20 @@ from typing import Any
 
 import pytest
 
-from ktui.execution.add_events import OnConflict
-from ktui.execution.cancel_gate import CancelGateFile
-from ktui.execution.commands import Add
-from ktui.execution.journal import Journal
-from ktui.execution.states import State
-from ktui.planning.plan import Plan, written
-from ktui.tui.screens.add import AddScreen
-from ktui.tui.screens.start import StartScreen
-from ktui.tui.screens.watch import WatchScreen
-from support.cancel_dialog import known, state_of
-from support.moving_clusters import tp
-from support.running import RunWatched, a_quiet_cluster, moved, watching_run, watching_runs
-from support.runs import plan_of
-from support.watching import LARGE, SMALL
+from ktui.execution.cancel.gate import CancelGateFile
+from ktui.execution.journal.commands import Add
+from ktui.execution.journal.journal import Journal
+from ktui.execution.run.events import OnConflict
+from ktui.execution.run.states import State
+from ktui.planning.plan import Plan, plan_as_json
+from ktui.tui.screens.plan.add import AddScreen
+from ktui.tui.screens.plan.start import StartScreen
+from ktui.tui.screens.watch.screen import WatchScreen
+from support.runs.engine_runs import plan_of
+from support.simulated.moving_clusters import tp
+from support.views.cancel_dialog import known, state_of
+from support.views.running import RunWatched, a_quiet_cluster, moved, watching_run, watching_runs
+from support.views.watching import LARGE, SMALL
 
 SIZES = [SMALL, (120, 40), LARGE]
 OTHER = (7, 2, 3)
@@ -29,7 +29,7 @@ OTHER = (7, 2, 3)
 
 def a_plan(folder: Path, plan: Plan | str, name: str = "more.json") -> Path:
     path = folder / name
-    path.write_text(plan if isinstance(plan, str) else written(plan), encoding="utf-8")
+    path.write_text(plan if isinstance(plan, str) else plan_as_json(plan), encoding="utf-8")
     return path
 
 
@@ -367,7 +367,7 @@ async def test_a_run_that_no_process_carries_on_is_to_be_resumed_first(tmp_path:
 async def test_a_live_run_that_is_not_shown_is_named_with_the_way_to_it(tmp_path: Path) -> None:
     cluster = a_slow_cluster("a-0", "b-0")
     async with watching_run(cluster, tmp_path, moved("a-0"), size=LARGE) as watch:
-        watch.app.desk.detach()
+        watch.app._run.desk.detach()
         await watch.press("n")
         assert isinstance(watch.app.screen, StartScreen)
         await watch.until(

@@ -8,16 +8,16 @@ from textual.app import App
 from textual.binding import Binding
 
 from ktui.cluster.observer import Interest
-from ktui.simulated import acts
-from ktui.tui.screens.brokers import BrokersScreen
-from ktui.tui.screens.detail import DetailScreen
+from ktui.simulated import events
+from ktui.tui.draw.themes import load_themes
+from ktui.tui.screens.brokers.screen import BrokersScreen
+from ktui.tui.screens.detail.screen import DetailScreen
 from ktui.tui.screens.events import EventsScreen
 from ktui.tui.screens.help import HelpScreen
-from ktui.tui.screens.watch import WatchScreen
-from ktui.tui.themes import load_themes
-from support.moving_clusters import a_cluster, move
-from support.screens import colour_of
-from support.watching import LARGE, SMALL, Watching, an_app, watching
+from ktui.tui.screens.watch.screen import WatchScreen
+from support.simulated.moving_clusters import a_cluster, move
+from support.views.screens import colour_of
+from support.views.watching import LARGE, SMALL, Watching, an_app, watching
 
 
 async def test_enter_opens_the_partition_under_the_cursor_and_escape_comes_back() -> None:
@@ -43,7 +43,7 @@ async def test_nobody_is_said_to_lead_a_topic_that_is_gone() -> None:
     async with watching(a_cluster(moving=["a-0"])) as watch:
         await watch.press("enter")
         assert [line.split()[0] for line in watch.lines if "adding  " in line] == [">+4"]
-        await watch.do(acts.DeleteTopic("a"))
+        await watch.do(events.DeleteTopic("a"))
         gone = [line.split()[0] for line in watch.lines if " gone  " in line]
         assert gone[-4:] == ["2", "3", "1", "4"]
 
@@ -207,7 +207,7 @@ async def test_every_screen_says_which_brokers_are_down_and_that_the_cluster_is_
     key: str, size: tuple[int, int]
 ) -> None:
     async with watching(a_cluster(moving=["a-0"]), size) as watch:
-        await watch.do(acts.Shutdown(4))
+        await watch.do(events.Shutdown(4))
         await watch.press(key)
         assert "prod-eu" in watch.lines[0]
         assert "READ-ONLY" in watch.lines[0]

@@ -11,11 +11,11 @@ from ktui.cluster.errors import Failure, Operation
 from ktui.cluster.observation import Census, Observation
 from ktui.cluster.partition import PartitionState
 from ktui.progress.timeline import Progress
-from ktui.simulated import acts
-from ktui.tui.screens.brokers import BrokersScreen, BrokerTable
-from ktui.tui.themes import load_themes, role_style
-from support.moving_clusters import a_cluster, move, throttle
-from support.screens import (
+from ktui.simulated import events
+from ktui.tui.draw.themes import load_themes, role_style
+from ktui.tui.screens.brokers.screen import BrokersScreen, BrokerTable
+from support.simulated.moving_clusters import a_cluster, move, throttle
+from support.views.screens import (
     BEGAN,
     BROKERS,
     HOSTILE,
@@ -29,7 +29,7 @@ from support.screens import (
     screen_text,
     timeline,
 )
-from support.watching import watching
+from support.views.watching import watching
 
 TIB = 2**40
 DIRS = {
@@ -303,7 +303,7 @@ async def test_in_the_app_it_tells_what_a_move_asks_of_each_broker_and_which_doe
         copying, leading = row(watch.text, 4), row(watch.text, 1)
         assert " ".join(copying[4:]).startswith("5.0 MB/s - 1 0 850 k msg 0 1 in 50 MB/s")
         assert " ".join(leading[4:]).startswith("- 5.0 MB/s 0 1 - 1 1 none")
-        await watch.do(acts.Hang(4))
+        await watch.do(events.Hang(4))
         await watch.press("down", "down", "down")
         await watch.pass_time(2)
         assert "! broker 4: log ends: no answer for" in watch.text

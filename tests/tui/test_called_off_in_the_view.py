@@ -4,18 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from ktui.execution.cancel_events import Kind
-from ktui.execution.commands import CallOff, Command, Continue
-from ktui.execution.states import State
-from ktui.tui.screens.cancel import CancelScreen
-from support.cancel_dialog import carry_out, known, open_dialog, state_of
-from support.moving_clusters import ORIGINAL
-from support.running import (
-    NAME,
-    a_quiet_cluster,
-    moved,
-    watching_run,
-)
+from ktui.execution.journal.commands import CancelMoves, Command, Continue
+from ktui.execution.run.cancel_kind import CancelKind
+from ktui.execution.run.states import State
+from ktui.tui.screens.run.cancel import CancelScreen
+from support.simulated.moving_clusters import ORIGINAL
+from support.views.cancel_dialog import carry_out, known, open_dialog, state_of
+from support.views.running import NAME, a_quiet_cluster, moved, watching_run
 
 NAMES = ("a-0", "a-1", "b-0")
 
@@ -99,7 +94,7 @@ async def test_topics_and_marked_partitions_are_paused_and_go_on_from_the_dialog
 
 
 @pytest.mark.parametrize(
-    ("key", "command"), [("left", Continue()), ("right", CallOff(Kind.ROLLBACK))]
+    ("key", "command"), [("left", Continue()), ("right", CancelMoves(CancelKind.ROLLBACK))]
 )
 async def test_everything_is_asked_without_names(
     tmp_path: Path, key: str, command: Command

@@ -4,19 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from ktui.execution.states import State
-from ktui.simulated import acts
-from ktui.tui.screens.cancel import CancelScreen
-from ktui.tui.screens.watch import WatchScreen
-from support.cancel_dialog import asked, open_dialog, state_of
-from support.moving_clusters import move
-from support.running import (
-    a_quiet_cluster,
-    moved,
-    watching_run,
-    watching_runs,
-)
-from support.watching import LARGE, MIDDLE, SMALL
+from ktui.execution.run.states import State
+from ktui.simulated import events
+from ktui.tui.screens.run.cancel import CancelScreen
+from ktui.tui.screens.watch.screen import WatchScreen
+from support.simulated.moving_clusters import move
+from support.views.cancel_dialog import asked, open_dialog, state_of
+from support.views.running import a_quiet_cluster, moved, watching_run, watching_runs
+from support.views.watching import LARGE, MIDDLE, SMALL
 
 NAMES = ("a-0", "a-1", "b-0")
 
@@ -105,17 +100,17 @@ async def test_it_is_told_what_cannot_be_done_now_why_and_what_then(tmp_path: Pa
     cluster = a_quiet_cluster("a-0", "a-1")
     async with watching_run(cluster, tmp_path, moved("a-0", "a-1")) as watch:
         await watch.pass_until("done 1/2")
-        await watch.do(acts.Kill(1))
+        await watch.do(events.Kill(1))
         await watch.pass_time(20)
         await open_dialog(watch, "up", "right")
-        assert "broker 1, of its original replicas, is offline" in watch.text
+        assert "broker 1 of its original replicas is offline" in watch.text
         assert "refused for now" in watch.text
 
 
 async def test_it_is_told_when_too_few_would_stay_in_sync(tmp_path: Path) -> None:
     cluster = a_quiet_cluster("a-0", messages=500_000, configs={"min.insync.replicas": "2"})
     async with watching_run(cluster, tmp_path, moved("a-0")) as watch:
-        await watch.do(acts.Kill(2), acts.Kill(3))
+        await watch.do(events.Kill(2), events.Kill(3))
         await watch.pass_time(40)
         await open_dialog(watch)
         assert "1 would stay in sync, fewer than min.insync.replicas (2)" in watch.text

@@ -11,15 +11,15 @@ import pytest
 from rich.text import Text
 from textual.pilot import Pilot
 
-from ktui.cli.demo import stage
-from ktui.cli.demo_engines import SimulatedEngines
+from ktui.cli.watch.demo import demo_app
+from ktui.cli.watch.demo_launcher import SimulatedEngines
 from ktui.cluster.ports import ConfigResource, ConfigScope
 from ktui.cluster.throttle_settings import RATES, REPLICAS
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.scenario.library import load_scenario, shipped_path
-from ktui.tui.demo import DemoApp
-from support.screens import screen_text
-from support.terminal import Terminal
+from ktui.tui.app.demo import DemoApp
+from support.views.screens import screen_text
+from support.views.terminal import Terminal
 
 STORY = """
 title: A small story
@@ -64,7 +64,7 @@ async def a_demo(
     clock = VirtualClock()
     how = {"name": "story", "seed": 0, "speed": SPEED, "theme": None}
     async with (
-        stage(load_scenario(path), clock, **how) as app,  # type: ignore[arg-type]  # each its own
+        demo_app(load_scenario(path), clock, **how) as app,  # type: ignore[arg-type]  # each its own
         app.run_test(size=size, notifications=True) as pilot,
     ):
         await pilot.pause()
@@ -72,7 +72,7 @@ async def a_demo(
 
 
 def told(demo: Demo) -> str:
-    return "" if demo.app.news is None else demo.app.news.words
+    return "" if demo.app.notification is None else demo.app.notification.words
 
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 30)])
@@ -136,8 +136,8 @@ async def test_the_story_of_a_throttle_that_is_too_low_is_cured_with_a_key(tmp_p
 
 async def throttles_of(demo: Demo) -> dict[str, object]:
     """Give the throttles that are set on brokers and topics."""
-    assert isinstance(demo.app.engines, SimulatedEngines)
-    reader = demo.app.engines._cluster.reader()
+    assert isinstance(demo.app._runs.engines, SimulatedEngines)
+    reader = demo.app._runs.engines._cluster.reader()
     asked = [
         *(ConfigResource(ConfigScope.BROKER, str(broker)) for broker in range(1, 6)),
         *(ConfigResource(ConfigScope.TOPIC, topic) for topic in ("orders", "clicks", "audit")),
@@ -241,7 +241,7 @@ async def test_the_cluster_is_polled_often_enough_to_lose_no_move(
     path = tmp_path / "story.yaml"
     path.write_text(STORY, encoding="utf-8")
     how = {"name": "story", "seed": 0, "speed": speed, "theme": None}
-    async with stage(load_scenario(path), VirtualClock(), **how) as app:  # type: ignore[arg-type]  # each its own
+    async with demo_app(load_scenario(path), VirtualClock(), **how) as app:  # type: ignore[arg-type]  # each its own
         assert app.cluster_status().interval_s == interval_s
 
 

@@ -20,9 +20,9 @@ from ktui.progress.timeline import (
     Stall,
     StallKind,
 )
-from ktui.tui.screens.detail import DetailScreen
-from ktui.tui.themes import load_themes, role_style
-from support.screens import (
+from ktui.tui.draw.themes import load_themes, role_style
+from ktui.tui.screens.detail.screen import DetailScreen
+from support.views.screens import (
     BEGAN_S,
     BROKERS,
     HOSTILE,

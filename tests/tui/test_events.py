@@ -11,19 +11,10 @@ from textual.widgets import Input
 
 from ktui.cluster.partition import TopicPartition
 from ktui.progress.timeline import Event, Progress
-from ktui.tui.event_export import write_events
-from ktui.tui.screens.events import EventsScreen
-from ktui.tui.themes import load_themes, role_style
-from ktui.tui.widgets.eventlist import EventList
-from support.screens import (
-    BEGAN,
-    HOSTILE,
-    SIZES,
-    Host,
-    colour_of,
-    events,
-    screen_text,
-)
+from ktui.tui.draw.themes import load_themes, role_style
+from ktui.tui.screens.event_list import EventList
+from ktui.tui.screens.events import EventsScreen, write_events
+from support.views.screens import BEGAN, HOSTILE, SIZES, Host, colour_of, events, screen_text
 
 ORDERS = TopicPartition("orders", 1)
 MIXED = (

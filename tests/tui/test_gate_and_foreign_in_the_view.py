@@ -6,19 +6,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from ktui.execution.cancel_gate import CancelGateFile
-from ktui.execution.problem import RunRefused
-from ktui.execution.statedir import RunDir
+from ktui.execution.cancel.gate import CancelGateFile
+from ktui.execution.errors import RunRefused
+from ktui.execution.host.state_dir import RunDir
 from ktui.pacing.limits import Limits
-from support.cancel_dialog import carry_out, known
-from support.moving_clusters import ORIGINAL, move
-from support.running import (
-    ONE_BY_ONE,
-    a_new_run,
-    a_quiet_cluster,
-    moved,
-    watching_run,
-)
+from support.simulated.moving_clusters import ORIGINAL, move
+from support.views.cancel_dialog import carry_out, known
+from support.views.running import ONE_BY_ONE, a_new_run, a_quiet_cluster, moved, watching_run
 
 NAMES = ("a-0", "a-1", "b-0")
 ELSEWHERE_TOO = (7, 8, 9)
@@ -103,7 +97,7 @@ async def test_what_another_live_run_moves_is_left_to_it(tmp_path: Path) -> None
         while watch.cursor != "b-0":
             await watch.press("down")
         await watch.press("X", "y")
-        await watch.pass_until("run other has begun it")
+        await watch.pass_until("run other has begun this reassignment")
         assert known(watch, "b-0").adding
 
 

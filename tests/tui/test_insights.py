@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 from textual.pilot import Pilot
 
-from ktui.execution.statedir import StateDir
-from ktui.insights.file import NAME, share_insights
+from ktui.execution.host.state_dir import StateDir
+from ktui.insights.file import NAME, publish_insights
 from ktui.tui.screens.insights import InsightsScreen
-from support.insights import insights
-from support.running import a_quiet_cluster, moved, watching_run, watching_runs
-from support.screens import SIZES, Host, screen_text
+from support.pipeline.insights import insights
+from support.views.running import a_quiet_cluster, moved, watching_run, watching_runs
+from support.views.screens import SIZES, Host, screen_text
 
 
 async def settled(pilot: Pilot[None], app: Host[InsightsScreen]) -> str:
@@ -28,7 +28,7 @@ def host(state: Path, cluster: str | None = "prod") -> Host[InsightsScreen]:
 
 @pytest.mark.parametrize("size", SIZES)
 async def test_what_is_known_of_the_cluster_is_shown(tmp_path: Path, size: tuple[int, int]) -> None:
-    share_insights(insights("other", "prod"), tmp_path)
+    publish_insights(insights("other", "prod"), tmp_path)
     app = host(tmp_path)
     async with app.run_test(size=size) as pilot:
         text = await settled(pilot, app)
@@ -37,21 +37,19 @@ async def test_what_is_known_of_the_cluster_is_shown(tmp_path: Path, size: tuple
         assert "copying" in text.split("a step takes 2 s")[1][:160]
         await pilot.press("end")
         await pilot.pause()
-        assert "limits to take" in screen_text(app)
+        assert "recommended limits" in screen_text(app)
 
 
 async def test_where_nothing_is_known_the_way_there_is_shown(tmp_path: Path) -> None:
     app = host(tmp_path)
     async with app.run_test() as pilot:
         text = " ".join((await settled(pilot, app)).split())
-        assert "No insights yet. Runs are recorded by themselves, and `ktui record` records" in text
-        assert (
-            "what others move; `ktui pipeline run` then makes insights of the recordings." in text
-        )
+        assert "No insights yet. Every run is recorded, and `ktui record` records" in text
+        assert "Derive insights from the recordings: ktui pipeline run" in text
 
 
 async def test_of_another_cluster_nothing_is_shown(tmp_path: Path) -> None:
-    share_insights(insights("other"), tmp_path)
+    publish_insights(insights("other"), tmp_path)
     for cluster in ("prod", None):
         app = host(tmp_path, cluster)
         async with app.run_test() as pilot:
@@ -62,13 +60,13 @@ async def test_a_file_that_cannot_be_read_is_told(tmp_path: Path) -> None:
     (tmp_path / NAME).write_text("{")
     app = host(tmp_path)
     async with app.run_test(size=(160, 30)) as pilot:
-        assert "these are no insights" in await settled(pilot, app)
+        assert "this is not an insights file" in await settled(pilot, app)
 
 
 async def test_the_view_opens_it_and_goes_back(tmp_path: Path) -> None:
     cluster = a_quiet_cluster("orders-0")
     async with watching_runs(cluster, tmp_path) as watch:
-        share_insights(insights(cluster.spec.name), watch.state_dir.path)
+        publish_insights(insights(cluster.spec.name), watch.state_dir.path)
         await watch.pilot.press("I")
         await watch.until(lambda: "a replica is copied at 40 MB/s" in watch.text)
         await watch.pilot.press("q")
@@ -77,7 +75,7 @@ async def test_the_view_opens_it_and_goes_back(tmp_path: Path) -> None:
 
 async def test_a_run_says_that_its_time_left_is_by_earlier_runs(tmp_path: Path) -> None:
     cluster = a_quiet_cluster("orders-0", "orders-1", messages=2_000_000, copied_s=10_000.0)
-    share_insights(insights(cluster.spec.name), tmp_path / "state")
+    publish_insights(insights(cluster.spec.name), tmp_path / "state")
     async with watching_run(cluster, tmp_path, moved("orders-0", "orders-1")) as watch:
         await watch.pass_until("by earlier runs", most_s=15)
         for _ in range(30):

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from ktui.pacing.limits import Limits, Shape
-from support.running import a_quiet_cluster, moved, watching_run
-from support.watching import LARGE, MIDDLE, SMALL
+from support.views.running import a_quiet_cluster, moved, watching_run
+from support.views.watching import LARGE, MIDDLE, SMALL
 
 NAMES = ("a-0", "a-1", "a-2", "a-3")
 
@@ -47,7 +47,7 @@ async def test_limits_that_are_not_in_force_yet_are_shown_beside_those_that_are(
         await watch.type("3")
         await watch.press("enter")
         await watch.say("Asked for")
-        watch.app.refresh_run(watch.app.progress)
+        watch.app.refresh_run()
         await watch.pilot.pause()
         assert "1 > 3" in watch.line("P partitions")
         assert "P 1 (3 at the next step)" in watch.line("limits  R")
@@ -71,7 +71,7 @@ async def test_several_limits_are_changed_at_once_and_one_is_lifted(tmp_path: Pa
 @pytest.mark.parametrize(
     ("typed", "words"),
     [
-        ("x", "'x' is not a whole number. Give a whole number from 1, or none to lift the limit"),
+        ("x", "'x' is not a whole number. Use a whole number from 1, or none to lift the limit"),
         ("0", "0 is too small"),
         ("-1", "'-1' is not a whole number"),
     ],
@@ -97,7 +97,7 @@ async def test_a_limit_of_the_other_shape_is_refused_at_its_field(tmp_path: Path
     async with watching_run(a_quiet_cluster("a-0"), tmp_path, moved("a-0"), limits) as watch:
         await watch.press("l", *["down"] * 5)
         await watch.type("2")
-        assert "! E extra replicas: it limits nothing in shape kip-435" in watch.text
+        assert "! E extra replicas: it has no effect in shape kip-435" in watch.text
 
 
 async def test_limits_that_are_in_force_already_are_not_asked_for(tmp_path: Path) -> None:

@@ -3,10 +3,10 @@ from __future__ import annotations
 import pytest
 
 from ktui.cluster.observer import Observer
-from ktui.simulated import acts
-from support.moving_clusters import a_cluster, move
-from support.screens import colour_of
-from support.watching import LARGE, SMALL, watching
+from ktui.simulated import events
+from support.simulated.moving_clusters import a_cluster, move
+from support.views.screens import colour_of
+from support.views.watching import LARGE, SMALL, watching
 
 
 async def test_a_frozen_list_stands_still_while_the_header_goes_on() -> None:
@@ -38,10 +38,10 @@ async def test_losing_the_cluster_keeps_the_last_values_with_their_age_and_says_
 
 async def test_brokers_that_take_connections_and_do_not_answer_are_a_lost_cluster_too() -> None:
     async with watching(a_cluster(moving=["a-0"])) as watch:
-        await watch.do(*map(acts.Hang, watch.cluster.machines))
+        await watch.do(*map(events.Hang, watch.cluster.machines))
         await watch.pass_time(10)
         assert "values 11 s old  no answer in time" in watch.lines[1]
-        await watch.do(*map(acts.Resume, watch.cluster.machines))
+        await watch.do(*map(events.Resume, watch.cluster.machines))
         await watch.pass_time(5)
         assert "reconnecting" not in watch.text
         assert "moving" in watch.line("a-0")
@@ -49,7 +49,7 @@ async def test_brokers_that_take_connections_and_do_not_answer_are_a_lost_cluste
 
 async def test_why_the_cluster_is_lost_is_told_shortly_and_always_alike() -> None:
     async with watching(a_cluster(moving=["a-0"]), SMALL) as watch:
-        await watch.do(acts.Shutdown(4))
+        await watch.do(events.Shutdown(4))
         await watch.lose()
         for passed_s, age_s in ((0, 1), (2, 3), (4, 7)):
             await watch.pass_time(passed_s)
@@ -61,14 +61,14 @@ async def test_why_the_cluster_is_lost_is_told_shortly_and_always_alike() -> Non
 
 async def test_values_grow_old_though_no_poll_has_failed_yet() -> None:
     async with watching(a_cluster(moving=["a-0"])) as watch:
-        await watch.do(*map(acts.Hang, watch.cluster.machines))
+        await watch.do(*map(events.Hang, watch.cluster.machines))
         await watch.press("b")
         assert "poll 1.0 s" in watch.lines[0]
         await watch.pass_time(5)
         await watch.until(lambda: "values 6 s old" in watch.lines[0])
         await watch.press("escape")
         await watch.until(lambda: "values 6 s old" in watch.lines[0])
-        await watch.do(*map(acts.Resume, watch.cluster.machines))
+        await watch.do(*map(events.Resume, watch.cluster.machines))
         await watch.see()
         assert "old" not in watch.lines[0]
 
@@ -76,13 +76,13 @@ async def test_values_grow_old_though_no_poll_has_failed_yet() -> None:
 async def test_a_cluster_that_was_never_reached_is_named_with_the_reason() -> None:
     cluster = a_cluster(moving=["a-0"])
     for broker in cluster.machines:
-        cluster.do(acts.Hang(broker))
+        cluster.do(events.Hang(broker))
     async with watching(cluster, SMALL) as watch:
         assert "Connecting to prod-eu" in watch.text
         await watch.pass_time(10)
         assert "Cannot reach prod-eu yet." in watch.text
         assert "The brokers may be overloaded or hanging" in " ".join(watch.text.split())
-        await watch.do(*map(acts.Resume, watch.cluster.machines))
+        await watch.do(*map(events.Resume, watch.cluster.machines))
         await watch.pass_time(5)
         assert "a-0" in watch.text
 
@@ -92,7 +92,7 @@ async def test_the_pauses_between_vain_attempts_grow_to_five_seconds() -> None:
         await watch.lose()
         await watch.pass_time(22)
         assert watch.looks.at_s == [0, 1, 3, 7, 12, 17, 22]
-        await watch.do(*map(acts.Start, watch.cluster.machines))
+        await watch.do(*map(events.Start, watch.cluster.machines))
         await watch.pass_time(12)
         assert watch.looks.at_s[7:] == [27, 32, 33, 34, 35, 36]
 
@@ -113,10 +113,10 @@ async def test_a_defect_of_our_own_is_named_and_the_view_lives_on(
 
 async def test_what_the_last_poll_could_not_read_is_named_in_one_line() -> None:
     async with watching(a_cluster(moving=["a-0"])) as watch:
-        await watch.do(acts.Hang(4), acts.Deny("log_dirs"))
+        await watch.do(events.Hang(4), events.Deny("log_dirs"))
         await watch.pass_time(6)
         assert "! broker 4: log ends: no answer for 6.0 s (and 2 more)" in watch.lines[2]
-        await watch.do(acts.Resume(4), acts.Allow("log_dirs"))
+        await watch.do(events.Resume(4), events.Allow("log_dirs"))
         await watch.pass_time(32)
         assert "no answer" not in watch.text
         assert "!" not in watch.lines[2]

@@ -2,11 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from support.running import (
-    a_quiet_cluster,
-    moved,
-    watching_run,
-)
+from support.views.running import a_quiet_cluster, moved, watching_run
 
 NAMES = ("a-0", "a-1", "b-0")
 

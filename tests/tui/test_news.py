@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from ktui.tui.screens.limits import LimitsScreen
-from support.running import a_quiet_cluster, moved, watching_run, watching_runs
-from support.watching import LARGE, MIDDLE, SMALL
+from ktui.tui.screens.run.limits import LimitsScreen
+from support.views.running import a_quiet_cluster, moved, watching_run, watching_runs
+from support.views.watching import LARGE, MIDDLE, SMALL
 
 
 @pytest.mark.parametrize("size", [SMALL, MIDDLE, LARGE])
@@ -29,8 +29,8 @@ async def test_news_covers_no_row_and_does_not_pile_up(
 async def test_news_makes_place_for_the_keys_again_after_a_while(tmp_path: Path) -> None:
     async with watching_runs(a_quiet_cluster("a-0"), tmp_path) as watch:
         watch.app.notify("something was told", timeout=0.01)
-        assert watch.app.news is not None
-        await watch.until(lambda: watch.app.news is None)
+        assert watch.app.notification is not None
+        await watch.until(lambda: watch.app.notification is None)
         await watch.say("detail")
         assert "something was told" not in watch.text
 
@@ -59,6 +59,6 @@ async def test_what_is_grave_is_told_before_what_is_not(tmp_path: Path) -> None:
     async with watching_runs(a_quiet_cluster("a-0"), tmp_path) as watch:
         watch.app.notify("it was refused", severity="error", timeout=0.2)
         watch.app.notify("another run is live")
-        assert watch.app.news is not None
-        assert watch.app.news.words == "it was refused"
+        assert watch.app.notification is not None
+        assert watch.app.notification.words == "it was refused"
         await watch.say("another run is live")

@@ -7,20 +7,20 @@ from typing import Any
 
 import pytest
 
-from ktui.cli import watch as watch_verb
-from ktui.cli.cluster_recording import ClusterRecording
+from ktui.cli.record.sources import ClusterRecording
+from ktui.cli.watch import command as watch_verb
 from ktui.cluster.clock import SystemClock
-from ktui.execution.statedir import StateDir
-from ktui.recording.lines import End, Head, Look
-from ktui.recording.reading import Good, lines, recordings
+from ktui.execution.host.state_dir import StateDir
+from ktui.recording.lines import End, Head, PollLine
+from ktui.recording.reading import GoodLine, find_sessions, read_lines
 from ktui.recording.recorder import Recorder
-from ktui.tui.app import KtuiApp
-from ktui.tui.polling import Polling
-from ktui.tui.recording import RecordingApp
-from support.moving_clusters import a_cluster
-from support.named_cluster import NamedCluster
-from support.screens import SHIPPED
-from support.watching import MIDDLE, POLL_S, Looks, Watching
+from ktui.tui.app.app import KtuiApp
+from ktui.tui.app.recording_badge import RecordingApp
+from ktui.tui.poll.polling import Polling
+from support.cli.named_cluster import NamedCluster
+from support.simulated.moving_clusters import a_cluster
+from support.views.screens import SHIPPED
+from support.views.watching import MIDDLE, POLL_S, Looks, Watching
 
 
 async def test_it_says_rec_until_the_disk_is_full_and_then_why_not(tmp_path: Path) -> None:
@@ -51,9 +51,9 @@ async def test_it_says_rec_until_the_disk_is_full_and_then_why_not(tmp_path: Pat
     await recording.aclose()
     await looks.aclose()
 
-    (session,) = recordings(tmp_path / "recordings")
-    read = [each for file in session.files for each in lines(file)]
-    assert [each for each in read if isinstance(each, Good) and isinstance(each.line, Look)]
+    (session,) = find_sessions(tmp_path / "recordings")
+    read = [each for file in session.files for each in read_lines(file)]
+    assert [each for each in read if isinstance(each, GoodLine) and isinstance(each.line, PollLine)]
 
 
 @pytest.mark.parametrize("records", [True, False])
@@ -64,8 +64,8 @@ async def test_only_a_view_that_was_asked_to_records(
 
     async def run(app: KtuiApp) -> None:
         shown.append(app)
-        assert isinstance(app._looking, Polling)
-        await app._looking._look()
+        assert isinstance(app._poll_loop, Polling)
+        await app._poll_loop._poll_once()
 
     monkeypatch.setattr(KtuiApp, "run_async", run)
     monkeypatch.setattr(KtuiApp, "post_message", lambda *_: True)
@@ -74,12 +74,14 @@ async def test_only_a_view_that_was_asked_to_records(
     state = StateDir(tmp_path / "state")
 
     await watch_verb._shown(
-        watch_verb.View(cluster=cluster, state=state, recorder=recorder if records else None)
+        watch_verb.LiveView(cluster=cluster, state=state, recorder=recorder if records else None)
     )
 
     assert [type(app) for app in shown] == [RecordingApp if records else KtuiApp]
     assert (tmp_path / "recordings").exists() is records
     if records:
-        (session,) = recordings(tmp_path / "recordings")
-        kinds = [type(each.line) for each in lines(session.files[0]) if isinstance(each, Good)]
-        assert kinds == [Head, Look, End]
+        (session,) = find_sessions(tmp_path / "recordings")
+        kinds = [
+            type(each.line) for each in read_lines(session.files[0]) if isinstance(each, GoodLine)
+        ]
+        assert kinds == [Head, PollLine, End]

@@ -5,18 +5,18 @@ from pathlib import Path
 import pytest
 
 from ktui.cluster.errors import Failure, Operation
-from ktui.execution.statedir import RunDir, StateDir
+from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.pacing.limits import Limits
 from ktui.recording.recorder import Recorder
-from ktui.simulated import acts
+from ktui.simulated import events
 from ktui.simulated.clock import VirtualClock
-from ktui.tui.screens.detail import DetailScreen
-from support.moving_clusters import a_cluster
-from support.observations import START, a_move, an_observation
-from support.recorded_history import a_recording, damaged, files_of
-from support.replays import Course, Replaying, recorded_run, replaying
-from support.running import a_new_run, moved
-from support.watching import SMALL
+from ktui.tui.screens.detail.screen import DetailScreen
+from support.recordings.recorded_history import a_recording, damaged, files_of
+from support.simulated.moving_clusters import a_cluster
+from support.simulated.observations import START, a_move, an_observation
+from support.views.replays import Course, Replaying, recorded_run, replaying
+from support.views.running import a_new_run, moved
+from support.views.watching import SMALL
 
 NAMES = ("orders-0", "orders-1", "orders-2")
 
@@ -28,7 +28,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> RunDir:
         StateDir(tmp_path_factory.mktemp("state")),
         a_cluster(resting=NAMES, messages=20_000),
         a_new_run(moved(*NAMES), Limits(replicas=3, partitions=2)),
-        Course({10.0: [acts.Kill(9)], 30.0: [acts.Start(9)]}),
+        Course({10.0: [events.Kill(9)], 30.0: [events.Start(9)]}),
         longest_s=20,
     )
 
@@ -141,7 +141,7 @@ async def test_it_goes_to_a_time_that_is_typed(run: RunDir) -> None:
         await replay.press("p", "a")
         await replay.until_told("The recording goes from 2026-01-01")
         await replay.press(*"soon", "enter")
-        await replay.until_told("'soon' is no moment. Give 14:02:31")
+        await replay.until_told("'soon' is not a moment. Use 14:02:31")
         await replay.press(*["backspace"] * 4, "plus", *"25s", "enter")
         assert line(replay).lstrip().startswith("0:25")
         await replay.press("a", "escape")

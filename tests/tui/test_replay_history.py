@@ -8,20 +8,20 @@ from pathlib import Path
 import pytest
 
 from ktui.cluster.observation import Observation
-from ktui.execution.statedir import RunDir, StateDir
+from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.pacing.limits import Limits
 from ktui.progress.timeline import Progress
-from ktui.recording.reading import recordings
+from ktui.recording.reading import find_sessions
 from ktui.recording.replay_tape import Tape
-from ktui.simulated import acts
+from ktui.simulated import events
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
-from ktui.tui.history import history, joined
-from support.moving_clusters import a_cluster
-from support.observations import T0, T1, a_move, an_observation, folded
-from support.recorded_history import files_of
-from support.replays import Course, record_run
-from support.running import a_new_run, moved, watching_runs
+from ktui.tui.poll.backfill import load_history, merge_history
+from support.recordings.recorded_history import files_of
+from support.simulated.moving_clusters import a_cluster
+from support.simulated.observations import T0, T1, a_move, an_observation, folded
+from support.views.replays import Course, record_run
+from support.views.running import a_new_run, moved, watching_runs
 
 NAMES = ("orders-0", "orders-1")
 
@@ -33,7 +33,7 @@ async def left_in_the_middle(folder: Path) -> tuple[SimulatedCluster, RunDir]:
         StateDir(folder / "state"),
         cluster,
         a_new_run(moved(*NAMES), Limits(replicas=3, partitions=2)),
-        Course({10.0: [acts.Kill(9)], 30.0: [acts.Start(9)]}, most_s=60.0),
+        Course({10.0: [events.Kill(9)], 30.0: [events.Start(9)]}, most_s=60.0),
         longest_s=15,
     )
     return cluster, run
@@ -64,8 +64,8 @@ async def test_a_recording_that_cannot_be_read_is_told_and_the_view_goes_on(
         file.write_bytes(gzip.compress(b"no line\n"))
     async with watching_runs(cluster, tmp_path, run=run.path) as watch:
         await watch.until(lambda: "is not shown" in watch.text)
-        assert watch.app.news is not None
-        words = watch.app.news.words
+        assert watch.app.notification is not None
+        words = watch.app.notification.words
         assert words.startswith("What was seen of run drain-3 before is not shown: ")
         assert f"{files_of(run.recording)[0]}:1" in words
         await watch.see()
@@ -74,11 +74,11 @@ async def test_a_recording_that_cannot_be_read_is_told_and_the_view_goes_on(
 
 async def test_it_is_what_the_view_would_have_seen_itself(tmp_path: Path) -> None:
     cluster, run = await left_in_the_middle(tmp_path)
-    past = history(run, cluster.clock)
+    past = load_history(run, cluster.clock)
     assert past is not None
     looks = [
         each.what
-        for each in Tape(recordings(run.recording)).play()
+        for each in Tape(find_sessions(run.recording)).play()
         if isinstance(each.what, Observation)
     ]
     assert past.last == looks[-1]
@@ -87,7 +87,7 @@ async def test_it_is_what_the_view_would_have_seen_itself(tmp_path: Path) -> Non
 
 async def test_of_a_long_recording_only_the_newest_is_folded(tmp_path: Path) -> None:
     cluster, run = await left_in_the_middle(tmp_path)
-    past = history(run, cluster.clock, most=40)
+    past = load_history(run, cluster.clock, most=40)
     assert past is not None
     (began,) = {timeline.began_s for timeline in past.timelines.values()}
     assert cluster.clock.monotonic() - began <= 21
@@ -123,7 +123,7 @@ async def test_a_run_that_ended_long_ago_is_opened_with_the_lanes_and_lag_of_its
 
 async def test_a_run_without_a_recording_has_no_history(tmp_path: Path) -> None:
     cluster = a_cluster(resting=NAMES)
-    assert history(RunDir(tmp_path / "drain-3"), cluster.clock) is None
+    assert load_history(RunDir(tmp_path / "drain-3"), cluster.clock) is None
 
 
 def seen(*seconds: int) -> list[Observation]:
@@ -132,7 +132,7 @@ def seen(*seconds: int) -> list[Observation]:
 
 def test_what_was_seen_before_and_by_the_view_itself_is_one_history() -> None:
     own = seen(*range(20, 30))
-    both = joined(folded(seen(*range(20))), folded(own), own[0])
+    both = merge_history(folded(seen(*range(20))), folded(own), own[0])
     whole = folded(seen(*range(30)))
     assert [event.what for event in both.events] == [event.what for event in whole.events]
     assert both.timelines[T0].began_s == whole.timelines[T0].began_s
@@ -142,7 +142,7 @@ def test_what_was_seen_before_and_by_the_view_itself_is_one_history() -> None:
 
 def test_what_only_the_view_has_seen_stays() -> None:
     own = [an_observation([a_move(), a_move(T1)], float(n)) for n in range(20, 30)]
-    both = joined(folded(seen(*range(25))), folded(own), own[0])
+    both = merge_history(folded(seen(*range(25))), folded(own), own[0])
     assert both.timelines.keys() == {T0, T1}
     assert both.timelines[T0].began_s == 0
     assert both.timelines[T1].began_s == 20
@@ -151,5 +151,5 @@ def test_what_only_the_view_has_seen_stays() -> None:
 @pytest.mark.parametrize("nothing", [Progress()])
 def test_before_the_view_has_seen_anything_it_begins_with_what_was_seen(nothing: Progress) -> None:
     past = folded(seen(1, 2, 3))
-    assert joined(past, nothing, None) == past
-    assert joined(nothing, past, past.last) == past
+    assert merge_history(past, nothing, None) == past
+    assert merge_history(nothing, past, past.last) == past

@@ -14,17 +14,17 @@ from textual.message import Message
 from ktui.cluster.observation import Observation
 from ktui.progress.fold import fold
 from ktui.progress.timeline import Progress
-from ktui.recording.reading import recordings
+from ktui.recording.reading import find_sessions
 from ktui.recording.replay_clock import ReplayClock
 from ktui.recording.replay_tape import Tape
 from ktui.simulated.clock import VirtualClock
-from ktui.tui import replay_survey
-from ktui.tui.replay_course import Played, Told
-from ktui.tui.replay_playing import Playing, Way
-from ktui.tui.replay_stage import RunStage
+from ktui.tui.replay import survey
+from ktui.tui.replay.messages import ReplayAdvanced, ReplayNotice
+from ktui.tui.replay.player import Player, SearchDirection
+from ktui.tui.replay.run_stage import RunStage
 from property.test_progress import histories
-from support.observations import a_move, an_observation
-from support.recorded_history import a_recording
+from support.recordings.recorded_history import a_recording
+from support.simulated.observations import a_move, an_observation
 
 SMALL = {"longest_s": 60, "whole_every_s": 20}
 """Many files, of which each has several whole looks."""
@@ -36,15 +36,15 @@ class Operator:
     def __init__(self, tape: Tape, folder: Path) -> None:
         self.tape, self.real = tape, VirtualClock()
         self.clock = ReplayClock(tape.wall(tape.from_s), tape.from_s, tape.until_s, real=self.real)
-        self.playing = Playing(tape, self.clock, RunStage(folder), tape.from_s)
+        self.playing = Player(tape, self.clock, RunStage(folder), tape.from_s)
         self.playing.told_to(self._take)
         self.progress = Progress()
         self.told: list[str] = []
 
     def _take(self, message: Message) -> None:
-        if isinstance(message, Played):
+        if isinstance(message, ReplayAdvanced):
             self.progress = message.progress
-        elif isinstance(message, Told):
+        elif isinstance(message, ReplayNotice):
             self.told.append(message.words)
 
     async def at_rest(self) -> None:
@@ -95,9 +95,9 @@ def test_after_any_seeks_a_replay_shows_what_it_shows_when_played_up_to_there(
         tempfile.TemporaryDirectory() as folder,
         pytest.MonkeyPatch.context() as patch,
     ):
-        patch.setattr(replay_survey, "SPACING", spacing)
-        patch.setattr(replay_survey, "MOST_STANDS", 4)
-        tape = Tape(recordings(a_recording(Path(folder, "recorded"), history, **SMALL)))
+        patch.setattr(survey, "SPACING", spacing)
+        patch.setattr(survey, "MOST_STANDS", 4)
+        tape = Tape(find_sessions(a_recording(Path(folder, "recorded"), history, **SMALL)))
         asyncio.run(sent(tape, Path(folder, "state"), shares, hurried=hurried))
 
 
@@ -109,30 +109,30 @@ def two_losses_of_a_broker() -> list[Observation]:
 
 
 async def test_it_goes_from_event_to_event_in_both_ways(tmp_path: Path) -> None:
-    tape = Tape(recordings(a_recording(tmp_path / "recorded", two_losses_of_a_broker())))
+    tape = Tape(find_sessions(a_recording(tmp_path / "recorded", two_losses_of_a_broker())))
     operator = Operator(tape, tmp_path / "state")
     running = asyncio.create_task(operator.playing.run())
 
-    async def at(way: Way) -> float:
+    async def at(way: SearchDirection) -> float:
         operator.playing.go_to(way)
         await operator.at_rest()
         assert operator.progress == operator.expected()
         return operator.clock.monotonic()
 
-    assert [await at(Way.NEXT) for _ in range(4)] == [20, 22, 40, 42]
-    assert await at(Way.NEXT) == 42
+    assert [await at(SearchDirection.NEXT) for _ in range(4)] == [20, 22, 40, 42]
+    assert await at(SearchDirection.NEXT) == 42
     assert operator.told[0] == "broker 9 is down"
     assert operator.told[1] == "broker 9 is back"
     assert operator.told[-1] == "There is no event after this."
-    assert [await at(Way.PREVIOUS) for _ in range(3)] == [40, 22, 20]
-    assert await at(Way.PREVIOUS) == 20
+    assert [await at(SearchDirection.PREVIOUS) for _ in range(3)] == [40, 22, 20]
+    assert await at(SearchDirection.PREVIOUS) == 20
     assert operator.told[-1] == "There is no event before this."
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
 
 
 async def test_however_fast_it_plays_every_look_is_folded(tmp_path: Path) -> None:
-    tape = Tape(recordings(a_recording(tmp_path / "recorded", two_losses_of_a_broker())))
+    tape = Tape(find_sessions(a_recording(tmp_path / "recorded", two_losses_of_a_broker())))
     operator = Operator(tape, tmp_path / "state")
     operator.clock.run_at(1_000)
     running = asyncio.create_task(operator.playing.run())
@@ -151,7 +151,7 @@ async def test_time_in_which_nothing_was_recorded_is_passed_over(tmp_path: Path)
     history = two_losses_of_a_broker()
     a_recording(tmp_path / "recorded", history[:10])
     a_recording(tmp_path / "recorded", history[40:])
-    operator = Operator(Tape(recordings(tmp_path / "recorded")), tmp_path / "state")
+    operator = Operator(Tape(find_sessions(tmp_path / "recorded")), tmp_path / "state")
     running = asyncio.create_task(operator.playing.run())
     await operator.at_rest()
     operator.clock.run()

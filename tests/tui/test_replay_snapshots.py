@@ -7,16 +7,16 @@ from typing import Any
 import pytest
 from textual.pilot import Pilot
 
-from ktui.cli.replay import stage
-from ktui.execution.statedir import RunDir, StateDir
+from ktui.cli.record.replay import replay_app
+from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.pacing.limits import Limits
-from ktui.simulated import acts
+from ktui.simulated import events
 from ktui.simulated.clock import VirtualClock
-from ktui.tui.replay import ReplayApp
-from support.moving_clusters import a_cluster
-from support.replays import Course, Replaying, recorded_run, the_tape
-from support.running import a_new_run, moved
-from support.watching import LARGE, SMALL
+from ktui.tui.replay.app import ReplayApp
+from support.simulated.moving_clusters import a_cluster
+from support.views.replays import Course, Replaying, recorded_run, the_tape
+from support.views.running import a_new_run, moved
+from support.views.watching import LARGE, SMALL
 
 Compare = Callable[..., bool]
 NAMES = [f"orders-{n}" for n in range(6)]
@@ -41,7 +41,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> RunDir:
         StateDir(tmp_path_factory.mktemp("state")),
         a_cluster(resting=NAMES, messages=20_000, inbound_s=20),
         a_new_run(moved(*NAMES), Limits(replicas=3, partitions=3), "drain-b3"),
-        Course({40.0: [acts.Kill(6)], 75.0: [acts.Start(6)]}, tail_s=30.0),
+        Course({40.0: [events.Kill(6)], 75.0: [events.Start(6)]}, tail_s=30.0),
         longest_s=60,
     )
 
@@ -49,7 +49,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> RunDir:
 @pytest.fixture
 def app(run: RunDir) -> Iterator[ReplayApp]:
     tape = the_tape(run.recording)
-    with stage(
+    with replay_app(
         tape, tape.from_s + 60, recording="drain-b3", real=VirtualClock(), speed=10.0
     ) as app:
         yield app

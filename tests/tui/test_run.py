@@ -6,11 +6,11 @@ import pytest
 from rich.text import Text
 
 from ktui.pacing.limits import Limits, Order
-from ktui.simulated import acts
-from support.moving_clusters import move, tp, wait
-from support.running import a_quiet_cluster, moved, watching_run, watching_runs
-from support.screens import colour_of
-from support.watching import SMALL
+from ktui.simulated import events
+from support.simulated.moving_clusters import move, tp, wait
+from support.views.running import a_quiet_cluster, moved, watching_run, watching_runs
+from support.views.screens import colour_of
+from support.views.watching import SMALL
 
 SESSION_S = 30.0
 """More than a session takes to end."""
@@ -99,11 +99,11 @@ async def test_what_is_blocked_says_why_and_stands_above_what_waits(tmp_path: Pa
     cluster = a_quiet_cluster("a-0", "a-1", "a-2")
     plan = {**moved("a-0", "a-2"), **moved("a-1", target=(9, 2, 3))}
     limits = Limits(replicas=1, partitions=2)
-    cluster.do(acts.Kill(9))
+    cluster.do(events.Kill(9))
     wait(cluster, SESSION_S)
     async with watching_run(cluster, tmp_path, plan, limits) as watch:
         await watch.pass_until("blocked")
-        assert "broker 9, of its target, is offline" in watch.line("a-1")
+        assert "broker 9 of its target is offline" in watch.line("a-1")
         assert "1 blocked" in watch.line("run drain-3")
         assert watch.rows[0] == "a-1"
 
@@ -272,7 +272,7 @@ async def test_a_target_that_dies_leaves_no_eta_and_no_rate(tmp_path: Path) -> N
         await watch.pass_time(30)
         assert "copying" in watch.line("limits")
         assert "ETA unknown" not in watch.line("run drain-3")
-        await watch.do(acts.Kill(4))
+        await watch.do(events.Kill(4))
         await watch.pass_time(SESSION_S)
         assert "copying" not in watch.line("limits")
         assert "ETA unknown" in watch.line("run drain-3")
@@ -285,7 +285,7 @@ async def test_someone_elses_stalled_move_stays_foreign_and_tells_its_stall(
     async with watching_run(cluster, tmp_path, moved("a-0", "a-1")) as watch:
         await watch.do(move("a-1", 7, 2, 3))
         await watch.pass_until("foreign")
-        await watch.do(acts.Kill(7))
+        await watch.do(events.Kill(7))
         await watch.pass_until("broker 7 is down", most_s=120)
         await watch.pass_time(SESSION_S)
         line = watch.line("a-1")
@@ -297,7 +297,7 @@ async def test_someone_elses_stalled_move_stays_foreign_and_tells_its_stall(
 async def test_a_stalled_step_says_so_in_red_with_its_reason(tmp_path: Path) -> None:
     cluster = a_quiet_cluster("a-0", messages=200_000)
     async with watching_run(cluster, tmp_path, moved("a-0", target=(4, 2, 3))) as watch:
-        await watch.do(acts.Kill(4))
+        await watch.do(events.Kill(4))
         await watch.pass_until("STALLED", most_s=120)
         await watch.pass_time(5)
         assert "broker 4 is down" in watch.line("a-0")

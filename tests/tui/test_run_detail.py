@@ -3,10 +3,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from ktui.pacing.limits import Limits
-from ktui.simulated import acts
-from ktui.tui.figures import as_duration, as_time
-from support.moving_clusters import tp
-from support.running import a_quiet_cluster, moved, watching_run, watching_runs
+from ktui.simulated import events
+from ktui.tui.draw.format import as_duration, as_time
+from support.simulated.moving_clusters import tp
+from support.views.running import a_quiet_cluster, moved, watching_run, watching_runs
 
 
 async def test_the_time_of_a_partition_of_a_run_is_that_of_all_its_steps(tmp_path: Path) -> None:
@@ -52,7 +52,7 @@ async def test_a_leader_that_a_cut_moves_between_two_looks_has_its_star(tmp_path
 async def test_a_view_opened_during_a_stall_tells_of_it_as_the_run_does(tmp_path: Path) -> None:
     cluster = a_quiet_cluster("a-0", messages=200_000)
     async with watching_run(cluster, tmp_path, moved("a-0", target=(4, 2, 3))) as old:
-        await old.do(acts.Hang(4))
+        await old.do(events.Hang(4))
         await old.pass_until("STALLED", most_s=120)
         await old.pass_time(60)
         async with watching_runs(cluster, tmp_path) as watch:

@@ -9,17 +9,17 @@ from typing import Any
 import pytest
 from textual.pilot import Pilot
 
-from ktui.cli.demo_engines import SimulatedEngines
-from ktui.execution.ownership import Holder
-from ktui.execution.statedir import StateDir
+from ktui.cli.watch.demo_launcher import SimulatedEngines
+from ktui.execution.host.ownership import Holder
+from ktui.execution.host.state_dir import StateDir
 from ktui.pacing.limits import Limits
-from ktui.planning.plan import written
-from ktui.simulated import acts
+from ktui.planning.plan import plan_as_json
+from ktui.simulated import events
 from ktui.simulated.cluster import SimulatedCluster
-from support.moving_clusters import a_cluster, move, wait
-from support.running import a_new_run, moved
-from support.runs import plan_of
-from support.watching import LARGE, SMALL, Looks, Watching, an_app
+from support.runs.engine_runs import plan_of
+from support.simulated.moving_clusters import a_cluster, move, wait
+from support.views.running import a_new_run, moved
+from support.views.watching import LARGE, SMALL, Looks, Watching, an_app
 
 Compare = Callable[..., bool]
 WIDE = (120, 40)
@@ -51,7 +51,7 @@ def busy_cluster() -> SimulatedCluster:
         inbound_s=20,
         configs={"min.insync.replicas": "2"},
     )
-    cluster.do(acts.Kill(9))
+    cluster.do(events.Kill(9))
     wait(cluster, 30.0)
     return cluster
 
@@ -103,7 +103,7 @@ class Scene:
             limits = Limits(replicas=1, partitions=4, per_broker=3)
             folder = await self._engines.start(a_new_run(PLAN, limits, "drain-b3", throttle))
             self._cluster.do(move("payments-2", 8, 1, 2))
-            self.app.call_later(self.app.attach, folder)
+            self.app.call_later(self.app.attach_to, folder)
             await watch.until(lambda: self.app.attached is not None)
             await watch.pass_time(seconds)
             await watch.press(*keys)
@@ -177,7 +177,7 @@ def test_the_question_whether_to_pause(snap_compare: Compare, tmp_path: Path) ->
 def test_a_plan_before_it_is_started(
     snap_compare: Compare, tmp_path: Path, size: tuple[int, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "plan.json").write_text(written(plan_of(moved("audit-0", target=(4, 5, 6)))))
+    (tmp_path / "plan.json").write_text(plan_as_json(plan_of(moved("audit-0", target=(4, 5, 6)))))
     monkeypatch.chdir(tmp_path)
     scene = Scene(tmp_path)
     keys = [{".": "full_stop", "-": "minus"}.get(each, each) for each in "plan.json"]
@@ -205,8 +205,8 @@ def test_a_run_that_is_called_off(
     theme: str,
 ) -> None:
     ada = Holder(4711, "ops1", "ada", datetime(2026, 11, 21, tzinfo=UTC))
-    monkeypatch.setattr("ktui.tui.cancelapp.this_process", lambda: ada)
-    monkeypatch.setattr("ktui.tui.runs.attached.this_process", lambda: ada)
+    monkeypatch.setattr("ktui.tui.app.cancel_controller.this_process", lambda: ada)
+    monkeypatch.setattr("ktui.tui.run_view.attached.this_process", lambda: ada)
     scene = Scene(tmp_path, theme=theme)
     marked = ("end", "space", "up", "space", "home")
     called_off = scene.after(*marked, "c", "up", "right", "y", then_s=8 * POLL_S)

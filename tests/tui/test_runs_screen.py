@@ -2,10 +2,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ktui.tui.screens.offer import OfferScreen
+from ktui.tui.screens.run.resume_offer import ResumeOfferScreen
 from ktui.tui.screens.runs import RunsScreen
-from ktui.tui.screens.watch import WatchScreen
-from support.running import (
+from ktui.tui.screens.watch.screen import WatchScreen
+from support.views.running import (
     NAME,
     ONE_BY_ONE,
     RunWatched,
@@ -32,7 +32,7 @@ async def test_enter_attaches_the_view_to_a_run(tmp_path: Path) -> None:
     async with watching_run(cluster, tmp_path, moved("a-0")) as watch:
         await watch.pass_until("ENDED")
         run = await watch.engines.start(a_new_run(moved("b-0"), ONE_BY_ONE, "other"))
-        watch.app.call_later(watch.app.attach, run)
+        watch.app.call_later(watch.app.attach_to, run)
         await watch.until(lambda: watch.app.attached and watch.app.attached.name == "other")
         await watch.see()
         assert watch.rows == ["b-0"]
@@ -116,7 +116,7 @@ async def test_an_unfinished_run_can_be_looked_at_or_left_alone(tmp_path: Path) 
         await watch.press("escape")
         await watch.pass_time(5)
         assert watch.app.attached is None
-        assert not isinstance(watch.app.screen, OfferScreen)
+        assert not isinstance(watch.app.screen, ResumeOfferScreen)
     async with watching_runs(cluster, tmp_path) as watch:
         await watch.say("waits to be resumed")
         await watch.press("enter")
@@ -132,7 +132,7 @@ async def test_a_read_only_view_offers_to_look_and_says_how_to_resume(tmp_path: 
         assert "ktui resume drain-3" in " ".join(watch.text.split())
         assert "R  resume now" not in watch.text
         await watch.press("R")
-        assert isinstance(watch.app.screen, OfferScreen)
+        assert isinstance(watch.app.screen, ResumeOfferScreen)
         await watch.press("escape", "r")
         await watch.say("WAITING FOR RESUME")
         await watch.press("R")

@@ -4,10 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from ktui.planning.plan import Plan, written
-from ktui.tui.screens.start import StartScreen
-from ktui.tui.screens.watch import WatchScreen
-from support.running import (
+from ktui.planning.plan import Plan, plan_as_json
+from ktui.tui.screens.plan.start import StartScreen
+from ktui.tui.screens.watch.screen import WatchScreen
+from support.runs.engine_runs import plan_of
+from support.views.running import (
     ONE_BY_ONE,
     RunWatched,
     a_new_run,
@@ -16,13 +17,12 @@ from support.running import (
     watching_run,
     watching_runs,
 )
-from support.runs import plan_of
-from support.watching import LARGE, MIDDLE, SMALL
+from support.views.watching import LARGE, MIDDLE, SMALL
 
 
 def a_plan(folder: Path, plan: Plan | str, name: str = "drain-3.json") -> Path:
     path = folder / name
-    path.write_text(plan if isinstance(plan, str) else written(plan), encoding="utf-8")
+    path.write_text(plan if isinstance(plan, str) else plan_as_json(plan), encoding="utf-8")
     return path
 
 

@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 
-from support.terminal import Terminal
+from support.views.terminal import Terminal
 
 LEAVE_ALTERNATE_SCREEN, SHOW_CURSOR = b"\x1b[?1049l", b"\x1b[?25h"
 

@@ -8,12 +8,12 @@ from rich.color import Color, ColorType
 from textual.screen import Screen
 
 from ktui.progress.timeline import Progress
-from ktui.tui.roles import ROLES
-from ktui.tui.screens.brokers import BrokersScreen
-from ktui.tui.screens.detail import DetailScreen
+from ktui.tui.draw.roles import ROLES
+from ktui.tui.draw.themes import load_themes
+from ktui.tui.screens.brokers.screen import BrokersScreen
+from ktui.tui.screens.detail.screen import DetailScreen
 from ktui.tui.screens.events import EventsScreen
-from ktui.tui.themes import load_themes
-from support.screens import TP, Host, events, observation, progress, screen_text, timeline
+from support.views.screens import TP, Host, events, observation, progress, screen_text, timeline
 
 SCREENS = {
     "detail": lambda: DetailScreen(TP),

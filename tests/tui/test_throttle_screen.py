@@ -9,11 +9,11 @@ from ktui.cluster.ports import ConfigResource, ConfigScope
 from ktui.cluster.throttle_settings import FOLLOWER_RATE
 from ktui.pacing.limits import Limits
 from ktui.simulated.cluster import SimulatedCluster
-from ktui.tui.screens.throttle import ThrottleScreen
-from ktui.tui.screens.watch import WatchScreen
-from support.running import RunWatched, a_quiet_cluster, moved, watching_run, watching_runs
-from support.runs_throttled import set_rate
-from support.watching import LARGE, MIDDLE, SMALL
+from ktui.tui.screens.run.throttle import ThrottleScreen
+from ktui.tui.screens.watch.screen import WatchScreen
+from support.runs.throttled import set_rate
+from support.views.running import RunWatched, a_quiet_cluster, moved, watching_run, watching_runs
+from support.views.watching import LARGE, MIDDLE, SMALL
 
 NAMES = ("a-0", "a-1")
 TOGETHER = Limits(replicas=1, partitions=2)

@@ -5,8 +5,8 @@ from pathlib import Path
 from ktui.cluster.ports import ConfigChange, ConfigOp, ConfigResource, ConfigScope
 from ktui.cluster.throttle_settings import FOLLOWER_REPLICAS
 from ktui.simulated.cluster import SimulatedCluster
-from support.running import ONE_BY_ONE, a_new_run, a_quiet_cluster, moved, watching_runs
-from support.runs_throttled import set_rate
+from support.runs.throttled import set_rate
+from support.views.running import ONE_BY_ONE, a_new_run, a_quiet_cluster, moved, watching_runs
 
 WORDS = "throttles left behind? ktui doctor"
 
@@ -42,7 +42,7 @@ async def test_what_the_run_that_is_shown_has_set_is_not_counted(tmp_path: Path)
     cluster = a_quiet_cluster("a-0", messages=5_000)
     async with watching_runs(cluster, tmp_path, topics=["a"]) as watch:
         new = a_new_run(moved("a-0"), ONE_BY_ONE, throttle="1MB")
-        watch.app.call_later(watch.app.attach, await watch.engines.start(new))
+        watch.app.call_later(watch.app.attach_to, await watch.engines.start(new))
         await watch.until(lambda: watch.app.attached is not None)
         await watch.press("b")
         while watch.app.attached is not None and not watch.app.attached.run.ended:

@@ -1,9 +1,9 @@
 from __future__ import annotations
 
 from ktui.cluster.observer import Interest
-from ktui.simulated import acts
-from support.moving_clusters import Replicas, a_cluster, cancel
-from support.watching import LARGE, SMALL, watching
+from ktui.simulated import events
+from support.simulated.moving_clusters import Replicas, a_cluster, cancel
+from support.views.watching import LARGE, SMALL, watching
 
 MIN_2 = {"min.insync.replicas": "2"}
 TROUBLED: dict[str, list[Replicas]] = {
@@ -13,7 +13,7 @@ TROUBLED: dict[str, list[Replicas]] = {
     "gone": [(7, 8, 9)],
 }
 """What is in trouble when 7, 8 and 9 are down, each in its own way."""
-DOWN = [acts.Kill(7), acts.Kill(8), acts.Kill(9)]
+DOWN = [events.Kill(7), events.Kill(8), events.Kill(9)]
 
 
 async def test_nothing_moving_is_said_with_how_long_and_what_to_try() -> None:
@@ -94,12 +94,12 @@ async def test_leaving_the_question_for_topics_leaves_the_view() -> None:
 
 async def test_a_chosen_topic_that_does_not_exist_is_named_beside_those_that_do() -> None:
     async with watching(a_cluster(resting=["orders-0"])) as watch:
-        await watch.do(acts.Hang(1), *map(acts.Kill, range(2, 10)))  # who answers, answers late
+        await watch.do(events.Hang(1), *map(events.Kill, range(2, 10)))  # who answers, answers late
         await watch.press("T")
         await watch.type("orders, nosuch")
         await watch.press("enter")
         assert "no such topic" not in watch.text
-        await watch.do(acts.Resume(1))
+        await watch.do(events.Resume(1))
         await watch.pass_time(15)
         assert "nosuch: no such topic" in watch.lines[2]
         assert watch.rows == ["orders-0"]
@@ -108,7 +108,7 @@ async def test_a_chosen_topic_that_does_not_exist_is_named_beside_those_that_do(
 async def test_a_topic_whose_metadata_was_not_answered_is_not_said_to_be_missing() -> None:
     cluster = a_cluster(resting=["orders-0", "audit-0"])
     async with watching(cluster, topics=["orders", "audit"]) as watch:
-        await watch.do(acts.Deny("describe_topics"))
+        await watch.do(events.Deny("describe_topics"))
         assert "TOPIC_AUTHORIZATION_FAILED" in watch.lines[2]
         assert "no such topic" not in watch.text
 
@@ -120,7 +120,7 @@ async def test_in_the_unhealthy_view_health_tells_more_than_that_a_move_is_done(
     async with watching(cluster, LARGE) as watch:
         await watch.pass_time(5)
         assert "done" in watch.line("t-1")
-        await watch.do(acts.Shutdown(4), acts.Shutdown(9))
+        await watch.do(events.Shutdown(4), events.Shutdown(9))
         await watch.pass_time(10)
         row = watch.line("t-1")
         assert "done" in row
@@ -143,7 +143,7 @@ async def test_how_old_the_look_at_all_partitions_is_is_said() -> None:
         at = watch.clock.now().astimezone()
         await watch.pass_time(6)
         assert f"as at {at:%H:%M:%S}" in watch.lines[2]
-        await watch.do(acts.Shutdown(9))
+        await watch.do(events.Shutdown(9))
         assert "looking at all partitions" in watch.lines[2]
         assert "No partition is under-replicated" not in watch.text
         await watch.see()

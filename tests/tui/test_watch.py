@@ -7,12 +7,12 @@ from rich.color import Color
 from textual.events import MouseScrollDown
 from textual.strip import Strip
 
-from ktui.simulated import acts
+from ktui.simulated import events
 from ktui.simulated.cluster import SimulatedCluster
-from ktui.tui.cells import BARS
-from support.moving_clusters import a_cluster, move
-from support.screens import HOSTILE
-from support.watching import LARGE, MIDDLE, SMALL, Watching, watching
+from ktui.tui.draw.cells import BARS
+from support.simulated.moving_clusters import a_cluster, move
+from support.views.screens import HOSTILE
+from support.views.watching import LARGE, MIDDLE, SMALL, Watching, watching
 
 SIZES = [SMALL, MIDDLE, LARGE]
 HALF_WAY_S = 60.0
@@ -83,7 +83,7 @@ async def test_a_stalled_partition_stands_first_and_says_why() -> None:
     async with watching(a_cluster(moving=["audit-0"], resting=["orders-0"])) as watch:
         await watch.do(move("orders-0", 5, 2, 3))
         assert watch.rows == ["audit-0", "orders-0"]
-        await watch.do(acts.Shutdown(5))
+        await watch.do(events.Shutdown(5))
         await watch.pass_time(45)
         assert watch.rows == ["orders-0", "audit-0"]
         assert "STALLED" in watch.line("orders-0")
@@ -95,7 +95,7 @@ async def test_a_stalled_partition_stands_first_and_says_why() -> None:
 async def test_a_replica_out_of_the_isr_has_a_sign_beside_its_colour() -> None:
     async with watching(a_cluster(moving=["orders-0"])) as watch:
         assert "3!" not in watch.line("orders-0")
-        await watch.do(acts.Shutdown(3))
+        await watch.do(events.Shutdown(3))
         assert "3!" in watch.line("orders-0")
 
 
@@ -109,13 +109,13 @@ async def test_a_done_move_stays_in_the_list_and_says_when_it_ended() -> None:
 async def test_a_broker_that_the_cluster_does_not_tell_of_is_told_as_down() -> None:
     cluster = a_cluster(moving=["orders-0"], brokers=[1, 2, 3, 4], version="4.0")
     async with watching(cluster) as watch:
-        await watch.do(acts.Shutdown(4))
+        await watch.do(events.Shutdown(4))
         assert "3/4 brokers, 4 down" in watch.lines[0]
 
 
 async def test_what_the_principal_may_not_describe_is_shown_without_made_up_signs() -> None:
     cluster = a_cluster(moving=["orders-0"])
-    cluster.do(acts.Deny("describe_topics"))
+    cluster.do(events.Deny("describe_topics"))
     async with watching(cluster) as watch:
         row = watch.line("orders-0  ")
         assert "2 3 +4 -1" in row
@@ -167,7 +167,7 @@ def with_b_on_another_broker() -> SimulatedCluster:
 async def test_rows_keep_their_places_while_the_cursor_is_on_them() -> None:
     async with watching(with_b_on_another_broker()) as watch:
         await watch.press("down")
-        await watch.do(acts.Shutdown(9))
+        await watch.do(events.Shutdown(9))
         assert "OFFLINE" in watch.line("b-0")
         assert watch.rows == ["a-0", "b-0"], "trouble does not pull a row from under the cursor"
         assert "(held)" in watch.lines[2]
@@ -178,10 +178,10 @@ async def test_rows_keep_their_places_while_the_cursor_is_on_them() -> None:
 
 async def test_by_figures_that_change_all_the_time_rows_are_placed_only_when_asked() -> None:
     async with watching(a_cluster(moving=["a-0"], resting=["b-0"])) as watch:
-        await watch.do(move("b-0", 5, 2, 3), acts.Slow(5, 0.5))
+        await watch.do(move("b-0", 5, 2, 3), events.Slow(5, 0.5))
         await watch.press("s", "s")
         assert watch.rows == ["b-0", "a-0"]
-        await watch.do(acts.Slow(5, 1.0), acts.Slow(4, 0.5))
+        await watch.do(events.Slow(5, 1.0), events.Slow(4, 0.5))
         await watch.pass_time(5)
         assert watch.rows == ["b-0", "a-0"]
         assert "by lag ▼ (held)" in watch.lines[2]
@@ -200,7 +200,7 @@ async def test_keys_work_on_the_first_rows_after_there_were_none() -> None:
 async def test_until_the_cursor_is_moved_trouble_comes_up_by_itself() -> None:
     async with watching(with_b_on_another_broker()) as watch:
         assert watch.rows == ["a-0", "b-0"]
-        await watch.do(acts.Shutdown(9))
+        await watch.do(events.Shutdown(9))
         assert watch.rows == ["b-0", "a-0"]
         assert watch.cursor == "b-0"
 
@@ -211,10 +211,10 @@ async def test_the_cursor_goes_to_the_next_row_when_its_partition_vanishes() -> 
         await watch.press("s", "down")
         assert watch.cursor == "u-0"
         u = next(topic for topic in cluster.spec.topics if topic.name == "u")
-        await watch.do(acts.DeleteTopic("u"))
+        await watch.do(events.DeleteTopic("u"))
         await watch.pass_time(62)
         assert watch.cursor == "v-0"
-        await watch.do(acts.CreateTopic(u))
+        await watch.do(events.CreateTopic(u))
         assert watch.cursor == "u-0", "and back to it when it is there again"
 
 
@@ -243,8 +243,8 @@ async def test_sorting_goes_round_all_orders_and_says_which_is_in_force() -> Non
 async def test_by_lag_the_largest_stands_first_and_the_unknown_last() -> None:
     cluster = a_cluster(resting=["a-0", "b-0"], moving=["c-0"], version="4.0")
     async with watching(cluster) as watch:
-        await watch.do(move("a-0", 5, 2, 3), acts.Slow(4, 0.1))
-        await watch.do(move("b-0", 6, 2, 3), acts.Shutdown(6))
+        await watch.do(move("a-0", 5, 2, 3), events.Slow(4, 0.1))
+        await watch.do(move("b-0", 6, 2, 3), events.Shutdown(6))
         await watch.pass_time(3)
         await watch.press("s", "s")
         assert watch.rows == ["c-0", "a-0", "b-0"]
@@ -375,7 +375,7 @@ async def test_the_cursor_comes_back_to_its_partition_when_the_filter_is_cleared
 async def test_rows_are_drawn_anew_in_another_theme() -> None:
     async with watching(a_cluster(moving=["a-0"]), theme="dark") as watch:
         dark = watch.partitions.render_line(0)
-        watch.app.use_theme("light")
+        watch.app.theme = "light"
         await watch.pilot.pause()
         light = watch.partitions.render_line(0)
         assert light.text == dark.text
@@ -395,7 +395,7 @@ async def test_without_colours_every_word_and_sign_is_there(
             monkeypatch.setenv("NO_COLOR", no_color)
         cluster = a_cluster({"x": [(9,)]}, moving=["orders-0"])
         async with watching(cluster, topics=["orders", "x"]) as watch:
-            await watch.do(acts.Shutdown(3), acts.Shutdown(9))
+            await watch.do(events.Shutdown(3), events.Shutdown(9))
             await watch.press("down")
             texts.append(watch.text)
     assert texts[0] == texts[1]
@@ -409,5 +409,5 @@ async def test_a_line_that_has_not_changed_is_not_drawn_again() -> None:
         assert all(watch.partitions.render_line(y) is strip for y, strip in enumerate(drawn))
         refreshed: list[object] = []
         watch.partitions.refresh = lambda *regions, **_: refreshed.extend(regions)  # type: ignore[assignment,method-assign] # listening in
-        await watch.do(acts.Shutdown(9))
+        await watch.do(events.Shutdown(9))
         assert [region.y for region in refreshed] == [1]  # type: ignore[attr-defined] # regions

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from ktui.cli.errors import BadInput
+from ktui.cli.context.errors import BadInput
 from ktui.cli.main import ktui
 
 CONFIG = """
@@ -28,4 +28,4 @@ def test_a_context_that_is_read_only_refuses_a_view_that_writes(
 
 def test_the_help_says_that_only_write_lets_the_view_change_anything() -> None:
     words = " ".join(CliRunner().invoke(ktui, ["watch", "--help"]).output.split())
-    assert "Changes nothing on the cluster; with --write, runs can be started and changed" in words
+    assert "Changes nothing on the cluster, unless --write allows the view to start" in words

@@ -8,9 +8,9 @@ import pytest
 from textual.pilot import Pilot
 
 from ktui.simulated.cluster import SimulatedCluster
-from support.moving_clusters import a_cluster
-from support.scene import LONG_S, POLL_S, busy
-from support.watching import LARGE, MIDDLE, SMALL, Looks, Watching, an_app
+from support.simulated.moving_clusters import a_cluster
+from support.views.scene import LONG_S, POLL_S, busy
+from support.views.watching import LARGE, MIDDLE, SMALL, Looks, Watching, an_app
 
 Compare = Callable[..., bool]
 

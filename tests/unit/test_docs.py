@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -27,3 +32,39 @@ def test_every_file_that_a_page_links_to_exists(page: Path) -> None:
     missing = [link for link in links if not (page.parent / link).exists()]
 
     assert missing == []
+
+
+def test_site_index_and_readme_put_every_page_into_the_same_group() -> None:
+    site = tomllib.loads((ROOT / "zensical.toml").read_text(encoding="utf-8"))
+    groups = {name: pages for one in site["project"]["nav"][1:] for name, pages in one.items()}
+    index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    sections = re.findall(r"^## (\w+)\n(.*?)(?=^## |\Z)", index, re.MULTILINE | re.DOTALL)
+    paragraphs = re.findall(r"^\*\*(\w+)\*\*: (.+?)\n\n", readme, re.MULTILINE | re.DOTALL)
+
+    assert list(groups) == ["Start", "Operate", "Analyse", "Extend"]
+    assert {*chain(*groups.values())} == {page.name for page in PAGES if page.parent != ROOT} - {
+        "index.md"
+    }
+    assert {name: re.findall(r"\]\(([\w-]+\.md)\)", text) for name, text in sections} == groups
+    assert {
+        name: re.findall(r"\]\(docs/([\w-]+\.md)\)", text) for name, text in paragraphs
+    } == groups
+
+
+def test_the_pages_make_a_site_without_a_broken_link(tmp_path: Path) -> None:
+    shutil.copytree(ROOT / "docs", tmp_path / "docs")
+    shutil.copy(ROOT / "zensical.toml", tmp_path)
+
+    built = subprocess.run(
+        [sys.executable, "-m", "zensical", "build", "--strict"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert built.returncode == 0, built.stdout + built.stderr
+    pages = {page.stem for page in (tmp_path / "docs").glob("*.md")} - {"index"}
+    made = {page.parent.name for page in (tmp_path / "build" / "site").glob("*/index.html")}
+    assert pages <= made

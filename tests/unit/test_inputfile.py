@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from ktui.execution.statedir import StateDirProblem, state_dir
+from ktui.execution.host.state_dir import StateDirProblem, resolve_state_dir
 from ktui.fileproblem import FileProblem
-from ktui.inputfile import MOST_BYTES, Unreadable, from_home, opened, read_input
-from ktui.kafka.connection import Connection
-from ktui.kafka.problem import ConnectionProblem
-from ktui.planning.planfile import read_plan
-from ktui.planning.problem import BadPlan
+from ktui.inputfile import MOST_BYTES, Unreadable, expand_home, open_input, read_input
+from ktui.kafka.connection.connection import Connection
+from ktui.kafka.connection.errors import ConnectionProblem
+from ktui.planning.read.problems import BadPlan
+from ktui.planning.read.read import read_plan
 from ktui.simulated.scenario.library import load_scenario
 from ktui.yamlfile import read_yaml
 
@@ -43,8 +43,8 @@ NOBODY = "~nobody-has-this-name/file"
 @pytest.mark.parametrize(
     "read",
     [
-        from_home,
-        state_dir,
+        expand_home,
+        resolve_state_dir,
         lambda path: Connection.of({**BROKERS, "ssl.ca.location": path}),
         lambda path: Connection.of({**BROKERS, "sasl.password": {"file": path}}),
     ],
@@ -98,7 +98,7 @@ def test_a_file_larger_than_a_mebibyte_is_refused_with_the_bound(
         read(path)
 
     assert str(path) in str(refused.value)
-    assert "it is larger than 1 MiB, the most that is read" in str(refused.value)
+    assert "it is larger than 1 MiB, the limit" in str(refused.value)
 
 
 @pytest.mark.parametrize("read", [read_plan, _as_authority])
@@ -140,5 +140,5 @@ def test_what_a_shell_sends_through_a_pipe_of_its_own_is_read_up_to_the_bound() 
     [(".", "Is a directory"), ("none", "No such file or directory"), ("a\0b", "NUL character")],
 )
 def test_why_a_file_cannot_be_read_is_said(tmp_path: Path, name: str, words: str) -> None:
-    with pytest.raises(Unreadable, match=words), opened(tmp_path / name, 1):
+    with pytest.raises(Unreadable, match=words), open_input(tmp_path / name, 1):
         pass

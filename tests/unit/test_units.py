@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from ktui.units import Rate, Seconds, Share, Size, read
+from ktui.units import Rate, Seconds, Share, Size, parse_quantity
 
 
 @pytest.mark.parametrize(
@@ -34,7 +34,7 @@ from ktui.units import Rate, Seconds, Share, Size, read
     ],
 )
 def test_a_quantity_is_what_it_says(kind: type, written: object, meant: float) -> None:
-    found = read(kind, written)
+    found = parse_quantity(kind, written)
 
     assert type(found) is kind
     assert found == pytest.approx(meant)
@@ -49,7 +49,7 @@ def test_a_quantity_is_what_it_says(kind: type, written: object, meant: float) -
         (Size, -5, "not less than 0"),
         (Size, float("inf"), "not less than 0"),
         (Size, float("nan"), "not less than 0"),
-        (Size, "999999999999999PB", "beyond measure"),
+        (Size, "999999999999999PB", "too large"),
         (Size, True, "expected a size"),
         (Size, None, "expected a size"),
         (Rate, "30MB/h", "expected a rate such as 50MB/s"),
@@ -63,4 +63,4 @@ def test_what_is_no_quantity_says_what_was_expected(
     kind: type, written: object, words: str
 ) -> None:
     with pytest.raises(ValueError, match=re.escape(words)):
-        read(kind, written)
+        parse_quantity(kind, written)

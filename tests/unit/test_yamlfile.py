@@ -89,7 +89,7 @@ def test_a_file_that_is_not_text_says_so(tmp_path: Path) -> None:
 
 
 def test_a_key_like_no_other_lists_the_known_ones() -> None:
-    assert unknown_key("zzz", ["b", "a"]) == "unknown key 'zzz'; known are a, b"
+    assert unknown_key("zzz", ["b", "a"]) == "unknown key 'zzz'; known keys: a, b"
 
 
 @pytest.mark.parametrize(

@@ -1,91 +1,80 @@
-"""The `ktui` command: finds the verb, runs it, and turns what went wrong into words."""
+"""The `ktui` command: find the verb, run it, and report a failure in plain words."""
 
 from __future__ import annotations
 
 import os
 import sys
 import traceback
-from importlib import import_module
-from keyword import iskeyword
 
 import click
 
 from ktui import __version__
-from ktui.cli.errors import BadInput
-from ktui.cli.terminal import clean_output
+from ktui.cli.context.errors import BAD_INPUT, FAILED, INTERRUPTED, BadInput
+from ktui.cli.context.lazy_group import LazyGroup
+from ktui.cli.context.terminal import clean_output
 from ktui.cluster.errors import ClusterError
-from ktui.execution.problem import RunProblem, RunRefused
+from ktui.execution.errors import RunProblem, RunRefused
 from ktui.fileproblem import FileProblem
 
-FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130
-"""Exit codes besides 0; 3 (some partitions not at their target) comes with verbs that move."""
-
 DEBUG = "KTUI_DEBUG"
-"""Set to anything, a defect of ktui's own is told with its traceback."""
+"""The environment variable that, set to anything, shows the traceback of a defect in ktui."""
 
-VERBS = (
-    "watch",
-    "record",
-    "replay",
-    "list",
-    "plan",
-    "start",
-    "resume",
-    "runs",
-    "status",
-    "limits",
-    "throttle",
-    "pause",
-    "continue",
-    "cancel",
-    "add",
-    "pipeline",
-    "insights",
-    "doctor",
-    "demo",
-    "lab",
-)
+VERBS = {
+    "watch": "ktui.cli.watch.command:command",
+    "record": "ktui.cli.record.command:command",
+    "replay": "ktui.cli.record.replay:command",
+    "list": "ktui.cli.run.list:command",
+    "plan": "ktui.cli.plan.command:command",
+    "start": "ktui.cli.start.command:command",
+    "resume": "ktui.cli.start.resume:command",
+    "runs": "ktui.cli.run.runs:command",
+    "status": "ktui.cli.run.status:command",
+    "limits": "ktui.cli.run.limits:command",
+    "throttle": "ktui.cli.run.throttle:command",
+    "pause": "ktui.cli.run.pause:pause",
+    "continue": "ktui.cli.run.pause:continue_",
+    "cancel": "ktui.cli.cancel.command:command",
+    "add": "ktui.cli.run.add:command",
+    "pipeline": "ktui.cli.pipeline.group:command",
+    "insights": "ktui.cli.run.insights:command",
+    "doctor": "ktui.cli.doctor.command:command",
+    "demo": "ktui.cli.watch.demo:command",
+    "lab": "ktui.cli.lab.command:command",
+    "engine": "ktui.cli.engine.command:command",
+}
+"""The module and name of each verb's command, in the order of the help."""
 NOT_FOR_PEOPLE = ("engine",)
-"""Verbs that other verbs start."""
+"""Verbs that only other verbs start."""
 DEFAULT_VERB = "watch"
 
 
-class Verbs(click.Group):
-    """Loads a verb's module only when that verb is called, so that none pays for another."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """Name the verbs, in the order of the help."""
-        del ctx
-        return list(VERBS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Give one verb's command, or None when there is no such verb."""
-        del ctx
-        if cmd_name not in (*VERBS, *NOT_FOR_PEOPLE):
-            return None
-        name = f"{cmd_name}_" if iskeyword(cmd_name) else cmd_name
-        command: click.Command = import_module(f"ktui.cli.{name}").command
-        return command
+class Verbs(LazyGroup):
+    """The group of all verbs; bare `ktui` is `ktui watch`."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Take bare `ktui [options]` as `ktui watch [options]`."""
+        """Read bare `ktui [options]` as `ktui watch [options]`."""
         own = {option for parameter in self.get_params(ctx) for option in parameter.opts}
         if not args or (args[0].startswith("-") and args[0] not in own):
             args = [DEFAULT_VERB, *args]
         return super().parse_args(ctx, args)
 
 
-@click.command(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"]})
+@click.command(
+    cls=Verbs,
+    verbs=VERBS,
+    hidden=NOT_FOR_PEOPLE,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 @click.version_option(__version__, prog_name="ktui")
 def ktui() -> None:
     """Live management of Kafka partition reassignments.
 
-    Without a verb: the live view, as `ktui watch`.
+    Without a verb, ktui opens the live view, as `ktui watch` does.
     """
 
 
 def main() -> None:
-    """Run the command line; every end is an exit code and, on failure, one plain sentence."""
+    """Run the command line. It ends with an exit code and, on failure, one plain sentence."""
     with clean_output():
         _run()
 
@@ -105,12 +94,12 @@ def _run() -> None:
     except OSError as error:
         place = f" ({error.filename})" if error.filename else ""
         _stop(f"{error.strerror or error}{place}", FAILED)
-    except Exception as error:  # noqa: BLE001 - no traceback reaches a person unless asked for
+    except Exception as error:  # noqa: BLE001 - people get a traceback only on request
         if os.environ.get(DEBUG):
             click.echo(traceback.format_exc(), err=True)
             sys.exit(FAILED)
-        what = f"a defect of ktui itself: {type(error).__name__}: {error}"
-        _stop(f"{what}. Please report it, with what {DEBUG}=1 shows.", FAILED)
+        defect = f"this is a defect in ktui: {type(error).__name__}: {error}"
+        _stop(f"{defect}. Please report it with its traceback, which {DEBUG}=1 shows.", FAILED)
     else:
         sys.exit(code)
 

@@ -1,1 +1,1 @@
-"""The words of a Kafka cluster, the ports to one, and the polling loop on them."""
+"""The model of a Kafka cluster, the ports to one, and the loop that polls it."""

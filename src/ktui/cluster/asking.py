@@ -1,4 +1,4 @@
-"""Asks many brokers at once, and never lets a slow one hold up the rest."""
+"""Concurrent requests to many brokers; a slow broker never delays the others."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from ktui.cluster.clock import Clock
-from ktui.cluster.errors import ClusterError, Failure, NotAuthorized, Operation, unreadable
+from ktui.cluster.errors import ClusterError, Failure, NotAuthorized, Operation, describe_unreadable
 
 log = logging.getLogger(__name__)
 
@@ -18,23 +18,26 @@ K = TypeVar("K")
 A = TypeVar("A")
 
 DENIED_RETRY_S = 30.0
-"""A permission rarely comes back sooner, and brokers log each denial."""
+"""Seconds before a denied request is repeated.
+
+A permission rarely comes back sooner, and brokers log each denial.
+"""
 
 
-class Answered(msgspec.Struct, Generic[A], frozen=True):
-    """An answer, and the monotonic seconds at which it was asked for and at which it came."""
+class TimedAnswer(msgspec.Struct, Generic[A], frozen=True):
+    """An answer, with the monotonic seconds of its request and its arrival."""
 
     value: A
     asked_s: float
     at_s: float
 
 
-class Asking(Generic[K, A]):
-    """One kind of question, asked per key (a broker, mostly).
+class RequestsByKey(Generic[K, A]):
+    """One kind of request, sent per key (usually a broker).
 
-    A key is never asked while its last question is still open, nor more often than `every_s`.
-    The last answer of each key is kept, so that a slow broker's figures are old, not lost; a
-    question open for more than `late_after_s` is a failure.
+    A key has at most one open request, and gets a new one at most every `every_s` seconds. The last
+    answer of each key is kept, so that a slow broker's figures are old, not lost. A request open
+    for more than `late_after_s` seconds is a failure.
     """
 
     def __init__(
@@ -49,18 +52,18 @@ class Asking(Generic[K, A]):
         self._clock = clock
         self._every_s = every_s
         self._late_after_s = late_after_s
-        self._open: dict[K, tuple[asyncio.Task[Answered[A]], float]] = {}
+        self._open: dict[K, tuple[asyncio.Task[TimedAnswer[A]], float]] = {}
         self._failed: dict[K, tuple[ClusterError, float]] = {}
         self._expired: set[K] = set()
-        self.answers: dict[K, Answered[A]] = {}
+        self.answers: dict[K, TimedAnswer[A]] = {}
 
-    def open(self, *, younger_than_s: float) -> set[asyncio.Task[Answered[A]]]:
-        """Give the questions without an answer that have not waited for so long yet."""
+    def open(self, *, younger_than_s: float) -> set[asyncio.Task[TimedAnswer[A]]]:
+        """Return the open requests that are younger than `younger_than_s` seconds."""
         now = self._clock.monotonic()
         return {task for task, since in self._open.values() if now - since < younger_than_s}
 
     def due(self, key: K) -> bool:
-        """Whether the key may be asked again now."""
+        """Whether a new request for the key may be sent now."""
         if key in self._open:
             return False
         if key in self._expired:
@@ -73,18 +76,18 @@ class Asking(Generic[K, A]):
         return answer is None or now - answer.at_s >= self._every_s
 
     def ask(self, key: K, call: Coroutine[Any, Any, A]) -> None:
-        """Start the call for `key`; the caller has made sure that it is due."""
+        """Start the call for `key`, which the caller has checked to be due."""
         now = self._clock.monotonic()
         self._expired.discard(key)
-        task = asyncio.create_task(self._answered(call, now))
-        task.add_done_callback(lambda _: call.close())  # also where it never came to be awaited
+        task = asyncio.create_task(self._timed(call, now))
+        task.add_done_callback(lambda _: call.close())  # even if the call was never awaited
         self._open[key] = (task, now)
 
-    async def _answered(self, call: Coroutine[Any, Any, A], asked_s: float) -> Answered[A]:
-        return Answered(await call, asked_s, self._clock.monotonic())
+    async def _timed(self, call: Coroutine[Any, Any, A], asked_s: float) -> TimedAnswer[A]:
+        return TimedAnswer(await call, asked_s, self._clock.monotonic())
 
     def harvest(self) -> None:
-        """Take in the answers and errors that have come."""
+        """Collect the answers and errors that have arrived."""
         now = self._clock.monotonic()
         for key, (task, _) in list(self._open.items()):
             if not task.done():
@@ -98,13 +101,13 @@ class Asking(Generic[K, A]):
                 self._failed[key] = (error, now)
             elif isinstance(error, Exception):
                 log.error("an answer cannot be read", exc_info=error)
-                words = unreadable(error, "the answer")
+                words = describe_unreadable(error, "the answer")
                 self._failed[key] = (ClusterError(f"reading {self._operation}", answer=words), now)
             else:
                 raise error
 
     def keep(self, keys: Collection[K], *, younger_than_s: float) -> None:
-        """Forget answers of other keys, and those too old to mean anything."""
+        """Keep the answers of `keys` that are younger than `younger_than_s` seconds."""
         now = self._clock.monotonic()
         self.answers = {
             key: answer
@@ -113,15 +116,15 @@ class Asking(Generic[K, A]):
         }
 
     def expire(self, key: K) -> None:
-        """Have the key asked again as soon as can be; its last answer stands until then."""
+        """Make the key due as soon as possible; its last answer stays until then."""
         self._expired.add(key)
 
     def forgive(self, concerned: Collection[K]) -> None:
-        """Forget the errors of keys that nobody asks any more: they would stand for good."""
+        """Forget errors of keys no longer concerned: these errors would stay for good."""
         self._failed = {key: failed for key, failed in self._failed.items() if key in concerned}
 
     def failures(self) -> list[Failure]:
-        """Name the keys without a fresh answer, and why; a key that is an int is a broker."""
+        """List the keys without a fresh answer, with reasons; an int key is a broker."""
         now = self._clock.monotonic()
         failed = [
             Failure(self._operation, str(error), _broker(key), denied=_denied(error))
@@ -135,7 +138,7 @@ class Asking(Generic[K, A]):
         return failed + late
 
     async def aclose(self) -> None:
-        """Cancel what is open."""
+        """Cancel all open requests."""
         tasks = [task for task, _ in self._open.values()]
         for task in tasks:
             task.cancel()

@@ -1,4 +1,4 @@
-"""Brokers, their disks and the settings of brokers and topics that matter to a move."""
+"""Brokers, their disks, and the settings of brokers and topics that matter to a move."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import msgspec
 
 
 class Broker(msgspec.Struct, frozen=True):
-    """One broker. One that is not `alive` is fenced, or known only from a replica list."""
+    """A broker. If not `alive`, it is fenced or known only from a replica list."""
 
     id: int
     host: str = ""
@@ -17,7 +17,7 @@ class Broker(msgspec.Struct, frozen=True):
     alive: bool = True
 
 
-def online(brokers: Mapping[int, Broker]) -> frozenset[int]:
+def online_brokers(brokers: Mapping[int, Broker]) -> frozenset[int]:
     """Return the brokers that are registered and not fenced."""
     return frozenset(broker.id for broker in brokers.values() if broker.alive)
 
@@ -28,14 +28,14 @@ class LogDir(msgspec.Struct, frozen=True):
     broker: int
     path: str
     error: str | None = None
-    """The broker's word for an offline log dir; None while it works."""
+    """The broker's error for an offline log dir; None while the log dir works."""
     total_bytes: int | None = None
     usable_bytes: int | None = None
     cordoned: bool = False
 
 
 class TopicConfig(msgspec.Struct, frozen=True):
-    """The settings of one topic that decide how its moves are measured and judged."""
+    """The settings of a topic that decide how its moves are measured and judged."""
 
     min_insync_replicas: int = 1
     compacted: bool = False
@@ -45,12 +45,12 @@ class TopicConfig(msgspec.Struct, frozen=True):
 
     @property
     def offsets_measure_size(self) -> bool:
-        """Whether log offsets say how much is left to copy: not when compacted or tiered."""
+        """Whether log offsets show how much is left to copy: not when compacted or tiered."""
         return not (self.compacted or self.tiered)
 
 
 class BrokerConfig(msgspec.Struct, frozen=True):
-    """The settings of one broker that matter to a move; None where unset or not readable."""
+    """The settings of a broker that matter to a move; None where unset or unreadable."""
 
     leader_throttle_rate: int | None = None
     """leader.replication.throttled.rate, bytes a second."""

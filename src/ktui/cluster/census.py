@@ -1,4 +1,4 @@
-"""A pass over all partitions of a cluster, in pages."""
+"""The census: a count of all partitions of a cluster, page by page."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ktui.cluster.ports import TopicsAnswer
 
 
 async def take_census(pages: AsyncIterator[TopicsAnswer], clock: Clock) -> Census:
-    """Count leaders and replicas per broker and find the partitions that need care."""
+    """Count leaders and replicas per broker, and find unhealthy partitions."""
     started = clock.monotonic()
     topics: set[str] = set()
     partitions = 0
@@ -26,7 +26,7 @@ async def take_census(pages: AsyncIterator[TopicsAnswer], clock: Clock) -> Censu
             replicas.update(state.replicas)
             if state.leader is not None:
                 leaders[state.leader] += 1
-            if _suspect(state):
+            if _looks_unhealthy(state):
                 unhealthy.append((state.leader is not None, len(state.isr), state.tp))
     return Census(
         at=clock.now(),
@@ -40,6 +40,6 @@ async def take_census(pages: AsyncIterator[TopicsAnswer], clock: Clock) -> Censu
     )
 
 
-def _suspect(state: PartitionState) -> bool:
-    # Metadata does not tell adding replicas: a moving partition is judged once it is listed.
+def _looks_unhealthy(state: PartitionState) -> bool:
+    # Metadata does not mark adding replicas: a moving partition is judged once it is listed.
     return state.leader is None or len(state.isr) < len(state.replicas)

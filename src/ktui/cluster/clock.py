@@ -1,4 +1,4 @@
-"""Time, passed in wherever it matters so that tests and simulations own it."""
+"""Clocks, passed in wherever time matters so that tests and simulations control it."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections.abc import Coroutine
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
-_AWAKE_OR_NOT = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
-"""The clock that goes on while the machine sleeps: on Linux, CLOCK_MONOTONIC does not."""
+_RUNS_IN_SLEEP = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+"""A clock that keeps running while the machine sleeps. Linux's CLOCK_MONOTONIC does not."""
 
 
 class Clock(Protocol):
@@ -20,14 +20,14 @@ class Clock(Protocol):
         ...
 
     def monotonic(self) -> float:
-        """Seconds that never go backwards, and go on while the machine sleeps.
+        """Seconds that never go backwards and keep counting while the machine sleeps.
 
-        Only differences mean anything, and only between seconds of the same clock.
+        Only differences mean anything, and only between readings of the same clock.
         """
         ...
 
     async def sleep(self, seconds: float) -> None:
-        """Let `seconds` of this clock pass."""
+        """Wait until `seconds` of this clock have passed."""
         ...
 
 
@@ -39,16 +39,16 @@ class SystemClock:
         return datetime.now(UTC)
 
     def monotonic(self) -> float:
-        """Seconds that never go backwards, and go on while the machine sleeps."""
-        return time.clock_gettime(_AWAKE_OR_NOT)
+        """Seconds that never go backwards and keep counting while the machine sleeps."""
+        return time.clock_gettime(_RUNS_IN_SLEEP)
 
     async def sleep(self, seconds: float) -> None:
-        """Let `seconds` pass without holding the event loop; those asleep do not count."""
+        """Wait without blocking the event loop; time while the machine sleeps does not count."""
         await asyncio.sleep(seconds)
 
 
-async def first_of(*waits: Coroutine[Any, Any, Any]) -> None:
-    """Wait until one of several is over, and give the others up."""
+async def wait_for_first(*waits: Coroutine[Any, Any, Any]) -> None:
+    """Wait until one of several coroutines has finished, and cancel the others."""
     tasks = [asyncio.ensure_future(wait) for wait in waits]
     try:
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)

@@ -1,4 +1,4 @@
-"""What can go wrong with a cluster, typed: what was attempted, on what, and what to do."""
+"""Typed errors of cluster calls: what was attempted, where, and what to do about it."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ class ClusterError(Exception):
     """A call to a cluster failed.
 
     Attributes:
-        attempted: what ktui was doing, as a phrase: "listing reassignments".
-        where: the address, broker or resource it was done to.
-        answer: the cluster's or the network's own words, cleaned of control characters.
-        fix: what the operator can do about it.
+        attempted: the action that failed, as a phrase: "listing reassignments".
+        where: the address, broker or resource of the call.
+        answer: the message of the cluster or the network, cleaned of control characters.
+        fix: what the operator can do about the error.
     """
 
     def __init__(self, attempted: str, *, where: str = "", answer: str = "", fix: str = "") -> None:
@@ -43,7 +43,7 @@ class Unreachable(ClusterError):
 
 
 class NotKafka(ClusterError):
-    """Something answers, but not in Kafka's protocol (or TLS where plain was expected)."""
+    """Something answers, but not in Kafka's protocol (or with TLS where plain was expected)."""
 
     summary = "it does not speak Kafka's protocol as configured"
 
@@ -83,7 +83,7 @@ class TimedOut(ClusterError):
 
 
 class Refused(ClusterError):
-    """The cluster understood and said no; `code` is Kafka's name for the error."""
+    """The cluster understood the request and refused it; `code` is Kafka's error name."""
 
     summary = "refused"
 
@@ -94,13 +94,13 @@ class Refused(ClusterError):
         self.code = code
 
 
-def unreadable(error: Exception, answer: str = "an answer") -> str:
-    """Describe an answer that no adapter can read: of a broker that is newer, broken or hostile."""
+def describe_unreadable(error: Exception, answer: str = "an answer") -> str:
+    """Describe an answer that no adapter can parse: its broker is newer, broken or hostile."""
     return clean(f"{answer} cannot be read: {type(error).__name__}: {error}")
 
 
 class Operation(enum.StrEnum):
-    """The parts of an observation, as an operator would name them."""
+    """The reads that make up an observation, named as an operator would."""
 
     LIST = "reassignments"
     METADATA = "metadata"
@@ -112,19 +112,19 @@ class Operation(enum.StrEnum):
 
 
 class Failure(msgspec.Struct, frozen=True):
-    """One part of an answer that is missing, while the rest stands."""
+    """A part of an answer that is missing while the rest is valid."""
 
     operation: Operation
     answer: str
-    """Why, in one line, with the cluster's words."""
+    """The reason in one line, in the cluster's words."""
     broker: int | None = None
     topic: str | None = None
     denied: bool = False
-    """The principal lacks the permission: asking again will not help."""
+    """Whether the principal lacks the permission, so that a retry will not help."""
 
     @property
     def sentence(self) -> str:
-        """One line that names who and what: "broker 3: log ends: no answer for 2.1 s"."""
-        who = [f"broker {self.broker}"] if self.broker is not None else []
-        who += [f"topic {self.topic}"] if self.topic is not None else []
-        return ": ".join((*who, self.operation.value, self.answer))
+        """One line with the broker or topic: "broker 3: log ends: no answer for 2.1 s"."""
+        subject = [f"broker {self.broker}"] if self.broker is not None else []
+        subject += [f"topic {self.topic}"] if self.topic is not None else []
+        return ": ".join((*subject, self.operation.value, self.answer))

@@ -1,4 +1,4 @@
-"""Log ends, sizes and settings of what moves, gathered from many brokers poll by poll."""
+"""Log ends, sizes and settings of moving partitions, gathered from many brokers at each poll."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 
-from ktui.cluster.asking import Asking
+from ktui.cluster.asking import RequestsByKey
 from ktui.cluster.broker import BrokerConfig, LogDir, TopicConfig
-from ktui.cluster.clock import Clock, first_of
+from ktui.cluster.clock import Clock, wait_for_first
 from ktui.cluster.errors import Failure, Operation
 from ktui.cluster.incarnations import Incarnations
 from ktui.cluster.observation import Reading
@@ -23,37 +23,45 @@ from ktui.cluster.ports import (
 from ktui.cluster.topic_settings import CONFIGS_EVERY_S, TopicSettings
 
 SIZES_EVERY_S = 5.0
-_PASSING = frozenset({"NOT_LEADER_OR_FOLLOWER", "UNKNOWN_TOPIC_OR_PARTITION"})
-"""What a broker says of a replica that it no longer has, or not yet, while metadata is late."""
+_TRANSIENT = frozenset({"NOT_LEADER_OR_FOLLOWER", "UNKNOWN_TOPIC_OR_PARTITION"})
+"""Errors for a replica that a broker no longer has, or not yet, while metadata lags."""
 
 STALE_S = 60.0
-"""Figures older than this mean nothing any more."""
+"""Seconds after which figures no longer mean anything."""
 
 
-class Figures:
+class ClusterFigures:
     """The figures of one cluster, each with the second at which it was read.
 
-    Per broker one question of a kind is open at a time; sizes are asked every 5 s, settings every
-    30 s. Whoever has not answered within `patience_s` keeps its last figures and is a failure.
+    Each broker has at most one open request of each kind. Sizes are read every 5 s, settings every
+    30 s. A broker that has not answered within `patience_s` seconds is reported as a failure, and
+    its last figures are kept.
     """
 
     def __init__(self, reader: ClusterReader, clock: Clock, patience_s: float) -> None:
         self._reader = reader
         self._clock = clock
         self._patience_s = patience_s
-        self._offsets: Asking[int, OffsetsAnswer] = Asking(Operation.LOG_ENDS, clock)
-        self._dirs: Asking[int, LogDirsAnswer] = Asking(
+        self._offsets: RequestsByKey[int, OffsetsAnswer] = RequestsByKey(Operation.LOG_ENDS, clock)
+        self._dirs: RequestsByKey[int, LogDirsAnswer] = RequestsByKey(
             Operation.LOG_DIRS, clock, every_s=SIZES_EVERY_S
         )
-        self._brokers: Asking[int, BrokerConfig] = Asking(
+        self._brokers: RequestsByKey[int, BrokerConfig] = RequestsByKey(
             Operation.BROKER_CONFIGS, clock, every_s=CONFIGS_EVERY_S
         )
         self._topics = TopicSettings(reader, clock)
-        self._per_broker: tuple[Asking[int, Any], ...] = (self._offsets, self._dirs, self._brokers)
-        self._askings: tuple[Asking[Any, Any], ...] = (*self._per_broker, self._topics.asking)
+        self._per_broker: tuple[RequestsByKey[int, Any], ...] = (
+            self._offsets,
+            self._dirs,
+            self._brokers,
+        )
+        self._askings: tuple[RequestsByKey[Any, Any], ...] = (
+            *self._per_broker,
+            self._topics.asking,
+        )
         self._topics_seen = Incarnations(clock, remember_s=STALE_S)
         self._measured: Mapping[int, Collection[TopicPartition]] = {}
-        """By broker, the partitions looked at in the last poll."""
+        """By broker, the partitions read in the last poll."""
         self._refusals: dict[int, _Refusals] = {}
 
     async def read(
@@ -64,13 +72,13 @@ class Figures:
         *,
         everyone: bool,
     ) -> None:
-        """Ask what is due and wait, at most `patience_s`, for the answers.
+        """Send the requests that are due, and wait at most `patience_s` for the answers.
 
         Args:
-            cluster: who is there; brokers that are down are not asked.
-            measured: the partitions whose leaders and lagging replicas are looked at.
-            topics: whose settings are wanted.
-            everyone: ask all brokers for their disks and settings, not only those concerned.
+            cluster: the brokers; those that are down are not asked.
+            measured: the partitions whose leaders and lagging replicas are measured.
+            topics: topics whose settings are wanted.
+            everyone: whether to read disks and settings of all brokers, not only those concerned.
         """
         measured = tuple(measured)
         self._topics_seen.see(measured)
@@ -78,7 +86,7 @@ class Figures:
         self._measured = ends
         alive = cluster.online
         concerned = alive & ends.keys()
-        self._harvest()  # who answered since the last poll may be asked again in this one
+        self._harvest()  # brokers that answered since the last poll may be asked again
         hidden = {state.tp for state in measured if not state.described}
         for broker in concerned:
             if readable := ends[broker] - hidden:  # brokers log each denial
@@ -92,7 +100,7 @@ class Figures:
             asking.forgive(alive if everyone and asking is not self._offsets else concerned)
 
     def settings_changed(self, topics: Iterable[str], brokers: Iterable[int]) -> None:
-        """Have settings read again in the next poll; until then those read last stand."""
+        """Read settings again in the next poll; the last ones stay until then."""
         self._topics.changed(topics)
         for broker in brokers:
             self._brokers.expire(broker)
@@ -110,11 +118,11 @@ class Figures:
             self._brokers.ask(broker, self._reader.broker_config(broker))
 
     async def _wait(self) -> None:
-        # Who has not answered within its patience is not waited for again, poll by poll.
+        # A request that has outlasted the patience once is not waited for in later polls.
         patience_s = self._patience_s
         open_ = set().union(*(a.open(younger_than_s=patience_s) for a in self._askings))
         if open_:
-            await first_of(asyncio.wait(open_), self._clock.sleep(patience_s))
+            await wait_for_first(asyncio.wait(open_), self._clock.sleep(patience_s))
         self._harvest()
 
     def _harvest(self) -> None:
@@ -174,7 +182,7 @@ class Figures:
 
     @property
     def failures(self) -> tuple[Failure, ...]:
-        """What is missing or late, by whom, and why."""
+        """Missing and late answers, with their brokers and reasons."""
         return (
             *(failure for asking in self._per_broker for failure in asking.failures()),
             *self._offset_errors(),
@@ -182,7 +190,7 @@ class Figures:
         )
 
     def _offset_errors(self) -> Iterable[Failure]:
-        # One line a broker and reason: 2,000 partitions may be refused for the same one.
+        # One line per broker and reason: 2,000 partitions may be refused for the same reason.
         for broker, refusals in self._refusals.items():
             counted: defaultdict[str, list[TopicPartition]] = defaultdict(list)
             for tp, code in refusals.lasting():
@@ -193,29 +201,29 @@ class Figures:
                 yield Failure(Operation.LOG_ENDS, f"{code} for {min(tps)}{more}", broker)
 
     async def aclose(self) -> None:
-        """Cancel what is open."""
+        """Cancel all open requests."""
         for asking in self._askings:
             await asking.aclose()
 
 
 class _Refusals(NamedTuple):
-    """The partitions that a broker would not answer for, by its answer before last and its last."""
+    """The partitions that a broker refused in its last two answers, with error codes."""
 
     asked_s: float
     before: Mapping[TopicPartition, str]
     now: Mapping[TopicPartition, str]
 
     def lasting(self) -> Iterable[tuple[TopicPartition, str]]:
-        """Give those that are more than metadata being a moment late."""
+        """Yield the refusals that lagging metadata does not explain."""
         for tp, code in self.now.items():
-            if code not in _PASSING or self.before.get(tp) == code:
+            if code not in _TRANSIENT or self.before.get(tp) == code:
                 yield tp, code
 
 
 def _by_broker(
     measured: Iterable[PartitionState],
 ) -> tuple[defaultdict[int, set[TopicPartition]], defaultdict[int, set[TopicPartition]]]:
-    """Which broker to ask for which log ends, and which leader for which log starts."""
+    """Return the log ends to request from each broker, and the log starts from each leader."""
     ends: defaultdict[int, set[TopicPartition]] = defaultdict(set)
     starts: defaultdict[int, set[TopicPartition]] = defaultdict(set)
     for state in measured:

@@ -1,4 +1,4 @@
-"""Which partitions are still looked at after they left the list of reassignments."""
+"""Partitions that are still polled after they have left the list of reassignments."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ from ktui.cluster.clock import Clock
 from ktui.cluster.partition import TopicPartition
 
 CLOSELY_S = 30.0
-"""Looked at in every poll, to learn what became of it."""
+"""Seconds for which a partition that left is read in every poll, to learn its outcome."""
 FOLLOW_S = 600.0
-"""Looked at now and then, for as long as its row is shown."""
+"""Seconds for which such a partition is read occasionally: as long as its row is shown."""
 SELDOM_S = 4.0
-"""Every so often, then: once at least in each 5 s slot of a timeline."""
+"""The interval of those occasional reads: at least once in each 5 s slot of a timeline."""
 MOST = 2_000
-"""The last to leave; thousands of rows that have ended are not worth a poll of their own."""
+"""The most partitions followed, latest first: thousands of ended rows are not worth polling."""
 
 
-class Following:
-    """Remembers when each partition left the list, counted from the first poll without it."""
+class RecentlyReassigned:
+    """Remembers when each partition left the list: at the first poll without that partition."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._listed: frozenset[TopicPartition] = frozenset()
         self._left_s: dict[TopicPartition, float] = {}
-        """In the order in which they left."""
+        """The second at which each partition left, in the order of leaving."""
         self._all_s = -math.inf
 
     def due(self, listed: Collection[TopicPartition]) -> set[TopicPartition]:
-        """Take in a list, and give the partitions besides it that this poll has to look at."""
+        """Record a list, and return the other partitions that this poll must read."""
         now, before = self._clock.monotonic(), self._listed
         self._listed = frozenset(listed)
         left = {tp: since for tp, since in self._left_s.items() if now - since < FOLLOW_S}

@@ -1,4 +1,4 @@
-"""Reads of chosen partitions as they are now: the list of reassignments, then fresh metadata."""
+"""Reads of chosen partitions in their present state: reassignments, then fresh metadata."""
 
 from __future__ import annotations
 
@@ -6,22 +6,25 @@ import asyncio
 import math
 from collections.abc import Collection, Mapping
 
-from ktui.cluster.clock import Clock, first_of
+from ktui.cluster.clock import Clock, wait_for_first
 from ktui.cluster.errors import TimedOut, Unsupported
 from ktui.cluster.observation import Observation
 from ktui.cluster.partition import PartitionState, Reassignment, TopicPartition
 from ktui.cluster.ports import ClusterDescription, ClusterReader, TopicConfigsAnswer, TopicsAnswer
 
 FRESH_AGAIN_S = 60.0
-"""How long a cluster that does not tell how old metadata is is not asked for it again."""
+"""Seconds before fresh metadata is requested again from a cluster that does not support it.
+
+Such a cluster does not report the age of its metadata.
+"""
 
 
 FRESH_WITHIN_S = 2.0
-"""How long a request waits for fresh metadata: what it rests on may be 5 s old when it leaves."""
+"""Seconds that a request waits for fresh metadata. It may rest on reads at most 5 s old."""
 
 
 class FreshMetadata:
-    """Metadata known to be no older than the call, where the cluster can tell."""
+    """Metadata proven to be no older than the call, where the cluster supports that."""
 
     def __init__(self, reader: ClusterReader, clock: Clock) -> None:
         self._reader = reader
@@ -34,9 +37,9 @@ class FreshMetadata:
         """Describe topics; the second value is whether the answer is known to be fresh.
 
         Args:
-            names: of the topics.
-            fresh: whether fresh metadata is waited for.
-            within_s: for how long; then metadata is taken as it is.
+            names: topics to describe.
+            fresh: whether to wait for fresh metadata.
+            within_s: seconds to wait; after that, metadata of any age is accepted.
 
         Raises:
             ClusterError: no broker answered.
@@ -45,19 +48,19 @@ class FreshMetadata:
             return TopicsAnswer({}), fresh
         if fresh and self._clock.monotonic() >= self._from_s:
             try:
-                return await self._within(within_s, names), True
+                return await self._fresh_within(within_s, names), True
             except Unsupported:
                 self._from_s = self._clock.monotonic() + FRESH_AGAIN_S
             except TimedOut:
                 pass
         return await self._reader.describe_topics(names), False
 
-    async def _within(self, seconds: float, names: Collection[str]) -> TopicsAnswer:
+    async def _fresh_within(self, seconds: float, names: Collection[str]) -> TopicsAnswer:
         if seconds == math.inf:
             return await self._reader.describe_topics(names, fresh=True)
         asking = asyncio.ensure_future(self._reader.describe_topics(names, fresh=True))
         try:
-            await first_of(asyncio.wait([asking]), self._clock.sleep(seconds))
+            await wait_for_first(asyncio.wait([asking]), self._clock.sleep(seconds))
             if asking.done():
                 return asking.result()
         finally:
@@ -66,7 +69,7 @@ class FreshMetadata:
 
 
 class FreshRead:
-    """Reads made for one request, in a connection's own time: no poll holds them up."""
+    """Reads made for one request, with its own timing: no poll delays them."""
 
     def __init__(self, reader: ClusterReader, clock: Clock) -> None:
         self._reader = reader
@@ -76,20 +79,21 @@ class FreshRead:
     async def read(
         self, partitions: Collection[TopicPartition], *, settings: bool = False
     ) -> Observation:
-        """Read some partitions, without figures.
+        """Read the state of some partitions, without figures.
 
         Args:
-            partitions: which; all that others reassign are in the answer, too, undescribed.
-            settings: whether the settings of their topics are read as well.
+            partitions: partitions to read. Those that others are reassigning are in the answer
+                too, undescribed.
+            settings: whether to read the settings of their topics as well.
 
         Returns:
-            An observation whose `asked_s` is the second before the list was asked for.
+            An observation whose `asked_s` is the second just before the list was requested.
 
         Raises:
             ClusterError: the list, the brokers, the metadata or the settings could not be read.
         """
         asked_s = self._clock.monotonic()
-        cluster, listed = await cluster_and_list(self._reader)
+        cluster, listed = await read_cluster_and_reassignments(self._reader)
         names = frozenset(tp.topic for tp in partitions)
         (topics, fresh), configs = await asyncio.gather(
             self._metadata.describe(names, within_s=FRESH_WITHIN_S),
@@ -118,13 +122,13 @@ class FreshRead:
         return await self._reader.topic_configs(names) if names else TopicConfigsAnswer({})
 
 
-async def cluster_and_list(
+async def read_cluster_and_reassignments(
     reader: ClusterReader,
 ) -> tuple[ClusterDescription, Mapping[TopicPartition, Reassignment]]:
-    """Ask who is there and what is being reassigned, both at once.
+    """Read the cluster's brokers and its ongoing reassignments, both at once.
 
     Raises:
-        ClusterError: one of them is not told.
+        ClusterError: one of them cannot be read.
     """
     return await asyncio.gather(reader.describe_cluster(), reader.list_reassignments())
 
@@ -133,9 +137,9 @@ def with_reassignments(
     states: Mapping[TopicPartition, PartitionState],
     listed: Mapping[TopicPartition, Reassignment],
 ) -> dict[TopicPartition, PartitionState]:
-    """Lay the controllers' list over metadata; what only the list has is `described=False`."""
-    laid = dict(states)
+    """Overlay the controller's list on metadata; `described=False` for partitions only it has."""
+    merged = dict(states)
     for tp, reassignment in listed.items():
-        state = laid.get(tp) or PartitionState(tp, None, (), (), None, described=False)
-        laid[tp] = state.with_reassignment(reassignment)
-    return laid
+        state = merged.get(tp) or PartitionState(tp, None, (), (), None, described=False)
+        merged[tp] = state.with_reassignment(reassignment)
+    return merged

@@ -1,8 +1,8 @@
-"""A claim made of two consumer groups: one for owning, one for living.
+"""A claim made of two consumer groups: one shows the owner, one shows that its engine is alive.
 
-A member of the first group owns the cluster. Its session is as long as brokers allow, so that the
-owner can be read for half an hour after its engine died. The session of the second group's member
-is short: it is there as long as an engine lives.
+The member of the first group owns the cluster. That member's session is as long as brokers allow.
+So the owner can still be read half an hour after its engine died. The session of the second group's
+member is short: that member is present only while an engine is alive.
 """
 
 from __future__ import annotations
@@ -19,59 +19,59 @@ from ktui.cluster.membership import (
     INSTANCE,
     KIND,
     STORE,
+    GroupDescription,
     GroupMembership,
-    Heard,
+    HeartbeatAnswer,
     Member,
-    SeenGroup,
 )
 from ktui.cluster.ownership import (
     ClaimPreview,
+    ClaimStatus,
     ClusterOwner,
-    Free,
-    Others,
-    Ours,
-    Standing,
-    Unknown,
+    OwnedByOthers,
+    OwnedHere,
+    OwnerUnknown,
+    Unowned,
 )
 from ktui.cluster.text import clean
 
-_SETTLES = 20
-"""How often a group is looked at while somebody joins it."""
-_SETTLING_S = 0.1
-_SIGNS_A_SESSION = 4
-_LONGEST = 255
-"""Characters that are shown of each name: no host name has more."""
+_SETTLE_TRIES = 20
+"""How many times a group is read while a member is joining."""
+_SETTLE_WAIT_S = 0.1
+_HEARTBEATS_PER_SESSION = 4
+_LONGEST_NAME = 255
+"""The most characters shown of each name: no host name is longer."""
 
 
 class Sessions(NamedTuple):
-    """For how long a silent member is kept, in seconds: what is asked for first, and then."""
+    """Session timeouts in seconds, in the order in which they are requested."""
 
     claim_s: tuple[float, ...] = (1_800.0, 300.0, 45.0)
-    """Kafka allows up to group.max.session.timeout.ms, 30 minutes unless it was changed."""
+    """Kafka allows up to group.max.session.timeout.ms, 30 minutes by default."""
     engine_s: tuple[float, ...] = (20.0, 60.0, 300.0)
-    """Kafka asks for at least group.min.session.timeout.ms, 6 seconds unless it was changed."""
+    """Kafka requires at least group.min.session.timeout.ms, 6 seconds by default."""
 
 
 SESSIONS = Sessions()
 
 
 class _Unsettled(Exception):
-    """Somebody is joining the group, and does not come to an end."""
+    """A group stays in a rebalance: members keep joining."""
 
 
 class GroupClaim:
-    """A `ClusterClaim` by consumer groups.
+    """A `ClusterClaim` made of consumer groups.
 
-    The engine of a state directory that joined last is the group's member, and has the heartbeats.
-    The other engines of the directory read whether the member is still one of theirs, and one of
-    them joins when that falls silent.
+    The group's member is the engine of a state directory that joined last, and it heartbeats. The
+    other engines of the directory read whether the member is still one of theirs. When the member
+    falls silent, one of them joins.
 
     Args:
-        groups: the way to the groups; closed by `aclose`.
-        cluster_id: of the cluster; it names the groups.
-        me: how this state directory names itself.
-        clock: the time by which signs of life are due.
-        sessions: for how long a silent member is kept.
+        groups: the port to the groups; closed by `aclose`.
+        cluster_id: the cluster's id, part of the groups' names.
+        me: this state directory's description of itself.
+        clock: the clock that times heartbeats.
+        sessions: session timeouts to request.
     """
 
     def __init__(
@@ -90,14 +90,14 @@ class GroupClaim:
         self._sessions = sessions
         self._member: Member | None = None
         self._engine: Member | None = None
-        self._sign_due_s = 0.0
+        self._heartbeat_due_s = 0.0
         self._held = False
-        """Whether the cluster was ours before: then it is not taken again unasked."""
+        """Whether the cluster was ours before: then it is not claimed again unasked."""
         self._turn = asyncio.Lock()
-        """Two that join at once would replace each other."""
+        """Serialises joins: two at once would replace each other."""
 
     async def preview(self) -> ClaimPreview:
-        """What `claim` will create and needs. Changes nothing on the cluster."""
+        """Preview what `claim` creates and needs, without changing anything on the cluster."""
         stored: bool | None = None
         permitted: bool | None = None
         try:
@@ -115,37 +115,37 @@ class GroupClaim:
             permitted=permitted,
         )
 
-    async def look(self) -> Standing:
-        """Who owns the cluster. Changes nothing on it."""
+    async def look(self) -> ClaimStatus:
+        """Read who owns the cluster, without changing the cluster."""
         try:
-            return await self._seen()
+            return await self._read_owner()
         except (ClusterError, _Unsettled) as error:
             return _unknown(error)
 
-    async def claim(self, *, take_over: bool) -> Standing:
-        """Take the cluster for this state directory, and return how things stand then."""
+    async def claim(self, *, take_over: bool) -> ClaimStatus:
+        """Claim the cluster for this state directory, and return the ownership afterwards."""
         try:
             async with self._turn:
                 return await self._claimed(take_over=take_over)
         except (ClusterError, _Unsettled) as error:
             return _unknown(error)
 
-    async def check(self) -> Standing:
-        """Whether this state directory still owns the cluster, and a sign that its engine lives."""
+    async def check(self) -> ClaimStatus:
+        """Check that this state directory still owns the cluster, and signal a live engine."""
         try:
             async with self._turn:
                 standing = await self._checked()
-                if isinstance(standing, Ours) and self._member is not None:
-                    await self._give_sign_if_due()
+                if isinstance(standing, OwnedHere) and self._member is not None:
+                    await self._heartbeat_if_due()
                 return standing
         except (ClusterError, _Unsettled) as error:
             return _unknown(error)
 
     async def release(self) -> str | None:
-        """Let go of the cluster at once; why it stays ours, or None."""
+        """Release the cluster at once; return the reason why it is still claimed, or None."""
         async with self._turn:
             if self._engine is not None:
-                with suppress(ClusterError):  # it times out within seconds
+                with suppress(ClusterError):  # the member times out within seconds
                     await self._groups.leave(self._engine_group, self._engine)
                 self._engine = None
             try:
@@ -160,54 +160,59 @@ class GroupClaim:
         """Close every connection and thread; the claim stays. Idempotent."""
         await self._groups.aclose()
 
-    async def _seen(self) -> Standing:
-        """Look at both groups at once."""
+    async def _read_owner(self) -> ClaimStatus:
         claim, engine = await asyncio.gather(
-            self._settled(self._group), self._settled(self._engine_group), return_exceptions=True
+            self._read_settled(self._group),
+            self._read_settled(self._engine_group),
+            return_exceptions=True,
         )
         if isinstance(claim, BaseException):
             raise claim
         if not claim.members:
-            return Free()
+            return Unowned()
         if claim.kind != KIND:
             kind = clean(claim.kind) or "no protocol type"
-            return Unknown(f"the consumer group {self._group} is in other use ({kind})")
+            return OwnerUnknown(
+                f"the consumer group {self._group} is used by something else ({kind})"
+            )
         owner = _owner(claim)
-        lives = _lives(owner, engine)
+        lives = _is_alive(owner, engine)
         if owner is not None and owner.state_dir == self._me.state_dir:
-            return Ours(owner, lives)
-        return Others(owner, lives)
+            return OwnedHere(owner, lives)
+        return OwnedByOthers(owner, lives)
 
-    async def _settled(self, group: str) -> SeenGroup:
-        for _ in range(_SETTLES):
+    async def _read_settled(self, group: str) -> GroupDescription:
+        for _ in range(_SETTLE_TRIES):
             seen = await self._groups.describe(group)
             if seen.settled or not seen.members:
                 return seen
-            await self._clock.sleep(_SETTLING_S)
-        raise _Unsettled(f"somebody is joining the consumer group {group} all the time")
+            await self._clock.sleep(_SETTLE_WAIT_S)
+        raise _Unsettled(f"members keep joining the consumer group {group}")
 
-    async def _claimed(self, *, take_over: bool) -> Standing:
-        before = await self._seen()
-        if isinstance(before, Unknown) or (isinstance(before, Others) and not take_over):
+    async def _claimed(self, *, take_over: bool) -> ClaimStatus:
+        before = await self._read_owner()
+        if isinstance(before, OwnerUnknown) or (
+            isinstance(before, OwnedByOthers) and not take_over
+        ):
             return before
-        if isinstance(before, Ours):
+        if isinstance(before, OwnedHere):
             self._me = msgspec.structs.replace(self._me, since=before.owner.since)
         joined = await self._join(self._group, self._sessions.claim_s)
         if joined is None:
-            return await self._seen()
+            return await self._read_owner()
         self._member = joined
         self._held = True
-        after = await self._seen()  # another may have joined a moment later
-        if not isinstance(after, Ours):
+        after = await self._read_owner()  # another engine may have joined just after
+        if not isinstance(after, OwnedHere):
             self._member = None
             return after
         await self._announce()
-        return Ours(after.owner, lives=True)
+        return OwnedHere(after.owner, lives=True)
 
     async def _join(
         self, group: str, sessions_s: tuple[float, ...], member_id: str = ""
     ) -> Member | None:
-        """Join with the first session that brokers allow."""
+        """Join with the first session timeout that brokers allow."""
         note = msgspec.json.encode(self._me)
         for session_s in sessions_s[:-1]:
             try:
@@ -217,68 +222,71 @@ class GroupClaim:
                     raise
         return await self._groups.join(group, note, sessions_s[-1], member_id)
 
-    async def _checked(self) -> Standing:
+    async def _checked(self) -> ClaimStatus:
         if self._member is None:
-            return await self._checked_by_looking()
-        heard = await self._groups.heartbeat(self._group, self._member)
-        if heard is Heard.REJOIN:
+            return await self._check_as_reader()
+        answer = await self._groups.heartbeat(self._group, self._member)
+        if answer is HeartbeatAnswer.REJOIN:
             self._member = await self._join(self._group, self._sessions.claim_s, self._member.id)
-        elif heard is Heard.GONE:
+        elif answer is HeartbeatAnswer.GONE:
             self._member = None
-        return await self._checked_by_looking() if self._member is None else Ours(self._me)
+        return await self._check_as_reader() if self._member is None else OwnedHere(self._me)
 
-    async def _checked_by_looking(self) -> Standing:
-        """Look, and take the heartbeats over where the engine that had them fell silent."""
-        standing = await self._seen()
-        if isinstance(standing, Ours):
+    async def _check_as_reader(self) -> ClaimStatus:
+        """Read the owner, and take over the heartbeats from an engine that fell silent."""
+        standing = await self._read_owner()
+        if isinstance(standing, OwnedHere):
             self._held = True
             silent = standing.lives is False
             return await self._claimed(take_over=False) if silent else standing
-        if isinstance(standing, Free) and not self._held:
+        if isinstance(standing, Unowned) and not self._held:
             return await self._claimed(take_over=False)
         return standing
 
-    async def _give_sign_if_due(self) -> None:
-        if self._clock.monotonic() < self._sign_due_s:
+    async def _heartbeat_if_due(self) -> None:
+        if self._clock.monotonic() < self._heartbeat_due_s:
             return
-        self._sign_due_s = self._clock.monotonic() + self._sessions.engine_s[0] / _SIGNS_A_SESSION
-        heard = Heard.GONE
+        self._heartbeat_due_s = (
+            self._clock.monotonic() + self._sessions.engine_s[0] / _HEARTBEATS_PER_SESSION
+        )
+        answer = HeartbeatAnswer.GONE
         try:
             if self._engine is not None:
-                heard = await self._groups.heartbeat(self._engine_group, self._engine)
+                answer = await self._groups.heartbeat(self._engine_group, self._engine)
         except ClusterError:
-            return  # whether it lives is told late; that it owns is what counts
-        if heard is not Heard.STAYS:
+            return  # a late sign of life is harmless: ownership is what counts
+        if answer is not HeartbeatAnswer.STAYS:
             await self._announce()
 
     async def _announce(self) -> None:
-        """Join the engines' group; who cannot is taken for dead, and owns all the same."""
+        """Join the engines' group. An engine that cannot counts as dead, but still owns."""
         try:
             self._engine = await self._join(self._engine_group, self._sessions.engine_s)
         except ClusterError:
             self._engine = None
-        self._sign_due_s = self._clock.monotonic() + self._sessions.engine_s[0] / _SIGNS_A_SESSION
+        self._heartbeat_due_s = (
+            self._clock.monotonic() + self._sessions.engine_s[0] / _HEARTBEATS_PER_SESSION
+        )
 
 
-def _owner(group: SeenGroup) -> ClusterOwner | None:
-    """Read what the group's member says about itself."""
+def _owner(group: GroupDescription) -> ClusterOwner | None:
     note = next((m.note for m in group.members if m.instance == INSTANCE), b"")
     try:
-        told = msgspec.json.decode(note, type=ClusterOwner)
+        claimed = msgspec.json.decode(note, type=ClusterOwner)
     except msgspec.DecodeError:
         return None
-    if told.since.tzinfo is None:
+    if claimed.since.tzinfo is None:
         return None
     return ClusterOwner(
-        state_dir=told.state_dir,
-        user=clean(told.user[:_LONGEST]),
-        host=clean(told.host[:_LONGEST]),
-        run=clean(told.run[:_LONGEST]),
-        since=told.since,
+        state_dir=claimed.state_dir,
+        user=clean(claimed.user[:_LONGEST_NAME]),
+        host=clean(claimed.host[:_LONGEST_NAME]),
+        run=clean(claimed.run[:_LONGEST_NAME]),
+        since=claimed.since,
     )
 
 
-def _lives(owner: ClusterOwner | None, engine: SeenGroup | BaseException) -> bool | None:
+def _is_alive(owner: ClusterOwner | None, engine: GroupDescription | BaseException) -> bool | None:
     if isinstance(engine, ClusterError | _Unsettled) or owner is None:
         return None
     if isinstance(engine, BaseException):
@@ -287,5 +295,5 @@ def _lives(owner: ClusterOwner | None, engine: SeenGroup | BaseException) -> boo
     return living is not None and living.state_dir == owner.state_dir
 
 
-def _unknown(error: ClusterError | _Unsettled) -> Unknown:
-    return Unknown(str(error), denied=isinstance(error, NotAuthorized))
+def _unknown(error: ClusterError | _Unsettled) -> OwnerUnknown:
+    return OwnerUnknown(str(error), denied=isinstance(error, NotAuthorized))

@@ -1,4 +1,4 @@
-"""Topics that were deleted and created again under their old name."""
+"""Tracking of topics that were deleted and created again under their old name."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from ktui.cluster.partition import PartitionState, TopicPartition
 class _Incarnation(msgspec.Struct, frozen=True):
     topic_id: str
     since_s: float
-    """The second since which the topic has been seen with this id."""
+    """Monotonic second at which the topic was first seen with this id."""
     seen_s: float
 
 
 class Incarnations:
-    """Tells figures of a topic from those of its namesake before it: brokers answer by name."""
+    """Separates a topic's figures from those of a deleted namesake: brokers answer by name."""
 
     def __init__(self, clock: Clock, *, remember_s: float) -> None:
         self._clock = clock
@@ -26,7 +26,7 @@ class Incarnations:
         self._topics: dict[str, _Incarnation] = {}
 
     def see(self, states: Iterable[PartitionState]) -> None:
-        """Take in the topic ids of a poll; a topic not seen for `remember_s` is forgotten."""
+        """Record the topic ids of a poll; forget topics not seen for `remember_s` seconds."""
         now = self._clock.monotonic()
         ids = {state.tp.topic: state.topic_id for state in states if state.topic_id is not None}
         for topic, topic_id in ids.items():
@@ -41,6 +41,6 @@ class Incarnations:
         }
 
     def of_this(self, tp: TopicPartition, asked_s: float) -> bool:
-        """Whether a figure asked for at `asked_s` is of the topic as it is now."""
+        """Whether a figure requested at `asked_s` belongs to the topic's present incarnation."""
         seen = self._topics.get(tp.topic)
         return seen is None or asked_s >= seen.since_s

@@ -1,8 +1,9 @@
-"""The port to what a claim is made of: consumer groups with one static member.
+"""The port to the consumer groups with one static member that a claim is made of.
 
-A group's fixed member (KIP-345) is one at a time: whoever joins under its instance id replaces the
-one before, which every later request of that one is told. Members are forgotten when their session
-times out. kafka/ and simulated/ implement this; `group_claim.py` builds a claim of it.
+A group has one static member (KIP-345) at a time. A client that joins with the same instance id
+replaces that member. Brokers report this to the replaced member at each of its later requests. They
+drop members whose session times out. kafka/ and simulated/ implement this port, and
+`group_claim.py` builds a claim on it.
 """
 
 from __future__ import annotations
@@ -13,81 +14,81 @@ from typing import NamedTuple, Protocol
 import msgspec
 
 KIND = "ktui"
-"""The protocol type of these groups: brokers refuse any other kind of member beside one of it."""
+"""The protocol type of these groups: brokers refuse members of any other type beside it."""
 INSTANCE = "owner"
-"""The one group.instance.id."""
+"""The only group.instance.id of these groups."""
 STORE = "__consumer_offsets"
-"""Kafka's own topic in which brokers keep groups."""
+"""Kafka's internal topic in which brokers store groups."""
 
 
 class Member(NamedTuple):
-    """What a member proves by that it is still the one."""
+    """The credentials with which a member proves that it is still the group's member."""
 
     id: str
     generation: int
 
 
-class Heard(enum.Enum):
-    """What a member is told at a heartbeat."""
+class HeartbeatAnswer(enum.Enum):
+    """The answer to a member's heartbeat."""
 
     STAYS = "stays"
-    """It is the group's member."""
+    """The sender is the group's member."""
     REJOIN = "rejoin"
-    """It is a member and has to join again: something has stirred the group up."""
+    """The sender is a member and has to join again: the group is rebalancing."""
     GONE = "gone"
-    """It is no member: replaced, removed, or silent for longer than its session."""
+    """The sender is not a member: replaced, removed, or silent for longer than its session."""
 
 
-class SeenMember(msgspec.Struct, frozen=True):
-    """A member as anybody sees it."""
+class MemberDescription(msgspec.Struct, frozen=True):
+    """A member of a group, as anybody sees it."""
 
     id: str
     instance: str | None
     note: bytes
-    """What it says about itself."""
+    """The member's description of itself."""
 
 
-class SeenGroup(msgspec.Struct, frozen=True):
-    """A group as anybody sees it; one that does not exist has no members."""
+class GroupDescription(msgspec.Struct, frozen=True):
+    """A consumer group, as anybody sees it. A group that does not exist has no members."""
 
     kind: str
     settled: bool
-    """False while somebody is joining, when brokers show no notes."""
-    members: tuple[SeenMember, ...]
+    """False while a member is joining; brokers show no notes then."""
+    members: tuple[MemberDescription, ...]
     permitted: bool | None = None
-    """Whether the one who looks may join; None where brokers do not tell."""
+    """Whether the reader may join the group; None where brokers do not report it."""
 
 
 class GroupMembership(Protocol):
     """Consumer groups with one static member. Every method may raise a `ClusterError`."""
 
-    async def describe(self, group: str) -> SeenGroup:
-        """The group as it is. Creates nothing. Needs Describe on the group."""
+    async def describe(self, group: str) -> GroupDescription:
+        """Describe a group, without creating anything. Needs Describe on the group."""
         ...
 
     async def join(
         self, group: str, note: bytes, session_s: float, member_id: str = ""
     ) -> Member | None:
-        """Join as the group's one member; None where another has done so meanwhile.
+        """Join as the group's only member; return None if another member joined meanwhile.
 
-        Without a member id whoever is there is replaced, without being asked; with one's own id
-        only oneself is. Needs Read on the group.
+        Without a member id, any present member is replaced without being asked. With the caller's
+        own id, only the caller is. Needs Read on the group.
 
         Raises:
-            Refused: with the code INVALID_SESSION_TIMEOUT where brokers want another `session_s`.
+            Refused: with the code INVALID_SESSION_TIMEOUT where brokers do not allow `session_s`.
         """
         ...
 
-    async def heartbeat(self, group: str, member: Member) -> Heard:
-        """Begin the member's session anew. Needs Read on the group."""
+    async def heartbeat(self, group: str, member: Member) -> HeartbeatAnswer:
+        """Renew the member's session. Needs Read on the group."""
         ...
 
     async def leave(self, group: str, member: Member) -> None:
-        """Leave at once; one that is no member any more changes nothing. Needs Read."""
+        """Leave at once; a former member changes nothing. Needs Read on the group."""
         ...
 
     async def stores_groups(self) -> bool | None:
-        """Whether `STORE` exists; None where this principal is not told. Creates nothing."""
+        """Whether `STORE` exists; None where this principal may not know. Creates nothing."""
         ...
 
     async def aclose(self) -> None:

@@ -1,4 +1,4 @@
-"""What one poll of a cluster saw."""
+"""Observations: the result of one poll of a cluster."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 import msgspec
 
-from ktui.cluster.broker import Broker, BrokerConfig, LogDir, TopicConfig, online
+from ktui.cluster.broker import Broker, BrokerConfig, LogDir, TopicConfig, online_brokers
 from ktui.cluster.errors import Failure
 from ktui.cluster.partition import PartitionState, Replica, TopicPartition
 
@@ -15,7 +15,7 @@ from ktui.cluster.partition import PartitionState, Replica, TopicPartition
 class Reading(msgspec.Struct, frozen=True):
     """A figure and the monotonic second at which it was read.
 
-    A slow broker's figures may be older than the observation they stand in.
+    A slow broker's figures may be older than the observation that holds them.
     """
 
     value: int
@@ -23,7 +23,7 @@ class Reading(msgspec.Struct, frozen=True):
 
 
 class Census(msgspec.Struct, frozen=True):
-    """What a pass over all partitions found; made only while a view asks for it."""
+    """Counts over all partitions; taken only while a view asks for them."""
 
     at: datetime
     monotonic_s: float
@@ -35,31 +35,37 @@ class Census(msgspec.Struct, frozen=True):
     replicas: Mapping[int, int]
     """Replicas assigned, per broker."""
     unhealthy: tuple[TopicPartition, ...]
-    """Partitions that are offline or have a replica out of the ISR: those without a leader first,
-    then those with the fewest in sync. Metadata does not tell adding replicas, so moving partitions
-    are among them."""
+    """Partitions that are offline or have a replica out of the ISR.
+
+    Those without a leader come first, then those with the fewest replicas in sync. Metadata does
+    not mark adding replicas, so moving partitions are included.
+    """
 
 
 class Observation(msgspec.Struct, frozen=True, kw_only=True):
-    """One poll. What could not be read is absent and named in `failures`."""
+    """The result of one poll. Data that could not be read is absent and named in `failures`."""
 
     cluster_id: str
     controller: int | None
-    """Metadata names a random live broker that forwards to the controller (KRaft)."""
+    """A random live broker that forwards to the controller, as metadata names it (KRaft)."""
     brokers: Mapping[int, Broker]
-    """Every registered broker by id; one that is down may be missing before Kafka 4.1."""
+    """Every registered broker by id. Before Kafka 4.1, a broker that is down may be missing."""
     partitions: Mapping[TopicPartition, PartitionState]
-    """Those reassigning, those that were until lately, and those of the views' interest."""
+    """Partitions being or recently reassigned, and those that the views are interested in."""
     absent: frozenset[TopicPartition] = frozenset()
-    """Asked for, and the cluster says there is no such partition (deleted)."""
+    """Requested partitions that do not exist, according to the cluster (deleted)."""
     fresh: bool = False
-    """Whether `partitions` and `absent` are known to be true as of the list or later: nothing
-    that was answered before the poll is missing."""
+    """Whether `partitions` and `absent` are proven to be no older than the list.
+
+    Then no change that was answered before the poll is missing.
+    """
     waits_for_kept: bool = True
-    """Whether a reassignment completes only when each replica that it keeps is in sync, too:
-    before Kafka 4.3, and where the cluster does not tell."""
+    """Whether a reassignment completes only once the replicas that it keeps are in sync too.
+
+    True before Kafka 4.3, and where the cluster does not report its version.
+    """
     ends: Mapping[Replica, Reading] = msgspec.field(default_factory=dict)
-    """Log end offsets: of the leaders and of the replicas catching up."""
+    """Log end offsets of leaders and of replicas that are catching up."""
     starts: Mapping[TopicPartition, Reading] = msgspec.field(default_factory=dict)
     """Log start offsets, at the leader."""
     sizes: Mapping[Replica, Reading] = msgspec.field(default_factory=dict)
@@ -69,20 +75,20 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True):
     broker_configs: Mapping[int, BrokerConfig] = msgspec.field(default_factory=dict)
     census: Census | None = None
     at: datetime
-    """Wall time, UTC, when the poll was answered."""
+    """Wall time (UTC) at which the poll was answered."""
     monotonic_s: float
     took_s: float
     failures: tuple[Failure, ...] = ()
 
     @property
     def asked_s(self) -> float:
-        """The monotonic second just before the list was asked for: nothing in it is older."""
+        """The monotonic second just before the list was requested: the list is no older."""
         return self.monotonic_s - self.took_s
 
     @property
     def online(self) -> frozenset[int]:
         """The brokers that are registered and not fenced."""
-        return online(self.brokers)
+        return online_brokers(self.brokers)
 
     @property
     def reassigning(self) -> dict[TopicPartition, PartitionState]:
@@ -95,5 +101,5 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True):
         return known is not None and known.alive
 
     def wall_time(self, reading: Reading) -> datetime:
-        """When a reading was taken, as wall time."""
+        """The wall time at which a reading was taken."""
         return self.at - timedelta(seconds=max(0.0, self.monotonic_s - reading.at_s))

@@ -1,4 +1,4 @@
-"""The polling of a cluster: a poll costs what is in flight, not what the cluster holds."""
+"""The polling of a cluster. A poll costs what is in flight, not what the cluster holds."""
 
 from __future__ import annotations
 
@@ -8,58 +8,63 @@ from typing import NamedTuple, Protocol
 
 import msgspec
 
-from ktui.cluster.asking import Asking
+from ktui.cluster.asking import RequestsByKey
 from ktui.cluster.census import take_census
 from ktui.cluster.clock import Clock
 from ktui.cluster.errors import Failure, Operation
-from ktui.cluster.figures import Figures
-from ktui.cluster.following import Following
-from ktui.cluster.fresh_read import FreshMetadata, cluster_and_list, with_reassignments
+from ktui.cluster.figures import ClusterFigures
+from ktui.cluster.following import RecentlyReassigned
+from ktui.cluster.fresh_read import (
+    FreshMetadata,
+    read_cluster_and_reassignments,
+    with_reassignments,
+)
 from ktui.cluster.observation import Census, Observation
 from ktui.cluster.partition import PartitionState, Reassignment, TopicPartition
 from ktui.cluster.ports import ClusterDescription, ClusterReader, TopicsAnswer
 
 CENSUS_EVERY_S = 30.0
 MOST_UNHEALTHY = 2_000
-"""Unhealthy partitions looked at in every poll, the worst of them; the census counts all."""
+"""The most unhealthy partitions read in every poll, worst first; the census counts all."""
 
 
 class Interest(msgspec.Struct, frozen=True):
-    """What a view or a run wants beyond the partitions being reassigned."""
+    """The data that a view or a run wants beyond the partitions being reassigned."""
 
     topics: frozenset[str] = frozenset()
-    """All partitions of these topics."""
+    """Topics whose partitions are all wanted."""
     partitions: frozenset[TopicPartition] = frozenset()
     fresh: bool = False
-    """Metadata known to be no older than the poll, where the cluster can tell."""
+    """Whether metadata must be no older than the poll, where the cluster can prove its age."""
     unhealthy: bool = False
-    """Partitions that are offline or have replicas out of the ISR, anywhere in the cluster."""
+    """Whether to read partitions that are offline or have replicas out of the ISR, cluster-wide."""
     census: bool = False
-    """Counts over the whole cluster, every 30 s and when a broker goes or comes, and all disks."""
+    """Whether to read all disks, and to count all partitions and replicas of the cluster.
+
+    The census is taken every 30 s, and when a broker leaves or joins.
+    """
 
 
 NO_INTEREST = Interest()
 
 
-class Observations(Protocol):
-    """Where observations come from; `Observer` is one."""
+class ObservationSource(Protocol):
+    """A source of observations, such as `Observer`."""
 
     async def poll(self, interest: Interest) -> Observation:
-        """Look once.
+        """Poll the cluster once.
 
         Raises:
-            ClusterError: the cluster is lost.
+            ClusterError: the cluster cannot be reached.
         """
         ...
 
     def settings_changed(self, topics: Collection[str], brokers: Collection[int]) -> None:
-        """Have the settings of topics and brokers read again in the next look: someone set them."""
+        """Read settings of topics and brokers again in the next poll: someone changed them."""
         ...
 
 
-class _Look(NamedTuple):
-    """What the list and the metadata say."""
-
+class _PolledPartitions(NamedTuple):
     partitions: Mapping[TopicPartition, PartitionState]
     absent: frozenset[TopicPartition]
     failures: tuple[Failure, ...]
@@ -67,52 +72,52 @@ class _Look(NamedTuple):
 
 
 class Observer:
-    """Makes one `Observation` a poll from a `ClusterReader`.
+    """Makes one `Observation` per poll from a `ClusterReader`.
 
-    List first; then metadata of the topics concerned; then, per broker and all at once, the log
-    ends of the replicas that catch up. Whoever has not answered within `patience_s` is named in
-    `failures` and keeps its last figures.
+    The list of reassignments is read first, then metadata of the topics concerned. The log ends of
+    replicas that are catching up come last, from all their brokers at once. A broker that has not
+    answered within `patience_s` seconds is named in `failures`, and its last figures are kept.
     """
 
     def __init__(self, reader: ClusterReader, clock: Clock, *, patience_s: float = 0.75) -> None:
         self._reader = reader
         self._clock = clock
-        self._figures = Figures(reader, clock, patience_s)
+        self._figures = ClusterFigures(reader, clock, patience_s)
         self._polling = asyncio.Lock()
-        self._following = Following(clock)
+        self._following = RecentlyReassigned(clock)
         self._alive: frozenset[int] = frozenset()
         self._chosen: frozenset[TopicPartition] = frozenset()
-        """The partitions known of the topics of the interest."""
+        """The known partitions of the topics that the interest names."""
         self._metadata = FreshMetadata(reader, clock)
-        self._census: Asking[None, Census] = Asking(
+        self._census: RequestsByKey[None, Census] = RequestsByKey(
             Operation.CENSUS, clock, every_s=CENSUS_EVERY_S, late_after_s=CENSUS_EVERY_S
         )
 
     async def poll(self, interest: Interest = NO_INTEREST) -> Observation:
-        """Look once. Polls never overlap: a second caller waits for the first.
+        """Poll the cluster once. Polls never overlap: a second caller waits for the first.
 
         Raises:
-            ClusterError: the list, the brokers or the metadata could not be had from anyone.
+            ClusterError: no broker provided the list, the brokers or the metadata.
         """
         async with self._polling:
             started = self._clock.monotonic()
-            cluster, listed = await cluster_and_list(self._reader)
+            cluster, listed = await read_cluster_and_reassignments(self._reader)
             census = self._last_census(interest, cluster)
             followed = self._following.due(listed)
             wanted = {*listed, *followed, *interest.partitions, *_unhealthy(interest, census)}
-            look = await self._look(listed, wanted, interest)
+            polled = await self._partitions(listed, wanted, interest)
             await self._figures.read(
                 cluster,
-                [state for state in look.partitions.values() if state.catching_up],
-                frozenset(tp.topic for tp in look.partitions),
+                [state for state in polled.partitions.values() if state.catching_up],
+                frozenset(tp.topic for tp in polled.partitions),
                 everyone=interest.census,
             )
-            return self._observation(cluster, look, census, started)
+            return self._observation(cluster, polled, census, started)
 
     def _last_census(self, interest: Interest, cluster: ClusterDescription) -> Census | None:
         self._census.harvest()
         alive = cluster.online
-        if alive != self._alive:  # what was healthy may not be any more
+        if alive != self._alive:  # healthy partitions may have become unhealthy
             self._alive = alive
             self._census.expire(None)
         if not (interest.census or interest.unhealthy):
@@ -123,12 +128,12 @@ class Observer:
         answer = self._census.answers.get(None)
         return None if answer is None else answer.value
 
-    async def _look(
+    async def _partitions(
         self,
         listed: Mapping[TopicPartition, Reassignment],
         wanted: set[TopicPartition],
         interest: Interest,
-    ) -> _Look:
+    ) -> _PolledPartitions:
         names = interest.topics | {tp.topic for tp in wanted}
         topics, fresh = await self._metadata.describe(names, fresh=interest.fresh)
         partitions = _concerned(topics, listed, wanted, interest)
@@ -137,12 +142,12 @@ class Observer:
         missing = (wanted | chosen) - partitions.keys()
         absent = frozenset(tp for tp in missing if tp.topic not in undescribed)
         self._chosen = frozenset(chosen - absent)
-        return _Look(partitions, absent, topics.failures, fresh)
+        return _PolledPartitions(partitions, absent, topics.failures, fresh)
 
     def _observation(
         self,
         cluster: ClusterDescription,
-        look: _Look,
+        polled: _PolledPartitions,
         census: Census | None,
         started: float,
     ) -> Observation:
@@ -153,9 +158,9 @@ class Observer:
             controller=cluster.controller,
             brokers=cluster.brokers,
             waits_for_kept=cluster.waits_for_kept,
-            partitions=look.partitions,
-            absent=look.absent,
-            fresh=look.fresh,
+            partitions=polled.partitions,
+            absent=polled.absent,
+            fresh=polled.fresh,
             ends=figures.ends,
             starts=figures.starts,
             sizes=figures.sizes,
@@ -166,19 +171,19 @@ class Observer:
             at=self._clock.now(),
             monotonic_s=now,
             took_s=now - started,
-            failures=(*look.failures, *figures.failures, *self._census.failures()),
+            failures=(*polled.failures, *figures.failures, *self._census.failures()),
         )
 
     def settings_changed(self, topics: Collection[str], brokers: Collection[int]) -> None:
-        """Have the settings of topics and brokers read again in the next poll.
+        """Read settings of topics and brokers again in the next poll.
 
-        Those read before stand until then, also where an answer is still on its way; of brokers
-        only those are asked that the poll is about.
+        The last settings stay until then, even if a request is in flight. Only brokers that the
+        poll concerns are asked.
         """
         self._figures.settings_changed(topics, brokers)
 
     async def aclose(self) -> None:
-        """Cancel what is open. The reader is its owner's to close."""
+        """Cancel open requests. The reader stays open: its owner closes it."""
         await self._census.aclose()
         await self._figures.aclose()
 
@@ -193,7 +198,6 @@ def _concerned(
     wanted: set[TopicPartition],
     interest: Interest,
 ) -> dict[TopicPartition, PartitionState]:
-    """The partitions that anybody asked for, the list laid over the metadata."""
     concerned = {
         tp: state
         for tp, state in topics.partitions.items()

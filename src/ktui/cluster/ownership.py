@@ -1,7 +1,8 @@
-"""Who owns a cluster: the one state directory whose engines may change it.
+"""Ownership of a cluster by the one state directory whose engines may change it.
 
-The directory owns, not a run: all its engines share one claim. The claim is advice. Kafka does not
-fence reassignments, so it holds among those who ask; docs/owning.md names what it leaves open.
+A state directory owns a cluster, not a run: all engines of the directory share one claim. The claim
+is advisory, since Kafka does not fence reassignments. It binds only programs that check for it;
+docs/owning.md lists the gaps.
 """
 
 from __future__ import annotations
@@ -13,130 +14,137 @@ import msgspec
 
 
 class ClusterOwner(msgspec.Struct, frozen=True, kw_only=True):
-    """A state directory, as it names itself on the cluster. Everybody who may look can read it."""
+    """A state directory, as it identifies itself on the cluster, readable by anyone with access."""
 
     state_dir: str
-    """The directory's random id: who has the same one is the same owner."""
+    """The directory's random id: equal ids mean the same owner."""
     user: str
     host: str
     run: str
     """The run whose engine made the claim."""
     since: datetime
-    """When the directory began to own the cluster. Aware, UTC, by that host's clock."""
+    """The time at which the directory became the owner. Aware, UTC, by that host's clock."""
 
     def __str__(self) -> str:
-        """For people: "ada on ops1 (run orders, since 2026-11-21 14:02:31+00:00)"."""
+        """The owner in words: "ada on ops1 (run orders, since 2026-11-21 14:02:31+00:00)"."""
         since = self.since.astimezone().isoformat(" ", timespec="seconds")
         return f"{self.user} on {self.host} (run {self.run}, since {since})"
 
 
-class Ours(msgspec.Struct, frozen=True):
+class OwnedHere(msgspec.Struct, frozen=True):
     """This state directory owns the cluster."""
 
     owner: ClusterOwner
     lives: bool | None = True
-    """Whether one of its engines lives; None where the cluster does not tell."""
+    """Whether one of the owner's engines is alive; None where the cluster does not report it."""
 
     def __str__(self) -> str:
-        """One sentence for people."""
+        """The ownership as a sentence."""
         return f"this state directory owns the cluster: {self.owner}"
 
 
-class Free(msgspec.Struct, frozen=True):
+class Unowned(msgspec.Struct, frozen=True):
     """Nobody owns the cluster."""
 
     def __str__(self) -> str:
-        """One sentence for people."""
+        """The ownership as a sentence."""
         return "nobody owns the cluster"
 
 
-class Others(msgspec.Struct, frozen=True):
+class OwnedByOthers(msgspec.Struct, frozen=True):
     """Another state directory owns the cluster."""
 
     owner: ClusterOwner | None
-    """None where it does not name itself in a way that can be read."""
+    """None where the owner's note about itself cannot be read."""
     lives: bool | None
-    """Whether one of its engines lives; None where the cluster does not tell."""
+    """Whether one of the owner's engines is alive; None where the cluster does not report it."""
 
     def __str__(self) -> str:
-        """One sentence for people."""
-        who = self.owner or "another state directory, which does not name itself,"
-        return f"{who} owns the cluster; {_LIFE[self.lives]}"
+        """The ownership as a sentence."""
+        owner = self.owner or "an unidentified state directory"
+        return f"{owner} owns the cluster; {_ENGINE_STATE[self.lives]}"
 
 
-class Unknown(msgspec.Struct, frozen=True):
-    """Who owns the cluster cannot be asked now."""
+class OwnerUnknown(msgspec.Struct, frozen=True):
+    """The owner of the cluster cannot be determined now."""
 
     reason: str
     denied: bool = False
-    """The principal lacks a permission, which `reason` names: asking again will not help."""
+    """Whether the principal lacks a permission, named in `reason`, so that a retry is no help."""
 
     def __str__(self) -> str:
-        """One sentence for people."""
-        return f"it is not known who owns the cluster: {self.reason}"
+        """The ownership as a sentence."""
+        return f"the owner of the cluster is unknown: {self.reason}"
 
 
-Standing = Ours | Free | Others | Unknown
+ClaimStatus = OwnedHere | Unowned | OwnedByOthers | OwnerUnknown
 
-_LIFE = {
-    True: "its engine lives",
+_ENGINE_STATE = {
+    True: "its engine is alive",
     False: "its engine is silent",
-    None: "whether its engine lives is not known",
+    None: "it is not known whether its engine is alive",
 }
 
 
 class ClaimPreview(msgspec.Struct, frozen=True):
-    """What a claim will create on the cluster, and the permission that it needs."""
+    """The groups and topic that a claim will create, and the permission that the claim needs."""
 
     groups: tuple[str, ...]
-    """The consumer groups that a claim makes."""
+    """The consumer groups that a claim creates."""
     topic: str
-    """Kafka's own topic in which brokers keep groups."""
+    """Kafka's internal topic in which brokers store groups."""
     makes_topic: bool | None
-    """Whether brokers will create that topic for the claim; None where they do not tell."""
+    """Whether brokers will create that topic for the claim; None where unknown."""
     permission: str
-    """In Kafka's words."""
+    """The required permission, in Kafka's words."""
     permitted: bool | None
-    """Whether the principal has it; None where brokers do not tell before the first claim."""
+    """Whether the principal has the permission.
+
+    None where brokers do not report that before the first claim.
+    """
 
 
 class ClusterClaim(Protocol):
-    """One engine's hold on what its state directory owns.
+    """One engine's part in its state directory's claim on a cluster.
 
-    No method raises a `ClusterError`: what cannot be asked is `Unknown`, with the reason.
+    No method raises a `ClusterError`: an owner that cannot be read is `OwnerUnknown`, with the
+    reason.
     """
 
     async def preview(self) -> ClaimPreview:
-        """What `claim` will create and needs. Changes nothing on the cluster."""
+        """Preview what `claim` creates and needs, without changing anything on the cluster."""
         ...
 
-    async def look(self) -> Standing:
-        """Who owns the cluster. Changes nothing on it; needs Describe on the groups."""
+    async def look(self) -> ClaimStatus:
+        """Read who owns the cluster, without changing the cluster. Needs Describe on the groups."""
         ...
 
-    async def claim(self, *, take_over: bool) -> Standing:
-        """Take the cluster for this state directory, and return how things stand then.
+    async def claim(self, *, take_over: bool) -> ClaimStatus:
+        """Claim the cluster for this state directory, and return the ownership afterwards.
 
-        Another owner is replaced only with `take_over`; without it, `Others` is returned and
-        nothing is changed. What is ours already is taken by this engine, which needs no
-        `take_over`. Needs Read on the groups.
+        Another owner is replaced only with `take_over`. Otherwise `OwnedByOthers` is returned and
+        nothing changes. If the directory owns the cluster already, this engine takes over its
+        claim; that needs no `take_over`. Needs Read on the groups.
         """
         ...
 
-    async def check(self) -> Standing:
-        """Whether this state directory still owns the cluster, and a sign that its engine lives.
+    async def check(self) -> ClaimStatus:
+        """Check that this state directory still owns the cluster, and signal a live engine.
 
-        Cheap: one request of a few milliseconds. To be called at each turn of an engine, also
-        where it has nothing to send: an engine that calls it no more is taken for dead after 20
-        seconds, and its claim lapses after 30 minutes. `Free` means that ours has lapsed or was
-        removed by hand. An engine that could not claim before does it here, as soon as it can.
+        Costs one request of a few milliseconds. Call `check` at each turn of an engine, even with
+        nothing to send. An engine that stops calling counts as dead after 20 seconds, and its claim
+        lapses after 30 minutes. `Unowned` means that our claim has lapsed or was removed by hand.
+        An engine that could not claim before claims here, as soon as possible.
         """
         ...
 
     async def release(self) -> str | None:
-        """Let go of the cluster at once; why it stays ours, or None. Only for the last engine.
+        """Release the cluster at once. Only the last engine of a directory may call this.
 
-        An engine that another of its directory has replaced holds nothing and releases nothing.
+        An engine replaced by another one of its directory holds nothing and releases nothing.
+
+        Returns:
+            The reason why the cluster is still claimed, or None.
         """
         ...
 

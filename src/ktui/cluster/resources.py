@@ -1,4 +1,4 @@
-"""Topics and brokers as the owners of settings, and changes grouped by whose settings they are."""
+"""Topics and brokers as config resources, and config changes grouped by resource."""
 
 from __future__ import annotations
 
@@ -6,20 +6,23 @@ from collections.abc import Iterable
 
 from ktui.cluster.ports import ConfigChange, ConfigResource, ConfigScope
 
+SettingKey = tuple[ConfigResource, str]
+"""A resource and the name of one of its settings."""
 
-def of_topic(name: str) -> ConfigResource:
-    """Name a topic as the owner of settings."""
+
+def topic_resource(name: str) -> ConfigResource:
+    """Return the config resource of a topic."""
     return ConfigResource(ConfigScope.TOPIC, name)
 
 
-def of_broker(broker: int) -> ConfigResource:
-    """Name a broker as the owner of settings."""
+def broker_resource(broker: int) -> ConfigResource:
+    """Return the config resource of a broker."""
     return ConfigResource(ConfigScope.BROKER, str(broker))
 
 
-def by_resource(changes: Iterable[ConfigChange]) -> dict[ConfigResource, list[ConfigChange]]:
-    """Group changes by whose settings they are, keeping the order they come in."""
-    theirs: dict[ConfigResource, list[ConfigChange]] = {}
+def group_by_resource(changes: Iterable[ConfigChange]) -> dict[ConfigResource, list[ConfigChange]]:
+    """Group changes by the resource they belong to, in their original order."""
+    grouped: dict[ConfigResource, list[ConfigChange]] = {}
     for change in changes:
-        theirs.setdefault(change.resource, []).append(change)
-    return theirs
+        grouped.setdefault(change.resource, []).append(change)
+    return grouped

@@ -1,4 +1,4 @@
-"""What an engine asks before each request that changes anything."""
+"""The ownership check that an engine makes before each request that changes the cluster."""
 
 from __future__ import annotations
 
@@ -7,133 +7,140 @@ import logging
 from collections.abc import Coroutine
 from typing import Any, Protocol, TypeVar
 
-from ktui.cluster.clock import Clock, first_of
-from ktui.cluster.ownership import ClusterClaim, Free, Others, Ours, Standing, Unknown
+from ktui.cluster.clock import Clock, wait_for_first
+from ktui.cluster.ownership import (
+    ClaimStatus,
+    ClusterClaim,
+    OwnedByOthers,
+    OwnedHere,
+    OwnerUnknown,
+    Unowned,
+)
 
 log = logging.getLogger(__name__)
 
 ANSWER_STALE_S = 5.0
-"""A request leaves within this time of when it was asked who owns the cluster, or not at all."""
+"""Seconds for which an ownership check allows a request to leave."""
 LATE_S = 3.0
-"""How long an answer is waited for before the owner counts as unknown."""
+"""Seconds to wait for an answer before the owner counts as unknown."""
 _UNKNOWN_FOR_S = 2.0
-"""How long an unknown standing is not asked for again: each question may wait for seconds."""
-_SIGN_S = 4.0
+"""Seconds before an unknown owner is checked again, as each check may wait for seconds."""
+_CHECK_EVERY_S = 4.0
 
 T = TypeVar("T")
 
 
 class Guard(Protocol):
-    """Decides whether an engine may send."""
+    """A check whether an engine may send requests."""
 
     @property
     def lost(self) -> str | None:
-        """Why the engine sends nothing any more; None while it may own the cluster."""
+        """The reason why the engine no longer sends; None while it may own the cluster."""
         ...
 
     @property
     def unknown(self) -> str | None:
-        """Why no new step begins: the owner cannot be asked; None where it could be."""
+        """The reason why no new step begins; None if the owner could be read."""
         ...
 
     @property
     def is_due(self) -> bool:
-        """Whether it is time for a question, so that others see that the engine lives."""
+        """Whether the next check is due, so that others see that the engine is alive."""
         ...
 
     async def ask(self) -> None:
-        """Ask who owns the cluster."""
+        """Check who owns the cluster."""
         ...
 
     async def beside(self, work: Coroutine[Any, Any, T]) -> T:
-        """Await something, and ask meanwhile."""
+        """Await `work`, and check the owner in the meantime."""
         ...
 
     def why_not(self, *, begins_step: bool) -> str | None:
-        """Why nothing may be sent by the last answer, as a sentence; None to go on.
+        """The reason why the last answer forbids sending, as a sentence; None if it is allowed.
 
         Args:
-            begins_step: whether the request begins something new. What ends things (a cancel, a
-                rollback, a throttle put back) also goes on while the owner cannot be asked.
+            begins_step: whether the request begins something new. Requests that end something (a
+                cancel, a rollback, a restored throttle) are sent even while the owner is unknown.
         """
         ...
 
 
 class Unguarded:
-    """The guard of an engine that asks nobody."""
+    """The guard of an engine that checks no ownership."""
 
     lost: str | None = None
     unknown: str | None = None
     is_due = False
 
     async def ask(self) -> None:
-        """Ask nobody."""
+        """Do nothing."""
 
     async def beside(self, work: Coroutine[Any, Any, T]) -> T:
-        """Await something."""
+        """Await `work`."""
         return await work
 
-    def why_not(self, *, begins_step: bool) -> str | None:  # noqa: ARG002 - each is let go
-        """Return None: everything may be sent."""
+    def why_not(self, *, begins_step: bool) -> str | None:  # noqa: ARG002 - all may be sent
+        """Return None: every request may be sent."""
         return None
 
 
 class SendGuard:
-    """Decides by the claim whether an engine may send. The first question makes the claim.
+    """Decides by the claim whether an engine may send. The first check makes the claim.
 
-    Once the cluster is lost it stays lost for this engine, whoever owns it later: what another
-    owner did meanwhile is not this run's to undo. `ktui resume` starts anew.
+    An engine that has lost the cluster never sends again, even if its directory owns the cluster
+    later: this run must not undo another owner's changes. `ktui resume` starts a new engine.
     """
 
     def __init__(self, claim: ClusterClaim, clock: Clock) -> None:
         self._claim = claim
         self._clock = clock
         self._checking: asyncio.Task[None] | None = None
-        """A question that is not answered yet."""
+        """A check that is still open."""
         self._asked_s = 0.0
-        """When the question of the last answer was asked."""
+        """The second at which the last answered check was made."""
         self._unknown_until_s = 0.0
         self._lost: str | None = None
-        self._standing: Standing | None = None
+        self._standing: ClaimStatus | None = None
 
     @property
-    def standing(self) -> Standing | None:
-        """How things stood when last asked; None before that."""
+    def standing(self) -> ClaimStatus | None:
+        """The ownership at the last check; None before the first."""
         return self._standing
 
     @property
     def lost(self) -> str | None:
-        """Why this engine sends nothing any more; None while it may own the cluster."""
+        """The reason why this engine no longer sends; None while it may own the cluster."""
         return self._lost
 
     @property
     def unknown(self) -> str | None:
-        """Why no new step begins: the owner cannot be asked; None where it could be."""
-        if isinstance(self._standing, Unknown):
+        """The reason why no new step begins; None if the owner could be read."""
+        if isinstance(self._standing, OwnerUnknown):
             return f"no new step begins: {self._standing}"
         return None
 
     @property
     def is_due(self) -> bool:
-        """Whether it is time for a question, so that others see that the engine lives."""
-        return self._clock.monotonic() - self._asked_s >= _SIGN_S
+        """Whether the next check is due, so that others see that the engine is alive."""
+        return self._clock.monotonic() - self._asked_s >= _CHECK_EVERY_S
 
     async def ask(self) -> None:
-        """Ask who owns the cluster. A question that is still open is not asked twice."""
+        """Check who owns the cluster. An open check is awaited, not repeated."""
         if self._lost is not None:
             return
         now_s = self._clock.monotonic()
-        if isinstance(self._standing, Unknown) and now_s < self._unknown_until_s:
+        if isinstance(self._standing, OwnerUnknown) and now_s < self._unknown_until_s:
             return
         if self._checking is None:
             self._checking = asyncio.ensure_future(self._check())
         checking = self._checking
-        await first_of(asyncio.wait([checking]), self._clock.sleep(LATE_S))
+        await wait_for_first(asyncio.wait([checking]), self._clock.sleep(LATE_S))
         if not checking.done():
-            self._judge(Unknown(f"no answer within {LATE_S:.0f} s"), now_s)
+            self._judge(OwnerUnknown(f"no answer within {LATE_S:.0f} s"), now_s)
 
     async def beside(self, work: Coroutine[Any, Any, T]) -> T:
-        """Await something, and ask meanwhile."""
+        """Await `work`, and check the owner in the meantime."""
         asking = asyncio.ensure_future(self.ask())
         try:
             return await work
@@ -141,14 +148,14 @@ class SendGuard:
             await asking
 
     def why_not(self, *, begins_step: bool) -> str | None:
-        """Why nothing may be sent by the last answer, as a sentence; None to go on."""
+        """The reason why the last answer forbids sending, as a sentence; None if it is allowed."""
         if self._lost is not None:
             return self._lost
-        if isinstance(self._standing, Unknown):
+        if isinstance(self._standing, OwnerUnknown):
             return self.unknown if begins_step else None
         age_s = self._clock.monotonic() - self._asked_s
         if self._standing is None or age_s > ANSWER_STALE_S:
-            return "it is too long ago that the cluster was asked who owns it"
+            return "the owner of the cluster was last checked too long ago"
         return None
 
     async def _check(self) -> None:
@@ -159,24 +166,26 @@ class SendGuard:
             else:
                 standing = await self._claim.check()
         except Exception as error:
-            log.exception("the answer who owns the cluster cannot be read")
-            standing = Unknown(f"an answer cannot be read: {type(error).__name__}: {error}")
+            log.exception("the answer about the owner of the cluster cannot be read")
+            standing = OwnerUnknown(f"an answer cannot be read: {type(error).__name__}: {error}")
         finally:
             self._checking = None
         self._judge(standing, asked_s)
 
-    def _judge(self, standing: Standing, asked_s: float) -> None:
+    def _judge(self, standing: ClaimStatus, asked_s: float) -> None:
         self._standing, self._asked_s = standing, asked_s
         match standing:
-            case Unknown():
+            case OwnerUnknown():
                 self._unknown_until_s = self._clock.monotonic() + _UNKNOWN_FOR_S
-            case Others(owner):
-                who = owner or "another state directory"
-                self._lost = f"{who} has taken the cluster over: this engine sends nothing more"
-            case Free():
+            case OwnedByOthers(owner):
+                new_owner = owner or "another state directory"
+                self._lost = (
+                    f"{new_owner} has taken over the cluster: this engine sends nothing more"
+                )
+            case Unowned():
                 self._lost = (
                     "the claim on the cluster has lapsed, or was removed: this engine sends "
                     "nothing more"
                 )
-            case Ours():
+            case OwnedHere():
                 pass

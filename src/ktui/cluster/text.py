@@ -1,25 +1,25 @@
-"""Text that comes from a cluster, made safe to show on a terminal."""
+"""Escaping of text that comes from a cluster, so that it is safe on a terminal."""
 
 from __future__ import annotations
 
 
 def clean(text: str) -> str:
-    r"""Replace what could drive or deceive a terminal by its escaped spelling.
+    r"""Escape characters that could control or deceive a terminal.
 
-    Control characters (ESC among them), bidirectional overrides, zero-width characters and odd
-    spaces become `\x1b`-like escapes, so that a hostile name is seen for what it is.
+    Control characters (including ESC), bidirectional overrides, zero-width characters and unusual
+    spaces become escapes such as `\x1b`. A hostile name is then visible as such.
     """
-    return text if text.isprintable() else "".join(map(_shown, text))
+    return text if text.isprintable() else "".join(map(_escaped, text))
 
 
 def clean_lines(text: str) -> str:
-    """Clean a text of several lines: line ends and tabs stay."""
+    """Clean a text of several lines, keeping line ends and tabs."""
     if text.replace("\n", "").replace("\t", "").isprintable():
         return text
-    return "".join(each if each in "\n\t" else _shown(each) for each in text)
+    return "".join(each if each in "\n\t" else _escaped(each) for each in text)
 
 
-def _shown(character: str) -> str:
+def _escaped(character: str) -> str:
     if character.isprintable():
         return character
     return character.encode("unicode_escape", "backslashreplace").decode("ascii")

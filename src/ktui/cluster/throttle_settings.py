@@ -1,4 +1,4 @@
-"""The settings that throttle replication between brokers (KIP-73), by Kafka's names."""
+"""The settings that throttle replication between brokers (KIP-73), under Kafka's names."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ LEADER_REPLICAS = "leader.replication.throttled.replicas"
 FOLLOWER_REPLICAS = "follower.replication.throttled.replicas"
 
 RATES = (LEADER_RATE, FOLLOWER_RATE)
-"""Of brokers, in bytes a second."""
+"""Broker settings, in bytes a second."""
 REPLICAS = (LEADER_REPLICAS, FOLLOWER_REPLICAS)
-"""Of topics: whom the rates bind, as a list of partition:broker, or ALL."""
+"""Topic settings: the replicas that the rates bind, as a list of partition:broker, or ALL."""
 ALL = "*"
 LONGEST_LIST = 32_767
-"""How many bytes a list may have; about 4,000 entries."""
+"""The most bytes of a list; about 4,000 entries."""
 FETCH_BYTES = 1024 * 1024
-"""replica.fetch.max.bytes: as much as a follower takes of one partition at a time."""
+"""replica.fetch.max.bytes: the most bytes that a follower fetches of one partition at a time."""
 
 
-def entry(partition: int, broker: int) -> str:
-    """Write one replica as the lists of topics have it."""
+def throttled_entry(partition: int, broker: int) -> str:
+    """Format a replica as an entry of a topic's throttled list."""
     return f"{partition}:{broker}"
 
 
 @lru_cache(maxsize=1024)
-def entries(replicas: str) -> frozenset[str]:
-    """Read a list of throttled replicas as Kafka does, blanks around its commas left out."""
+def parse_throttled_list(replicas: str) -> frozenset[str]:
+    """Parse a list of throttled replicas as Kafka does, without blanks around its commas."""
     return frozenset(part for part in map(str.strip, replicas.split(",")) if part)
 
 
-def lists(replicas: str, partition: int, broker: int) -> bool:
-    """Whether a list binds a replica."""
-    listed = entries(replicas)
-    return ALL in listed or entry(partition, broker) in listed
+def list_includes(replicas: str, partition: int, broker: int) -> bool:
+    """Whether a throttled list includes a replica."""
+    listed = parse_throttled_list(replicas)
+    return ALL in listed or throttled_entry(partition, broker) in listed

@@ -1,1 +1,1 @@
-"""What earlier runs tell: a small file that the pipeline writes and everybody reads."""
+"""Insights from earlier runs, in a small file that the pipeline writes and all others read."""

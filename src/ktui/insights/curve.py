@@ -1,4 +1,4 @@
-"""How much a broker takes in, by how many replicas it adds at once."""
+"""A broker's intake rate, as a function of how many replicas it adds at once."""
 
 from __future__ import annotations
 
@@ -6,42 +6,44 @@ from typing import Annotated
 
 import msgspec
 
-from ktui.insights.spread import Figure
+from ktui.insights.spread import NonNegative
 
-_FARTHEST = 2
-"""So many times as many replicas at once as were seen are told; what more would do is not known."""
+_EXTRAPOLATION = 2
+"""The curve holds up to this multiple of the most replicas seen at once; beyond is unknown."""
 
 
-class Curve(msgspec.Struct, frozen=True, kw_only=True):
+class RateCurve(msgspec.Struct, frozen=True, kw_only=True):
     """A broker that adds n replicas at once takes in R n / (n + h) bytes a second.
 
-    R when many come at once, R / (1 + h) when one comes alone. Under a throttle T it takes in no
-    more than e T.
+    The rate is R for many replicas at once, and R / (1 + h) for a single one. Under a throttle T,
+    a broker takes in at most e T.
     """
 
     most_bytes_s: Annotated[float, msgspec.Meta(gt=0)]
     """R."""
-    half_at: Figure
-    """h: so many replicas at once take in half of R."""
+    half_at: NonNegative
+    """h: the number of replicas at once that takes in half of R."""
     most_at_once: Annotated[int, msgspec.Meta(ge=1, lt=2**31)]
-    """The most that were seen."""
-    throttled: Figure = 1.0
-    """e: the share of its throttle that a broker takes in."""
-    low: Figure = 1.0
-    """What the slowest brokers took in, as a share of what this tells: p10."""
-    high: Figure = 1.0
-    """The fastest: p90."""
+    """The most replicas at once that were seen."""
+    throttled: NonNegative = 1.0
+    """e: the share of a throttle that its broker takes in."""
+    low: NonNegative = 1.0
+    """The rate of the slowest brokers as a share of the curve's: p10."""
+    high: NonNegative = 1.0
+    """The rate of the fastest brokers as a share of the curve's: p90."""
 
-    known_to: Figure | None = None
-    """Of copies that a throttle held up, each of them: the highest throttle, bytes a second. How
-    fast copies go beyond it is assumed, and so is R. None where R was seen."""
+    known_to: NonNegative | None = None
+    """The highest throttle, in bytes a second, where a throttle held up every copy.
+
+    The speed of copies above that throttle is assumed, and so is R. None where R was seen.
+    """
 
     def carries(self, throttle: int | None) -> bool:
-        """Whether what this tells under a throttle, or under none, rests on what was seen."""
+        """Whether the curve rests on observed rates under this throttle, or under none."""
         return self.known_to is None or (throttle is not None and throttle <= self.known_to)
 
     def bytes_s(self, at_once: int, throttle: int | None) -> float:
-        """Tell what goes into a broker, in all."""
-        told = min(at_once, _FARTHEST * self.most_at_once)
-        free = self.most_bytes_s * told / (told + self.half_at)
-        return max(1.0, free if throttle is None else min(free, self.throttled * throttle))
+        """Return the rate into a broker, over all its replicas, in bytes a second."""
+        count = min(at_once, _EXTRAPOLATION * self.most_at_once)
+        rate = self.most_bytes_s * count / (count + self.half_at)
+        return max(1.0, rate if throttle is None else min(rate, self.throttled * throttle))

@@ -1,4 +1,4 @@
-"""The file of insights: found, read and written."""
+"""The insights file: finding, reading and writing it."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from ktui.fileproblem import FileProblem
 from ktui.insights.insights import SCHEMA_VERSION, ClusterInsights, Insights
 
 NAME = "insights.json"
-"""In a lake, and in a state directory, where the live view finds it."""
-_AGAIN = "make it anew with: ktui pipeline run"
+"""The file's name in a lake, and in a state directory, where the live view finds it."""
+_FIX = "make a new one: ktui pipeline run"
 
 
 class _Versioned(msgspec.Struct):
@@ -20,10 +20,10 @@ class _Versioned(msgspec.Struct):
 
 
 def insights_in(folder: Path) -> Insights:
-    """Give what a lake or a state directory holds; nothing where it holds none.
+    """Return the insights of a lake or a state directory; empty insights if it has none.
 
     Raises:
-        FileProblem: it cannot be read; says what to do.
+        FileProblem: the file cannot be read; the message includes the fix.
     """
     path = folder / NAME
     return read_insights(path) if path.exists() else Insights()
@@ -33,21 +33,21 @@ def read_insights(path: Path) -> Insights:
     """Read insights from a file.
 
     Raises:
-        FileProblem: there is none, or it cannot be read; says what to do.
+        FileProblem: the file is missing or cannot be read; the message includes the fix.
     """
     try:
         text = path.read_bytes()
     except FileNotFoundError:
-        raise FileProblem(path, None, f"there is no such file; {_AGAIN}") from None
+        raise FileProblem(path, None, f"there is no such file; {_FIX}") from None
     except OSError as error:
         raise FileProblem(path, None, f"cannot be read: {error.strerror}") from None
     return _decoded(text, path)
 
 
 def insights_of(folder: Path, cluster_id: str) -> ClusterInsights | None:
-    """Give what a state directory knows of a cluster; None where it knows nothing.
+    """Return a state directory's insights into a cluster; None if it has none.
 
-    Whoever asks goes on without: a file that cannot be read tells nothing.
+    Callers can do without: a file that cannot be read counts as empty.
     """
     try:
         return insights_in(folder).of(cluster_id)
@@ -56,12 +56,12 @@ def insights_of(folder: Path, cluster_id: str) -> ClusterInsights | None:
 
 
 def encode(insights: Insights) -> bytes:
-    """Give the file's bytes."""
+    """Encode insights as the bytes of the file."""
     return msgspec.json.format(msgspec.json.encode(insights), indent=1) + b"\n"
 
 
-def share_insights(insights: Insights, folder: Path) -> None:
-    """Put insights where a live view finds them, beside what is known of other clusters.
+def publish_insights(insights: Insights, folder: Path) -> None:
+    """Write insights where a live view finds them, and keep those of other clusters.
 
     Raises:
         OSError: the file cannot be written.
@@ -70,7 +70,7 @@ def share_insights(insights: Insights, folder: Path) -> None:
     try:
         before = insights_in(folder).clusters
     except FileProblem:
-        before = ()  # what cannot be read is replaced
+        before = ()  # an unreadable file is replaced
     new = {each.cluster_id for each in insights.clusters}
     kept = tuple(each for each in before if each.cluster_id not in new)
     whole = msgspec.structs.replace(insights, clusters=(*kept, *insights.clusters))
@@ -81,8 +81,8 @@ def _decoded(text: bytes, path: Path) -> Insights:
     try:
         version = msgspec.json.decode(text, type=_Versioned).schema_version
         if version > SCHEMA_VERSION:
-            problem = f"written by a newer ktui (schema_version {version}); {_AGAIN}"
+            problem = f"written by a newer ktui (schema_version {version}); {_FIX}"
             raise FileProblem(path, None, problem)
         return msgspec.json.decode(text, type=Insights)
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-        raise FileProblem(path, None, f"these are no insights: {error}; {_AGAIN}") from None
+        raise FileProblem(path, None, f"this is not an insights file: {error}; {_FIX}") from None

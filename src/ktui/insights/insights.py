@@ -1,6 +1,6 @@
-"""What the pipeline has learnt of clusters, as its file has it. docs/insights.md is its reference.
+"""The pipeline's insights into clusters, as records of the insights file (docs/insights.md).
 
-Rates are bytes a second, sizes bytes, times seconds. What is not known is null.
+Rates are bytes a second, sizes bytes, times seconds. Unknown values are null.
 """
 
 from __future__ import annotations
@@ -10,98 +10,101 @@ from datetime import datetime
 import msgspec
 
 from ktui.insights.prior import Prior
-from ktui.insights.spread import Count, Spread
+from ktui.insights.spread import NonNegativeInt, Spread
 from ktui.json_input import checked_moment
 
 SCHEMA_VERSION = 1
 
 
 class PairRate(msgspec.Struct, frozen=True):
-    """How fast one replica was copied from one broker to another."""
+    """The rate at which one replica was copied from one broker to another."""
 
     leader: int
-    """The broker that led while it was copied."""
+    """The broker that led the partition during the copy."""
     adding: int
     bytes_s: Spread
 
 
 class SizeRate(msgspec.Struct, frozen=True):
-    """How fast one replica was copied of partitions of some size."""
+    """The rate at which one replica was copied, for partitions of some size."""
 
-    from_bytes: Count
-    below_bytes: Count | None
-    """None of the largest."""
+    from_bytes: NonNegativeInt
+    below_bytes: NonNegativeInt | None
+    """None for the largest sizes."""
     bytes_s: Spread
 
 
 class StallCause(msgspec.Struct, frozen=True):
-    """What kept replicas from making headway."""
+    """A cause of stalled replicas, with counts."""
 
     cause: str
-    """In the words of the live view."""
-    count: Count
+    """The cause, in the words of the live view."""
+    count: NonNegativeInt
     seconds: float
 
 
 class EtaError(msgspec.Struct, frozen=True):
-    """How far off forecasts were: the median of |forecast - truth| / truth."""
+    """The error of forecasts: the median of |forecast - truth| / truth."""
 
     scope: str
     """`run` or `partition`."""
-    decile: Count
-    """Of what was copied: 0 is less than a tenth, 5 is half way to six tenths."""
-    moments: Count
+    decile: NonNegativeInt
+    """Progress of the copying: 0 is less than a tenth, 5 is five to six tenths."""
+    moments: NonNegativeInt
     ktui: float | None
-    """Of the time left that the live view shows."""
+    """Error of the time left that the live view shows."""
     linear: float | None
-    """Of time passed, times what is left by what is done."""
+    """Error of the time passed, times the bytes left by the bytes done."""
     recent: float | None
-    """Of what is left by the rate of the last ten seconds."""
+    """Error of the bytes left by the rate of the last ten seconds."""
     told: float
-    """The share of moments in which the live view told a time at all."""
+    """The share of moments in which the live view showed a time at all."""
 
 
 class RunAdvice(msgspec.Struct, frozen=True, kw_only=True):
-    """Under which limits a run of this size is advised, played on a recorded one."""
+    """Recommended limits for a run of this size, from a simulation of a recorded run."""
 
     run: str
     run_id: str
-    partitions: Count
-    bytes: Count
-    limits: dict[str, str | Count | None]
-    """By option, as `ktui start` takes them, without dashes."""
+    partitions: NonNegativeInt
+    bytes: NonNegativeInt
+    limits: dict[str, str | NonNegativeInt | None]
+    """Values by option of `ktui start`, without dashes."""
     throttle: str
-    """As `--throttle` takes it; `none` for none."""
+    """The value for `--throttle`; `none` for no throttle."""
     predicted_s: float
     low_s: float
     high_s: float
     actual_s: float | None
-    """How long the recorded run took, under its own limits."""
+    """Duration of the recorded run, under its own limits."""
     held_out_error: float | None
-    """(predicted - actual) / actual of that run by what other runs tell; None where none does."""
+    """(predicted - actual) / actual of that run, predicted from other runs.
+
+    None where no other run can predict it.
+    """
     reason: str
 
 
 class Withheld(msgspec.Struct, frozen=True, kw_only=True):
-    """A recorded run of which no other limits are advised."""
+    """A recorded run for which no other limits are recommended."""
 
     run: str
     run_id: str
     reason: str
-    """What would have to be recorded, or that nothing fits."""
+    """The recording that would be needed, or a note that nothing fits."""
 
 
 class ClusterInsights(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of one cluster."""
+    """The insights into one cluster."""
 
     cluster_id: str
-    runs: Count
-    moves: Count
+    runs: NonNegativeInt
+    moves: NonNegativeInt
     began: datetime | None = None
-    """When the first recorded move began."""
+    """The time at which the first recorded move began."""
     ended: datetime | None = None
     prior: Prior | None = None
-    """None while too little was copied to tell."""
+    """None while too little was copied for an estimate."""
     pairs: tuple[PairRate, ...] = ()
     sizes: tuple[SizeRate, ...] = ()
     stalls: tuple[StallCause, ...] = ()
@@ -121,9 +124,9 @@ class Insights(msgspec.Struct, frozen=True, kw_only=True):
 
     schema_version: int = SCHEMA_VERSION
     made_at: datetime | None = None
-    """None where nobody has made any yet."""
+    """None if no insights have been made yet."""
     version: str = ""
-    """Of the ktui that made it."""
+    """The version of ktui that made the insights."""
     clusters: tuple[ClusterInsights, ...] = ()
 
     def __post_init__(self) -> None:
@@ -132,5 +135,5 @@ class Insights(msgspec.Struct, frozen=True, kw_only=True):
             checked_moment(self.made_at)
 
     def of(self, cluster_id: str) -> ClusterInsights | None:
-        """Give what is known of a cluster; None where nothing is."""
+        """Return the insights into a cluster; None if there are none."""
         return next((each for each in self.clusters if each.cluster_id == cluster_id), None)

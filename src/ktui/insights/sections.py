@@ -1,4 +1,4 @@
-"""Insights as tables of words: the same on the command line and in the live view."""
+"""Insights as text tables, the same on the command line and in the live view."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from ktui.insights.spread import Spread
 from ktui.quantities import UNKNOWN, as_bytes, as_count, as_duration, as_rate
 
 NOTHING = (
-    "No insights yet. Runs are recorded by themselves, and `ktui record` records what others "
-    "move;\n`ktui pipeline run` then makes insights of the recordings."
+    "No insights yet. Every run is recorded, and `ktui record` records other people's moves.\n"
+    "Derive insights from the recordings: ktui pipeline run"
 )
 MOST_PAIRS = 20
-"""Pairs of brokers that are shown, those first of which most is known."""
+"""The most pairs of brokers shown; pairs with the most copies win."""
 _RATES = ("P10", "P50", "P90", "COUNT")
 
 
 class Section(msgspec.Struct, frozen=True):
-    """One table; without a header, a sentence."""
+    """A table; without a header, the title alone as a sentence."""
 
     title: str
     header: tuple[str, ...] = ()
     rows: tuple[tuple[str, ...], ...] = ()
     left: tuple[int, ...] = (0,)
-    """Columns of words, which stand to the left; figures stand to the right."""
+    """Indexes of left-aligned columns, which hold words; figures are right-aligned."""
     more: str = ""
-    """What is not shown."""
+    """A note on rows that are not shown."""
 
     def lines(self) -> list[str]:
-        """Give the header and the rows, aligned by spaces."""
+        """Return the header and the rows, aligned with spaces."""
         table = [self.header, *self.rows] if self.header else []
         widths = [max(map(len, column)) for column in zip(*table, strict=True)]
         return [
@@ -45,7 +45,7 @@ class Section(msgspec.Struct, frozen=True):
 
 
 def sections(of: ClusterInsights) -> Iterator[Section]:
-    """Give all that is known of a cluster; what is not known is left out."""
+    """Yield the insights into a cluster as sections; unknown values are left out."""
     yield Section(_prior(of.prior))
     if of.pairs:
         yield _pairs(of)
@@ -62,7 +62,7 @@ def sections(of: ClusterInsights) -> Iterator[Section]:
         yield _advice(of.advice)
     if of.withheld:
         rows = tuple((each.run, each.reason) for each in of.withheld)
-        yield Section("no limits are advised", ("RUN", "WHY"), rows, left=(0, 1))
+        yield Section("no limits are recommended", ("RUN", "WHY"), rows, left=(0, 1))
 
 
 def _pairs(of: ClusterInsights) -> Section:
@@ -77,17 +77,17 @@ def _pairs(of: ClusterInsights) -> Section:
 
 def _prior(prior: Prior | None) -> str:
     if prior is None:
-        return "too little was copied to tell how fast"
+        return "too little was copied to estimate a rate"
     rate = prior.replica_bytes_s
     low, middle, high = map(as_rate, (rate.p10, rate.p50, rate.p90))
     step = as_duration(prior.step_s)
-    told = f"a replica is copied at {middle} ({low} to {high}); a step takes {step} beside copying"
-    if prior.curve.known_to is None:
-        return told
-    most = as_rate(prior.curve.known_to)
-    return (
-        f"{told}; a throttle of {most} at most held each copy up: what more would do is not known"
+    summary = (
+        f"a replica is copied at {middle} ({low} to {high}); a step takes {step} beside copying"
     )
+    if prior.curve.known_to is None:
+        return summary
+    most = as_rate(prior.curve.known_to)
+    return f"{summary}; a throttle of at most {most} held every copy up: higher rates are unknown"
 
 
 def _rates(spread: Spread) -> tuple[str, ...]:
@@ -102,7 +102,7 @@ def _size(of: SizeRate) -> str:
 
 
 def _eta(errors: Sequence[EtaError]) -> Iterator[Section]:
-    header = ("DONE FROM", "KTUI", "LINEAR", "LAST 10 S", "TOLD", "MOMENTS")
+    header = ("DONE FROM", "KTUI", "LINEAR", "LAST 10 S", "SHOWN", "MOMENTS")
     for scope in ("run", "partition"):
         rows = tuple(
             (
@@ -114,7 +114,7 @@ def _eta(errors: Sequence[EtaError]) -> Iterator[Section]:
             if each.scope == scope
         )
         if rows:
-            title = f"how far off the time left of a {scope} was, median"
+            title = f"median error of the time left of a {scope}"
             yield Section(title, header, rows, left=())
 
 
@@ -128,19 +128,19 @@ def _advice(advised: Sequence[RunAdvice]) -> Section:
             as_duration(each.predicted_s),
             f"{as_duration(each.low_s)}-{as_duration(each.high_s)}",
             _signed(each.held_out_error),
-            options_of(each),
+            advice_options(each),
         )
         for each in advised
     )
     header = ("RUN", "PARTITIONS", "TO COPY", "TOOK", "WOULD", "RANGE", "MODEL OFF", "WITH")
-    return Section("limits to take", header, rows, left=(0, len(header) - 1))
+    return Section("recommended limits", header, rows, left=(0, len(header) - 1))
 
 
-def options_of(advice: RunAdvice) -> str:
-    """Write limits as `ktui start` takes them."""
-    given = {name: value for name, value in advice.limits.items() if value is not None}
+def advice_options(advice: RunAdvice) -> str:
+    """Format recommended limits as options of `ktui start`."""
+    limits = {name: value for name, value in advice.limits.items() if value is not None}
     throttle = {} if advice.throttle == "none" else {"throttle": advice.throttle}
-    return " ".join(f"--{name} {value}" for name, value in {**given, **throttle}.items())
+    return " ".join(f"--{name} {value}" for name, value in {**limits, **throttle}.items())
 
 
 def _percent(share: float | None) -> str:

@@ -1,4 +1,4 @@
-"""A figure that was seen many times."""
+"""Percentiles of a repeatedly measured figure, and checked number types."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from typing import Annotated
 
 import msgspec
 
-Count = Annotated[int, msgspec.Meta(ge=0, lt=2**63 - 1)]
-Figure = Annotated[float, msgspec.Meta(ge=0)]
-"""A rate, a size, a time: what is read of a file must not lead a run's forecast astray."""
+NonNegativeInt = Annotated[int, msgspec.Meta(ge=0, lt=2**63 - 1)]
+NonNegative = Annotated[float, msgspec.Meta(ge=0)]
+"""A rate, size or time. Values from a file must not lead a run's forecast astray."""
 
 
 class Spread(msgspec.Struct, frozen=True):
-    """Its percentiles."""
+    """The percentiles of a figure over many measurements."""
 
-    p10: Figure
-    p50: Figure
-    p90: Figure
-    count: Count
-    """Of how many."""
+    p10: NonNegative
+    p50: NonNegative
+    p90: NonNegative
+    count: NonNegativeInt
+    """The number of measurements."""

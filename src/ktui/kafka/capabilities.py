@@ -1,4 +1,4 @@
-"""What each broker supports and what the principal may do, of all that ktui needs."""
+"""The features and permissions that ktui needs: what brokers support, and what they allow."""
 
 from __future__ import annotations
 
@@ -15,49 +15,57 @@ from kafka.protocol.metadata import ApiVersionsRequest, MetadataRequest
 
 from ktui.cluster.errors import ClusterError
 from ktui.cluster.text import clean
-from ktui.kafka.connection import Connection
-from ktui.kafka.errors import Purpose
-from ktui.kafka.wire import Wire
+from ktui.kafka.connection.connection import Connection
+from ktui.kafka.transport.client import Wire
+from ktui.kafka.transport.translate_errors import Purpose
 
 
-class Need(NamedTuple):
-    """One thing that ktui asks of a broker, and the version of the API that does it."""
+class NeededApi(NamedTuple):
+    """A feature that ktui needs of a broker, and the API version that provides it."""
 
     what: str
     api: int
     version: int
     without: str
-    """What an operator misses where a broker cannot."""
+    """The consequence for an operator where a broker lacks the feature."""
     required: bool = True
 
 
 NEEDS = (
-    Need("describe the cluster", ApiKey.DescribeCluster, 0, "nothing can be shown"),
-    Need("list reassignments", ApiKey.ListPartitionReassignments, 0, "nothing can be shown"),
-    Need("alter reassignments", ApiKey.AlterPartitionReassignments, 0, "nothing can be moved"),
-    Need("elect preferred leaders", ApiKey.ElectLeaders, 1, "no leader can be moved"),
-    Need("alter settings", ApiKey.IncrementalAlterConfigs, 0, "no throttle can be set"),
-    Need("read settings", ApiKey.DescribeConfigs, 1, "throttles and min ISR are not seen"),
-    Need("log ends of replicas", ApiKey.ListOffsets, 1, "replica lag is not shown in messages"),
-    Need("sizes on disk", ApiKey.DescribeLogDirs, 1, "bytes to move are not shown", required=False),
-    Need("room on disk", ApiKey.DescribeLogDirs, 4, "disk room is not checked", required=False),
-    Need("cordoned log dirs", ApiKey.DescribeLogDirs, 5, "they are not seen", required=False),
-    Need("fenced brokers", ApiKey.DescribeCluster, 2, "a fenced one looks absent", required=False),
-    Need(
+    NeededApi("describe the cluster", ApiKey.DescribeCluster, 0, "nothing can be shown"),
+    NeededApi("list reassignments", ApiKey.ListPartitionReassignments, 0, "nothing can be shown"),
+    NeededApi("alter reassignments", ApiKey.AlterPartitionReassignments, 0, "nothing can be moved"),
+    NeededApi("elect preferred leaders", ApiKey.ElectLeaders, 1, "no leader can be moved"),
+    NeededApi("alter settings", ApiKey.IncrementalAlterConfigs, 0, "no throttle can be set"),
+    NeededApi("read settings", ApiKey.DescribeConfigs, 1, "throttles and min ISR are not shown"),
+    NeededApi(
+        "log ends of replicas", ApiKey.ListOffsets, 1, "replica lag is not shown in messages"
+    ),
+    NeededApi(
+        "sizes on disk", ApiKey.DescribeLogDirs, 1, "bytes to move are not shown", required=False
+    ),
+    NeededApi(
+        "room on disk", ApiKey.DescribeLogDirs, 4, "disk room is not checked", required=False
+    ),
+    NeededApi("cordoned log dirs", ApiKey.DescribeLogDirs, 5, "they are not shown", required=False),
+    NeededApi(
+        "fenced brokers", ApiKey.DescribeCluster, 2, "a fenced broker looks absent", required=False
+    ),
+    NeededApi(
         "fresh metadata",
         ApiKey.DescribeQuorum,
         0,
-        "a run believes what looks wrong only after some polls",
+        "a run trusts surprising metadata only after several polls",
         required=False,
     ),
-    Need(
+    NeededApi(
         "eligible leader replicas",
         ApiKey.DescribeTopicPartitions,
         0,
         "they are not shown",
         required=False,
     ),
-    Need(
+    NeededApi(
         "replication factor guard",
         ApiKey.AlterPartitionReassignments,
         1,
@@ -75,31 +83,31 @@ _RELEASES = (
     (21, "3.9"),
     (0, "before 3.9"),
 )
-"""Kafka releases by the lowest of the metadata.versions (KIP-778) that only they know."""
+"""Kafka releases, each with the lowest metadata.version (KIP-778) that is new in it."""
 
 
 class BrokerAbilities(msgspec.Struct, frozen=True):
-    """What one broker supports; `error` instead where it could not be asked."""
+    """The features of one broker; `error` instead if the broker could not be asked."""
 
     broker: int
     release: str | None = None
-    """The Kafka release, as far as the newest metadata.version it knows tells; None in the dark."""
+    """The Kafka release, inferred from the newest metadata.version it knows; None if unknown."""
     metadata_version: int | None = None
     """The cluster's finalized metadata.version, a feature level."""
-    lacks: tuple[Need, ...] = ()
+    lacks: tuple[NeededApi, ...] = ()
     error: ClusterError | None = None
 
 
 class Grant(NamedTuple):
-    """A permission that ktui uses, in Kafka's words, and what for."""
+    """A permission that ktui uses, in Kafka's words, and its purpose."""
 
     resource: str
     operation: str
     purpose: str
-    """What one cannot do without it: words that go after "cannot"."""
+    """The actions that need the permission, as words that follow "cannot"."""
     writes: bool = False
     vital: bool = False
-    """Whether nothing at all can be shown without it."""
+    """Whether ktui can show nothing at all without the permission."""
 
 
 GRANTS = (
@@ -138,20 +146,23 @@ _PERMITTED = Purpose("asking what is permitted")
 class Permissions(msgspec.Struct, frozen=True):
     """The operations that this principal may do (KIP-430); all of them without an authorizer.
 
-    Without Describe on the cluster Kafka tells none of the others there.
+    Without Describe on the cluster, Kafka reports no other operation on the cluster either.
     """
 
     cluster: frozenset[str]
     topics: Mapping[str, frozenset[str]]
-    """Of each topic that it may describe; others look as if they did not exist."""
+    """By topic, for each topic it may describe; other topics look as if they did not exist."""
 
     @property
     def none(self) -> bool:
-        """Whether the principal may do nothing that Kafka tells of."""
+        """Whether Kafka reports no permission at all for the principal."""
         return not self.cluster and not self.topics
 
     def missing(self) -> dict[Grant, tuple[str, ...]]:
-        """Each grant that is missing, with the topics it is missing on: none for any."""
+        """Return the missing grants, each with the topics it is missing on.
+
+        The tuple is empty for a grant on the cluster, and where nothing at all is permitted.
+        """
         found: dict[Grant, tuple[str, ...]] = {}
         for grant in GRANTS:
             if grant.resource == "cluster" or self.none:
@@ -163,13 +174,13 @@ class Permissions(msgspec.Struct, frozen=True):
 
 
 class Capabilities:
-    """Asks a cluster what it supports and allows; closes with `aclose`."""
+    """A client that asks a cluster what it supports and allows; close it with `aclose`."""
 
     def __init__(self, connection: Connection, *, timeout_s: float | None = None) -> None:
         self._wire = Wire(connection, timeout_s=timeout_s)
 
     async def brokers(self) -> list[BrokerAbilities]:
-        """Ask every live broker, all at once, what it supports.
+        """Ask all live brokers at once what they support.
 
         Raises:
             ClusterError: no broker can be reached at all.
@@ -185,7 +196,7 @@ class Capabilities:
             answer = await self._wire.ask(Purpose("asking for versions"), request, broker=broker)
         except ClusterError as error:
             return BrokerAbilities(broker, error=error)
-        highest = {told.api_key: told.max_version for told in answer.api_keys}
+        highest = {api.api_key: api.max_version for api in answer.api_keys}
         known = {f.name: f.max_version for f in answer.supported_features or ()}
         finalized = {f.name: f.max_version_level for f in answer.finalized_features or ()}
         return BrokerAbilities(
@@ -196,20 +207,20 @@ class Capabilities:
         )
 
     async def permissions(self, topics: Collection[str] | None = None) -> Permissions:
-        """Ask what the principal may do to the cluster and to topics: those named, or each.
+        """Ask what the principal may do to the cluster, and to the named topics or to all.
 
         Raises:
             ClusterError: no broker answers.
         """
-        cluster, told = await asyncio.gather(
+        cluster, described = await asyncio.gather(
             self._wire.ask(_PERMITTED, _cluster_request),
             self._wire.ask(_PERMITTED, partial(_topics_request, topics)),
         )
         return Permissions(
-            _names(cluster.authorized_operations),
+            _operation_names(cluster.authorized_operations),
             {
-                clean(topic.name): _names(topic.authorized_operations)
-                for topic in told.topics
+                clean(topic.name): _operation_names(topic.authorized_operations)
+                for topic in described.topics
                 if not topic.error_code
             },
         )
@@ -233,8 +244,8 @@ def _topics_request(names: Collection[str] | None) -> Any:
     )
 
 
-def _names(operations: set[int] | None) -> frozenset[str]:
-    """Name operations; all for a broker that tells none: it says no when it comes to it."""
+def _operation_names(operations: set[int] | None) -> frozenset[str]:
+    """Name operations. Assume all if a broker reports none: it refuses what is not permitted."""
     if operations is None:
         return frozenset(_OPERATIONS.values())
     return frozenset(_OPERATIONS[op] for op in operations or () if op in _OPERATIONS)

@@ -1,45 +1,141 @@
 """Consumer groups with one static member on a real cluster, over kafka-python's raw requests.
 
-See docs/owning.md for what brokers do with them.
+docs/owning.md describes what brokers do with these groups.
 """
 
 from __future__ import annotations
 
+import asyncio
+import time
+from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
-from ktui.cluster.errors import Refused
-from ktui.cluster.membership import Heard, Member, SeenGroup
-from ktui.kafka import codes
-from ktui.kafka import group_requests as requests
-from ktui.kafka.connection import Connection
-from ktui.kafka.coordinators import Coordinators, check
-from ktui.kafka.errors import Purpose
-from ktui.kafka.wire import Wire
+from ktui.cluster.errors import ClusterError, Refused, TimedOut, Unreachable
+from ktui.cluster.membership import GroupDescription, HeartbeatAnswer, Member
+from ktui.kafka.connection.connection import Connection
+from ktui.kafka.requests import groups as requests
+from ktui.kafka.requests.groups import coordinator_request
+from ktui.kafka.transport import error_codes
+from ktui.kafka.transport.client import RequestFactory, Wire
+from ktui.kafka.transport.translate_errors import Purpose
+
+T = TypeVar("T")
+
+_NOT_NOW = frozenset(
+    {"COORDINATOR_LOAD_IN_PROGRESS", "COORDINATOR_NOT_AVAILABLE", "NOT_COORDINATOR"}
+)
+"""Answers that call for a retry, later or on another broker. The broker did nothing."""
+_PAUSE_S = 0.1
+
+
+class Coordinators:
+    """A cache of group coordinators, filled as groups are asked about.
+
+    Args:
+        wire: the connections to the brokers.
+        find: the purpose of a coordinator lookup, and the permission it needs.
+    """
+
+    def __init__(self, wire: Wire, find: Purpose) -> None:
+        self._wire = wire
+        self._find = find
+        self._known: dict[str, int] = {}
+
+    def knows(self, group: str) -> bool:
+        """Whether the group's coordinator is already known."""
+        return group in self._known
+
+    async def ask(
+        self,
+        purpose: Purpose,
+        group: str,
+        build: RequestFactory,
+        read: Callable[[Any], T],
+        limit_s: float,
+    ) -> T:
+        """Ask a group's coordinator, and look the coordinator up again while it moves.
+
+        The request may be sent more than once, so it must be idempotent.
+
+        Args:
+            purpose: what the request is for.
+            group: the group.
+            build: makes the request.
+            read: reads the answer; may raise the refusal in it.
+            limit_s: seconds for the whole call, retries included.
+
+        Raises:
+            ClusterError: no coordinator answered within the limit, or the coordinator refused.
+        """
+        until_s = time.monotonic() + limit_s
+        while True:
+            try:
+                broker = await self.find(group, until_s - time.monotonic())
+                left_s = until_s - time.monotonic()
+                return read(await self._wire.ask(purpose, build, broker=broker, limit_s=left_s))
+            except (Refused, Unreachable, TimedOut) as error:
+                self._known.pop(group, None)
+                if not _is_transient(error) or time.monotonic() + _PAUSE_S >= until_s:
+                    raise
+            await asyncio.sleep(_PAUSE_S)
+
+    async def find(self, group: str, limit_s: float) -> int:
+        """Return the id of the broker that coordinates a group.
+
+        A lookup makes brokers create the topic in which they keep groups, if it is missing.
+
+        Raises:
+            ClusterError: no broker does now, or the principal lacks the permission to ask.
+        """
+        if group not in self._known:
+            request = partial(coordinator_request, group)
+            answer = await self._wire.ask(self._find, request, limit_s=limit_s)
+            coordinator = answer.coordinators[0]
+            raise_refusal(self._find, coordinator.error_code, coordinator.error_message)
+            self._known[group] = int(coordinator.node_id)
+        return self._known[group]
+
+
+def raise_refusal(purpose: Purpose, code: int, message: str | None) -> None:
+    """Raise the refusal for a part of an answer that has an error code."""
+    if code:
+        raise error_codes.error_for_refusal(
+            code, message, attempted=purpose.attempted, where="", needs=purpose.needs
+        )
+
+
+def _is_transient(error: ClusterError) -> bool:
+    return not isinstance(error, Refused) or error.code in _NOT_NOW
+
 
 _STORE = Purpose("asking whether brokers keep groups")
-_LOOK = Purpose("asking who owns the cluster", needs='Describe on the groups "ktui-" (prefixed)')
+_DESCRIBE = Purpose(
+    "asking who owns the cluster", needs='Describe on the groups "ktui-" (prefixed)'
+)
 _JOIN = Purpose("taking ownership of the cluster", needs='Read on the groups "ktui-" (prefixed)')
-_BEAT = Purpose("asking whether we own the cluster", needs='Read on the groups "ktui-" (prefixed)')
+_HEARTBEAT = Purpose(
+    "asking whether we own the cluster", needs='Read on the groups "ktui-" (prefixed)'
+)
 _LEAVE = Purpose("releasing the cluster", needs='Read on the groups "ktui-" (prefixed)')
 
-_QUICK_S = 3.0
-"""What looking and heartbeats get: an engine waits for them at each turn."""
+_SHORT_S = 3.0
+"""The limit of a describe or a heartbeat: an engine waits for these in each turn."""
 _GONE = frozenset({"FENCED_INSTANCE_ID", "UNKNOWN_MEMBER_ID", "ILLEGAL_GENERATION"})
-"""Answers to one that is no member, or no longer as it was when it joined."""
-_STIRRED = frozenset({"REBALANCE_IN_PROGRESS"})
+"""Answers to a client that is not a member, or whose membership has changed since it joined."""
+_REBALANCING = frozenset({"REBALANCE_IN_PROGRESS"})
 _NO_COORDINATOR = "COORDINATOR_NOT_AVAILABLE"
 _NO_STORE_FIX = (
-    "Brokers could not create the topic __consumer_offsets, in which they keep groups: see whether "
-    "offsets.topic.replication.factor is more than there are brokers"
+    "Brokers could not create the topic __consumer_offsets, in which they keep groups. Check that "
+    "offsets.topic.replication.factor is not more than the number of brokers"
 )
 
 
 class KafkaGroups:
     """A `GroupMembership` on a real cluster. Connects at the first call.
 
-    It has connections of its own: brokers answer the requests of a connection one after the other,
-    and joining may have to wait.
+    It has connections of its own. Brokers answer the requests of one connection in order, and a
+    join may have to wait.
     """
 
     def __init__(
@@ -47,75 +143,74 @@ class KafkaGroups:
     ) -> None:
         self._wire = wire or Wire(connection, timeout_s=timeout_s)
         self._limit_s = self._wire.timeout_s
-        self._quick_s = min(_QUICK_S, self._limit_s)
-        self._coordinators = Coordinators(self._wire, _LOOK)
+        self._short_s = min(_SHORT_S, self._limit_s)
+        self._coordinators = Coordinators(self._wire, _DESCRIBE)
 
-    async def describe(self, group: str) -> SeenGroup:
-        """The group as it is. Creates nothing."""
+    async def describe(self, group: str) -> GroupDescription:
+        """Return the group's present state. Creates nothing."""
         if not self._coordinators.knows(group) and await self.stores_groups() is False:
-            return SeenGroup("", settled=True, members=())
+            return GroupDescription("", settled=True, members=())
         request = partial(requests.describe_request, group)
-        return await self._coordinators.ask(_LOOK, group, request, _described, self._quick_s)
+        return await self._coordinators.ask(_DESCRIBE, group, request, _described, self._short_s)
 
     async def join(
         self, group: str, note: bytes, session_s: float, member_id: str = ""
     ) -> Member | None:
-        """Join as the group's one member; None where another has done so meanwhile."""
+        """Join as the group's only member; None if another client joined meanwhile."""
         try:
             joining = partial(requests.join_request, group, note, session_s, member_id)
-            told = await self._coordinators.ask(_JOIN, group, joining, _whole, self._limit_s)
-            member = Member(told.member_id, told.generation_id)
+            answer = await self._coordinators.ask(_JOIN, group, joining, _unchanged, self._limit_s)
+            member = Member(answer.member_id, answer.generation_id)
             syncing = partial(requests.sync_request, group, member)
-            await self._coordinators.ask(_JOIN, group, syncing, _whole, self._limit_s)
+            await self._coordinators.ask(_JOIN, group, syncing, _unchanged, self._limit_s)
         except Refused as refused:
-            if refused.code in _GONE | _STIRRED:
+            if refused.code in _GONE | _REBALANCING:
                 return None
             if refused.code == _NO_COORDINATOR and await self.stores_groups() is False:
                 refused.fix = _NO_STORE_FIX
             raise
         return member
 
-    async def heartbeat(self, group: str, member: Member) -> Heard:
-        """Begin the member's session anew."""
+    async def heartbeat(self, group: str, member: Member) -> HeartbeatAnswer:
+        """Renew the member's session, and return how the membership stands."""
         request = partial(requests.heartbeat_request, group, member)
         try:
-            await self._coordinators.ask(_BEAT, group, request, _whole, self._quick_s)
+            await self._coordinators.ask(_HEARTBEAT, group, request, _unchanged, self._short_s)
         except Refused as refused:
             if refused.code in _GONE:
-                return Heard.GONE
-            if refused.code in _STIRRED:
-                return Heard.REJOIN
+                return HeartbeatAnswer.GONE
+            if refused.code in _REBALANCING:
+                return HeartbeatAnswer.REJOIN
             raise
-        return Heard.STAYS
+        return HeartbeatAnswer.STAYS
 
     async def leave(self, group: str, member: Member) -> None:
-        """Leave at once; one that is no member any more changes nothing."""
+        """Leave the group at once. Does nothing for a client that is no longer a member."""
         request = partial(requests.leave_request, group, member)
-        await self._coordinators.ask(_LEAVE, group, request, _left, self._quick_s)
+        await self._coordinators.ask(_LEAVE, group, request, _left, self._short_s)
 
     async def stores_groups(self) -> bool | None:
-        """Whether the topic of the groups exists; None where this principal is not told."""
-        answer = await self._wire.ask(_STORE, requests.store_request, limit_s=self._quick_s)
+        """Whether the topic that stores groups exists; None if this principal may not know."""
+        answer = await self._wire.ask(_STORE, requests.store_request, limit_s=self._short_s)
         return requests.stores_groups(answer)
 
     async def aclose(self) -> None:
-        """Close every connection and thread; memberships stay. Idempotent."""
+        """Close every connection and thread. Memberships stay. Idempotent."""
         await self._wire.aclose()
 
 
-def _whole(answer: Any) -> Any:
-    """Take an answer as it is: its error code has been looked at."""
+def _unchanged(answer: Any) -> Any:
+    """Return an answer as it is: the wire has already checked its error code."""
     return answer
 
 
-def _described(answer: Any) -> SeenGroup:
-    told = answer.groups[0]
-    check(_LOOK, told.error_code, None)
-    return requests.seen(answer)
+def _described(answer: Any) -> GroupDescription:
+    raise_refusal(_DESCRIBE, answer.groups[0].error_code, None)
+    return requests.read_group(answer)
 
 
 def _left(answer: Any) -> None:
-    for told in answer.members:
-        code = told.error_code
-        if code and codes.name_of(code) not in _GONE:
-            check(_LEAVE, code, None)
+    for member in answer.members:
+        code = member.error_code
+        if code and error_codes.name_of(code) not in _GONE:
+            raise_refusal(_LEAVE, code, None)

@@ -1,4 +1,4 @@
-"""Whether each of the two clients connects with the settings given, for `ktui doctor`."""
+"""Connection tests with each of the two clients, for `ktui doctor`."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from ktui.cluster.errors import (
     Unsupported,
 )
 from ktui.cluster.text import clean
-from ktui.kafka.connection import Connection
-from ktui.kafka.quiet import hush
+from ktui.kafka.connection.connection import Connection
+from ktui.kafka.transport.client_logging import redirect_client_log
 
-_LOOK_S = 0.1
+_POLL_S = 0.1
 
 
 class Probe(msgspec.Struct, frozen=True):
-    """How one client fared: `cluster_id` where it connected, `error` where it did not."""
+    """The result of one client: `cluster_id` if it connected, `error` if it did not."""
 
     client: str
     """Name and version."""
@@ -38,7 +38,7 @@ class Probe(msgspec.Struct, frozen=True):
 
 
 async def probe_kafka_python(connection: Connection) -> Probe:
-    """Connect with kafka-python, which ktui does its work with, and ask who the cluster is."""
+    """Connect with kafka-python, which does ktui's work, and read the cluster id."""
     from ktui.kafka.reader import KafkaReader  # noqa: PLC0415 -- each probe imports its own client
 
     async def cluster_id() -> str:
@@ -52,14 +52,14 @@ async def probe_kafka_python(connection: Connection) -> Probe:
 
 
 async def probe_confluent(connection: Connection) -> Probe:
-    """Connect with confluent-kafka, which `ktui lab` loads data with, and ask the same."""
+    """Connect with confluent-kafka, which loads data for `ktui lab`, and read the cluster id."""
     given_up = threading.Event()
     try:
         return await _timed(
             "confluent-kafka", lambda: asyncio.to_thread(_ask_confluent, connection, given_up)
         )
     finally:
-        given_up.set()  # Ctrl-C must not have to wait for the thread
+        given_up.set()  # so that Ctrl-C does not wait for the thread
 
 
 async def _timed(client: str, ask: Callable[[], Awaitable[str]]) -> Probe:
@@ -73,35 +73,35 @@ async def _timed(client: str, ask: Callable[[], Awaitable[str]]) -> Probe:
 
 
 def _ask_confluent(connection: Connection, given_up: threading.Event) -> str:
-    from confluent_kafka import KafkaException  # noqa: PLC0415 -- slow to import, only asked here
+    from confluent_kafka import KafkaException  # noqa: PLC0415 -- slow to import, only used here
     from confluent_kafka.admin import AdminClient  # noqa: PLC0415 -- the same
 
-    told: list[Any] = []
+    errors: list[Any] = []
     try:
-        settings: dict[str, Any] = {**connection.for_confluent(), "error_cb": told.append}
-        admin = AdminClient(settings, logger=hush("librdkafka"))
-        asked = admin.describe_cluster(request_timeout=connection.timeout_s)
-        return clean(_awaited(admin, asked, told, connection, given_up).cluster_id)
+        settings: dict[str, Any] = {**connection.for_confluent(), "error_cb": errors.append}
+        admin = AdminClient(settings, logger=redirect_client_log("librdkafka"))
+        answer = admin.describe_cluster(request_timeout=connection.timeout_s)
+        return clean(_awaited(admin, answer, errors, connection, given_up).cluster_id)
     except KafkaException as error:
-        raise _translated([*told, error.args[0]], connection) from None
+        raise _translated([*errors, error.args[0]], connection) from None
 
 
 def _awaited(
     admin: Any,
-    asked: Future[Any],
-    told: list[Any],
+    answer: Future[Any],
+    errors: list[Any],
     connection: Connection,
     given_up: threading.Event,
 ) -> Any:
-    """Wait for the answer, but give up at once when told that it is no use."""
+    """Wait for the answer, but raise at once on an error that more waiting cannot cure."""
     until = time.monotonic() + connection.timeout_s
-    while not (asked.done() or given_up.is_set()) and time.monotonic() < until:
-        admin.poll(_LOOK_S)
-        if any(error.name() in _HOPELESS for error in told):
-            raise _translated(told, connection)
-    if not asked.done():
-        raise _translated(told, connection)
-    return asked.result()
+    while not (answer.done() or given_up.is_set()) and time.monotonic() < until:
+        admin.poll(_POLL_S)
+        if any(error.name() in _FATAL for error in errors):
+            raise _translated(errors, connection)
+    if not answer.done():
+        raise _translated(errors, connection)
+    return answer.result()
 
 
 _KINDS = {
@@ -115,13 +115,13 @@ _KINDS = {
     "_UNSUPPORTED_FEATURE": Unsupported,
     "_TIMED_OUT": TimedOut,
 }
-"""The cluster error for each of librdkafka's, those that say most first."""
+"""The cluster error for each librdkafka error, the most informative first."""
 
 
-_HOPELESS = frozenset(
+_FATAL = frozenset(
     {"_AUTHENTICATION", "SASL_AUTHENTICATION_FAILED", "_SSL", "_RESOLVE", "_ALL_BROKERS_DOWN"}
 )
-"""What librdkafka goes on trying after, but an operator wants to know at once."""
+"""Errors after which librdkafka keeps trying, but which an operator wants to know at once."""
 
 
 def _kind(error: Any) -> type[ClusterError]:
@@ -130,11 +130,11 @@ def _kind(error: Any) -> type[ClusterError]:
     return _KINDS.get(error.name(), Unreachable)
 
 
-def _translated(told: list[Any], connection: Connection) -> ClusterError:
+def _translated(errors: list[Any], connection: Connection) -> ClusterError:
     where = ", ".join(connection.bootstrap_servers)
     attempted = "connecting by confluent-kafka"
-    if not told:
+    if not errors:
         return TimedOut(attempted, where=where)
     order = list(_KINDS)
-    telling = min(told, key=lambda e: order.index(e.name()) if e.name() in order else len(order))
-    return _kind(telling)(attempted, where=where, answer=clean(telling.str()))
+    best = min(errors, key=lambda e: order.index(e.name()) if e.name() in order else len(order))
+    return _kind(best)(attempted, where=where, answer=clean(best.str()))

@@ -21,13 +21,15 @@ from ktui.cluster.ports import (
     TopicsAnswer,
 )
 from ktui.cluster.text import clean
-from ktui.kafka import codes, log_dirs, metadata, offsets, reassignments, settings
-from ktui.kafka.completion import Completion
-from ktui.kafka.connection import Connection
-from ktui.kafka.errors import Purpose
-from ktui.kafka.freshness import CaughtUp
-from ktui.kafka.grouping import chunks
-from ktui.kafka.wire import Build, Wire
+from ktui.kafka.connection.connection import Connection
+from ktui.kafka.requests import configs as settings
+from ktui.kafka.requests import log_dirs, metadata, offsets, reassignments
+from ktui.kafka.requests.fresh_metadata import UpToDateBrokers
+from ktui.kafka.requests.reassignments import CompletionRule
+from ktui.kafka.transport import error_codes
+from ktui.kafka.transport.batches import chunks
+from ktui.kafka.transport.client import RequestFactory, Wire
+from ktui.kafka.transport.translate_errors import Purpose
 
 _CLUSTER = Purpose("describing the cluster")
 _LIST = Purpose("listing reassignments", needs="Describe on the cluster")
@@ -40,16 +42,19 @@ _BROKER_CONFIG = Purpose("reading broker settings", needs="DescribeConfigs on th
 _TOPICS_A_REQUEST = 1_000
 _OFFSETS_A_REQUEST = 10_000
 
-Ask = Callable[[Purpose, Build], Awaitable[Any]]
-"""A way to ask: any broker, or only those whose metadata is fresh."""
+Ask = Callable[[Purpose, RequestFactory], Awaitable[Any]]
+"""A function that asks a broker: any one, or only one whose metadata is fresh."""
 
 
 class KafkaReader:
-    """A `ClusterReader` on a real cluster.
+    """A `ClusterReader` on a real cluster. Connects at the first call.
 
-    Connects at the first call. A call that any broker can answer goes to one that is well, and to
-    another if that one fails; no request takes longer than `timeout_s`, seconds (by default what
-    the connection says).
+    A call that any broker can answer goes to a healthy broker, and to another if that one fails.
+
+    Args:
+        connection: where the cluster is, and how to log in.
+        timeout_s: seconds that no request exceeds; None for the connection's own limit.
+        wire: connections to share, instead of new ones made from `connection`.
     """
 
     def __init__(
@@ -57,10 +62,10 @@ class KafkaReader:
     ) -> None:
         self._wire = wire or Wire(connection, timeout_s=timeout_s)
         self._timeout_s = self._wire.timeout_s
-        self._completion = Completion(self._wire)
+        self._completion = CompletionRule(self._wire)
 
     async def describe_cluster(self) -> ClusterDescription:
-        """Give the cluster id, its controller and its brokers, fenced ones from 4.1 on."""
+        """Return the cluster id, the controller and the brokers, with fenced ones from 4.1 on."""
         answer = await self._wire.ask(_CLUSTER, metadata.cluster_request)
         waits_for_kept = await self._completion.waits_for_kept()
         description = metadata.cluster_description(answer, waits_for_kept=waits_for_kept)
@@ -68,17 +73,19 @@ class KafkaReader:
         return description
 
     async def list_reassignments(self) -> Mapping[TopicPartition, Reassignment]:
-        """Give every ongoing reassignment, from the controller through any broker."""
+        """Return every ongoing reassignment, from the controller through any broker."""
         request = partial(reassignments.list_request, self._timeout_s)
-        return reassignments.listed(await self._wire.ask(_LIST, request))
+        return reassignments.read_reassignments(await self._wire.ask(_LIST, request))
 
     async def describe_topics(self, names: Collection[str], *, fresh: bool = False) -> TopicsAnswer:
-        """Give all partitions of the named topics; `fresh`: as of now or later."""
+        """Return all partitions of the named topics; with `fresh`, as of now or later."""
         if not names:
             return TopicsAnswer({})
-        ask = (await CaughtUp.as_of_now(self._wire)).ask if fresh else self._wire.ask
+        ask = (await UpToDateBrokers.as_of_now(self._wire)).ask if fresh else self._wire.ask
         parts = chunks(sorted(set(names)), _TOPICS_A_REQUEST)
-        return metadata.merged([page for part in parts async for page in self._pages(part, ask)])
+        return metadata.merge_answers(
+            [page for part in parts async for page in self._pages(part, ask)]
+        )
 
     async def scan_topics(self) -> AsyncIterator[TopicsAnswer]:
         """Page through every partition that the principal may describe, 2,000 a page."""
@@ -86,11 +93,11 @@ class KafkaReader:
             yield page
 
     async def _pages(self, names: Sequence[str], ask: Ask) -> AsyncIterator[TopicsAnswer]:
-        """Page through the named topics, or through all if none is named."""
+        """Page through the named topics, or through all topics if no name is given."""
         cursor: Any = None
         while True:
-            rest = metadata.names_from(names, cursor)
-            request = partial(metadata.page_request, rest, cursor)
+            remaining = metadata.remaining_names(names, cursor)
+            request = partial(metadata.page_request, remaining, cursor)
             try:
                 answer = await ask(_TOPICS, request)
             except Unsupported:
@@ -102,7 +109,7 @@ class KafkaReader:
                 return
 
     async def _by_metadata(self, names: Sequence[str], ask: Ask) -> TopicsAnswer:
-        """Ask as brokers before 3.8 can be asked: all at once."""
+        """Fetch the topics of a broker before 3.8, which can only answer for all at once."""
         request = partial(metadata.metadata_request, names or None)
         return metadata.topics_answer((await ask(_TOPICS, request)).topics)
 
@@ -113,13 +120,13 @@ class KafkaReader:
         ends: Collection[TopicPartition],
         starts: Collection[TopicPartition] = (),
     ) -> OffsetsAnswer:
-        """Give log end and log start offsets of one broker's own replicas."""
+        """Return log end and log start offsets of one broker's own replicas."""
         errors: dict[TopicPartition, str] = {}
         answers = await asyncio.gather(
             self._offsets(broker, ends, offsets.LATEST),
             self._offsets(broker, starts, offsets.EARLIEST),
         )
-        found_ends, found_starts = (offsets.offsets_of(answer, errors) for answer in answers)
+        found_ends, found_starts = (offsets.read_offsets(answer, errors) for answer in answers)
         return OffsetsAnswer(found_ends, found_starts, errors)
 
     async def _offsets(
@@ -129,30 +136,33 @@ class KafkaReader:
             partial(offsets.offsets_request, chunk, timestamp, self._timeout_s)
             for chunk in chunks(partitions, _OFFSETS_A_REQUEST)
         ]
-        asked = (self._wire.ask(_OFFSETS, request, broker=broker) for request in requests)
-        return await asyncio.gather(*asked)
+        calls = (self._wire.ask(_OFFSETS, request, broker=broker) for request in requests)
+        return await asyncio.gather(*calls)
 
     async def log_dirs(self, broker: int, partitions: Collection[TopicPartition]) -> LogDirsAnswer:
-        """Give one broker's log dirs, and the bytes of the named partitions there."""
+        """Return one broker's log dirs, and the bytes of the named partitions there."""
         request = partial(log_dirs.log_dirs_request, partitions)
         answer = await self._wire.ask(_LOG_DIRS, request, broker=broker)
-        if not answer.results:  # before DescribeLogDirs v3 an empty answer is how a broker says no
+        if not answer.results:  # before DescribeLogDirs v3 an empty answer means "not authorized"
             needs = _LOG_DIRS.needs
             raise NotAuthorized(
-                _LOG_DIRS.attempted, where=f"broker {broker}", fix=codes.grant(needs), needs=needs
+                _LOG_DIRS.attempted,
+                where=f"broker {broker}",
+                fix=error_codes.permission_fix(needs),
+                needs=needs,
             )
-        return log_dirs.log_dirs_of(broker, answer, partitions)
+        return log_dirs.read_log_dirs(broker, answer, partitions)
 
     async def topic_configs(self, names: Collection[str]) -> TopicConfigsAnswer:
-        """Give the settings of topics, a thousand topics a request."""
+        """Return the settings of topics, read in requests of a thousand topics."""
         requests = [
             partial(settings.topics_request, chunk)
             for chunk in chunks(sorted(set(names)), _TOPICS_A_REQUEST)
         ]
-        asked = (self._wire.ask(_TOPIC_CONFIGS, request) for request in requests)
+        calls = (self._wire.ask(_TOPIC_CONFIGS, request) for request in requests)
         configs: dict[str, TopicConfig] = {}
         failures: list[Failure] = []
-        for answer in await asyncio.gather(*asked):
+        for answer in await asyncio.gather(*calls):
             for result in answer.results:
                 topic, code = clean(result.resource_name), result.error_code
                 if code:
@@ -165,12 +175,12 @@ class KafkaReader:
         return TopicConfigsAnswer(configs, tuple(failures))
 
     async def broker_config(self, broker: int) -> BrokerConfig:
-        """Give the settings of one broker, asked of that broker itself."""
+        """Return the settings of one broker, as that broker itself reports them."""
         request = partial(settings.broker_request, broker)
         answer = await self._wire.ask(_BROKER_CONFIG, request, broker=broker)
         result = answer.results[0]
         if result.error_code:
-            raise codes.refusal(
+            raise error_codes.error_for_refusal(
                 result.error_code,
                 result.error_message,
                 attempted=_BROKER_CONFIG.attempted,
@@ -182,31 +192,34 @@ class KafkaReader:
     async def settings(
         self, resources: Collection[ConfigResource], names: Collection[str] = ()
     ) -> SettingsAnswer:
-        """Give settings as they stand: of topics a thousand a request, each broker asked itself."""
+        """Return current settings.
+
+        Topics are read in requests of a thousand, and each broker reports its own settings.
+        """
         caught_up = await self._caught_up()
         brokers = [r for r in resources if r.scope is ConfigScope.BROKER]
         topics = sorted(r for r in resources if r.scope is ConfigScope.TOPIC)
         ask = self._wire.ask if caught_up is None else caught_up.ask
-        asked = [
-            *(self._of_broker(r, names, caught_up) for r in brokers),
+        calls = [
+            *(self._broker_settings(r, names, caught_up) for r in brokers),
             *(
-                settings.read(partial(ask, _TOPIC_CONFIGS), chunk, names)
+                settings.read_settings(partial(ask, _TOPIC_CONFIGS), chunk, names)
                 for chunk in chunks(topics, _TOPICS_A_REQUEST)
             ),
         ]
-        answers = await asyncio.gather(*asked)
-        told = {r: theirs for answer in answers for r, theirs in answer.settings.items()}
+        answers = await asyncio.gather(*calls)
+        found = {r: theirs for answer in answers for r, theirs in answer.settings.items()}
         failures = {r: why for answer in answers for r, why in answer.failures.items()}
-        return SettingsAnswer(told, failures)
+        return SettingsAnswer(found, failures)
 
-    async def _caught_up(self) -> CaughtUp | None:
+    async def _caught_up(self) -> UpToDateBrokers | None:
         try:
-            return await CaughtUp.as_of_now(self._wire)
+            return await UpToDateBrokers.as_of_now(self._wire)
         except Unsupported:
             return None
 
-    async def _of_broker(
-        self, resource: ConfigResource, names: Collection[str], caught_up: CaughtUp | None
+    async def _broker_settings(
+        self, resource: ConfigResource, names: Collection[str], caught_up: UpToDateBrokers | None
     ) -> SettingsAnswer:
         broker = int(resource.name)
         try:
@@ -215,8 +228,8 @@ class KafkaReader:
         except ClusterError as error:
             return SettingsAnswer({}, {resource: str(error)})
         ask = partial(self._wire.ask, _BROKER_CONFIG, broker=broker)
-        return await settings.read(ask, [resource], names)
+        return await settings.read_settings(ask, [resource], names)
 
     async def aclose(self) -> None:
-        """Close every connection and thread. Idempotent; calls in flight raise."""
+        """Close every connection and thread. Calls in flight raise. Idempotent."""
         await self._wire.aclose()

@@ -1,8 +1,8 @@
 """The writing port on a real cluster, over kafka-python's raw requests.
 
-Elections and settings go this way too, rather than through confluent-kafka: its futures do not
-tell a change that was never sent from one whose answer was lost, and that is the difference
-between an error and `Verdict.UNKNOWN`.
+Elections and settings go this way too, rather than through confluent-kafka. Its futures do not
+distinguish a change that was never sent from one whose answer was lost. The first is an error,
+the second is `Verdict.UNKNOWN`.
 """
 
 from __future__ import annotations
@@ -13,31 +13,30 @@ from functools import partial
 from ktui.cluster.errors import Unsupported
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ConfigChange, ConfigResource, ConfigScope, Verdict, WriteResult
-from ktui.cluster.resources import by_resource
-from ktui.kafka import elections, reassignments, settings
-from ktui.kafka.changes import Change, Sender
-from ktui.kafka.connection import Connection
-from ktui.kafka.errors import Purpose
-from ktui.kafka.grouping import chunks
-from ktui.kafka.leaving import Leave
+from ktui.cluster.resources import group_by_resource
+from ktui.kafka.connection.connection import Connection
 from ktui.kafka.reader import KafkaReader
-from ktui.kafka.wire import Build, Wire
+from ktui.kafka.requests import configs, elections, reassignments
+from ktui.kafka.transport.batches import BatchedRequest, Sender, chunks
+from ktui.kafka.transport.client import RequestFactory, Wire
+from ktui.kafka.transport.send_deadline import SendDeadline
+from ktui.kafka.transport.translate_errors import Purpose
 
 _ALTER = Purpose("altering reassignments", needs="Alter on the cluster")
 _ELECT = Purpose("electing preferred leaders", needs="Alter on the cluster")
-_CONFIGS = Purpose("altering settings", needs="AlterConfigs on the topics or the cluster")
+_ALTER_CONFIGS = Purpose("altering settings", needs="AlterConfigs on the topics or the cluster")
 
-_PARTITIONS_A_REQUEST = 1_000
-"""Brokers take 10,000 at most, and not all or nothing; fewer keep a request under a second."""
+_PARTITIONS_PER_REQUEST = 1_000
+"""Brokers accept at most 10,000 partitions, and not atomically. A thousand take under a second."""
 
-_TOPICS_A_REQUEST = 500
+_TOPICS_PER_REQUEST = 500
 
 
 class KafkaWriter:
     """A `ClusterWriter` on a real cluster. Connects at the first call.
 
-    It has connections of its own: a read that times out, and takes its connection along, costs
-    no change its answer.
+    It has connections of its own. A read that times out closes its connection, and a change must
+    not lose its answer that way.
     """
 
     def __init__(
@@ -53,44 +52,51 @@ class KafkaWriter:
         allow_replication_factor_change: bool,
         leaves_within_s: float | None = None,
     ) -> Mapping[TopicPartition, WriteResult]:
-        """Start reassignments, or with None cancel them, a thousand partitions a request."""
-        leave = Leave.within(leaves_within_s)
+        """Start reassignments, or cancel them where the target is None.
+
+        Sends requests of a thousand partitions each.
+        """
+        deadline = SendDeadline.within(leaves_within_s)
         if allow_replication_factor_change:
-            return await self._alter(targets, leave, guarded=False)
+            return await self._alter(targets, deadline, guarded=False)
         try:
-            return await self._alter(targets, leave, guarded=True)
-        except Unsupported:  # before 4.1; the client found out by itself, so nothing was sent
-            refused = await self._of_another_factor(targets)
+            return await self._alter(targets, deadline, guarded=True)
+        except Unsupported:  # before 4.1; the client itself refused, so nothing was sent
+            refused = await self._other_factor_refusals(targets)
             rest = {tp: replicas for tp, replicas in targets.items() if tp not in refused}
-            return {**refused, **await self._alter(rest, leave, guarded=False)}
+            return {**refused, **await self._alter(rest, deadline, guarded=False)}
 
     async def _alter(
-        self, targets: reassignments.Targets, leave: Leave, *, guarded: bool
+        self, targets: reassignments.TargetsOrCancel, deadline: SendDeadline, *, guarded: bool
     ) -> dict[TopicPartition, WriteResult]:
         changes = []
-        for chunk in chunks(targets, _PARTITIONS_A_REQUEST):
+        for chunk in chunks(targets, _PARTITIONS_PER_REQUEST):
             part = {tp: targets[tp] for tp in chunk}
             limit = self._wire.timeout_s
             build = partial(reassignments.alter_request, part, limit, guarded=guarded)
-            changes.append(Change(chunk, build))
-        return await Sender(self._wire, _ALTER, reassignments.altered).in_turn(changes, leave)
+            changes.append(BatchedRequest(chunk, build))
+        return await Sender(self._wire, _ALTER, reassignments.read_alter_results).in_turn(
+            changes, deadline
+        )
 
-    async def _of_another_factor(
-        self, targets: reassignments.Targets
+    async def _other_factor_refusals(
+        self, targets: reassignments.TargetsOrCancel
     ) -> dict[TopicPartition, WriteResult]:
-        """Refuse what a broker of 4.1 would: targets of another length than the present one."""
-        wanted = {tp: replicas for tp, replicas in targets.items() if replicas is not None}
-        moving = await self._reader.list_reassignments()
-        topics = await self._reader.describe_topics({tp.topic for tp in wanted})
+        """Refuse what a 4.1 broker would refuse: targets with another replication factor."""
+        targeted = {tp: replicas for tp, replicas in targets.items() if replicas is not None}
+        in_flight = await self._reader.list_reassignments()
+        topics = await self._reader.describe_topics({tp.topic for tp in targeted})
         hidden = {failure.topic for failure in topics.failures}
         refused = {}
-        for tp, replicas in wanted.items():
+        for tp, replicas in targeted.items():
             state = topics.partitions.get(tp)
             if tp.topic in hidden:
                 refused[tp] = _unguarded(tp.topic)
             elif state is not None:
                 present = (
-                    state.with_reassignment(moving[tp]).target if tp in moving else state.replicas
+                    state.with_reassignment(in_flight[tp]).target
+                    if tp in in_flight
+                    else state.replicas
                 )
                 if len(replicas) != len(present):
                     refused[tp] = _factor_changed(len(present), len(replicas))
@@ -99,48 +105,56 @@ class KafkaWriter:
     async def elect_preferred_leaders(
         self, partitions: Collection[TopicPartition], *, leaves_within_s: float | None = None
     ) -> Mapping[TopicPartition, WriteResult]:
-        """Elect the first replica of each. ELECTION_NOT_NEEDED counts as ACCEPTED."""
+        """Elect the first replica of each partition. ELECTION_NOT_NEEDED counts as ACCEPTED."""
         limit = self._wire.timeout_s
         changes = [
-            Change(chunk, partial(elections.elect_request, chunk, limit))
-            for chunk in chunks(dict.fromkeys(partitions), _PARTITIONS_A_REQUEST)
+            BatchedRequest(chunk, partial(elections.elect_request, chunk, limit))
+            for chunk in chunks(dict.fromkeys(partitions), _PARTITIONS_PER_REQUEST)
         ]
-        leave = Leave.within(leaves_within_s)
-        return await Sender(self._wire, _ELECT, elections.elected).in_turn(changes, leave)
+        deadline = SendDeadline.within(leaves_within_s)
+        return await Sender(self._wire, _ELECT, elections.read_election_results).in_turn(
+            changes, deadline
+        )
 
     async def alter_configs(
         self, changes: Sequence[ConfigChange], *, leaves_within_s: float | None = None
     ) -> Mapping[ConfigResource, WriteResult]:
-        """Change settings: those of topics many to a request, each broker's sent to itself."""
-        theirs = by_resource(changes)
-        alone = [r for r in theirs if r.scope is ConfigScope.BROKER and r.name]
-        others = [r for r in theirs if r.scope is not ConfigScope.BROKER or not r.name]
+        """Change settings: many topics per request, and each broker's sent to that broker."""
+        by_target = group_by_resource(changes)
+        single = [r for r in by_target if r.scope is ConfigScope.BROKER and r.name]
+        batched = [r for r in by_target if r.scope is not ConfigScope.BROKER or not r.name]
         requests = [
-            *(Change([r], _changing(theirs, [r]), broker=int(r.name)) for r in alone),
-            *(Change(c, _changing(theirs, c)) for c in chunks(others, _TOPICS_A_REQUEST)),
+            *(
+                BatchedRequest([r], _change_request(by_target, [r]), broker=int(r.name))
+                for r in single
+            ),
+            *(
+                BatchedRequest(c, _change_request(by_target, c))
+                for c in chunks(batched, _TOPICS_PER_REQUEST)
+            ),
         ]
-        leave = Leave.within(leaves_within_s)
-        sender = Sender(self._wire, _CONFIGS, settings.altered, _to_alter)
-        return await sender.together(requests, leave)
+        deadline = SendDeadline.within(leaves_within_s)
+        sender = Sender(self._wire, _ALTER_CONFIGS, configs.read_alter_results, _alter_configs_on)
+        return await sender.together(requests, deadline)
 
     async def aclose(self) -> None:
         """Close every connection and thread. Idempotent."""
         await self._wire.aclose()
 
 
-def _changing(
+def _change_request(
     changes: Mapping[ConfigResource, Sequence[ConfigChange]], resources: Sequence[ConfigResource]
-) -> Build:
-    return partial(settings.alter_request, {r: changes[r] for r in resources})
+) -> RequestFactory:
+    return partial(configs.alter_request, {r: changes[r] for r in resources})
 
 
-def _to_alter(resource: ConfigResource) -> str:
-    return f"AlterConfigs on {settings.granted_on(resource)}"
+def _alter_configs_on(resource: ConfigResource) -> str:
+    return f"AlterConfigs on {configs.permission_target(resource)}"
 
 
-def _factor_changed(present: int, wanted: int) -> WriteResult:
-    """Refuse in the words of the brokers that have the guard themselves."""
-    message = f"The replication factor is changed from {present} to {wanted}"
+def _factor_changed(present: int, targeted: int) -> WriteResult:
+    """Refuse with the message of brokers that have the guard themselves."""
+    message = f"The replication factor is changed from {present} to {targeted}"
     return WriteResult(Verdict.REFUSED, "INVALID_REPLICATION_FACTOR", message)
 
 

@@ -7,10 +7,10 @@ import java.util.Base64;
 import java.util.Collections;
 
 /**
- * Writes each entry of a PKCS12 key store as NAME.pem (private key, then its certificate chain) and
- * the certificate of the entry "ca" as ca.pem. keytool itself exports no private keys.
+ * Writes each entry of a PKCS12 key store as NAME.pem (private key, then its certificate chain), and
+ * the certificate of the entry "ca" as ca.pem. keytool itself cannot export private keys.
  *
- * <p>Usage: java PemFiles.java STORE FOLDER, the password in STORE_PASSWORD.
+ * <p>Usage: java PemFiles.java STORE FOLDER, with the password in STORE_PASSWORD.
  */
 public class PemFiles {
     private static final Base64.Encoder LINES = Base64.getMimeEncoder(64, new byte[] {'\n'});

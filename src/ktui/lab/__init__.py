@@ -1,1 +1,1 @@
-"""A real throwaway Kafka on this machine: a KRaft controller and its brokers, on 127.0.0.1."""
+"""A real, throwaway Kafka cluster on this machine: a KRaft controller and brokers on 127.0.0.1."""

@@ -1,4 +1,4 @@
-"""The certificates of a lab with TLS: an authority of its own, the brokers', one for each user."""
+"""The certificates of a lab with TLS: its own authority's, the brokers', and one for each user."""
 
 from __future__ import annotations
 
@@ -20,21 +20,23 @@ _USER = ("-signer", "ca", "-ext", "eku=clientAuth")
 
 
 def authority_file(folder: Path) -> Path:
-    """The authority's certificate, which every side trusts."""
+    """Return the file of the authority's certificate, which all clients and brokers trust."""
     return folder / "ca.pem"
 
 
 def identity_file(folder: Path, name: str) -> Path:
-    """A private key and its certificate chain, in one file."""
+    """Return the file with a private key and its certificate chain."""
     return folder / f"{name}.pem"
 
 
 def make(folder: Path, java: str) -> None:
-    """Make everything in `folder`, as PEM, which Kafka, librdkafka and Python read alike.
+    """Create all keys and certificates in `folder`, as PEM.
+
+    Kafka, librdkafka and Python can all read PEM.
 
     Args:
-        folder: does not exist yet.
-        java: the program; it must be of a JDK, 17 or newer.
+        folder: a folder that does not exist yet.
+        java: the path of the java program; it must belong to a JDK, 17 or newer.
 
     Raises:
         LabError: the JDK's tools are missing or failed.

@@ -1,7 +1,7 @@
-"""A shared class archive (CDS) of Kafka's classes: it halves the time that brokers take to start.
+"""A shared class archive (CDS) of Kafka's classes, which halves the start time of brokers.
 
-Taken once from a running broker, per Java build and class path; a JVM that finds it unfit goes on
-without it.
+It is recorded once per Java build and class path, from a running broker. A JVM that cannot use the
+archive runs without it.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from ktui.lab.java import Java
 
 RECORD_FLAG = "-XX:+RecordDynamicDumpInfo"
 _FIRST_RELEASE = 17
-_LONGEST_S = 60
+_LIMIT_S = 60
 
 
-def place(java: Java, class_path: tuple[str, ...]) -> Path | None:
-    """Where the archive lies, made or not; None where this Java cannot make one."""
+def archive_path(java: Java, class_path: tuple[str, ...]) -> Path | None:
+    """Return the archive's path, whether or not it exists; None if this Java cannot make one."""
     if java.release < _FIRST_RELEASE or not Path(java.program).with_name("jcmd").exists():
         return None
     key = hashlib.sha256("\0".join([java.program, java.build, *class_path]).encode()).hexdigest()
     return platformdirs.user_cache_path("ktui") / f"classes-{key[:16]}.jsa"
 
 
-def record(pid: int, java: str, archive: Path) -> None:
-    """Take the archive from a broker started with RECORD_FLAG; without success, nothing is lost."""
+def record_archive(pid: int, java: str, archive: Path) -> None:
+    """Record the archive from a broker that runs with RECORD_FLAG; a failure is ignored."""
     new = archive.with_name(f"{archive.stem}-{pid}.new")
     jcmd = Path(java).with_name("jcmd")
     with contextlib.suppress(OSError, subprocess.SubprocessError):
@@ -38,7 +38,7 @@ def record(pid: int, java: str, archive: Path) -> None:
             [jcmd, str(pid), "VM.cds", "dynamic_dump", str(new)],
             capture_output=True,
             check=True,
-            timeout=_LONGEST_S,
+            timeout=_LIMIT_S,
         )
         new.replace(archive)
     new.unlink(missing_ok=True)

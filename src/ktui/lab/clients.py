@@ -1,4 +1,4 @@
-"""How each user connects to a lab: for librdkafka, and as a Java client properties file."""
+"""Each user's connection settings for a lab, for librdkafka and as a Java properties file."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from ktui.lab.security import SCRAM_MODULE, login
 from ktui.lab.users import ADMIN, SCRAM, USERS
 
 
-def librdkafka(lab: Lab, user: str = ADMIN) -> dict[str, str]:
-    """Give the settings to connect as `user`, under librdkafka's names.
+def librdkafka_settings(lab: Lab, user: str = ADMIN) -> dict[str, str]:
+    """Return the settings to connect as `user`, under librdkafka's names.
 
     Raises:
         WrongInput: the lab has no such user.
     """
     if user not in USERS:
-        raise WrongInput(f"no user {user!r} in a lab", fix=f"There are: {', '.join(USERS)}.")
+        raise WrongInput(f"a lab has no user {user!r}", fix=f"Its users are {', '.join(USERS)}.")
     security = lab.layout.security
     settings = {"bootstrap.servers": lab.bootstrap_servers, "security.protocol": security.protocol}
     if security.encrypted:

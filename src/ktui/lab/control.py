@@ -1,4 +1,4 @@
-"""Breaks and mends single nodes of a running lab, and tells how each is."""
+"""Operations on single nodes of a running lab: stop, start and suspend them, report their state."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from ktui.lab.processes import Process
 _SETTLE_S = 10.0
 
 
-class State(enum.StrEnum):
-    """How a node's process is."""
+class NodeState(enum.StrEnum):
+    """The state of a node's process."""
 
     RUNNING = "running"
     SUSPENDED = "suspended"
@@ -27,46 +27,46 @@ class NodeStatus(msgspec.Struct, frozen=True):
     """One node and its process."""
 
     node: Node
-    state: State
+    state: NodeState
     pid: int | None = None
 
 
 def status(lab: Lab) -> list[NodeStatus]:
-    """Tell how each node is, the controller first."""
+    """Return the state of each node, the controller first."""
     found = nodes.running(lab)
     return [_status(node, found.get(node.id)) for node in lab.layout.nodes]
 
 
 def kill(lab: Lab, node_id: int) -> None:
-    """SIGKILL one node, as a machine that loses power; return when it has ended.
+    """Simulate a power cut: SIGKILL one node, and return when it has ended.
 
     Raises:
-        LabError: no such node, or it does not run.
+        LabError: the lab has no such node, or the node is not running.
     """
     node, process = _running(lab, node_id)
-    if not nodes.end([process], signal.SIGKILL, seconds=_SETTLE_S):
-        raise LabError(f"{node.name} (pid {process.pid}) does not end")
+    if not nodes.signal_and_wait([process], signal.SIGKILL, seconds=_SETTLE_S):
+        raise LabError(f"{node.name} (pid {process.pid}) has not ended")
 
 
 def suspend(lab: Lab, node_id: int) -> None:
-    """SIGSTOP one node, as a machine that hangs; return when it has stopped.
+    """Simulate a machine that hangs: SIGSTOP one node, and return when it has stopped.
 
     Raises:
-        LabError: no such node, it does not run, or is suspended already.
+        LabError: the lab has no such node, or the node is not running or already suspended.
     """
     node, process = _running(lab, node_id)
     if process.suspended:
         raise LabError(
-            f"{node.name} is suspended already", fix=_way_out("Wake", "resume", lab, node_id)
+            f"{node.name} is already suspended", fix=_fix("Wake", "resume", lab, node_id)
         )
     _signal(node, process, signal.SIGSTOP, suspended=True)
 
 
 def resume(lab: Lab, node_id: int) -> None:
-    """SIGCONT a suspended node; return when it runs.
+    """Wake a suspended node with SIGCONT, and return when it runs.
 
     Raises:
-        LabError: no such node, it does not run, or is not suspended.
+        LabError: the lab has no such node, or the node is not running or not suspended.
     """
     node, process = _running(lab, node_id)
     if not process.suspended:
@@ -75,22 +75,22 @@ def resume(lab: Lab, node_id: int) -> None:
 
 
 def start(lab: Lab, node_id: int) -> int:
-    """Start a node that has ended, with the data and the port it had, and give its pid.
+    """Start a node that has ended, with its old data and port, and return its pid.
 
-    It has started when this returns, and joins the cluster in its own time.
+    The process has started when this returns. The node joins the cluster some time later.
 
     Raises:
-        LabError: no such node, it runs already, or dies at once.
+        LabError: the lab has no such node, or the node is already running or dies at once.
     """
     node = lab.node(node_id)
     process = nodes.running(lab).get(node_id)
     if process is not None:
-        how = "is suspended" if process.suspended else "runs already"
-        fix = _way_out("Wake", "resume", lab, node_id) if process.suspended else ""
-        raise LabError(f"{node.name} {how} (pid {process.pid})", fix=fix)
+        state = "suspended" if process.suspended else "already running"
+        fix = _fix("Wake", "resume", lab, node_id) if process.suspended else ""
+        raise LabError(f"{node.name} is {state} (pid {process.pid})", fix=fix)
     nodes.start(lab, node)
     if not processes.wait_for(lambda: node_id in nodes.running(lab), seconds=_SETTLE_S):
-        words = server_log.telling_lines(lab.log(node))
+        words = server_log.error_lines(lab.log(node))
         raise LabError(f"{node.name} died at once", words=words)
     return nodes.running(lab)[node_id].pid
 
@@ -99,26 +99,26 @@ def _running(lab: Lab, node_id: int) -> tuple[Node, Process]:
     node = lab.node(node_id)
     process = nodes.running(lab).get(node_id)
     if process is None:
-        raise LabError(f"{node.name} does not run", fix=_way_out("Start", "start", lab, node_id))
+        raise LabError(f"{node.name} is not running", fix=_fix("Start", "start", lab, node_id))
     return node, process
 
 
-def _way_out(what: str, verb: str, lab: Lab, node_id: int) -> str:
-    return f"{what} it with: ktui lab {verb} {node_id}{dir_option(lab.folder)}"
+def _fix(action: str, verb: str, lab: Lab, node_id: int) -> str:
+    return f"{action} it with: ktui lab {verb} {node_id}{dir_option(lab.folder)}"
 
 
 def _signal(node: Node, process: Process, number: signal.Signals, *, suspended: bool) -> None:
     def has_settled() -> bool:
-        now = processes.look(process.pid)
+        now = processes.find_by_pid(process.pid)
         return now is not None and now.suspended == suspended
 
-    processes.send(process, number)
+    processes.send_signal(process, number)
     if not processes.wait_for(has_settled, seconds=_SETTLE_S):
-        raise LabError(f"{node.name} (pid {process.pid}) does not take {number.name}")
+        raise LabError(f"{node.name} (pid {process.pid}) does not react to {number.name}")
 
 
 def _status(node: Node, process: Process | None) -> NodeStatus:
     if process is None:
-        return NodeStatus(node, State.STOPPED)
-    state = State.SUSPENDED if process.suspended else State.RUNNING
+        return NodeStatus(node, NodeState.STOPPED)
+    state = NodeState.SUSPENDED if process.suspended else NodeState.RUNNING
     return NodeStatus(node, state, process.pid)

@@ -1,4 +1,4 @@
-"""Takes a lab down."""
+"""Taking a lab down."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from ktui.lab.layout import Lab
 
 
 def down(lab: Lab, *, keep: bool) -> None:
-    """End exactly the processes of this lab, whoever started them.
+    """End exactly the processes of this lab, no matter which `ktui` started them.
 
     Args:
         lab: the lab.
-        keep: let brokers shut down in order and leave the folder as it is; else end them at once
-            and remove the lab's files. Files that are not the lab's stay, and the folder with them.
+        keep: let brokers shut down in order and leave the folder as it is. If False, end them at
+            once and remove the lab's files. Other files in the folder stay, and so does the folder.
     """
     nodes.stop(lab, gently=keep)
     if not keep:

@@ -1,15 +1,15 @@
-"""What can go wrong with a lab: what happened, and what to do about it."""
+"""The errors of a lab, each with a problem and its fix."""
 
 from __future__ import annotations
 
 
 class LabError(Exception):
-    """A lab could not do what was asked.
+    """A lab operation failed.
 
     Attributes:
-        what: what happened, with the name of the place.
-        fix: what the person can do about it.
-        words: lines quoted from whoever refused (Maven, a broker's log), oldest first.
+        what: the problem, with the place where it occurred.
+        fix: the remedy, for the user.
+        words: lines quoted from the source of the failure (Maven, a broker's log), oldest first.
     """
 
     def __init__(self, what: str, *, fix: str = "", words: tuple[str, ...] = ()) -> None:
@@ -19,7 +19,7 @@ class LabError(Exception):
         super().__init__(what)
 
     def __str__(self) -> str:
-        """What happened, the quoted lines below it, and the fix last."""
+        """Return the problem, the quoted lines below it, and the fix last."""
         quoted = "".join(f"\n  | {line}" for line in self.words)
         if not self.fix:
             return f"{self.what}{quoted}"
@@ -27,4 +27,4 @@ class LabError(Exception):
 
 
 class WrongInput(LabError):
-    """What was asked for does not exist or cannot be; nothing was done."""
+    """The request names something that does not exist or is impossible; nothing was done."""

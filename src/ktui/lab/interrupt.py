@@ -1,4 +1,4 @@
-"""Lets SIGTERM and SIGHUP end a piece of work as Ctrl-C does, so that it clears up after itself."""
+"""SIGTERM and SIGHUP that unwind like Ctrl-C, so that interrupted work cleans up after itself."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ _SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 
 
 @contextmanager
-def unwinding_on_signals() -> Iterator[None]:
-    """Raise SystemExit on SIGTERM or SIGHUP, unless somebody handles or ignores them already.
+def exit_on_signals() -> Iterator[None]:
+    """Raise SystemExit on SIGTERM or SIGHUP, unless they are already handled or ignored.
 
-    Python lets only the main thread take signals; elsewhere this does nothing.
+    Python handles signals in the main thread only; in another thread this does nothing.
     """
-    taken = []
+    handled = []
     if threading.current_thread() is threading.main_thread():
-        taken = [number for number in _SIGNALS if signal.getsignal(number) is signal.SIG_DFL]
-    for number in taken:
-        signal.signal(number, _leave)
+        handled = [number for number in _SIGNALS if signal.getsignal(number) is signal.SIG_DFL]
+    for number in handled:
+        signal.signal(number, _exit)
     try:
         yield
     finally:
-        for number in taken:
+        for number in handled:
             signal.signal(number, signal.SIG_DFL)
 
 
-def _leave(number: int, _frame: FrameType | None) -> None:
+def _exit(number: int, _frame: FrameType | None) -> None:
     raise SystemExit(128 + number)

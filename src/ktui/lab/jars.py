@@ -1,4 +1,4 @@
-"""Kafka's jars: through Maven into a cache that every lab shares, or from KAFKA_HOME."""
+"""Kafka's jars, from KAFKA_HOME or fetched with Maven into a cache that all labs share."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ import platformdirs
 
 from ktui.lab.errors import LabError, WrongInput
 from ktui.lab.java import find_maven
-from ktui.lab.layout import Report
+from ktui.lab.layout import ProgressReport
 
 _VERSION = re.compile(r"\d+\.\d+\.\d+")
 _LOGGING = ("org.apache.logging.log4j:log4j-slf4j-impl:2.25.1",)
-"""Kafka 4 brings log4j 2, but no binding to it: without one its brokers log nothing."""
-_JARS_A_LINE = 10
+"""Kafka 4 brings log4j 2, but no SLF4J binding for it. Without one its brokers log nothing."""
+_JARS_PER_REPORT = 10
 _NOT_PUBLISHED = re.compile(
     r"(Could not find artifact|Failure to find) org\.apache\.kafka:"
     r"|org\.apache\.kafka:\S+ was not found in "
 )
-"""What Maven says the first time and, from its memory, later ones."""
+"""Maven's messages for a missing artifact: the first time, and later ones from its cache."""
 _SERVER_JAR = re.compile(r"kafka_2\.\d+-(\d+\.\d+\.\d+)\.jar")
 
 
 def check_version(version: str) -> None:
-    """Make sure that it reads like a Kafka release.
+    """Check that a version looks like a Kafka release that a lab can run.
 
     Raises:
-        WrongInput: it does not.
+        WrongInput: the version does not.
     """
     if not _VERSION.fullmatch(version):
         raise WrongInput(
@@ -41,26 +41,27 @@ def check_version(version: str) -> None:
         )
     if version.startswith(("0.", "1.", "2.")):
         raise WrongInput(
-            f"Kafka {version} has no KRaft mode that a lab could run", fix="Take 3.9.1 or later."
+            f"Kafka {version} has no KRaft mode that a lab could run", fix="Use 3.9.1 or later."
         )
 
 
-def fetch(version: str, report: Report) -> tuple[str, ...]:
-    """Give the class path of Kafka, fetching it first if need be.
+def fetch(version: str, report: ProgressReport) -> tuple[str, ...]:
+    """Return the class path of Kafka, after fetching its jars if necessary.
 
-    KAFKA_HOME, when set, is used instead of Maven. Two fetches of one version wait for each other.
+    KAFKA_HOME, when set, is used instead of Maven. Concurrent fetches of a version run in turn.
 
     Raises:
-        LabError: no such version, Maven is missing or failed, KAFKA_HOME is of another version.
+        LabError: the version does not exist, Maven is missing or failed, or KAFKA_HOME has another
+            version.
     """
     check_version(version)
     home = os.environ.get("KAFKA_HOME")
     if home:
-        return _of_home(Path(home), version)
+        return _from_home(Path(home), version)
     folder = platformdirs.user_cache_path("ktui") / f"kafka-{version}"
     if not folder.exists():
         folder.parent.mkdir(parents=True, exist_ok=True)
-        with _only_one(folder.with_name(f"{folder.name}.lock"), report):
+        with _exclusive(folder.with_name(f"{folder.name}.lock"), report):
             if not folder.exists():
                 _fetch_into(folder, version, report)
     return _jars(folder)
@@ -70,34 +71,34 @@ def _jars(folder: Path) -> tuple[str, ...]:
     return tuple(str(jar) for jar in sorted(folder.glob("*.jar")))
 
 
-def _of_home(home: Path, version: str) -> tuple[str, ...]:
+def _from_home(home: Path, version: str) -> tuple[str, ...]:
     libs = home.resolve() / "libs"
     versions = [found[1] for jar in libs.glob("*.jar") if (found := _SERVER_JAR.match(jar.name))]
     if not versions:
         raise LabError(
             f"KAFKA_HOME is {home}, and there is no Kafka in its libs folder",
-            fix="Correct it, or unset it and the jars come through Maven.",
+            fix="Correct it, or unset it to fetch the jars with Maven.",
         )
     if version not in versions:
         raise LabError(
             f"KAFKA_HOME holds Kafka {versions[0]}, not {version}",
-            fix=f"Ask for --version {versions[0]}, or unset it and the jars come through Maven.",
+            fix=f"Use --version {versions[0]}, or unset KAFKA_HOME to fetch the jars with Maven.",
         )
     return _jars(libs)
 
 
 @contextmanager
-def _only_one(path: Path, report: Report) -> Iterator[None]:
+def _exclusive(path: Path, report: ProgressReport) -> Iterator[None]:
     with path.open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            report("waiting for another ktui that fetches the same Kafka")
+            report("waiting for another ktui that is fetching the same Kafka")
             fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
 
-def _fetch_into(folder: Path, version: str, report: Report) -> None:
+def _fetch_into(folder: Path, version: str, report: ProgressReport) -> None:
     maven = find_maven()
     report(f"fetching Kafka {version} through Maven")
     with tempfile.TemporaryDirectory(prefix=folder.name, dir=folder.parent) as scratch:
@@ -109,11 +110,11 @@ def _fetch_into(folder: Path, version: str, report: Report) -> None:
 
 def _pom(version: str) -> str:
     kafka = [f"org.apache.kafka:{name}:{version}" for name in ("kafka_2.13", "kafka-tools")]
-    wanted = [*kafka, *_LOGGING] if not version.startswith("3.") else kafka
+    artifacts = [*kafka, *_LOGGING] if not version.startswith("3.") else kafka
     dependencies = "".join(
         "<dependency><groupId>{}</groupId><artifactId>{}</artifactId>"
         "<version>{}</version></dependency>".format(*coordinates.split(":"))
-        for coordinates in wanted
+        for coordinates in artifacts
     )
     return (
         '<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>'
@@ -122,7 +123,7 @@ def _pom(version: str) -> str:
     )
 
 
-def _run_maven(maven: str, pom: Path, jars: Path, version: str, report: Report) -> None:
+def _run_maven(maven: str, pom: Path, jars: Path, version: str, report: ProgressReport) -> None:
     command = [
         *(maven, "--batch-mode", "--file", str(pom), "dependency:copy-dependencies"),
         *("-DincludeScope=runtime", f"-DoutputDirectory={jars}", "-Dstyle.color=never"),
@@ -142,7 +143,7 @@ def _run_maven(maven: str, pom: Path, jars: Path, version: str, report: Report) 
                     errors.append(line.split("[ERROR]", 1)[1].strip())
                 if line.startswith("[INFO] Downloaded") and ".jar " in line:
                     fetched += 1
-                    if fetched % _JARS_A_LINE == 0:
+                    if fetched % _JARS_PER_REPORT == 0:
                         report(f"fetching Kafka {version} through Maven: {fetched} jars so far")
         except BaseException:
             run.terminate()
@@ -161,6 +162,6 @@ def _maven_error(version: str, errors: list[str]) -> LabError:
         )
     return LabError(
         f"Maven could not fetch Kafka {version}",
-        fix="Check the network and Maven's settings; what it has fetched so far is kept.",
+        fix="Check the network and Maven's settings. The files fetched so far are kept.",
         words=words,
     )

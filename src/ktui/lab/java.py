@@ -1,4 +1,4 @@
-"""The Java and the Maven of this machine."""
+"""The Java and Maven installations of this machine."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import msgspec
 from ktui.lab.errors import LabError
 
 _VERSION = re.compile(r'version "(?:1\.)?(\d+)')
-_INSTALL = "Install it your system's way; scripts/ensure-java.sh of ktui's sources does so."
+_INSTALL = "Install it with your package manager, or run scripts/ensure-java.sh of ktui's sources."
 
 
 class Java(msgspec.Struct, frozen=True):
@@ -23,29 +23,29 @@ class Java(msgspec.Struct, frozen=True):
     release: int
     """The feature release: 17, 21."""
     build: str
-    """All that it says about its version; differs from build to build."""
+    """The whole output of `java -version`; differs from build to build."""
 
 
 def needed_release(kafka_version: str) -> int:
-    """The lowest Java release that brokers of this version run on (KIP-1013)."""
+    """Return the lowest Java release that runs brokers of this version (KIP-1013)."""
     return 17 if int(kafka_version.split(".", 1)[0]) >= 4 else 11  # noqa: PLR2004 - Kafka 4
 
 
 def find_java(needed: int, what_for: str) -> Java:
-    """Find a Java: JAVA_HOME's, else the one on the PATH.
+    """Find a Java: the one in JAVA_HOME, else the one on the PATH.
 
     Args:
-        needed: the lowest release that will do.
-        what_for: who needs it, for the error.
+        needed: the lowest release that suffices.
+        what_for: the name of what needs Java, for the error.
 
     Raises:
-        LabError: there is none, or it is too old.
+        LabError: there is no Java, or it is too old.
     """
     program = _java_home() or shutil.which("java")
     if program is None:
         raise LabError(
             f"{what_for} needs Java {needed}, and no java was found",
-            fix=f"{_INSTALL} Or let JAVA_HOME name one.",
+            fix=f"{_INSTALL} Or set JAVA_HOME to a JDK.",
         )
     build = _version_text(program)
     found = _VERSION.search(build)
@@ -55,7 +55,7 @@ def find_java(needed: int, what_for: str) -> Java:
     if java.release < needed:
         raise LabError(
             f"{what_for} needs Java {needed}, and {program} is {java.release}",
-            fix="Install a newer one, or let JAVA_HOME name it.",
+            fix="Install a newer one, or set JAVA_HOME to it.",
         )
     return java
 
@@ -64,13 +64,13 @@ def find_maven() -> str:
     """Find mvn on the PATH.
 
     Raises:
-        LabError: there is none.
+        LabError: there is no mvn.
     """
     maven = shutil.which("mvn")
     if maven is None:
         raise LabError(
-            "Kafka's jars come through Maven, and no mvn was found",
-            fix=f"{_INSTALL} Or let KAFKA_HOME name an unpacked Kafka.",
+            "Kafka's jars are fetched with Maven, and no mvn was found",
+            fix=f"{_INSTALL} Or set KAFKA_HOME to an unpacked Kafka.",
         )
     return maven
 
@@ -81,7 +81,9 @@ def _java_home() -> str | None:
         return None
     program = Path(home) / "bin" / "java"
     if not os.access(program, os.X_OK):
-        raise LabError(f"JAVA_HOME is {home}, and there is no bin/java in it", fix="Correct it.")
+        raise LabError(
+            f"JAVA_HOME is {home}, and there is no bin/java in it", fix="Set it to a JDK."
+        )
     return str(program)
 
 
@@ -101,13 +103,13 @@ def run_java(
     """Run a small Java program to its end.
 
     Args:
-        java: the program.
-        arguments: what java itself takes, then the program's own.
-        doing: what it is for, as a phrase for an error.
-        environment: its environment; None for this process's.
+        java: the path of the java program.
+        arguments: the arguments of java itself, then the program's own.
+        doing: the purpose as a phrase, for the error.
+        environment: the program's environment; None for that of this process.
 
     Raises:
-        LabError: it failed; its last lines are quoted.
+        LabError: the program failed; the error quotes its last lines.
     """
     flags = ["-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto"]
     run = subprocess.run(  # noqa: S603 - the java that was found

@@ -1,4 +1,4 @@
-"""What a lab is made of, and where each thing lies in its folder."""
+"""The parts of a lab, and their places in its folder."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ import platformdirs
 from ktui.lab.errors import LabError, WrongInput
 
 CONTROLLER_ID = 100
-"""The first controller's; more of them follow."""
+"""The id of the first controller; further controllers have the next ids."""
 HOST = "127.0.0.1"
 RACKS = ("a", "b", "c")
 DEFAULT_VERSION = "4.3.1"
 DEFAULT_BROKERS = 5
 MAX_BROKERS = 99
-"""Broker ids stay below the controller's."""
+"""Broker ids stay below the controller's id."""
 
-Report = Callable[[str], None]
-"""Takes a line that says what is being done now."""
+ProgressReport = Callable[[str], None]
+"""A function that receives progress lines."""
 
 
 class Security(enum.StrEnum):
-    """How clients and brokers speak to each other; Kafka's security.protocol in lower case."""
+    """The security of all connections: Kafka's security.protocol in lower case."""
 
     PLAINTEXT = "plaintext"
     SSL = "ssl"
@@ -64,36 +64,36 @@ class Node(msgspec.Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """The name as messages and folders have it."""
+        """The node's name in messages and folders."""
         if self.is_controller:
             return "controller" if self.id == CONTROLLER_ID else f"controller-{self.id}"
         return f"broker-{self.id}"
 
 
 class Layout(msgspec.Struct, frozen=True, kw_only=True):
-    """The facts of a lab, as lab.json keeps them. Processes are not: the system knows them."""
+    """The facts of a lab, as stored in lab.json. Its processes are not: the system knows them."""
 
     schema_version: int = 1
     kafka_version: str
     cluster_id: str
     security: Security
     java: str
-    """The java that runs it."""
+    """The path of the java program that runs the lab."""
     class_path: tuple[str, ...]
     class_archive: str | None = None
-    """A shared class archive (CDS) made from exactly this class path."""
+    """A shared class archive (CDS), made from exactly this class path."""
     nodes: tuple[Node, ...]
     """The controllers first, then the brokers, each by id."""
     passwords: dict[str, str] = msgspec.field(default_factory=dict)
-    """Each user's password, where users log in with one."""
+    """Each user's password, in labs where users log in with one."""
     settings: dict[str, str] = msgspec.field(default_factory=dict)
-    """What every node's server properties have besides, or instead."""
+    """Settings added to every node's server properties; they override the lab's own."""
     ready: bool = False
-    """Whether every node was formatted and the cluster once answered with all its brokers."""
+    """Whether every node was formatted and the cluster has once answered with all its brokers."""
 
     @property
     def joined_class_path(self) -> str:
-        """The class path as java -cp takes it."""
+        """The class path in the form of java -cp."""
         return os.pathsep.join(self.class_path)
 
 
@@ -110,12 +110,12 @@ class Lab(msgspec.Struct, frozen=True):
 
     @property
     def size(self) -> str:
-        """How many brokers, in words."""
+        """The number of brokers, as words."""
         return f"{len(self.brokers)} broker{'' if len(self.brokers) == 1 else 's'}"
 
     @property
     def controllers(self) -> tuple[Node, ...]:
-        """The KRaft controllers by id; most labs have one."""
+        """The KRaft controllers by id; most labs have only one."""
         return tuple(node for node in self.layout.nodes if node.is_controller)
 
     @property
@@ -125,7 +125,7 @@ class Lab(msgspec.Struct, frozen=True):
 
     @property
     def bootstrap_servers(self) -> str:
-        """The brokers' addresses, as `bootstrap.servers` wants them."""
+        """The brokers' addresses, in the form of `bootstrap.servers`."""
         return ",".join(f"{HOST}:{node.port}" for node in self.brokers)
 
     def node(self, node_id: int) -> Node:
@@ -144,38 +144,38 @@ class Lab(msgspec.Struct, frozen=True):
         )
 
     def home(self, node: Node) -> Path:
-        """The node's own folder."""
+        """Return the node's own folder."""
         return self.folder / node.name
 
     def properties_file(self, node: Node) -> Path:
-        """The node's server properties."""
+        """Return the file of the node's server properties."""
         return self.home(node) / "server.properties"
 
     def data(self, node: Node) -> Path:
-        """The node's log dir."""
+        """Return the node's log dir."""
         return self.home(node) / "data"
 
     def log(self, node: Node) -> Path:
-        """What the node's process prints."""
+        """Return the file with the output of the node's process."""
         return self.home(node) / "server.log"
 
     def client_file(self, user: str) -> Path:
-        """A Java client properties file for `user`."""
+        """Return the Java client properties file for `user`."""
         return self.folder / f"client-{user}.properties"
 
     @property
     def certificates(self) -> Path:
-        """The folder of keys and certificates, of a lab with TLS."""
+        """The folder of keys and certificates, in a lab with TLS."""
         return self.folder / "certificates"
 
 
 def default_folder() -> Path:
-    """Where a lab lies unless --dir says otherwise."""
+    """Return the folder of a lab without --dir."""
     return platformdirs.user_state_path("ktui") / "lab"
 
 
 def dir_option(folder: Path) -> str:
-    """What a command on the lab in this folder must add: nothing for the default one."""
+    """Return the --dir option that commands on this folder's lab need; empty for the default."""
     return "" if folder == default_folder().resolve() else f" --dir {shlex.quote(str(folder))}"
 
 
@@ -184,10 +184,10 @@ def _lab_file(folder: Path) -> Path:
 
 
 def create(lab: Lab) -> None:
-    """Write lab.json where there is none yet.
+    """Write lab.json in a folder that has none yet.
 
     Raises:
-        LabError: there is one; another `up` was faster.
+        LabError: there is one already; another `up` was faster.
     """
     try:
         _lab_file(lab.folder).touch(mode=0o600, exist_ok=False)
@@ -197,7 +197,7 @@ def create(lab: Lab) -> None:
 
 
 def save(lab: Lab) -> None:
-    """Write lab.json, so that a reader sees either the old one or the new one."""
+    """Write lab.json atomically: a reader sees either the old file or the new one."""
     text = msgspec.json.format(msgspec.json.encode(lab.layout), indent=2)
     new = lab.folder / "lab.json.new"
     new.touch(mode=0o600)
@@ -209,10 +209,10 @@ def load(folder: Path) -> Lab:
     """Read the lab of a folder.
 
     Raises:
-        WrongInput: there is none.
-        LabError: its lab.json cannot be read.
+        WrongInput: there is no lab.
+        LabError: lab.json cannot be read.
     """
-    folder = Path(os.path.realpath(folder))  # which takes links in a circle as they are
+    folder = Path(os.path.realpath(folder))  # unlike resolve, it accepts circular links
     try:
         layout = msgspec.json.decode(_lab_file(folder).read_bytes(), type=Layout)
     except FileNotFoundError:
@@ -222,11 +222,11 @@ def load(folder: Path) -> Lab:
     except (OSError, msgspec.MsgspecError) as error:
         raise LabError(
             f"{_lab_file(folder)} cannot be read: {error}",
-            fix="If no Kafka of this lab runs any more, remove the folder.",
+            fix="If no Kafka of this lab is still running, remove the folder.",
         ) from error
     return Lab(folder, layout)
 
 
 def exists(folder: Path) -> bool:
-    """Whether the folder holds a lab, running or not."""
+    """Return whether the folder holds a lab, running or not."""
     return _lab_file(folder).exists()

@@ -1,4 +1,4 @@
-"""Formats, starts, finds and signals the nodes of a lab."""
+"""Operations on the nodes of a lab: format, start, find and signal."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _KILL_S = 10.0
 
 
 def new_id() -> str:
-    """Make a random id as Kafka writes them: 16 bytes in 22 URL-safe base64 characters.
+    """Generate a random id in Kafka's form: 16 bytes in 22 URL-safe base64 characters.
 
-    None begins with a dash, as in Kafka's own: its tools would take that for an option.
+    As in Kafka, no id begins with a dash: Kafka's tools would take it for an option.
     """
     while (made := base64.urlsafe_b64encode(secrets.token_bytes(16)).decode()[:22])[0] == "-":
         pass
@@ -32,12 +32,12 @@ def new_id() -> str:
 def format_all(lab: Lab, scram: Iterable[str] = ()) -> None:
     """Format every node's log dir, with one run of Kafka's StorageTool.
 
-    The tool formats the first controller's. What it writes there is the same for each node, but
-    for the node's id and the directory's own, so the others get copies with theirs: a JVM less
-    for each.
+    The tool formats the log dir of the first controller. Its files are the same for each node,
+    except for the node id and the directory id. So the other nodes get copies with their own ids,
+    which saves a JVM for each.
 
     Args:
-        lab: the lab, its properties files written.
+        lab: the lab, with its properties files written.
         scram: values for the tool's --add-scram.
     """
     run_java(
@@ -66,7 +66,7 @@ def _copy_format(lab: Lab, node: Node) -> None:
 
 
 def start(lab: Lab, node: Node, *jvm_flags: str) -> int:
-    """Start the node's process and give its pid."""
+    """Start the node's process and return its pid."""
     layout = lab.layout
     command = [
         layout.java,
@@ -82,41 +82,41 @@ def start(lab: Lab, node: Node, *jvm_flags: str) -> int:
         processes.MAIN_CLASS,
         str(lab.properties_file(node)),
     ]
-    unwanted = ("KAFKA_", "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS")
-    environment = {k: v for k, v in os.environ.items() if not k.startswith(unwanted)}
+    excluded = ("KAFKA_", "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS")
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(excluded)}
     return processes.spawn(command, log=lab.log(node), environment=environment)
 
 
 def _class_sharing(archive: str | None) -> list[str]:
-    """Use the archive if there is one, and say nothing when it does not fit."""
+    """Return JVM flags that use the archive if it exists, and print nothing if it does not fit."""
     use = [f"-XX:SharedArchiveFile={archive}"] if archive and Path(archive).exists() else []
     return ["-Xshare:auto", "-Xlog:disable", "-Xlog:all=error:stderr", *use]
 
 
 def running(lab: Lab) -> dict[int, Process]:
-    """Find the process of each node that runs, by node id."""
+    """Return the process of each running node, by node id."""
     return processes.find({node.id: lab.properties_file(node) for node in lab.layout.nodes})
 
 
 def stop(lab: Lab, *, gently: bool) -> None:
-    """End every process of the lab: the brokers first, the controllers after them.
+    """End every process of the lab, brokers first and controllers after them.
 
     Args:
         lab: the lab.
-        gently: let brokers close their logs, for data that is to be kept.
+        gently: let brokers close their logs, to keep the data.
     """
     found = running(lab)
     controllers = [p for node, p in found.items() if lab.node(node).is_controller]
     brokers = [p for node, p in found.items() if not lab.node(node).is_controller]
     for group in (brokers, controllers):
         if gently:
-            end(group, signal.SIGTERM, seconds=_STOP_S)
-        end(group, signal.SIGKILL, seconds=_KILL_S)
+            signal_and_wait(group, signal.SIGTERM, seconds=_STOP_S)
+        signal_and_wait(group, signal.SIGKILL, seconds=_KILL_S)
 
 
-def end(group: list[Process], number: signal.Signals, *, seconds: float) -> bool:
-    """Signal processes, waking suspended ones, and wait; say whether all have ended."""
+def signal_and_wait(group: list[Process], number: signal.Signals, *, seconds: float) -> bool:
+    """Signal processes, waking suspended ones, and wait; return whether all have ended."""
     for process in group:
-        processes.send(process, number)
-        processes.send(process, signal.SIGCONT)
-    return processes.wait_for(lambda: all(map(processes.gone, group)), seconds=seconds)
+        processes.send_signal(process, number)
+        processes.send_signal(process, signal.SIGCONT)
+    return processes.wait_for(lambda: all(map(processes.has_ended, group)), seconds=seconds)

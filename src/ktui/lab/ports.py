@@ -1,4 +1,4 @@
-"""Ports of 127.0.0.1 for a lab."""
+"""The choice of ports on 127.0.0.1 for a lab."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from ktui.lab.errors import LabError, WrongInput
 from ktui.lab.layout import HOST
 
 _LOWEST, _HIGHEST = 20_000, 32_000
-"""Below where systems take the ports of outgoing connections from: one of those could otherwise
-sit on a broker's port while the broker is down."""
+"""Below the range from which systems assign ports to outgoing connections. Otherwise such a
+connection could occupy a broker's port while the broker is down."""
 _TRIES = 200
-_LOWEST_OF_USERS, _HIGHEST_OF_ALL = 1024, 65535
+_LOWEST_UNPRIVILEGED, _HIGHEST_PORT = 1024, 65535
 
 
 def is_free(port: int) -> bool:
-    """Whether a server could listen on the port now."""
+    """Return whether a server could listen on the port now."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -27,7 +27,7 @@ def is_free(port: int) -> bool:
 
 
 def choose(count: int) -> list[int]:
-    """Find free ports that follow each other.
+    """Find `count` free ports in a row.
 
     Raises:
         LabError: none were found.
@@ -39,37 +39,37 @@ def choose(count: int) -> list[int]:
             return ports
     raise LabError(
         f"no {count} free ports in a row on {HOST} between {_LOWEST} and {_HIGHEST}",
-        fix="Name the first one to take with --ports.",
+        fix="Name the first port to use with --ports.",
     )
 
 
 def from_first(first: int, count: int) -> list[int]:
-    """Give the ports from `first` on.
+    """Return `count` ports from `first` on.
 
     Raises:
-        WrongInput: there are no such ports.
-        LabError: one is taken.
+        WrongInput: the ports are out of range.
+        LabError: a port is taken.
     """
     ports = list(range(first, first + count))
-    if first < _LOWEST_OF_USERS or ports[-1] > _HIGHEST_OF_ALL:
+    if first < _LOWEST_UNPRIVILEGED or ports[-1] > _HIGHEST_PORT:
         raise WrongInput(
-            f"--ports {first}: a lab of this size takes the ports {ports[0]} to {ports[-1]}",
-            fix=f"They must lie between {_LOWEST_OF_USERS} and {_HIGHEST_OF_ALL}.",
+            f"--ports {first}: a lab of this size needs the ports {ports[0]} to {ports[-1]}",
+            fix=f"They must lie between {_LOWEST_UNPRIVILEGED} and {_HIGHEST_PORT}.",
         )
     check(ports)
     return ports
 
 
 def check(ports: list[int]) -> None:
-    """Make sure that all are free.
+    """Check that all ports are free.
 
     Raises:
-        LabError: one is taken.
+        LabError: a port is taken.
     """
     taken = [port for port in ports if not is_free(port)]
     if taken:
         raise LabError(
             f"{HOST}:{taken[0]} is taken by another program",
-            fix=f"The lab would take {ports[0]} to {ports[-1]}. A new lab may have others: see "
-            "--ports; without it, free ones are found.",
+            fix=f"The lab needs {ports[0]} to {ports[-1]}. For a new lab, name other ports with "
+            "--ports, or leave --ports out to use free ones.",
         )

@@ -1,52 +1,51 @@
 """The processes of a lab, as the operating system knows them.
 
-A process is found by its command line, which ends in Kafka's main class and the path of the
-node's server properties, and is told apart from a later one of the same pid by its start time. So
-nothing is lost when the starter dies, and no stranger is ever signalled.
+A process is found by its command line, which ends in Kafka's main class and the path of the node's
+server properties. Its start time distinguishes it from a later process with the same pid. So
+nothing is lost when the process that started the lab dies, and no other process is ever signalled.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
-import re
 import signal
-import subprocess
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import msgspec
+import psutil
 
 MAIN_CLASS = "kafka.Kafka"
-_PROC = Path("/proc")
 _SPAWN_S = 10.0
-_PS_LINE = re.compile(
-    r"\s*(?P<pid>\d+)\s+(?P<state>\S+)\s+(?P<started>(?:\S+\s+){5})(?P<command>.*)"
-)
 
 
 class Process(msgspec.Struct, frozen=True):
-    """One running process."""
+    """One running process, as it was when it was looked up."""
 
-    pid: int
-    started: str
-    """Its start time, in the system's own words; a reused pid has another one."""
+    handle: psutil.Process
+    """psutil's process: a pid and a start time, so that a reused pid is another process."""
     suspended: bool
     command: str
+
+    @property
+    def pid(self) -> int:
+        """The process id."""
+        return self.handle.pid
 
 
 def spawn(command: list[str], *, log: Path, environment: dict[str, str]) -> int:
     """Start a process in a session of its own, so that a terminal's Ctrl-C does not reach it.
 
     Args:
-        command: absolute program and its arguments.
-        log: takes what it prints, appended.
-        environment: its whole environment.
+        command: the program as an absolute path, and its arguments.
+        log: the file to which the process's output is appended.
+        environment: the whole environment of the process.
 
     Returns:
-        The pid, once the system shows the command line by which `find` knows it: Linux shows
-        none for an instant after it has begun.
+        The pid, once the system shows the command line by which `find` identifies the process.
+        Linux shows none for an instant after the start.
     """
     to_log = os.O_WRONLY | os.O_CREAT | os.O_APPEND
     pid = os.posix_spawn(
@@ -60,7 +59,7 @@ def spawn(command: list[str], *, log: Path, environment: dict[str, str]) -> int:
         ],
         setsid=True,
     )
-    wait_for(lambda: (now := look(pid)) is None or bool(now.command), seconds=_SPAWN_S)
+    wait_for(lambda: (now := find_by_pid(pid)) is None or bool(now.command), seconds=_SPAWN_S)
     return pid
 
 
@@ -68,14 +67,14 @@ def find(properties: dict[int, Path]) -> dict[int, Process]:
     """Find the running Kafka processes of a lab.
 
     Args:
-        properties: the server properties file of each node, by id.
+        properties: the server properties file of each node, by node id.
 
     Returns:
-        The process of each node that runs.
+        The process of each running node, by node id.
     """
     endings = {f" {MAIN_CLASS} {path}": node for node, path in properties.items()}
     found = {}
-    for process in _all():
+    for process in running():
         main = process.command.rfind(f" {MAIN_CLASS} ")
         node = endings.get(process.command[main:]) if main > 0 else None
         if node is not None and Path(process.command[:main].split(" -", 1)[0]).name == "java":
@@ -83,29 +82,39 @@ def find(properties: dict[int, Path]) -> dict[int, Process]:
     return found
 
 
-def look(pid: int) -> Process | None:
-    """See a process by its pid; None when there is none, or only its remains."""
+def running() -> Iterator[Process]:
+    """Yield every process that can be looked up and is not a zombie."""
+    return filter(None, map(_look_up, psutil.process_iter()))
+
+
+def find_by_pid(pid: int) -> Process | None:
+    """Return the process with a pid; None if there is none, or only a zombie."""
     _reap(pid)
-    return _look_in_proc(pid) if _PROC.exists() else next(_ask_ps("-p", str(pid)), None)
+    try:
+        return _look_up(psutil.Process(pid))
+    except psutil.NoSuchProcess:
+        return None
 
 
-def send(process: Process, number: signal.Signals) -> bool:
-    """Signal the process, unless it has ended; say whether it was there."""
-    if not _same(process):
+def send_signal(process: Process, number: signal.Signals) -> bool:
+    """Signal the process unless it has ended; return whether it was there."""
+    if has_ended(process):
         return False
-    with contextlib.suppress(ProcessLookupError):
-        os.kill(process.pid, number)
-        return True
-    return False
+    try:
+        process.handle.send_signal(number)
+    except psutil.NoSuchProcess:
+        return False
+    return True
 
 
-def gone(process: Process) -> bool:
-    """Whether the process has ended."""
-    return not _same(process)
+def has_ended(process: Process) -> bool:
+    """Return whether the process has ended."""
+    _reap(process.pid)
+    return not process.handle.is_running() or _look_up(process.handle) is None
 
 
 def wait_for(condition: Callable[[], bool], *, seconds: float) -> bool:
-    """Look every 20 ms until the condition holds; say whether it did within the time."""
+    """Poll a condition every 20 ms until it holds; return whether it did within the time."""
     until = time.monotonic() + seconds
     while not condition():
         if time.monotonic() >= until:
@@ -114,51 +123,20 @@ def wait_for(condition: Callable[[], bool], *, seconds: float) -> bool:
     return True
 
 
-def _same(process: Process) -> bool:
-    now = look(process.pid)
-    return now is not None and now.started == process.started
-
-
 def _reap(pid: int) -> None:
-    """Collect a child that has ended; a process that another started is not ours to collect."""
+    """Reap a child that has ended; processes that are not our children are left alone."""
     with contextlib.suppress(ChildProcessError):
         os.waitpid(pid, os.WNOHANG)
 
 
-def _all() -> Iterator[Process]:
-    if not _PROC.exists():
-        yield from _ask_ps("-ax")
-        return
-    for entry in _PROC.iterdir():
-        if entry.name.isdecimal() and (process := _look_in_proc(int(entry.name))):
-            yield process
-
-
-def _look_in_proc(pid: int) -> Process | None:
+def _look_up(handle: psutil.Process) -> Process | None:
     try:
-        stat = (_PROC / str(pid) / "stat").read_text(errors="replace")
-        words = (_PROC / str(pid) / "cmdline").read_bytes().split(b"\0")
-    except (OSError, ValueError):
+        with handle.oneshot():
+            status = handle.status()
+            if status in (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD):
+                return None
+            command = " ".join(word for word in handle.cmdline() if word)
+    except psutil.Error:
         return None
-    state, *fields = stat.rpartition(")")[2].split()
-    if state in "ZX":
-        return None
-    command = os.fsdecode(b" ".join(word for word in words if word))
-    return Process(pid, fields[18], suspended=state in "Tt", command=command)
-
-
-def _ask_ps(*which: str) -> Iterator[Process]:
-    """Where there is no /proc (macOS)."""
-    columns = ["-o", "pid=", "-o", "state=", "-o", "lstart=", "-o", "args="]
-    listing = subprocess.run(  # noqa: S603 - only pids and flags of ours are passed
-        ["ps", "-ww", *which, *columns],  # noqa: S607 - ps is where the system has it
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, "LC_ALL": "C"},
-    )
-    for line in listing.stdout.splitlines():
-        seen = _PS_LINE.fullmatch(line)
-        if seen and seen["state"][0] not in "ZX":
-            suspended = seen["state"].startswith("T")
-            yield Process(int(seen["pid"]), seen["started"].strip(), suspended, seen["command"])
+    suspended = status in (psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP)
+    return Process(handle, suspended, command)

@@ -1,4 +1,4 @@
-"""The server properties of a lab's nodes, and Java properties files as such."""
+"""The server properties of a lab's nodes, and the format of Java properties files."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from ktui.lab.layout import HOST, Lab, Node
 
-_SMALL = {
+_SMALL_SIZES = {
     "num.network.threads": "1",
     "num.io.threads": "2",
     "num.recovery.threads.per.data.dir": "1",
@@ -16,11 +16,11 @@ _SMALL = {
     "log.segment.bytes": str(16 * 1024 * 1024),
     "socket.request.max.bytes": str(32 * 1024 * 1024),
 }
-"""Six processes on a laptop: few threads, small buffers."""
+"""Few threads and small buffers, for six processes on a laptop."""
 
-_QUICK = {
+_SHORT_TIMEOUTS = {
     "replica.lag.time.max.ms": "3000",
-    # A throttle of some 100 kB/s is passed at once by a fetch of 1 MiB, and then all wait long.
+    # One fetch of 1 MiB exceeds a throttle of some 100 kB/s at once, and then all wait for long.
     "replica.fetch.max.bytes": "65536",
     "broker.session.timeout.ms": "6000",
     "broker.heartbeat.interval.ms": "500",
@@ -29,9 +29,9 @@ _QUICK = {
     "group.initial.rebalance.delay.ms": "0",
     "controlled.shutdown.enable": "true",
 }
-"""A dead broker shows within seconds, a fresh one serves at once."""
+"""Short timeouts: a dead broker is noticed within seconds, and a new broker serves at once."""
 
-_PLAIN_RULES = {
+_TOPIC_RULES = {
     "auto.create.topics.enable": "false",
     "delete.topic.enable": "true",
     "min.insync.replicas": "1",
@@ -53,12 +53,12 @@ CLIENT_LISTENER = "CLIENTS"
 
 
 def server_properties(lab: Lab, node: Node, secured: Mapping[str, str]) -> dict[str, str]:
-    """Give the whole server.properties of one node.
+    """Return the complete server.properties of one node.
 
     Args:
         lab: the lab.
-        node: one of its nodes.
-        secured: the settings that its security adds; empty for plaintext.
+        node: one of the lab's nodes.
+        secured: the settings for the lab's security; empty for plaintext.
     """
     replication = str(min(3, len(lab.brokers)))
     own = _controller_properties(node) if node.is_controller else _broker_properties(node)
@@ -74,9 +74,9 @@ def server_properties(lab: Lab, node: Node, secured: Mapping[str, str]) -> dict[
         "listener.security.protocol.map": (
             f"{CONTROLLER_LISTENER}:{protocol},{CLIENT_LISTENER}:{protocol}"
         ),
-        **_SMALL,
-        **_QUICK,
-        **_PLAIN_RULES,
+        **_SMALL_SIZES,
+        **_SHORT_TIMEOUTS,
+        **_TOPIC_RULES,
         **dict.fromkeys(_INTERNAL_TOPICS, replication),
         **secured,
         **lab.layout.settings,
@@ -102,7 +102,7 @@ def _broker_properties(node: Node) -> dict[str, str]:
 
 
 def render(properties: Mapping[str, str]) -> str:
-    """Write a Java properties file; backslashes are escaped, as Properties.load wants it."""
+    """Render a Java properties file; backslashes are escaped, as Properties.load expects."""
     lines = (f"{key}={_escaped(value)}" for key, value in properties.items())
     return "\n".join(lines) + "\n"
 

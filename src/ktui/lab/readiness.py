@@ -1,4 +1,4 @@
-"""Waiting until a lab serves: asked of the cluster itself."""
+"""Waiting until a lab is up, as the cluster itself reports."""
 
 from __future__ import annotations
 
@@ -10,29 +10,29 @@ from ktui.cluster.errors import ClusterError
 from ktui.cluster.ports import ClusterReader
 from ktui.lab import clients, nodes, server_log
 from ktui.lab.errors import LabError
-from ktui.lab.layout import HOST, Lab, Node, Report
+from ktui.lab.layout import HOST, Lab, Node, ProgressReport
 
 Connect = Callable[[Mapping[str, str]], ClusterReader]
-"""Makes a reader of a cluster from librdkafka's properties."""
+"""A function that makes a cluster's reader from librdkafka's properties."""
 
-_LONGEST_S = 180.0
-_LOOK_S = 0.1
+_LIMIT_S = 180.0
+_POLL_S = 0.1
 
 
-async def until_ready(lab: Lab, connect: Connect, report: Report) -> None:
-    """Return when the cluster says that all its brokers are alive.
+async def wait_until_ready(lab: Lab, connect: Connect, report: ProgressReport) -> None:
+    """Return when the cluster reports that all its brokers are alive.
 
     Args:
-        lab: the lab, its processes started.
-        connect: makes the reader that asks.
-        report: told how many have come so far.
+        lab: the lab, with its processes started.
+        connect: makes the reader that polls the cluster.
+        report: receives the number of brokers so far.
 
     Raises:
         LabError: a process has died, or some broker is not alive after three minutes.
     """
     waiting = _Waiting(lab, report)
     await waiting.for_all("listen", lambda: _listening(lab.brokers))
-    reader = connect(clients.librdkafka(lab))
+    reader = connect(clients.librdkafka_settings(lab))
     try:
         await waiting.for_all("are alive", lambda: _alive(reader))
     finally:
@@ -40,42 +40,46 @@ async def until_ready(lab: Lab, connect: Connect, report: Report) -> None:
 
 
 class _Waiting:
-    """One wait: its end, what it has said, and what makes it vain."""
+    """One wait: its deadline, its progress reports, and the failures that end it."""
 
-    def __init__(self, lab: Lab, report: Report) -> None:
+    def __init__(self, lab: Lab, report: ProgressReport) -> None:
         self._lab = lab
         self._report = report
-        self._until = time.monotonic() + _LONGEST_S
-        self._wanted = {node.id for node in lab.brokers}
+        self._until = time.monotonic() + _LIMIT_S
+        self._expected = {node.id for node in lab.brokers}
 
-    async def for_all(self, what: str, ask: Callable[[], Awaitable[Collection[int]]]) -> None:
-        """Ask until every broker is in the answer, saying how many whenever that changes."""
+    async def for_all(self, state: str, poll: Callable[[], Awaitable[Collection[int]]]) -> None:
+        """Poll until every broker is in the answer, and report the count whenever it changes."""
         before = 0
-        while missing := self._wanted.difference(await ask()):
-            self._check(missing, what)
-            now = len(self._wanted) - len(missing)
+        while missing := self._expected.difference(await poll()):
+            self._check(missing, state)
+            now = len(self._expected) - len(missing)
             if now != before:
-                self._report(f"{now} of {len(self._wanted)} brokers {what}")
+                self._report(f"{now} of {len(self._expected)} brokers {state}")
             before = now
-            await asyncio.sleep(_LOOK_S)
+            await asyncio.sleep(_POLL_S)
 
-    def _check(self, missing: set[int], what: str) -> None:
+    def _check(self, missing: set[int], state: str) -> None:
         running = nodes.running(self._lab)
         dead = [node for node in self._lab.layout.nodes if node.id not in running]
         if dead:
-            words = server_log.telling_lines(self._lab.log(dead[0]))
+            words = server_log.error_lines(self._lab.log(dead[0]))
             raise LabError(f"the lab's {dead[0].name} has died while starting", words=words)
         if time.monotonic() > self._until:
             late = [self._lab.node(number) for number in sorted(missing)]
             raise LabError(
-                f"after {_LONGEST_S:.0f} s not all brokers of the lab {what}: "
+                f"after {_LIMIT_S:.0f} s not all brokers of the lab {state}: "
                 + ", ".join(node.name for node in late),
-                words=server_log.telling_lines(self._lab.log(late[0])),
+                words=server_log.error_lines(self._lab.log(late[0])),
             )
 
 
 async def _listening(brokers: Collection[Node]) -> set[int]:
-    """Look before asking: a Kafka client backs off for long after a refused connection."""
+    """Return the brokers whose ports are open.
+
+    The ports are tried before a Kafka client is used, because a Kafka client backs off for long
+    after a refused connection.
+    """
     return {node.id for node in brokers if await _listens(node.port)}
 
 

@@ -1,4 +1,4 @@
-"""The server settings of a secured lab."""
+"""The server settings of a secured lab: authorizer, TLS and SASL."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SCRAM_MODULE = "org.apache.kafka.common.security.scram.ScramLoginModule"
 
 
 def server_settings(lab: Lab) -> dict[str, str]:
-    """Give what the lab's security adds to every node's properties; nothing for plaintext."""
+    """Return the settings for the lab's security, the same for every node; none for plaintext."""
     security = lab.layout.security
     if security is Security.PLAINTEXT:
         return {}
@@ -32,9 +32,9 @@ def _authorizer(security: Security) -> dict[str, str]:
 
 
 def _tls(lab: Lab) -> dict[str, str]:
-    """The brokers' key, and client certificates as users where there are no passwords.
+    """Return the brokers' key, and without passwords the mapping of client certificates to users.
 
-    A client without a certificate is let in as User:ANONYMOUS, who may do nothing.
+    A client without a certificate gets in as User:ANONYMOUS, who may do nothing.
     """
     by_certificate = {
         "ssl.client.auth": "requested",
@@ -50,7 +50,7 @@ def _tls(lab: Lab) -> dict[str, str]:
 
 
 def _passwords(lab: Lab) -> dict[str, str]:
-    """Clients choose PLAIN or SCRAM; brokers and the controller use PLAIN among themselves."""
+    """Let clients choose PLAIN or SCRAM; brokers and controllers use PLAIN among themselves."""
     known = " ".join(f'user_{user}="{lab.layout.passwords[user]}"' for user in USERS)
     plain = f"{login(PLAIN_MODULE, ADMIN, lab)[:-1]} {known};"
     clients = f"listener.name.{CLIENT_LISTENER.lower()}"
@@ -67,5 +67,5 @@ def _passwords(lab: Lab) -> dict[str, str]:
 
 
 def login(module: str, user: str, lab: Lab) -> str:
-    """Give a JAAS entry that logs `user` in."""
+    """Return a JAAS entry that logs `user` in."""
     return f'{module} required username="{user}" password="{lab.layout.passwords[user]}";'

@@ -1,4 +1,4 @@
-"""What a lab's brokers log, and the lines of it that tell why one died."""
+"""The log settings of a lab's brokers, and the log lines that explain a failure."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ log4j.appender.out.layout=org.apache.log4j.PatternLayout
 log4j.appender.out.layout.ConversionPattern={_PATTERN}
 """
 
-_TELLING = re.compile(r"\b(ERROR|FATAL)\b|Exception\b|Error\b|Caused by:")
+_ERROR = re.compile(r"\b(ERROR|FATAL)\b|Exception\b|Error\b|Caused by:")
 _FRAME = re.compile(r"\s+(at |\.\.\. \d+ more)")
 _TAIL_BYTES = 64 * 1024
 
 
 def write_settings(folder: Path, kafka_version: str) -> str:
-    """Write the log settings for this Kafka, and give the JVM flag that names them."""
+    """Write the log settings for this Kafka version, and return the JVM flag that names them."""
     if kafka_version.startswith("3."):
         path = folder / "log4j.properties"
         path.write_text(_RELOAD4J)
@@ -49,8 +49,8 @@ def write_settings(folder: Path, kafka_version: str) -> str:
     return f"-Dlog4j2.configurationFile={path}"
 
 
-def telling_lines(log: Path, *, most: int = 6) -> tuple[str, ...]:
-    """Give the last lines of a log that say what went wrong; its very last ones if none does."""
+def error_lines(log: Path, *, most: int = 6) -> tuple[str, ...]:
+    """Return the last error lines of a log; its very last lines if there are none."""
     try:
         with log.open("rb") as file:
             file.seek(max(0, log.stat().st_size - _TAIL_BYTES))
@@ -58,5 +58,5 @@ def telling_lines(log: Path, *, most: int = 6) -> tuple[str, ...]:
     except OSError:
         return ()
     lines = [line.rstrip() for line in text.splitlines() if line.strip() and not _FRAME.match(line)]
-    telling = [line for line in lines if _TELLING.search(line)]
-    return tuple((telling or lines)[-most:])
+    errors = [line for line in lines if _ERROR.search(line)]
+    return tuple((errors or lines)[-most:])

@@ -1,4 +1,4 @@
-"""Brings a lab up."""
+"""Bringing a lab up."""
 
 from __future__ import annotations
 
@@ -23,148 +23,156 @@ from ktui.lab import (
     users,
 )
 from ktui.lab.errors import LabError, WrongInput
-from ktui.lab.interrupt import unwinding_on_signals
+from ktui.lab.interrupt import exit_on_signals
 from ktui.lab.java import Java, find_java, needed_release
-from ktui.lab.layout import CONTROLLER_ID, RACKS, Lab, Layout, Node, Report, Security
-from ktui.lab.readiness import Connect, until_ready
+from ktui.lab.layout import CONTROLLER_ID, RACKS, Lab, Layout, Node, ProgressReport, Security
+from ktui.lab.readiness import Connect, wait_until_ready
 
-_ROOM_BYTES = 1024**3
+_NEEDED_BYTES = 1024**3
 _TLS_JAVA = 17
-"""The first whose keytool signs with a key of one's own (-genkeypair -signer)."""
+"""The first Java release whose keytool can sign with another key (-genkeypair -signer)."""
 
 
-class Wanted(msgspec.Struct, frozen=True):
-    """What kind of lab."""
+class LabRequest(msgspec.Struct, frozen=True):
+    """The lab that a user asks for."""
 
     brokers: int = layout.DEFAULT_BROKERS
     version: str = layout.DEFAULT_VERSION
     security: Security = Security.PLAINTEXT
     first_port: int | None = None
-    """The first broker's port, the others following, the controller's last; None finds some."""
+    """The first broker's port. Other brokers follow, controllers come last. None: free ports."""
     controllers: int = 1
     settings: dict[str, str] = {}
-    """What every node's server properties have besides, or instead."""
+    """Settings added to every node's server properties; they override the lab's own."""
 
 
-def up(folder: Path, wanted: Wanted, connect: Connect, report: Report) -> Lab:
-    """Start a lab and return when all its brokers are alive, as the cluster itself says.
+def up(folder: Path, request: LabRequest, connect: Connect, report: ProgressReport) -> Lab:
+    """Start a lab and return when the cluster itself reports all its brokers as alive.
 
-    Whatever ends it early (an error, Ctrl-C, SIGTERM) ends every process begun and removes the
-    folder's files.
+    If the start fails or is interrupted (Ctrl-C, SIGTERM), every process started so far is ended
+    and the folder's files are removed. A stopped lab that was kept is started again instead; its
+    files stay.
 
     Raises:
-        LabError: and nothing is left running.
+        LabError: the lab could not be started; nothing that was started is left running.
     """
     folder = Path(os.path.realpath(folder))
-    jars.check_version(wanted.version)
-    if not 1 <= wanted.brokers <= layout.MAX_BROKERS:
+    jars.check_version(request.version)
+    if not 1 <= request.brokers <= layout.MAX_BROKERS:
         raise WrongInput(
-            f"--brokers {wanted.brokers}", fix=f"A lab has 1 to {layout.MAX_BROKERS} brokers."
+            f"--brokers {request.brokers}", fix=f"A lab has 1 to {layout.MAX_BROKERS} brokers."
         )
-    with unwinding_on_signals():
+    with exit_on_signals():
         if layout.exists(folder):
-            return _restart(_kept(folder, wanted), connect, report)
+            return _restart(_kept_lab(folder, request), connect, report)
         if folder.exists() and any(folder.iterdir()):
             raise WrongInput(f"{folder} is not empty", fix="Name another folder with --dir.")
-        lab = _lay_out(folder, wanted, report)
+        lab = _prepare(folder, request, report)
         try:
-            return _begin(lab, connect, report)
+            return _start_new(lab, connect, report)
         except BaseException:
             down.down(lab, keep=False)
             raise
 
 
-def _kept(folder: Path, wanted: Wanted) -> Lab:
-    """Find a lab in the folder that was ended with its data kept, and is the one wanted."""
+def _kept_lab(folder: Path, request: LabRequest) -> Lab:
+    """Return the folder's stopped lab, if it was kept and fits the request.
+
+    Raises:
+        LabError: the folder's lab is running or incomplete, or does not fit the request.
+    """
     lab = layout.load(folder)
     where = layout.dir_option(folder)
     if nodes.running(lab):
         raise LabError(
-            f"a lab runs already in {folder}: {lab.bootstrap_servers}",
-            fix=f"See it with ktui lab status{where}, end it with ktui lab down{where}, or name "
-            "another folder with --dir.",
+            f"a lab is already running in {folder}: {lab.bootstrap_servers}",
+            fix=f"Inspect it with ktui lab status{where}, end it with ktui lab down{where}, or "
+            "name another folder with --dir.",
         )
     clear = f"Clear it with: ktui lab down{where}"
     if not lab.layout.ready:
-        raise LabError(f"{folder} holds a lab whose start goes on, or was cut off", fix=clear)
+        raise LabError(
+            f"{folder} holds a lab that is still starting, or whose start was interrupted",
+            fix=clear,
+        )
     facts = lab.layout
     if (len(lab.brokers), facts.kafka_version, facts.security) != (
-        wanted.brokers,
-        wanted.version,
-        wanted.security,
+        request.brokers,
+        request.version,
+        request.security,
     ):
         raise WrongInput(
-            f"{folder} holds another lab, which is stopped: --brokers {len(lab.brokers)} "
+            f"{folder} holds another, stopped lab: --brokers {len(lab.brokers)} "
             f"--version {facts.kafka_version} --security {facts.security.value}",
-            fix=f"Ask for that one, or clear it with: ktui lab down{where}",
+            fix=f"Start it with these options, or clear it with: ktui lab down{where}",
         )
     return lab
 
 
-def _restart(lab: Lab, connect: Connect, report: Report) -> Lab:
-    """Start a kept lab with the data and the ports it had; without success, keep it."""
+def _restart(lab: Lab, connect: Connect, report: ProgressReport) -> Lab:
+    """Start a kept lab with its old data and ports; on failure, keep it again."""
     ports.check([node.port for node in lab.layout.nodes])
     report(f"starting the controller and {lab.size} again")
     try:
         for node in lab.layout.nodes:
             nodes.start(lab, node)
-        asyncio.run(until_ready(lab, connect, report))
+        asyncio.run(wait_until_ready(lab, connect, report))
     except BaseException:
         down.down(lab, keep=True)
         raise
     return lab
 
 
-def _lay_out(folder: Path, wanted: Wanted, report: Report) -> Lab:
-    count, first = wanted.brokers + wanted.controllers, wanted.first_port
+def _prepare(folder: Path, request: LabRequest, report: ProgressReport) -> Lab:
+    count, first = request.brokers + request.controllers, request.first_port
     chosen = ports.choose(count) if first is None else ports.from_first(first, count)
-    java = _java_for(wanted)
-    class_path = jars.fetch(wanted.version, report)
-    archive = class_archive.place(java, class_path)
+    java = _java_for(request)
+    class_path = jars.fetch(request.version, report)
+    archive = class_archive.archive_path(java, class_path)
     brokers = [
         Node(id=number, port=port, rack=RACKS[(number - 1) % len(RACKS)])
-        for number, port in enumerate(chosen[: wanted.brokers], start=1)
+        for number, port in enumerate(chosen[: request.brokers], start=1)
     ]
     controllers = [
         Node(id=number, port=port)
-        for number, port in enumerate(chosen[wanted.brokers :], start=CONTROLLER_ID)
+        for number, port in enumerate(chosen[request.brokers :], start=CONTROLLER_ID)
     ]
-    _check_room(folder)
+    _check_disk(folder)
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     facts = Layout(
-        kafka_version=wanted.version,
+        kafka_version=request.version,
         cluster_id=nodes.new_id(),
-        security=wanted.security,
+        security=request.security,
         java=java.program,
         class_path=class_path,
         class_archive=str(archive) if archive else None,
         nodes=(*controllers, *brokers),
-        passwords=users.new_passwords() if wanted.security.by_password else {},
-        settings=wanted.settings,
+        passwords=users.new_passwords() if request.security.by_password else {},
+        settings=request.settings,
     )
     lab = Lab(folder, facts)
     layout.create(lab)
     return lab
 
 
-def _java_for(wanted: Wanted) -> Java:
-    needed, what_for = needed_release(wanted.version), f"Kafka {wanted.version}"
-    if wanted.security.encrypted and needed < _TLS_JAVA:
+def _java_for(request: LabRequest) -> Java:
+    needed, what_for = needed_release(request.version), f"Kafka {request.version}"
+    if request.security.encrypted and needed < _TLS_JAVA:
         return find_java(_TLS_JAVA, "a lab with TLS")
     return find_java(needed, what_for)
 
 
-def _check_room(folder: Path) -> None:
+def _check_disk(folder: Path) -> None:
     there = next(place for place in (folder, *folder.parents) if place.exists())
     free = shutil.disk_usage(there).free
-    if free < _ROOM_BYTES:
+    if free < _NEEDED_BYTES:
         raise LabError(
             f"a lab needs 1 GiB of disk, and {folder} has {free / 1024**2:.0f} MiB left",
             fix="Make room, or name another folder with --dir.",
         )
 
 
-def _begin(lab: Lab, connect: Connect, report: Report) -> Lab:
+def _start_new(lab: Lab, connect: Connect, report: ProgressReport) -> Lab:
     _write_files(lab, report)
     report(f"formatting {len(lab.layout.nodes)} log dirs")
     nodes.format_all(lab, users.scram_credentials(lab))
@@ -173,19 +181,19 @@ def _begin(lab: Lab, connect: Connect, report: Report) -> Lab:
     report(f"starting the controller and {lab.size}")
     flags = {1: [class_archive.RECORD_FLAG]} if to_record else {}
     pids = {node.id: nodes.start(lab, node, *flags.get(node.id, [])) for node in lab.layout.nodes}
-    asyncio.run(until_ready(lab, connect, report))
+    asyncio.run(wait_until_ready(lab, connect, report))
     if lab.layout.security is not Security.PLAINTEXT:
         report("granting the viewer its permissions")
-        users.allow_viewing(lab, lab.client_file(users.ADMIN))
+        users.grant_viewer(lab, lab.client_file(users.ADMIN))
     if to_record:
         report("recording a class archive: the next start takes half the time")
-        class_archive.record(pids[1], lab.layout.java, to_record)
+        class_archive.record_archive(pids[1], lab.layout.java, to_record)
     lab = Lab(lab.folder, msgspec.structs.replace(lab.layout, ready=True))
     layout.save(lab)
     return lab
 
 
-def _write_files(lab: Lab, report: Report) -> None:
+def _write_files(lab: Lab, report: ProgressReport) -> None:
     if lab.layout.security.encrypted:
         report("making certificates")
         certificates.make(lab.certificates, lab.layout.java)

@@ -1,4 +1,4 @@
-"""Who may log in to a secured lab, and what they may do there."""
+"""The users of a secured lab, and their permissions."""
 
 from __future__ import annotations
 
@@ -13,32 +13,32 @@ ADMIN = "admin"
 VIEWER = "viewer"
 NOBODY = "nobody"
 USERS = (ADMIN, VIEWER, NOBODY)
-"""A super user; one who may only look; one who may log in and no more."""
+"""A super user; a user with read permissions; a user who may only log in."""
 BROKER = "broker"
-"""Who the brokers are to each other in a lab that knows its clients by certificate."""
+"""The brokers' own user in a lab where a certificate identifies each client."""
 
 SCRAM = "SCRAM-SHA-512"
 _MOVED = "org/apache/kafka/tools/AclCommand.class"
 
 
 def new_passwords() -> dict[str, str]:
-    """Make a password for each user."""
+    """Generate a password for each user."""
     return {user: secrets.token_urlsafe(12) for user in USERS}
 
 
 def scram_credentials(lab: Lab) -> list[str]:
-    """The users as StorageTool's --add-scram takes them; none where passwords play no part."""
+    """Return the users in the form of StorageTool's --add-scram; none if there are no passwords."""
     if not lab.layout.security.by_password:
         return []
     passwords = lab.layout.passwords
     return [f"{SCRAM}=[name={user},password={passwords[user]}]" for user in USERS]
 
 
-def allow_viewing(lab: Lab, admin_file: Path) -> None:
+def grant_viewer(lab: Lab, admin_file: Path) -> None:
     """Grant the viewer Describe and DescribeConfigs on the cluster and every topic.
 
     Args:
-        lab: a secured lab that serves.
+        lab: a secured lab that is up.
         admin_file: the super user's client properties.
 
     Raises:
@@ -55,7 +55,7 @@ def allow_viewing(lab: Lab, admin_file: Path) -> None:
 
 
 def _acl_command(class_path: tuple[str, ...]) -> str:
-    """Kafka 4 moved the tool to another package in one of its minor releases."""
+    """Return the tool's class name: a minor release of Kafka 4 moved it to another package."""
     tools = [jar for jar in class_path if Path(jar).name.startswith("kafka-tools-")]
     for jar in tools:
         with ZipFile(jar) as classes:

@@ -1,1 +1,1 @@
-"""Pure: how a reassignment is cut into steps, and which partitions take a step now."""
+"""Pacing: pure functions that cut a reassignment into steps and choose who steps now."""

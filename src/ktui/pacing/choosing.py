@@ -1,4 +1,4 @@
-"""Which partitions step now: within the limits, in order, rolling or in waves."""
+"""The choice of partitions that step now: within the limits, in order, rolling or in waves."""
 
 from __future__ import annotations
 
@@ -15,45 +15,46 @@ from ktui.pacing.situation import Step
 
 
 def decide_steps(roster: Roster, others: Mapping[int, int] | None = None) -> Decision:
-    """Decide what to submit now; a decision without moves is for waiting.
+    """Decide what to submit now; a decision without moves means to wait.
 
-    What has begun goes on before anything begins. It costs what is taken and, while there is a
-    place, how many kinds of first steps wait; never how many partitions do.
+    Begun partitions go on before others begin. A decision costs as much as the moves it takes.
+    While a place is free, it also costs the number of kinds of waiting first steps. It never costs
+    the number of waiting partitions.
 
     Args:
-        roster: where each partition stands; it is not changed.
+        roster: the state of each partition; unchanged.
         others: replicas that other people's reassignments are adding, by broker.
     """
     return _Deciding(roster, others or {}).decision()
 
 
-def cut_together(limits: Limits) -> int | None:
-    """Give how many ready partitions are cut in one request; None while more may become ready.
+def cut_batch_size(limits: Limits) -> int | None:
+    """Return how many ready partitions are cut in one request; None while more may become ready.
 
-    L counts each leader that a cut moves, so it caps how many wait for each other.
+    L counts each leader that a cut moves, so L also caps how many wait for each other.
     """
-    together = limits.cut_together or limits.partitions
-    return None if together is None else min(together, limits.leader_movements or together)
+    batch_size = limits.cut_together or limits.partitions
+    return None if batch_size is None else min(batch_size, limits.leader_movements or batch_size)
 
 
-def due_to_cut(roster: Roster) -> list[TopicPartition]:
-    """Give those ready who are cut now though more may become ready.
+def partitions_to_cut(roster: Roster) -> list[TopicPartition]:
+    """Return the ready partitions to cut now, even if more may become ready.
 
-    Those who go first wait for nobody; of the others there have to be C.
+    Partitions that go first wait for no other. The rest are cut C at a time.
     """
     first = [tp for tp in roster.ready if roster.goes_first(tp)]
-    together = cut_together(roster.limits)
-    count = 0 if together is None else (len(roster.ready) - len(first)) // together * together
+    batch_size = cut_batch_size(roster.limits)
+    count = 0 if batch_size is None else (len(roster.ready) - len(first)) // batch_size * batch_size
     return heapq.nsmallest(len(first) + count, roster.ready, key=roster.rank)
 
 
-def wave_goes_on(roster: Roster) -> bool:
-    """Whether partitions have begun and not ended, so that no wave begins (KIP-1335)."""
+def wave_in_progress(roster: Roster) -> bool:
+    """Whether partitions have begun and not ended, so that no new wave begins (KIP-1335)."""
     return bool(roster.in_flight or roster.between or roster.ready)
 
 
 class _Deciding:
-    """One decision, as it fills."""
+    """One decision, built up move by move."""
 
     def __init__(self, roster: Roster, others: Mapping[int, int]) -> None:
         self._roster = roster
@@ -66,7 +67,7 @@ class _Deciding:
     def decision(self) -> Decision:
         if not self._roster.flying_alone:
             self._go_on()
-            self._cut(due_to_cut(self._roster))
+            self._cut(partitions_to_cut(self._roster))
             self._begin()
             if not self._adding():
                 self._cut(self._still_ready())
@@ -75,11 +76,11 @@ class _Deciding:
         return Decision(
             batch=self._batch(),
             steps=tuple(move for move in self._moves if not move.step.cut),
-            cuts=self._together([move for move in self._moves if move.step.cut]),
+            cuts=self._requests([move for move in self._moves if move.step.cut]),
         )
 
     def _go_on(self) -> None:
-        """Begun partitions first: each keeps its place until it is done, unless blocked."""
+        """Let begun partitions go on: each keeps its place until done, unless blocked."""
         for tp in sorted(self._roster.between, key=self._roster.rank):
             if self._may_go_on(tp) and self._room.fits(self._demand(tp)):
                 self._take(tp, self._roster.between[tp])
@@ -95,7 +96,7 @@ class _Deciding:
         return sorted(left, key=self._roster.rank)
 
     def _cut(self, ready: Iterable[TopicPartition]) -> None:
-        """Cut partitions that hold no place, as far as L goes."""
+        """Cut partitions that hold no place, as far as L allows."""
         for tp in ready:
             if self._room.fits(self._demand(tp)):
                 self._take(tp, self._roster.ready[tp], holds_place=False)
@@ -104,10 +105,11 @@ class _Deciding:
         """Fill the free places from the queue, in its order.
 
         "We disallow those which would involve leader movement over the limit and instead if
-        possible add reassignments that involve no leader movement" (KIP-435): with L, those that
-        move leadership come first. In a wave, only when all of the last one have ended (KIP-1335).
+        possible add reassignments that involve no leader movement" (KIP-435). So with L,
+        partitions that move leadership come first. In wave mode, partitions begin only when the
+        whole last wave has ended (KIP-1335).
         """
-        if self._limits.mode is Mode.WAVE and wave_goes_on(self._roster):
+        if self._limits.mode is Mode.WAVE and wave_in_progress(self._roster):
             return
         if self._limits.leader_movements is None:
             self._begin_among(self._room.fits)
@@ -125,11 +127,11 @@ class _Deciding:
                 return
 
     def _run_alone(self) -> None:
-        """Take one whose own adds exceed M, for nothing else is in flight."""
+        """Start a partition whose own adds exceed M, since nothing else is in flight."""
         if never := [tp for tp in self._roster.between if self._never_fits(tp)]:
             tp = min(never, key=self._roster.rank)
             self._take(tp, self._roster.between[tp], alone=True)
-        elif not (self._limits.mode is Mode.WAVE and wave_goes_on(self._roster)):
+        elif not (self._limits.mode is Mode.WAVE and wave_in_progress(self._roster)):
             for tp in self._roster.queue.walk(self._room.never_fits):
                 self._take(tp, self._roster.step_of(tp), alone=True)
                 self._began = True
@@ -152,16 +154,16 @@ class _Deciding:
             self._room.places -= not self._roster.holds_place(tp)
 
     def _adding(self) -> bool:
-        """Whether anything of ours is adding, or will be. Who is stalled may be so for good."""
+        """Whether a step of ours is or will be adding; stalled steps may stay so forever."""
         return self._roster.still_adding or any(move.step.adds for move in self._moves)
 
-    def _together(self, cuts: list[Move]) -> tuple[tuple[Move, ...], ...]:
-        """Give what is cut request by request: C at a time."""
+    def _requests(self, cuts: list[Move]) -> tuple[tuple[Move, ...], ...]:
+        """Split cuts into requests of C partitions each."""
         most = self._limits.cut_together or self._limits.partitions or max(1, len(cuts))
         return tuple(tuple(cuts[n : n + most]) for n in range(0, len(cuts), most))
 
     def _batch(self) -> int:
-        """Number the decisions that submit something; in wave mode, the waves."""
+        """The number of this decision if it submits moves; in wave mode, of the wave."""
         last = self._roster.batch
         counts = self._began or self._limits.mode is Mode.ROLLING or last == 0
         return last + 1 if self._moves and counts else last

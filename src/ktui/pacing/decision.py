@@ -1,4 +1,4 @@
-"""What is asked of pacing, and what it decides: partitions wanted, and moves to submit."""
+"""The input and output of pacing: wanted partitions, and decisions on moves to submit."""
 
 from __future__ import annotations
 
@@ -10,48 +10,48 @@ from ktui.cluster.partition import TopicPartition
 from ktui.pacing.situation import Situation, Step
 
 
-class Wanted(msgspec.Struct, frozen=True):
-    """One partition that is to reach its target, as a run takes it on."""
+class WantedPartition(msgspec.Struct, frozen=True):
+    """A partition that a run carries to its target."""
 
     tp: TopicPartition
     situation: Situation
     size: int = 0
-    """Bytes, for the orders by size."""
+    """Bytes of the partition, for the orders by size."""
     begun: bool = False
-    """Whether a step of it was submitted before: by this run, before it was resumed."""
+    """Whether this run submitted a step of the partition before it was resumed."""
     first: bool = False
-    """Whether it goes before all others, whatever the order."""
+    """Whether the partition goes before all others, whatever the order."""
 
 
 class Move(msgspec.Struct, frozen=True):
-    """One partition's step, submitted or to be."""
+    """A step of one partition, submitted or about to be."""
 
     tp: TopicPartition
     step: Step
     alone: bool = False
-    """Whether it can never fit the limits, and so goes when nothing else does."""
+    """Whether the step can never fit the limits, and so runs while nothing else does."""
     holds_place: bool = True
-    """Whether it counts under P: all but the cut of a partition that stood ready for it."""
+    """Whether the step counts under P: every step but the cut of a ready partition."""
 
 
 class Decision(msgspec.Struct, frozen=True):
-    """What to submit now."""
+    """The moves to submit now."""
 
     batch: int
     """The number of this decision; in wave mode, of the wave."""
     steps: tuple[Move, ...] = ()
-    """To be altered in one request, and elected afterwards."""
+    """Moves to alter in one request, with elections afterwards."""
     cuts: tuple[tuple[Move, ...], ...] = ()
-    """Each to be altered in one request of its own, which completes it."""
+    """Groups of cuts, one alter request for each group, which completes its partitions."""
 
     @property
     def moves(self) -> Iterator[Move]:
-        """Everything that is submitted."""
+        """All moves of the decision."""
         yield from self.steps
         for together in self.cuts:
             yield from together
 
     def only(self, may_go: Callable[[Move], bool]) -> Decision:
-        """Give the decision without some of its moves; fewer are within the limits, too."""
+        """Return the decision without some of its moves; fewer moves still fit the limits."""
         cuts = (tuple(filter(may_go, together)) for together in self.cuts)
         return Decision(self.batch, tuple(filter(may_go, self.steps)), tuple(filter(None, cuts)))

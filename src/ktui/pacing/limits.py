@@ -1,4 +1,4 @@
-"""What an operator allows: how much may move at once, and how (KIP-435, KIP-1335)."""
+"""The operator's limits: how much may move at once, and how (KIP-435, KIP-1335)."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import msgspec
 
 
 class Shape(enum.StrEnum):
-    """How the steps of one partition are cut."""
+    """The way in which a partition's reassignment is cut into steps."""
 
     GENTLE = "gentle"
     """Add first, then drop everything at once."""
     KIP_435 = "kip-435"
-    """The preferred leader first, then drop and add together."""
+    """Add and elect the preferred leader first, then drop and add together."""
 
 
 class Mode(enum.StrEnum):
@@ -24,22 +24,22 @@ class Mode(enum.StrEnum):
     ROLLING = "rolling"
     """As soon as a place is free."""
     WAVE = "wave"
-    """When all that began together have ended."""
+    """When all partitions that began together have ended."""
 
 
 class Order(enum.StrEnum):
-    """In which order partitions begin."""
+    """The order in which partitions begin."""
 
     TOPIC = "topic"
-    """By topic and partition, as KIP-1335 says."""
+    """By topic and partition, as in KIP-1335."""
     SIZE_DESC = "size-desc"
     SIZE_ASC = "size-asc"
     PLAN = "plan"
-    """As the plan's file has them."""
+    """In the order of the plan's file."""
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
-    """The limits in force; None is no limit. Counts are at least 1."""
+    """The limits in force; None means no limit. Counts are at least 1."""
 
     replicas: int | None = None
     """R: replicas of one partition being added at once (reassignment.parallel.replica.count)."""
@@ -52,16 +52,16 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     per_broker: int | None = None
     """B: replicas being added on one broker."""
     extra_replicas: int | None = None
-    """E: replicas beyond its final number that a partition holds after a step. Gentle only."""
+    """E: replicas that a partition holds after a step beyond its final number. Gentle only."""
     cut_together: int | None = None
-    """C: partitions that are cut in one request; None is as many as P. Gentle only."""
+    """C: partitions cut in one request; None means as many as P. Gentle only."""
     shape: Shape = Shape.GENTLE
     mode: Mode = Mode.ROLLING
     order: Order = Order.TOPIC
 
 
 class LimitsProblem(Exception):
-    """A limit cannot be used; says which option and what to give instead."""
+    """A limit cannot be used. The message names the option, the problem and the fix."""
 
     def __init__(self, option: str, problem: str, fix: str) -> None:
         self.option = option
@@ -81,8 +81,11 @@ COUNTS = (
 )
 """The options that take a number or `none`, as the command line names them, without dashes."""
 
+LETTERS = dict(zip(COUNTS, "RPLMBEC", strict=True))
+"""The letter of each of these: KIP-435's, and ours."""
+
 CHOICES: Mapping[str, type[Shape | Mode | Order]] = {"shape": Shape, "mode": Mode, "order": Order}
-"""The options that take a word."""
+"""The options that take one of several words."""
 
 KIP_435_NAMES = {
     "reassignment.parallel.replica.count": "replicas",
@@ -90,7 +93,7 @@ KIP_435_NAMES = {
     "reassignment.parallel.leader.movements": "leader-movements",
     "reassignment.max.concurrent.replica.movements": "replica-movements",
 }
-"""Other names for four of the options."""
+"""KIP-435's names for four of the options."""
 
 _LARGEST = 999_999_999
 _DIGITS = re.compile(r"[0-9]{1,9}")
@@ -98,29 +101,29 @@ _DIGITS = re.compile(r"[0-9]{1,9}")
 _GENTLE_ONLY = ("extra-replicas", "cut-together")
 
 
-def start_limits(brokers: int) -> Limits:
-    """Give the limits of a run that names none: one replica at a time, a partition a broker."""
+def default_limits(brokers: int) -> Limits:
+    """Return the default limits: one replica at a time, and one partition per broker."""
     return Limits(replicas=1, partitions=max(1, brokers))
 
 
-def limits_from(options: Mapping[str, object], base: Limits | None = None) -> Limits:
-    """Read limits from options by name, over those of `base`.
+def parse_limits(options: Mapping[str, object], base: Limits | None = None) -> Limits:
+    """Parse limits from options by name, over those of `base`.
 
     Args:
         options: names as on the command line, with or without the leading dashes, or KIP-435's.
             Values are whole numbers or their text, `none` or None to lift a limit, and words.
-        base: what holds where an option is not given.
+        base: the limits for options that are absent.
 
     Raises:
-        LimitsProblem: the first option that cannot be used.
+        LimitsProblem: an option cannot be used; the error is about the first such option.
     """
-    given = {_option(name): _value(name, value) for name, value in options.items()}
-    fields = {option.replace("-", "_"): value for option, value in given.items()}
+    values = {_option(name): _value(name, value) for name, value in options.items()}
+    fields = {option.replace("-", "_"): value for option, value in values.items()}
     limits = msgspec.structs.replace(base or Limits(), **fields)
     for option in _GENTLE_ONLY:
         if limits.shape is not Shape.GENTLE and getattr(limits, option.replace("-", "_")):
-            fix = f"Give --{option} none, or --shape gentle"
-            raise LimitsProblem(f"--{option}", f"it limits nothing in shape {limits.shape}", fix)
+            fix = f"Use --{option} none, or --shape gentle"
+            raise LimitsProblem(f"--{option}", f"it has no effect in shape {limits.shape}", fix)
     return limits
 
 
@@ -128,7 +131,7 @@ def _option(name: str) -> str:
     option = KIP_435_NAMES.get(name, name.removeprefix("--"))
     if option not in COUNTS and option not in CHOICES:
         known = ", ".join(f"--{known}" for known in (*COUNTS, *CHOICES))
-        raise LimitsProblem(name, "there is no such limit", f"Known are {known}")
+        raise LimitsProblem(name, "there is no such limit", f"The limits are {known}")
     return option
 
 
@@ -143,16 +146,14 @@ def _value(name: str, value: object) -> int | str | None:
 def _choice(shown: str, words: type[Shape | Mode | Order], value: object) -> str:
     known = [word.value for word in words]
     if value not in known:
-        raise LimitsProblem(
-            shown, f"{value!r} is not one of its words", f"Use {' or '.join(known)}"
-        )
+        raise LimitsProblem(shown, f"{value!r} is not a valid value", f"Use {' or '.join(known)}")
     return words(value)
 
 
 def _count(shown: str, value: object) -> int | None:
     if value is None or value == "none":
         return None
-    fix = "Give a whole number from 1, or none to lift the limit"
+    fix = "Use a whole number from 1, or none to lift the limit"
     if isinstance(value, str) and _DIGITS.fullmatch(value.strip()):
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, int):

@@ -1,4 +1,4 @@
-"""Who waits to begin, in order, so that finding the next costs nothing of those who wait."""
+"""The queue of partitions that wait to begin. Finding the next does not scan those who wait."""
 
 from __future__ import annotations
 
@@ -8,35 +8,35 @@ from collections.abc import Callable, Collection, Iterator
 
 import msgspec
 
-from ktui.cluster.partition import TopicPartition
-from ktui.pacing.situation import Brokers, Step
+from ktui.cluster.partition import Brokers, TopicPartition
+from ktui.pacing.situation import Step
 
 Rank = tuple[bool, int, str, int]
-"""Where a partition stands: who goes first, by size or place in the plan, by topic and number."""
+"""A sort key: whether a partition goes first, its size or place in the plan, topic and number."""
 
-Place = tuple[Rank, TopicPartition]
+QueuePlace = tuple[Rank, TopicPartition]
 
 _FEW = 64
-"""So many are put into a list or taken out one by one; more, and it is sorted or written anew."""
+"""Up to this many entries are inserted or removed one by one; for more, the list is rebuilt."""
 
 
 class Demand(msgspec.Struct, frozen=True, gc=False):
-    """What a step asks of the limits. Steps that ask the same fit, or do not, together."""
+    """A step's use of the limits. Steps with the same demand all fit, or all do not."""
 
     moves_leader: bool
     urgent: bool
     adds: int
     brokers: Brokers = ()
-    """Those that it adds, sorted; empty where no limit asks."""
+    """The brokers that the step adds, sorted; empty without a limit per broker."""
 
     @property
     def less(self) -> Demand:
-        """The same with one broker less: where that does not fit, this does not either."""
+        """The same demand with one broker less: if that does not fit, this does not either."""
         return Demand(self.moves_leader, self.urgent, self.adds, self.brokers[:-1])
 
     @staticmethod
     def of(step: Step, *, by_broker: bool) -> Demand:
-        """Tell what a step asks for.
+        """Return the demand of a step.
 
         Args:
             step: the step.
@@ -47,19 +47,19 @@ class Demand(msgspec.Struct, frozen=True, gc=False):
 
 
 class Queue:
-    """Partitions in order, kept apart by what their first step asks for."""
+    """Partitions in order, grouped by the demand of their first step."""
 
     def __init__(self) -> None:
         self._places: dict[TopicPartition, tuple[Demand, Rank]] = {}
-        self._order: list[Place] = []
-        self._kinds: dict[Demand, list[Place]] = {}
-        self._new: dict[Demand, list[Place]] = {}
-        """Those who came since anybody asked: put into their places together."""
+        self._order: list[QueuePlace] = []
+        self._kinds: dict[Demand, list[QueuePlace]] = {}
+        self._new: dict[Demand, list[QueuePlace]] = {}
+        """Partitions added since the last read; sorted in together at the next."""
         self._tree: dict[Demand | None, dict[Demand, None]] = {}
-        """The kinds, each below the same with one broker less, so that full brokers are skipped."""
+        """Demands, each below its own `less`, so that all demands on full brokers are skipped."""
 
     def __len__(self) -> int:
-        """Count who waits."""
+        """Count the waiting partitions."""
         return len(self._places)
 
     def __contains__(self, tp: TopicPartition) -> bool:
@@ -67,11 +67,11 @@ class Queue:
         return tp in self._places
 
     def put(self, tp: TopicPartition, rank: Rank, demand: Demand) -> None:
-        """Let a partition wait at its place; it moves if it waits already."""
-        stood = self._places.get(tp)
-        if stood == (demand, rank):
+        """Queue a partition at its rank, or move it there if it is queued already."""
+        before = self._places.get(tp)
+        if before == (demand, rank):
             return
-        if stood is not None:
+        if before is not None:
             self.take([tp])
         self._places[tp] = (demand, rank)
         if demand not in self._kinds:
@@ -80,16 +80,18 @@ class Queue:
         self._new.setdefault(demand, []).append((rank, tp))
 
     def take(self, partitions: Collection[TopicPartition]) -> None:
-        """Take partitions out, whichever of them wait."""
-        gone: dict[Demand, list[Place]] = {}
+        """Remove partitions from the queue; those not queued are ignored."""
+        removed: dict[Demand, list[QueuePlace]] = {}
         for tp in partitions:
             if tp in self._places:
                 demand, rank = self._places.pop(tp)
-                gone.setdefault(demand, []).append((rank, tp))
-        if gone:
+                removed.setdefault(demand, []).append((rank, tp))
+        if removed:
             self._settle()
-        self._order = _without(self._order, [place for places in gone.values() for place in places])
-        for demand, places in gone.items():
+        self._order = _without(
+            self._order, [place for places in removed.values() for place in places]
+        )
+        for demand, places in removed.items():
             left = _without(self._kinds[demand], places)
             if left:
                 self._kinds[demand] = left
@@ -98,22 +100,22 @@ class Queue:
                 self._prune(demand)
 
     def first(self, count: int) -> list[TopicPartition]:
-        """Give the first who wait, whatever their steps ask."""
+        """Return the first `count` waiting partitions, whatever their demand."""
         self._settle()
         return [tp for _, tp in self._order[:count]]
 
     def walk(self, fits: Callable[[Demand], bool]) -> Iterator[TopicPartition]:
-        """Go through those who fit, in order.
+        """Iterate over the partitions that fit, in order.
 
-        Whoever does not fit is passed over with all who ask for the same, once for the whole walk:
-        `fits` may come to say no as it goes on, never yes again.
+        A demand that does not fit is skipped for the rest of the walk, with all its partitions.
+        `fits` may therefore change from yes to no during the walk, never back.
         """
         self._settle()
         kinds = sorted((self._kinds[demand][0], n, demand) for n, demand in self._fitting(fits))
         return self._merged(kinds, fits)
 
     def _settle(self) -> None:
-        """Give those who came their places."""
+        """Sort the new partitions in."""
         if self._new:
             _insert(self._order, [place for places in self._new.values() for place in places])
             for demand, places in self._new.items():
@@ -121,7 +123,6 @@ class Queue:
             self._new = {}
 
     def _fitting(self, fits: Callable[[Demand], bool]) -> Iterator[tuple[int, Demand]]:
-        """Give the kinds that fit, numbered."""
         number = 0
         branches = [*self._tree.get(None, ())]
         while branches:
@@ -149,9 +150,9 @@ class Queue:
                 self._prune(above)
 
     def _merged(
-        self, heads: list[tuple[Place, int, Demand]], fits: Callable[[Demand], bool]
+        self, heads: list[tuple[QueuePlace, int, Demand]], fits: Callable[[Demand], bool]
     ) -> Iterator[TopicPartition]:
-        """Merge the kinds by rank; `heads` is a heap: it comes sorted."""
+        """Merge the demands' partitions by rank; `heads` comes sorted, and so is a heap."""
         reached = dict.fromkeys((demand for _, _, demand in heads), 0)
         while heads:
             (_, tp), number, demand = heads[0]
@@ -167,7 +168,7 @@ class Queue:
                 heapq.heappop(heads)
 
 
-def _insert(places: list[Place], new: list[Place]) -> None:
+def _insert(places: list[QueuePlace], new: list[QueuePlace]) -> None:
     if len(new) > _FEW:
         places += new
         places.sort()
@@ -176,10 +177,10 @@ def _insert(places: list[Place], new: list[Place]) -> None:
         bisect.insort(places, place)
 
 
-def _without(places: list[Place], gone: list[Place]) -> list[Place]:
-    if len(gone) > _FEW:
-        leaving = set(gone)
+def _without(places: list[QueuePlace], removed: list[QueuePlace]) -> list[QueuePlace]:
+    if len(removed) > _FEW:
+        leaving = set(removed)
         return [place for place in places if place not in leaving]
-    for place in gone:
+    for place in removed:
         del places[bisect.bisect_left(places, place)]
     return places

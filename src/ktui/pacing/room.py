@@ -1,4 +1,4 @@
-"""What the limits leave room for, as one decision fills it."""
+"""The room that the limits leave, as one decision fills it."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ class Full(msgspec.Struct, frozen=True):
     """A limit that leaves no room for a step."""
 
     limit: str
-    """Its field in `Limits`."""
+    """The limit's field in `Limits`."""
     used: int
     most: int
     broker: int | None = None
-    """Whom it is about, where it is a limit on each broker."""
+    """The full broker, for a limit per broker."""
     others: int = 0
-    """What other people use of it."""
+    """The part of `used` that other people's reassignments take."""
 
 
 class Room:
-    """What is left of P, L, M and B.
+    """The room left under P, L, M and B.
 
-    M and B count what other people add too, P and L only what is ours. A step that adds because
-    too few are in sync goes beyond M, for producers wait for it.
+    M and B also count replicas that other people add; P and L count only ours. A step that adds
+    because too few replicas are in sync may exceed M, since producers wait for that step.
 
     Attributes:
         places: how many more partitions may begin.
-        turns: how many more steps may be in flight for those that hold a place: fewer than there
-            are begun, once P has been lowered.
+        turns: how many more steps may be in flight for partitions that hold a place. Fewer than
+            the begun partitions, once P has been lowered.
     """
 
     def __init__(self, roster: Roster, others: Mapping[int, int]) -> None:
@@ -50,11 +50,11 @@ class Room:
         self.turns = most - roster.steps_in_places
 
     def fits(self, demand: Demand) -> bool:
-        """Whether a step fits now; it is taken whole or not at all."""
+        """Whether a step fits now; steps are taken whole or not at all."""
         return self.lacks(demand) is None
 
     def lacks(self, demand: Demand) -> Full | None:
-        """Give the first limit that a step does not fit; None if it fits now."""
+        """Return the first limit that has no room for a step; None if the step fits now."""
         limits = self._limits
         if demand.moves_leader and not self._below(limits.leader_movements, self._leaders):
             return Full("leader_movements", self._leaders, limits.leader_movements or 0)
@@ -68,20 +68,20 @@ class Room:
         return None
 
     def fits_with_leader(self, demand: Demand) -> bool:
-        """Whether a step moves leadership, and fits."""
+        """Whether a step moves leadership and fits."""
         return demand.moves_leader and self.fits(demand)
 
     def fits_without_leader(self, demand: Demand) -> bool:
-        """Whether a step moves no leadership, and fits."""
+        """Whether a step moves no leadership and fits."""
         return not demand.moves_leader and self.fits(demand)
 
     def never_fits(self, demand: Demand) -> bool:
-        """Whether a step would not fit though nothing else moved: its own adds exceed M."""
+        """Whether a step would not fit even if nothing else moved: its own adds exceed M."""
         most = self._limits.replica_movements
         return most is not None and demand.adds > most and not demand.urgent
 
     def take(self, step: Step) -> None:
-        """Count a step that is taken."""
+        """Count a step that the decision takes."""
         self._leaders += step.moves_leader
         self._adding += len(step.adds)
         self._taken.update(step.adds)

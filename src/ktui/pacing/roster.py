@@ -1,4 +1,4 @@
-"""Where every partition of a run stands: who waits, who has begun, what is in flight."""
+"""The roster: the state of every partition of a run, queued, begun, in flight or blocked."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import msgspec
 
 from ktui.cluster.partition import TopicPartition
-from ktui.pacing.decision import Decision, Move, Wanted
+from ktui.pacing.decision import Decision, Move, WantedPartition
 from ktui.pacing.limits import Limits, Order
 from ktui.pacing.queue import Demand, Queue, Rank
 from ktui.pacing.situation import Blocked, Done, Next, Situation, Step
@@ -16,50 +16,50 @@ from ktui.pacing.steps import next_step
 
 
 class _Entry(msgspec.Struct):
-    wanted: Wanted
+    wanted: WantedPartition
     number: int
-    """When it came: its place in the plan."""
+    """The partition's place in the plan."""
     situation: Situation
     begun: bool
     first: bool
     placed: bool = False
-    """Whether it holds a place under P."""
+    """Whether the partition holds a place under P."""
     held: bool = False
 
 
 class Roster:
     """The partitions of a run, each in one of these: queued, between, ready, in flight, blocked.
 
-    Whoever drives it tells what is seen (`seen`), what was submitted (`submitted`), and when a
-    step is over or given up (`over`); `choosing.decide_steps` looks and changes nothing. Done
-    partitions leave it.
+    The caller reports observed situations (`seen`), submitted decisions (`submitted`), and steps
+    that ended or were given up (`over`). `choosing.decide_steps` reads the roster and changes
+    nothing. Done partitions leave the roster.
     """
 
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
         self.queue = Queue()
-        """Not begun, with a first step."""
+        """Partitions not begun, with a first step."""
         self.between: dict[TopicPartition, Step] = {}
-        """Begun, with a next step to submit."""
+        """Begun partitions, with a next step to submit."""
         self.ready: dict[TopicPartition, Step] = {}
-        """Begun, and to be cut together with others."""
+        """Begun partitions that are ready to be cut together with others."""
         self.in_flight: dict[TopicPartition, Move] = {}
         self.stalled: set[TopicPartition] = set()
-        """In flight, and making no headway or called off: nobody waits to be cut with them."""
+        """Partitions in flight that are stalled or cancelled: no cut waits for them."""
         self.blocked: dict[TopicPartition, Blocked] = {}
-        """Begun or not, with no step to take."""
+        """Partitions, begun or not, with no step to take."""
         self.batch = 0
-        """The last decision that submitted something, or the last wave."""
+        """The number of the last decision that submitted moves, or of the last wave."""
         self.places_taken = 0
         self.steps_in_places = 0
         """Steps in flight that hold a place."""
         self.leaders_moving = 0
         self.steps_adding = 0
         self.flying_alone = 0
-        """Steps in flight that nothing may join."""
+        """Steps in flight that no other step may join."""
         self.replicas_adding = 0
         self.adding: Counter[int] = Counter()
-        """Replicas being added by us, by broker."""
+        """Replicas that our steps are adding, by broker."""
         self._entries: dict[TopicPartition, _Entry] = {}
         self._numbered = 0
 
@@ -68,14 +68,14 @@ class Roster:
         return len(self._entries)
 
     def __contains__(self, tp: TopicPartition) -> bool:
-        """Whether a partition is to be carried to its target, and is not there yet."""
+        """Whether a partition is on the roster and not done."""
         return tp in self._entries
 
-    def add(self, wanted: Iterable[Wanted]) -> dict[TopicPartition, Next]:
-        """Take partitions on, in the order of the plan; none of them may be there already.
+    def add(self, wanted: Iterable[WantedPartition]) -> dict[TopicPartition, Next]:
+        """Add partitions in the plan's order; none may be on the roster already.
 
         Returns:
-            What comes next for each; those that are done are not kept.
+            The next step of each, or why there is none; done partitions are not kept.
         """
         entries = []
         for one in wanted:
@@ -85,9 +85,9 @@ class Roster:
         return self._file_all(entries)
 
     def seen(self, tp: TopicPartition, situation: Situation) -> Next:
-        """Take note of how a partition that is not in flight is now, and give what comes next.
+        """Record a partition's present situation, and return what comes next.
 
-        One that is in flight is left as it is: only `over` ends a step.
+        A partition in flight keeps its step: only `over` ends a step.
         """
         entry = self._entries[tp]
         entry.situation = situation
@@ -96,59 +96,59 @@ class Roster:
         return self._file(entry)
 
     def over(self, tp: TopicPartition, situation: Situation) -> Next:
-        """End the step that is in flight, and give what comes next."""
+        """End the step in flight, and return what comes next."""
         self._land(tp)
         return self.seen(tp, situation)
 
     def not_begun(self, tp: TopicPartition) -> None:
-        """Take note that nothing of a partition was sent after all: it waits for its turn again."""
+        """Record that nothing was sent for a partition after all: the partition waits again."""
         entry = self._entries[tp]
         entry.begun = False
         self._place(entry, placed=False)
 
     def redirect(self, tp: TopicPartition, situation: Situation) -> Next:
-        """Carry a partition elsewhere from now on, and before all others.
+        """Change the target of a partition from now on, ahead of all others.
 
-        Its step in flight is left as it is: only `over` ends it.
+        A step in flight stays: only `over` ends a step.
         """
         self._entries[tp].first = True
         return self.seen(tp, situation)
 
     def withdraw(self, tp: TopicPartition) -> None:
-        """Let go of a partition: stopped, refused, changed elsewhere or gone."""
+        """Remove a partition that was stopped, refused, changed elsewhere or deleted."""
         if tp in self.in_flight:
             self._land(tp)
         self._leave(self._entries.pop(tp))
 
     @property
     def still_adding(self) -> bool:
-        """Whether a step is adding, and is not stalled."""
+        """Whether a step that is not stalled is adding replicas."""
         stalled = sum(bool(self.in_flight[tp].step.adds) for tp in self.stalled)
         return self.steps_adding > stalled
 
     def stall(self, tp: TopicPartition, *, stalled: bool) -> None:
-        """Take note that a step in flight is not about to be cut with others, or is again."""
+        """Mark a step in flight as stalled, so that no cut waits for it, or unmark it."""
         if stalled and tp in self.in_flight:
             self.stalled.add(tp)
         else:
             self.stalled.discard(tp)
 
     def hold(self, tp: TopicPartition) -> None:
-        """Submit nothing for a partition until it is released. It keeps no place meanwhile."""
+        """Submit nothing for a partition until its release; it gives up its place."""
         entry = self._entries[tp]
         entry.held = True
         if tp not in self.in_flight:
             self._leave(entry)
 
     def release(self, tp: TopicPartition) -> None:
-        """End what `hold` began."""
+        """Release a held partition."""
         self._entries[tp].held = False
         self.seen(tp, self._entries[tp].situation)
 
     def set_limits(self, limits: Limits) -> None:
-        """Put other limits in force, which bind from the next decision on.
+        """Change the limits, from the next decision on.
 
-        Costs what waits, and only where steps or the order come to differ.
+        If steps or the order change, this costs as much as partitions wait; otherwise nothing.
         """
         before, self.limits = self.limits, limits
         if _filing(before) != _filing(limits):
@@ -157,7 +157,7 @@ class Roster:
             self._file_all([e for tp, e in self._entries.items() if tp not in flying])
 
     def submitted(self, decision: Decision) -> None:
-        """Take note that a decision is carried out; what is refused is withdrawn afterwards."""
+        """Record a submitted decision; refused moves are withdrawn afterwards."""
         self.batch = decision.batch
         moves = list(decision.moves)
         self.queue.take([move.tp for move in moves])
@@ -165,7 +165,7 @@ class Roster:
             self._fly(move)
 
     def rank(self, tp: TopicPartition) -> Rank:
-        """Give a partition's place in the order in force."""
+        """Return a partition's sort key in the order in force."""
         entry = self._entries[tp]
         order, later = self.limits.order, not entry.first
         if order is Order.PLAN:
@@ -175,7 +175,7 @@ class Roster:
         return (later, rank, tp.topic, tp.partition)
 
     def situation(self, tp: TopicPartition) -> Situation:
-        """Give how a partition was when it was last seen."""
+        """Return a partition's last known situation."""
         return self._entries[tp].situation
 
     def goes_first(self, tp: TopicPartition) -> bool:
@@ -187,10 +187,10 @@ class Roster:
         return self._entries[tp].placed
 
     def step_of(self, tp: TopicPartition) -> Step:
-        """Give the next step of a partition that has one.
+        """Return the next step of a partition that has one.
 
         Raises:
-            LookupError: it has none.
+            LookupError: the partition has no next step.
         """
         step = next_step(self._entries[tp].situation, self.limits)
         if isinstance(step, Step):
@@ -202,7 +202,7 @@ class Roster:
         return {entry.wanted.tp: self._file(entry) for entry in entries}
 
     def _file(self, entry: _Entry) -> Next:
-        """Put a partition where its next step says."""
+        """File a partition by its next step."""
         tp, step = entry.wanted.tp, next_step(entry.situation, self.limits)
         if isinstance(step, Done):
             self._leave(self._entries.pop(tp))
@@ -230,12 +230,12 @@ class Roster:
 
     @property
     def _has_places(self) -> bool:
-        """Whether a place is free: for one that was blocked, or begun by a process before."""
+        """Whether a place is free, for a partition that was blocked or begun by another process."""
         most = self.limits.partitions
         return most is None or self.places_taken < most
 
     def _leave(self, entry: _Entry) -> None:
-        """Take a partition out of wherever it stands, and off its place."""
+        """Remove a partition from its queue or set, and free its place."""
         tp = entry.wanted.tp
         self.queue.take((tp,))
         self.between.pop(tp, None)
@@ -270,6 +270,6 @@ class Roster:
 
 
 def _filing(limits: Limits) -> tuple[object, ...]:
-    """Give those limits by which partitions are filed."""
+    """The limits that decide where partitions are filed."""
     by_broker = limits.per_broker is not None
     return (limits.replicas, limits.extra_replicas, limits.shape, limits.order, by_broker)

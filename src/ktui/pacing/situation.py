@@ -1,4 +1,4 @@
-"""Where one partition stands on its way to its final target, and what may come next."""
+"""A partition's situation on its way to its final target, and its possible next steps."""
 
 from __future__ import annotations
 
@@ -6,46 +6,47 @@ import enum
 
 import msgspec
 
-Brokers = tuple[int, ...]
+from ktui.cluster.partition import Brokers
 
 
 class Situation(msgspec.Struct, frozen=True, kw_only=True):
-    """One partition as it is, and what the plan asks of it.
+    """A partition's present state and its target.
 
-    Beside KIP-435's words in brackets: the missing are those of FTR that are not in CR and whose
-    brokers are online, the dead are excess replicas that have no broker and are in no ISR.
+    KIP-435's terms are in brackets. Besides them, "missing" replicas are those of FTR that are not
+    in CR and whose brokers are online. "Dead" replicas are excess ones without a live broker that
+    are not in the ISR.
     """
 
     replicas: Brokers
-    """In Kafka's order, preferred leader first (CR)."""
+    """The current replicas in Kafka's order, preferred leader first (CR)."""
     isr: Brokers
     leader: int | None
     target: Brokers
-    """What the plan asks for, in order (FTR)."""
+    """The plan's target replicas, in order (FTR)."""
     lead: int | None = None
-    """Who of the target is to lead in the end; None for its first, the preferred leader."""
+    """The final leader, one of the target; None for its first, the preferred leader."""
     online: frozenset[int]
-    """Brokers that are neither fenced nor absent, and whose log dir of this partition works."""
+    """Brokers that are neither fenced nor absent, and whose log dir for the partition works."""
     restarting: frozenset[int] = frozenset()
-    """Brokers that went offline a moment ago: their replicas are not dead."""
+    """Brokers that went offline very recently, whose replicas do not count as dead."""
     min_insync_replicas: int = 1
     waits_for_kept: bool = False
-    """Whether a step completes only when every replica of its target is in sync: before 4.3."""
+    """Whether a step completes only when its whole target is in sync: before Kafka 4.3."""
     reassigning: bool = False
-    """Whether the controller lists it: somebody's step is under way."""
+    """Whether the controller lists the partition: somebody's step is in flight."""
     eligible: Brokers = ()
-    """Eligible leader replicas (KIP-966), as far as the cluster tells."""
+    """Eligible leader replicas (KIP-966), as far as the cluster reports them."""
     intermediate: Brokers = ()
-    """Replicas of a target that was given up on the way: of the excess they go first (KIP-236)."""
+    """Replicas of an abandoned target, which are dropped before other excess ones (KIP-236)."""
 
     @property
     def min_isr(self) -> int:
-        """How many must stay in sync: never more than the plan leaves."""
+        """How many replicas must stay in sync: never more than the target has."""
         return min(self.min_insync_replicas, len(self.target))
 
     @property
     def first(self) -> int:
-        """Who is to lead in the end."""
+        """The broker that leads in the end."""
         return self.target[0] if self.lead is None else self.lead
 
     @property
@@ -60,66 +61,66 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def eligible_gone(self) -> Brokers:
-        """The eligible leaders of which none is a replica any more: Kafka elects nobody then.
+        """The eligible leaders if none of them is still a replica: Kafka elects nobody then.
 
-        Kafka 4.3.1 leaves a removed replica among them where fewer than the minimum are in sync.
+        Kafka 4.3.1 keeps a removed replica eligible where fewer than the minimum are in sync.
         """
         return () if {*self.eligible} & {*self.replicas} else self.eligible
 
     @property
     def missing(self) -> Brokers:
-        """What can be added, in FTR's order."""
+        """The replicas that can be added, in FTR's order."""
         return tuple(b for b in self.target if b not in self.replicas and b in self.online)
 
     @property
     def excess(self) -> Brokers:
-        """What is to be dropped (ER), in CR's order; first what only an earlier target wanted."""
+        """The replicas to drop (ER), in CR's order, with those of an abandoned target first."""
         excess = tuple(b for b in self.replicas if b not in self.target)
         return excess if not self.intermediate else tuple(sorted(excess, key=self._keeps))
 
     def _keeps(self, broker: int) -> tuple[bool, bool]:
-        """Sort the intermediate first, and of them those out of sync (KIP-236's drop set)."""
+        """A sort key: intermediate replicas first, out of sync first (KIP-236's drop set)."""
         intermediate = broker in self.intermediate
         return not intermediate, intermediate and broker in self.isr
 
     @property
     def dead(self) -> Brokers:
-        """Those of the excess that are on offline brokers and out of sync, not in a restart."""
+        """Excess replicas that are out of sync on an offline broker that is not restarting."""
         there = self.online | self.restarting
         return tuple(b for b in self.excess if b not in there and b not in self.isr)
 
     @property
     def living(self) -> Brokers:
-        """The replicas but the dead: what the rules count with."""
+        """The replicas without the dead, which is the number that the rules use."""
         dead = self.dead
         return tuple(b for b in self.replicas if b not in dead) if dead else self.replicas
 
     def in_sync(self, broker: int) -> bool:
-        """Whether a replica has everything, and its broker is there to prove it."""
+        """Whether a replica is in the ISR and its broker is online."""
         return broker in self.isr and broker in self.replicas and broker in self.online
 
 
 class Step(msgspec.Struct, frozen=True, kw_only=True):
-    """One alter, one election, or one after the other. It never changes nothing."""
+    """An alter, an election, or an alter and then an election. A step always changes something."""
 
     target: Brokers
     """The replicas to ask for, in order (TR)."""
     adds: Brokers
     drops: Brokers
     alters: bool
-    """Whether there is an alter to send; else the election is all."""
+    """Whether the step sends an alter; otherwise it only elects."""
     elects: int | None = None
-    """Who is to be elected as the preferred leader once the alter is over."""
+    """The broker to elect as preferred leader once the alter is over."""
     moves_leader: bool = False
-    """Whether it elects, or drops the leader."""
+    """Whether the step elects a leader or drops the present one."""
     cut: bool = False
-    """Whether it is the last alter of shape gentle, which only drops (or reorders)."""
+    """Whether the step is the last alter of shape gentle, which only drops (or reorders)."""
     urgent: bool = False
-    """Whether it adds because too few are in sync: R, M and E do not bind it."""
+    """Whether the step adds because too few are in sync, so that R, M and E do not apply."""
 
 
-class Why(enum.StrEnum):
-    """What keeps a partition from its next step."""
+class BlockReason(enum.StrEnum):
+    """The reason why a partition has no next step."""
 
     REASSIGNING = "reassigning"
     PARTITION_OFFLINE = "partition offline"
@@ -132,33 +133,35 @@ class Why(enum.StrEnum):
 
 
 _SENTENCES = {
-    Why.REASSIGNING: "it is being reassigned: nothing is altered until that is over",
-    Why.PARTITION_OFFLINE: "it is offline: no replica leads",
-    Why.ELIGIBLE_GONE: "it is offline: Kafka waits for {brokers}, no replica of it any more. "
-    "Only an unclean election helps, and it may lose messages: kafka-leader-election.sh "
-    "--election-type unclean",
-    Why.TARGET_OFFLINE: "{brokers}, of its {goal}, {is_} offline",
-    Why.KEPT_OFFLINE: "{brokers}, which the step keeps, {is_} offline: it would not complete",
-    Why.TARGET_NOT_IN_SYNC: "{brokers}, of its {goal}, {is_} not in sync",
-    Why.FIRST_NOT_IN_SYNC: "{brokers}, which is to lead, is not in sync",
-    Why.BELOW_MIN_ISR: "dropping {brokers} would leave fewer in sync than min.insync.replicas",
+    BlockReason.REASSIGNING: "it is being reassigned: nothing is altered until that has ended",
+    BlockReason.PARTITION_OFFLINE: "it is offline: no replica leads",
+    BlockReason.ELIGIBLE_GONE: "it is offline: Kafka waits for {brokers}, no longer among its "
+    "replicas. Only an unclean election helps, and it may lose messages: "
+    "kafka-leader-election.sh --election-type unclean",
+    BlockReason.TARGET_OFFLINE: "{brokers} of its {goal} {is_} offline",
+    BlockReason.KEPT_OFFLINE: "{brokers}, which the step keeps, {is_} offline: it would "
+    "not complete",
+    BlockReason.TARGET_NOT_IN_SYNC: "{brokers} of its {goal} {is_} not in sync",
+    BlockReason.FIRST_NOT_IN_SYNC: "{brokers}, which should lead, is not in sync",
+    BlockReason.BELOW_MIN_ISR: "dropping {brokers} would leave fewer in sync than "
+    "min.insync.replicas",
 }
 
 
 class Blocked(msgspec.Struct, frozen=True):
-    """No step can be taken now; it is worked out anew whenever the partition is seen."""
+    """No step can be taken now; this is decided again whenever the partition is polled."""
 
-    why: Why
+    why: BlockReason
     brokers: Brokers = ()
-    """Whom it is about."""
+    """The brokers that are the reason."""
 
     @property
     def sentence(self) -> str:
-        """Say for people why: "broker 3, of its target, is offline"."""
+        """The reason as a sentence: "broker 3 of its target is offline"."""
         return self.sentence_of("target")
 
     def sentence_of(self, goal: str) -> str:
-        """Say why, with a name for where it is to go."""
+        """Return the reason as a sentence, with `goal` as the name of the target."""
         one = len(self.brokers) == 1
         named = ", ".join(map(str, self.brokers))
         brokers = f"broker{'' if one else 's'} {named}"
@@ -166,7 +169,7 @@ class Blocked(msgspec.Struct, frozen=True):
 
 
 class Done(msgspec.Struct, frozen=True):
-    """The partition has its final replicas in order, and their first one leads."""
+    """The partition has its final replicas in order, and the final leader leads."""
 
 
 DONE = Done()

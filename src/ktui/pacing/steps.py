@@ -1,44 +1,44 @@
-"""The next step of one partition: KIP-435's, one way or the other."""
+"""The next step of one partition, in either shape of KIP-435's algorithm."""
 
 from __future__ import annotations
 
 import msgspec
 
 from ktui.pacing.limits import Limits, Shape
-from ktui.pacing.rules import blocked
+from ktui.pacing.rules import blocked_reason
 from ktui.pacing.shapes import all_at_once, drop_intermediate, gentle, kip_435, reorder_and_elect
-from ktui.pacing.situation import DONE, Blocked, Next, Situation, Step, Why
+from ktui.pacing.situation import DONE, Blocked, BlockReason, Next, Situation, Step
 
 
 def next_step(now: Situation, limits: Limits) -> Next:
-    """Give what comes next for a partition: a step, the reason why there is none, or the end.
+    """Return a partition's next step, the reason why there is none, or that it is done.
 
-    Of the limits only replicas (R), extra_replicas (E) and the shape matter here.
+    Of the limits, only replicas (R), extra_replicas (E) and the shape matter here.
     """
     if now.reassigning:
-        return Blocked(Why.REASSIGNING)
+        return Blocked(BlockReason.REASSIGNING)
     if not now.replicas or not now.target:
-        return Blocked(Why.PARTITION_OFFLINE)
-    now = _first_to_lead_first(now)
+        return Blocked(BlockReason.PARTITION_OFFLINE)
+    now = _with_final_leader_first(now)
     if now.replicas == now.target and now.leads:
         return DONE
     if now.leader is None or now.leader not in now.online or not now.isr:
         return _offline(now)
     if now.replicas == now.target:
-        return reorder_and_elect(now) if now.can_lead else blocked(now)
-    return _shaped(now, limits)
+        return reorder_and_elect(now) if now.can_lead else blocked_reason(now)
+    return _step_in_shape(now, limits)
 
 
 def _offline(now: Situation) -> Blocked:
     if now.leader is None and now.eligible_gone:
-        return Blocked(Why.ELIGIBLE_GONE, now.eligible_gone)
-    return Blocked(Why.PARTITION_OFFLINE)
+        return Blocked(BlockReason.ELIGIBLE_GONE, now.eligible_gone)
+    return Blocked(BlockReason.PARTITION_OFFLINE)
 
 
-def _first_to_lead_first(now: Situation) -> Situation:
-    """Have whoever is to lead first in the target until it leads: only the first is elected.
+def _with_final_leader_first(now: Situation) -> Situation:
+    """Put the final leader first in the target until it leads: elections pick only the first.
 
-    The last step gives the target's own order back; a reorder moves no leader.
+    The last step restores the target's own order. A reorder moves no leader.
     """
     if now.lead is None or now.leads:
         return now
@@ -46,7 +46,7 @@ def _first_to_lead_first(now: Situation) -> Situation:
     return msgspec.structs.replace(now, target=(now.lead, *others))
 
 
-def _shaped(now: Situation, limits: Limits) -> Step | Blocked:
+def _step_in_shape(now: Situation, limits: Limits) -> Step | Blocked:
     if now.intermediate and (step := drop_intermediate(now)):
         return step
     if limits.replicas is None:
@@ -57,9 +57,9 @@ def _shaped(now: Situation, limits: Limits) -> Step | Blocked:
 
 
 def all_steps(now: Situation, limits: Limits) -> list[Step]:
-    """Give every step of a partition's way, as it is when all are online and in sync.
+    """Return all steps of a partition, assuming that every replica is online and in sync.
 
-    For saying beforehand what will happen; nothing is taken from it while it happens.
+    These steps are for previews only; a run decides each step from the cluster's present state.
     """
     now = _ideal(now)
     steps = []
@@ -70,7 +70,7 @@ def all_steps(now: Situation, limits: Limits) -> list[Step]:
 
 
 def after(now: Situation, step: Step) -> Situation:
-    """Give the situation when a step is over and all its replicas are in sync."""
+    """Return the situation once a step is over and all its replicas are in sync."""
     leader = now.leader if now.leader in step.target else step.target[0]
     return msgspec.structs.replace(
         now,

@@ -1,4 +1,4 @@
-"""What a partition that could step waits for: asked of the rules that decide who steps."""
+"""The reason why a partition with a next step waits, by the rules that decide who steps."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import msgspec
 
 from ktui.cluster.partition import TopicPartition
-from ktui.pacing.choosing import cut_together, due_to_cut, wave_goes_on
+from ktui.pacing.choosing import cut_batch_size, partitions_to_cut, wave_in_progress
 from ktui.pacing.limits import Mode
 from ktui.pacing.queue import Demand
 from ktui.pacing.room import Full, Room
@@ -15,69 +15,69 @@ from ktui.pacing.roster import Roster
 from ktui.pacing.situation import Step
 
 
-class WaveOver(msgspec.Struct, frozen=True):
-    """It begins with the next wave, when all of this one have ended (KIP-1335)."""
+class WaitsForNextWave(msgspec.Struct, frozen=True):
+    """The partition begins with the next wave, once all of this one have ended (KIP-1335)."""
 
     wave: int
     left: int
     """Partitions of the wave that have not ended."""
 
 
-class OneAlone(msgspec.Struct, frozen=True):
-    """A step that can never fit the limits goes alone until it is over."""
+class WaitsForLoneStep(msgspec.Struct, frozen=True):
+    """Another step, which can never fit the limits, is in flight alone until it is over."""
 
     tp: TopicPartition
 
 
-class NothingElse(msgspec.Struct, frozen=True):
-    """It adds more than M ever lets, and goes alone, once nothing else is in flight."""
+class WaitsToGoAlone(msgspec.Struct, frozen=True):
+    """The step adds more than M allows, and goes alone once nothing else is in flight."""
 
     adds: int
     most: int
 
 
-class OthersOfCut(msgspec.Struct, frozen=True):
-    """It is cut with others in one request, or when nothing adds any more."""
+class WaitsForCut(msgspec.Struct, frozen=True):
+    """The partition is cut with others in one request, or once no step adds any more."""
 
     ready: int
-    """Partitions that are ready now and not cut yet, itself among them."""
+    """Partitions that are ready now and not yet cut, including this one."""
     together: int | None
-    """How many have to be; None where only the end of all adding is waited for."""
+    """How many must be ready; None where the cut waits only for the end of all adding."""
 
 
-WaitsFor = Full | WaveOver | OneAlone | NothingElse | OthersOfCut
+WaitsFor = Full | WaitsForNextWave | WaitsForLoneStep | WaitsToGoAlone | WaitsForCut
 
 
 def waiting_for(
     roster: Roster, tp: TopicPartition, step: Step, others: Mapping[int, int]
 ) -> WaitsFor | None:
-    """Say what keeps a partition from its next step; None if it goes with the next decision.
+    """Return the reason why a partition waits; None if it goes with the next decision.
 
     Args:
-        roster: those that have begun, at least.
-        tp: a partition that is not in flight, not blocked and not held. One that the roster does
-            not have is one that has not begun.
-        step: its next step.
+        roster: at least the partitions that have begun.
+        tp: a partition that is not in flight, not blocked and not held. If absent from the roster,
+            it has not begun.
+        step: the partition's next step.
         others: replicas that other people's reassignments are adding, by broker.
     """
     if roster.flying_alone:
-        return OneAlone(next(move.tp for move in roster.in_flight.values() if move.alone))
+        return WaitsForLoneStep(next(move.tp for move in roster.in_flight.values() if move.alone))
     room = Room(roster, others)
     demand = Demand.of(step, by_broker=roster.limits.per_broker is not None)
     if tp in roster.ready:
         return _others_of_cut(roster, tp) or room.lacks(demand)
     begun = tp in roster.between
-    if not begun and roster.limits.mode is Mode.WAVE and wave_goes_on(roster):
+    if not begun and roster.limits.mode is Mode.WAVE and wave_in_progress(roster):
         left = len(roster.in_flight) + len(roster.between) + len(roster.ready)
-        return WaveOver(roster.batch, left)
+        return WaitsForNextWave(roster.batch, left)
     return _place(roster, tp, room, begun=begun) or _room(roster, room, demand, others)
 
 
-def _others_of_cut(roster: Roster, tp: TopicPartition) -> OthersOfCut | None:
-    due = due_to_cut(roster)
+def _others_of_cut(roster: Roster, tp: TopicPartition) -> WaitsForCut | None:
+    due = partitions_to_cut(roster)
     if not roster.still_adding or tp in due:
         return None
-    return OthersOfCut(len(roster.ready) - len(due), cut_together(roster.limits))
+    return WaitsForCut(len(roster.ready) - len(due), cut_batch_size(roster.limits))
 
 
 def _place(roster: Roster, tp: TopicPartition, room: Room, *, begun: bool) -> Full | None:
@@ -93,5 +93,5 @@ def _room(roster: Roster, room: Room, demand: Demand, others: Mapping[int, int])
     if room.never_fits(demand):
         if not roster.in_flight and not any(others.values()):
             return None
-        return NothingElse(demand.adds, roster.limits.replica_movements or 0)
+        return WaitsToGoAlone(demand.adds, roster.limits.replica_movements or 0)
     return room.lacks(demand)

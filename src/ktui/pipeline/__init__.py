@@ -1,1 +1,1 @@
-"""Recordings into tables, by Spark. Needs the extra `pipeline` and Java; the app never does."""
+"""Turn recordings into tables with Spark. Needs the extra `pipeline` and Java; the app does not."""

@@ -1,1 +1,1 @@
-"""Plans of reassignments: read, checked by themselves and against a cluster, and written."""
+"""Reassignment plans: reading, checking (alone and against a cluster), and writing them."""

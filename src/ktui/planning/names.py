@@ -1,4 +1,4 @@
-"""Names: which a topic can have, and which was probably meant."""
+"""Topic names, suggestions for misspelt names, and lists of names in messages."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _SHOWN = 60
 
 
 def topic_name_problem(name: str) -> str | None:
-    """Say why no topic can have this name, or None: Kafka's own rule (Topic.validate)."""
+    """Return why no topic can have this name, or None; Kafka's own rule (Topic.validate)."""
     if not name:
         return "a topic's name cannot be empty"
     if name in {".", ".."}:
@@ -21,34 +21,34 @@ def topic_name_problem(name: str) -> str | None:
     if len(name) > LONGEST_TOPIC:
         return f"a topic's name has at most {LONGEST_TOPIC} characters, this one {len(name):,}"
     if _LEGAL.fullmatch(name) is None:
-        allowed = 'only letters A to Z, digits, ".", "_" and "-" may stand in a name'
-        return f'no topic can be named "{shown(name)}": {allowed}'
+        allowed = 'only letters A to Z, digits, ".", "_" and "-" are allowed in a name'
+        return f'no topic can be named "{shortened(name)}": {allowed}'
     return None
 
 
-def nearest(name: str, known: Iterable[str]) -> list[str]:
-    """Give up to three known names that look like this one, best first."""
+def closest_names(name: str, known: Iterable[str]) -> list[str]:
+    """Return up to three known names that resemble this one, best first."""
     import difflib  # noqa: PLC0415 - slow to import, and only a mistake needs it
 
     return difflib.get_close_matches(name[:LONGEST_TOPIC], known)
 
 
-def shown(text: str) -> str:
-    """Make text from a file safe and short enough for a message."""
+def shortened(text: str) -> str:
+    """Clean and shorten text from a file for use in a message."""
     start = clean(text[: _SHOWN + 1])
     return start if len(start) <= _SHOWN else f"{start[:_SHOWN]}…"
 
 
-def joined(names: Iterable[object], last: str = "and") -> str:
-    """Join as a person does: "a", "a and b", "a, b and c"."""
+def join_all(names: Iterable[object], last: str = "and") -> str:
+    """Join names as in a sentence: "a", "a and b", "a, b and c"."""
     words = [str(name) for name in names]
     if len(words) <= 1:
         return "".join(words)
     return f"{', '.join(words[:-1])} {last} {words[-1]}"
 
 
-def among(names: Iterable[object], *, told: int = 3) -> str:
+def join_some(names: Iterable[object], *, told: int = 3) -> str:
     """Name the first few and count the rest: "a, b, c and 9 more"."""
     words = list(names)
     rest = len(words) - told
-    return joined(words if rest <= 0 else [*words[:told], f"{rest:,} more"])
+    return join_all(words if rest <= 0 else [*words[:told], f"{rest:,} more"])

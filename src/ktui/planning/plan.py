@@ -1,4 +1,4 @@
-"""A plan: which replicas each partition shall have, in the format of kafka-reassign-partitions."""
+"""A plan: target replicas for partitions, in the format of kafka-reassign-partitions."""
 
 from __future__ import annotations
 
@@ -15,42 +15,44 @@ LARGEST = 2**31 - 1
 """Kafka's broker ids and partition numbers are signed 32-bit integers."""
 ANY_LOG_DIR: Final = "any"
 
-Number = Annotated[int, msgspec.Meta(ge=0, le=LARGEST)]
-Brokers = Annotated[tuple[Number, ...], msgspec.Meta(min_length=1)]
+PlanNumber = Annotated[int, msgspec.Meta(ge=0, le=LARGEST)]
+ReplicaList = Annotated[tuple[PlanNumber, ...], msgspec.Meta(min_length=1)]
 
 
 class PartitionTarget(
     msgspec.Struct, frozen=True, gc=False, forbid_unknown_fields=True, omit_defaults=True
 ):
-    """The replicas that one partition shall have, the first being the preferred leader."""
+    """The target replicas of one partition, with the preferred leader first."""
 
     topic: str
-    partition: Number
-    replicas: Brokers
+    partition: PlanNumber
+    replicas: ReplicaList
     log_dirs: tuple[Literal["any"], ...] = ()
-    """One for each replica, or empty where the plan does not say. Kafka's tool also takes paths."""
-    original_replicas: Brokers = ()
-    """What the partition had when the plan was made (KIP-236); empty where it does not say."""
+    """One per replica, or empty if the plan has none. Kafka's tool also accepts paths."""
+    original_replicas: ReplicaList = ()
+    """The replicas when the plan was made (KIP-236); empty if the plan has none."""
 
     @property
     def tp(self) -> TopicPartition:
-        """The partition it is about."""
+        """The topic and partition of the target."""
         return TopicPartition(self.topic, self.partition)
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """Targets in the order of the plan; no partition is in it twice."""
+    """Targets in the order of the plan, with no partition twice."""
 
     partitions: tuple[PartitionTarget, ...]
     text: bytes = b""
-    """The file it was read from, to find a partition's place in it again. Empty for a plan that
-    was made, also for one made from another: the places would be wrong."""
+    """The text of the plan's file, in which partitions are located for messages.
+
+    Empty for a generated plan, even if it was made from a file: the locations would be wrong.
+    """
 
 
-def written(plan: Plan) -> str:
-    """Give the plan as JSON that Kafka's own tool reads too, one partition a line.
+def plan_as_json(plan: Plan) -> str:
+    """Format the plan as JSON that Kafka's own tool also reads, one partition per line.
 
-    `log_dirs` and `original_replicas` (which Kafka's tool ignores) stand where they are known.
+    `log_dirs` and `original_replicas` (which Kafka's tool ignores) are written where known.
     """
     lines = ",\n".join(f"  {_one_line(target)}" for target in plan.partitions)
     return f'{{"version": {VERSION}, "partitions": [\n{lines}\n]}}\n'

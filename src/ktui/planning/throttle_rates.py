@@ -1,4 +1,4 @@
-"""How much replication of a run's partitions each broker may take in (KIP-73)."""
+"""Throttle rates of a run: the replication traffic that each broker may take in (KIP-73)."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ import re
 
 import msgspec
 
-from ktui.planning.names import joined
+from ktui.planning.names import join_all
 from ktui.quantities import as_rate
-from ktui.units import Rate, read
+from ktui.units import Rate, parse_quantity
 
-EXPECTED = "give a rate such as 50MB, one for single brokers such as 50MB,3=20MB, or none"
+EXPECTED = "use a rate such as 50MB, one for single brokers such as 50MB,3=20MB, or none"
 _LARGEST = 2**63 - 2
+"""Kafka treats the next number as no throttle."""
 _BROKER = re.compile(r"[0-9]{1,10}")
-"""Kafka takes the next one for no throttle."""
 
 
 class ThrottleProblem(ValueError):
-    """A rate that cannot be used; its words name it and the fix."""
+    """A rate that cannot be used. The message names the rate and the fix."""
 
 
 class BrokerRate(msgspec.Struct, frozen=True):
@@ -26,19 +26,19 @@ class BrokerRate(msgspec.Struct, frozen=True):
 
     broker: int
     bytes_s: int | None
-    """None leaves it without a throttle."""
+    """Bytes a second; None for no throttle."""
 
 
 class ThrottleRates(msgspec.Struct, frozen=True):
-    """Bytes a second into one broker, for all the replicas that a run is adding there."""
+    """Bytes a second into each broker, over all the replicas that a run is adding there."""
 
     every: int | None = None
-    """For each broker that is not named below; None throttles no other."""
+    """The rate of every broker not named in `brokers`; None for no throttle."""
     brokers: tuple[BrokerRate, ...] = ()
-    """For single brokers, by their ids."""
+    """The rates of single brokers."""
 
     def of(self, broker: int) -> int | None:
-        """Give the rate of a broker; None where it has none."""
+        """Return the rate of a broker, in bytes a second; None for no throttle."""
         own = (each.bytes_s for each in self.brokers if each.broker == broker)
         return next(own, self.every)
 
@@ -48,35 +48,35 @@ class ThrottleRates(msgspec.Struct, frozen=True):
 
     @property
     def words(self) -> str:
-        """Say it for people: "50 MB/s into each broker, 20 MB/s into broker 3"."""
+        """The rates in words: "50 MB/s into each broker, 20 MB/s into broker 3"."""
         if not self:
             return "none"
-        own: dict[int | None, list[int]] = {}
+        by_rate: dict[int | None, list[int]] = {}
         for each in self.brokers:
-            own.setdefault(each.bytes_s, []).append(each.broker)
-        told = [] if self.every is None else [f"{as_rate(self.every)} into each broker"]
-        told += [
-            f"{_rate(bytes_s)} into broker{'' if len(brokers) == 1 else 's'} {joined(brokers)}"
-            for bytes_s, brokers in own.items()
+            by_rate.setdefault(each.bytes_s, []).append(each.broker)
+        phrases = [] if self.every is None else [f"{as_rate(self.every)} into each broker"]
+        phrases += [
+            f"{_rate(bytes_s)} into broker{'' if len(brokers) == 1 else 's'} {join_all(brokers)}"
+            for bytes_s, brokers in by_rate.items()
             if bytes_s != self.every
         ]
-        return ", ".join(told)
+        return ", ".join(phrases)
 
     def with_leaders(self, *, throttled: bool) -> str:
-        """Say it, and whether what leaders send is throttled, too."""
+        """Return the rates in words, with a note if leaders are throttled too."""
         return f"{self.words}, leaders too" if self and throttled else self.words
 
 
 NO_THROTTLE = ThrottleRates()
 
 
-def rates_from(text: str) -> ThrottleRates:
-    """Read rates as operators write them: "50MB", "50MiB/s,3=20MB", "3=none", "none".
+def parse_throttle_rates(text: str) -> ThrottleRates:
+    """Parse rates as operators write them: "50MB", "50MiB/s,3=20MB", "3=none", "none".
 
     A number without a unit is bytes a second.
 
     Raises:
-        ThrottleProblem: it is none of them.
+        ThrottleProblem: the text is not a valid set of rates.
     """
     every: list[int | None] = []
     brokers: dict[int, int | None] = {}
@@ -85,15 +85,15 @@ def rates_from(text: str) -> ThrottleRates:
         if not equals:
             every.append(_read(rate))
         elif not _BROKER.fullmatch(name.strip()):
-            raise ThrottleProblem(f"{name.strip()!r:.40} is no broker id; {EXPECTED}")
+            raise ThrottleProblem(f"{name.strip()!r:.40} is not a broker id; {EXPECTED}")
         elif int(name) in brokers:
             raise ThrottleProblem(f"broker {int(name)} is given twice; {EXPECTED}")
         else:
             brokers[int(name)] = _read(rate)
     if len(every) > 1:
         raise ThrottleProblem(f"{text!r:.60} has several rates for every broker; {EXPECTED}")
-    own = tuple(BrokerRate(broker, rate) for broker, rate in sorted(brokers.items()))
-    return ThrottleRates(every[0] if every else None, own)
+    single = tuple(BrokerRate(broker, rate) for broker, rate in sorted(brokers.items()))
+    return ThrottleRates(every[0] if every else None, single)
 
 
 def _read(text: str) -> int | None:
@@ -101,7 +101,7 @@ def _read(text: str) -> int | None:
     if text.lower() == "none":
         return None
     try:
-        rate = float(read(Rate, float(text) if _is_number(text) else text))
+        rate = float(parse_quantity(Rate, float(text) if _is_number(text) else text))
     except ValueError as error:
         raise ThrottleProblem(f"{text!r:.40}: {error}") from None
     if not 1 <= rate <= _LARGEST:

@@ -1,1 +1,1 @@
-"""Pure: folds observations into timelines, rates, time left and stalls with a cause."""
+"""Fold observations into timelines, rates, time left and stalls with a cause; pure."""

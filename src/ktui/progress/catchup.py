@@ -1,4 +1,4 @@
-"""A replica catching up, poll by poll: rates, time left, headway."""
+"""Follow a replica that is catching up, poll by poll: rates, time left, headway."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import msgspec
 
 from ktui.cluster.partition import Replica, TopicPartition
 from ktui.progress import rates, stalls
-from ktui.progress.copying import Figures, Source, compare
+from ktui.progress.copying import LeaderLog, ReplicaFigures, compare_with_leader
 from ktui.progress.eta import INTERVAL_S, INTERVALS, time_left
 from ktui.progress.memory import LaneMemory, Meter, StillClock
 from ktui.progress.poll import Poll
@@ -14,9 +14,9 @@ from ktui.progress.timeline import Range
 
 
 class CatchUp(msgspec.Struct, frozen=True, gc=False):
-    """What is known of one replica that catches up, as of one poll."""
+    """The state of one catching-up replica, as of one poll."""
 
-    figures: Figures
+    figures: ReplicaFigures
     messages_s: float | None
     bytes_s: float | None
     inbound_bytes_s: float | None
@@ -25,33 +25,33 @@ class CatchUp(msgspec.Struct, frozen=True, gc=False):
 
 
 class _Lag(msgspec.Struct, frozen=True, gc=False):
-    """The lag in the unit that measures what is left to copy, and how it changes."""
+    """The lag, in the unit that measures what is left to copy, and its change."""
 
     value: int | None
     net: float | None
-    """How much of it goes a second; None while unknown."""
+    """How fast it shrinks, per second; None while unknown."""
     in_bytes: bool
     passed_s: float
-    """Seconds seen to pass since its last reading: 0 without a new one."""
+    """Observed seconds since its last reading; 0 without a new one."""
 
 
-def follow(
-    broker: int, leader: Source, before: LaneMemory | None, poll: Poll, *, blocked: bool
+def follow_replica(
+    broker: int, leader: LeaderLog, before: LaneMemory | None, poll: Poll, *, blocked: bool
 ) -> CatchUp:
     """Fold one poll of one replica.
 
     Args:
-        broker: where the replica is.
-        leader: what it copies from.
+        broker: the broker that holds the replica.
+        leader: the log that it copies.
         before: its memory; None when it has just begun.
         poll: the observation.
-        blocked: the observation itself shows that nothing can be copied: the broker is down, its
-            log dir offline, or there is no leader. Time then counts without figures.
+        blocked: whether the observation itself shows that nothing can be copied: the broker is
+            down, its log dir is offline, or there is no leader. Time then counts without figures.
     """
     replica = Replica(leader.tp, broker)
     end = poll.observation.ends.get(replica)
     size = poll.observation.sizes.get(replica)
-    figures = compare(leader, end, size)
+    figures = compare_with_leader(leader, end, size)
     memory = before or LaneMemory(None, None, StillClock(poll.now_s))
     messages = rates.advance(memory.messages, end, poll)
     sizes = rates.advance(memory.size, size, poll)
@@ -63,49 +63,54 @@ def follow(
         value=figures.size if in_bytes else figures.messages,
         net=_net(leader, sizes_s if in_bytes else messages_s, in_bytes=in_bytes),
         in_bytes=in_bytes,
-        passed_s=_passed(was, now, poll),
+        passed_s=_observed_between(was, now, poll),
     )
     still = _still(memory.still, was, now, lag, poll, blocked=blocked)
     nets, from_lag, from_s = _nets(memory, lag, now, poll)
     starving_s = _starving(memory, replica, lag, poll)
     rising_s, rising_from = _rising(memory, lag)
-    if stalls.starved(starving_s):  # why it rises is known, until there is room again
+    if stalls.starved(starving_s):  # the cause of the rise is known until there is room again
         rising_s, rising_from = 0.0, lag.value
-    if _shares_anew(leader.tp, broker, poll):
-        messages, sizes = rates.doubted(messages), rates.doubted(sizes)
+    if _sharing_changed(leader.tp, broker, poll):
+        messages, sizes = rates.discount_rate(messages), rates.discount_rate(sizes)
     if blocked:
-        messages, sizes = rates.interrupted(messages), rates.interrupted(sizes)
+        messages, sizes = rates.restart_rate(messages), rates.restart_rate(sizes)
     remembered = LaneMemory(
         messages, sizes, still, rising_s, rising_from, in_bytes, from_lag, from_s, nets, starving_s
     )
     if blocked:
         return CatchUp(figures, 0.0, 0.0, leader.bytes_s, None, remembered)
-    each = leader.message_bytes
-    bytes_s = messages_s * each if messages_s is not None and each is not None else sizes_s
+    per_message = leader.message_bytes
+    bytes_s = (
+        messages_s * per_message if messages_s is not None and per_message is not None else sizes_s
+    )
     left_s = None if stalls.starved(starving_s) else time_left(lag.value, lag.net, nets)
     return CatchUp(figures, messages_s, bytes_s, leader.bytes_s, left_s, remembered)
 
 
-def _shares_anew(tp: TopicPartition, broker: int, poll: Poll) -> bool:
-    """Whether its rate so far tells little; a throttle's gulps need all of the average."""
+def _sharing_changed(tp: TopicPartition, broker: int, poll: Poll) -> bool:
+    """Whether other copies came or went, so that the replica's rate so far means little.
+
+    Never under a throttle: its copies come in gulps, and smoothing these takes the whole average.
+    """
     state = poll.observation.partitions[tp]
     return poll.shares_anew(state, broker) and poll.throttles.binding(state, broker) is None
 
 
-def _in_bytes(leader: Source, figures: Figures) -> bool:
-    """Whether what is left is measured in bytes: offsets are unknown, or say little."""
+def _in_bytes(leader: LeaderLog, figures: ReplicaFigures) -> bool:
+    """Whether to measure what is left in bytes: offsets are unknown, or mean little."""
     if figures.messages is None:
         return figures.size is not None
     return not leader.by_offsets and bool(figures.size)
 
 
-def _net(leader: Source, copied: float | None, *, in_bytes: bool) -> float | None:
+def _net(leader: LeaderLog, copied: float | None, *, in_bytes: bool) -> float | None:
     inbound = leader.bytes_s if in_bytes else leader.messages_s
     return None if copied is None or inbound is None else copied - inbound
 
 
-def _passed(was: Meter | None, now: Meter | None, poll: Poll) -> float:
-    """Give the seconds between two readings, without those when nobody looked."""
+def _observed_between(was: Meter | None, now: Meter | None, poll: Poll) -> float:
+    """Return the seconds between two readings, without the time when the cluster was not polled."""
     if was is None or now is None or now is was:
         return 0.0
     return min(now.at_s - was.at_s, poll.passed_s)
@@ -127,14 +132,14 @@ def _still(
         if moved or was is None or lag.value == 0:
             return StillClock(now.at_s, moved=moved, blocked=blocked)
         if not blocked and lag.value is not None:
-            return stalls.still_for(clock, lag.passed_s)
+            return stalls.count_still(clock, lag.passed_s)
     if not blocked:
         return clock
-    return stalls.still_for(msgspec.structs.replace(clock, blocked=True), poll.passed_s)
+    return stalls.count_still(msgspec.structs.replace(clock, blocked=True), poll.passed_s)
 
 
 def _rising(memory: LaneMemory, lag: _Lag) -> tuple[float, int | None]:
-    """Give for how long the lag has been rising by its smoothed rate, and from where."""
+    """Return the seconds that the lag has been rising by its smoothed rate, and where it began."""
     if lag.value is None:
         return memory.rising_s, memory.rising_from
     start = memory.rising_from
@@ -145,10 +150,10 @@ def _rising(memory: LaneMemory, lag: _Lag) -> tuple[float, int | None]:
 
 
 def _starving(memory: LaneMemory, replica: Replica, lag: _Lag, poll: Poll) -> float:
-    """Give for how long no less has been written than its throttle lets through.
+    """Return the seconds for which at least as much was written as its throttle lets through.
 
-    This goes by what is written and by the rate, not by what is copied: after a lowered rate
-    nothing is copied for some 11 s, and the smoothed rate of what was copied falls for longer.
+    Compares the throttle's rate with what is written, not with what is copied. After a lowered rate
+    nothing is copied for some 11 s, and the smoothed rate of copying falls for longer.
     """
     state, already = poll.observation.partitions[replica.tp], stalls.starved(memory.starving_s)
     bound = poll.throttles.starving(state, replica.broker, already=already)

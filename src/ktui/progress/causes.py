@@ -1,4 +1,4 @@
-"""Why a replica makes no headway: the first that the observation shows, most telling first."""
+"""Why a replica makes no headway: the first cause in the observation, most specific first."""
 
 from __future__ import annotations
 
@@ -7,12 +7,16 @@ from ktui.progress import stalls
 from ktui.progress.catchup import CatchUp
 from ktui.progress.memory import StillClock
 from ktui.progress.poll import Poll
-from ktui.progress.throttle import megabytes
+from ktui.progress.throttle import format_rate
 from ktui.progress.timeline import Cause, Stall, StallKind
 
 
-def hindrance(state: PartitionState, broker: int, poll: Poll) -> tuple[Cause, str] | None:
-    """Say why the replica cannot copy, where the observation itself shows it."""
+def copy_blocker(state: PartitionState, broker: int, poll: Poll) -> tuple[Cause, str] | None:
+    """Return why the replica cannot copy, if the observation itself shows it.
+
+    Returns:
+        The cause, and its detail for people; None where nothing hinders the replica.
+    """
     if broker not in poll.alive:
         return Cause.TARGET_DOWN, f"broker {broker} is down"
     if broker in state.offline:
@@ -22,14 +26,14 @@ def hindrance(state: PartitionState, broker: int, poll: Poll) -> tuple[Cause, st
     return None
 
 
-def of_replica(
+def replica_stall(
     state: PartitionState,
     broker: int,
     catch_up: CatchUp,
     poll: Poll,
     hindered: tuple[Cause, str] | None,
 ) -> Stall | None:
-    """Judge one adding replica, and what hinders it."""
+    """Judge one adding replica; `hindered` is what `copy_blocker` returned for it."""
     still, rising_s = catch_up.memory.still, catch_up.memory.rising_s
     stalled = stalls.stalled(still)
     if hindered is not None:
@@ -41,21 +45,21 @@ def of_replica(
         detail = "" if bound is None else bound.too_low
         since_s = poll.now_s - starving_s
         return Stall(StallKind.FALLING_BEHIND, Cause.THROTTLED, since_s, broker, detail)
-    turn = poll.throttles.in_use(state, broker) if stalled else None
-    if stalled and turn is None:
+    shared = poll.throttles.in_use(state, broker) if stalled else None
+    if stalled and shared is None:
         cause, detail = _of_stalled(state, broker, poll)
         return Stall(StallKind.STALLED, cause, still.since_s, broker, detail)
-    if stalls.falling_behind(rising_s) and turn is None:
+    if stalls.falling_behind(rising_s) and shared is None:
         detail, since_s = _of_falling(catch_up), poll.now_s - rising_s
         return Stall(StallKind.FALLING_BEHIND, Cause.UNKNOWN, since_s, broker, detail)
-    if turn is not None:
-        detail = f"waits for its turn: {turn.detail}"
+    if shared is not None:
+        detail = f"waits for its turn: {shared.detail}"
         return Stall(StallKind.WAITING, Cause.THROTTLED, still.since_s, broker, detail)
     return None
 
 
-def of_held(state: PartitionState, clock: StillClock, poll: Poll) -> Stall | None:
-    """Judge a reassignment that is listed though every adding replica is in sync."""
+def uncompleted_stall(state: PartitionState, clock: StillClock, poll: Poll) -> Stall | None:
+    """Judge a reassignment that is still listed although every adding replica is in sync."""
     if not stalls.stalled(clock):
         return None
     out = state.out_of_sync
@@ -91,4 +95,4 @@ def _of_falling(catch_up: CatchUp) -> str:
     copied, inbound = catch_up.bytes_s, catch_up.inbound_bytes_s
     if copied is None or inbound is None:
         return ""
-    return f"{megabytes(copied)} copied, {megabytes(inbound)} in"
+    return f"{format_rate(copied)} copied, {format_rate(inbound)} in"

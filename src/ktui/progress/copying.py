@@ -1,4 +1,4 @@
-"""How far a replica has come: its lag, its share caught up, and what the leader takes in."""
+"""How far a replica has come: its lag, its share caught up, and its leader's inbound rate."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from ktui.progress.memory import Meter, MoveMemory
 from ktui.progress.poll import Poll
 
 
-class Source(msgspec.Struct, frozen=True, gc=False):
-    """The leader's log, which the others copy."""
+class LeaderLog(msgspec.Struct, frozen=True, gc=False):
+    """The leader's log, which the followers copy."""
 
     tp: TopicPartition
     end: Reading | None
     start: Reading | None
     size: Reading | None
     by_offsets: bool
-    """Whether offsets measure what is left to copy: not if compacted or tiered."""
+    """Whether offsets measure what is left to copy; false for compacted and tiered topics."""
     ends: Meter | None
     sizes: Meter | None
     messages_s: float | None
-    """Inbound rate."""
+    """Messages written to it a second."""
     bytes_s: float | None
     message_bytes: float | None
-    """Bytes on disk a message; None where unknown or where it would mislead."""
+    """Bytes on disk per message; None where unknown or misleading."""
 
 
-class Figures(msgspec.Struct, frozen=True, gc=False):
-    """One replica against its leader. Lags are never negative; None where not known."""
+class ReplicaFigures(msgspec.Struct, frozen=True, gc=False):
+    """One replica compared with its leader. Lags are never negative; None where unknown."""
 
     messages: int | None = None
     size: int | None = None
@@ -38,17 +38,17 @@ class Figures(msgspec.Struct, frozen=True, gc=False):
     share: float | None = None
     approximate: bool = False
     at_s: float | None = None
-    """When the follower was read."""
+    """Monotonic second at which the follower was read."""
 
 
-def source(state: PartitionState, memory: MoveMemory | None, poll: Poll) -> Source:
-    """Read the leader's side, and go on measuring what is written to it."""
-    seen = poll.observation
+def read_leader(state: PartitionState, memory: MoveMemory | None, poll: Poll) -> LeaderLog:
+    """Read the leader's figures, and continue measuring its inbound rate."""
+    observation = poll.observation
     leader = Replica(state.tp, state.leader) if state.leader is not None else None
-    end = seen.ends.get(leader) if leader else None
-    size = seen.sizes.get(leader) if leader else None
-    start = seen.starts.get(state.tp)
-    config = seen.topic_configs.get(state.tp.topic)
+    end = observation.ends.get(leader) if leader else None
+    size = observation.sizes.get(leader) if leader else None
+    start = observation.starts.get(state.tp)
+    config = observation.topic_configs.get(state.tp.topic)
     by_offsets = config is None or config.offsets_measure_size
     each = _message_bytes(end, start, size) if by_offsets else None
     ends = rates.advance(memory.inbound if memory else None, end, poll)
@@ -57,7 +57,7 @@ def source(state: PartitionState, memory: MoveMemory | None, poll: Poll) -> Sour
     bytes_s = rates.rate(sizes, poll.now_s, poll.restart_s)
     if each is not None and messages_s is not None:
         bytes_s = messages_s * each
-    return Source(state.tp, end, start, size, by_offsets, ends, sizes, messages_s, bytes_s, each)
+    return LeaderLog(state.tp, end, start, size, by_offsets, ends, sizes, messages_s, bytes_s, each)
 
 
 def _message_bytes(
@@ -69,15 +69,17 @@ def _message_bytes(
     return size.value / messages if messages > 0 and size.value > 0 else None
 
 
-def compare(leader: Source, end: Reading | None, size: Reading | None) -> Figures:
-    """Measure a replica by its log end and its bytes on disk, each read at its own time."""
+def compare_with_leader(
+    leader: LeaderLog, end: Reading | None, size: Reading | None
+) -> ReplicaFigures:
+    """Compare a replica with its leader: its log end and bytes on disk, each with its own time."""
     messages = None
     if end is not None and leader.end is not None:
-        # A reading of the leader may be the older one: ahead of it is not behind it.
+        # The leader's reading may be the older one: a follower ahead of it has no lag.
         messages = max(0, leader.end.value - end.value)
     share, approximate = _share(leader, end, size)
     newest = end if end is not None else size
-    return Figures(
+    return ReplicaFigures(
         messages=messages,
         size=_lag_bytes(leader, messages, end, size),
         share=share,
@@ -87,7 +89,7 @@ def compare(leader: Source, end: Reading | None, size: Reading | None) -> Figure
 
 
 def _lag_bytes(
-    leader: Source, messages: int | None, end: Reading | None, size: Reading | None
+    leader: LeaderLog, messages: int | None, end: Reading | None, size: Reading | None
 ) -> int | None:
     if messages == 0:
         return 0
@@ -100,8 +102,10 @@ def _lag_bytes(
     return max(0, leader.size.value - size.value)
 
 
-def _share(leader: Source, end: Reading | None, size: Reading | None) -> tuple[float | None, bool]:
-    """Give the share caught up, and whether it is only approximate."""
+def _share(
+    leader: LeaderLog, end: Reading | None, size: Reading | None
+) -> tuple[float | None, bool]:
+    """Return the share caught up, and whether it is approximate."""
     by_offsets = _offset_share(leader, end)
     if leader.by_offsets and by_offsets is not None:
         return by_offsets, False
@@ -110,7 +114,7 @@ def _share(leader: Source, end: Reading | None, size: Reading | None) -> tuple[f
     return by_offsets, by_offsets is not None
 
 
-def _offset_share(leader: Source, end: Reading | None) -> float | None:
+def _offset_share(leader: LeaderLog, end: Reading | None) -> float | None:
     if end is None or leader.end is None or leader.start is None:
         return None
     start = leader.start.value

@@ -1,21 +1,24 @@
-"""Time left until a replica has caught up with a leader that moves on meanwhile."""
+"""Time left until a replica has caught up with a leader that keeps growing."""
 
 from __future__ import annotations
 
 from ktui.progress.timeline import Range
 
 INTERVAL_S = 22.0
-"""Net rates are compared over intervals of two throttle windows: shorter ones show its gulps."""
+"""Net rates are compared over two throttle windows: shorter intervals show the throttle's gulps."""
 INTERVALS = 6
-"""How many are kept: some two minutes."""
+"""Intervals kept: some two minutes."""
 _ENOUGH = 2
 _WIDEST = 10.0
-"""An interval of no headway is no forecast of none: the far end is at most this much farther."""
+"""The far end is at most this many times the estimate.
+
+An interval without headway does not mean that there will be none.
+"""
 
 _UNSURE = 1.15
-"""No rate is surer than that: others come and go that it is shared with."""
+"""The range spans at least this factor to either side: copies that share the rate come and go."""
 _SEEN_S = 2.0
-"""Until an end is seen: the replica joins the ISR, and a poll tells."""
+"""Seconds until an end is seen: the replica joins the ISR, and a poll shows it."""
 
 
 def time_left(lag: int | None, net: float | None, nets: tuple[float, ...]) -> Range | None:
@@ -23,11 +26,11 @@ def time_left(lag: int | None, net: float | None, nets: tuple[float, ...]) -> Ra
 
     Args:
         lag: what is left to copy, in messages or bytes.
-        net: how fast it shrinks, a second, smoothed: the rate copied less the inbound rate.
+        net: how fast the lag shrinks per second, smoothed: the copy rate less the inbound rate.
         nets: the same over recent intervals, for the spread.
 
     Returns:
-        The range p10 to p90; None when unknown, or never at this rate.
+        The range p10 to p90; None when unknown, or when the lag never ends at this rate.
     """
     if lag is None:
         return None
@@ -40,7 +43,7 @@ def time_left(lag: int | None, net: float | None, nets: tuple[float, ...]) -> Ra
 
 
 def _spread(net: float, nets: tuple[float, ...]) -> tuple[float, float]:
-    """Give the slow and the fast net rate, around the present one."""
+    """Return the slow and the fast net rate, around the current one."""
     if len(nets) < _ENOUGH:
         return net / 2.0, net * 2.0
     ordered = sorted(nets)

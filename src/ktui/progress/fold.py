@@ -1,4 +1,4 @@
-"""Observations into progress, one by one: pure, and bounded in memory however long it goes on."""
+"""Fold observations into progress, one by one: pure, and bounded in memory for any duration."""
 
 from __future__ import annotations
 
@@ -7,37 +7,37 @@ import msgspec
 from ktui.cluster.observation import Observation
 from ktui.cluster.partition import PartitionState, TopicPartition
 from ktui.progress import news, outcome
-from ktui.progress.begin import begin
+from ktui.progress.begin import start_timeline
 from ktui.progress.cluster_news import cluster_news
-from ktui.progress.move import move
-from ktui.progress.news import Alarm, News
+from ktui.progress.move import fold_move
+from ktui.progress.news import Alarm, EventCollector
 from ktui.progress.poll import Poll
-from ktui.progress.rest import rest
+from ktui.progress.rest import fold_at_rest
 from ktui.progress.timeline import Event, Phase, Progress, Timeline
-from ktui.progress.unseen import unseen
+from ktui.progress.unseen import fold_unseen
 
 MOST_EVENTS = 10_000
 MOST_ENDED = 10_000
 ENDED_FOR_S = 600.0
-"""How long the timeline of a move that has ended is kept."""
+"""How long the timeline of an ended move is kept."""
 
 
 def fold(progress: Progress, observation: Observation) -> Progress:
-    """Fold one observation into what is known; the argument is left as it was.
+    """Fold one observation into the progress so far, which stays unchanged.
 
-    Any observation is taken: an older one than the last, one after an hour, one that misses
-    figures. What it does not tell is unknown, not stalled.
+    Any observation is accepted: one older than the last, one an hour later, one without some
+    figures. A missing figure counts as unknown, not as stalled.
     """
     poll = Poll(progress, observation)
     events, memory = cluster_news(poll)
     alarms: list[Alarm] = []
     timelines = dict(progress.timelines)
     for tp, state in observation.partitions.items():
-        told = News(state, poll)
-        timelines[tp] = _observed(timelines.get(tp), state, poll, told)
-        events += told.events
-        alarms += told.alarms
-    events += news.gathered(alarms)
+        collector = EventCollector(state, poll)
+        timelines[tp] = _observed(timelines.get(tp), state, poll, collector)
+        events += collector.events
+        alarms += collector.alarms
+    events += news.merge_alarms(alarms)
     events += _fold_unseen(timelines, poll)
     _prune(timelines, poll.now_s)
     return Progress(
@@ -48,25 +48,27 @@ def fold(progress: Progress, observation: Observation) -> Progress:
     )
 
 
-def _observed(before: Timeline | None, state: PartitionState, poll: Poll, told: News) -> Timeline:
+def _observed(
+    before: Timeline | None, state: PartitionState, poll: Poll, collector: EventCollector
+) -> Timeline:
     if before is None:
-        return begin(state, poll, told)
+        return start_timeline(state, poll, collector)
     if state.topic_id is None and before.state.topic_id is not None:
-        # Metadata is not to be had now; a later id must still be compared with the last known.
+        # Metadata is unavailable now; a later id must still be compared with the last known one.
         state = msgspec.structs.replace(state, topic_id=before.state.topic_id)
-    quiet = before.phase is Phase.SETTLED or before.phase.ended
+    at_rest = before.phase is Phase.SETTLED or before.phase.ended
     if outcome.recreated(before.state, state):
-        news.topic_recreated(told, moving=not quiet)
-        return begin(state, poll, told)
-    if quiet and not state.reassigning:
-        return rest(before, state, poll, told)
-    news.changes(told, before.state, state)
-    if quiet:
-        return begin(state, poll, told, before)
+        news.report_topic_recreated(collector, moving=not at_rest)
+        return start_timeline(state, poll, collector)
+    if at_rest and not state.reassigning:
+        return fold_at_rest(before, state, poll, collector)
+    news.report_isr_and_leader(collector, before.state, state)
+    if at_rest:
+        return start_timeline(state, poll, collector, before)
     if state.reassigning and outcome.completed_between(before, state):
-        news.completed(told, before.target)
-        return begin(state, poll, told, before)
-    return move(before, state, poll, told)
+        news.report_completed(collector, before.target)
+        return start_timeline(state, poll, collector, before)
+    return fold_move(before, state, poll, collector)
 
 
 def _fold_unseen(timelines: dict[TopicPartition, Timeline], poll: Poll) -> list[Event]:
@@ -74,9 +76,9 @@ def _fold_unseen(timelines: dict[TopicPartition, Timeline], poll: Poll) -> list[
     shown = poll.observation.partitions
     for tp in [tp for tp in timelines if tp not in shown]:
         before = timelines[tp]
-        told = News(before.state, poll)
-        after = unseen(before, poll, told)
-        events += told.events
+        collector = EventCollector(before.state, poll)
+        after = fold_unseen(before, poll, collector)
+        events += collector.events
         if after is None:
             del timelines[tp]
         else:
@@ -85,7 +87,7 @@ def _fold_unseen(timelines: dict[TopicPartition, Timeline], poll: Poll) -> list[
 
 
 def _prune(timelines: dict[TopicPartition, Timeline], now_s: float) -> None:
-    """Let go of what ended long ago, and of the oldest where too many have ended."""
+    """Drop moves that ended long ago, and the oldest where too many have ended."""
     ended = [
         (timeline.memory.ended_s, tp)
         for tp, timeline in timelines.items()

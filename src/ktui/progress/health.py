@@ -9,7 +9,7 @@ from ktui.cluster.partition import PartitionState
 
 
 class Health(enum.StrEnum):
-    """The worst that holds of a partition."""
+    """The worst condition that holds for a partition."""
 
     OK = "ok"
     UNDER_REPLICATED = "under-replicated"
@@ -22,8 +22,8 @@ class Health(enum.StrEnum):
 def health(state: PartitionState, config: TopicConfig | None) -> Health:
     """Judge a partition as Kafka's own metrics do.
 
-    A replica being added is not missed: the original replication factor counts while it moves.
-    Without `config` nothing is known of min.insync.replicas, and it is not judged.
+    A replica being added does not count as missing: during a move the original replication factor
+    applies. Without `config`, min.insync.replicas is unknown and is not judged.
     """
     if not state.described:
         return Health.UNKNOWN

@@ -1,4 +1,4 @@
-"""What is copied into each broker, beside what is written to the partitions that come to it."""
+"""What is copied onto each broker, next to what is written to the partitions it receives."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from ktui.progress.timeline import Lane, Progress, Timeline
 
 
 class Inflow(msgspec.Struct, frozen=True):
-    """The replicas of one broker that are catching up. Bytes a second; None where not known."""
+    """The catching-up replicas of one broker. Bytes a second; None where unknown."""
 
     broker: int
     copies: int
-    """How many they are."""
+    """The number of these replicas."""
     bytes_s: float | None = None
-    """Copied by all of them together, smoothed over some 20 s."""
+    """Copied by all these replicas together, smoothed over some 20 s."""
     inbound_bytes_s: float | None = None
-    """Written to their partitions: a throttle that lets all of them catch up is above it."""
+    """Written to their partitions: a throttle must be above this to let all of them catch up."""
     fastest: TopicPartition | None = None
-    """The partition to which the most is written."""
+    """The partition with the highest inbound rate."""
     fastest_bytes_s: float | None = None
     throttle: int | None = None
-    """follower.replication.throttled.rate, as it was read last."""
+    """follower.replication.throttled.rate, as last read."""
 
 
 def inflows(progress: Progress) -> dict[int, Inflow]:
-    """Give each broker onto which something is copied, in order of their ids."""
+    """Return the inflow of each broker onto which something is copied, ordered by broker id."""
     onto: defaultdict[int, list[tuple[Lane, Timeline]]] = defaultdict(list)
     for timeline in progress.timelines.values():
         if not timeline.phase.ended:

@@ -1,4 +1,4 @@
-"""The lanes of a partition: what each broker's replica is, and how far it has come."""
+"""The lanes of a partition: the role of each broker's replica, and how far it has come."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import msgspec
 
 from ktui.cluster.partition import PartitionState
 from ktui.progress import catchup, causes
-from ktui.progress.copying import Source
+from ktui.progress.copying import LeaderLog
 from ktui.progress.poll import Poll
-from ktui.progress.slots import Grid, extended_history
+from ktui.progress.slots import Grid, extend_history
 from ktui.progress.timeline import Lane, Mark, Role, Slots, Stall, StallKind
 
 _MARKS = {
@@ -24,36 +24,39 @@ _MARKS = {
 
 
 class Scene(msgspec.Struct, frozen=True, gc=False):
-    """What all lanes of one partition share in one fold."""
+    """The input that all lanes of one partition share in one fold."""
 
     state: PartitionState
     adding: tuple[int, ...]
     removing: tuple[int, ...]
-    """As listed now, or last while it is not certain what became of the move."""
-    source: Source
+    """As listed now; while the outcome of the move is uncertain, as listed last."""
+    source: LeaderLog
     grid: Grid
-    """Of the histories."""
+    """The grid of the histories."""
     poll: Poll
 
 
 def next_lanes(
     scene: Scene, before: Mapping[int, Lane], original: tuple[int, ...]
 ) -> dict[int, Lane]:
-    """Make the lanes of one fold: those known, in their order, then the new ones."""
+    """Return the lanes of one fold: the known ones in their order, then the new ones."""
     return {b: _next(scene, b, before.get(b)) for b in _order(before, original, scene.state)}
 
 
-def drawn_on(lanes: Mapping[int, Lane], grid: Grid) -> dict[int, Lane]:
-    """Draw lanes on up to a moment: nobody has looked since their move, or its step, ended."""
+def extend_histories(lanes: Mapping[int, Lane], grid: Grid) -> dict[int, Lane]:
+    """Extend the histories of lanes up to a moment.
+
+    They have stood still since their move, or its step, ended.
+    """
     before = Grid(grid.slot_s, grid.index - 1, grid.end_s - grid.slot_s)
-    return {broker: _drawn_on(lane, before) for broker, lane in lanes.items()}
+    return {broker: _extended(lane, before) for broker, lane in lanes.items()}
 
 
-def _drawn_on(lane: Lane, grid: Grid) -> Lane:
+def _extended(lane: Lane, grid: Grid) -> Lane:
     if lane.history is None or grid.index < 0:
         return lane
     mark = lane.history.marks[-1] if lane.role is Role.ADDING else _MARKS[lane.role]
-    history = extended_history(lane.history, grid, int(mark), gap=False)
+    history = extend_history(lane.history, grid, int(mark), gap=False)
     return msgspec.structs.replace(lane, history=history)
 
 
@@ -71,7 +74,7 @@ def _order(
 def role(
     state: PartitionState, broker: int, adding: tuple[int, ...], removing: tuple[int, ...]
 ) -> Role:
-    """Say what a broker's replica is to the partition."""
+    """Return the role of a broker's replica in the partition."""
     if broker not in state.replicas:
         return Role.GONE
     if broker == state.leader:
@@ -105,13 +108,13 @@ def _next(scene: Scene, broker: int, before: Lane | None) -> Lane:
 def _copying(scene: Scene, broker: int, now: Role, before: Lane | None) -> Lane:
     poll, state = scene.poll, scene.state
     known = before if before is not None and before.memory is not None else None
-    hindered = causes.hindrance(state, broker, poll)
-    catch_up = catchup.follow(
+    hindered = causes.copy_blocker(state, broker, poll)
+    catch_up = catchup.follow_replica(
         broker, scene.source, known.memory if known else None, poll, blocked=hindered is not None
     )
     stall = None
     if state.reassigning and now is Role.ADDING:
-        stall = causes.of_replica(state, broker, catch_up, poll, hindered)
+        stall = causes.replica_stall(state, broker, catch_up, poll, hindered)
     figures = catch_up.figures
     share, approximate = figures.share, figures.approximate
     if share is None and known is not None:
@@ -148,4 +151,4 @@ def _copying_mark(now: Role, share: float | None, stall: Stall | None) -> int:
 
 def _history(scene: Scene, before: Lane | None, mark: int) -> Slots:
     known = before.history if before is not None else None
-    return extended_history(known, scene.grid, int(mark), gap=scene.poll.gap)
+    return extend_history(known, scene.grid, int(mark), gap=scene.poll.gap)

@@ -1,4 +1,4 @@
-"""Which throttles nobody needs, by what moves now: judged alike by the view and by the doctor."""
+"""Throttles that no current move needs; the view and the doctor judge them alike."""
 
 from __future__ import annotations
 
@@ -7,40 +7,39 @@ from typing import Protocol
 
 from ktui.cluster.observation import Observation
 from ktui.cluster.partition import TopicPartition
-from ktui.cluster.ports import ConfigResource
-from ktui.cluster.resources import of_broker, of_topic
+from ktui.cluster.resources import SettingKey, broker_resource, topic_resource
 from ktui.cluster.throttle_settings import (
     ALL,
     FOLLOWER_RATE,
     FOLLOWER_REPLICAS,
     LEADER_RATE,
     LEADER_REPLICAS,
-    entries,
+    parse_throttled_list,
 )
 
-Key = tuple[ConfigResource, str]
 
-
-class Moving(Protocol):
+class MovingPartition(Protocol):
     """A reassignment in flight."""
 
     @property
     def replicas(self) -> tuple[int, ...]:
-        """All that it has now, those being removed too."""
+        """All current replicas, including the ones being removed."""
         ...
 
     @property
     def adding(self) -> tuple[int, ...]:
-        """Those that it gets."""
+        """The replicas being added."""
         ...
 
 
-def needed(topic: str, key: str, value: str, moving: Mapping[TopicPartition, Moving]) -> bool:
-    """Whether an entry of a topic's list is about a move in flight.
+def needed_by_move(
+    topic: str, key: str, value: str, moving: Mapping[TopicPartition, MovingPartition]
+) -> bool:
+    """Whether an entry of a topic's throttled-replicas list concerns a move in flight.
 
     Args:
-        topic: its name.
-        key: which of the lists, by Kafka's name.
+        topic: the topic's name.
+        key: the list, by Kafka's name.
         value: the entry, as `partition:broker`, or `*`.
         moving: every reassignment in flight.
     """
@@ -55,25 +54,30 @@ def needed(topic: str, key: str, value: str, moving: Mapping[TopicPartition, Mov
     return int(broker) in (move.adding if key == FOLLOWER_REPLICAS else move.replicas)
 
 
-def left_behind(seen: Observation, ours: Mapping[Key, frozenset[str]]) -> set[Key]:
-    """Give the settings that are there though nothing in flight needs them.
+def unneeded_throttles(
+    observation: Observation, ours: Mapping[SettingKey, frozenset[str]]
+) -> set[SettingKey]:
+    """Return the throttle settings that are set though nothing in flight needs them.
 
-    Only of the topics and brokers that were looked at. A rate may also come from a broker's file,
-    or hold for every broker, which an observation does not tell.
+    Covers only the topics and brokers of the observation. A rate may also come from a broker's
+    file, or apply to every broker; an observation does not show which.
 
     Args:
-        seen: the last look.
-        ours: what a run that is known has set, by setting: it needs that, or takes it off.
+        observation: the last observation.
+        ours: the values that known runs have set, by setting. A run needs its values, or removes
+            them.
     """
-    return {*_rates(seen, ours), *_lists(seen, ours)}
+    return {*_rates(observation, ours), *_lists(observation, ours)}
 
 
-def _rates(seen: Observation, ours: Mapping[Key, frozenset[str]]) -> Iterator[Key]:
-    """A rate may be needed by whatever moves."""
-    if seen.reassigning:
+def _rates(
+    observation: Observation, ours: Mapping[SettingKey, frozenset[str]]
+) -> Iterator[SettingKey]:
+    """Yield leftover rates, only while nothing moves: any move may need a rate."""
+    if observation.reassigning:
         return
-    for broker, config in seen.broker_configs.items():
-        resource = of_broker(broker)
+    for broker, config in observation.broker_configs.items():
+        resource = broker_resource(broker)
         rates = {
             FOLLOWER_RATE: config.follower_throttle_rate,
             LEADER_RATE: config.leader_throttle_rate,
@@ -83,15 +87,17 @@ def _rates(seen: Observation, ours: Mapping[Key, frozenset[str]]) -> Iterator[Ke
                 yield resource, key
 
 
-def _lists(seen: Observation, ours: Mapping[Key, frozenset[str]]) -> Iterator[Key]:
-    moving = seen.reassigning
-    for topic, config in seen.topic_configs.items():
-        resource = of_topic(topic)
+def _lists(
+    observation: Observation, ours: Mapping[SettingKey, frozenset[str]]
+) -> Iterator[SettingKey]:
+    moving = observation.reassigning
+    for topic, config in observation.topic_configs.items():
+        resource = topic_resource(topic)
         lists = {
             FOLLOWER_REPLICAS: config.follower_throttled_replicas,
             LEADER_REPLICAS: config.leader_throttled_replicas,
         }
         for key, listed in lists.items():
-            theirs = entries(listed) - ours.get((resource, key), frozenset())
-            if any(not needed(topic, key, value, moving) for value in theirs):
+            theirs = parse_throttled_list(listed) - ours.get((resource, key), frozenset())
+            if any(not needed_by_move(topic, key, value, moving) for value in theirs):
                 yield resource, key

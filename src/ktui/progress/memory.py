@@ -1,6 +1,7 @@
-"""What the next fold needs to know of the earlier ones; nothing here is for drawing.
+"""The state that one fold hands to the next; nothing here is for drawing.
 
-All seconds are monotonic. The records are leaves without cycles, so the collector skips them.
+All seconds are monotonic. The records are leaves without cycles, so the garbage collector skips
+them.
 """
 
 from __future__ import annotations
@@ -13,89 +14,90 @@ from ktui.progress.health import Health
 
 
 class Meter(msgspec.Struct, frozen=True, gc=False):
-    """A count that grows, and how fast: the time-decayed average of its intervals."""
+    """A growing count and its rate: the time-decayed average of its intervals."""
 
     value: int
     at_s: float
     rate: float | None = None
-    """Per second; None until two readings are known."""
+    """Growth per second; None until two readings are known."""
     weight: float = 0.0
-    """How much of the decaying window the intervals fill so far, 0 to 1."""
+    """The part of the decaying window that intervals fill so far, 0 to 1."""
     quiet_s: float = 0.0
-    """For how long it has not grown, as far as a gulp may be under way."""
+    """Seconds without growth, as far as a gulp may be under way."""
     interrupted: bool = False
-    """Nothing could be counted since: the next interval is no measure of a rate."""
+    """Counting was impossible since: the next interval is no measure of a rate."""
 
 
 class StillClock(msgspec.Struct, frozen=True, gc=False):
-    """How long something has been seen to stand still; unseen time does not count."""
+    """How long something has been observed to stand still; unobserved time does not count."""
 
     since_s: float
     """Second of the last headway."""
     seconds: float = 0.0
     polls: int = 0
     moved: bool = False
-    """It was seen to move at `since_s`; otherwise that is when watching it began."""
+    """Whether headway was observed at `since_s`; if not, watching began at that second."""
     blocked: bool = False
-    """The last poll itself showed that it could not move."""
+    """Whether the last poll itself showed that no headway was possible."""
 
 
 class LaneMemory(msgspec.Struct, frozen=True, gc=False):
-    """Of one replica that is catching up."""
+    """Memory of one replica that is catching up."""
 
     messages: Meter | None
-    """Its log end offset."""
+    """The replica's log end offset."""
     size: Meter | None
-    """Its bytes on disk."""
+    """The replica's bytes on disk."""
     still: StillClock
     rising_s: float = 0.0
-    """For how long its lag has been rising."""
+    """Seconds for which the lag has been rising."""
     rising_from: int | None = None
-    """The lag when it began to rise."""
+    """The lag where the rise began."""
     in_bytes: bool = False
     """Whether `rising_from` and the figures below are bytes rather than messages."""
     from_lag: int | None = None
-    """The lag at which the current interval of `nets` began, and when."""
+    """The lag at the beginning of the current interval of `nets`."""
     from_s: float = 0.0
+    """The second at which that interval began."""
     nets: tuple[float, ...] = ()
-    """Lag lost a second in each of the recent intervals, oldest first."""
+    """Lag lost per second in each of the recent intervals, oldest first."""
     starving_s: float = 0.0
-    """For how long no less has been written than its throttle lets through."""
+    """Seconds for which at least as much was written as the throttle lets through."""
 
 
 class MoveMemory(msgspec.Struct, frozen=True, gc=False):
-    """Of one partition."""
+    """Memory of one partition."""
 
     unseen_since_s: float | None = None
-    """Since when no observation has shown the partition."""
+    """The second since which no observation has shown the partition."""
     adding: tuple[int, ...] = ()
     removing: tuple[int, ...] = ()
-    """As the controller listed them last."""
+    """Replicas being removed, as the controller last listed them; `adding` likewise."""
     unlisted_since_s: float = 0.0
     unlisted_polls: int = 0
-    """Polls in a row that saw it unlisted with the same replicas."""
+    """Consecutive polls that saw the partition unlisted with the same replicas."""
     ended_s: float | None = None
     inbound: Meter | None = None
     """The leader's log end offset."""
     inbound_size: Meter | None = None
     """The leader's bytes on disk."""
     held: StillClock | None = None
-    """Since when it is listed although every adding replica is in sync."""
+    """How long the move has been listed although every adding replica is in sync."""
     health: Health | None = None
-    """As of when it could be judged last."""
+    """Its health when last judged."""
 
 
 class PollMemory(msgspec.Struct, frozen=True):
-    """Of the observations themselves."""
+    """Memory of the observations themselves."""
 
     now_s: float
-    """The latest second seen: an observation from before it is folded as of it."""
+    """The latest second observed; an older observation is folded as of this second."""
     typical_s: float | None = None
     """Seconds between polls, smoothed."""
     lost_s: float = -math.inf
-    """Second of the last look before the latest gap."""
+    """Second of the last poll before the latest gap."""
     brokers: frozenset[int] = frozenset()
     """Brokers that were ever registered."""
     down: frozenset[int] = frozenset()
     unavailable: frozenset[str] = frozenset()
-    """Figures that an event has named as missing."""
+    """Figures that an event has reported as missing."""

@@ -16,10 +16,10 @@ from ktui.progress.timeline import Cause, Event, Phase, Stall, StallKind
 
 PER_TIMELINE = 200
 MOST_ALIKE = 5
-"""More replicas of one broker with the same alarm in one poll are told as one."""
+"""More replicas of one broker with the same alarm in one poll become one event."""
 
 
-class Severity(enum.IntEnum):
+class EventSeverity(enum.IntEnum):
     """How much an event matters."""
 
     NEWS = 0
@@ -27,39 +27,39 @@ class Severity(enum.IntEnum):
     TROUBLE = 2
 
 
-_ILL = {
+_UNHEALTHY = {
     Health.OFFLINE: "partition offline",
     Health.UNDER_MIN_ISR: "under min ISR",
     Health.UNDER_REPLICATED: "under-replicated",
 }
-"""What the sentences that tell of a partition's trouble begin with."""
-_WELL = "fully replicated again"
+"""The beginnings of sentences about a partition's trouble."""
+_HEALTHY_AGAIN = "fully replicated again"
 
 _HINDRANCES = (Cause.TARGET_DOWN, Cause.LOG_DIR_OFFLINE, Cause.NO_LEADER)
 
 _ENDINGS = {
-    Phase.DONE: ("completed: replicas {now}", Severity.NEWS),
-    Phase.CANCELLED: ("cancelled: replicas {now}", Severity.WARNING),
+    Phase.DONE: ("completed: replicas {now}", EventSeverity.NEWS),
+    Phase.CANCELLED: ("cancelled: replicas {now}", EventSeverity.WARNING),
     Phase.CHANGED_ELSEWHERE: (
         "changed elsewhere: replicas {now}, neither the target nor the original",
-        Severity.WARNING,
+        EventSeverity.WARNING,
     ),
 }
 
 
 class Alarm(msgspec.Struct, frozen=True):
-    """A replica's alarm that came or went: told by itself, or with those of its broker."""
+    """A replica's alarm that came or went: an event alone, or merged with those of its broker."""
 
     event: Event
     broker: int
     becomes: str
-    """What the replica is now: "stalled"."""
+    """The predicate for one replica: "stalled"."""
     become: str
-    """The same of many."""
+    """The predicate for many replicas."""
     why: str
 
 
-class News:
+class EventCollector:
     """Collects the events of one partition in one fold."""
 
     def __init__(self, state: PartitionState, poll: Poll) -> None:
@@ -68,109 +68,125 @@ class News:
         self.events: list[Event] = []
         self.alarms: list[Alarm] = []
         self.well_again = False
-        """Whether its trouble is over, which may have been there before anybody looked."""
+        """Whether its trouble is over; the trouble may be older than the first observation."""
 
-    def add(self, what: str, severity: Severity = Severity.NEWS, broker: int | None = None) -> None:
+    def add(
+        self, what: str, severity: EventSeverity = EventSeverity.NEWS, broker: int | None = None
+    ) -> None:
         """Add one sentence."""
         self.events.append(Event(self._at, what, self._tp, broker, int(severity)))
 
     def alarm(
-        self, broker: int, becomes: str, why: str, severity: Severity, *, become: str = ""
+        self, broker: int, becomes: str, why: str, severity: EventSeverity, *, become: str = ""
     ) -> None:
-        """Add what a replica's alarm has become."""
+        """Add a change of a replica's alarm."""
         what = f"replica {broker} {becomes}{_because(why)}"
         event = Event(self._at, what, self._tp, broker, int(severity))
         self.alarms.append(Alarm(event, broker, becomes, become or becomes, why))
 
     def after(self, earlier: tuple[Event, ...]) -> tuple[Event, ...]:
-        """Give a timeline's events with these at the end.
+        """Return a timeline's events with the collected ones at the end.
 
-        That trouble is over is one of them if they tell of the trouble, too.
+        The end of trouble is an event only if the earlier events report that trouble.
         """
-        if self.well_again and _tell_of_trouble(earlier):
-            self.add(_WELL)
+        if self.well_again and _report_trouble(earlier):
+            self.add(_HEALTHY_AGAIN)
         now = [*self.events, *(alarm.event for alarm in self.alarms)]
         return (*earlier, *now)[-PER_TIMELINE:] if now else earlier
 
 
-def listed(news: News, original: tuple[int, ...], target: tuple[int, ...], *, seen: bool) -> None:
-    """Tell that a reassignment was found under way (`seen`), or has started."""
+def report_listed(
+    collector: EventCollector, original: tuple[int, ...], target: tuple[int, ...], *, seen: bool
+) -> None:
+    """Report that a reassignment was found under way (`seen`), or has started."""
     verb = "under way" if seen else "started"
-    news.add(f"reassignment {verb}: {_list(original)} -> {_list(target)}")
+    collector.add(f"reassignment {verb}: {_list(original)} -> {_list(target)}")
 
 
-def retargeted(news: News, before: tuple[int, ...], now: tuple[int, ...]) -> None:
-    """Tell that a moving partition was altered again."""
-    news.add(f"re-targeted: {_list(now)} instead of {_list(before)}", Severity.WARNING)
+def report_retargeted(
+    collector: EventCollector, before: tuple[int, ...], now: tuple[int, ...]
+) -> None:
+    """Report that a moving partition was altered again."""
+    collector.add(f"re-targeted: {_list(now)} instead of {_list(before)}", EventSeverity.WARNING)
 
 
-def ended(news: News, phase: Phase, state: PartitionState) -> None:
-    """Tell how a move ended."""
+def report_ended(collector: EventCollector, phase: Phase, state: PartitionState) -> None:
+    """Report the outcome of a move."""
     sentence, severity = _ENDINGS[phase]
-    news.add(sentence.format(now=_list(state.replicas)), severity)
+    collector.add(sentence.format(now=_list(state.replicas)), severity)
 
 
-def completed(news: News, target: tuple[int, ...]) -> None:
-    """Tell that a move completed between two observations."""
-    news.add(f"completed: replicas {_list(target)}")
+def report_completed(collector: EventCollector, target: tuple[int, ...]) -> None:
+    """Report that a move completed between two observations."""
+    collector.add(f"completed: replicas {_list(target)}")
 
 
-def replicas_changed(news: News, was: tuple[int, ...], now: tuple[int, ...]) -> None:
-    """Tell of an alter that was never seen listed: a reorder, a removal, or a very fast move."""
-    news.add(f"replicas changed from {_list(was)} to {_list(now)} between two looks")
+def report_replicas_changed(
+    collector: EventCollector, was: tuple[int, ...], now: tuple[int, ...]
+) -> None:
+    """Report a change that was never seen listed: a reorder, a removal, or a very fast move."""
+    collector.add(f"replicas changed from {_list(was)} to {_list(now)} between two polls")
 
 
-def topic_deleted(news: News, *, moving: bool) -> None:
-    """Tell that the partition is gone."""
-    news.add("topic deleted", Severity.TROUBLE if moving else Severity.WARNING)
+def report_topic_deleted(collector: EventCollector, *, moving: bool) -> None:
+    """Report that the partition is gone."""
+    collector.add("topic deleted", EventSeverity.TROUBLE if moving else EventSeverity.WARNING)
 
 
-def topic_recreated(news: News, *, moving: bool) -> None:
-    """Tell that another topic has the name now."""
+def report_topic_recreated(collector: EventCollector, *, moving: bool) -> None:
+    """Report that another topic has the name now."""
     lost = "; its reassignment is gone" if moving else ""
-    news.add(
+    collector.add(
         f"topic deleted and recreated under the same name{lost}",
-        Severity.TROUBLE if moving else Severity.WARNING,
+        EventSeverity.TROUBLE if moving else EventSeverity.WARNING,
     )
 
 
-def lost_sight(news: News) -> None:
-    """Tell that the outcome of a move will never be known."""
-    news.add("no longer listed, and its metadata cannot be read: outcome unknown", Severity.WARNING)
+def report_outcome_unknown(collector: EventCollector) -> None:
+    """Report that the outcome of a move will never be known."""
+    collector.add(
+        "no longer listed, and its metadata cannot be read: outcome unknown", EventSeverity.WARNING
+    )
 
 
-def changes(news: News, was: PartitionState, now: PartitionState) -> None:
-    """Tell what changed in a partition's ISR and leader."""
+def report_isr_and_leader(
+    collector: EventCollector, was: PartitionState, now: PartitionState
+) -> None:
+    """Report changes of a partition's ISR and leader."""
     if was == now or not (was.described and now.described):
         return
-    _joined(news, was, now)  # first: whoever leads next is in the ISR by then
+    _joined(collector, was, now)  # first: the next leader has joined the ISR by then
     if was.leader != now.leader:
-        _leader(news, was, now)
-    _left(news, was, now)
+        _leader(collector, was, now)
+    _left(collector, was, now)
 
 
-def stall_changed(news: News, broker: int, was: Stall | None, now: Stall | None) -> None:
-    """Tell that a replica's alarm came, went, or has another kind or cause."""
+def report_stall(
+    collector: EventCollector, broker: int, was: Stall | None, now: Stall | None
+) -> None:
+    """Report that a replica's alarm came, went, or has another kind or cause."""
     if now is not None and now.alarm:
         if was is None or (was.kind, was.cause) != (now.kind, now.cause):
-            severity = Severity.TROUBLE if now.kind is StallKind.STALLED else Severity.WARNING
-            news.alarm(broker, now.kind.value, now.detail or now.cause.value, severity)
+            severity = (
+                EventSeverity.TROUBLE if now.kind is StallKind.STALLED else EventSeverity.WARNING
+            )
+            collector.alarm(broker, now.kind.value, now.detail or now.cause.value, severity)
     elif was is not None and was.alarm:
         if now is not None:
             no_longer = f"no longer {was.kind.value}"
-            news.alarm(
-                broker, f"is {no_longer}", now.detail, Severity.NEWS, become=f"are {no_longer}"
+            collector.alarm(
+                broker, f"is {no_longer}", now.detail, EventSeverity.NEWS, become=f"are {no_longer}"
             )
         elif was.cause in _HINDRANCES:
-            news.alarm(broker, "can copy again", "", Severity.NEWS)
+            collector.alarm(broker, "can copy again", "", EventSeverity.NEWS)
         else:
-            news.alarm(
-                broker, "makes headway again", "", Severity.NEWS, become="make headway again"
+            collector.alarm(
+                broker, "makes headway again", "", EventSeverity.NEWS, become="make headway again"
             )
 
 
-def gathered(alarms: Iterable[Alarm]) -> list[Event]:
-    """Tell the alarms of one poll: one by one, or for the broker where it has many alike."""
+def merge_alarms(alarms: Iterable[Alarm]) -> list[Event]:
+    """Return the events of one poll's alarms: one each, or one for a broker with many alike."""
     alike: defaultdict[tuple[int, str], list[Alarm]] = defaultdict(list)
     for alarm in alarms:
         alike[alarm.broker, alarm.becomes].append(alarm)
@@ -193,68 +209,83 @@ def _because(why: str) -> str:
     return f": {why}" if why else ""
 
 
-def judged(
-    news: News, state: PartitionState, config: TopicConfig | None, was: Health | None
+def report_health(
+    collector: EventCollector, state: PartitionState, config: TopicConfig | None, was: Health | None
 ) -> Health | None:
-    """Tell what changed in a partition's health; give what it is as far as that is known."""
+    """Report a change of a partition's health.
+
+    Returns:
+        The current health; the earlier one while metadata is unavailable.
+    """
     if not state.described:
         return was
     now = health(state, config)
     if was is not None:
-        _health(news, was, now, state, config)
+        _health(collector, was, now, state, config)
     return now
 
 
-def _leader(news: News, was: PartitionState, now: PartitionState) -> None:
+def _leader(collector: EventCollector, was: PartitionState, now: PartitionState) -> None:
     epoch = "" if now.leader_epoch is None else f" (epoch {now.leader_epoch})"
     if now.leader is None:
-        news.add(f"no leader any more, it was {was.leader}", Severity.TROUBLE, was.leader)
+        collector.add(f"lost its leader, broker {was.leader}", EventSeverity.TROUBLE, was.leader)
     elif was.leader is None:
-        news.add(f"broker {now.leader} leads{epoch}", Severity.NEWS, now.leader)
+        collector.add(f"broker {now.leader} leads{epoch}", EventSeverity.NEWS, now.leader)
     else:
-        news.add(f"leader moved {was.leader} -> {now.leader}{epoch}", Severity.NEWS, now.leader)
+        collector.add(
+            f"leader moved {was.leader} -> {now.leader}{epoch}", EventSeverity.NEWS, now.leader
+        )
 
 
-def _joined(news: News, was: PartitionState, now: PartitionState) -> None:
+def _joined(collector: EventCollector, was: PartitionState, now: PartitionState) -> None:
     for broker in now.isr:
         if broker not in was.isr:
             caught_up = "adding replica caught up: " if broker in was.adding else ""
-            news.add(f"{caught_up}broker {broker} joined the ISR", Severity.NEWS, broker)
+            collector.add(f"{caught_up}broker {broker} joined the ISR", EventSeverity.NEWS, broker)
 
 
-def _left(news: News, was: PartitionState, now: PartitionState) -> None:
+def _left(collector: EventCollector, was: PartitionState, now: PartitionState) -> None:
     for broker in was.isr:
         if broker not in now.isr and broker in now.replicas:
             leaving = broker in now.removing
-            severity = Severity.NEWS if leaving else Severity.WARNING
-            news.add(
+            severity = EventSeverity.NEWS if leaving else EventSeverity.WARNING
+            collector.add(
                 f"{'retiring ' if leaving else ''}broker {broker} left the ISR", severity, broker
             )
 
 
 def _health(
-    news: News, was: Health, now: Health, state: PartitionState, config: TopicConfig | None
+    collector: EventCollector,
+    was: Health,
+    now: Health,
+    state: PartitionState,
+    config: TopicConfig | None,
 ) -> None:
     if was is now:
         return
     if now is Health.OFFLINE:
-        news.add(_ILL[now], Severity.TROUBLE)
+        collector.add(_UNHEALTHY[now], EventSeverity.TROUBLE)
     elif now is Health.UNDER_MIN_ISR:
         least = 0 if config is None else config.min_insync_replicas
-        news.add(f"{_ILL[now]}: {len(state.isr)} in sync, {least} needed", Severity.TROUBLE)
+        collector.add(
+            f"{_UNHEALTHY[now]}: {len(state.isr)} in sync, {least} needed", EventSeverity.TROUBLE
+        )
     elif now is Health.UNDER_REPLICATED:
-        news.add(
-            f"{_ILL[now]}: {len(state.isr)} of {len(state.original)} in sync", Severity.WARNING
+        collector.add(
+            f"{_UNHEALTHY[now]}: {len(state.isr)} of {len(state.original)} in sync",
+            EventSeverity.WARNING,
         )
     else:
-        news.well_again = True
+        collector.well_again = True
 
 
-def _tell_of_trouble(events: tuple[Event, ...]) -> bool:
-    """Whether events tell of trouble with a partition's health, and not yet of its end."""
-    signs = (*_ILL.values(), _WELL)
-    last = next((event.what for event in reversed(events) if event.what.startswith(signs)), _WELL)
-    return last != _WELL
+def _report_trouble(events: tuple[Event, ...]) -> bool:
+    """Whether events report trouble with a partition's health, and not yet the end of it."""
+    signs = (*_UNHEALTHY.values(), _HEALTHY_AGAIN)
+    last = next(
+        (event.what for event in reversed(events) if event.what.startswith(signs)), _HEALTHY_AGAIN
+    )
+    return last != _HEALTHY_AGAIN
 
 
 def _list(brokers: tuple[int, ...]) -> str:

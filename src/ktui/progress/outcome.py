@@ -1,4 +1,4 @@
-"""What became of a reassignment that the controller no longer lists."""
+"""The outcome of a reassignment that the controller no longer lists."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ SETTLED_S = 2.0
 """A broker's metadata may lag the controller for hundreds of milliseconds."""
 
 
-def judge(before: Timeline, state: PartitionState, polls: int, seconds: float) -> Phase:
-    """Tell done, cancelled and changed apart, or SETTLING while that is uncertain.
+def judge_outcome(before: Timeline, state: PartitionState, polls: int, seconds: float) -> Phase:
+    """Judge whether an unlisted move is done, cancelled or changed; SETTLING while uncertain.
 
     Args:
-        before: the move as it was known while listed.
+        before: the move as last known while listed.
         state: the partition now, unlisted.
-        polls: how many in a row saw it unlisted with these replicas.
-        seconds: how long it has been so.
+        polls: consecutive polls that saw it unlisted with these replicas.
+        seconds: how long it has been unlisted with these replicas.
     """
     if state.replicas == before.target and _unmistakable(before, state):
         return Phase.DONE
@@ -31,9 +31,9 @@ def judge(before: Timeline, state: PartitionState, polls: int, seconds: float) -
 
 
 def completed_between(before: Timeline, state: PartitionState) -> bool:
-    """Whether a listed reassignment is the next one, the known one having completed unseen.
+    """Whether a listed reassignment is the next one, and the known one completed unseen.
 
-    Altering a moving partition makes all its replicas but the newly added the new original; so
+    Altering a moving partition makes all its replicas but the newly added ones the new original. So
     an original equal to the old target, in sync, means that the old target had been reached.
     """
     unchanged = state.replicas == before.state.replicas
@@ -53,9 +53,10 @@ def recreated(before: PartitionState, now: PartitionState) -> bool:
 
 
 def _unmistakable(before: Timeline, state: PartitionState) -> bool:
-    """Whether metadata that equals the target cannot be from before, or from a cancelled move.
+    """Whether metadata equal to the target can be neither stale nor from a cancelled move.
 
-    While a move that only adds is under way, `replicas` equals its target: only the ISR tells.
+    While a move that only adds replicas is under way, `replicas` equals its target: only the ISR
+    distinguishes the cases.
     """
     added = set(before.target) - set(before.original)
     changed = set(before.target) != set(before.original) or (

@@ -1,4 +1,4 @@
-"""One observation beside the fold so far: what every partition's fold needs to know of it."""
+"""One observation next to the fold so far, as every partition's fold needs it."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from ktui.progress.throttle import Throttles
 from ktui.progress.timeline import Progress
 
 LEAST_GAP_S = 15.0
-"""A pause shorter than this is a slow poll, not a lost cluster."""
+"""A shorter pause is a slow poll, not a lost cluster."""
 RESTART_S = 60.0
-"""After a pause longer than this, rates start anew."""
+"""After a longer pause, rates start over."""
 _USUAL_POLLS = 3.0
 _SMOOTHING = 0.2
 
 
 class Poll:
-    """One observation, and how it follows on the one before.
+    """One observation, and how it follows the previous one.
 
     Attributes:
-        observation: what was seen.
-        first: nothing was folded before.
-        now_s: its second; never before that of an earlier observation.
+        observation: the observation itself.
+        first: whether nothing was folded before.
+        now_s: its monotonic second; never before that of an earlier observation.
         later: whether time has passed since the last one.
-        passed_s: seconds seen to pass since the last one: 0 after a gap, when nobody looked.
+        passed_s: observed seconds since the last one; 0 after a gap without polls.
         gap: whether the cluster was out of sight in between.
-        lost_s: the second of the last look before the latest gap.
-        restart_s: readings farther apart than this give no rate.
+        lost_s: the second of the last poll before the latest gap.
+        restart_s: readings farther apart than this many seconds give no rate.
         alive: brokers that are registered and not fenced.
         throttles: the replication throttles in force.
     """
@@ -61,7 +61,7 @@ class Poll:
 
     @property
     def typical_s(self) -> float | None:
-        """Seconds between polls, smoothed; a gap counts as no more than the longest usual one."""
+        """Seconds between polls, smoothed; a gap counts as at most the longest usual pause."""
         passed_s = min(self._all_passed_s, self._gap_s)
         if self._typical_s is None:
             return passed_s or None
@@ -69,7 +69,7 @@ class Poll:
 
     @property
     def memory(self) -> PollMemory:
-        """What the fold knew of earlier observations; empty at the first."""
+        """The fold's memory of earlier observations; empty at the first."""
         return self._before.memory or PollMemory(self.now_s)
 
     @cached_property
@@ -79,11 +79,11 @@ class Poll:
         return {one.broker: one.path for one in dirs if one.error is not None}
 
     def config(self, tp: TopicPartition) -> TopicConfig | None:
-        """Give the settings of a partition's topic; None where not readable."""
+        """Return the settings of a partition's topic; None where not readable."""
         return self.observation.topic_configs.get(tp.topic)
 
     def shares_anew(self, state: PartitionState, broker: int) -> bool:
-        """Whether what a broker takes in, or the leader sends, is shared by other copies now."""
+        """Whether the copies changed that share a broker's inbound, or its leader's outbound."""
         sides = [(True, broker), (False, state.leader)]
         return any(self._copies[side] != self._copies_before[side] for side in sides)
 
@@ -97,7 +97,7 @@ class Poll:
         return Counter() if last is None else _copies(last)
 
     def absent(self, state: PartitionState) -> bool:
-        """Whether the cluster says that a partition is gone, or that its topic is another now."""
+        """Whether the cluster says that a partition is gone, or that another topic has its name."""
         if state.tp in self.observation.absent:
             return True
         now = self._topic_ids.get(state.tp.topic)
@@ -108,7 +108,7 @@ class Poll:
         return {tp.topic: state.topic_id for tp, state in self.observation.partitions.items()}
 
     def wall_time(self, at_s: float) -> datetime:
-        """Give a reading's time as wall time; many readings of a broker share one."""
+        """Return a reading's time as wall time; many readings of a broker share one."""
         known = self._wall_times.get(at_s)
         if known is None:
             age_s = max(0.0, self.observation.monotonic_s - at_s)
@@ -116,10 +116,10 @@ class Poll:
         return known
 
 
-def _copies(seen: Observation) -> Counter[tuple[bool, int | None]]:
+def _copies(observation: Observation) -> Counter[tuple[bool, int | None]]:
     """Count the replicas that are being copied: onto each broker, and from each leader."""
     copies: Counter[tuple[bool, int | None]] = Counter()
-    for state in seen.partitions.values():
+    for state in observation.partitions.values():
         for broker in state.adding if state.reassigning else ():
             if broker not in state.isr:
                 copies[True, broker] += 1

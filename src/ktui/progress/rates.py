@@ -1,4 +1,4 @@
-"""How fast a count grows, from readings at irregular times."""
+"""The rate at which a count grows, from readings at irregular times."""
 
 from __future__ import annotations
 
@@ -11,26 +11,28 @@ from ktui.progress.memory import Meter
 from ktui.progress.poll import Poll
 
 SMOOTHING_S = 20.0
-"""Kafka's throttle works in windows of some 11 s and lets copies through in gulps: the average
-must span two of them, and still follow a changed throttle within half a minute."""
+"""Kafka's throttle works in windows of some 11 s and lets copies through in gulps.
+
+The average must span two windows, and still follow a changed throttle within half a minute.
+"""
 
 GULP_S = 15.0
-"""A pause of up to so long belongs to the interval that ends it; a longer one is no growth."""
+"""A pause of up to this long belongs to the interval that ends it; a longer one is no growth."""
 
 _SEEN_A_GULP = 1.0 - math.exp(-GULP_S / SMOOTHING_S)
-"""The weight from which on the average has seen at least one pause."""
+"""From this weight on the average covers at least one pause."""
 
 MIN_INTERVAL_S = 0.05
-"""Readings closer than this say nothing about a rate."""
+"""Readings closer together than this say nothing about a rate."""
 
 
 def advance(meter: Meter | None, reading: Reading | None, poll: Poll) -> Meter | None:
     """Fold one reading into a meter.
 
     A reading that is missing or no newer changes nothing. A count that went backwards (a
-    truncation, another leader, a recreated topic), or one not read for `restart_s`, starts anew.
-    An interval in which the cluster was out of sight has the weight of one usual poll: nobody
-    knows when in it the count grew, or whether it could.
+    truncation, another leader, a recreated topic), or one not read for `restart_s`, starts over.
+    An interval in which the cluster was out of sight has the weight of one usual poll. When in that
+    interval the count grew, or whether it could, is unknown.
     """
     if reading is None or (meter is not None and reading.at_s < meter.at_s + MIN_INTERVAL_S):
         return meter
@@ -53,7 +55,7 @@ def advance(meter: Meter | None, reading: Reading | None, poll: Poll) -> Meter |
 def _weighed(
     meter: Meter, reading: Reading, passed_s: float, weight_s: float, quiet_s: float = 0.0
 ) -> Meter:
-    """Take an interval of `passed_s` into the average as if it had lasted `weight_s`."""
+    """Add an interval of `passed_s` to the average as if it had lasted `weight_s`."""
     kept = math.exp(-weight_s / SMOOTHING_S)
     weight = meter.weight * kept + 1.0 - kept
     interval = (reading.value - meter.value) / passed_s
@@ -61,24 +63,24 @@ def _weighed(
     return Meter(reading.value, reading.at_s, total / weight, weight, quiet_s)
 
 
-def interrupted(meter: Meter | None) -> Meter | None:
-    """Have the next reading start a rate anew: what counted was down in between."""
+def restart_rate(meter: Meter | None) -> Meter | None:
+    """Make the next reading start a new rate: counting was impossible in between."""
     return None if meter is None else Meter(meter.value, meter.at_s, interrupted=True)
 
 
 _DOUBTED = 0.05
-"""What is left of a rate's weight once it is shared by others."""
+"""The part of a rate's weight that stays once other copies share it."""
 
 
-def doubted(meter: Meter | None) -> Meter | None:
-    """Let a rate count less than what comes next: it was shared with others than from now on."""
+def discount_rate(meter: Meter | None) -> Meter | None:
+    """Weigh a rate less than the next intervals: from now on other copies share it."""
     if meter is None:
         return None
     return msgspec.structs.replace(meter, weight=meter.weight * _DOUBTED)
 
 
 def rate(meter: Meter | None, now_s: float, restart_s: float) -> float | None:
-    """Give the rate per second; None while unknown, or when the last reading is too old."""
+    """Return the rate per second; None while unknown, or when the last reading is too old."""
     if meter is None or now_s - meter.at_s > restart_s:
         return None
     return meter.rate

@@ -1,4 +1,4 @@
-"""The partition as a whole: its mark in the row of the list, and its curve of lag."""
+"""The partition as a whole: its mark in the list's row, and its curve of lag."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ LAG_POINTS = 240
 
 
 def mark(state: PartitionState, phase: Phase, lanes: Mapping[int, Lane]) -> int:
-    """Give the mark of one moment: trouble, else the share of the replica farthest behind."""
+    """Return the mark of one moment: trouble, else the share of the replica farthest behind."""
     if phase is Phase.TOPIC_GONE:
         return Mark.GONE
     if phase is Phase.STALLED:
@@ -29,7 +29,7 @@ def mark(state: PartitionState, phase: Phase, lanes: Mapping[int, Lane]) -> int:
 def next_mark(
     before: Timeline, state: PartitionState, phase: Phase, lanes: Mapping[int, Lane]
 ) -> int:
-    """Give the mark of a fold: what happened since the last one goes before what is."""
+    """Return the mark of a fold: a change since the last one goes before the current state."""
     if phase in (Phase.CANCELLED, Phase.CHANGED_ELSEWHERE) and not before.phase.ended:
         return Mark.CANCELLED
     was, now = before.state.leader, state.leader
@@ -44,7 +44,7 @@ def lag_history(
     now_s: float,
     spacing_s: float,
 ) -> tuple[tuple[float, int], ...]:
-    """Add the worst lag of the adding replicas, in messages; thinned to the given spacing."""
+    """Append the worst lag of the adding replicas, in messages; thinned to `spacing_s`."""
     worst = max(
         (
             lane.lag_messages

@@ -1,4 +1,4 @@
-"""When a replica counts as stalled or falling behind. The causes are in causes.py."""
+"""Thresholds for a stalled or falling-behind replica. The causes are in causes.py."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ STALLED_AFTER_S = 30.0
 STALLED_AFTER_POLLS = 5
 FALLING_AFTER_S = 60.0
 STARVED_AFTER_S = 15.0
-"""Longer than the window of a throttle, so that no single burst of writing is taken for a rate."""
+"""Longer than a throttle's window, so that a single burst of writing does not pass for a rate."""
 
 
-def still_for(clock: StillClock, passed_s: float) -> StillClock:
-    """Count one more poll without headway; one that no time passed before shows nothing new."""
+def count_still(clock: StillClock, passed_s: float) -> StillClock:
+    """Count one more poll without headway; a poll after no time shows nothing new."""
     if passed_s <= 0.0:
         return clock
     seconds, polls = clock.seconds + passed_s, clock.polls + 1
@@ -20,7 +20,7 @@ def still_for(clock: StillClock, passed_s: float) -> StillClock:
 
 
 def stalled(clock: StillClock) -> bool:
-    """Whether it has stood still for max(30 s, 5 polls)."""
+    """Whether a replica has stood still for max(30 s, 5 polls)."""
     return clock.polls >= STALLED_AFTER_POLLS and clock.seconds >= STALLED_AFTER_S
 
 
@@ -30,5 +30,5 @@ def falling_behind(rising_s: float) -> bool:
 
 
 def starved(starving_s: float) -> bool:
-    """Whether for 15 s no less was written than a throttle lets through."""
+    """Whether for 15 s at least as much was written as a throttle lets through."""
     return starving_s >= STARVED_AFTER_S

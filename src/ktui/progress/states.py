@@ -1,4 +1,4 @@
-"""The one word for a partition's state, in rows and in JSON."""
+"""The single word for a partition's state, in rows and in JSON."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ FOREIGN = "foreign"
 
 
 def state_word(timeline: Timeline, ours: Container[TopicPartition] | None) -> str:
-    """Name the state: `stalled` first, then `foreign`, else the phase's own word.
+    """Return the state's word: `stalled` first, then `foreign`, else the phase's own word.
 
     Args:
         timeline: the partition.
-        ours: what a run of this program moves; None while no run is shown, when nothing is
-            foreign. A partition that is neither moving nor of the run is not foreign either.
+        ours: the partitions that a run of this program moves. None while no run is shown: nothing
+            is foreign then. A settled partition outside the run is not foreign either.
     """
     if timeline.phase is Phase.STALLED:
         return Phase.STALLED.value

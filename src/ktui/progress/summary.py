@@ -14,57 +14,59 @@ _N = TypeVar("_N", int, float)
 
 
 class BrokerLoad(msgspec.Struct, frozen=True):
-    """What the replicas catching up ask of one broker. Bytes a second; None where not known."""
+    """The load that catching-up replicas put on one broker. Bytes a second; None where unknown."""
 
     broker: int
     bytes_in_s: float | None = None
-    """Copied onto it."""
+    """Copied onto the broker."""
     bytes_out_s: float | None = None
-    """Copied from the partitions that it leads."""
+    """Copied from the partitions that the broker leads."""
     adding: int = 0
-    """Replicas being added on it, not yet in sync."""
+    """Replicas being added on the broker, not yet in sync."""
     removing: int = 0
-    """Replicas to be removed from it."""
+    """Replicas to be removed from the broker."""
     leaders: int | None = None
-    """Partitions that it leads, by the last census; None without one."""
+    """Partitions that the broker leads, by the last census; None without one."""
     lag_messages: int | None = None
-    """Of all replicas on it that are catching up, together."""
+    """The sum over all replicas on the broker that are catching up."""
     lag_bytes: int | None = None
 
 
 class Totals(msgspec.Struct, frozen=True):
-    """The work as a whole. Ended moves count for as long as their timelines are kept."""
+    """The work as a whole. Ended moves count as long as their timelines are kept."""
 
     moving: int = 0
-    """Listed and well; those stalled or settling are counted apart."""
+    """Listed and healthy; stalled and settling moves are counted apart."""
     stalled: int = 0
     falling_behind: int = 0
-    """Of those moving."""
+    """A part of `moving`."""
     settling: int = 0
     done: int = 0
     cancelled: int = 0
     changed_elsewhere: int = 0
     topic_gone: int = 0
     bytes_left: int | None = None
-    """To copy as of now; what is written meanwhile comes on top. Known figures only."""
+    """To copy as of now, without later writes. Known figures only."""
     bytes_s: float | None = None
-    """Copied a second by all replicas being added."""
+    """Bytes copied a second by all replicas being added."""
     left_s: Range | None = None
-    """Until the last broker has all its copies; None while that of any broker is unknown."""
+    """Seconds until the last broker has all its copies; None while any broker's is unknown."""
     share: float | None = None
-    """Share caught up of what is under way and what is done, 0 to 1: by bytes where the size of
-    every partition is known, else each replica counts the same."""
+    """Share caught up of the moves under way and done, 0 to 1.
+
+    Weighted by bytes where the size of every partition is known; else replicas count the same.
+    """
 
 
 def broker_loads(progress: Progress) -> dict[int, BrokerLoad]:
-    """Sum up per broker; every registered broker has an entry, in order of their ids."""
+    """Sum up the load per broker; every registered broker has an entry, ordered by broker id."""
     sums = _Sums()
     for timeline in progress.timelines.values():
         if not timeline.phase.ended:
             sums.add(timeline)
-    seen = progress.last
-    census = seen.census if seen is not None else None
-    brokers = sums.brokers | (seen.brokers.keys() if seen is not None else set())
+    last = progress.last
+    census = last.census if last is not None else None
+    brokers = sums.brokers | (last.brokers.keys() if last is not None else set())
     return {
         broker: BrokerLoad(
             broker=broker,
@@ -81,7 +83,7 @@ def broker_loads(progress: Progress) -> dict[int, BrokerLoad]:
 
 
 class _Sums:
-    """Per broker; a broker without any known figure has no sum."""
+    """Sums per broker; a broker without any known figure has none."""
 
     def __init__(self) -> None:
         self.bytes_in: dict[int, float] = {}
@@ -128,7 +130,7 @@ def totals(progress: Progress) -> Totals:
         moving=phases[Phase.MOVING],
         stalled=phases[Phase.STALLED],
         falling_behind=sum(
-            timeline.phase is Phase.MOVING and _falling(timeline) for timeline in open_
+            timeline.phase is Phase.MOVING and _falls_behind(timeline) for timeline in open_
         ),
         settling=phases[Phase.SETTLING],
         done=phases[Phase.DONE],
@@ -137,26 +139,26 @@ def totals(progress: Progress) -> Totals:
         topic_gone=phases[Phase.TOPIC_GONE],
         bytes_left=sum(left) if left else None,
         bytes_s=sum(rates) if rates else None,
-        left_s=_whole(adding),
+        left_s=_until_all_copied(adding),
         share=_share([*open_, *done]) if open_ else None,
     )
 
 
-def _falling(timeline: Timeline) -> bool:
+def _falls_behind(timeline: Timeline) -> bool:
     stalls = (lane.stall for lane in timeline.lanes.values())
     return any(s is not None and s.kind is StallKind.FALLING_BEHIND for s in stalls)
 
 
-def _whole(adding: list[Lane]) -> Range | None:
-    """The broker that is the last to have all its copies ends the whole.
+def _until_all_copied(adding: list[Lane]) -> Range | None:
+    """Return the seconds until the last broker has all its copies.
 
-    The copies onto one broker share its throttle and its network, and take their turns: what is
-    left on it over what it copies tells more than the slowest of them, which will be given more.
+    The copies onto one broker share its throttle and its network, and take turns. So its remaining
+    work over its copy rate is a better estimate than its slowest copy, which will speed up.
     """
     onto: dict[int, list[Lane]] = {}
     for lane in adding:
         onto.setdefault(lane.broker, []).append(lane)
-    ends = [_end_of(lanes) for lanes in onto.values()]
+    ends = [_until_copied(lanes) for lanes in onto.values()]
     known = [end for end in ends if end is not None]
     if not known or len(known) < len(ends):
         return None
@@ -167,8 +169,8 @@ def _whole(adding: list[Lane]) -> Range | None:
     )
 
 
-def _end_of(lanes: list[Lane]) -> Range | None:
-    """Seconds until all these copies onto one broker have caught up."""
+def _until_copied(lanes: list[Lane]) -> Range | None:
+    """Return the seconds until all these copies onto one broker have caught up."""
     lags = [lane.lag_bytes for lane in lanes]
     if None in lags:
         lags = [lane.lag_messages for lane in lanes]
@@ -180,13 +182,13 @@ def _end_of(lanes: list[Lane]) -> Range | None:
     if total and not ends:
         return None
     return Range(
-        low=_over(total, sum(lag / end.low for lag, end in ends)),
-        middle=_over(total, sum(lag / end.middle for lag, end in ends)),
-        high=_over(total, sum(lag / end.high for lag, end in ends)),
+        low=_seconds(total, sum(lag / end.low for lag, end in ends)),
+        middle=_seconds(total, sum(lag / end.middle for lag, end in ends)),
+        high=_seconds(total, sum(lag / end.high for lag, end in ends)),
     )
 
 
-def _over(lag: int, rate: float) -> float:
+def _seconds(lag: int, rate: float) -> float:
     return lag / rate if rate else 0.0
 
 
@@ -199,7 +201,7 @@ def _never_ends(lane: Lane) -> bool:
 
 
 def _share(moves: Iterable[Timeline]) -> float | None:
-    """Weigh the replicas to add, those caught up too, by the sizes of their leaders' logs."""
+    """Weigh the replicas to add, also caught-up ones, by the sizes of their leaders' logs."""
     shares: list[float] = []
     sizes: list[int | None] = []
     for timeline in moves:
@@ -216,7 +218,7 @@ def _share(moves: Iterable[Timeline]) -> float | None:
 
 
 def _share_of(timeline: Timeline, broker: int) -> float | None:
-    """Give the share caught up of one replica; a move that is done counts if its size is known."""
+    """Return the share caught up of one replica; a done move counts if its size is known."""
     if timeline.phase is Phase.DONE:
         known = timeline.memory is not None and timeline.memory.inbound_size is not None
         return 1.0 if known else None

@@ -12,92 +12,99 @@ import msgspec
 from ktui.cluster.broker import BrokerConfig, TopicConfig
 from ktui.cluster.observation import Observation
 from ktui.cluster.partition import PartitionState, TopicPartition
-from ktui.cluster.throttle_settings import FETCH_BYTES, lists
+from ktui.cluster.throttle_settings import FETCH_BYTES, list_includes
 from ktui.progress.stalls import STALLED_AFTER_S, stalled
 from ktui.progress.timeline import Lane, Phase, Role, Timeline
 
 _NO_TOPIC = TopicConfig()
 _NO_BROKER = BrokerConfig()
 _ROOM = 0.95
-"""A copy that starves is told so until this share of its rate would do."""
+"""A starving copy stays reported until this share of its rate would suffice."""
 
 
-class Throttle(msgspec.Struct, frozen=True):
-    """A rate that binds a replica, and what it would have to let through. Bytes a second."""
+class BindingThrottle(msgspec.Struct, frozen=True):
+    """A rate that limits a replica, and the demand on that rate. Bytes a second."""
 
     rate: int
     demand: float
-    """What is written to all that it binds: more than that lets all of it catch up."""
+    """Written to all partitions under the rate; only a higher rate lets all copies catch up."""
     on_leader: bool
     sharing: int
-    """Replicas being copied under the same rate."""
+    """The number of replicas being copied under the same rate."""
     in_use: bool
-    """Whether others than the replica have made headway under it lately."""
+    """Whether other replicas have recently made headway under the rate."""
 
     @property
     def slower_than_a_fetch(self) -> bool:
-        """Whether one fetch exhausts it for longer than it takes to call a replica stalled."""
+        """Whether one fetch exhausts the rate for longer than the 30 s of a stall."""
         return self.rate * STALLED_AFTER_S < FETCH_BYTES
 
     @property
     def detail(self) -> str:
-        """The figures, for a row."""
+        """The figures, for a row: "2.0 MB/s throttle, 3 replicas"."""
         shared = f", {self.sharing} replicas" if self.sharing > 1 else ""
         return f"{self._rate}{shared}"
 
     @property
     def too_low(self) -> str:
-        """The figures where the replica never catches up under it, and the one that would do."""
-        enough = megabytes(_up(max(self.demand, self.rate)))
-        written = megabytes(_up(self.demand))
+        """The figures of a replica that never catches up, with the rate that must be exceeded."""
+        enough = format_rate(_up(max(self.demand, self.rate)))
+        written = format_rate(_up(self.demand))
         return f"{self._rate}, {written} in: never finishes; more than {enough} would"
 
     @property
     def _rate(self) -> str:
-        return f"{megabytes(self.rate)} {'leader ' if self.on_leader else ''}throttle"
+        return f"{format_rate(self.rate)} {'leader ' if self.on_leader else ''}throttle"
 
 
 class Throttles:
-    """What one observation says of throttles, against what was being copied as of the last."""
+    """The throttles of one observation, against the copies under way as of the previous one."""
 
-    def __init__(self, seen: Observation, timelines: Iterable[Timeline], now_s: float) -> None:
-        self._seen = seen
+    def __init__(
+        self, observation: Observation, timelines: Iterable[Timeline], now_s: float
+    ) -> None:
+        self._observation = observation
         self._timelines = timelines
         self._now_s = now_s
 
-    def binding(self, state: PartitionState, broker: int) -> Throttle | None:
-        """Find the throttle that binds a copy onto a broker: the tightest one."""
+    def binding(self, state: PartitionState, broker: int) -> BindingThrottle | None:
+        """Find the tightest throttle that limits a copy onto a broker."""
         return _tightest([one for _, one in self._all(state, broker)])
 
-    def in_use(self, state: PartitionState, broker: int) -> Throttle | None:
-        """Find the tightest one under which other copies make headway: this one's turn comes."""
+    def in_use(self, state: PartitionState, broker: int) -> BindingThrottle | None:
+        """Find the tightest throttle under which other copies make headway.
+
+        The copy waits for its turn.
+        """
         return _tightest([one for _, one in self._all(state, broker) if one.in_use])
 
-    def starving(self, state: PartitionState, broker: int, *, already: bool) -> Throttle | None:
+    def starving(
+        self, state: PartitionState, broker: int, *, already: bool
+    ) -> BindingThrottle | None:
         """Find the throttle under which a copy onto a broker never catches up.
 
         Args:
             state: the partition.
-            broker: where the copy is.
-            already: whether it was found to starve; that ends only once there is some room.
+            broker: the broker that receives the copy.
+            already: whether the copy was found to starve before; that ends only with some room.
         """
         room = _ROOM if already else 1.0
         all_ = self._all(state, broker)
         return _tightest([one for load, one in all_ if load.starves(state.tp, one.rate * room)])
 
-    def _all(self, state: PartitionState, broker: int) -> list[tuple[_Load, Throttle]]:
+    def _all(self, state: PartitionState, broker: int) -> list[tuple[_Load, BindingThrottle]]:
         return [one for one in (self._follower(state, broker), self._leader(state)) if one]
 
-    def _follower(self, state: PartitionState, broker: int) -> tuple[_Load, Throttle] | None:
-        """The follower's rate binds all listed copies onto the broker together."""
+    def _follower(self, state: PartitionState, broker: int) -> tuple[_Load, BindingThrottle] | None:
+        """The follower's rate limits all listed copies onto the broker together."""
         rate = self._settings(broker).follower_throttle_rate
         if rate is None or not self._follower_listed(state, broker):
             return None
         load = self._onto[broker]
         return load, load.under(rate, state.tp, on_leader=False)
 
-    def _leader(self, state: PartitionState) -> tuple[_Load, Throttle] | None:
-        """The leader's rate binds copies out of sync, yet in-sync fetches count against it too."""
+    def _leader(self, state: PartitionState) -> tuple[_Load, BindingThrottle] | None:
+        """The leader's rate limits copies out of sync, but in-sync fetches count against it too."""
         if state.leader is None or not self._leader_listed(state):
             return None
         rate = self._settings(state.leader).leader_throttle_rate
@@ -117,8 +124,8 @@ class Throttles:
                     inbound = timeline.inbound_bytes_s or 0.0
                     loads[lane.broker].add(timeline.tp, inbound, [_makes_headway(lane)])
         for timeline in self._timelines:
-            # Small ones are copied whole between two polls; their entries may be gone already.
-            if _done_lately(timeline, self._now_s):
+            # Small replicas are copied between two polls; their list entries may be gone already.
+            if _done_recently(timeline, self._now_s):
                 for broker in timeline.target:
                     if broker not in timeline.original:
                         loads[broker].movers.add(timeline.tp)
@@ -126,7 +133,7 @@ class Throttles:
 
     @cached_property
     def _from(self) -> defaultdict[int, _Load]:
-        """What all followers of the listed partitions of each leader must fetch to keep up."""
+        """The fetches that keep all followers of each leader's listed partitions up to date."""
         loads: defaultdict[int, _Load] = defaultdict(_Load)
         for timeline in self._copied:
             state = timeline.state
@@ -142,29 +149,29 @@ class Throttles:
         return tuple(t for t in self._timelines if t.state.adding and not t.phase.ended)
 
     def _settings(self, broker: int) -> BrokerConfig:
-        return self._seen.broker_configs.get(broker, _NO_BROKER)
+        return self._observation.broker_configs.get(broker, _NO_BROKER)
 
     def _follower_listed(self, state: PartitionState, broker: int) -> bool:
-        config = self._seen.topic_configs.get(state.tp.topic, _NO_TOPIC)
-        return lists(config.follower_throttled_replicas, state.tp.partition, broker)
+        config = self._observation.topic_configs.get(state.tp.topic, _NO_TOPIC)
+        return list_includes(config.follower_throttled_replicas, state.tp.partition, broker)
 
     def _leader_listed(self, state: PartitionState) -> bool:
-        config = self._seen.topic_configs.get(state.tp.topic, _NO_TOPIC)
+        config = self._observation.topic_configs.get(state.tp.topic, _NO_TOPIC)
         listed = config.leader_throttled_replicas
-        return state.leader is not None and lists(listed, state.tp.partition, state.leader)
+        return state.leader is not None and list_includes(listed, state.tp.partition, state.leader)
 
 
 class _Load:
-    """What one broker's throttle has to let through."""
+    """The demand on one broker's throttle."""
 
     def __init__(self) -> None:
         self.movers: set[TopicPartition] = set()
         self._demand = 0.0
         self._sharing = 0
         self._in_sync = 0.0
-        """What the followers in sync take of it, before any copy."""
+        """The part that in-sync followers take, before any copy."""
         self._copies: dict[TopicPartition, tuple[float, int]] = {}
-        """What is written to each partition, and how often it is copied."""
+        """Of each partition: bytes written to it a second, and the number of copies."""
         self._least: dict[float, float] = {}
 
     def add(
@@ -174,9 +181,9 @@ class _Load:
 
         Args:
             tp: the partition.
-            inbound: what is written to it.
-            copies: of each replica being copied, whether it makes headway.
-            in_sync: followers that count against the rate, too.
+            inbound: bytes written to it a second.
+            copies: for each replica being copied, whether it makes headway.
+            in_sync: the number of in-sync followers, which count against the rate too.
         """
         self._copies[tp] = inbound, len(copies)
         self._in_sync += inbound * in_sync
@@ -185,9 +192,9 @@ class _Load:
         if any(copies):
             self.movers.add(tp)
 
-    def under(self, rate: int, tp: TopicPartition, *, on_leader: bool) -> Throttle:
+    def under(self, rate: int, tp: TopicPartition, *, on_leader: bool) -> BindingThrottle:
         in_use = len(self.movers) > (tp in self.movers)
-        return Throttle(rate, self._demand, on_leader, self._sharing, in_use)
+        return BindingThrottle(rate, self._demand, on_leader, self._sharing, in_use)
 
     def starves(self, tp: TopicPartition, rate: float) -> bool:
         """Whether a partition's copies never catch up under a rate."""
@@ -195,22 +202,23 @@ class _Load:
             return False
         if rate not in self._least:
             each = [inbound for inbound, count in self._copies.values() for _ in range(count)]
-            self._least[rate] = least_starved(each, rate - self._in_sync)
+            self._least[rate] = starvation_threshold(each, rate - self._in_sync)
         return self._copies[tp][0] >= self._least[rate]
 
 
-def least_starved(inbound: Iterable[float], rate: float) -> float:
-    """Give what is written to the first of several copies that never catch up under one rate.
+def starvation_threshold(inbound: Iterable[float], rate: float) -> float:
+    """Return the least inbound rate with which a copy never catches up under a shared rate.
 
-    They share it alike, and whoever has caught up leaves its share to the others. So those catch up
-    first to which the least is written; once one cannot, nor can any to which as much is written.
+    Copies share the rate equally, and a copy that has caught up leaves its share to the others. So
+    copies with the lowest inbound rate catch up first. Once one cannot, no copy with as high an
+    inbound rate can.
 
     Args:
-        inbound: what is written to each, in bytes a second.
-        rate: what they share.
+        inbound: the bytes a second written to each copy's partition.
+        rate: the bytes a second that the copies share.
 
     Returns:
-        Bytes a second; infinite where all catch up.
+        Bytes a second; infinite where all copies catch up.
     """
     rising = sorted(inbound)
     never = (each for n, each in enumerate(rising) if each * (len(rising) - n) >= rate)
@@ -218,29 +226,29 @@ def least_starved(inbound: Iterable[float], rate: float) -> float:
 
 
 def _makes_headway(lane: Lane) -> bool:
-    """Whether a copy has been seen to move within the time after which it would be stalled."""
+    """Whether a copy has made headway within the time after which it would be stalled."""
     still = lane.memory.still if lane.memory is not None else None
     return still is not None and still.moved and not stalled(still)
 
 
-def _done_lately(timeline: Timeline, now_s: float) -> bool:
+def _done_recently(timeline: Timeline, now_s: float) -> bool:
     ended_s = timeline.memory.ended_s if timeline.memory is not None else None
     done = timeline.phase is Phase.DONE and ended_s is not None
     return done and now_s - (ended_s or 0.0) < STALLED_AFTER_S
 
 
-def _tightest(found: list[Throttle]) -> Throttle | None:
+def _tightest(found: list[BindingThrottle]) -> BindingThrottle | None:
     return max(found, key=lambda one: one.demand / max(1, one.rate), default=None)
 
 
 def _up(bytes_s: float) -> float:
-    """Round up to what `megabytes` shows, so that more than what is read is enough."""
+    """Round up to the precision of `format_rate`, so that exceeding the shown rate is enough."""
     step = 10.0 ** max(0, min(5, math.floor(math.log10(max(1.0, bytes_s))) - 1))
     return math.ceil(round(bytes_s / step, 2)) * step
 
 
-def megabytes(bytes_s: float) -> str:
-    """Give a rate as throttles are told: "2.0 MB/s", or in kB/s or B/s where that would be 0.0."""
+def format_rate(bytes_s: float) -> str:
+    """Format a rate as throttles are set: "2.0 MB/s", or in kB/s or B/s where that would be 0.0."""
     if bytes_s < 100:  # noqa: PLR2004  # below 0.1 kB/s
         return f"{bytes_s:.0f} B/s"
     if bytes_s < 100_000:  # noqa: PLR2004  # below 0.1 MB/s

@@ -1,4 +1,4 @@
-"""A partition's move as it unfolds: the record that screens and reports draw."""
+"""The record of a partition's move, which screens and reports draw."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from ktui.progress.memory import LaneMemory, MoveMemory, PollMemory
 
 
 class Phase(enum.StrEnum):
-    """Where a partition's reassignment stands."""
+    """The phase of a partition's reassignment."""
 
     SETTLED = "settled"
-    """Not being reassigned, and not seen to be: watched for its health."""
+    """No reassignment has been observed: watched for its health."""
     MOVING = "moving"
     STALLED = "stalled"
     SETTLING = "settling"
-    """No longer listed; what became of it is not certain until metadata has settled."""
+    """No longer listed; the outcome is uncertain until metadata has settled."""
     DONE = "done"
     CANCELLED = "cancelled"
     CHANGED_ELSEWHERE = "changed_elsewhere"
-    """Ended on a list that is neither the target nor the original."""
+    """Ended with replicas that are neither the target nor the original."""
     TOPIC_GONE = "topic_gone"
     """The topic was deleted, or deleted and recreated under the same name."""
 
     @property
     def ended(self) -> bool:
-        """Whether nothing more will come."""
+        """Whether the move is over."""
         return self in _ENDED
 
 
@@ -39,7 +39,7 @@ _ENDED = frozenset({Phase.DONE, Phase.CANCELLED, Phase.CHANGED_ELSEWHERE, Phase.
 
 
 class Role(enum.StrEnum):
-    """What a broker's replica is to the partition."""
+    """The role of a broker's replica in the partition."""
 
     ADDING = "adding"
     IN_SYNC = "in sync"
@@ -50,7 +50,7 @@ class Role(enum.StrEnum):
 
 
 class Cause(enum.StrEnum):
-    """Why a replica makes no headway, the most telling one that the observation shows."""
+    """Why a replica makes no headway: the most specific cause that the observation shows."""
 
     TARGET_DOWN = "target broker down"
     LOG_DIR_OFFLINE = "log dir offline"
@@ -63,16 +63,21 @@ class Cause(enum.StrEnum):
 
 
 class StallKind(enum.StrEnum):
-    """What keeps a replica from catching up: two alarms, and what only calls for patience."""
+    """How a replica fails to catch up: two alarms, and a wait that only calls for patience."""
 
     STALLED = "stalled"
-    """The adding replica's end has not moved for max(30 s, 5 polls)."""
+    """The adding replica's log end has not moved for max(30 s, 5 polls)."""
     FALLING_BEHIND = "falling behind"
-    """Its lag rises for 60 s though its end moves; or for 15 s no less was written than its
-    throttle lets through, so that it never catches up."""
+    """The lag has risen for 60 s although the log end moves; or the replica never catches up.
+
+    The latter when for 15 s at least as much was written as its throttle lets through.
+    """
     WAITING = "waiting"
-    """No alarm: it cannot copy now, and the reason is seen. Its broker is down for less than
-    30 s, say, or other replicas have the throttle's rate for themselves at the moment."""
+    """No alarm: the replica cannot copy now, and the reason is visible.
+
+    For example, its broker has been down for less than 30 s. Or other replicas currently use up the
+    throttle's rate.
+    """
 
 
 _WORST_FIRST = {kind: place for place, kind in enumerate(StallKind)}
@@ -87,11 +92,11 @@ class Stall(msgspec.Struct, frozen=True, gc=False):
     """Monotonic second of the last headway."""
     broker: int
     detail: str = ""
-    """What to show after the cause: "broker 9 is down", "2.0 MB/s throttle, 4.1 MB/s in"."""
+    """Text to show after the cause: "broker 9 is down", "2.0 MB/s throttle, 4.1 MB/s in"."""
 
     @property
     def alarm(self) -> bool:
-        """Whether it calls for the operator, rather than for patience."""
+        """Whether the stall calls for the operator, rather than for patience."""
         return self.kind is not StallKind.WAITING
 
 
@@ -104,13 +109,13 @@ class Range(msgspec.Struct, frozen=True, gc=False):
 
 
 class Mark(enum.IntEnum):
-    """What one time slot of a timeline shows; a slot holds the most telling of its polls.
+    """The content of one time slot of a timeline: the mark of its most informative poll.
 
     Values up to 100 are a share caught up, in percent, of a replica being added.
     """
 
     NOTHING = 101
-    """Not yet watched, or not known in this slot."""
+    """Not yet watched, or unknown in this slot."""
     WAITING = 102
     IN_SYNC = 103
     LEADER = 104
@@ -135,7 +140,7 @@ class Slots(msgspec.Struct, frozen=True, gc=False):
 
 
 class Lane(msgspec.Struct, frozen=True, gc=False):
-    """One broker that is, or was, a replica of the partition."""
+    """One broker that has, or had, a replica of the partition."""
 
     broker: int
     role: Role
@@ -145,21 +150,21 @@ class Lane(msgspec.Struct, frozen=True, gc=False):
     share: float | None = None
     """Share caught up, 0 to 1."""
     approximate: bool = False
-    """The share comes from bytes on disk, not from offsets: drawn with ~."""
+    """Whether the share comes from bytes on disk, not from offsets: drawn with ~."""
     rate_messages_s: float | None = None
     """Messages copied a second, smoothed."""
     rate_bytes_s: float | None = None
     left_s: Range | None = None
-    """Seconds until caught up; None when unknown or never at this rate."""
+    """Seconds until caught up; None when unknown, or never at this rate."""
     stall: Stall | None = None
     history: Slots | None = None
     """From the start of the move to now; the slot's width doubles as the move grows longer."""
     memory: LaneMemory | None = None
-    """The fold's own; while the replica catches up."""
+    """Private to the fold; set while the replica catches up."""
 
 
 class Event(msgspec.Struct, frozen=True, gc=False):
-    """Something that happened to a partition, a broker or the observation itself."""
+    """A change of a partition, a broker or the observation itself."""
 
     at: datetime
     what: str
@@ -171,7 +176,7 @@ class Event(msgspec.Struct, frozen=True, gc=False):
 
 
 class Timeline(msgspec.Struct, frozen=True, gc=False):
-    """One partition from when it was first seen moving to now."""
+    """One partition, from the first poll that saw it moving until now."""
 
     state: PartitionState
     phase: Phase
@@ -179,13 +184,13 @@ class Timeline(msgspec.Struct, frozen=True, gc=False):
     began_s: float
     ended_at: datetime | None
     original: tuple[int, ...]
-    """Replicas before the move; in order only if the partition was seen before it moved."""
+    """Replicas before the move; in order only if the partition was observed before the move."""
     original_ordered: bool
     target: tuple[int, ...]
     lanes: Mapping[int, Lane]
-    """By broker, in the order to draw them: kept and original ones first, then the added."""
+    """By broker, in drawing order: kept and original replicas first, then the added ones."""
     recent: Slots
-    """The last ten minutes of the partition as a whole, for one row of the list."""
+    """The last ten minutes of the partition as a whole, for its row in the list."""
     lag_history: tuple[tuple[float, int], ...] = ()
     """(monotonic second, messages): the worst lag of the adding replicas; thinned as it grows."""
     events: tuple[Event, ...] = ()
@@ -194,11 +199,11 @@ class Timeline(msgspec.Struct, frozen=True, gc=False):
     """Messages written to the leader a second, smoothed; while a replica is catching up."""
     inbound_bytes_s: float | None = None
     seen_from_start: bool = True
-    """False where the very first observation listed it already: it began before `began_at`."""
+    """False where the very first observation listed the move: it began before `began_at`."""
     goes_on: bool = False
-    """Whether the next reassignment is a step of the same move: its lanes go on from these."""
+    """Whether the next reassignment is a step of the same move, which continues these lanes."""
     memory: MoveMemory | None = None
-    """The fold's own."""
+    """Private to the fold."""
 
     @property
     def tp(self) -> TopicPartition:
@@ -207,7 +212,7 @@ class Timeline(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def catching_up(self) -> tuple[Lane, ...]:
-        """The lanes that lag: being added, or fallen out of the ISR."""
+        """The lanes of lagging replicas: being added, or fallen out of the ISR."""
         roles = (Role.ADDING, Role.OUT_OF_SYNC)
         return tuple(lane for lane in self.lanes.values() if lane.role in roles)
 
@@ -231,9 +236,9 @@ class Timeline(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def left_s(self) -> Range | None:
-        """Time until the slowest adding replica has caught up; None if any is unknown.
+        """Seconds until the slowest adding replica has caught up; None if any is unknown.
 
-        Where nothing is being added, the slowest that has fallen out of the ISR.
+        Where nothing is being added, the slowest replica that has fallen out of the ISR counts.
         """
         adding = [lane for lane in self.catching_up if lane.role is Role.ADDING]
         lefts = [lane.left_s for lane in adding or self.catching_up]
@@ -243,17 +248,17 @@ class Timeline(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def stall(self) -> Stall | None:
-        """The worst of its lanes: stalled before falling behind before waiting, then the oldest."""
+        """The worst stall of all lanes: stalled, falling behind, waiting; then the oldest."""
         stalls = [lane.stall for lane in self.lanes.values() if lane.stall is not None]
         return min(stalls, key=lambda x: (_WORST_FIRST[x.kind], x.since_s), default=None)
 
 
 class Progress(msgspec.Struct, frozen=True):
-    """Everything folded so far; `fold` makes the next one."""
+    """The result of all observations so far; `fold` makes the next one."""
 
     timelines: Mapping[TopicPartition, Timeline] = msgspec.field(default_factory=dict)
     events: tuple[Event, ...] = ()
     """All events, oldest first, the last 10,000."""
     last: Observation | None = None
     memory: PollMemory | None = None
-    """The fold's own."""
+    """Private to the fold."""

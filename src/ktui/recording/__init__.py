@@ -1,1 +1,1 @@
-"""What was seen of a cluster, kept as files and played again."""
+"""Observations of a cluster, kept as files and played back."""

@@ -1,4 +1,4 @@
-"""Looks into observations: the way back from `encoding`."""
+"""Decode recorded polls into observations: the inverse of `encoding`."""
 
 from __future__ import annotations
 
@@ -7,30 +7,30 @@ from typing import Any, TypeVar
 
 from ktui.cluster.observation import Census, Observation, Reading
 from ktui.cluster.partition import PartitionState, Replica, TopicPartition
-from ktui.recording.lines import CensusLine, Look, ReplicaFigures, ReplicaGone, StateRow
-from ktui.recording.milliseconds import moment, to_s
+from ktui.recording.lines import CensusLine, PollLine, ReplicaFiguresLine, ReplicaGone, StateRow
+from ktui.recording.milliseconds import from_wall_ms, to_s
 
 K = TypeVar("K")
 V = TypeVar("V")
 
 _LARGEST = 2**53
-"""Of an offset or a size: a million messages a second take 285 years to get there."""
+"""Largest offset or size: a million messages a second take 285 years to get there."""
 _OLDEST_MS = 2**43
-"""Of a figure: as far apart as the times of two lines may be."""
+"""Largest age of a figure: as far apart as the times of two lines may be."""
 
 
-class Incoherent(ValueError):
-    """A look does not follow on those before it: a line between is missing, or was changed."""
+class BrokenSequence(ValueError):
+    """A poll does not continue the earlier ones: a line between is missing, or was changed."""
 
 
 class Decoder:
-    """Turns the looks of one segment, in their order, into observations of its cluster."""
+    """Decodes the polls of one segment, in their order, into observations of its cluster."""
 
     def __init__(self, cluster_id: str) -> None:
         self._cluster_id = cluster_id
         self._begin()
         self._seq: int | None = None
-        """Of the last look that was taken in whole."""
+        """The `seq` of the last poll that was decoded completely."""
 
     def _begin(self) -> None:
         self._names: dict[int, tuple[TopicPartition, str | None]] = {}
@@ -47,78 +47,79 @@ class Decoder:
         self._failures: tuple[Any, ...] = ()
         self._copies: dict[int, Any] = {}
 
-    def observation(self, look: Look) -> Observation:
-        """Give what a look tells of, together with those before it.
+    def observation(self, poll: PollLine) -> Observation:
+        """Return the observation of a poll, which builds on the earlier polls.
 
         Raises:
-            Incoherent: it does not follow on the look before, and none does until a whole one.
+            Incoherent: the poll does not follow the previous one. Until the next whole one, no
+                later poll does either.
         """
-        if look.whole:
+        if poll.whole:
             self._begin()
-        elif look.follows is None or look.follows != self._seq:
-            raise Incoherent("it tells what is otherwise than in a look that is missing")
+        elif poll.follows is None or poll.follows != self._seq:
+            raise BrokenSequence("it builds on a poll that is missing")
         try:
-            seen = self._seen(look)
+            observation = self._decoded(poll)
         except (KeyError, ValueError, OverflowError) as error:
             self._seq = None
-            raise Incoherent(f"it does not fit the looks before it: {error!r}") from None
-        self._seq = look.seq
-        return seen
+            raise BrokenSequence(f"it does not fit the polls before it: {error!r}") from None
+        self._seq = poll.seq
+        return observation
 
-    def _seen(self, look: Look) -> Observation:
-        self._take(look)
+    def _decoded(self, poll: PollLine) -> Observation:
+        self._apply(poll)
         return Observation(
             cluster_id=self._cluster_id,
-            controller=look.controller,
-            brokers=self._as_it_is(self._brokers, look.brokers),
-            partitions=self._as_it_is(self._partitions, look.states, look.unseen),
+            controller=poll.controller,
+            brokers=self._snapshot(self._brokers, poll.brokers),
+            partitions=self._snapshot(self._partitions, poll.states, poll.unseen),
             absent=self._absent,
-            fresh=look.fresh,
-            waits_for_kept=look.waits_for_kept,
-            ends=self._as_it_is(self._ends, look.ends, look.ends_gone),
-            starts=self._as_it_is(self._starts, look.starts, look.starts_gone),
-            sizes=self._as_it_is(self._sizes, look.sizes, look.sizes_gone),
-            log_dirs=self._as_it_is(self._log_dirs, look.log_dirs),
-            topic_configs=self._as_it_is(self._topic_configs, look.topic_configs),
-            broker_configs=self._as_it_is(self._broker_configs, look.broker_configs),
+            fresh=poll.fresh,
+            waits_for_kept=poll.waits_for_kept,
+            ends=self._snapshot(self._ends, poll.ends, poll.ends_gone),
+            starts=self._snapshot(self._starts, poll.starts, poll.starts_gone),
+            sizes=self._snapshot(self._sizes, poll.sizes, poll.sizes_gone),
+            log_dirs=self._snapshot(self._log_dirs, poll.log_dirs),
+            topic_configs=self._snapshot(self._topic_configs, poll.topic_configs),
+            broker_configs=self._snapshot(self._broker_configs, poll.broker_configs),
             census=self._census,
-            at=moment(look.at),
-            monotonic_s=to_s(look.ms),
-            took_s=to_s(look.took_ms),
+            at=from_wall_ms(poll.at),
+            monotonic_s=to_s(poll.ms),
+            took_s=to_s(poll.took_ms),
             failures=self._failures,
         )
 
-    def _as_it_is(self, known: dict[K, V], *changes: Sized) -> Mapping[K, V]:
-        """Copy what is known; looks that change nothing of it share one copy."""
-        if any(map(len, changes)) or id(known) not in self._copies:
-            self._copies[id(known)] = dict(known)
-        copy: Mapping[K, V] = self._copies[id(known)]
+    def _snapshot(self, current: dict[K, V], *changes: Sized) -> Mapping[K, V]:
+        """Copy a map of the current state; polls that do not change it share one copy."""
+        if any(map(len, changes)) or id(current) not in self._copies:
+            self._copies[id(current)] = dict(current)
+        copy: Mapping[K, V] = self._copies[id(current)]
         return copy
 
-    def _take(self, look: Look) -> None:
-        for number, topic, partition, topic_id in look.names:
+    def _apply(self, poll: PollLine) -> None:
+        for number, topic, partition, topic_id in poll.names:
             self._names[number] = (TopicPartition(topic, partition), topic_id)
-        for row in look.states:
+        for row in poll.states:
             state = self._state(row)
             self._partitions[state.tp] = state
-        for number in look.unseen:
+        for number in poll.unseen:
             del self._partitions[self._tp(number)]
-        if look.absent is not None:
-            self._absent = frozenset(map(self._tp, look.absent))
-        self._read(self._ends, look.ends, look.ends_gone, look.ms)
-        self._read(self._sizes, look.sizes, look.sizes_gone, look.ms)
-        for age, figures in look.starts:
-            for number, grown in _by_twos(figures):
-                _grow(self._starts, self._tp(number), grown, _read_at(look.ms, age))
-        for number in look.starts_gone:
+        if poll.absent is not None:
+            self._absent = frozenset(map(self._tp, poll.absent))
+        self._read(self._ends, poll.ends, poll.ends_gone, poll.ms)
+        self._read(self._sizes, poll.sizes, poll.sizes_gone, poll.ms)
+        for age, figures in poll.starts:
+            for number, grown in _pairs(figures):
+                _grow(self._starts, self._tp(number), grown, _read_at(poll.ms, age))
+        for number in poll.starts_gone:
             del self._starts[self._tp(number)]
-        _change(self._brokers, look.brokers)
-        _change(self._log_dirs, look.log_dirs)
-        _change(self._topic_configs, look.topic_configs)
-        _change(self._broker_configs, look.broker_configs)
-        self._failures = self._failures if look.failures is None else look.failures
-        if look.census is not None or look.census_gone:
-            self._census = _census(look.census)
+        _change(self._brokers, poll.brokers)
+        _change(self._log_dirs, poll.log_dirs)
+        _change(self._topic_configs, poll.topic_configs)
+        _change(self._broker_configs, poll.broker_configs)
+        self._failures = self._failures if poll.failures is None else poll.failures
+        if poll.census is not None or poll.census_gone:
+            self._census = _census(poll.census)
 
     def _state(self, row: StateRow) -> PartitionState:
         number, replicas, isr, leader, epoch, adding, removing, offline, elr, described = row
@@ -143,23 +144,23 @@ class Decoder:
     def _read(
         self,
         figures: dict[Replica, Reading],
-        groups: Iterable[ReplicaFigures],
+        groups: Iterable[ReplicaFiguresLine],
         gone: Iterable[ReplicaGone],
         ms: int,
     ) -> None:
         for broker, age, row in groups:
-            for number, grown in _by_twos(row):
+            for number, grown in _pairs(row):
                 _grow(figures, Replica(self._tp(number), broker), grown, _read_at(ms, age))
         for number, broker in gone:
             del figures[Replica(self._tp(number), broker)]
 
 
-def _by_twos(row: tuple[int, ...]) -> Iterable[tuple[int, int]]:
+def _pairs(row: tuple[int, ...]) -> Iterable[tuple[int, int]]:
     return zip(row[::2], row[1::2], strict=True)
 
 
 def _read_at(ms: int, age: int) -> int:
-    """Return when a figure was read, ms of the recorder's clock."""
+    """Return when a figure was read, in ms of the recorder's clock."""
     if not -_OLDEST_MS <= age <= _OLDEST_MS:
         raise OverflowError(age)
     return ms - age
@@ -173,19 +174,19 @@ def _grow(figures: dict[K, Reading], key: K, grown: int, ms: int) -> None:
     figures[key] = Reading(value, to_s(ms))
 
 
-def _change(known: dict[K, V], changes: Mapping[K, V | None]) -> None:
+def _change(current: dict[K, V], changes: Mapping[K, V | None]) -> None:
     for key, value in changes.items():
         if value is None:
-            known.pop(key, None)
+            current.pop(key, None)
         else:
-            known[key] = value
+            current[key] = value
 
 
 def _census(line: CensusLine | None) -> Census | None:
     if line is None:
         return None
     return Census(
-        at=moment(line.at),
+        at=from_wall_ms(line.at),
         monotonic_s=to_s(line.ms),
         took_s=to_s(line.took_ms),
         topics=line.topics,

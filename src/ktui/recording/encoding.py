@@ -1,4 +1,4 @@
-"""Observations into looks: each says only what is otherwise than in the one before."""
+"""Encode observations as polls; each holds only the differences from the previous one."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from ktui.cluster.partition import PartitionState, Replica, TopicPartition
 from ktui.recording.lines import (
     CensusLine,
     LeaderFigures,
-    Look,
     Name,
-    ReplicaFigures,
+    PollLine,
+    ReplicaFiguresLine,
     ReplicaGone,
     StateRow,
 )
@@ -25,7 +25,7 @@ V = TypeVar("V")
 
 
 class Encoder:
-    """Turns the observations of one segment into its looks, in their order."""
+    """Encodes the observations of one segment as its polls, in their order."""
 
     def __init__(self) -> None:
         self._begin()
@@ -34,66 +34,72 @@ class Encoder:
         self._numbers: dict[tuple[TopicPartition, str | None], int] = {}
         self._new: list[Name] = []
         self._of: dict[TopicPartition, int] = {}
-        """The number that each partition has at the moment."""
+        """The current number of each partition."""
         self._before: Observation | None = None
         self._seq: int | None = None
-        """Of the look that told of it."""
+        """The `seq` of the poll that encoded it."""
         self._ends: dict[Replica, Reading] = {}
         self._starts: dict[TopicPartition, Reading] = {}
         self._sizes: dict[Replica, Reading] = {}
 
-    def look(self, seen: Observation, *, seq: int, whole: bool = False) -> Look:
-        """Give the look that tells of an observation; a whole one needs none before it."""
+    def look(self, observation: Observation, *, seq: int, whole: bool = False) -> PollLine:
+        """Encode an observation; a `whole` poll does not build on an earlier one."""
         if whole or self._before is None:
             self._begin()
-        before, ms = self._before, to_ms(seen.monotonic_s)
+        before, ms = self._before, to_ms(observation.monotonic_s)
         self._new = []
-        states = tuple(self._states(seen, before))
-        absent = tuple(self._number(tp, None) for tp in sorted(seen.absent))
-        ends, ends_gone = self._replicas(self._ends, seen.ends, ms)
-        sizes, sizes_gone = self._replicas(self._sizes, seen.sizes, ms)
-        starts, starts_gone = self._leaders(seen.starts, ms)
-        look = Look(
+        states = tuple(self._states(observation, before))
+        absent = tuple(self._number(tp, None) for tp in sorted(observation.absent))
+        ends, ends_gone = self._replicas(self._ends, observation.ends, ms)
+        sizes, sizes_gone = self._replicas(self._sizes, observation.sizes, ms)
+        starts, starts_gone = self._leaders(observation.starts, ms)
+        poll = PollLine(
             seq=seq,
-            at=wall_ms(seen.at),
+            at=wall_ms(observation.at),
             ms=ms,
-            took_ms=to_ms(seen.took_s),
+            took_ms=to_ms(observation.took_s),
             whole=before is None,
             follows=self._seq,
-            controller=seen.controller,
-            fresh=seen.fresh,
-            waits_for_kept=seen.waits_for_kept,
+            controller=observation.controller,
+            fresh=observation.fresh,
+            waits_for_kept=observation.waits_for_kept,
             names=tuple(self._new),
             states=states,
-            unseen=tuple(self._unseen(seen)),
-            absent=None if seen.absent == _absent(before) else absent,
+            unseen=tuple(self._unseen(observation)),
+            absent=None if observation.absent == _absent(before) else absent,
             ends=ends,
             ends_gone=ends_gone,
             starts=starts,
             starts_gone=starts_gone,
             sizes=sizes,
             sizes_gone=sizes_gone,
-            brokers=_changed(before.brokers if before else {}, seen.brokers),
-            log_dirs=_changed(before.log_dirs if before else {}, seen.log_dirs),
-            topic_configs=_changed(before.topic_configs if before else {}, seen.topic_configs),
-            broker_configs=_changed(before.broker_configs if before else {}, seen.broker_configs),
-            census=_census(before.census if before else None, seen.census),
-            census_gone=seen.census is None and before is not None and before.census is not None,
-            failures=_failures(before, seen),
+            brokers=_changed(before.brokers if before else {}, observation.brokers),
+            log_dirs=_changed(before.log_dirs if before else {}, observation.log_dirs),
+            topic_configs=_changed(
+                before.topic_configs if before else {}, observation.topic_configs
+            ),
+            broker_configs=_changed(
+                before.broker_configs if before else {}, observation.broker_configs
+            ),
+            census=_census(before.census if before else None, observation.census),
+            census_gone=observation.census is None
+            and before is not None
+            and before.census is not None,
+            failures=_failures(before, observation),
         )
-        self._before, self._seq = seen, seq
-        return look
+        self._before, self._seq = observation, seq
+        return poll
 
-    def _states(self, seen: Observation, before: Observation | None) -> Iterable[StateRow]:
+    def _states(self, observation: Observation, before: Observation | None) -> Iterable[StateRow]:
         known = before.partitions if before else {}
-        for tp, state in seen.partitions.items():
+        for tp, state in observation.partitions.items():
             if known.get(tp) != state:
                 self._of[tp] = number = self._number(tp, state.topic_id)
                 yield _row(number, state)
 
-    def _unseen(self, seen: Observation) -> Iterable[int]:
+    def _unseen(self, observation: Observation) -> Iterable[int]:
         known = self._before.partitions if self._before else {}
-        return (self._of[tp] for tp in known if tp not in seen.partitions)
+        return (self._of[tp] for tp in known if tp not in observation.partitions)
 
     def _number(self, tp: TopicPartition, topic_id: str | None) -> int:
         key = (tp, topic_id)
@@ -104,7 +110,7 @@ class Encoder:
         return number
 
     def _any_number(self, tp: TopicPartition) -> int:
-        """Give the number of a partition, whichever topic id it has."""
+        """Return the number of a partition, whichever topic id it has."""
         number = self._of.get(tp)
         if number is None:
             number = self._of[tp] = self._number(tp, None)
@@ -112,9 +118,9 @@ class Encoder:
 
     def _replicas(
         self, before: dict[Replica, Reading], now: Mapping[Replica, Reading], ms: int
-    ) -> tuple[tuple[ReplicaFigures, ...], tuple[ReplicaGone, ...]]:
+    ) -> tuple[tuple[ReplicaFiguresLine, ...], tuple[ReplicaGone, ...]]:
         groups: defaultdict[tuple[int, int], list[int]] = defaultdict(list)
-        for replica, read_ms, grown in _news(before, now):
+        for replica, read_ms, grown in _stored(before, now):
             row = groups[replica.broker, ms - read_ms]
             row += (self._any_number(replica.tp), grown)
         return (
@@ -126,7 +132,7 @@ class Encoder:
         self, now: Mapping[TopicPartition, Reading], ms: int
     ) -> tuple[tuple[LeaderFigures, ...], tuple[int, ...]]:
         groups: defaultdict[int, list[int]] = defaultdict(list)
-        for tp, read_ms, grown in _news(self._starts, now):
+        for tp, read_ms, grown in _stored(self._starts, now):
             groups[ms - read_ms] += (self._any_number(tp), grown)
         return (
             tuple((age, tuple(row)) for age, row in groups.items()),
@@ -134,8 +140,8 @@ class Encoder:
         )
 
 
-def _news(before: dict[K, Reading], now: Mapping[K, Reading]) -> Iterable[tuple[K, int, int]]:
-    """Take in readings; give the new ones, when each was read, and by how much it has grown."""
+def _stored(before: dict[K, Reading], now: Mapping[K, Reading]) -> Iterable[tuple[K, int, int]]:
+    """Store readings; yield the new ones with the ms of their reading and their growth."""
     for key, reading in now.items():
         last = before.get(key)
         if last is reading:
@@ -149,7 +155,7 @@ def _news(before: dict[K, Reading], now: Mapping[K, Reading]) -> Iterable[tuple[
 
 
 def _forget(before: dict[K, Reading], now: Mapping[K, Reading]) -> list[K]:
-    """Forget what is not among the readings just taken in, and give it."""
+    """Remove the keys without a current reading, and return them."""
     if len(before) == len(now):
         return []
     gone = [key for key in before if key not in now]

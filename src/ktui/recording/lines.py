@@ -1,9 +1,9 @@
 """The lines of a recording: one JSON object each, named by `kind`.
 
-Times are whole milliseconds: `at` of wall time since 1970 in UTC, `ms` of the recorder's monotonic
-clock, of which only differences within a session mean anything. `seq` counts the lines of a session
-from 0; a line is known by its session and `seq`, in whatever files and however often it comes.
-Each ends with the CRC-32 of what stands before, so that none that was changed is believed.
+Times are whole milliseconds. `at` is wall time since 1970 in UTC. `ms` is the recorder's monotonic
+clock, and only its differences within a session mean anything. `seq` counts the lines of a session
+from 0. Session and `seq` identify a line, in whatever files and however often it occurs. Each line
+ends with the CRC-32 of its preceding bytes, so that readers reject changed lines.
 docs/recording.md is the format's reference.
 """
 
@@ -16,45 +16,57 @@ import msgspec
 
 from ktui.cluster.broker import Broker, BrokerConfig, LogDir, TopicConfig
 from ktui.cluster.errors import Failure
-from ktui.json_input import decoded
+from ktui.json_input import decode_untrusted
 
 SCHEMA_VERSION = 1
 
 Int = Annotated[int, msgspec.Meta(ge=-(2**31), lt=2**31)]
-"""What Kafka's protocol holds in 32 bits: brokers, partitions, epochs."""
+"""Numbers that Kafka's protocol holds in 32 bits: brokers, partitions, epochs."""
 Number = Annotated[int, msgspec.Meta(ge=0, lt=2**31)]
 Seq = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
 WallMs = Annotated[int, msgspec.Meta(ge=0, lt=221_845_392_000_000)]
-"""Up to the year 9000: with what `Ms` may add, all times stay within Python's calendar."""
+"""Up to the year 9000: with the largest `Ms` added, all times stay within Python's calendar."""
 Ms = Annotated[int, msgspec.Meta(ge=-(2**43), le=2**43)]
-"""278 years."""
+"""Up to 278 years."""
 Id = Annotated[str, msgspec.Meta(max_length=2_000)]
-"""Of a name or an id: longer than any, though cleaning may lengthen what a cluster says."""
+"""A name or an id: the limit exceeds any, also when cleaning has lengthened a cluster's text."""
 
-Brokers = tuple[Int, ...]
+BrokerNumbers = tuple[Int, ...]
 
 Name = tuple[int, Id, Int, Id | None]
-"""A number that stands for a partition in later lines, its topic, its partition, its topic id."""
+"""A number that stands for a partition in later lines; its topic, partition and topic id."""
 
 StateRow = tuple[
-    int, Brokers, Brokers, Int | None, Int | None, Brokers, Brokers, Brokers, Brokers | None, bool
+    int,
+    BrokerNumbers,
+    BrokerNumbers,
+    Int | None,
+    Int | None,
+    BrokerNumbers,
+    BrokerNumbers,
+    BrokerNumbers,
+    BrokerNumbers | None,
+    bool,
 ]
 """A partition's number; replicas, ISR, leader, leader epoch, adding, removing, offline, ELR, and
 whether metadata of it could be read."""
 
-ReplicaFigures = tuple[Int, int, tuple[int, ...]]
-"""A broker, how many milliseconds before the line's `ms` it was read, and by twos a partition's
-number and by how much the figure of its replica there differs from the last one (0 at first)."""
+ReplicaFiguresLine = tuple[Int, int, tuple[int, ...]]
+"""A broker, the age of its figures, and pairs of a partition's number and its growth.
+
+The age is in milliseconds before the line's `ms`. The growth of a replica's figure on that broker
+counts from the last recorded one, at first from 0.
+"""
 
 LeaderFigures = tuple[int, tuple[int, ...]]
-"""The same for figures of the leader, whichever broker that is."""
+"""The age and pairs of `ReplicaFiguresLine` for the leader's figures, whichever broker leads."""
 
 ReplicaGone = tuple[int, Int]
-"""A partition's number and a broker: there is no figure of this replica any more."""
+"""A partition's number and a broker: this replica no longer has a figure."""
 
 
 class Line(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", omit_defaults=True):
-    """What every line says."""
+    """The fields of every line."""
 
     seq: Seq
     at: WallMs
@@ -62,23 +74,23 @@ class Line(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", omit_def
 
 
 class Head(Line, frozen=True, kw_only=True, tag="head"):
-    """The first line of every segment. What comes before it does not matter to what follows."""
+    """The first line of every segment. Later lines do not depend on anything before it."""
 
     schema_version: int
     session: Id
     """Drawn at random by each process that records."""
     segment: Number
-    """Of the session, from 0."""
+    """The segment's number in the session, from 0."""
     cluster_id: Id
     cluster: Id = ""
-    """What the operator calls it."""
+    """The operator's name for the cluster."""
     program: Id = ""
-    """What recorded it, with its version."""
+    """The recording program, with its version."""
     redacted: bool = False
 
 
 class CensusLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A pass over the whole cluster (`Census`), its times as in a line."""
+    """A pass over the whole cluster (`Census`), with times as in a line."""
 
     at: WallMs
     ms: Ms
@@ -90,56 +102,56 @@ class CensusLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     unhealthy: tuple[tuple[Id, Int], ...] = ()
 
 
-class Look(Line, frozen=True, kw_only=True, tag="look"):
-    """One poll that was answered: what is otherwise than in the look before, in the same segment.
+class PollLine(Line, frozen=True, kw_only=True, tag="look"):
+    """One answered poll: its differences from the previous poll of the same segment.
 
-    A segment's first look begins from nothing, and so does every one that is `whole`. In maps, null
-    means that the key is no longer there.
+    A segment's first poll begins from nothing, and so does every `whole` one. In maps, null means
+    that the key is gone. The JSON kind is `look`.
     """
 
     took_ms: Ms
     whole: bool = False
     follows: int | None = None
-    """The `seq` of the look before, from which this one tells the differences; null if `whole`."""
+    """The `seq` of the previous poll, on which the differences build; null if `whole`."""
     controller: Int | None = None
     fresh: bool = False
     waits_for_kept: bool = True
     names: tuple[Name, ...] = ()
     states: tuple[StateRow, ...] = ()
     unseen: tuple[int, ...] = ()
-    """Partitions that this poll did not look at, and the one before did."""
+    """Partitions that this poll did not read, and the previous one did."""
     absent: tuple[int, ...] | None = None
-    """All that the cluster says do not exist; null where they are the same as before."""
-    ends: tuple[ReplicaFigures, ...] = ()
+    """All partitions that the cluster says do not exist; null where unchanged."""
+    ends: tuple[ReplicaFiguresLine, ...] = ()
     ends_gone: tuple[ReplicaGone, ...] = ()
     starts: tuple[LeaderFigures, ...] = ()
     starts_gone: tuple[int, ...] = ()
-    sizes: tuple[ReplicaFigures, ...] = ()
+    sizes: tuple[ReplicaFiguresLine, ...] = ()
     sizes_gone: tuple[ReplicaGone, ...] = ()
     brokers: dict[Int, Broker | None] = msgspec.field(default_factory=dict)
     log_dirs: dict[Int, tuple[LogDir, ...] | None] = msgspec.field(default_factory=dict)
     topic_configs: dict[str, TopicConfig | None] = msgspec.field(default_factory=dict)
     broker_configs: dict[Int, BrokerConfig | None] = msgspec.field(default_factory=dict)
     census: CensusLine | None = None
-    """A new one; null where the last one still stands."""
+    """A new census; null where the last one still stands."""
     census_gone: bool = False
     failures: tuple[Failure, ...] | None = None
-    """All of this poll; null where they are the same as before."""
+    """All failures of this poll; null where unchanged."""
 
 
-class Lost(Line, frozen=True, kw_only=True, tag="lost"):
+class LostPollLine(Line, frozen=True, kw_only=True, tag="lost"):
     """A poll that failed as a whole."""
 
     reason: str
 
 
 class RunLine(Line, frozen=True, kw_only=True, tag="run"):
-    """An event of a run's journal; `at` is when it was written there."""
+    """An event of a run's journal; `at` is when the journal received it."""
 
     run: Id
     """The run's name."""
     run_id: Id
-    """Tells it from other runs of that name."""
+    """Distinguishes the run from others of that name."""
     entry: Number
     """The event's number in the journal, from 1."""
     event: msgspec.Raw
@@ -147,39 +159,39 @@ class RunLine(Line, frozen=True, kw_only=True, tag="run"):
 
 
 class End(Line, frozen=True, kw_only=True, tag="end"):
-    """The recorder was closed in good order: the session is whole up to here."""
+    """The recorder was closed properly: the session is complete up to here."""
 
 
-AnyLine = Head | Look | Lost | RunLine | End
+AnyLine = Head | PollLine | LostPollLine | RunLine | End
 
 _ENCODER = msgspec.json.Encoder()
 _DECODER = msgspec.json.Decoder(AnyLine)
-_SUM_BYTES = len(b',"crc":"01234567"}')
+_CHECKSUM_BYTES = len(b',"crc":"01234567"}')
 
 
-class Changed(msgspec.DecodeError):
-    """A line is not as it was written: its checksum is missing, or is that of another text."""
+class ChecksumMismatch(msgspec.DecodeError):
+    """A line differs from the written one: its checksum is missing or wrong."""
 
 
 def encode(line: AnyLine) -> bytes:
-    """Give a line as JSON, with its checksum and its newline."""
+    """Encode a line as JSON, with its checksum and its newline."""
     text = _ENCODER.encode(line)[:-1]
-    return text + _sum(text) + b"\n"
+    return text + _checksum(text) + b"\n"
 
 
 def decode(text: bytes) -> AnyLine:
-    """Read a line, with or without its newline.
+    """Decode a line, with or without its newline.
 
     Raises:
-        Changed: it is not as it was written.
-        msgspec.DecodeError: it is none that this version knows.
+        Changed: the line differs from the written one.
+        msgspec.DecodeError: this version does not know such a line.
     """
     text = text.removesuffix(b"\n")
-    if text[-_SUM_BYTES:] != _sum(text[:-_SUM_BYTES]):
-        raise Changed("its checksum is missing or wrong: it is not as it was written")
-    line: AnyLine = decoded(_DECODER, text)
+    if text[-_CHECKSUM_BYTES:] != _checksum(text[:-_CHECKSUM_BYTES]):
+        raise ChecksumMismatch("its checksum is missing or wrong: the line was changed")
+    line: AnyLine = decode_untrusted(_DECODER, text)
     return line
 
 
-def _sum(text: bytes) -> bytes:
+def _checksum(text: bytes) -> bytes:
     return b',"crc":"%08x"}' % crc32(text)

@@ -1,4 +1,4 @@
-"""Times as a recording has them: whole milliseconds."""
+"""Convert times from and to a recording's whole milliseconds."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ _MS = timedelta(milliseconds=1)
 
 
 def to_ms(seconds: float) -> int:
-    """Give seconds as whole milliseconds."""
+    """Convert seconds to whole milliseconds."""
     return round(seconds * 1000)
 
 
 def to_s(ms: int) -> float:
-    """Give milliseconds as seconds."""
+    """Convert milliseconds to seconds."""
     return ms / 1000
 
 
-def wall_ms(moment: datetime) -> int:
-    """Give wall time as milliseconds since 1970."""
-    return round((moment - _BEGINNING) / _MS)
+def wall_ms(at: datetime) -> int:
+    """Convert wall time to milliseconds since 1970."""
+    return round((at - _BEGINNING) / _MS)
 
 
-def moment(ms: int) -> datetime:
-    """Give the wall time, UTC, of milliseconds since 1970."""
+def from_wall_ms(ms: int) -> datetime:
+    """Convert milliseconds since 1970 to wall time in UTC."""
     return _BEGINNING + ms * _MS

@@ -1,4 +1,4 @@
-"""Files of recordings, opened to be read: regular ones only, so that nobody waits for a writer."""
+"""Open files of recordings for reading: only regular ones, so that opening never blocks."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _KINDS = {
 }
 
 
-def opened(path: Path) -> BinaryIO:
-    """Open a file to read its bytes.
+def open_recording_file(path: Path) -> BinaryIO:
+    """Open a file for reading bytes.
 
     Raises:
-        FileProblem: there is something else of that name, which cannot be a recording.
-        OSError: it cannot be opened.
+        FileProblem: the path is not a regular file, so it cannot be a recording.
+        OSError: the file cannot be opened.
     """
-    file = open(path, "rb", opener=_without_waiting)  # noqa: SIM115 - the caller closes it
+    file = open(path, "rb", opener=_open_without_blocking)  # noqa: SIM115 - the caller closes it
     try:
         check_regular(path, os.fstat(file.fileno()))
     except BaseException:
@@ -34,8 +34,8 @@ def opened(path: Path) -> BinaryIO:
     return file
 
 
-def _without_waiting(path: str, flags: int) -> int:
-    """Open a file; a FIFO that nobody writes to would otherwise be waited for."""
+def _open_without_blocking(path: str, flags: int) -> int:
+    """Open a file without blocking: a FIFO without a writer would block."""
     return os.open(path, flags | os.O_NONBLOCK)
 
 
@@ -43,7 +43,7 @@ def check_regular(path: Path, status: os.stat_result) -> None:
     """Check that a path leads to a regular file.
 
     Raises:
-        FileProblem: it leads to something else.
+        FileProblem: the path leads to something else.
     """
     kind = stat.S_IFMT(status.st_mode)
     if kind != stat.S_IFREG:

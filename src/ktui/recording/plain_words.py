@@ -1,7 +1,7 @@
-"""Words that say nothing of whose cluster it is: those of ktui's, Kafka's and sockets' messages.
+"""Words that do not identify a cluster: those of ktui's, Kafka's and sockets' messages.
 
-Free texts of a redacted recording keep these and figures; whatever else stands there is hidden. A
-word that is missing here costs a reader something, and nobody a secret.
+Free texts of a redacted recording keep these words and figures; every other word is hidden. A word
+missing here costs readers some meaning, but reveals no secret.
 """
 
 from __future__ import annotations

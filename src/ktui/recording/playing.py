@@ -1,4 +1,4 @@
-"""A session, played from its beginning: each observation as it was seen, and what is damaged."""
+"""Play a session from its beginning: each observation as recorded, and each damage."""
 
 from __future__ import annotations
 
@@ -10,39 +10,39 @@ import msgspec
 from ktui.cluster.observation import Observation
 from ktui.fileproblem import FileProblem
 from ktui.quantities import as_count
-from ktui.recording.decoding import Decoder, Incoherent
-from ktui.recording.lines import End, Head, Look, Lost, RunLine
-from ktui.recording.reading import Bad, Good, Session, lines
+from ktui.recording.decoding import BrokenSequence, Decoder
+from ktui.recording.lines import End, Head, LostPollLine, PollLine, RunLine
+from ktui.recording.reading import BadLine, GoodLine, Session, read_lines
 
 
-class Seen(msgspec.Struct, frozen=True):
-    """A poll that was answered."""
+class PlayedPoll(msgspec.Struct, frozen=True):
+    """An answered poll and its observation."""
 
-    line: Look
+    line: PollLine
     observation: Observation
 
 
 class Damage(msgspec.Struct, frozen=True):
-    """What a session does not tell, and where."""
+    """A part of a session that is missing or unreadable, and its place."""
 
     file: Path
     number: int
-    """Of the line, from 1."""
+    """The number of the line, from 1."""
     reason: str
 
     def __str__(self) -> str:
-        """Name the place first."""
+        """Return the place, then the reason."""
         return f"{self.file}:{self.number}: {self.reason}"
 
 
-Happening = Seen | Lost | RunLine | End | Damage
+PlayedItem = PlayedPoll | LostPollLine | RunLine | End | Damage
 
 
-def observations(session: Session) -> Iterator[Happening]:
-    """Give what a session tells, in its order; what comes twice, once.
+def play_session(session: Session) -> Iterator[PlayedItem]:
+    """Yield the content of a session in its order, repeated lines only once.
 
-    After a damaged line the looks that build on it are left out, up to the next whole one. Never
-    raises because of what is in a file, or because there is none any more.
+    After a damaged line, the polls that build on it are skipped, up to the next whole one. Never
+    raises because of a file's content, or because a file is gone.
     """
     next_seq = 0
     for file in session.files:
@@ -55,31 +55,31 @@ def observations(session: Session) -> Iterator[Happening]:
 
 
 class _FilePlayer:
-    """Plays one segment's file, of which the first lines may have come from another."""
+    """Plays one segment's file; another file may have had its first lines already."""
 
     def __init__(self, file: Path, cluster_id: str, next_seq: int) -> None:
         self.next_seq = next_seq
         self._file = file
         self._decoder = Decoder(cluster_id)
         self._last_seq = -1
-        """Of this file."""
+        """The last good `seq` of this file."""
         self._damaged = 0
-        """Lines since the last good one that were told as damaged."""
-        self._left_out = 0
-        """Looks since the last one that could be told."""
+        """Lines reported as damaged since the last good one."""
+        self._skipped = 0
+        """Polls skipped since the last decoded one."""
 
-    def play(self) -> Iterator[Happening]:
+    def play(self) -> Iterator[PlayedItem]:
         number = 1
-        for each in lines(self._file):
+        for each in read_lines(self._file):
             number = each.number
-            if isinstance(each, Bad):
+            if isinstance(each, BadLine):
                 self._damaged += 1
                 yield Damage(self._file, number, each.reason)
             else:
                 yield from self._good(each)
-        yield from self._told_left_out(number)
+        yield from self._report_skipped(number)
 
-    def _good(self, good: Good) -> Iterator[Happening]:
+    def _good(self, good: GoodLine) -> Iterator[PlayedItem]:
         line, number = good.line, good.number
         if line.seq <= self._last_seq:
             return
@@ -90,23 +90,25 @@ class _FilePlayer:
             yield Damage(self._file, number, f"{missing} of the session missing before this one")
         self.next_seq = max(self.next_seq, line.seq + 1)
         self._damaged = 0
-        if isinstance(line, Look):
-            yield from self._look(line, number, new=new)
+        if isinstance(line, PollLine):
+            yield from self._decoded(line, number, new=new)
         elif new and not isinstance(line, Head):
             yield line
 
-    def _look(self, look: Look, number: int, *, new: bool) -> Iterator[Happening]:
+    def _decoded(self, poll: PollLine, number: int, *, new: bool) -> Iterator[PlayedItem]:
         try:
-            observation = self._decoder.observation(look)
-        except Incoherent:
-            self._left_out += 1
+            observation = self._decoder.observation(poll)
+        except BrokenSequence:
+            self._skipped += 1
             return
-        yield from self._told_left_out(number)
+        yield from self._report_skipped(number)
         if new:
-            yield Seen(look, observation)
+            yield PlayedPoll(poll, observation)
 
-    def _told_left_out(self, number: int) -> Iterator[Damage]:
-        if self._left_out:
-            looks = as_count(self._left_out, "look")
-            yield Damage(self._file, number, f"{looks} left out up to here: one before is missing")
-            self._left_out = 0
+    def _report_skipped(self, number: int) -> Iterator[Damage]:
+        if self._skipped:
+            polls = as_count(self._skipped, "poll")
+            yield Damage(
+                self._file, number, f"{polls} skipped up to here: an earlier one is missing"
+            )
+            self._skipped = 0

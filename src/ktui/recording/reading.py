@@ -1,6 +1,6 @@
-"""Recordings, read as far as they are whole: what is not is told with its place.
+"""Read recordings as far as they are intact, and report every damage with its place.
 
-Neither what is wrong with a file nor its size makes more of it be held than a line.
+At most one line is in memory, whatever the file's size or defects.
 """
 
 from __future__ import annotations
@@ -13,49 +13,49 @@ from pathlib import Path
 import msgspec
 
 from ktui.fileproblem import FileProblem
-from ktui.json_input import decoded
-from ktui.recording.lines import SCHEMA_VERSION, AnyLine, Changed, Head, decode
-from ktui.recording.opening import opened
+from ktui.json_input import decode_untrusted
+from ktui.recording.lines import SCHEMA_VERSION, AnyLine, ChecksumMismatch, Head, decode
+from ktui.recording.opening import open_recording_file
 from ktui.recording.segments import SegmentFile, files_under, is_open
 from ktui.recording.unzipping import Unzipped
 
 MOST_BAD = 1_000
-"""Lines of one file: with more that are bad it is no recording, or none that is worth reading."""
-_NO_LINE = "it is no line that this ktui knows"
+"""Bad lines per file: with more, the file is no recording, or none worth reading."""
+_NO_LINE = "not a line that this ktui knows"
 _EMPTY = "there is nothing in it"
 
 
-class Good(msgspec.Struct, frozen=True):
-    """A line as it was written."""
+class GoodLine(msgspec.Struct, frozen=True):
+    """An intact line."""
 
     number: int
-    """In its file, from 1."""
+    """The line's number in its file, from 1."""
     line: AnyLine
     text: bytes
-    """As it stands in the file, without its newline."""
+    """The line's bytes in the file, without its newline."""
 
 
-class Bad(msgspec.Struct, frozen=True):
-    """A place where a file does not say what was written."""
+class BadLine(msgspec.Struct, frozen=True):
+    """A damaged place in a file."""
 
     number: int
-    """Of the line, from 1; where the file ends too early, of the one that should follow."""
+    """The number of the line, from 1; where the file ends too early, of the missing line."""
     text: bytes
-    """What stands there; of a line that is cut off, its beginning."""
+    """The bytes at that place; for a cut-off line, its beginning."""
     reason: str
 
 
 class Session(msgspec.Struct, frozen=True):
-    """What one recorder wrote of one cluster, from its beginning to its end."""
+    """The recording of one cluster by one recorder, from beginning to end."""
 
     head: Head
-    """Of its first segment that there is."""
+    """The head of its first existing segment."""
     files: tuple[Path, ...]
-    """Its segments, in their order."""
+    """The files of its segments, in their order."""
 
 
 class _Version(msgspec.Struct, tag_field="kind", tag="head"):
-    """All that is asked of a head before anything else in it is believed."""
+    """The part of a head that is checked before the rest is decoded."""
 
     schema_version: int
 
@@ -63,15 +63,15 @@ class _Version(msgspec.Struct, tag_field="kind", tag="head"):
 _VERSION = msgspec.json.Decoder(_Version)
 
 
-def recordings(path: Path) -> list[Session]:
-    """Give the sessions in a file or, however deep, in a folder, by the time of their beginning.
+def find_sessions(path: Path) -> list[Session]:
+    """Return the sessions in a file or, at any depth, in a folder, ordered by their beginning.
 
-    Files whose head cannot be read are left out where there are others; `segments` names them.
+    Files with an unreadable head are skipped if there are others; `find_segments` reports them.
 
     Raises:
-        FileProblem: there is none.
+        FileProblem: there is no session.
     """
-    found, problems = segments(path)
+    found, problems = find_segments(path)
     if not found:
         raise problems[0] if problems else FileProblem(path, None, "there is no recording in it")
     by_session: dict[str, list[SegmentFile]] = {}
@@ -79,13 +79,13 @@ def recordings(path: Path) -> list[Session]:
         by_session.setdefault(file.head.session, []).append(file)
     sessions = [
         Session(files[0].head, tuple(file.path for file in files))
-        for files in (sorted(each, key=_place) for each in by_session.values())
+        for files in (sorted(each, key=_order) for each in by_session.values())
     ]
     return sorted(sessions, key=attrgetter("head.at", "head.session"))
 
 
-def segments(path: Path) -> tuple[list[SegmentFile], list[FileProblem]]:
-    """Give the segments in a file or under a folder, and what is wrong with those left out."""
+def find_segments(path: Path) -> tuple[list[SegmentFile], list[FileProblem]]:
+    """Return the segments in a file or under a folder, and the problems of skipped ones."""
     found: list[SegmentFile] = []
     problems: list[FileProblem] = []
     for file in files_under(path):
@@ -97,47 +97,52 @@ def segments(path: Path) -> tuple[list[SegmentFile], list[FileProblem]]:
     return found, problems
 
 
-def lines(content: bytes | Path, *, unfinished: bool = False) -> Iterator[Good | Bad]:
-    """Read the lines of a segment's file, given by its path or as the bytes in it.
+def read_lines(content: bytes | Path, *, unfinished: bool = False) -> Iterator[GoodLine | BadLine]:
+    """Read the lines of a segment's file.
 
-    After `MOST_BAD` bad lines the rest of a file is left out, and the last `Bad` says so.
+    After `MOST_BAD` bad lines the rest of a file is skipped, and the last `BadLine` says so.
 
     Args:
-        content: the file, compressed.
-        unfinished: nobody has closed it, so that its end is not missed; a path tells by its name.
+        content: the path of the file, or its compressed bytes.
+        unfinished: whether the file was not closed: a missing end is no damage then. For a path,
+            the name shows it too.
 
     Raises:
-        FileProblem: it cannot be opened or read, or it is no regular file.
+        FileProblem: the file cannot be opened or read, or is not a regular file.
     """
     unfinished = unfinished or (isinstance(content, Path) and is_open(content))
     try:
-        with opened(content) if isinstance(content, Path) else io.BytesIO(content) as file:
+        with (
+            open_recording_file(content)
+            if isinstance(content, Path)
+            else io.BytesIO(content) as file
+        ):
             yield from _lines(Unzipped(file), unfinished=unfinished)
     except OSError as error:
         path = content if isinstance(content, Path) else Path("-")
         raise FileProblem(path, None, f"cannot be read: {error.strerror}") from None
 
 
-def _lines(unzipped: Unzipped, *, unfinished: bool) -> Iterator[Good | Bad]:
+def _lines(unzipped: Unzipped, *, unfinished: bool) -> Iterator[GoodLine | BadLine]:
     number = bad = 0
     for number, text in enumerate(unzipped.lines(), start=1):
-        newer = _newer(text)
+        newer = _newer_version(text)
         if newer is not None:
-            yield Bad(number, text, newer)
+            yield BadLine(number, text, newer)
             return
         line = _line(number, text)
         yield line
-        bad += isinstance(line, Bad)
+        bad += isinstance(line, BadLine)
         if bad == MOST_BAD:
-            yield Bad(number + 1, b"", f"after {MOST_BAD:,} bad lines the rest is left out")
+            yield BadLine(number + 1, b"", f"after {MOST_BAD:,} bad lines the rest is skipped")
             return
-    reason = _why_it_ends(unzipped, unfinished=unfinished)
+    reason = _end_damage(unzipped, unfinished=unfinished)
     if reason is not None:
-        yield Bad(number + 1, unzipped.rest, reason)
+        yield BadLine(number + 1, unzipped.rest, reason)
 
 
-def _why_it_ends(unzipped: Unzipped, *, unfinished: bool) -> str | None:
-    """Say what is wrong with the end of a file; None where nothing is."""
+def _end_damage(unzipped: Unzipped, *, unfinished: bool) -> str | None:
+    """Return the damage at the end of a file; None for a proper end."""
     if unzipped.damage is not None:
         return unzipped.damage
     if unzipped.rest:
@@ -149,19 +154,19 @@ def _why_it_ends(unzipped: Unzipped, *, unfinished: bool) -> str | None:
     return "it is cut off" if unzipped.cut_off else None
 
 
-def _line(number: int, text: bytes) -> Good | Bad:
+def _line(number: int, text: bytes) -> GoodLine | BadLine:
     try:
-        return Good(number, decode(text), text)
-    except Changed as error:
-        return Bad(number, text, str(error))
+        return GoodLine(number, decode(text), text)
+    except ChecksumMismatch as error:
+        return BadLine(number, text, str(error))
     except msgspec.DecodeError as error:
-        return Bad(number, text, f"{_NO_LINE}: {error}")
+        return BadLine(number, text, f"{_NO_LINE}: {error}")
 
 
-def _newer(text: bytes) -> str | None:
-    """Say that a newer ktui wrote what follows, where a head says so."""
+def _newer_version(text: bytes) -> str | None:
+    """Return the problem of a head that a newer ktui wrote; None for other lines."""
     try:
-        version = decoded(_VERSION, text).schema_version
+        version = decode_untrusted(_VERSION, text).schema_version
     except msgspec.DecodeError:
         return None
     if version <= SCHEMA_VERSION:
@@ -173,17 +178,17 @@ def _newer(text: bytes) -> str | None:
 
 
 def _head(file: Path) -> Head | None:
-    """Give a segment's first line; None where nothing has been written yet."""
-    match next(lines(file), None):
-        case Good(line=Head() as head):
+    """Return a segment's first line; None where nothing has been written yet."""
+    match next(read_lines(file), None):
+        case GoodLine(line=Head() as head):
             return head
-        case Good():
-            raise FileProblem(file, 1, "no recording of ktui's: it does not begin with a head")
-        case Bad(number=number, reason=reason):
-            raise FileProblem(file, number, f"no recording that can be read: {reason}")
+        case GoodLine():
+            raise FileProblem(file, 1, "not a recording of ktui: it does not begin with a head")
+        case BadLine(number=number, reason=reason):
+            raise FileProblem(file, number, f"not a readable recording: {reason}")
         case None:
             return None
 
 
-def _place(file: SegmentFile) -> tuple[int, bool, Path]:
+def _order(file: SegmentFile) -> tuple[int, bool, Path]:
     return file.head.segment, file.open, file.path

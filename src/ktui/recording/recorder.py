@@ -1,4 +1,4 @@
-"""Records what is seen of a cluster, and never stands in the way of who is looking."""
+"""Record observations of a cluster without ever disturbing the program that observes it."""
 
 from __future__ import annotations
 
@@ -14,34 +14,34 @@ import msgspec
 from ktui.cluster.clock import Clock
 from ktui.cluster.observation import Observation
 from ktui.cluster.text import clean
-from ktui.recording.lines import SCHEMA_VERSION, AnyLine, Head, Lost, RunLine
+from ktui.recording.lines import SCHEMA_VERSION, AnyLine, Head, LostPollLine, RunLine
 from ktui.recording.milliseconds import to_ms, wall_ms
-from ktui.recording.session_writing import Hide, Lengths, SessionWriter
+from ktui.recording.session_writing import Hide, SegmentLimits, SessionWriter
 
 log = logging.getLogger(__name__)
 
 LEAST_FREE_BYTES = 256 * 1024 * 1024
-"""Recording stops before it takes the last of a disk that others need, runs above all."""
+"""Recording stops before it fills a disk that others need, above all runs."""
 MOST_LOST_HELD = 1_000
-"""Polls that failed before the first that was answered: no more of them are told."""
+"""Most failed polls recorded from before the first answered one."""
 
 
 class Recorder:
-    """Writes what it is told into files under a folder. One thread at a time may use it.
+    """Writes polls and events to files under a folder. One thread at a time may use it.
 
-    It never raises: where a disk or else does not let it, `problem` says why nothing is recorded
-    any more. What is told before the first look waits for it, for only a look names the cluster. A
-    look at another cluster begins another session, in that cluster's folder.
+    A recorder never raises. When a full disk or another error stops recording, `problem` says why.
+    Lines from before the first answered poll are held back, for only such a poll names the cluster.
+    A poll of another cluster begins another session, in that cluster's folder.
 
     Args:
-        folder: where recordings go; it is made if need be.
-        clock: the one by which the observations are timed.
-        cluster: what the operator calls the cluster.
-        program: what records, with its version.
-        redaction: hides names, in each line; None to leave them as they are.
-        most_bytes: how large a file becomes, compressed.
-        longest_s: how long a file is written to.
-        whole_every_s: after how long a look tells everything again.
+        folder: the folder for recordings; it is created if missing.
+        clock: the clock that times the observations.
+        cluster: the operator's name for the cluster.
+        program: the recording program, with its version.
+        redaction: hides names in each line; None keeps them.
+        most_bytes: the size at which a file ends, compressed.
+        longest_s: the longest time that one file covers.
+        whole_every_s: the time after which a poll is recorded as a whole again.
     """
 
     def __init__(  # noqa: PLR0913 - each by its name, and all but three have a default
@@ -61,49 +61,49 @@ class Recorder:
         self._program = program
         self._cluster = cluster
         self._redaction = redaction
-        self._lengths = Lengths(most_bytes, to_ms(longest_s), to_ms(whole_every_s))
+        self._lengths = SegmentLimits(most_bytes, to_ms(longest_s), to_ms(whole_every_s))
         self._session: SessionWriter | None = None
         self._held: list[AnyLine] = []
         self._closed = False
         self._bytes_before = 0
         self.problem: str | None = None
-        """Why it records no more."""
+        """Why recording has stopped; None while recording works."""
 
     @property
     def path(self) -> Path | None:
-        """The folder of the session; None before the first look."""
+        """The folder of the session; None before the first answered poll."""
         return None if self._session is None else self._session.path
 
     @property
     def written_bytes(self) -> int:
-        """How much it has written, compressed."""
+        """Bytes written so far, compressed."""
         return self._bytes_before + (0 if self._session is None else self._session.size)
 
     def begin(self, cluster_id: str) -> None:
-        """Begin a session before the first look: nothing that is told has to wait for that then."""
+        """Begin a session before the first poll, so that no line is held back for it."""
         self._try(lambda: self._session_on(cluster_id))
 
-    def look(self, seen: Observation) -> None:
+    def look(self, observation: Observation) -> None:
         """Record an observation."""
-        self._try(lambda: self._session_on(seen.cluster_id).look(seen))
+        self._try(lambda: self._session_on(observation.cluster_id).look(observation))
 
     def lost(self, reason: str) -> None:
-        """Record that a poll failed as a whole, and why."""
+        """Record that a poll failed as a whole, with the reason."""
         at, ms = wall_ms(self._clock.now()), to_ms(self._clock.monotonic())
-        self._tell(Lost(seq=0, at=at, ms=ms, reason=clean(reason)))
+        self._record(LostPollLine(seq=0, at=at, ms=ms, reason=clean(reason)))
 
     def run_event(self, run: str, run_id: str, entry: int, at: datetime, event: bytes) -> None:
         """Record an event of a run's journal.
 
         Args:
             run: the run's name.
-            run_id: tells it from other runs of that name.
+            run_id: distinguishes the run from others of that name.
             entry: the event's number in the journal, from 1.
-            at: when it was written there, aware.
-            event: a JSON object on one line, as the journal has it.
+            at: the time, aware, at which the journal received the event.
+            event: a JSON object on one line, as in the journal.
         """
         ms = to_ms(self._clock.monotonic())
-        self._tell(
+        self._record(
             RunLine(
                 seq=0,
                 at=wall_ms(at),
@@ -116,20 +116,22 @@ class Recorder:
         )
 
     def close(self) -> None:
-        """End the session in good order. What is told afterwards is not recorded."""
+        """End the session properly. Later calls record nothing."""
         if self._session is not None:
             self._try(self._session.close)
         self._closed = True
 
-    def _tell(self, line: AnyLine) -> None:
+    def _record(self, line: AnyLine) -> None:
         session = self._session
         if session is not None:
             self._try(lambda: session.write(line))
-        elif self.problem is None and not (isinstance(line, Lost) and self._too_many_lost()):
+        elif self.problem is None and not (
+            isinstance(line, LostPollLine) and self._too_many_lost()
+        ):
             self._held.append(line)
 
     def _too_many_lost(self) -> bool:
-        return sum(isinstance(line, Lost) for line in self._held) >= MOST_LOST_HELD
+        return sum(isinstance(line, LostPollLine) for line in self._held) >= MOST_LOST_HELD
 
     def _session_on(self, cluster_id: str) -> SessionWriter:
         if self._session is not None:
@@ -163,7 +165,7 @@ class Recorder:
         return line if self._redaction is None else self._redaction(line)
 
     def _try(self, write: Callable[[], object]) -> None:
-        """Write, if anything may be written, and turn errors of the disk into the problem."""
+        """Call `write` unless recording has stopped; an error becomes `problem`."""
         if self._closed or self.problem is not None:
             return
         try:
@@ -171,8 +173,8 @@ class Recorder:
                 write()
         except OSError as error:
             self._give_up(error.strerror or str(error))
-        except Exception as error:  # a run goes on without its recording, whatever is wrong
-            log.exception("recording failed in a way that was not foreseen")
+        except Exception as error:  # a run continues without its recording, whatever the error
+            log.exception("recording failed unexpectedly")
             self._give_up(f"ktui's own error: {type(error).__name__}: {error}")
 
     def _give_up(self, why: str) -> None:

@@ -1,8 +1,8 @@
-"""Names hidden in a recording that is to be given away, the same name always in the same way.
+"""Hide the names in a recording that is to be shared, each name always in the same way.
 
-A name becomes its kind and twelve digits of HMAC-SHA256, such as topic-3f9c01d2a7be: whoever has
-the key gets the same digits for it in every recording, and whoever has not cannot try names out.
-Numbers stay: of brokers, partitions and ports, offsets, bytes, times.
+A name becomes its kind and twelve digits of HMAC-SHA256, such as topic-3f9c01d2a7be. With the same
+key a name has the same digits in every recording. Without the key nobody can try names out. Numbers
+stay: of brokers, partitions and ports, offsets, bytes, times.
 """
 
 from __future__ import annotations
@@ -15,32 +15,32 @@ import msgspec
 
 from ktui.cluster.broker import Broker, LogDir, TopicConfig
 from ktui.cluster.errors import Failure
-from ktui.recording.lines import AnyLine, CensusLine, End, Head, Look, Lost, RunLine
-from ktui.recording.redact_events import hidden_event
-from ktui.recording.redact_text import Words
+from ktui.recording.lines import AnyLine, CensusLine, End, Head, LostPollLine, PollLine, RunLine
+from ktui.recording.redact_events import redact_event
+from ktui.recording.redact_text import WordHider
 
 _DIGITS, _SESSION_DIGITS = 12, 32
 
 
 class Redaction:
-    """Hides names in lines. Those that it has hidden it knows again in free texts.
+    """Hides names in lines. Hidden names are recognized in later free texts, too.
 
     Args:
-        key: as long as it is secret, nobody can tell which name is meant.
+        key: the HMAC key. While it is secret, nobody can find out the names.
     """
 
     def __init__(self, key: bytes) -> None:
         self._key = key
-        self._words = Words(lambda name: self._hidden("name", name))
+        self._words = WordHider(lambda name: self._hidden("name", name))
 
     def __call__(self, line: AnyLine) -> AnyLine:
-        """Give a line without names."""
+        """Return a line without names."""
         match line:
             case Head():
                 return self.head(line)
-            case Look():
-                return self._look(line)
-            case Lost():
+            case PollLine():
+                return self._poll_line(line)
+            case LostPollLine():
                 return msgspec.structs.replace(line, reason=self.text(line.reason))
             case RunLine():
                 return self._run_line(line)
@@ -48,7 +48,7 @@ class Redaction:
                 return line
 
     def hide(self, kind: str, name: str) -> str:
-        """Give what stands for a name; nothing for none."""
+        """Return the replacement of a name; an empty text stays empty."""
         if not name:
             return name
         hidden = self._hidden(kind, name)
@@ -56,11 +56,11 @@ class Redaction:
         return hidden
 
     def text(self, text: str) -> str:
-        """Give a free text of which only figures and plain words are as they were."""
+        """Return a free text in which every word but figures and plain words is hidden."""
         return self._words.hidden(text)
 
     def head(self, head: Head) -> Head:
-        """Give a segment's first line without names, as of another session than it was."""
+        """Return a segment's first line without names, and with another session id."""
         return msgspec.structs.replace(
             head,
             session=self._digest(head.session)[:_SESSION_DIGITS],
@@ -79,31 +79,31 @@ class Redaction:
         return None if name is None else self.hide(kind, name)
 
     def _run_line(self, line: RunLine) -> RunLine:
-        run, begun = self.hide("run", line.run), line.run_id.removeprefix(f"{line.run}@")
-        known = begun != line.run_id
+        run, started = self.hide("run", line.run), line.run_id.removeprefix(f"{line.run}@")
+        prefixed = started != line.run_id
         return msgspec.structs.replace(
             line,
             run=run,
-            run_id=f"{run}@{begun}" if known else self.hide("run", line.run_id),
-            event=msgspec.Raw(hidden_event(bytes(line.event), self)),
+            run_id=f"{run}@{started}" if prefixed else self.hide("run", line.run_id),
+            event=msgspec.Raw(redact_event(bytes(line.event), self)),
         )
 
-    def _look(self, look: Look) -> Look:
+    def _poll_line(self, poll: PollLine) -> PollLine:
         names = tuple(
             (number, self.hide("topic", topic), partition, self._maybe("id", topic_id))
-            for number, topic, partition, topic_id in look.names
+            for number, topic, partition, topic_id in poll.names
         )
         return msgspec.structs.replace(
-            look,
+            poll,
             names=names,
-            brokers=_each(look.brokers, self._broker),
-            log_dirs=_each(look.log_dirs, lambda dirs: tuple(map(self._log_dir, dirs))),
+            brokers=_each(poll.brokers, self._broker),
+            log_dirs=_each(poll.log_dirs, lambda dirs: tuple(map(self._log_dir, dirs))),
             topic_configs={
                 self.hide("topic", topic): None if config is None else self._config(config)
-                for topic, config in look.topic_configs.items()
+                for topic, config in poll.topic_configs.items()
             },
-            census=None if look.census is None else self._census(look.census),
-            failures=None if look.failures is None else tuple(map(self._failure, look.failures)),
+            census=None if poll.census is None else self._census(poll.census),
+            failures=None if poll.failures is None else tuple(map(self._failure, poll.failures)),
         )
 
     def _broker(self, broker: Broker) -> Broker:

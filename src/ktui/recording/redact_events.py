@@ -1,4 +1,4 @@
-"""Events of runs without names, by the keys of their JSON: also those of a newer ktui."""
+"""Hide the names in events of runs by their JSON keys; works for events of a newer ktui too."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from ktui.json_input import decoded
+from ktui.json_input import decode_untrusted
 from ktui.recording.redact_text import is_plain
 
 _KINDS = {
@@ -26,7 +26,7 @@ _KINDS = {
     "run": "run",
     "context": "cluster",
 }
-"""The kinds of names that stand under these keys."""
+"""The kind of name under each key."""
 
 _KEPT = frozenset(
     (
@@ -35,40 +35,40 @@ _KEPT = frozenset(
         "on_foreign_throttle", "on_conflict", "broker",
     )
 )  # fmt: skip
-"""Under these stand words of ktui or Kafka, a version, a time or a broker."""
+"""Keys with words of ktui or Kafka, a version, a time or a broker: their values stay."""
 
 _WHO = re.compile(r"([^@]*)@(\S*)( \(\d+\))?")
-"""Who asks: user@host (pid)."""
+"""The author of a command: user@host (pid)."""
 
 
-class Hides(Protocol):
+class NameHider(Protocol):
     """Hides names."""
 
     def hide(self, kind: str, name: str) -> str:
-        """Give what stands for a name."""
+        """Return the replacement of a name."""
         ...
 
     def text(self, text: str) -> str:
-        """Give a free text without names."""
+        """Return a free text without names."""
         ...
 
 
 _ANYTHING = msgspec.json.Decoder()
 
 
-def hidden_event(event: bytes, names: Hides) -> bytes:
-    """Return an event, as JSON, without names. What no key is known of is a free text.
+def redact_event(event: bytes, names: NameHider) -> bytes:
+    """Return an event, as JSON, without names. Values under unknown keys count as free text.
 
     Raises:
-        msgspec.DecodeError: it is nothing that a journal holds.
+        msgspec.DecodeError: the text is not an event of a journal.
     """
     try:
-        return msgspec.json.encode(_hidden("", decoded(_ANYTHING, event), names))
+        return msgspec.json.encode(_hidden("", decode_untrusted(_ANYTHING, event), names))
     except RecursionError:
         raise msgspec.DecodeError("nested too deep") from None
 
 
-def _hidden(key: str, value: Any, names: Hides) -> Any:
+def _hidden(key: str, value: Any, names: NameHider) -> Any:
     match value:
         case str():
             return _hidden_word(key, value, names)
@@ -82,7 +82,7 @@ def _hidden(key: str, value: Any, names: Hides) -> Any:
     return value
 
 
-def _hidden_word(key: str, value: str, names: Hides) -> str:
+def _hidden_word(key: str, value: str, names: NameHider) -> str:
     if key in _KEPT:
         return value
     if key in _KINDS:
@@ -93,11 +93,11 @@ def _hidden_word(key: str, value: str, names: Hides) -> str:
     return f"{names.hide('user', who[1])}@{names.hide('host', who[2])}{who[3] or ''}"
 
 
-def _hidden_key(key: str, names: Hides) -> str:
-    """Give a key: fields and states are plain words, and nothing else is a key so far."""
+def _hidden_key(key: str, names: NameHider) -> str:
+    """Keep plain keys: fields and states are plain words, and nothing else is a key so far."""
     return key if all(map(is_plain, key.split("_"))) else names.text(key)
 
 
 def _kind_of_name(key: str, within: Mapping[str, Any]) -> str:
-    """Give the key by which a value is hidden: of a resource, `name` alone does not tell."""
+    """Return the key that decides how to hide a value: of a resource's `name`, its scope."""
     return str(within["scope"]) if key == "name" and "scope" in within else key

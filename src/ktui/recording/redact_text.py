@@ -1,7 +1,7 @@
-"""Free texts without names: every word is hidden that is not known to be harmless.
+"""Hide names in free texts: every word that is not known to be harmless.
 
-What a broker or a socket answers may name anything, so nothing is looked for that is to be hidden;
-what may stay is.
+The answer of a broker or a socket may name anything. So this is a list of words to keep, not of
+words to hide.
 """
 
 from __future__ import annotations
@@ -24,26 +24,26 @@ _LIST = re.compile(r"[\d,:*]*")
 """The value of a setting that throttles: a rate, or partitions and brokers."""
 
 
-class Words:
-    """Hides the words of free texts; names that it has been told stand there by their kind.
+class WordHider:
+    """Hides the words of free texts; learned names keep their kind.
 
     Args:
-        hide: gives what stands for a name of no known kind.
+        hide: returns the replacement of a name of unknown kind.
     """
 
     def __init__(self, hide: Callable[[str], str]) -> None:
         self._hide = hide
         self._names: dict[str, str] = {}
         self._phrases: dict[str, str] = {}
-        """Names of more than a word."""
+        """Names of more than one word."""
 
     def learn(self, name: str, hidden: str) -> None:
-        """Take note of what stands for a name."""
+        """Remember the replacement of a name."""
         of_its_kind = self._names if _WORD.fullmatch(name) else self._phrases
         of_its_kind.setdefault(name, hidden)
 
     def hidden(self, text: str) -> str:
-        """Give a text of which only figures and plain words are as they were."""
+        """Return a text in which every word but figures and plain words is hidden."""
         if _LIST.fullmatch(text):
             return text
         for name in sorted(self._phrases, key=len, reverse=True):

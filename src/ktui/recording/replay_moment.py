@@ -1,4 +1,4 @@
-"""Moments of a recording as people type them: a time of day, a date and time, or how far in."""
+"""Parse moments of a recording: a time of day, a date and time, or an offset from the beginning."""
 
 from __future__ import annotations
 
@@ -6,22 +6,23 @@ import re
 from datetime import datetime, timedelta
 
 from ktui.recording.replay_tape import Tape
-from ktui.units import Seconds, read
+from ktui.units import Seconds, parse_quantity
 
 EXAMPLES = "14:02:31, 2026-11-21 14:02, or +1h30m from the beginning"
 _CLOCK = re.compile(r"([01]?[0-9]|2[0-3]):([0-5][0-9])(?::([0-5][0-9]))?")
 
 
-def second_of(text: str, tape: Tape) -> float:
-    """Give the second of a tape that is meant.
+def parse_second(text: str, tape: Tape) -> float:
+    """Return the second of a tape that a text means.
 
     Args:
-        text: a time of day is the first one after the beginning; times are local unless an offset
-            stands with them.
+        text: the moment. A time of day is the first one after the beginning. Times are local unless
+            they have an offset.
         tape: the recording.
 
     Raises:
-        ValueError: it is none of its moments; says why, and what can be given.
+        ValueError: the text is not a moment of the recording; the message says why, and which
+            moments are possible.
     """
     text = text.strip()
     if text.startswith("+"):
@@ -29,15 +30,15 @@ def second_of(text: str, tape: Tape) -> float:
     else:
         at = _time_of_day(text, tape.wall(tape.from_s)) or _exact(text)
         if at is None:
-            raise ValueError(f"{text!r} is no moment. Give {EXAMPLES}")
+            raise ValueError(f"{text!r} is not a moment. Use {EXAMPLES}")
         at_s = tape.second(at)
     if not tape.from_s <= at_s <= tape.until_s:
-        raise ValueError(f"{text} is not in the recording, which goes {reach(tape)}")
+        raise ValueError(f"{text} is not in the recording, which runs {describe_range(tape)}")
     return at_s
 
 
-def reach(tape: Tape) -> str:
-    """Say from when to when a recording goes, in local time."""
+def describe_range(tape: Tape) -> str:
+    """Return the first and the last moment of a recording as text, in local time."""
     first, last = tape.wall(tape.from_s).astimezone(), tape.wall(tape.until_s).astimezone()
     day = "" if last.date() == first.date() else f"{last:%Y-%m-%d} "
     return f"from {first:%Y-%m-%d %H:%M:%S} to {day}{last:%H:%M:%S}"
@@ -45,27 +46,28 @@ def reach(tape: Tape) -> str:
 
 def _duration(text: str) -> float:
     try:
-        return float(read(Seconds, text.strip()))
+        return float(parse_quantity(Seconds, text.strip()))
     except ValueError as error:
-        raise ValueError(f"+{text} is no moment: {error}") from None
+        raise ValueError(f"+{text} is not a moment: {error}") from None
 
 
-def _time_of_day(text: str, begins: datetime) -> datetime | None:
-    """Give the first moment not before the beginning at which local clocks show this."""
+def _time_of_day(text: str, beginning: datetime) -> datetime | None:
+    """Return the first moment, not before the beginning, at which local clocks show this time."""
     match = _CLOCK.fullmatch(text)
     if match is None:
         return None
     hour, minute, second = (int(part or 0) for part in match.groups())
-    local = begins.astimezone().replace(tzinfo=None)  # without an offset: it may change meanwhile
-    given = local.replace(hour=hour, minute=minute, second=second, microsecond=0)
+    # without an offset: the offset may change meanwhile
+    local = beginning.astimezone().replace(tzinfo=None)
+    typed = local.replace(hour=hour, minute=minute, second=second, microsecond=0)
     whole = local.replace(microsecond=0)
-    found = (given if given >= whole else given + timedelta(days=1)).astimezone()
-    return max(found, begins) if given == whole else found
+    found = (typed if typed >= whole else typed + timedelta(days=1)).astimezone()
+    return max(found, beginning) if typed == whole else found
 
 
 def _exact(text: str) -> datetime | None:
     if "T" not in text.upper() and " " not in text:
-        return None  # a date alone is the midnight that it begins with: hardly meant
+        return None  # a date alone would mean its first midnight: hardly intended
     try:
         return datetime.fromisoformat(text).astimezone()
     except (ValueError, OverflowError):

@@ -1,4 +1,4 @@
-"""Sessions one after the other, on one axis of time, to be played from any place."""
+"""Sessions in sequence on one axis of time, to be played from any place."""
 
 from __future__ import annotations
 
@@ -11,44 +11,44 @@ from typing import NamedTuple, TypeVar
 import msgspec
 
 from ktui.cluster.observation import Observation, Reading
-from ktui.recording.lines import AnyLine, End, Head, Lost, RunLine
-from ktui.recording.milliseconds import moment, to_ms, to_s
-from ktui.recording.playing import Damage, Happening, Seen, observations
-from ktui.recording.reading import Good, Session, lines
+from ktui.recording.lines import AnyLine, End, Head, LostPollLine, RunLine
+from ktui.recording.milliseconds import from_wall_ms, to_ms, to_s
+from ktui.recording.playing import Damage, PlayedItem, PlayedPoll, play_session
+from ktui.recording.reading import GoodLine, Session, read_lines
 
 SAME_CLOCK_MS = 5_000
-"""By no more may wall time have been set between two sessions that share a monotonic clock."""
+"""Sessions share a monotonic clock if wall time was set by no more than this between them."""
 
 K = TypeVar("K")
 
 
-class Place(NamedTuple):
-    """A line of a tape: its session's number on the tape, and its `seq` there."""
+class TapePosition(NamedTuple):
+    """A line of a tape: its session's number on the tape, and its `seq` in that session."""
 
     session: int
     seq: int
 
 
 class Axis(NamedTuple):
-    """Where an axis of time lies: a wall time, and the monotonic time that went with it."""
+    """The origin of an axis of time: a wall time and its monotonic time, in milliseconds."""
 
     at: int
     ms: int
 
 
-class Passing(msgspec.Struct, frozen=True):
-    """What a tape tells at one place."""
+class TapeItem(msgspec.Struct, frozen=True):
+    """The content of a tape at one place."""
 
-    place: Place
+    place: TapePosition
     at_s: float
-    """Second of the tape's axis; never before that of what was told before."""
+    """Second of the tape's axis; never before the previous one."""
     at: datetime
-    """Wall time, of a damage that of what was told before it."""
-    what: Observation | Lost | RunLine | End | Damage
+    """Wall time; a damage has the wall time of the line before."""
+    what: Observation | LostPollLine | RunLine | End | Damage
 
 
-class Stretch(msgspec.Struct, frozen=True):
-    """From when to when a session goes, in seconds of the tape's axis."""
+class RecordedPeriod(msgspec.Struct, frozen=True):
+    """The beginning and the end of a session, in seconds of the tape's axis."""
 
     from_s: float
     until_s: float
@@ -60,22 +60,22 @@ class _Reel(NamedTuple):
     session: Session
     first_seqs: tuple[int, ...]
     shift_ms: int
-    stretch: Stretch
+    stretch: RecordedPeriod
 
 
 class Tape:
-    """Plays sessions. Their order is that of time.
+    """Plays sessions in the order of time.
 
-    The axis is the monotonic clock of the first session, unless another is given. A session keeps
-    its seconds on it if its clock is the same one; otherwise, as after a restart of the machine,
-    they are shifted so that wall times fit.
+    The axis is the monotonic clock of the first session, unless `axis` is set. A session with the
+    same clock keeps its seconds. Others, as after a restart of the machine, are shifted so that
+    wall times fit.
 
     Args:
         sessions: at least one.
-        axis: whose seconds they are brought to; None for the first session's own.
+        axis: the axis for all sessions; None for the first session's own.
 
     Raises:
-        FileProblem: a file cannot be opened any more.
+        FileProblem: a file can no longer be opened.
     """
 
     def __init__(self, sessions: Sequence[Session], axis: Axis | None = None) -> None:
@@ -88,71 +88,71 @@ class Tape:
         self.redacted = any(session.head.redacted for session in sessions)
 
     @property
-    def stretches(self) -> list[Stretch]:
-        """When something was recorded."""
+    def stretches(self) -> list[RecordedPeriod]:
+        """The periods in which something was recorded, one per session."""
         return [reel.stretch for reel in self._reels]
 
     @property
     def from_s(self) -> float:
-        """The second at which it begins."""
+        """The second at which the tape begins."""
         return self._reels[0].stretch.from_s
 
     @property
     def first_look_s(self) -> float:
-        """The second of the first observation; where there is none, that of the beginning."""
-        looks = (each.at_s for each in self.play() if isinstance(each.what, Observation))
-        return next(looks, self.from_s)
+        """The second of the first observation; of the beginning where there is none."""
+        polls = (each.at_s for each in self.play() if isinstance(each.what, Observation))
+        return next(polls, self.from_s)
 
     @property
     def until_s(self) -> float:
-        """The second of its last line."""
+        """The second of the tape's last line."""
         return max(reel.stretch.until_s for reel in self._reels)
 
     def wall(self, at_s: float) -> datetime:
-        """Give the wall time of a second, unless clocks were set on the way."""
-        return moment(to_ms(at_s) + self._wall_ms)
+        """Convert a second to wall time; wrong where clocks were set on the way."""
+        return from_wall_ms(to_ms(at_s) + self._wall_ms)
 
     def second(self, at: datetime) -> float:
-        """Give the second of a wall time."""
+        """Convert a wall time to a second."""
         return self.from_s + (at - self.wall(self.from_s)).total_seconds()
 
-    def play(self, after: Place | None = None) -> Iterator[Passing]:
-        """Give all that comes after a place; from the beginning without one."""
+    def play(self, after: TapePosition | None = None) -> Iterator[TapeItem]:
+        """Yield everything after a place; from the beginning without one."""
         number = 0 if after is None else after.session
         at_s, at = self._reels[number].stretch.from_s, self.wall(self.from_s)
         for place, shift_ms, happening in self._happenings(number, after):
             line = _line_of(happening)
             if line is not None:
                 at_s = max(at_s, to_s(line.ms + shift_ms))
-                at = at if isinstance(line, RunLine) else moment(line.at)
-            yield Passing(place, at_s, at, _told(happening, to_s(shift_ms)))
+                at = at if isinstance(line, RunLine) else from_wall_ms(line.at)
+            yield TapeItem(place, at_s, at, _content(happening, to_s(shift_ms)))
 
-    def last_looks(self, most: int) -> Place | None:
-        """Give the place after which all looks together see so many partitions; None for all."""
+    def last_looks(self, most: int) -> TapePosition | None:
+        """Return the place after which all polls together see `most` partitions; None for all."""
         for index, reel in reversed(list(enumerate(self._reels))):
             for number in reversed(range(len(reel.first_seqs))):
-                for seq, partitions in reversed(_looks_in(reel, number)):
+                for seq, partitions in reversed(_polls_in(reel, number)):
                     most -= max(1, partitions)
                     if most < 0:
-                        return Place(index, seq)
+                        return TapePosition(index, seq)
         return None
 
     def _happenings(
-        self, number: int, after: Place | None
-    ) -> Iterator[tuple[Place, int, Happening]]:
+        self, number: int, after: TapePosition | None
+    ) -> Iterator[tuple[TapePosition, int, PlayedItem]]:
         for index, reel in enumerate(self._reels[number:], start=number):
             seq = after.seq if after is not None and index == number else -1
-            place = Place(index, seq)
+            place = TapePosition(index, seq)
             for happening in _after(reel, seq):
                 line = _line_of(happening)
-                place = place if line is None else Place(index, line.seq)
+                place = place if line is None else TapePosition(index, line.seq)
                 yield place, reel.shift_ms, happening
 
 
 def clock_shift_ms(axis: Axis, head: Head) -> int:
-    """Give what is added to the times of a head's clock for them to be on an axis.
+    """Return the milliseconds to add to a session's times to bring them to an axis.
 
-    Nothing where both clocks are the same one: then wall and monotonic time differ alike.
+    0 where both have the same clock: then wall and monotonic time differ alike.
     """
     shift = (head.at - head.ms) - (axis.at - axis.ms)
     return 0 if abs(shift) <= SAME_CLOCK_MS else shift
@@ -162,63 +162,73 @@ def _reel(session: Session, axis: Axis) -> _Reel:
     shift = clock_shift_ms(axis, session.head)
     seqs = tuple(_first_seq(session, n) for n in range(len(session.files)))
     from_ms = session.head.ms
-    stretch = Stretch(to_s(from_ms + shift), to_s(max(from_ms, _last_ms(session)) + shift))
+    stretch = RecordedPeriod(to_s(from_ms + shift), to_s(max(from_ms, _last_ms(session)) + shift))
     return _Reel(session, seqs, shift, stretch)
 
 
 def _first_seq(session: Session, number: int) -> int:
-    first = next(iter(lines(session.files[number])), None)
-    return first.line.seq if isinstance(first, Good) else session.head.seq
+    first = next(iter(read_lines(session.files[number])), None)
+    return first.line.seq if isinstance(first, GoodLine) else session.head.seq
 
 
 def _last_ms(session: Session) -> int:
-    """Give when the last line was written that can be read."""
+    """Return the ms of the last readable line."""
     for file in reversed(session.files):
-        last = max((each.line.ms for each in lines(file) if isinstance(each, Good)), default=None)
+        last = max(
+            (each.line.ms for each in read_lines(file) if isinstance(each, GoodLine)), default=None
+        )
         if last is not None:
             return last
     return session.head.ms
 
 
-def _after(reel: _Reel, seq: int) -> Iterator[Happening]:
-    """Play a session after one of its lines: from the file that has it, for each is whole."""
+def _after(reel: _Reel, seq: int) -> Iterator[PlayedItem]:
+    """Play a session after one of its lines: from the line's file, for each file is whole."""
     if seq < 0:
-        return observations(reel.session)
+        return play_session(reel.session)
     number = max(0, bisect_right(reel.first_seqs, seq) - 1)
-    rest = observations(Session(reel.session.head, reel.session.files[number:]))
+    rest = play_session(Session(reel.session.head, reel.session.files[number:]))
     rest = dropwhile(lambda each: (line := _line_of(each)) is None or line.seq < seq, rest)
     return dropwhile(lambda each: (line := _line_of(each)) is not None and line.seq <= seq, rest)
 
 
-def _looks_in(reel: _Reel, number: int) -> list[tuple[int, int]]:
-    """Give the `seq` of each look in one of its files, and how many partitions it sees."""
-    told = observations(Session(reel.session.head, reel.session.files[number : number + 1]))
-    return [(e.line.seq, len(e.observation.partitions)) for e in told if isinstance(e, Seen)]
+def _polls_in(reel: _Reel, number: int) -> list[tuple[int, int]]:
+    """Return the `seq` of each poll in one of a reel's files, and its number of partitions."""
+    played = play_session(Session(reel.session.head, reel.session.files[number : number + 1]))
+    return [
+        (e.line.seq, len(e.observation.partitions)) for e in played if isinstance(e, PlayedPoll)
+    ]
 
 
-def _line_of(happening: Happening) -> AnyLine | None:
+def _line_of(happening: PlayedItem) -> AnyLine | None:
     if isinstance(happening, Damage):
         return None
-    return happening.line if isinstance(happening, Seen) else happening
+    return happening.line if isinstance(happening, PlayedPoll) else happening
 
 
-def _told(happening: Happening, shift_s: float) -> Observation | Lost | RunLine | End | Damage:
-    return shifted(happening.observation, shift_s) if isinstance(happening, Seen) else happening
+def _content(
+    happening: PlayedItem, shift_s: float
+) -> Observation | LostPollLine | RunLine | End | Damage:
+    return (
+        shift_observation(happening.observation, shift_s)
+        if isinstance(happening, PlayedPoll)
+        else happening
+    )
 
 
-def shifted(seen: Observation, by_s: float) -> Observation:
-    """Give an observation with all of its monotonic seconds later by so many."""
+def shift_observation(observation: Observation, by_s: float) -> Observation:
+    """Return an observation with all its monotonic seconds later by `by_s`."""
     if not by_s:
-        return seen
-    census = seen.census
+        return observation
+    census = observation.census
     if census is not None:
         census = msgspec.structs.replace(census, monotonic_s=census.monotonic_s + by_s)
     return msgspec.structs.replace(
-        seen,
-        monotonic_s=seen.monotonic_s + by_s,
-        ends=_later(seen.ends, by_s),
-        starts=_later(seen.starts, by_s),
-        sizes=_later(seen.sizes, by_s),
+        observation,
+        monotonic_s=observation.monotonic_s + by_s,
+        ends=_later(observation.ends, by_s),
+        starts=_later(observation.starts, by_s),
+        sizes=_later(observation.sizes, by_s),
         census=census,
     )
 

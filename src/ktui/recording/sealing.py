@@ -1,4 +1,4 @@
-"""Segments that were left behind unfinished, made whole."""
+"""Seal segments that a dead recorder left unfinished."""
 
 from __future__ import annotations
 
@@ -12,29 +12,29 @@ from typing import BinaryIO
 import msgspec
 
 from ktui.fileproblem import FileProblem
-from ktui.recording.opening import opened
+from ktui.recording.opening import open_recording_file
 from ktui.recording.segments import UNFINISHED, files_under, is_open
 from ktui.recording.unzipping import Unzipped
 from ktui.recording.writing import SegmentWriter
 
 SEALING = ".sealing"
-"""Added to the name of the whole file while it is made."""
+"""Suffix of the sealed file while it is written."""
 
 
 class Sealed(msgspec.Struct, frozen=True):
-    """What became of the segments that were left behind."""
+    """The result of sealing abandoned segments."""
 
     files: tuple[Path, ...]
-    """Those that are whole now."""
+    """The sealed files."""
     problems: tuple[FileProblem, ...]
-    """Why others could not be made whole; they stay as they are."""
+    """Why others could not be sealed; these files stay unchanged."""
 
 
 def seal(path: Path) -> Sealed:
-    """Make whole every abandoned segment: the one that is named, or those under a folder.
+    """Seal every abandoned segment: the named file, or all under a folder.
 
-    A segment that a recorder is at is left alone. Of an abandoned one every whole line is kept,
-    byte for byte; where there is none, nothing is. Never raises because of a file.
+    A segment that a live recorder holds is left alone. An abandoned one keeps every whole line,
+    byte for byte; without any, it is removed. Never raises because of a file.
     """
     files: list[Path] = []
     problems: list[FileProblem] = []
@@ -44,7 +44,7 @@ def seal(path: Path) -> Sealed:
         except FileProblem as problem:
             problems.append(problem)
         except OSError as error:
-            words = f"cannot be made whole: {error.strerror}"
+            words = f"cannot be sealed: {error.strerror}"
             problems.append(FileProblem(unfinished, None, words))
         else:
             files += [] if whole is None else [whole]
@@ -52,7 +52,7 @@ def seal(path: Path) -> Sealed:
 
 
 def _sealed(unfinished: Path) -> Path | None:
-    """Make one segment whole; None where there is nothing to be done."""
+    """Seal one segment; None where nothing remains or nothing is to be done."""
     with _abandoned(unfinished) as file:
         if file is None:
             return None
@@ -63,10 +63,10 @@ def _sealed(unfinished: Path) -> Path | None:
 
 
 def _rewritten(file: BinaryIO, whole: Path) -> bool:
-    """Write the whole lines of a file into another; say whether there are any."""
+    """Write the whole lines of a file into another; return whether there are any."""
     unzipped, count = Unzipped(file), 0
     made = whole.with_name(whole.name + SEALING)
-    made.unlink(missing_ok=True)  # what a crash has left
+    made.unlink(missing_ok=True)  # left by a crash
     writer = SegmentWriter(whole, SEALING)
     try:
         for text in unzipped.lines():
@@ -84,9 +84,9 @@ def _rewritten(file: BinaryIO, whole: Path) -> bool:
 
 @contextmanager
 def _abandoned(unfinished: Path) -> Iterator[BinaryIO | None]:
-    """Open a segment that no recorder is at, and keep others from sealing it meanwhile."""
-    with opened(unfinished) as file:
-        # A recorder locks its file before anything is in it, so an empty one may be just begun.
+    """Open a segment that no recorder holds, and keep others from sealing it meanwhile."""
+    with open_recording_file(unfinished) as file:
+        # A recorder locks its file before it writes anything, so an empty one may be just begun.
         begun = os.fstat(file.fileno()).st_size > 0
         yield file if begun and _locked(file) and _is_still(unfinished, file) else None
 
@@ -100,7 +100,7 @@ def _locked(file: BinaryIO) -> bool:
 
 
 def _is_still(path: Path, file: BinaryIO) -> bool:
-    """Whether a file has its name yet: another process may have sealed it in the meantime."""
+    """Whether a file still has its name: another process may have sealed it meanwhile."""
     try:
         return os.path.samestat(path.stat(), os.fstat(file.fileno()))
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""Where the files of recordings are, and how they are named."""
+"""The places and names of the files of recordings."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from pathlib import Path
 import msgspec
 
 from ktui.recording.lines import Head
-from ktui.recording.milliseconds import moment
+from ktui.recording.milliseconds import from_wall_ms
 
 CLOSED = ".jsonl.gz"
 UNFINISHED = ".tmp"
-"""Added to the name until the file is whole."""
+"""Suffix of the name until the file is whole."""
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]+")
 _LONGEST = 64
 
@@ -28,41 +28,41 @@ class SegmentFile(msgspec.Struct, frozen=True):
 
     @property
     def open(self) -> bool:
-        """Whether it was not closed: it is being written, or its recorder died."""
+        """Whether the file was not closed: a recorder is writing to it, or has died."""
         return is_open(self.path)
 
 
 def is_open(path: Path) -> bool:
-    """Whether a file is named as one that is not whole yet."""
+    """Whether a file has the name of one that is not whole yet."""
     return path.name.endswith(UNFINISHED)
 
 
 def session_folder(folder: Path, head: Head) -> Path:
-    """Name the folder of a session, under the one that recordings go to.
+    """Return the folder of a session, under the folder for recordings.
 
-    FOLDER/<cluster id>/<when it began, UTC>-<the first of the session's id>
+    FOLDER/<cluster id>/<beginning, UTC>-<first 8 digits of the session's id>
     """
     cluster = _UNSAFE.sub("-", head.cluster_id)[:_LONGEST] or "-"
-    began: datetime = moment(head.at).astimezone(UTC)
+    began: datetime = from_wall_ms(head.at).astimezone(UTC)
     session = _UNSAFE.sub("-", head.session[:8])
     return folder / cluster / f"{began:%Y%m%dT%H%M%SZ}-{session}"
 
 
 def segment_path(session: Path, segment: int) -> Path:
-    """Name a segment's file, once it is whole."""
+    """Return the path of a segment's file, once it is whole."""
     return session / f"{segment:06}{CLOSED}"
 
 
 def files_under(path: Path) -> Iterator[Path]:
-    """Yield what may be a segment: the file that is named, or whatever is named so in a folder.
+    """Yield possible segments: the named file, or every path in a folder with a segment's name.
 
-    That it is no file, or cannot be read, shows when it is opened.
+    A path that is no file, or cannot be read, shows when it is opened.
     """
     if os.path.isdir(path):  # noqa: PTH112 - Path's own raises where it may not look
-        yield from sorted(each for each in path.rglob("*") if _named_so(each))
+        yield from sorted(each for each in path.rglob("*") if _has_segment_name(each))
     else:
         yield path
 
 
-def _named_so(path: Path) -> bool:
+def _has_segment_name(path: Path) -> bool:
     return path.name.removesuffix(UNFINISHED).endswith(CLOSED)

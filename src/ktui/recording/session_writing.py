@@ -1,4 +1,4 @@
-"""One session of recording: its lines, numbered, in one segment's file after the other."""
+"""Write one session of a recording: its lines, numbered, in one segment's file after the other."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ from ktui.recording.writing import SegmentWriter
 Hide = Callable[[AnyLine], AnyLine]
 
 
-class Lengths(msgspec.Struct, frozen=True):
-    """When a segment is long enough, and how often a look tells everything."""
+class SegmentLimits(msgspec.Struct, frozen=True):
+    """The limits of a segment, and the interval of whole polls."""
 
     most_bytes: int
-    """Of a file, compressed."""
+    """The size at which a file ends, compressed."""
     longest_ms: int
     whole_every_ms: int
 
 
 class SessionWriter:
-    """Writes one session. Every call raises OSError where the disk does not let it.
+    """Writes one session. Every call raises OSError when the disk refuses to write.
 
     Args:
-        folder: the one that recordings go to.
+        folder: the folder for recordings.
         first: the first line of the first segment.
-        clock: the one by which the lines are timed.
+        clock: the clock that times the lines.
         hide: hides names in each line.
-        lengths: when to begin anew.
+        lengths: when to begin another segment, and when to write a whole poll.
     """
 
     def __init__(
-        self, folder: Path, first: Head, clock: Clock, hide: Hide, lengths: Lengths
+        self, folder: Path, first: Head, clock: Clock, hide: Hide, lengths: SegmentLimits
     ) -> None:
         self.cluster_id = first.cluster_id
         self.path = session_folder(folder, _hidden_head(first, hide))
@@ -59,32 +59,32 @@ class SessionWriter:
         """Bytes in the files so far."""
         return self._closed_bytes + self._segment.size
 
-    def look(self, seen: Observation) -> None:
-        """Write what an observation tells otherwise than the one before."""
+    def look(self, observation: Observation) -> None:
+        """Write the differences of an observation from the previous one."""
         self._make_room()
-        ms = to_ms(seen.monotonic_s)
+        ms = to_ms(observation.monotonic_s)
         whole = ms - self._whole_ms >= self._lengths.whole_every_ms
-        look = self._encoder.look(seen, seq=self._seq, whole=whole)
-        if look.whole:
+        poll = self._encoder.look(observation, seq=self._seq, whole=whole)
+        if poll.whole:
             self._whole_ms = ms
-        self._put(look)
+        self._put(poll)
 
     def write(self, line: AnyLine) -> None:
-        """Write a line of any other kind; it is given its number here."""
+        """Write a line of any other kind; its `seq` is set here."""
         self._make_room()
         self._put(msgspec.structs.replace(line, seq=self._seq))
 
     def close(self) -> None:
-        """Say that the session ends here in good order, and make the last file whole."""
+        """Write the proper end of the session, and make the last file whole."""
         self._put(End(seq=self._seq, at=wall_ms(self._clock.now()), ms=self._now_ms()))
         self._segment.close()
 
     def leave_off(self) -> None:
-        """Make the last file whole without saying that the session has come to its end."""
+        """Make the last file whole without writing the end of the session."""
         self._segment.close()
 
     def abandon(self) -> None:
-        """Leave the last file as it is."""
+        """Close the last file unfinished."""
         self._segment.abandon()
 
     def _begin(self, head: Head) -> None:
@@ -98,7 +98,7 @@ class SessionWriter:
             raise
 
     def _make_room(self) -> None:
-        """Go on in another file where this one is long enough."""
+        """Continue in another file when this one is long enough."""
         now_ms, lengths = self._now_ms(), self._lengths
         long = now_ms - self._head.ms >= lengths.longest_ms
         if not long and self._segment.size < lengths.most_bytes:

@@ -1,4 +1,4 @@
-"""A segment's file while it is written: named .tmp, and locked, until it is whole."""
+"""Write a segment's file: named .tmp, and locked, until it is whole."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from ktui.durable import sync_folder
 from ktui.recording.unzipping import GZIP
 
 LEVEL = 4
-"""Of gzip: 3 % larger than 6, in a sixth of its time."""
+"""The level of gzip: 3 % larger than level 6, in a sixth of its time."""
 
 
 class SegmentWriter:
-    """Writes one file of lines. Every call raises OSError where the disk does not let it.
+    """Writes one file of lines. Every call raises OSError when the disk refuses to write.
 
-    The file is locked before anything is in it, and the kernel frees the lock when this process
-    dies. So one that is not empty, not locked and still named .tmp was left behind.
+    The file is locked before anything is written, and the kernel frees the lock when this process
+    dies. So a file that is not empty, not locked and still named .tmp was left behind.
 
     Args:
-        path: its name once it is whole. There must be none of that name.
-        beside: added to the name until then.
+        path: the name of the whole file, which must not exist.
+        beside: the suffix of the name until then.
     """
 
     def __init__(self, path: Path, beside: str) -> None:
@@ -32,21 +32,21 @@ class SegmentWriter:
         self._file = os.open(self._unfinished, flags, 0o600)
         self._zip = zlib.compressobj(LEVEL, zlib.DEFLATED, GZIP)
         self.size = 0
-        """Bytes in the file."""
+        """The bytes in the file so far."""
         try:
-            os.fchmod(self._file, 0o600)  # a umask may have taken from the owner
+            os.fchmod(self._file, 0o600)  # the umask may have removed the owner's own permissions
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             self.abandon()
             raise
 
     def write(self, text: bytes, *, at_once: bool = True) -> None:
-        """Write a line; `at_once` hands it to the system, where it outlasts this process."""
+        """Write a line; `at_once` hands it to the system, where it survives this process."""
         zipped = self._zip.compress(text)
         self._put(zipped + self._zip.flush(zlib.Z_SYNC_FLUSH) if at_once else zipped)
 
     def close(self) -> None:
-        """Make the file whole, see it on the disk, and give it its name."""
+        """Make the file whole, sync it to the disk, and rename it."""
         self._put(self._zip.flush())
         os.fsync(self._file)
         self._unfinished.rename(self.path)
@@ -54,7 +54,7 @@ class SegmentWriter:
         self.abandon()
 
     def abandon(self) -> None:
-        """Let go of the file as it is."""
+        """Close the file unfinished."""
         if self._file >= 0:
             os.close(self._file)
             self._file = -1

@@ -1,1 +1,1 @@
-"""A cluster in memory that keeps KRaft's rules, with bandwidth, faults and a clock of its own."""
+"""An in-memory cluster that follows KRaft's rules, with bandwidth, faults and its own clock."""

@@ -1,24 +1,22 @@
-"""What can keep a call from being answered by a simulated cluster."""
+"""Everything that can keep a simulated cluster from answering a call."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from ktui.cluster.errors import NotAuthorized, TimedOut, Unreachable, Unsupported
+from ktui.simulated.core import SimulatedCore
 from ktui.simulated.machines import Power
 
-if TYPE_CHECKING:
-    from ktui.simulated.cluster import SimulatedCluster
-
 TIMEOUT_S = 10.0
-"""How long a caller waits for an answer, in the cluster's time."""
+"""Timeout of a call, in the cluster's time."""
 _ANSWERED_WITHIN_S = 0.5
-"""How soon a broker that hung and goes on answers those who still wait."""
+"""Longest time until a resumed broker answers the calls still waiting."""
 _FRESH_WITHIN_S = 5.0
-"""How long brokers may take to catch up with the controller."""
-_LEAST_S = 0.001
-"""More than a clock's figures are ever off by."""
+"""Longest time for brokers to catch up with the controller."""
+_MIN_SLEEP_S = 0.001
+"""Larger than any rounding error of a clock's figures."""
 PORT = 9092
 DENIED = "CLUSTER_AUTHORIZATION_FAILED"
 """Kafka's answer to a call that is denied as a whole."""
@@ -26,40 +24,40 @@ _NO_GROUP = "GROUP_AUTHORIZATION_FAILED"
 
 
 def host(broker: int) -> str:
-    """Name a broker's machine."""
+    """Return the host name of a broker."""
     return f"broker-{broker}.simulated"
 
 
 class Calls:
-    """One client's calls: each lets the cluster catch up first, and then meets its troubles."""
+    """The calls of one client. Each first lets the cluster catch up, then meets its faults."""
 
-    def __init__(self, cluster: SimulatedCluster) -> None:
+    def __init__(self, cluster: SimulatedCore) -> None:
         self._cluster = cluster
         self.closed = False
 
     async def any_broker(self, call: str) -> None:
-        """Go on if a broker that is well can answer.
+        """Check that some healthy broker can answer.
 
         Raises:
             Unreachable: all brokers are down, or this client is closed.
-            TimedOut: those that are not down hang.
+            TimedOut: every broker that is not down hangs.
             NotAuthorized: the call is denied.
         """
         self._arrive(call)
         machines = self._cluster.machines
-        if not await self._answers(lambda: not machines.up() and bool(machines.hanging())):
+        if not await self._wait_while(lambda: not machines.up() and bool(machines.hanging())):
             raise TimedOut(attempted(call), fix="The brokers may be overloaded or hanging")
         if not machines.up():
-            where = f"{host(min(machines))}:{PORT}"  # as a client does that was given only this one
+            where = f"{host(min(machines))}:{PORT}"  # as a client does that knows only this broker
             raise Unreachable(attempted(call), where=where, answer="no broker answered")
         self._permit(call)
 
     async def broker(self, broker: int, call: str) -> None:
-        """Go on if this broker can answer.
+        """Check that this broker can answer.
 
         Raises:
-            Unreachable: it is down or not known, or this client is closed.
-            TimedOut: it hangs.
+            Unreachable: the broker is down or unknown, or this client is closed.
+            TimedOut: the broker hangs.
             NotAuthorized: the call is denied.
         """
         self._arrive(call)
@@ -67,7 +65,7 @@ class Calls:
         if broker not in machines or self._cluster.controller.is_fenced(broker):
             answer = "the cluster's metadata has no such live broker"
             raise Unreachable(attempted(call), where=where, answer=answer)
-        if not await self._answers(lambda: machines.power(broker) is Power.HANGING):
+        if not await self._wait_while(lambda: machines.power(broker) is Power.HANGING):
             raise TimedOut(
                 attempted(call), where=where, fix="The broker may be overloaded or hanging"
             )
@@ -75,8 +73,8 @@ class Calls:
             raise Unreachable(attempted(call), where=where, answer="connection refused")
         self._permit(call, where)
 
-    async def _answers(self, hanging: Callable[[], bool]) -> bool:
-        """Wait for one that hangs to go on; whether it did before the caller gave up."""
+    async def _wait_while(self, hanging: Callable[[], bool]) -> bool:
+        """Return whether a hanging broker resumed before the caller gave up."""
         clock = self._cluster.clock
         until_s = clock.monotonic() + TIMEOUT_S
         while hanging():
@@ -94,11 +92,11 @@ class Calls:
             cluster.catch_up()
 
     async def fresh_metadata(self) -> None:
-        """Go on once brokers know all that is decided by now.
+        """Wait until brokers know everything decided so far.
 
         Raises:
-            Unsupported: who asks may not learn what that is.
-            TimedOut: brokers take too long.
+            Unsupported: the principal may not ask how far the controllers' log is.
+            TimedOut: brokers take longer than 5 s.
             Unreachable: as `any_broker`.
         """
         call = "describe_quorum"
@@ -111,7 +109,7 @@ class Calls:
         from_s, until_s = cluster.metadata.complete_from_s, cluster.now_s + _FRESH_WITHIN_S
         while cluster.now_s < min(from_s, until_s):
             left_s = min(from_s, until_s) - cluster.now_s
-            await cluster.clock.sleep(max(left_s, _LEAST_S))
+            await cluster.clock.sleep(max(left_s, _MIN_SLEEP_S))
             cluster.catch_up()
         if cluster.now_s < from_s:
             raise TimedOut("waiting for fresh metadata", answer="no broker has caught up")
@@ -130,7 +128,7 @@ class Calls:
 
 
 def attempted(call: str) -> str:
-    """Say what was attempted, as a phrase: "describing log dirs"."""
+    """Return the phrase for a call in error messages, such as "describing log dirs"."""
     return _CALLS[call].attempted
 
 

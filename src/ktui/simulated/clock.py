@@ -1,4 +1,4 @@
-"""The time of a simulation: virtual, or the machine's own made faster."""
+"""Clocks for a simulation: virtual time, or the machine's own time made faster."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ import time
 from datetime import UTC, datetime, timedelta
 
 FIRST_MOMENT = datetime(2026, 1, 1, tzinfo=UTC)
-"""When a simulation begins unless told otherwise: the same in every run."""
+"""Default wall time at which a simulation begins, the same in every run."""
 
 
-_MOST_TURNS = 1_000
-"""Turns of the event loop for those who were woken: far more than a poll takes (some thirty)."""
+_MAX_TURNS = 1_000
+"""Most event loop turns granted to woken tasks. A poll takes about thirty."""
 
 
 class VirtualClock:
-    """Time that passes when it is told to, waking those who sleep as it goes.
+    """A clock that moves only on request and wakes sleepers as it goes.
 
     Args:
-        start: the wall time at which it stands at first, aware.
-        leaping: whether it leaps to the next sleeper's moment by itself as soon as everybody
-            sleeps; otherwise only `advance` and `pass_time` move it.
+        start: the initial wall time, timezone-aware.
+        leaping: whether the clock leaps to the next wake-up time by itself as soon as all tasks
+            sleep. Without it only `advance` and `pass_time` move the clock.
     """
 
     def __init__(self, start: datetime = FIRST_MOMENT, *, leaping: bool = False) -> None:
@@ -52,27 +52,27 @@ class VirtualClock:
         await woken
 
     def pass_time(self, seconds: float) -> None:
-        """Let time pass with nobody asleep: for code that is not a coroutine."""
+        """Move the clock without waking anyone: for code that is not a coroutine."""
         self._seconds += seconds
 
     async def advance(self, seconds: float) -> None:
-        """Let time pass, and wake each sleeper at its own moment, in order."""
+        """Let time pass, and wake each sleeper at its own time, in order."""
         until = self._seconds + seconds
-        await _settled()
+        await _run_until_idle()
         while self._next_s <= until:
             self._wake_next()
-            await _settled()
+            await _run_until_idle()
         self._seconds = max(self._seconds, until)
 
     async def _leap(self) -> None:
-        await _settled()
+        await _run_until_idle()
         while self._next_s < math.inf:
             self._wake_next()
-            await _settled()
+            await _run_until_idle()
 
     @property
     def _next_s(self) -> float:
-        """When the next sleeper wakes; one who gave up waiting is none, and moves no time."""
+        """When the next sleeper wakes. A cancelled sleeper is skipped and moves no time."""
         while self._sleepers and self._sleepers[0][2].done():
             heapq.heappop(self._sleepers)
         return self._sleepers[0][0] if self._sleepers else math.inf
@@ -83,21 +83,21 @@ class VirtualClock:
         woken.set_result(None)
 
 
-async def _settled() -> None:
-    """Let what was woken run on until all wait again: the event loop has nothing ready to run.
+async def _run_until_idle() -> None:
+    """Let woken tasks run until the event loop has nothing ready.
 
-    Only asyncio's own loops tell that, by a private name; `sleep(0)` so many times for certain
-    would take most of the time of a simulation.
+    Only asyncio's own loops expose their ready queue, under a private name. A fixed, safe number
+    of `sleep(0)` calls would take most of the time of a simulation.
     """
     ready = asyncio.get_running_loop()._ready  # type: ignore[attr-defined]  # noqa: SLF001
-    for _ in range(_MOST_TURNS):
+    for _ in range(_MAX_TURNS):
         if not ready:
             return
         await asyncio.sleep(0)
 
 
 class ScaledClock:
-    """The machine's time from now on, `speed` times as fast."""
+    """The machine's clock, running `speed` times as fast from now on."""
 
     def __init__(self, speed: float, start: datetime | None = None) -> None:
         self.speed = speed

@@ -1,7 +1,7 @@
 """Consumer groups with one static member, as Kafka's coordinators keep them.
 
-Joining is one step here (JoinGroup and SyncGroup together), so that a group is always settled.
-What happens is what brokers of 3.9.1 and 4.3.1 were seen to do: docs/owning.md.
+Joining is one step here (JoinGroup and SyncGroup together), so a group is always settled.
+The behaviour is that measured on brokers of 3.9.1 and 4.3.1: docs/owning.md.
 """
 
 from __future__ import annotations
@@ -11,7 +11,14 @@ from zlib import crc32
 
 import msgspec
 
-from ktui.cluster.membership import INSTANCE, KIND, Heard, Member, SeenGroup, SeenMember
+from ktui.cluster.membership import (
+    INSTANCE,
+    KIND,
+    GroupDescription,
+    HeartbeatAnswer,
+    Member,
+    MemberDescription,
+)
 from ktui.simulated.machines import Machines, Power
 
 SHORTEST_SESSION_S = 6.0
@@ -21,7 +28,7 @@ LONGEST_SESSION_S = 1_800.0
 
 
 class _Present(msgspec.Struct):
-    """The member of a group."""
+    """The current member of a group."""
 
     id: str
     note: bytes
@@ -30,7 +37,7 @@ class _Present(msgspec.Struct):
 
 
 class _Group(msgspec.Struct):
-    """A group that has had a member: it keeps its kind and its generation."""
+    """A group that has had a member; it keeps its kind and its generation."""
 
     generation: int = 0
     present: _Present | None = None
@@ -38,7 +45,7 @@ class _Group(msgspec.Struct):
 
 
 class Groups:
-    """The groups of a cluster, kept by whichever broker coordinates each.
+    """The consumer groups of a cluster, each kept by its coordinator.
 
     Args:
         machines: the machines of all brokers, any of which can coordinate.
@@ -51,16 +58,16 @@ class Groups:
         self._joins = 0
         self._fenced: frozenset[int] = frozenset()
         self.stored = False
-        """Whether there is a topic of groups: from the first join on."""
+        """Whether the topic that stores groups exists: from the first join on."""
 
     def coordinator(self, group: str) -> int | None:
-        """Return the broker that coordinates a group: always the first of the same order."""
+        """Return the group's coordinator: the first live broker in a fixed order; None if none."""
         first = crc32(group.encode()) % len(self._brokers)
         order = self._brokers[first:] + self._brokers[:first]
         return next((broker for broker in order if broker not in self._fenced), None)
 
     def catch_up(self, now_s: float, fenced: frozenset[int]) -> None:
-        """Move groups to the brokers that coordinate them now, where sessions begin anew."""
+        """Move groups to their current coordinators, where sessions begin again."""
         if fenced == self._fenced:
             return
         self._fenced = fenced
@@ -72,20 +79,22 @@ class Groups:
                 if group.present is not None:
                     group.present.heard_s = now_s
 
-    def describe(self, name: str, now_s: float) -> SeenGroup:
-        """Return a group as anybody sees it."""
+    def describe(self, name: str, now_s: float) -> GroupDescription:
+        """Return a group as any client sees it."""
         group = self._groups.get(name)
         if group is None:
-            return SeenGroup("", settled=True, members=())
+            return GroupDescription("", settled=True, members=())
         self._expire(group, now_s)
         present = group.present
-        members = () if present is None else (SeenMember(present.id, INSTANCE, present.note),)
-        return SeenGroup(KIND, settled=True, members=members)
+        members = (
+            () if present is None else (MemberDescription(present.id, INSTANCE, present.note),)
+        )
+        return GroupDescription(KIND, settled=True, members=members)
 
     def join(
         self, name: str, note: bytes, session_s: float, member_id: str, now_s: float
     ) -> Member | None:
-        """Join as the group's member; None for a member id that is not the present one."""
+        """Join as the group's member; return None if `member_id` is not the current member's."""
         group = self._groups.setdefault(name, _Group(coordinator=self.coordinator(name)))
         self._expire(group, now_s)
         present = group.present
@@ -94,25 +103,25 @@ class Groups:
         if not member_id:
             self._joins += 1
         replaces = present is not None and not member_id
-        if not replaces:  # a static member that is replaced stirs nothing up (KIP-345)
+        if not replaces:  # replacing a static member triggers no rebalance (KIP-345)
             group.generation += 1
         joined = member_id or f"{INSTANCE}-{self._joins}"
         group.present = _Present(joined, note, session_s, now_s)
         self.stored = True
         return Member(joined, group.generation)
 
-    def heartbeat(self, name: str, member: Member, now_s: float) -> Heard:
-        """Begin the member's session anew, if it is the present one."""
+    def heartbeat(self, name: str, member: Member, now_s: float) -> HeartbeatAnswer:
+        """Restart the member's session if it is the current member."""
         group = self._groups.get(name, _Group())
         self._expire(group, now_s)
         present = group.present
         if present is None or Member(present.id, group.generation) != member:
-            return Heard.GONE
+            return HeartbeatAnswer.GONE
         present.heard_s = now_s
-        return Heard.STAYS
+        return HeartbeatAnswer.STAYS
 
     def leave(self, name: str, member: Member, now_s: float) -> None:
-        """Remove the member, if it is the present one."""
+        """Remove the member if it is the current one."""
         group = self._groups.get(name, _Group())
         self._expire(group, now_s)
         if group.present is not None and group.present.id == member.id:
@@ -125,7 +134,7 @@ class Groups:
             self._remove(group)
 
     def _counts_until_s(self, coordinator: int | None, now_s: float) -> float:
-        """Return when a coordinator last counted sessions: one that is down counts none."""
+        """Return until when a coordinator has counted sessions; one that is down counts none."""
         if coordinator is None:
             return -math.inf
         up = self._machines.power(coordinator) is Power.UP

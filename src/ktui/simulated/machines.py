@@ -1,4 +1,4 @@
-"""The machines that brokers run on: which have power, which hang, and when each fell silent."""
+"""The state of each broker's process: up, hanging or down, and since when it is silent."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 
 
 class Power(enum.Enum):
-    """What a broker's process is doing."""
+    """The state of a broker's process."""
 
     UP = "up"
     HANGING = "hanging"
@@ -16,21 +16,21 @@ class Power(enum.Enum):
     STOPPED = "stopped"
     """Shut down properly."""
     DEAD = "dead"
-    """Ended without a word."""
+    """Ended without a proper shutdown."""
 
 
 class Machines:
-    """Each broker's power, and its spells.
+    """The power state of each broker, divided into numbered spells.
 
-    A spell is the time between two changes of a broker's power: what was planned for an earlier
-    one, such as the end of its session, no longer concerns it.
+    A spell is the time between two changes of a broker's power. An action planned in an earlier
+    spell, such as the end of its session, no longer applies.
     """
 
     def __init__(self, brokers: Iterable[int]) -> None:
         self._power = dict.fromkeys(brokers, Power.UP)
         self._spell = dict.fromkeys(self._power, 0)
         self.silent_from_s = dict.fromkeys(self._power, -math.inf)
-        """When each was last heard of, of those that are not up."""
+        """When each broker that is not up was last heard from, in seconds."""
 
     def __contains__(self, broker: int) -> bool:
         return broker in self._power
@@ -39,11 +39,11 @@ class Machines:
         return iter(self._power)
 
     def power(self, broker: int) -> Power:
-        """What the broker's process is doing."""
+        """Return the state of the broker's process."""
         return self._power[broker]
 
     def turn(self, broker: int, power: Power) -> int:
-        """Change a broker's power, and give the number of the spell that begins."""
+        """Change a broker's power, and return the number of the new spell."""
         self._power[broker] = power
         self._spell[broker] += 1
         return self._spell[broker]
@@ -53,9 +53,9 @@ class Machines:
         return self._spell[broker] == spell
 
     def up(self) -> list[int]:
-        """Name the brokers that answer, in order."""
+        """Return the brokers that answer, in order of id."""
         return sorted(b for b, power in self._power.items() if power is Power.UP)
 
     def hanging(self) -> list[int]:
-        """Name the brokers that take a connection and do not answer."""
+        """Return the brokers that accept a connection but do not answer, in order of id."""
         return sorted(b for b, power in self._power.items() if power is Power.HANGING)

@@ -1,37 +1,37 @@
-"""The port to consumer groups on a simulated cluster."""
+"""The port to consumer groups of a simulated cluster."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ktui.cluster.errors import Refused, Unreachable
-from ktui.cluster.membership import Heard, Member, SeenGroup
+from ktui.cluster.membership import GroupDescription, HeartbeatAnswer, Member
 from ktui.simulated.calls import Calls, attempted
+from ktui.simulated.core import SimulatedCore
 from ktui.simulated.groups import LONGEST_SESSION_S, SHORTEST_SESSION_S
-
-if TYPE_CHECKING:
-    from ktui.simulated.cluster import SimulatedCluster
 
 
 class SimulatedGroups:
     """A `GroupMembership` on a simulated cluster."""
 
-    def __init__(self, cluster: SimulatedCluster) -> None:
+    def __init__(self, cluster: SimulatedCore) -> None:
         self._cluster = cluster
         self._calls = Calls(cluster)
 
-    async def describe(self, group: str) -> SeenGroup:
-        """The group as it is. Creates nothing."""
+    async def describe(self, group: str) -> GroupDescription:
+        """Return the group as it is. Creates nothing."""
         await self._coordinator(group, "describe_group")
         cluster = self._cluster
         seen = cluster.groups.describe(group, cluster.now_s)
         permitted = "join_group" not in cluster.denied if cluster.groups.stored else None
-        return SeenGroup(seen.kind, seen.settled, seen.members, permitted)
+        return GroupDescription(seen.kind, seen.settled, seen.members, permitted)
 
     async def join(
         self, group: str, note: bytes, session_s: float, member_id: str = ""
     ) -> Member | None:
-        """Join as the group's one member; None where another has done so meanwhile."""
+        """Join as the group's one member; return None if another client has joined meanwhile.
+
+        Raises:
+            Refused: Kafka does not allow a session of `session_s` (6 s to 1,800 s).
+        """
         call = "join_group"
         await self._coordinator(group, call)
         if not SHORTEST_SESSION_S <= session_s <= LONGEST_SESSION_S:
@@ -40,27 +40,26 @@ class SimulatedGroups:
         cluster = self._cluster
         return cluster.groups.join(group, note, session_s, member_id, cluster.now_s)
 
-    async def heartbeat(self, group: str, member: Member) -> Heard:
-        """Begin the member's session anew."""
+    async def heartbeat(self, group: str, member: Member) -> HeartbeatAnswer:
+        """Restart the member's session."""
         await self._coordinator(group, "join_group")
         return self._cluster.groups.heartbeat(group, member, self._cluster.now_s)
 
     async def leave(self, group: str, member: Member) -> None:
-        """Leave at once; one that is no member any more changes nothing."""
+        """Leave at once; does nothing for a former member."""
         await self._coordinator(group, "join_group")
         self._cluster.groups.leave(group, member, self._cluster.now_s)
 
     async def stores_groups(self) -> bool | None:
-        """Whether there is a topic of groups yet."""
+        """Return whether the topic that stores groups exists yet."""
         await self._calls.any_broker("describe_cluster")
         return self._cluster.groups.stored
 
     async def aclose(self) -> None:
-        """Close this way in; calls after it raise. Idempotent."""
+        """Close this port; later calls raise. Idempotent."""
         self._calls.closed = True
 
     async def _coordinator(self, group: str, call: str) -> None:
-        """Go on if the group's coordinator can answer."""
         self._cluster.catch_up()
         coordinator = self._cluster.groups.coordinator(group)
         if coordinator is None:

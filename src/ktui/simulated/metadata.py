@@ -1,4 +1,4 @@
-"""What brokers say of partitions: the controller's records, a moment late."""
+"""Brokers' metadata: the controller's records, slightly late."""
 
 from __future__ import annotations
 
@@ -7,29 +7,31 @@ from collections.abc import Iterable
 
 from ktui.cluster.partition import TopicPartition
 from ktui.simulated.controller.controller import Controller
-from ktui.simulated.controller.registration import Change, Registration
+from ktui.simulated.controller.registration import RecordChange, Registration
 
-Known = tuple[str, Registration]
+KnownRecord = tuple[str, Registration]
 """A topic id and a partition's record."""
 
 
 class Metadata:
-    """The brokers' view. It costs what has changed within the lag, not what the cluster holds.
+    """The brokers' view of the cluster.
+
+    The cost follows the changes within the lag, not the size of the cluster.
 
     Args:
-        controller: whose records are shown.
-        lag_s: seconds by which every broker is behind it.
+        controller: the source of the records.
+        lag_s: seconds by which every broker is behind the controller.
     """
 
     def __init__(self, controller: Controller, lag_s: float) -> None:
         self._controller = controller
         self.lag_s = lag_s
         self._unseen: deque[tuple[float, TopicPartition]] = deque()
-        self._before: dict[str, dict[int, deque[Known | None]]] = {}
+        self._before: dict[str, dict[int, deque[KnownRecord | None]]] = {}
         self._fenced = deque([(0.0, controller.fenced)])
 
-    def changed(self, change: Change, now_s: float) -> None:
-        """Take note of a decision, which brokers will learn."""
+    def changed(self, change: RecordChange, now_s: float) -> None:
+        """Record a decision, which brokers learn after the lag."""
         if self.lag_s <= 0:
             return
         tp, before = change.tp, change.before
@@ -39,24 +41,24 @@ class Metadata:
         self._unseen.append((now_s + self.lag_s, tp))
 
     def note_fenced(self, now_s: float) -> None:
-        """Take note of the brokers that are fenced now, if these are others than before."""
+        """Record the set of fenced brokers if it has changed."""
         fenced = self._controller.fenced
         if fenced != self._fenced[-1][1]:
             self._fenced.append((now_s + self.lag_s, fenced))
 
     @property
     def complete_from_s(self) -> float:
-        """The second from which brokers know all that is decided by now."""
+        """The second from which brokers know everything decided so far."""
         unseen_s = self._unseen[-1][0] if self._unseen else 0.0
         return max(unseen_s, self._fenced[-1][0])
 
     @property
     def fenced(self) -> frozenset[int]:
-        """The brokers that are fenced, as brokers know it."""
+        """The fenced brokers, as brokers know them."""
         return self._fenced[0][1]
 
     def learn(self, now_s: float) -> None:
-        """Let brokers see what they have had the time to learn."""
+        """Show brokers the decisions whose lag has passed."""
         while self._unseen and self._unseen[0][0] <= now_s:
             _, tp = self._unseen.popleft()
             partitions = self._before[tp.topic]
@@ -69,12 +71,12 @@ class Metadata:
             self._fenced.popleft()
 
     def topics(self) -> list[str]:
-        """Name every topic that brokers know."""
+        """Return the names of all topics that brokers know, sorted."""
         settled = self._controller.topics.keys() - self._before.keys()
         return sorted({*settled, *(name for name in self._before if self.topic(name))})
 
-    def topic(self, name: str) -> dict[TopicPartition, Known]:
-        """Give the partitions of a topic, by number; none where brokers know no such topic."""
+    def topic(self, name: str) -> dict[TopicPartition, KnownRecord]:
+        """Return the partitions of a topic, by number; empty if brokers know no such topic."""
         topic = self._controller.topics.get(name)
         if topic is not None and name not in self._before:
             settled = enumerate(topic.partitions)
@@ -87,8 +89,8 @@ class Metadata:
                 found[tp] = known
         return found
 
-    def partition(self, tp: TopicPartition) -> Known | None:
-        """Give one partition as brokers know it."""
+    def partition(self, tp: TopicPartition) -> KnownRecord | None:
+        """Return one partition as brokers know it; None if they know no such partition."""
         unseen = self._before.get(tp.topic, {}).get(tp.partition)
         if unseen:
             return unseen[0]
@@ -97,5 +99,5 @@ class Metadata:
 
     def _numbers(self, name: str) -> Iterable[int]:
         topic = self._controller.topics.get(name)
-        certain = set(range(len(topic.partitions))) if topic else set()
-        return certain | self._before.get(name, {}).keys()
+        current = set(range(len(topic.partitions))) if topic else set()
+        return current | self._before.get(name, {}).keys()

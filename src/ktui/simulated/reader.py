@@ -1,9 +1,8 @@
-"""The reading port on a simulated cluster."""
+"""The reading port of a simulated cluster."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Collection, Mapping
-from typing import TYPE_CHECKING
 
 from ktui.cluster.broker import Broker, BrokerConfig, LogDir, TopicConfig
 from ktui.cluster.errors import ClusterError, Failure, NotAuthorized, Operation
@@ -22,27 +21,25 @@ from ktui.cluster.ports import (
 from ktui.cluster.text import clean
 from ktui.planning.names import topic_name_problem
 from ktui.simulated.calls import PORT, Calls, host
-
-if TYPE_CHECKING:
-    from ktui.simulated.cluster import SimulatedCluster
+from ktui.simulated.core import SimulatedCore
 
 PAGE = 2_000
-"""Partitions a page of a scan (max.request.partition.size.limit)."""
+"""Partitions per page of a scan (max.request.partition.size.limit)."""
 
 _LOG_DIR = "/var/lib/kafka/data"
 _DENIED = "TOPIC_AUTHORIZATION_FAILED"
-"""Of topics: Kafka's answer for each of them, while other requests are denied as a whole."""
+"""Kafka's answer for each topic that is denied. Other requests are denied as a whole."""
 
 
 class SimulatedReader:
     """A `ClusterReader` on a simulated cluster."""
 
-    def __init__(self, cluster: SimulatedCluster) -> None:
+    def __init__(self, cluster: SimulatedCore) -> None:
         self._cluster = cluster
         self._calls = Calls(cluster)
 
     async def describe_cluster(self) -> ClusterDescription:
-        """Give the cluster id, its controller and its brokers; fenced ones from 4.1 on."""
+        """Return the cluster id, the controller and the brokers; fenced ones from 4.1 on."""
         await self._calls.any_broker("describe_cluster")
         cluster = self._cluster
         brokers = {}
@@ -56,7 +53,7 @@ class SimulatedReader:
         )
 
     async def list_reassignments(self) -> Mapping[TopicPartition, Reassignment]:
-        """Give every ongoing reassignment: the controller's truth."""
+        """Return every ongoing reassignment, as the controller has them."""
         await self._calls.any_broker("list_reassignments")
         await self._calls.controller()
         return {
@@ -65,9 +62,9 @@ class SimulatedReader:
         }
 
     async def describe_topics(self, names: Collection[str], *, fresh: bool = False) -> TopicsAnswer:
-        """Give all partitions of the named topics, as late as brokers' metadata is.
+        """Return all partitions of the named topics, as late as brokers' metadata is.
 
-        `fresh`: once brokers have learnt all that is decided by now.
+        With `fresh` the call waits until brokers have learned everything decided so far.
         """
         if not names:
             return TopicsAnswer({})
@@ -94,11 +91,11 @@ class SimulatedReader:
         return TopicsAnswer(partitions, frozenset(absent), tuple(failures))
 
     async def scan_topics(self) -> AsyncIterator[TopicsAnswer]:
-        """Page through every partition that the principal may describe, 2,000 a page."""
+        """Page through every partition that the principal may describe, 2,000 per page."""
         try:
             await self._calls.any_broker("scan_topics")
         except NotAuthorized:
-            return  # brokers leave out what one may not describe
+            return  # brokers leave out the topics that one may not describe
         page: dict[TopicPartition, PartitionState] = {}
         for name in self._cluster.metadata.topics():
             for tp, state in self._described([name]).partitions.items():
@@ -116,13 +113,13 @@ class SimulatedReader:
         ends: Collection[TopicPartition],
         starts: Collection[TopicPartition] = (),
     ) -> OffsetsAnswer:
-        """Give log end and log start offsets of one broker's own replicas."""
+        """Return log end and log start offsets of one broker's own replicas."""
         try:
             await self._calls.broker(broker, "log_offsets")
         except NotAuthorized:
             return OffsetsAnswer({}, {}, dict.fromkeys({*ends, *starts}, _DENIED))
         replication = self._cluster.replication
-        wanted_ends, wanted_starts = frozenset(ends), frozenset(starts)
+        requested_ends, requested_starts = frozenset(ends), frozenset(starts)
         found_ends, found_starts, errors = {}, {}, {}
         for tp in dict.fromkeys((*ends, *starts)):
             end = replication.end(tp, broker)
@@ -130,14 +127,14 @@ class SimulatedReader:
                 known = self._cluster.metadata.partition(tp)
                 errors[tp] = "NOT_LEADER_OR_FOLLOWER" if known else "UNKNOWN_TOPIC_OR_PARTITION"
                 continue
-            if tp in wanted_ends:
+            if tp in requested_ends:
                 found_ends[tp] = end
-            if tp in wanted_starts:
+            if tp in requested_starts:
                 found_starts[tp] = min(end, replication.start(tp))
         return OffsetsAnswer(found_ends, found_starts, errors)
 
     async def log_dirs(self, broker: int, partitions: Collection[TopicPartition]) -> LogDirsAnswer:
-        """Give one broker's log dir, and the bytes of the named partitions there."""
+        """Return one broker's log dir, and the size in bytes of the named partitions there."""
         await self._calls.broker(broker, "log_dirs")
         replication = self._cluster.replication
         total = next(spec.disk_bytes for spec in self._cluster.spec.brokers if spec.id == broker)
@@ -147,7 +144,7 @@ class SimulatedReader:
         return LogDirsAnswer((log_dir,), {tp: replication.size(tp, broker) for tp in held})
 
     async def topic_configs(self, names: Collection[str]) -> TopicConfigsAnswer:
-        """Give the settings of topics."""
+        """Return the settings of topics."""
         if not names:
             return TopicConfigsAnswer({})
         try:
@@ -166,19 +163,19 @@ class SimulatedReader:
         return TopicConfigsAnswer(configs, tuple(failures))
 
     async def broker_config(self, broker: int) -> BrokerConfig:
-        """Give the settings of one broker."""
+        """Return the settings of one broker."""
         await self._calls.broker(broker, "broker_config")
         return self._cluster.controller.configs.broker_config(broker)
 
     async def settings(
         self, resources: Collection[ConfigResource], names: Collection[str] = ()
     ) -> SettingsAnswer:
-        """Give settings as they stand; a broker is asked itself."""
-        told: dict[ConfigResource, Mapping[str, Setting]] = {}
+        """Return settings as they stand; each broker is asked for its own."""
+        described: dict[ConfigResource, Mapping[str, Setting]] = {}
         failures: dict[ConfigResource, str] = {}
         for resource in sorted(set(resources)):
             try:
-                await self._asked(resource)
+                await self._permit(resource)
             except ClusterError as error:
                 failures[resource] = str(error)
                 continue
@@ -186,24 +183,23 @@ class SimulatedReader:
             if found is None:
                 failures[resource] = "UNKNOWN_TOPIC_OR_PARTITION"
             elif names:
-                told[resource] = {name: found[name] for name in names if name in found}
+                described[resource] = {name: found[name] for name in names if name in found}
             else:
-                told[resource] = {name: s for name, s in found.items() if s.own is not None}
-        return SettingsAnswer(told, failures)
+                described[resource] = {name: s for name, s in found.items() if s.own is not None}
+        return SettingsAnswer(described, failures)
 
-    async def _asked(self, resource: ConfigResource) -> None:
+    async def _permit(self, resource: ConfigResource) -> None:
         if resource.scope is ConfigScope.BROKER:
             await self._calls.broker(int(resource.name), "broker_config")
         else:
             await self._calls.any_broker("topic_configs")
 
     async def aclose(self) -> None:
-        """Close this way in; calls after it raise. Idempotent."""
+        """Close this port; later calls raise. Idempotent."""
         self._calls.closed = True
 
 
 def _denied(operation: Operation, names: Collection[str]) -> tuple[Failure, ...]:
-    """Say of each topic that the principal may not see it."""
     return tuple(
         Failure(operation, _DENIED, topic=clean(name), denied=True) for name in sorted(set(names))
     )

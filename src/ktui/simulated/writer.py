@@ -1,26 +1,24 @@
-"""The writing port on a simulated cluster."""
+"""The writing port of a simulated cluster."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from ktui.cluster.errors import ClusterError, NotAuthorized, TimedOut
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ConfigChange, ConfigResource, ConfigScope, Verdict, WriteResult
-from ktui.cluster.resources import by_resource
-from ktui.simulated import acts
+from ktui.cluster.resources import group_by_resource
+from ktui.simulated import events
 from ktui.simulated.calls import TIMEOUT_S, Calls, attempted
-from ktui.simulated.controller.altering import another_factor
+from ktui.simulated.controller.altering import refuse_other_factor
+from ktui.simulated.core import SimulatedCore
 
-if TYPE_CHECKING:
-    from ktui.simulated.cluster import SimulatedCluster
-
-Part = TypeVar("Part")
-Act = Callable[[Sequence[Part]], Mapping[Part, WriteResult]]
-"""What a request does once it has arrived."""
-Targets = Mapping[TopicPartition, tuple[int, ...] | None]
+_Part = TypeVar("_Part")
+_Effect = Callable[[Sequence[_Part]], Mapping[_Part, WriteResult]]
+"""The effect of a request once it has arrived."""
+_Targets = Mapping[TopicPartition, tuple[int, ...] | None]
 
 _LOST = WriteResult(Verdict.UNKNOWN, message="sent, but its answer was lost")
 _PARTITIONS_A_REQUEST = 1_000
@@ -30,23 +28,23 @@ _TOPICS_A_REQUEST = 500
 class SimulatedWriter:
     """A `ClusterWriter` on a simulated cluster."""
 
-    def __init__(self, cluster: SimulatedCluster) -> None:
+    def __init__(self, cluster: SimulatedCore) -> None:
         self._cluster = cluster
         self._calls = Calls(cluster)
 
     async def alter_reassignments(
         self,
-        targets: Targets,
+        targets: _Targets,
         *,
         allow_replication_factor_change: bool,
         leaves_within_s: float | None = None,
     ) -> Mapping[TopicPartition, WriteResult]:
-        """Start reassignments, or with None cancel them, a thousand partitions a request."""
+        """Start reassignments, or cancel them with None, 1,000 partitions per request."""
         self._cluster.catch_up()
         controller = self._cluster.controller
         refused: dict[TopicPartition, WriteResult] = {}
         if not (allow_replication_factor_change or controller.rules.guards_replication_factor):
-            refused = self._of_another_factor(targets)
+            refused = self._refuse_other_factors(targets)
 
         def alter(part: Sequence[TopicPartition]) -> Mapping[TopicPartition, WriteResult]:
             return controller.alter(
@@ -57,14 +55,14 @@ class SimulatedWriter:
         rest = [tp for tp in targets if tp not in refused]
         return refused | await self._in_turn("alter_reassignments", rest, alter, leaves_within_s)
 
-    def _of_another_factor(self, targets: Targets) -> dict[TopicPartition, WriteResult]:
-        """Refuse what a broker of 4.1 would, where the brokers are older and do not."""
+    def _refuse_other_factors(self, targets: _Targets) -> dict[TopicPartition, WriteResult]:
+        """Refuse what brokers refuse from 4.1 on; older brokers do not check."""
         refused = {}
         for tp, replicas in targets.items():
             known = self._cluster.controller.get(tp)
             if replicas is None or known is None:
                 continue
-            refusal = another_factor(known, replicas)
+            refusal = refuse_other_factor(known, replicas)
             if refusal is not None:
                 refused[tp] = refusal
         return refused
@@ -72,7 +70,7 @@ class SimulatedWriter:
     async def elect_preferred_leaders(
         self, partitions: Collection[TopicPartition], *, leaves_within_s: float | None = None
     ) -> Mapping[TopicPartition, WriteResult]:
-        """Elect the first replica of each. ELECTION_NOT_NEEDED counts as ACCEPTED."""
+        """Elect the first replica of each partition. ELECTION_NOT_NEEDED counts as ACCEPTED."""
         chosen = list(dict.fromkeys(partitions))
         elect = self._cluster.controller.elect
         return await self._in_turn("elect_preferred_leaders", chosen, elect, leaves_within_s)
@@ -83,16 +81,19 @@ class SimulatedWriter:
         *,
         leaves_within_s: float | None = None,  # noqa: ARG002 - all leave at once
     ) -> Mapping[ConfigResource, WriteResult]:
-        """Change settings, all requests at once: topics' many to one, a broker's own to itself."""
-        theirs = by_resource(changes)
+        """Change settings, with all requests sent at once.
+
+        One request takes many topics. A broker's own settings go to that broker alone.
+        """
+        grouped = group_by_resource(changes)
 
         def configure(part: Sequence[ConfigResource]) -> Mapping[ConfigResource, WriteResult]:
-            return self._cluster.configure([c for resource in part for c in theirs[resource]])
+            return self._cluster.configure([c for resource in part for c in grouped[resource]])
 
-        alone = [r for r in theirs if r.scope is ConfigScope.BROKER and r.name.isdigit()]
-        others = [r for r in theirs if r not in alone]
+        brokers = [r for r in grouped if r.scope is ConfigScope.BROKER and r.name.isdigit()]
+        others = [r for r in grouped if r not in brokers]
         requests: list[tuple[Sequence[ConfigResource], int | None]] = [
-            *(([r], int(r.name)) for r in alone),
+            *(([r], int(r.name)) for r in brokers),
             *((part, None) for part in _requests(others, _TOPICS_A_REQUEST)),
         ]
         outcomes = await asyncio.gather(
@@ -109,17 +110,17 @@ class SimulatedWriter:
     async def _in_turn(
         self,
         call: str,
-        parts: Sequence[Part],
-        act: Act[Part],
+        parts: Sequence[_Part],
+        act: _Effect[_Part],
         leaves_within_s: float | None,
-    ) -> dict[Part, WriteResult]:
-        """Send one request after the other, all within one call's time."""
+    ) -> dict[_Part, WriteResult]:
+        """Send one request after another, all within the time of one call."""
         clock = self._cluster.clock
         within_s = TIMEOUT_S if leaves_within_s is None else min(TIMEOUT_S, leaves_within_s)
         until_s = clock.monotonic() + within_s
-        results: dict[Part, WriteResult] = {}
+        results: dict[_Part, WriteResult] = {}
         for part in _requests(parts, _PARTITIONS_A_REQUEST):
-            outcome: Mapping[Part, WriteResult] | ClusterError
+            outcome: Mapping[_Part, WriteResult] | ClusterError
             if results and clock.monotonic() >= until_s:
                 outcome = TimedOut(attempted(call), answer="no time was left to send it")
             else:
@@ -132,9 +133,9 @@ class SimulatedWriter:
         return results
 
     async def _request(
-        self, call: str, parts: Sequence[Part], act: Act[Part], broker: int | None = None
-    ) -> Mapping[Part, WriteResult] | ClusterError:
-        """Send one request; give what becomes of each part, or why it was not sent."""
+        self, call: str, parts: Sequence[_Part], act: _Effect[_Part], broker: int | None = None
+    ) -> Mapping[_Part, WriteResult] | ClusterError:
+        """Send one request. Return the result of each part, or why the request was not sent."""
         try:
             if broker is None:
                 await self._calls.any_broker(call)
@@ -143,33 +144,35 @@ class SimulatedWriter:
         except NotAuthorized as denied:
             result = WriteResult(Verdict.REFUSED, denied.answer, str(denied), needs=denied.needs)
             return dict.fromkeys(parts, result)
-        except TimedOut:  # one that hangs takes a request in all the same
+        except TimedOut:  # a hanging broker accepts a request all the same
             return dict.fromkeys(parts, _LOST)
         except ClusterError as error:
             return error
         await self._calls.controller()
-        return await self._sent(parts, act)
+        return await self._deliver(parts, act)
 
-    async def _sent(self, parts: Sequence[Part], act: Act[Part]) -> Mapping[Part, WriteResult]:
+    async def _deliver(
+        self, parts: Sequence[_Part], act: _Effect[_Part]
+    ) -> Mapping[_Part, WriteResult]:
         cluster = self._cluster
         if not cluster.mishaps:
             return act(parts)
         match cluster.mishaps.popleft():
-            case acts.LoseAnswer():
+            case events.LoseAnswer():
                 act(parts)
-            case acts.DelayRequest(by_s):
+            case events.DelayRequest(by_s):
                 cluster.at(cluster.now_s + by_s, lambda: act(parts))
         await cluster.clock.sleep(TIMEOUT_S)
         return dict.fromkeys(parts, _LOST)
 
     async def aclose(self) -> None:
-        """Close this way in; calls after it raise. Idempotent."""
+        """Close this port; later calls raise. Idempotent."""
         self._calls.closed = True
 
 
-def _requests(parts: Sequence[Part], size: int) -> list[Sequence[Part]]:
+def _requests(parts: Sequence[_Part], size: int) -> list[Sequence[_Part]]:
     return [parts[start : start + size] for start in range(0, len(parts), size)]
 
 
-def _not_sent(parts: Sequence[Part], error: ClusterError) -> dict[Part, WriteResult]:
+def _not_sent(parts: Sequence[_Part], error: ClusterError) -> dict[_Part, WriteResult]:
     return dict.fromkeys(parts, WriteResult(Verdict.REFUSED, message=f"not sent: {error}"))

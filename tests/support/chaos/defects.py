@@ -1,7 +1,7 @@
-"""Defects of what happens while something is awaited: each with a story that shows it is mended.
+"""Past defects around an await, each with a story that shows that it is fixed.
 
-`put_back` brings a defect back by the name of the function that mends it, so that it is seen that
-its story, or the seeds, would find it again.
+`put_back` restores a defect by replacing the function that fixes it. So tests can show that the
+story, or the seeds, would find the defect again.
 """
 
 from __future__ import annotations
@@ -18,26 +18,28 @@ import msgspec
 from ktui.cluster.observation import Observation
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ConfigChange, ConfigResource, WriteResult
-from ktui.execution import configuring, engine, flights, run, unfinished
-from ktui.execution.configuring import FOUND_STALE_S, Configuring
-from ktui.execution.decider import Decider
-from ktui.execution.engine import Engine
-from ktui.execution.events import Event
-from ktui.execution.flights import Flights
-from ktui.execution.look import Look
-from ktui.execution.memory import Hold, Memory
-from ktui.execution.node_probe import NodeProbe
-from ktui.execution.outcomes import Outcomes
-from ktui.execution.throttle_events import Configured
-from ktui.execution.throttling import Throttling
-from ktui.execution.track import Track
-from ktui.execution.waiting import Waiting
+from ktui.execution.engine import engine, in_flight
+from ktui.execution.engine.between_steps import BetweenSteps
+from ktui.execution.engine.decider import Decider
+from ktui.execution.engine.engine import Engine
+from ktui.execution.engine.in_flight import StepsInFlight
+from ktui.execution.engine.node_probe import NodeProbe
+from ktui.execution.engine.observed import Observed
+from ktui.execution.engine.outcomes import AnswerHandler
+from ktui.execution.engine.working_state import Hold, WorkingState
+from ktui.execution.host import catalog
+from ktui.execution.run import run
+from ktui.execution.run.events import AnyRunEvent, Configured
+from ktui.execution.run.track import Track
+from ktui.execution.throttle import write_settings
+from ktui.execution.throttle.apply import ThrottleManager
+from ktui.execution.throttle.write_settings import FOUND_STALE_S, SettingsWriter
 from ktui.pacing.situation import Situation
 from support.chaos import stories
 
 
 class Defect(msgspec.Struct, frozen=True):
-    """One defect."""
+    """One defect, and how to restore it."""
 
     name: str
     symptom: str
@@ -45,20 +47,20 @@ class Defect(msgspec.Struct, frozen=True):
     story: Callable[[Path], None]
     """Fails while the defect is there."""
     puts_back: tuple[Any, str, Any]
-    """The module or class, the name of what mends it, and what takes its place."""
+    """The module or class, the name of the fix in it, and the replacement."""
 
 
 @contextmanager
 def put_back(defect: Defect) -> Iterator[None]:
-    """Have a defect again."""
+    """Restore a defect inside a `with` block."""
     with mock.patch.object(*defect.puts_back):
         yield
 
 
 def _trusts_its_knowledge(
-    self: Throttling, seen: Observation, adding: Collection[TopicPartition]
+    self: ThrottleManager, seen: Observation, adding: Collection[TopicPartition]
 ) -> Any:
-    """Take every setting for as it was set."""
+    """Assume that every setting is as the run has set it."""
 
     async def nothing() -> None:
         now_s = self._clock.monotonic()
@@ -68,9 +70,9 @@ def _trusts_its_knowledge(
 
 
 async def _tightens_by_one_due(
-    self: Throttling, seen: Observation, adding: Collection[TopicPartition]
+    self: ThrottleManager, seen: Observation, adding: Collection[TopicPartition]
 ) -> None:
-    """Work out what is due once, before anything is awaited."""
+    """Compute what is due only once, before anything is awaited."""
     due = self._due(seen)
     await self._settings.find(due.unread())
     await self._settings.change(list(due.rates()))
@@ -78,50 +80,50 @@ async def _tightens_by_one_due(
     await self._read_back(seen, adding)
 
 
-async def _puts_back_by_old_keys(self: Throttling, keys: Collection[Any]) -> None:
-    """Take it that settings are the run's still once they have been read."""
+async def _puts_back_by_old_keys(self: ThrottleManager, keys: Collection[Any]) -> None:
+    """Assume that settings are still the run's after they have been read."""
     found = await self._settings.read(keys)
     changes = [self._putting_back(key, now) for key, now in found.items()]
     await self._settings.change([change for change in changes if change], puts_back=True)
 
 
 def _rests_a_second(
-    self: Outcomes, tp: TopicPartition, _result: WriteResult, _tries: int, now_s: float
+    self: AnswerHandler, tp: TopicPartition, _result: WriteResult, _tries: int, now_s: float
 ) -> None:
     self._retry_at[tp] = now_s + 1.0
 
 
 def _files_what_is_done(
-    self: Waiting, track: Track, situation: Situation, _look: Look
-) -> list[Event]:
-    """Take note of how a held partition is, and say nothing when that is its end."""
+    self: BetweenSteps, track: Track, situation: Situation, _look: Observed
+) -> list[AnyRunEvent]:
+    """Note the situation of a held partition, and report nothing if it has ended."""
     if track.tp not in self._memory.unanswered:
         self._memory.release(track.tp, Hold.UNANSWERED)
     if track.tp not in self._memory.held(Hold.UNANSWERED):
-        return self._seen(track, situation)
+        return self._record(track, situation)
     self._memory.roster.seen(track.tp, situation)
     return self._memory.waits_off(track)
 
 
 class _Nothing:
-    """No next step is of this kind."""
+    """A type that no next step has."""
 
 
 def _answers_without_a_node(resource: ConfigResource, result: WriteResult) -> Configured:
     return Configured(resource=resource, verdict=result.verdict, code=result.code)
 
 
-_sent = Configuring._sent
+_sent = SettingsWriter._sent
 
 
 async def _changes_and_forgets_nothing(
-    self: Throttling, changes: Sequence[ConfigChange], *, begins_step: bool
+    self: ThrottleManager, changes: Sequence[ConfigChange], *, begins_step: bool
 ) -> None:
     await self._settings.change(changes, begins_step=begins_step)
 
 
 async def _sends_what_was_read_once(
-    self: Configuring, changes: Sequence[ConfigChange], _leaves_within_s: float
+    self: SettingsWriter, changes: Sequence[ConfigChange], _leaves_within_s: float
 ) -> dict[ConfigResource, WriteResult]:
     return await _sent(self, changes, FOUND_STALE_S)
 
@@ -132,7 +134,7 @@ DEFECTS = (
         "stop drops the only in-sync copy: acknowledged records are lost",
         "flights.may_cancel judges by a list and metadata read for the cancel",
         stories.originals_die_while_a_poll_is_pending,
-        (flights, "may_cancel", lambda track, _look: track.step is not None),
+        (in_flight, "may_cancel", lambda track, _look: track.step is not None),
     ),
     Defect(
         "an alter by an old look",
@@ -146,7 +148,7 @@ DEFECTS = (
         "after kafka-reassign-partitions --verify the rest of the run goes unthrottled",
         "Throttling._read_back reads the rates of a step's brokers before it is sent",
         stories.somebody_deletes_the_rates,
-        (Throttling, "_read_back", _trusts_its_knowledge),
+        (ThrottleManager, "_read_back", _trusts_its_knowledge),
     ),
     Defect(
         "a request in a suspended broker",
@@ -158,23 +160,23 @@ DEFECTS = (
     Defect(
         "a topic denied in the middle of a step",
         "the step stays adding without a reason; a stop is neither sent nor refused",
-        "Flights._unseen says that the cluster does not tell how it is",
+        "Flights._undescribed reports that the cluster does not describe it",
         stories.a_topic_is_denied_in_the_middle_of_a_step,
-        (Flights, "_unseen", lambda *_: []),
+        (StepsInFlight, "_undescribed", lambda *_: []),
     ),
     Defect(
         "throttles given up while settings are read",
         "KeyError, and no end of the run",
         "Throttling._put_back goes by what is the run's after the read",
         stories.throttles_are_given_up_while_settings_are_read,
-        (Throttling, "_put_back", _puts_back_by_old_keys),
+        (ThrottleManager, "_put_back", _puts_back_by_old_keys),
     ),
     Defect(
         "two dead runs resumed in turn",
         "the rate of one run stays on a broker for good, as what stood there before the other",
         "unfinished.check_one_throttle keeps the order in which runs touch a broker's rate",
         stories.two_dead_runs_are_resumed_in_turn,
-        (unfinished, "_stands_in_the_way", lambda *_, **__: False),
+        (catalog, "_stands_in_the_way", lambda *_, **__: False),
     ),
     Defect(
         "a run whose folder is gone",
@@ -195,90 +197,90 @@ DEFECTS = (
         "a rate of None is sent (INVALID_REQUEST)",
         "Throttling.tighten works out what is due after each read",
         stories.a_throttle_is_lifted_while_settings_are_sought,
-        (Throttling, "tighten", _tightens_by_one_due),
+        (ThrottleManager, "tighten", _tightens_by_one_due),
     ),
     Defect(
         "a pause while a throttle is set",
         "a pause is answered, and then an alter leaves",
-        "Engine._called_off holds what was paused since it was decided",
+        "Engine._forbidden holds what was paused since it was decided",
         stories.a_pause_is_asked_while_a_throttle_is_set,
-        (Engine, "_called_off", lambda *_: {}),
+        (Engine, "_forbidden", lambda *_: {}),
     ),
     Defect(
         "a broker that has a request and is gone",
         "its partition keeps its place for good, and nothing else of the run begins",
         "Memory.lets_others_go gives the place up once the broker is silent for 30 s",
         stories.a_broker_that_has_a_request_never_comes_back,
-        (Memory, "lets_others_go", lambda *_: False),
+        (WorkingState, "lets_others_go", lambda *_: False),
     ),
     Defect(
         "a rate of somebody else on one broker",
         "partitions that do not need that broker wait for a place, without a reason",
-        "Decider._why holds those whose throttle cannot be set, and lets others go",
+        "Decider._no_throttle_reason holds those whose throttle cannot be set, and lets others go",
         stories.somebody_sets_another_rate,
-        (Decider, "_why", lambda *_: None),
+        (Decider, "_no_throttle_reason", lambda *_: None),
     ),
     Defect(
         "a writer that cannot be reached",
         "108,000 events an hour in the journal",
-        "Outcomes._rest leaves a partition alone for longer each time",
+        "Outcomes._back_off leaves a partition alone for longer each time",
         stories.nothing_can_be_sent_for_an_hour,
-        (Outcomes, "_rest", _rests_a_second),
+        (AnswerHandler, "_back_off", _rests_a_second),
     ),
     Defect(
         "a held alter that arrives after all",
         "its partition, at its target, stays blocked for good, and the run never ends",
-        "Waiting._held tells the end of a partition also while it is held",
+        "BetweenSteps._hold_back reports the end of a partition also while it is held",
         stories.a_held_alter_arrives_after_all,
-        (Waiting, "_held", _files_what_is_done),
+        (BetweenSteps, "_hold_back", _files_what_is_done),
     ),
     Defect(
         "a stop of a partition whose request is open",
         "it is called stopped at once, and a minute later its alter arrives",
         "calling_off.call_off has it wait as a step in flight does (Memory.waits_off)",
         stories.a_partition_without_a_step_is_stopped,
-        (Memory, "waits_off", lambda *_: []),
+        (WorkingState, "waits_off", lambda *_: []),
     ),
     Defect(
         "a rollback of a step that a silent broker has",
         "it stays refused for good, also once that broker has answered",
-        "Flights._over keeps a step that nothing follows until its request cannot come",
+        "Flights._end_step keeps a step that nothing follows until its request cannot come",
         stories.a_step_at_a_silent_broker_is_rolled_back,
-        (flights, "Done", _Nothing),
+        (in_flight, "Done", _Nothing),
     ),
     Defect(
         "a pause while a step of an election is read for",
         "the election is held back once, and leaves two seconds later all the same",
         "Outcomes._not_elected gives a step up of which nothing has left",
         stories.a_pause_is_asked_while_a_step_of_an_election_is_read_for,
-        (Outcomes, "_not_elected", lambda *_: []),
+        (AnswerHandler, "_not_elected", lambda *_: []),
     ),
     Defect(
         "a list read back before the run's own change of it",
         "a step leaves on the grounds of what was read before its entry was put in",
         "Throttling._change forgets what was read of a setting before it is changed",
         stories.an_answer_that_reads_back_cannot_be_read,
-        (Throttling, "_change", _changes_and_forgets_nothing),
+        (ThrottleManager, "_change", _changes_and_forgets_nothing),
     ),
     Defect(
         "a change of settings held while processes change",
         "an entry comes back onto a throttled list after the run has ended",
         "Configured.node keeps the broker that has the change in the journal",
         stories.a_list_is_held_while_processes_change,
-        (configuring, "_answer", _answers_without_a_node),
+        (write_settings, "_answer", _answers_without_a_node),
     ),
     Defect(
         "a rate read long before its step leaves",
         "a step leaves 7 s after its brokers' rates were read back",
         "Throttling.holds_for_s bounds how long a request may take to leave",
         stories.a_rate_is_read_long_before_a_step_leaves,
-        (Throttling, "holds_for_s", lambda *_: math.inf),
+        (ThrottleManager, "holds_for_s", lambda *_: math.inf),
     ),
     Defect(
         "a journal locked before a rate is put back",
         "somebody else's rate, set meanwhile, is deleted",
         "Configuring.change counts the time that its journal takes",
         stories.the_journal_is_locked_before_a_rate_is_put_back,
-        (Configuring, "_sent", _sends_what_was_read_once),
+        (SettingsWriter, "_sent", _sends_what_was_read_once),
     ),
 )

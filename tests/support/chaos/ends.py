@@ -1,15 +1,15 @@
-"""What holds at the end of every run, whatever happened to it."""
+"""Checks that hold at the end of every run, whatever happened to it."""
 
 from __future__ import annotations
 
-from ktui.execution.events import By
-from ktui.execution.run import Run
+from ktui.execution.run.events import PauseOrigin
+from ktui.execution.run.run import Run
 from support.chaos.run import ChaosRun
-from support.runs_witnessed import facts
+from support.runs.witnessed import facts
 
 
 def check_end(run: ChaosRun) -> None:
-    """Every partition has ended, or says what it truly waits for; every setting is as it was."""
+    """Check that partitions have ended or report what they wait for, and settings are restored."""
     for each in run.runs:
         each.judge.check()
         outcome = each.folded
@@ -23,12 +23,12 @@ def check_end(run: ChaosRun) -> None:
 
 
 def _check_what_it_waits_for(run: ChaosRun, outcome: Run) -> None:
-    """Hold an idle run to what it tells: nothing that could go on stands still.
+    """Check that an idle run is idle for a reason: nothing that could go on stands still.
 
-    All machines are up again by now, and an operator has lifted every pause.
+    All machines are up again by then, and an operator has lifted every pause.
     """
     controller, pauses = run.cluster.controller, outcome.pauses
-    asked = {By.FAILURE} if outcome.options.stop_on_failure else set()
+    asked = {PauseOrigin.FAILURE} if outcome.options.stop_on_failure else set()
     paused = {*pauses.whole} - asked or pauses.topics or pauses.partitions
     assert not paused, f"what an operator has lifted is paused: {vars(pauses)}"
     left = [track for track in outcome.tracks.values() if not track.state.ended]

@@ -1,4 +1,4 @@
-"""The faults of one seed: which kinds, how long calls take, and what really happened."""
+"""The faults of one seed: their kinds, the durations of calls, and what really happened."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import msgspec
 
 
 class Fault(enum.StrEnum):
-    """What may go wrong with a call, an operator or the host."""
+    """A kind of fault of a call, an operator or the host."""
 
     SLOW = "slow call"
     VERY_SLOW = "call of 10 minutes"
@@ -36,7 +36,7 @@ class Fault(enum.StrEnum):
 
 
 TYPICAL_S = (0.01, 0.3, 2.0, 10.0)
-"""How long calls take at most while they are slow."""
+"""Longest seconds of slow calls; each seed chooses one."""
 VERY_LONG_S = 600.0
 SUSPENDED_S = (70.0, 150.0, 200.0, 400.0)
 
@@ -50,16 +50,16 @@ class Faults(msgspec.Struct):
     active: bool = True
     fired: Counter[Fault] = msgspec.field(default_factory=Counter)
     delays_s: float = 0.0
-    """The sum of all delays."""
+    """The sum of all delays in seconds."""
 
     def strikes(self, fault: Fault, chance: float) -> bool:
-        """Whether a fault happens now; it is counted."""
+        """Decide whether a fault happens now, and count it."""
         struck = self.active and fault in self.on and self.dice.random() < chance
         self.fired[fault] += struck
         return struck
 
     def delay_s(self) -> float:
-        """How long the next half of a call takes."""
+        """Return how many seconds the next half of a call takes."""
         if self.strikes(Fault.VERY_SLOW, 0.001):
             seconds = VERY_LONG_S
         elif self.strikes(Fault.SLOW, 0.5):

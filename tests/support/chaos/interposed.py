@@ -1,4 +1,4 @@
-"""A port of which some calls do something more: wait, change the cluster, answer otherwise."""
+"""A port with hooks in some calls: to wait, change the cluster, or change the answer."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ Hook = Callable[[Call], Awaitable[Any]]
 
 
 class Interposed:
-    """Hands every call on to a port, by way of the hook that its method has, if it has one.
+    """Forwards every call to a port, through the hook of its method if there is one.
 
     Args:
         port: a reader or a writer.
-        hooks: by the method's name; each is given the call, to be awaited when it likes.
+        hooks: by the method's name; each receives the call, and awaits it when it chooses.
     """
 
     def __init__(self, port: Any, **hooks: Hook) -> None:

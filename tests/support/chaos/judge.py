@@ -1,4 +1,4 @@
-"""What a run may never do, judged at the simulated controller and never at the run's own view."""
+"""What a run may never do, judged by the simulated controller and never by the run's own view."""
 
 from __future__ import annotations
 
@@ -18,40 +18,47 @@ from ktui.cluster.ports import (
     Setting,
     SettingsAnswer,
 )
-from ktui.cluster.resources import of_broker, of_topic
-from ktui.cluster.throttle_settings import ALL, FOLLOWER_RATE, FOLLOWER_REPLICAS, entries, entry
-from ktui.execution.cancel_events import Kind
-from ktui.execution.events import (
+from ktui.cluster.resources import broker_resource, topic_resource
+from ktui.cluster.throttle_settings import (
+    ALL,
+    FOLLOWER_RATE,
+    FOLLOWER_REPLICAS,
+    parse_throttled_list,
+    throttled_entry,
+)
+from ktui.execution.run.cancel_kind import CancelKind
+from ktui.execution.run.events import (
+    AnyRunEvent,
     Cancel,
+    Configure,
     Elect,
     Ended,
-    Entry,
-    Event,
+    JournalEntry,
     LimitsChanged,
     Outage,
     Owned,
+    SettingsGivenUp,
     StepBegun,
 )
-from ktui.execution.options import OnForeignThrottle
-from ktui.execution.states import State
-from ktui.execution.throttle_events import Configure, SettingsLeft
-from ktui.execution.track import Track
-from ktui.execution.unanswered import MAY_COME_S
-from ktui.simulated.controller.registration import Change, Registration
+from ktui.execution.run.options import OnForeignThrottle
+from ktui.execution.run.states import State
+from ktui.execution.run.track import Track
+from ktui.execution.run.unanswered import MAY_COME_S
+from ktui.simulated.controller.registration import RecordChange, Registration
 from support.chaos.waits import Waits
 from support.chaos.who import ENGINE, POLL, Poll
-from support.runs_witnessed import WitnessedRun
-from support.witness import Arrival
+from support.runs.witnessed import WitnessedRun
+from support.simulated.witness import Arrival
 
 STALE_S = 5.0
-"""What a request rests on is no older when it leaves."""
+"""The greatest age of a request's grounds, in seconds, when it leaves."""
 UNSUPPORTED_S = 60.0
-"""A cluster that cannot tell how old metadata is is asked again after so long."""
+"""Seconds until a cluster that cannot prove fresh metadata is asked for it again."""
 GIVEN_UP_S = 600.0
-"""A partition that was stopped is not kept back longer by a broker that is silent."""
+"""The longest time in seconds that a silent broker may hold back a stopped partition."""
 
 QUIET_LOOKS, QUIET_S = 20, 90.0
-"""A partition that stands still has a reason by then."""
+"""Polls and seconds after which a partition that stands still must have a reason."""
 LOOKS_A_CHECK = 5
 
 MOVES, LAST, OTHERS, LOST = WINDOW = (
@@ -60,9 +67,9 @@ MOVES, LAST, OTHERS, LOST = WINDOW = (
     "alter of other replicas",
     "last copy in sync dropped",
 )
-"""What may change between a request's read and its effect."""
+"""Changes that are allowed between a request's read and its effect."""
 LATE_ELECTION = "election after the end"
-"""It elects whoever is preferred, as Kafka's own rebalancing does, so that nobody keeps it back."""
+"""It elects the preferred leader, as Kafka's own rebalancing does, so nothing prevents it."""
 ON_A_RESUME, ON_MORE = "throttled step after a resume", "throttled step after P was raised"
 
 Partitions = Mapping[TopicPartition, Registration | None]
@@ -72,7 +79,7 @@ Targets = Mapping[TopicPartition, tuple[int, ...] | None]
 
 
 class Seen(msgspec.Struct):
-    """One read, and how everything was at the controller when it took effect."""
+    """One read, and the controller's state when the read took effect."""
 
     what: str
     asked_s: float
@@ -82,24 +89,24 @@ class Seen(msgspec.Struct):
     fresh: bool = False
     partitions: Partitions = {}
     told: States = {}
-    """What it was told of partitions."""
+    """The partitions in the answer."""
     settings: Settings = {}
     answered: bool = False
 
     @property
     def known(self) -> bool:
-        """Whether the engine has the answer."""
+        """Whether the engine has received the answer."""
         return self.answered and (self.poll is None or self.poll.over)
 
 
 Grounds = Sequence[Seen]
-"""What an engine knows at the moment at which it sends."""
+"""The reads that an engine knows at the moment when it sends."""
 
 Check = TypeVar("Check", bound=Callable[..., Any])
 
 
 def _kept(check: Check) -> Check:
-    """Keep what a check finds wrong: the engine takes an exception of a port for no answer."""
+    """Keep the failure of a check, as the engine treats an exception of a port as no answer."""
 
     @wraps(check)
     def checked(self: Judge, *args: Any, **how: Any) -> Any:
@@ -113,7 +120,7 @@ def _kept(check: Check) -> Check:
 
 
 def _own(told: Mapping[str, Setting]) -> dict[str, str]:
-    """Return the settings that were made for a resource itself."""
+    """Return the settings that were set on the resource itself."""
     return {name: setting.own for name, setting in told.items() if setting.own is not None}
 
 
@@ -128,12 +135,12 @@ class _OnItsWay(msgspec.Struct, eq=False):
 
 
 class Judge:
-    """Holds each request to the reads before it, as it leaves, and to the end, as it arrives.
+    """Checks each request against earlier reads as it leaves, and against the end as it arrives.
 
     Attributes:
-        wrong: every promise that was broken; the first stops the run at its next event.
-        disowned: since when an engine, by its number, does not own the run any more.
-        changed_since: what had changed between a request's read and its effect: the window.
+        wrong: every broken promise; the first one stops the run at its next event.
+        disowned: by engine number, the second since which an engine no longer owns the run.
+        changed_since: counts of changes between a request's read and its effect: the window.
     """
 
     def __init__(self, run: WitnessedRun, min_isr: int) -> None:
@@ -142,29 +149,29 @@ class Judge:
         self._reads: list[Seen] = []
         self._unsupported_s = float("-inf")
         self.departed: set[tuple[TopicPartition, int]] = set()
-        """The steps of which a request has left, by their number."""
+        """The steps, by their number, whose first request has left."""
         self.ended: Ended | None = None
         self.told_to_leave: set[int] = set()
-        """The engines that have answered that they leave."""
+        """The engines that have answered that they are leaving."""
         self.disowned: dict[int, float] = {}
         self._quiet: dict[TopicPartition, tuple[float, int]] = {}
-        """Since when a partition could go on and has no reason, and for how many looks."""
+        """Second and poll since which a partition could go on and has no reason."""
         self.changed_since = Counter[str]()
         self.requests = Counter[str]()
         self._on_their_way: list[_OnItsWay] = []
         self._ours: dict[tuple[ConfigResource, str], set[str]] = {}
-        """The values that were sent of each setting."""
+        """The values that were sent for each setting."""
         self._putting_back: set[ConfigChange] = set()
         self._left_behind: set[tuple[ConfigResource, str]] = set()
         self.set_late: set[tuple[ConfigResource, str, str | None]] = set()
-        """What late changes set, and may have left behind where there was nothing."""
+        """Values that late changes set, and may leave behind where there was nothing before."""
         self._next: set[str] = set()
         run.checks.append(self._written)
         run.witness.arrivals.append(self._arrives)
         run.witness.watchers.append(self._decided)
 
     def check(self) -> None:
-        """Raise what was found wrong first."""
+        """Raise the first failure."""
         if self.wrong:
             raise self.wrong[0]
 
@@ -186,7 +193,7 @@ class Judge:
         return self._asked("settings")
 
     def takes_effect(self, seen: Seen, answer: object) -> None:
-        """Keep how everything is at the controller now; of settings, as each was when it told."""
+        """Keep the controller's state now; for settings, the values in the answer."""
         controller = self._run.cluster.controller
         if isinstance(answer, SettingsAnswer):
             seen.settings = {each: _own(told) for each, told in answer.settings.items()}
@@ -208,7 +215,7 @@ class Judge:
         return seen
 
     def _latest(self, grounds: Grounds, what: str, such: Callable[[Seen], bool]) -> Seen | None:
-        """Return the last read of a kind, if it is recent."""
+        """Return the last read of a kind, or None if it is not recent."""
         reads = [read for read in grounds if read.what == what and such(read)]
         last = max(reversed(reads), key=lambda read: read.asked_s, default=None)
         recent = last is not None and self._now_s - last.asked_s <= STALE_S + 1e-6
@@ -218,7 +225,7 @@ class Judge:
 
     @_kept
     def called(self) -> Grounds:
-        """Take note that a request is asked for now, and return what it may rest on."""
+        """Note that a request begins now, and return the reads that it may rest on."""
         engine = ENGINE.get()
         assert engine not in self.disowned, f"engine {engine} sends, and does not own the run"
         assert engine == self._run.engines, f"engine {engine} sends beside {self._run.engines}"
@@ -226,7 +233,7 @@ class Judge:
 
     @_kept
     def alter_leaves(self, targets: Targets, grounds: Grounds) -> None:
-        """Hold alters and cancels to what they rest on, and to what operators were told."""
+        """Check alters and cancels against their grounds, and against the answers to operators."""
         self._owned()
         for tp, target in targets.items():
             if target is None:
@@ -237,9 +244,9 @@ class Judge:
                 self._alter_leaves(tp, target, grounds)
 
     def on_its_way(self, targets: Targets) -> Callable[[], None]:
-        """Keep what has left and not arrived; the answer is to be called once it never will again.
+        """Keep requests that have left; call the result once they have arrived or never will.
 
-        An engine that was killed meanwhile does not know which broker has its request.
+        An engine that was killed in between does not know which broker holds its request.
         """
         engine = ENGINE.get()
         sent = [_OnItsWay(tp, target, engine, self._now_s) for tp, target in targets.items()]
@@ -252,9 +259,9 @@ class Judge:
         return arrived
 
     def _told(self, tp: TopicPartition, grounds: Grounds) -> tuple[Registration, PartitionState]:
-        """Return how a partition was by the last metadata, and by the list read before it.
+        """Return a partition by the last metadata, and by the list that was read before it.
 
-        A topic that has just been deleted does not move, and a broker may still tell of it.
+        A topic that has just been deleted does not move, and a broker may still report it.
         """
         read = self._latest(grounds, "describe", lambda read: tp.topic in read.names)
         assert read, f"{tp} is altered, and no metadata was read for {STALE_S} s"
@@ -266,7 +273,7 @@ class Judge:
         return known or Registration(state.replicas, state.isr, state.leader), state
 
     def _was_fresh(self, tp: TopicPartition, read: Seen) -> None:
-        """Hold metadata that may be old to having been asked for as fresh, in vain."""
+        """Check that old metadata is used only if fresh metadata was requested in vain."""
         tried = any(
             each.fresh and each.engine == read.engine and tp.topic in each.names
             for each in self._reads
@@ -298,7 +305,7 @@ class Judge:
             self._throttled(tp, broker, grounds)
 
     def _may_be_met(self, tp: TopicPartition, target: tuple[int, ...]) -> None:
-        """Hold an alter to nothing else of this engine being on its way."""
+        """Check that no other alter of this engine for the partition may still arrive."""
         others = [each for each in self._on_their_way if each.tp == tp and each.target != target]
         mine = [str(each) for each in others if each.engine == ENGINE.get()]
         assert not mine, f"{tp} is altered to {target} while {mine} may arrive yet"
@@ -306,7 +313,7 @@ class Judge:
     def _keeps_data(
         self, tp: TopicPartition, track: Track, target: tuple[int, ...], state: PartitionState
     ) -> None:
-        """Hold an alter to the ISR that was read: enough stay in sync, where any goes."""
+        """Check an alter against the ISR that was read: if any member goes, enough stay in sync."""
         stays, gone = {*state.isr} & {*target}, {*state.isr} - {*target}
         adding = {*target} - {*state.replicas}
         assert stays or adding, f"{tp} to {target}: no replica in sync stays of {state}"
@@ -332,7 +339,7 @@ class Judge:
                 self._new_step(tp)
 
     def _owned(self) -> None:
-        """Hold each request to the lock: what was checked before it left is 5 s old at most."""
+        """Check each request against the lock: the check before it left is at most 5 s old."""
         since_s = self.disowned.get(ENGINE.get())
         if since_s is not None:
             age_s = self._now_s - since_s
@@ -342,7 +349,7 @@ class Judge:
         assert ENGINE.get() not in self.told_to_leave, f"{tp} is altered though the run is left"
 
     def _new_step(self, tp: TopicPartition) -> None:
-        """Hold the first request of a step to the words of all answers so far."""
+        """Check the first request of a step against all answers to operators so far."""
         run, track = self._run.folded, self._run.folded.tracks[tp]
         if (tp, track.steps) in self.departed or track.step is None:
             return
@@ -352,17 +359,19 @@ class Judge:
         assert not shut, f"a step of {tp} leaves while the cancel gate is shut"
         adding = {*track.step.begun.adding}
         if track.cancel is not None:
-            assert track.cancel is not Kind.STOP, f"a step of {tp} leaves though it was stopped"
-            back = {*track.original} if track.cancel is Kind.ROLLBACK else set()
+            assert track.cancel is not CancelKind.STOP, (
+                f"a step of {tp} leaves though it was stopped"
+            )
+            back = {*track.original} if track.cancel is CancelKind.ROLLBACK else set()
             assert adding <= back, f"{tp} adds {adding} though an operator asked for {track.cancel}"
 
     def _throttled(self, tp: TopicPartition, broker: int, grounds: Grounds) -> None:
-        """Hold a step that adds a replica to the rate that is promised for it, as read last."""
+        """Check a step that adds a replica against its promised rate, by the last read."""
         throttled, options = self._run.folded.throttled, self._run.options
         wanted = throttled.rates.of(broker)
         if wanted is None:
             return
-        machine, topic = of_broker(broker), of_topic(tp.topic)
+        machine, topic = broker_resource(broker), topic_resource(tp.topic)
         rate = self._latest(grounds, "settings", lambda read: machine in read.settings)
         listed = self._latest(grounds, "settings", lambda read: topic in read.settings)
         assert rate, f"{tp} onto {broker} at a rate that nobody has read"
@@ -372,14 +381,14 @@ class Judge:
             allowed |= {throttled.foreign.get((machine, FOLLOWER_RATE), "")}
         found = rate.settings[machine].get(FOLLOWER_RATE)
         assert found in allowed, f"{tp} onto {broker} at {found} in place of {allowed}"
-        there = entries(listed.settings[topic].get(FOLLOWER_REPLICAS, ""))
-        assert {entry(tp.partition, broker), ALL} & there, f"{tp} onto {broker}: unlisted"
+        there = parse_throttled_list(listed.settings[topic].get(FOLLOWER_REPLICAS, ""))
+        assert {throttled_entry(tp.partition, broker), ALL} & there, f"{tp} onto {broker}: unlisted"
         self.requests.update(self._next)
         self._next.clear()
 
     @_kept
     def settings_leave(self, changes: Sequence[ConfigChange], grounds: Grounds) -> None:
-        """Hold changes of settings to what they replace, and to whose they are."""
+        """Check changes of settings against what they replace, and whose it is."""
         self._owned()
         for change in changes:
             key = change.resource, change.key
@@ -405,7 +414,7 @@ class Judge:
 
     @_kept
     def looked(self) -> None:
-        """Hold each partition to going on, or having a reason, after a while."""
+        """Check that each partition goes on or has a reason after a while."""
         if self._run.looks % LOOKS_A_CHECK:
             return
         still = dict.fromkeys(self._silent_steps(), "its step is not listed, without a word")
@@ -419,7 +428,7 @@ class Judge:
         self._quiet = quiet
 
     def _silent_steps(self) -> list[TopicPartition]:
-        """Return what is in flight, is not being reassigned, and has no reason."""
+        """Return the partitions in flight that are not being reassigned and have no reason."""
         moving = self._run.cluster.controller.reassigning.keys()
         flying = self._run.folded.flying.items()
         return [tp for tp, track in flying if not track.reason and tp not in moving]
@@ -428,7 +437,7 @@ class Judge:
 
     @_kept
     def arrives(self, tp: TopicPartition, target: tuple[int, ...] | None, sent_s: float) -> None:
-        """Hold an alter of the engine that carries the run on to what operators were told."""
+        """Check an alter of the run's present engine against the answers to operators."""
         track, known = self._run.folded.tracks[tp], self._run.cluster.controller.get(tp)
         settled = track.state in {State.STOPPED, State.ROLLED_BACK}
         changes = known is not None and (known.reassigning or known.replicas != target)
@@ -437,7 +446,7 @@ class Judge:
             assert late_s >= GIVEN_UP_S, f"{tp} is {track.state}, and an alter to {target} arrives"
 
     def settings_arrive(self, changes: Sequence[ConfigChange], sent_s: float) -> None:
-        """Note what a change sets which nobody waits for any more: see docs/runs.md."""
+        """Note the values of a change that nobody waits for any more: see docs/runs.md."""
         if self._now_s - sent_s >= MAY_COME_S:
             for change in changes:
                 left = "" if change.op is ConfigOp.SUBTRACT else change.value
@@ -448,7 +457,7 @@ class Judge:
         if self.ended is not None:
             named = {TopicPartition(each.topic, each.partition) for each in self.ended.open}
             for tp, target in arrival.partitions.items():
-                if target == ():  # see execution/unanswered.py
+                if target == ():  # see execution/run/unanswered.py
                     self.changed_since[LATE_ELECTION] += 1
                 else:
                     assert tp in named, f"{tp}: {arrival} arrives after an end that names it not"
@@ -466,13 +475,13 @@ class Judge:
             elif target and step is not None and step.begun.replicas == target:
                 self.changed_since[OTHERS] += known.replicas not in (step.begun.before, target)
 
-    def _decided(self, change: Change) -> None:
-        """Count what a request of ours costs where all has changed since it was read for."""
+    def _decided(self, change: RecordChange) -> None:
+        """Count lost copies if all has changed between a request's read and its effect."""
         if self._run.witness.acts and change.before is not None and change.after is not None:
             lost = change.before.isr and not {*change.before.isr} & {*change.after.isr}
             self.changed_since[LOST] += bool(lost)
 
-    def _written(self, written: Sequence[Entry]) -> None:
+    def _written(self, written: Sequence[JournalEntry]) -> None:
         self.check()
         for entry_ in written:
             self._hear(entry_.event)
@@ -484,7 +493,7 @@ class Judge:
                 case Configure(puts_back=puts_back, changes=changes):
                     self._putting_back.difference_update(changes)
                     self._putting_back.update(changes if puts_back else ())
-                case SettingsLeft(reason=reason) as left if reason.startswith("left behind"):
+                case SettingsGivenUp(reason=reason) as left if reason.startswith("left behind"):
                     self._left_behind |= {(left.resource, key) for key in left.keys}
                 case Owned():
                     self._next |= {ON_A_RESUME} if self._run.engines > 1 else set()
@@ -492,8 +501,8 @@ class Judge:
                     if new.partitions is None or new.partitions > old.partitions:
                         self._next.add(ON_MORE)
 
-    def _hear(self, event: Event) -> None:
-        """Count anew for how long partitions stand still, where an event says why they do."""
+    def _hear(self, event: AnyRunEvent) -> None:
+        """Restart the count of standing still where an event explains why partitions do."""
         match event:
             case StepBegun():  # others have had their turn
                 flying = self._run.folded.flying

@@ -1,4 +1,4 @@
-"""Both ports with time in every call: delays before and after its effect, and what may go wrong."""
+"""Both ports with time and faults in every call: delays before and after its effect."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, Protocol, TypeVar
 import msgspec
 
 from ktui.cluster.broker import BrokerConfig
-from ktui.cluster.clock import Clock, first_of
+from ktui.cluster.clock import Clock, wait_for_first
 from ktui.cluster.errors import ClusterError, Failure, Operation, TimedOut, Unsupported
 from ktui.cluster.partition import Reassignment, TopicPartition
 from ktui.cluster.ports import (
@@ -28,18 +28,18 @@ from ktui.cluster.ports import (
     Verdict,
     WriteResult,
 )
-from ktui.simulated import acts
+from ktui.simulated import events
 from ktui.simulated.cluster import SimulatedCluster
 from ktui.simulated.machines import Power
 from support.chaos.faults import SUSPENDED_S, Fault, Faults
 from support.chaos.judge import Judge, Seen
 
 KEPT_S = 25.0
-"""How long a request is on its way at most: twice, it is within the 60 s that a broker keeps it."""
+"""Longest seconds to arrive: even two such delays are within the 60 s that a broker keeps it."""
 CALL_LIMIT_S = 10.0
-"""How long an adapter waits for an answer."""
+"""Seconds that an adapter waits for an answer."""
 _LONG_S = 1.0
-"""A call that takes longer is one in which others are likely to act."""
+"""In a call that takes more seconds, others are likely to act."""
 
 NO_TARGETS: Mapping[TopicPartition, tuple[int, ...] | None] = MappingProxyType({})
 
@@ -47,10 +47,10 @@ T = TypeVar("T")
 
 
 class Beside(Protocol):
-    """What others do meanwhile."""
+    """The actions of others during a call."""
 
     def ask(self, partitions: Collection[TopicPartition] = ()) -> None:
-        """Have an operator ask something, of some partitions where any are named."""
+        """Have an operator send a command, about some partitions if any are given."""
 
     def ask_soon(self, partitions: Collection[TopicPartition]) -> None:
         """Have an operator call some partitions off within a minute."""
@@ -59,15 +59,15 @@ class Beside(Protocol):
         """Have somebody else alter, or cancel, one of some partitions."""
 
     def fail(self, partitions: Collection[TopicPartition]) -> None:
-        """Stop brokers in sync of one of some partitions, so that what is added is left."""
+        """Stop in-sync brokers of one of some partitions, so that only added replicas are left."""
 
     @property
     def about_to_leave(self) -> Sequence[TopicPartition]:
-        """The partitions that are about to be altered, by the journal."""
+        """The partitions that are about to be altered, according to the journal."""
 
 
 class ChaosReader:
-    """A reader whose calls take their time; some fail, or tell what is out of date."""
+    """A reader whose calls take time; some fail, or return stale data."""
 
     def __init__(
         self,
@@ -83,10 +83,10 @@ class ChaosReader:
         self._judge = judge
         self._beside = beside
         self.denied: str | None = None
-        """The topic that is denied for now."""
+        """The topic that is denied at present."""
         self._stale: dict[frozenset[str], TopicsAnswer] = {}
         self._open: dict[object, float] = {}
-        """The calls that are open, and since when."""
+        """The open calls, and the second at which each began."""
 
     async def describe_cluster(self) -> ClusterDescription:
         return await self._call(self._reader.describe_cluster)
@@ -156,7 +156,7 @@ class ChaosReader:
         await self._reader.aclose()
 
     async def _call(self, ask: Callable[[], Awaitable[T]], seen: Seen | None = None) -> T:
-        """Let time pass before and after a call's effect; past the limit it has timed out."""
+        """Let time pass before and after a call's effect; past the limit it may time out."""
         call = object()
         self._open[call] = self._clock.monotonic()
         try:
@@ -166,7 +166,7 @@ class ChaosReader:
 
     @property
     def slowest_s(self) -> float:
-        """For how long the oldest call is open."""
+        """Seconds for which the oldest open call has been open."""
         return self._clock.monotonic() - min(self._open.values(), default=math.inf)
 
     async def _called(self, ask: Callable[[], Awaitable[T]], seen: Seen | None) -> T:
@@ -186,7 +186,7 @@ class ChaosReader:
         return answer
 
     async def _pass(self) -> None:
-        """Let time pass; in the midst of it others act, above all on what is about to leave."""
+        """Let time pass; half-way others act, above all on requests about to leave."""
         seconds, faults = self._faults.delay_s(), self._faults
         if seconds:
             await self._clock.sleep(seconds / 2)
@@ -202,14 +202,14 @@ class ChaosReader:
 
 
 class ChaosWriter:
-    """A writer whose requests take their time, arrive twice, late, or are never answered.
+    """A writer whose requests take time, arrive twice or late, or are never answered.
 
     Args:
-        writer: what a request does when it arrives.
-        cluster: it arrives there.
-        faults: what goes wrong.
-        judge: told of each request as it leaves.
-        beside: does what others do meanwhile.
+        writer: executes a request when it arrives.
+        cluster: the cluster where requests arrive.
+        faults: decides what goes wrong.
+        judge: notified of each request as it leaves.
+        beside: the actions of others.
     """
 
     def __init__(
@@ -279,7 +279,7 @@ class ChaosWriter:
         await self._writer.aclose()
 
     async def all_arrived(self) -> None:
-        """Wait until nothing is on its way any more."""
+        """Wait until no request is on its way any more."""
         while self.on_their_way:
             await asyncio.wait(self.on_their_way)
 
@@ -288,7 +288,7 @@ class ChaosWriter:
         leaves_within_s: float | None,
         targets: Mapping[TopicPartition, tuple[int, ...] | None] = NO_TARGETS,
     ) -> None:
-        """Let time pass before a request leaves: not at all, once that takes too long."""
+        """Let time pass before a request leaves; after too long a time it does not leave."""
         if self._faults.strikes(Fault.COMMAND, 0.01):
             self._beside.ask([*targets])
         self._others_act(targets)
@@ -321,7 +321,7 @@ class ChaosWriter:
         delivery = asyncio.ensure_future(self._delivered(act, held_by, arrived))
         self.on_their_way.add(delivery)
         delivery.add_done_callback(self.on_their_way.discard)
-        await first_of(asyncio.wait([delivery]), self._clock.sleep(CALL_LIMIT_S))
+        await wait_for_first(asyncio.wait([delivery]), self._clock.sleep(CALL_LIMIT_S))
         lost = self._faults.strikes(Fault.LOST_ANSWER, 0.08)
         if not delivery.done() or lost:
             unknown = WriteResult(
@@ -336,7 +336,7 @@ class ChaosWriter:
         held_by: int | None,
         arrived: Callable[[], None],
     ) -> Mapping[T, WriteResult] | None:
-        """Have a request take effect, once or twice; None where it never arrives."""
+        """Let a request take effect, once or twice; None if it never arrives."""
         if held_by is not None and not await self._suspended(held_by):
             arrived()
             return None
@@ -358,14 +358,14 @@ class ChaosWriter:
             return None
 
     def _holder(self, chance: float) -> int | None:
-        """Choose a broker that is suspended with the request; None where none is."""
+        """Choose a broker to be suspended with the request; None if there is none."""
         up = self._up
         if len(up) < 3 or not self._faults.strikes(Fault.HELD, chance):
             return None
         return self._faults.dice.choice(up)
 
     def _node(self) -> int | None:
-        """Name a broker that has got a request, and lost its answer; at times it is not known."""
+        """Choose the broker that got a request whose answer was lost; sometimes None."""
         return self._faults.dice.choice([*self._up, None, None])
 
     @property
@@ -374,12 +374,12 @@ class ChaosWriter:
         return [broker for broker in machines if machines.power(broker) is Power.UP]
 
     async def _suspended(self, broker: int) -> bool:
-        """Suspend a broker for a while; whether it goes on with what it has."""
+        """Suspend a broker for a while; return whether it then goes on with its requests."""
         machines = self._cluster.machines
-        self._cluster.do(acts.Hang(broker))
+        self._cluster.do(events.Hang(broker))
         until_s = self._clock.monotonic() + self._faults.dice.choice(SUSPENDED_S)
         while self._clock.monotonic() < until_s and machines.power(broker) is Power.HANGING:
             await self._clock.sleep(1.0)
             self._cluster.catch_up()
-        self._cluster.do(acts.Resume(broker))
+        self._cluster.do(events.Resume(broker))
         return machines.power(broker) is Power.UP

@@ -1,4 +1,4 @@
-"""Runs on clusters where every call takes its time and may fail: all of it decided by a seed."""
+"""Runs on clusters where every call takes time and may fail, all decided by a seed."""
 
 from __future__ import annotations
 
@@ -22,67 +22,66 @@ from ktui.cluster.ports import (
     WriteResult,
 )
 from ktui.cluster.throttle_settings import FOLLOWER_RATE, FOLLOWER_REPLICAS, RATES, REPLICAS
-from ktui.execution import ownership
-from ktui.execution.cancel_events import Kind
-from ktui.execution.commands import (
+from ktui.execution.errors import JournalProblem, RunProblem, RunRefused
+from ktui.execution.host import ownership
+from ktui.execution.host.catalog import check_one_throttle
+from ktui.execution.host.ownership import own_run
+from ktui.execution.host.state_dir import StateDir
+from ktui.execution.journal.commands import (
     Answer,
-    CallOff,
+    CancelMoves,
     Command,
     Continue,
-    Leave,
     LeaveThrottles,
     Pause,
     SetLimits,
     SetThrottle,
+    StopEngine,
 )
-from ktui.execution.events import Entry, Event, Owned
-from ktui.execution.journal import Journal
-from ktui.execution.options import OnForeignThrottle
-from ktui.execution.ownership import take
-from ktui.execution.problem import JournalProblem, RunProblem, RunRefused
-from ktui.execution.run import Run
-from ktui.execution.statedir import StateDir
-from ktui.execution.throttle_events import SettingsLeft
-from ktui.execution.unfinished import check_one_throttle
-from ktui.planning.throttle_rates import rates_from
-from ktui.simulated import acts
-from ktui.simulated.acts import Act, Due
+from ktui.execution.journal.journal import Journal
+from ktui.execution.run.cancel_kind import CancelKind
+from ktui.execution.run.events import AnyRunEvent, JournalEntry, Owned, SettingsGivenUp
+from ktui.execution.run.options import OnForeignThrottle
+from ktui.execution.run.run import Run
+from ktui.planning.throttle_rates import parse_throttle_rates
+from ktui.simulated import events as acts
 from ktui.simulated.clock import VirtualClock
+from ktui.simulated.events import OutsideEvent, ScheduledEvent
 from ktui.simulated.writer import SimulatedWriter
 from support.chaos.faults import Fault, faults_of
 from support.chaos.judge import Judge
 from support.chaos.ports import ChaosReader, ChaosWriter
 from support.chaos.waits import Waits
 from support.chaos.who import ENGINE, POLL, Poll
-from support.runs import OWNER, Replicas
-from support.runs_held_to_rules import Rules
-from support.runs_killed import Killed, KilledRun
-from support.runs_troubled import BROKERS, OURS, TROUBLED_S, TroubledRun
-from support.runs_witnessed import WitnessedJournal
-from support.throttle_rules import Others, settings_in
-from support.witness import WitnessedWriter
+from support.runs.engine_runs import OWNER, Replicas
+from support.runs.held_to_rules import Rules
+from support.runs.killed import Killed, KilledRun
+from support.runs.throttle_rules import Others, settings_in
+from support.runs.troubled import BROKERS, OURS, TROUBLED_S, TroubledRun
+from support.runs.witnessed import WitnessedJournal
+from support.simulated.witness import WitnessedWriter
 
 FAULTS_S = 400.0
-"""For so long calls take their time."""
+"""Seconds for which calls are slow and faults happen."""
 LONGEST_S = 8_000.0
-"""By then a run has ended, or is at rest."""
+"""Seconds after which a run has ended, or is at rest."""
 REST_LOOKS, REST_S = 60, 200.0
-"""For so long nothing has happened to a run that is at rest."""
+"""Polls and seconds without an event, after which a run is at rest."""
 THEIR_RATE = "7000000"
 """The rate that somebody else sets."""
 PARTITIONS = (10, 13)
-"""At least and at most, of each of two topics."""
+"""The least and the most partitions of each of two topics."""
 
 
 class SteppedClock(VirtualClock):
-    """A clock whose wall time steps now and then."""
+    """A clock whose wall time sometimes steps."""
 
     def step(self, seconds: float) -> None:
         self._start += timedelta(seconds=seconds)
 
 
 class _Judged(Observer):
-    """Has the judge know of each look."""
+    """Notifies the judge of each poll."""
 
     def __init__(self, run: ChaosRun) -> None:
         super().__init__(run.reader, run.clock)
@@ -105,12 +104,14 @@ class _Judged(Observer):
         return seen
 
     async def aclose(self) -> None:
-        await asyncio.sleep(0)  # what was asked in the instant of a death begins, and is cancelled
+        await asyncio.sleep(
+            0
+        )  # a request made at the instant of a kill begins, and is then cancelled
         await super().aclose()
 
 
 class _Arriving(WitnessedWriter):
-    """Tells of requests as they arrive; that they left was told before."""
+    """Reports requests as they arrive; `ChaosWriter` has reported that they left."""
 
     async def alter_reassignments(
         self,
@@ -135,13 +136,13 @@ class _Arriving(WitnessedWriter):
 
 
 class ChaosRun(TroubledRun):
-    """A run of at least twenty partitions, in the midst of everything at once.
+    """A run of at least twenty partitions, with all kinds of faults at once.
 
-    Where the seed wants two runs, the other one has half of the partitions.
+    If the seed decides on two runs, the other one has half of the partitions.
 
     Args:
         seed: decides everything.
-        folder: where the state directory is.
+        folder: the parent of the state directory.
     """
 
     def __init__(self, seed: int, folder: Path) -> None:
@@ -150,7 +151,7 @@ class ChaosRun(TroubledRun):
         self.state = StateDir(folder / "state")
         self.run_dir = self.state.create_run("run")
         self.turn: asyncio.Lock | None = None
-        """Held by the run that is carried on, where they take turns."""
+        """Held by the run that is being executed, if two runs take turns."""
         self.other: ChaosRun | None = None
         super().__init__(seed, self.run_dir.path)
         self._set_up()
@@ -170,26 +171,26 @@ class ChaosRun(TroubledRun):
         self.commands_asked: list[str] = []
         self.deaths = 0
         self.carried = False
-        """Whether an engine carries it on now."""
+        """Whether the run has an engine now."""
         self.dies = False
-        """Whether the engine is to be killed at its next event."""
+        """Whether the engine will be killed at its next event."""
         self.rival = asyncio.Event()
-        """Another process takes the run from the one that carries it on."""
+        """Set when another process takes the run from its present engine."""
         self.overtaken: list[asyncio.Task[Run]] = []
         self.at_rest = False
-        """Whether nothing happened to it any more, long after the faults had stopped."""
+        """Whether nothing happened to the run for long after the faults had stopped."""
         self.turned_away = False
-        """Whether that is so because it may not go on beside the other run's throttle."""
+        """Whether it is at rest because it may not go on beside the other run's throttle."""
         self.idle: dict[TopicPartition, str] = {}
-        """What it could do, and did not, when it was at rest."""
+        """What the run could have done, and did not, when it was at rest."""
         self.gated_for_good = False
-        """Whether too much outside the run was ill then for any step of it."""
+        """Whether too many partitions outside the run were unhealthy then for any step."""
         self._written_at = (0.0, 0)
-        """The second and the look of the last event."""
+        """The second and the poll number of the last event."""
         self.checks.append(self._something_happens)
 
     def _share(self) -> None:
-        """Let another run have every second partition."""
+        """Hand every second partition to another run."""
         theirs = dict(list(self.targets.items())[1::2])
         self.targets = {tp: to for tp, to in self.targets.items() if tp not in theirs}
         at_once = Fault.CONCURRENT in self.faults.on and self.more.random() < 0.5
@@ -211,24 +212,24 @@ class ChaosRun(TroubledRun):
         dice, chosen = self.more, super()._options()
         rates = dice.choice(("none", "600kB", "900kB,3=500kB", "800kB,2=none"))
         foreign = dice.choice((*OnForeignThrottle,))
-        more = {"throttle": rates_from(rates), "on_foreign_throttle": foreign}
+        more = {"throttle": parse_throttle_rates(rates), "on_foreign_throttle": foreign}
         self.options_chosen: dict[str, Any] = {**chosen, **more}
         return self.options_chosen
 
-    def _acts(self, topics: dict[str, tuple[Replicas, ...]]) -> list[Due]:
+    def _acts(self, topics: dict[str, tuple[Replicas, ...]]) -> list[ScheduledEvent]:
         theirs = self._theirs() if Fault.OTHERS_RATES in self.faults.on else []
         self.faults.fired[Fault.OTHERS_RATES] += len(theirs)
         return [*super()._acts(topics), *theirs]
 
-    def _act(self, topics: dict[str, tuple[Replicas, ...]]) -> Act:
-        """Leave what goes wrong with calls to the ports."""
+    def _act(self, topics: dict[str, tuple[Replicas, ...]]) -> OutsideEvent:
+        """Choose an act, but leave faults of calls to the ports."""
         while True:
             act = super()._act(topics)
             if not isinstance(act, acts.LoseRequest | acts.LoseAnswer | acts.DelayRequest):
                 return act
 
-    def _theirs(self) -> list[Due]:
-        """Have somebody else verify, which deletes rates and lists, and set rates."""
+    def _theirs(self) -> list[ScheduledEvent]:
+        """Have somebody else run --verify, which deletes rates and lists, or set rates."""
         dice, done = self.more, []
         for _ in range(dice.randint(1, 4)):
             rates = [ConfigChange(_broker(b), FOLLOWER_RATE, ConfigOp.DELETE) for b in BROKERS]
@@ -237,18 +238,22 @@ class ChaosRun(TroubledRun):
                 _broker(dice.choice(BROKERS)), FOLLOWER_RATE, ConfigOp.SET, THEIR_RATE
             )
             changes = dice.choice(((*rates, *lists), (one,)))
-            done.append(Due(dice.uniform(1.0, 0.9 * TROUBLED_S), acts.Configure(tuple(changes))))
+            done.append(
+                ScheduledEvent(
+                    dice.uniform(1.0, 0.9 * TROUBLED_S), acts.AlterConfigs(tuple(changes))
+                )
+            )
         return done
 
     def _commands(self) -> list[tuple[float, Command]]:
-        """Have an operator lift all pauses in the end, and maybe take the rates back."""
+        """Have an operator lift all pauses at the end, and maybe set the first rates again."""
         timed: list[tuple[float, Command]] = [(FAULTS_S + 60.0, Continue())]
         rates = self.options_chosen["throttle"]
         if rates and self.more.random() < 0.5:
             timed.append((FAULTS_S + 70.0, SetThrottle(rates)))
         return timed
 
-    def _something_happens(self, written: Sequence[Entry]) -> None:
+    def _something_happens(self, written: Sequence[JournalEntry]) -> None:
         if written:
             self._written_at = (self.clock.monotonic(), self.looks)
 
@@ -256,12 +261,12 @@ class ChaosRun(TroubledRun):
         check_one_throttle(self.state, self.cluster.spec.name, self.run_dir.name)
 
     async def carry_on(self, owner: Owned = OWNER) -> Run:
-        """Own the run, as an engine's process does, where no other run is in its way."""
+        """Own and execute the run, as an engine's process does, if no other run is in its way."""
         if self.other is not None and self.folded.throttled.rates:
             check_one_throttle(
                 self.state, self.cluster.spec.name, self.run_dir.name, resumed=self.engines > 0
             )
-        with take(self.run_dir) as owned:
+        with own_run(self.run_dir) as owned:
             owned.watch_journal()
             self.lost = owned.lost
             ENGINE.set(self.engines + 1)
@@ -280,12 +285,12 @@ class ChaosRun(TroubledRun):
         assert isinstance(journal, WitnessedJournal)
         return _chaotic(journal, self)
 
-    # ------------------------------------------------------- what others do meanwhile
+    # ----------------------------------------------------------- the actions of others
 
     def ask(self, partitions: Collection[TopicPartition] = ()) -> None:
-        """Have an operator ask something now, in the middle of a call."""
+        """Have an operator send a command now, in the middle of a call."""
         dice, tp = self.more, self.more.choice([*partitions] or list(self.targets))
-        kind = dice.choice((Kind.STOP, Kind.ROLLBACK, Kind.TRIM))
+        kind = dice.choice((CancelKind.STOP, CancelKind.ROLLBACK, CancelKind.TRIM))
         some = tuple(dice.sample(list(self.targets), dice.randint(1, 6)))
         some_limits: dict[str, int | str | None] = {
             "replicas": dice.choice((1, 2, None)),
@@ -293,17 +298,17 @@ class ChaosRun(TroubledRun):
         }
         commands: tuple[Command, ...] = (
             SetLimits(some_limits),
-            SetThrottle(rates_from(dice.choice(("none", "600kB", "2MB", "700kB")))),
+            SetThrottle(parse_throttle_rates(dice.choice(("none", "600kB", "2MB", "700kB")))),
             LeaveThrottles(),
-            Leave(),
+            StopEngine(),
             Pause(),
             Pause(topics=(tp.topic,)),
             Pause(partitions=some),
             Continue(),
             Continue(),
-            CallOff(kind, partitions=some),
-            CallOff(kind, partitions=(tp,)),
-            CallOff(kind, partitions=(tp,)),
+            CancelMoves(kind, partitions=some),
+            CancelMoves(kind, partitions=(tp,)),
+            CancelMoves(kind, partitions=(tp,)),
         )
         self._asked(dice.choice(commands))
 
@@ -315,18 +320,20 @@ class ChaosRun(TroubledRun):
     def ask_soon(self, partitions: Collection[TopicPartition]) -> None:
         if self.more.random() < 0.3:
             return
-        kind = self.more.choice((Kind.STOP, Kind.ROLLBACK, Kind.ROLLBACK, Kind.TRIM))
-        called_off = CallOff(kind, partitions=tuple(partitions))
+        kind = self.more.choice(
+            (CancelKind.STOP, CancelKind.ROLLBACK, CancelKind.ROLLBACK, CancelKind.TRIM)
+        )
+        called_off = CancelMoves(kind, partitions=tuple(partitions))
         at_s = self.cluster.now_s + self.more.uniform(0.0, 50.0)
         self.cluster.at(at_s, lambda: self._asked(called_off))
 
     def tempt(self) -> None:
-        """Have a step stopped of which a new replica is in sync, and the others may fail."""
+        """Have an operator stop a step with a new replica in sync, while the others may fail."""
         for tp in self.folded.flying:
             known = self.cluster.controller.get(tp)
             if known is not None and {*known.adding} & {*known.isr}:
                 if self.faults.strikes(Fault.COMMAND, 0.1):
-                    self._asked(CallOff(Kind.STOP, partitions=(tp,)))
+                    self._asked(CancelMoves(CancelKind.STOP, partitions=(tp,)))
                 return
 
     def alter(self, partitions: Collection[TopicPartition]) -> None:
@@ -345,7 +352,9 @@ class ChaosRun(TroubledRun):
         for broker in old if alone else known.isr[:1]:
             self.cluster.do(acts.Shutdown(broker))
             self.cluster.schedule(
-                Due(self.cluster.now_s + self.more.uniform(3.0, 40.0), acts.Start(broker))
+                ScheduledEvent(
+                    self.cluster.now_s + self.more.uniform(3.0, 40.0), acts.Start(broker)
+                )
             )
 
     @property
@@ -360,7 +369,7 @@ class ChaosRun(TroubledRun):
     # ----------------------------------------------------------------- from its start to its end
 
     async def to_its_end(self) -> Run:
-        """Carry it on through all that happens, and the other run beside it."""
+        """Execute the run to its end through all faults, with the other run beside it."""
         calm = asyncio.create_task(self._calm())
         carrying = [asyncio.create_task(run.carried_through()) for run in self.runs]
         try:
@@ -376,7 +385,7 @@ class ChaosRun(TroubledRun):
         return self.folded
 
     async def carried_through(self) -> Run:
-        """Carry it on to its end; whoever leaves it, it is resumed a moment later."""
+        """Execute the run to its end; whenever an engine leaves it, resume it a moment later."""
         await self.start()
         beside = [asyncio.create_task(self._ask()), asyncio.create_task(self._rest())]
         try:
@@ -402,7 +411,7 @@ class ChaosRun(TroubledRun):
                 task.cancel()
 
     def _turned_away(self, refusal: RunRefused) -> None:
-        """Have it at rest too, where the other run that is at rest has left a throttle."""
+        """Count this run as at rest, too, if the other run at rest has left a throttle."""
         left = self.other is not None and self.other.at_rest and not self.other.folded.ended
         if left and self.other is not None and self.other.folded.throttled.brokers:
             assert self.other.run_dir.name in str(refusal), refusal
@@ -415,7 +424,7 @@ class ChaosRun(TroubledRun):
             return await self._carried()
 
     async def _carried(self) -> Run:
-        """Carry it on until it is left, or another process takes it."""
+        """Execute the run until its engine leaves it, or another process takes it."""
         self.rival.clear()
         carrying = asyncio.ensure_future(self.carry_on())
         taken = asyncio.create_task(self.rival.wait())
@@ -429,7 +438,7 @@ class ChaosRun(TroubledRun):
             taken.cancel()
 
     async def _overtaken_end(self) -> None:
-        """See that each process that lost the run has noticed."""
+        """Check that each process that lost the run has noticed it."""
         for task in self.overtaken:
             task.cancel()
         for end in await asyncio.gather(*self.overtaken, return_exceptions=True):
@@ -438,11 +447,11 @@ class ChaosRun(TroubledRun):
 
     @property
     def runs(self) -> list[ChaosRun]:
-        """This run, and the other one where there are two."""
+        """This run, and the other one if there are two."""
         return [self, *([self.other] if self.other else [])]
 
     async def _calm(self) -> None:
-        """Deny a topic and step the clock now and then; let the faults end."""
+        """Sometimes deny a topic and step the clock; then end the faults."""
         while self.clock.monotonic() < FAULTS_S:
             await self.clock.sleep(self.more.uniform(5.0, 40.0))
             denies = self.faults.strikes(Fault.DENIED_TOPIC, 0.4)
@@ -457,7 +466,7 @@ class ChaosRun(TroubledRun):
             run.chaos.denied = None
 
     async def _rest(self) -> None:
-        """Have it left once nothing happens to it any more."""
+        """Have the engine leave the run once nothing happens to it any more."""
         busy_s = FAULTS_S + 80.0
         while True:
             await self.clock.sleep(10.0)
@@ -485,11 +494,11 @@ class ChaosRun(TroubledRun):
         return self.at_rest or self.clock.monotonic() >= LONGEST_S
 
     def meddle(self) -> None:
-        """Have somebody remove the run's lock: from then on another process could own it."""
+        """Have somebody remove the run's lock, so that another process could own the run."""
         if not self.carried:
             return
         if self.turn is not None and self.more.random() < 0.3 and self.faults.active:
-            self.dies = True  # so that the other has its turn
+            self.dies = True  # so that the other run has its turn
         if self.faults.strikes(Fault.LOCK_REMOVED, 0.05):
             self.run_dir.lock.unlink(missing_ok=True)
             self.judge.disowned.setdefault(self.engines, self.clock.monotonic())
@@ -497,10 +506,10 @@ class ChaosRun(TroubledRun):
             self._taken_over()
 
     def _taken_over(self) -> None:
-        """Have another process try to own the run: in vain, until the locks are removed."""
+        """Have another process try to own the run; that fails until the locks are removed."""
         with mock.patch.object(ownership, "_PATIENCE_S", 0.0):
             try:
-                take(self.run_dir).release()
+                own_run(self.run_dir).release()
             except RunProblem:
                 pass
             else:
@@ -508,12 +517,12 @@ class ChaosRun(TroubledRun):
         self.run_dir.lock.unlink(missing_ok=True)
         self.run_dir.lock_in_folder.unlink(missing_ok=True)
         self.judge.disowned.setdefault(self.engines, self.clock.monotonic())
-        self.carried = False  # until the other has taken it
+        self.carried = False  # until the other process has taken it
         self.rival.set()
 
     @property
     def words(self) -> str:
-        """What happened: the size of the run, the delays, faults, commands and requests."""
+        """A summary: the size of the run, the delays, faults, commands and requests."""
         fired = {fault.value: n for fault, n in sorted(self.faults.fired.items()) if n}
         runs = self.runs
         asked, sent, changed = Counter[str](), Counter[str](), Counter[str]()
@@ -531,7 +540,7 @@ class ChaosRun(TroubledRun):
         )
 
     def check_settings(self) -> None:
-        """See that every setting is as it would be without the runs, once they have ended."""
+        """Check that every setting is as it would be without the runs, once they have ended."""
         runs = self.runs
         if not all(run.folded.ended for run in runs):
             return
@@ -539,7 +548,7 @@ class ChaosRun(TroubledRun):
             (event.resource, key)
             for run in runs
             for event in run.events
-            if isinstance(event, SettingsLeft) and event.reason.startswith("left behind")
+            if isinstance(event, SettingsGivenUp) and event.reason.startswith("left behind")
             for key in event.keys
         }
         late = set().union(*(run.judge.set_late for run in runs))
@@ -558,9 +567,9 @@ class OtherRun(ChaosRun):
     """A run with half of the partitions of another, in the same state directory.
 
     Args:
-        first: the run that it shares the cluster with.
-        targets: the partitions that it is to move.
-        throttles: whether it may have a throttle: where both are carried on at once, one may.
+        first: the run that shares the cluster.
+        targets: the partitions to move.
+        throttles: whether it may have a throttle: if both runs go on at once, only one may.
     """
 
     def __init__(
@@ -572,7 +581,7 @@ class OtherRun(ChaosRun):
         self.other = first
         options = self._options()
         if not throttles:
-            options["throttle"] = rates_from("none")
+            options["throttle"] = parse_throttle_rates("none")
         KilledRun.__init__(
             self, first.cluster, self.run_dir.path, targets, self._limits(), **options
         )
@@ -590,11 +599,11 @@ def _topic(name: str) -> ConfigResource:
 
 
 def _chaotic(journal: WitnessedJournal, run: ChaosRun) -> WitnessedJournal:
-    """Have a journal be locked for a while, break, or its engine die, at random appends."""
+    """At random appends, lock the journal for a while, break it, or kill its engine."""
     append, tell, clock = journal.append, journal.answer, run.clock
     assert isinstance(clock, SteppedClock)
 
-    def appended(events: Sequence[Event]) -> Any:
+    def appended(events: Sequence[AnyRunEvent]) -> Any:
         faults = run.faults
         if events and run.dies:
             run.dies = False

@@ -1,7 +1,7 @@
-"""`python -m support.chaos.soak [FIRST] [COUNT]`: many seeds on all processors, a line for each.
+"""`python -m support.chaos.soak [FIRST] [COUNT]`: many seeds on all processors, one line each.
 
-A seed and a commit reproduce what happened. A kind of fault that never fired fails the soak, and
-so does a change between a read and its request's effect that never happened.
+A seed and a commit reproduce what happened. The soak fails if a kind of fault never fired, or if a
+kind of change between a read and its request's effect never happened.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ COUNT = 2_000
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """What became of one seed."""
+    """The outcome of one seed."""
 
     seed: int
     words: str
@@ -40,7 +40,7 @@ class Outcome(msgspec.Struct, frozen=True):
 
 
 def played(seed: int) -> Outcome:
-    """Carry one seed's run to its end, and hold it to its promises."""
+    """Execute one seed's run to its end, and check its promises."""
     logging.disable(logging.CRITICAL)
     with tempfile.TemporaryDirectory() as folder:
         run = ChaosRun(seed, Path(folder))
@@ -48,7 +48,7 @@ def played(seed: int) -> Outcome:
         try:
             asyncio.run(run.to_its_end())
             check_end(run)
-        except Exception:  # noqa: BLE001 - it is told with its seed
+        except Exception:  # noqa: BLE001 - it is reported with its seed
             problem = traceback.format_exc()
     return Outcome(
         seed,
@@ -63,7 +63,7 @@ def played(seed: int) -> Outcome:
 
 
 def main() -> int:
-    """Play the seeds, and sum up what happened in them."""
+    """Play the seeds, and print a summary."""
     first, count = [*map(int, sys.argv[1:]), 0, COUNT][:2] if sys.argv[1:] else (0, COUNT)
     fired, changed, requests = Counter[Fault](), Counter[str](), Counter[str]()
     failed: list[Outcome] = []

@@ -1,4 +1,4 @@
-"""Stories of what changes while something is awaited; each fails while its defect is there."""
+"""Stories of changes during an await; each fails while its defect is there."""
 
 from __future__ import annotations
 
@@ -11,35 +11,42 @@ from typing import Any
 from ktui.cluster.errors import Failure, Operation, TimedOut, Unreachable
 from ktui.cluster.ports import ConfigChange, ConfigOp, Verdict, WriteResult
 from ktui.cluster.throttle_settings import FOLLOWER_RATE, FOLLOWER_REPLICAS
-from ktui.execution.cancel_events import Kind
-from ktui.execution.commands import CallOff, LeaveThrottles, Pause, SetThrottle
-from ktui.execution.events import Answered, Elect, Ended, Request, StepBegun
-from ktui.execution.journal import Journal
-from ktui.execution.options import OnStall
-from ktui.execution.ownership import take
-from ktui.execution.problem import RunProblem, RunRefused
-from ktui.execution.request_check import LAST_IN_SYNC
-from ktui.execution.statedir import StateDir
-from ktui.execution.states import State
-from ktui.execution.throttle_events import Configure, ThrottleChanged
-from ktui.execution.unfinished import check_one_throttle
+from ktui.execution.engine.request_check import LAST_IN_SYNC
+from ktui.execution.errors import RunProblem, RunRefused
+from ktui.execution.host.catalog import check_one_throttle
+from ktui.execution.host.ownership import own_run
+from ktui.execution.host.state_dir import StateDir
+from ktui.execution.journal.commands import CancelMoves, LeaveThrottles, Pause, SetThrottle
+from ktui.execution.journal.journal import Journal
+from ktui.execution.run.cancel_kind import CancelKind
+from ktui.execution.run.events import (
+    Answered,
+    Configure,
+    Elect,
+    Ended,
+    Request,
+    StepBegun,
+    ThrottleChanged,
+)
+from ktui.execution.run.options import OnStall
+from ktui.execution.run.states import State
 from ktui.pacing.limits import Limits
-from ktui.planning.throttle_rates import NO_THROTTLE, rates_from
-from ktui.simulated import acts
+from ktui.planning.throttle_rates import NO_THROTTLE, parse_throttle_rates
+from ktui.simulated import events as acts
 from support.chaos.interposed import Call, Hook, Interposed
-from support.journals import a_start, started, written
-from support.moving_clusters import move, tp
-from support.runs_stories import Story
-from support.runs_throttled import ONE, RF3, ThrottledStory, broker, topic
-from support.throttle_rules import settings_in
-from support.throttled_journals import throttled
+from support.journals.journals import a_start, started, written
+from support.journals.throttled_journals import throttled
+from support.runs.stories import Story
+from support.runs.throttle_rules import settings_in
+from support.runs.throttled import ONE, RF3, ThrottledStory, broker, topic
+from support.simulated.moving_clusters import move, tp
 
 UNCLEAN = {"configs": {"unclean.leader.election.enable": "true"}, "messages": 10_000}
-STOP = CallOff(Kind.STOP)
+STOP = CancelMoves(CancelKind.STOP)
 
 
 def _slow(story: Story, seconds: Callable[[], float], *methods: str) -> None:
-    """Have answers of some reads take their time."""
+    """Delay the answers of some reads."""
 
     async def later(call: Call) -> Any:
         answer = await call()
@@ -60,7 +67,7 @@ def _writes(story: Story, **hooks: Hook) -> None:
 
 
 def originals_die_while_a_poll_is_pending(folder: Path) -> None:
-    """4 is in sync and 5 is not when 1 and 2 die; the stop is asked while a list is pending."""
+    """4 is in sync and 5 is not when 1 and 2 die; the stop is requested while a list is pending."""
     ways = {"orders-0": ((1, 2), (4, 5))}
     story = Story(folder, ways, Limits(replicas=2, partitions=1), UNCLEAN)
     story.befalls(0.5, acts.Slow(5, 0.0001))
@@ -85,7 +92,7 @@ def originals_die_while_a_poll_is_pending(folder: Path) -> None:
 
 
 def somebody_alters_while_metadata_is_read(folder: Path) -> None:
-    """The list is read, somebody alters, and the metadata of before takes 4.5 s to come."""
+    """The list is read, somebody alters, and the older metadata takes 4.5 s to arrive."""
     story = Story(folder, ONE)
     story.befalls(4.0, move("orders-0", 7, 2, 3))
     _slow(story, lambda: 4.5 if story.clock.monotonic() < 4.0 else 0.0, "describe_topics")
@@ -103,7 +110,7 @@ def somebody_deletes_the_rates(folder: Path) -> None:
     story = ThrottledStory(folder, ways)
     gone = [ConfigChange(broker(b), FOLLOWER_RATE, ConfigOp.DELETE) for b in range(1, 10)]
     gone.append(ConfigChange(topic("orders"), FOLLOWER_REPLICAS, ConfigOp.DELETE))
-    story.befalls(10.0, acts.Configure(tuple(gone)))
+    story.befalls(10.0, acts.AlterConfigs(tuple(gone)))
     rates: list[str | None] = []
 
     def arrives(arrival: Any) -> None:
@@ -120,7 +127,9 @@ def somebody_deletes_the_rates(folder: Path) -> None:
 
 
 def _holds_an_alter(story: Story, seconds: float) -> list[tuple[float, State]]:
-    """Have broker 9, suspended for so long, keep the first alter; tell when it came, and left."""
+    """Have broker 9, suspended for `seconds`, hold the first alter.
+
+    Returns the seconds when the alter was held and released, with the partition's state then."""
     on_its_way: list[asyncio.Task[None]] = []
     held: list[tuple[float, State]] = []
 
@@ -145,7 +154,7 @@ def _holds_an_alter(story: Story, seconds: float) -> list[tuple[float, State]]:
 
 
 def a_suspended_broker_holds_an_alter(folder: Path) -> None:
-    """The broker that has the alter is suspended for 200 s; the run is stopped meanwhile."""
+    """The broker that holds the alter is suspended for 200 s; the run is stopped in that time."""
     story = Story(folder, ONE)
     held = _holds_an_alter(story, 200.0)
     story.asked(20.0, STOP)
@@ -162,7 +171,7 @@ def a_suspended_broker_holds_an_alter(folder: Path) -> None:
 
 
 def a_held_alter_arrives_after_all(folder: Path) -> None:
-    """It is held for 100 s, and brings its partition, which has given its place up, to its end."""
+    """An alter is held for 100 s, and completes its partition, which had given up its place."""
     story = Story(folder, {"orders-0": (RF3, (1, 2))})
     held = _holds_an_alter(story, 100.0)
 
@@ -174,7 +183,7 @@ def a_held_alter_arrives_after_all(folder: Path) -> None:
 
 
 def a_held_reorder_arrives_before_a_stop(folder: Path) -> None:
-    """It is held for 100 s, the run stopped at 60 s; the end tells the replicas in that order."""
+    """A reorder is held for 100 s, the run stopped at 60 s; the end reports the new order."""
     story = Story(folder, {"orders-0": (RF3, (2, 1, 3))})
     _holds_an_alter(story, 100.0)
     story.asked(60.0, STOP)
@@ -186,7 +195,7 @@ def a_held_reorder_arrives_before_a_stop(folder: Path) -> None:
 
 
 def a_partition_without_a_step_is_stopped(folder: Path) -> None:
-    """It waits for a suspended broker, its place given up, when it is stopped at 60 s."""
+    """A partition waits for a suspended broker, its place given up; it is stopped at 60 s."""
     story = Story(folder, {"orders-0": (RF3, (4, 5, 3))})
     held = _holds_an_alter(story, 200.0)
     story.asked(60.0, STOP)
@@ -200,7 +209,7 @@ def a_partition_without_a_step_is_stopped(folder: Path) -> None:
 
 
 def a_step_at_a_silent_broker_is_rolled_back(folder: Path) -> None:
-    """The alter never arrives: the suspended broker dies with it, and comes back at 200 s."""
+    """The alter never arrives: the broker dies with it, and comes back at 200 s."""
     story = Story(folder, {"orders-0": (RF3, (4, 5, 3))})
     held: list[float] = []
 
@@ -213,14 +222,14 @@ def a_step_at_a_silent_broker_is_rolled_back(folder: Path) -> None:
 
     _writes(story, alter_reassignments=holds)
     story.befalls(200.0, acts.Start(9))
-    story.asked(5.0, CallOff(Kind.ROLLBACK))
+    story.asked(5.0, CancelMoves(CancelKind.ROLLBACK))
 
     assert story.played(until_s=600.0).ended, story.reason("orders-0")
     assert story.state("orders-0") is State.ROLLED_BACK
 
 
 def a_list_is_held_while_processes_change(folder: Path) -> None:
-    """A suspended broker has an entry for a list; the next process does not know that by itself."""
+    """A suspended broker holds a list's entry; the next process learns it only from the journal."""
     story = ThrottledStory(folder)
     entry = ConfigChange(topic("orders"), FOLLOWER_REPLICAS, ConfigOp.APPEND, "0:4")
     calls: list[float] = []
@@ -230,7 +239,7 @@ def a_list_is_held_while_processes_change(folder: Path) -> None:
         if len(calls) != 2:
             return await call()
         story.cluster.do(acts.Hang(9))
-        story.befalls(200.0, acts.Resume(9), acts.Configure((entry,)))
+        story.befalls(200.0, acts.Resume(9), acts.AlterConfigs((entry,)))
         return {topic("orders"): WriteResult(Verdict.UNKNOWN, node=9)}
 
     _writes(story, alter_configs=holds)
@@ -245,7 +254,7 @@ def a_list_is_held_while_processes_change(folder: Path) -> None:
 
 
 def a_rate_is_read_long_before_a_step_leaves(folder: Path) -> None:
-    """Settings take 3 s to read, and connections 4 s to make, three times."""
+    """Three times, settings take 3 s to read and connections 4 s to make."""
     story = ThrottledStory(folder)
     read_s: list[float] = [0.0]
     gaps: list[float] = []
@@ -283,7 +292,7 @@ def a_rate_is_read_long_before_a_step_leaves(folder: Path) -> None:
 
 
 def the_journal_is_locked_before_a_rate_is_put_back(folder: Path) -> None:
-    """The rate was read; then the journal is locked for 30 s, and somebody else sets a rate."""
+    """After the rate was read, the journal is locked for 30 s, and somebody else sets a rate."""
     story = ThrottledStory(folder)
     theirs = ConfigChange(broker(4), FOLLOWER_RATE, ConfigOp.SET, "7000000")
     opened = story.opened
@@ -296,7 +305,7 @@ def the_journal_is_locked_before_a_rate_is_put_back(folder: Path) -> None:
             rates = [e for e in events if isinstance(e, Configure) and e.puts_back]
             if any(change.resource == broker(4) for event in rates for change in event.changes):
                 story.clock.pass_time(30.0)
-                story.cluster.do(acts.Configure((theirs,)))
+                story.cluster.do(acts.AlterConfigs((theirs,)))
             return append(events)
 
         journal.append = appended  # type: ignore[method-assign]
@@ -310,7 +319,7 @@ def the_journal_is_locked_before_a_rate_is_put_back(folder: Path) -> None:
 
 
 def a_topic_is_denied_in_the_middle_of_a_step(folder: Path) -> None:
-    """Describe on the topic is withdrawn at 3 s; the stop is asked at 30 s."""
+    """Describe on the topic is withdrawn at 3 s; the stop is requested at 30 s."""
     story = Story(folder, ONE)
 
     async def denied(call: Call) -> Any:
@@ -332,7 +341,7 @@ def a_topic_is_denied_in_the_middle_of_a_step(folder: Path) -> None:
 
 
 def throttles_are_given_up_while_settings_are_read(folder: Path) -> None:
-    """No settings are told at the end; once they are, slowly, an operator gives them up."""
+    """At the end settings are unreadable, then slow to read; then an operator gives them up."""
     story = ThrottledStory(folder)
 
     async def told_late(call: Call) -> Any:
@@ -353,9 +362,9 @@ def throttles_are_given_up_while_settings_are_read(folder: Path) -> None:
 
 
 def two_dead_runs_are_resumed_in_turn(folder: Path) -> None:
-    """A died before it touched a rate; B has set one, and died. A is not resumed before B."""
+    """A died before it touched a rate; B set one and died. A must not be resumed before B."""
     state, cluster_id = StateDir(folder / "state"), started(1).cluster_id
-    rated = ThrottleChanged(old=NO_THROTTLE, new=rates_from("500kB"))
+    rated = ThrottleChanged(old=NO_THROTTLE, new=parse_throttle_rates("500kB"))
     for name, events in (("a", [*a_start(1), rated]), ("b", throttled())):
         written(state.create_run(name).journal, events).close()
 
@@ -369,7 +378,7 @@ def two_dead_runs_are_resumed_in_turn(folder: Path) -> None:
 
 
 def the_folder_is_removed_while_it_runs(folder: Path) -> None:
-    """Somebody removes the run's folder; nothing more is sent."""
+    """Somebody removes the run's folder; nothing may be sent any more."""
     state = StateDir(folder / "state")
     run_dir = state.create_run("run")
     story = Story(run_dir.path, {"orders-0": (RF3, (4, 5, 6))})
@@ -382,7 +391,7 @@ def the_folder_is_removed_while_it_runs(folder: Path) -> None:
             file.rmdir() if file.is_dir() else file.unlink()
 
     story.cluster.at(5.0, removed)
-    with take(run_dir) as owned:
+    with own_run(run_dir) as owned:
         story.lost = owned.lost
         with suppress(RunProblem):
             story.played(until_s=200.0)
@@ -392,7 +401,7 @@ def the_folder_is_removed_while_it_runs(folder: Path) -> None:
 
 
 def a_cancel_is_executed_twice(folder: Path) -> None:
-    """A stalled step is cancelled; the broker sends the cancel to the new controller once more."""
+    """A stalled step is cancelled; the broker sends the cancel to the new controller again."""
     ways = {"orders-0": (RF3, (4, 2, 3))}
     how: dict[str, Any] = {"on_stall": OnStall.CANCEL, "stall_timeout_s": 20.0}
     story = Story(folder, ways, **how)
@@ -411,7 +420,7 @@ def a_cancel_is_executed_twice(folder: Path) -> None:
 
 
 def a_throttle_is_lifted_while_settings_are_sought(folder: Path) -> None:
-    """The first read of a broker's settings takes 4 s; the throttle is lifted meanwhile."""
+    """The first read of a broker's settings takes 4 s; the throttle is lifted in that time."""
     story = ThrottledStory(folder)
     _slow(story, lambda: 4.0 if story.clock.monotonic() < 4.0 else 0.0, "settings")
     story.asked(1.0, SetThrottle(NO_THROTTLE))
@@ -428,7 +437,7 @@ def a_throttle_is_lifted_while_settings_are_sought(folder: Path) -> None:
 
 
 def a_pause_is_asked_while_a_throttle_is_set(folder: Path) -> None:
-    """The first read of a broker's settings takes 3 s; a pause is asked meanwhile."""
+    """The first read of a broker's settings takes 3 s; a pause is requested in that time."""
     story = ThrottledStory(folder)
     _slow(story, lambda: 3.0 if story.clock.monotonic() < 4.0 else 0.0, "settings")
     story.asked(1.5, Pause())
@@ -442,7 +451,7 @@ def a_pause_is_asked_while_a_throttle_is_set(folder: Path) -> None:
 
 
 def a_pause_is_asked_while_a_step_of_an_election_is_read_for(folder: Path) -> None:
-    """Nothing but the election of a preferred leader is to be done, and a list takes 3 s."""
+    """Only the election of a preferred leader is left to do, and a list takes 3 s."""
     story = Story(folder, {"orders-0": (RF3, RF3)})
     story.already(acts.Kill(1), acts.Start(1))
     _slow(story, lambda: 3.0 if story.clock.monotonic() < 30.0 else 0.0, "list_reassignments")
@@ -458,7 +467,7 @@ def a_pause_is_asked_while_a_step_of_an_election_is_read_for(folder: Path) -> No
 
 
 def an_answer_that_reads_back_cannot_be_read(folder: Path) -> None:
-    """A stopped step makes room for another: until 8 s what is read of its list is no answer."""
+    """A stopped step makes room for another; until 8 s the read of its list is unusable."""
     ways = {"orders-0": (RF3, (4, 2, 3)), "orders-1": (RF3, (4, 2, 3))}
     story = ThrottledStory(folder, ways, limits=Limits(replicas=1, partitions=1))
 
@@ -469,7 +478,7 @@ def an_answer_that_reads_back_cannot_be_read(folder: Path) -> None:
         return answer
 
     _reads(story, settings=unreadable)
-    story.asked(2.0, CallOff(Kind.STOP, partitions=(tp("orders-0"),)))
+    story.asked(2.0, CancelMoves(CancelKind.STOP, partitions=(tp("orders-0"),)))
 
     assert story.played().ended
 
@@ -485,7 +494,7 @@ def an_answer_that_reads_back_cannot_be_read(folder: Path) -> None:
 
 
 def nothing_can_be_sent_for_an_hour(folder: Path) -> None:
-    """Reads go well, and no request leaves for an hour."""
+    """Reads succeed, and no request leaves for an hour."""
     story = Story(folder, {f"orders-{n}": (RF3, (4, 2, 3)) for n in range(5)}, Limits(partitions=5))
 
     async def unreachable(_: Call) -> Any:
@@ -518,7 +527,7 @@ def a_broker_that_has_a_request_never_comes_back(folder: Path) -> None:
 
 
 def somebody_sets_another_rate(folder: Path) -> None:
-    """Under `hold` nothing more is added to that broker, others go on, and the run's can be set."""
+    """Under `hold` that broker gets no more replicas, others go on; the run's rate can be set."""
     ways = {
         "orders-0": (RF3, (4, 2, 3)),
         "orders-1": (RF3, (4, 2, 3)),
@@ -526,8 +535,8 @@ def somebody_sets_another_rate(folder: Path) -> None:
     }
     story = ThrottledStory(folder, ways, limits=Limits(replicas=1, partitions=1))
     theirs = ConfigChange(broker(4), FOLLOWER_RATE, ConfigOp.SET, "7000000")
-    story.befalls(10.0, acts.Configure((theirs,)))
-    story.asked(200.0, SetThrottle(rates_from("500kB")))
+    story.befalls(10.0, acts.AlterConfigs((theirs,)))
+    story.asked(200.0, SetThrottle(parse_throttle_rates("500kB")))
 
     story.played(until_s=190.0)
     assert story.at_target("orders-2"), "it waits for a broker that it does not need"

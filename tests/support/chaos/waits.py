@@ -1,4 +1,4 @@
-"""Why partitions wait, worked out from the simulated controller: limits, or what keeps a step."""
+"""Why partitions wait, derived from the simulated controller: limits, or obstacles to a step."""
 
 from __future__ import annotations
 
@@ -7,26 +7,26 @@ from collections.abc import Iterator
 
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.throttle_settings import FOLLOWER_RATE
-from ktui.execution.events import StepBegun
-from ktui.execution.goal import goal
-from ktui.execution.states import State
-from ktui.execution.track import Track
-from ktui.execution.unanswered import waits_in_words
+from ktui.execution.run.destination import find_goal
+from ktui.execution.run.events import StepBegun
+from ktui.execution.run.states import State
+from ktui.execution.run.track import Track
+from ktui.execution.run.unanswered import open_request_text
 from ktui.pacing.limits import Mode
 from ktui.pacing.situation import Blocked, Done, Next, Situation, Step
 from ktui.pacing.steps import next_step
-from support.runs_witnessed import WitnessedRun
-from support.throttle_rules import settings_in
+from support.runs.throttle_rules import settings_in
+from support.runs.witnessed import WitnessedRun
 
 _STANDS = frozenset({State.BLOCKED, State.REFUSED, State.FOREIGN})
 
 
 class Waits:
-    """Holds each partition that has no step in flight to what it could do, as things really are.
+    """Compares each partition without a step in flight with what it could really do.
 
     Args:
-        run: the run; `folded` tells its steps in flight and its limits.
-        min_isr: min.insync.replicas of its topics.
+        run: the run; its `folded` has the steps in flight and the limits.
+        min_isr: the min.insync.replicas of the run's topics.
     """
 
     def __init__(self, run: WitnessedRun, min_isr: int) -> None:
@@ -35,7 +35,7 @@ class Waits:
         ours = run.folded.flying
         self._steps = [t.step.begun for t in ours.values() if t.step is not None]
         self._kept: dict[TopicPartition, Step] = {}
-        """The next steps of those that wait for an open request: each keeps its room meanwhile."""
+        """The next steps of partitions that wait for an open request: each keeps its room."""
         self._adding = Counter(b for step in self._steps for b in step.adding)
         self._others = Counter(
             b for tp, known in self._controller.reassigning.items() if tp not in ours
@@ -43,10 +43,10 @@ class Waits:
         )  # fmt: skip
 
     def unexplained(self, *, at_rest: bool) -> Iterator[tuple[TopicPartition, str]]:
-        """Name each partition that could go on, or has no reason, with what it could do.
+        """Yield each partition that could go on, or has no reason, with what it could do.
 
         Args:
-            at_rest: whether nothing has happened for long: then reasons have to be true, too.
+            at_rest: whether nothing has happened for long: then reasons must be true, too.
         """
         tracks = [t for t in self._run.folded.tracks.values() if not t.state.ended and not t.step]
         nexts = {track.tp: self._next(track) for track in tracks}
@@ -64,7 +64,7 @@ class Waits:
 
     @property
     def is_ill(self) -> bool:
-        """Whether more outside the run than it allows is under min ISR, or offline."""
+        """Whether more partitions outside the run than it allows are under min ISR or offline."""
         options, ours = self._run.options, self._run.targets
         others = [
             known
@@ -77,11 +77,11 @@ class Waits:
         return any(most is not None and now > most for now, most in (ill, down))
 
     def _next(self, track: Track) -> Next | None:
-        """Return what comes next for a partition; None where its topic is gone."""
+        """Return what comes next for a partition; None if its topic is gone."""
         known, topic = self._controller.get(track.tp), self._controller.topics.get(track.tp.topic)
         if known is None or topic is None or topic.id != track.planned.topic_id:
             return None
-        to = goal(track, known.replicas, known.isr, known.leader)
+        to = find_goal(track, known.replicas, known.isr, known.leader)
         situation = Situation(
             replicas=known.replicas,
             isr=known.isr,
@@ -97,7 +97,7 @@ class Waits:
         return next_step(situation, self._run.folded.limits)
 
     def _held(self, track: Track, following: Next | None) -> bool:
-        """Whether nothing is submitted for a partition by what was asked, or by a gate."""
+        """Return whether a command or a gate holds a partition back."""
         run = self._run.folded
         adds = isinstance(following, Step) and bool(following.adds)
         gated = run.gate.shut and (track.cancel is None or adds)
@@ -105,11 +105,11 @@ class Waits:
         return run.pauses.stop(track.tp) or gated
 
     def _awaits_silent(self, track: Track) -> bool:
-        """Whether a partition is told to wait for a request at a broker that is gone."""
-        return any(track.reason == waits_in_words(broker) for broker in self._controller.fenced)
+        """Return whether a partition's reason is a request at a broker that is gone."""
+        return any(track.reason == open_request_text(broker) for broker in self._controller.fenced)
 
     def _far_behind(self, track: Track, following: Next | None, begun: list[Track]) -> bool:
-        """Whether a partition is not looked at yet: others before it in the queue go on."""
+        """Return whether a partition is not polled yet: others before it in the queue go on."""
         goes_on = bool(self._steps or begun)
         return goes_on and not track.under_way and not isinstance(following, Step)
 
@@ -131,22 +131,24 @@ class Waits:
                 return f"it could go to {step.target}"
 
     def _limited(self, track: Track, step: Step, begun: list[Track]) -> bool:
-        """Whether the limits leave no room for a step, by what is in flight."""
+        """Return whether the limits leave no room for a step beside what is in flight."""
         limits, flying = self._run.folded.limits, self._steps
         if self._limited_by_size(step):
             return True
-        if step.cut and track.under_way:  # one that has not begun needs a place first
+        if step.cut and track.under_way:  # a partition that has not begun needs a place first
             return self._waits_to_be_cut()
         goes_on = [each for each in begun if each is not track and each.state is not State.READY]
         if limits.mode is Mode.WAVE and not track.under_way and (flying or goes_on):
             return True
-        if track.under_way and not flying:  # of those that wait for a place alone, one goes on
+        if (
+            track.under_way and not flying
+        ):  # of the partitions that wait only for a place, one goes on
             goes_on = [each for each in goes_on if self._waits_in_its_place(each)]
         places = sum(each.holds_place for each in flying) + len(goes_on)
         return _reached(limits.partitions, places)
 
     def _limited_by_size(self, step: Step) -> bool:
-        """Whether a step has to wait whoever has a place."""
+        """Return whether a step has to wait, regardless of places."""
         flying, most = self._steps, self._run.folded.limits.leader_movements
         if any(each.alone for each in flying):
             return True
@@ -155,7 +157,7 @@ class Waits:
         return bool(step.adds) and self._too_many(step)
 
     def _waits_in_its_place(self, track: Track) -> bool:
-        """Whether a partition keeps its place, and its next step has to wait."""
+        """Return whether a partition keeps its place while its next step has to wait."""
         following = self._next(track)
         return isinstance(following, Step) and self._limited_by_size(following)
 
@@ -170,12 +172,12 @@ class Waits:
         return any(_reached(limits.per_broker, each) for each in here)
 
     def _waits_to_be_cut(self) -> bool:
-        """Whether something is adding still, so that more may become ready to be cut."""
+        """Return whether something is still adding, so that more may become ready to be cut."""
         moving = self._controller.reassigning.keys()
         return any(step.adding and step.tp in moving for step in self._steps)
 
     def _foreign_rate(self, step: Step) -> bool:
-        """Whether somebody else's rate stands on a broker that the step would throttle."""
+        """Return whether somebody else's rate is set on a broker that the step would throttle."""
         throttled, now = self._run.folded.throttled, settings_in(self._run.cluster)
         theirs = {
             int(resource.name)

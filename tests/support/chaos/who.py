@@ -1,4 +1,4 @@
-"""Whose call it is: which engine asks, and for which of its polls."""
+"""The caller of a port: which engine calls, and for which of its polls."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import msgspec
 
 
 class Poll(msgspec.Struct):
-    """One poll of an engine. What it has read is known to the engine once it is over."""
+    """One poll of an engine. The engine knows its reads once the poll is over."""
 
     over: bool = False
 
 
 ENGINE: ContextVar[int] = ContextVar("engine", default=0)
-"""The engine's number, counted from 1 over all that carry a run on."""
+"""The engine's number, counted from 1 over all engines of a run."""
 POLL: ContextVar[Poll | None] = ContextVar("poll", default=None)

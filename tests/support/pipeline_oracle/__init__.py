@@ -1,5 +1,5 @@
-"""The pipeline's tables made a second time, in plain Python, from the page that defines them.
+"""The pipeline's tables computed a second time, in plain Python, from the page that defines them.
 
-Nothing here is shared with the stages under test but the recording's own format and, as that page
-says, the fold of a run.
+These modules share only two things with the stages under test: the recording format and, as that
+page says, the fold of a run.
 """

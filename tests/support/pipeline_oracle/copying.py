@@ -1,4 +1,4 @@
-"""How much came to each replica being added, from one reading of its log end to the next."""
+"""The data copied to each replica being added, from one reading of its log end to the next."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from support.pipeline_oracle.tables import Sample
 
 
 class Pair(msgspec.Struct, frozen=True):
-    """Two readings of one replica, and what came between."""
+    """Two readings of one replica, and what was copied between them."""
 
     broker: int
     leader: int | None
@@ -25,7 +25,7 @@ class Pair(msgspec.Struct, frozen=True):
 
 
 def pairs(listing: Listing) -> Iterator[Pair]:
-    """Give the pairs of a listing, broker by broker."""
+    """Yield the pairs of a listing, broker by broker."""
     for broker in listing.added:
         read = [(sample, end) for sample in listing.samples if (end := sample.end(broker))]
         for (before, first), (sample, second) in pairwise(read):
@@ -47,7 +47,7 @@ def pairs(listing: Listing) -> Iterator[Pair]:
 
 
 def _bytes_per_message(sample: Sample) -> float | None:
-    """Give what a message of the leader takes; None where that is not known."""
+    """Return the bytes per message of the leader; None while they are not known."""
     if sample.leader is None or sample.log_start is None:
         return None
     end, size = sample.end(sample.leader), sample.size(sample.leader)

@@ -1,4 +1,4 @@
-"""Samples into listings, and listings into the intervals of a state."""
+"""Samples grouped into listings, and listings split into intervals by state."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import msgspec
 from support.pipeline_oracle.tables import Partition, Sample
 
 NEAR_MS = 60_000
-"""Samples farther apart tell nothing of what was between."""
+"""Samples farther apart show nothing about the time between them."""
 STALLED_MS = 30_000
 
 
 class Interval(msgspec.Struct):
-    """A partition was in a state."""
+    """A time in which a partition was in one state."""
 
     state: str
     began: int
@@ -24,11 +24,11 @@ class Interval(msgspec.Struct):
 
 
 class Listing(msgspec.Struct):
-    """A time in which the controller named a partition, without a gap."""
+    """A time in which the controller listed a partition, without a gap."""
 
     samples: list[Sample]
     after: Sample | None
-    """The next one of the partition, however much later."""
+    """The next sample of the partition, however much later."""
     intervals: list[Interval] = []
 
     @property
@@ -37,7 +37,7 @@ class Listing(msgspec.Struct):
 
     @property
     def left(self) -> Sample | None:
-        """What was seen of it just after."""
+        """The sample just after the listing; None if none is near."""
         near = self.after is not None and self.after.t - self.samples[-1].t <= NEAR_MS
         return self.after if near else None
 
@@ -50,7 +50,7 @@ class Listing(msgspec.Struct):
 
 
 def listings(samples: Iterable[Sample]) -> dict[Partition, list[Listing]]:
-    """Give the listings of each partition, in order."""
+    """Return the listings of each partition, in order."""
     rows: defaultdict[Partition, list[Sample]] = defaultdict(list)
     for sample in samples:
         if not sample.shadowed:
@@ -92,7 +92,7 @@ def _with_intervals(listing: Listing) -> Listing:
 
 
 def _states(began: int) -> Callable[[Sample], str | None]:
-    """Give what names the state of a listing's samples, told one after the other."""
+    """Return a function that names the state of each sample of a listing, called in order."""
     ends: dict[int, int] = {}
     headway = began
 

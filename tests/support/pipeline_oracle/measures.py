@@ -1,4 +1,4 @@
-"""What a move copied, how fast, and what held it up."""
+"""The measures of a move: what it copied, how fast, and what delayed it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from support.pipeline_oracle.listings import Listing
 
 
 def measures(listings: list[Listing]) -> dict[str, Any]:
-    """Give the measures of a move, over the listings that belong to it."""
+    """Return the measures of a move, over the listings that belong to it."""
     found = [pair for listing in listings for pair in pairs(listing)]
     messages = [pair.messages_s for pair in found]
     sizes = [pair.bytes_s for pair in found if pair.bytes_s is not None]
@@ -72,7 +72,7 @@ def _throttles(listings: list[Listing]) -> list[int]:
 
 
 def _percentile(figures: list[float], share: float) -> float | None:
-    """Give the exact percentile, linear between two figures."""
+    """Return the exact percentile, with linear interpolation between two figures."""
     if not figures:
         return None
     ordered, place = sorted(figures), share * (len(figures) - 1)

@@ -1,6 +1,6 @@
-"""The tables that tell when a partition was in which state, and what became of its moves.
+"""The tables of partitions' states over time, and of the outcomes of their moves.
 
-Each gives its rows as mappings from column to value; times are normalised milliseconds.
+Each function yields rows as mappings from column to value; times are normalised milliseconds.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Steps = Mapping[Partition, list[RunStep]]
 
 
 def all_steps(runs: Iterable[RunTold]) -> Steps:
-    """Give the steps of all runs by partition."""
+    """Return the steps of all runs by partition."""
     steps: defaultdict[Partition, list[RunStep]] = defaultdict(list)
     for run in runs:
         for tp, one in run.partitions.items():
@@ -32,13 +32,13 @@ def all_steps(runs: Iterable[RunTold]) -> Steps:
 
 
 def _run_at(steps: Iterable[RunStep], t: int) -> RunStep | None:
-    """Give the step that a moment lies in: the one that began last."""
+    """Return the step that contains a moment: of several, the one that began last."""
     within = [step for step in steps if step.contains(t)]
     return min(within, key=lambda step: (-step.began, step.run_id), default=None)
 
 
 def states(found: Listings, runs: Iterable[RunTold]) -> Iterator[Row]:
-    """Give when each partition was in which state."""
+    """Yield the intervals of each partition's states."""
     steps = all_steps(runs)
     for key, listings in found.items():
         for each in (interval for listing in listings for interval in listing.intervals):
@@ -67,7 +67,7 @@ def _state(
 
 
 def moves(found: Listings, runs: Iterable[RunTold]) -> Iterator[Row]:
-    """Give each partition's moves, those of runs and those of others."""
+    """Yield each partition's moves, those of runs and those of others."""
     steps = all_steps(runs)
     of_runs: defaultdict[tuple[str, Partition], list[Listing]] = defaultdict(list)
     for key, listings in found.items():

@@ -1,4 +1,4 @@
-"""Files of recordings into rows: each line once, in normalised time, with who is shadowed."""
+"""Recording files read into rows: each line once, in normalised time, shadowed rows marked."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import msgspec
 
 from ktui.cluster.observation import Observation
 from ktui.cluster.partition import TopicPartition
-from ktui.recording.decoding import Decoder, Incoherent
-from ktui.recording.lines import AnyLine, Head, Look, RunLine, decode
+from ktui.recording.decoding import BrokenSequence, Decoder
+from ktui.recording.lines import AnyLine, Head, PollLine, RunLine, decode
 from ktui.recording.milliseconds import to_ms
 from support.pipeline_oracle.tables import (
     Figure,
@@ -29,34 +29,34 @@ Span = tuple[int, int]
 
 
 class _Copy(msgspec.Struct):
-    """A line of a session as it stands in one file."""
+    """A line of a session as one file has it."""
 
     line: AnyLine
     digest: str
     seen: Observation | None
-    """What a look tells; None where it does not follow on those before it."""
+    """The observation of a poll; None if its delta does not continue the lines before it."""
 
     @property
     def rank(self) -> tuple[bool, str]:
-        """The smallest of several copies counts."""
-        return isinstance(self.line, Look) and self.seen is None, self.digest
+        """The sort key of several copies; the smallest counts."""
+        return isinstance(self.line, PollLine) and self.seen is None, self.digest
 
 
 class _Session(msgspec.Struct):
     cluster_id: str
     copies: dict[int, _Copy] = {}
-    """By seq: the one that counts."""
+    """By seq: the copy that counts."""
 
     @property
     def shift(self) -> int:
-        """What makes a monotonic millisecond a normalised one."""
+        """Add this to a monotonic millisecond to normalise it."""
         anchor = self.copies[min(self.copies)].line
         return anchor.at - anchor.ms
 
     @property
-    def looks(self) -> Iterator[tuple[Look, Observation]]:
+    def looks(self) -> Iterator[tuple[PollLine, Observation]]:
         for copy in self.copies.values():
-            if isinstance(copy.line, Look) and copy.seen is not None:
+            if isinstance(copy.line, PollLine) and copy.seen is not None:
                 yield copy.line, copy.seen
 
 
@@ -77,12 +77,12 @@ def read(folder: Path) -> Recorded:
 
 
 def _unzipped(path: Path) -> bytes:
-    """Give what is whole of a file that may have been cut short."""
+    """Return the intact beginning of a file that may have been cut short."""
     return zlib.decompressobj(wbits=31).decompress(path.read_bytes())
 
 
 def _take(content: bytes, sessions: dict[str, _Session]) -> Iterator[int]:
-    """Take in a segment, and give the numbers of the lines that are of no use."""
+    """Read a segment into the sessions, and yield the numbers of the unusable lines."""
     session: _Session | None = None
     decoder, known = Decoder(""), set[int]()
     lines = content.split(b"\n")
@@ -107,15 +107,15 @@ def _take(content: bytes, sessions: dict[str, _Session]) -> Iterator[int]:
 
 
 def _seen(line: AnyLine, decoder: Decoder) -> Observation | None:
-    if not isinstance(line, Look):
+    if not isinstance(line, PollLine):
         return None
     try:
         return decoder.observation(line)
-    except Incoherent:
+    except BrokenSequence:
         return None
 
 
-def _poll(session: _Session, name: str, look: Look, observation: Observation) -> Poll:
+def _poll(session: _Session, name: str, look: PollLine, observation: Observation) -> Poll:
     return Poll(
         cluster_id=session.cluster_id,
         session=name,
@@ -131,7 +131,7 @@ def _poll(session: _Session, name: str, look: Look, observation: Observation) ->
 
 
 def _samples(
-    session: _Session, name: str, look: Look, observation: Observation
+    session: _Session, name: str, look: PollLine, observation: Observation
 ) -> Iterator[Sample]:
     shift = session.shift
     ends: dict[TopicPartition, list[Figure]] = defaultdict(list)
@@ -180,7 +180,7 @@ def _rates(observation: Observation, brokers: Iterable[int]) -> Iterator[Rates]:
 
 
 def _shadow(sessions: Mapping[str, _Session], samples: list[Sample], polls: list[Poll]) -> None:
-    """Mark what a better session of the same cluster has in its span, too."""
+    """Mark the rows that lie in the span of a better session of the same cluster."""
     clusters: dict[str, list[tuple[bool, int, str, Span]]] = defaultdict(list)
     for name, session in sessions.items():
         at = sorted(look.ms + session.shift for look, _ in session.looks)
@@ -205,7 +205,7 @@ def _shadow(sessions: Mapping[str, _Session], samples: list[Sample], polls: list
 
 
 def _events(sessions: Mapping[str, _Session]) -> Iterator[Happened]:
-    """Give each event once: as it was recorded first."""
+    """Yield each event once: as it was recorded first."""
     found: dict[tuple[str, str, int], Happened] = {}
     for name, session in sessions.items():
         for line in (copy.line for copy in session.copies.values()):

@@ -1,4 +1,4 @@
-"""All tables as the oracle makes them: rows as mappings, times in milliseconds."""
+"""All tables as the oracle computes them: rows as mappings, times in milliseconds."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Tables = dict[str, list[Row]]
 
 
 def tables_of(folder: Path) -> Tables:
-    """Make all tables of the recordings in a folder."""
+    """Compute all tables of the recordings in a folder."""
     recorded = read(folder)
     runs, found = told(recorded.events), listings(recorded.samples)
     return {
@@ -89,7 +89,7 @@ def _event(event: Happened) -> Row:
 
 
 def _spans(rows: Iterable[Row], *, dated: bool = False) -> Iterator[Row]:
-    """Add the columns that say the same as others."""
+    """Add the columns that repeat others."""
     for row in rows:
         more: Row = {"began": row["began_t"], "ended": row["ended_t"]}
         if dated:

@@ -1,4 +1,4 @@
-"""What the events of a run tell of each of its partitions."""
+"""The history of each partition of a run, from the run's events."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ from typing import NamedTuple
 import msgspec
 
 from ktui.cluster.partition import TopicPartition
-from ktui.execution.add_events import Joined
-from ktui.execution.cancel_events import CancelAsked
-from ktui.execution.events import (
+from ktui.execution.run.events import (
+    AnyRunEvent,
+    CancelAsked,
     Elect,
     Ended,
-    Entry,
-    Event,
+    Joined,
+    JournalEntry,
     LimitsChanged,
-    NowIn,
     Started,
+    StateEntered,
     StepBegun,
     StepOver,
     decode,
 )
-from ktui.execution.run import Run
+from ktui.execution.run.run import Run
 from ktui.pacing.limits import Limits
-from ktui.recording.milliseconds import moment
+from ktui.recording.milliseconds import from_wall_ms
 from support.pipeline_oracle.tables import Happened, Partition
 
 
 class RunStep(msgspec.Struct):
-    """A step of a partition, and the time that it took."""
+    """A step of a partition, with its begin and end."""
 
     run_id: str
     run: str
@@ -46,26 +46,26 @@ class RunStep(msgspec.Struct):
 
 
 class Moment(NamedTuple):
-    """An event that concerns a partition."""
+    """An event that concerns one partition."""
 
     t: int
-    event: Event
+    event: AnyRunEvent
     at_rest: bool
-    """Whether nothing more will be done for it, after the event."""
+    """Whether nothing more will be done for the partition after the event."""
 
 
 class OneOfRun(msgspec.Struct):
-    """A partition of a run: what happened to it."""
+    """The history of one partition of a run."""
 
     tp: TopicPartition
     moments: list[Moment] = []
     steps: list[RunStep] = []
     limits: Limits | None = None
-    """Those in force at its first step; None where nothing tells."""
+    """The limits in force at the partition's first step; None if they are unknown."""
     planned_t: int | None = None
-    """When its track was made."""
+    """When the partition's track was made."""
     before: int = 0
-    """How many of the moments were before that."""
+    """How many of the moments came before `planned_t`."""
 
     @property
     def at_rest(self) -> bool:
@@ -86,25 +86,25 @@ class RunTold(msgspec.Struct):
     limit_changes: int = 0
 
     def key(self, tp: TopicPartition) -> Partition:
-        """Name the incarnation that the run has moved."""
+        """Return the incarnation of a partition that the run has moved."""
         track = self.fold.tracks.get(tp)
         topic_id = None if track is None else track.planned.topic_id
         return Partition(self.cluster_id, tp.topic, topic_id, tp.partition)
 
     def is_over(self, one: OneOfRun) -> bool:
-        """Whether nothing more will be done for a partition, as far as is known."""
+        """Return whether nothing more will be done for a partition, as far as is known."""
         track = self.fold.tracks.get(one.tp)
         open_ = one.steps[-1].over == math.inf
         return not open_ and (track is None or track.state.ended)
 
 
-def closes(event: Event) -> bool:
-    """Whether an event ends a step: it is over, or the partition at its end."""
-    return isinstance(event, StepOver) or (isinstance(event, NowIn) and event.state.ended)
+def closes(event: AnyRunEvent) -> bool:
+    """Return whether an event ends a step: the step is over, or its partition has ended."""
+    return isinstance(event, StepOver) or (isinstance(event, StateEntered) and event.state.ended)
 
 
 def told(events: Iterable[Happened]) -> list[RunTold]:
-    """Fold each run."""
+    """Fold the events of each run."""
     by_run: defaultdict[tuple[str, str], list[Happened]] = defaultdict(list)
     for event in events:
         by_run[event.cluster_id, event.run_id].append(event)
@@ -119,9 +119,9 @@ def _run(events: list[Happened]) -> RunTold:
         event, t = decode(happened.event), happened.t
         run.last_t = t
         if {*_named(event)} <= run.fold.tracks.keys():
-            run.fold.apply(Entry(happened.entry, moment(happened.at), event))
+            run.fold.apply(JournalEntry(happened.entry, from_wall_ms(happened.at), event))
         elif isinstance(event, CancelAsked | Joined):
-            continue  # the recording has not the journal's beginning
+            continue  # the recording lacks the beginning of the journal
         limits_known = limits_known or isinstance(event, Started | LimitsChanged)
         run.limit_changes += isinstance(event, LimitsChanged)
         if isinstance(event, Started):
@@ -139,22 +139,22 @@ def _run(events: list[Happened]) -> RunTold:
     return run
 
 
-def _named(event: Event) -> tuple[TopicPartition, ...]:
-    """Give the partitions that an event is about."""
+def _named(event: AnyRunEvent) -> tuple[TopicPartition, ...]:
+    """Return the partitions that an event is about."""
     if isinstance(event, CancelAsked | Joined):
         return event.partitions
     one: TopicPartition | None = getattr(event, "tp", None)
     return () if one is None else (one,)
 
 
-def _note(run: RunTold, one: OneOfRun, t: int, event: Event) -> None:
-    """Keep an event that is about a partition, or brings it to rest."""
+def _note(run: RunTold, one: OneOfRun, t: int, event: AnyRunEvent) -> None:
+    """Record an event that is about a partition, or brings it to rest."""
     concerns = one.tp in _named(event)
     track = run.fold.tracks.get(one.tp)
     if track is not None:
         at_rest = track.state.ended
     else:
-        at_rest = closes(event) and isinstance(event, NowIn) if concerns else one.at_rest
+        at_rest = closes(event) and isinstance(event, StateEntered) if concerns else one.at_rest
     if not (concerns or isinstance(event, Ended) or at_rest != one.at_rest):
         return
     one.moments.append(Moment(t, event, at_rest))
@@ -168,11 +168,11 @@ def _note(run: RunTold, one: OneOfRun, t: int, event: Event) -> None:
 
 
 Wait = tuple[str, int, int, bool]
-"""A state that only the run knows of: its name, began, ended, and whether it was so still."""
+"""A state that only the run knows: its name, begin, end, and whether it was still lasting."""
 
 
 def waits(run: RunTold, one: OneOfRun) -> Iterator[Wait]:
-    """Give a partition's waits, in no order."""
+    """Yield a partition's waits, in no particular order."""
     for name, began, ended, still in (*_queued(run, one), *_electing(run, one), *_between(one)):
         yield name, began, max(began, ended), still
 
@@ -194,7 +194,7 @@ def _electing(run: RunTold, one: OneOfRun) -> Iterator[Wait]:
     for t, event, _ in one.moments:
         if isinstance(event, Elect):
             since = t if since is None else since
-        elif since is not None and isinstance(event, StepOver | NowIn):
+        elif since is not None and isinstance(event, StepOver | StateEntered):
             yield "electing", since, t, False
             since = None
     if since is not None:

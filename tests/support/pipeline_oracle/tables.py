@@ -1,4 +1,4 @@
-"""The rows of the tables that come straight from recorded lines."""
+"""The rows of the tables that come directly from recorded lines."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ Brokers = tuple[int, ...]
 
 
 class Figure(msgspec.Struct, frozen=True, gc=False):
-    """A figure of one replica, and the normalised millisecond at which it was read."""
+    """A figure of one replica, with the normalised millisecond of its reading."""
 
     broker: int
     value: int
@@ -16,7 +16,7 @@ class Figure(msgspec.Struct, frozen=True, gc=False):
 
 
 class Rates(msgspec.Struct, frozen=True, gc=False):
-    """The throttle rates of a broker, bytes a second."""
+    """The throttle rates of a broker, in bytes per second."""
 
     broker: int
     follower: int | None
@@ -33,7 +33,7 @@ class Partition(msgspec.Struct, frozen=True, order=True, gc=False):
 
 
 class Sample(msgspec.Struct, frozen=True, kw_only=True):
-    """A partition as one look saw it."""
+    """A partition as one poll saw it."""
 
     key: Partition
     session: str
@@ -63,7 +63,7 @@ class Sample(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def missing(self) -> set[int]:
-        """Those adding that are not in sync."""
+        """The adding replicas that are not in sync."""
         return {*self.adding} - {*self.isr}
 
     @property
@@ -78,7 +78,7 @@ class Sample(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Poll(msgspec.Struct, frozen=True, kw_only=True):
-    """One look."""
+    """One poll."""
 
     cluster_id: str
     session: str
@@ -90,7 +90,7 @@ class Poll(msgspec.Struct, frozen=True, kw_only=True):
     alive: Brokers
     reassigning: int
     failures: int
-    """How many."""
+    """The number of failures."""
     shadowed: bool = False
 
 
@@ -109,7 +109,7 @@ class Happened(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Recorded(msgspec.Struct):
-    """All that some files tell."""
+    """All rows that some files contain."""
 
     samples: list[Sample]
     polls: list[Poll]

@@ -1,4 +1,4 @@
-"""The tables that sum up: batches and runs, and brokers minute by minute."""
+"""The tables of totals: batches and runs, and brokers minute by minute."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MINUTE_MS = 60_000
 
 
 def batches(runs: Iterable[RunTold]) -> Iterator[Row]:
-    """Give each decision of each run that submitted steps."""
+    """Yield each decision of each run that submitted steps."""
     for run in runs:
         steps: defaultdict[int, list[tuple[OneOfRun, RunStep]]] = defaultdict(list)
         for one in run.partitions.values():
@@ -43,7 +43,7 @@ def batches(runs: Iterable[RunTold]) -> Iterator[Row]:
 
 
 def summaries(runs: Iterable[RunTold]) -> Iterator[Row]:
-    """Give the table `runs`."""
+    """Yield the rows of the table `runs`."""
     for run in runs:
         steps = [step for one in run.partitions.values() for step in one.steps]
         started = run.fold.started
@@ -64,7 +64,7 @@ def summaries(runs: Iterable[RunTold]) -> Iterator[Row]:
 
 
 def brokers(found: Mapping[Partition, list[Listing]], samples: Iterable[Sample]) -> Iterator[Row]:
-    """Give what each broker took and gave, minute by minute."""
+    """Yield the inbound and outbound copies of each broker, minute by minute."""
     rows: Figures = defaultdict(lambda: defaultdict(list))
     for key, listings in found.items():
         for listing in listings:

@@ -1,4 +1,4 @@
-"""A broker that is suspended while it has a request of ours: which one it is, its answers tell."""
+"""A broker that is suspended while it holds a request of ours; lost answers show which one."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from typing import TYPE_CHECKING
 
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import Verdict
-from ktui.execution.events import Answered
+from ktui.execution.run.events import Answered
 from support.schedules.schedule import BROKERS, HELD_S, Fault
 
 if TYPE_CHECKING:
     from support.schedules.play import Play
 
 _KNOWN_AFTER_S = 30.0
-"""A request is answered by then, or given up."""
+"""Seconds after which a request has been answered or given up."""
 
 
 class Held:
-    """Suspends brokers at the moment at which requests leave, until one has a request of ours."""
+    """Suspends brokers at the moment when requests leave, until one holds a request of ours."""
 
     def __init__(self, play: Play) -> None:
         self._play = play
@@ -29,7 +29,7 @@ class Held:
         self._not: set[int] = set()
 
     def looked(self) -> bool:
-        """Go on with it, and tell whether it is over."""
+        """Take the next action, and return whether all is over."""
         if self._broker is None:
             self._suspend()
         elif self._holds:
@@ -52,7 +52,7 @@ class Held:
             self._broker, self._since_s = broker, play.now_s
 
     def _judge(self, broker: int) -> None:
-        """See by the answers whether this broker has a request; else let it go on."""
+        """Find out from the answers whether this broker holds a request; resume it if not."""
         play = self._play
         answers = {
             entry.event.tp: entry.event
@@ -81,6 +81,6 @@ class Held:
 
 
 def _connected(play: Play) -> bool:
-    """Whether the engine has a way to a broker for its changes: it keeps to that one."""
+    """Return whether the engine has a connection for its changes; it stays with one broker."""
     answers = (entry.event for entry in play.entries if isinstance(entry.event, Answered))
     return any(answer.verdict is Verdict.ACCEPTED for answer in answers)

@@ -1,4 +1,6 @@
-"""A real run's journal, held to the rules of pacing and of cancels by what its engines had seen."""
+"""A check of a real run's journal against the rules of pacing and of cancels.
+
+It judges each decision by what the run's engines had seen."""
 
 from __future__ import annotations
 
@@ -12,33 +14,37 @@ from typing import Any
 
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.observation import Observation
-from ktui.execution.events import Entry, Owned, Started, StepBegun
-from ktui.execution.run import Run
+from ktui.execution.run.events import JournalEntry, Owned, Started, StepBegun
+from ktui.execution.run.run import Run
 from ktui.fileproblem import FileProblem
-from ktui.recording.playing import Seen as Poll
-from ktui.recording.playing import observations
-from ktui.recording.reading import recordings
-from support.cancel_rules import CancelRules
-from support.runs_held_to_rules import Rules
+from ktui.recording.playing import PlayedPoll as Poll
+from ktui.recording.playing import play_session
+from ktui.recording.reading import find_sessions
+from support.runs.cancel_rules import CancelRules
+from support.runs.held_to_rules import Rules
 
 Seen = tuple[datetime, Observation]
 
 _OLD = timedelta(seconds=35)
-"""A decision rests on a look of its last 30 s; without one the recording was cut off."""
+"""A decision rests on a poll of the last 30 s; without one the recording was cut off."""
 
 
 class Replayed:
-    """A run that went, entry by entry; stands where the rules expect a run that is watched.
+    """A past run, replayed entry by entry in place of the live run that the rules expect.
 
     Args:
-        entries: its journal.
-        looks: what its engines saw, each with the moment at which it was over.
-        brokers: of the cluster.
-        least: min.insync.replicas that all its topics have at least.
+        entries: the run's journal.
+        looks: the observations of the run's engines, each with the time when its poll was over.
+        brokers: the brokers of the cluster.
+        least: the least min.insync.replicas of all topics.
     """
 
     def __init__(
-        self, entries: Sequence[Entry], looks: Sequence[Seen], brokers: Sequence[int], least: int
+        self,
+        entries: Sequence[JournalEntry],
+        looks: Sequence[Seen],
+        brokers: Sequence[int],
+        least: int,
     ) -> None:
         self._entries = entries
         self._looks = looks
@@ -47,7 +53,7 @@ class Replayed:
         self.seen: Observation | None = None
         self.engines = 0
         self.gate_shut: str | None = None
-        self.checks: list[Callable[[Sequence[Entry]], None]] = []
+        self.checks: list[Callable[[Sequence[JournalEntry]], None]] = []
         self.clock = SystemClock()
         self.witness = SimpleNamespace(departures=[])
         self.cluster = SimpleNamespace(
@@ -55,13 +61,13 @@ class Replayed:
         )
         self.targets: dict[Any, Any] = {}
         self.unseen = 0
-        """Decisions whose look was lost with the engine that made it."""
+        """Decisions whose poll was lost with the engine that made it."""
         watched: Any = self
         self.rules = Rules(watched, least)
         self._cancels = CancelRules(watched)
 
     def problems(self) -> Iterator[str]:
-        """Play it, and name each decision that is against a rule."""
+        """Replay the run, and yield each decision that breaks a rule."""
         for _, group in itertools.groupby(self._entries, key=lambda entry: entry.at):
             written = list(group)
             yield from self._held(written)
@@ -70,7 +76,7 @@ class Replayed:
                 self.engines += isinstance(entry.event, Owned)
             self.targets = {tp: track.target for tp, track in self.folded.tracks.items()}
 
-    def _held(self, written: Sequence[Entry]) -> Iterator[str]:
+    def _held(self, written: Sequence[JournalEntry]) -> Iterator[str]:
         self.seen = self._look_before(written[0].at)
         decides = any(isinstance(entry.event, StepBegun) for entry in written)
         if isinstance(written[0].event, Started):
@@ -93,11 +99,11 @@ class Replayed:
 
 
 def recorded_looks(folder: Path) -> list[Seen]:
-    """Give what a run's engines have recorded of what they saw."""
+    """Return the observations that a run's engines have recorded."""
     try:
-        sessions = recordings(folder)
+        sessions = find_sessions(folder)
     except FileProblem:
         return []
-    found = [each for session in sessions for each in observations(session)]
+    found = [each for session in sessions for each in play_session(session)]
     looks = [(each.observation.at, each.observation) for each in found if isinstance(each, Poll)]
     return sorted(looks, key=lambda look: look[0])

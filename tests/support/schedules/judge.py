@@ -1,4 +1,4 @@
-"""The verdict on a schedule: by the controllers' log, by what was acknowledged, by the settings."""
+"""The verdict on a schedule, by the controllers' log, acknowledged messages and settings."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import msgspec
 from confluent_kafka import Consumer, TopicPartition
 
 from ktui.cluster.ports import Verdict
-from ktui.execution.events import Answered, Started, StepOver
-from ktui.execution.states import State
-from ktui.execution.throttle_events import Configured, ThrottleChanged
-from ktui.kafka.connection import Connection
-from ktui.kafka.quiet import hush
+from ktui.execution.run.events import Answered, Configured, Started, StepOver, ThrottleChanged
+from ktui.execution.run.states import State
+from ktui.kafka.connection.connection import Connection
 from ktui.kafka.reader import KafkaReader
-from support.real_runs import described
-from support.real_throttles import changed
+from ktui.kafka.transport.client_logging import redirect_client_log
+from support.kafka.real_runs import described
+from support.kafka.real_throttles import changed
+from support.kafka.run_ends import otherwise_than_told, steps_against_cancels
 from support.schedules.journal_judge import Replayed, recorded_looks
 from support.schedules.log_judge import (
     TopicLog,
@@ -32,42 +32,41 @@ from support.schedules.log_judge import (
 )
 from support.schedules.play import Play
 from support.schedules.schedule import BROKERS, PARTITIONS, Asked, Fault
-from support.told_at_the_end import otherwise_than_told, steps_against_cancels
 
 _READ_S = 60.0
 _ENDS = frozenset({State.DONE, State.STOPPED, State.ROLLED_BACK})
-"""How a partition may end that nobody else touches."""
+"""The states in which a partition may end that nobody else touches."""
 
 
 class Verdicts(msgspec.Struct):
-    """What a schedule comes to."""
+    """The outcome of a schedule."""
 
     number: int
     happened: list[str]
     problems: list[str] = []
     fired: Counter[Fault | Asked] = msgspec.field(default_factory=Counter)
     moved: int = 0
-    """Steps that added or removed replicas, and were reached."""
+    """Steps that added or removed replicas, and reached their target."""
     states: Counter[State] = msgspec.field(default_factory=Counter)
     unknown: int = 0
-    """Requests without an answer, those for settings among them."""
+    """Requests without an answer, including those for settings."""
     acknowledged: int = 0
     lost: int = 0
-    """Acknowledged messages that are gone: Kafka elected a replica that was out of sync."""
+    """Acknowledged messages that are lost because Kafka elected a replica out of sync."""
     passed_over: int = 0
-    """Those that are there, below what the group had read before such an election."""
+    """Messages that are there, but below the offset that the group had before such an election."""
     unclean: int = 0
     latest_s: float = 0.0
-    """How long a request was on its way at most, from its intent to its effect."""
+    """The longest time of a request in seconds, from its intent to its effect."""
     window: list[str] = []
-    """Effects for which something had changed since they were read for."""
+    """Effects of requests whose grounds had changed between their read and their effect."""
     decisions: int = 0
     unseen: int = 0
     took_s: float = 0.0
 
 
 def judged(play: Play) -> Verdicts:
-    """Hold what was played to all that ktui promises."""
+    """Check what was played against all promises of ktui."""
     told = Verdicts(play.schedule.number, play.happened, play.problems, play.fired)
     told.states = Counter(track.state for track in play.run.tracks.values())
     kinds = Answered | Configured
@@ -109,7 +108,7 @@ def _judge_log(play: Play, logs: dict[str, TopicLog], told: Verdicts) -> None:
 
 
 def _rates(play: Play) -> set[str]:
-    """Give the rates that were in force in a run; none where it once had no throttle."""
+    """Return the rates that were in force in a run; none if it ever had no throttle."""
     found = []
     for entry in play.entries:
         match entry.event:
@@ -121,7 +120,7 @@ def _rates(play: Play) -> set[str]:
 
 
 def _judge_messages(play: Play, logs: dict[str, TopicLog], told: Verdicts) -> None:
-    """No acknowledged message is gone, but where Kafka elected a replica that was out of sync."""
+    """Allow lost acknowledged messages only where Kafka elected a replica out of sync."""
     for topic, messages in zip(play.schedule.topics, play.traffic, strict=True):
         there = _keys(play.connection, topic.name)
         unclean = {tp.partition for tp, _ in logs[topic.name].unclean}
@@ -132,18 +131,18 @@ def _judge_messages(play: Play, logs: dict[str, TopicLog], told: Verdicts) -> No
         if without_reason:
             told.problems.append(f"{topic.name}: acknowledged and gone: {sorted(without_reason)}")
         unread = (messages.acknowledged & there) - messages.read
-        # a log that was cut back grows again below the offsets that the group had read to
+        # a truncated log grows again below the offsets that the group had read up to
         told.passed_over += len({key for key in unread if key % PARTITIONS in unclean})
         if unread := {key for key in unread if key % PARTITIONS not in unclean}:
             told.problems.append(f"{topic.name}: its group has not read {sorted(unread)}")
 
 
 def _keys(connection: Connection, topic: str) -> set[int]:
-    """Read the keys of all committed messages that there are."""
+    """Read the keys of all committed messages."""
     settings = {**connection.for_confluent(), "group.id": "judge", "enable.auto.commit": False}
     consumer = Consumer(
         {**settings, "auto.offset.reset": "earliest", "enable.partition.eof": True},
-        logger=hush("librdkafka"),
+        logger=redirect_client_log("librdkafka"),
     )
     consumer.assign([TopicPartition(topic, number, 0) for number in range(PARTITIONS)])
     found: set[int] = set()
@@ -162,7 +161,7 @@ def _keys(connection: Connection, topic: str) -> set[int]:
 
 
 async def _placed(play: Play) -> list[str]:
-    """Name what is otherwise than the run says, or than it was asked for last."""
+    """List what differs from the run's journal, or from the last command."""
     reader = KafkaReader(play.connection)
     try:
         listed = await reader.list_reassignments()

@@ -1,4 +1,4 @@
-"""What the controllers took in of a run, by their own log, held against what was meant."""
+"""The effects of a run in the controllers' own log, compared with the intents in its journal."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ import msgspec
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import Verdict
 from ktui.cluster.throttle_settings import FOLLOWER_REPLICAS
-from ktui.cluster.throttle_settings import entry as listed_as
-from ktui.execution.events import Answered, Cancel, Ended, Entry, Request, StepBegun
+from ktui.cluster.throttle_settings import throttled_entry as listed_as
+from ktui.execution.run.events import Answered, Cancel, Ended, JournalEntry, Request, StepBegun
 from ktui.lab.layout import Lab
-from support.metadata_log import PartitionRecord, dumped_with_times
-from support.throttle_log import ThrottleLog
+from support.kafka.metadata_log import PartitionRecord, dumped_with_times
+from support.kafka.throttle_log import ThrottleLog
 
 WINDOW_MS = 15_000
-"""As long as a request may be on its way: 5 s after its read, and until its answer is given up."""
+"""The longest time from a request's read: 5 s until it leaves, then until it is given up."""
 _CLOCKS_MS = 20
 
 Replicas = tuple[int, ...]
 
 
 class Standing(msgspec.Struct, frozen=True):
-    """One partition at a moment, as the controllers have it."""
+    """One partition at one moment, as the controllers have it."""
 
     replicas: Replicas = ()
     adding: Replicas = ()
@@ -33,7 +33,7 @@ class Standing(msgspec.Struct, frozen=True):
     isr: Replicas = ()
     leader: int = -1
     last_isr: Replicas = ()
-    """The ISR when it last had a member: whoever of them comes back first may lead."""
+    """The last ISR that was not empty: the first of its members to come back may lead."""
 
     @property
     def moving(self) -> bool:
@@ -59,7 +59,7 @@ class Standing(msgspec.Struct, frozen=True):
 
 
 class Effect(msgspec.Struct, frozen=True):
-    """A request that took effect: an alter, or a cancel, which has no target."""
+    """A request that took effect: an alter, or a cancel, whose target is None."""
 
     offset: int
     tp: TopicPartition
@@ -68,13 +68,13 @@ class Effect(msgspec.Struct, frozen=True):
     before: Standing
     after: Standing
     unthrottled: tuple[int, ...] = ()
-    """Of the brokers that it adds, those that were not listed or had no rate, just before."""
+    """The added brokers that were not listed, or had no rate, just before the effect."""
     rates: tuple[str, ...] = ()
-    """Of the others."""
+    """The rates of the other added brokers."""
 
 
 class Intent(msgspec.Struct):
-    """A request as the journal has it, and its answer."""
+    """A request in the journal, with its answer."""
 
     tp: TopicPartition
     at_ms: int
@@ -83,12 +83,12 @@ class Intent(msgspec.Struct):
 
 
 class TopicLog(msgspec.Struct):
-    """What befell the partitions of a topic.
+    """The history of a topic's partitions.
 
     Attributes:
         effects: the requests that took effect, in order.
-        unclean: each election by Kafka of a replica that was not in sync: the partition, when.
-        shrunk: when each partition's ISR last lost a member before a moment.
+        unclean: elections by Kafka of a replica out of sync: the partition, and the time in ms.
+        shrunk: the times in ms at which each partition's ISR lost a member.
     """
 
     effects: list[Effect] = []
@@ -100,7 +100,7 @@ class TopicLog(msgspec.Struct):
 
 
 def read_log(lab: Lab, topics: Iterable[str]) -> dict[str, TopicLog]:
-    """Read what befell topics."""
+    """Read the history of topics from the log."""
     records = list(dumped_with_times(lab))
     times = {offset: at_ms for offset, at_ms, _ in records}
     untimed = [(offset, record) for offset, _, record in records]
@@ -111,13 +111,13 @@ def followed(throttles: ThrottleLog, times: Mapping[int, int]) -> TopicLog:
     """Follow the partitions of a topic.
 
     Args:
-        throttles: the records about it.
-        times: of each offset, ms.
+        throttles: the records about the topic.
+        times: the time of each offset in ms.
     """
     log = TopicLog()
     standing: dict[TopicPartition, Standing] = {}
     for record in throttles.partitions:
-        if record.created and record.tp in standing:  # a topic of that name was there before
+        if record.created and record.tp in standing:  # there was an earlier topic of that name
             log, standing = TopicLog(), {}
         before = standing.get(record.tp, Standing())
         now = standing[record.tp] = before.after(record)
@@ -144,7 +144,7 @@ def _take(
 
 
 def _see_throttles(log: TopicLog, record: PartitionRecord, throttles: ThrottleLog) -> None:
-    """Note how the brokers were throttled that the last effect adds, if it is of this record."""
+    """Note the throttles of the brokers that the last effect adds, if this record made it."""
     effect = log.effects[-1] if log.effects else None
     if effect is None or effect.offset != record.offset or not effect.after.adding:
         return
@@ -158,18 +158,18 @@ def _see_throttles(log: TopicLog, record: PartitionRecord, throttles: ThrottleLo
 
 
 def _effect(record: PartitionRecord, at_ms: int, before: Standing, now: Standing) -> Effect | None:
-    """Recognise a request; None for what Kafka does by itself."""
+    """Recognise a request in a record; None for changes that Kafka makes by itself."""
     if now.assigned == before.assigned:
         return None
     cancels = before.moving and not now.moving
     if cancels and now.replicas == before.target:
-        return None  # it is complete
+        return None  # the reassignment is complete
     target = None if cancels else now.target
     return Effect(record.offset, record.tp, at_ms, target, before, now)
 
 
-def intents(entries: Iterable[Entry]) -> dict[TopicPartition, list[Intent]]:
-    """Give the alters and cancels of a journal, each with its answer."""
+def intents(entries: Iterable[JournalEntry]) -> dict[TopicPartition, list[Intent]]:
+    """Return the alters and cancels of a journal, each with its answer."""
     found: defaultdict[TopicPartition, list[Intent]] = defaultdict(list)
     for entry in entries:
         match entry.event:
@@ -186,7 +186,7 @@ def intents(entries: Iterable[Entry]) -> dict[TopicPartition, list[Intent]]:
 
 
 def against_intents(log: TopicLog, meant: Mapping[TopicPartition, Sequence[Intent]]) -> list[str]:
-    """Name what took effect and was not the last thing that was sent for its partition."""
+    """List the effects that were not the last request sent for their partition."""
     wrong = list(log.problems)
     for effect in log.effects:
         sent = [i for i in meant.get(effect.tp, ()) if i.at_ms <= effect.at_ms + _CLOCKS_MS]
@@ -203,7 +203,7 @@ def against_intents(log: TopicLog, meant: Mapping[TopicPartition, Sequence[Inten
 
 
 def late_s(log: TopicLog, meant: Mapping[TopicPartition, Sequence[Intent]]) -> list[float]:
-    """Give how long after its intent each request took effect, in seconds."""
+    """Return the seconds from intent to effect of each request."""
     found = []
     for effect in log.effects:
         sent = (i.at_ms for i in meant.get(effect.tp, ()) if i.target == effect.target)
@@ -217,14 +217,14 @@ def _without_effect(intent: Intent) -> bool:
 
 
 def lost_in_sync(log: TopicLog, least: int) -> tuple[list[str], list[str]]:
-    """Name the effects that left too few in sync: those against the rules, and those in the window.
+    """List the effects that left too few in sync: those against the rules, and those in the window.
 
     Args:
-        log: of a topic.
-        least: its min.insync.replicas.
+        log: the log of a topic.
+        least: the topic's min.insync.replicas.
 
     Returns:
-        What is against the rules; what changed between a request's read and its effect.
+        The effects against the rules; those excused by a change between read and effect.
     """
     wrong: list[str] = []
     window: list[str] = []
@@ -247,7 +247,7 @@ def lost_in_sync(log: TopicLog, least: int) -> tuple[list[str], list[str]]:
 
 
 def unthrottled(log: TopicLog, rates: Collection[str]) -> list[str]:
-    """Name the alters that added replicas without one of the rates that were in force."""
+    """List the alters that added replicas without one of the rates in force."""
     return [
         f"{effect.tp}: it was not throttled: {effect}"
         for effect in log.effects
@@ -255,8 +255,8 @@ def unthrottled(log: TopicLog, rates: Collection[str]) -> list[str]:
     ]
 
 
-def after_the_end(log: TopicLog, entries: Sequence[Entry]) -> list[str]:
-    """Name what took effect after a run had ended, and was not named as open."""
+def after_the_end(log: TopicLog, entries: Sequence[JournalEntry]) -> list[str]:
+    """List the effects after the end of a run that the end did not name as open."""
     if not entries or not isinstance((last := entries[-1]).event, Ended):
         return []
     open_still = {TopicPartition(each.topic, each.partition) for each in last.event.open}

@@ -1,4 +1,6 @@
-"""The nodes of a cluster with three controllers and three brokers: who is active, who is broken."""
+"""The nodes of a cluster with three controllers and three brokers.
+
+They include which controller is active, and which nodes are broken."""
 
 from __future__ import annotations
 
@@ -10,12 +12,12 @@ from ktui.lab.errors import LabError
 from ktui.lab.layout import Lab, Security
 from ktui.lab.properties import CLIENT_LISTENER
 from ktui.lab.security import PLAIN_MODULE, login
-from ktui.lab.up import Wanted
+from ktui.lab.up import LabRequest
 from ktui.lab.users import ADMIN
-from support.outage import Outage
+from support.kafka.outage import Outage
 
 _EVERY_5_S, _EVERY_HOUR = "5000", "3600000"
-WANTED = Wanted(
+WANTED = LabRequest(
     brokers=3,
     controllers=3,
     security=Security.SASL_PLAINTEXT,
@@ -24,15 +26,15 @@ WANTED = Wanted(
         f"listener.name.{CLIENT_LISTENER.lower()}.plain.connections.max.reauth.ms": _EVERY_HOUR,
     },
 )
-"""What the schedules are played on. Who logs in by SCRAM has to do it again every 5 s.
+"""The lab on which schedules are played. A SCRAM login has to be renewed every 5 s.
 
-By PLAIN it lasts: a broker that was suspended drops what it then reads from a login of 5 s ago, and
-what it drops does not come late.
+A PLAIN login lasts. A resumed broker drops requests from a login that expired after 5 s, and a
+dropped request never arrives late.
 """
 
 
 def lasting_login(lab: Lab) -> Path:
-    """Write the client properties of a login that lasts."""
+    """Write the client properties of a lasting login."""
     given = lab.client_file(ADMIN).read_text().splitlines()
     kept = [line for line in given if not line.startswith("sasl.")]
     plain = ["sasl.mechanism=PLAIN", f"sasl.jaas.config={login(PLAIN_MODULE, ADMIN, lab)}"]
@@ -43,41 +45,41 @@ def lasting_login(lab: Lab) -> Path:
 
 
 class Nodes(Outage):
-    """Kills, suspends and mends nodes of a lab, and knows which controller is active."""
+    """Kills, suspends and repairs nodes of a lab, and knows which controller is active."""
 
     def __init__(self, lab: Lab) -> None:
         super().__init__(lab)
         self.lab = lab
 
     def active_controller(self) -> int | None:
-        """The leader of the quorum, as the controllers keep it on their disks."""
+        """Return the leader of the quorum, from the controllers' disks."""
         known = [found for node in self.lab.controllers if (found := self._quorum_state(node.id))]
         return max(known, default=(0, None), key=lambda each: each[0])[1]
 
     @property
     def all_run(self) -> bool:
-        """Whether no node is down or suspended: a second controller less would be a majority."""
-        return all(each.state is control.State.RUNNING for each in control.status(self.lab))
+        """Whether no node is down or suspended: without a second controller the quorum is lost."""
+        return all(each.state is control.NodeState.RUNNING for each in control.status(self.lab))
 
     def start(self, node: int) -> None:
-        """Start a node that has ended; one that runs stays as it is."""
-        if self._state(node) is control.State.STOPPED:
+        """Start a node that has stopped; a running one stays as it is."""
+        if self._state(node) is control.NodeState.STOPPED:
             control.start(self.lab, node)
 
     def resume(self, node: int) -> None:
-        """Let a suspended node go on; one that runs stays as it is."""
-        if self._state(node) is control.State.SUSPENDED:
+        """Resume a suspended node; a running one stays as it is."""
+        if self._state(node) is control.NodeState.SUSPENDED:
             control.resume(self.lab, node)
 
     def break_down(self, node: int, *, suspend: bool) -> bool:
-        """Kill or suspend a node that runs, and tell whether it did."""
+        """Kill or suspend a node, and return whether it was running."""
         try:
             (self.suspend if suspend else self.kill)(node)
         except LabError:
             return False
         return True
 
-    def _state(self, node: int) -> control.State:
+    def _state(self, node: int) -> control.NodeState:
         return next(each.state for each in control.status(self.lab) if each.node.id == node)
 
     def _quorum_state(self, node: int) -> tuple[int, int] | None:

@@ -1,4 +1,4 @@
-"""One schedule, played on real brokers with a real engine: what breaks, and what is asked."""
+"""One schedule of faults and commands, played on real brokers with a real engine."""
 
 from __future__ import annotations
 
@@ -22,20 +22,21 @@ from confluent_kafka.admin import AdminClient
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import Verdict
-from ktui.execution.events import Answered, Entry
-from ktui.execution.journal import Journal
-from ktui.execution.ownership import holder
-from ktui.execution.run import Run
-from ktui.execution.states import State
-from ktui.execution.track import Track
-from ktui.kafka.connection import Connection
-from ktui.kafka.load import create_topic, fill
-from ktui.kafka.quiet import hush
-from ktui.lab.clients import librdkafka
+from ktui.execution.host.ownership import holder
+from ktui.execution.journal.journal import Journal
+from ktui.execution.run.events import Answered, JournalEntry
+from ktui.execution.run.run import Run
+from ktui.execution.run.states import State
+from ktui.execution.run.track import Track
+from ktui.kafka.connection.connection import Connection
+from ktui.kafka.transport.client_logging import redirect_client_log
+from ktui.kafka.workload import create_topic, fill
+from ktui.lab.clients import librdkafka_settings
 from ktui.lab.processes import wait_for
 from ktui.lab.users import ADMIN
-from support.acked_messages import AckedMessages, Writing
-from support.real_throttles import Settings, all_settings
+from support.cli.shell import Shell
+from support.kafka.acked_messages import AckedMessages, Writing
+from support.kafka.real_throttles import Settings, all_settings
 from support.schedules.held import Held
 from support.schedules.nodes import Nodes, lasting_login
 from support.schedules.schedule import (
@@ -47,21 +48,20 @@ from support.schedules.schedule import (
     Schedule,
     Topic,
 )
-from support.shell import Shell
 
 BOUND_S = 90.0
-"""By then a run has ended, or says what it waits for."""
+"""Seconds after which a run has ended, or reports what it waits for."""
 END_S = 240.0
-"""So long after everything is whole again it has ended."""
+"""Seconds after the last repair by which the run has ended."""
 _BYTES_EACH = 1024 * 1024
 _LARGE = 8192
 _TURN_S = 0.01
 _READ_OUT_S = 30.0
-"""So long what was acknowledged is waited for at the end; what Kafka lost does not come."""
+"""Seconds to wait for acknowledged messages at the end; those that Kafka lost never come."""
 _TRAPS_S = 40.0
-"""How long the moment for a fault is waited for."""
+"""Seconds to wait for the right moment for a fault."""
 _QUIET_S = 10.0
-"""A run that wrote something since is on its way from one step to the next."""
+"""A run with a journal entry in the last so many seconds is between two steps."""
 _VERBS = {
     Asked.PAUSE: "pause",
     Asked.CONTINUE: "continue",
@@ -75,7 +75,7 @@ _VERBS = {
 
 
 class Command(msgspec.Struct):
-    """A call of ktui, and what became of it."""
+    """A call of ktui, with its result."""
 
     what: Asked
     process: subprocess.Popen[str]
@@ -84,20 +84,20 @@ class Command(msgspec.Struct):
 
 
 class Play:
-    """Plays a schedule; afterwards it has all that a judge wants to know.
+    """Plays a schedule; afterwards it holds all data that the judge needs.
 
     Args:
-        schedule: what to play.
-        nodes: of the cluster.
-        folder: for the state directory and the plan.
+        schedule: the schedule to play.
+        nodes: the nodes of the cluster.
+        folder: the folder for the state directory and the plan.
     """
 
     def __init__(self, schedule: Schedule, nodes: Nodes, folder: Path) -> None:
         self.schedule, self.nodes = schedule, nodes
-        self.connection = Connection.of(librdkafka(nodes.lab), where="the lab")
+        self.connection = Connection.of(librdkafka_settings(nodes.lab), where="the lab")
         self.shell = Shell(nodes.lab, folder)
         self.run = Run(schedule.run)
-        self.entries: list[Entry] = []
+        self.entries: list[JournalEntry] = []
         self.fired: Counter[Fault | Asked] = Counter()
         self.happened: list[str] = []
         self.problems: list[str] = []
@@ -112,9 +112,9 @@ class Play:
         self._journal: Journal | None = None
         self.took_s = 0.0
         self.holding = False
-        """Whether a broker is suspended that has a request."""
+        """Whether a broker is suspended while it holds a request."""
         self._in_flight: list[tuple[int, list[TopicPartition]]] = []
-        """For each kill of a controller, the journal's end and whose requests were begun."""
+        """Per kill of a controller, the journal's end and the partitions with open requests."""
 
     @property
     def now_s(self) -> float:
@@ -122,7 +122,7 @@ class Play:
 
     @property
     def _gives_up_s(self) -> float:
-        """Until when the moment for a fault is waited for."""
+        """Second until which the play waits for the right moment for a fault."""
         return _TRAPS_S if self.schedule.holds else self.schedule.over_s + _TRAPS_S
 
     @property
@@ -131,11 +131,11 @@ class Play:
 
     @property
     def ended(self) -> bool:
-        """Whether the run is at its end, and its engine gone."""
+        """Whether the run has ended and its engine is gone."""
         return self.run.ended and holder(self.shell.run_dir(self.name)) is None
 
     def play(self) -> None:
-        """Play it to the end of its run."""
+        """Play the schedule to the end of its run."""
         with ExitStack() as stack:
             stack.callback(self.shell.close)
             stack.callback(self.nodes.mend)
@@ -152,7 +152,7 @@ class Play:
             self._collect()
 
     def told(self, what: str) -> None:
-        """Take note of what happened."""
+        """Note what happened, with the second."""
         self.happened.append(f"{self.now_s:.1f} {what}")
 
     def _make(self, topic: Topic) -> None:
@@ -193,7 +193,7 @@ class Play:
             self._at(event.at_s, partial(self._happens, event))
 
     def _look(self) -> bool:
-        """Take in what the journal has; tell whether the run is owned, or was."""
+        """Read new journal entries; return whether the run is or was owned."""
         if self._journal is None:
             path = self.shell.run_dir(self.name).journal
             if not path.exists() or not self.shell.entries(self.name):
@@ -209,7 +209,7 @@ class Play:
         self._due.sort(key=lambda due: due[0])
 
     def _carry_out(self) -> None:
-        """Let happen what is due, until there is no more of it, or the run has ended."""
+        """Play the due events, until there are no more or the run has ended."""
         while (self._due or self._traps) and not self.ended:
             self._look()
             if self._due and self._due[0][0] <= self.now_s:
@@ -245,9 +245,9 @@ class Play:
             self._at(self.now_s + lasts_s, lambda: back(broker))
 
     def _kill_last_copy(self, lasts_s: float) -> None:
-        """Kill a follower, and once it is out of the ISR the leader while the follower comes back.
+        """Kill a follower; once it has left the ISR, kill the leader while the follower comes back.
 
-        Whether a copy was elected that was out of sync, the controllers' log says.
+        The controllers' log shows whether a replica out of sync was elected.
         """
         second, first = self._elects_any().ways[-1][0]
         if not self.nodes.break_down(first, suspend=False):
@@ -280,15 +280,15 @@ class Play:
             self.shell.begin("resume", self.name, "--headless")
 
     def unanswered(self) -> list[Track]:
-        """Give the partitions with a request that was begun and not answered."""
+        """Return the partitions with a request that was begun and not answered."""
         return [track for track in self.run.flying.values() if _is_open(track)]
 
     def leaving(self) -> list[Track]:
-        """Give those whose request is about to leave, or has: their throttle is set already."""
+        """Return the partitions whose request is leaving or has left: their throttle is set."""
         return [] if self.run.throttled.asked else self.unanswered()
 
     def _kill_controller(self, lasts_s: float) -> bool:
-        """Kill the active controller once requests are on their way; tell whether that is done."""
+        """Kill the active controller once requests are in flight; return whether that is done."""
         if not self.leaving() or not self.nodes.all_run:
             return False
         time.sleep(self.dice.uniform(0.0, 0.2))
@@ -303,7 +303,7 @@ class Play:
         return bool(flying)
 
     def _count_sent(self) -> None:
-        """Count the kills of a controller at which a request had left, or left then."""
+        """Count the kills of a controller at which a request had left, or was just leaving."""
         for seq, flying in self._in_flight:
             answers = [
                 entry.event
@@ -330,7 +330,7 @@ class Play:
         return "--command-config", str(config)
 
     def _to_the_end(self) -> None:
-        """Mend everything, let the run go on, and wait for its end."""
+        """Repair everything, let the run go on, and wait for its end."""
         self._due.clear()
         self.nodes.mend()
         self._look()
@@ -357,7 +357,9 @@ class Play:
             self.problems.append(f"it has not ended {END_S:.0f} s after all was whole: {waits}")
 
     def _elect_where_kafka_does_not(self) -> None:
-        """Do what the reason of a partition says whose eligible leader is no replica any more."""
+        """Elect by hand where a partition's reason asks for it.
+
+        That happens if the eligible leader is no longer a replica."""
         waiting = {
             track.tp
             for track in self.run.tracks.values()
@@ -367,7 +369,9 @@ class Play:
             return
         self._elected |= waiting
         self.told(f"elected by hand: {', '.join(map(str, sorted(waiting)))}")
-        admin = AdminClient({**self.connection.for_confluent()}, logger=hush("librdkafka"))
+        admin = AdminClient(
+            {**self.connection.for_confluent()}, logger=redirect_client_log("librdkafka")
+        )
         asked = [ConfluentPartition(tp.topic, tp.partition) for tp in sorted(waiting)]
         admin.elect_leaders(ElectionType.UNCLEAN, asked).result(30)
 
@@ -377,7 +381,7 @@ class Play:
 
     @property
     def _asking(self) -> bool:
-        """Whether a command has not ended; one may carry a cancel out, with the run paused."""
+        """Whether a command still runs; one may execute a cancel, with the run paused."""
         return any(command.process.poll() is None for command in self.commands)
 
     def _says_what_it_waits_for(self) -> None:
@@ -387,7 +391,7 @@ class Play:
             self.problems.append(f"after {BOUND_S:.0f} s it says nothing of why: {left}")
 
     def _collect(self) -> None:
-        """See what became of each command; none shows a traceback."""
+        """Collect the result of each command, and check that none shows a traceback."""
         self._count_sent()
         for command in self.commands:
             out, err = command.process.communicate(timeout=60)

@@ -1,4 +1,4 @@
-"""One schedule: a plan, what breaks and what operators ask for meanwhile, all of it by a number."""
+"""One schedule: a plan, faults, and commands of operators, all decided by a number."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from collections.abc import Iterator
 import msgspec
 
 from ktui.pacing.limits import Shape
-from support.acked_messages import Writing
+from support.kafka.acked_messages import Writing
 
 BROKERS = (1, 2, 3)
 PARTITIONS = 4
-"""Of each topic."""
+"""Partitions of each topic."""
 COUNT = 50
 HOLDER_EVERY, HOLDER_AT = 10, 3
 HELD_S = 90.0
-"""How long the broker is suspended that has a request of ours."""
+"""Seconds for which the broker with a request of ours is suspended."""
 
 Replicas = tuple[int, ...]
 
 
 class Fault(enum.StrEnum):
-    """What may break."""
+    """A kind of fault."""
 
     BROKER_KILLED = "broker killed"
     CONTROLLER_KILLED = "active controller killed with a request in flight"
@@ -34,7 +34,7 @@ class Fault(enum.StrEnum):
 
 
 class Asked(enum.StrEnum):
-    """What operators may ask for."""
+    """A kind of command that operators may send."""
 
     PAUSE = "pause"
     CONTINUE = "continue"
@@ -65,7 +65,7 @@ _COMMANDS = (
 
 
 class Topic(msgspec.Struct, frozen=True):
-    """A topic with data, its moves, and who writes to it."""
+    """A topic with data, its moves, and how its producer writes."""
 
     name: str
     writing: Writing
@@ -74,17 +74,17 @@ class Topic(msgspec.Struct, frozen=True):
 
 
 class Event(msgspec.Struct, frozen=True):
-    """Something that is due so many seconds after the run has begun."""
+    """A fault or a command, due `at_s` seconds after the run has begun."""
 
     at_s: float
     what: Fault | Asked
     lasts_s: float = 0.0
     words: tuple[str, ...] = ()
-    """Of a command, what follows its verb and the run's name."""
+    """The words of a command after its verb and the run's name."""
 
 
 class Schedule(msgspec.Struct, frozen=True):
-    """All that is decided beforehand; what comes of it is the brokers' to say."""
+    """All that is decided in advance; the brokers decide the outcome."""
 
     number: int
     topics: tuple[Topic, ...]
@@ -94,22 +94,22 @@ class Schedule(msgspec.Struct, frozen=True):
 
     @property
     def run(self) -> str:
-        """The name of its run."""
+        """The name of the schedule's run."""
         return f"s{self.number}"
 
     @property
     def holds(self) -> bool:
-        """Whether a broker is suspended while it has a request."""
+        """Whether a broker is suspended while it holds a request."""
         return _holds(self.number)
 
     @property
     def over_s(self) -> float:
-        """When the last of it is over."""
+        """Second at which the last event is over."""
         return max(event.at_s + event.lasts_s for event in self.events)
 
 
 def schedule(number: int) -> Schedule:
-    """Make the schedule of a number; five in fifty suspend the broker that has a request."""
+    """Make the schedule of a number; five in fifty suspend the broker that holds a request."""
     dice = random.Random(f"schedule {number}")  # noqa: S311 - a test's dice
     topics = tuple(_topics(number, dice))
     faults = tuple(_faults(number, dice))
@@ -120,7 +120,7 @@ def schedule(number: int) -> Schedule:
 
 
 def _topics(number: int, dice: random.Random) -> Iterator[Topic]:
-    """One for each way of writing, as they move: one wants two in sync, one elects any replica."""
+    """Yield a topic per way of writing: one needs two in sync, one allows unclean elections."""
     settings = {
         Writing.PLAIN: {"min.insync.replicas": "1"},
         Writing.TRANSACTIONAL: {"min.insync.replicas": "2"},
@@ -140,7 +140,7 @@ def _way(dice: random.Random, factors: tuple[int, ...]) -> tuple[Replicas, Repli
 
 
 def _options(number: int, dice: random.Random) -> tuple[str, ...]:
-    """Choose how it moves; where a broker is to get a request there is no throttle before it."""
+    """Choose the options; without a throttle if a broker should be caught with a request."""
     shape = dice.choice([Shape.GENTLE, Shape.GENTLE, Shape.KIP_435])
     at_once = 1 if _holds(number) else dice.choice((2, 3, 4))
     limits = ("--partitions", str(at_once), "--replicas", "1")
@@ -154,7 +154,7 @@ def _holds(number: int) -> bool:
 
 
 def _faults(number: int, dice: random.Random) -> Iterator[Event]:
-    """One that the number says, and others: brokers after each other, the rest beside them."""
+    """Yield the fault that the number selects, and others: brokers in turn, the rest beside."""
     if _holds(number):
         yield Event(0.0, Fault.HOLDER_SUSPENDED, HELD_S)
         if dice.random() < 0.5:
@@ -178,7 +178,7 @@ def _faults(number: int, dice: random.Random) -> Iterator[Event]:
 def _commands(
     number: int, dice: random.Random, topics: tuple[Topic, ...], over_s: float
 ) -> Iterator[Event]:
-    """One that the number says, and some others; what ends everything comes late."""
+    """Yield the command that the number selects, and others; a stop of everything comes late."""
     last_s = max(15.0, min(over_s, 40.0))
     first = _COMMANDS[number % len(_COMMANDS)]
     others = [kind for kind in _COMMANDS if kind is not Asked.STOP_ALL]

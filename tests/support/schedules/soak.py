@@ -1,7 +1,7 @@
-"""`python -m support.schedules.soak [FIRST] [COUNT]`: schedules on one cluster, after each other.
+"""`python -m support.schedules.soak [FIRST] [COUNT]`: schedules on one cluster, one after another.
 
-A number and a commit make the same schedule; what comes of it is as far the same as real brokers
-allow. A kind of fault or command that came in none of all 50 fails the soak.
+A number and a commit reproduce a schedule, and its outcome as far as real brokers allow. A kind of
+fault or command that occurred in none of all 50 schedules fails the soak.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from ktui.cli.lab import connect
-from ktui.kafka.load import delete_topics
+from ktui.cli.lab.command import connect
+from ktui.kafka.workload import delete_topics
 from ktui.lab.down import down
 from ktui.lab.layout import Lab
 from ktui.lab.up import up
@@ -28,7 +28,7 @@ from support.schedules.play import Play
 from support.schedules.schedule import COUNT, Asked, Fault, schedule
 
 _KEPT = 3
-"""So many schedules' topics stay: what comes late finds them."""
+"""The topics of this many past schedules are kept, so that late requests find them."""
 
 
 class Soak:
@@ -36,7 +36,7 @@ class Soak:
 
     Args:
         lab: the cluster.
-        folder: for the runs' state directories.
+        folder: the folder for the runs' state directories.
     """
 
     def __init__(self, lab: Lab, folder: Path) -> None:
@@ -45,14 +45,14 @@ class Soak:
         self.verdicts: list[Verdicts] = []
 
     def played(self, number: int) -> Verdicts:
-        """Play one, and judge it."""
+        """Play one schedule, and judge it."""
         folder = self._folder / f"s{number}"
         folder.mkdir()
         play = Play(schedule(number), self._nodes, folder)
         try:
             play.play()
             told = judged(play)
-        except Exception:  # noqa: BLE001 - it is told with its number
+        except Exception:  # noqa: BLE001 - it is reported with the schedule's number
             told = Verdicts(number, play.happened, [*play.problems, traceback.format_exc()])
         self.verdicts.append(told)
         self._played.append(play)
@@ -60,7 +60,7 @@ class Soak:
         return told
 
     def late(self) -> list[str]:
-        """Name what took effect after a run had ended, also while later ones went."""
+        """List the effects after a run had ended, also during later runs."""
         topics = {topic.name: play for play in self._played for topic in play.schedule.topics}
         logs = read_log(self._nodes.lab, topics)
         return [
@@ -74,7 +74,7 @@ class Soak:
 
 
 def in_words(told: Verdicts) -> Iterator[str]:
-    """Say what happened in a schedule."""
+    """Describe what happened in a schedule, as lines."""
     states = ", ".join(f"{count} {state}" for state, count in sorted(told.states.items()))
     yield (
         f"schedule {told.number}: {told.took_s:.0f} s, {states}; {told.moved} steps, "
@@ -90,13 +90,13 @@ def in_words(told: Verdicts) -> Iterator[str]:
 
 
 def never_fired(verdicts: Iterable[Verdicts]) -> list[str]:
-    """Name the kinds of faults and commands that came in no schedule."""
+    """List the kinds of faults and commands that occurred in no schedule."""
     fired: Counter[Fault | Asked] = sum((told.fired for told in verdicts), Counter())
     return [kind.value for kind in (*Fault, *Asked) if not fired[kind]]
 
 
 def main() -> int:
-    """Play the schedules, and sum up what happened in them."""
+    """Play the schedules, and print a summary."""
     first, count = [*map(int, sys.argv[1:]), 1][:2] if sys.argv[1:] else (0, COUNT)
     logging.disable(logging.CRITICAL)
     with tempfile.TemporaryDirectory() as folder, _a_lab(Path(folder) / "lab") as lab:

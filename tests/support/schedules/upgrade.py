@@ -1,4 +1,4 @@
-"""A rolling upgrade of a lab: each node ends in order, and starts anew with other jars."""
+"""A rolling upgrade of a lab: each node stops cleanly and restarts with other jars."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ from pathlib import Path
 
 import msgspec
 
-from ktui.kafka.connection import Connection
+from ktui.kafka.connection.connection import Connection
 from ktui.kafka.reader import KafkaReader
 from ktui.lab import class_archive, control, jars, nodes
-from ktui.lab.clients import librdkafka
+from ktui.lab.clients import librdkafka_settings
 from ktui.lab.java import find_java, needed_release, run_java
 from ktui.lab.layout import Lab, Node
-from support.metadata_log import log_bytes
+from support.contract.world import until
+from support.kafka.metadata_log import log_bytes
 from support.schedules.nodes import Nodes
-from support.world import until
 
 _STOPS_S, _LIMIT_S = 60.0, 120.0
 _FEATURES = "org.apache.kafka.tools.FeatureCommand"
 
 
 def with_version(lab: Lab, version: str) -> Lab:
-    """Give the lab as it is once its nodes run this version; lab.json stays."""
+    """Return the lab as it is once its nodes run this version; lab.json does not change."""
     class_path = jars.fetch(version, lambda _: None)
     java = find_java(needed_release(version), f"Kafka {version}")
-    archive = class_archive.place(java, class_path)
+    archive = class_archive.archive_path(java, class_path)
     newer = msgspec.structs.replace(
         lab.layout,
         kafka_version=version,
@@ -38,12 +38,14 @@ def with_version(lab: Lab, version: str) -> Lab:
 
 
 async def restarted_on(newer: Lab, node: Node) -> None:
-    """End a node in order, start it on the newer version, and wait until all is in sync."""
+    """Stop a node cleanly, start it on the newer version, and wait until all is in sync."""
     process = nodes.running(newer)[node.id]
-    ended = await asyncio.to_thread(nodes.end, [process], signal.SIGTERM, seconds=_STOPS_S)
+    ended = await asyncio.to_thread(
+        nodes.signal_and_wait, [process], signal.SIGTERM, seconds=_STOPS_S
+    )
     assert ended, f"{node.name} does not end"
     await asyncio.to_thread(control.start, newer, node.id)
-    reader = KafkaReader(Connection.of(librdkafka(newer), where="the lab"))
+    reader = KafkaReader(Connection.of(librdkafka_settings(newer), where="the lab"))
     try:
         await until(lambda: _all_in_sync(reader, newer), limit_s=_LIMIT_S)
         if node.is_controller:
@@ -53,7 +55,7 @@ async def restarted_on(newer: Lab, node: Node) -> None:
 
 
 def in_turn(lab: Lab) -> list[Node]:
-    """Give the nodes as they are restarted: controllers first, the active one of them last."""
+    """Return the nodes in restart order: controllers first (the active one last), then brokers."""
     active = Nodes(lab).active_controller()
     controllers = sorted(lab.controllers, key=lambda node: node.id == active)
     return [*controllers, *lab.brokers]
@@ -84,5 +86,5 @@ async def _all_in_sync(reader: KafkaReader, lab: Lab) -> bool:
 
 
 async def _caught_up(lab: Lab) -> bool:
-    """Whether every controller has all of the log."""
+    """Return whether every controller has the whole log."""
     return len({log_bytes(lab, controller) for controller in lab.controllers}) == 1

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from support.office import Office
-from support.plan_desk import Desk
+from support.cli.plan_desk import Desk
+from support.cli.start_desk import Office
 
 
 @pytest.fixture
@@ -20,5 +20,5 @@ def office(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, desk: Desk) -> Offic
     def start(*_: object) -> None:
         raise AssertionError("no engine is to be started")
 
-    monkeypatch.setattr("ktui.cli.start_launch.spawn", start)
+    monkeypatch.setattr("ktui.cli.process.launch.start_engine", start)
     return Office(tmp_path, monkeypatch, desk)

@@ -101,7 +101,7 @@ def test_an_unknown_context_lists_the_known_ones(config_dir: Path) -> None:
     done = ktui(config_dir, "list", "--context", "prod-us")
 
     assert done.returncode == 2
-    assert "no context 'prod-us'; there are: prod-eu" in done.stderr
+    assert "no context 'prod-us'. Known contexts: prod-eu" in done.stderr
 
 
 def test_broken_yaml_is_named_with_its_line(config_dir: Path) -> None:
@@ -199,7 +199,7 @@ def test_a_defect_of_its_own_is_one_sentence_and_a_traceback_only_on_request() -
     broken = "import ktui.cli.main as m; m.ktui = lambda **_: 1 // 0; m.main()"
     env = {name: value for name, value in os.environ.items() if name != "KTUI_DEBUG"}
     for debug, told in (
-        ({}, "a defect of ktui itself: ZeroDivisionError"),
+        ({}, "this is a defect in ktui: ZeroDivisionError"),
         ({"KTUI_DEBUG": "1"}, "Traceback"),
     ):
         done = subprocess.run(

@@ -10,9 +10,9 @@ from pathlib import Path
 import click
 import pytest
 
+from ktui.cli.context.terminal import ERASE_LINE, CleanStream, styled
 from ktui.cli.main import main
-from ktui.cli.partition_json import encode
-from ktui.cli.terminal import ERASE_LINE, CleanStream, styled
+from ktui.cli.output.json_form import encode
 
 HOSTILE = "x\x1b]52;c;cm0gLXJm\x07\x1b[2J\x1b[31m\u202egpj\x9b1m"
 """Sets the clipboard, clears the screen, turns the rest round."""

@@ -16,13 +16,15 @@ def roots_loaded_by(statement: str) -> set[str]:
     return set(done.stdout.split())
 
 
-@pytest.mark.parametrize("module", ["ktui.cli", "ktui.cli.main", "ktui.tui.app", "ktui.progress"])
+@pytest.mark.parametrize(
+    "module", ["ktui.cli", "ktui.cli.main", "ktui.tui.app.app", "ktui.progress"]
+)
 def test_importing_it_loads_no_kafka_client(module: str) -> None:
     assert not CLIENTS & roots_loaded_by(f"import {module}")
 
 
 def test_listing_loads_neither_the_screens_library_nor_the_second_client() -> None:
-    loaded = roots_loaded_by("import ktui.cli.list, ktui.kafka.reader")
+    loaded = roots_loaded_by("import ktui.cli.run.list, ktui.kafka.reader")
 
     assert "kafka" in loaded
     assert not {"textual", "confluent_kafka"} & loaded

@@ -9,16 +9,16 @@ from typing import cast
 
 import pytest
 
-from ktui.cli.start_headless import follow
-from ktui.execution.commands import Answer
-from ktui.execution.events import By, Left, Paused
-from ktui.execution.journal import Journal
-from ktui.execution.process import EngineProcess
-from ktui.execution.statedir import RunDir, StateDir
+from ktui.cli.start.follow import follow
+from ktui.execution.host.process import EngineProcess
+from ktui.execution.host.state_dir import RunDir, StateDir
+from ktui.execution.journal.commands import Answer
+from ktui.execution.journal.journal import Journal
+from ktui.execution.run.events import EngineLeft, Paused, PauseOrigin
 from ktui.simulated.clock import VirtualClock
-from support.journals import a_start, over, step
+from support.journals.journals import a_start, over, step
 
-ASKED = "interrupted: the run is being paused. Interrupt again to leave at once"
+ASKED = "interrupted: pausing the run. Interrupt again to leave at once"
 PAUSED = "paused: nothing more is submitted, and 1 step in flight may finish"
 
 
@@ -43,7 +43,7 @@ def state(tmp_path: Path) -> StateDir:
 def test_the_run_is_said_to_be_paused_once_it_is(
     state: StateDir, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ktui.cli.start_headless._LOOK_S", 0.0)
+    monkeypatch.setattr("ktui.cli.start.follow._LOOK_S", 0.0)
     told = ""
 
     def said() -> str:
@@ -60,18 +60,18 @@ def test_the_run_is_said_to_be_paused_once_it_is(
             yield
             (asked,) = journal.asked()
             assert ASKED in said()
-            journal.append([over(0), Paused(by=By.OPERATOR)])
+            journal.append([over(0), Paused(by=PauseOrigin.OPERATOR)])
             yield
             assert "nothing more is submitted" not in said()
-            journal.append([Paused(by=By.SIGNAL, command=asked.id)])
+            journal.append([Paused(by=PauseOrigin.SIGNAL, command=asked.id)])
             journal.answer(asked.id, Answer(accepted=True, words="paused"))
             yield
             assert PAUSED in said()
-            journal.append([over(1), Left(reason="interrupted")])
+            journal.append([over(1), EngineLeft(reason="interrupted")])
 
         start = cast("Callable[[], EngineProcess]", lambda: AnEngine(run, life()))
         code = follow(start, state, json=False)
 
     assert code == 130
-    assert "go on with: ktui resume drain" in said()
+    assert "to resume it: ktui resume drain" in said()
     assert said().count(PAUSED) == 1

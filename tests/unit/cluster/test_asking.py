@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 
-from ktui.cluster.asking import Asking
+from ktui.cluster.asking import RequestsByKey
 from ktui.cluster.errors import Operation
 from ktui.simulated.clock import VirtualClock
 
@@ -14,7 +14,7 @@ async def test_a_question_that_is_given_up_before_it_was_asked_leaves_nothing_be
         return 1
 
     call = question()
-    asking: Asking[int, int] = Asking(Operation.LOG_ENDS, VirtualClock())
+    asking: RequestsByKey[int, int] = RequestsByKey(Operation.LOG_ENDS, VirtualClock())
 
     asking.ask(1, call)
     await asking.aclose()

@@ -11,12 +11,18 @@ import msgspec
 import pytest
 
 from ktui.cluster.group_claim import GroupClaim
-from ktui.cluster.membership import INSTANCE, Heard, Member, SeenGroup, SeenMember
-from ktui.cluster.ownership import ClusterOwner, Free, Others, Ours, Unknown
-from ktui.simulated import acts
+from ktui.cluster.membership import (
+    INSTANCE,
+    GroupDescription,
+    HeartbeatAnswer,
+    Member,
+    MemberDescription,
+)
+from ktui.cluster.ownership import ClusterOwner, OwnedByOthers, OwnedHere, OwnerUnknown, Unowned
+from ktui.simulated import events
 from ktui.simulated.cluster import SimulatedCluster
-from support.clusters import a_cluster, wait
-from support.owners import Owners, owner
+from support.journals.owners import Owners, owner
+from support.simulated.clusters import a_cluster, wait
 
 ADA, BOB = owner("ada"), owner("bob")
 CLUSTER = "prod"
@@ -38,7 +44,7 @@ async def owners(cluster: SimulatedCluster) -> AsyncIterator[Owners]:
 
 async def claimed(owners: Owners, me: ClusterOwner = ADA) -> GroupClaim:
     claim = owners.claim_of(me)
-    assert await claim.claim(take_over=False) == Ours(me)
+    assert await claim.claim(take_over=False) == OwnedHere(me)
     return claim
 
 
@@ -49,7 +55,7 @@ async def checked(
     until_s = cluster.clock.monotonic() + for_s
     while cluster.clock.monotonic() < until_s:
         for claim in claims:
-            assert isinstance(await claim.check(), Ours)
+            assert isinstance(await claim.check(), OwnedHere)
         wait(cluster, every_s)
 
 
@@ -60,7 +66,7 @@ async def test_an_engine_that_checks_at_each_turn_owns_the_cluster_for_hours(
 
     await checked(cluster, [ada], 2 * HOUR_S, every_s=4.0)
 
-    assert await owners.claim_of(BOB).look() == Others(ADA, lives=True)
+    assert await owners.claim_of(BOB).look() == OwnedByOthers(ADA, lives=True)
 
 
 async def test_an_owner_whose_engine_died_owns_for_half_an_hour(
@@ -77,9 +83,9 @@ async def test_an_owner_whose_engine_died_owns_for_half_an_hour(
     still = await bob.look()
     wait(cluster, 10.0)
 
-    assert just_before == Others(ADA, lives=True)
-    assert silent == still == Others(ADA, lives=False)
-    assert await bob.look() == Free()
+    assert just_before == OwnedByOthers(ADA, lives=True)
+    assert silent == still == OwnedByOthers(ADA, lives=False)
+    assert await bob.look() == Unowned()
 
 
 async def test_a_resume_in_the_same_directory_needs_no_take_over(
@@ -88,8 +94,8 @@ async def test_a_resume_in_the_same_directory_needs_no_take_over(
     before = await claimed(owners)
     wait(cluster, 600.0)
 
-    assert await owners.claim_of(ADA).claim(take_over=False) == Ours(ADA)
-    assert await before.check() == Ours(ADA)
+    assert await owners.claim_of(ADA).claim(take_over=False) == OwnedHere(ADA)
+    assert await before.check() == OwnedHere(ADA)
 
 
 async def test_an_engine_that_was_away_for_too_long_does_not_take_the_cluster_again_unasked(
@@ -98,9 +104,9 @@ async def test_an_engine_that_was_away_for_too_long_does_not_take_the_cluster_ag
     ada = await claimed(owners)
     wait(cluster, HOUR_S)
 
-    assert await ada.check() == Free()
-    assert await ada.check() == Free()
-    assert await ada.claim(take_over=False) == Ours(ADA)
+    assert await ada.check() == Unowned()
+    assert await ada.check() == Unowned()
+    assert await ada.claim(take_over=False) == OwnedHere(ADA)
 
 
 async def test_an_older_engine_keeps_the_cluster_when_the_newer_one_of_its_directory_dies(
@@ -112,7 +118,7 @@ async def test_an_older_engine_keeps_the_cluster_when_the_newer_one_of_its_direc
 
     await checked(cluster, [older], 2 * HOUR_S, every_s=4.0)
 
-    assert await owners.claim_of(BOB).look() == Others(ADA, lives=True)
+    assert await owners.claim_of(BOB).look() == OwnedByOthers(ADA, lives=True)
 
 
 async def test_while_the_coordinator_is_down_nobody_knows_and_then_the_owner_is_the_same(
@@ -121,15 +127,15 @@ async def test_while_the_coordinator_is_down_nobody_knows_and_then_the_owner_is_
     ada = await claimed(owners)
     coordinator = cluster.groups.coordinator(f"ktui-{CLUSTER}")
     assert coordinator is not None
-    cluster.do(acts.Kill(coordinator))
+    cluster.do(events.Kill(coordinator))
 
     down = await ada.check()
     wait(cluster, cluster.spec.session_timeout_s + 1.0)
 
-    assert isinstance(down, Unknown)
+    assert isinstance(down, OwnerUnknown)
     assert f"broker {coordinator}" in down.reason
     assert not down.denied
-    assert await ada.check() == Ours(ADA)
+    assert await ada.check() == OwnedHere(ADA)
 
 
 async def test_an_outage_of_all_brokers_costs_no_owner_the_cluster(
@@ -137,53 +143,53 @@ async def test_an_outage_of_all_brokers_costs_no_owner_the_cluster(
 ) -> None:
     ada = await claimed(owners)
     for broker in ALL_BROKERS:
-        cluster.do(acts.Kill(broker))
+        cluster.do(events.Kill(broker))
     wait(cluster, HOUR_S)
     away = await ada.check()
     for broker in ALL_BROKERS:
-        cluster.do(acts.Start(broker))
+        cluster.do(events.Start(broker))
     wait(cluster, 60.0)
 
-    assert isinstance(away, Unknown)
-    assert await ada.check() == Ours(ADA)
+    assert isinstance(away, OwnerUnknown)
+    assert await ada.check() == OwnedHere(ADA)
 
 
 async def test_who_may_not_join_is_told_which_permission_is_missing_and_owns_once_it_is_granted(
     cluster: SimulatedCluster, owners: Owners
 ) -> None:
     ada = owners.claim_of(ADA)
-    cluster.do(acts.Deny("join_group"))
+    cluster.do(events.Deny("join_group"))
 
     denied = await ada.claim(take_over=False)
 
-    assert isinstance(denied, Unknown)
+    assert isinstance(denied, OwnerUnknown)
     assert denied.denied
     assert "Grant Read on the group" in denied.reason
     assert await ada.check() == denied
-    cluster.do(acts.Allow("join_group"))
-    assert await ada.check() == Ours(ADA)
+    cluster.do(events.Allow("join_group"))
+    assert await ada.check() == OwnedHere(ADA)
 
 
 async def test_without_describe_on_the_group_nobody_knows(
     cluster: SimulatedCluster, owners: Owners
 ) -> None:
     await claimed(owners)
-    cluster.do(acts.Deny("describe_group"))
+    cluster.do(events.Deny("describe_group"))
 
-    assert isinstance(await owners.claim_of(BOB).claim(take_over=True), Unknown)
+    assert isinstance(await owners.claim_of(BOB).claim(take_over=True), OwnerUnknown)
 
 
 async def test_a_cluster_that_cannot_be_released_says_why_and_stays_ours(
     cluster: SimulatedCluster, owners: Owners
 ) -> None:
     ada = await claimed(owners)
-    cluster.do(acts.Deny("join_group"))
+    cluster.do(events.Deny("join_group"))
 
     why = await ada.release()
 
     assert why is not None
     assert "GROUP_AUTHORIZATION_FAILED" in why
-    assert await owners.claim_of(BOB).look() == Others(ADA, lives=True)
+    assert await owners.claim_of(BOB).look() == OwnedByOthers(ADA, lives=True)
 
 
 async def test_whether_an_owner_lives_is_not_known_while_that_cannot_be_asked(
@@ -193,9 +199,9 @@ async def test_whether_an_owner_lives_is_not_known_while_that_cannot_be_asked(
     for_engines = cluster.groups.coordinator(f"ktui-{CLUSTER}-engine")
     assert for_engines is not None
     assert for_engines != cluster.groups.coordinator(f"ktui-{CLUSTER}")
-    cluster.do(acts.Kill(for_engines))
+    cluster.do(events.Kill(for_engines))
 
-    assert await owners.claim_of(BOB).look() == Others(ADA, lives=None)
+    assert await owners.claim_of(BOB).look() == OwnedByOthers(ADA, lives=None)
 
 
 NOTE = (
@@ -208,9 +214,9 @@ NOTE = (
     ("note", "shown"),
     [
         (NOTE, r"\x1b[2Jmallory on h"),
-        (NOTE.replace(b"00Z", b"00"), "does not name itself"),
-        (b"\xff\x00", "does not name itself"),
-        (b"", "does not name itself"),
+        (NOTE.replace(b"00Z", b"00"), "unidentified"),
+        (b"\xff\x00", "unidentified"),
+        (b"", "unidentified"),
     ],
 )
 async def test_what_others_write_into_a_group_is_shown_harmlessly_or_not_at_all(
@@ -221,19 +227,19 @@ async def test_what_others_write_into_a_group_is_shown_harmlessly_or_not_at_all(
 
     standing = await bob.claim(take_over=False)
 
-    assert isinstance(standing, Others)
+    assert isinstance(standing, OwnedByOthers)
     assert shown in str(standing)
-    assert await bob.claim(take_over=True) == Ours(BOB)
+    assert await bob.claim(take_over=True) == OwnedHere(BOB)
 
 
 class InUse:
     """Groups that another program uses, or that somebody joins without ever coming to an end."""
 
     def __init__(self, kind: str, *, settled: bool) -> None:
-        self._seen = SeenGroup(kind, settled, (SeenMember("x", INSTANCE, b""),))
+        self._seen = GroupDescription(kind, settled, (MemberDescription("x", INSTANCE, b""),))
         self.joins = 0
 
-    async def describe(self, _group: str) -> SeenGroup:
+    async def describe(self, _group: str) -> GroupDescription:
         return self._seen
 
     async def join(self, *_: object) -> None:
@@ -243,7 +249,7 @@ class InUse:
 @pytest.mark.parametrize(
     ("groups", "reason"),
     [
-        (InUse("consumer", settled=True), "in other use (consumer)"),
+        (InUse("consumer", settled=True), "used by something else (consumer)"),
         (InUse("ktui", settled=False), "joining"),
     ],
 )
@@ -254,7 +260,7 @@ async def test_a_group_in_other_use_is_left_alone(
 
     standing = await claim.claim(take_over=True)
 
-    assert isinstance(standing, Unknown)
+    assert isinstance(standing, OwnerUnknown)
     assert reason in standing.reason
     assert groups.joins == 0
 
@@ -285,7 +291,7 @@ async def test_an_engine_that_claims_and_checks_at_the_same_time_joins_once(
 
     standings = await asyncio.gather(ada.check(), ada.check(), ada.check())
 
-    assert all(standing == Ours(ADA) for standing in standings)
+    assert all(standing == OwnedHere(ADA) for standing in standings)
     assert groups.asked[f"join ktui-{CLUSTER}"] == 1
 
 
@@ -301,10 +307,10 @@ async def test_who_is_overtaken_while_it_claims_is_told_at_once(cluster: Simulat
 
     standings = await asyncio.gather(*(claim.claim(take_over=False) for claim in claims))
 
-    assert standings == [Others(BOB, lives=False), Ours(BOB)]
+    assert standings == [OwnedByOthers(BOB, lives=False), OwnedHere(BOB)]
     ada, bob = claims
     await bob.release()
-    assert await ada.check() == Free()  # and it does not claim what it had lost
+    assert await ada.check() == Unowned()  # and it does not claim what it had lost
 
 
 async def test_a_check_costs_one_request_and_a_sign_of_life_every_five_seconds_another(
@@ -332,8 +338,8 @@ async def test_an_engine_that_hung_for_a_minute_is_seen_to_live_again(
 
     await ada.check()
 
-    assert hanging == Others(ADA, lives=False)
-    assert await bob.look() == Others(ADA, lives=True)
+    assert hanging == OwnedByOthers(ADA, lives=False)
+    assert await bob.look() == OwnedByOthers(ADA, lives=True)
 
 
 async def test_an_engine_of_somebody_else_is_no_sign_that_the_owner_lives(
@@ -342,19 +348,19 @@ async def test_an_engine_of_somebody_else_is_no_sign_that_the_owner_lives(
     await claimed(owners)
     await cluster.memberships().join(f"ktui-{CLUSTER}", msgspec.json.encode(BOB), 60.0)
 
-    assert await owners.claim_of(ADA).look() == Others(BOB, lives=False)
+    assert await owners.claim_of(ADA).look() == OwnedByOthers(BOB, lives=False)
 
 
 async def test_engines_of_a_directory_stay_and_can_be_released_while_nobody_tells_who_lives(
     cluster: SimulatedCluster, owners: Owners
 ) -> None:
     older, newer = await claimed(owners), await claimed(owners)
-    cluster.do(acts.Kill(cluster.groups.coordinator(f"ktui-{CLUSTER}-engine") or 0))
+    cluster.do(events.Kill(cluster.groups.coordinator(f"ktui-{CLUSTER}-engine") or 0))
 
-    assert await older.check() == Ours(ADA, lives=None)
-    assert await newer.check() == Ours(ADA)
+    assert await older.check() == OwnedHere(ADA, lives=None)
+    assert await newer.check() == OwnedHere(ADA)
     assert await newer.release() is None
-    assert await owners.claim_of(BOB).look() == Free()
+    assert await owners.claim_of(BOB).look() == Unowned()
 
 
 async def test_a_release_leaves_no_member_behind(cluster: SimulatedCluster, owners: Owners) -> None:
@@ -378,8 +384,10 @@ class Stirred:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._groups, name)
 
-    async def heartbeat(self, group: str, member: Member) -> Heard:
-        return Heard.REJOIN if self.stirred else await self._groups.heartbeat(group, member)
+    async def heartbeat(self, group: str, member: Member) -> HeartbeatAnswer:
+        return (
+            HeartbeatAnswer.REJOIN if self.stirred else await self._groups.heartbeat(group, member)
+        )
 
     async def join(
         self, group: str, note: bytes, session_s: float, member_id: str = ""
@@ -405,7 +413,7 @@ async def test_an_owner_that_has_to_join_again_does_so_as_itself_and_replaces_no
 
     standing = await ada.check()
 
-    assert standing == (Others(BOB, lives=True) if taken_over else Ours(ADA))
+    assert standing == (OwnedByOthers(BOB, lives=True) if taken_over else OwnedHere(ADA))
     assert len(groups.rejoined) == 1
     assert "" not in groups.rejoined
     assert await ada.check() == standing

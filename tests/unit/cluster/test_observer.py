@@ -8,8 +8,15 @@ import pytest
 
 from ktui.cluster.errors import Unreachable
 from ktui.cluster.partition import Replica
-from ktui.simulated import acts
-from support.looking import EVERYONE, MESSAGES, ORDERS, a_topic, looking, looking_at_a_move
+from ktui.simulated import events
+from support.simulated.polled_cluster import (
+    EVERYONE,
+    MESSAGES,
+    ORDERS,
+    a_topic,
+    looking,
+    looking_at_a_move,
+)
 
 
 async def test_a_quiet_cluster_costs_two_calls_however_many_partitions_it_holds() -> None:
@@ -35,7 +42,7 @@ async def test_a_move_that_brokers_have_not_heard_of_yet_is_shown_as_the_control
     None
 ):
     async with looking(a_topic("orders", (2, 1, 3))) as look:
-        await look.do(acts.Alter({ORDERS: (4, 1, 3)}))
+        await look.do(events.Alter({ORDERS: (4, 1, 3)}))
 
         state = (await look.poll()).partitions[ORDERS]
 
@@ -58,14 +65,14 @@ async def test_only_the_topics_and_replicas_that_move_are_asked_about() -> None:
 async def test_a_deleted_topic_is_absent() -> None:
     async with looking_at_a_move() as look:
         await look.poll()
-        await look.do(acts.DeleteTopic("orders"), then_wait_s=1.0)
+        await look.do(events.DeleteTopic("orders"), then_wait_s=1.0)
 
         assert (await look.poll()).absent == {ORDERS}
 
 
 async def test_a_topic_that_may_not_be_described_still_shows_what_the_list_says() -> None:
     async with looking_at_a_move() as look:
-        await look.do(acts.Deny("describe_topics"))
+        await look.do(events.Deny("describe_topics"))
 
         observation = await look.poll()
 
@@ -79,17 +86,17 @@ async def test_a_topic_that_may_not_be_described_still_shows_what_the_list_says(
 
 async def test_a_lost_cluster_is_an_error_and_the_next_poll_tries_again() -> None:
     async with looking_at_a_move() as look:
-        await look.do(*map(acts.Kill, EVERYONE))
+        await look.do(*map(events.Kill, EVERYONE))
         with pytest.raises(Unreachable):
             await look.poll()
 
-        await look.do(*map(acts.Start, EVERYONE), then_wait_s=10.0)
+        await look.do(*map(events.Start, EVERYONE), then_wait_s=10.0)
         assert ORDERS in (await look.poll()).partitions
 
 
 async def test_polls_never_overlap() -> None:
     async with looking_at_a_move() as look:
-        await look.do(acts.ChangeController())  # until there is one, the list waits for it
+        await look.do(events.ChangeController())  # until there is one, the list waits for it
         polls = [asyncio.create_task(look.observer.poll()) for _ in range(5)]
         await look.clock.advance(5.0)
 

@@ -9,19 +9,19 @@ import pytest
 from ktui.cluster.errors import Operation
 from ktui.cluster.observer import Interest
 from ktui.cluster.partition import TopicPartition
-from ktui.simulated import acts
-from support.looking import EVERYONE, ORDERS, a_topic, looking
+from ktui.simulated import events
+from support.simulated.polled_cluster import EVERYONE, ORDERS, a_topic, looking
 
 
 async def test_a_census_that_failed_is_no_longer_told_once_nobody_wants_one() -> None:
     interest = Interest(census=True)
     async with looking() as look:
-        await look.do(acts.ChangeController())  # the list waits for it, and meanwhile all die
+        await look.do(events.ChangeController())  # the list waits for it, and meanwhile all die
         first = asyncio.create_task(look.observer.poll(interest))
         await look.clock.advance(0.5)
-        await look.do(*map(acts.Kill, EVERYONE), then_wait_s=1.0)
+        await look.do(*map(events.Kill, EVERYONE), then_wait_s=1.0)
         await first
-        await look.do(*map(acts.Start, EVERYONE), then_wait_s=15.0)
+        await look.do(*map(events.Start, EVERYONE), then_wait_s=15.0)
         told = [failure.operation for failure in (await look.poll(interest)).failures]
         assert Operation.CENSUS in told
 
@@ -33,7 +33,7 @@ async def test_a_new_census_is_taken_as_soon_as_a_broker_goes_or_comes() -> None
     async with looking(a_topic("orders", (1, 2, 3))) as look:
         await look.poll(interest)
         await look.poll(interest)
-        await look.do(acts.Shutdown(3), then_wait_s=3.0)
+        await look.do(events.Shutdown(3), then_wait_s=3.0)
 
         await look.poll(interest)
         observation = await look.poll(interest)
@@ -54,7 +54,7 @@ async def test_unhealthy_partitions_are_found_by_a_census_and_then_looked_at_eve
     interest = Interest(unhealthy=True)
     topics = a_topic("orders", (1, 2, 3), (1, 2, 4)), a_topic("audit", (5,))
     async with looking(*topics) as look:
-        await look.do(acts.Kill(4), acts.Kill(5), then_wait_s=10.0)
+        await look.do(events.Kill(4), events.Kill(5), then_wait_s=10.0)
 
         await look.poll(interest)
         observation = await look.poll(interest)
@@ -79,7 +79,7 @@ async def test_of_very_many_unhealthy_partitions_the_worst_are_looked_at(
         a_topic("zebra", (5,)),
     )
     async with looking(*topics) as look:
-        await look.do(acts.Kill(4), acts.Kill(5), then_wait_s=10.0)
+        await look.do(events.Kill(4), events.Kill(5), then_wait_s=10.0)
 
         await look.poll(Interest(unhealthy=True))
         observation = await look.poll(Interest(unhealthy=True))

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from ktui.cluster.errors import Operation
 from ktui.cluster.partition import Replica
-from ktui.simulated import acts
-from support.looking import MESSAGES, ORDERS, a_topic, looking_at_a_move
+from ktui.simulated import events
+from support.simulated.polled_cluster import MESSAGES, ORDERS, a_topic, looking_at_a_move
 
 
 async def test_an_error_is_no_longer_told_once_nobody_asks() -> None:
     async with looking_at_a_move() as look:
-        await look.do(acts.Kill(4), acts.Deny("topic_configs"), acts.Deny("log_offsets"))
+        await look.do(events.Kill(4), events.Deny("topic_configs"), events.Deny("log_offsets"))
         told = {failure.operation for failure in (await look.poll()).failures}
         assert told == {
             Operation.LOG_ENDS, Operation.LOG_DIRS, Operation.BROKER_CONFIGS,
             Operation.TOPIC_CONFIGS,
         }  # fmt: skip
-        await look.do(acts.DeleteTopic("orders"), then_wait_s=1.0)
+        await look.do(events.DeleteTopic("orders"), then_wait_s=1.0)
 
         assert (await look.poll()).failures == ()
 
@@ -24,7 +24,7 @@ async def test_an_error_is_no_longer_told_once_nobody_asks() -> None:
 async def test_a_replica_that_is_gone_before_metadata_says_so_is_no_error() -> None:
     async with looking_at_a_move() as look:
         await look.poll()
-        await look.do(acts.Alter({ORDERS: None}))  # broker 4 drops it; metadata shows it still
+        await look.do(events.Alter({ORDERS: None}))  # broker 4 drops it; metadata shows it still
 
         assert (await look.poll()).failures == ()
         assert (await look.poll()).failures == ()
@@ -34,11 +34,11 @@ async def test_figures_of_a_deleted_topic_are_not_taken_for_those_of_its_namesak
     async with looking_at_a_move() as look:
         assert Replica(ORDERS, 4) in (await look.poll()).sizes
         await look.do(
-            acts.Hang(4),
-            acts.DeleteTopic("orders"),
-            acts.CreateTopic(a_topic("orders", (2, 1, 3))),
-            acts.Append(ORDERS, 7),
-            acts.Alter({ORDERS: (4, 1, 3)}),
+            events.Hang(4),
+            events.DeleteTopic("orders"),
+            events.CreateTopic(a_topic("orders", (2, 1, 3))),
+            events.Append(ORDERS, 7),
+            events.Alter({ORDERS: (4, 1, 3)}),
             then_wait_s=1.0,
         )
 
@@ -51,7 +51,7 @@ async def test_figures_of_a_deleted_topic_are_not_taken_for_those_of_its_namesak
 
 async def test_a_missing_permission_is_reported_and_not_asked_for_at_every_poll() -> None:
     async with looking_at_a_move() as look:
-        await look.do(acts.Deny("log_dirs"))
+        await look.do(events.Deny("log_dirs"))
         for _ in range(5):
             observation = await look.poll()
 
@@ -63,9 +63,9 @@ async def test_a_missing_permission_is_reported_and_not_asked_for_at_every_poll(
 
 async def test_a_permission_that_comes_back_is_noticed() -> None:
     async with looking_at_a_move() as look:
-        await look.do(acts.Deny("log_dirs"))
+        await look.do(events.Deny("log_dirs"))
         await look.poll()
-        await look.do(acts.Allow("log_dirs"), then_wait_s=30.0)
+        await look.do(events.Allow("log_dirs"), then_wait_s=30.0)
 
         observation = await look.poll()
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ktui.cluster.observer import Interest
 from ktui.cluster.partition import TopicPartition
-from ktui.simulated import acts
-from support.looking import ORDERS, a_topic, looking
+from ktui.simulated import events
+from support.simulated.polled_cluster import ORDERS, a_topic, looking
 
 
 async def test_chosen_topics_are_shown_whole() -> None:
@@ -40,7 +40,7 @@ async def test_the_partitions_of_a_chosen_topic_are_absent_once_it_is_deleted() 
     both = {TopicPartition("orders", 0), TopicPartition("orders", 1)}
     async with looking(a_topic("orders", (1, 2), (2, 3))) as look:
         assert (await look.poll(interest)).absent == frozenset()
-        await look.do(acts.DeleteTopic("orders"), then_wait_s=1.0)
+        await look.do(events.DeleteTopic("orders"), then_wait_s=1.0)
 
         assert (await look.poll(interest)).absent == both
 
@@ -49,8 +49,8 @@ async def test_a_chosen_topic_made_again_smaller_has_lost_the_rest_of_its_partit
     interest = Interest(topics=frozenset({"orders"}))
     async with looking(a_topic("orders", (1, 2), (2, 3))) as look:
         await look.poll(interest)
-        again = acts.CreateTopic(a_topic("orders", (1, 2)))
-        await look.do(acts.DeleteTopic("orders"), again, then_wait_s=1.0)
+        again = events.CreateTopic(a_topic("orders", (1, 2)))
+        await look.do(events.DeleteTopic("orders"), again, then_wait_s=1.0)
 
         observation = await look.poll(interest)
 

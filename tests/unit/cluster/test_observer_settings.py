@@ -17,8 +17,8 @@ from ktui.cluster.ports import (
     ConfigScope,
     TopicConfigsAnswer,
 )
-from ktui.simulated import acts
-from support.looking import Looking, looking_at_a_move
+from ktui.simulated import events
+from support.simulated.polled_cluster import Looking, looking_at_a_move
 
 RATE = "follower.replication.throttled.rate"
 
@@ -42,8 +42,10 @@ def breaks(
     return asked
 
 
-def sets(scope: ConfigScope, name: str, key: str, value: str) -> acts.Act:
-    return acts.Configure((ConfigChange(ConfigResource(scope, name), key, ConfigOp.SET, value),))
+def sets(scope: ConfigScope, name: str, key: str, value: str) -> events.OutsideEvent:
+    return events.AlterConfigs(
+        (ConfigChange(ConfigResource(scope, name), key, ConfigOp.SET, value),)
+    )
 
 
 async def test_sizes_and_settings_are_read_less_often_than_log_ends() -> None:
@@ -88,7 +90,7 @@ async def test_what_fails_again_and_again_is_asked_for_ever_more_slowly(
 
 async def test_settings_that_may_not_be_read_are_asked_for_every_half_minute() -> None:
     async with looking_at_a_move() as look:
-        await look.do(acts.Deny("topic_configs"))
+        await look.do(events.Deny("topic_configs"))
         for _ in range(59):
             observation = await look.poll()
 

@@ -6,14 +6,14 @@ import pytest
 
 from ktui.cluster.errors import Operation
 from ktui.cluster.partition import Replica
-from ktui.simulated import acts
-from support.looking import MESSAGES, ORDERS, PATIENCE_S, looking_at_a_move
+from ktui.simulated import events
+from support.simulated.polled_cluster import MESSAGES, ORDERS, PATIENCE_S, looking_at_a_move
 
 
 async def test_a_slow_broker_costs_its_own_figures_only_and_is_named() -> None:
     async with looking_at_a_move() as look:
         before = await look.poll()
-        await look.do(acts.Hang(4), acts.Append(ORDERS, 100), then_wait_s=1.0)
+        await look.do(events.Hang(4), events.Append(ORDERS, 100), then_wait_s=1.0)
 
         observation = await look.poll()
 
@@ -27,13 +27,13 @@ async def test_a_slow_broker_costs_its_own_figures_only_and_is_named() -> None:
 
 async def test_a_slow_broker_is_not_asked_again_until_it_has_answered() -> None:
     async with looking_at_a_move() as look:
-        await look.do(acts.Hang(4))
+        await look.do(events.Hang(4))
         for _ in range(3):
             await look.poll()
 
         assert look.reader.asked(4) == 1
 
-        await look.do(acts.Resume(4), then_wait_s=1.0)
+        await look.do(events.Resume(4), then_wait_s=1.0)
         observation = await look.poll()
 
         assert observation.failures == ()
@@ -42,7 +42,7 @@ async def test_a_slow_broker_is_not_asked_again_until_it_has_answered() -> None:
 
 async def test_a_poll_does_not_wait_for_a_broker_that_hung_in_an_earlier_one() -> None:
     async with looking_at_a_move(patience_s=1.0) as look:
-        await look.do(acts.Hang(4))
+        await look.do(events.Hang(4))
         first, second = await look.poll(), await look.poll()
 
         assert (first.took_s, second.took_s) == (1.0, 0.0)
@@ -52,10 +52,10 @@ async def test_a_poll_does_not_wait_for_a_broker_that_hung_in_an_earlier_one() -
 
 async def test_an_answer_that_comes_between_two_polls_carries_the_second_it_came() -> None:
     async with looking_at_a_move() as look:
-        await look.do(acts.Hang(4))
+        await look.do(events.Hang(4))
         await look.poll()
-        await look.do(acts.Resume(4), then_wait_s=2.0)
-        await look.do(acts.Hang(4))
+        await look.do(events.Resume(4), then_wait_s=2.0)
+        await look.do(events.Hang(4))
 
         came_at_s = (await look.poll()).ends[Replica(ORDERS, 4)].at_s
 
@@ -65,7 +65,7 @@ async def test_an_answer_that_comes_between_two_polls_carries_the_second_it_came
 @pytest.mark.parametrize("version", ["4.0", "4.3"])
 async def test_a_dead_broker_is_not_asked(version: str) -> None:
     async with looking_at_a_move(version=version) as look:
-        await look.do(acts.Kill(4), then_wait_s=10.0)
+        await look.do(events.Kill(4), then_wait_s=10.0)
 
         observation = await look.poll()
 

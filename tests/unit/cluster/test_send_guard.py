@@ -6,10 +6,10 @@ import asyncio
 
 import pytest
 
-from ktui.cluster.ownership import Free, Others, Ours, Standing, Unknown
+from ktui.cluster.ownership import ClaimStatus, OwnedByOthers, OwnedHere, OwnerUnknown, Unowned
 from ktui.cluster.send_guard import ANSWER_STALE_S, LATE_S, SendGuard
 from ktui.simulated.clock import VirtualClock
-from support.owners import owner
+from support.journals.owners import owner
 
 ADA, BOB = owner("ada"), owner("bob")
 
@@ -17,18 +17,18 @@ ADA, BOB = owner("ada"), owner("bob")
 class Told:
     """A claim that answers as it is told to."""
 
-    def __init__(self, *standings: Standing) -> None:
+    def __init__(self, *standings: ClaimStatus) -> None:
         self._standings = list(standings)
         self.checks = 0
         self.silent = False
 
-    async def check(self) -> Standing:
+    async def check(self) -> ClaimStatus:
         self.checks += 1
         if self.silent:
             await asyncio.Event().wait()
         return self._standings.pop(0) if len(self._standings) > 1 else self._standings[0]
 
-    async def claim(self, *, take_over: bool) -> Standing:
+    async def claim(self, *, take_over: bool) -> ClaimStatus:
         assert not take_over
         return await self.check()
 
@@ -44,24 +44,24 @@ def guarded(told: Told, clock: VirtualClock | None = None) -> SendGuard:
 
 
 async def test_an_owner_sends() -> None:
-    guard = guarded(Told(Ours(ADA)))
+    guard = guarded(Told(OwnedHere(ADA)))
 
     assert await may_send(guard, begins_step=True) is None
-    assert guard.standing == Ours(ADA)
+    assert guard.standing == OwnedHere(ADA)
 
 
 @pytest.mark.parametrize(
     ("standing", "why"),
     [
-        (Others(BOB, lives=True), "bob on ops1"),
-        (Others(None, lives=True), "another state directory"),
-        (Free(), "lapsed"),
+        (OwnedByOthers(BOB, lives=True), "bob on ops1"),
+        (OwnedByOthers(None, lives=True), "another state directory"),
+        (Unowned(), "lapsed"),
     ],
 )
 async def test_who_has_lost_the_cluster_sends_nothing_more_whoever_owns_it_later(
-    standing: Standing, why: str
+    standing: ClaimStatus, why: str
 ) -> None:
-    told = Told(Ours(ADA), standing, Ours(ADA))
+    told = Told(OwnedHere(ADA), standing, OwnedHere(ADA))
     guard = guarded(told)
     assert await may_send(guard, begins_step=True) is None
 
@@ -76,7 +76,7 @@ async def test_who_has_lost_the_cluster_sends_nothing_more_whoever_owns_it_later
 
 async def test_while_nobody_knows_who_owns_the_cluster_only_what_ends_things_is_sent() -> None:
     clock = VirtualClock()
-    guard = guarded(Told(Unknown("the coordinator is down"), Ours(ADA)), clock)
+    guard = guarded(Told(OwnerUnknown("the coordinator is down"), OwnedHere(ADA)), clock)
 
     begins = await may_send(guard, begins_step=True)
 
@@ -89,7 +89,7 @@ async def test_while_nobody_knows_who_owns_the_cluster_only_what_ends_things_is_
 
 
 async def test_an_unknown_owner_is_not_asked_for_again_with_every_request() -> None:
-    clock, told = VirtualClock(), Told(Unknown("the coordinator is down"))
+    clock, told = VirtualClock(), Told(OwnerUnknown("the coordinator is down"))
     guard = guarded(told, clock)
 
     for _ in range(10):
@@ -103,7 +103,7 @@ async def test_an_unknown_owner_is_not_asked_for_again_with_every_request() -> N
 
 async def test_an_answer_counts_for_a_few_seconds_only() -> None:
     clock = VirtualClock()
-    guard = guarded(Told(Ours(ADA)), clock)
+    guard = guarded(Told(OwnedHere(ADA)), clock)
     assert guard.why_not(begins_step=False) is not None  # nobody was asked yet
     await guard.ask()
 
@@ -117,7 +117,7 @@ async def test_an_answer_counts_for_a_few_seconds_only() -> None:
 
 
 async def test_who_waits_for_an_answer_that_does_not_come_goes_on_with_what_ends_things() -> None:
-    clock, told = VirtualClock(leaping=True), Told(Ours(ADA))
+    clock, told = VirtualClock(leaping=True), Told(OwnedHere(ADA))
     guard = guarded(told, clock)
     await guard.ask()
     told.silent = True
@@ -137,10 +137,10 @@ async def test_who_waits_for_an_answer_that_does_not_come_goes_on_with_what_ends
 
 async def test_an_answer_that_nobody_expected_is_no_answer() -> None:
     class Odd(Told):
-        async def check(self) -> Standing:
+        async def check(self) -> ClaimStatus:
             raise KeyError("members")
 
-    guard = guarded(Odd(Ours(ADA)))
+    guard = guarded(Odd(OwnedHere(ADA)))
 
     assert "cannot be read: KeyError" in (await may_send(guard, begins_step=True) or "")
     assert guard.why_not(begins_step=False) is None

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ktui.cluster.throttle_settings import ALL, entries, entry, lists
+from ktui.cluster.throttle_settings import ALL, list_includes, parse_throttled_list, throttled_entry
 
 IDS = st.integers(0, 100_000)
 
@@ -25,22 +25,22 @@ IDS = st.integers(0, 100_000)
     ],
 )
 def test_a_list_is_read_as_kafka_reads_it(text: str, read: set[str]) -> None:
-    assert entries(text) == read
+    assert parse_throttled_list(text) == read
 
 
 @given(st.sets(st.tuples(IDS, IDS)))
 def test_a_list_binds_whom_it_names_and_nobody_else(replicas: set[tuple[int, int]]) -> None:
-    text = ",".join(entry(*each) for each in replicas)
+    text = ",".join(throttled_entry(*each) for each in replicas)
 
-    assert all(lists(text, *each) for each in replicas)
+    assert all(list_includes(text, *each) for each in replicas)
     for partition, broker in replicas:
-        assert lists(text, broker, partition) == ((broker, partition) in replicas)
-        assert lists(text, partition, broker + 1) == ((partition, broker + 1) in replicas)
+        assert list_includes(text, broker, partition) == ((broker, partition) in replicas)
+        assert list_includes(text, partition, broker + 1) == ((partition, broker + 1) in replicas)
 
 
 @given(IDS, IDS)
 def test_a_list_of_everything_binds_everybody_and_an_empty_one_nobody(
     partition: int, broker: int
 ) -> None:
-    assert lists(ALL, partition, broker)
-    assert not lists("", partition, broker)
+    assert list_includes(ALL, partition, broker)
+    assert not list_includes("", partition, broker)

@@ -6,23 +6,23 @@ from pathlib import Path
 
 import pytest
 
-from ktui.execution.earlier_runs import EarlierRuns
-from ktui.execution.statedir import StateDir
+from ktui.execution.forecast.earlier_runs import EarlierRuns
+from ktui.execution.host.state_dir import StateDir
 from ktui.fileproblem import FileProblem
 from ktui.insights.file import (
     NAME,
     encode,
     insights_in,
     insights_of,
+    publish_insights,
     read_insights,
-    share_insights,
 )
 from ktui.insights.insights import Insights
-from support.insights import insights, of_cluster
+from support.pipeline.insights import insights, of_cluster
 
 
 def test_what_is_written_is_read(tmp_path: Path) -> None:
-    share_insights(insights("prod", "test"), tmp_path / "state")
+    publish_insights(insights("prod", "test"), tmp_path / "state")
     assert read_insights(tmp_path / "state" / NAME) == insights("prod", "test")
     assert insights_of(tmp_path / "state", "test") == of_cluster("test")
     assert [each.name for each in (tmp_path / "state").iterdir()] == [NAME]
@@ -31,13 +31,13 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
 def test_where_nothing_was_made_yet_nothing_is_known(tmp_path: Path) -> None:
     assert insights_in(tmp_path) == Insights()
     assert insights_of(tmp_path, "prod") is None
-    with pytest.raises(FileProblem, match="there is no such file; make it anew with: ktui"):
+    with pytest.raises(FileProblem, match="there is no such file; make a new one: ktui"):
         read_insights(tmp_path / NAME)
 
 
 def test_insights_of_one_lake_leave_those_of_other_clusters(tmp_path: Path) -> None:
-    share_insights(insights("a", "b"), tmp_path)
-    share_insights(insights("b", "c"), tmp_path)
+    publish_insights(insights("a", "b"), tmp_path)
+    publish_insights(insights("b", "c"), tmp_path)
     assert [each.cluster_id for each in insights_in(tmp_path).clusters] == ["a", "b", "c"]
 
 
@@ -46,10 +46,10 @@ def test_a_file_that_holds_none_is_told_and_whoever_needs_none_goes_on(
     tmp_path: Path, text: str
 ) -> None:
     (tmp_path / NAME).write_text(text)
-    with pytest.raises(FileProblem, match="these are no insights"):
+    with pytest.raises(FileProblem, match="this is not an insights file"):
         insights_in(tmp_path)
     assert insights_of(tmp_path, "prod") is None
-    share_insights(insights("prod"), tmp_path)
+    publish_insights(insights("prod"), tmp_path)
     assert insights_of(tmp_path, "prod") is not None
 
 
@@ -73,7 +73,7 @@ def test_figures_that_cannot_be_are_refused_so_that_no_run_goes_by_them(
     assert figure in text
     (tmp_path / NAME).write_bytes(text.replace(figure, other, 1))
 
-    with pytest.raises(FileProblem, match="these are no insights"):
+    with pytest.raises(FileProblem, match="this is not an insights file"):
         insights_in(tmp_path)
     assert insights_of(tmp_path, "prod") is None
 
@@ -92,6 +92,6 @@ def test_fields_that_this_ktui_does_not_know_are_passed_over(tmp_path: Path) -> 
 
 def test_a_run_learns_of_earlier_ones_in_its_own_state_directory(tmp_path: Path) -> None:
     state = StateDir(tmp_path)
-    share_insights(insights("prod"), tmp_path)
+    publish_insights(insights("prod"), tmp_path)
     assert EarlierRuns.beside(state.run("drain"))("prod") == of_cluster().prior
     assert EarlierRuns(state)("another") is None

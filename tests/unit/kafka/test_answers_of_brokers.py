@@ -17,8 +17,10 @@ from kafka.protocol.metadata import MetadataResponse
 from ktui.cluster.broker import Broker, BrokerConfig, LogDir, TopicConfig
 from ktui.cluster.errors import NotAuthorized, Operation, Refused, TimedOut, Unsupported
 from ktui.cluster.partition import PartitionState, Reassignment, TopicPartition
-from ktui.kafka import codes, log_dirs, metadata, reassignments, settings
-from ktui.kafka.grouping import by_topic, chunks
+from ktui.kafka.requests import configs as settings
+from ktui.kafka.requests import log_dirs, metadata, reassignments
+from ktui.kafka.transport import error_codes
+from ktui.kafka.transport.batches import by_topic, chunks
 
 ID = uuid.UUID(bytes=b"\xfb\xff\xbe" + bytes(13))
 
@@ -130,15 +132,15 @@ def test_topics_that_cannot_be_told_are_sorted_by_why() -> None:
 
 
 def test_the_zero_id_is_no_id() -> None:
-    assert metadata.shown_id(uuid.UUID(int=0)) is None
-    assert metadata.shown_id(None) is None
+    assert metadata.format_topic_id(uuid.UUID(int=0)) is None
+    assert metadata.format_topic_id(None) is None
 
 
 def test_later_pages_ask_for_the_topics_not_yet_told() -> None:
     cursor = DescribeTopicPartitionsResponse.Cursor(topic_name="b", partition_index=5, version=0)
 
-    assert metadata.names_from(["a", "b", "c"], None) == ["a", "b", "c"]
-    assert metadata.names_from(["a", "b", "c"], cursor) == ["b", "c"]
+    assert metadata.remaining_names(["a", "b", "c"], None) == ["a", "b", "c"]
+    assert metadata.remaining_names(["a", "b", "c"], cursor) == ["b", "c"]
 
 
 def test_reassignments_are_read_in_the_controllers_order() -> None:
@@ -163,7 +165,7 @@ def test_reassignments_are_read_in_the_controllers_order() -> None:
         ],
     )
 
-    assert reassignments.listed(answer) == {
+    assert reassignments.read_reassignments(answer) == {
         TopicPartition("t", 0): Reassignment((4, 5, 3, 1, 2), (4, 5), (1, 2))
     }
 
@@ -227,7 +229,7 @@ def test_log_dirs_tell_what_works_what_failed_and_what_is_cordoned() -> None:
         ],
     )
 
-    told = log_dirs.log_dirs_of(3, answer, [TopicPartition("t", 0)])
+    told = log_dirs.read_log_dirs(3, answer, [TopicPartition("t", 0)])
 
     assert told.sizes == {TopicPartition("t", 0): 10}
     assert told.log_dirs == (
@@ -284,7 +286,7 @@ def test_settings_of_a_broker_that_are_unset_or_odd_are_none() -> None:
 def test_an_error_for_the_whole_call_is_typed_and_says_what_was_asked(
     code: int, kind: type[Exception]
 ) -> None:
-    error = codes.refusal(
+    error = error_codes.error_for_refusal(
         code, "said \x1b[1mso", attempted="doing it", where="broker 3", needs="Alter on the cluster"
     )
 
@@ -309,7 +311,7 @@ def test_an_error_for_the_whole_call_is_typed_and_says_what_was_asked(
     ],
 )
 def test_errors_go_by_kafkas_names(code: int, name: str) -> None:
-    assert codes.name_of(code) == name
+    assert error_codes.name_of(code) == name
 
 
 def test_partitions_are_grouped_once_each_and_cut_into_chunks() -> None:

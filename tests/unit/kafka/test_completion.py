@@ -8,7 +8,7 @@ import pytest
 from kafka.protocol.metadata import ApiVersionsResponse
 
 from ktui.cluster.errors import TimedOut
-from ktui.kafka.completion import Completion
+from ktui.kafka.requests.reassignments import CompletionRule
 
 
 class Brokers:
@@ -34,12 +34,12 @@ async def test_kept_replicas_are_waited_for_before_4_3_and_where_nobody_tells(
     level: int | None,
     waits: bool,  # noqa: FBT001 - a column of the table
 ) -> None:
-    assert await Completion(Brokers(level)).waits_for_kept() is waits  # type: ignore[arg-type]
+    assert await CompletionRule(Brokers(level)).waits_for_kept() is waits  # type: ignore[arg-type]
 
 
 async def test_it_is_not_asked_in_every_poll() -> None:
     brokers = Brokers(30)
-    completion = Completion(brokers)  # type: ignore[arg-type]
+    completion = CompletionRule(brokers)  # type: ignore[arg-type]
 
     for _ in range(5):
         assert not await completion.waits_for_kept()

@@ -10,10 +10,10 @@ import pytest
 from ktui.cluster.errors import NotAuthorized
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import Verdict
-from ktui.kafka import codes
-from ktui.kafka.changes import Change, Sender
-from ktui.kafka.errors import Purpose
-from ktui.kafka.wire import Wire
+from ktui.kafka.transport import error_codes
+from ktui.kafka.transport.batches import BatchedRequest, Sender
+from ktui.kafka.transport.client import Wire
+from ktui.kafka.transport.translate_errors import Purpose
 
 ORDERS = TopicPartition("orders", 0)
 ALTER = Purpose("altering reassignments", needs="Alter on the cluster")
@@ -42,7 +42,7 @@ def sender(answer: Callable[[], Any]) -> Sender[TopicPartition]:
     ("code", "needs"), [(31, "Alter on the cluster"), (29, "Alter on topic orders"), (42, "")]
 )
 async def test_for_a_partition_of_it(code: int, needs: str) -> None:
-    results = await sender(lambda: code).in_turn([Change([ORDERS], lambda: None)])
+    results = await sender(lambda: code).in_turn([BatchedRequest([ORDERS], lambda: None)])
     assert results[ORDERS].verdict is Verdict.REFUSED
     assert results[ORDERS].needs == needs
     assert ("Grant " in results[ORDERS].message) is bool(needs)
@@ -50,10 +50,12 @@ async def test_for_a_partition_of_it(code: int, needs: str) -> None:
 
 async def test_as_a_whole() -> None:
     def denied() -> NotAuthorized:
-        error = codes.refusal(31, None, attempted="x", where="broker 1", needs=ALTER.needs)
+        error = error_codes.error_for_refusal(
+            31, None, attempted="x", where="broker 1", needs=ALTER.needs
+        )
         assert isinstance(error, NotAuthorized)
         raise error
 
-    results = await sender(denied).in_turn([Change([ORDERS], lambda: None)])
+    results = await sender(denied).in_turn([BatchedRequest([ORDERS], lambda: None)])
     assert results[ORDERS].needs == "Alter on the cluster"
     assert results[ORDERS].code == "CLUSTER_AUTHORIZATION_FAILED"

@@ -12,10 +12,10 @@ from kafka.protocol.metadata import ApiVersionsResponse
 
 from ktui.cluster.errors import NotAuthorized, TimedOut, Unreachable, Unsupported
 from ktui.cluster.partition import TopicPartition
-from ktui.kafka.connection import Connection
-from ktui.kafka.errors import Purpose
+from ktui.kafka.connection.connection import Connection
 from ktui.kafka.reader import KafkaReader
-from ktui.kafka.wire import Build
+from ktui.kafka.transport.client import RequestFactory
+from ktui.kafka.transport.translate_errors import Purpose
 
 LEADER, FOLLOWER = 100, 101
 NOT_LEADER = 6
@@ -83,7 +83,7 @@ class Brokers:
     async def ask(
         self,
         purpose: Purpose,
-        build: Build,
+        build: RequestFactory,
         *,
         broker: int | None = None,
         limit_s: float | None = None,

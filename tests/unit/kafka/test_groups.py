@@ -11,10 +11,10 @@ from kafka.protocol.consumer.group import HeartbeatResponse, LeaveGroupResponse
 from kafka.protocol.metadata import FindCoordinatorResponse, MetadataResponse
 
 from ktui.cluster.errors import ClusterError, NotAuthorized, Refused, Unreachable
-from ktui.cluster.membership import Heard, Member
-from ktui.kafka import codes
+from ktui.cluster.membership import HeartbeatAnswer, Member
 from ktui.kafka.claim import KafkaGroups
-from ktui.kafka.connection import Connection
+from ktui.kafka.connection.connection import Connection
+from ktui.kafka.transport import error_codes
 
 LOADING, NOT_THERE, MOVED, DENIED, FENCED, UNKNOWN_MEMBER = 14, 15, 16, 30, 82, 25
 REBALANCING, UNKNOWN_TOPIC, NO_TOPIC_PERMISSION, UNEXPECTED = 27, 3, 29, 42
@@ -49,7 +49,7 @@ class Brokers:
         answer = getattr(self, f"_{kind}")()
         if getattr(answer, "error_code", 0):
             code = answer.error_code
-            raise codes.refusal(
+            raise error_codes.error_for_refusal(
                 code, None, attempted=purpose.attempted, where="", needs=purpose.needs
             )
         return answer
@@ -106,7 +106,7 @@ def brokers() -> Brokers:
 
 @pytest.fixture
 def groups(brokers: Brokers, monkeypatch: pytest.MonkeyPatch) -> KafkaGroups:
-    monkeypatch.setattr("ktui.kafka.coordinators._PAUSE_S", 0.0)
+    monkeypatch.setattr("ktui.kafka.claim._PAUSE_S", 0.0)
     return KafkaGroups(Connection.to("127.0.0.1:1"), wire=brokers)  # type: ignore[arg-type]
 
 
@@ -138,7 +138,7 @@ async def test_a_coordinator_that_moves_is_looked_up_again(
     brokers.coordinators = [(0, 1), (NOT_THERE, -1), (0, 2)]
     brokers.heartbeats = [code, 0]
 
-    assert await groups.heartbeat("g", MEMBER) is Heard.STAYS
+    assert await groups.heartbeat("g", MEMBER) is HeartbeatAnswer.STAYS
 
     assert brokers.asked == [
         ("FindCoordinator", None),
@@ -155,7 +155,7 @@ async def test_a_coordinator_that_cannot_be_reached_is_looked_up_again(
     brokers.coordinators = [(0, 1), (0, 2)]
     brokers.heartbeats = [Unreachable("asking"), 0]
 
-    assert await groups.heartbeat("g", MEMBER) is Heard.STAYS
+    assert await groups.heartbeat("g", MEMBER) is HeartbeatAnswer.STAYS
 
     assert brokers.asked[-1] == ("Heartbeat", 2)
 
@@ -172,14 +172,14 @@ async def test_a_coordinator_that_is_known_is_not_looked_up_for_each_heartbeat(
 @pytest.mark.parametrize(
     ("code", "heard"),
     [
-        (FENCED, Heard.GONE),
-        (UNKNOWN_MEMBER, Heard.GONE),
-        (22, Heard.GONE),
-        (REBALANCING, Heard.REJOIN),
+        (FENCED, HeartbeatAnswer.GONE),
+        (UNKNOWN_MEMBER, HeartbeatAnswer.GONE),
+        (22, HeartbeatAnswer.GONE),
+        (REBALANCING, HeartbeatAnswer.REJOIN),
     ],
 )
 async def test_a_member_hears_that_it_is_gone_or_has_to_join_again(
-    brokers: Brokers, groups: KafkaGroups, code: int, heard: Heard
+    brokers: Brokers, groups: KafkaGroups, code: int, heard: HeartbeatAnswer
 ) -> None:
     brokers.heartbeats = [code]
 

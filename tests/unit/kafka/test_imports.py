@@ -28,7 +28,7 @@ def test_reading_a_cluster_loads_neither_the_other_client_nor_consumers_and_prod
 
 
 def test_settings_alone_load_no_client_at_all() -> None:
-    loaded = run("import sys, ktui.kafka.connection; print(*sys.modules)").split()
+    loaded = run("import sys, ktui.kafka.connection.connection; print(*sys.modules)").split()
 
     assert not [m for m in loaded if m.startswith(("kafka.", "confluent_kafka"))]
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ktui.kafka.connection import Connection
-from ktui.kafka.java_file import read_entries
-from ktui.kafka.problem import ConnectionProblem
+from ktui.kafka.connection.connection import Connection
+from ktui.kafka.connection.errors import ConnectionProblem
+from ktui.kafka.connection.sources import read_entries
 
 SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
 

@@ -13,9 +13,9 @@ from kafka.protocol.admin import ListPartitionReassignmentsResponse
 from kafka.protocol.metadata import ApiVersionsResponse, MetadataResponse
 
 from ktui.cluster.partition import TopicPartition
-from ktui.kafka.connection import Connection
+from ktui.kafka.connection.connection import Connection
 from ktui.kafka.reader import KafkaReader
-from support.certificates import Authority
+from support.kafka.certificates import Authority
 
 _COUNT = 50_000
 _API_VERSIONS, _METADATA, _LIST = 18, 3, 46

@@ -14,10 +14,10 @@ from urllib.parse import parse_qs
 import pytest
 
 from ktui.cluster.errors import AuthenticationFailed, ClusterError, Unreachable
-from ktui.kafka.connection import Connection
-from ktui.kafka.oauth import ClientCredentials
+from ktui.kafka.connection.connection import Connection
+from ktui.kafka.connection.oauth import ClientCredentials
+from ktui.kafka.connection.secret import Secret
 from ktui.kafka.reader import KafkaReader
-from ktui.kafka.secret import Secret
 
 SECRET = "xK9-hunter2-Qz7"  # noqa: S105 -- what the tests hunt for
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from ktui.kafka.connection import Connection
-from ktui.kafka.problem import ConnectionProblem
-from ktui.kafka.secret import Secret
+from ktui.kafka.connection.connection import Connection
+from ktui.kafka.connection.errors import ConnectionProblem
+from ktui.kafka.connection.secret import Secret
 
 SASL = {
     "bootstrap.servers": "kafka-1:9093",
@@ -113,7 +113,9 @@ def test_a_misspelt_setting_is_told_what_was_meant(wrong: str, near: str) -> Non
 
 
 def test_a_setting_of_another_kind_of_client_is_no_connection_setting() -> None:
-    assert "is no connection setting" in str(refused({"bootstrap.servers": "a:1", "acks": "all"}))
+    assert "is not a connection setting" in str(
+        refused({"bootstrap.servers": "a:1", "acks": "all"})
+    )
 
 
 @pytest.mark.parametrize(
@@ -128,8 +130,8 @@ def test_a_setting_of_another_kind_of_client_is_no_connection_setting() -> None:
         ("sasl.oauthbearer.token.endpoint.url", "https://a:99999/", "is not an https:// URL"),
         ("ssl.ca.location", "/no/such/file.pem", "No such file"),
         ("sasl.username", "", "empty"),
-        ("sasl.username", None, "expected a text"),
-        ("sasl.username", ["a"], "expected a text"),
+        ("sasl.username", None, "expected text"),
+        ("sasl.username", ["a"], "expected text"),
     ],
 )
 def test_a_value_that_cannot_be_is_refused_by_name(key: str, value: object, words: str) -> None:
@@ -143,7 +145,7 @@ def test_a_value_that_cannot_be_is_refused_by_name(key: str, value: object, word
 def test_a_password_that_yaml_takes_for_something_else_is_not_guessed(written: object) -> None:
     properties = {"bootstrap.servers": "kafka-1:9092", "sasl.password": written}
 
-    with pytest.raises(ConnectionProblem, match=r"sasl.password: is not a text. Put it in quotes"):
+    with pytest.raises(ConnectionProblem, match=r"sasl.password: is not text. Put it in quotes"):
         Connection.of(properties)
 
 
@@ -220,7 +222,7 @@ class TestASecret:
             ({"command": "an 'open quote"}, "cannot be split"),
             ({"command": ""}, "the command is empty"),
             ({"command": "cat /dev/zero"}, "cat prints more than 1 MiB"),
-            ({"command": r"printf '\377hunter2'"}, "what printf prints is not UTF-8 text"),
+            ({"command": r"printf '\377hunter2'"}, "the output of printf is not UTF-8 text"),
             ({"vault": "x"}, "{file: PATH}"),
             ({"file": "a", "env": "b"}, "{file: PATH}"),
         ],
@@ -244,7 +246,7 @@ class TestASecret:
     def test_a_command_that_does_not_end_is_killed_in_time(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("ktui.kafka.secret_command.LIMIT_S", 0.01)
+        monkeypatch.setattr("ktui.kafka.connection.secret.LIMIT_S", 0.01)
 
         problem = refused(SASL | {"sasl.password": {"command": "sleep 60"}})
 

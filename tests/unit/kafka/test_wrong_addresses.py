@@ -15,10 +15,10 @@ from kafka.protocol.metadata import ApiVersionsResponse
 from kafka.protocol.sasl import SaslHandshakeResponse
 
 from ktui.cluster.errors import AuthenticationFailed, ClusterError, NotKafka, TimedOut, Unreachable
-from ktui.kafka.connection import Connection
+from ktui.kafka.connection.connection import Connection
 from ktui.kafka.probe import probe_confluent
 from ktui.kafka.reader import KafkaReader
-from support.certificates import Authority
+from support.kafka.certificates import Authority
 
 _API = ApiVersionsResponse.ApiVersion
 _FIELDS: dict[type, dict[str, object]] = {
@@ -179,7 +179,7 @@ async def test_a_server_that_says_nothing() -> None:
 
     assert type(error) is TimedOut
     assert error.where == address
-    assert "said nothing" in error.answer
+    assert "sent nothing" in error.answer
 
 
 async def test_a_server_in_the_clear_where_tls_was_configured() -> None:
@@ -259,7 +259,7 @@ async def test_an_answer_that_would_be_huge_is_given_up_at_its_first_bytes(
         error = await failure(address, security=security)
 
     assert type(error) is NotKafka
-    assert f"{int.from_bytes(prefix, 'big', signed=True):,} bytes, which is not read" in str(error)
+    assert f"{int.from_bytes(prefix, 'big', signed=True):,} bytes, which is too large" in str(error)
     assert sent < 32 * 1024**2, "more than the buffers of the two sockets take was read"
 
 

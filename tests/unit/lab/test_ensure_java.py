@@ -117,7 +117,7 @@ def test_a_java_that_is_too_old_is_named(programs: Path, version: str, complaint
 def test_a_runtime_without_compiler_is_not_enough(programs: Path) -> None:
     java(programs, "17.0.15")
     program(programs, "mvn", ":")
-    assert "is a runtime only: it has no javac" in ensure_java(programs).stderr
+    assert "is only a runtime, without javac" in ensure_java(programs).stderr
 
 
 def test_java_home_counts_before_the_path(programs: Path, tmp_path: Path) -> None:

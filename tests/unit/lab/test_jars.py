@@ -119,7 +119,7 @@ def test_what_is_no_version_is_refused(version: str) -> None:
 
 
 def test_a_version_without_kraft_is_refused() -> None:
-    with pytest.raises(WrongInput, match=r"Kafka 2\.8\.1 .*Take 3\.9\.1 or later"):
+    with pytest.raises(WrongInput, match=r"Kafka 2\.8\.1 .*Use 3\.9\.1 or later"):
         jars.check_version("2.8.1")
 
 

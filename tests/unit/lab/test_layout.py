@@ -10,7 +10,7 @@ import pytest
 from ktui.lab import layout
 from ktui.lab.errors import LabError, WrongInput
 from ktui.lab.layout import Security
-from support.lab_layout import written_lab
+from support.kafka.lab_layout import written_lab
 
 
 def test_what_was_saved_is_loaded_again(tmp_path: Path) -> None:

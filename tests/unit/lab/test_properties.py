@@ -8,11 +8,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from ktui.kafka.connection import Connection
+from ktui.kafka.connection.connection import Connection
 from ktui.lab import clients, security
 from ktui.lab.layout import Lab, Node, Security
 from ktui.lab.properties import render, server_properties
-from support.lab_layout import written_lab
+from support.kafka.lab_layout import written_lab
 
 
 def of_node(lab: Lab, node: int) -> dict[str, str]:
@@ -91,7 +91,7 @@ def test_a_client_file_says_the_same_as_the_librdkafka_settings(tmp_path: Path, 
     lab = written_lab(tmp_path, Security.SASL_PLAINTEXT)
     clients.write_files(lab)
     from_file = Connection.of(command_config=lab.client_file(user)).for_confluent()
-    assert from_file.items() >= clients.librdkafka(lab, user).items()
+    assert from_file.items() >= clients.librdkafka_settings(lab, user).items()
 
 
 def test_client_files_are_for_their_owner_only(tmp_path: Path) -> None:

@@ -8,13 +8,13 @@ from typing import NamedTuple
 
 import pytest
 
-from ktui.cli.lab import connect
+from ktui.cli.lab.command import connect
 from ktui.lab import jars, layout, nodes, server_log
 from ktui.lab import up as up_module
 from ktui.lab.errors import LabError, WrongInput
 from ktui.lab.java import Java
-from ktui.lab.up import Wanted, up
-from support.lab_layout import written_lab
+from ktui.lab.up import LabRequest, up
+from support.kafka.lab_layout import written_lab
 
 
 class Usage(NamedTuple):
@@ -23,7 +23,7 @@ class Usage(NamedTuple):
     free: int
 
 
-def refused(folder: Path, wanted: Wanted) -> LabError:
+def refused(folder: Path, wanted: LabRequest) -> LabError:
     with pytest.raises(LabError) as error:
         up(folder, wanted, connect, lambda _: None)
     return error.value
@@ -33,14 +33,14 @@ def refused(folder: Path, wanted: Wanted) -> LabError:
 def test_a_lab_has_one_broker_at_least_and_ids_below_the_controllers(
     tmp_path: Path, brokers: int
 ) -> None:
-    error = refused(tmp_path / "lab", Wanted(brokers=brokers))
+    error = refused(tmp_path / "lab", LabRequest(brokers=brokers))
     assert isinstance(error, WrongInput)
     assert str(error) == f"--brokers {brokers}. A lab has 1 to 99 brokers."
 
 
 def test_a_folder_with_other_things_in_it_is_not_taken(tmp_path: Path) -> None:
     (tmp_path / "thesis.txt").write_text("all of it")
-    assert "is not empty" in str(refused(tmp_path, Wanted()))
+    assert "is not empty" in str(refused(tmp_path, LabRequest()))
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
 
 
@@ -50,7 +50,7 @@ def test_without_room_on_the_disk_nothing_is_started(
     monkeypatch.setattr(jars, "fetch", lambda *_: ("/jars/a.jar",))
     monkeypatch.setattr(up_module, "find_java", lambda *_: Java("/opt/jdk/bin/java", 17, "17"))
     monkeypatch.setattr(shutil, "disk_usage", lambda _: Usage(10**12, 10**12, 300 * 1024**2))
-    error = refused(tmp_path / "lab", Wanted())
+    error = refused(tmp_path / "lab", LabRequest())
     assert str(error).startswith(f"a lab needs 1 GiB of disk, and {tmp_path}")
     assert "300 MiB left" in str(error)
     assert not (tmp_path / "lab").exists()
@@ -58,8 +58,8 @@ def test_without_room_on_the_disk_nothing_is_started(
 
 def test_a_start_that_was_cut_off_is_to_be_cleared(tmp_path: Path) -> None:
     layout.save(written_lab(tmp_path))
-    assert "whose start goes on, or was cut off. Clear it with: ktui lab down" in str(
-        refused(tmp_path, Wanted(brokers=2))
+    assert "whose start was interrupted. Clear it with: ktui lab down" in str(
+        refused(tmp_path, LabRequest(brokers=2))
     )
 
 
@@ -72,7 +72,7 @@ def test_of_two_starts_at_once_in_a_folder_the_second_gives_way(tmp_path: Path) 
 
 
 def test_what_is_no_version_is_refused_first(tmp_path: Path) -> None:
-    error = refused(tmp_path / "lab", Wanted(version="latest"))
+    error = refused(tmp_path / "lab", LabRequest(version="latest"))
     assert str(error).startswith("'latest' is not a Kafka version")
 
 
@@ -95,7 +95,7 @@ def test_the_telling_lines_of_a_log_are_its_last_errors_without_stack_frames(
         "\t... 3 more\n"
         "10:02 INFO  shutting down\n"
     )
-    assert server_log.telling_lines(log) == (
+    assert server_log.error_lines(log) == (
         "10:01 ERROR KafkaServer: cannot start",
         "org.apache.kafka.common.config.ConfigException: Invalid value many",
     )
@@ -104,8 +104,8 @@ def test_the_telling_lines_of_a_log_are_its_last_errors_without_stack_frames(
 def test_a_log_without_errors_gives_its_last_lines(tmp_path: Path) -> None:
     log = tmp_path / "server.log"
     log.write_text("".join(f"line {number}\n" for number in range(20)))
-    assert server_log.telling_lines(log, most=2) == ("line 18", "line 19")
+    assert server_log.error_lines(log, most=2) == ("line 18", "line 19")
 
 
 def test_a_log_that_is_not_there_tells_nothing(tmp_path: Path) -> None:
-    assert server_log.telling_lines(tmp_path / "server.log") == ()
+    assert server_log.error_lines(tmp_path / "server.log") == ()

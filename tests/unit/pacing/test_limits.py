@@ -11,14 +11,14 @@ from ktui.pacing.limits import (
     Mode,
     Order,
     Shape,
-    limits_from,
-    start_limits,
+    default_limits,
+    parse_limits,
 )
 
 
 def problem(**options: object) -> str:
     with pytest.raises(LimitsProblem) as raised:
-        limits_from({name.replace("_", "-"): value for name, value in options.items()})
+        parse_limits({name.replace("_", "-"): value for name, value in options.items()})
     return str(raised.value)
 
 
@@ -29,7 +29,7 @@ def test_a_limit_that_no_cluster_reaches_is_refused() -> None:
 def test_every_limit_has_the_name_of_its_option() -> None:
     typed: dict[str, object] = {f"--{name}": str(n) for n, name in enumerate(COUNTS, 1)}
 
-    limits = limits_from({**typed, "--mode": "wave", "--order": "size-desc", "--shape": "gentle"})
+    limits = parse_limits({**typed, "--mode": "wave", "--order": "size-desc", "--shape": "gentle"})
 
     assert limits == Limits(
         replicas=1,
@@ -45,7 +45,7 @@ def test_every_limit_has_the_name_of_its_option() -> None:
 
 
 def test_kip_435s_names_mean_the_same() -> None:
-    named = limits_from(
+    named = parse_limits(
         {
             "reassignment.parallel.replica.count": 1,
             "reassignment.parallel.partition.count": 2,
@@ -60,11 +60,11 @@ def test_kip_435s_names_mean_the_same() -> None:
 def test_what_is_not_given_stays_and_none_lifts_a_limit() -> None:
     before = Limits(replicas=1, partitions=20, shape=Shape.KIP_435)
 
-    assert limits_from({"partitions": "none"}, before) == Limits(replicas=1, shape=Shape.KIP_435)
+    assert parse_limits({"partitions": "none"}, before) == Limits(replicas=1, shape=Shape.KIP_435)
 
 
 def test_a_run_begins_gently_one_replica_at_a_time_and_a_partition_a_broker() -> None:
-    assert start_limits(5) == Limits(
+    assert default_limits(5) == Limits(
         replicas=1, partitions=5, shape=Shape.GENTLE, mode=Mode.ROLLING, order=Order.TOPIC
     )
 
@@ -74,24 +74,26 @@ def test_a_limit_that_is_no_whole_number_from_1_is_refused_with_the_option(value
     said = problem(per_broker=value)
 
     assert said.startswith("--per-broker: ")
-    assert said.endswith("Give a whole number from 1, or none to lift the limit")
+    assert said.endswith("Use a whole number from 1, or none to lift the limit")
 
 
 def test_a_word_that_is_not_known_is_refused_with_those_that_are() -> None:
-    assert problem(mode="waves") == ("--mode: 'waves' is not one of its words. Use rolling or wave")
+    assert problem(mode="waves") == ("--mode: 'waves' is not a valid value. Use rolling or wave")
     assert problem(shape=None).startswith("--shape: None is not")
 
 
 def test_an_option_that_is_not_known_is_refused_with_those_that_are() -> None:
-    assert problem(replica=1).startswith("replica: there is no such limit. Known are --replicas, ")
+    assert problem(replica=1).startswith(
+        "replica: there is no such limit. The limits are --replicas, "
+    )
 
 
 @pytest.mark.parametrize("option", ["extra-replicas", "cut-together"])
 def test_a_limit_of_gentle_is_refused_in_the_other_shape(option: str) -> None:
-    fix = f"Give --{option} none, or --shape gentle"
+    fix = f"Use --{option} none, or --shape gentle"
 
     with pytest.raises(LimitsProblem) as raised:
-        limits_from({"shape": "kip-435"}, limits_from({option: 2}))
+        parse_limits({"shape": "kip-435"}, parse_limits({option: 2}))
 
     assert raised.value.option == f"--{option}"
     assert raised.value.fix == fix

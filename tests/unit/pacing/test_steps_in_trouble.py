@@ -6,15 +6,15 @@ import pytest
 from msgspec.structs import replace
 
 from ktui.pacing.limits import Limits
-from ktui.pacing.situation import Blocked, Situation, Why
+from ktui.pacing.situation import Blocked, BlockReason, Situation
 from ktui.pacing.steps import next_step
-from support.pacing import gentle, kip_435, on_the_way, step
+from support.runs.pacing import gentle, kip_435, on_the_way, step
 
 BOTH = pytest.mark.parametrize("limits", [kip_435(), gentle()])
 ALL = pytest.mark.parametrize("limits", [kip_435(), gentle(), kip_435(None)])
 
 
-def refusal(now: Situation, limits: Limits) -> tuple[Why, tuple[int, ...]]:
+def refusal(now: Situation, limits: Limits) -> tuple[BlockReason, tuple[int, ...]]:
     given = next_step(now, limits)
     assert isinstance(given, Blocked), given
     return given.why, given.brokers
@@ -72,14 +72,14 @@ def test_a_dead_brokers_replica_alone_is_dropped_where_there_is_one_too_many() -
 def test_a_dead_brokers_replica_stays_while_nothing_can_replace_it(limits: Limits) -> None:
     now = on_the_way((0, 1, 2), (0, 1, 3), isr=(0, 1), offline=(2, 3))
 
-    assert refusal(now, limits) == (Why.TARGET_OFFLINE, (3,))
+    assert refusal(now, limits) == (BlockReason.TARGET_OFFLINE, (3,))
 
 
 @ALL
 def test_before_4_3_a_kept_replica_that_is_offline_blocks(limits: Limits) -> None:
     now = on_the_way((0, 1, 2), (0, 1, 3), isr=(0, 2), offline=(1,), before_4_3=True)
 
-    assert refusal(now, limits) == (Why.KEPT_OFFLINE, (1,))
+    assert refusal(now, limits) == (BlockReason.KEPT_OFFLINE, (1,))
 
 
 @ALL
@@ -92,7 +92,7 @@ def test_from_4_3_a_step_that_adds_goes_though_a_kept_replica_is_offline(limits:
 def test_from_4_3_a_step_that_drops_more_than_it_adds_waits_for_all_that_stay() -> None:
     now = on_the_way((0, 1, 2, 3), (0, 1), isr=(0, 2, 3), offline=(1,))
 
-    assert refusal(now, kip_435()) == (Why.KEPT_OFFLINE, (1,))
+    assert refusal(now, kip_435()) == (BlockReason.KEPT_OFFLINE, (1,))
 
 
 def test_from_4_3_dead_replicas_stay_where_dropping_them_would_make_the_step_wait() -> None:
@@ -112,8 +112,8 @@ def test_a_replica_that_min_isr_needs_is_passed_over_for_the_next() -> None:
 def test_no_drop_leaves_fewer_in_sync_than_the_minimum() -> None:
     now = on_the_way((0, 1, 2), (0, 1), isr=(0, 2), min_isr=2)
 
-    assert refusal(now, kip_435()) == (Why.BELOW_MIN_ISR, (2,))
-    assert refusal(now, gentle()) == (Why.TARGET_NOT_IN_SYNC, (1,))
+    assert refusal(now, kip_435()) == (BlockReason.BELOW_MIN_ISR, (2,))
+    assert refusal(now, gentle()) == (BlockReason.TARGET_NOT_IN_SYNC, (1,))
 
 
 @ALL
@@ -130,18 +130,27 @@ def test_with_a_target_down_the_others_go_first_and_then_it_says_which_is_waited
     later = replace(now, replicas=given.target, isr=given.target)
 
     assert given.target == (0, 1, 4)
-    assert refusal(later, kip_435()) == (Why.TARGET_OFFLINE, (3,))
+    assert refusal(later, kip_435()) == (BlockReason.TARGET_OFFLINE, (3,))
 
 
 @ALL
 def test_nothing_is_dropped_for_a_target_that_is_down(limits: Limits) -> None:
-    assert refusal(on_the_way((0, 1), (0, 2), offline=(2,)), limits) == (Why.TARGET_OFFLINE, (2,))
+    assert refusal(on_the_way((0, 1), (0, 2), offline=(2,)), limits) == (
+        BlockReason.TARGET_OFFLINE,
+        (2,),
+    )
 
 
 @ALL
 def test_a_partition_without_a_leader_waits(limits: Limits) -> None:
-    assert refusal(on_the_way((0, 1), (2, 3), leader=None), limits) == (Why.PARTITION_OFFLINE, ())
-    assert refusal(on_the_way((0, 1), (2, 3), isr=()), limits) == (Why.PARTITION_OFFLINE, ())
+    assert refusal(on_the_way((0, 1), (2, 3), leader=None), limits) == (
+        BlockReason.PARTITION_OFFLINE,
+        (),
+    )
+    assert refusal(on_the_way((0, 1), (2, 3), isr=()), limits) == (
+        BlockReason.PARTITION_OFFLINE,
+        (),
+    )
 
 
 @ALL
@@ -151,30 +160,30 @@ def test_an_offline_partition_names_the_eligible_leader_that_is_no_replica(limit
     found = next_step(offline, limits)
 
     assert isinstance(found, Blocked)
-    assert (found.why, found.brokers) == (Why.ELIGIBLE_GONE, (3,))
-    assert "waits for broker 3, no replica of it any more" in found.sentence
+    assert (found.why, found.brokers) == (BlockReason.ELIGIBLE_GONE, (3,))
+    assert "waits for broker 3, no longer among its replicas" in found.sentence
     among_replicas = replace(offline, eligible=(2, 3))
-    assert refusal(among_replicas, limits) == (Why.PARTITION_OFFLINE, ())
+    assert refusal(among_replicas, limits) == (BlockReason.PARTITION_OFFLINE, ())
 
 
 @ALL
 def test_a_partition_that_somebody_moves_is_never_altered(limits: Limits) -> None:
     now = replace(on_the_way((0, 1), (2, 3)), reassigning=True)
 
-    assert refusal(now, limits) == (Why.REASSIGNING, ())
+    assert refusal(now, limits) == (BlockReason.REASSIGNING, ())
 
 
 @ALL
 def test_a_leader_that_cannot_take_over_yet_blocks_the_end(limits: Limits) -> None:
     now = on_the_way((3, 4), (3, 4), isr=(4,), leader=4)
 
-    assert refusal(now, limits) == (Why.FIRST_NOT_IN_SYNC, (3,))
+    assert refusal(now, limits) == (BlockReason.FIRST_NOT_IN_SYNC, (3,))
 
 
 def test_a_cut_waits_until_every_target_is_in_sync() -> None:
     now = on_the_way((0, 3, 4), (3, 4), isr=(0, 3))
 
-    assert refusal(now, gentle()) == (Why.TARGET_NOT_IN_SYNC, (4,))
+    assert refusal(now, gentle()) == (BlockReason.TARGET_NOT_IN_SYNC, (4,))
 
 
 def test_another_order_waits_for_nobody_who_is_offline() -> None:
@@ -192,13 +201,13 @@ def test_the_order_of_the_cluster_stays_until_the_new_leader_leads() -> None:
 
 
 def test_every_refusal_is_a_sentence_that_names_the_brokers() -> None:
-    assert Blocked(Why.TARGET_OFFLINE, (3,)).sentence == "broker 3, of its target, is offline"
+    assert Blocked(BlockReason.TARGET_OFFLINE, (3,)).sentence == "broker 3 of its target is offline"
     assert (
-        Blocked(Why.TARGET_NOT_IN_SYNC, (3, 4)).sentence
-        == "brokers 3, 4, of its target, are not in sync"
+        Blocked(BlockReason.TARGET_NOT_IN_SYNC, (3, 4)).sentence
+        == "brokers 3, 4 of its target are not in sync"
     )
     assert (
-        Blocked(Why.BELOW_MIN_ISR, (1,)).sentence
+        Blocked(BlockReason.BELOW_MIN_ISR, (1,)).sentence
         == "dropping broker 1 would leave fewer in sync than min.insync.replicas"
     )
-    assert all("{" not in Blocked(why, (1,)).sentence for why in Why)
+    assert all("{" not in Blocked(why, (1,)).sentence for why in BlockReason)

@@ -8,19 +8,19 @@ from msgspec.structs import replace
 
 from ktui.cluster.partition import TopicPartition
 from ktui.pacing.choosing import decide_steps
-from ktui.pacing.decision import Wanted
+from ktui.pacing.decision import WantedPartition
 from ktui.pacing.limits import Limits, Mode, Shape
 from ktui.pacing.room import Full
 from ktui.pacing.roster import Roster
 from ktui.pacing.waiting_for import (
-    NothingElse,
-    OneAlone,
-    OthersOfCut,
     WaitsFor,
-    WaveOver,
+    WaitsForCut,
+    WaitsForLoneStep,
+    WaitsForNextWave,
+    WaitsToGoAlone,
     waiting_for,
 )
-from support.pacing import Brokers, complete, replica_lists, roster_of, submit, tp
+from support.runs.pacing import Brokers, complete, replica_lists, roster_of, submit, tp
 
 ADDS_4, ADDS_5 = ((1, 2, 3), (1, 2, 4)), ((1, 2, 3), (1, 2, 5))
 MOVES_LEADER = ((1, 2), (2, 1))
@@ -68,7 +68,7 @@ def test_in_waves_one_waits_for_the_end_of_the_wave() -> None:
     submit(roster)
     complete(roster, 1)
 
-    assert why(roster, 3) == WaveOver(1, 2)
+    assert why(roster, 3) == WaitsForNextWave(1, 2)
 
 
 def test_one_that_is_ready_waits_for_the_others_of_its_cut() -> None:
@@ -76,7 +76,7 @@ def test_one_that_is_ready_waits_for_the_others_of_its_cut() -> None:
     roster = roster_of(limits, *[ADDS_4] * 3)
     submit(roster)
     complete(roster, 1)
-    assert why(roster, 1) == OthersOfCut(1, 2)
+    assert why(roster, 1) == WaitsForCut(1, 2)
 
     complete(roster, 0)
     assert why(roster, 1) is None
@@ -87,7 +87,7 @@ def test_with_no_number_given_the_cut_waits_for_the_end_of_all_adding() -> None:
     submit(roster)
     complete(roster, 1)
 
-    assert why(roster, 1) == OthersOfCut(1, None)
+    assert why(roster, 1) == WaitsForCut(1, None)
 
 
 def test_who_adds_more_than_m_waits_until_nothing_else_moves_and_then_all_wait_for_it() -> None:
@@ -95,7 +95,7 @@ def test_who_adds_more_than_m_waits_until_nothing_else_moves_and_then_all_wait_f
     limits = Limits(replicas=3, partitions=2, replica_movements=2, shape=Shape.GENTLE)
     roster = roster_of(limits, ADDS_4, big, ADDS_5)
     submit(roster, {9: 1})
-    assert why(roster, 1, {9: 1}) == NothingElse(3, 2)
+    assert why(roster, 1, {9: 1}) == WaitsToGoAlone(3, 2)
 
     alone = roster_of(limits, big, ADDS_4)
     submit(alone, {9: 1})
@@ -106,7 +106,7 @@ def test_who_adds_more_than_m_waits_until_nothing_else_moves_and_then_all_wait_f
             complete(alone)
     assert alone.flying_alone
     left = [n for n in (1,) if tp(n) in alone]
-    assert [why(alone, n) for n in left] == [OneAlone(tp(0))] * len(left)
+    assert [why(alone, n) for n in left] == [WaitsForLoneStep(tp(0))] * len(left)
 
 
 @st.composite
@@ -159,11 +159,13 @@ def test_whoever_a_decision_leaves_out_waits_for_something(
 def test_those_that_have_not_begun_need_not_be_known(run: tuple[Roster, dict[int, int]]) -> None:
     roster, others = run
     begun = Roster(roster.limits)
-    begun.add(Wanted(each, roster.situation(each), begun=True) for each in roster.in_flight)
+    begun.add(
+        WantedPartition(each, roster.situation(each), begun=True) for each in roster.in_flight
+    )
     moves = tuple(roster.in_flight.values())
     begun.submitted(replace(decide_steps(roster), steps=moves, cuts=()))
     between = (*roster.between, *roster.ready)
-    begun.add(Wanted(each, roster.situation(each), begun=True) for each in between)
+    begun.add(WantedPartition(each, roster.situation(each), begun=True) for each in between)
     for each in waiting(roster):
         step = roster.step_of(each)
         told = waiting_for(roster, each, step, others)

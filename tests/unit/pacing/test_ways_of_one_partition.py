@@ -7,7 +7,7 @@ import pytest
 from ktui.pacing.limits import Limits
 from ktui.pacing.situation import DONE
 from ktui.pacing.steps import all_steps, next_step
-from support.pacing import Brokers, Way, gentle, kip_435, on_the_way, way
+from support.runs.pacing import Brokers, Way, gentle, kip_435, on_the_way, way
 
 FIVE, OTHER_FIVE = (0, 1, 2, 3, 4), (5, 6, 7, 8, 9)
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from ktui.pacing.choosing import decide_steps
-from ktui.pacing.decision import Wanted
+from ktui.pacing.decision import WantedPartition
 from ktui.pacing.limits import Limits, Mode, Order, Shape
 from ktui.pacing.roster import Roster
 from ktui.pacing.situation import Blocked, Done
 from ktui.pacing.steps import after
-from support.pacing import (
+from support.runs.pacing import (
     Brokers,
     broken,
     complete,
@@ -211,7 +211,7 @@ def test_nothing_joins_a_step_that_goes_alone() -> None:
     roster = roster_of(limits, ALL_MOVE)
     submit(roster)
 
-    roster.add([Wanted(tp(1), on_the_way(*DROPS_ONE))])
+    roster.add([WantedPartition(tp(1), on_the_way(*DROPS_ONE))])
 
     assert numbers(submit(roster)) == []
 
@@ -226,7 +226,7 @@ def test_producers_that_wait_for_replicas_do_not_wait_for_a_limit_on_them() -> N
     limits = Limits(replicas=1, partitions=9, replica_movements=1)
     roster = roster_of(limits, ADDS_ONE)
     lacking = on_the_way((0, 1, 2), (3, 4, 5), isr=(0,), min_isr=3)
-    roster.add([Wanted(tp(1), lacking)])
+    roster.add([WantedPartition(tp(1), lacking)])
 
     assert numbers(submit(roster)) == [0, 1]
 
@@ -268,8 +268,8 @@ def test_one_that_an_earlier_process_began_takes_a_place_before_others_begin() -
     limits = Limits(replicas=1, partitions=1, replica_movements=1)
     roster = Roster(limits)
     begun = on_the_way((0, 1, 5), (0, 2, 5))
-    roster.add([Wanted(tp(0), replace(begun, reassigning=True), begun=True)])
-    roster.add([Wanted(tp(n), on_the_way(*LEADER_STAYS)) for n in (1, 2)])
+    roster.add([WantedPartition(tp(0), replace(begun, reassigning=True), begun=True)])
+    roster.add([WantedPartition(tp(n), on_the_way(*LEADER_STAYS)) for n in (1, 2)])
 
     roster.seen(tp(0), begun)
     assert roster.holds_place(tp(0))
@@ -342,7 +342,7 @@ def test_partitions_begin_by_topic_by_size_or_as_the_plan_has_them() -> None:
         limits = Limits(replicas=1, order=order)
         roster = Roster(limits)
         sizes = {2: 50, 0: 10, 1: 50, 3: 99}
-        roster.add(Wanted(tp(n), on_the_way(*ADDS_ONE), size=sizes[n]) for n in sizes)
+        roster.add(WantedPartition(tp(n), on_the_way(*ADDS_ONE), size=sizes[n]) for n in sizes)
         return numbers(submit(roster))
 
     assert first(Order.TOPIC) == [0, 1, 2, 3]
@@ -354,7 +354,7 @@ def test_partitions_begin_by_topic_by_size_or_as_the_plan_has_them() -> None:
 def test_topics_go_by_name_before_partitions_by_number() -> None:
     roster = Roster(Limits(replicas=1))
     named = [tp(10, "b"), tp(2, "b"), tp(11, "a")]
-    roster.add(Wanted(one, on_the_way(*ADDS_ONE)) for one in named)
+    roster.add(WantedPartition(one, on_the_way(*ADDS_ONE)) for one in named)
 
     assert [move.tp for move in submit(roster).moves] == [tp(11, "a"), tp(2, "b"), tp(10, "b")]
 
@@ -431,7 +431,7 @@ def test_a_held_partition_waits_without_a_place_and_goes_on_when_released() -> N
 def test_a_partition_at_its_target_is_not_taken_on() -> None:
     roster = Roster(ONE_BY_ONE)
 
-    given = roster.add([Wanted(tp(0), on_the_way((1, 2), (1, 2)))])
+    given = roster.add([WantedPartition(tp(0), on_the_way((1, 2), (1, 2)))])
 
     assert isinstance(given[tp(0)], Done)
     assert tp(0) not in roster
@@ -440,7 +440,7 @@ def test_a_partition_at_its_target_is_not_taken_on() -> None:
 
 def test_a_resumed_run_carries_on_those_that_had_begun_before_it_begins_others() -> None:
     roster = Roster(replace(KIP, partitions=1))
-    roster.add(Wanted(tp(n), on_the_way(*ALL_MOVE), begun=n == 2) for n in range(3))
+    roster.add(WantedPartition(tp(n), on_the_way(*ALL_MOVE), begun=n == 2) for n in range(3))
 
     assert numbers(submit(roster)) == [2]
 

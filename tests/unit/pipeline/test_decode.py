@@ -11,11 +11,11 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from ktui.pipeline import decode as decoding
-from ktui.pipeline.decode import ALL, KINDS, Choice, rows_of
+from ktui.pipeline.ingest import decode as decoding
+from ktui.pipeline.ingest.decode import ALL, KINDS, SegmentSelection, rows_of
 from ktui.recording.lines import Head, Line
-from support.faulty_segments import summed, unsummed
-from support.lake_recordings import looks, record
+from support.pipeline.lake_recordings import looks, record
+from support.recordings.faulty_segments import summed, unsummed
 
 
 @pytest.fixture
@@ -170,15 +170,17 @@ def test_whatever_is_in_a_file_it_becomes_rows(texts: list[bytes]) -> None:
     ("choice", "wanted"),
     [
         (ALL, True),
-        (Choice(since_ms=1_500), True),
-        (Choice(since_ms=2_001), False),
-        (Choice(until_ms=999), False),
-        (Choice(until_ms=1_000), True),
-        (Choice(clusters=frozenset({"one"})), True),
-        (Choice(clusters=frozenset({"other"})), False),
+        (SegmentSelection(since_ms=1_500), True),
+        (SegmentSelection(since_ms=2_001), False),
+        (SegmentSelection(until_ms=999), False),
+        (SegmentSelection(until_ms=1_000), True),
+        (SegmentSelection(clusters=frozenset({"one"})), True),
+        (SegmentSelection(clusters=frozenset({"other"})), False),
     ],
 )
-def test_a_segment_is_chosen_by_its_cluster_and_its_times(choice: Choice, *, wanted: bool) -> None:
+def test_a_segment_is_chosen_by_its_cluster_and_its_times(
+    choice: SegmentSelection, *, wanted: bool
+) -> None:
     head: Line = Head(
         seq=0, at=1_000, ms=0, schema_version=1, session="s", segment=0, cluster_id="one"
     )

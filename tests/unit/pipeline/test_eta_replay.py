@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from ktui.pacing.limits import Limits
-from ktui.pipeline.eta_replay import EVERY_MS, PARTITION, RUN, EtaReplay, Forecast
-from ktui.pipeline.session_events import session_events
-from support.drained_recordings import MB, drained
+from ktui.pipeline.forecast.replay import EVERY_MS, PARTITION, RUN, EtaReplay, Forecast
+from ktui.pipeline.forecast.session_stream import session_events
+from support.recordings.drained_recordings import MB, drained
 
 SIZES = [300 * MB, 500 * MB, 400 * MB, 600 * MB, 200 * MB, 800 * MB]
 

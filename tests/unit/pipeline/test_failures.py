@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ktui.pipeline.failures import spark_words
+from ktui.pipeline.spark.failures import error_sentence
 
 _RAISED = """[PYTHON_EXCEPTION] An exception was thrown from the Python worker: \
 Traceback (most recent call last):
@@ -39,10 +39,10 @@ PYTHONPATH was:
     ],
 )
 def test_what_spark_raises_is_told_by_the_line_that_matters(raised: str, words: str) -> None:
-    assert spark_words(ValueError(raised)) == f"Spark failed: {words}"
+    assert error_sentence(ValueError(raised)) == f"Spark failed: {words}"
 
 
 def test_a_disk_that_is_full_is_told_as_that() -> None:
-    words = spark_words(ValueError("java.io.IOException: No space left on device"))
+    words = error_sentence(ValueError("java.io.IOException: No space left on device"))
 
     assert words == "no space is left on the disk of the lake, or of Spark's temporary files"

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from ktui.pipeline.lake import read_manifest
-from ktui.pipeline.lake_files import LocalFiles
-from ktui.pipeline.manifest import NAME, DataFile, Manifest, Written, encode
-from ktui.pipeline.problem import PipelineProblem
-from ktui.pipeline.report.arrow_lake import ArrowLake
+from ktui.pipeline.errors import PipelineProblem
+from ktui.pipeline.lake.files import LocalFiles
+from ktui.pipeline.lake.lake import read_manifest
+from ktui.pipeline.lake.manifest import NAME, DataFile, Manifest, TablePart, encode
+from ktui.pipeline.report.data.lake import ArrowLake
 
 FOLDER = "moves/lake_version=000001-aa/cluster_id=c"
 
@@ -18,7 +18,7 @@ FOLDER = "moves/lake_version=000001-aa/cluster_id=c"
 def write(lake: Path, folder: str, *files: str) -> Path:
     """Write a lake of one part, whose folder is there where it may be."""
     lake.mkdir(exist_ok=True)
-    part = Written(folder, tuple(DataFile(file, 1) for file in files), 1)
+    part = TablePart(folder, tuple(DataFile(file, 1) for file in files), 1)
     (lake / NAME).write_bytes(encode(Manifest(version=1, tables={"moves": {"c": part}})))
     return lake
 
@@ -62,7 +62,7 @@ def test_a_manifest_whose_folder_is_elsewhere_is_refused_by_its_entry(
 
     assert said == (
         f"{lake}/{NAME}: the lake cannot be read: tables.moves.c.folder: {folder!r} leaves the "
-        "lake; ktui never writes that. Make a lake anew: ktui pipeline run --lake DIR"
+        "lake; ktui never writes such an entry. Make a new lake: ktui pipeline run --lake DIR"
     )
 
 

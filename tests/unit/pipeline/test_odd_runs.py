@@ -10,18 +10,22 @@ import msgspec
 import pyarrow as pa
 import pytest
 
-from ktui.execution.events import Event, Planned, PlannedPart, encode
-from ktui.insights.curve import Curve
-from ktui.pipeline import eta_backtest, eta_replay, run_folds, what_if
-from ktui.pipeline.what_if_grid import Cell
-from ktui.pipeline.what_if_model import Model
+from ktui.execution.run.events import AnyRunEvent, Planned, PlannedPart, encode
+from ktui.insights.curve import RateCurve
+from ktui.pipeline.forecast import backtest, replay
+from ktui.pipeline.tables import run_folds
+from ktui.pipeline.what_if import table as what_if
+from ktui.pipeline.what_if.grid import GridCell
+from ktui.pipeline.what_if.model import Model
 from ktui.recording import lines
 from ktui.recording.encoding import Encoder
 from ktui.recording.lines import AnyLine, Head, RunLine
-from support.journals import started
-from support.lake_recordings import looks
+from support.journals.journals import started
+from support.pipeline.lake_recordings import looks
 
-MODEL = Model(curve=Curve(most_bytes_s=1e6, half_at=0.0, most_at_once=1), joining_s=0, other_s=1)
+MODEL = Model(
+    curve=RateCurve(most_bytes_s=1e6, half_at=0.0, most_at_once=1), joining_s=0, other_s=1
+)
 
 
 def planned(partition: int = 0, *, original: tuple[int, ...] = (1,), **more: Any) -> PlannedPart:
@@ -32,7 +36,7 @@ def planned(partition: int = 0, *, original: tuple[int, ...] = (1,), **more: Any
     return PlannedPart(partitions=(part,))
 
 
-def rows(events: Sequence[Event]) -> list[dict[str, Any]]:
+def rows(events: Sequence[AnyRunEvent]) -> list[dict[str, Any]]:
     return [
         {"cluster_id": "c", "run": "r", "run_id": "r@1", "entry": n, "t": n, "lot": 0,
          "event": encode(event).decode(), "done": False, "lasted_ms": None}
@@ -45,7 +49,7 @@ def key(*parts: object) -> tuple[pa.Scalar, ...]:
 
 
 def test_a_run_of_a_partition_without_replicas_is_not_played_and_raises_nothing() -> None:
-    play = what_if._lot((Cell(started(1).limits),), 1, what_if.Models({"c": MODEL}, {}))
+    play = what_if._lot((GridCell(started(1).limits),), 1, what_if.Models({"c": MODEL}, {}))
     for original, count in (((1,), 1), ((), 0)):
         events = pa.Table.from_pylist(rows([started(1), planned(original=original)]))
         table = play(key("c", "r@1", 0), events)
@@ -73,20 +77,20 @@ def test_a_session_that_the_fold_cannot_take_tells_no_forecasts_and_raises_nothi
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     table = pa.table({"cluster_id": ["c"], "session": ["s"], "content": [a_session()]})
-    assert eta_backtest._replayed(table).num_rows == 1
+    assert backtest._replayed(table).num_rows == 1
 
     def stumbles(_fold: object, _progress: object) -> NoReturn:
         raise IndexError("of a partition without replicas")
 
-    monkeypatch.setattr(eta_replay, "fold", stumbles)
+    monkeypatch.setattr(replay, "fold", stumbles)
 
-    assert eta_backtest._replayed(table).num_rows == 0
+    assert backtest._replayed(table).num_rows == 0
 
 
 def a_session() -> bytes:
     """A session of a run of one partition, and five looks."""
     head = Head(seq=0, at=0, ms=0, schema_version=1, session="s", segment=0, cluster_id="c")
-    events: list[Event] = [started(1), planned()]
+    events: list[AnyRunEvent] = [started(1), planned()]
     of_run = [
         RunLine(seq=n, at=0, ms=0, run="r", run_id="r@1", entry=n, event=msgspec.Raw(encode(event)))
         for n, event in enumerate(events, start=1)

@@ -8,19 +8,19 @@ from typing import Any
 import click
 import pytest
 
+from ktui.cli.pipeline.options import read_derived_options
 from ktui.fileproblem import FileProblem
-from ktui.pipeline.outlook import Asked
-from ktui.pipeline.outlook_options import asked_of
-from ktui.pipeline.what_if_grid import usual_grid
+from ktui.pipeline.forecast.derived import DerivedOptions
+from ktui.pipeline.what_if.grid import usual_grid
 
 
-def given(**options: Any) -> Asked | None:
+def given(**options: Any) -> DerivedOptions | None:
     usual = {"grid": None, "window": None, "no_insights": False, "keep_insights": False}
-    return asked_of({**usual, **options})
+    return read_derived_options({**usual, **options})
 
 
 def test_unless_told_otherwise_the_usual_grid_is_played_without_a_window() -> None:
-    assert given() == Asked(usual_grid(), None)
+    assert given() == DerivedOptions(usual_grid(), None)
 
 
 def test_a_window_is_a_time(tmp_path: Path) -> None:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from ktui.pipeline.lake_files import local_path
-from ktui.pipeline.problem import PipelineProblem
+from ktui.pipeline.errors import PipelineProblem
+from ktui.pipeline.lake.files import local_path
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import io
 
 import pytest
 
-from ktui.pipeline.progress import ProgressLine
+from ktui.pipeline.spark.progress import SparkProgress
 
 
 class Terminal(io.StringIO):
@@ -16,7 +16,7 @@ class Terminal(io.StringIO):
 
 def test_on_a_terminal_the_line_is_drawn_over_and_gone_in_the_end() -> None:
     terminal = Terminal()
-    line = ProgressLine(terminal)
+    line = SparkProgress(terminal)
 
     line.tell("decoding")
     line.tell("moves")
@@ -28,7 +28,7 @@ def test_on_a_terminal_the_line_is_drawn_over_and_gone_in_the_end() -> None:
 
 def test_elsewhere_each_thing_that_is_begun_is_a_line() -> None:
     pipe = io.StringIO()
-    line = ProgressLine(pipe)
+    line = SparkProgress(pipe)
 
     line.tell("decoding")
     line.tell("moves")
@@ -41,7 +41,7 @@ def test_what_stays_is_a_line_of_its_own_above_the_one_that_is_drawn_over(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     terminal = Terminal()
-    line = ProgressLine(terminal)
+    line = SparkProgress(terminal)
 
     line.show("waiting")
     line.say("version 1")
@@ -54,7 +54,7 @@ def test_elsewhere_what_is_only_shown_is_left_out_and_what_is_said_stays(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     pipe = io.StringIO()
-    line = ProgressLine(pipe)
+    line = SparkProgress(pipe)
 
     line.show("waiting")
     line.say("version 1")

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from ktui.lab.java import Java, find_java
-from ktui.pipeline.spark_classes import sharing
+from ktui.pipeline.spark.class_archive import shared_classes
 
 JAVA = Java("/usr/bin/java", 17, "17.0.15+6")
 WRITTEN = b"\xf0\x0b\xab\xa8"
@@ -28,7 +28,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def _given(java: Java = JAVA) -> Mapping[str, str]:
     """Give what a JVM would be started with: the -XX options, with their values."""
-    with sharing(java):
+    with shared_classes(java):
         words = shlex.split(os.environ["SPARK_SUBMIT_OPTS"])
     named = (word.removeprefix("-XX:").partition("=") for word in words)
     return {name: value for name, _, value in named}
@@ -100,7 +100,7 @@ def test_an_archive_with_which_spark_does_not_start_is_gone_the_next_time() -> N
     _leave_behind()
     assert "SharedArchiveFile" in _given()
 
-    with pytest.raises(RuntimeError), sharing(JAVA):
+    with pytest.raises(RuntimeError), shared_classes(JAVA):
         raise RuntimeError
 
     assert "SharedArchiveFile" not in _given()
@@ -130,7 +130,7 @@ def test_options_that_the_user_gives_spark_stay_and_go_before(
 ) -> None:
     monkeypatch.setenv("SPARK_SUBMIT_OPTS", "-Xss4m")
 
-    with sharing(JAVA):
+    with shared_classes(JAVA):
         words = shlex.split(os.environ["SPARK_SUBMIT_OPTS"])
 
     assert words[-1] == "-Xss4m"
@@ -144,7 +144,7 @@ def test_a_damaged_archive_keeps_no_jvm_from_starting_and_none_speaks_of_it(cont
     java = find_java(17, "This test").program
     quiet = ["-Xmx64m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-version"]
     _leave_behind(content)
-    with sharing(JAVA):
+    with shared_classes(JAVA):
         options = shlex.split(os.environ["SPARK_SUBMIT_OPTS"])
 
     usual = subprocess.run([java, *quiet], capture_output=True, text=True, check=True)

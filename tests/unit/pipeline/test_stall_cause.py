@@ -5,12 +5,12 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from ktui.pipeline.report.records import Interval, Rates, Reading, Sample
-from ktui.pipeline.stall_cause import MOST_TELLING, cause_of, looked_at, stalls
+from ktui.pipeline.lake.records import Interval, LogEndRecord, Sample, ThrottleRecord
+from ktui.pipeline.tables.stall_cause import MOST_TELLING, cause_of, cause_window, stalls
 from ktui.progress.timeline import Cause
 
-BEHIND = (Reading(1, 100), Reading(4, 70))
-CAUGHT_UP = (Reading(1, 100), Reading(4, 100))
+BEHIND = (LogEndRecord(1, 100), LogEndRecord(4, 70))
+CAUGHT_UP = (LogEndRecord(1, 100), LogEndRecord(4, 100))
 HELD = {"isr": (1, 2, 4), "replicas": (4, 1, 2, 3), "removing": (3,)}
 """Added and in sync is 4; 1 and 2 are to stay, and 3 is to go."""
 
@@ -34,12 +34,12 @@ def _interval(state: str, began: int, ended: int) -> Interval:
         (_sample(leader=None, described=False), Cause.UNKNOWN, ""),
         (_sample(ends=BEHIND, described=False), Cause.UNKNOWN, ""),
         (
-            _sample(rates=(Rates(4, 30_000),), ends=BEHIND),
+            _sample(rates=(ThrottleRecord(4, 30_000),), ends=BEHIND),
             Cause.THROTTLED,
             "the throttle of broker 4 was 30,000 B/s",
         ),
         (
-            _sample(rates=(Rates(1, None, 30_000),), ends=BEHIND),
+            _sample(rates=(ThrottleRecord(1, None, 30_000),), ends=BEHIND),
             Cause.THROTTLED,
             "the throttle of broker 1 was 30,000 B/s",
         ),
@@ -52,30 +52,36 @@ def test_a_sample_tells_what_stands_in_the_way_of_a_copy(
 
 
 def test_a_replica_that_lags_though_nothing_stands_in_its_way_does_not_fetch() -> None:
-    elsewhere = (Rates(1, 30_000, None), Rates(2, 30_000, 30_000), Rates(4, None, 30_000))
+    elsewhere = (
+        ThrottleRecord(1, 30_000, None),
+        ThrottleRecord(2, 30_000, 30_000),
+        ThrottleRecord(4, None, 30_000),
+    )
 
     for rates in ((), elsewhere):
         found = cause_of([_sample(ends=BEHIND, rates=rates)])
         assert found == (Cause.NOT_FETCHING, "broker 4 did not fetch from 1")
 
 
-@pytest.mark.parametrize("rates", [Rates(4, 50_000_000), Rates(1, None, 50_000_000)])
+@pytest.mark.parametrize(
+    "rates", [ThrottleRecord(4, 50_000_000), ThrottleRecord(1, None, 50_000_000)]
+)
 def test_a_throttle_that_may_give_others_their_turn_is_no_reason_to_call_a_replica_not_fetching(
-    rates: Rates,
+    rates: ThrottleRecord,
 ) -> None:
     assert cause_of([_sample(ends=BEHIND, rates=(rates,))]) == (Cause.UNKNOWN, "")
 
 
-@pytest.mark.parametrize("ends", [(), (Reading(1, 100),), (Reading(4, 70),)])
+@pytest.mark.parametrize("ends", [(), (LogEndRecord(1, 100),), (LogEndRecord(4, 70),)])
 def test_a_replica_of_which_it_is_not_known_how_far_it_is_is_not_called_not_fetching(
-    ends: tuple[Reading, ...],
+    ends: tuple[LogEndRecord, ...],
 ) -> None:
     assert cause_of([_sample(ends=ends)]) == (Cause.UNKNOWN, "")
 
 
-@pytest.mark.parametrize("rates", [(), (Rates(4, 30_000),)])
+@pytest.mark.parametrize("rates", [(), (ThrottleRecord(4, 30_000),)])
 def test_a_replica_that_has_all_and_is_not_in_the_isr_is_kept_out_of_it(
-    rates: tuple[Rates, ...],
+    rates: tuple[ThrottleRecord, ...],
 ) -> None:
     found = cause_of([_sample(ends=CAUGHT_UP, rates=rates)])
 
@@ -83,7 +89,7 @@ def test_a_replica_that_has_all_and_is_not_in_the_isr_is_kept_out_of_it(
 
 
 def test_of_two_new_replicas_the_one_that_lags_tells_the_cause() -> None:
-    ends = (*CAUGHT_UP, Reading(5, 70))
+    ends = (*CAUGHT_UP, LogEndRecord(5, 70))
 
     found = cause_of([_sample(adding=(4, 5), ends=ends)])
 
@@ -127,6 +133,6 @@ def test_a_move_that_does_not_end_though_all_is_in_sync_stands_still_after_half_
 def test_the_cause_is_looked_for_in_the_first_minute_of_a_stall_and_not_in_what_follows_it() -> (
     None
 ):
-    assert looked_at(_interval("stalled", 1_000, 9_000)) == (1_000, 9_000)
-    assert looked_at(_interval("stalled", 1_000, 900_000)) == (1_000, 61_000)
-    assert looked_at(_interval("stalled", 1_000, 1_000)) == (1_000, 1_001)
+    assert cause_window(_interval("stalled", 1_000, 9_000)) == (1_000, 9_000)
+    assert cause_window(_interval("stalled", 1_000, 900_000)) == (1_000, 61_000)
+    assert cause_window(_interval("stalled", 1_000, 1_000)) == (1_000, 1_001)

@@ -8,20 +8,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ktui.pacing.limits import Limits
-from ktui.pipeline.what_if_evidence import (
+from ktui.pipeline.what_if.evidence import (
     LEAST_RUNS,
     LEAST_STEPS,
     TELLING_S,
     Evidence,
-    Use,
-    beyond,
-    lacking,
-    too_far_off,
+    SimulatedUse,
+    beyond_evidence,
+    missing_evidence,
+    model_too_far_off,
 )
-from ktui.pipeline.what_if_grid import Cell
-from ktui.pipeline.what_if_model import Inflow, Step, fit
-from ktui.pipeline.what_if_play import Played, advise
-from ktui.planning.throttle_rates import BrokerRate, ThrottleRates, rates_from
+from ktui.pipeline.what_if.grid import GridCell
+from ktui.pipeline.what_if.model import InflowSample, RecordedStep, fit
+from ktui.pipeline.what_if.play import SimulatedCell, advise
+from ktui.planning.throttle_rates import BrokerRate, ThrottleRates, parse_throttle_rates
 
 MB = 1_000_000
 SEEN = Evidence(
@@ -34,8 +34,8 @@ SEEN = Evidence(
     most_at_once=4,
     partitions=8,
 )
-USE = Use(
-    throttle=rates_from("none"),
+USE = SimulatedUse(
+    throttle=parse_throttle_rates("none"),
     broker_bytes_s=40.0 * MB,
     fewest_at_once=1,
     most_at_once=4,
@@ -61,10 +61,10 @@ def evidence(draw: st.DrawFn) -> Evidence:
 
 
 @st.composite
-def uses(draw: st.DrawFn) -> Use:
+def uses(draw: st.DrawFn) -> SimulatedUse:
     own = tuple(BrokerRate(n, draw(RATES)) for n in range(draw(st.integers(0, 2))))
     fewest = draw(FEW)
-    return Use(
+    return SimulatedUse(
         throttle=ThrottleRates(draw(RATES), own),
         broker_bytes_s=draw(st.floats(0, 100.0 * MB)),
         fewest_at_once=fewest,
@@ -74,8 +74,10 @@ def uses(draw: st.DrawFn) -> Use:
 
 
 @given(use=uses(), seen=evidence())
-def test_what_is_within_asks_for_no_more_than_was_recorded(use: Use, seen: Evidence) -> None:
-    if list(beyond(use, seen)):
+def test_what_is_within_asks_for_no_more_than_was_recorded(
+    use: SimulatedUse, seen: Evidence
+) -> None:
+    if list(beyond_evidence(use, seen)):
         return
     rates = [use.throttle.every, *(each.bytes_s for each in use.throttle.brokers)]
     most = max(seen.throttle, seen.broker_bytes_s)
@@ -88,7 +90,7 @@ def test_what_is_within_asks_for_no_more_than_was_recorded(use: Use, seen: Evide
 
 @given(use=uses(), seen=evidence(), more=evidence())
 def test_more_that_is_recorded_never_takes_a_way_out_of_what_is_within(
-    use: Use, seen: Evidence, more: Evidence
+    use: SimulatedUse, seen: Evidence, more: Evidence
 ) -> None:
     both = Evidence(
         runs=seen.runs + more.runs,
@@ -100,19 +102,19 @@ def test_more_that_is_recorded_never_takes_a_way_out_of_what_is_within(
         most_at_once=max(seen.most_at_once, more.most_at_once),
         partitions=max(seen.partitions, more.partitions),
     )
-    assert len(list(beyond(use, both))) <= len(list(beyond(use, seen)))
-    assert len(list(lacking(both))) <= len(list(lacking(seen)))
+    assert len(list(beyond_evidence(use, both))) <= len(list(beyond_evidence(use, seen)))
+    assert len(list(missing_evidence(both))) <= len(list(missing_evidence(seen)))
 
 
 def test_a_way_as_it_was_recorded_is_within() -> None:
-    assert list(beyond(USE, SEEN)) == []
-    assert list(lacking(SEEN)) == []
+    assert list(beyond_evidence(USE, SEEN)) == []
+    assert list(missing_evidence(SEEN)) == []
 
 
 @pytest.mark.parametrize(
     ("more", "told"),
     [
-        ({"throttle": rates_from("1GB/s")}, "no throttle above 40 MB/s was recorded"),
+        ({"throttle": parse_throttle_rates("1GB/s")}, "no throttle above 40 MB/s was recorded"),
         ({"broker_bytes_s": 50.0 * MB}, "50 MB/s into a broker, and 40 MB/s at most were recorded"),
         ({"most_at_once": 5}, "5 at once into a broker, and 4 at most were recorded"),
         ({"fewest_at_once": 0}, "0 at once into a broker, and 1 at least were recorded"),
@@ -122,71 +124,77 @@ def test_a_way_as_it_was_recorded_is_within() -> None:
 def test_what_goes_beyond_is_named_with_what_was_recorded(
     more: dict[str, object], told: str
 ) -> None:
-    assert list(beyond(msgspec.structs.replace(USE, **more), SEEN)) == [told]
+    assert list(beyond_evidence(msgspec.structs.replace(USE, **more), SEEN)) == [told]
 
 
 def test_a_throttle_of_fifty_times_the_one_that_was_seen_is_beyond() -> None:
     """All that was recorded was held up by it: how fast brokers are without it is not known."""
-    step = Step("run", adds=True, took_s=30.0, copying_s=28.0)
-    model = fit([Inflow("run", 1, 2, 60.0, 60.0 * 2 * MB, 2 * MB)], [step] * 12, 2)
+    step = RecordedStep("run", adds=True, took_s=30.0, copying_s=28.0)
+    model = fit([InflowSample("run", 1, 2, 60.0, 60.0 * 2 * MB, 2 * MB)], [step] * 12, 2)
     assert model is not None
     assert model.curve.known_to == 2 * MB
     use = msgspec.structs.replace(USE, fewest_at_once=2, most_at_once=2, partitions=2)
     for throttle in ("100MB/s", "none"):
         faster = msgspec.structs.replace(
-            use, throttle=rates_from(throttle), broker_bytes_s=model.curve.bytes_s(2, None)
+            use,
+            throttle=parse_throttle_rates(throttle),
+            broker_bytes_s=model.curve.bytes_s(2, None),
         )
         assert "50 MB/s into a broker, and 2.0 MB/s at most were recorded" in list(
-            beyond(faster, model.seen)
+            beyond_evidence(faster, model.seen)
         )
     same = msgspec.structs.replace(
-        use, throttle=rates_from("2MB/s"), broker_bytes_s=model.curve.bytes_s(2, 2 * MB)
+        use, throttle=parse_throttle_rates("2MB/s"), broker_bytes_s=model.curve.bytes_s(2, 2 * MB)
     )
-    assert list(beyond(same, model.seen)) == []
+    assert list(beyond_evidence(same, model.seen)) == []
 
 
 def test_a_throttle_that_held_nothing_up_is_as_good_as_none() -> None:
     """Kafka's largest rate stands for "no limit" on many clusters."""
-    model = fit([Inflow("run", 1, 2, 60.0, 60.0 * 20 * MB, 2**63 - 1)], [])
+    model = fit([InflowSample("run", 1, 2, 60.0, 60.0 * 20 * MB, 2**63 - 1)], [])
     assert model is not None
     assert model.seen.free
     assert model.seen.throttle == 0
     use = msgspec.structs.replace(
-        USE, throttle=rates_from("1GB/s"), broker_bytes_s=20.0 * MB, fewest_at_once=2,
+        USE, throttle=parse_throttle_rates("1GB/s"), broker_bytes_s=20.0 * MB, fewest_at_once=2,
         most_at_once=2, partitions=0,
     )  # fmt: skip
-    assert list(beyond(use, model.seen)) == ["no throttle above 20 MB/s was recorded"]
+    assert list(beyond_evidence(use, model.seen)) == ["no throttle above 20 MB/s was recorded"]
 
 
 def test_what_was_recorded_for_a_moment_only_tells_nothing() -> None:
     long, short = TELLING_S, TELLING_S / 4
     model = fit(
         [
-            Inflow("a", 1, 2, long, 1.0, None),
-            *(Inflow("b", n, 9, short, 1.0, None) for n in (1, 2)),
+            InflowSample("a", 1, 2, long, 1.0, None),
+            *(InflowSample("b", n, 9, short, 1.0, None) for n in (1, 2)),
         ],
         [],
     )
     assert model is not None
     assert (model.seen.fewest_at_once, model.seen.most_at_once) == (2, 2)
-    assert list(lacking(model.seen)) == [
+    assert list(missing_evidence(model.seen)) == [
         f"{LEAST_STEPS} steps that copy have to be recorded, and there are 0"
     ]
     alone = msgspec.structs.replace(SEEN, runs=1)
-    assert list(lacking(alone)) == [f"{LEAST_RUNS} runs have to be recorded, and there is 1"]
+    assert list(missing_evidence(alone)) == [
+        f"{LEAST_RUNS} runs have to be recorded, and there is 1"
+    ]
 
 
 @pytest.mark.parametrize(
     ("error", "far"), [(None, 0), (0.5, 0), (-0.5, 0), (0.51, 1), (-0.6, 1), (float("nan"), 1)]
 )
 def test_a_model_that_is_far_off_for_a_run_advises_nothing(error: float | None, far: int) -> None:
-    assert len(list(too_far_off(error))) == far
+    assert len(list(model_too_far_off(error))) == far
 
 
 played = st.builds(
-    Played,
+    SimulatedCell,
     cell=st.builds(
-        Cell, st.builds(Limits, partitions=st.integers(1, 50)), st.just(rates_from("none"))
+        GridCell,
+        st.builds(Limits, partitions=st.integers(1, 50)),
+        st.just(parse_throttle_rates("none")),
     ),
     own=st.just(False),  # noqa: FBT003 - Hypothesis' own signature
     predicted_s=st.floats(1, 1e6),
@@ -201,7 +209,7 @@ played = st.builds(
 
 @given(cells=st.lists(played, min_size=1, max_size=8), window=st.none() | st.floats(1, 1e6))
 def test_nothing_that_goes_beyond_is_ever_advised_nor_its_time_told(
-    cells: list[Played], window: float | None
+    cells: list[SimulatedCell], window: float | None
 ) -> None:
     cells[0] = msgspec.structs.replace(cells[0], own=True)
 
@@ -216,10 +224,11 @@ def test_nothing_that_goes_beyond_is_ever_advised_nor_its_time_told(
 
 
 def test_a_faster_way_beyond_is_said_to_need_recording_without_a_time() -> None:
-    def way(predicted_s: float, *further: str, own: bool = False) -> Played:
-        return Played(
-            cell=Cell(Limits()), own=own, predicted_s=predicted_s, low_s=1.0, high_s=predicted_s,
-            peak_extra_replicas=1, batches=1, broker_bytes_s=1.0, beyond=further,
+    def way(predicted_s: float, *further: str, own: bool = False) -> SimulatedCell:
+        return SimulatedCell(
+            cell=GridCell(Limits()), own=own, predicted_s=predicted_s, low_s=1.0,
+            high_s=predicted_s, peak_extra_replicas=1, batches=1, broker_bytes_s=1.0,
+            beyond=further,
         )  # fmt: skip
 
     cells = [way(100.0, own=True), way(10.0, "nothing was recorded without a throttle")]

@@ -6,17 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ktui.pipeline.what_if_model import Inflow, Model, Step, fit
-from ktui.planning.throttle_rates import rates_from
+from ktui.pipeline.what_if.model import InflowSample, Model, RecordedStep, fit
+from ktui.planning.throttle_rates import parse_throttle_rates
 
 MB = 1_000_000.0
 
 
-def inflow(at_once: int, rate: float, throttle: int | None = None, broker: int = 1) -> Inflow:
-    return Inflow(f"run-{broker}", broker, at_once, 100.0, 100.0 * rate, throttle)
+def inflow(at_once: int, rate: float, throttle: int | None = None, broker: int = 1) -> InflowSample:
+    return InflowSample(f"run-{broker}", broker, at_once, 100.0, 100.0 * rate, throttle)
 
 
-def model_of(*inflows: Inflow, steps: tuple[Step, ...] = ()) -> Model:
+def model_of(*inflows: InflowSample, steps: tuple[RecordedStep, ...] = ()) -> Model:
     model = fit(inflows, steps)
     assert model is not None
     return model
@@ -97,15 +97,15 @@ def test_without_a_throttle_a_slow_broker_is_one() -> None:
 
 def test_steps_take_their_median_beside_copying_in_whole_polls() -> None:
     steps = (
-        Step("a", adds=True, took_s=14.5, copying_s=10.0),
-        Step("a", adds=True, took_s=24.5, copying_s=20.0),
-        Step("a", adds=True, took_s=99.0, copying_s=9.0),
-        Step("a", adds=False, took_s=3.5, copying_s=0.0),
+        RecordedStep("a", adds=True, took_s=14.5, copying_s=10.0),
+        RecordedStep("a", adds=True, took_s=24.5, copying_s=20.0),
+        RecordedStep("a", adds=True, took_s=99.0, copying_s=9.0),
+        RecordedStep("a", adds=False, took_s=3.5, copying_s=0.0),
     )
     model = model_of(inflow(1, MB), steps=steps)
     assert model.joining_s == 4
     assert model.other_s == 3
-    assert model.tempo(rates_from("none")).joining_s == 4
+    assert model.tempo(parse_throttle_rates("none")).joining_s == 4
 
 
 def test_without_steps_a_step_takes_what_a_poll_takes() -> None:
@@ -128,6 +128,6 @@ def test_of_few_brokers_the_range_is_no_narrower_than_what_is_assumed_of_any() -
 
 def test_each_broker_is_played_under_its_own_throttle() -> None:
     model = model_of(inflow(1, 50 * MB))
-    tempo = model.tempo(rates_from("20MB,3=5MB"))
+    tempo = model.tempo(parse_throttle_rates("20MB,3=5MB"))
     assert tempo.bytes_s(1, 1) == 20 * MB
     assert tempo.bytes_s(3, 1) == 5 * MB

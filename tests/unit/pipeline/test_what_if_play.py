@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import msgspec
 
-from ktui.execution.events import LimitsChanged, Planned, PlannedPart
-from ktui.insights.curve import Curve
+from ktui.execution.run.events import LimitsChanged, Planned, PlannedPart
+from ktui.insights.curve import RateCurve
 from ktui.pacing.limits import Limits
-from ktui.pipeline.what_if_evidence import Evidence
-from ktui.pipeline.what_if_grid import Cell
-from ktui.pipeline.what_if_model import Model
-from ktui.pipeline.what_if_play import Played, RecordedRun, advise, play, recorded_run
-from ktui.planning.throttle_rates import rates_from
-from support.journals import started
+from ktui.pipeline.what_if.evidence import Evidence
+from ktui.pipeline.what_if.grid import GridCell
+from ktui.pipeline.what_if.model import Model
+from ktui.pipeline.what_if.play import (
+    PlayableRun,
+    SimulatedCell,
+    advise,
+    playable_run,
+    simulate_cell,
+)
+from ktui.planning.throttle_rates import parse_throttle_rates
+from support.journals.journals import started
 
 MB = 1_000_000
 MODEL = Model(
-    curve=Curve(most_bytes_s=20.0 * MB, most_at_once=4, half_at=1.0, low=0.5, high=2.0),
+    curve=RateCurve(most_bytes_s=20.0 * MB, most_at_once=4, half_at=1.0, low=0.5, high=2.0),
     joining_s=2,
     other_s=1,
     seen=Evidence(
@@ -31,7 +37,7 @@ MODEL = Model(
 )
 
 
-def a_run(partitions: int = 8, size: int = 100 * MB) -> RecordedRun:
+def a_run(partitions: int = 8, size: int = 100 * MB) -> PlayableRun:
     planned = tuple(
         Planned(
             topic="a",
@@ -44,15 +50,15 @@ def a_run(partitions: int = 8, size: int = 100 * MB) -> RecordedRun:
         )
         for n in range(partitions)
     )
-    return recorded_run("drain", [started(partitions), PlannedPart(partitions=planned)])
+    return playable_run("drain", [started(partitions), PlannedPart(partitions=planned)])
 
 
-def one_by_one(throttle: str = "none", partitions: int = 1) -> Cell:
-    return Cell(Limits(replicas=1, partitions=partitions), rates_from(throttle))
+def one_by_one(throttle: str = "none", partitions: int = 1) -> GridCell:
+    return GridCell(Limits(replicas=1, partitions=partitions), parse_throttle_rates(throttle))
 
 
 def test_a_run_one_by_one_takes_each_copy_alone_and_each_step_beside() -> None:
-    played = play(a_run().moves(), one_by_one(), MODEL)
+    played = simulate_cell(a_run().moves(), one_by_one(), MODEL)
     copying, joining = 8 * 100 / 10, 8 * MODEL.joining_s
     assert copying + joining < played.predicted_s <= copying + joining + 8 * MODEL.other_s
     assert played.broker_bytes_s == 10 * MB
@@ -61,7 +67,7 @@ def test_a_run_one_by_one_takes_each_copy_alone_and_each_step_beside() -> None:
 
 def test_more_at_once_are_faster_as_far_as_their_broker_takes_them_in() -> None:
     moves = a_run().moves()
-    alone, two, four = (play(moves, one_by_one(partitions=n), MODEL) for n in (1, 2, 4))
+    alone, two, four = (simulate_cell(moves, one_by_one(partitions=n), MODEL) for n in (1, 2, 4))
     assert alone.predicted_s > two.predicted_s > four.predicted_s
     assert four.broker_bytes_s < 20 * MB
     assert alone.peak_extra_replicas <= two.peak_extra_replicas <= four.peak_extra_replicas
@@ -69,8 +75,8 @@ def test_more_at_once_are_faster_as_far_as_their_broker_takes_them_in() -> None:
 
 def test_a_throttle_makes_it_slower() -> None:
     moves = a_run().moves()
-    throttled = play(moves, one_by_one("5MB"), MODEL)
-    assert throttled.predicted_s > play(moves, one_by_one(), MODEL).predicted_s
+    throttled = simulate_cell(moves, one_by_one("5MB"), MODEL)
+    assert throttled.predicted_s > simulate_cell(moves, one_by_one(), MODEL).predicted_s
     assert throttled.broker_bytes_s == 5 * MB
 
 
@@ -81,18 +87,18 @@ def test_a_run_that_changed_its_limits_is_known_to_have() -> None:
     assert not run.steady
 
 
-def the_cells() -> list[Played]:
+def the_cells() -> list[SimulatedCell]:
     moves = a_run().moves()
-    own = play(moves, one_by_one(partitions=2), MODEL, own=True)
-    return [own, *(play(moves, one_by_one(partitions=n), MODEL) for n in (1, 4, 8))]
+    own = simulate_cell(moves, one_by_one(partitions=2), MODEL, own=True)
+    return [own, *(simulate_cell(moves, one_by_one(partitions=n), MODEL) for n in (1, 4, 8))]
 
 
 def test_ways_with_more_at_once_than_were_recorded_are_not_advised() -> None:
     few = msgspec.structs.replace(MODEL.seen, most_at_once=2, partitions=2)
     model = msgspec.structs.replace(MODEL, seen=few)
     moves = a_run().moves()
-    own = play(moves, one_by_one(partitions=2), model, own=True)
-    more = play(moves, one_by_one(partitions=8), model)
+    own = simulate_cell(moves, one_by_one(partitions=2), model, own=True)
+    more = simulate_cell(moves, one_by_one(partitions=8), model)
 
     assert own.beyond == ()
     assert "8 partitions at once, and 2 at most were recorded" in more.beyond

@@ -9,16 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ktui.execution.events import LimitsChanged, Planned, PlannedPart
-from ktui.insights.curve import Curve
+from ktui.execution.run.events import LimitsChanged, Planned, PlannedPart
+from ktui.insights.curve import RateCurve
 from ktui.pacing.limits import Limits
-from ktui.pipeline.what_if_evidence import Evidence
-from ktui.pipeline.what_if_grid import Cell
-from ktui.pipeline.what_if_model import Model
-from ktui.pipeline.what_if_play import RecordedRun, recorded_run
-from ktui.pipeline.what_if_rows import Lasted, advised_rows, played_rows, spelled
-from ktui.planning.throttle_rates import BrokerRate, ThrottleRates, rates_from
-from support.journals import started
+from ktui.pipeline.what_if.evidence import Evidence
+from ktui.pipeline.what_if.grid import GridCell
+from ktui.pipeline.what_if.model import Model
+from ktui.pipeline.what_if.play import PlayableRun, playable_run
+from ktui.pipeline.what_if.table import RealDuration, advised_rows, simulated_rows, throttle_option
+from ktui.planning.throttle_rates import BrokerRate, ThrottleRates, parse_throttle_rates
+from support.journals.journals import started
 
 MB = 1_000_000
 SEEN = Evidence(
@@ -34,14 +34,14 @@ SEEN = Evidence(
 
 def model(mb_s: float) -> Model:
     return Model(
-        curve=Curve(most_bytes_s=mb_s * MB, half_at=0.0, most_at_once=8),
+        curve=RateCurve(most_bytes_s=mb_s * MB, half_at=0.0, most_at_once=8),
         joining_s=0,
         other_s=1,
         seen=SEEN,
     )
 
 
-def a_run(target: tuple[int, ...] = (4, 2, 3)) -> RecordedRun:
+def a_run(target: tuple[int, ...] = (4, 2, 3)) -> PlayableRun:
     planned = tuple(
         Planned(
             topic="a",
@@ -54,15 +54,15 @@ def a_run(target: tuple[int, ...] = (4, 2, 3)) -> RecordedRun:
         )
         for n in range(4)
     )
-    return recorded_run("drain", [started(4), PlannedPart(partitions=planned)])
+    return playable_run("drain", [started(4), PlannedPart(partitions=planned)])
 
 
-def rows_of(run: RecordedRun, lasted: Lasted, *more: Cell) -> list[dict[str, Any]]:
-    return list(advised_rows([*played_rows(run, [run.cell, *more], model(10.0), lasted)], None))
+def rows_of(run: PlayableRun, lasted: RealDuration, *more: GridCell) -> list[dict[str, Any]]:
+    return list(advised_rows([*simulated_rows(run, [run.cell, *more], model(10.0), lasted)], None))
 
 
 def test_only_the_row_of_its_own_limits_tells_how_long_the_run_took() -> None:
-    own, other = rows_of(a_run(), Lasted(50_000, None), Cell(Limits(partitions=1)))
+    own, other = rows_of(a_run(), RealDuration(50_000, None), GridCell(Limits(partitions=1)))
     assert (own["own"], own["actual_s"]) == (True, 50.0)
     assert (other["own"], other["actual_s"]) == (False, None)
     assert own["bytes"] == 400 * MB
@@ -70,13 +70,13 @@ def test_only_the_row_of_its_own_limits_tells_how_long_the_run_took() -> None:
 
 
 def test_every_row_tells_how_far_off_other_runs_are_about_this_one() -> None:
-    told = rows_of(a_run(), Lasted(40_000, model(5.0)), Cell(Limits(partitions=1)))
+    told = rows_of(a_run(), RealDuration(40_000, model(5.0)), GridCell(Limits(partitions=1)))
     (error,) = {row["error_held_out"] for row in told}
     assert error == pytest.approx(1.0, abs=0.1)
 
 
 def test_nothing_is_advised_of_a_run_for_which_other_runs_tell_another_time() -> None:
-    told = rows_of(a_run(), Lasted(40_000, model(5.0)), Cell(Limits(partitions=1)))
+    told = rows_of(a_run(), RealDuration(40_000, model(5.0)), GridCell(Limits(partitions=1)))
 
     assert not any(row["recommended"] for row in told)
     (reason,) = (row["reason"] for row in told if row["reason"])
@@ -87,12 +87,18 @@ def test_nothing_is_advised_of_a_run_for_which_other_runs_tell_another_time() ->
 def test_a_run_that_was_meddled_with_says_nothing_of_the_model() -> None:
     run = a_run()
     run.take(LimitsChanged(old=Limits(), new=Limits(partitions=2), batch=1, in_flight=0))
-    assert {row["error_held_out"] for row in rows_of(run, Lasted(40_000, model(5.0)))} == {None}
-    assert {row["error_held_out"] for row in rows_of(a_run(), Lasted(None, model(5.0)))} == {None}
+    assert {row["error_held_out"] for row in rows_of(run, RealDuration(40_000, model(5.0)))} == {
+        None
+    }
+    assert {row["error_held_out"] for row in rows_of(a_run(), RealDuration(None, model(5.0)))} == {
+        None
+    }
 
 
 def test_a_run_that_had_nothing_to_move_has_no_rows() -> None:
-    assert not list(played_rows(a_run((1, 2, 3)), [Cell(Limits())], model(10.0), Lasted(1, None)))
+    assert not list(
+        simulated_rows(a_run((1, 2, 3)), [GridCell(Limits())], model(10.0), RealDuration(1, None))
+    )
 
 
 rates = st.none() | st.integers(1, 10**12)
@@ -104,4 +110,6 @@ def test_a_throttle_is_spelled_as_the_option_takes_it(
 ) -> None:
     own = tuple(BrokerRate(broker, rate) for broker, rate in sorted(brokers.items()))
     wanted = ThrottleRates(every, own)
-    assert msgspec.structs.astuple(rates_from(spelled(wanted))) == msgspec.structs.astuple(wanted)
+    assert msgspec.structs.astuple(
+        parse_throttle_rates(throttle_option(wanted))
+    ) == msgspec.structs.astuple(wanted)

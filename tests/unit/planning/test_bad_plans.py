@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from ktui.planning.planfile import read_plan
-from ktui.planning.problem import BadPlan
+from ktui.planning.read.problems import BadPlan
+from ktui.planning.read.read import read_plan
 
 CORPUS = Path(__file__).parent / "corpus"
 TOLD = dict(

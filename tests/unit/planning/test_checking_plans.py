@@ -11,18 +11,18 @@ import pytest
 from ktui.cluster.broker import Broker, TopicConfig
 from ktui.cluster.errors import Failure, Operation
 from ktui.cluster.partition import PartitionState, Reassignment, TopicPartition
-from ktui.planning.check import check_plan
-from ktui.planning.finding import (
+from ktui.planning.check.check import check_plan
+from ktui.planning.check.findings import (
     Allowances,
     ClusterSnapshot,
     Finding,
-    Kind,
+    FindingKind,
     Option,
     Severity,
 )
 from ktui.planning.plan import PartitionTarget, Plan
-from ktui.planning.planfile import read_plan
-from ktui.planning.problem import Place
+from ktui.planning.read.problems import FilePosition
+from ktui.planning.read.read import read_plan
 
 RACKS = {1: "a", 2: "b", 3: "c", 4: "a", 5: "b"}
 
@@ -70,7 +70,7 @@ def test_an_unknown_topic_is_a_problem_and_the_nearest_name_is_suggested() -> No
     plan = _plan((0, (1, 2, 3)), (1, (2, 3, 1)), topic="order")
     finding = _only(check_plan(plan, _cluster()))
     assert finding.severity is Severity.PROBLEM
-    assert finding.kind is Kind.TOPIC_UNKNOWN
+    assert finding.kind is FindingKind.TOPIC_UNKNOWN
     assert finding.partitions == (_tp(0, "order"), _tp(1, "order"))
     assert finding.sentence == "the cluster has no topic order; did you mean orders?"
 
@@ -93,7 +93,7 @@ def test_a_topic_that_may_not_be_read_is_not_called_unknown() -> None:
     failure = Failure(Operation.METADATA, "not authorized to Describe", topic="secrets")
     cluster = msgspec.structs.replace(_cluster(), failures=(failure,))
     finding = _only(check_plan(_plan((0, (1, 2, 3)), topic="secrets"), cluster))
-    assert (finding.severity, finding.kind) == (Severity.PROBLEM, Kind.TOPIC_UNREADABLE)
+    assert (finding.severity, finding.kind) == (Severity.PROBLEM, FindingKind.TOPIC_UNREADABLE)
     assert finding.sentence == "topic secrets could not be read: not authorized to Describe"
 
 
@@ -110,8 +110,8 @@ def test_an_unknown_partition_is_told_with_those_that_there_are() -> None:
 def test_every_unknown_broker_is_told_with_those_that_there_are() -> None:
     findings = check_plan(_plan((0, (1, 2, 9)), (1, (8, 9, 1))), _cluster())
     assert [(f.severity, f.kind, f.partitions) for f in findings] == [
-        (Severity.PROBLEM, Kind.BROKER_UNKNOWN, (_tp(0), _tp(1))),
-        (Severity.PROBLEM, Kind.BROKER_UNKNOWN, (_tp(1),)),
+        (Severity.PROBLEM, FindingKind.BROKER_UNKNOWN, (_tp(0), _tp(1))),
+        (Severity.PROBLEM, FindingKind.BROKER_UNKNOWN, (_tp(1),)),
     ]
     assert findings[0].sentence == (
         "the cluster has no broker 9, only 1 to 5; named for orders-0 and orders-1"
@@ -122,7 +122,7 @@ def test_every_unknown_broker_is_told_with_those_that_there_are() -> None:
 def test_more_replicas_than_brokers_are_a_problem() -> None:
     cluster = _cluster(_state(0, 1, 2), racks={1: None, 2: None})
     findings = check_plan(_plan((0, (1, 2, 3))), cluster)
-    assert {f.kind: f.sentence for f in findings}[Kind.TOO_MANY_REPLICAS] == (
+    assert {f.kind: f.sentence for f in findings}[FindingKind.TOO_MANY_REPLICAS] == (
         "3 replicas for orders-0, but the cluster has 2 brokers"
     )
 
@@ -143,7 +143,7 @@ def test_a_change_of_the_replication_factor_needs_its_option(
 def test_the_replication_factor_of_a_moving_partition_is_that_before_its_move() -> None:
     listed = {_tp(0): Reassignment((4, 5, 3, 1, 2), (4, 5), (1, 2))}
     cluster = msgspec.structs.replace(_cluster(), listed=listed)
-    assert Kind.REPLICATION_FACTOR_CHANGE not in {
+    assert FindingKind.REPLICATION_FACTOR_CHANGE not in {
         finding.kind for finding in check_plan(_plan((0, (1, 2, 3))), cluster)
     }
 
@@ -151,7 +151,7 @@ def test_the_replication_factor_of_a_moving_partition_is_that_before_its_move() 
 def test_fewer_replicas_than_min_insync_replicas_need_their_option() -> None:
     plan, cluster = _plan((0, (2,))), _cluster(_state(0, 1))
     finding = _only(check_plan(plan, cluster))
-    assert (finding.severity, finding.kind) == (Severity.PROBLEM, Kind.BELOW_MIN_ISR)
+    assert (finding.severity, finding.kind) == (Severity.PROBLEM, FindingKind.BELOW_MIN_ISR)
     assert finding.option is Option.BELOW_MIN_ISR
     assert finding.sentence == (
         "fewer replicas (1) than min.insync.replicas (2), so producers with acks=all are "
@@ -185,13 +185,13 @@ def test_a_target_broker_that_is_down_is_warned_of() -> None:
     cluster = msgspec.structs.replace(_cluster(), brokers=brokers)
     assert _check(_plan((0, (4, 2, 3))), cluster) == (
         Severity.WARNING,
-        "broker 4 is down and shall have orders-0: nothing is copied to it until it is back",
+        "broker 4 is down and gets orders-0: nothing is copied to it until it is back",
     )
 
 
 def test_a_broker_known_only_from_a_replica_list_is_down_and_not_unknown() -> None:
     findings = check_plan(_plan((1, (1, 2, 6))), _cluster(_state(0, 1, 2, 6), _state(1)))
-    assert [finding.kind for finding in findings] == [Kind.BROKER_DOWN]
+    assert [finding.kind for finding in findings] == [FindingKind.BROKER_DOWN]
 
 
 def test_partitions_that_are_not_well_before_the_start_are_warned_of() -> None:
@@ -221,7 +221,7 @@ def test_a_reassignment_by_someone_else_is_warned_of() -> None:
 def test_original_replicas_that_are_not_there_any_more_are_reported() -> None:
     target = PartitionTarget("orders", 0, (4, 5, 3), original_replicas=(2, 1, 3))
     finding = _only(check_plan(Plan((target,)), _cluster()))
-    assert (finding.severity, finding.kind) == (Severity.WARNING, Kind.ORIGINAL_DIFFERS)
+    assert (finding.severity, finding.kind) == (Severity.WARNING, FindingKind.ORIGINAL_DIFFERS)
     assert finding.sentence == (
         "original_replicas are not the replicas now, so the plan was made earlier: "
         "orders-0 (2, 1 and 3 in the plan, 1, 2 and 3 now)"
@@ -232,7 +232,7 @@ def test_original_replicas_of_a_moving_partition_are_compared_without_their_orde
     target = PartitionTarget("orders", 0, (4, 5, 3), original_replicas=(2, 1, 3))
     listed = {_tp(0): Reassignment((4, 2, 3, 1), (4,), (1,))}
     cluster = msgspec.structs.replace(_cluster(), listed=listed)
-    assert _only(check_plan(Plan((target,)), cluster)).kind is Kind.FOREIGN_REASSIGNMENT
+    assert _only(check_plan(Plan((target,)), cluster)).kind is FindingKind.FOREIGN_REASSIGNMENT
 
 
 def test_two_replicas_in_one_rack_are_warned_of_where_there_are_enough_racks() -> None:
@@ -259,7 +259,7 @@ def test_racks_are_judged_by_how_many_there_are(
     racks: dict[int, str | None], *, warned: bool
 ) -> None:
     findings = check_plan(_plan((0, (3, 2, 1))), _cluster(_state(0), racks=racks))
-    assert [finding.kind for finding in findings] == ([Kind.RACKS] if warned else [])
+    assert [finding.kind for finding in findings] == ([FindingKind.RACKS] if warned else [])
 
 
 def test_a_plan_whose_partitions_are_all_at_their_target_has_nothing_to_do() -> None:
@@ -271,7 +271,7 @@ def test_a_plan_whose_partitions_are_all_at_their_target_has_nothing_to_do() -> 
 
 def test_partitions_at_their_target_are_counted() -> None:
     finding = _only(check_plan(_plan((0, (1, 2, 3)), (1, (3, 2, 1))), _cluster()))
-    assert (finding.severity, finding.kind) == (Severity.NOTE, Kind.AT_TARGET)
+    assert (finding.severity, finding.kind) == (Severity.NOTE, FindingKind.AT_TARGET)
     assert finding.partitions == (_tp(0),)
     assert finding.sentence == "1 of 2 partitions are at their target already"
 
@@ -285,7 +285,7 @@ def test_a_partition_that_is_being_moved_is_not_at_its_target() -> None:
     listed = {_tp(0): Reassignment((1, 2, 3, 4), (1,), (4,))}
     cluster = msgspec.structs.replace(_cluster(), listed=listed)
     kinds = {finding.kind for finding in check_plan(_plan((0, (1, 2, 3))), cluster)}
-    assert kinds == {Kind.FOREIGN_REASSIGNMENT}
+    assert kinds == {FindingKind.FOREIGN_REASSIGNMENT}
 
 
 def test_problems_come_first_then_warnings_then_notes() -> None:
@@ -322,10 +322,10 @@ def test_findings_name_the_place_in_the_file() -> None:
 ]}"""
     findings = check_plan(read_plan(text), _cluster(racks=dict.fromkeys(RACKS)))
     assert {finding.kind: finding.place for finding in findings} == {
-        Kind.PARTITION_UNKNOWN: Place(3, 17, "partitions[1].partition"),
-        Kind.BROKER_UNKNOWN: Place(6, 6, "partitions[2].replicas[2]"),
-        Kind.ORIGINAL_DIFFERS: Place(5, 25, "partitions[2].original_replicas"),
-        Kind.TOPIC_UNKNOWN: Place(7, 13, "partitions[3].topic"),
+        FindingKind.PARTITION_UNKNOWN: FilePosition(3, 17, "partitions[1].partition"),
+        FindingKind.BROKER_UNKNOWN: FilePosition(6, 6, "partitions[2].replicas[2]"),
+        FindingKind.ORIGINAL_DIFFERS: FilePosition(5, 25, "partitions[2].original_replicas"),
+        FindingKind.TOPIC_UNKNOWN: FilePosition(7, 13, "partitions[3].topic"),
     }
 
 
@@ -347,4 +347,4 @@ def test_a_partition_as_a_whole_is_placed_where_its_object_begins() -> None:
         ).encode()
     )
     finding = _only(check_plan(plan, _cluster()))
-    assert finding.place == Place(13, 5, "partitions[1]")
+    assert finding.place == FilePosition(13, 5, "partitions[1]")

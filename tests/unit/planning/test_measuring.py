@@ -11,15 +11,15 @@ from ktui.cluster.errors import Operation, TimedOut
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ConfigSource, OffsetsAnswer
 from ktui.cluster.throttle_settings import FOLLOWER_RATE
-from ktui.planning.finding import ClusterSnapshot
-from ktui.planning.measuring import MEASURED_S
+from ktui.planning.check.findings import ClusterSnapshot
+from ktui.planning.check.measure_growth import MEASURED_S
+from ktui.planning.check.snapshot import take_snapshot
 from ktui.planning.plan import PartitionTarget, Plan
-from ktui.planning.snapshot import take_snapshot
-from ktui.simulated import acts
+from ktui.simulated import events
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
-from support.counting_reader import CountingReader
-from support.moving_clusters import a_cluster, throttle, tp, wait
+from support.simulated.counting_reader import CountingReader
+from support.simulated.moving_clusters import a_cluster, throttle, tp, wait
 
 PLAN = Plan(
     (
@@ -55,7 +55,7 @@ async def test_what_is_written_is_measured_of_the_partitions_that_get_replicas()
 
 async def test_where_nothing_is_written_the_rate_is_zero_though_no_size_is_known() -> None:
     cluster = orders(0.0)
-    cluster.do(acts.Deny("log_dirs"))
+    cluster.do(events.Deny("log_dirs"))
 
     assert (await measured(cluster)).inbound == {tp("orders-0"): 0, tp("orders-1"): 0}
 
@@ -90,7 +90,7 @@ async def test_where_offsets_do_not_measure_size_the_rate_is_not_known() -> None
 
 async def test_where_the_size_is_not_known_neither_is_the_rate() -> None:
     cluster = orders()
-    cluster.do(acts.Deny("log_dirs"))
+    cluster.do(events.Deny("log_dirs"))
 
     assert (await measured(cluster)).inbound == {}
 
@@ -131,7 +131,7 @@ async def test_a_leader_that_dies_meanwhile_leaves_the_rate_unknown() -> None:
     cluster = orders()
 
     seen = await take_snapshot(
-        Watched(cluster, lambda: cluster.do(acts.Kill(1))), PLAN, cluster.clock
+        Watched(cluster, lambda: cluster.do(events.Kill(1))), PLAN, cluster.clock
     )
 
     assert set(seen.inbound) == {tp("orders-1")}

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from ktui.planning.planfile import read_plan
-from ktui.planning.problem import BadPlan
+from ktui.planning.read.problems import BadPlan
+from ktui.planning.read.read import read_plan
 
 EACH = 15
 Change = Callable[[random.Random, dict[str, Any]], object]
@@ -120,7 +120,7 @@ CHANGES: dict[str, Change] = {
     "a key too many": _add_key,
     "a version that is not 1": lambda r, p: p.update(version=r.choice([0, 2, "1", 1.0, True, []])),
     "a replica twice": _repeat_replica,
-    "a replica that is no broker id": _replace_replica,
+    "a replica that is not a broker id": _replace_replica,
     "replicas that are no list": lambda r, p: _any_row(r, p).update(replicas=_no_list(r)),
     "original replicas that are no list": (
         lambda r, p: _any_row(r, p).update(original_replicas=_no_list(r))

@@ -10,14 +10,14 @@ import pytest
 from ktui.cluster.broker import BrokerConfig, LogDir
 from ktui.cluster.errors import Failure, Operation
 from ktui.pacing.limits import Limits, Mode, Order, Shape
-from ktui.planning import preflight as preflight_module
-from ktui.planning import schedule as schedule_module
-from ktui.planning.disks import BrokerLoad
-from ktui.planning.finding import Kind, Severity
-from ktui.planning.preflight import Ground, Preflight, ShapeCost, preflight
-from ktui.planning.rates import BrokerThrottle, Span
+from ktui.planning.check.disks import DiskLoad
+from ktui.planning.check.findings import FindingKind, Severity
+from ktui.planning.preflight import preflight as preflight_module
+from ktui.planning.preflight.preflight import Preflight, PreflightBase, ShapeCost, preflight
+from ktui.planning.simulate import schedule as schedule_module
+from ktui.planning.simulate.copy_rates import BrokerThrottle, Span
 from ktui.units import Rate
-from support.preflights import GB, Way, a_plan, a_snapshot, tp
+from support.cli.preflights import GB, Way, a_plan, a_snapshot, tp
 
 ONE: Way = ((1, 2, 3), (4, 2, 3))
 ALL: Way = ((1, 2, 3), (4, 5, 6))
@@ -43,11 +43,11 @@ def cost(shape: Shape, *ways: Way, **more: Any) -> ShapeCost:
     return next(each for each in figures(*ways, **more).shapes if each.shape is shape)
 
 
-def load(told: Preflight, broker: int) -> BrokerLoad:
+def load(told: Preflight, broker: int) -> DiskLoad:
     return next(each for each in told.brokers if each.broker == broker)
 
 
-def kinds(told: Preflight) -> list[Kind]:
+def kinds(told: Preflight) -> list[FindingKind]:
     return [finding.kind for finding in told.warnings]
 
 
@@ -61,7 +61,7 @@ def test_each_broker_is_told_what_comes_and_what_goes() -> None:
     told = figures(ONE, ALL, sizes=[2 * GB, 3 * GB], rooms={4: ROOMY, 1: ROOMY})
 
     assert told.bytes_to_copy == 2 * GB + 3 * 3 * GB
-    assert load(told, 4) == BrokerLoad(
+    assert load(told, 4) == DiskLoad(
         broker=4,
         gains=2,
         loses=0,
@@ -246,7 +246,7 @@ def test_sizes_that_are_not_known_leave_their_figures_open_and_no_others() -> No
     assert load(told, 4).room_after_bytes is None
     assert load(told, 5).room_after_bytes == 49 * GB
     assert (told.in_force.leader_epoch_bumps, told.batches) == (2, 2)
-    assert kinds(told) == [Kind.DISKS_UNREADABLE]
+    assert kinds(told) == [FindingKind.DISKS_UNREADABLE]
     assert only(told) == (
         "the log dirs of broker 1 could not be read, so the size of 1 partition is not known: "
         "not authorized"
@@ -264,7 +264,7 @@ def test_a_disk_that_would_be_full_is_warned_of() -> None:
     told = figures(ONE, sizes=[8 * GB], rooms={4: (100 * GB, 5 * GB)})
 
     assert load(told, 4).room_after_bytes == -3 * GB
-    assert kinds(told) == [Kind.DISK_FULL]
+    assert kinds(told) == [FindingKind.DISK_FULL]
     assert only(told) == (
         "broker 4 gets 7.5 GiB, has room for 4.7 GiB now, and would be full: 2.8 GiB too much"
     )
@@ -300,7 +300,7 @@ def test_what_left_a_disk_before_makes_room_for_what_comes_later() -> None:
 def test_a_disk_with_less_than_a_tenth_left_is_warned_of() -> None:
     told = figures(ONE, sizes=[8 * GB], rooms={4: (100 * GB, 15 * GB)})
 
-    assert kinds(told) == [Kind.DISK_LOW]
+    assert kinds(told) == [FindingKind.DISK_LOW]
     assert only(told).endswith("now, and would have 6.5 GiB, 7% of its disk, left")
 
 
@@ -316,10 +316,10 @@ def test_log_dirs_that_take_nothing_are_no_room_and_are_warned_of() -> None:
     assert load(one_offline, 4).room_bytes == load(one_cordoned, 4).room_bytes == 50 * GB
     assert load(all_cordoned, 4).room_bytes is None
     assert only(one_offline) == (
-        "broker 4 shall have 1 replica more, and a log dir is offline: /a (KAFKA_STORAGE_ERROR)"
+        "broker 4 gets 1 replica, and a log dir is offline: /a (KAFKA_STORAGE_ERROR)"
     )
     assert one_cordoned.warnings == ()
-    assert kinds(all_cordoned) == [Kind.LOG_DIR_OFFLINE, Kind.CORDONED]
+    assert kinds(all_cordoned) == [FindingKind.LOG_DIR_OFFLINE, FindingKind.CORDONED]
 
 
 def test_a_broker_that_gains_nothing_is_not_judged_by_its_disks() -> None:
@@ -335,7 +335,7 @@ def test_a_step_that_can_never_fit_is_named() -> None:
 
     assert told.warnings[0].partitions == (tp(1),)
     assert only(told) == (
-        "a step adds more replicas than --replica-movements 2 lets, and goes alone, when nothing "
+        "a step adds more replicas than --replica-movements 2 allows, and goes alone, when nothing "
         "else moves: orders-1"
     )
     assert figures(ONE, ALL, limits=START).warnings == ()
@@ -349,7 +349,7 @@ def test_what_is_added_to_reach_min_isr_is_bound_by_no_limit() -> None:
 
 def test_limits_may_change_on_the_same_ground() -> None:
     ways, again = [ONE, ALL, ONE], msgspec.structs.replace(START, partitions=1)
-    ground = Ground(a_plan(*ways), a_snapshot(*ways))
+    ground = PreflightBase(a_plan(*ways), a_snapshot(*ways))
 
     for limits in (START, KIP, again, START):
         assert ground.under(limits) == figures(*ways, limits=limits)

@@ -9,11 +9,11 @@ import pytest
 
 from ktui.cluster.broker import BrokerConfig
 from ktui.pacing.limits import Limits, Mode
-from ktui.planning.preflight import preflight
-from ktui.planning.preflight_words import lines, time_in_words
-from ktui.planning.rates import Span
+from ktui.planning.preflight.preflight import preflight
+from ktui.planning.preflight.text import lines, time_in_words
+from ktui.planning.simulate.copy_rates import Span
 from ktui.units import Rate
-from support.preflights import GB, Way, a_plan, a_snapshot
+from support.cli.preflights import GB, Way, a_plan, a_snapshot
 
 ONE: Way = ((1, 2, 3), (4, 2, 3))
 OTHER: Way = ((1, 2, 3), (5, 2, 3))
@@ -48,7 +48,7 @@ def test_all_of_it_fits_a_narrow_terminal_and_is_told_in_blocks() -> None:
         "",
         "time  21 s (11 s-51 s), in about 2 batches",
         "      at least 20 s (10 s-50 s), as broker 4 gets 954 MiB",
-        "      at 50 MB/s (20 MB/s to 100 MB/s) into each broker, which is assumed",
+        "      at 50 MB/s (20 MB/s to 100 MB/s) into each broker (assumed)",
     ]
     assert max(map(len, text.splitlines())) <= 80
 
@@ -69,7 +69,7 @@ def test_what_is_not_known_is_a_dash_and_said() -> None:
     assert "to be copied             -" in text
     assert "     4      1      0        -    -         -      -        -" in text
     assert text.splitlines()[-1] == (
-        "time  unknown, for the size of 1 partition is not known; 2 batches at least"
+        "time  unknown: the size of 1 partition is not known; at least 2 batches"
     )
 
 
@@ -96,7 +96,7 @@ def test_what_is_not_known_is_a_dash_and_said() -> None:
             None,
             (
                 "5.0 MB/s into broker 4, which is throttled, "
-                "50 MB/s (20 MB/s to 100 MB/s) into each other broker, which is assumed"
+                "50 MB/s (20 MB/s to 100 MB/s) into each other broker (assumed)"
             ),
         ),
     ],

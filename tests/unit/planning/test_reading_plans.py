@@ -11,10 +11,10 @@ import msgspec
 import pytest
 
 from ktui.cluster.partition import TopicPartition
-from ktui.planning import planfile
-from ktui.planning.plan import PartitionTarget, Plan, written
-from ktui.planning.planfile import find_problems, read_plan
-from ktui.planning.problem import MOST_TOLD, BadPlan, Problem
+from ktui.planning.plan import PartitionTarget, Plan, plan_as_json
+from ktui.planning.read import read as planfile
+from ktui.planning.read.problems import MOST_TOLD, BadPlan, Problem
+from ktui.planning.read.read import find_problems, read_plan
 
 PRINTED_BY_KAFKA = (
     b'{"version":1,"partitions":['
@@ -116,7 +116,7 @@ def test_a_pipe_of_the_shell_without_an_end_is_read_only_as_far_as_the_limit(
 
 
 def test_a_plan_with_too_many_partitions_is_told_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ktui.planning.mistakes.MOST_PARTITIONS", 3)
+    monkeypatch.setattr("ktui.planning.read.diagnose.MOST_PARTITIONS", 3)
     monkeypatch.setattr(planfile, "MOST_PARTITIONS", 3)
     assert len(read_plan(_file([_row(n) for n in range(3)])).partitions) == 3
     bad = _refused(_file([_row(n) for n in range(4)]))
@@ -170,7 +170,7 @@ def test_a_written_plan_is_kafkas_json_with_one_partition_a_line() -> None:
             PartitionTarget("orders", 1, (2, 3), ("any", "any")),
         )
     )
-    assert written(plan) == (
+    assert plan_as_json(plan) == (
         '{"version": 1, "partitions": [\n'
         '  {"topic":"orders","partition":0,"replicas":[1,2],"original_replicas":[3,4]},\n'
         '  {"topic":"orders","partition":1,"replicas":[2,3],"log_dirs":["any","any"]}\n'
@@ -179,7 +179,7 @@ def test_a_written_plan_is_kafkas_json_with_one_partition_a_line() -> None:
 
 
 def test_a_plan_of_nothing_is_written_as_json_too() -> None:
-    assert json.loads(written(Plan(()))) == {"version": 1, "partitions": []}
+    assert json.loads(plan_as_json(Plan(()))) == {"version": 1, "partitions": []}
 
 
 def test_a_mistake_that_only_the_fast_reader_sees_is_still_told(

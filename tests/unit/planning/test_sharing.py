@@ -10,12 +10,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ktui.cluster.partition import TopicPartition
-from ktui.pacing.decision import Move, Wanted
+from ktui.pacing.decision import Move, WantedPartition
 from ktui.pacing.limits import Limits
 from ktui.pacing.situation import Situation, Step
 from ktui.pacing.steps import next_step
-from ktui.planning.schedule import Beside, Flying, Left, rest
-from ktui.planning.sharing import Pair, Shared, shared
+from ktui.planning.simulate.fair_share import FairShareCopies, Pair, fair_rates
+from ktui.planning.simulate.schedule import (
+    RestOfRun,
+    StepInFlight,
+    StepOverhead,
+    simulate_rest_of_run,
+)
 
 A, B = TopicPartition("a", 0), TopicPartition("a", 1)
 
@@ -46,7 +51,7 @@ def test_nobody_sends_or_takes_in_more_than_he_can_and_every_copy_is_held_up_by_
     copies: dict[Pair, int], sent: dict[int, float], taken: dict[int, float]
 ) -> None:
     rooms = Rooms(sent, taken, usual=100.0)
-    rates = shared(copies, rooms)
+    rates = fair_rates(copies, rooms)
     out = {n: sum(rates[p] * copies[p] for p in copies if p[0] == n) for n, _ in copies}
     into = {n: sum(rates[p] * copies[p] for p in copies if p[1] == n) for _, n in copies}
     assert all(total <= rooms.sends(n) * 1.001 for n, total in out.items())
@@ -58,11 +63,11 @@ def test_nobody_sends_or_takes_in_more_than_he_can_and_every_copy_is_held_up_by_
 
 
 def test_a_leader_that_is_asked_for_too_much_gives_each_copy_the_same() -> None:
-    assert shared({(1, 5): 1, (1, 6): 2}, Rooms(sent={1: 9.0})) == {(1, 5): 3.0, (1, 6): 3.0}
+    assert fair_rates({(1, 5): 1, (1, 6): 2}, Rooms(sent={1: 9.0})) == {(1, 5): 3.0, (1, 6): 3.0}
 
 
 def test_who_has_been_copied_leaves_its_share_to_the_others() -> None:
-    copies = Shared(Rooms())
+    copies = FairShareCopies(Rooms())
     copies.add(A, (1, 5), 10.0, 0.0)
     copies.add(B, (2, 5), 20.0, 0.0)
     assert copies.next_end_s == pytest.approx(2.0)
@@ -72,25 +77,32 @@ def test_who_has_been_copied_leaves_its_share_to_the_others() -> None:
     assert copies.next_end_s == inf
 
 
-def wanted(tp: TopicPartition, size: int = 100) -> Wanted:
+def wanted(tp: TopicPartition, size: int = 100) -> WantedPartition:
     situation = Situation(
         replicas=(1, 2), isr=(1, 2), leader=1, target=(5, 2), online=frozenset((1, 2, 5))
     )
-    return Wanted(tp, situation, size)
+    return WantedPartition(tp, situation, size)
 
 
-def flying(one: Wanted, limits: Limits, left: dict[int, float]) -> Flying:
+def flying(one: WantedPartition, limits: Limits, left: dict[int, float]) -> StepInFlight:
     step = next_step(one.situation, limits)
     assert isinstance(step, Step)
-    return Flying(one, Move(one.tp, step), left)
+    return StepInFlight(one, Move(one.tp, step), left)
 
 
 def test_what_is_in_flight_goes_on_from_where_it_is_and_the_others_follow() -> None:
     limits = Limits(replicas=1, partitions=1)
-    alone = rest(Left([], [wanted(A)]), limits, Beside(), Shared(Rooms()))
-    half = rest(Left([flying(wanted(A), limits, {5: 50.0})], []), limits, Beside(), Shared(Rooms()))
-    both = Left([flying(wanted(A), limits, {5: 50.0})], [wanted(B)])
-    then = rest(both, limits, Beside(), Shared(Rooms()))
+    alone = simulate_rest_of_run(
+        RestOfRun([], [wanted(A)]), limits, StepOverhead(), FairShareCopies(Rooms())
+    )
+    half = simulate_rest_of_run(
+        RestOfRun([flying(wanted(A), limits, {5: 50.0})], []),
+        limits,
+        StepOverhead(),
+        FairShareCopies(Rooms()),
+    )
+    both = RestOfRun([flying(wanted(A), limits, {5: 50.0})], [wanted(B)])
+    then = simulate_rest_of_run(both, limits, StepOverhead(), FairShareCopies(Rooms()))
     assert alone.copying_s == 10.0
     assert half.copying_s == 5.0
     assert then.copying_s == 15.0
@@ -99,11 +111,18 @@ def test_what_is_in_flight_goes_on_from_where_it_is_and_the_others_follow() -> N
 
 def test_a_step_that_has_copied_everything_ends_with_the_next_poll() -> None:
     limits = Limits(replicas=1, partitions=1)
-    told = rest(Left([flying(wanted(A), limits, {})], []), limits, Beside(), Shared(Rooms()))
+    told = simulate_rest_of_run(
+        RestOfRun([flying(wanted(A), limits, {})], []),
+        limits,
+        StepOverhead(),
+        FairShareCopies(Rooms()),
+    )
     assert told.copying_s == 0.0
     assert 0 < told.waiting_s <= 5
 
 
 def test_nothing_is_left_where_nothing_flies_or_waits() -> None:
-    told = rest(Left([], []), Limits(), Beside(), Shared(Rooms()))
+    told = simulate_rest_of_run(
+        RestOfRun([], []), Limits(), StepOverhead(), FairShareCopies(Rooms())
+    )
     assert told.copying_s == told.waiting_s == 0

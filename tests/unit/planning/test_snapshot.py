@@ -9,13 +9,13 @@ import pytest
 from ktui.cluster.errors import Operation, TimedOut, Unsupported
 from ktui.cluster.partition import Replica, TopicPartition
 from ktui.cluster.ports import ClusterReader, LogDirsAnswer, TopicsAnswer
+from ktui.planning.check.snapshot import take_snapshot
 from ktui.planning.plan import PartitionTarget, Plan
-from ktui.planning.snapshot import take_snapshot
-from ktui.simulated import acts
+from ktui.simulated import events
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
 from ktui.simulated.reader import SimulatedReader
-from support.moving_clusters import a_cluster, move, throttle, tp, wait
+from support.simulated.moving_clusters import a_cluster, move, throttle, tp, wait
 
 PLAN = Plan((PartitionTarget("orders", 0, (4, 2, 3)), PartitionTarget("orders", 1, (2, 3, 1))))
 SIZE = 1_000_000_000
@@ -51,7 +51,7 @@ async def test_throttles_of_the_brokers_are_seen() -> None:
 
 async def test_brokers_that_are_down_are_not_asked() -> None:
     cluster = SimulatedCluster(orders().spec, VirtualClock(leaping=True))
-    cluster.do(acts.Shutdown(4))
+    cluster.do(events.Shutdown(4))
     wait(cluster, 5.0)
 
     seen = await take_snapshot(cluster.reader(), PLAN)
@@ -62,8 +62,8 @@ async def test_brokers_that_are_down_are_not_asked() -> None:
 
 async def test_what_may_not_be_read_is_missing_and_named_with_each_broker() -> None:
     cluster = orders()
-    cluster.do(acts.Deny("log_dirs"))
-    cluster.do(acts.Deny("broker_config"))
+    cluster.do(events.Deny("log_dirs"))
+    cluster.do(events.Deny("broker_config"))
 
     seen = await take_snapshot(cluster.reader(), PLAN)
 
@@ -77,7 +77,7 @@ async def test_what_may_not_be_read_is_missing_and_named_with_each_broker() -> N
 
 async def test_settings_of_topics_that_may_not_be_read_are_missing_and_named() -> None:
     cluster = orders()
-    cluster.do(acts.Deny("topic_configs"))
+    cluster.do(events.Deny("topic_configs"))
 
     seen = await take_snapshot(cluster.reader(), PLAN)
 

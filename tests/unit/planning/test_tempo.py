@@ -6,23 +6,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ktui.cluster.partition import TopicPartition
-from ktui.pacing.decision import Wanted
+from ktui.pacing.decision import WantedPartition
 from ktui.pacing.limits import Limits
 from ktui.pacing.situation import Situation
-from ktui.planning.inbound import Inbound
-from ktui.planning.schedule import Schedule, Tempo, schedule
+from ktui.planning.simulate.fair_share import BrokerIntake
+from ktui.planning.simulate.schedule import RunSpeed, SimulatedOutcome, simulate_run
 
 A = TopicPartition("a", 0)
 SIZES = st.lists(st.integers(1, 1000), min_size=1, max_size=8)
 
 
-def ends(inbound: Inbound) -> list[float]:
+def ends(inbound: BrokerIntake) -> list[float]:
     return [end_s for end_s, _ in inbound.ended(1e9)]
 
 
 @given(SIZES)
 def test_copies_that_do_not_get_in_each_others_way_end_as_if_alone(sizes: list[int]) -> None:
-    inbound = Inbound(lambda at_once: 10.0 * at_once)
+    inbound = BrokerIntake(lambda at_once: 10.0 * at_once)
     for size in sizes:
         inbound.add(A, size, 0.0)
     assert [round(end_s, 6) for end_s in ends(inbound)] == [size / 10 for size in sorted(sizes)]
@@ -32,17 +32,17 @@ def test_copies_that_do_not_get_in_each_others_way_end_as_if_alone(sizes: list[i
 def test_a_broker_is_never_faster_than_with_the_most_at_once(
     sizes: list[int], half_at: float
 ) -> None:
-    curve = Inbound(lambda at_once: 10.0 * at_once / (at_once + half_at))
-    flat = Inbound(lambda _: 10.0)
+    curve = BrokerIntake(lambda at_once: 10.0 * at_once / (at_once + half_at))
+    flat = BrokerIntake(lambda _: 10.0)
     for size in sizes:
         curve.add(A, size, 0.0)
         flat.add(A, size, 0.0)
     assert all(a >= b - 1e-6 for a, b in zip(ends(curve), ends(flat), strict=True))
 
 
-def played(tempo: Tempo, partitions: int = 3) -> Schedule:
+def played(tempo: RunSpeed, partitions: int = 3) -> SimulatedOutcome:
     wanted = [
-        Wanted(
+        WantedPartition(
             TopicPartition("a", n),
             Situation(
                 replicas=(1, 2, 3),
@@ -55,18 +55,18 @@ def played(tempo: Tempo, partitions: int = 3) -> Schedule:
         )
         for n in range(partitions)
     ]
-    return schedule(wanted, Limits(replicas=1, partitions=1), tempo)
+    return simulate_run(wanted, Limits(replicas=1, partitions=1), tempo)
 
 
 def test_what_steps_take_beside_copying_comes_on_top_of_each() -> None:
-    plain = played(Tempo(lambda *_: 10.0))
-    joining = played(Tempo(lambda *_: 10.0, joining_s=5))
-    slow = played(Tempo(lambda *_: 10.0, other_s=4))
+    plain = played(RunSpeed(lambda *_: 10.0))
+    joining = played(RunSpeed(lambda *_: 10.0, joining_s=5))
+    slow = played(RunSpeed(lambda *_: 10.0, other_s=4))
     assert plain.copying_s == joining.copying_s == slow.copying_s == 30.0
     assert joining.waiting_s == plain.waiting_s + 3 * 5
     assert slow.waiting_s > plain.waiting_s
 
 
 def test_each_broker_has_a_rate_of_its_own() -> None:
-    fast = played(Tempo(lambda broker, _at_once: 100.0 if broker == 4 else 1.0))
+    fast = played(RunSpeed(lambda broker, _at_once: 100.0 if broker == 4 else 1.0))
     assert fast.copying_s == 3.0

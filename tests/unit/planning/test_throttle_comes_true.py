@@ -8,15 +8,15 @@ import re
 import pytest
 
 from ktui.pacing.limits import Limits
-from ktui.planning.finding import Kind
+from ktui.planning.check.findings import FindingKind
+from ktui.planning.check.snapshot import take_snapshot
 from ktui.planning.plan import PartitionTarget, Plan
-from ktui.planning.preflight import preflight
-from ktui.planning.snapshot import take_snapshot
+from ktui.planning.preflight.preflight import preflight
 from ktui.planning.throttle_rates import ThrottleRates
-from ktui.simulated import acts
+from ktui.simulated import events
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
-from support.moving_clusters import a_cluster, throttle, tp, wait
+from support.simulated.moving_clusters import a_cluster, throttle, tp, wait
 
 MB = 10**6
 NAMES = ("orders-0", "orders-1", "orders-2")
@@ -39,14 +39,14 @@ def told(rate: int, limits: Limits) -> list[str]:
     ours = cluster()
     seen = asyncio.run(take_snapshot(ours.reader(), PLAN, ours.clock))
     figures = preflight(PLAN, seen, limits, throttle=ThrottleRates(rate))
-    return [found.sentence for found in figures.warnings if found.kind is Kind.NEVER_ENDS]
+    return [found.sentence for found in figures.warnings if found.kind is FindingKind.NEVER_ENDS]
 
 
 def ends(rate: int, names: tuple[str, ...] = NAMES) -> bool:
     """Whether moves that begin together have ended after an hour."""
     ours = cluster()
     ours.do(throttle("follower", 4, rate))
-    ours.do(acts.Alter({tp(name): (4, 2, 3) for name in names}))
+    ours.do(events.Alter({tp(name): (4, 2, 3) for name in names}))
     wait(ours, 3_600.0)
     return not asyncio.run(ours.reader().list_reassignments())
 

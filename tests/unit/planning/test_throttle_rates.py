@@ -11,7 +11,7 @@ from ktui.planning.throttle_rates import (
     BrokerRate,
     ThrottleProblem,
     ThrottleRates,
-    rates_from,
+    parse_throttle_rates,
 )
 
 RATES = st.one_of(st.none(), st.integers(1, 10**15))
@@ -47,27 +47,27 @@ WRONG: dict[str, str] = {
     "9" * 400: "'999",
     "50MB,20MB": "several rates for every broker",
     "none,50MB": "several rates for every broker",
-    "b3=20MB": "'b3' is no broker id",
-    "-3=20MB": "'-3' is no broker id",
-    "=20MB": "'' is no broker id",
-    f"{'9' * 5000}=20MB": "is no broker id",
-    "٣=20MB": "is no broker id",
+    "b3=20MB": "'b3' is not a broker id",
+    "-3=20MB": "'-3' is not a broker id",
+    "=20MB": "'' is not a broker id",
+    f"{'9' * 5000}=20MB": "is not a broker id",
+    "٣=20MB": "is not a broker id",
     "3=": "''",
     "3=20MB,3=30MB": "broker 3 is given twice",
     "3=20MB,03=20MB": "broker 3 is given twice",
-    "3=4=20MB": "'3=4' is no broker id",
+    "3=4=20MB": "'3=4' is not a broker id",
 }
 
 
 @pytest.mark.parametrize("text", WRITTEN)
 def test_rates_are_read_with_their_units(text: str) -> None:
-    assert rates_from(text) == WRITTEN[text]
+    assert parse_throttle_rates(text) == WRITTEN[text]
 
 
 @pytest.mark.parametrize("text", WRONG)
 def test_what_is_no_rate_is_named_with_what_to_write_instead(text: str) -> None:
     with pytest.raises(ThrottleProblem, match="such as") as caught:
-        rates_from(text)
+        parse_throttle_rates(text)
 
     assert WRONG[text] in str(caught.value)
     assert len(str(caught.value)) < 250
@@ -79,7 +79,7 @@ def test_every_broker_has_its_own_rate_or_that_of_all(
 ) -> None:
     parts = [_text(every), *(f"{broker}={_text(rate)}" for broker, rate in own.items())]
 
-    rates = rates_from(",".join(parts))
+    rates = parse_throttle_rates(",".join(parts))
 
     assert {broker: rates.of(broker) for broker in own} == own
     assert rates.of(max(own, default=0) + 1) == every
@@ -89,7 +89,7 @@ def test_every_broker_has_its_own_rate_or_that_of_all(
 @given(st.text(max_size=40))
 def test_any_text_is_read_or_refused_in_words(text: str) -> None:
     try:
-        rates = rates_from(text)
+        rates = parse_throttle_rates(text)
     except ThrottleProblem:
         return
     assert all(each.bytes_s is None or each.bytes_s >= 1 for each in rates.brokers)
@@ -108,7 +108,7 @@ def test_any_text_is_read_or_refused_in_words(text: str) -> None:
     ],
 )
 def test_rates_are_told_in_words(text: str, words: str) -> None:
-    assert rates_from(text).words == words
+    assert parse_throttle_rates(text).words == words
 
 
 def _text(rate: int | None) -> str:

@@ -11,15 +11,15 @@ from ktui.cluster.errors import Failure, Operation
 from ktui.cluster.ports import ConfigSource, Setting
 from ktui.cluster.throttle_settings import FOLLOWER_RATE, LEADER_RATE, LONGEST_LIST
 from ktui.pacing.limits import Limits
-from ktui.planning.finding import Finding, Kind, Severity
-from ktui.planning.preflight import Ground, Preflight, preflight
-from ktui.planning.preflight_words import lines
-from ktui.planning.rates import BrokerThrottle
-from ktui.planning.throttle_rates import rates_from
-from ktui.planning.throttle_suffices import STALLED_AFTER_S
+from ktui.planning.check.findings import Finding, FindingKind, Severity
+from ktui.planning.preflight.preflight import Preflight, PreflightBase, preflight
+from ktui.planning.preflight.text import lines
+from ktui.planning.preflight.throttle_findings import STALLED_AFTER_S
+from ktui.planning.simulate.copy_rates import BrokerThrottle
+from ktui.planning.throttle_rates import parse_throttle_rates
 from ktui.progress import stalls
 from ktui.units import Rate
-from support.preflights import Way, a_plan, a_snapshot, tp
+from support.cli.preflights import Way, a_plan, a_snapshot, tp
 
 MB = 10**6
 ONE: Way = ((1, 2, 3), (4, 2, 3))
@@ -41,7 +41,12 @@ def foreseen(
     snapshot = a_snapshot(*ways, inbound={tp(n): b for n, b in enumerate(written)}, **more)
     rate = None if assume is None else Rate(assume)
     return preflight(
-        a_plan(*ways), snapshot, limits, rate, rates_from(throttle), throttle_leaders=leaders
+        a_plan(*ways),
+        snapshot,
+        limits,
+        rate,
+        parse_throttle_rates(throttle),
+        throttle_leaders=leaders,
     )
 
 
@@ -81,12 +86,12 @@ def test_of_an_assumed_rate_and_a_throttle_the_lower_counts() -> None:
 
 
 def test_the_throttle_is_worked_out_anew_as_it_is_typed() -> None:
-    ground = Ground(a_plan(ONE), a_snapshot(ONE, inbound={tp(0): 12 * MB}))
+    ground = PreflightBase(a_plan(ONE), a_snapshot(ONE, inbound={tp(0): 12 * MB}))
 
-    low = ground.under(START, throttle=rates_from("10MB"))
-    high = ground.under(START, throttle=rates_from("20MB"))
+    low = ground.under(START, throttle=parse_throttle_rates("10MB"))
+    high = ground.under(START, throttle=parse_throttle_rates("20MB"))
 
-    assert [found.kind for found in low.warnings] == [Kind.NEVER_ENDS]
+    assert [found.kind for found in low.warnings] == [FindingKind.NEVER_ENDS]
     assert (high.warnings, throttles(high)) == ((), {4: 20 * MB})
     assert ground.under(START).warnings == ()
 
@@ -95,7 +100,7 @@ def test_the_throttle_is_worked_out_anew_as_it_is_typed() -> None:
 def test_a_rate_at_or_under_what_is_written_to_one_partition_never_ends(rate: str) -> None:
     found = only(foreseen(ONE, ALL, throttle=rate, inbound=(12 * MB, 1 * MB), limits=FEW))
 
-    assert (found.severity, found.kind) == (Severity.WARNING, Kind.NEVER_ENDS)
+    assert (found.severity, found.kind) == (Severity.WARNING, FindingKind.NEVER_ENDS)
     assert found.partitions == (tp(0),)
     assert found.sentence == (
         f"at {rate[:2]} MB/s into broker 4 the run never ends: 12 MB/s are written to orders-0; "
@@ -150,9 +155,9 @@ def test_the_number_that_would_do_is_never_rounded_down() -> None:
 def test_a_rate_at_which_one_fetch_outlasts_the_stall_alarm_is_told() -> None:
     told = only(foreseen(ALL, throttle="20kB"))
 
-    assert told.kind is Kind.SLOWER_THAN_A_FETCH
+    assert told.kind is FindingKind.SLOWER_THAN_A_FETCH
     assert told.sentence == (
-        "at 20 kB/s into brokers 4, 5 and 6 one fetch of 1 MiB takes 52 s: copies are told as "
+        "at 20 kB/s into brokers 4, 5 and 6 one fetch of 1 MiB takes 52 s: copies are shown as "
         "stalled in between; from 35 kB/s on they are not"
     )
     assert foreseen(ALL, throttle="35kB").warnings == ()
@@ -166,7 +171,7 @@ def test_where_the_inbound_rate_is_not_known_that_is_said_with_the_reason() -> N
 
     assert (told.severity, told.kind, told.partitions) == (
         Severity.NOTE,
-        Kind.INBOUND_UNKNOWN,
+        FindingKind.INBOUND_UNKNOWN,
         (tp(1),),
     )
     assert told.sentence == (
@@ -216,7 +221,7 @@ def test_someone_elses_rate_is_said_to_be_put_back_and_where_it_comes_from() -> 
         f"broker 6 has a {FOLLOWER_RATE} of 5.0 MB/s already, set in a file: {end}",
     ]
     leaders = foreseen(ALL, throttle="20MB,4=5MB,5=none,6=5MB", broker_configs=there, leaders=True)
-    assert [f.sentence for f in leaders.warnings if f.kind is Kind.THROTTLE_REPLACED] == [
+    assert [f.sentence for f in leaders.warnings if f.kind is FindingKind.THROTTLE_REPLACED] == [
         f"broker 1 has a {LEADER_RATE} of 6.0 MB/s already: {end}"
     ]
 
@@ -242,7 +247,7 @@ MANY = [ALL] * 4_000
 
 
 def longest(told: Preflight) -> str:
-    return next(f.sentence for f in told.warnings if f.kind is Kind.LIST_TOO_LONG)
+    return next(f.sentence for f in told.warnings if f.kind is FindingKind.LIST_TOO_LONG)
 
 
 def test_a_list_that_may_grow_too_long_is_told_with_the_partitions_that_would_do() -> None:
@@ -279,7 +284,7 @@ def test_entries_of_others_take_room_and_a_list_of_all_needs_none() -> None:
         f.kind
         for f in foreseen(*MANY, throttle="1GB", limits=Limits(), configs=everything).warnings
     }
-    assert kinds == {Kind.OTHERS_THROTTLED}
+    assert kinds == {FindingKind.OTHERS_THROTTLED}
 
 
 def test_the_list_of_leaders_holds_all_replicas_that_may_lead() -> None:

@@ -10,10 +10,10 @@ from ktui.cluster.broker import TopicConfig
 from ktui.cluster.observation import Reading
 from ktui.cluster.partition import TopicPartition
 from ktui.progress.timeline import Lane, Progress, Role
-from ktui.simulated import acts
-from support.moving_clusters import a_cluster, wait
-from support.observations import T0, a_move, a_partition, an_observation, at, folded
-from support.recorded import Recorder, moving
+from ktui.simulated import events
+from support.simulated.moving_clusters import a_cluster, wait
+from support.simulated.observations import T0, a_move, a_partition, an_observation, at, folded
+from support.simulated.seen_polls import Recorder, moving
 
 COMPACTED = {"orders": TopicConfig(compacted=True)}
 
@@ -174,7 +174,7 @@ def test_a_copy_that_stops_is_not_taken_for_a_pause_for_long() -> None:
     cluster = a_cluster(moving=["orders-0"])
     recorder = Recorder(cluster)
     polls = recorder.record(60)
-    cluster.do(acts.Slow(4, 0.0))
+    cluster.do(events.Slow(4, 0.0))
     polls += recorder.record(30)
     rates = [lane(folded(polls[: 61 + n])).rate_messages_s or 0.0 for n in (1, 14, 16, 29)]
     assert rates[0] == rates[1] == pytest.approx(1_000)
@@ -201,10 +201,10 @@ def test_the_time_when_the_whole_cluster_was_away_does_not_slow_the_rate_of_a_co
     recorder = Recorder(cluster)
     now = folded(recorder.record(60))
     for broker in cluster.machines:
-        cluster.do(acts.Kill(broker))
+        cluster.do(events.Kill(broker))
     wait(cluster, 40)
     for broker in cluster.machines:
-        cluster.do(acts.Start(broker))
+        cluster.do(events.Start(broker))
     wait(cluster, 10)
     after = recorder.record(11)[1:]
     for seconds in (1, 2, 5, 10):
@@ -216,12 +216,12 @@ def test_the_time_when_the_whole_cluster_was_away_does_not_slow_the_rate_of_a_co
 
 def test_what_was_copied_while_nobody_looked_is_no_burst() -> None:
     cluster = a_cluster(moving=["orders-0"], copied_s=18_000)
-    cluster.do(acts.Slow(4, 1 / 18))
+    cluster.do(events.Slow(4, 1 / 18))
     recorder = Recorder(cluster)
     now = folded(recorder.record(30))
-    cluster.do(acts.Slow(4, 1.0))
+    cluster.do(events.Slow(4, 1.0))
     wait(cluster, 49)
-    cluster.do(acts.Slow(4, 1 / 18))
+    cluster.do(events.Slow(4, 1 / 18))
     adding = lane(folded(recorder.record(), now))
     assert adding.lag_messages is not None
     assert adding.lag_messages < 100_000
@@ -232,9 +232,9 @@ def test_the_time_that_a_broker_was_down_does_not_slow_the_rate_of_its_copy() ->
     cluster = a_cluster(moving=["orders-0"])
     recorder = Recorder(cluster)
     polls = recorder.record(10)
-    cluster.do(acts.Shutdown(4))
+    cluster.do(events.Shutdown(4))
     polls += recorder.record(40)
-    cluster.do(acts.Start(4))
+    cluster.do(events.Start(4))
     polls += recorder.record(20)
     assert lane(folded(polls)).rate_messages_s == pytest.approx(1_000)
 

@@ -9,12 +9,12 @@ from ktui.cluster.errors import Failure, Operation
 from ktui.cluster.observation import Observation
 from ktui.cluster.partition import PartitionState, TopicPartition
 from ktui.progress import fold as folding
-from ktui.progress.news import PER_TIMELINE, Severity
+from ktui.progress.news import PER_TIMELINE, EventSeverity
 from ktui.progress.timeline import Progress
-from ktui.simulated import acts
-from support.moving_clusters import a_cluster
-from support.observations import START, T0, a_move, a_partition, an_observation, folded
-from support.recorded import Recorder
+from ktui.simulated import events as acts
+from support.simulated.moving_clusters import a_cluster
+from support.simulated.observations import START, T0, a_move, a_partition, an_observation, folded
+from support.simulated.seen_polls import Recorder
 
 MIN_ISR_2 = {"orders": TopicConfig(min_insync_replicas=2)}
 
@@ -34,7 +34,7 @@ def test_a_reassignment_found_under_way_is_told_with_its_lists() -> None:
     (event,) = folded(shown(a_move())).events
     assert event.what.startswith("reassignment under way: [")
     assert event.what.endswith("] -> [4,2,3]")
-    assert (event.tp, event.at, event.severity) == (T0, START, Severity.NEWS)
+    assert (event.tp, event.at, event.severity) == (T0, START, EventSeverity.NEWS)
 
 
 def test_a_reassignment_that_appears_later_has_started() -> None:
@@ -93,7 +93,7 @@ def test_an_offline_partition_is_trouble_and_its_new_leader_is_news() -> None:
     offline = a_partition(isr=(1,), leader=None)
     now = folded(shown(a_partition(isr=(1,)), offline, a_partition(isr=(1,), leader_epoch=8)))
     assert told(now) == [
-        ("no leader any more, it was 1", 2),
+        ("lost its leader, broker 1", 2),
         ("partition offline", 2),
         ("broker 1 leads (epoch 8)", 0),
         ("under min ISR: 1 in sync, 2 needed", 2),
@@ -107,7 +107,7 @@ def test_a_leader_that_moves_is_told_with_its_epoch() -> None:
 
 def test_a_reorder_that_was_never_listed_is_told() -> None:
     now = folded(shown(a_partition(), a_partition(replicas=(2, 1, 3), leader=1)))
-    assert told(now) == [("replicas changed from [1,2,3] to [2,1,3] between two looks", 0)]
+    assert told(now) == [("replicas changed from [1,2,3] to [2,1,3] between two polls", 0)]
     assert now.timelines[T0].target == (2, 1, 3)
 
 
@@ -197,7 +197,7 @@ def test_many_replicas_of_a_broker_with_the_same_alarm_are_told_at_once(
     now = folded(recorder.record(40))
     cluster.do(acts.Slow(4, 1.0))
     after = folded(recorder.record(2), now)
-    alarms = [what for what, severity in told(now) if severity == Severity.TROUBLE]
+    alarms = [what for what, severity in told(now) if severity == EventSeverity.TROUBLE]
     well = [what for what, _ in told(after)[len(now.events) :]]
     if alike:
         assert alarms == ["broker 4: 6 replicas stalled: broker 4 does not fetch from 1"]

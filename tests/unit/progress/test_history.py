@@ -7,9 +7,9 @@ import pytest
 from ktui.progress.fold import fold
 from ktui.progress.slots import HISTORY_SLOTS, RECENT_SLOTS
 from ktui.progress.timeline import Lane, Mark, Phase, Progress, Slots
-from support.moving_clusters import a_cluster, wait
-from support.observations import T0, a_move, a_partition, an_observation, folded
-from support.recorded import Recorder, moving
+from support.simulated.moving_clusters import a_cluster, wait
+from support.simulated.observations import T0, a_move, a_partition, an_observation, folded
+from support.simulated.seen_polls import Recorder, moving
 
 
 def recent(progress: Progress) -> Slots:

@@ -7,9 +7,9 @@ import pytest
 from ktui.cluster.partition import TopicPartition
 from ktui.progress.inflow import Inflow, inflows
 from ktui.progress.timeline import Progress
-from support.moving_clusters import a_cluster, move, throttle
-from support.observations import T0, T1, a_move, a_partition, an_observation, folded
-from support.recorded import Recorder, moving
+from support.simulated.moving_clusters import a_cluster, move, throttle
+from support.simulated.observations import T0, T1, a_move, a_partition, an_observation, folded
+from support.simulated.seen_polls import Recorder, moving
 
 
 def test_the_rate_into_a_broker_is_that_of_all_its_copies_together() -> None:

@@ -8,7 +8,7 @@ import pytest
 from ktui.cluster.observation import Observation
 from ktui.cluster.partition import PartitionState
 from ktui.progress.timeline import Phase, Progress, Role, Timeline
-from support.observations import T0, T1, a_move, a_partition, an_observation, folded
+from support.simulated.observations import T0, T1, a_move, a_partition, an_observation, folded
 
 MOVE = a_move(T0, (2, 1, 3), (4, 5, 3))
 
@@ -167,7 +167,7 @@ def test_a_second_move_that_fell_between_two_polls_is_done_onto_the_list_it_left
     assert (second.began_s, second.ended_at) == (10.0, now.last.at if now.last else None)
     assert not second.seen_from_start
     assert second.lanes[4].role is Role.GONE
-    assert told(now)[-1] == "replicas changed from [4,5,3] to [6,5,3] between two looks"
+    assert told(now)[-1] == "replicas changed from [4,5,3] to [6,5,3] between two polls"
     later = folded(polls(a_partition(T0, (6, 5, 3)), from_s=11.0), now)
     assert timeline(later).phase is Phase.DONE
     assert told(later) == told(now)

@@ -11,9 +11,9 @@ from ktui.progress.health import Health, health
 from ktui.progress.states import state_word
 from ktui.progress.summary import Totals, broker_loads, totals
 from ktui.progress.timeline import Progress
-from ktui.simulated import acts
-from support.moving_clusters import a_cluster, move
-from support.observations import (
+from ktui.simulated import events
+from support.simulated.moving_clusters import a_cluster, move
+from support.simulated.observations import (
     START,
     T0,
     T1,
@@ -22,7 +22,7 @@ from support.observations import (
     an_observation,
     folded,
 )
-from support.recorded import Recorder, moving
+from support.simulated.seen_polls import Recorder, moving
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_a_brokers_leaders_come_from_the_census() -> None:
 def test_totals_count_each_move_once_by_how_it_stands() -> None:
     cluster = a_cluster(moving=["orders-0"], resting=["orders-1"], messages=10_500)
     cluster.do(move("orders-1", 5, 2, 3))
-    cluster.do(acts.Slow(5, 0.1))
+    cluster.do(events.Slow(5, 0.1))
     whole = totals(folded(Recorder(cluster).record(20)))
     assert (whole.moving, whole.done, whole.stalled) == (1, 1, 0)
     assert totals(folded([an_observation([a_partition()])])) == Totals()

@@ -13,9 +13,9 @@ from ktui.progress.fold import fold
 from ktui.progress.summary import totals
 from ktui.progress.timeline import Cause, Phase, Progress, Stall, StallKind
 from ktui.simulated.cluster import SimulatedCluster
-from support.moving_clusters import a_cluster, throttle
-from support.observations import T0, T1, a_move, an_observation, folded
-from support.recorded import Recorder, recorded
+from support.simulated.moving_clusters import a_cluster, throttle
+from support.simulated.observations import T0, T1, a_move, an_observation, folded
+from support.simulated.seen_polls import Recorder, recorded
 
 FOLLOWERS = {"follower.replication.throttled.replicas": "*"}
 LEADERS = {"leader.replication.throttled.replicas": "*"}

@@ -9,7 +9,7 @@ from ktui.cluster.observation import Observation, Reading
 from ktui.cluster.partition import TopicPartition
 from ktui.progress.summary import totals
 from ktui.progress.timeline import Cause, Phase, Progress, Stall, StallKind
-from support.observations import a_move, a_partition, an_observation, at, folded
+from support.simulated.observations import a_move, a_partition, an_observation, at, folded
 
 ALL_LISTED = {"orders": TopicConfig(follower_throttled_replicas="*")}
 MANY = [a_move(TopicPartition("orders", n)) for n in range(20)]

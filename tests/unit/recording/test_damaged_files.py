@@ -12,9 +12,9 @@ import pytest
 from ktui.fileproblem import FileProblem
 from ktui.recording import unzipping
 from ktui.recording.lines import End, Head
-from ktui.recording.playing import Damage, Seen, observations
-from ktui.recording.reading import Bad, lines, recordings, segments
-from support.recordings import (
+from ktui.recording.playing import Damage, PlayedPoll, play_session
+from ktui.recording.reading import BadLine, find_segments, find_sessions, read_lines
+from support.recordings.recordings import (
     Recording,
     all_to_the_millisecond,
     bad,
@@ -60,12 +60,12 @@ def test_a_line_that_was_changed_is_told_and_the_looks_that_build_on_it_are_left
 
     told = happenings(recording.folder)
 
-    seen = [each.observation for each in told if isinstance(each, Seen)]
+    seen = [each.observation for each in told if isinstance(each, PlayedPoll)]
     shown = all_to_the_millisecond(recording.shown)
     assert seen == shown[:6] + shown[10:]
     changed, left_out = (str(each) for each in told if isinstance(each, Damage))
-    assert changed == (f"{file}:8: its checksum is missing or wrong: it is not as it was written")
-    assert left_out == f"{file}:12: 3 looks left out up to here: one before is missing"
+    assert changed == (f"{file}:8: its checksum is missing or wrong: the line was changed")
+    assert left_out == f"{file}:12: 3 polls skipped up to here: an earlier one is missing"
     assert isinstance(told[-1], End)
 
 
@@ -77,7 +77,7 @@ def test_a_line_that_is_missing_is_told(recording: Recording) -> None:
 
     assert damage == [
         f"{file}:8: 2 lines of the session missing before this one",
-        f"{file}:10: 2 looks left out up to here: one before is missing",
+        f"{file}:10: 2 polls skipped up to here: an earlier one is missing",
     ]
 
 
@@ -93,7 +93,7 @@ def test_a_segment_that_is_missing_is_told(tmp_path: Path) -> None:
     assert [str(each) for each in told if isinstance(each, Damage)] == [
         f"{files[2]}:1: 6 lines of the session missing before this one"
     ]
-    seen = [each.observation for each in told if isinstance(each, Seen)]
+    seen = [each.observation for each in told if isinstance(each, PlayedPoll)]
     assert seen == all_to_the_millisecond(recording.shown[:5] + recording.shown[10:])
 
 
@@ -101,7 +101,7 @@ def test_a_file_that_vanishes_while_it_is_played_is_told(recording: Recording) -
     session = the_session(recording.folder)
     session.files[0].unlink()
 
-    (damage,) = observations(session)
+    (damage,) = play_session(session)
 
     assert str(damage) == f"{session.files[0]}:1: cannot be read: No such file or directory"
 
@@ -114,7 +114,7 @@ def test_lines_that_come_twice_are_told_once(recording: Recording, tmp_path: Pat
 
     told = happenings(recording.folder)
 
-    assert [each.observation for each in told if isinstance(each, Seen)] == (
+    assert [each.observation for each in told if isinstance(each, PlayedPoll)] == (
         all_to_the_millisecond(recording.shown)
     )
     assert not any(isinstance(each, Damage) for each in told)
@@ -134,7 +134,7 @@ def test_a_line_of_no_known_kind_is_told_and_reading_goes_on(recording: Recordin
 
     assert [each.number for each in told] == [6, 7, 8, 9]
     assert told[0].reason == (
-        "it is no line that this ktui knows: Invalid value 'weather' - at `$.kind`"
+        "not a line that this ktui knows: Invalid value 'weather' - at `$.kind`"
     )
     assert told[2].text == b"\xff\xfe"
     assert len(good(file)) == 22
@@ -159,7 +159,7 @@ def test_what_cannot_be_is_no_line(recording: Recording, text: bytes) -> None:
     (told,) = bad(file)
 
     assert told.number == 5
-    assert told.reason.startswith("it is no line that this ktui knows: ")
+    assert told.reason.startswith("not a line that this ktui knows: ")
 
 
 @pytest.mark.parametrize(
@@ -185,8 +185,8 @@ def test_a_look_that_tells_of_what_cannot_be_is_left_out(recording: Recording, l
 
     *before, left_out = happenings(recording.folder)
 
-    assert [type(each) for each in before] == [Seen] * 20
-    assert str(left_out) == f"{file}:23: 2 looks left out up to here: one before is missing"
+    assert [type(each) for each in before] == [PlayedPoll] * 20
+    assert str(left_out) == f"{file}:23: 2 polls skipped up to here: an earlier one is missing"
 
 
 def test_a_newer_version_is_told_and_nothing_of_it_is_believed(recording: Recording) -> None:
@@ -196,9 +196,9 @@ def test_a_newer_version_is_told_and_nothing_of_it_is_believed(recording: Record
 
     assert good(file) == []
     with pytest.raises(FileProblem) as told:
-        recordings(recording.folder)
+        find_sessions(recording.folder)
     assert str(told.value) == (
-        f"{file}:1: no recording that can be read: written by a newer ktui, as version 2; "
+        f"{file}:1: not a readable recording: written by a newer ktui, as version 2; "
         "this one reads up to 1. Use the ktui that wrote it, or a newer one"
     )
 
@@ -212,7 +212,7 @@ def test_fields_that_this_version_does_not_know_are_left_aside(recording: Record
 
     told = happenings(recording.folder)
 
-    assert [each.observation for each in told if isinstance(each, Seen)] == (
+    assert [each.observation for each in told if isinstance(each, PlayedPoll)] == (
         all_to_the_millisecond(recording.shown)
     )
 
@@ -220,22 +220,22 @@ def test_fields_that_this_version_does_not_know_are_left_aside(recording: Record
 def test_what_is_no_recording_is_named(tmp_path: Path) -> None:
     nothing = tmp_path / "nothing"
     with pytest.raises(FileProblem, match="nothing: cannot be read: No such file or directory"):
-        recordings(nothing)
+        find_sessions(nothing)
     nothing.mkdir()
     with pytest.raises(FileProblem, match="nothing: there is no recording in it"):
-        recordings(nothing)
+        find_sessions(nothing)
     text = tmp_path / "notes.txt"
     text.write_text("a note")
-    with pytest.raises(FileProblem, match=r"notes.txt:1: no recording that can be read: it cannot"):
-        recordings(text)
+    with pytest.raises(FileProblem, match=r"notes.txt:1: not a readable recording: it cannot"):
+        find_sessions(text)
     empty = tmp_path / "empty.jsonl.gz"
     empty.touch()
-    with pytest.raises(FileProblem, match=r"empty.jsonl.gz:1: no recording that can be read"):
-        recordings(empty)
+    with pytest.raises(FileProblem, match=r"empty.jsonl.gz:1: not a readable recording"):
+        find_sessions(empty)
     other = tmp_path / "other.jsonl.gz"
     other.write_bytes(gzip.compress(summed(b'{"kind":"end","seq":0,"at":1,"ms":1}') + b"\n"))
     with pytest.raises(FileProblem, match=r"other.jsonl.gz:1: .* does not begin with a head"):
-        recordings(other)
+        find_sessions(other)
 
 
 def test_files_without_a_head_are_named_beside_those_that_can_be_read(
@@ -245,12 +245,12 @@ def test_files_without_a_head_are_named_beside_those_that_can_be_read(
     (recording.folder / "begun.jsonl.gz.tmp").touch()
     (recording.folder / "notes.txt").write_text("a note")
 
-    found, problems = segments(recording.folder)
+    found, problems = find_segments(recording.folder)
 
     assert [file.head.segment for file in found] == [0]
     assert not found[0].open
     assert [problem.path.name for problem in problems] == ["rubbish.jsonl.gz"]
-    assert len(recordings(recording.folder)) == 1
+    assert len(find_sessions(recording.folder)) == 1
 
 
 def test_files_put_one_behind_another_are_read_as_one(tmp_path: Path) -> None:
@@ -260,9 +260,9 @@ def test_files_put_one_behind_another_are_read_as_one(tmp_path: Path) -> None:
     together = tmp_path / "together.jsonl.gz"
     together.write_bytes(b"".join(file.read_bytes() for file in files_in(recording.folder)))
 
-    assert [each.number for each in lines(together)] == list(range(1, 17))
+    assert [each.number for each in read_lines(together)] == list(range(1, 17))
     assert sum(isinstance(each.line, Head) for each in good(together)) == 3
-    assert [each.observation for each in happenings(together) if isinstance(each, Seen)] == (
+    assert [each.observation for each in happenings(together) if isinstance(each, PlayedPoll)] == (
         all_to_the_millisecond(recording.shown)
     )
 
@@ -274,8 +274,8 @@ def test_a_line_without_an_end_does_not_fill_the_memory(
     file = tmp_path / "bomb.jsonl.gz"
     file.write_bytes(gzip.compress(b" " * 50_000_000, 9))
 
-    (told,) = lines(file)
+    (told,) = read_lines(file)
 
-    assert isinstance(told, Bad)
+    assert isinstance(told, BadLine)
     assert told.reason == "a line has more than 2,000,000 bytes"
     assert len(told.text) < 4_000_000

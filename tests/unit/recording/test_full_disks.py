@@ -13,16 +13,22 @@ from types import SimpleNamespace
 import pytest
 
 from ktui.recording import writing
-from ktui.recording.playing import Seen
+from ktui.recording.playing import PlayedPoll
 from ktui.recording.sealing import seal
-from support.recordings import Recording, all_to_the_millisecond, files_in, happenings, seen_in
+from support.recordings.recordings import (
+    Recording,
+    all_to_the_millisecond,
+    files_in,
+    happenings,
+    seen_in,
+)
 
 TESTS = Path(__file__).parents[2]
 MOST_BYTES = 3_000
 UNTIL_TOO_LARGE = f"""
 import resource, sys
 from pathlib import Path
-from support.recordings import Recording
+from support.recordings.recordings import Recording
 
 resource.setrlimit(resource.RLIMIT_FSIZE, ({MOST_BYTES}, {MOST_BYTES}))
 recording = Recording(Path(sys.argv[1]))
@@ -70,7 +76,7 @@ def test_a_disk_that_takes_half_a_line_loses_that_line_only(tmp_path: Path) -> N
     assert file.stat().st_size == MOST_BYTES
     same = Recording(tmp_path / "unlimited")
     same.looks(int(count))
-    seen = [each.observation for each in happenings(file) if isinstance(each, Seen)]
+    seen = [each.observation for each in happenings(file) if isinstance(each, PlayedPoll)]
     assert int(count) - len(seen) in {0, 1}, "of the last line its end alone may be missing"
     assert seen == all_to_the_millisecond(same.shown[: len(seen)])
 

@@ -14,11 +14,11 @@ import pytest
 from ktui.fileproblem import FileProblem
 from ktui.recording import unzipping
 from ktui.recording.lines import Head
-from ktui.recording.reading import MOST_BAD, Bad, lines, recordings, segments
+from ktui.recording.reading import MOST_BAD, BadLine, find_segments, find_sessions, read_lines
 from ktui.recording.sealing import seal
 from ktui.recording.segments import session_folder
 from ktui.recording.unzipping import Unzipped
-from support.recordings import Recording, bad, files_in, good
+from support.recordings.recordings import Recording, bad, files_in, good
 
 MIB = 1024 * 1024
 FEW_BYTES = 4 * MIB
@@ -77,9 +77,9 @@ def test_a_file_of_line_feeds_is_given_up_after_a_thousand_of_them(
     told = bad(bomb)
 
     assert len(told) == MOST_BAD + 1
-    assert told[-1].reason == "after 1,000 bad lines the rest is left out"
+    assert told[-1].reason == "after 1,000 bad lines the rest is skipped"
     assert unzipped[0].text_bytes < FEW_BYTES
-    (session,) = recordings(bomb)
+    (session,) = find_sessions(bomb)
     assert session.head.session == "s"
 
 
@@ -90,10 +90,10 @@ def test_what_is_unzipped_of_a_file_has_a_bound(
     line = summed(b'{"kind":"lost","seq":1,"at":1,"ms":1,"reason":"' + b"x" * 1_000 + b'"')
     content = zipped(summed(HEAD), line * 40_000)
 
-    told = list(lines(content))
+    told = list(read_lines(content))
 
-    assert isinstance(told[-1], Bad)
-    assert told[-1].reason == "it unzips to more than 3,145,728 bytes: the rest is left out"
+    assert isinstance(told[-1], BadLine)
+    assert told[-1].reason == "it unzips to more than 3,145,728 bytes: the rest is skipped"
     assert len(told) > 2_000
     assert unzipped[0].text_bytes <= FEW_BYTES
 
@@ -102,11 +102,11 @@ def test_the_lines_of_a_file_have_a_bound(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(unzipping, "MOST_LINES", 50)
     line = summed(b'{"kind":"lost","seq":1,"at":1,"ms":1,"reason":""')
 
-    told = list(lines(zipped(summed(HEAD), line * 100)))
+    told = list(read_lines(zipped(summed(HEAD), line * 100)))
 
     assert len(told) == 51
-    assert isinstance(told[-1], Bad)
-    assert told[-1].reason == "it has 50 lines or more: the rest is left out"
+    assert isinstance(told[-1], BadLine)
+    assert told[-1].reason == "it has 50 lines or more: the rest is skipped"
 
 
 def test_a_long_line_is_joined_once_however_small_its_pieces_are(
@@ -133,7 +133,7 @@ def test_sealing_gives_up_a_file_that_unzips_without_an_end(
     assert sealed.files == ()
     (problem,) = sealed.problems
     assert problem.path == left
-    assert problem.problem == "it has 5,000 lines or more: the rest is left out"
+    assert problem.problem == "it has 5,000 lines or more: the rest is skipped"
     assert unzipped[0].text_bytes < FEW_BYTES
     assert files_in(tmp_path) == [left]
 
@@ -149,19 +149,19 @@ def test_what_has_a_segments_name_and_is_no_file_is_named_and_passed_over(
     (folder / "device.jsonl.gz").symlink_to("/dev/zero")
     (folder / "empty.jsonl.gz").touch()
 
-    found, problems = segments(folder)
+    found, problems = find_segments(folder)
 
     assert len(found) == 1
     told = {problem.path.name: str(problem).split(": ", 1)[1] for problem in problems}
     assert told == {
         "device.jsonl.gz": "a device, not a file",
-        "empty.jsonl.gz": "no recording that can be read: there is nothing in it",
+        "empty.jsonl.gz": "not a readable recording: there is nothing in it",
         "fifo.jsonl.gz": "a FIFO, not a file",
         "fifo.jsonl.gz.tmp": "a FIFO, not a file",
         "folder.jsonl.gz": "cannot be read: Is a directory",
         "nowhere.jsonl.gz": "cannot be read: No such file or directory",
     }
-    assert len(recordings(folder)) == 1
+    assert len(find_sessions(folder)) == 1
     assert [problem.path.name for problem in seal(folder).problems] == ["fifo.jsonl.gz.tmp"]
 
 
@@ -169,7 +169,7 @@ def test_a_fifo_is_refused_and_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "fifo")
 
     with pytest.raises(FileProblem, match="fifo: a FIFO, not a file"):
-        list(lines(tmp_path / "fifo"))
+        list(read_lines(tmp_path / "fifo"))
 
 
 def test_a_socket_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -177,7 +177,7 @@ def test_a_socket_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind("socket")
         with pytest.raises(FileProblem, match="socket: cannot be read"):
-            list(lines(Path("socket")))
+            list(read_lines(Path("socket")))
 
 
 @pytest.mark.parametrize(
@@ -196,10 +196,10 @@ def test_a_socket_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     ],
 )
 def test_a_head_that_tells_what_no_recorder_does_is_refused(more: bytes) -> None:
-    (told,) = lines(zipped(summed(HEAD + more)))
+    (told,) = read_lines(zipped(summed(HEAD + more)))
 
-    assert isinstance(told, Bad)
-    assert told.reason.startswith("it is no line that this ktui knows: ")
+    assert isinstance(told, BadLine)
+    assert told.reason.startswith("not a line that this ktui knows: ")
 
 
 @pytest.mark.parametrize(
@@ -215,9 +215,9 @@ def test_a_head_that_tells_what_no_recorder_does_is_refused(more: bytes) -> None
 def test_a_look_with_numbers_that_kafka_does_not_have_is_refused(look: bytes) -> None:
     line = summed(b'{"kind":"look","seq":1,"at":1,"ms":1,"took_ms":1,"whole":true,%b' % look)
 
-    _head, told = lines(zipped(summed(HEAD), line))
+    _head, told = read_lines(zipped(summed(HEAD), line))
 
-    assert isinstance(told, Bad)
+    assert isinstance(told, BadLine)
 
 
 def test_names_with_nul_and_signs_of_paths_stay_text(tmp_path: Path) -> None:

@@ -14,11 +14,10 @@ import pytest
 
 from ktui.recording import unzipping
 from ktui.recording.lines import Head
-from ktui.recording.playing import Damage, Seen
-from ktui.recording.reading import lines
+from ktui.recording.playing import Damage, PlayedPoll
+from ktui.recording.reading import read_lines
 from ktui.recording.sealing import Sealed, seal
-from support.observations import START
-from support.recordings import (
+from support.recordings.recordings import (
     Recording,
     all_to_the_millisecond,
     bad,
@@ -27,12 +26,13 @@ from support.recordings import (
     happenings,
     seen_in,
 )
+from support.simulated.observations import START
 
 TESTS = Path(__file__).parents[2]
 RECORD_FOR_EVER = """
 import sys
 from pathlib import Path
-from support.recordings import Recording
+from support.recordings.recordings import Recording
 
 recording = Recording(Path(sys.argv[1]), longest_s=40.0)
 while True:
@@ -107,7 +107,7 @@ def test_a_segment_that_was_closed_and_is_cut_off_is_told_even_between_two_lines
 
 def test_a_segment_being_written_is_not_called_damaged(small: Path) -> None:
     assert bad(small) == []
-    assert [*lines(small.read_bytes(), unfinished=True)] == good(small)
+    assert [*read_lines(small.read_bytes(), unfinished=True)] == good(small)
 
 
 def test_sealing_a_file_cut_off_anywhere_keeps_every_whole_line(
@@ -127,7 +127,7 @@ def test_sealing_a_file_cut_off_anywhere_keeps_every_whole_line(
         assert sealed.files == ((file,) if whole else ())
         assert files_in(cut.parent) == ([file] if whole else [] if size else [cut])
         if whole:
-            assert list(lines(file)) == whole
+            assert list(read_lines(file)) == whole
 
 
 @contextmanager
@@ -161,7 +161,7 @@ def test_every_look_of_a_killed_process_is_read(tmp_path: Path) -> None:
 
     told = happenings(tmp_path)
 
-    seen = [each.observation for each in told if isinstance(each, Seen)]
+    seen = [each.observation for each in told if isinstance(each, PlayedPoll)]
     assert shown <= len(seen) <= shown + 1
     assert sum(isinstance(each, Damage) for each in told) <= 1
     same = Recording(tmp_path / "same")
@@ -172,7 +172,7 @@ def test_every_look_of_a_killed_process_is_read(tmp_path: Path) -> None:
 def test_what_a_killed_process_left_behind_is_sealed_and_read_the_same(tmp_path: Path) -> None:
     with recording_for_ever(tmp_path) as process:
         after_looks(process, 100)
-    seen = [each.observation for each in happenings(tmp_path) if isinstance(each, Seen)]
+    seen = [each.observation for each in happenings(tmp_path) if isinstance(each, PlayedPoll)]
 
     sealed = seal(tmp_path)
 
@@ -206,7 +206,7 @@ def test_a_file_that_has_just_been_begun_is_left_to_its_recorder(tmp_path: Path)
 
 
 def test_a_sealing_that_was_killed_is_done_again(small: Path) -> None:
-    whole = list(lines(small))
+    whole = list(read_lines(small))
     (small.parent / "000000.jsonl.gz.sealing").write_bytes(b"half")
     (small.parent / "000000.jsonl.gz").write_bytes(small.read_bytes()[:300])
 
@@ -214,7 +214,7 @@ def test_a_sealing_that_was_killed_is_done_again(small: Path) -> None:
 
     assert sealed.files == (small.parent / "000000.jsonl.gz",)
     assert files_in(small.parent) == list(sealed.files)
-    assert list(lines(sealed.files[0])) == whole
+    assert list(read_lines(sealed.files[0])) == whole
     assert isinstance(good(sealed.files[0])[0].line, Head)
 
 

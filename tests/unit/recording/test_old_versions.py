@@ -9,9 +9,9 @@ from ktui.cluster.broker import Broker, BrokerConfig, LogDir, TopicConfig
 from ktui.cluster.errors import Failure, Operation
 from ktui.cluster.observation import Census, Observation, Reading
 from ktui.cluster.partition import PartitionState, Replica, TopicPartition
-from ktui.recording.lines import End, Lost, RunLine
-from ktui.recording.playing import Seen, observations
-from ktui.recording.reading import recordings
+from ktui.recording.lines import End, LostPollLine, RunLine
+from ktui.recording.playing import PlayedPoll, play_session
+from ktui.recording.reading import find_sessions
 
 FIXTURES = Path(__file__).parent / "fixtures"
 
@@ -117,18 +117,18 @@ SECOND = Observation(
 
 
 def test_version_1_is_read() -> None:
-    (session,) = recordings(FIXTURES / "version-1.jsonl.gz")
+    (session,) = find_sessions(FIXTURES / "version-1.jsonl.gz")
 
-    first, lost, event, second, end = observations(session)
+    first, lost, event, second, end = play_session(session)
 
     assert (session.head.program, session.head.cluster) == ("ktui 0.1.0", "prod")
-    assert isinstance(first, Seen)
+    assert isinstance(first, PlayedPoll)
     assert first.observation == FIRST
-    assert isinstance(lost, Lost)
+    assert isinstance(lost, LostPollLine)
     assert lost.reason == "listing reassignments: no answer"
     assert isinstance(event, RunLine)
     assert (event.run, event.run_id, event.entry) == ("move", "move@2026-02-03T04:05:00", 12)
     assert bytes(event.event) == b'{"event":"paused","by":"operator"}'
-    assert isinstance(second, Seen)
+    assert isinstance(second, PlayedPoll)
     assert second.observation == SECOND
     assert isinstance(end, End)

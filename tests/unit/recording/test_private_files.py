@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ktui.recording.sealing import seal
-from support.recordings import Recording, files_in
+from support.recordings.recordings import Recording, files_in
 
 
 @pytest.fixture(params=[0o000, 0o022, 0o277], ids=oct)

@@ -11,14 +11,14 @@ from ktui.cluster.errors import Unreachable
 from ktui.cluster.observation import Observation
 from ktui.cluster.observer import NO_INTEREST, Interest
 from ktui.cluster.ports import ConfigChange, ConfigOp
-from ktui.cluster.resources import of_topic
-from ktui.recording.lines import Lost
-from ktui.recording.playing import Seen
-from ktui.recording.recorded import Recorded
+from ktui.cluster.resources import topic_resource
+from ktui.recording.lines import LostPollLine
+from ktui.recording.playing import PlayedPoll
+from ktui.recording.recorded import RecordingSource
 from ktui.recording.recorder import Recorder
-from ktui.simulated import acts
-from support.looking import EVERYONE, Looking, looking_at_a_move
-from support.recordings import all_to_the_millisecond, happenings, seen_in
+from ktui.simulated import events
+from support.recordings.recordings import all_to_the_millisecond, happenings, seen_in
+from support.simulated.polled_cluster import EVERYONE, Looking, looking_at_a_move
 
 EVERYTHING = Interest(topics=frozenset({"orders"}), fresh=True, unhealthy=True, census=True)
 
@@ -29,7 +29,7 @@ class RecordedLooks:
     def __init__(self, look: Looking, folder: Path) -> None:
         self._clock = look.clock
         recorder = Recorder(folder, look.clock, program="ktui of a test")
-        self.source = Recorded(look.observer, recorder)
+        self.source = RecordingSource(look.observer, recorder)
 
     async def poll(self, interest: Interest = NO_INTEREST) -> Observation:
         looking = asyncio.create_task(self.source.poll(interest))
@@ -42,7 +42,7 @@ async def test_what_is_seen_of_a_cluster_is_in_the_recording(tmp_path: Path) -> 
         looks = RecordedLooks(look, tmp_path)
         seen = [await looks.poll() for _ in range(10)]
         seen += [await looks.poll(EVERYTHING) for _ in range(40)]
-        await look.do(acts.Hang(4))
+        await look.do(events.Hang(4))
         seen += [await looks.poll(EVERYTHING) for _ in range(5)]
 
     assert seen[-1].failures
@@ -56,24 +56,24 @@ async def test_a_poll_that_fails_is_recorded_with_the_reason_and_fails_as_before
     async with looking_at_a_move() as look:
         looks = RecordedLooks(look, tmp_path)
         await looks.poll()
-        await look.do(*map(acts.Kill, EVERYONE))
+        await look.do(*map(events.Kill, EVERYONE))
         with pytest.raises(Unreachable) as told:
             await looks.poll()
 
     seen, lost = happenings(tmp_path)
-    assert isinstance(seen, Seen)
-    assert isinstance(lost, Lost)
+    assert isinstance(seen, PlayedPoll)
+    assert isinstance(lost, LostPollLine)
     assert lost.reason == str(told.value)
 
 
 async def test_settings_that_someone_says_are_changed_are_read_in_the_next_look(
     tmp_path: Path,
 ) -> None:
-    change = ConfigChange(of_topic("orders"), "min.insync.replicas", ConfigOp.SET, "2")
+    change = ConfigChange(topic_resource("orders"), "min.insync.replicas", ConfigOp.SET, "2")
     async with looking_at_a_move() as look:
         looks = RecordedLooks(look, tmp_path)
         await looks.poll()
-        await look.do(acts.Configure((change,)))
+        await look.do(events.AlterConfigs((change,)))
         looks.source.settings_changed({"orders"}, ())
         await looks.poll()
 

@@ -11,11 +11,10 @@ import pytest
 
 from ktui.cluster.errors import Failure, Operation
 from ktui.cluster.observation import Observation
-from ktui.recording.lines import AnyLine, End, Head, Lost, RunLine
-from ktui.recording.playing import Seen, observations
-from ktui.recording.reading import Good, recordings
-from support.observations import START, an_observation
-from support.recordings import (
+from ktui.recording.lines import AnyLine, End, Head, LostPollLine, RunLine
+from ktui.recording.playing import PlayedPoll, play_session
+from ktui.recording.reading import GoodLine, find_sessions
+from support.recordings.recordings import (
     Recording,
     all_to_the_millisecond,
     files_in,
@@ -25,6 +24,7 @@ from support.recordings import (
     seen_in,
     the_session,
 )
+from support.simulated.observations import START, an_observation
 from unit.recording.test_old_versions import FIRST
 
 
@@ -100,7 +100,7 @@ def test_a_session_that_was_closed_says_so(recording: Recording) -> None:
     recording.recorder.close()
     recording.looks(1)
 
-    assert [type(each) for each in happenings(recording.folder)] == [Seen, Seen, End]
+    assert [type(each) for each in happenings(recording.folder)] == [PlayedPoll, PlayedPoll, End]
 
 
 def test_events_of_a_run_and_lost_polls_stand_between_the_looks(recording: Recording) -> None:
@@ -111,14 +111,14 @@ def test_events_of_a_run_and_lost_polls_stand_between_the_looks(recording: Recor
 
     first, event, lost, second = happenings(recording.folder)
 
-    assert isinstance(first, Seen)
+    assert isinstance(first, PlayedPoll)
     assert isinstance(event, RunLine)
     assert (event.run, event.run_id, event.entry) == ("move", "move@noon", 7)
     assert bytes(event.event) == b'{"event":"started","n":[1]}'
     assert (event.at, event.ms) == (1_767_268_800_000, 1_000)
-    assert isinstance(lost, Lost)
+    assert isinstance(lost, LostPollLine)
     assert lost.reason == "no answer\\x1b[2J"
-    assert isinstance(second, Seen)
+    assert isinstance(second, PlayedPoll)
 
 
 def test_what_is_told_before_the_first_look_waits_for_it(recording: Recording) -> None:
@@ -129,7 +129,11 @@ def test_what_is_told_before_the_first_look_waits_for_it(recording: Recording) -
 
     recording.looks(1)
 
-    assert [type(each) for each in happenings(recording.folder)] == [RunLine, Lost, Seen]
+    assert [type(each) for each in happenings(recording.folder)] == [
+        RunLine,
+        LostPollLine,
+        PlayedPoll,
+    ]
 
 
 def test_a_cluster_that_does_not_answer_for_days_takes_no_memory(recording: Recording) -> None:
@@ -140,7 +144,7 @@ def test_a_cluster_that_does_not_answer_for_days_takes_no_memory(recording: Reco
 
     told = [type(each) for each in happenings(recording.folder)]
 
-    assert told == [*[Lost] * 1_000, RunLine, Seen]
+    assert told == [*[LostPollLine] * 1_000, RunLine, PlayedPoll]
 
 
 def test_a_recorder_that_never_saw_a_cluster_leaves_nothing(recording: Recording) -> None:
@@ -196,8 +200,8 @@ def test_every_segment_can_be_read_without_the_others(tmp_path: Path) -> None:
     for number, file in enumerate(the_session(tmp_path).files):
         assert isinstance(good(file)[0].line, Head)
         assert next(look_lines(file)).whole
-        (session,) = recordings(file)
-        seen = [each.observation for each in observations(session) if isinstance(each, Seen)]
+        (session,) = find_sessions(file)
+        seen = [each.observation for each in play_session(session) if isinstance(each, PlayedPoll)]
         assert seen == all_to_the_millisecond(recording.shown[number * 4 : number * 4 + 4])
 
 
@@ -217,11 +221,17 @@ def test_another_cluster_is_another_session_in_its_own_folder(recording: Recordi
     recording.recorder.lost("no answer")
     recording.recorder.close()
 
-    one, other = recordings(recording.folder)
+    one, other = find_sessions(recording.folder)
 
     assert (one.head.cluster_id, other.head.cluster_id) == ("a-cluster", "another")
-    assert [type(each) for each in observations(one)] == [Lost, Seen, Seen, End]
-    assert [type(each) for each in observations(other)] == [Seen, Seen, Seen, Lost, End]
+    assert [type(each) for each in play_session(one)] == [LostPollLine, PlayedPoll, PlayedPoll, End]
+    assert [type(each) for each in play_session(other)] == [
+        PlayedPoll,
+        PlayedPoll,
+        PlayedPoll,
+        LostPollLine,
+        End,
+    ]
     assert {file.parents[1].name for file in other.files} == {"another"}
 
 
@@ -260,9 +270,9 @@ def test_two_recorders_of_one_folder_do_not_mix(tmp_path: Path) -> None:
         one.looks(1)
         other.looks(2)
 
-    first, second = recordings(tmp_path)
+    first, second = find_sessions(tmp_path)
 
-    lengths = {len(list(observations(session))) for session in (first, second)}
+    lengths = {len(list(play_session(session))) for session in (first, second)}
     assert lengths == {3, 6}
 
 
@@ -296,6 +306,6 @@ def test_a_whole_look_begins_from_nothing(tmp_path: Path) -> None:
         assert look.names == before.names
 
 
-def lines_of_looks(folder: Path) -> list[Good]:
+def lines_of_looks(folder: Path) -> list[GoodLine]:
     (file,) = the_session(folder).files
     return [each for each in good(file) if not isinstance(each.line, Head)]

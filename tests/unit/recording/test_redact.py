@@ -11,8 +11,8 @@ import pytest
 from msgspec import inspect
 
 from ktui.cluster.ports import Verdict
-from ktui.execution.events import Answered, Event, Exported, Request, encode
-from ktui.recording.lines import AnyLine, Head, Lost, RunLine
+from ktui.execution.run.events import Answered, AnyRunEvent, Exported, Request, encode
+from ktui.recording.lines import AnyLine, Head, LostPollLine, RunLine
 from ktui.recording.redact import Redaction
 from ktui.recording.redact_text import is_plain
 
@@ -94,9 +94,11 @@ def test_the_head_says_that_names_are_hidden_and_is_of_another_session() -> None
 
 
 def test_a_loss_before_anything_was_seen_names_nobody() -> None:
-    hidden = Redaction(b"a key")(Lost(**LINE, reason="connecting (kafka-1.example:9092): refused"))
+    hidden = Redaction(b"a key")(
+        LostPollLine(**LINE, reason="connecting (kafka-1.example:9092): refused")
+    )
 
-    assert isinstance(hidden, Lost)
+    assert isinstance(hidden, LostPollLine)
     assert "example" not in hidden.reason
     assert hidden.reason.endswith(": refused")
 
@@ -140,7 +142,7 @@ def test_the_file_and_the_name_of_an_exported_run_are_hidden_whatever_words_are_
     }
 
 
-@pytest.mark.parametrize("event", get_args(Event), ids=lambda event: event.__name__)
+@pytest.mark.parametrize("event", get_args(AnyRunEvent), ids=lambda event: event.__name__)
 def test_every_field_of_an_event_keeps_its_name_so_that_the_event_can_be_read(event: type) -> None:
     for field in msgspec.structs.fields(event):
         assert all(map(is_plain, field.name.split("_"))), field.name
@@ -156,8 +158,9 @@ def test_every_error_of_kafkas_is_told_by_its_name() -> None:
 
 HIDDEN = {
     "Broker.host", "Broker.rack", "CensusLine.unhealthy", "Failure.answer", "Failure.topic",
-    "Head.cluster", "Head.cluster_id", "Head.session", "LogDir.error", "LogDir.path", "Look.names",
-    "Look.topic_configs", "Lost.reason", "RunLine.run", "RunLine.run_id",
+    "Head.cluster", "Head.cluster_id", "Head.session", "LogDir.error", "LogDir.path",
+    "LostPollLine.reason",
+    "PollLine.names", "PollLine.topic_configs", "RunLine.run", "RunLine.run_id",
     "TopicConfig.follower_throttled_replicas", "TopicConfig.leader_throttled_replicas",
 }  # fmt: skip
 SHOWN = {"Head.program"}

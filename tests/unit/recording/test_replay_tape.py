@@ -14,13 +14,13 @@ import pytest
 from ktui.cluster.observation import Observation
 from ktui.recording.milliseconds import to_ms, wall_ms
 from ktui.recording.playing import Damage
-from ktui.recording.reading import recordings
+from ktui.recording.reading import find_sessions
 from ktui.recording.recorder import Recorder
-from ktui.recording.replay_moment import second_of
-from ktui.recording.replay_tape import Axis, Passing, Tape
+from ktui.recording.replay_moment import parse_second
+from ktui.recording.replay_tape import Axis, Tape, TapeItem
 from ktui.simulated.clock import VirtualClock
-from support.observations import START, T0, a_move, an_observation
-from support.recorded_history import a_recording, damaged, files_of
+from support.recordings.recorded_history import a_recording, damaged, files_of
+from support.simulated.observations import START, T0, a_move, an_observation
 
 
 def a_history(first_s: float = 100.0, looks: int = 60, step_s: float = 10.0) -> list[Observation]:
@@ -31,13 +31,13 @@ def a_history(first_s: float = 100.0, looks: int = 60, step_s: float = 10.0) -> 
     ]
 
 
-def looks(passings: list[Passing]) -> list[Observation]:
+def looks(passings: list[TapeItem]) -> list[Observation]:
     return [each.what for each in passings if isinstance(each.what, Observation)]
 
 
 def test_it_plays_what_was_seen_in_its_order(tmp_path: Path) -> None:
     history = a_history()
-    tape = Tape(recordings(a_recording(tmp_path, history)))
+    tape = Tape(find_sessions(a_recording(tmp_path, history)))
     passings = list(tape.play())
     assert looks(passings) == history
     assert all(a.at_s <= b.at_s and a.place <= b.place for a, b in pairwise(passings))
@@ -47,7 +47,7 @@ def test_it_plays_what_was_seen_in_its_order(tmp_path: Path) -> None:
 
 
 def test_it_goes_on_after_any_place(tmp_path: Path) -> None:
-    tape = Tape(recordings(a_recording(tmp_path, a_history(looks=25), longest_s=60)))
+    tape = Tape(find_sessions(a_recording(tmp_path, a_history(looks=25), longest_s=60)))
     whole = list(tape.play())
     assert len(files_of(tmp_path)) > 3
     for number, passing in enumerate(whole):
@@ -57,7 +57,7 @@ def test_it_goes_on_after_any_place(tmp_path: Path) -> None:
 def test_sessions_on_the_same_clock_keep_their_seconds(tmp_path: Path) -> None:
     a_recording(tmp_path, a_history(looks=5))
     a_recording(tmp_path, a_history(900.0, looks=5))
-    tape = Tape(recordings(tmp_path))
+    tape = Tape(find_sessions(tmp_path))
     assert [each.monotonic_s for each in looks(list(tape.play()))][5:] == [
         900 + 10 * n for n in range(5)
     ]
@@ -77,21 +77,21 @@ def test_after_a_restart_of_the_machine_wall_times_tell_the_seconds(tmp_path: Pa
     first, second = a_history(looks=5), a_history(900.0, looks=5)
     a_recording(tmp_path, first)
     a_recording(tmp_path, restarted(second, 850.0), monotonic_from_s=-850.0)
-    assert looks(list(Tape(recordings(tmp_path)).play())) == [*first, *second]
+    assert looks(list(Tape(find_sessions(tmp_path)).play())) == [*first, *second]
 
 
 def test_it_is_brought_to_the_seconds_of_another_clock_by_wall_times(tmp_path: Path) -> None:
     history = a_history(looks=5)
     a_recording(tmp_path, restarted(history, 70.0), monotonic_from_s=-70.0)
     axis = Axis(wall_ms(START), to_ms(0.0))
-    assert looks(list(Tape(recordings(tmp_path), axis).play())) == history
+    assert looks(list(Tape(find_sessions(tmp_path), axis).play())) == history
 
 
 def test_a_damaged_line_is_told_with_its_place_and_what_is_whole_is_played(tmp_path: Path) -> None:
     history = a_history(looks=40)
     file = a_recording(tmp_path, history, whole_every_s=100)
     damaged(files_of(file)[0], line=13)
-    passings = list(Tape(recordings(tmp_path)).play())
+    passings = list(Tape(find_sessions(tmp_path)).play())
     seen = looks(passings)
     damage = next(each.what for each in passings if isinstance(each.what, Damage))
     assert damage.number == 13
@@ -104,7 +104,7 @@ def test_a_file_that_is_cut_off_plays_up_to_there(tmp_path: Path) -> None:
     history = a_history(looks=40)
     (file,) = files_of(a_recording(tmp_path, history))
     file.write_bytes(file.read_bytes()[:-200])
-    passings = list(Tape(recordings(tmp_path)).play())
+    passings = list(Tape(find_sessions(tmp_path)).play())
     seen = looks(passings)
     assert seen == history[: len(seen)]
     assert len(seen) > 20
@@ -113,7 +113,7 @@ def test_a_file_that_is_cut_off_plays_up_to_there(tmp_path: Path) -> None:
 
 def test_of_a_long_recording_the_newest_looks_can_be_had(tmp_path: Path) -> None:
     history = a_history(looks=25)
-    tape = Tape(recordings(a_recording(tmp_path, history, longest_s=60)))
+    tape = Tape(find_sessions(a_recording(tmp_path, history, longest_s=60)))
     assert looks(list(tape.play(tape.last_looks(7)))) == history[-7:]
     assert tape.last_looks(25) is None
 
@@ -123,7 +123,7 @@ def two_days(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Tape]:
     """From 12:01:40 on, for 36 hours, told in UTC."""
     monkeypatch.setenv("TZ", "UTC")
     time.tzset()
-    yield Tape(recordings(a_recording(tmp_path, a_history(looks=37, step_s=3_600))))
+    yield Tape(find_sessions(a_recording(tmp_path, a_history(looks=37, step_s=3_600))))
     monkeypatch.undo()
     time.tzset()
 
@@ -142,26 +142,26 @@ def two_days(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Tape]:
     ],
 )
 def test_a_moment_can_be_given_in_several_ways(two_days: Tape, text: str, second: float) -> None:
-    assert second_of(text, two_days) == pytest.approx(second)
+    assert parse_second(text, two_days) == pytest.approx(second)
 
 
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("soon", "'soon' is no moment. Give 14:02:31, 2026-11-21 14:02, or"),
-        ("2026-01-02", "is no moment"),
-        ("+3d", "not in the recording, which goes from 2026-01-01 12:01:40 to 2026-01-03 00:01:40"),
+        ("soon", "'soon' is not a moment. Use 14:02:31, 2026-11-21 14:02, or"),
+        ("2026-01-02", "is not a moment"),
+        ("+3d", "not in the recording, which runs from 2026-01-01 12:01:40 to 2026-01-03 00:01:40"),
         ("+soon", "expected a time such as 90s, 5m, 1h30m"),
         ("2025-01-02 01:00", "is not in the recording"),
-        ("", "is no moment"),
-        ("25:00", "is no moment"),
+        ("", "is not a moment"),
+        ("25:00", "is not a moment"),
     ],
 )
 def test_what_is_no_moment_of_it_is_told_with_what_can_be_given(
     two_days: Tape, text: str, problem: str
 ) -> None:
     with pytest.raises(ValueError, match=r".") as raised:
-        second_of(text, two_days)
+        parse_second(text, two_days)
     assert problem in str(raised.value)
 
 
@@ -170,7 +170,7 @@ def test_a_session_that_goes_on_is_played_as_far_as_it_has_come(tmp_path: Path) 
     recorder = Recorder(tmp_path, clock, program="a test")
     for seen in history:
         recorder.look(seen)
-    passings = list(Tape(recordings(tmp_path)).play())
+    passings = list(Tape(find_sessions(tmp_path)).play())
     assert looks(passings) == history
     assert not any(isinstance(each.what, Damage) for each in passings)
     recorder.close()

@@ -11,13 +11,13 @@ import pytest
 
 from ktui.cluster.broker import Broker, BrokerConfig, LogDir, TopicConfig
 from ktui.cluster.errors import Failure
-from ktui.recording.lines import CensusLine, End, Head, Look, Lost, RunLine
-from ktui.recording.playing import Seen
-from support.looking import ORDERS
-from support.recordings import happenings
+from ktui.recording.lines import CensusLine, End, Head, LostPollLine, PollLine, RunLine
+from ktui.recording.playing import PlayedPoll
+from support.recordings.recordings import happenings
+from support.simulated.polled_cluster import ORDERS
 
 PAGE = (Path(__file__).parents[3] / "docs" / "recording.md").read_text(encoding="utf-8")
-TOLD = [Head, Look, Lost, RunLine, End, CensusLine]
+TOLD = [Head, PollLine, LostPollLine, RunLine, End, CensusLine]
 WITHIN = [Broker, BrokerConfig, LogDir, TopicConfig, Failure]
 
 
@@ -35,10 +35,10 @@ def test_the_example_on_the_page_is_a_recording(tmp_path: Path) -> None:
 
     told = happenings(file)
 
-    assert [type(each) for each in told] == [Seen, RunLine, Seen, Lost, End]
+    assert [type(each) for each in told] == [PlayedPoll, RunLine, PlayedPoll, LostPollLine, End]
     first, _, second, *_ = told
-    assert isinstance(first, Seen)
-    assert isinstance(second, Seen)
+    assert isinstance(first, PlayedPoll)
+    assert isinstance(second, PlayedPoll)
     ends = {replica.broker: reading.value for replica, reading in second.observation.ends.items()}
     assert second.line.ms - first.line.ms == 1_004
     assert ends == {1: 1_000_120, 4: 252_100}

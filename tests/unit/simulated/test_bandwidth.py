@@ -7,7 +7,7 @@ import math
 import pytest
 
 from ktui.simulated.data.bandwidth import max_min_rates
-from ktui.simulated.data.tides import SLOT_S, Tides
+from ktui.simulated.data.traffic_cycle import SLOT_S, TideFactors
 from ktui.simulated.layout import Tide
 
 
@@ -37,40 +37,40 @@ def test_without_flows_there_is_nothing_to_share() -> None:
 
 
 def test_without_a_tide_traffic_is_even() -> None:
-    tides = Tides(Tide(), seed=1)
+    tides = TideFactors(Tide(), seed=1)
     assert tides.factor(12_345.6) == 1.0
     assert tides.integral(12_345.6) == 12_345.6
     assert tides.next_turn_s(5.0) == math.inf
 
 
 def test_a_tide_rises_in_the_first_half_of_its_period_and_falls_in_the_second() -> None:
-    tides = Tides(Tide(swing=0.5, period_s=3_600), seed=1)
+    tides = TideFactors(Tide(swing=0.5, period_s=3_600), seed=1)
     assert tides.factor(900) == pytest.approx(1.5, abs=0.01)
     assert tides.factor(2_700) == pytest.approx(0.5, abs=0.01)
     assert tides.integral(3_600) == pytest.approx(3_600)
 
 
 def test_a_tide_turns_only_each_half_minute() -> None:
-    tides = Tides(Tide(noise=0.4), seed=3)
+    tides = TideFactors(Tide(noise=0.4), seed=3)
     assert tides.factor(0.0) == tides.factor(29.9) != tides.factor(SLOT_S)
     assert tides.next_turn_s(0.0) == tides.next_turn_s(29.9) == SLOT_S
     assert tides.next_turn_s(SLOT_S) == 2 * SLOT_S
 
 
 def test_the_integral_is_what_the_factors_add_up_to() -> None:
-    tides = Tides(Tide(swing=0.3, noise=0.4), seed=3)
+    tides = TideFactors(Tide(swing=0.3, noise=0.4), seed=3)
     factors = [tides.factor(SLOT_S * slot) for slot in range(10)]
     assert tides.integral(10 * SLOT_S) == pytest.approx(SLOT_S * sum(factors))
     assert tides.integral(45.0) == pytest.approx(30 * factors[0] + 15 * factors[1])
 
 
 def test_a_seed_gives_the_same_tide_however_it_is_read() -> None:
-    one, other = Tides(Tide(noise=0.4), seed=3), Tides(Tide(noise=0.4), seed=3)
+    one, other = TideFactors(Tide(noise=0.4), seed=3), TideFactors(Tide(noise=0.4), seed=3)
     late = one.factor(3_000)
     assert [other.factor(at) for at in range(0, 3_001, 30)][-1] == late
-    assert Tides(Tide(noise=0.4), seed=4).factor(3_000) != late
+    assert TideFactors(Tide(noise=0.4), seed=4).factor(3_000) != late
 
 
 def test_a_tide_never_flows_backwards() -> None:
-    tides = Tides(Tide(swing=3.0), seed=1)
+    tides = TideFactors(Tide(swing=3.0), seed=1)
     assert min(tides.factor(at) for at in range(0, 3_600, 30)) == 0.0

@@ -14,11 +14,11 @@ from ktui.cluster.ports import (
     Verdict,
     WriteResult,
 )
-from ktui.simulated import acts
+from ktui.simulated import events
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
 from ktui.simulated.layout import BrokerSpec, ClusterSpec, TopicSpec
-from support.clusters import ORDERS, a_cluster, wait
+from support.simulated.clusters import ORDERS, a_cluster, wait
 
 TARGET = (1, 2, 4)
 
@@ -37,7 +37,7 @@ def moving(cluster: SimulatedCluster) -> bool:
 
 async def test_a_lost_request_is_of_unknown_outcome_and_did_nothing() -> None:
     cluster = a_cluster()
-    cluster.do(acts.LoseRequest())
+    cluster.do(events.LoseRequest())
 
     assert (await alter(cluster, TARGET)).verdict is Verdict.UNKNOWN
 
@@ -47,7 +47,7 @@ async def test_a_lost_request_is_of_unknown_outcome_and_did_nothing() -> None:
 
 async def test_a_lost_answer_is_of_unknown_outcome_and_the_change_is_made() -> None:
     cluster = a_cluster()
-    cluster.do(acts.LoseAnswer())
+    cluster.do(events.LoseAnswer())
 
     assert (await alter(cluster, TARGET)).verdict is Verdict.UNKNOWN
 
@@ -56,7 +56,7 @@ async def test_a_lost_answer_is_of_unknown_outcome_and_the_change_is_made() -> N
 
 async def test_a_late_request_restarts_a_move_that_was_cancelled_meanwhile() -> None:
     cluster = a_cluster()
-    cluster.do(acts.DelayRequest(by_s=30.0))
+    cluster.do(events.DelayRequest(by_s=30.0))
     assert (await alter(cluster, TARGET)).verdict is Verdict.UNKNOWN
     assert (await alter(cluster, None)).code == "NO_REASSIGNMENT_IN_PROGRESS"
 
@@ -67,7 +67,7 @@ async def test_a_late_request_restarts_a_move_that_was_cancelled_meanwhile() -> 
 
 async def test_only_the_next_change_has_the_mishap() -> None:
     cluster = a_cluster()
-    cluster.do(acts.LoseRequest())
+    cluster.do(events.LoseRequest())
     await alter(cluster, TARGET)
 
     assert (await alter(cluster, TARGET)).verdict is Verdict.ACCEPTED
@@ -92,8 +92,8 @@ async def test_a_topic_deleted_and_made_anew_is_the_old_one_for_a_moment() -> No
     cluster = a_cluster(metadata_lag_s=0.1)
     reader = cluster.reader()
     before = (await reader.describe_topics(["orders"])).partitions[ORDERS]
-    cluster.do(acts.DeleteTopic("orders"))
-    cluster.do(acts.CreateTopic(TopicSpec(name="orders", replicas=((4, 5),))))
+    cluster.do(events.DeleteTopic("orders"))
+    cluster.do(events.CreateTopic(TopicSpec(name="orders", replicas=((4, 5),))))
 
     stale = (await reader.describe_topics(["orders"])).partitions[ORDERS]
     names = [tp.topic async for page in reader.scan_topics() for tp in page.partitions]
@@ -109,7 +109,7 @@ async def test_a_topic_deleted_and_made_anew_is_the_old_one_for_a_moment() -> No
 async def test_a_deleted_topic_is_absent_once_brokers_know() -> None:
     cluster = a_cluster(metadata_lag_s=0.1)
     reader = cluster.reader()
-    cluster.do(acts.DeleteTopic("orders"))
+    cluster.do(events.DeleteTopic("orders"))
 
     assert not (await reader.describe_topics(["orders"])).absent
     wait(cluster, 0.1)
@@ -120,25 +120,25 @@ async def test_a_deleted_topic_is_absent_once_brokers_know() -> None:
 async def test_a_permission_that_is_missing_is_named_until_it_is_granted() -> None:
     cluster = a_cluster()
     reader = cluster.reader()
-    cluster.do(acts.Deny("log_dirs"))
+    cluster.do(events.Deny("log_dirs"))
 
     with pytest.raises(NotAuthorized, match="describing log dirs"):
         await reader.log_dirs(1, [ORDERS])
 
-    cluster.do(acts.Allow("log_dirs"))
+    cluster.do(events.Allow("log_dirs"))
     assert (await reader.log_dirs(1, [ORDERS])).sizes
 
 
 async def test_who_may_not_describe_topics_finds_none_in_a_scan() -> None:
     cluster = a_cluster()
-    cluster.do(acts.Deny("scan_topics"))
+    cluster.do(events.Deny("scan_topics"))
 
     assert [page async for page in cluster.reader().scan_topics()] == []
 
 
 async def test_the_permission_that_is_missing_is_in_kafkas_words() -> None:
     cluster = a_cluster()
-    cluster.do(acts.Deny("list_reassignments"))
+    cluster.do(events.Deny("list_reassignments"))
 
     with pytest.raises(NotAuthorized) as denied:
         await cluster.reader().list_reassignments()
@@ -149,7 +149,7 @@ async def test_the_permission_that_is_missing_is_in_kafkas_words() -> None:
 
 async def test_a_change_that_is_denied_is_refused_for_each_of_its_parts() -> None:
     cluster = a_cluster()
-    cluster.do(acts.Deny("alter_reassignments"))
+    cluster.do(events.Deny("alter_reassignments"))
 
     result = await alter(cluster, TARGET)
 
@@ -162,7 +162,7 @@ async def test_what_follows_a_lost_request_is_not_sent_for_no_time_is_left() -> 
     topic = TopicSpec(name="many", replicas=((1, 2),) * 2_500)
     cluster = a_cluster(topics=(topic,))
     for _ in range(2):
-        cluster.do(acts.LoseAnswer())
+        cluster.do(events.LoseAnswer())
     tps = [TopicPartition("many", number) for number in range(2_500)]
 
     results = await cluster.writer().alter_reassignments(
@@ -177,7 +177,7 @@ async def test_what_follows_a_lost_request_is_not_sent_for_no_time_is_left() -> 
 
 async def test_a_lost_setting_of_one_broker_costs_the_other_brokers_nothing() -> None:
     cluster = a_cluster()
-    cluster.do(acts.LoseRequest())
+    cluster.do(events.LoseRequest())
     first, second = (ConfigResource(ConfigScope.BROKER, broker) for broker in ("1", "2"))
     rate = "follower.replication.throttled.rate"
     changes = [ConfigChange(resource, rate, ConfigOp.SET, "1000") for resource in (first, second)]
@@ -190,20 +190,20 @@ async def test_a_lost_setting_of_one_broker_costs_the_other_brokers_nothing() ->
 
 async def test_a_change_sent_to_brokers_that_hang_is_of_unknown_outcome() -> None:
     cluster = a_cluster()
-    cluster.do(acts.Hang(3))
+    cluster.do(events.Hang(3))
     resource = ConfigResource(ConfigScope.BROKER, "3")
     change = ConfigChange(resource, "follower.replication.throttled.rate", ConfigOp.SET, "1000")
     assert (await cluster.writer().alter_configs([change]))[resource].verdict is Verdict.UNKNOWN
 
     for broker in range(1, 6):
-        cluster.do(acts.Hang(broker))
+        cluster.do(events.Hang(broker))
     assert (await alter(cluster, TARGET)).verdict is Verdict.UNKNOWN
 
 
 async def test_metadata_tells_a_death_and_what_comes_of_it_in_one() -> None:
     cluster = a_cluster(metadata_lag_s=0.1, shutdown_s=0.0)
     reader = cluster.reader()
-    cluster.do(acts.Shutdown(1))
+    cluster.do(events.Shutdown(1))
 
     before = (await reader.describe_topics(["orders"])).partitions[ORDERS]
     alive = (await reader.describe_cluster()).brokers[1].alive
@@ -217,7 +217,7 @@ async def test_metadata_tells_a_death_and_what_comes_of_it_in_one() -> None:
 
 async def test_metadata_names_any_live_broker_as_the_controller() -> None:
     cluster = a_cluster()
-    cluster.do(acts.Shutdown(1))
+    cluster.do(events.Shutdown(1))
     wait(cluster, 3.0)
 
     named = {(await cluster.reader().describe_cluster()).controller for _ in range(100)}
@@ -237,20 +237,20 @@ async def test_a_partition_below_0_is_not_the_last_one() -> None:
 async def test_a_broker_that_hangs_answers_nobody_and_another_answers_for_the_cluster() -> None:
     cluster = a_cluster()
     reader = cluster.reader()
-    cluster.do(acts.Hang(3))
+    cluster.do(events.Hang(3))
 
     with pytest.raises(TimedOut, match="broker 3"):
         await reader.log_offsets(3, ends=[ORDERS])
     assert (await reader.describe_cluster()).brokers
 
-    cluster.do(acts.Resume(3))
+    cluster.do(events.Resume(3))
     assert (await reader.log_offsets(3, ends=[ORDERS])).ends
 
 
 async def test_with_every_broker_down_nobody_answers() -> None:
     cluster = a_cluster()
     for broker in range(1, 6):
-        cluster.do(acts.Kill(broker))
+        cluster.do(events.Kill(broker))
 
     with pytest.raises(Unreachable, match="no broker answered"):
         await cluster.reader().list_reassignments()
@@ -261,7 +261,7 @@ async def test_with_every_broker_down_nobody_answers() -> None:
 async def test_with_every_broker_hanging_a_call_times_out() -> None:
     cluster = a_cluster()
     for broker in range(1, 6):
-        cluster.do(acts.Hang(broker))
+        cluster.do(events.Hang(broker))
 
     with pytest.raises(TimedOut):
         await cluster.reader().list_reassignments()
@@ -269,7 +269,7 @@ async def test_with_every_broker_hanging_a_call_times_out() -> None:
 
 async def test_a_setting_of_a_broker_that_is_down_is_not_sent_and_the_others_are() -> None:
     cluster = a_cluster()
-    cluster.do(acts.Kill(3))
+    cluster.do(events.Kill(3))
     rate = "follower.replication.throttled.rate"
     here, there = (ConfigResource(ConfigScope.BROKER, broker) for broker in ("1", "3"))
     changes = [ConfigChange(resource, rate, ConfigOp.SET, "1000") for resource in (here, there)]
@@ -285,7 +285,7 @@ async def test_a_setting_of_a_broker_that_is_down_is_not_sent_and_the_others_are
 
 async def test_while_controllers_change_hands_a_request_waits_for_the_new_one() -> None:
     cluster = a_cluster()
-    cluster.do(acts.ChangeController())
+    cluster.do(events.ChangeController())
 
     assert (await alter(cluster, TARGET)).verdict is Verdict.ACCEPTED
 
@@ -304,7 +304,7 @@ async def test_before_4_1_our_side_guards_the_replication_factor_itself() -> Non
 async def test_before_4_1_fenced_brokers_are_not_told() -> None:
     old, new = a_cluster(version="4.0"), a_cluster(version="4.1")
     for cluster in (old, new):
-        cluster.do(acts.Shutdown(5))
+        cluster.do(events.Shutdown(5))
         wait(cluster, 3.0)
 
     assert 5 not in (await old.reader().describe_cluster()).brokers
@@ -313,20 +313,20 @@ async def test_before_4_1_fenced_brokers_are_not_told() -> None:
 
 async def test_what_other_tools_do_is_seen_like_our_own_doing() -> None:
     cluster = a_cluster()
-    cluster.schedule(acts.Due(5.0, acts.Alter({ORDERS: TARGET})))
+    cluster.schedule(events.ScheduledEvent(5.0, events.Alter({ORDERS: TARGET})))
     wait(cluster, 4.0)
     assert not moving(cluster)
 
     wait(cluster, 2.0)
 
     assert moving(cluster)
-    cluster.do(acts.Alter({ORDERS: None}))
+    cluster.do(events.Alter({ORDERS: None}))
     assert not moving(cluster)
 
 
 def test_the_end_of_a_copy_is_where_the_leaders_log_ends() -> None:
     cluster = a_cluster()
-    cluster.do(acts.Alter({ORDERS: TARGET}))
+    cluster.do(events.Alter({ORDERS: TARGET}))
     wait(cluster, 5.0)
     half = cluster.replication.end(ORDERS, 4)
     wait(cluster, 6.0)

@@ -7,7 +7,7 @@ import pytest
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import Verdict, WriteResult
 from ktui.simulated.controller.controller import RECORDS
-from support.controllers import TP, Kept
+from support.simulated.controllers import TP, Kept
 
 ACCEPTED = WriteResult(Verdict.ACCEPTED)
 

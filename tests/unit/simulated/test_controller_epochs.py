@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from support.controllers import Kept
+from support.simulated.controllers import Kept
 
 Deed = Callable[[Kept], object]
 

@@ -7,7 +7,7 @@ from ktui.cluster.ports import Verdict, WriteResult
 from ktui.simulated.controller.controller import Controller
 from ktui.simulated.controller.registration import Registration
 from ktui.simulated.layout import BrokerSpec, ClusterSpec, TopicSpec
-from support.controllers import TP, Kept
+from support.simulated.controllers import TP, Kept
 
 ORDERS = TopicSpec(name="orders", replicas=((1, 2), (2, 3)))
 SPEC = ClusterSpec(brokers=tuple(BrokerSpec(id=broker) for broker in (1, 2, 3)))

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from ktui.cluster.errors import Refused
-from ktui.cluster.membership import Heard, Member
-from ktui.simulated import acts
+from ktui.cluster.membership import HeartbeatAnswer, Member
+from ktui.simulated import events
 from ktui.simulated.cluster import SimulatedCluster
-from support.clusters import a_cluster, wait
+from support.simulated.clusters import a_cluster, wait
 
 GROUP = "ktui-prod"
 SESSION_S = 60.0
@@ -20,7 +20,7 @@ async def joined(cluster: SimulatedCluster, member_id: str = "") -> Member:
     return member
 
 
-async def heard(cluster: SimulatedCluster, member: Member) -> Heard:
+async def heard(cluster: SimulatedCluster, member: Member) -> HeartbeatAnswer:
     return await cluster.memberships().heartbeat(GROUP, member)
 
 
@@ -32,8 +32,8 @@ async def test_who_joins_without_an_id_replaces_the_member_and_the_generation_st
 
     assert second.id != first.id
     assert second.generation == first.generation
-    assert await heard(cluster, first) is Heard.GONE
-    assert await heard(cluster, second) is Heard.STAYS
+    assert await heard(cluster, first) is HeartbeatAnswer.GONE
+    assert await heard(cluster, second) is HeartbeatAnswer.STAYS
 
 
 async def test_who_was_replaced_can_neither_join_again_by_its_id_nor_remove_its_successor() -> None:
@@ -45,7 +45,7 @@ async def test_who_was_replaced_can_neither_join_again_by_its_id_nor_remove_its_
     assert await groups.join(GROUP, b"", SESSION_S, first.id) is None
     await groups.leave(GROUP, first)
 
-    assert await heard(cluster, second) is Heard.STAYS
+    assert await heard(cluster, second) is HeartbeatAnswer.STAYS
 
 
 async def test_a_member_that_joins_again_is_of_the_next_generation() -> None:
@@ -55,7 +55,7 @@ async def test_a_member_that_joins_again_is_of_the_next_generation() -> None:
     again = await joined(cluster, first.id)
 
     assert again == Member(first.id, first.generation + 1)
-    assert await heard(cluster, first) is Heard.GONE
+    assert await heard(cluster, first) is HeartbeatAnswer.GONE
 
 
 @pytest.mark.parametrize("session_s", [5.999, 1_800.001])
@@ -74,13 +74,13 @@ async def test_a_session_begins_anew_at_another_coordinator_and_not_for_who_was_
     coordinator = cluster.groups.coordinator(GROUP)
     assert coordinator is not None
     wait(cluster, SESSION_S - 1.0)
-    cluster.do(acts.Kill(coordinator))
+    cluster.do(events.Kill(coordinator))
     wait(cluster, SESSION_S - 1.0)  # the session begins anew when the dead one is fenced, at 9 s
 
     assert cluster.groups.coordinator(GROUP) != coordinator
-    assert await heard(cluster, member) is Heard.STAYS
+    assert await heard(cluster, member) is HeartbeatAnswer.STAYS
 
     wait(cluster, SESSION_S)
-    cluster.do(acts.Kill(cluster.groups.coordinator(GROUP) or 0))
+    cluster.do(events.Kill(cluster.groups.coordinator(GROUP) or 0))
     wait(cluster, 10.0)
-    assert await heard(cluster, member) is Heard.GONE
+    assert await heard(cluster, member) is HeartbeatAnswer.GONE

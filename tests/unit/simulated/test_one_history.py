@@ -10,7 +10,7 @@ _STORY = """
 import asyncio
 
 from ktui.cluster.partition import TopicPartition
-from ktui.simulated import acts
+from ktui.simulated import events
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
 from ktui.simulated.layout import MIB, BrokerSpec, ClusterSpec, Tide, TopicSpec
@@ -41,11 +41,11 @@ async def tell():
 
 
 for act in (
-    acts.Alter({TopicPartition(name, 0): (5, 6, 3) for name in NAMES}),
-    acts.Hang(2),
-    acts.DeleteTopic("audit"),
-    acts.Kill(3),
-    acts.Slow(1, 0.02),
+    events.Alter({TopicPartition(name, 0): (5, 6, 3) for name in NAMES}),
+    events.Hang(2),
+    events.DeleteTopic("audit"),
+    events.Kill(3),
+    events.Slow(1, 0.02),
 ):
     cluster.do(act)
     clock.pass_time(12.0)

@@ -6,8 +6,8 @@ import pytest
 
 from ktui.cluster.partition import TopicPartition
 from ktui.simulated.data.events import CaughtUp
-from ktui.simulated.data.throttles import EVERYWHERE, NOWHERE, WINDOW_S, Listed
-from support.data_plane import MB, DataPlane, data_plane, topic
+from ktui.simulated.data.throttles import EVERYWHERE, NOWHERE, WINDOW_S, ThrottledReplicas
+from support.simulated.data_plane import MB, DataPlane, data_plane, topic
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 
@@ -21,7 +21,11 @@ def leader_throttle(plane: DataPlane, broker: int, rate: float | None) -> None:
 
 
 def throttled(
-    plane: DataPlane, *, followers: Listed = NOWHERE, leaders: Listed = NOWHERE, name: str = "t"
+    plane: DataPlane,
+    *,
+    followers: ThrottledReplicas = NOWHERE,
+    leaders: ThrottledReplicas = NOWHERE,
+    name: str = "t",
 ) -> None:
     plane.replication.set_throttled_replicas(name, followers=followers, leaders=leaders)
 
@@ -38,14 +42,14 @@ def test_a_followers_throttle_binds_the_replicas_listed_for_it() -> None:
     plane = moving()
     follower_throttle(plane, 3, 5.0 * MB)
     assert plane.replication.rate(T0, 3) == 100 * MB
-    throttled(plane, followers=Listed({(0, 3)}))
+    throttled(plane, followers=ThrottledReplicas({(0, 3)}))
     assert plane.replication.rate(T0, 3) == 5 * MB
 
 
 def test_a_list_for_another_partition_or_broker_binds_nothing() -> None:
     plane = moving()
     follower_throttle(plane, 3, 5.0 * MB)
-    throttled(plane, followers=Listed({(1, 3), (0, 2)}))
+    throttled(plane, followers=ThrottledReplicas({(1, 3), (0, 2)}))
     assert plane.replication.rate(T0, 3) == 100 * MB
 
 
@@ -90,7 +94,7 @@ def test_in_sync_traffic_of_listed_replicas_counts_for_the_followers_throttle() 
 def test_a_leaders_throttle_binds_followers_outside_the_isr() -> None:
     plane = moving()
     leader_throttle(plane, 0, 5.0 * MB)
-    throttled(plane, leaders=Listed({(0, 0)}))
+    throttled(plane, leaders=ThrottledReplicas({(0, 0)}))
     assert plane.replication.rate(T0, 3) == 5 * MB
     plane.decide(T0, leader=1)
     assert plane.replication.rate(T0, 3) == 100 * MB

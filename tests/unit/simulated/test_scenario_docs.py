@@ -18,7 +18,7 @@ from ktui.simulated.scenario.file import (
     TidePart,
     TopicPart,
 )
-from ktui.simulated.scenario.library import load_scenario, shipped
+from ktui.simulated.scenario.library import load_scenario, shipped_names
 
 DOCS = Path(__file__).parents[3] / "docs"
 PAGE = (DOCS / "scenarios.md").read_text(encoding="utf-8")
@@ -35,7 +35,7 @@ def test_every_key_is_explained(key: str) -> None:
     assert key in WORDS
 
 
-@pytest.mark.parametrize("name", shipped())
+@pytest.mark.parametrize("name", shipped_names())
 def test_every_story_is_told(name: str) -> None:
     assert f"| `{name}` |" in (DOCS / "demo.md").read_text(encoding="utf-8")
 

@@ -11,8 +11,8 @@ from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ConfigChange, ConfigOp, ConfigResource, ConfigScope
 from ktui.fileproblem import FileProblem
 from ktui.pacing.limits import Limits, Mode, Order, Shape
-from ktui.simulated import acts
-from ktui.simulated.acts import Act
+from ktui.simulated import events
+from ktui.simulated.events import OutsideEvent
 from ktui.simulated.layout import TopicSpec
 from ktui.simulated.scenario.library import load_scenario
 from ktui.simulated.scenario.record import Scenario
@@ -46,7 +46,7 @@ def problem(read: Read, text: str) -> FileProblem:
     return caught.value
 
 
-def act(read: Read, written: str) -> Act:
+def act(read: Read, written: str) -> OutsideEvent:
     scenario = read(f"{TWO_TOPICS}faults:\n  - at: 1m\n    {written}\n")
     (due,) = scenario.faults
     assert due.at_s == 60
@@ -148,45 +148,45 @@ def test_faults_come_in_the_order_of_time(read: Read) -> None:
     scenario = read(f"{TWO_TOPICS}faults:\n  - {{at: 2m, start: 3}}\n  - {{at: 30s, kill: 3}}\n")
 
     assert [(due.at_s, due.act) for due in scenario.faults] == [
-        (30, acts.Kill(3)),
-        (120, acts.Start(3)),
+        (30, events.Kill(3)),
+        (120, events.Start(3)),
     ]
 
 
 @pytest.mark.parametrize(
     ("written", "meant"),
     [
-        ("kill: 1", acts.Kill(1)),
-        ("shutdown: 1", acts.Shutdown(1)),
-        ("start: 1", acts.Start(1)),
-        ("hang: 1", acts.Hang(1)),
-        ("resume: 1", acts.Resume(1)),
-        ("slow: {broker: 2, share: 10%}", acts.Slow(2, 0.1)),
-        ("fill-disk: {broker: 2, leave: 1GiB}", acts.FillDisk(2, 2**30)),
-        ("change-controller:", acts.ChangeController()),
-        ("set-inbound: {topic: orders, inbound: 5MB/s}", acts.SetInbound("orders", 5e6)),
-        ("delete-topic: audit", acts.DeleteTopic("audit")),
-        ("lose-request:", acts.LoseRequest()),
-        ("lose-answer:", acts.LoseAnswer()),
-        ("delay-request: 10s", acts.DelayRequest(10)),
-        ("deny: log_dirs", acts.Deny("log_dirs")),
-        ("allow: alter_configs", acts.Allow("alter_configs")),
+        ("kill: 1", events.Kill(1)),
+        ("shutdown: 1", events.Shutdown(1)),
+        ("start: 1", events.Start(1)),
+        ("hang: 1", events.Hang(1)),
+        ("resume: 1", events.Resume(1)),
+        ("slow: {broker: 2, share: 10%}", events.Slow(2, 0.1)),
+        ("fill-disk: {broker: 2, leave: 1GiB}", events.FillDisk(2, 2**30)),
+        ("change-controller:", events.ChangeController()),
+        ("set-inbound: {topic: orders, inbound: 5MB/s}", events.SetInbound("orders", 5e6)),
+        ("delete-topic: audit", events.DeleteTopic("audit")),
+        ("lose-request:", events.LoseRequest()),
+        ("lose-answer:", events.LoseAnswer()),
+        ("delay-request: 10s", events.DelayRequest(10)),
+        ("deny: log_dirs", events.Deny("log_dirs")),
+        ("allow: alter_configs", events.Allow("alter_configs")),
         (
             "create-topic: {name: new, replicas: [[1]]}",
-            acts.CreateTopic(TopicSpec(name="new", replicas=((1,),))),
+            events.CreateTopic(TopicSpec(name="new", replicas=((1,),))),
         ),
         (
             "elect: ['orders:2', audit]",
-            acts.Elect((tp("orders", 2), tp("audit", 0), tp("audit", 1))),
+            events.ElectLeaders((tp("orders", 2), tp("audit", 0), tp("audit", 1))),
         ),
-        ("cancel: ['audit:1']", acts.Alter({tp("audit", 1): None})),
+        ("cancel: ['audit:1']", events.Alter({tp("audit", 1): None})),
         (
             "alter: {partitions: [{topic: audit, partition: 0, replicas: [1, 3]}]}",
-            acts.Alter({tp("audit", 0): (1, 3)}),
+            events.Alter({tp("audit", 0): (1, 3)}),
         ),
         (
             "configure: [{topic: audit, key: flush.ms, value: 5}, {broker: 1, key: k, op: delete}]",
-            acts.Configure(
+            events.AlterConfigs(
                 (
                     ConfigChange(AUDIT, "flush.ms", ConfigOp.SET, "5"),
                     ConfigChange(BROKER_1, "k", ConfigOp.DELETE),
@@ -196,7 +196,7 @@ def test_faults_come_in_the_order_of_time(read: Read) -> None:
     ],
 )  # fmt: skip
 def test_everything_that_can_happen_to_a_cluster_can_be_written(
-    read: Read, written: str, meant: Act
+    read: Read, written: str, meant: OutsideEvent
 ) -> None:
     assert act(read, written) == meant
 
@@ -204,7 +204,7 @@ def test_everything_that_can_happen_to_a_cluster_can_be_written(
 def test_a_cancel_of_all_is_of_every_partition(read: Read) -> None:
     cancel = act(read, "cancel: all")
 
-    assert isinstance(cancel, acts.Alter)
+    assert isinstance(cancel, events.Alter)
     assert len(cancel.targets) == 6
     assert set(cancel.targets.values()) == {None}
 
@@ -213,8 +213,8 @@ def test_a_recreated_topic_has_the_same_layout_and_nothing_in_it(read: Read) -> 
     scenario = read(f"{TWO_TOPICS}faults: [{{at: 5s, recreate-topic: orders}}]\n")
     deleted, created = (due.act for due in scenario.faults)
 
-    assert deleted == acts.DeleteTopic("orders")
-    assert isinstance(created, acts.CreateTopic)
+    assert deleted == events.DeleteTopic("orders")
+    assert isinstance(created, events.CreateTopic)
     assert created.topic.replicas == scenario.spec.topics[0].replicas
     assert created.topic.bytes_each == 0
 
@@ -265,7 +265,7 @@ def test_a_plan_can_be_pasted_from_kafkas_own_tool(read: Read) -> None:
         ("speed: 0", "speed: expected a number > 0.0"),
         ("cluster: {brokers: 0}", "cluster.brokers: expected 1 to 200 brokers"),
         ("cluster: {brokers: 5000000}", "cluster.brokers: expected 1 to 200 brokers"),
-        ("cluster: {brokers: [1, 1]}", "cluster.brokers.1: there are two brokers 1"),
+        ("cluster: {brokers: [1, 1]}", "cluster.brokers.1: broker 1 is listed twice"),
         ("cluster: {brokers: [{id: 1, rak: a}]}", "unknown key 'rak'; did you mean 'rack'?"),
         ("cluster: {disk: 5Gb}", "cluster.disk: unknown unit 'Gb'"),
         ("cluster: {network-in: 0}", "network-in of broker 1: expected more than 0"),
@@ -275,9 +275,9 @@ def test_a_plan_can_be_pasted_from_kafkas_own_tool(read: Read) -> None:
         ("topics: {orders: {}}", "topics.orders: expected 'partitions', or 'replicas'"),
         ("topics: {orders: {partitions: 0}}", "orders.partitions: expected a whole number >= 1"),
         ("topics: {'or ders': {partitions: 1}}", 'no topic can be named "or ders"'),
-        ("topics: {'t{5..2}': {partitions: 1}}", "expected a range from the lower to the higher"),
-        ("topics: {'t{0..9}': {partitions: 40000}}", "320,000 partitions in all; at most"),
-        ("topics: {a: {partitions: 999999}}", "999,999 partitions in all; at most 300,000 go"),
+        ("topics: {'t{5..2}': {partitions: 1}}", "expected a range from lower to higher"),
+        ("topics: {'t{0..9}': {partitions: 40000}}", "320,000 partitions in all; the limit"),
+        ("topics: {a: {partitions: 999999}}", "999,999 partitions in all; the limit is 300,000"),
         ("speed: 101", "speed: expected a number <= 100.0"),
         ("speed: .nan", "speed: expected a number"),
         ("speed: .inf", "speed: expected a number <= 100.0"),
@@ -286,13 +286,13 @@ def test_a_plan_can_be_pasted_from_kafkas_own_tool(read: Read) -> None:
         ("topics: {a: {partitions: 010}}", "a number may not begin with 0"),
         ("cluster: {configs: {min.insync.replicas: two}}", "cluster.configs.min.insync.replicas: "),
         ("cluster: {configs: {replica.fetch.backoff.ms: x}}", "expected milliseconds, got 'x'"),
-        ("cluster: {configs: {replica.lag.time.max.ms: 9}}", "say it as 'replica-lag-time'"),
-        ("topics: {a: {partitions: 1, replication-factor: 9}}", "9 replicas need as many brokers"),
-        ("topics: {a: {partitions: 1, brokers: [9]}}", "there is no broker 9; there are 1, 2, 3"),
+        ("cluster: {configs: {replica.lag.time.max.ms: 9}}", "set it with 'replica-lag-time'"),
+        ("topics: {a: {partitions: 1, replication-factor: 9}}", "9 replicas need 9 brokers"),
+        ("topics: {a: {partitions: 1, brokers: [9]}}", "there is no broker 9; known brokers: 1, 2"),
         ("topics: {a: {replicas: [[1, 9]]}}", "topics.a.replicas.0.1: there is no broker 9"),
         ("topics: {a: {replicas: [[1, 1]]}}", "broker 1 is named twice"),
         ("topics: {a: {replicas: [[]]}}", "expected at least one broker"),
-        ("topics: {a: {replicas: [[1]], partitions: 1}}", "not beside 'replicas'"),
+        ("topics: {a: {replicas: [[1]], partitions: 1}}", "not allowed with 'replicas'"),
         ("topics: {a: {partitions: 1, size: 5 pounds}}", "topics.a.size: unknown unit 'pounds'"),
         ("topics: {a: {partitions: 1, message-size: 0}}", "expected at least 1 byte"),
     ],
@@ -309,14 +309,14 @@ def test_a_mistake_in_the_cluster_is_named_with_its_line(read: Read, line: str, 
     [
         ("{kill: 3}", "expected 'at', the time"),
         ("{at: -5, kill: 3}", "faults.0.at: expected a time such as 90s, 5m, 1h30m"),
-        ("{at: 5s}", "expected 'at' and one thing that happens, got 0 of them"),
-        ("{at: 5s, kill: 3, start: 3}", "got 2 of them"),
+        ("{at: 5s}", "expected 'at' and exactly one event, got 0 events"),
+        ("{at: 5s, kill: 3, start: 3}", "got 2 events"),
         ("{at: 5s, kil: 3}", "unknown key 'kil'; did you mean 'kill'?"),
-        ("{at: 5s, kill: 9}", "faults.0.kill: there is no broker 9; there are 1, 2, 3, 4"),
+        ("{at: 5s, kill: 9}", "faults.0.kill: there is no broker 9; known brokers: 1, 2, 3, 4"),
         ("{at: 5s, kill: all}", "faults.0.kill: expected a whole number, got text"),
         ("{at: 5s, slow: {broker: 1, share: 200%}}", "at most 100 %"),
         ("{at: 5s, slow: {broker: 1}}", "missing required field `share`"),
-        ("{at: 5s, delete-topic: nosuch}", "there is no topic 'nosuch' then; there are orders"),
+        ("{at: 5s, delete-topic: nosuch}", "no topic 'nosuch' at this time; known topics: orders"),
         ("{at: 5s, create-topic: {name: audit, partitions: 1}}", "a topic 'audit' already"),
         ("{at: 5s, elect: ['orders:4']}", "orders has no partition 4; it has 0 to 3"),
         ("{at: 5s, elect: ['orders:x']}", "or a partition such as orders:3"),
@@ -342,23 +342,23 @@ def test_a_topic_that_was_deleted_before_is_not_there_any_more(read: Read) -> No
     found = problem(read, f"{TWO_TOPICS}faults:\n  - {late}\n  - {early}\n")
 
     assert found.line == 8
-    assert "there is no topic 'audit' then" in found.problem
+    assert "there is no topic 'audit' at this time" in found.problem
 
 
 @pytest.mark.parametrize(
     ("written", "words"),
     [
-        ("{drain: [1], expand: [2]}", "there is drain already"),
+        ("{drain: [1], expand: [2]}", "'drain' is set already"),
         ("{drain: [9]}", "plan.drain.0: there is no broker 9"),
         ("{drain: []}", "plan.drain: expected at least one broker"),
-        ("{drain: [1, 2]}", "no broker is left that has no replica of orders-"),
-        ("{drain: [3], topics: [nosuch]}", "plan.topics.0: there is no topic 'nosuch' then"),
+        ("{drain: [1, 2]}", "every remaining broker already has a replica of orders-"),
+        ("{drain: [3], topics: [nosuch]}", "plan.topics.0: there is no topic 'nosuch'"),
         ("{drain: [3], throttle: 0}", "plan.throttle: expected at least 1 byte a second"),
         ("{drain: [3], start: -1}", "plan.start: expected a time"),
         ("{drain: [3], limits: {replica: 1}}", "unknown key 'replica'; did you mean 'replicas'?"),
         ("{drain: [3], limits: {replicas: 0}}", "0 is too small"),
-        ("{drain: [3], limits: {shape: round}}", "'round' is not one of its words"),
-        ("{replication-factor: 5}", "5 replicas need as many brokers; there are 4"),
+        ("{drain: [3], limits: {shape: round}}", "'round' is not a valid value"),
+        ("{replication-factor: 5}", "5 replicas need 5 brokers; there are 4"),
         ("{replication-factor: 3, topics: [orders]}", "nothing would move"),
         ("{partitions: []}", "nothing would move"),
         ("{partitions: [{topic: audit, partition: 0, replicas: [1, 2]}]}", "nothing would move"),
@@ -366,7 +366,7 @@ def test_a_topic_that_was_deleted_before_is_not_there_any_more(read: Read) -> No
         ("{partitions: [{topic: audit, partition: 0, replicas: [9]}]}", "there is no broker 9"),
         ("{partitions: [{topic: audit, partition: 0, replicas: [3, 3]}]}", "named twice"),
         ("{partitions: [{topic: audit, partition: 0, replicas: []}]}", "at least one broker"),
-        ("{partitions: [], topics: [audit]}", "not beside 'partitions'"),
+        ("{partitions: [], topics: [audit]}", "not allowed with 'partitions'"),
     ],
 )  # fmt: skip
 def test_a_mistake_in_the_plan_is_named_with_its_line(read: Read, written: str, words: str) -> None:
@@ -466,7 +466,7 @@ def test_a_disk_that_cannot_hold_its_topics_is_named_with_what_it_would_need(rea
     found = problem(read, f"title: x\ncluster: {{disk: 1GiB}}\n{topics}")
 
     assert found.line == 5
-    assert "broker 1 would need 10 GiB, its disk has 1 GiB" in found.problem
+    assert "broker 1 would need 10 GiB; its disk has 1 GiB" in found.problem
 
 
 def test_more_replicas_than_can_be_played_are_refused(read: Read) -> None:
@@ -474,7 +474,7 @@ def test_more_replicas_than_can_be_played_are_refused(read: Read) -> None:
         "title: x\ncluster: {brokers: 9}\ntopics: {a: {partitions: 200000, replication-factor: 6}}"
     )
 
-    assert "1,200,000 replicas in all; at most 1,000,000 go" in problem(read, text).problem
+    assert "1,200,000 replicas in all; the limit is 1,000,000" in problem(read, text).problem
 
 
 def test_a_title_is_short_enough_for_its_line(read: Read) -> None:

@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 
 from ktui.cluster.partition import TopicPartition
 from ktui.simulated.layout import TopicSpec
-from ktui.simulated.scenario.placing import in_turns_of_racks, spread
+from ktui.simulated.scenario.placing import alternate_racks, place_replicas
 from ktui.simulated.scenario.targets import (
-    NoRoom,
-    Targets,
-    draining,
-    expanding,
-    leading_elsewhere,
-    with_factor,
+    ScenarioTargets,
+    TooFewBrokers,
+    drain_targets,
+    expand_targets,
+    leaders_off_targets,
+    replication_factor_targets,
 )
 
 NO_RACKS = dict.fromkeys(range(1, 7))
@@ -25,10 +25,10 @@ RACKS = {1: "a", 2: "b", 3: "c", 4: "a", 5: "b", 6: "c"}
 
 
 def topic(name: str, partitions: int, factor: int, brokers: int = 6) -> TopicSpec:
-    return TopicSpec(name=name, replicas=spread(partitions, factor, range(1, brokers + 1)))
+    return TopicSpec(name=name, replicas=place_replicas(partitions, factor, range(1, brokers + 1)))
 
 
-def after(topics: list[TopicSpec], targets: Targets) -> list[tuple[int, ...]]:
+def after(topics: list[TopicSpec], targets: ScenarioTargets) -> list[tuple[int, ...]]:
     return [
         targets.get(TopicPartition(each.name, number), replicas)
         for each in topics
@@ -41,7 +41,7 @@ def test_a_drained_broker_has_nothing_left_and_no_partition_loses_or_doubles_a_r
     partitions: int, factor: int, off: set[int]
 ) -> None:
     topics = [topic("t", partitions, factor)]
-    targets = draining(topics, {"t"}, NO_RACKS, off)
+    targets = drain_targets(topics, {"t"}, NO_RACKS, off)
     result = after(topics, targets)
 
     assert all(len(replicas) == factor == len(set(replicas)) for replicas in result)
@@ -53,7 +53,7 @@ def test_a_drained_broker_has_nothing_left_and_no_partition_loses_or_doubles_a_r
 
 def test_the_places_of_a_drained_broker_are_dealt_evenly() -> None:
     topics = [topic("t", 60, 3)]
-    loads = Counter(b for replicas in after(topics, draining(topics, {"t"}, NO_RACKS, {3}))
+    loads = Counter(b for replicas in after(topics, drain_targets(topics, {"t"}, NO_RACKS, {3}))
                     for b in replicas)  # fmt: skip
 
     assert max(loads.values()) - min(loads.values()) <= 1
@@ -61,19 +61,19 @@ def test_the_places_of_a_drained_broker_are_dealt_evenly() -> None:
 
 def test_a_replica_moves_within_its_rack_so_that_no_rack_has_two() -> None:
     topics = [topic("t", 30, 3)]
-    for replicas in after(topics, draining(topics, {"t"}, RACKS, {3})):
+    for replicas in after(topics, drain_targets(topics, {"t"}, RACKS, {3})):
         assert len({RACKS[broker] for broker in replicas}) == 3
 
 
 def test_only_the_topics_that_are_named_move() -> None:
     topics = [topic("a", 12, 3), topic("b", 12, 3)]
 
-    assert {tp.topic for tp in draining(topics, {"b"}, NO_RACKS, {3})} == {"b"}
+    assert {tp.topic for tp in drain_targets(topics, {"b"}, NO_RACKS, {3})} == {"b"}
 
 
 def test_a_drain_that_leaves_too_few_brokers_says_so() -> None:
-    with pytest.raises(NoRoom, match="no broker is left that has no replica of t-"):
-        draining([topic("t", 6, 3)], {"t"}, NO_RACKS, {1, 2, 3, 4})
+    with pytest.raises(TooFewBrokers, match="every remaining broker already has a replica of t-"):
+        drain_targets([topic("t", 6, 3)], {"t"}, NO_RACKS, {1, 2, 3, 4})
 
 
 @given(st.integers(1, 120), st.integers(1, 4))
@@ -81,7 +81,7 @@ def test_new_brokers_get_their_share_and_no_partition_doubles_a_replica(
     partitions: int, factor: int
 ) -> None:
     topics = [topic("t", partitions, factor, brokers=4)]
-    result = after(topics, expanding(topics, {"t"}, NO_RACKS, (5, 6)))
+    result = after(topics, expand_targets(topics, {"t"}, NO_RACKS, (5, 6)))
     loads = Counter(b for replicas in result for b in replicas)
 
     assert all(len(replicas) == factor == len(set(replicas)) for replicas in result)
@@ -95,7 +95,9 @@ def test_another_factor_keeps_what_is_there_in_order(
 ) -> None:
     topics = [topic("t", partitions, factor)]
     for before, now in zip(
-        topics[0].replicas, after(topics, with_factor(topics, {"t"}, RACKS, wanted)), strict=True
+        topics[0].replicas,
+        after(topics, replication_factor_targets(topics, {"t"}, RACKS, wanted)),
+        strict=True,
     ):
         assert len(now) == wanted == len(set(now))
         assert now[: min(factor, wanted)] == before[: min(factor, wanted)]
@@ -103,7 +105,7 @@ def test_another_factor_keeps_what_is_there_in_order(
 
 def test_the_lead_goes_to_replicas_that_are_there_already_evenly() -> None:
     topics = [TopicSpec(name="t", replicas=((1, 2, 3),) * 8)]
-    result = after(topics, leading_elsewhere(topics, {"t"}, {1}))
+    result = after(topics, leaders_off_targets(topics, {"t"}, {1}))
 
     assert Counter(replicas[0] for replicas in result) == {2: 4, 3: 4}
     assert all(set(replicas) == {1, 2, 3} for replicas in result)
@@ -112,8 +114,8 @@ def test_the_lead_goes_to_replicas_that_are_there_already_evenly() -> None:
 def test_a_lone_replica_cannot_give_up_its_lead() -> None:
     topics = [TopicSpec(name="t", replicas=((1,), (1, 2)))]
 
-    assert leading_elsewhere(topics, {"t"}, {1}) == {TopicPartition("t", 1): (2, 1)}
+    assert leaders_off_targets(topics, {"t"}, {1}) == {TopicPartition("t", 1): (2, 1)}
 
 
 def test_neighbours_in_the_order_of_placing_stand_in_different_racks() -> None:
-    assert in_turns_of_racks({1: "a", 2: "a", 3: "b", 4: "b", 5: None}) == [1, 3, 5, 2, 4]
+    assert alternate_racks({1: "a", 2: "a", 3: "b", 4: "b", 5: None}) == [1, 3, 5, 2, 4]

@@ -6,14 +6,14 @@ import pytest
 
 from ktui.cluster.partition import TopicPartition
 from ktui.progress.timeline import Cause, Phase, Progress, StallKind
-from ktui.simulated.scenario.library import DEFAULT, load_scenario, shipped, shipped_path
+from ktui.simulated.scenario.library import DEFAULT, load_scenario, shipped_names, shipped_path
 from ktui.simulated.scenario.record import Scenario
-from support.playing import Play, phases, playing
+from support.simulated.scenario_play import Play, phases, playing
 
 LARGE = "hundred-thousand-partitions"
 UNTIL_CURED = "throttle-too-low"
 """Its cure is a key: tests/tui/test_demo.py presses it."""
-SMALL = [name for name in shipped() if name != LARGE]
+SMALL = [name for name in shipped_names() if name != LARGE]
 LONGEST_S = 120
 """Seconds of a viewer."""
 
@@ -23,15 +23,15 @@ def scenario(name: str) -> Scenario:
 
 
 def test_all_the_stories_are_there_and_the_default_is_the_first() -> None:
-    assert shipped()[0] == DEFAULT == "drain-a-broker"
-    assert set(shipped()) >= {
+    assert shipped_names()[0] == DEFAULT == "drain-a-broker"
+    assert set(shipped_names()) >= {
         "drain-a-dead-broker", "expand-by-two", "replication-factor-3", "hot-leader",
         "dead-target", "throttle-too-low", "broker-dies-mid-move", "another-operator",
         "topic-deleted-mid-move", LARGE,
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", shipped())
+@pytest.mark.parametrize("name", shipped_names())
 def test_each_says_in_a_few_lines_what_to_look_at(name: str) -> None:
     story = scenario(name)
 
@@ -43,7 +43,7 @@ def test_the_largest_has_a_hundred_thousand_partitions() -> None:
     assert sum(len(topic.replicas) for topic in scenario(LARGE).spec.topics) == 100_000
 
 
-@pytest.mark.parametrize("name", shipped())
+@pytest.mark.parametrize("name", shipped_names())
 async def test_within_seconds_partitions_are_seen_at_different_stages(name: str) -> None:
     async with playing(scenario(name)) as play:
         shares: set[int] = set()

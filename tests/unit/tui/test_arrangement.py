@@ -7,14 +7,14 @@ from hypothesis import strategies as st
 
 from ktui.cluster.partition import TopicPartition
 from ktui.progress.timeline import Phase, Timeline
-from ktui.tui.widgets.arrangement import Arrangement
-from ktui.tui.widgets.columns import Column, Extents, layout
-from ktui.tui.widgets.moment import Moment
-from ktui.tui.widgets.ordering import Ordering
-from ktui.tui.widgets.rowfilter import RowFilter
-from support.screens import timeline
+from ktui.tui.screens.watch.columns import Column, Extents, layout
+from ktui.tui.screens.watch.row_context import RowContext
+from ktui.tui.screens.watch.row_filter import RowFilter
+from ktui.tui.screens.watch.row_model import Arrangement
+from ktui.tui.screens.watch.sort import Ordering
+from support.views.screens import timeline
 
-NOW = Moment(0.0)
+NOW = RowContext(0.0)
 NAMES = [TopicPartition(topic, number) for topic in "abc" for number in range(3)]
 some = st.dictionaries(
     st.sampled_from(NAMES), st.tuples(st.floats(0, 100), st.sampled_from(list(Phase))), max_size=9

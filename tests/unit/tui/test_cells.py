@@ -6,17 +6,17 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from ktui.cluster.partition import PartitionState, TopicPartition
-from ktui.execution.cancel_events import Kind
+from ktui.execution.run.cancel_kind import CancelKind
 from ktui.progress.slots import RECENT_SLOTS
 from ktui.progress.timeline import Mark, Slots
-from ktui.tui.cells import (
+from ktui.tui.draw.cells import (
     BARS,
     CALLED_OFF,
     SIGNS,
     SPANS,
     Piece,
     SignAt,
-    Waiting,
+    WaitedSpan,
     cut_pieces,
     mark_cell,
     partition_text,
@@ -25,8 +25,8 @@ from ktui.tui.cells import (
     timeline_cells,
     timeline_width,
 )
-from ktui.tui.roles import ROLES
-from support.observations import T0, a_move, a_partition
+from ktui.tui.draw.roles import ROLES
+from support.simulated.observations import T0, a_move, a_partition
 
 any_mark = st.integers(0, 100) | st.sampled_from(list(Mark))
 rows = st.lists(any_mark, min_size=1, max_size=RECENT_SLOTS).map(bytes)
@@ -122,7 +122,7 @@ def test_cells_move_left_with_time_and_never_change_what_they_show(
 
 def test_the_sign_of_a_moment_stands_in_its_cell_and_moves_left_with_it() -> None:
     slots = Slots(slot_s=5.0, end_s=600.0, marks=bytes((Mark.IN_SYNC,)) * 120)
-    sign = SignAt(542.0, CALLED_OFF[Kind.ROLLBACK])
+    sign = SignAt(542.0, CALLED_OFF[CancelKind.ROLLBACK])
     pieces = timeline_cells(slots, 120, 599.0, sign=sign)
     drawn = "".join(piece.text for piece in pieces)
     assert drawn.index("↩") == 542 // 5
@@ -135,16 +135,16 @@ def test_the_sign_of_a_moment_stands_in_its_cell_and_moves_left_with_it() -> Non
 def test_what_waits_is_drawn_as_waiting_though_it_was_seen_to_be_in_sync() -> None:
     marks = [Mark.IN_SYNC, Mark.OUT_OF_SYNC, Mark.IN_SYNC, Mark.LEADER_MOVED, Mark.IN_SYNC]
     slots = Slots(slot_s=5.0, end_s=600.0, marks=bytes(marks))
-    pieces = timeline_cells(slots, 120, 599.0, waits=Waiting(565.0))
+    pieces = timeline_cells(slots, 120, 599.0, waits=WaitedSpan(565.0))
     assert "".join(piece.text for piece in pieces).strip() == "┄┄┄░┄★┄"
 
 
 def test_what_was_in_sync_after_its_wait_is_drawn_so() -> None:
     slots = Slots(slot_s=5.0, end_s=600.0, marks=bytes([Mark.IN_SYNC, 50, *[Mark.IN_SYNC] * 3]))
-    pieces = timeline_cells(slots, 120, 599.0, waits=Waiting(0.0, 580.0))
+    pieces = timeline_cells(slots, 120, 599.0, waits=WaitedSpan(0.0, 580.0))
     assert "".join(piece.text for piece in pieces) == "┄" * 116 + "▅━━━"
     blank = Slots(slot_s=5.0, end_s=600.0, marks=bytes([Mark.NOTHING, Mark.IN_SYNC]))
-    pieces = timeline_cells(blank, 120, 599.0, waits=Waiting(0.0, 500.0))
+    pieces = timeline_cells(blank, 120, 599.0, waits=WaitedSpan(0.0, 500.0))
     assert "".join(piece.text for piece in pieces) == "┄" * 101 + " " * 18 + "━"
 
 

@@ -2,42 +2,42 @@ from __future__ import annotations
 
 from textual.strip import Strip
 
-from ktui.tui.paint import Paint
-from ktui.tui.roles import role_defaults
-from ktui.tui.themes import DEFAULT, load_themes
-from ktui.tui.widgets.columns import Extents, layout
-from ktui.tui.widgets.drawn_rows import DrawnFrom, DrawnRows
-from ktui.tui.widgets.moment import Moment
-from support.screens import BEGAN_S, TP, timeline
+from ktui.tui.draw.paint import Paint
+from ktui.tui.draw.roles import role_defaults
+from ktui.tui.draw.themes import DEFAULT, load_themes
+from ktui.tui.screens.watch.columns import Extents, layout
+from ktui.tui.screens.watch.row_context import RowContext
+from ktui.tui.screens.watch.strip_cache import RowInputs, StripCache
+from support.views.screens import BEGAN_S, TP, timeline
 
 WIDTH = 120
 LAYOUT = layout(WIDTH, Extents())
 THEME = load_themes(None).themes[DEFAULT]
 PAINT = Paint({**role_defaults(THEME), "foreground": "#ffffff", "background": "#000000"})
-ROW = DrawnFrom(timeline(), Moment(BEGAN_S), under_cursor=False, marked=False)
+ROW = RowInputs(timeline(), RowContext(BEGAN_S), under_cursor=False, marked=False)
 
 
-def drawn(rows: DrawnRows, row: DrawnFrom) -> Strip:
+def drawn(rows: StripCache, row: RowInputs) -> Strip:
     return rows.strip(row, LAYOUT, PAINT, WIDTH, stale=False)
 
 
 def test_a_row_that_shows_the_same_is_drawn_once() -> None:
-    rows = DrawnRows()
+    rows = StripCache()
     assert drawn(rows, ROW) is drawn(rows, ROW._replace(marked=False))
 
 
 def test_what_was_drawn_last_is_known_also_when_it_is_again_as_it_was_at_first() -> None:
-    rows = DrawnRows()
+    rows = StripCache()
     assert rows.known(TP) is None
     first = drawn(rows, ROW)
     marked = drawn(rows, ROW._replace(marked=True))
     assert rows.known(TP) == marked != first
-    drawn(rows, ROW._replace(moment=Moment(BEGAN_S + 1.0)))
+    drawn(rows, ROW._replace(moment=RowContext(BEGAN_S + 1.0)))
     assert rows.known(TP) != marked
 
 
 def test_the_cursor_and_a_mark_have_a_sign_each_in_front_of_the_row() -> None:
-    rows = DrawnRows()
+    rows = StripCache()
     assert drawn(rows, ROW).text.startswith("  orders-1")
     assert drawn(rows, ROW._replace(marked=True)).text.startswith(" ◆orders-1")
     both = ROW._replace(under_cursor=True, marked=True)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ktui.progress.timeline import Range
-from ktui.tui import figures
+from ktui.tui.draw import format as figures
 
 amounts = st.floats(min_value=0, max_value=1e20, allow_nan=False)
 SCALES = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15, "E": 1e18}

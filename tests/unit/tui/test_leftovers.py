@@ -9,9 +9,9 @@ from ktui.cluster.broker import BrokerConfig, TopicConfig
 from ktui.cluster.observation import Observation
 from ktui.cluster.ports import ConfigResource, ConfigScope
 from ktui.cluster.throttle_settings import FOLLOWER_RATE, FOLLOWER_REPLICAS
-from ktui.progress.left_behind import left_behind
-from ktui.tui.leftovers import STALE_S, Leftovers
-from support.observations import T0, a_move, a_partition, an_observation
+from ktui.progress.left_behind import unneeded_throttles
+from ktui.tui.poll.stale_throttles import STALE_S, StaleThrottles
+from support.simulated.observations import T0, a_move, a_partition, an_observation
 
 RATE = ConfigResource(ConfigScope.BROKER, "4"), FOLLOWER_RATE
 LIST = ConfigResource(ConfigScope.TOPIC, T0.topic), FOLLOWER_REPLICAS
@@ -30,32 +30,32 @@ def seen(
 
 
 def test_a_rate_that_is_set_while_nothing_moves_is_left_behind() -> None:
-    assert left_behind(seen(rate=1_000), {}) == {RATE}
-    assert left_behind(seen(rate=1_000, moves=True), {}) == set()
+    assert unneeded_throttles(seen(rate=1_000), {}) == {RATE}
+    assert unneeded_throttles(seen(rate=1_000, moves=True), {}) == set()
 
 
 @pytest.mark.parametrize("listed", ["*", "0:9", "7:4", "x"])
 def test_what_is_listed_of_a_topic_that_rests_is_left_behind(listed: str) -> None:
-    assert left_behind(seen(listed), {}) == {LIST}
+    assert unneeded_throttles(seen(listed), {}) == {LIST}
 
 
 def test_only_what_is_being_added_may_be_listed() -> None:
     adding = a_move(T0).adding[0]
 
-    assert left_behind(seen(f"{T0.partition}:{adding}", moves=True), {}) == set()
-    assert left_behind(seen(f"{T0.partition}:99", moves=True), {}) == {LIST}
-    assert left_behind(seen("*", moves=True), {}) == set()
+    assert unneeded_throttles(seen(f"{T0.partition}:{adding}", moves=True), {}) == set()
+    assert unneeded_throttles(seen(f"{T0.partition}:99", moves=True), {}) == {LIST}
+    assert unneeded_throttles(seen("*", moves=True), {}) == set()
 
 
 def test_what_the_run_has_set_itself_is_not() -> None:
     ours = {RATE: frozenset({"1000"}), LIST: frozenset({"0:9"})}
 
-    assert left_behind(seen("0:9", rate=1_000), ours) == set()
-    assert left_behind(seen("0:9,1:9"), ours) == {LIST}
+    assert unneeded_throttles(seen("0:9", rate=1_000), ours) == set()
+    assert unneeded_throttles(seen("0:9,1:9"), ours) == {LIST}
 
 
 def test_what_was_needed_just_now_is_told_only_once_it_was_read_again() -> None:
-    leftovers = Leftovers()
+    leftovers = StaleThrottles()
 
     leftovers.note(seen("0:9", rate=1_000, moves=True), {})
     leftovers.note(seen("0:9", rate=1_000, at_s=STALE_S - 1), {})
@@ -66,7 +66,7 @@ def test_what_was_needed_just_now_is_told_only_once_it_was_read_again() -> None:
 
 
 def test_what_stood_there_before_the_view_was_opened_is_told_at_once() -> None:
-    leftovers = Leftovers()
+    leftovers = StaleThrottles()
 
     leftovers.note(seen("0:9", rate=1_000), {})
 

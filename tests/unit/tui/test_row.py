@@ -4,30 +4,30 @@ from datetime import timedelta
 
 import pytest
 
-from ktui.execution.events import Entry, Event, NowIn, Planned, PlannedPart
-from ktui.execution.run import Run
-from ktui.execution.states import State
+from ktui.execution.run.events import AnyRunEvent, JournalEntry, Planned, PlannedPart, StateEntered
+from ktui.execution.run.run import Run
+from ktui.execution.run.states import State
 from ktui.progress.timeline import Cause, Lane, Phase, Role, Stall, StallKind
-from ktui.tui.figures import as_time
-from ktui.tui.runs.rows import RunRows
-from ktui.tui.widgets.columns import Extents, layout
-from ktui.tui.widgets.moment import Moment
-from ktui.tui.widgets.row import row_pieces
-from ktui.tui.widgets.rowfilter import RowFilter
-from support.journals import started
-from support.moving_clusters import tp
-from support.screens import BEGAN, BEGAN_S, timeline
+from ktui.tui.draw.format import as_time
+from ktui.tui.run_view.rows import RunRows
+from ktui.tui.screens.watch.columns import Extents, layout
+from ktui.tui.screens.watch.row import row_pieces
+from ktui.tui.screens.watch.row_context import RowContext
+from ktui.tui.screens.watch.row_filter import RowFilter
+from support.journals.journals import started
+from support.simulated.moving_clusters import tp
+from support.views.screens import BEGAN, BEGAN_S, timeline
 
 
 def test_a_replica_that_waits_for_its_turn_leaves_its_partition_moving() -> None:
     seen = timeline(tp("a-0"), phase=Phase.MOVING, lanes={4: _waiting_lane()})
-    words = row_pieces(seen, layout(200, Extents()), Moment(BEGAN_S + 60))
+    words = row_pieces(seen, layout(200, Extents()), RowContext(BEGAN_S + 60))
     text = "".join(piece.text for piece in words)
     assert "moving 12%" in text
     assert ("waits for its turn", "waiting") in [
         (piece.text.strip(), piece.role) for piece in words
     ]
-    assert not RowFilter("state:behind").matches(seen, Moment(0.0))
+    assert not RowFilter("state:behind").matches(seen, RowContext(0.0))
 
 
 def _waiting_lane() -> Lane:
@@ -48,13 +48,13 @@ def test_no_figure_is_cut_where_a_reason_has_too_little_room(width: int) -> None
             (f"at {as_time(ended)} after 1m 31s", f"at {as_time(ended)}", ""),
         ),
     ):
-        words = row_pieces(seen, layout(width, Extents()), Moment(BEGAN_S + 60))
+        words = row_pieces(seen, layout(width, Extents()), RowContext(BEGAN_S + 60))
         text = "".join(piece.text for piece in words).rstrip()
         assert text.endswith(told)
         assert "after 1m" not in text or text.endswith("after 1m 31s")
 
 
-def _in_a_run(state: State, why: str) -> Moment:
+def _in_a_run(state: State, why: str) -> RowContext:
     """A moment of a run of a-0 alone."""
     run = Run("run")
     rows = RunRows(run)
@@ -62,12 +62,12 @@ def _in_a_run(state: State, why: str) -> Moment:
         topic="a", partition=0, topic_id=None, target=(4, 2, 3), original=(1, 2, 3), leader=1,
         size=1,
     )  # fmt: skip
-    now_in = NowIn(topic="a", partition=0, state=state, reason=why)
-    happened: list[Event] = [started(1), PlannedPart(partitions=(planned,)), now_in]
-    entries = [Entry(n, BEGAN, event) for n, event in enumerate(happened, 1)]
+    now_in = StateEntered(topic="a", partition=0, state=state, reason=why)
+    happened: list[AnyRunEvent] = [started(1), PlannedPart(partitions=(planned,)), now_in]
+    entries = [JournalEntry(n, BEGAN, event) for n, event in enumerate(happened, 1)]
     run.fold(entries)
     rows.take(entries)
-    return Moment(BEGAN_S + 60, run=rows)
+    return RowContext(BEGAN_S + 60, run=rows)
 
 
 @pytest.mark.parametrize("state", [State.BLOCKED, State.FOREIGN, State.QUEUED])

@@ -6,13 +6,13 @@ from datetime import timedelta
 
 import pytest
 
-from ktui.execution.estimate import Copied
-from ktui.execution.runs import RunState
-from ktui.execution.states import State
+from ktui.execution.forecast.estimate import CopiedBytes
+from ktui.execution.host.catalog import RunState
+from ktui.execution.run.states import State
 from ktui.progress.timeline import Range
-from ktui.tui.runs.attached import RunStatus
-from ktui.tui.widgets.run_lines import first_line
-from support.screens import BEGAN
+from ktui.tui.run_view.attached import RunStatus
+from ktui.tui.screens.watch.run_banner import first_line
+from support.views.screens import BEGAN
 
 STATUS = RunStatus(
     name="drain-b3",
@@ -21,7 +21,7 @@ STATUS = RunStatus(
     batches=12,
     partitions=880,
     counts={State.DONE: 214, State.STOPPED: 1, State.ROLLED_BACK: 1},
-    copied=Copied(done=47 * 10**9, whole=10**11, left_s=Range(3_000.0, 3_600.0, 4_200.0)),
+    copied=CopiedBytes(done=47 * 10**9, whole=10**11, left_s=Range(3_000.0, 3_600.0, 4_200.0)),
 )
 LOW, MIDDLE, HIGH = (f"{(BEGAN + timedelta(minutes=n)).astimezone():%H:%M}" for n in (50, 60, 70))
 MIDDLE_AT, RANGE = f"ETA {MIDDLE}", f"({LOW}-{HIGH})"

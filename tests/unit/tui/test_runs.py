@@ -8,29 +8,29 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ktui.cluster.partition import PartitionState, TopicPartition
-from ktui.execution.cancel_events import CancelAsked, Kind
-from ktui.execution.commands import Command, Leave, SetLimits
-from ktui.execution.events import (
-    By,
-    Entry,
-    Event,
+from ktui.execution.journal.commands import Command, SetLimits, StopEngine
+from ktui.execution.run.cancel_kind import CancelKind
+from ktui.execution.run.events import (
+    AnyRunEvent,
+    CancelAsked,
+    JournalEntry,
     LimitsChanged,
-    NowIn,
     Paused,
+    PauseOrigin,
     Planned,
     PlannedPart,
+    StateEntered,
     StepBegun,
     StepOver,
 )
-from ktui.execution.run import Run
-from ktui.execution.states import State
+from ktui.execution.run.run import Run
+from ktui.execution.run.states import State
 from ktui.pacing.limits import Limits, Order, Shape
 from ktui.progress.timeline import Lane, Phase, Progress, Role, Slots, Timeline
-from ktui.tui.runs.attached import limits_after
-from ktui.tui.runs.places import Places
-from ktui.tui.runs.rows import RunRows, steps_to_come
-from ktui.tui.runs.targets import informed
-from support.journals import started
+from ktui.tui.poll.requested_replicas import with_requested_replicas
+from ktui.tui.run_view.attached import limits_after
+from ktui.tui.run_view.rows import QueuePlaces, RunRows, steps_to_come
+from support.journals.journals import started
 
 AT = datetime(2026, 11, 21, 14, 0, tzinfo=UTC)
 GB = 10**9
@@ -53,11 +53,11 @@ class Told:
         ]  # fmt: skip
         self.happen(started(len(planned)), PlannedPart(partitions=tuple(planned)))
 
-    def happen(self, *events: Event) -> set[TopicPartition]:
+    def happen(self, *events: AnyRunEvent) -> set[TopicPartition]:
         entries = []
         for event in events:
             self.seq += 1
-            entries.append(Entry(self.seq, self.now, event))
+            entries.append(JournalEntry(self.seq, self.now, event))
             self.run.apply(entries[-1])
         return self.rows.take(entries)
 
@@ -105,9 +105,11 @@ def test_the_first_to_begin_has_the_first_place() -> None:
 def test_one_that_is_blocked_has_no_place_until_it_can_go() -> None:
     told = Told(1, 1)
     track = told.run.tracks[TP]
-    told.happen(NowIn(topic="a", partition=0, state=State.BLOCKED, reason="broker 4 is offline"))
+    told.happen(
+        StateEntered(topic="a", partition=0, state=State.BLOCKED, reason="broker 4 is offline")
+    )
     assert told.rows.place(track) is None
-    told.happen(NowIn(topic="a", partition=0, state=State.QUEUED))
+    told.happen(StateEntered(topic="a", partition=0, state=State.QUEUED))
     assert told.rows.place(track) == 1
 
 
@@ -123,7 +125,7 @@ def test_another_order_gives_all_other_places() -> None:
 def test_places_are_those_of_who_waits_counted_anew(changes: list[tuple[int, State]]) -> None:
     told = Told(*[1] * 8)
     tracks = list(told.run.tracks.values())
-    places = Places(tracks, Order.TOPIC)
+    places = QueuePlaces(tracks, Order.TOPIC)
     for number, state in changes:
         tracks[number].state = state
         places.take(tracks[number])
@@ -151,7 +153,7 @@ def test_what_is_seen_of_a_partition_goes_before_what_the_run_knows() -> None:
 def test_only_partitions_that_something_happened_to_are_touched() -> None:
     told = Told(1, 1, 1)
     assert told.begin(1) == {TopicPartition("a", 1)}
-    assert told.happen(Paused(by=By.OPERATOR)) == set()
+    assert told.happen(Paused(by=PauseOrigin.OPERATOR)) == set()
 
 
 def test_the_steps_to_come_are_those_of_the_limits_in_force() -> None:
@@ -190,7 +192,11 @@ def test_a_step_that_was_given_up_is_told_with_its_reason() -> None:
 
 
 def test_limits_that_were_asked_for_add_up_in_order() -> None:
-    asked: list[Command] = [SetLimits({"partitions": 3}), Leave(), SetLimits({"replicas": "none"})]
+    asked: list[Command] = [
+        SetLimits({"partitions": 3}),
+        StopEngine(),
+        SetLimits({"replicas": "none"}),
+    ]
     assert limits_after(Limits(replicas=1), asked) == Limits(partitions=3)
     assert limits_after(Limits(replicas=1), [SetLimits({"replicas": 1})]) is None
     assert limits_after(Limits(), [SetLimits({"replicas": "many"})]) is None
@@ -208,10 +214,10 @@ def test_replicas_that_a_later_step_of_ours_asked_for_are_its_target() -> None:
         }
     )
     progress = Progress({TP: settling})
-    told_once = informed(progress, told.run)
+    told_once = with_requested_replicas(progress, told.run)
     assert told_once.timelines[TP].target == settling.target
     assert told_once.timelines[TP].goes_on
-    assert informed(told_once, told.run) is told_once
+    assert with_requested_replicas(told_once, told.run) is told_once
     told.happen(
         StepOver(topic="a", partition=0, replicas=(1, 2, 3, 4), leader=1),
         StepBegun(
@@ -219,21 +225,21 @@ def test_replicas_that_a_later_step_of_ours_asked_for_are_its_target() -> None:
             elect=None, before=(1, 2, 3, 4), leader=1, cut=True,
         ),
     )  # fmt: skip
-    assert informed(progress, told.run).timelines[TP].target == (4, 2, 3)
+    assert with_requested_replicas(progress, told.run).timelines[TP].target == (4, 2, 3)
 
 
 # --- called off --------------------------------------------------------------------------------
 
 
-def _called_off(kind: Kind, *partitions: int) -> CancelAsked:
+def _called_off(kind: CancelKind, *partitions: int) -> CancelAsked:
     return CancelAsked(kind=kind, partitions=tuple(TopicPartition("a", n) for n in partitions))
 
 
 def test_what_goes_back_has_its_place_before_those_that_wait_to_begin() -> None:
     told = Told(1, 1, 1)
     told.add(2)
-    told.happen(NowIn(topic="a", partition=2, state=State.DONE))
-    touched = told.happen(_called_off(Kind.ROLLBACK, 2))
+    told.happen(StateEntered(topic="a", partition=2, state=State.DONE))
+    touched = told.happen(_called_off(CancelKind.ROLLBACK, 2))
     tracks = list(told.run.tracks.values())
     assert touched == {TopicPartition("a", 2)}
     assert tracks[2].state is State.ROLLING_BACK
@@ -242,14 +248,14 @@ def test_what_goes_back_has_its_place_before_those_that_wait_to_begin() -> None:
 
 def test_what_is_stopped_before_it_begins_has_no_place_in_the_queue() -> None:
     told = Told(1, 1)
-    told.happen(_called_off(Kind.STOP, 0))
+    told.happen(_called_off(CancelKind.STOP, 0))
     assert [told.rows.place(track) for track in told.run.tracks.values()] == [None, 1]
 
 
 def test_the_steps_to_come_of_what_is_rolled_back_lead_to_its_original_replicas() -> None:
     told = Told(1, target=(4, 5, 6))
     told.add()
-    told.happen(_called_off(Kind.ROLLBACK, 0))
+    told.happen(_called_off(CancelKind.ROLLBACK, 0))
     track = told.run.tracks[TP]
     (step,) = steps_to_come(track, Limits(replicas=1))
     assert (step.target, step.drops) == ((1, 2, 3), (4,))
@@ -259,7 +265,7 @@ def test_the_steps_to_come_of_what_is_rolled_back_lead_to_its_original_replicas(
 def test_a_step_in_flight_that_is_called_off_is_not_counted_as_if_it_would_end() -> None:
     told = Told(1, target=(4, 5, 6))
     told.begin()
-    told.happen(_called_off(Kind.ROLLBACK, 0))
+    told.happen(_called_off(CancelKind.ROLLBACK, 0))
     assert steps_to_come(told.run.tracks[TP], Limits(replicas=1)) == []
-    told.happen(_called_off(Kind.STOP, 0))
+    told.happen(_called_off(CancelKind.STOP, 0))
     assert steps_to_come(told.run.tracks[TP], Limits(replicas=1)) == []

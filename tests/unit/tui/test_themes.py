@@ -6,7 +6,7 @@ import pytest
 from textual.color import Color
 from textual.theme import BUILTIN_THEMES, Theme
 
-from ktui.tui.themes import (
+from ktui.tui.draw.themes import (
     DEFAULT,
     ROLES,
     LoadedThemes,
@@ -162,7 +162,7 @@ BAD = {
     ),
     "a key like nothing known": (
         "name: x\nextends: dark\nfont: Fira\n", 3,
-        "unknown key 'font'; known are ansi, colors, dark, extends, name, roles",
+        "unknown key 'font'; known keys: ansi, colors, dark, extends, name, roles",
     ),
     "a role that is almost right": (
         "name: x\nextends: dark\nroles:\n  adding: blue\n  stalld: red\n", 5,

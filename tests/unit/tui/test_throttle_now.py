@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from ktui.execution.ownership import this_process
-from ktui.execution.runs import RunState
+from ktui.execution.host.catalog import RunState
+from ktui.execution.host.ownership import this_process
 from ktui.progress.timeline import Progress
-from ktui.tui.cells import Piece
-from ktui.tui.runs.attached import RunStatus
-from ktui.tui.runs.throttle_now import lists_in_words, rates_now, throttle_now
-from ktui.tui.widgets.run_lines import first_line
-from support.screens import BEGAN
-from support.throttled_journals import a_run, all_over, run_of, throttled
+from ktui.tui.draw.cells import Piece
+from ktui.tui.run_view.attached import RunStatus
+from ktui.tui.run_view.throttle import lists_in_words, rates_now, throttle_now
+from ktui.tui.screens.watch.run_banner import first_line
+from support.journals.throttled_journals import a_run, all_over, run_of, throttled
+from support.views.screens import BEGAN
 
 
 @pytest.mark.parametrize(

@@ -1,1 +1,1 @@
-"""One page that tells of a run or a cluster: made from the lake, and needs no network."""
+"""The report on a run or a cluster: one page made from the lake, which needs no network."""

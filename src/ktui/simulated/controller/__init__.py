@@ -1,1 +1,1 @@
-"""What KRaft's controller has on record and how it decides, of several versions."""
+"""The KRaft controller: its records and its decisions, for several Kafka versions."""

@@ -1,51 +1,53 @@
-"""What an AlterPartitionReassignments asks of one partition, or why it is refused (KIP-455)."""
+"""Turn AlterPartitionReassignments into a requested change or a refusal (KIP-455)."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
 
-from ktui.cluster.partition import TopicPartition
+from ktui.cluster.partition import Brokers, TopicPartition
 from ktui.cluster.ports import WriteResult
 from ktui.simulated.controller.answers import NOTHING_TO_CANCEL, refused
-from ktui.simulated.controller.change import Election, Wish
+from ktui.simulated.controller.change import Election, RequestedChange
 from ktui.simulated.controller.registration import Registration
 
-Brokers = tuple[int, ...]
 
-
-def wish_to_move(
+def request_move(
     known: Registration, target: Brokers, brokers: Collection[int], *, guarded: bool
-) -> Wish | WriteResult:
-    """Ask for a target; the rest of the present replicas is to be removed.
+) -> RequestedChange | WriteResult:
+    """Request a target and the removal of all other current replicas.
 
-    A list that comes out empty is not asked for: it leaves the one of a reassignment under way as
-    it is. That is why a target which keeps what is being removed changes nothing, and why one that
-    drops what is being added may never complete.
+    An empty list of adding or removing replicas is not requested. It leaves the list of a
+    reassignment under way as it is. Hence a target that keeps the replicas being removed changes
+    nothing. For the same reason a target that drops an adding replica may never complete.
 
     Args:
         known: the partition's record.
-        target: the brokers wanted, preferred leader first.
-        brokers: all that are registered, also those that are down.
-        guarded: whether another replication factor is refused (KIP-860).
+        target: the target replicas, preferred leader first.
+        brokers: all registered brokers, including those that are down.
+        guarded: whether a different replication factor is refused (KIP-860).
     """
     problem = _problem(target, brokers)
     if problem:
         return refused("INVALID_REPLICA_ASSIGNMENT", problem)
-    if guarded and (refusal := another_factor(known, target)):
+    if guarded and (refusal := refuse_other_factor(known, target)):
         return refusal
     removing = tuple(sorted({*known.replicas} - {*target}))
     adding = tuple(sorted({*target} - {*known.replicas}))
-    return Wish(replicas=(*target, *removing), adding=adding or None, removing=removing or None)
+    return RequestedChange(
+        replicas=(*target, *removing), adding=adding or None, removing=removing or None
+    )
 
 
-def wish_to_cancel(tp: TopicPartition, known: Registration, *, unclean: bool) -> Wish | WriteResult:
-    """Ask for the replicas that are not being added, in the order in which they stand.
+def request_cancel(
+    tp: TopicPartition, known: Registration, *, unclean: bool
+) -> RequestedChange | WriteResult:
+    """Request the replicas that are not being added, in their present order.
 
     Args:
         tp: the partition.
-        known: its record.
-        unclean: whether an unclean leader election is allowed, which this becomes if only adding
-            replicas are in sync.
+        known: the partition's record.
+        unclean: whether an unclean leader election is allowed. A cancel leads to one if only
+            adding replicas are in sync.
     """
     if not known.reassigning:
         return NOTHING_TO_CANCEL
@@ -58,7 +60,7 @@ def wish_to_cancel(tp: TopicPartition, known: Registration, *, unclean: bool) ->
         )
         return refused("INVALID_REPLICA_ASSIGNMENT", words)
     election = Election.UNCLEAN if unclean else Election.ONLINE
-    return Wish(isr or replicas[:1], replicas, (), (), election)
+    return RequestedChange(isr or replicas[:1], replicas, (), (), election)
 
 
 def _problem(target: Brokers, brokers: Collection[int]) -> str:
@@ -77,10 +79,12 @@ def _problem(target: Brokers, brokers: Collection[int]) -> str:
     return ""
 
 
-def another_factor(known: Registration, target: Brokers) -> WriteResult | None:
-    """Refuse a target of another replication factor than the present one, or that being moved to.
+def refuse_other_factor(known: Registration, target: Brokers) -> WriteResult | None:
+    """Refuse a target whose replication factor differs from that of the current target.
 
-    Brokers do so from 4.1 on (KIP-860); before, whoever sends the request has to.
+    Without a reassignment under way the current target is the present assignment. Returns None if
+    the factor is the same. Brokers check this from 4.1 on (KIP-860); before 4.1
+    the sender of the request has to.
     """
     present = len({*known.replicas, *known.adding} - {*known.removing})
     if present == len(target):

@@ -1,4 +1,4 @@
-"""What the controller answers, word for word."""
+"""The controller's answers, word for word as Kafka sends them."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from ktui.cluster.ports import Verdict, WriteResult
 
 
 def refused(code: str, message: str) -> WriteResult:
-    """Say no, with Kafka's name for the error."""
+    """Return a refusal, with Kafka's name for the error."""
     return WriteResult(Verdict.REFUSED, code, message)
 
 
 DONE = WriteResult(Verdict.ACCEPTED)
 
 TOO_MANY = WriteResult(Verdict.UNKNOWN, "UNKNOWN_SERVER_ERROR")
-"""Of a partition beyond those that one request may alter; Kafka says no more about it."""
+"""Answer for a partition beyond the limit of one request; Kafka sends no message with it."""
 
 NOTHING_TO_CANCEL = refused("NO_REASSIGNMENT_IN_PROGRESS", "")
-"""Its words would be those that every Kafka client has for this error, so none are sent."""
+"""Sent without a message, because every Kafka client has a standard message for this error."""
 
 TOO_LARGE = refused("POLICY_VIOLATION", "Unable to perform excessively large batch operation.")
 
@@ -33,7 +33,7 @@ NO_SUCH_TOPIC = refused(
 
 
 def nothing_to_alter(tp: TopicPartition, *, topic_there: bool) -> WriteResult:
-    """Refuse to alter what is not there."""
+    """Refuse to alter a partition that does not exist."""
     words = f"Unable to find partition {tp.topic}:{tp.partition}."
     if not topic_there:
         words = f"Unable to find a topic named {tp.topic}."
@@ -41,13 +41,13 @@ def nothing_to_alter(tp: TopicPartition, *, topic_there: bool) -> WriteResult:
 
 
 def nothing_to_elect(tp: TopicPartition, *, topic_there: bool) -> WriteResult:
-    """Refuse to elect a leader of what is not there."""
+    """Refuse to elect a leader for a partition that does not exist."""
     words = f"No such partition as {tp}" if topic_there else f"No such topic as {tp.topic}"
     return refused("UNKNOWN_TOPIC_OR_PARTITION", words)
 
 
-def nobody_up(partition: int) -> WriteResult:
-    """Refuse a new topic, all of whose brokers for one partition are down."""
+def all_brokers_down(partition: int) -> WriteResult:
+    """Refuse a new topic, because all brokers of one partition are down."""
     words = (
         f"All brokers specified in the manual partition assignment for partition {partition} are "
         "fenced or in controlled shutdown."

@@ -1,7 +1,7 @@
-"""How the controller turns a wish about one partition into that partition's next record.
+"""Decide a partition's next record from a requested change.
 
 The rules of KRaft's PartitionChangeBuilder: completing a reassignment, electing a leader, keeping
-the eligible leader replicas (KIP-966), and beginning epochs.
+the eligible leader replicas (KIP-966), and starting epochs.
 """
 
 from __future__ import annotations
@@ -11,25 +11,24 @@ from collections.abc import Callable
 
 import msgspec
 
+from ktui.cluster.partition import Brokers
 from ktui.simulated.controller.registration import Registration
-from ktui.simulated.controller.rules import Rules
-
-Brokers = tuple[int, ...]
+from ktui.simulated.controller.rules import VersionRules
 
 
 class Election(enum.Enum):
-    """How a leader is chosen."""
+    """The rule by which a leader is chosen."""
 
     ONLINE = enum.auto()
-    """The leader stays if it can; else the first replica that may lead."""
+    """The leader stays if it can; otherwise the first replica that may lead."""
     PREFERRED = enum.auto()
-    """The first replica if it may lead; else as ONLINE."""
+    """The first replica if it may lead; otherwise as ONLINE."""
     UNCLEAN = enum.auto()
-    """As ONLINE; else the first replica that is alive, whatever it lacks."""
+    """As ONLINE; failing that, the first replica that is alive, whatever data it lacks."""
 
 
-class Wish(msgspec.Struct, frozen=True, gc=False):
-    """What is asked of one partition; None leaves as it is."""
+class RequestedChange(msgspec.Struct, frozen=True, gc=False):
+    """The change requested of one partition; None leaves a field as it is."""
 
     isr: Brokers | None = None
     replicas: Brokers | None = None
@@ -37,24 +36,26 @@ class Wish(msgspec.Struct, frozen=True, gc=False):
     removing: Brokers | None = None
     election: Election = Election.ONLINE
     unclean_shutdown: int | None = None
-    """A broker that came back without having shut down properly: it may lack what it had."""
+    """A broker that came back after an unclean shutdown and may have lost data."""
 
 
-class Circumstances(msgspec.Struct, frozen=True):
-    """What a decision about a partition depends on besides its record."""
+class DecisionContext(msgspec.Struct, frozen=True):
+    """The inputs to a decision about a partition besides its record."""
 
-    rules: Rules
+    rules: VersionRules
     min_isr: int
     """min.insync.replicas, at most the topic's replication factor."""
     may_lead: Callable[[int], bool]
     """Whether a broker may lead at all: registered, unfenced and not shutting down."""
 
 
-def decide(before: Registration, wish: Wish, given: Circumstances) -> Registration | None:
-    """Give the partition's next record; None if there is nothing to change."""
-    assignment = _completed(_assignment(before, wish), given.rules)
-    elr = _eligible(before, wish, assignment.isr, given)
-    leader, isr, elr, elected = _with_leader(before, wish.election, assignment, elr, given)
+def decide(
+    before: Registration, wish: RequestedChange, context: DecisionContext
+) -> Registration | None:
+    """Return the partition's next record; None if nothing changes."""
+    assignment = _completed(_assignment(before, wish), context.rules)
+    elr = _eligible(before, wish, assignment.isr, context)
+    leader, isr, elr, elected = _with_leader(before, wish.election, assignment, elr, context)
     removed = not set(before.replicas) <= set(assignment.replicas)
     after = Registration(
         replicas=assignment.replicas,
@@ -65,7 +66,7 @@ def decide(before: Registration, wish: Wish, given: Circumstances) -> Registrati
         adding=assignment.adding,
         removing=assignment.removing,
         elr=elr,
-        last_known_leader=_last_known(before, leader, given),
+        last_known_leader=_last_known(before, leader, context),
     )
     if after == before:
         return None
@@ -79,7 +80,7 @@ class _Assignment(msgspec.Struct, frozen=True, gc=False):
     removing: Brokers
 
 
-def _assignment(before: Registration, wish: Wish) -> _Assignment:
+def _assignment(before: Registration, wish: RequestedChange) -> _Assignment:
     return _Assignment(
         before.replicas if wish.replicas is None else wish.replicas,
         before.isr if wish.isr is None else wish.isr,
@@ -88,10 +89,10 @@ def _assignment(before: Registration, wish: Wish) -> _Assignment:
     )
 
 
-def _completed(now: _Assignment, rules: Rules) -> _Assignment:
-    """End the reassignment if those it waits for are in the ISR.
+def _completed(now: _Assignment, rules: VersionRules) -> _Assignment:
+    """Complete the reassignment if the replicas it waits for are in the ISR.
 
-    No version looks at min.insync.replicas here.
+    No version checks min.insync.replicas here.
     """
     if not (now.adding or now.removing):
         return now
@@ -104,10 +105,10 @@ def _completed(now: _Assignment, rules: Rules) -> _Assignment:
     return _Assignment(replicas, isr, (), ())
 
 
-def _awaited(now: _Assignment, target: Brokers, rules: Rules) -> set[int]:
-    """Give those who must be in the ISR first.
+def _awaited(now: _Assignment, target: Brokers, rules: VersionRules) -> set[int]:
+    """Return the replicas that must be in the ISR before the reassignment completes.
 
-    From 4.3 an adding replica that is also being removed is awaited in vain.
+    From 4.3 on this includes an adding replica that is also being removed, and never gets there.
     """
     if not rules.completes_without_kept:
         return set(target)
@@ -115,48 +116,50 @@ def _awaited(now: _Assignment, target: Brokers, rules: Rules) -> set[int]:
     return {*now.adding, *target} if shrinks else set(now.adding)
 
 
-def _eligible(before: Registration, wish: Wish, isr: Brokers, given: Circumstances) -> Brokers:
-    """Give the ELR that goes with an ISR: who was in sync since it fell below the minimum."""
-    if not given.rules.eligible_leader_replicas or len(isr) >= given.min_isr:
+def _eligible(
+    before: Registration, wish: RequestedChange, isr: Brokers, context: DecisionContext
+) -> Brokers:
+    """Return the ELR of an ISR: the replicas in sync since the ISR fell below the minimum."""
+    if not context.rules.eligible_leader_replicas or len(isr) >= context.min_isr:
         return ()
     known = {*before.elr, *before.isr}
     return tuple(sorted(known - {*isr, wish.unclean_shutdown}))
 
 
 def _with_leader(
-    before: Registration, kind: Election, now: _Assignment, elr: Brokers, given: Circumstances
+    before: Registration, kind: Election, now: _Assignment, elr: Brokers, context: DecisionContext
 ) -> tuple[int | None, Brokers, Brokers, bool]:
-    """Give the leader, the ISR and ELR that go with it, and whether it was elected."""
-    leader, unclean = _elect(before, kind, now, elr, given)
+    """Return the leader, its ISR and ELR, and whether the leader was newly elected."""
+    leader, unclean = _elect(before, kind, now, elr, context)
     elected = leader != before.leader
     if elected and unclean and leader is not None:
         return leader, (leader,), (), True
     if elected and leader in elr:
         return leader, (leader,), tuple(b for b in elr if b != leader), True
-    empty_kept = not now.isr and not given.rules.eligible_leader_replicas
+    empty_kept = not now.isr and not context.rules.eligible_leader_replicas
     return leader, before.isr if empty_kept else now.isr, elr, elected
 
 
 def _elect(
-    before: Registration, kind: Election, now: _Assignment, elr: Brokers, given: Circumstances
+    before: Registration, kind: Election, now: _Assignment, elr: Brokers, context: DecisionContext
 ) -> tuple[int | None, bool]:
-    """Give the leader that an election chooses, and whether it may lack data."""
+    """Return the leader that an election chooses, and whether the leader may lack data."""
     eligible = now.isr or elr
     current = () if before.leader is None else (before.leader,)
     first = now.replicas[:1] if kind is Election.PREFERRED else ()
     for broker in (*first, *current, *now.replicas):
-        if broker in eligible and given.may_lead(broker):
+        if broker in eligible and context.may_lead(broker):
             return broker, False
     last = None if eligible else before.last_known_leader
-    if last is not None and given.rules.eligible_leader_replicas and given.may_lead(last):
+    if last is not None and context.rules.eligible_leader_replicas and context.may_lead(last):
         return last, True
     if kind is Election.UNCLEAN:
-        return next(filter(given.may_lead, now.replicas), None), True
+        return next(filter(context.may_lead, now.replicas), None), True
     return None, False
 
 
-def _last_known(before: Registration, leader: int | None, given: Circumstances) -> int | None:
-    """Give who led last, while there is no leader (KIP-966)."""
-    if leader is not None or not given.rules.eligible_leader_replicas:
+def _last_known(before: Registration, leader: int | None, context: DecisionContext) -> int | None:
+    """Return the last leader while there is none (KIP-966); None otherwise."""
+    if leader is not None or not context.rules.eligible_leader_replicas:
         return None
     return before.leader if before.last_known_leader is None else before.last_known_leader

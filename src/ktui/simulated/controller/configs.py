@@ -1,4 +1,4 @@
-"""Dynamic settings of topics and brokers, changed one by one (KIP-339)."""
+"""Dynamic settings of topics and brokers, changed incrementally (KIP-339)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ktui.cluster.ports import (
     Verdict,
     WriteResult,
 )
-from ktui.cluster.resources import by_resource, of_broker, of_topic
+from ktui.cluster.resources import broker_resource, group_by_resource, topic_resource
 from ktui.cluster.throttle_settings import (
     FOLLOWER_RATE,
     FOLLOWER_REPLICAS,
@@ -24,151 +24,151 @@ from ktui.cluster.throttle_settings import (
     REPLICAS,
 )
 from ktui.simulated.controller import schema
-from ktui.simulated.controller.incremental import NotTaken, Values, changed
-from ktui.simulated.controller.rules import Rules
+from ktui.simulated.controller.incremental import ConfigRefused, ConfigValues, apply_changes
+from ktui.simulated.controller.rules import VersionRules
 from ktui.simulated.layout import ClusterSpec
 
 ALL = "*"
-"""Every replica of a topic."""
+"""The throttled list that stands for every replica of a topic."""
 
 _EVERY_BROKER = ConfigResource(ConfigScope.BROKER, "")
-"""Whose settings hold on each broker that has none of its own."""
+"""The resource whose settings hold on each broker without its own."""
 
 
 _UNSET = dict.fromkeys(REPLICAS, Setting("", ConfigSource.DEFAULT))
-"""What topics tell of throttles that nobody has set; brokers do not tell of such rates."""
+"""The throttled lists that topics report if nobody has set them. Brokers report no unset rates."""
 
 
 class Configs:
-    """The settings of a cluster: each topic's, each broker's, and the static ones of all brokers.
+    """The settings of a cluster: of each topic, of each broker, and the static ones of all brokers.
 
     Args:
         spec: the brokers and their static settings.
-        topics: the names of the topics that there are.
-        rules: whether there is an ELR, which forbids some changes.
+        topics: the names of the existing topics.
+        rules: the rules of the version. With an ELR some changes are forbidden.
     """
 
-    def __init__(self, spec: ClusterSpec, topics: Container[str], rules: Rules) -> None:
-        self._static = {**spec.broker_configs, **_told_by(spec)}
+    def __init__(self, spec: ClusterSpec, topics: Container[str], rules: VersionRules) -> None:
+        self._static = {**spec.broker_configs, **_settings_in(spec)}
         self._brokers = frozenset(str(broker.id) for broker in spec.brokers)
         self._topics = topics
         self._rules = rules
-        self._dynamic: dict[ConfigResource, Values] = {}
+        self._dynamic: dict[ConfigResource, ConfigValues] = {}
 
     def create(self, topic: str, values: Mapping[str, str]) -> WriteResult:
-        """Give a topic that is about to be made its first settings."""
+        """Set the initial settings of a topic that is about to be created."""
         try:
             self._check_topic(values)
-        except NotTaken as refusal:
+        except ConfigRefused as refusal:
             return _refused(refusal)
         if values:
-            self._dynamic[of_topic(topic)] = dict(values)
+            self._dynamic[topic_resource(topic)] = dict(values)
         return WriteResult(Verdict.ACCEPTED)
 
     def forget(self, topic: str) -> None:
         """Drop the settings of a topic that is deleted."""
-        self._dynamic.pop(of_topic(topic), None)
+        self._dynamic.pop(topic_resource(topic), None)
 
     def alter(self, changes: Sequence[ConfigChange]) -> dict[ConfigResource, WriteResult]:
         """Change settings, all of one resource together or not at all, in Kafka's words."""
-        theirs = by_resource(changes).items()
-        return {resource: self._alter(resource, its) for resource, its in theirs}
+        grouped = group_by_resource(changes).items()
+        return {resource: self._alter(resource, own) for resource, own in grouped}
 
     def _alter(self, resource: ConfigResource, changes: Sequence[ConfigChange]) -> WriteResult:
         try:
             self._dynamic[resource] = self._altered(resource, changes)
-        except NotTaken as refusal:
+        except ConfigRefused as refusal:
             return _refused(refusal)
         return WriteResult(Verdict.ACCEPTED)
 
-    def _altered(self, resource: ConfigResource, changes: Sequence[ConfigChange]) -> Values:
+    def _altered(self, resource: ConfigResource, changes: Sequence[ConfigChange]) -> ConfigValues:
         if len({change.key for change in changes}) < len(changes):
-            raise NotTaken("INVALID_REQUEST", "Error due to duplicate config keys")
+            raise ConfigRefused("INVALID_REQUEST", "Error due to duplicate config keys")
         if resource.scope is ConfigScope.TOPIC:
-            new = changed(self.of(resource), changes, schema.TOPIC)
+            new = apply_changes(self.of(resource), changes, schema.TOPIC)
             self._check_topic(new)
             if resource.name not in self._topics:
                 words = f"The topic '{resource.name}' does not exist."
-                raise NotTaken("UNKNOWN_TOPIC_OR_PARTITION", words)
+                raise ConfigRefused("UNKNOWN_TOPIC_OR_PARTITION", words)
             return new
-        new = changed(self.of(resource), changes, schema.BROKER)
+        new = apply_changes(self.of(resource), changes, schema.BROKER)
         _check_broker(new)
         self._check_min_isr(resource, changes)
         if resource != _EVERY_BROKER and resource.name not in self._brokers:
             words = f"No node with id {resource.name} found."
-            raise NotTaken("BROKER_ID_NOT_REGISTERED", words)
+            raise ConfigRefused("BROKER_ID_NOT_REGISTERED", words)
         return new
 
     def _check_topic(self, values: Mapping[str, str]) -> None:
         for key in values:
             if key not in schema.TOPIC:
-                raise NotTaken("INVALID_CONFIG", f"Unknown topic config name: {key}")
+                raise ConfigRefused("INVALID_CONFIG", f"Unknown topic config name: {key}")
         for key, value in values.items():
             if problem := schema.TOPIC[key].problem(key, value):
-                raise NotTaken("INVALID_CONFIG", problem)
+                raise ConfigRefused("INVALID_CONFIG", problem)
         if _true(values.get(schema.TIERED)) and not _true(self._static.get(schema.TIERING)):
-            raise NotTaken(
+            raise ConfigRefused(
                 "INVALID_CONFIG",
                 "Tiered Storage functionality is disabled in the broker. Topic cannot be "
                 "configured with remote log storage.",
             )
 
     def _check_min_isr(self, resource: ConfigResource, changes: Sequence[ConfigChange]) -> None:
-        """Keep the minimum the same on all brokers, which the ELR rests on (KIP-966)."""
+        """Keep min.insync.replicas the same on all brokers; the ELR relies on that (KIP-966)."""
         concerned = [change for change in changes if change.key == schema.MIN_ISR]
         if not concerned or not self._rules.eligible_leader_replicas:
             return
         if resource != _EVERY_BROKER:
             words = f"Broker-level {schema.MIN_ISR} cannot be altered while ELR is enabled."
-            raise NotTaken("INVALID_CONFIG", words)
+            raise ConfigRefused("INVALID_CONFIG", words)
         if concerned[0].value is None:
             words = f"Cluster-level {schema.MIN_ISR} cannot be removed while ELR is enabled."
-            raise NotTaken("INVALID_CONFIG", words)
+            raise ConfigRefused("INVALID_CONFIG", words)
 
     def of(self, resource: ConfigResource) -> Mapping[str, str]:
-        """Give the dynamic settings of one resource."""
+        """Return the dynamic settings of one resource."""
         return self._dynamic.get(resource, {})
 
     def described(self, resource: ConfigResource) -> Mapping[str, Setting] | None:
-        """Give the settings of a resource as they stand; None if there is no such topic."""
+        """Return the settings of a resource as they stand; None if there is no such topic."""
         if resource.scope is ConfigScope.TOPIC and resource.name not in self._topics:
             return None
         own, every = self.of(resource), self.of(_EVERY_BROKER)
         if resource.scope is ConfigScope.TOPIC:
             return _UNSET | {
-                name: Setting(_told(name, v), ConfigSource.OWN) for name, v in own.items()
+                name: Setting(_as_reported(name, v), ConfigSource.OWN) for name, v in own.items()
             }
-        told = {name: Setting(v, ConfigSource.FILE) for name, v in self._static.items()}
-        told |= {name: Setting(v, ConfigSource.EVERY_BROKER) for name, v in every.items()}
-        return told | {name: Setting(value, ConfigSource.OWN) for name, value in own.items()}
+        settings = {name: Setting(v, ConfigSource.FILE) for name, v in self._static.items()}
+        settings |= {name: Setting(v, ConfigSource.EVERY_BROKER) for name, v in every.items()}
+        return settings | {name: Setting(value, ConfigSource.OWN) for name, value in own.items()}
 
     def of_topic(self, topic: str, key: str, default: str) -> str:
-        """Give a setting as it holds for a topic; brokers know some by another name."""
-        own = self.of(of_topic(topic)).get(key)
+        """Return the effective value of a topic's setting; brokers have other names for some."""
+        own = self.of(topic_resource(topic)).get(key)
         if own is not None:
             return own
         key = schema.BROKER_NAMES.get(key, key)
         return self.of(_EVERY_BROKER).get(key) or self._static.get(key, default)
 
     def min_isr(self, topic: str) -> int:
-        """Give a topic's min.insync.replicas."""
+        """Return a topic's min.insync.replicas."""
         return int(self.of_topic(topic, schema.MIN_ISR, "1"))
 
     def unclean(self, topic: str) -> bool:
-        """Whether a topic allows unclean leader elections."""
+        """Return whether a topic allows unclean leader elections."""
         return _true(self.of_topic(topic, schema.UNCLEAN, "false"))
 
     def retention_bytes(self, topic: str) -> int | None:
-        """Give how many bytes a partition of the topic keeps; None for all."""
+        """Return how many bytes each partition of the topic keeps; None for all."""
         kept = int(self.of_topic(topic, schema.RETENTION, "-1"))
         return None if kept < 0 else kept
 
     def throttled(self, topic: str, key: str) -> frozenset[tuple[int, int]] | str:
-        """Give the throttled replicas of a topic as (partition, broker), or `ALL`.
+        """Return the throttled replicas of a topic as (partition, broker), or `ALL`.
 
         Args:
-            topic: its name.
-            key: the leader's side or the followers', by Kafka's name.
+            topic: the name of the topic.
+            key: Kafka's name of the setting, which selects the leaders' or the followers' list.
         """
         listed = [part for part in schema.parts(self.of_topic(topic, key, "")) if part]
         if listed == [ALL]:
@@ -177,7 +177,7 @@ class Configs:
         return frozenset((int(partition), int(broker)) for partition, broker in pairs)
 
     def topic_config(self, topic: str) -> TopicConfig | None:
-        """Give the settings of a topic as a reader tells them; None if there is no such topic."""
+        """Return a topic's settings as the reading port shows them; None if no such topic."""
         if topic not in self._topics:
             return None
         return TopicConfig(
@@ -189,8 +189,8 @@ class Configs:
         )
 
     def broker_config(self, broker: int) -> BrokerConfig:
-        """Give the settings of a broker as it tells them."""
-        values = {**self._static, **self.of(_EVERY_BROKER), **self.of(of_broker(broker))}
+        """Return the settings of a broker as it reports them."""
+        values = {**self._static, **self.of(_EVERY_BROKER), **self.of(broker_resource(broker))}
 
         def number(key: str) -> int | None:
             return int(values[key]) if key in values else None
@@ -212,14 +212,14 @@ def _check_broker(values: Mapping[str, str]) -> None:
     static = sorted(values.keys() & schema.STATIC)
     if static:
         words = f"Cannot update these configs dynamically: [{', '.join(static)}]"
-        raise NotTaken("INVALID_REQUEST", words)
+        raise ConfigRefused("INVALID_REQUEST", words)
     for key, value in values.items():
         if key in schema.BROKER and (problem := schema.BROKER[key].problem(key, value)):
-            raise NotTaken("INVALID_REQUEST", problem)
+            raise ConfigRefused("INVALID_REQUEST", problem)
 
 
-def _told_by(spec: ClusterSpec) -> Values:
-    """Give the static settings that a spec has fields for."""
+def _settings_in(spec: ClusterSpec) -> ConfigValues:
+    """Return the static settings for which a spec has its own fields."""
     return {
         schema.REBALANCE: str(spec.auto_leader_rebalance).lower(),
         schema.REBALANCE_INTERVAL: str(int(spec.rebalance_interval_s)),
@@ -227,8 +227,8 @@ def _told_by(spec: ClusterSpec) -> Values:
     }
 
 
-def _told(name: str, value: str) -> str:
-    """Give a topic's setting as Kafka tells it: a list without the blanks around its commas."""
+def _as_reported(name: str, value: str) -> str:
+    """Return a topic's setting as Kafka reports it: lists have no blanks around their commas."""
     return value if schema.TOPIC[name].default is None else ",".join(schema.parts(value))
 
 
@@ -236,5 +236,5 @@ def _true(value: str | None) -> bool:
     return value is not None and value.strip().lower() == "true"
 
 
-def _refused(refusal: NotTaken) -> WriteResult:
+def _refused(refusal: ConfigRefused) -> WriteResult:
     return WriteResult(Verdict.REFUSED, refusal.code, refusal.message)

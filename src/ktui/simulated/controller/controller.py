@@ -1,4 +1,4 @@
-"""The KRaft controller: it decides every partition's replicas, ISR and leader."""
+"""The KRaft controller, which decides every partition's replicas, ISR and leader."""
 
 from __future__ import annotations
 
@@ -7,44 +7,46 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from ktui.cluster.partition import TopicPartition
+from ktui.cluster.partition import Brokers, TopicPartition
 from ktui.cluster.ports import ConfigChange, ConfigResource, ConfigScope, Verdict, WriteResult
 from ktui.simulated.controller import answers
-from ktui.simulated.controller.altering import Brokers, wish_to_cancel, wish_to_move
-from ktui.simulated.controller.change import Circumstances, Election, Wish, decide
+from ktui.simulated.controller.altering import request_cancel, request_move
+from ktui.simulated.controller.change import DecisionContext, Election, RequestedChange, decide
 from ktui.simulated.controller.configs import Configs
 from ktui.simulated.controller.membership import Membership
-from ktui.simulated.controller.records import Decision, Records, Topic
-from ktui.simulated.controller.registration import Change, Registration
+from ktui.simulated.controller.records import NextRecord, Records, TopicRecords
+from ktui.simulated.controller.registration import RecordChange, Registration
 from ktui.simulated.controller.rules import rules_of
 from ktui.simulated.controller.schema import MIN_ISR
 from ktui.simulated.layout import ClusterSpec, TopicSpec
 
 RECORDS = 10_000
-"""How many records one request may make; the partitions beyond it are not altered."""
+"""Records that one request may produce; partitions beyond this limit are not altered."""
 
 ELECTIONS = 1_000
-"""How many leaders are elected at most each time that leaders are balanced."""
+"""Most leaders elected in one round of balancing."""
 
 
 class Controller:
-    """The records of a cluster, changed by KRaft's rules of one version.
+    """The records of a cluster, changed by the KRaft rules of one version.
 
     Args:
-        spec: its brokers, all of them up, its version and its static settings. Topics are created
+        spec: the brokers (all of them up), the version and the static settings. Topics are created
             by the caller.
-        tell: who hears of each change of a partition's record, once and in order.
-        seed: of the topic ids.
+        notify: called with each change of a partition's record, once and in order.
+        seed: seed of the topic ids.
     """
 
-    def __init__(self, spec: ClusterSpec, tell: Callable[[Change], None], *, seed: int = 0) -> None:
+    def __init__(
+        self, spec: ClusterSpec, notify: Callable[[RecordChange], None], *, seed: int = 0
+    ) -> None:
         self.rules = rules_of(spec.version)
         self._members = Membership(broker.id for broker in spec.brokers)
-        self._records = Records(tell, seed=seed)
+        self._records = Records(notify, seed=seed)
         self.configs = Configs(spec, self._records.topics, self.rules)
 
     @property
-    def topics(self) -> Mapping[str, Topic]:
+    def topics(self) -> Mapping[str, TopicRecords]:
         """Every topic by name."""
         return self._records.topics
 
@@ -54,18 +56,18 @@ class Controller:
         return self._records.reassigning
 
     def get(self, tp: TopicPartition) -> Registration | None:
-        """Give one partition's record, if there is such a partition."""
+        """Return one partition's record; None if there is no such partition."""
         return self._records.get(tp)
 
     def create_topic(self, spec: TopicSpec) -> WriteResult:
-        """Make a topic; its replicas on active brokers are in sync from the start."""
+        """Create a topic; its replicas on active brokers are in sync from the start."""
         if spec.name in self.topics:
             return answers.refused("TOPIC_ALREADY_EXISTS", f"Topic '{spec.name}' already exists.")
         partitions = []
         for number, replicas in enumerate(spec.replicas):
             isr = tuple(filter(self._members.may_lead, replicas))
             if not isr:
-                return answers.nobody_up(number)
+                return answers.all_brokers_down(number)
             partitions.append(Registration(replicas, isr, isr[0]))
         result = self.configs.create(spec.name, spec.configs)
         if result.verdict is Verdict.ACCEPTED:
@@ -73,7 +75,7 @@ class Controller:
         return result
 
     def delete_topic(self, name: str) -> WriteResult:
-        """Delete a topic with its partitions, moves and settings."""
+        """Delete a topic with its partitions, reassignments and settings."""
         if name not in self.topics:
             return answers.NO_SUCH_TOPIC
         self._records.delete(name)
@@ -82,64 +84,70 @@ class Controller:
 
     @property
     def fenced(self) -> frozenset[int]:
-        """The brokers that take no part: they are down, or not yet up."""
+        """The fenced brokers: down, or not yet up."""
         return frozenset(self._members.fenced)
 
     def is_fenced(self, broker: int) -> bool:
-        """Whether a broker takes no part: it is down, or not yet up."""
+        """Return whether a broker is fenced: down, or not yet up."""
         return broker in self._members.fenced
 
     def is_stopping(self, broker: int) -> bool:
-        """Whether a broker has begun to shut down properly, and has not registered since."""
+        """Return whether a broker has begun a proper shutdown and has not registered since."""
         return self._members.stopping(broker)
 
     def fence(self, broker: int) -> None:
-        """Leave a broker out of every ISR and elect others where it led; once, until it is back."""
+        """Fence a broker: remove it from every ISR, and elect other leaders.
+
+        Does nothing for a broker that is fenced already.
+        """
         if not self.is_fenced(broker):
             self._members.fence(broker)
-            self._leave_out(broker)
+            self._remove_from_isrs(broker)
 
     def unfence(self, broker: int) -> None:
-        """Let a broker lead again, at once where there is no leader and it has the data."""
+        """Unfence a broker.
+
+        The broker leads at once where there is no leader and the broker has the data.
+        """
         self._members.unfence(broker)
-        self._review((tp, self._known(tp)) for tp in self._records.leaderless)
+        self._redecide((tp, self._known(tp)) for tp in self._records.leaderless)
 
     def controlled_shutdown(self, broker: int) -> None:
-        """Leave a broker that is about to stop out of every ISR, and elect others."""
+        """Begin a broker's proper shutdown: remove it from every ISR, and elect other leaders."""
         self._members.stop(broker)
-        self._leave_out(broker)
+        self._remove_from_isrs(broker)
 
     def clean_start(self, broker: int) -> None:
-        """Register a broker that had shut down properly; it begins fenced."""
+        """Register a broker that had shut down properly; it is fenced at first."""
         self._members.register(broker)
         if self.rules.starting_leaves_out:
-            self._leave_out(broker)
+            self._remove_from_isrs(broker)
 
     def unclean_start(self, broker: int) -> None:
-        """Register a broker that had not: what it has of a log is not counted on (KIP-966)."""
+        """Register a broker after an unclean shutdown; its copies are not relied on (KIP-966)."""
         if not self.rules.eligible_leader_replicas:
             self.clean_start(broker)
             return
         self._members.register(broker)
-        self._review(self._records.on(broker), without=broker, unclean_shutdown=broker)
+        self._redecide(self._records.on(broker), without=broker, unclean_shutdown=broker)
 
-    def _leave_out(self, broker: int) -> None:
+    def _remove_from_isrs(self, broker: int) -> None:
         concerned = ((tp, known) for tp, known in self._records.on(broker) if broker in known.isr)
-        self._review(concerned, without=broker)
+        self._redecide(concerned, without=broker)
 
-    def _review(
+    def _redecide(
         self,
         concerned: Iterable[tuple[TopicPartition, Registration]],
         *,
         without: int | None = None,
         unclean_shutdown: int | None = None,
     ) -> None:
-        """Decide anew on ISR and leader of partitions, with one broker out of the ISR."""
+        """Decide ISR and leader of partitions again, with one broker removed from the ISR."""
         decisions = []
         for tp, known in concerned:
             isr = tuple(b for b in known.isr if b != without)
             kind = self._election(tp.topic)
-            wish = Wish(isr=isr, election=kind, unclean_shutdown=unclean_shutdown)
+            wish = RequestedChange(isr=isr, election=kind, unclean_shutdown=unclean_shutdown)
             after = self._decide(tp, known, wish)
             if after is not None:
                 decisions.append((tp, after))
@@ -151,15 +159,16 @@ class Controller:
         *,
         allow_replication_factor_change: bool,
     ) -> dict[TopicPartition, WriteResult]:
-        """Start reassignments, or with None cancel them, in one request: not all or nothing.
+        """Start reassignments, or cancel them with None, in one request.
 
-        Before 4.1 brokers do not heed `allow_replication_factor_change`.
+        Each partition has its own result. Brokers before 4.1 ignore
+        `allow_replication_factor_change`.
         """
         guarded = self.rules.guards_replication_factor and not allow_replication_factor_change
         results: dict[TopicPartition, WriteResult] = {}
-        decisions: list[Decision] = []
+        decisions: list[NextRecord] = []
         for tp, target in targets.items():
-            outcome = self._altered(tp, target, guarded=guarded)
+            outcome = self._alter(tp, target, guarded=guarded)
             if isinstance(outcome, WriteResult):
                 results[tp] = outcome
             elif outcome is not None and len(decisions) == RECORDS:
@@ -171,49 +180,49 @@ class Controller:
         self._records.commit(decisions)
         return results
 
-    def _altered(
+    def _alter(
         self, tp: TopicPartition, target: Brokers | None, *, guarded: bool
     ) -> Registration | WriteResult | None:
         known = self.get(tp)
         if known is None:
             return answers.nothing_to_alter(tp, topic_there=tp.topic in self.topics)
         if target is None:
-            wish = wish_to_cancel(tp, known, unclean=self.configs.unclean(tp.topic))
+            wish = request_cancel(tp, known, unclean=self.configs.unclean(tp.topic))
         else:
-            wish = wish_to_move(known, target, self._members.registered, guarded=guarded)
+            wish = request_move(known, target, self._members.registered, guarded=guarded)
         return wish if isinstance(wish, WriteResult) else self._decide(tp, known, wish)
 
     def elect(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, WriteResult]:
         """Elect the preferred leaders of partitions, in one request."""
-        outcomes = {tp: self._elected(tp) for tp in partitions}
+        outcomes = {tp: self._elect(tp) for tp in partitions}
         decisions = [(tp, o) for tp, o in outcomes.items() if isinstance(o, Registration)]
         if len(decisions) > RECORDS:
             return dict.fromkeys(outcomes, answers.TOO_LARGE)
         self._records.commit(decisions)
         return {tp: o if isinstance(o, WriteResult) else answers.DONE for tp, o in outcomes.items()}
 
-    def _elected(self, tp: TopicPartition) -> Registration | WriteResult:
+    def _elect(self, tp: TopicPartition) -> Registration | WriteResult:
         known = self.get(tp)
         if known is None:
             return answers.nothing_to_elect(tp, topic_there=tp.topic in self.topics)
         if known.leader == known.replicas[0]:
             return answers.NOT_NEEDED
-        after = self._decide(tp, known, Wish(election=Election.PREFERRED))
+        after = self._decide(tp, known, RequestedChange(election=Election.PREFERRED))
         return answers.NOT_AVAILABLE if after is None else after
 
     def alter_isr(self, tp: TopicPartition, isr: Brokers, leader: int) -> str | None:
-        """Let a partition's leader change the ISR (AlterPartition, KIP-497).
+        """Change the ISR on behalf of a partition's leader (AlterPartition, KIP-497).
 
-        May complete a reassignment.
+        The change may complete a reassignment.
 
         Args:
             tp: the partition.
             isr: the brokers in sync, in the order in which they are kept.
-            leader: who asks.
+            leader: the broker that sends the request.
 
         Returns:
-            Kafka's name for the error, if there is one. NEW_LEADER_ELECTED is no refusal: the
-            ISR is changed, which completed a reassignment that takes the leader away.
+            Kafka's name for the error; None for success. NEW_LEADER_ELECTED is not a refusal: the
+            ISR is changed, and that completed a reassignment that removes the leader.
         """
         known = self.get(tp)
         if known is None:
@@ -225,24 +234,25 @@ class Controller:
             return "INVALID_REQUEST"
         if not members <= self._members.active:
             return "INELIGIBLE_REPLICA"
-        after = self._decide(tp, known, Wish(isr=isr, election=self._election(tp.topic)))
+        after = self._decide(tp, known, RequestedChange(isr=isr, election=self._election(tp.topic)))
         if after is None:
             return None
         self._records.commit([(tp, after)])
         return None if after.leader == leader else "NEW_LEADER_ELECTED"
 
     def rebalance_leaders(self, most: int = ELECTIONS) -> int:
-        """Elect preferred leaders where others lead, as auto.leader.rebalance.enable does.
+        """Elect preferred leaders where other brokers lead, as auto.leader.rebalance.enable does.
 
         Returns:
-            How many partitions this changed; after `most` a controller goes on at once.
+            The number of changed partitions, at most `most`. At `most` a controller runs the next
+            round at once.
         """
         return self._elect_some(self._records.imbalanced, Election.PREFERRED, most)
 
     def elect_unclean_leaders(self, most: int = ELECTIONS) -> int:
-        """Elect whoever is alive where there is no leader and the topic allows it.
+        """Elect any live replica for leaderless partitions whose topic allows unclean elections.
 
-        Controllers do so every five minutes, for topics that have come to allow it.
+        Controllers do so every five minutes, for topics that have since come to allow it.
 
         Returns:
             As `rebalance_leaders`.
@@ -251,7 +261,9 @@ class Controller:
         return self._elect_some(allowed, Election.UNCLEAN, most)
 
     def _elect_some(self, among: Iterable[TopicPartition], kind: Election, most: int) -> int:
-        outcomes = ((tp, self._decide(tp, self._known(tp), Wish(election=kind))) for tp in among)
+        outcomes = (
+            (tp, self._decide(tp, self._known(tp), RequestedChange(election=kind))) for tp in among
+        )
         decisions = ((tp, after) for tp, after in outcomes if after is not None)
         some = list(itertools.islice(decisions, most))
         self._records.commit(some)
@@ -260,7 +272,7 @@ class Controller:
     def alter_configs(self, changes: Sequence[ConfigChange]) -> dict[ConfigResource, WriteResult]:
         """Change settings incrementally, all of one resource together or not at all (KIP-339).
 
-        Another minimum of in-sync replicas empties the ELRs that rest on the old one.
+        A changed min.insync.replicas empties the ELRs that rely on the old value.
         """
         concerned = dict.fromkeys(c.resource for c in changes if c.key == MIN_ISR)
         before = {resource: self.configs.of(resource).get(MIN_ISR) for resource in concerned}
@@ -275,7 +287,7 @@ class Controller:
         return results
 
     def _clear_elr(self, names: Iterable[str]) -> None:
-        decisions: list[Decision] = []
+        decisions: list[NextRecord] = []
         for name in names:
             for number, known in enumerate(self.topics[name].partitions):
                 if known.elr or known.last_known_leader is not None:
@@ -284,11 +296,13 @@ class Controller:
                     decisions.append((TopicPartition(name, number), after))
         self._records.commit(decisions)
 
-    def _decide(self, tp: TopicPartition, known: Registration, wish: Wish) -> Registration | None:
+    def _decide(
+        self, tp: TopicPartition, known: Registration, wish: RequestedChange
+    ) -> Registration | None:
         factor = len(self.topics[tp.topic].partitions[0].replicas)
         min_isr = min(self.configs.min_isr(tp.topic), factor)
-        given = Circumstances(self.rules, min_isr, self._members.may_lead)
-        return decide(known, wish, given)
+        context = DecisionContext(self.rules, min_isr, self._members.may_lead)
+        return decide(known, wish, context)
 
     def _election(self, topic: str) -> Election:
         return Election.UNCLEAN if self.configs.unclean(topic) else Election.ONLINE

@@ -1,25 +1,25 @@
-"""How incremental changes make new settings out of old ones (KIP-339)."""
+"""Apply incremental changes to settings (KIP-339)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
 from ktui.cluster.ports import ConfigChange, ConfigOp
-from ktui.simulated.controller.schema import Kind
+from ktui.simulated.controller.schema import SettingType
 
-Values = dict[str, str]
+ConfigValues = dict[str, str]
 """Settings by name."""
 
 LONGEST = 32_767
-"""How many characters a value may have."""
+"""Maximum length of a value, in characters."""
 
 
-class NotTaken(Exception):
-    """A change of settings is refused, in Kafka's words.
+class ConfigRefused(Exception):
+    """A refused change of settings, in Kafka's words.
 
     Attributes:
         code: Kafka's name for the error.
-        message: what a broker or the controller says.
+        message: the message of a broker or the controller.
     """
 
     def __init__(self, code: str, message: str) -> None:
@@ -28,13 +28,13 @@ class NotTaken(Exception):
         super().__init__(message)
 
 
-def changed(
-    old: Mapping[str, str], changes: Sequence[ConfigChange], kinds: Mapping[str, Kind]
-) -> Values:
-    """Give the settings that come out of changes.
+def apply_changes(
+    old: Mapping[str, str], changes: Sequence[ConfigChange], kinds: Mapping[str, SettingType]
+) -> ConfigValues:
+    """Return the settings that result from changes.
 
     Raises:
-        NotTaken: a change cannot be made; whether the outcome makes sense is not asked here.
+        NotTaken: a change cannot be made. The resulting values are not validated here.
     """
     _check_form(changes)
     new = dict(old)
@@ -44,7 +44,7 @@ def changed(
             new.pop(change.key, None)
             continue
         if len(value) > LONGEST:
-            raise NotTaken(
+            raise ConfigRefused(
                 "INVALID_CONFIG",
                 "The configuration value cannot be added because it exceeds the maximum value "
                 f"size of {LONGEST} bytes.",
@@ -55,13 +55,13 @@ def changed(
 
 def _check_form(changes: Sequence[ConfigChange]) -> None:
     if len({change.key for change in changes}) < len(changes):
-        raise NotTaken("INVALID_REQUEST", "Error due to duplicate config keys")
+        raise ConfigRefused("INVALID_REQUEST", "Error due to duplicate config keys")
     empty = [c.key for c in changes if c.value is None and c.op is not ConfigOp.DELETE]
     if empty:
-        raise NotTaken("INVALID_REQUEST", f"Null value not supported for : {', '.join(empty)}")
+        raise ConfigRefused("INVALID_REQUEST", f"Null value not supported for : {', '.join(empty)}")
 
 
-def _value(old: str | None, change: ConfigChange, kinds: Mapping[str, Kind]) -> str | None:
+def _value(old: str | None, change: ConfigChange, kinds: Mapping[str, SettingType]) -> str | None:
     if change.op is ConfigOp.DELETE or change.value is None:
         return None
     if change.op is ConfigOp.SET:
@@ -69,7 +69,7 @@ def _value(old: str | None, change: ConfigChange, kinds: Mapping[str, Kind]) -> 
     kind = kinds.get(change.key)
     if kind is None or kind.default is None:
         words = f"Can't {change.op.name} to key {change.key} because its type is not LIST."
-        raise NotTaken("INVALID_CONFIG", words)
+        raise ConfigRefused("INVALID_CONFIG", words)
     listed = list(kind.default) if old is None else [part for part in old.split(",") if part]
     for part in _split(change.value):
         if change.op is ConfigOp.SUBTRACT:
@@ -81,7 +81,7 @@ def _value(old: str | None, change: ConfigChange, kinds: Mapping[str, Kind]) -> 
 
 
 def _split(value: str) -> list[str]:
-    """Split as Java does: blanks stay, and empty parts at the end go."""
+    """Split as Java does: blanks stay, and trailing empty parts are dropped."""
     if "," not in value:
         return [value]
     split = value.split(",")

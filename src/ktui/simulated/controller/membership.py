@@ -1,4 +1,4 @@
-"""Which brokers belong to a cluster, and which of them take part."""
+"""The registered brokers of a cluster, and whether each is active, fenced or stopping."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterable
 class Membership:
     """The registered brokers, all of them up at first.
 
-    A broker may be in ISRs and lead while it is active: neither fenced nor shutting down.
+    Only an active broker may lead and be in ISRs: one that is neither fenced nor shutting down.
     """
 
     def __init__(self, brokers: Iterable[int]) -> None:
@@ -18,30 +18,30 @@ class Membership:
         self._stopping: set[int] = set()
 
     def may_lead(self, broker: int) -> bool:
-        """Whether a broker is active."""
+        """Return whether a broker is active."""
         return broker in self.active
 
     def stopping(self, broker: int) -> bool:
-        """Whether a broker has begun to shut down properly, and has not registered since."""
+        """Return whether a broker has begun a proper shutdown and has not registered since."""
         return broker in self._stopping
 
     def fence(self, broker: int) -> None:
-        """A broker is down, or does not answer."""
+        """Mark a broker as fenced: down, or not answering."""
         self.fenced.add(broker)
         self.active.discard(broker)
 
     def unfence(self, broker: int) -> None:
-        """A broker is up; one that is shutting down stays so until it registers again."""
+        """Mark a broker as up; one that is shutting down stays inactive until it registers."""
         self.fenced.discard(broker)
         if broker not in self._stopping:
             self.active.add(broker)
 
     def stop(self, broker: int) -> None:
-        """A broker begins to shut down properly."""
+        """Mark the beginning of a broker's proper shutdown."""
         self._stopping.add(broker)
         self.active.discard(broker)
 
     def register(self, broker: int) -> None:
-        """A broker has started anew; it is fenced until it has caught up with the metadata."""
+        """Register a started broker; it is fenced until it has caught up with the metadata."""
         self._stopping.discard(broker)
         self.fence(broker)

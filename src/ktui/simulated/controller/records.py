@@ -1,4 +1,4 @@
-"""Every partition's record, and what makes questions about them cheap."""
+"""Every partition's record, and indexes for cheap lookups."""
 
 from __future__ import annotations
 
@@ -9,68 +9,68 @@ from collections.abc import Callable, Iterable, Iterator
 import msgspec
 
 from ktui.cluster.partition import TopicPartition
-from ktui.simulated.controller.registration import Change, Registration
+from ktui.simulated.controller.registration import RecordChange, Registration
 
 
-class Topic(msgspec.Struct):
+class TopicRecords(msgspec.Struct):
     """A topic and the records of its partitions, by number."""
 
     name: str
     id: str
-    """URL-safe base64 of 16 bytes, another one for each topic ever made."""
+    """URL-safe base64 of 16 bytes, unique to each topic ever created."""
     partitions: list[Registration]
 
 
-Decision = tuple[TopicPartition, Registration]
+NextRecord = tuple[TopicPartition, Registration]
 """A partition and its next record."""
 
 
 class Records:
-    """What the controller has on record, and each change to it told once, in order.
+    """The controller's records. Each change to them is reported once, in order.
 
     Args:
-        tell: who hears of each change.
-        seed: of the topic ids, so that histories repeat.
+        notify: called with each change.
+        seed: seed of the topic ids, so that histories repeat.
     """
 
-    def __init__(self, tell: Callable[[Change], None], *, seed: int) -> None:
-        self._tell = tell
-        self._chance = random.Random(seed)  # noqa: S311 - ids, not secrets
+    def __init__(self, notify: Callable[[RecordChange], None], *, seed: int) -> None:
+        self._notify = notify
+        self._random = random.Random(seed)  # noqa: S311 - ids, not secrets
         self._topics_on: dict[int, dict[str, None]] = {}
-        self.topics: dict[str, Topic] = {}
+        self.topics: dict[str, TopicRecords] = {}
         self.reassigning: dict[TopicPartition, Registration] = {}
         self.leaderless: dict[TopicPartition, None] = {}
         self.imbalanced: dict[TopicPartition, None] = {}
-        """Those that their preferred leader does not lead, in the order in which it came so."""
+        """Partitions not led by their preferred leader, in the order in which that came about."""
 
     def get(self, tp: TopicPartition) -> Registration | None:
-        """Give one partition's record, if there is such a partition."""
+        """Return one partition's record; None if there is no such partition."""
         topic = self.topics.get(tp.topic)
         if topic is None or not 0 <= tp.partition < len(topic.partitions):
             return None
         return topic.partitions[tp.partition]
 
     def on(self, broker: int) -> Iterator[tuple[TopicPartition, Registration]]:
-        """Give the partitions that a broker is in sync with or was lately (KIP-966), in order."""
+        """Yield the partitions whose ISR or ELR (KIP-966) contains a broker, in order."""
         for name in self._topics_on.get(broker, ()):
             for number, known in enumerate(self.topics[name].partitions):
                 if broker in known.isr or broker in known.elr:
                     yield TopicPartition(name, number), known
 
     def create(self, name: str, partitions: Iterable[Registration]) -> None:
-        """Put a new topic on record."""
-        topic_id = base64.urlsafe_b64encode(self._chance.randbytes(16)).decode().rstrip("=")
-        topic = self.topics[name] = Topic(name, topic_id, list(partitions))
+        """Record a new topic."""
+        topic_id = base64.urlsafe_b64encode(self._random.randbytes(16)).decode().rstrip("=")
+        topic = self.topics[name] = TopicRecords(name, topic_id, list(partitions))
         for broker in {b for known in topic.partitions for b in known.replicas}:
             self._topics_on.setdefault(broker, {})[name] = None
         for number, known in enumerate(topic.partitions):
             tp = TopicPartition(name, number)
             if known.leader != known.replicas[0]:
                 self.imbalanced[tp] = None
-            self._tell(Change(tp, topic_id, None, known))
+            self._notify(RecordChange(tp, topic_id, None, known))
 
     def delete(self, name: str) -> None:
-        """Take a topic off the records."""
+        """Remove a topic from the records."""
         topic = self.topics.pop(name)
         for topics in self._topics_on.values():
             topics.pop(name, None)
@@ -79,16 +79,16 @@ class Records:
             self.reassigning.pop(tp, None)
             self.leaderless.pop(tp, None)
             self.imbalanced.pop(tp, None)
-            self._tell(Change(tp, topic.id, known, None))
+            self._notify(RecordChange(tp, topic.id, known, None))
 
-    def commit(self, decisions: Iterable[Decision]) -> None:
-        """Put decisions on record. They were all taken on the records as they were before."""
+    def commit(self, decisions: Iterable[NextRecord]) -> None:
+        """Record decisions, all of which were based on the records as they were before."""
         for tp, after in decisions:
             topic = self.topics[tp.topic]
             before = topic.partitions[tp.partition]
             topic.partitions[tp.partition] = after
             self._index(tp, before, after)
-            self._tell(Change(tp, topic.id, before, after))
+            self._notify(RecordChange(tp, topic.id, before, after))
 
     def _index(self, tp: TopicPartition, before: Registration, after: Registration) -> None:
         for broker in after.replicas:
@@ -98,12 +98,12 @@ class Records:
             self.reassigning[tp] = after
         else:
             self.reassigning.pop(tp, None)
-        _keep(self.leaderless, tp, among=after.leader is None)
-        _keep(self.imbalanced, tp, among=after.leader != after.replicas[0])
+        _update(self.leaderless, tp, member=after.leader is None)
+        _update(self.imbalanced, tp, member=after.leader != after.replicas[0])
 
 
-def _keep(index: dict[TopicPartition, None], tp: TopicPartition, *, among: bool) -> None:
-    if among:
+def _update(index: dict[TopicPartition, None], tp: TopicPartition, *, member: bool) -> None:
+    if member:
         index[tp] = None
     else:
         index.pop(tp, None)

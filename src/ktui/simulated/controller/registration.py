@@ -1,4 +1,4 @@
-"""A partition as the controller has it on record."""
+"""The controller's record of a partition."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from ktui.cluster.partition import TopicPartition
 class Registration(msgspec.Struct, frozen=True, gc=False):
     """One partition's record, KRaft's PartitionRegistration.
 
-    While a reassignment is under way `replicas` is the target in order and then what is removed;
-    `leader` is None while there is none. An epoch of the leader begins with each new leader, and
-    with each change that takes a replica away.
+    During a reassignment `replicas` is the target in order, followed by the replicas being
+    removed. `leader` is None while there is no leader. A new leader epoch begins with each new
+    leader, and with each change that removes a replica.
     """
 
     replicas: tuple[int, ...]
@@ -25,7 +25,7 @@ class Registration(msgspec.Struct, frozen=True, gc=False):
     elr: tuple[int, ...] = ()
     """Eligible leader replicas (KIP-966)."""
     last_known_leader: int | None = None
-    """Kept while a partition without ISR and ELR waits for it (KIP-966's balanced recovery)."""
+    """The leader that a partition without ISR and ELR waits for (KIP-966's balanced recovery)."""
 
     @property
     def reassigning(self) -> bool:
@@ -33,8 +33,8 @@ class Registration(msgspec.Struct, frozen=True, gc=False):
         return bool(self.adding or self.removing)
 
 
-class Change(msgspec.Struct, frozen=True):
-    """A partition's record before and after one decision; None where there is no partition."""
+class RecordChange(msgspec.Struct, frozen=True):
+    """A partition's record before and after one decision; None if there is no partition."""
 
     tp: TopicPartition
     topic_id: str

@@ -1,4 +1,4 @@
-"""What Kafka's versions decide differently about partitions."""
+"""The rules about partitions that differ between Kafka versions."""
 
 from __future__ import annotations
 
@@ -7,27 +7,31 @@ import msgspec
 from ktui.simulated.layout import VERSIONS
 
 
-class Rules(msgspec.Struct, frozen=True, kw_only=True):
-    """The rules of one version, on a cluster that was formatted with it."""
+class VersionRules(msgspec.Struct, frozen=True, kw_only=True):
+    """The rules of one version, on a cluster that was formatted with that version."""
 
     completes_without_kept: bool
-    """Whether a reassignment that does not shrink waits for those it adds alone, and no longer
-    for every replica of its target to be in the ISR (from 4.3)."""
+    """Whether a reassignment that does not shrink waits only for the replicas that it adds.
+
+    Before 4.3 every reassignment waits for all replicas of its target to be in the ISR.
+    """
     eligible_leader_replicas: bool
     """Whether there is an ELR (KIP-966): eligible.leader.replicas.version is 1 from 4.1."""
     starting_leaves_out: bool
-    """Whether a broker that registers anew is left out of the ISRs that it is still in, and others
-    are elected (from 4.0)."""
+    """Whether a broker that registers again is removed from the ISRs that it is still in.
+
+    Other leaders are then elected (from 4.0).
+    """
     guards_replication_factor: bool
-    """Whether brokers heed allow_replication_factor_change (KIP-860, from 4.1)."""
+    """Whether brokers respect allow_replication_factor_change (KIP-860, from 4.1)."""
     tells_fenced_brokers: bool
-    """Whether DescribeCluster can name fenced brokers (KIP-1073, from 4.1)."""
+    """Whether DescribeCluster can list fenced brokers (KIP-1073, from 4.1)."""
 
 
-def rules_of(version: str) -> Rules:
-    """Give the rules of one of `VERSIONS`."""
+def rules_of(version: str) -> VersionRules:
+    """Return the rules of one of `VERSIONS`."""
     since_4_1 = VERSIONS.index(version) >= VERSIONS.index("4.1")
-    return Rules(
+    return VersionRules(
         completes_without_kept=VERSIONS.index(version) >= VERSIONS.index("4.3"),
         eligible_leader_replicas=since_4_1,
         starting_leaves_out=VERSIONS.index(version) >= VERSIONS.index("4.0"),

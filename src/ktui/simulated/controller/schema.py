@@ -1,4 +1,4 @@
-"""Which values Kafka takes for the settings of topics and brokers, and what it says of others."""
+"""The values Kafka accepts for the settings of topics and brokers, and its errors for others."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ _NUMBER = re.compile(r"[+-]?[0-9]+")
 _THROTTLED = re.compile(r"([0-9]+:[0-9]+)?")
 
 
-class Kind(msgspec.Struct, frozen=True):
+class SettingType(msgspec.Struct, frozen=True):
     """The type of a setting."""
 
     problem: Callable[[str, str], str]
-    """Of a key and a value: Kafka's words for what is wrong with it, or nothing."""
+    """Function of a key and a value that returns Kafka's words for an error; empty if none."""
     default: tuple[str, ...] | None = None
-    """Of a list, which APPEND and SUBTRACT work on; None of anything else."""
+    """The default of a list, the type that APPEND and SUBTRACT work on; None for other types."""
 
 
 def parts(value: str) -> list[str]:
-    """Split a list as Kafka reads it, with blanks around its commas."""
+    """Split a list as Kafka does, dropping blanks around its commas."""
     return re.split(r"\s*,\s*", value.strip()) if value.strip() else []
 
 
@@ -43,7 +43,7 @@ def _invalid(key: str, value: str, why: str) -> str:
     return f"Invalid value {value} for configuration {key}: {why}"
 
 
-def _whole(name: str, bits: int, least: int | None = None) -> Kind:
+def _integer(name: str, bits: int, least: int | None = None) -> SettingType:
     def problem(key: str, value: str) -> str:
         text, limit = value.strip(), 2 ** (bits - 1)
         if not _NUMBER.fullmatch(text) or not -limit <= int(text) < limit:
@@ -52,7 +52,7 @@ def _whole(name: str, bits: int, least: int | None = None) -> Kind:
             return _invalid(key, text, f"Value must be at least {least}")
         return ""
 
-    return Kind(problem)
+    return SettingType(problem)
 
 
 def _flag(key: str, value: str) -> str:
@@ -81,21 +81,21 @@ def _throttled(key: str, value: str) -> str:
     )
 
 
-def _any(key: str, value: str) -> str:  # noqa: ARG001 - what is wrong with it: nothing
+def _any(key: str, value: str) -> str:  # noqa: ARG001 - every value is fine
     return ""
 
 
-_LONG = _whole("LONG", 64)
-_INT = _whole("INT", 32)
-_RATE = _whole("LONG", 64, least=0)
-_COUNT = _whole("INT", 32, least=1)
-_FLAG = Kind(_flag)
-_TEXT = Kind(_any)
-_REPLICAS = Kind(_throttled, default=())
+_LONG = _integer("LONG", 64)
+_INT = _integer("INT", 32)
+_RATE = _integer("LONG", 64, least=0)
+_COUNT = _integer("INT", 32, least=1)
+_FLAG = SettingType(_flag)
+_TEXT = SettingType(_any)
+_REPLICAS = SettingType(_throttled, default=())
 
-TOPIC: Mapping[str, Kind] = {
+TOPIC: Mapping[str, SettingType] = {
     MIN_ISR: _COUNT,
-    CLEANUP: Kind(_policy, default=("delete",)),
+    CLEANUP: SettingType(_policy, default=("delete",)),
     UNCLEAN: _FLAG,
     RETENTION: _LONG,
     TIERED: _FLAG,
@@ -137,21 +137,21 @@ TOPIC: Mapping[str, Kind] = {
         _TEXT,
     ),
 }
-"""The settings that a topic may have, by name. Only the first seven matter to a simulation."""
+"""The settings that a topic may have, by name. Only the first seven affect a simulation."""
 
-BROKER: Mapping[str, Kind] = {
+BROKER: Mapping[str, SettingType] = {
     LEADER_RATE: _RATE,
     FOLLOWER_RATE: _RATE,
     LOG_DIR_RATE: _RATE,
     MIN_ISR: _COUNT,
     UNCLEAN: _FLAG,
     "log.retention.bytes": _LONG,
-    "log.cleanup.policy": Kind(_policy, default=("delete",)),
+    "log.cleanup.policy": SettingType(_policy, default=("delete",)),
 }
-"""The settings of brokers that are checked; a broker takes a name that it does not know."""
+"""The settings of brokers that are checked; a broker accepts settings with unknown names."""
 
 BROKER_NAMES = {CLEANUP: "log.cleanup.policy", RETENTION: "log.retention.bytes"}
-"""What brokers call the settings of topics that they have by another name."""
+"""Brokers' own names for topic settings that they call differently."""
 
 REBALANCE = "auto.leader.rebalance.enable"
 REBALANCE_INTERVAL = "leader.imbalance.check.interval.seconds"
@@ -160,4 +160,4 @@ LAG_TIME = "replica.lag.time.max.ms"
 TIERING = "remote.log.storage.system.enable"
 
 STATIC = frozenset({REBALANCE, REBALANCE_INTERVAL, FETCH_BACKOFF, LAG_TIME, TIERING})
-"""Settings of brokers that only a restart changes."""
+"""Broker settings that only a restart changes."""

@@ -1,1 +1,1 @@
-"""Logs, and how followers copy them through networks, disks and throttles."""
+"""Partition logs, and their replication through networks, disks and throttles."""

@@ -1,4 +1,4 @@
-"""How flows of data share what networks, disks and throttles let through."""
+"""Max-min fair sharing of network, disk and throttle capacity among flows of data."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from collections.abc import Sequence
 def max_min_rates(
     capacities: Sequence[float], classes: Sequence[tuple[tuple[int, ...], int]]
 ) -> list[float]:
-    """Share capacities max-min fair, by progressive filling.
+    """Share capacities max-min fairly, by progressive filling.
 
-    No flow can get more without one that has no more than it getting less.
+    No flow can get more unless another flow, of the same rate or a lower one, gets less.
 
     Args:
-        capacities: of each resource, bytes a second; infinity for one that does not bind.
-        classes: flows that use the same resources, at least one of them finite, by the resources'
-            indexes, and how many flows there are of them (at least one).
+        capacities: the capacity of each resource, in bytes per second; infinity if it never binds.
+        classes: groups of flows that use the same resources. Each is the resources' indexes, at
+            least one of them of finite capacity, and the number of flows (at least one).
 
     Returns:
-        The rate of each single flow of each class, bytes a second.
+        The rate of a single flow of each class, in bytes per second.
     """
     users, flows = _users(len(capacities), classes)
     rates: list[float | None] = [None] * len(classes)
@@ -46,7 +46,7 @@ def max_min_rates(
 def _users(
     resources: int, classes: Sequence[tuple[tuple[int, ...], int]]
 ) -> tuple[list[list[int]], list[int]]:
-    """Tell the classes that use each resource, and how many flows these are."""
+    """Return the classes that use each resource, and their number of flows."""
     users: list[list[int]] = [[] for _ in range(resources)]
     flows = [0] * resources
     for number, (used, count) in enumerate(classes):

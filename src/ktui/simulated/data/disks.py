@@ -1,4 +1,4 @@
-"""How full the disks of a simulated cluster are."""
+"""Disk usage of a simulated cluster."""
 
 from __future__ import annotations
 
@@ -6,88 +6,87 @@ import math
 
 from ktui.simulated.data.channels import Channels
 from ktui.simulated.data.hosts import Host
-from ktui.simulated.data.ledger import Ledger
-from ktui.simulated.data.tides import Moment
+from ktui.simulated.data.totals import Ledger
+from ktui.simulated.data.traffic_cycle import TrafficMoment
 
 _FAR_S = 60.0
-"""A disk that takes longer to fill even at full speed is left alone for so long."""
+"""A disk this far from full, even at its highest rate, is not computed exactly."""
 _SOON_S = 0.001
 _FULL = 1.0
-"""Bytes; with less room than this a disk is full."""
+"""Bytes. A disk with less free space is full."""
 
 
 class Disks:
-    """The bytes on each broker's disk, and when one may be full."""
+    """The bytes on each broker's disk, and the time at which a disk may be full."""
 
     def __init__(
-        self, hosts: dict[int, Host], ledger: Ledger, channels: Channels, moment: Moment
+        self, hosts: dict[int, Host], ledger: Ledger, channels: Channels, moment: TrafficMoment
     ) -> None:
         self._hosts = hosts
         self._ledger = ledger
         self._channels = channels
         self._moment = moment
-        self._look_s = dict.fromkeys(hosts, 0.0)
-        self._close: set[int] = set()
-        self._told: set[int] = set()
+        self._check_s = dict.fromkeys(hosts, 0.0)
+        self._nearly_full: set[int] = set()
+        self._reported: set[int] = set()
 
     @property
     def close(self) -> bool:
-        """Whether a disk is so full that each change of the traffic matters."""
-        return bool(self._close)
+        """Whether some disk is so full that every change of the traffic matters."""
+        return bool(self._nearly_full)
 
     def used(self, broker: int) -> float:
-        """Give the bytes used on a broker's disk, whoever they belong to."""
+        """Return the bytes used on a broker's disk, by logs and by other data."""
         now_s, tide_s = self._moment.now_s, self._moment.tide_s
         host = self._hosts[broker]
         apart = sum(flow.size_at(now_s, tide_s) for flow in host.apart)
         return host.foreign + self._ledger.held(broker, tide_s) + apart
 
     def leave(self, broker: int, room: int) -> None:
-        """Let something else take a disk but for `room` bytes, or give back what it took."""
+        """Let other data fill a disk down to `room` free bytes, or make room again."""
         host = self._hosts[broker]
         more = host.spec.disk_bytes - self.used(broker) - room
         host.foreign = max(0.0, host.foreign + more)
         self.look_again(broker)
 
     def look_again(self, *brokers: int) -> None:
-        """Look at disks anew: a broker has come back, or what fills them has changed."""
-        self._look_s.update(dict.fromkeys(brokers, self._moment.now_s))
-        self._told.difference_update(brokers)
+        """Check disks again, because a broker has come back or the data flows have changed."""
+        self._check_s.update(dict.fromkeys(brokers, self._moment.now_s))
+        self._reported.difference_update(brokers)
 
     def next_look_s(self) -> float:
-        """Look at the disks where it is time to, and give when it is next."""
-        for broker, at_s in self._look_s.items():
-            if at_s <= self._moment.now_s or broker in self._close:
-                self._look_s[broker] = self._look(broker)
-        return min(self._look_s.values(), default=math.inf)
+        """Check the disks that are due, and return the second of the next check."""
+        for broker, at_s in self._check_s.items():
+            if at_s <= self._moment.now_s or broker in self._nearly_full:
+                self._check_s[broker] = self._check(broker)
+        return min(self._check_s.values(), default=math.inf)
 
     def full(self) -> list[int]:
-        """Name the brokers whose disks have just come to be full."""
-        due = [b for b, at_s in self._look_s.items() if at_s <= self._moment.now_s]
+        """Return the brokers whose disks have just become full."""
+        due = [b for b, at_s in self._check_s.items() if at_s <= self._moment.now_s]
         full = [b for b in due if self._hosts[b].up and self._room(b) < _FULL]
-        self._told.update(full)
+        self._reported.update(full)
         return full
 
-    def _look(self, broker: int) -> float:
-        """Tell when a disk is next to be looked at: it is not full before."""
-        self._close.discard(broker)
+    def _check(self, broker: int) -> float:
+        """Return the second of a disk's next check; the disk cannot be full before."""
+        self._nearly_full.discard(broker)
         host, now_s = self._hosts[broker], self._moment.now_s
-        if not host.up or broker in self._told:
+        if not host.up or broker in self._reported:
             return math.inf
         room = self._room(broker)
         if room < _FULL:
             return now_s
-        most = max(host.into, self._ledger.into[broker] * self._moment.factor)
-        if most <= 0 or room / most > 2 * _FAR_S:
-            return now_s + (room / most - _FAR_S if most > 0 else math.inf)
-        self._close.add(broker)
-        rate = self._filling(broker)
+        highest = max(host.into, self._ledger.into[broker] * self._moment.factor)
+        if highest <= 0 or room / highest > 2 * _FAR_S:
+            return now_s + (room / highest - _FAR_S if highest > 0 else math.inf)
+        self._nearly_full.add(broker)
+        rate = self._fill_rate(broker)
         return now_s + max(_SOON_S, room / rate) if rate > 0 else math.inf
 
     def _room(self, broker: int) -> float:
         return self._hosts[broker].spec.disk_bytes - self.used(broker)
 
-    def _filling(self, broker: int) -> float:
-        """Give how fast a disk fills, bytes a second."""
+    def _fill_rate(self, broker: int) -> float:
         flows = sum(c.rate * c.count for c in self._channels if c.key[1] == broker)
         return self._ledger.growth(broker) * self._moment.factor + flows

@@ -1,4 +1,4 @@
-"""What happens in the data of a simulated cluster that its controller has to hear of."""
+"""Events of the simulated data that the controller has to learn of."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from ktui.cluster.partition import TopicPartition
 
 
 class CaughtUp(msgspec.Struct, frozen=True):
-    """A follower outside the ISR is in step: its leader would have it in the ISR.
+    """A follower outside the ISR has caught up, so its leader asks to add it to the ISR.
 
-    Told again each second until the controller has taken it in.
+    Reported again each second until the controller has added it.
     """
 
     tp: TopicPartition
@@ -18,9 +18,9 @@ class CaughtUp(msgspec.Struct, frozen=True):
 
 
 class FellBehind(msgspec.Struct, frozen=True):
-    """A follower in the ISR has lagged for too long: its leader would have it out.
+    """A follower in the ISR has lagged for too long, so its leader asks to remove it.
 
-    Told again after as long if the controller leaves it in.
+    Reported again after the same time if the controller leaves it in.
     """
 
     tp: TopicPartition
@@ -28,9 +28,9 @@ class FellBehind(msgspec.Struct, frozen=True):
 
 
 class DiskFull(msgspec.Struct, frozen=True):
-    """A broker's one log dir has no room left, and fails. Told once for each time it comes up."""
+    """A broker's one log dir is full and fails. Reported once each time the broker comes up."""
 
     broker: int
 
 
-Event = CaughtUp | FellBehind | DiskFull
+FlowEvent = CaughtUp | FellBehind | DiskFull

@@ -1,4 +1,4 @@
-"""Which replicas are in step with their leaders, and which copy what they lack."""
+"""Replicas that are in step with their leaders, and replicas that still copy."""
 
 from __future__ import annotations
 
@@ -8,23 +8,25 @@ from collections.abc import Collection
 
 from ktui.cluster.partition import TopicPartition
 from ktui.simulated.controller.registration import Registration
-from ktui.simulated.data.channels import NOTHING, Channels, Key
+from ktui.simulated.data.channels import NOTHING, Channels
 from ktui.simulated.data.hosts import Host, resources
-from ktui.simulated.data.ledger import Ledger
-from ktui.simulated.data.logs import Flow, Log
-from ktui.simulated.data.tides import Moment
+from ktui.simulated.data.logs import ChannelKey, Flow, Log
+from ktui.simulated.data.totals import Ledger
+from ktui.simulated.data.traffic_cycle import TrafficMoment
 
 
 class Followers:
-    """The replicas of all logs, as the controller's records and the machines have them.
+    """The replicas of all logs, following the controller's records and the state of machines.
 
     Args:
         hosts: the brokers' machines.
-        moment: the present.
-        lag_time_max_s: how long a replica may lag and stay in the ISR.
+        moment: the current time and tide.
+        lag_time_max_s: how long a replica may lag and stay in the ISR, in seconds.
     """
 
-    def __init__(self, hosts: dict[int, Host], moment: Moment, lag_time_max_s: float) -> None:
+    def __init__(
+        self, hosts: dict[int, Host], moment: TrafficMoment, lag_time_max_s: float
+    ) -> None:
         self._hosts = hosts
         self._moment = moment
         self._lag_time_max_s = lag_time_max_s
@@ -36,7 +38,7 @@ class Followers:
         self._watched: list[tuple[float, int, Flow]] = []
 
     def create(self, log: Log) -> None:
-        """Take in a new log, which the members of its ISR have in full."""
+        """Add a new log, which the members of its ISR have in full."""
         log.at = self._moment.tide_s
         for broker in log.record.replicas:
             if broker not in log.record.isr:
@@ -45,41 +47,41 @@ class Followers:
         self.ledger.put(log, self._moment.tide_s)
 
     def delete(self, log: Log) -> None:
-        """Take out a log and all its replicas."""
+        """Remove a log and all its replicas."""
         self.ledger.take(log, self._moment.tide_s)
         for broker in log.record.replicas:
             self._forget(log, broker)
 
     def change(self, log: Log, record: Registration) -> None:
-        """Carry out a decision of the controller about a log."""
+        """Carry out the controller's decision about a log."""
         before = log.record
         if before.replicas == record.replicas and before.leader == record.leader:
             self._change_isr(log, record)
             return
-        self._take(log)
+        self._take_out(log)
         self._assign(log, record)
         self.resume(log)
 
     def pause(self, log: Log) -> None:
-        """Take a log down as it stands, before something that its traffic depends on changes."""
-        self._take(log)
+        """Stop a log's traffic, before a change to something that the traffic depends on."""
+        self._take_out(log)
         for flow in (log.apart or {}).values():
             self.channels.stop(flow, self._moment)
 
     def resume(self, log: Log) -> None:
-        """Let a log that was paused go on, each replica in the way that it now has to."""
+        """Resume a paused log, with each replica following the present state."""
         self._arrange(log)
         self.ledger.put(log, self._moment.tide_s)
 
     def rearrange(self, log: Log) -> None:
-        """Let a log's replicas follow what has become of the machines."""
-        self._take(log)
+        """Let a log's replicas follow the present state of the machines."""
+        self._take_out(log)
         self.resume(log)
 
     def catch_up(self, flow: Flow) -> bool:
-        """Let a flow that has caught up be in step; tell whether it is outside the ISR."""
+        """Mark a flow that has caught up as in step; return whether it is outside the ISR."""
         log, broker = flow.log, flow.broker
-        self._take(log)
+        self._take_out(log)
         self._forget(log, broker)
         outside = broker not in log.record.isr
         if outside:
@@ -88,32 +90,32 @@ class Followers:
         return outside
 
     def evict(self, log: Log, brokers: Collection[int]) -> None:
-        """Let followers fall out of step, because machines cannot keep up."""
-        self._take(log)
+        """Mark followers as out of step, because machines cannot keep up."""
+        self._take_out(log)
         for broker in brokers:
             self._set_apart(log, broker, log.end)
         self.resume(log)
 
     def next_watched_s(self) -> float:
-        """Give when the next replica may have lagged for too long."""
+        """Return the second at which the next replica may have lagged for too long."""
         return self._watched[0][0] if self._watched else float("inf")
 
     def lagging(self) -> list[Flow]:
-        """Give the members of an ISR that have lagged for too long; again if they stay there."""
+        """Return the ISR members that have lagged for too long; later again if they stay."""
         late = []
         now_s, tide_s = self._moment.now_s, self._moment.tide_s
         while self._watched and self._watched[0][0] <= now_s:
             at_s, _, flow = heapq.heappop(self._watched)
             log = flow.log
-            gone = flow not in self._hosts[flow.broker].apart or flow.broker not in log.record.isr
-            if gone or at_s < flow.behind_since_s + self._lag_time_max_s:
+            stale = flow not in self._hosts[flow.broker].apart or flow.broker not in log.record.isr
+            if stale or at_s < flow.behind_since_s + self._lag_time_max_s:
                 continue
             if log.writing and log.end_at(tide_s) - flow.position_at(now_s) > NOTHING:
                 late.append(flow)
             self._watch(flow)
         return late
 
-    def _take(self, log: Log) -> None:
+    def _take_out(self, log: Log) -> None:
         self.ledger.take(log, self._moment.tide_s)
         log.settle(self._moment.tide_s)
 
@@ -127,27 +129,27 @@ class Followers:
             if broker not in record.replicas:
                 self._forget(log, broker)
         log.record = record
-        self._let_in(log)
+        self._drop_joined(log)
         for broker in record.replicas:
             if broker not in before.replicas:
                 self._set_apart(log, broker, log.start)
 
     def _change_isr(self, log: Log, record: Registration) -> None:
-        lost = any(broker not in record.isr for broker in log.record.isr)
+        shrinks = any(broker not in record.isr for broker in log.record.isr)
         log.record = record
-        self._let_in(log)
-        if lost:
+        self._drop_joined(log)
+        if shrinks:
             self.rearrange(log)
         else:
             self._route_all(log)
 
-    def _let_in(self, log: Log) -> None:
+    def _drop_joined(self, log: Log) -> None:
         if self.outside:
             for broker in log.record.isr:
                 self.outside.pop((log.tp, broker), None)
 
     def _follow(self, log: Log, record: Registration) -> None:
-        """Let a new leader's log be the log: who has more cuts it off."""
+        """Make a new leader's log the partition's log; replicas with more data truncate theirs."""
         apart = log.apart or {}
         if record.leader in apart:
             leading = apart[record.leader]
@@ -160,18 +162,22 @@ class Followers:
                 self._watch(flow)
 
     def _arrange(self, log: Log) -> None:
-        """Let producers write if they can, and each replica copy that has to."""
+        """Let producers write if there is a live leader, and let replicas copy what they lack."""
         record, hosts = log.record, self._hosts
         leader = record.leader
         log.writing = leader is not None and hosts[leader].up
         if log.writing:
             apart = log.apart or ()
             for broker in record.replicas:
-                if broker != leader and broker not in apart and not self._keeps_step(log, broker):
+                if (
+                    broker != leader
+                    and broker not in apart
+                    and not self._stays_in_step(log, broker)
+                ):
                     self._set_apart(log, broker, log.end)
         self._route_all(log)
 
-    def _keeps_step(self, log: Log, broker: int) -> bool:
+    def _stays_in_step(self, log: Log, broker: int) -> bool:
         if not self._hosts[broker].up:
             return False
         return broker in log.record.isr or (log.tp, broker) in self.outside
@@ -184,8 +190,8 @@ class Followers:
                 if key is not None:
                     self.channels.start(flow, key, self._moment)
 
-    def _key(self, flow: Flow) -> Key | None:
-        """Tell what a flow shares with others; None while it cannot copy."""
+    def _key(self, flow: Flow) -> ChannelKey | None:
+        """Return the key of the channel that a flow copies through; None while it cannot copy."""
         log, broker = flow.log, flow.broker
         leader = log.record.leader
         if not log.writing or leader is None or not self._hosts[broker].up:
@@ -206,18 +212,17 @@ class Followers:
             self._watch(flow)
 
     def _forget(self, log: Log, broker: int) -> None:
-        """Let nothing be known of a replica's own position."""
         flow = log.apart.pop(broker, None) if log.apart else None
         if flow is not None:
             self.channels.stop(flow, self._moment)
             del self._hosts[broker].apart[flow]
             if not log.apart:
-                log.apart = None  # the records refer to each other, and are not collected
+                log.apart = None  # log and flow refer to each other and are never collected
         if self.outside:
             self.outside.pop((log.tp, broker), None)
 
     def _watch(self, flow: Flow) -> None:
-        """See whether a replica still lags when it may no longer."""
+        """Schedule a check whether a replica still lags after `lag_time_max_s`."""
         flow.behind_since_s = self._moment.now_s
         until_s = flow.behind_since_s + self._lag_time_max_s
         heapq.heappush(self._watched, (until_s, next(self._number), flow))

@@ -1,19 +1,18 @@
-"""What the machine of each broker can do, as far as data is concerned."""
+"""The network, disk and throttle capacity of each broker's machine."""
 
 from __future__ import annotations
 
-from ktui.simulated.data.channels import Key
-from ktui.simulated.data.ledger import Ledger
-from ktui.simulated.data.logs import Flow
-from ktui.simulated.data.throttles import Throttle
+from ktui.simulated.data.logs import ChannelKey, Flow
+from ktui.simulated.data.throttles import ReplicationThrottle
+from ktui.simulated.data.totals import Ledger
 from ktui.simulated.layout import BrokerSpec
 
 _RESOURCES = 4
-"""A host's resources, in order: into it and its disk, out of it, its two throttles."""
+"""Resources per host, in order: inbound network and disk, outbound network, two throttles."""
 
 
 class Host:
-    """One broker's machine. Rates in bytes a second."""
+    """One broker's machine. Rates in bytes per second."""
 
     def __init__(self, spec: BrokerSpec, number: int) -> None:
         self.spec = spec
@@ -21,24 +20,24 @@ class Host:
         self.up = True
         self.share = 1.0
         self.foreign = 0.0
-        """Bytes on its disk that are nobody's log."""
-        self.follower_throttle = Throttle()
-        self.leader_throttle = Throttle()
+        """Bytes on the disk that belong to no log."""
+        self.follower_throttle = ReplicationThrottle()
+        self.leader_throttle = ReplicationThrottle()
         self.apart: dict[Flow, None] = {}
-        """Its replicas that are not in step."""
+        """The broker's replicas that are not in step."""
 
     @property
     def into(self) -> float:
-        """What it can take in and write to its disk."""
+        """The rate at which the machine can receive data and write it to disk."""
         return min(self.spec.net_in, self.spec.disk_write) * self.share
 
     @property
     def out(self) -> float:
-        """What it can send."""
+        """The rate at which the machine can send."""
         return self.spec.net_out * self.share
 
     def rooms(self, ledger: Ledger, factor: float, now_s: float) -> tuple[float, ...]:
-        """Give what the traffic that is in step leaves of each of its resources to flows."""
+        """Return the rate that in-step traffic leaves to flows, for each resource of the host."""
         broker = self.spec.id
         return (
             self.into - ledger.into[broker] * factor,
@@ -48,8 +47,8 @@ class Host:
         )
 
 
-def resources(hosts: dict[int, Host], key: Key) -> tuple[int, ...]:
-    """Name the resources of a channel: those of its two hosts, and the throttles that bind it."""
+def resources(hosts: dict[int, Host], key: ChannelKey) -> tuple[int, ...]:
+    """Return the indexes of a channel's resources: two hosts', and the throttles that bind it."""
     source, destination, follower_bound, leader_bound = key
     first, second = hosts[source].first_resource, hosts[destination].first_resource
     used: tuple[int, ...] = (first + 1, second)

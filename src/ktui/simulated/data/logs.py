@@ -1,140 +1,152 @@
 """The logs of a simulated cluster, and the replicas that are not in step with them.
 
-Positions are bytes from the beginning of a log. Where time is an argument it is `tide_s`: seconds
-of average traffic since the first moment (`Tides.integral`).
+Positions are bytes from the beginning of a log. Methods take the time as `tide_s`: seconds of
+average traffic since the first moment (`Tides.integral`).
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import msgspec
 
 from ktui.cluster.partition import TopicPartition
 from ktui.simulated.controller.registration import Registration
-from ktui.simulated.data.throttles import NOWHERE, Listed
+from ktui.simulated.data.throttles import NOWHERE, ThrottledReplicas
 from ktui.simulated.layout import TopicSpec
 
-if TYPE_CHECKING:
-    from ktui.simulated.data.channels import Channel
+ChannelKey = tuple[int, int, bool, bool]
+"""Source broker, destination broker, and whether the follower's and leader's throttles bind."""
 
 
-class Topic:
-    """What the partitions of one topic have in common. A recreated topic is another one."""
+class FlowChannel(Protocol):
+    """The channel that a flow copies through, as the flow sees it."""
+
+    key: ChannelKey
+    rate: float
+    """Bytes per second of each flow."""
+
+    def served_at(self, now_s: float) -> float:
+        """Return the bytes served so far to a flow present from the beginning."""
+        ...
+
+
+class TopicLogs:
+    """The state that the partitions of one topic share. A recreated topic is a different one."""
 
     def __init__(self, spec: TopicSpec, topic_id: str) -> None:
         self.spec = spec
         self.id = topic_id
         self.inbound = spec.inbound
-        """Bytes a second that producers write to each partition, on average."""
+        """Average bytes per second that producers write to each partition."""
         keep = int(spec.configs.get("retention.bytes", -1))
         self.retention: int | None = None if keep < 0 else keep
-        """Bytes that each partition keeps; None keeps all."""
-        self.leaders_listed: Listed = NOWHERE
-        self.followers_listed: Listed = NOWHERE
+        """Bytes that each partition keeps; None keeps everything."""
+        self.leaders_listed: ThrottledReplicas = NOWHERE
+        self.followers_listed: ThrottledReplicas = NOWHERE
         self.logs: dict[int, Log] = {}
 
     def set_inbound(self, rate: float) -> None:
-        """Let producers write so many bytes a second to each partition, on average."""
+        """Set the average bytes per second that producers write to each partition."""
         self.inbound = rate
 
     def set_retention(self, keep: int | None) -> None:
-        """Let each partition keep so many bytes; None keeps all."""
+        """Set how many bytes each partition keeps; None keeps everything."""
         self.retention = keep
 
-    def list_throttled(self, followers: Listed, leaders: Listed) -> None:
+    def list_throttled(self, followers: ThrottledReplicas, leaders: ThrottledReplicas) -> None:
         """Set the lists of throttled replicas."""
         self.followers_listed, self.leaders_listed = followers, leaders
 
 
 class Log(msgspec.Struct, gc=False, eq=False):
-    """One partition's log at its leader. Followers that are in step have the same."""
+    """One partition's log at its leader. Followers that are in step have the same data."""
 
-    topic: Topic
+    topic: TopicLogs
     partition: int
     record: Registration
     end: float
-    """Where it ended at `at`, in bytes."""
+    """End position at `at`, in bytes."""
     at: float = 0.0
     start: float = 0.0
-    """Where it began at `at`."""
+    """Start position at `at`, in bytes."""
     writing: bool = False
-    """Whether producers write to it: it has a leader, and that is up."""
+    """Whether producers write to the log, because it has a leader that is up."""
     growth: float = 0.0
-    """Bytes by which it grows with the tide, as it stands in the ledger."""
+    """Bytes per second of average traffic by which the log grows, as counted in the ledger."""
     apart: dict[int, Flow] | None = None
     """The replicas that are not in step, by broker."""
 
     @property
     def tp(self) -> TopicPartition:
-        """Which partition it is."""
+        """The partition of the log."""
         return TopicPartition(self.topic.spec.name, self.partition)
 
     @property
     def inbound(self) -> float:
-        """Bytes a second that are written to it, on average."""
+        """Average bytes per second that producers write to the log."""
         return self.topic.inbound if self.writing else 0.0
 
     def end_at(self, tide_s: float) -> float:
-        """Give where it ends, in bytes."""
+        """Return the end position, in bytes."""
         return self.end + self.topic.inbound * (tide_s - self.at) if self.writing else self.end
 
     def start_at(self, tide_s: float) -> float:
-        """Give where it begins: what retention.bytes has no room for is gone."""
+        """Return the start position, in bytes. Data beyond retention.bytes is deleted."""
         retention = self.topic.retention
         if retention is None:
             return self.start
         return max(self.start, self.end_at(tide_s) - retention)
 
     def settle(self, tide_s: float) -> None:
-        """Take down how it stands, before something about it changes."""
+        """Fix start and end as of now, before something about the log changes."""
         start = self.start_at(tide_s)
         self.end = self.end_at(tide_s)
         self.start = start
         self.at = tide_s
 
     def append(self, size: int) -> None:
-        """Let it grow by `size` bytes at once; it has just been settled."""
+        """Add `size` bytes at once, to a log that has just been settled."""
         self.end += size
 
     def full_at(self) -> float | None:
-        """Give when it holds what it may, from where on it grows no more; None if never."""
+        """Return the `tide_s` at which retention stops the log's growth; None if it never does."""
         retention, inbound = self.topic.retention, self.inbound
         if retention is None or not inbound:
             return None
         return self.at + (retention - (self.end - self.start)) / inbound
 
     def in_step(self) -> list[int]:
-        """Name the followers that are in step with the leader."""
+        """Return the followers that are in step with the leader."""
         apart, leader = self.apart or (), self.record.leader
         return [b for b in self.record.replicas if b != leader and b not in apart]
 
 
 class Flow(msgspec.Struct, eq=False):
-    """A replica that is not in step: it copies through a channel, or stands still without one."""
+    """A replica that is not in step. It copies through a channel, or stands still without one."""
 
     log: Log
     broker: int
     position: float
-    """Where it ended when its channel had served `base` bytes to each of its flows."""
+    """End position, in bytes, when the channel had served `base` bytes to each of its flows."""
     behind_since_s: float
-    channel: Channel | None = None
+    channel: FlowChannel | None = None
     base: float = 0.0
     entry: int = -1
-    """The number under which its channel has it in its queue."""
+    """The number of the flow's entry in the queue of its channel."""
 
     def position_at(self, now_s: float) -> float:
-        """Give where it ends, in bytes."""
+        """Return the end position, in bytes."""
         if self.channel is None:
             return self.position
         return self.position + self.channel.served_at(now_s) - self.base
 
     def end_at(self, now_s: float, tide_s: float) -> float:
-        """Give where it ends, in bytes; while it copies it leaves out what its leader deletes."""
+        """Return the end position, in bytes. A copying flow skips data that its leader deletes."""
         position = self.position_at(now_s)
         copies = self.channel is not None and self.channel.rate > 0
         return max(position, self.log.start_at(tide_s)) if copies else position
 
     def size_at(self, now_s: float, tide_s: float) -> float:
-        """Give the bytes that it holds."""
+        """Return the bytes that the replica holds."""
         return max(0.0, self.position_at(now_s) - self.log.start_at(tide_s))

@@ -1,4 +1,4 @@
-"""The data of a simulated cluster: logs that producers write to and followers copy."""
+"""The data of a simulated cluster: logs that producers write and followers copy."""
 
 from __future__ import annotations
 
@@ -6,46 +6,46 @@ import math
 from collections.abc import Callable, Collection
 
 from ktui.cluster.partition import TopicPartition
-from ktui.simulated.controller.registration import Change
+from ktui.simulated.controller.registration import RecordChange
 from ktui.simulated.data.disks import Disks
-from ktui.simulated.data.events import CaughtUp, DiskFull, Event, FellBehind
+from ktui.simulated.data.events import CaughtUp, DiskFull, FellBehind, FlowEvent
 from ktui.simulated.data.followers import Followers
 from ktui.simulated.data.hosts import Host
-from ktui.simulated.data.logs import Log, Topic
+from ktui.simulated.data.logs import Log, TopicLogs
 from ktui.simulated.data.sharing import Sharing
-from ktui.simulated.data.throttles import Listed
-from ktui.simulated.data.tides import Moment, Tides
+from ktui.simulated.data.throttles import ThrottledReplicas
+from ktui.simulated.data.traffic_cycle import TideFactors, TrafficMoment
 from ktui.simulated.layout import ClusterSpec, TopicSpec
 
-__all__ = ["CaughtUp", "DiskFull", "Event", "FellBehind", "Replication"]
+__all__ = ["CaughtUp", "DiskFull", "FellBehind", "FlowEvent", "Replication"]
 
 _RETRY_S = 1.0
 
 
 class Replication:
-    """What the brokers' machines do with the controller's decisions.
+    """The data plane: how brokers' machines carry out the controller's decisions.
 
-    A fluid model that goes from event to event: between two, every rate is constant, and nothing
-    is computed. Changes take effect at `now_s`; many at once cost little more than one.
+    A fluid model that steps from event to event. Between two events every rate is constant, and
+    nothing is computed. Changes take effect at `now_s`; many at once cost little more than one.
 
     Args:
-        spec: the cluster. Its topics come to be as the controller decides it.
-        seed: of the tide's noise.
+        spec: the cluster. Its topics exist only once the controller creates them.
+        seed: seed of the tide's noise.
     """
 
     def __init__(self, spec: ClusterSpec, *, seed: int) -> None:
-        self._tides = Tides(spec.tide, seed=seed)
-        self._moment = Moment(self._tides)
+        self._tides = TideFactors(spec.tide, seed=seed)
+        self._moment = TrafficMoment(self._tides)
         self._hosts = {broker.id: Host(broker, n) for n, broker in enumerate(spec.brokers)}
         self._followers = Followers(self._hosts, self._moment, spec.lag_time_max_s)
         self._channels, self._ledger = self._followers.channels, self._followers.ledger
         self._disks = Disks(self._hosts, self._ledger, self._channels, self._moment)
         self._sharing = Sharing(self._hosts, self._followers, self._moment, self._tides)
-        self._topics: dict[str, Topic] = {}
+        self._topics: dict[str, TopicLogs] = {}
         self._specs = {topic.name: topic for topic in spec.topics}
         self._retry_s = math.inf
         self._next_s: float | None = None
-        """The next event; None while something has changed since it was known."""
+        """The second of the next event; None if a change has made the last result stale."""
 
     @property
     def now_s(self) -> float:
@@ -53,11 +53,11 @@ class Replication:
         return self._moment.now_s
 
     def prepare(self, topic: TopicSpec) -> None:
-        """Learn what a topic that the spec does not have will be like, before it is created."""
+        """Register the spec of a topic that the cluster's spec lacks, before its creation."""
         self._specs[topic.name] = topic
 
-    def changed(self, change: Change) -> None:
-        """Carry out a decision of the controller, in the order in which it took them."""
+    def changed(self, change: RecordChange) -> None:
+        """Carry out one decision of the controller; call in the order of decisions."""
         self._next_s = None
         name, number = change.tp.topic, change.tp.partition
         topic = self._topics.get(name)
@@ -66,7 +66,7 @@ class Replication:
                 self._followers.delete(topic.logs.pop(number))
             return
         if topic is None or topic.id != change.topic_id:
-            topic = self._topics[name] = Topic(self._specs[name], change.topic_id)
+            topic = self._topics[name] = TopicLogs(self._specs[name], change.topic_id)
             self._disks.look_again(*self._hosts)
         log = topic.logs.get(number)
         if log is not None:
@@ -77,29 +77,29 @@ class Replication:
             self._followers.create(log)
 
     def broker_down(self, broker: int) -> None:
-        """Let a broker stand still: it neither copies nor serves, and nobody writes to it."""
+        """Stop a broker: it neither copies nor serves, and nobody writes to it."""
         self._turn(broker, up=False)
 
     def broker_up(self, broker: int) -> None:
-        """Let a broker go on with the logs that it has."""
+        """Resume a broker with the logs that it has."""
         self._turn(broker, up=True)
         self._disks.look_again(broker)
 
     def slow(self, broker: int, share: float) -> None:
-        """Let a broker's network and disk do only this share of what they can."""
+        """Reduce a broker's network and disk to this share of their capacity."""
         self._next_s = None
         self._hosts[broker].share = share
         self._disks.look_again(broker)
 
     def fill_disk(self, broker: int, leave: int) -> None:
-        """Let something else take a broker's disk but for `leave` bytes."""
+        """Let other data fill a broker's disk down to `leave` free bytes."""
         self._next_s = None
         self._disks.leave(broker, leave)
 
     def append(self, tp: TopicPartition, messages: int) -> None:
-        """Let producers write some messages all at once, which replicas in step have at once.
+        """Write some messages all at once; replicas in step have them at once.
 
-        None is written where there is no such partition, or nobody leads it.
+        Nothing is written if there is no such partition, or it has no live leader.
         """
         log = self._log(tp)
         if log is not None and log.writing:
@@ -107,14 +107,14 @@ class Replication:
             self._disks.look_again(*log.record.replicas)
 
     def set_inbound(self, topic: str, rate: float) -> None:
-        """Let producers write so many bytes a second to each partition; no such topic is fine."""
+        """Set the average bytes per second written to each partition of a topic, if it exists."""
         found = self._topics.get(topic)
         if found is not None:
             self._adjust(found.logs.values(), lambda: found.set_inbound(rate))
             self._disks.look_again(*self._hosts)
 
     def set_retention(self, topic: str, keep: int | None) -> None:
-        """Set retention.bytes of a topic; None keeps everything."""
+        """Set retention.bytes of a topic, if it exists; None keeps everything."""
         found = self._topics.get(topic)
         if found is not None and found.retention != keep:
             self._adjust(found.logs.values(), lambda: found.set_retention(keep))
@@ -122,10 +122,10 @@ class Replication:
     def set_throttle_rates(
         self, broker: int, *, follower: float | None, leader: float | None
     ) -> None:
-        """Set a broker's replication throttles, bytes a second; None lifts one.
+        """Set a broker's replication throttles, in bytes per second; None lifts one.
 
-        One lowered below what was just flowing lets nothing through until the average over the
-        window of 11 s is below it.
+        A throttle lowered below the current flow lets nothing through at first. It opens when the
+        average over the window of 11 s is below the new rate.
         """
         self._next_s = None
         host = self._hosts[broker]
@@ -133,25 +133,27 @@ class Replication:
         host.follower_throttle.set_rate(follower, follower_flow, self.now_s)
         host.leader_throttle.set_rate(leader, leader_flow, self.now_s)
 
-    def set_throttled_replicas(self, topic: str, *, followers: Listed, leaders: Listed) -> None:
-        """Set whom the throttles bind: pairs of partition and broker, or `EVERYWHERE`."""
+    def set_throttled_replicas(
+        self, topic: str, *, followers: ThrottledReplicas, leaders: ThrottledReplicas
+    ) -> None:
+        """Set the throttled replicas: pairs of partition and broker, or `EVERYWHERE`."""
         found = self._topics.get(topic)
         if found is None:
             return
-        was = found.followers_listed, found.leaders_listed
-        numbers = _differing(found, was[0], followers) | _differing(found, was[1], leaders)
+        before = found.followers_listed, found.leaders_listed
+        numbers = _differing(found, before[0], followers) | _differing(found, before[1], leaders)
         logs = [found.logs[number] for number in sorted(numbers) if number in found.logs]
         self._adjust(logs, lambda: found.list_throttled(followers, leaders))
 
     def end(self, tp: TopicPartition, broker: int) -> int | None:
-        """Give a replica's log end offset, in messages; None where there is no such replica."""
+        """Return a replica's log end offset, in messages; None if there is no such replica."""
         log = self._log(tp)
         if log is None or broker not in log.record.replicas:
             return None
         return int(self._position(log, broker) / log.topic.spec.message_bytes)
 
     def start(self, tp: TopicPartition) -> int:
-        """Give a partition's log start offset, in messages.
+        """Return a partition's log start offset, in messages.
 
         Raises:
             KeyError: there is no such partition.
@@ -160,7 +162,7 @@ class Replication:
         return int(log.start_at(self._moment.tide_s) / log.topic.spec.message_bytes)
 
     def size(self, tp: TopicPartition, broker: int) -> int:
-        """Give the bytes of a replica; 0 where there is none."""
+        """Return the size of a replica in bytes; 0 if there is no such replica."""
         log = self._log(tp)
         if log is None or broker not in log.record.replicas:
             return 0
@@ -168,11 +170,11 @@ class Replication:
         return max(0, round(held))
 
     def used(self, broker: int) -> int:
-        """Give the bytes used on a broker's disk, also by what is nobody's log."""
+        """Return the bytes used on a broker's disk, by logs and by other data."""
         return round(self._disks.used(broker))
 
     def rate(self, tp: TopicPartition, broker: int) -> float:
-        """Give how fast a replica is being written, bytes a second; 0 where there is none."""
+        """Return the write rate of a replica, in bytes per second; 0 if there is no replica."""
         self.next_event_s()
         log = self._log(tp)
         if log is None or broker not in log.record.replicas:
@@ -183,17 +185,17 @@ class Replication:
         return flow.channel.rate if flow.channel else 0.0
 
     def next_event_s(self) -> float:
-        """Give the second before which nothing happens by itself; infinity if nothing will."""
+        """Return the second of the next event; infinity if nothing will happen by itself."""
         if self._next_s is None:
             self._sharing.share(self._topics.values())
             self._next_s = self._find_next_s()
         return self._next_s
 
-    def advance(self, to_s: float) -> list[Event]:
-        """Let time pass until `to_s`, which is not beyond the next event; tell what happened.
+    def advance(self, to_s: float) -> list[FlowEvent]:
+        """Let time pass until `to_s`, at most until the next event, and return what happened.
 
         Raises:
-            ValueError: `to_s` is past, or beyond the next event.
+            ValueError: `to_s` is in the past, or beyond the next event.
         """
         next_s = self.next_event_s()
         if not self.now_s <= to_s <= next_s:
@@ -205,7 +207,6 @@ class Replication:
         return [*self._caught_up(), *self._fell_behind(), *map(DiskFull, self._disks.full())]
 
     def _turn(self, broker: int, *, up: bool) -> None:
-        """Let a broker go down or come up, and the logs that it has a replica of with it."""
         host = self._hosts[broker]
         if host.up is up:
             return
@@ -217,7 +218,6 @@ class Replication:
                     self._followers.rearrange(log)
 
     def _adjust(self, logs: Collection[Log], alter: Callable[[], None]) -> None:
-        """Alter something that the traffic of logs depends on."""
         self._next_s = None
         for log in logs:
             self._followers.pause(log)
@@ -230,45 +230,42 @@ class Replication:
         return None if topic is None else topic.logs.get(tp.partition)
 
     def _position(self, log: Log, broker: int) -> float:
-        """Give where a replica ends, in bytes."""
         flow, tide_s = (log.apart or {}).get(broker), self._moment.tide_s
         if flow is None:
             return log.end_at(tide_s)
         return flow.end_at(self.now_s, tide_s)
 
     def _find_next_s(self) -> float:
-        """Find when something happens by itself, as things stand now."""
         outside = self._followers.outside
         if not outside:
             self._retry_s = math.inf
         elif self._retry_s <= self.now_s or self._retry_s == math.inf:
             self._retry_s = self.now_s + _RETRY_S
-        looks_s = self._disks.next_look_s()
-        turns = self._disks.close or self._sharing.sensitive
+        disks_s = self._disks.next_look_s()
+        turns_matter = self._disks.close or self._sharing.sensitive
         return min(
-            looks_s,
+            disks_s,
             self._retry_s,
             self._followers.next_watched_s(),
             self._sharing.next_s(),
-            self._tides.next_turn_s(self.now_s) if turns else math.inf,
+            self._tides.next_turn_s(self.now_s) if turns_matter else math.inf,
         )
 
     def _caught_up(self) -> list[CaughtUp]:
-        told = []
+        caught_up = []
         if self._retry_s <= self.now_s:
             waiting = self._followers.outside.items()
-            told = [CaughtUp(tp, broker) for (tp, broker), log in waiting if log.writing]
+            caught_up = [CaughtUp(tp, broker) for (tp, broker), log in waiting if log.writing]
         due = [channel for channel in self._channels if channel.finish_s <= self.now_s]
         finished = [flow for channel in due for flow in channel.finished(self._moment)]
-        told += [CaughtUp(f.log.tp, f.broker) for f in finished if self._followers.catch_up(f)]
-        return told
+        caught_up += [CaughtUp(f.log.tp, f.broker) for f in finished if self._followers.catch_up(f)]
+        return caught_up
 
     def _fell_behind(self) -> list[FellBehind]:
         return [FellBehind(f.log.tp, f.broker) for f in self._followers.lagging()]
 
 
-def _differing(topic: Topic, before: Listed, after: Listed) -> set[int]:
-    """Name the partitions that one list binds otherwise than the other."""
+def _differing(topic: TopicLogs, before: ThrottledReplicas, after: ThrottledReplicas) -> set[int]:
     if before.everywhere and after.everywhere:
         return set()
     if before.everywhere or after.everywhere:

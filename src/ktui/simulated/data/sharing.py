@@ -1,4 +1,4 @@
-"""How the flows of a simulated cluster share what its machines and throttles have."""
+"""Rates of flows: how they share the capacity of machines and throttles."""
 
 from __future__ import annotations
 
@@ -8,17 +8,21 @@ from collections.abc import Iterable
 from ktui.simulated.data.bandwidth import max_min_rates
 from ktui.simulated.data.followers import Followers
 from ktui.simulated.data.hosts import Host
-from ktui.simulated.data.logs import Log, Topic
-from ktui.simulated.data.tides import Moment, Tides
+from ktui.simulated.data.logs import Log, TopicLogs
+from ktui.simulated.data.traffic_cycle import TideFactors, TrafficMoment
 
 _ROUNDING = 1 + 1e-9
 
 
 class Sharing:
-    """Gives each flow its rate, of what the traffic that is in step leaves."""
+    """Assigns each flow its rate, from the capacity that in-step traffic leaves."""
 
     def __init__(
-        self, hosts: dict[int, Host], followers: Followers, moment: Moment, tides: Tides
+        self,
+        hosts: dict[int, Host],
+        followers: Followers,
+        moment: TrafficMoment,
+        tides: TideFactors,
     ) -> None:
         self._hosts = hosts
         self._followers = followers
@@ -26,8 +30,8 @@ class Sharing:
         self._moment = moment
         self._peak = tides.peak if tides.turns else 1.0
 
-    def share(self, topics: Iterable[Topic]) -> None:
-        """Share anew, after anything has changed."""
+    def share(self, topics: Iterable[TopicLogs]) -> None:
+        """Recompute all rates, after anything has changed."""
         self._evict(topics)
         channels = list(self._channels)
         if not channels:
@@ -40,7 +44,7 @@ class Sharing:
             channel.set_rate(rate, self._moment)
 
     def next_s(self) -> float:
-        """Give when a flow has caught up or a throttle opens, if nothing changes before."""
+        """Return when the next flow catches up or throttle opens, if nothing changes before."""
         if not len(self._channels):
             return math.inf
         now_s = self._moment.now_s
@@ -55,13 +59,17 @@ class Sharing:
 
     @property
     def sensitive(self) -> bool:
-        """Whether a turn of the tide matters: something copies, or a machine may be overloaded."""
+        """Whether a change of the tide matters: a flow copies, or a machine may be overloaded."""
         return bool(len(self._channels)) or any(
-            any(self._short(host, self._peak)) for host in self._hosts.values()
+            any(self._overloaded(host, self._peak)) for host in self._hosts.values()
         )
 
     def throttled(self, broker: int) -> tuple[float, float]:
-        """Give what counts for a broker's follower's and leader's throttles, bytes a second."""
+        """Return the traffic that counts for a broker's two throttles, in bytes per second.
+
+        Returns:
+            The traffic of the follower's throttle, and that of the leader's.
+        """
         factor = self._moment.factor
         follower = self._ledger.follower_listed[broker] * factor
         leader = self._ledger.leader_listed[broker] * factor
@@ -71,8 +79,8 @@ class Sharing:
             leader += channel.rate * channel.count * (leader_bound and source == broker)
         return follower, leader
 
-    def _short(self, host: Host, factor: float) -> tuple[bool, bool]:
-        """Tell whether what is in step is more than a host can take in, or send."""
+    def _overloaded(self, host: Host, factor: float) -> tuple[bool, bool]:
+        """Return whether in-step traffic exceeds what a host can receive, and what it can send."""
         broker, ledger = host.spec.id, self._ledger
         into, out = ledger.into[broker], ledger.out[broker]
         follows = into - ledger.produced[broker] > into * (_ROUNDING - 1)
@@ -81,22 +89,30 @@ class Sharing:
             out * factor > host.out * _ROUNDING,
         )
 
-    def _evict(self, topics: Iterable[Topic]) -> None:
-        """Let all followers fall out of step that a machine is too slow for."""
-        short = {b: self._short(host, self._moment.factor) for b, host in self._hosts.items()}
-        taking = {broker for broker, (into, _) in short.items() if into}
-        sending = {broker for broker, (_, out) in short.items() if out}
-        if not (taking or sending):
+    def _evict(self, topics: Iterable[TopicLogs]) -> None:
+        """Mark followers as out of step where a machine is too slow for them."""
+        overloaded = {
+            b: self._overloaded(host, self._moment.factor) for b, host in self._hosts.items()
+        }
+        receiving = {broker for broker, (into, _) in overloaded.items() if into}
+        sending = {broker for broker, (_, out) in overloaded.items() if out}
+        if not (receiving or sending):
             return
         for topic in topics:
             for log in topic.logs.values():
-                late = _late(log, taking, sending) if log.inbound else []
+                late = _late(log, receiving, sending) if log.inbound else []
                 if late:
                     self._followers.evict(log, late)
 
 
-def _late(log: Log, taking: set[int], sending: set[int]) -> list[int]:
-    """Name the followers in step that cannot take in, or are not sent, all that is written."""
+def _late(log: Log, receiving: set[int], sending: set[int]) -> list[int]:
+    """Return the followers in step that an overloaded machine will hold back.
+
+    Args:
+        log: the log that they follow.
+        receiving: brokers that cannot receive all that is written.
+        sending: brokers that cannot send all that is written.
+    """
     if log.record.leader in sending:
         return log.in_step()
-    return [broker for broker in log.in_step() if broker in taking]
+    return [broker for broker in log.in_step() if broker in receiving]

@@ -1,4 +1,4 @@
-"""Kafka's replication throttles: whom they bind, and how long a lowered one stays shut."""
+"""Kafka's replication throttles: the replicas they bind, and how long a lowered one is shut."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ import math
 import msgspec
 
 WINDOW_S = 11.0
-"""Over how long Kafka averages what a throttle lets through (11 samples of 1 s)."""
+"""Seconds over which Kafka averages the traffic of a throttle (11 samples of 1 s)."""
 
 
-class Listed(frozenset[tuple[int, int]]):
+class ThrottledReplicas(frozenset[tuple[int, int]]):
     """A topic's list of throttled replicas, leaders or followers: pairs of partition and broker."""
 
     everywhere = False
 
 
-class _Everywhere(Listed):
-    """A list of "*": every partition, whichever broker."""
+class _Everywhere(ThrottledReplicas):
+    """A list of "*": every partition on every broker."""
 
     everywhere = True
 
@@ -28,32 +28,32 @@ class _Everywhere(Listed):
         return True
 
 
-NOWHERE = Listed()
+NOWHERE = ThrottledReplicas()
 EVERYWHERE = _Everywhere()
 
 
 class _Excess(msgspec.Struct, frozen=True):
-    """What flowed when a throttle was lowered below it; the window's average begins there."""
+    """The flow when a throttle was lowered below it; the window's average starts from there."""
 
     rate: float
     at_s: float
 
     def average(self, now_s: float) -> float:
-        """Give the window's average while nothing has flowed since."""
+        """Return the window's average, if nothing has flowed since."""
         return self.rate * max(0.0, 1 - (now_s - self.at_s) / WINDOW_S)
 
 
-class Throttle:
-    """One broker's leader. or follower.replication.throttled.rate. Bytes a second."""
+class ReplicationThrottle:
+    """One broker's leader.replication.throttled.rate or the follower's, in bytes per second."""
 
     def __init__(self) -> None:
         self.rate = math.inf
         self.opens_s = 0.0
-        """Until then nothing flows: the window's average is above the rate."""
+        """The second until which nothing flows, because the window's average exceeds the rate."""
         self._excess = _Excess(0.0, 0.0)
 
     def set_rate(self, rate: float | None, flowing: float, now_s: float) -> None:
-        """Change the rate; `flowing` is what went through it until now. None lifts it."""
+        """Change the rate; None lifts the throttle. `flowing` is the rate of traffic until now."""
         new = math.inf if rate is None else rate
         if new == self.rate:
             return
@@ -66,5 +66,5 @@ class Throttle:
             self.opens_s = excess.at_s + WINDOW_S * (1 - self.rate / excess.rate)
 
     def room(self, steady: float, now_s: float) -> float:
-        """Give what it leaves to flows beside the in-sync traffic of listed replicas."""
+        """Return the rate left to flows beside `steady`, the in-sync traffic of listed replicas."""
         return max(0.0, self.rate - steady) if now_s >= self.opens_s else 0.0

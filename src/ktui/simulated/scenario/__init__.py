@@ -1,1 +1,1 @@
-"""Stories for a simulated cluster: read from YAML, set up and carried out."""
+"""Scenarios for a simulated cluster: read from YAML, checked, set up and played."""

@@ -1,4 +1,4 @@
-"""Makes the cluster of a scenario: its brokers with what their machines can do."""
+"""Build the cluster of a scenario: its brokers and the capacity of their machines."""
 
 from __future__ import annotations
 
@@ -8,29 +8,29 @@ import msgspec
 
 from ktui.simulated.controller import schema
 from ktui.simulated.layout import VERSIONS, BrokerSpec, ClusterSpec, Tide, TopicSpec
-from ktui.simulated.scenario.file import BrokerPart, ClusterPart, Place, as_text
+from ktui.simulated.scenario.file import BrokerPart, ClusterPart, FieldPlace, as_text
 
 MOST_BROKERS = 200
-_OWN_KEYS = {
+_KEYS_OF_SETTINGS = {
     schema.REBALANCE: "auto-leader-rebalance",
     schema.REBALANCE_INTERVAL: "rebalance-interval",
     schema.LAG_TIME: "replica-lag-time",
 }
-"""Settings that have a key of their own in the file."""
+"""Settings that have their own key in the file."""
 _MACHINE = {
     "network_in": "net_in",
     "network_out": "net_out",
     "disk_write": "disk_write",
     "disk": "disk_bytes",
 }
-"""What a machine can do: the file's key, and the record's."""
+"""Capacities of a machine: from the key in the file to the field of `BrokerSpec`."""
 
 
-def cluster_of(place: Place, value: dict[str, Any]) -> ClusterSpec:
-    """Read the part `cluster` of a file; the topics come later.
+def read_cluster(place: FieldPlace, value: dict[str, Any]) -> ClusterSpec:
+    """Read the section `cluster` of a file, still without topics.
 
     Raises:
-        FileProblem: with the line.
+        FileProblem: the section is wrong; with the line.
     """
     part = place.convert(value, ClusterPart)
     version = str(part.version)
@@ -57,16 +57,19 @@ def cluster_of(place: Place, value: dict[str, Any]) -> ClusterSpec:
 
 
 def with_topics(spec: ClusterSpec, topics: tuple[TopicSpec, ...]) -> ClusterSpec:
-    """Give the cluster its topics."""
+    """Return the cluster with these topics."""
     return msgspec.structs.replace(spec, topics=topics)
 
 
-def _settings(place: Place, part: ClusterPart) -> dict[str, str]:
-    """Check the static settings; a broker takes those that it does not know."""
+def _settings(place: FieldPlace, part: ClusterPart) -> dict[str, str]:
+    """Check the static settings. A broker accepts settings that it does not know."""
     settings = {key: as_text(value) for key, value in part.configs.items()}
     for key, value in settings.items():
-        if key in _OWN_KEYS:
-            raise place.at(key).problem(f"say it as {_OWN_KEYS[key]!r}, beside 'configs'")
+        if key in _KEYS_OF_SETTINGS:
+            own = _KEYS_OF_SETTINGS[key]
+            raise place.at(key).problem(
+                f"not allowed in 'configs'; set it with {own!r} of 'cluster'"
+            )
         if key in schema.BROKER and (problem := schema.BROKER[key].problem(key, value)):
             raise place.at(key).problem(problem)
         if key == schema.FETCH_BACKOFF and not value.isdecimal():
@@ -74,7 +77,7 @@ def _settings(place: Place, part: ClusterPart) -> dict[str, str]:
     return settings
 
 
-def _brokers(place: Place, part: ClusterPart) -> tuple[BrokerSpec, ...]:
+def _brokers(place: FieldPlace, part: ClusterPart) -> tuple[BrokerSpec, ...]:
     here = place.at("brokers")
     parts = _listed(here, part.brokers) if isinstance(part.brokers, list) else _counted(part)
     if not 1 <= len(parts) <= MOST_BROKERS:
@@ -82,26 +85,26 @@ def _brokers(place: Place, part: ClusterPart) -> tuple[BrokerSpec, ...]:
     ids: set[int] = set()
     for index, broker in enumerate(parts):
         if broker.id in ids:
-            raise here.at(index).problem(f"there are two brokers {broker.id}")
+            raise here.at(index).problem(f"broker {broker.id} is listed twice")
         ids.add(broker.id)
     return tuple(_broker(here, each, part, turn) for turn, each in enumerate(parts))
 
 
 def _counted(part: ClusterPart) -> list[BrokerPart]:
-    """Number so many brokers from 1 on; beyond measure, one too many stands for all."""
-    assert isinstance(part.brokers, int)  # noqa: S101 - the other kind was told apart already
+    """Number the brokers from 1, up to one too many: enough to refuse any larger count."""
+    assert isinstance(part.brokers, int)  # noqa: S101 - the caller has checked that it is no list
     return [BrokerPart(id=number) for number in range(1, min(part.brokers, MOST_BROKERS + 1) + 1)]
 
 
-def _listed(place: Place, values: list[Any]) -> list[BrokerPart]:
+def _listed(place: FieldPlace, values: list[Any]) -> list[BrokerPart]:
     return [
         place.at(index).convert(value if isinstance(value, dict) else {"id": value}, BrokerPart)
         for index, value in enumerate(values)
     ]
 
 
-def _broker(place: Place, own: BrokerPart, shared: ClusterPart, turn: int) -> BrokerSpec:
-    """Fill in what a broker does not say itself; racks of the cluster go round in turn."""
+def _broker(place: FieldPlace, own: BrokerPart, shared: ClusterPart, turn: int) -> BrokerSpec:
+    """Fill in a broker's missing fields; brokers without a rack get the cluster's in turn."""
     rack = shared.racks[turn % len(shared.racks)] if shared.racks else None
     known: dict[str, Any] = {}
     for key, name in _MACHINE.items():

@@ -1,4 +1,4 @@
-"""Makes what befalls the cluster of a scenario, in the order of time."""
+"""Read the outside events of a scenario, in order of time."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from ktui.cluster.ports import (
     ConfigScope,
 )
 from ktui.fileproblem import unknown_key
-from ktui.simulated import acts
-from ktui.simulated.acts import Act, Due
+from ktui.simulated import events
 from ktui.simulated.controller import schema
+from ktui.simulated.events import OutsideEvent, ScheduledEvent
 from ktui.simulated.layout import TopicSpec
 from ktui.simulated.scenario.file import (
     BrokerId,
-    Part,
-    Place,
+    FieldPlace,
+    ScenarioSection,
     TargetsPart,
     Text,
     TopicPart,
@@ -34,45 +34,45 @@ from ktui.simulated.scenario.topics import topic_of
 from ktui.simulated.scenario.world import World
 from ktui.units import Rate, Seconds, Share, Size
 
-Read = Callable[[Place, Any, World], tuple[Act, ...]]
+FaultReader = Callable[[FieldPlace, Any, World], tuple[OutsideEvent, ...]]
 CALLS = frozenset(
     name
     for port in (ClusterReader, ClusterWriter)
     for name in vars(port)
     if not name.startswith("_") and name != "aclose"
 )
-"""What a principal may be denied: the methods of both ports."""
+"""The calls that a principal can be denied: the methods of both ports."""
 
 
-class SlowPart(Part, frozen=True, kw_only=True):
-    """Of `slow`."""
+class SlowPart(ScenarioSection, frozen=True, kw_only=True):
+    """The fields of `slow`."""
 
     broker: BrokerId
     share: Share
 
 
-class FillDiskPart(Part, frozen=True, kw_only=True):
-    """Of `fill-disk`."""
+class FillDiskPart(ScenarioSection, frozen=True, kw_only=True):
+    """The fields of `fill-disk`."""
 
     broker: BrokerId
     leave: Size = Size(0)
 
 
-class InboundPart(Part, frozen=True, kw_only=True):
-    """Of `set-inbound`."""
+class InboundPart(ScenarioSection, frozen=True, kw_only=True):
+    """The fields of `set-inbound`."""
 
     topic: str
     inbound: Rate
 
 
 class NewTopicPart(TopicPart, frozen=True, kw_only=True):
-    """Of `create-topic`."""
+    """The fields of `create-topic`."""
 
     name: str
 
 
-class SettingPart(Part, frozen=True, kw_only=True):
-    """Of `configure`: one setting of a topic or a broker."""
+class SettingPart(ScenarioSection, frozen=True, kw_only=True):
+    """An entry of `configure`: one setting of a topic or a broker."""
 
     topic: str | None = None
     broker: BrokerId | None = None
@@ -81,46 +81,48 @@ class SettingPart(Part, frozen=True, kw_only=True):
     value: Text | None = None
 
 
-def faults_of(place: Place, values: list[dict[str, Any]], world: World) -> tuple[Due, ...]:
-    """Read the part `faults` of a file; topics come and go in `world` as the story has it.
+def read_faults(
+    place: FieldPlace, values: list[dict[str, Any]], world: World
+) -> tuple[ScheduledEvent, ...]:
+    """Read the section `faults` of a file, and apply topic changes to `world` as they happen.
 
     Raises:
-        FileProblem: with the line; also when something is named that is not there at the time.
+        FileProblem: an event is wrong, or names something missing at its time; with the line.
     """
     times = [_time(place.at(index), value) for index, value in enumerate(values)]
     in_order = sorted(range(len(values)), key=times.__getitem__)
     return tuple(
-        Due(times[index], act)
+        ScheduledEvent(times[index], act)
         for index in in_order
         for act in _acts(place.at(index), values[index], world)
     )
 
 
-def _time(place: Place, value: dict[str, Any]) -> float:
+def _time(place: FieldPlace, value: dict[str, Any]) -> float:
     if "at" not in value:
-        raise place.problem("expected 'at', the time at which it happens")
+        raise place.problem("expected 'at', the time of the event")
     return float(place.at("at").convert(value["at"], Seconds))
 
 
-def _acts(place: Place, value: dict[str, Any], world: World) -> tuple[Act, ...]:
+def _acts(place: FieldPlace, value: dict[str, Any], world: World) -> tuple[OutsideEvent, ...]:
     names = [name for name in value if name != "at"]
     for name in names:
         if name not in FAULTS:
             raise place.at(name).problem(unknown_key(str(name), ["at", *FAULTS]))
     if len(names) != 1:
-        raise place.problem(f"expected 'at' and one thing that happens, got {len(names)} of them")
+        raise place.problem(f"expected 'at' and exactly one event, got {len(names)} events")
     return FAULTS[names[0]](place.at(names[0]), value[names[0]], world)
 
 
-def _broker(make: Callable[[int], Act]) -> Read:
-    def read(place: Place, value: Any, world: World) -> tuple[Act, ...]:
+def _broker(make: Callable[[int], OutsideEvent]) -> FaultReader:
+    def read(place: FieldPlace, value: Any, world: World) -> tuple[OutsideEvent, ...]:
         return (make(world.broker(place, place.convert(value, int))),)
 
     return read
 
 
-def _plain(act: Act) -> Read:
-    def read(place: Place, value: Any, world: World) -> tuple[Act, ...]:
+def _plain(act: OutsideEvent) -> FaultReader:
+    def read(place: FieldPlace, value: Any, world: World) -> tuple[OutsideEvent, ...]:
         del world
         if value is not None:
             raise place.problem("expected nothing after the colon")
@@ -129,8 +131,8 @@ def _plain(act: Act) -> Read:
     return read
 
 
-def _call(make: Callable[[str], Act]) -> Read:
-    def read(place: Place, value: Any, world: World) -> tuple[Act, ...]:
+def _call(make: Callable[[str], OutsideEvent]) -> FaultReader:
+    def read(place: FieldPlace, value: Any, world: World) -> tuple[OutsideEvent, ...]:
         del world
         call = place.convert(value, str)
         if call not in CALLS:
@@ -140,73 +142,73 @@ def _call(make: Callable[[str], Act]) -> Read:
     return read
 
 
-def _slow(place: Place, value: Any, world: World) -> tuple[Act, ...]:
+def _slow(place: FieldPlace, value: Any, world: World) -> tuple[OutsideEvent, ...]:
     part = place.convert(value, SlowPart)
-    return (acts.Slow(world.broker(place.at("broker"), part.broker), float(part.share)),)
+    return (events.Slow(world.broker(place.at("broker"), part.broker), float(part.share)),)
 
 
-def _fill_disk(place: Place, value: Any, world: World) -> tuple[Act, ...]:
+def _fill_disk(place: FieldPlace, value: Any, world: World) -> tuple[OutsideEvent, ...]:
     part = place.convert(value, FillDiskPart)
-    return (acts.FillDisk(world.broker(place.at("broker"), part.broker), int(part.leave)),)
+    return (events.FillDisk(world.broker(place.at("broker"), part.broker), int(part.leave)),)
 
 
-def _set_inbound(place: Place, value: Any, world: World) -> tuple[Act, ...]:
+def _set_inbound(place: FieldPlace, value: Any, world: World) -> tuple[OutsideEvent, ...]:
     part = place.convert(value, InboundPart)
     topic = world.topic(place.at("topic"), part.topic)
-    return (acts.SetInbound(topic.name, float(part.inbound)),)
+    return (events.SetInbound(topic.name, float(part.inbound)),)
 
 
-def _create_topic(place: Place, value: Any, world: World) -> tuple[Act, ...]:
+def _create_topic(place: FieldPlace, value: Any, world: World) -> tuple[OutsideEvent, ...]:
     part = place.convert(value, NewTopicPart)
-    return (acts.CreateTopic(topic_of(place, part.name, part, world)),)
+    return (events.CreateTopic(topic_of(place, part.name, part, world)),)
 
 
-def _delete_topic(place: Place, value: Any, world: World) -> tuple[Act, ...]:
+def _delete_topic(place: FieldPlace, value: Any, world: World) -> tuple[OutsideEvent, ...]:
     topic = world.topic(place, place.convert(value, str))
     world.remove(topic)
-    return (acts.DeleteTopic(topic.name),)
+    return (events.DeleteTopic(topic.name),)
 
 
-def _recreate_topic(place: Place, value: Any, world: World) -> tuple[Act, ...]:
-    """Delete a topic, and make one of its name and layout that is empty."""
+def _recreate_topic(place: FieldPlace, value: Any, world: World) -> tuple[OutsideEvent, ...]:
+    """Delete a topic, and create an empty one with the same name and layout."""
     topic = world.topic(place, place.convert(value, str))
     empty: TopicSpec = msgspec.structs.replace(topic, bytes_each=0)
     world.remove(topic)
     world.add(place, empty)
-    return (acts.DeleteTopic(topic.name), acts.CreateTopic(empty))
+    return (events.DeleteTopic(topic.name), events.CreateTopic(empty))
 
 
-def _alter(place: Place, value: Any, world: World) -> tuple[Act, ...]:
+def _alter(place: FieldPlace, value: Any, world: World) -> tuple[OutsideEvent, ...]:
     targets = targets_of(place, place.convert(value, TargetsPart), world)
-    return (acts.Alter(dict(targets)),)
+    return (events.Alter(dict(targets)),)
 
 
-def _cancel(place: Place, value: Any, world: World) -> tuple[Act, ...]:
+def _cancel(place: FieldPlace, value: Any, world: World) -> tuple[OutsideEvent, ...]:
     if value == "all":
         partitions = tuple(world.all_partitions(world.topics.values()))
     else:
         partitions = world.partitions(place, place.convert(value, list[str]))
-    return (acts.Alter(dict.fromkeys(partitions)),)
+    return (events.Alter(dict.fromkeys(partitions)),)
 
 
-def _elect(place: Place, value: Any, world: World) -> tuple[Act, ...]:
-    return (acts.Elect(world.partitions(place, place.convert(value, list[str]))),)
+def _elect(place: FieldPlace, value: Any, world: World) -> tuple[OutsideEvent, ...]:
+    return (events.ElectLeaders(world.partitions(place, place.convert(value, list[str]))),)
 
 
-def _configure(place: Place, value: Any, world: World) -> tuple[Act, ...]:
+def _configure(place: FieldPlace, value: Any, world: World) -> tuple[OutsideEvent, ...]:
     entries = place.convert(value, list[Any])
     changes = tuple(_change(place.at(i), each, world) for i, each in enumerate(entries))
     if not changes:
         raise place.problem("expected at least one setting")
-    return (acts.Configure(changes),)
+    return (events.AlterConfigs(changes),)
 
 
-def _change(place: Place, value: Any, world: World) -> ConfigChange:
+def _change(place: FieldPlace, value: Any, world: World) -> ConfigChange:
     part = place.convert(value, SettingPart)
     op = ConfigOp(part.op)
     if (op is ConfigOp.DELETE) != (part.value is None):
-        wanted = "no value" if op is ConfigOp.DELETE else "a value"
-        raise place.problem(f"expected {wanted} with op {op.value}")
+        expected = "no value" if op is ConfigOp.DELETE else "a value"
+        raise place.problem(f"expected {expected} with op {op.value}")
     text = None if part.value is None else as_text(part.value)
     resource = _resource(place, part, world)
     if resource.scope is ConfigScope.TOPIC and part.key not in schema.TOPIC:
@@ -216,7 +218,7 @@ def _change(place: Place, value: Any, world: World) -> ConfigChange:
     return change
 
 
-def _resource(place: Place, part: SettingPart, world: World) -> ConfigResource:
+def _resource(place: FieldPlace, part: SettingPart, world: World) -> ConfigResource:
     if part.topic is not None and part.broker is None:
         return ConfigResource(ConfigScope.TOPIC, world.topic(place.at("topic"), part.topic).name)
     if part.broker is not None and part.topic is None:
@@ -225,20 +227,20 @@ def _resource(place: Place, part: SettingPart, world: World) -> ConfigResource:
     raise place.problem("expected either 'topic' or 'broker'")
 
 
-def _delay_request(place: Place, value: Any, world: World) -> tuple[Act, ...]:
+def _delay_request(place: FieldPlace, value: Any, world: World) -> tuple[OutsideEvent, ...]:
     del world
-    return (acts.DelayRequest(float(place.convert(value, Seconds))),)
+    return (events.DelayRequest(float(place.convert(value, Seconds))),)
 
 
-FAULTS: Mapping[str, Read] = {
-    "kill": _broker(acts.Kill),
-    "shutdown": _broker(acts.Shutdown),
-    "start": _broker(acts.Start),
-    "hang": _broker(acts.Hang),
-    "resume": _broker(acts.Resume),
+FAULTS: Mapping[str, FaultReader] = {
+    "kill": _broker(events.Kill),
+    "shutdown": _broker(events.Shutdown),
+    "start": _broker(events.Start),
+    "hang": _broker(events.Hang),
+    "resume": _broker(events.Resume),
     "slow": _slow,
     "fill-disk": _fill_disk,
-    "change-controller": _plain(acts.ChangeController()),
+    "change-controller": _plain(events.ChangeController()),
     "set-inbound": _set_inbound,
     "create-topic": _create_topic,
     "delete-topic": _delete_topic,
@@ -247,9 +249,9 @@ FAULTS: Mapping[str, Read] = {
     "cancel": _cancel,
     "elect": _elect,
     "configure": _configure,
-    "lose-request": _plain(acts.LoseRequest()),
-    "lose-answer": _plain(acts.LoseAnswer()),
+    "lose-request": _plain(events.LoseRequest()),
+    "lose-answer": _plain(events.LoseAnswer()),
     "delay-request": _delay_request,
-    "deny": _call(acts.Deny),
-    "allow": _call(acts.Allow),
+    "deny": _call(events.Deny),
+    "allow": _call(events.Allow),
 }

@@ -1,4 +1,4 @@
-"""What may stand in a scenario file, key by key. docs/scenarios.md tells it to people."""
+"""The schema of a scenario file, key by key. docs/scenarios.md explains it to users."""
 
 from __future__ import annotations
 
@@ -11,48 +11,48 @@ from ktui.cluster.text import clean
 from ktui.fileproblem import FileProblem
 from ktui.simulated.scenario.record import FASTEST
 from ktui.units import Rate, Seconds, Share, Size
-from ktui.yamlfile import Keys, YamlFile
+from ktui.yamlfile import KeyPath, YamlFile
 
 T = TypeVar("T")
-Count = Annotated[int, msgspec.Meta(ge=1, le=1_000_000)]
+CountField = Annotated[int, msgspec.Meta(ge=1, le=1_000_000)]
 BrokerId = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
 Speed = Annotated[float, msgspec.Meta(gt=0, le=FASTEST)]
 Title = Annotated[str, msgspec.Meta(min_length=1, max_length=100)]
 Text = str | int | float | bool
-"""A setting's value, which YAML may take for a number or for yes or no."""
+"""A setting's value, which YAML may read as a number or a boolean."""
 
 
-class Place:
+class FieldPlace:
     """A value in a file, for errors that name its line."""
 
-    def __init__(self, file: YamlFile, keys: Keys = ()) -> None:
+    def __init__(self, file: YamlFile, keys: KeyPath = ()) -> None:
         self._file = file
         self._keys = keys
 
-    def at(self, *keys: str | int) -> Place:
-        """Go down to a part of the value."""
-        return Place(self._file, (*self._keys, *keys))
+    def at(self, *keys: str | int) -> FieldPlace:
+        """Return the place of a part of the value."""
+        return FieldPlace(self._file, (*self._keys, *keys))
 
     def problem(self, words: str) -> FileProblem:
-        """Make the error that names this value and its line."""
+        """Return an error that names this value and its line."""
         name = clean(".".join(map(str, self._keys)))
         return self._file.problem(self._keys, f"{name}: {words}" if name else words)
 
     def convert(self, value: Any, to: type[T]) -> T:
-        """Check the value against a type.
+        """Check the value against a type, and return it converted.
 
         Raises:
-            FileProblem: with the line, and what was expected.
+            FileProblem: the value does not fit; with the line and the expected type.
         """
-        return self._file.convert(self._keys, value, to, hook=units.read)
+        return self._file.convert(self._keys, value, to, hook=units.parse_quantity)
 
 
-class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """Some part of a file: keys in kebab-case, and none that is not known."""
+class ScenarioSection(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+    """A section of a file. Keys are in kebab-case, and unknown keys are errors."""
 
 
-class BrokerPart(Part, frozen=True, kw_only=True):
-    """One broker; what is left out is as the cluster says for all."""
+class BrokerPart(ScenarioSection, frozen=True, kw_only=True):
+    """One broker; missing fields are taken from the cluster."""
 
     id: BrokerId
     rack: str | None = None
@@ -62,15 +62,15 @@ class BrokerPart(Part, frozen=True, kw_only=True):
     disk: Size | None = None
 
 
-class TidePart(Part, frozen=True, kw_only=True):
-    """How traffic rises and falls."""
+class TidePart(ScenarioSection, frozen=True, kw_only=True):
+    """The rise and fall of traffic."""
 
     swing: Share = Share(0)
     period: Seconds = Seconds(3_600)
     noise: Share = Share(0)
 
 
-class ClusterPart(Part, frozen=True, kw_only=True):
+class ClusterPart(ScenarioSection, frozen=True, kw_only=True):
     """The cluster. `brokers` is a count, or a list of ids and of `BrokerPart`."""
 
     brokers: int | list[Any] = 3
@@ -91,11 +91,15 @@ class ClusterPart(Part, frozen=True, kw_only=True):
     configs: dict[str, Text] = {}
 
 
-class TopicPart(Part, frozen=True, kw_only=True):
-    """A topic, or many alike: `replicas` says where each partition is, or the others how many."""
+class TopicPart(ScenarioSection, frozen=True, kw_only=True):
+    """A topic, or many alike.
 
-    partitions: Count | None = None
-    replication_factor: Count | None = None
+    Either `replicas` places each partition, or the three fields before it say how many there are
+    and on which brokers.
+    """
+
+    partitions: CountField | None = None
+    replication_factor: CountField | None = None
     brokers: list[BrokerId] | None = None
     replicas: list[list[BrokerId]] | None = None
     size: Size = Size(0)
@@ -104,7 +108,7 @@ class TopicPart(Part, frozen=True, kw_only=True):
     configs: dict[str, Text] = {}
 
 
-class MovePart(Part, frozen=True, kw_only=True, rename=None):
+class MovePart(ScenarioSection, frozen=True, kw_only=True, rename=None):
     """One partition's target, as in the plan files of Kafka's own tool."""
 
     topic: str
@@ -113,27 +117,27 @@ class MovePart(Part, frozen=True, kw_only=True, rename=None):
     log_dirs: list[Literal["any"]] | None = None
 
 
-class TargetsPart(Part, frozen=True, kw_only=True):
-    """What is to be moved: exactly one of these, `topics` aside."""
+class TargetsPart(ScenarioSection, frozen=True, kw_only=True):
+    """The goal of a plan: exactly one of these fields, and optionally `topics`."""
 
     topics: list[str] | None = None
     drain: list[BrokerId] | None = None
     expand: list[BrokerId] | None = None
-    replication_factor: Count | None = None
+    replication_factor: CountField | None = None
     leaders_off: list[BrokerId] | None = None
     partitions: list[MovePart] | None = None
 
 
 class PlanPart(TargetsPart, frozen=True, kw_only=True):
-    """The plan."""
+    """The plan of a scenario."""
 
     start: Seconds = Seconds(5)
     throttle: Rate | None = None
     limits: dict[str, Any] = {}
 
 
-class ScenarioPart(Part, frozen=True, kw_only=True):
-    """The whole file; its larger parts are read one by one."""
+class ScenarioPart(ScenarioSection, frozen=True, kw_only=True):
+    """The whole file; its larger sections are read one by one."""
 
     title: Title
     about: str = ""
@@ -145,5 +149,5 @@ class ScenarioPart(Part, frozen=True, kw_only=True):
 
 
 def as_text(value: Text) -> str:
-    """Give a setting's value as Kafka takes it."""
+    """Return a setting's value as Kafka writes it."""
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,4 +1,4 @@
-"""Reads scenario files: YAML that people write, and those that come with the program."""
+"""Read scenario files: YAML written by users, and the scenarios shipped with ktui."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from pathlib import Path
 
 from ktui.cluster.text import clean
 from ktui.pacing.limits import Limits
-from ktui.simulated.scenario.cluster import cluster_of, with_topics
-from ktui.simulated.scenario.faults import faults_of
-from ktui.simulated.scenario.file import Place, ScenarioPart
+from ktui.simulated.scenario.cluster import read_cluster, with_topics
+from ktui.simulated.scenario.faults import read_faults
+from ktui.simulated.scenario.file import FieldPlace, ScenarioPart
 from ktui.simulated.scenario.plan import plan_of
 from ktui.simulated.scenario.record import Scenario
 from ktui.simulated.scenario.topics import add_topics
@@ -25,14 +25,14 @@ def load_scenario(path: Path) -> Scenario:
     """Read a scenario file and check all of it.
 
     Raises:
-        FileProblem: it cannot be read, or says something that cannot be; with the line.
+        FileProblem: the file cannot be read, or its contents are impossible; with the line.
     """
     file = read_yaml(path)
-    root = Place(file)
+    root = FieldPlace(file)
     part = root.convert(file.data, ScenarioPart)
     if math.isnan(part.speed):
         raise root.at("speed").problem("expected a number")
-    cluster = cluster_of(root.at("cluster"), part.cluster)
+    cluster = read_cluster(root.at("cluster"), part.cluster)
     world = World(cluster)
     add_topics(root.at("topics"), part.topics, world, cluster.brokers)
     spec = with_topics(cluster, tuple(world.topics.values()))
@@ -43,19 +43,19 @@ def load_scenario(path: Path) -> Scenario:
         title=clean(part.title),
         about=clean(" ".join(part.about.split())),
         spec=spec,
-        faults=faults_of(root.at("faults"), part.faults, world),
+        faults=read_faults(root.at("faults"), part.faults, world),
         plan=plan,
         limits=limits,
         speed=part.speed,
     )
 
 
-def shipped() -> tuple[str, ...]:
-    """Name the scenarios that come with the program, the default first."""
+def shipped_names() -> tuple[str, ...]:
+    """Return the names of the shipped scenarios, the default first."""
     names = sorted(path.stem for path in _FOLDER.glob("*.yaml"))
     return tuple(sorted(names, key=lambda name: name != DEFAULT))
 
 
 def shipped_path(name: str) -> Path:
-    """Give the file of a shipped scenario."""
+    """Return the path of a shipped scenario."""
     return _FOLDER / f"{name}.yaml"

@@ -1,4 +1,4 @@
-"""Which brokers hold which partitions of a topic that does not say so itself."""
+"""Placement of replicas on brokers, for topics that do not list their replicas."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from itertools import zip_longest
 
 Racks = Mapping[int, str | None]
-"""Every broker of a cluster, and the rack in which it stands if that is known."""
+"""Every broker of a cluster with its rack, or None if the rack is unknown."""
 
 
-def in_turns_of_racks(racks: Racks) -> list[int]:
-    """Order brokers so that neighbours stand in different racks, as far as racks go round."""
+def alternate_racks(racks: Racks) -> list[int]:
+    """Order brokers so that neighbours are in different racks, as long as racks last."""
     by_rack: dict[str | None, list[int]] = {}
     for broker in sorted(racks):
         by_rack.setdefault(racks[broker], []).append(broker)
@@ -18,19 +18,19 @@ def in_turns_of_racks(racks: Racks) -> list[int]:
     return [broker for turn in turns for broker in turn if broker is not None]
 
 
-def spread(
+def place_replicas(
     partitions: int, factor: int, brokers: Sequence[int], *, first: int = 0, shifting: bool = False
 ) -> tuple[tuple[int, ...], ...]:
-    """Deal replicas over the brokers in turn; partition 0 begins at the place `first`.
+    """Assign replicas to the brokers in turn, starting with partition 0 at the index `first`.
 
     Args:
-        partitions: how many.
-        factor: replicas of each, at most as many as brokers.
-        brokers: in the order of dealing.
-        first: the place of partition 0.
-        shifting: with each round the followers stand one place further from their leader, as
-            Kafka has it, so that a broker shares its partitions with all others; else neighbours
-            in `brokers` stay together.
+        partitions: the number of partitions.
+        factor: replicas of each partition, at most the number of brokers.
+        brokers: the brokers, in the order of assignment.
+        first: the index in `brokers` of partition 0's leader.
+        shifting: whether the followers move one place further from their leader with each round.
+            Kafka does so, and a broker then shares its partitions with all others. Without
+            it neighbours in `brokers` stay together.
     """
     count = len(brokers)
     return tuple(
@@ -43,5 +43,5 @@ def spread(
 
 
 def _gaps(factor: int, count: int, shift: int) -> list[int]:
-    """How far each replica of a partition stands from its leader."""
+    """Return the distance in `brokers` of each replica of a partition from its leader."""
     return [0, *(1 + (shift + place) % (count - 1) for place in range(factor - 1))]

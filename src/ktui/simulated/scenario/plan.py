@@ -1,20 +1,20 @@
-"""Makes the plan of a scenario: where each partition is to go."""
+"""Read the plan of a scenario: the target of each partition."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from ktui.fileproblem import unknown_key
-from ktui.pacing.limits import CHOICES, COUNTS, Limits, LimitsProblem, limits_from
-from ktui.simulated.scenario.file import Place, PlanPart, TargetsPart
-from ktui.simulated.scenario.record import Plan
+from ktui.pacing.limits import CHOICES, COUNTS, Limits, LimitsProblem, parse_limits
+from ktui.simulated.scenario.file import FieldPlace, PlanPart, TargetsPart
+from ktui.simulated.scenario.record import ScenarioPlan
 from ktui.simulated.scenario.targets import (
-    NoRoom,
-    Targets,
-    draining,
-    expanding,
-    leading_elsewhere,
-    with_factor,
+    ScenarioTargets,
+    TooFewBrokers,
+    drain_targets,
+    expand_targets,
+    leaders_off_targets,
+    replication_factor_targets,
 )
 from ktui.simulated.scenario.topics import names_of
 from ktui.simulated.scenario.world import World
@@ -22,39 +22,39 @@ from ktui.simulated.scenario.world import World
 GOALS = ("drain", "expand", "replication-factor", "leaders-off", "partitions")
 
 
-def plan_of(place: Place, value: dict[str, Any], world: World) -> tuple[Plan, Limits]:
-    """Read the part `plan` of a file.
+def plan_of(place: FieldPlace, value: dict[str, Any], world: World) -> tuple[ScenarioPlan, Limits]:
+    """Read the section `plan` of a file.
 
     Raises:
-        FileProblem: with the line; also when nothing would move.
+        FileProblem: the plan is wrong, or nothing would move; with the line.
     """
     part = place.convert(value, PlanPart)
     if part.throttle is not None and part.throttle < 1:
         raise place.at("throttle").problem("expected at least 1 byte a second")
     targets = targets_of(place, part, world)
     throttle = None if part.throttle is None else float(part.throttle)
-    plan = Plan(targets=targets, start_s=float(part.start), throttle=throttle)
+    plan = ScenarioPlan(targets=targets, start_s=float(part.start), throttle=throttle)
     return plan, _limits(place.at("limits"), part.limits)
 
 
-def _limits(place: Place, options: dict[str, Any]) -> Limits:
+def _limits(place: FieldPlace, options: dict[str, Any]) -> Limits:
     known = (*COUNTS, *CHOICES)
     for option in options:
         if option not in known:
             raise place.at(option).problem(unknown_key(option, known))
     try:
-        return limits_from(options)
+        return parse_limits(options)
     except LimitsProblem as error:
         option = error.option.removeprefix("--")
         words = f"{error.problem}. {error.fix}".replace("--", "")
         raise place.at(option).problem(words) from None
 
 
-def targets_of(place: Place, part: TargetsPart, world: World) -> Targets:
-    """Give the targets that a part of the file comes to, of the partitions that change.
+def targets_of(place: FieldPlace, part: TargetsPart, world: World) -> ScenarioTargets:
+    """Return the targets that a section of the file defines, for the partitions that change.
 
     Raises:
-        FileProblem: with the line; also when nothing would move.
+        FileProblem: the goal is wrong, or nothing would move; with the line.
     """
     goal = _goal(place, part)
     topics = world.topics.values()
@@ -62,37 +62,39 @@ def targets_of(place: Place, part: TargetsPart, world: World) -> Targets:
     here = place.at(goal)
     try:
         if part.drain is not None:
-            targets = draining(topics, moved, world.racks, world.brokers(here, part.drain))
+            targets = drain_targets(topics, moved, world.racks, world.brokers(here, part.drain))
         elif part.expand is not None:
-            targets = expanding(topics, moved, world.racks, world.brokers(here, part.expand))
+            targets = expand_targets(topics, moved, world.racks, world.brokers(here, part.expand))
         elif part.replication_factor is not None:
-            targets = with_factor(topics, moved, world.racks, _factor(here, part, world))
+            targets = replication_factor_targets(
+                topics, moved, world.racks, _factor(here, part, world)
+            )
         elif part.leaders_off is not None:
-            targets = leading_elsewhere(topics, moved, world.brokers(here, part.leaders_off))
+            targets = leaders_off_targets(topics, moved, world.brokers(here, part.leaders_off))
         else:
             targets = _explicit(here, part, world)
-    except NoRoom as error:
+    except TooFewBrokers as error:
         raise here.problem(str(error)) from None
     if not targets:
-        raise here.problem("nothing would move: every partition is where it should be already")
+        raise here.problem("nothing would move: every partition is on its target already")
     return targets
 
 
-def _goal(place: Place, part: TargetsPart) -> str:
-    given = [goal for goal in GOALS if getattr(part, goal.replace("-", "_")) is not None]
-    if len(given) == 1:
-        return given[0]
+def _goal(place: FieldPlace, part: TargetsPart) -> str:
+    goals = [goal for goal in GOALS if getattr(part, goal.replace("-", "_")) is not None]
+    if len(goals) == 1:
+        return goals[0]
     expected = f"expected one of {', '.join(GOALS)}"
-    if given:
-        raise place.at(given[1]).problem(f"{expected}; there is {given[0]} already")
+    if goals:
+        raise place.at(goals[1]).problem(f"{expected}; {goals[0]!r} is set already")
     raise place.problem(expected)
 
 
-def _moved(place: Place, part: TargetsPart, world: World) -> frozenset[str]:
+def _moved(place: FieldPlace, part: TargetsPart, world: World) -> frozenset[str]:
     if part.topics is None:
         return frozenset(world.topics)
     if part.partitions is not None:
-        raise place.at("topics").problem("not beside 'partitions', which says it already")
+        raise place.at("topics").problem("not allowed with 'partitions', which names them already")
     here = place.at("topics")
     return frozenset(
         world.topic(here.at(index), name).name
@@ -101,15 +103,16 @@ def _moved(place: Place, part: TargetsPart, world: World) -> frozenset[str]:
     )
 
 
-def _factor(place: Place, part: TargetsPart, world: World) -> int:
+def _factor(place: FieldPlace, part: TargetsPart, world: World) -> int:
     factor = part.replication_factor or 0
     if factor > len(world.racks):
-        raise place.problem(f"{factor} replicas need as many brokers; there are {len(world.racks)}")
+        count = len(world.racks)
+        raise place.problem(f"{factor} replicas need {factor} brokers; there are {count}")
     return factor
 
 
-def _explicit(place: Place, part: TargetsPart, world: World) -> Targets:
-    targets: Targets = {}
+def _explicit(place: FieldPlace, part: TargetsPart, world: World) -> ScenarioTargets:
+    targets: ScenarioTargets = {}
     for index, move in enumerate(part.partitions or ()):
         here = place.at(index)
         tp = world.partition(here, move.topic, move.partition)

@@ -1,4 +1,4 @@
-"""A story to watch: a cluster, what befalls it, and the plan that is carried out on it."""
+"""A scenario to watch: a cluster, its outside events, and the plan carried out on it."""
 
 from __future__ import annotations
 
@@ -6,34 +6,34 @@ import msgspec
 
 from ktui.cluster.partition import TopicPartition
 from ktui.pacing.limits import Limits
-from ktui.simulated.acts import Due
+from ktui.simulated.events import ScheduledEvent
 from ktui.simulated.layout import ClusterSpec
 
 FASTEST = 100.0
-"""Of the cluster's seconds in one of ours: faster, there is no watching it."""
+"""Highest speed, in the cluster's seconds per real second. Nobody can follow anything faster."""
 
 
-class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """What is moved, and when it is begun."""
+class ScenarioPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """The partitions to move, and when to start."""
 
     targets: dict[TopicPartition, tuple[int, ...]]
     """Final replicas in order, the preferred leader first; only partitions that change."""
     start_s: float = 0.0
     """Seconds from the cluster's first moment."""
     throttle: float | None = None
-    """Bytes a second that each broker may take in for the replicas being added."""
+    """Bytes per second that each broker may receive for the replicas being added."""
 
 
 class Scenario(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything that a scenario file says, checked."""
+    """The checked contents of a scenario file."""
 
     title: str
     about: str
-    """What happens and what to look at, in a few sentences without line breaks."""
+    """The story and what to look at, in a few sentences without line breaks."""
     spec: ClusterSpec
-    faults: tuple[Due, ...] = ()
-    """In the order of time."""
-    plan: Plan | None = None
+    faults: tuple[ScheduledEvent, ...] = ()
+    """The outside events, in order of time."""
+    plan: ScenarioPlan | None = None
     limits: Limits = Limits()
     speed: float = 1.0
-    """How many of the cluster's seconds pass in one of ours, unless told otherwise."""
+    """Default speed, in the cluster's seconds per real second."""

@@ -1,7 +1,7 @@
-"""Carries out a scenario's plan: throttles first, then AlterPartitionReassignments for all at once.
+"""Submit a scenario's plan: throttles first, then AlterPartitionReassignments for all at once.
 
-Throttles are on the followers' side only, and only for the replicas being added.
-Listed leaders and replicas in sync would be held back with them.
+Throttles are set on the followers' side only, and only for the replicas being added. Listing
+leaders or replicas in sync would slow these down too.
 """
 
 from __future__ import annotations
@@ -19,20 +19,28 @@ from ktui.cluster.ports import (
     Verdict,
     WriteResult,
 )
-from ktui.cluster.resources import of_broker, of_topic
+from ktui.cluster.resources import broker_resource, topic_resource
 from ktui.cluster.throttle_settings import FOLLOWER_RATE, FOLLOWER_REPLICAS
 from ktui.simulated.layout import ClusterSpec
-from ktui.simulated.scenario.record import Plan
+from ktui.simulated.scenario.record import ScenarioPlan
 
 _CHUNK = 5_000
-"""Partitions a request: brokers write at most 10,000 records for one."""
+"""Partitions per request. Brokers write at most 10,000 records for one request."""
 
 Refusals = tuple[str, ...]
-"""What was not accepted, a sentence each."""
+"""The changes that were not accepted, one sentence each."""
 
 
-async def carry_out(plan: Plan, spec: ClusterSpec, writer: ClusterWriter, clock: Clock) -> Refusals:
-    """Wait until the plan is due, and submit it. Partitions that only change order are elected."""
+async def submit_plan(
+    plan: ScenarioPlan, spec: ClusterSpec, writer: ClusterWriter, clock: Clock
+) -> Refusals:
+    """Wait until the plan is due, and submit it.
+
+    Partitions that only change their order of replicas get a preferred leader election.
+
+    Returns:
+        The changes that were not accepted.
+    """
     await clock.sleep(plan.start_s)
     refused = [*await _set_throttles(plan, spec, writer)]
     current = _current(spec)
@@ -48,8 +56,7 @@ async def carry_out(plan: Plan, spec: ClusterSpec, writer: ClusterWriter, clock:
     return tuple(refused)
 
 
-async def _set_throttles(plan: Plan, spec: ClusterSpec, writer: ClusterWriter) -> Refusals:
-    """Throttle what the plan adds, as far as it says so."""
+async def _set_throttles(plan: ScenarioPlan, spec: ClusterSpec, writer: ClusterWriter) -> Refusals:
     if plan.throttle is None:
         return ()
     changes = _throttles(_adding(plan, _current(spec)), int(plan.throttle))
@@ -64,7 +71,7 @@ def _current(spec: ClusterSpec) -> Mapping[TopicPartition, tuple[int, ...]]:
     }
 
 
-def _adding(plan: Plan, current: Mapping[TopicPartition, tuple[int, ...]]) -> list[Replica]:
+def _adding(plan: ScenarioPlan, current: Mapping[TopicPartition, tuple[int, ...]]) -> list[Replica]:
     return [
         Replica(tp, broker)
         for tp, target in plan.targets.items()
@@ -74,18 +81,18 @@ def _adding(plan: Plan, current: Mapping[TopicPartition, tuple[int, ...]]) -> li
 
 
 def _throttles(adding: Iterable[Replica], rate: int) -> list[ConfigChange]:
-    """List what is added at its topic, and set the rate of every broker that takes it in."""
+    """Build the changes that list added replicas at their topics and set their brokers' rates."""
     entries: defaultdict[str, list[str]] = defaultdict(list)
     brokers: set[int] = set()
     for replica in adding:
         entries[replica.tp.topic].append(f"{replica.tp.partition}:{replica.broker}")
         brokers.add(replica.broker)
     lists = [
-        ConfigChange(of_topic(topic), FOLLOWER_REPLICAS, ConfigOp.SET, ",".join(of))
+        ConfigChange(topic_resource(topic), FOLLOWER_REPLICAS, ConfigOp.SET, ",".join(of))
         for topic, of in entries.items()
     ]
     rates = [
-        ConfigChange(of_broker(broker), FOLLOWER_RATE, ConfigOp.SET, str(rate))
+        ConfigChange(broker_resource(broker), FOLLOWER_RATE, ConfigOp.SET, str(rate))
         for broker in sorted(brokers)
     ]
     return lists + rates
@@ -103,7 +110,7 @@ def _refused(
 
 def _reason(result: WriteResult) -> str:
     if result.verdict is Verdict.UNKNOWN:
-        return "no answer came; it may have taken effect"
+        return "no answer; the change may have taken effect"
     if result.code is None:
         return "could not be reached, so nothing was sent to it"
     return f"Kafka refused it: {result.message} ({result.code})".replace(":  (", ": (")

@@ -1,4 +1,4 @@
-"""The target replicas that an operator's intent comes to: drain, expand, another factor."""
+"""Compute target replicas from a goal: drain, expand, another factor, or leaders moved off."""
 
 from __future__ import annotations
 
@@ -10,30 +10,31 @@ from ktui.cluster.partition import TopicPartition
 from ktui.simulated.layout import TopicSpec
 from ktui.simulated.scenario.placing import Racks
 
-Targets = dict[TopicPartition, tuple[int, ...]]
+ScenarioTargets = dict[TopicPartition, tuple[int, ...]]
 
 
-class NoRoom(ValueError):
-    """There are not enough brokers for what is wanted."""
+class TooFewBrokers(ValueError):
+    """There are not enough brokers for the goal."""
 
 
-def draining(
+def drain_targets(
     topics: Collection[TopicSpec], moved: Collection[str], racks: Racks, off: Collection[int]
-) -> Targets:
-    """Have other brokers take the places of those `off`, the least loaded first.
+) -> ScenarioTargets:
+    """Replace the brokers `off` by other brokers, the least loaded first.
 
     Args:
-        topics: all of the cluster: the load of a broker is its replicas of the topic, then of all.
+        topics: all topics of the cluster. The load of a broker is its number of replicas of the
+            topic, then of all topics.
         moved: the topics whose partitions may move.
         racks: all brokers of the cluster.
-        off: the brokers to be drained.
+        off: the brokers to drain.
 
     Raises:
-        NoRoom: a partition has a replica on every broker that would be left.
+        NoRoom: a partition has a replica on every remaining broker.
     """
     loads = _Loads(racks, topics)
     stay = [broker for broker in racks if broker not in off]
-    targets: Targets = {}
+    targets: ScenarioTargets = {}
     for tp, replicas in _partitions(topics, moved):
         target = list(replicas)
         for place, broker in enumerate(replicas):
@@ -44,13 +45,13 @@ def draining(
     return targets
 
 
-def expanding(
+def expand_targets(
     topics: Collection[TopicSpec], moved: Collection[str], racks: Racks, onto: Collection[int]
-) -> Targets:
-    """Give the brokers `onto` their even share of each topic's replicas, from the fullest."""
+) -> ScenarioTargets:
+    """Move an even share of each topic's replicas to the brokers `onto`, from the fullest."""
     loads = _Loads(racks, ())
     seen = 0
-    targets: Targets = {}
+    targets: ScenarioTargets = {}
     for tp, replicas in _partitions(topics, moved):
         loads.add(replicas)
         seen += len(replicas)
@@ -64,16 +65,16 @@ def expanding(
     return targets
 
 
-def with_factor(
+def replication_factor_targets(
     topics: Collection[TopicSpec], moved: Collection[str], racks: Racks, factor: int
-) -> Targets:
-    """Add replicas on the least loaded brokers, or drop the last ones, until there are `factor`.
+) -> ScenarioTargets:
+    """Add replicas on the least loaded brokers, or drop the last ones, to reach `factor`.
 
     Raises:
-        NoRoom: there are fewer brokers.
+        NoRoom: there are fewer than `factor` brokers.
     """
     loads = _Loads(racks, topics)
-    targets: Targets = {}
+    targets: ScenarioTargets = {}
     for tp, replicas in _partitions(topics, moved):
         target = list(replicas[:factor])
         while len(target) < factor:
@@ -83,15 +84,15 @@ def with_factor(
     return targets
 
 
-def leading_elsewhere(
+def leaders_off_targets(
     topics: Collection[TopicSpec], moved: Collection[str], off: Collection[int]
-) -> Targets:
-    """Put another replica first where one of `off` stands first, those that lead least first.
+) -> ScenarioTargets:
+    """Put another replica first where one of `off` is first, choosing the one that leads least.
 
-    A partition that has all its replicas on `off` stays as it is.
+    A partition whose replicas are all on `off` stays as it is.
     """
     leads = Counter(replicas[0] for _, replicas in _partitions(topics, {t.name for t in topics}))
-    targets: Targets = {}
+    targets: ScenarioTargets = {}
     for tp, replicas in _partitions(topics, moved):
         others = [broker for broker in replicas if broker not in off]
         if replicas[0] in off and others:
@@ -112,7 +113,7 @@ def _partitions(
 
 
 class _Loads:
-    """Replicas a broker, as a plan is being made."""
+    """Replicas per broker while a plan is being made."""
 
     def __init__(self, racks: Racks, topics: Iterable[TopicSpec]) -> None:
         self._racks = racks
@@ -136,19 +137,19 @@ class _Loads:
         target: list[int],
         instead_of: int | None = None,
     ) -> int:
-        """Choose a broker for a place: in a rack without a replica if can be, then least loaded."""
+        """Choose a broker for a replica: if possible in a rack without one, then least loaded."""
         of_topic = self._of_topic[tp.topic]
         taken = {self._racks[b] for b in target if b != instead_of} - {None}
         free = [broker for broker in candidates if broker not in target]
         if not free:
-            raise NoRoom(f"no broker is left that has no replica of {tp}")
+            raise TooFewBrokers(f"every remaining broker already has a replica of {tp}")
         chosen = min(free, key=lambda b: (self._racks[b] in taken, of_topic[b], self._loads[b], b))
         of_topic[chosen] += 1
         self._loads[chosen] += 1
         return chosen
 
     def replace_fullest(self, target: list[int], broker: int, kept: Collection[int]) -> None:
-        """Put `broker` in the place of the fullest one, in its own rack if there is one."""
+        """Put `broker` in the place of the fullest one, if possible of the same rack."""
         rack = self._racks[broker]
         old = [member for member in target if member not in kept]
         if not old:

@@ -1,4 +1,4 @@
-"""Makes the topics of a scenario, also many at once: `metrics-{000..999}`."""
+"""Build the topics of a scenario, including ranges such as `metrics-{000..999}`."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from itertools import chain
 from typing import Any
 
 from ktui.simulated.layout import GIB, BrokerSpec, TopicSpec
-from ktui.simulated.scenario.file import Place, TopicPart, as_text
-from ktui.simulated.scenario.placing import in_turns_of_racks, spread
+from ktui.simulated.scenario.file import FieldPlace, TopicPart, as_text
+from ktui.simulated.scenario.placing import alternate_racks, place_replicas
 from ktui.simulated.scenario.world import World
 
 USUAL_FACTOR = 3
@@ -18,12 +18,12 @@ _RANGE = re.compile(r"\{(\d{1,6})\.\.(\d{1,6})\}")
 
 
 def add_topics(
-    place: Place, value: dict[str | int, Any], world: World, brokers: Iterable[BrokerSpec]
+    place: FieldPlace, value: dict[str | int, Any], world: World, brokers: Iterable[BrokerSpec]
 ) -> None:
-    """Read the part `topics` of a file into `world`.
+    """Read the section `topics` of a file into `world`.
 
     Raises:
-        FileProblem: with the line; also when the disks of `brokers` cannot hold them.
+        FileProblem: a topic is wrong, or the disks of `brokers` cannot hold it; with the line.
     """
     room = _Room(brokers)
     for key, each in value.items():
@@ -33,8 +33,12 @@ def add_topics(
             room.take(here, topic_of(here, name, part, world))
 
 
-def topic_of(place: Place, name: str, part: TopicPart, world: World) -> TopicSpec:
-    """Make one topic that is not in `world` yet, and take it in."""
+def topic_of(place: FieldPlace, name: str, part: TopicPart, world: World) -> TopicSpec:
+    """Build a new topic, and add it to `world`.
+
+    Raises:
+        FileProblem: the topic is wrong, or exists already; with the line.
+    """
     name = world.new_topic(place, name)
     if not part.message_size:
         raise place.at("message-size").problem("expected at least 1 byte")
@@ -42,7 +46,7 @@ def topic_of(place: Place, name: str, part: TopicPart, world: World) -> TopicSpe
         name=name,
         replicas=_placed(place, part, world)
         if part.replicas is None
-        else _given(place, part, world),
+        else _explicit(place, part, world),
         bytes_each=int(part.size),
         message_bytes=int(part.message_size),
         inbound=float(part.inbound),
@@ -53,63 +57,65 @@ def topic_of(place: Place, name: str, part: TopicPart, world: World) -> TopicSpe
 
 
 class _Room:
-    """What is left on each broker's disk."""
+    """The space left on each broker's disk."""
 
     def __init__(self, brokers: Iterable[BrokerSpec]) -> None:
         self._disks = {broker.id: broker.disk_bytes for broker in brokers}
         self._used: Counter[int] = Counter()
 
-    def take(self, place: Place, topic: TopicSpec) -> None:
+    def take(self, place: FieldPlace, topic: TopicSpec) -> None:
         """Put a topic's replicas on the disks."""
         for broker, replicas in Counter(chain.from_iterable(topic.replicas)).items():
             self._used[broker] += replicas * topic.bytes_each
             if self._used[broker] > self._disks[broker]:
                 needed, has = _gib(self._used[broker]), _gib(self._disks[broker])
-                raise place.problem(f"broker {broker} would need {needed}, its disk has {has}")
+                raise place.problem(f"broker {broker} would need {needed}; its disk has {has}")
 
 
 def _gib(count: int) -> str:
     return f"{count / GIB:,.4g} GiB"
 
 
-def names_of(place: Place, pattern: str) -> Iterator[str]:
-    """Write out the range in a name, if it has one, as shells do: leading zeros are kept."""
+def names_of(place: FieldPlace, pattern: str) -> Iterator[str]:
+    """Expand the range in a name, if any, as shells do, keeping leading zeros."""
     found = _RANGE.search(pattern)
     if found is None:
         yield pattern
         return
     first, last = found[1], found[2]
     if int(first) > int(last):
-        raise place.problem(f"expected a range from the lower to the higher, got {found[0]}")
+        raise place.problem(f"expected a range from lower to higher, got {found[0]}")
     for number in range(int(first), int(last) + 1):
         yield f"{pattern[: found.start()]}{number:0{len(first)}d}{pattern[found.end() :]}"
 
 
-def _placed(place: Place, part: TopicPart, world: World) -> tuple[tuple[int, ...], ...]:
+def _placed(place: FieldPlace, part: TopicPart, world: World) -> tuple[tuple[int, ...], ...]:
     """Place partitions on brokers in turn; each topic begins at the next broker."""
     if part.partitions is None:
         raise place.problem("expected 'partitions', or 'replicas' with the brokers of each")
-    brokers = in_turns_of_racks(world.racks)
+    brokers = alternate_racks(world.racks)
     if part.brokers is not None:
         brokers = list(world.brokers(place.at("brokers"), part.brokers))
     factor = part.replication_factor or min(USUAL_FACTOR, len(brokers))
     if factor > len(brokers):
         raise place.at("replication-factor").problem(
-            f"{factor} replicas need as many brokers; there are {len(brokers)}"
+            f"{factor} replicas need {factor} brokers; there are {len(brokers)}"
         )
     no_racks = not any(world.racks.values())
     world.check_room(place, part.partitions, part.partitions * factor)
-    return spread(part.partitions, factor, brokers, first=len(world.topics), shifting=no_racks)
+    return place_replicas(
+        part.partitions, factor, brokers, first=len(world.topics), shifting=no_racks
+    )
 
 
-def _given(place: Place, part: TopicPart, world: World) -> tuple[tuple[int, ...], ...]:
+def _explicit(place: FieldPlace, part: TopicPart, world: World) -> tuple[tuple[int, ...], ...]:
     for key, other in (
         ("partitions", part.partitions),
         ("replication-factor", part.replication_factor),
         ("brokers", part.brokers),
     ):
         if other is not None:
-            raise place.at(key).problem("not beside 'replicas', which says it already")
+            raise place.at(key).problem("not allowed with 'replicas', which defines it already")
     here = place.at("replicas")
     if not part.replicas:
         raise here.problem("expected the replicas of at least one partition")

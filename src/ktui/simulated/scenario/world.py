@@ -1,4 +1,4 @@
-"""What a scenario may name: the brokers there are, and the topics at a moment of the story."""
+"""The names that a scenario may use: its brokers, and the topics at a moment of the story."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from ktui.simulated.controller import schema
 from ktui.simulated.controller.configs import Configs
 from ktui.simulated.controller.rules import rules_of
 from ktui.simulated.layout import ClusterSpec, TopicSpec
-from ktui.simulated.scenario.file import Place
+from ktui.simulated.scenario.file import FieldPlace
 
 MOST_PARTITIONS, MOST_REPLICAS = 300_000, 1_000_000
-"""What can still be watched as it is played."""
+"""The largest cluster that can still be watched as it is played."""
 
 
 class World:
-    """Brokers, topics and their settings, by which a file is checked.
+    """Brokers, topics and their settings, against which a file is checked.
 
-    Every check raises a FileProblem with the line of what names something that is not there, or
-    that the cluster would not take.
+    Every check raises a FileProblem, with the line, for an unknown name or a value that the cluster
+    would refuse.
     """
 
     def __init__(self, cluster: ClusterSpec) -> None:
@@ -31,17 +31,17 @@ class World:
         self._settings = Configs(cluster, self.topics, rules_of(cluster.version))
         self._partitions = self._replicas = 0
 
-    def check_room(self, place: Place, partitions: int, replicas: int) -> None:
-        """Make sure that so many more can be played."""
-        for count, most, noun in (
+    def check_room(self, place: FieldPlace, partitions: int, replicas: int) -> None:
+        """Check that this many more partitions and replicas can be played."""
+        for count, limit, noun in (
             (self._partitions + partitions, MOST_PARTITIONS, "partitions"),
             (self._replicas + replicas, MOST_REPLICAS, "replicas"),
         ):
-            if count > most:
-                raise place.problem(f"that makes {count:,} {noun} in all; at most {most:,} go")
+            if count > limit:
+                raise place.problem(f"that makes {count:,} {noun} in all; the limit is {limit:,}")
 
-    def add(self, place: Place, topic: TopicSpec) -> None:
-        """Take in a topic that is made; its settings must be such as Kafka takes."""
+    def add(self, place: FieldPlace, topic: TopicSpec) -> None:
+        """Add a created topic; Kafka must accept its settings."""
         here = place.at("configs")
         for key, value in topic.configs.items():
             if key not in schema.TOPIC:
@@ -54,13 +54,13 @@ class World:
         self._count(topic, 1)
 
     def remove(self, topic: TopicSpec) -> None:
-        """Forget a topic that is deleted."""
+        """Remove a deleted topic."""
         del self.topics[topic.name]
         self._settings.forget(topic.name)
         self._count(topic, -1)
 
-    def configure(self, place: Place, change: ConfigChange) -> None:
-        """Take in a setting that is changed; it must be such as Kafka takes."""
+    def configure(self, place: FieldPlace, change: ConfigChange) -> None:
+        """Apply a changed setting; Kafka must accept it."""
         for result in self._settings.alter([change]).values():
             if result.verdict is not Verdict.ACCEPTED:
                 raise place.problem(result.message)
@@ -69,14 +69,14 @@ class World:
         self._partitions += sign * len(topic.replicas)
         self._replicas += sign * sum(map(len, topic.replicas))
 
-    def broker(self, place: Place, broker: int) -> int:
-        """Give the broker's id if there is such a broker."""
+    def broker(self, place: FieldPlace, broker: int) -> int:
+        """Return the broker's id if there is such a broker."""
         if broker not in self.racks:
-            raise place.problem(f"there is no broker {broker}; there are {_some(self.racks)}")
+            raise place.problem(f"there is no broker {broker}; known brokers: {_some(self.racks)}")
         return broker
 
-    def brokers(self, place: Place, brokers: Iterable[int]) -> tuple[int, ...]:
-        """Give ids of brokers, of which each must be there and named once."""
+    def brokers(self, place: FieldPlace, brokers: Iterable[int]) -> tuple[int, ...]:
+        """Return ids of brokers. Each must exist and be named once."""
         found: list[int] = []
         for index, broker in enumerate(brokers):
             if broker in found:
@@ -86,29 +86,30 @@ class World:
             raise place.problem("expected at least one broker")
         return tuple(found)
 
-    def topic(self, place: Place, name: str) -> TopicSpec:
-        """Give a topic that there is now."""
+    def topic(self, place: FieldPlace, name: str) -> TopicSpec:
+        """Return an existing topic."""
         if name not in self.topics:
-            raise place.problem(f"there is no topic {name!r} then; there are {_some(self.topics)}")
+            known = _some(self.topics)
+            raise place.problem(f"there is no topic {name!r} at this time; known topics: {known}")
         return self.topics[name]
 
-    def new_topic(self, place: Place, name: str) -> str:
-        """Give the name if it may be a topic's and there is no such topic now."""
+    def new_topic(self, place: FieldPlace, name: str) -> str:
+        """Return the name if it is a valid topic name that is not in use."""
         if problem := topic_name_problem(name):
             raise place.problem(problem)
         if name in self.topics:
             raise place.problem(f"there is a topic {name!r} already")
         return name
 
-    def partition(self, place: Place, topic: str, number: int) -> TopicPartition:
-        """Give a partition that there is now."""
+    def partition(self, place: FieldPlace, topic: str, number: int) -> TopicPartition:
+        """Return an existing partition."""
         count = len(self.topic(place, topic).replicas)
         if not 0 <= number < count:
             raise place.problem(f"{topic} has no partition {number}; it has 0 to {count - 1}")
         return TopicPartition(topic, number)
 
-    def partitions(self, place: Place, words: Iterable[str]) -> tuple[TopicPartition, ...]:
-        """Give the partitions that words name: all of a topic, or one as `orders:3`."""
+    def partitions(self, place: FieldPlace, words: Iterable[str]) -> tuple[TopicPartition, ...]:
+        """Return the partitions that words name: all of a topic, or one such as `orders:3`."""
         found: dict[TopicPartition, None] = {}
         for index, word in enumerate(words):
             found.update(dict.fromkeys(self._named(place.at(index), word)))
@@ -116,7 +117,7 @@ class World:
             raise place.problem("expected at least one topic, or partition such as orders:3")
         return tuple(found)
 
-    def _named(self, place: Place, word: str) -> Iterable[TopicPartition]:
+    def _named(self, place: FieldPlace, word: str) -> Iterable[TopicPartition]:
         topic, colon, number = word.partition(":")
         if not colon:
             return self.all_partitions([self.topic(place, topic)])
@@ -126,14 +127,14 @@ class World:
 
     @staticmethod
     def all_partitions(topics: Iterable[TopicSpec]) -> Iterable[TopicPartition]:
-        """Give every partition of topics."""
+        """Yield every partition of topics."""
         for topic in topics:
             for number in range(len(topic.replicas)):
                 yield TopicPartition(topic.name, number)
 
 
 def _some(names: Mapping[str, object] | Mapping[int, object]) -> str:
-    """Name a few of those there are."""
+    """List up to eight names, and the number of the others."""
     shown = [str(name) for name in names][:8]
     more = f" and {len(names) - len(shown):,} more" if len(names) > len(shown) else ""
     return f"{', '.join(shown)}{more}" if shown else "none"

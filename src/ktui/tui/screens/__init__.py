@@ -1,1 +1,1 @@
-"""The screens, one file each."""
+"""The screens of the app: a file each, or a folder for the larger ones."""

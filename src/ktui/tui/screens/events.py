@@ -1,4 +1,4 @@
-"""The Events screen: everything that happened, to read, filter and export."""
+"""The Events screen: every event, to read, filter and export."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import ClassVar
 
+import msgspec
 import platformdirs
 from textual import on, work
 from textual.app import ComposeResult
@@ -17,13 +18,58 @@ from textual.screen import Screen
 from textual.widgets import Input, Static
 
 from ktui.progress.timeline import Event, Progress
-from ktui.tui.event_export import SEVERITIES, write_events
-from ktui.tui.figures import as_count
-from ktui.tui.outages import Outage
-from ktui.tui.widgets.entry import Entry
-from ktui.tui.widgets.eventlist import SIGNS, EventList, subject
-from ktui.tui.widgets.keys import Keys
-from ktui.tui.widgets.status_header import StatusHeader
+from ktui.tui.draw.format import as_count
+from ktui.tui.poll.outages import ClusterOutage
+from ktui.tui.screens.event_list import SIGNS, EventList, subject
+from ktui.tui.widgets.footer import FooterKeys
+from ktui.tui.widgets.header import StatusHeader
+from ktui.tui.widgets.text_field import TextField
+
+SEVERITIES = ("news", "warning", "trouble")
+
+
+def write_events(events: Sequence[Event], folders: Sequence[Path], now: datetime) -> Path:
+    """Write the events to a new JSON-lines file in the first writable folder; return its path.
+
+    Raises:
+        OSError: no folder is writable; the reason is that of the last folder.
+    """
+    text = b"".join(_line(event) for event in events)
+    for folder in folders[:-1]:
+        try:
+            return _write(folder, text, now)
+        except OSError:
+            continue
+    folders[-1].mkdir(parents=True, exist_ok=True)
+    return _write(folders[-1], text, now)
+
+
+def _write(folder: Path, text: bytes, now: datetime) -> Path:
+    stem = f"ktui-events-{now.astimezone():%Y%m%d-%H%M%S}"
+    for suffix in ("", *(f"-{number}" for number in range(2, 100))):
+        path = folder / f"{stem}{suffix}.jsonl"
+        try:
+            with path.open("xb") as file:
+                file.write(text)
+        except FileExistsError:
+            continue
+        return path
+    raise FileExistsError(f"{folder / stem}.jsonl and its like are there already")
+
+
+def _line(event: Event) -> bytes:
+    tp = event.tp
+    record = {
+        "schema_version": 1,
+        "at": event.at.astimezone(UTC),
+        "severity": SEVERITIES[event.severity],
+        "topic": None if tp is None else tp.topic,
+        "partition": None if tp is None else tp.partition,
+        "broker": event.broker,
+        "what": event.what,
+    }
+    return msgspec.json.encode(record) + b"\n"
+
 
 NOTHING_YET = (
     "Nothing has happened since this view was opened.\n\n"
@@ -32,7 +78,7 @@ NOTHING_YET = (
 
 
 class EventsScreen(Screen[None]):
-    """Shows `Progress.events`; the app hands each new progress to `show`."""
+    """Shows `Progress.events`; the app passes each new progress to `show`."""
 
     CSS = """
     EventsScreen {
@@ -56,28 +102,28 @@ class EventsScreen(Screen[None]):
     def __init__(self) -> None:
         super().__init__()
         self._events: Sequence[Event] = ()
-        self._wanted = ""
+        self._filter_text = ""
         self._counts: Sequence[tuple[str, str]] = ()
 
     def compose(self) -> ComposeResult:
-        """Lay out the top, the filter, the events and the keys."""
+        """Lay out the header, the filter, the events and the keys."""
         yield StatusHeader()
         yield Static(id="events-title", markup=False)
-        yield Entry(
+        yield TextField(
             placeholder="words to look for; enter keeps the filter, escape clears it",
             id="events-filter",
             classes="-closed",
         )
         yield EventList()
         yield Static(id="events-empty", markup=False)
-        yield Keys()
+        yield FooterKeys()
 
     def on_mount(self) -> None:
-        """Say that there is nothing until there is."""
+        """Show the empty state until there are events."""
         self._refresh()
 
-    def show(self, progress: Progress, outage: Outage | None = None) -> None:
-        """Take in the events of a new progress; they stay true whether or not it is current."""
+    def show(self, progress: Progress, outage: ClusterOutage | None = None) -> None:
+        """Show the events of a new progress; they stay true even if it is no longer current."""
         del outage
         if progress.events is self._events:
             return
@@ -88,7 +134,7 @@ class EventsScreen(Screen[None]):
     @property
     def shown(self) -> Sequence[Event]:
         """The events that pass the filter, oldest first."""
-        words = self._wanted.casefold().split()
+        words = self._filter_text.casefold().split()
         if not words:
             return self._events
         return [event for event in self._events if _matches(event, words)]
@@ -106,7 +152,7 @@ class EventsScreen(Screen[None]):
     def _why_empty(self) -> Content:
         if not self._events:
             return Content(NOTHING_YET)
-        return Content(f"No event has {self._wanted!r} in it. Escape clears the filter.")
+        return Content(f"No event has {self._filter_text!r} in it. Escape clears the filter.")
 
     @on(EventList.Moved)
     def _refresh_title(self) -> None:
@@ -121,7 +167,7 @@ class EventsScreen(Screen[None]):
         )
 
     def _place(self, events: EventList) -> list[tuple[str, str]]:
-        parts = [(f"   filter: {self._wanted}", "$header")] if self._wanted else []
+        parts = [(f"   filter: {self._filter_text}", "$header")] if self._filter_text else []
         if events.lines_below and not events.follows:
             below = as_count(events.lines_below, "line")
             parts.append((f"   {below} below, end: follow", "$dim"))
@@ -134,9 +180,9 @@ class EventsScreen(Screen[None]):
         line.focus()
 
     def action_back(self) -> None:
-        """Clear the filter if there is one, else go back."""
+        """Clear the filter if there is one; otherwise go back."""
         line = self.query_one("#events-filter", Input)
-        if line.has_class("-closed") and not self._wanted:
+        if line.has_class("-closed") and not self._filter_text:
             self.dismiss()
             return
         line.value = ""
@@ -148,7 +194,7 @@ class EventsScreen(Screen[None]):
 
     @on(Input.Changed, "#events-filter")
     def _filter_changed(self, event: Input.Changed) -> None:
-        self._wanted = event.value.strip()
+        self._filter_text = event.value.strip()
         self._refresh()
 
     @on(Input.Submitted, "#events-filter")

@@ -1,4 +1,4 @@
-"""Every key, made from the bindings themselves, and every sign."""
+"""The help screen: every key, generated from the bindings, and every sign."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
-from ktui.execution.cancel_events import Kind
+from ktui.execution.run.cancel_kind import CancelKind
 from ktui.progress.timeline import Mark
-from ktui.tui.actions import HelpGroup
-from ktui.tui.cells import CALLED_OFF, SIGNS, Piece
-from ktui.tui.paint import content
+from ktui.tui.draw.cells import CALLED_OFF, SIGNS, Piece
+from ktui.tui.draw.paint import content
+from ktui.tui.widgets.bindings import HelpGroup
 
 _REPLICA_SIGNS = (
     (Piece("*5", "leader", bold=True), "leads the partition"),
@@ -28,7 +28,7 @@ _REPLICA_SIGNS = (
 )
 _TIMELINE_SIGNS = (
     (Piece("▁▃▅█", "adding"), "share caught up of the slowest replica being added"),
-    (Piece(*CALLED_OFF[Kind.ROLLBACK]), "rolled back from here on"),
+    (Piece(*CALLED_OFF[CancelKind.ROLLBACK]), "rolled back from here on"),
     *(
         (Piece(*SIGNS[mark]), words)
         for mark, words in (
@@ -61,7 +61,7 @@ _LANE_SIGNS = (
 
 
 class HelpScreen(ModalScreen[None]):
-    """Lists the keys of every screen by group, then the signs of the list."""
+    """Lists the keys of every screen by group, then the signs of replicas, lanes and timelines."""
 
     CSS = """
     HelpScreen {
@@ -88,7 +88,7 @@ class HelpScreen(ModalScreen[None]):
         self._groups = groups
 
     def compose(self) -> ComposeResult:
-        """Lay the help out in one text that scrolls."""
+        """Lay out the help as one scrolling text."""
         with VerticalScroll() as scroll:
             scroll.border_title = "help"
             scroll.border_subtitle = "esc closes"

@@ -1,4 +1,4 @@
-"""The Insights screen: what earlier runs tell of this cluster."""
+"""The Insights screen: what earlier runs show about this cluster."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from textual.screen import Screen
 from textual.widgets import Static
 
 from ktui.cluster.text import clean
-from ktui.execution.statedir import StateDir
+from ktui.execution.host.state_dir import StateDir
 from ktui.fileproblem import FileProblem
 from ktui.insights.file import insights_in
 from ktui.insights.insights import Insights
 from ktui.insights.sections import NOTHING, Section, sections
 from ktui.quantities import as_count
-from ktui.tui.widgets.keys import Keys
-from ktui.tui.widgets.status_header import StatusHeader
+from ktui.tui.widgets.footer import FooterKeys
+from ktui.tui.widgets.header import StatusHeader
 
 _Piece = tuple[str, str]
 
 
 class InsightsScreen(Screen[None]):
-    """Shows what a state directory knows of a cluster; it is read when the screen opens.
+    """Shows the insights of a state directory about a cluster; they are read when it opens.
 
     Args:
-        state_dir: the one that has insights, or none.
-        cluster_id: the cluster that is seen; None while it was not.
+        state_dir: the state directory; it may hold insights or none.
+        cluster_id: the cluster that is shown; None while its id is not known.
     """
 
     CSS = """
@@ -58,15 +58,15 @@ class InsightsScreen(Screen[None]):
         self._cluster_id = cluster_id
 
     def compose(self) -> ComposeResult:
-        """Lay out the top, what is known, and the keys."""
+        """Lay out the header, the insights, and the keys."""
         yield StatusHeader()
         yield Static(id="insights-title", markup=False)
         with VerticalScroll():
             yield Static(id="insights", classes="words", markup=False)
-        yield Keys()
+        yield FooterKeys()
 
     def on_mount(self) -> None:
-        """Read the file, beside what goes on."""
+        """Start to read the file in the background."""
         self._refresh_title("")
         self._load()
 
@@ -75,25 +75,27 @@ class InsightsScreen(Screen[None]):
         try:
             insights = await asyncio.to_thread(insights_in, self._state_dir.path)
         except FileProblem as problem:
-            self._say(clean(str(problem)), "$error")
+            self._show_text(clean(str(problem)), "$error")
             return
         known = insights.of(self._cluster_id or "")
         if known is None:
-            self._say(_unknown(insights), "$dim")
+            self._show_text(_unknown(insights), "$dim")
             return
-        told = f"{as_count(known.runs, 'run')}, {as_count(known.moves, 'move')}"
-        self._refresh_title(f"   of {told}, made {_date(insights)}")
+        basis = f"{as_count(known.runs, 'run')}, {as_count(known.moves, 'move')}"
+        self._refresh_title(f"   of {basis}, made {_date(insights)}")
         first, *others = sections(known)
-        self._say(clean(first.title), "$foreground")
-        tables = [Static(_told(each), classes="table", markup=False) for each in others]
+        self._show_text(clean(first.title), "$foreground")
+        tables = [Static(_table(each), classes="table", markup=False) for each in others]
         await self.query_one(VerticalScroll).mount(*tables)
 
     def _refresh_title(self, words: str) -> None:
         title = Content.assemble(("insights", "bold $foreground"), (words, "$dim"))
         self.query_one("#insights-title", Static).update(title)
 
-    def _say(self, words: str, style: str) -> None:
-        one_line = " ".join(words.split())  # as wide as there is room, wherever it was broken
+    def _show_text(self, words: str, style: str) -> None:
+        one_line = " ".join(
+            words.split()
+        )  # wrap to the width of the screen, not at the line breaks of the text
         self.query_one("#insights", Static).update(Content.styled(one_line, style))
 
     def action_back(self) -> None:
@@ -102,7 +104,7 @@ class InsightsScreen(Screen[None]):
 
 
 def _unknown(insights: Insights) -> str:
-    """Say why nothing is shown, and how to get there."""
+    """Explain why nothing is shown, and how to make insights."""
     if not insights.clusters:
         return NOTHING
     return (
@@ -116,8 +118,7 @@ def _date(insights: Insights) -> str:
     return "-" if at is None else at.astimezone().isoformat(" ", timespec="minutes")
 
 
-def _told(section: Section) -> Content:
-    """Give a table with its title."""
+def _table(section: Section) -> Content:
     return Content.assemble(*_pieces(section))
 
 

@@ -1,4 +1,4 @@
-"""The Runs screen: every run that the state directory remembers."""
+"""The Runs screen: every run in the state directory."""
 
 from __future__ import annotations
 
@@ -17,17 +17,18 @@ from textual.events import Resize
 from textual.screen import Screen
 from textual.widgets import DataTable, Static
 
-from ktui.execution.problem import RunProblem
-from ktui.execution.runs import RunState, RunSummary, all_runs
-from ktui.execution.statedir import StateDir
-from ktui.execution.states import State
-from ktui.tui.roles import role_style
-from ktui.tui.widgets.keys import Keys
-from ktui.tui.widgets.run_lines import state_words
-from ktui.tui.widgets.status_header import StatusHeader
+from ktui.execution.errors import RunProblem
+from ktui.execution.host.catalog import RunState, RunSummary, all_runs
+from ktui.execution.host.state_dir import StateDir
+from ktui.execution.run.states import State
+from ktui.tui.draw.roles import role_style
+from ktui.tui.screens.watch.run_banner import state_words
+from ktui.tui.widgets.footer import FooterKeys
+from ktui.tui.widgets.header import StatusHeader
+from ktui.tui.widgets.services import services
 
 EVERY_S = 5.0
-"""Between two looks: each reads the journals of all runs."""
+"""Seconds between two reads; each reads the journals of all runs."""
 NONE_YET = "There are no runs yet. n starts a plan, and so does: ktui start PLAN"
 _NOT_RESUMED = {
     RunState.ENDED: "has ended",
@@ -35,12 +36,12 @@ _NOT_RESUMED = {
 }
 _HEADINGS = ("run", "state", "done", "failed", "called off", "started")
 _AROUND = 2
-"""Cells that the table puts about each cell."""
+"""Cells of padding that the table adds to each cell."""
 _LEAST_NAME = 12
 
 
 class RunTable(DataTable[Text]):
-    """A row a run; enter shows it."""
+    """One row per run; enter shows it."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding(
@@ -50,12 +51,12 @@ class RunTable(DataTable[Text]):
 
 
 class RunsScreen(Screen[None]):
-    """Shows the runs; the app's `attach` and `resume` do what is asked for.
+    """Shows the runs; the app's `attach_to`, `resume_run` and `roll_back_run` act on one.
 
     Args:
-        state_dir: where the runs are.
-        place: what is told of where they are.
-        may_resume: why none can be resumed from here; None if it can.
+        state_dir: the folder of the runs.
+        place: the text that shows where that folder is.
+        may_resume: why no run can be resumed from here; None if one can.
     """
 
     CSS = """
@@ -91,10 +92,10 @@ class RunsScreen(Screen[None]):
         self._runs: Mapping[str, RunSummary] = {}
         self._read = False
         self._refused: tuple[str, str] | None = None
-        """The run that was to be resumed last, and why it was not."""
+        """The run whose last request was refused, and why."""
 
     def compose(self) -> ComposeResult:
-        """Lay out the top, the table, what is known of the run under the cursor, the keys."""
+        """Lay out the header, the table, the facts of the run under the cursor, and the keys."""
         yield StatusHeader()
         yield Static(id="runs-title", markup=False)
         yield Static("Reading the journals of all runs …", id="runs-empty", markup=False)
@@ -103,18 +104,18 @@ class RunsScreen(Screen[None]):
         yield table
         with VerticalScroll():
             yield Static(id="run-panel", markup=False)
-        yield Keys()
+        yield FooterKeys()
 
     def on_mount(self) -> None:
-        """Read the runs, and again from time to time."""
+        """Read the runs now, and again every `EVERY_S` seconds."""
         self._draw()
-        self._look()
-        self.set_interval(EVERY_S, self._look)
+        self._read_soon()
+        self.set_interval(EVERY_S, self._read_soon)
 
-    def _look(self) -> None:
-        self.run_worker(self._take(), exclusive=True, exit_on_error=False)
+    def _read_soon(self) -> None:
+        self.run_worker(self._read_runs(), exclusive=True, exit_on_error=False)
 
-    async def _take(self) -> None:
+    async def _read_runs(self) -> None:
         try:
             runs = await asyncio.to_thread(all_runs, self._state_dir)
         except RunProblem as problem:
@@ -180,17 +181,14 @@ class RunsScreen(Screen[None]):
             self._refused = (run.name, f"Run {run.name} {_NOT_RESUMED[run.state]}.")
             self._draw_panel()
             return
-        attach = getattr(self.app, "attach", None)
+        app = services(self)
         self.dismiss()
-        if attach is not None:
-            folder = self._state_dir.run(run.name)
-            self.app.run_worker(attach(folder), group="attach", exit_on_error=False)
+        app.attach_to(self._state_dir.run(run.name))
 
     def action_resume(self) -> None:
-        """Have a process go on with the run under the cursor."""
+        """Start a process that resumes the run under the cursor."""
         run = self.selected
-        resume = getattr(self.app, "resume", None)
-        if run is None or resume is None:
+        if run is None:
             return
         problem = self._problem
         if problem is None and run.state is not RunState.RESUMABLE:
@@ -199,20 +197,21 @@ class RunsScreen(Screen[None]):
             self._refused = (run.name, problem)
             self._draw_panel()
             return
+        app = services(self)
         self.dismiss()
-        resume(self._state_dir.run(run.name))
+        app.resume_run(self._state_dir.run(run.name))
 
     def action_roll_back(self) -> None:
-        """Show the run under the cursor, and what its rollback would come to."""
+        """Show the run under the cursor, and preview its rollback."""
         run = self.selected
-        roll_back = getattr(self.app, "roll_back_run", None)
-        if run is None or roll_back is None:
+        if run is None:
             return
         if run.state is RunState.UNREADABLE:
             self.notify(run.problem or "It cannot be read.", severity="error", markup=False)
             return
+        app = services(self)
         self.dismiss()
-        roll_back(self._state_dir.run(run.name))
+        app.roll_back_run(self._state_dir.run(run.name))
 
     def action_back(self) -> None:
         """Go back to where this was opened."""
@@ -220,9 +219,9 @@ class RunsScreen(Screen[None]):
 
 
 def _widths(rows: Iterable[Sequence[tuple[str, str]]], room: int) -> list[int]:
-    """Give each column what it needs, and the name what is left of that."""
-    told = [_HEADINGS, *([words for words, _ in row] for row in rows)]
-    name, *others = [max(map(cell_len, column)) for column in zip(*told, strict=True)]
+    """Return the widths of the columns: the name gets the cells that the others leave."""
+    cells = [_HEADINGS, *([words for words, _ in row] for row in rows)]
+    name, *others = [max(map(cell_len, column)) for column in zip(*cells, strict=True)]
     left = room - 1 - sum(others) - _AROUND * len(_HEADINGS)  # 1 for the scroll bar
     return [max(_LEAST_NAME, min(name, left)), *others]
 

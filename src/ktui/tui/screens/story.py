@@ -1,4 +1,4 @@
-"""What happens in a demo, over the list for as long as it is read."""
+"""The story of a demo, shown over the list until it is closed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MOST_REFUSALS = 20
 
 
 class StoryScreen(ModalScreen[None]):
-    """Tells the story, and what the cluster did not accept of the plan."""
+    """Shows the story, and the parts of the plan that the cluster did not accept."""
 
     CSS = """
     StoryScreen {
@@ -37,7 +37,7 @@ class StoryScreen(ModalScreen[None]):
         self._title, self._about, self._refused = title, about, refused
 
     def compose(self) -> ComposeResult:
-        """Lay it out in one text that scrolls."""
+        """Lay out the story as one scrolling text."""
         with VerticalScroll() as scroll:
             scroll.border_title = Content(self._title)
             scroll.border_subtitle = "esc closes"

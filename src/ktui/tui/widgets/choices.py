@@ -1,37 +1,38 @@
-"""Some words of which one is chosen: told from the others by a sign, and by a click too."""
+"""A choice among some words: a sign marks the chosen one, and a click chooses another."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import ClassVar
 
-from textual import events
+from textual import events, on
+from textual.binding import Binding, BindingType
 from textual.content import Content
 from textual.message import Message
 from textual.widget import Widget
 
-from ktui.tui.cells import Piece, cut_pieces, pieces_width
-from ktui.tui.paint import content
+from ktui.tui.draw.cells import Piece, cut_pieces, pieces_width
+from ktui.tui.draw.paint import content
 
 _CHOSEN, _OTHER = "● ", "○ "
 _GAP = "   "
 
 
 class Choices(Widget):
-    """Shows them one below another, or side by side.
+    """Shows the choices one below another, or side by side.
 
     Args:
-        label: what is chosen.
+        label: the label in front of the choices.
         words: the choices.
         across: whether they stand side by side.
     """
 
     LABEL_ROLE: ClassVar = "dim"
-    """How what stands before them is drawn."""
+    """The role of the label."""
     DEFAULT_CSS = "Choices { height: auto; padding: 0 1; }"
 
     class Chosen(Message):
-        """One was clicked."""
+        """A choice was clicked."""
 
         def __init__(self, choices: Choices, place: int) -> None:
             super().__init__()
@@ -39,7 +40,7 @@ class Choices(Widget):
 
         @property
         def control(self) -> Choices:
-            """The choices of which it is one."""
+            """The widget with the choice."""
             return self.choices
 
     def __init__(
@@ -55,12 +56,12 @@ class Choices(Widget):
         self._place = 0
 
     def show(self, place: int) -> None:
-        """Show which is chosen."""
+        """Show which one is chosen."""
         self._place = place
         self.refresh()
 
     def render(self) -> Content:
-        """Draw them."""
+        """Draw the label and the choices."""
         pieces = [self._piece(place) for place in range(len(self._words))]
         label = Piece(self._label, self.LABEL_ROLE)
         if self._across:
@@ -80,7 +81,7 @@ class Choices(Widget):
         return Piece(f"{sign}{self._words[place]}", "" if chosen else "dim", bold=chosen)
 
     def on_click(self, event: events.Click) -> None:
-        """Choose what was clicked."""
+        """Choose the one that was clicked."""
         at = event.get_content_offset(self)
         if at is None:
             return
@@ -96,3 +97,59 @@ class Choices(Widget):
                 return place
             start = end + len(_GAP)
         return None
+
+
+_LABEL_CELLS = 17
+"""The width of the labels of a form's fields."""
+
+
+class FormChoices(Choices, can_focus=True):
+    """Choices side by side among the fields of a form; posts `Chosen` when another is picked.
+
+    Args:
+        label: the label in front of the choices.
+        words: the choices.
+        place: the index of the one chosen at first.
+    """
+
+    DEFAULT_CSS = """
+    Picked { padding: 0; }
+    Picked:focus { background: $cursor; }
+    """
+    LABEL_ROLE = ""
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("left", "step(-1)", "choose", key_display="←→", tooltip="Choose another"),
+        Binding("right", "step(1)", "choose", show=False, tooltip="Choose another"),
+        Binding("up", "app.focus_previous", "up", show=False, tooltip="Go to the field above"),
+        Binding("down,enter", "app.focus_next", "down", show=False, tooltip="Go to the next field"),
+    ]
+
+    def __init__(
+        self,
+        label: str,
+        words: Sequence[str],
+        *,
+        id: str,  # noqa: A002 - as Textual names it
+        place: int = 0,
+    ) -> None:
+        super().__init__(f"{label:<{_LABEL_CELLS}}", words, id=id, across=True)
+        self._count = len(words)
+        self.show(place)
+
+    @property
+    def place(self) -> int:
+        """The index of the chosen one."""
+        return self._place
+
+    def check_consume_key(self, key: str, character: str | None) -> bool:
+        """Keep letters from the footer: among fields no letter is a command."""
+        del key
+        return character is not None and character.isalpha()
+
+    def action_step(self, step: int) -> None:
+        """Choose the next one, or the previous one."""
+        self.post_message(self.Chosen(self, (self._place + step) % self._count))
+
+    @on(Choices.Chosen)
+    def _pick(self, event: Choices.Chosen) -> None:
+        self.show(event.place)

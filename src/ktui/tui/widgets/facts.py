@@ -9,11 +9,11 @@ from textual.content import Content
 
 _GAP = 3
 _MOST = 4
-"""No more columns: further apart, a value is no longer seen to be its label's."""
+"""The most columns: further apart, a value no longer seems to belong to its label."""
 
 
 def facts(pairs: Sequence[tuple[str, Content]], width: int) -> list[Content]:
-    """Lay out (label, value) pairs row by row, as many a row as all values fit side by side."""
+    """Lay out (label, value) pairs row by row, in as many columns as fit side by side."""
     for count in range(min(_MOST, len(pairs)), 0, -1):
         columns = [pairs[at::count] for at in range(count)]
         widths = [(_label_width(column), _value_width(column)) for column in columns]

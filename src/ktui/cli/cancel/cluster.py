@@ -1,0 +1,288 @@
+"""`ktui cancel --cluster`: cancel every reassignment that the cluster lists, whoever began it."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Awaitable, Callable, Collection
+from functools import partial
+from pathlib import Path
+from typing import NoReturn
+
+import click
+
+from ktui.cli.cancel.cluster_report import (
+    ClusterCancelReport,
+    found_text,
+    outcome_text,
+    report_json,
+)
+from ktui.cli.cancel.cluster_runs import RunOnCluster, replicas_in_flight, runs_on
+from ktui.cli.cancel.options import CancelRequest
+from ktui.cli.context.claim import check_no_other_owner, claim_request
+from ktui.cli.context.cluster import Cluster, choose_cluster
+from ktui.cli.context.errors import INTERRUPTED, BadInput
+from ktui.cli.context.target import choose_target
+from ktui.cli.output.json_form import encode
+from ktui.cli.process.send_command import this_asker
+from ktui.cli.start.follow import NOT_ALL_DONE
+from ktui.cluster.clock import Clock, SystemClock
+from ktui.cluster.errors import ClusterError
+from ktui.cluster.observation import Observation
+from ktui.cluster.observer import Interest, Observer
+from ktui.cluster.partition import TopicPartition
+from ktui.cluster.ports import ClusterReader, ClusterWriter
+from ktui.execution.cancel.foreign import ForeignCancel
+from ktui.execution.cancel.foreign_log import CancelLog
+from ktui.execution.cancel.foreign_outcome import ListedReassignment, listed_reassignments
+from ktui.execution.cancel.gate import CancelGateFile
+from ktui.execution.host.state_dir import StateDir
+from ktui.execution.run.cancel_kind import CancelKind
+from ktui.execution.run.event_text import KIND_IN_WORDS
+from ktui.execution.run.unanswered import MAY_COME_S
+from ktui.planning.names import join_some, shortened
+
+PATIENCE_S = MAY_COME_S
+"""Seconds to watch for outcomes: a request whose answer was lost can arrive this late."""
+CANCELLING = "ktui cancel --cluster"
+"""The name in an ownership claim, where a run would be."""
+_POLL_S = 0.5
+_SLOW_BROKER_S = 2.0
+"""Seconds that one poll waits for a slow broker's settings."""
+
+
+def cancel_on_cluster(  # noqa: PLR0913 - an option each
+    bootstrap_server: str | None,
+    command_config: Path | None,
+    context: str | None,
+    *,
+    state: StateDir,
+    kind: CancelKind,
+    topics: tuple[str, ...],
+    partitions: tuple[TopicPartition, ...],
+    everything: bool,
+    dry_run: bool,
+    json: bool,
+    take_over: bool = False,
+) -> NoReturn:
+    """Cancel the reassignments of a cluster, and end the program.
+
+    The exit code is 0 if everything is stopped or rolling back, 3 if something is not, and 2 if
+    nothing was sent.
+
+    Raises:
+        BadInput: no such cluster, topic or partition, or the context is read-only.
+        ClusterError: the cluster does not answer; nothing was sent.
+        RunProblem: the state directory cannot be used, or another one owns the cluster.
+    """
+    request = CancelRequest(
+        kind=kind,
+        topics=topics,
+        partitions=partitions,
+        everything=everything,
+        dry_run=dry_run,
+        json=json,
+        take_over=take_over,
+    )
+    names = bootstrap_server, command_config, context
+    cluster = choose_cluster(*names) if dry_run else choose_target(*names).cluster
+    sys.exit(asyncio.run(_cancelled(cluster, state, request)))
+
+
+async def _cancelled(cluster: Cluster, state: StateDir, request: CancelRequest) -> int:
+    clock, reader, writer = SystemClock(), cluster.reader(), cluster.writer()
+    observer = Observer(reader, clock, patience_s=_SLOW_BROKER_S)
+    refuse_owned = partial(_refuse_owned, cluster, reader, state, request)
+    cancelling = _Cancelling(observer, writer, clock, state, request, refuse_owned)
+    try:
+        if not request.dry_run:
+            await refuse_owned()
+        return await cancelling.to_the_end(cluster.name)
+    finally:
+        cancelling.close()
+        await observer.aclose()
+        await reader.aclose()
+        await writer.aclose()
+
+
+async def _refuse_owned(
+    cluster: Cluster, reader: ClusterReader, state: StateDir, request: CancelRequest
+) -> None:
+    """Check that no other state directory owns the cluster.
+
+    The runs of its owner would begin everything again.
+
+    Raises:
+        RunRefused: another state directory owns the cluster.
+    """
+    described = await reader.describe_cluster()
+    how = claim_request(
+        cluster, state, described.cluster_id, CANCELLING, take_over=request.take_over
+    )
+    if how is not None:
+        await check_no_other_owner(how)
+
+
+class _Cancelling:
+    """One call of `ktui cancel --cluster`."""
+
+    def __init__(
+        self,
+        observer: Observer,
+        writer: ClusterWriter,
+        clock: Clock,
+        state: StateDir,
+        request: CancelRequest,
+        refuse_owned: Callable[[], Awaitable[None]],
+    ) -> None:
+        self._refuse_owned = refuse_owned
+        self._observer = observer
+        self._writer = writer
+        self._clock = clock
+        self._state = state
+        self._wanted = request
+        self._runs: list[RunOnCluster] = []
+        self._foreign: dict[TopicPartition, ListedReassignment] = {}
+        self._claims: set[tuple[TopicPartition, tuple[int, ...]]] = set()
+        """The steps that live runs had in flight before and after the last poll."""
+        self._lost = ""
+        """Why the most recent failed poll failed; empty if none did."""
+
+    async def to_the_end(self, cluster: str) -> int:
+        """Show the reassignments, cancel them, watch them, and report the outcomes."""
+        request = self._wanted
+        interest = Interest(frozenset(request.topics), frozenset(request.partitions), fresh=True)
+        seen = await self._observer.poll(interest)
+        _check_names(request, seen)
+        if request.everything and not request.dry_run:
+            reason = f"{KIND_IN_WORDS[request.kind]} everything on the cluster"
+            CancelGateFile(self._state, seen.cluster_id).shut(
+                self._clock.now(), this_asker(), reason
+            )
+        self._sort_out(seen)
+        report = ClusterCancelReport(
+            cluster=cluster,
+            cluster_id=seen.cluster_id,
+            wanted=request,
+            state=self._state,
+            foreign=self._foreign,
+            runs=tuple(run for run in self._runs if run.going),
+        )
+        if not request.json:
+            click.echo(found_text(report))
+        if not request.dry_run:
+            await self._call_off(report)
+        if request.json:
+            click.echo(encode(report_json(report)))
+        elif outcomes := outcome_text(report):
+            click.echo(f"\n{outcomes}")
+        if report.interrupted:
+            return INTERRUPTED
+        return 0 if request.dry_run or report.well else NOT_ALL_DONE
+
+    def close(self) -> None:
+        """Close the journals."""
+        for run in self._runs:
+            run.close()
+
+    def _sort_out(self, seen: Observation) -> None:
+        """Separate the reassignments of live runs from all others."""
+        self._runs = runs_on(self._state, seen.cluster_id, self._wanted)
+        listed = self._asked_for(seen)
+        for run in self._runs:
+            run.take_in(listed)
+        theirs = {tp for run in self._runs if run.live for tp in run.listed}
+        self._foreign = {tp: move for tp, move in listed.items() if tp not in theirs}
+
+    def _asked_for(self, seen: Observation) -> dict[TopicPartition, ListedReassignment]:
+        request = self._wanted
+        return {
+            tp: move
+            for tp, move in listed_reassignments(seen).items()
+            if request.everything or tp.topic in request.topics or tp in request.partitions
+        }
+
+    async def _call_off(self, report: ClusterCancelReport) -> None:
+        """Ask the runs to cancel, cancel the rest here, and watch everything for a while."""
+        log = CancelLog(self._state, report.cluster_id, this_asker(), self._clock)
+        cancel = ForeignCancel(self._writer, self._clock, log)
+        for run in report.runs:
+            run.ask()
+        try:
+            report.more = await self._watch(cancel)
+        except asyncio.CancelledError:  # Ctrl-C
+            report.interrupted = True
+        finally:
+            cancel.leave("its end was not seen. Check it: ktui list")
+            for run in report.runs:
+                run.leave()
+            report.settled = cancel.settled
+            report.not_sent = self._lost
+            report.not_written = log.left()
+
+    async def _watch(self, cancel: ForeignCancel) -> list[TopicPartition]:
+        """Cancel the foreign reassignments, and poll until all are settled or `PATIENCE_S` is over.
+
+        Returns:
+            The reassignments that others have begun meanwhile.
+        """
+        until_s, begun = self._clock.monotonic() + PATIENCE_S, False
+        while True:
+            if not begun:  # the cluster may have been lost for a while
+                await self._refuse_owned()
+            seen = await self._poll()
+            if seen is not None and begun:
+                await cancel.look(seen)
+            elif seen is not None:
+                await cancel.cancel(self._still_foreign(), seen)
+                until_s, begun = self._clock.monotonic() + PATIENCE_S, True
+            settled = begun and not cancel.pending and all(run.is_settled for run in self._runs)
+            if settled or self._clock.monotonic() >= until_s:
+                return [] if seen is None else self._begun_meanwhile(seen)
+            await self._clock.sleep(_POLL_S)
+
+    async def _poll(self) -> Observation | None:
+        """Poll; None while the cluster is lost.
+
+        The journals are read before and after: one of the two reads has what a run has in flight.
+        """
+        self._claims = set(replicas_in_flight(self._runs))
+        try:
+            seen = await self._observer.poll(
+                Interest(partitions=frozenset(self._foreign), fresh=True)
+            )
+        except ClusterError as error:
+            seen, self._lost = None, str(error)
+        for run in self._runs:
+            run.look()
+        self._claims |= set(replicas_in_flight(self._runs))
+        return seen
+
+    def _still_foreign(self) -> Collection[ListedReassignment]:
+        """The reassignments of no live run; a run may begin one just after its journal is read."""
+        for tp in [tp for tp, move in self._foreign.items() if (tp, move.target) in self._claims]:
+            del self._foreign[tp]
+        return self._foreign.values()
+
+    def _begun_meanwhile(self, seen: Observation) -> list[TopicPartition]:
+        known = {*self._foreign, *(tp for run in self._runs for tp in run.listed)}
+        listed = self._asked_for(seen).items()
+        return [tp for tp, m in listed if tp not in known and (tp, m.target) not in self._claims]
+
+
+def _check_names(request: CancelRequest, seen: Observation) -> None:
+    """Check that the named topics and partitions exist, moving or not.
+
+    Raises:
+        BadInput: some do not; names every missing one.
+    """
+    hidden = {failure.topic for failure in seen.failures}
+    visible = {tp.topic for tp in seen.partitions} | hidden
+    missing = [f"topic {shortened(topic)!r}" for topic in request.topics if topic not in visible]
+    missing += [
+        f"partition {tp.partition} of topic {shortened(tp.topic)!r}"
+        for tp in request.partitions
+        if tp in seen.absent
+    ]
+    if missing:
+        raise BadInput(f"the cluster does not have {join_some(missing, told=10)}. Nothing was sent")

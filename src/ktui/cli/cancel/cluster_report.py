@@ -1,0 +1,284 @@
+"""The findings and outcomes of `ktui cancel --cluster`, as text and as JSON."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+
+import msgspec
+
+from ktui.cli.cancel.cluster_runs import RunOnCluster
+from ktui.cli.cancel.options import CancelRequest
+from ktui.cli.options.common import state_option
+from ktui.cli.output.json_form import SCHEMA_VERSION
+from ktui.cli.output.table import table
+from ktui.cli.process.send_command import AnswerJson
+from ktui.cluster.partition import Brokers, TopicPartition
+from ktui.cluster.text import clean
+from ktui.execution.cancel.foreign_outcome import ForeignOutcome, ListedReassignment, Settled
+from ktui.execution.host.state_dir import StateDir
+from ktui.execution.run.cancel_kind import CancelKind
+from ktui.planning.names import join_some
+from ktui.quantities import as_count
+
+_NOT_KNOWN = "not known"
+
+
+class ClusterCancelReport(msgspec.Struct, kw_only=True):
+    """Everything that one `ktui cancel --cluster` found and did."""
+
+    cluster: str
+    cluster_id: str
+    wanted: CancelRequest
+    state: StateDir
+    foreign: Mapping[TopicPartition, ListedReassignment]
+    """The reassignments that no live run has begun."""
+    runs: tuple[RunOnCluster, ...]
+    """The runs that have something in the scope."""
+    settled: Mapping[TopicPartition, Settled] = {}
+    not_sent: str = ""
+    """Why the cluster did not answer, for reassignments whose cancel was never sent."""
+    not_written: str = ""
+    """Why the outcomes could not be logged; empty if they were."""
+    more: list[TopicPartition] = []
+    """The reassignments that others have begun meanwhile."""
+    interrupted: bool = False
+
+    def outcome(self, tp: TopicPartition) -> Settled:
+        """Return the outcome of a reassignment that no live run has begun."""
+        why = f"not sent: {self.not_sent or 'the command was interrupted'}"
+        return self.settled.get(tp, Settled(ForeignOutcome.REFUSED, detail=why))
+
+    @property
+    def outcomes(self) -> Iterator[Settled]:
+        """Yield every outcome that is known."""
+        yield from map(self.outcome, self.foreign)
+        for run in self.runs:
+            yield from run.settled.values()
+
+    @property
+    def well(self) -> bool:
+        """Whether everything happened as requested."""
+        runs = (run for run in self.runs if run.live)
+        answered = all(r.answer and r.answer.accepted and not r.problem for r in runs)
+        known = all(not run.live or len(run.settled) == len(run.listed) for run in self.runs)
+        saved = all(run.live or run.problem is None for run in self.runs)
+        return answered and known and saved and not self.more and all(o.well for o in self.outcomes)
+
+    def begun_by(self, tp: TopicPartition) -> str | None:
+        """Return the run without an engine that has begun a reassignment; None if not known."""
+        return next((run.name for run in self.runs if tp in run.listed), None)
+
+
+def found_text(report: ClusterCancelReport) -> str:
+    """Describe the reassignments found, before any is cancelled."""
+    return "\n\n".join(_found_lines(report))
+
+
+def _found_lines(report: ClusterCancelReport) -> Iterator[str]:
+    request, would = report.wanted, report.wanted.dry_run
+    if request.everything:
+        opens = f"ktui cancel --cluster --remove-cancel{state_option(report.state)}"
+        yield (
+            f"the cancel gate of cluster {report.cluster_id} {'would be' if would else 'is'} shut. "
+            "Runs of this state directory submit only cancels and rollbacks there. "
+            f"Open the gate with: {opens}"
+        )
+    if report.foreign:
+        rows = [_row(report, move) for move in report.foreign.values()]
+        yield table(("PARTITION", "BEGUN BY", "FROM", "TO", "NOTE"), rows)
+        yield _what_a_cancel_is(request.kind)
+    if report.runs:
+        yield "\n".join(run.words for run in report.runs)
+    if not (report.foreign or report.runs):
+        scope = "" if request.everything else " in the scope you gave"
+        yield f"nothing{scope} is being reassigned"
+    if would:
+        yield "nothing was sent"
+
+
+def _row(report: ClusterCancelReport, move: ListedReassignment) -> tuple[str, ...]:
+    begun_by = report.begun_by(move.tp)
+    note = move.refused or move.danger or ""
+    return (
+        str(move.tp),
+        _NOT_KNOWN if begun_by is None else f"run {begun_by}",
+        _brokers(move.original),
+        _brokers(move.target),
+        clean(note),
+    )
+
+
+def _what_a_cancel_is(kind: CancelKind) -> str:
+    words = (
+        "Each reassignment is cancelled. Kafka drops the replicas it adds and keeps FROM, in the "
+        "order shown. Kafka has forgotten the order from before the reassignment, so another "
+        "replica may be the preferred leader now."
+    )
+    if kind is not CancelKind.ROLLBACK:
+        return words
+    return f"{words} For these, a rollback is no more than a cancel."
+
+
+def outcome_text(report: ClusterCancelReport) -> str:
+    """Describe the outcomes; empty if there was nothing to do."""
+    return "\n".join(_outcome_lines(report))
+
+
+def _outcome_lines(report: ClusterCancelReport) -> Iterator[str]:
+    if report.wanted.dry_run:
+        return
+    if report.foreign:
+        rows = [_outcome_row(tp, report.outcome(tp)) for tp in report.foreign]
+        yield table(("PARTITION", "OUTCOME", "REPLICAS", "RF", "WHY"), rows, right=(3,))
+        yield (
+            "Throttles that others have set for these partitions stay. Find and remove them with: "
+            f"ktui doctor{state_option(report.state)}"
+        )
+    for run in report.runs:
+        yield from _run_lines(run)
+    if report.interrupted:
+        yield (
+            "interrupted: cancels already sent still take effect, and the runs carry out what "
+            "they were asked. Check the rest: ktui list"
+        )
+    if report.more:
+        yield (
+            f"begun by others meanwhile, and not cancelled: {join_some(report.more, told=10)}. "
+            "Run this command again"
+        )
+    if report.not_written:
+        yield f"the outcomes are not logged: {report.not_written}"
+    counts = Counter(settled.outcome for settled in report.outcomes)
+    if counts:
+        told_counts = ", ".join(f"{counts[o]:,} {o.value}" for o in ForeignOutcome if counts[o])
+        yield f"{as_count(sum(counts.values()), 'reassignment')}: {told_counts}"
+
+
+def _outcome_row(tp: TopicPartition, settled: Settled) -> tuple[str, ...]:
+    replicas = settled.replicas
+    rf = str(len(replicas)) if replicas else "-"
+    return str(tp), settled.outcome.value, _brokers(replicas), rf, clean(settled.detail)
+
+
+def _run_lines(run: RunOnCluster) -> Iterator[str]:
+    if run.answer is not None:
+        refused = "" if run.answer.accepted else "refused: "
+        yield f"run {run.name}: {refused}{clean(run.answer.words)}"
+    if run.problem is not None:
+        yield f"run {run.name}: {run.problem}"
+    for tp, settled in run.settled.items():
+        if not settled.well:
+            yield f"run {run.name}: {tp}: {settled.outcome.value}: {clean(settled.detail)}"
+    if run.answer is not None and (left := len(run.listed) - len(run.settled)):
+        yield f"run {run.name}: {left:,} not settled yet. Follow the run: ktui status {run.name}"
+
+
+def _brokers(brokers: Brokers) -> str:
+    return ",".join(map(str, brokers)) or "-"
+
+
+class OnClusterJson(msgspec.Struct, frozen=True, kw_only=True):
+    """One reassignment that the cluster listed."""
+
+    topic: str
+    topic_id: str | None
+    partition: int
+    run: str | None
+    """The run that has begun the reassignment; null if that is not known."""
+    live: bool
+    """Whether the run has an engine, which cancels the reassignment itself."""
+    original: Brokers = msgspec.field(name="from")
+    target: Brokers = msgspec.field(name="to")
+    refused: str | None
+    """Why the reassignment is not cancelled; null if it is."""
+    danger: str | None
+    outcome: ForeignOutcome | None
+    """Null if nothing was sent, and while a run is still cancelling."""
+    replicas: Brokers | None
+    detail: str
+
+
+class RunAskedJson(msgspec.Struct, frozen=True, kw_only=True):
+    """The cancel that was requested from one run."""
+
+    run: str
+    live: bool
+    partitions: int
+    """How many partitions the request covers."""
+    answer: AnswerJson | None
+    problem: str | None
+
+
+class CancelClusterJson(msgspec.Struct, frozen=True, kw_only=True):
+    """The output of `ktui cancel --cluster --json`."""
+
+    schema_version: int
+    cluster: str
+    cluster_id: str
+    kind: CancelKind
+    dry_run: bool
+    shuts_gate: bool
+    partitions: tuple[OnClusterJson, ...]
+    runs: tuple[RunAskedJson, ...]
+    begun_meanwhile: tuple[TopicPartition, ...]
+    interrupted: bool
+    problem: str | None
+
+
+def report_json(report: ClusterCancelReport) -> CancelClusterJson:
+    """Return the JSON form of a report."""
+    request = report.wanted
+    sent = not request.dry_run
+    foreign = [
+        _listed_json(move, report.begun_by(tp), report.outcome(tp) if sent else None)
+        for tp, move in report.foreign.items()
+    ]
+    of_runs = [
+        _listed_json(move, run.name, run.settled.get(tp), live=True)
+        for run in report.runs
+        if run.live
+        for tp, move in run.listed.items()
+    ]
+    return CancelClusterJson(
+        schema_version=SCHEMA_VERSION,
+        cluster=report.cluster,
+        cluster_id=report.cluster_id,
+        kind=request.kind,
+        dry_run=request.dry_run,
+        shuts_gate=request.everything,
+        partitions=tuple(sorted((*foreign, *of_runs), key=lambda p: (p.topic, p.partition))),
+        runs=tuple(map(_run_json, report.runs)),
+        begun_meanwhile=tuple(report.more),
+        interrupted=report.interrupted,
+        problem=report.not_written or None,
+    )
+
+
+def _listed_json(
+    move: ListedReassignment, run: str | None, settled: Settled | None, *, live: bool = False
+) -> OnClusterJson:
+    return OnClusterJson(
+        topic=move.tp.topic,
+        topic_id=move.topic_id,
+        partition=move.tp.partition,
+        run=run,
+        live=live,
+        original=move.original,
+        target=move.target,
+        refused=move.refused,
+        danger=move.danger,
+        outcome=None if settled is None else settled.outcome,
+        replicas=None if settled is None else settled.replicas or None,
+        detail="" if settled is None else clean(settled.detail),
+    )
+
+
+def _run_json(run: RunOnCluster) -> RunAskedJson:
+    return RunAskedJson(
+        run=run.name,
+        live=run.live,
+        partitions=len(run.going),
+        answer=run.answer_json,
+        problem=run.problem,
+    )

@@ -1,0 +1,131 @@
+"""The options of `ktui cancel`: exactly one kind of cancel, and its scope."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+import msgspec
+
+from ktui.cli.context.claim import take_over_option
+from ktui.cli.context.errors import BadInput
+from ktui.cli.options import common
+from ktui.cluster.partition import TopicPartition
+from ktui.execution.run.cancel_kind import CancelKind
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+REMOVE_CANCEL = "--remove-cancel"
+_KINDS = ("--stop", "--rollback", "--trim")
+
+_OPTIONS = (
+    click.option(
+        "--stop",
+        is_flag=True,
+        help="Cancel what is in flight (KIP-455), and submit no further steps.",
+    ),
+    click.option(
+        "--rollback",
+        is_flag=True,
+        help="Restore the original replicas, their order and their leader (KIP-236).",
+    ),
+    click.option(
+        "--trim",
+        is_flag=True,
+        help="Stop, and drop replicas beyond the original number.",
+    ),
+    common.topics_option("Only this topic; may be repeated."),
+    common.partitions_option("Only this partition; may be repeated."),
+    click.option(
+        "--all",
+        "everything",
+        is_flag=True,
+        help="Every partition. Unless the run has ended, also shut the cluster's cancel gate.",
+    ),
+    click.option(
+        REMOVE_CANCEL, is_flag=True, help="Open the cancel gate that --all has shut (KIP-236)."
+    ),
+    click.option("--dry-run", is_flag=True, help="Show what would be done, and change nothing."),
+    take_over_option,
+)
+
+
+class CancelRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """A cancel as the command line asks for it."""
+
+    kind: CancelKind
+    topics: tuple[str, ...]
+    partitions: tuple[TopicPartition, ...]
+    everything: bool
+    """Whether --all was given."""
+    dry_run: bool
+    json: bool
+    take_over: bool = False
+    """Whether to take the cluster over from another state directory."""
+
+    @property
+    def scope_words(self) -> str:
+        """The scope as command line options; empty if none was given."""
+        words = [f"--topic {topic}" for topic in self.topics]
+        words += [f"--partition {tp.topic}:{tp.partition}" for tp in self.partitions]
+        return "--all" if self.everything else " ".join(words)
+
+
+def cancel_options(function: F) -> F:
+    """Add the options for the kind of cancel and its scope."""
+    for option in reversed(_OPTIONS):
+        function = option(function)
+    return function
+
+
+def read_cancel_request(values: dict[str, Any], *, json: bool) -> CancelRequest | None:
+    """Pop the cancel's options from `values`; None if the gate is to be opened.
+
+    Raises:
+        BadInput: not exactly one kind of cancel was given, or its scope contradicts itself.
+    """
+    kinds = [kind for kind in CancelKind if values.pop(kind.value)]
+    opens, everything = values.pop("remove_cancel"), values.pop("everything")
+    topics, partitions = values.pop("topics"), values.pop("partitions")
+    dry_run, take_over = values.pop("dry_run"), values.pop("take_over")
+    if opens:
+        _check_alone(kinds or everything or topics or partitions or dry_run or take_over)
+        return None
+    if len(kinds) != 1:
+        names = ", ".join(_KINDS)
+        what = f"{names} exclude each other" if kinds else f"none of {names} was given"
+        raise BadInput(f"{what}. Give one of them, or {REMOVE_CANCEL}")
+    if everything and (topics or partitions):
+        raise BadInput(
+            "--all already covers every partition. Give either --all, or --topic and --partition"
+        )
+    return CancelRequest(
+        kind=kinds[0],
+        topics=topics,
+        partitions=partitions,
+        everything=everything,
+        dry_run=dry_run,
+        json=json,
+        take_over=take_over,
+    )
+
+
+def check_scope_given(request: CancelRequest) -> None:
+    """Check that a cancel has a scope.
+
+    Raises:
+        BadInput: it has none.
+    """
+    if not request.scope_words:
+        raise BadInput(
+            "no scope was given. Give --topic T, --partition T:P, or --all for every partition"
+        )
+
+
+def _check_alone(others: object) -> None:
+    if others:
+        raise BadInput(
+            f"{REMOVE_CANCEL} takes no other cancel option: it opens the cancel gate, and cancels "
+            "nothing. Give it alone"
+        )

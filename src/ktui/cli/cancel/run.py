@@ -1,0 +1,217 @@
+"""Cancel partitions of a run: show a preview, then ask the run's engine."""
+
+from __future__ import annotations
+
+import click
+import msgspec
+
+from ktui.cli.cancel.options import CancelRequest, check_scope_given
+from ktui.cli.cancel.preview import Preview, preview
+from ktui.cli.cancel.preview_json import cancel_json
+from ktui.cli.cancel.preview_text import preview_text
+from ktui.cli.context.claim import claim_request
+from ktui.cli.context.errors import BadInput
+from ktui.cli.context.target import ClusterNames, Target, choose_target, cluster_names_of_run
+from ktui.cli.context.terminal import print_note
+from ktui.cli.options.common import check_scope
+from ktui.cli.output.gate import gate_json, gate_line, shut_gate
+from ktui.cli.output.json_form import encode
+from ktui.cli.process.launch import Launch, launch_left_run
+from ktui.cli.process.left_run import LeftRun, read_run
+from ktui.cli.process.send_command import (
+    answer_json,
+    end_if_refused,
+    print_answer,
+    this_asker,
+    wait_for_answer,
+    write_command,
+)
+from ktui.cluster.clock import SystemClock
+from ktui.execution.cancel.gate import CancelGateFile
+from ktui.execution.errors import RunProblem
+from ktui.execution.host.hand_over import refuse_exported
+from ktui.execution.host.ownership import holder
+from ktui.execution.host.state_dir import RunDir, StateDir
+from ktui.execution.journal.commands import Answer, CancelMoves, Pause
+from ktui.execution.run.cancel_kind import CancelKind
+from ktui.execution.run.cancel_scope import tracks_in_scope
+from ktui.execution.run.event_text import KIND_IN_WORDS
+from ktui.execution.run.events import PauseOrigin
+from ktui.execution.run.run import Run
+
+
+def cancel_run(
+    run_dir: RunDir, request: CancelRequest, names: ClusterNames, state: StateDir
+) -> None:
+    """Show the preview of a cancel and, unless this is a dry run, carry the cancel out.
+
+    Raises:
+        BadInput: the run cannot take this cancel.
+        RunRefused: the run was exported, the cluster is not the run's, or another run's throttle
+            is in the way.
+        RunProblem: the engine did not answer, or could not be started.
+        ClusterError: the cluster does not answer, and the cancel needs its answer.
+    """
+    found = read_run(run_dir)
+    run = found.run
+    refuse_exported(run)
+    _check(run, request)
+    where = choose_target(*cluster_names_of_run(names, found.begun), changes=not request.dry_run)
+    live = holder(run_dir) is not None
+    tracks = tracks_in_scope(run, request.topics, request.partitions)
+    planned = preview(run, request, tracks, where.cluster, needed=request.dry_run or not live)
+    starts = not live and not planned.over
+    cancel = _Cancel(run_dir, state, found, planned, where, starts)
+    if found.damage is not None:
+        print_note(f"damaged: {found.damage}. ktui uses the entries before the damage")
+    if not request.json:
+        click.echo(preview_text(planned, state))
+    if request.dry_run or not (live or starts):
+        cancel.report_only()
+    elif live:
+        cancel.ask()
+    else:
+        cancel.launch()
+
+
+def _check(run: Run, request: CancelRequest) -> None:
+    """Check that a run in its present state can take a cancel.
+
+    Raises:
+        BadInput: the scope is missing or unknown, or an ended run is to be stopped.
+    """
+    check_scope(run, request.topics, request.partitions)
+    if not run.ended:
+        check_scope_given(request)
+    elif request.kind is CancelKind.STOP:
+        raise BadInput(
+            f"run {run.name} has ended, so there is nothing to stop. Undo it with --rollback, or "
+            "drop replicas beyond the original number with --trim"
+        )
+
+
+class _Cancel(msgspec.Struct, frozen=True):
+    """A cancel with its preview, ready to be sent."""
+
+    run_dir: RunDir
+    state: StateDir
+    found: LeftRun
+    told: Preview
+    where: Target
+    would_start: bool
+    """Whether the cancel has to start an engine: the run has none, and something is left to do."""
+
+    @property
+    def shuts_gate(self) -> bool:
+        return self.told.wanted.everything and not self.found.run.ended
+
+    @property
+    def _call_off(self) -> CancelMoves:
+        request = self.told.wanted
+        return CancelMoves(request.kind, request.topics, request.partitions)
+
+    def report_only(self) -> None:
+        """Report that nothing was changed, and what the cancel would also have done."""
+        if self.told.wanted.json:
+            self._print_json()
+            return
+        if self.would_start:
+            name, ended = self.run_dir.name, self.found.run.ended
+            why = f"Run {name} has ended" if ended else f"Run {name} has no engine"
+            rest = " and pause the rest of the run" if self._has_rest else ""
+            click.echo(f"{why}. This cancel would start an engine{rest}.")
+        if self.shuts_gate and not self.told.over:
+            click.echo("It would also shut the cluster's cancel gate: runs submit nothing else.")
+        click.echo("Nothing was changed.")
+
+    def ask(self) -> None:
+        """Send the cancel to the run's engine, and report the answer."""
+        self._shut_gate()
+        number = write_command(self.run_dir, self._call_off)
+        self._print_answer(number, wait_for_answer(self.run_dir, number))
+
+    def launch(self) -> None:
+        """Start an engine for the cancel, with the rest of the run paused.
+
+        Raises:
+            RunProblem: the engine could not be started.
+        """
+        name, pauses = self.run_dir.name, self._has_rest
+        if self.found.run.ended:
+            print_note(f"run {name} has ended. Starting an engine that continues from there")
+        else:
+            rest = "; the rest of the run is paused first" if pauses else ""
+            print_note(f"run {name} has no engine. Starting one{rest}")
+        sent: list[int] = []
+
+        def ask() -> None:
+            self._shut_gate()
+            if pauses:
+                write_command(self.run_dir, Pause())
+            sent.append(write_command(self.run_dir, self._call_off))
+
+        launch = Launch(
+            state=self.state,
+            name=name,
+            cluster_id=self.found.begun.cluster_id,
+            names=self.where.names,
+            until=None,
+            concurrent=True,
+            owner=claim_request(
+                self.where.cluster,
+                self.state,
+                self.found.begun.cluster_id,
+                name,
+                take_over=self.told.wanted.take_over,
+                only_ends=True,
+            ),
+        )
+        try:
+            launch_left_run(launch, ask)
+        except RunProblem as problem:
+            if not sent:
+                raise
+            raise RunProblem(
+                f"{problem}. Your command is in the journal, and takes effect when you resume the "
+                f"run: ktui resume {name}"
+            ) from None
+        self._print_answer(sent[0], wait_for_answer(self.run_dir, sent[0]))
+        if pauses:
+            print_note(f"the rest of the run is paused. Continue it: ktui continue {name}")
+
+    @property
+    def _has_rest(self) -> bool:
+        """Whether the run has unpaused partitions that this cancel leaves alone."""
+        run = self.found.run
+        off = {track.tp for track in self.told.tracks}
+        going = (t for t in run.tracks.values() if t.cancel is None and not t.state.ended)
+        return PauseOrigin.OPERATOR not in run.pauses.whole and any(t.tp not in off for t in going)
+
+    def _shut_gate(self) -> None:
+        if self.shuts_gate:
+            what = f"{KIND_IN_WORDS[self.told.wanted.kind]} all of run {self.run_dir.name}"
+            gate = CancelGateFile(self.state, self.found.begun.cluster_id)
+            gate.shut(SystemClock().now(), this_asker(), what)
+
+    def _print_answer(self, number: int, answer: Answer) -> None:
+        """Print the engine's answer; a refusal ends the program."""
+        if self.told.wanted.json:
+            self._print_json(number, answer)
+            end_if_refused(answer)
+            return
+        shut = shut_gate(self.state, self.found.begun.cluster_id)
+        if self.shuts_gate and shut is not None:
+            click.echo(gate_line(shut, self.state, self.run_dir.name))
+        print_answer(self.run_dir, answer)
+        click.echo(f"follow the result: ktui status {self.run_dir.name}")
+
+    def _print_json(self, number: int = 0, answer: Answer | None = None) -> None:
+        shut = shut_gate(self.state, self.found.begun.cluster_id)
+        reply = None if answer is None else answer_json(self.run_dir, number, answer)
+        shape = cancel_json(
+            self.told,
+            shuts_gate=self.shuts_gate,
+            gate=None if shut is None else gate_json(shut),
+            answer=reply,
+        )
+        click.echo(encode(shape))

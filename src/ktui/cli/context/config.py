@@ -1,0 +1,125 @@
+"""The user's config.yaml: several clusters by name."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import msgspec
+import platformdirs
+
+from ktui.fileproblem import FileProblem, unknown_key
+from ktui.pacing.limits import LimitsProblem, parse_limits
+from ktui.planning.throttle_rates import ThrottleProblem, parse_throttle_rates
+
+if TYPE_CHECKING:
+    from ktui.yamlfile import YamlFile
+
+DEFAULT_POLL_INTERVAL_S = 1.0
+
+
+class Context(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One cluster of the config file."""
+
+    properties: Mapping[str, Any] = msgspec.field(default_factory=dict)
+    """Connection settings under librdkafka's names."""
+    command_config: str | None = None
+    """A client properties file as Kafka's own tools take it; `properties` win over it."""
+    read_only: bool = False
+    """Whether verbs that change the cluster are refused."""
+    ownership: bool = True
+    """Whether runs own the cluster for their state directory.
+
+    Off for a cluster where the principal may not join consumer groups.
+    """
+    poll_interval: Annotated[float, msgspec.Meta(ge=0.1, le=3600)] = DEFAULT_POLL_INTERVAL_S
+    """Seconds."""
+    theme: str | None = None
+    limits: Mapping[str, Any] = msgspec.field(default_factory=dict)
+    """The limits of new runs unless an option sets them, by the options' names or KIP-435's."""
+    throttle: str | int | None = None
+    """The throttle of new runs, as a value of `--throttle`."""
+
+
+class Config(msgspec.Struct, frozen=True):
+    """The whole file; an absent file is an empty one."""
+
+    path: Path
+    contexts: Mapping[str, Context]
+    theme: str | None = None
+
+    def context(self, name: str) -> Context:
+        """Return the named context.
+
+        Raises:
+            FileProblem: the file has no such context; the message lists the known ones.
+        """
+        if name in self.contexts:
+            return self.contexts[name]
+        if not self.contexts:
+            raise FileProblem(self.path, None, f"no context {name!r}. The file defines no contexts")
+        known = ", ".join(sorted(self.contexts))
+        raise FileProblem(self.path, None, f"no context {name!r}. Known contexts: {known}")
+
+
+def config_dir() -> Path:
+    """Return the folder of config.yaml and the user's themes; KTUI_CONFIG_DIR overrides it."""
+    override = os.environ.get("KTUI_CONFIG_DIR")
+    return Path(override) if override else platformdirs.user_config_path("ktui")
+
+
+def load_config(path: Path | None = None) -> Config:
+    """Read the config file.
+
+    Raises:
+        FileProblem: the file cannot be read or has an unusable value; names the line and the fix.
+    """
+    path = path or config_dir() / "config.yaml"
+    try:
+        path.stat()
+    except FileNotFoundError:
+        return Config(path, {})
+    except OSError as error:
+        raise FileProblem(path, None, f"cannot be read: {error.strerror}") from None
+    from ktui.yamlfile import read_yaml  # noqa: PLC0415 - most runs have no file to read
+
+    file = read_yaml(path)
+    data = file.data or {}
+    if not isinstance(data, dict):
+        raise file.problem((), "expected keys such as 'contexts:'")
+    for key in data.keys() - {"contexts", "theme"}:
+        raise file.problem((key,), unknown_key(str(key), ["contexts", "theme"]))
+    theme = file.convert(("theme",), data.get("theme"), str | None)  # type: ignore[arg-type]  # msgspec takes unions
+    return Config(path, _contexts(file, data.get("contexts") or {}), theme)
+
+
+def _contexts(file: YamlFile, data: object) -> dict[str, Context]:
+    if not isinstance(data, dict):
+        raise file.problem(("contexts",), "contexts: expected a mapping of names to clusters")
+    contexts = {
+        str(name): file.convert(("contexts", str(name)), value or {}, Context)
+        for name, value in data.items()
+    }
+    for name, context in contexts.items():
+        _check_limits(file, ("contexts", name, "limits"), context.limits)
+        _check_throttle(file, ("contexts", name, "throttle"), context.throttle)
+    return contexts
+
+
+def _check_limits(file: YamlFile, keys: tuple[str, ...], limits: Mapping[str, Any]) -> None:
+    """Check each limit alone, to name its line, and then all of them together."""
+    singly = [((*keys, name), {name: value}) for name, value in limits.items()]
+    for place, some in (*singly, (keys, limits)):
+        try:
+            parse_limits(some)
+        except LimitsProblem as problem:
+            raise file.problem(place, f"{'.'.join(keys)}: {problem}") from None
+
+
+def _check_throttle(file: YamlFile, keys: tuple[str, ...], throttle: str | int | None) -> None:
+    try:
+        parse_throttle_rates("none" if throttle is None else str(throttle))
+    except ThrottleProblem as problem:
+        raise file.problem(keys, f"{'.'.join(keys)}: {problem}") from None

@@ -1,0 +1,102 @@
+"""The terminal: whether there is one to draw on, and which text may reach it."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any, TextIO, cast
+
+import click
+
+from ktui.cli.context.errors import BadInput
+from ktui.cluster.text import clean_lines
+
+ERASE_LINE = "\r\x1b[K"
+"""The start of a write that redraws the progress line."""
+
+_styled: set[str] = set()
+"""Every text that `styled` has styled, with its styling."""
+
+
+def need_terminal(instead: str = "; for pipes and scripts there is `ktui list`") -> None:
+    """Check that the live view can read keys and draw. Textual writes to standard error.
+
+    Args:
+        instead: the end of the message: what to do without a terminal.
+
+    Raises:
+        BadInput: one of the three standard streams is not a terminal.
+    """
+    if not all(stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr)):
+        raise BadInput(f"the live view needs a terminal{instead}")
+
+
+def styled(word: str, *, fg: str) -> str:
+    """Style a word of ktui's own, bold and in colour. No other styling reaches the terminal."""
+    text = click.style(clean_lines(word), fg=fg, bold=True)
+    _styled.add(text)
+    return text
+
+
+@contextmanager
+def clean_output() -> Iterator[None]:
+    """Clean all text that goes to standard output and standard error within the block.
+
+    Names of files, runs and contexts, option values and keys of files can come from anyone, and
+    click repeats them unchanged. All of that text passes this one place on its way out.
+    """
+    before = sys.stdout, sys.stderr
+    mine = tuple(None if each is None else cast("TextIO", CleanStream(each)) for each in before)
+    sys.stdout, sys.stderr = mine
+    try:
+        yield
+    finally:
+        # Click installs its own streams once the reader has gone; those stay.
+        if sys.stdout is mine[0]:
+            sys.stdout = before[0]
+        if sys.stderr is mine[1]:
+            sys.stderr = before[1]
+
+
+class CleanStream:
+    """A text stream that escapes terminal control characters, except ktui's own styling."""
+
+    def __init__(self, stream: TextIO) -> None:
+        if hasattr(stream, "reconfigure") and stream.encoding.lower() in ("ascii", "us-ascii"):
+            stream.reconfigure(encoding="utf-8")  # as click does, which would bypass this stream
+        self._stream = stream
+        self.rich_proxied_file = stream
+        """The stream for Rich: Textual's report of a defect has its own styling."""
+
+    def write(self, text: str) -> int:
+        """Write a text, cleaned."""
+        self._stream.write(_outward(text))
+        return len(text)
+
+    def writelines(self, lines: Iterable[str]) -> None:
+        """Write several texts, cleaned."""
+        for line in lines:
+            self.write(line)
+
+    def __getattr__(self, name: str) -> Any:
+        """Return any other attribute, except `buffer`: its bytes would not be cleaned."""
+        if name == "buffer":
+            raise AttributeError(name)
+        return getattr(self._stream, name)
+
+
+def _outward(text: str) -> str:
+    erased = ERASE_LINE if text.startswith(ERASE_LINE) else ""
+    text = text.removeprefix(erased)
+    if "\x1b" not in text or not _styled:
+        return erased + clean_lines(text)
+    ours = re.compile("(" + "|".join(map(re.escape, _styled)) + ")")
+    parts = ours.split(text)
+    return erased + "".join(p if p in _styled else clean_lines(p) for p in parts)
+
+
+def print_note(line: str) -> None:
+    """Print a line for the operator on standard error, apart from the verb's own output."""
+    click.echo(line, err=True)

@@ -1,0 +1,1 @@
+"""`ktui doctor`: what to fix before any partition moves."""

@@ -1,0 +1,362 @@
+"""Remove throttles that were left behind: show each one before, and what remains after."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+
+import click
+import msgspec
+
+from ktui.cli.context.claim import check_no_other_owner, claim_request
+from ktui.cli.context.cluster import Cluster
+from ktui.cli.context.errors import BAD_INPUT, FAILED
+from ktui.cli.doctor.throttle_scan import (
+    NOT_SEEN,
+    WATCHED_S,
+    FoundThrottle,
+    ScanAgain,
+    ThrottleReason,
+    ThrottleScan,
+    claims_reader,
+    scan_throttles,
+    topic_names,
+    watch_for_changes,
+)
+from ktui.cli.output.json_form import SCHEMA_VERSION, encode
+from ktui.cli.output.table import table
+from ktui.cluster.clock import SystemClock
+from ktui.cluster.ports import (
+    ClusterReader,
+    ClusterWriter,
+    ConfigChange,
+    ConfigOp,
+    ConfigResource,
+    ConfigScope,
+    Setting,
+    Verdict,
+    WriteResult,
+)
+from ktui.cluster.text import clean
+from ktui.cluster.throttle_settings import REPLICAS, parse_throttled_list
+from ktui.execution.host.state_dir import StateDir
+
+MOST_SHOWN = 400
+"""Characters of a list that the text output shows; --json has the whole list."""
+
+NOT_AT_REST = (
+    "a run that ktui cannot see from here may need these throttles. Wait until nothing moves, or "
+    "remove them anyway with --yes"
+)
+
+
+class FoundThrottleJson(msgspec.Struct, frozen=True, kw_only=True):
+    """One throttle, as found."""
+
+    scope: ConfigScope
+    name: str
+    key: str
+    values: tuple[str, ...]
+    why: str | None
+    """Why the throttle is kept, or why it could not be removed."""
+
+
+class ClearedJson(msgspec.Struct, frozen=True, kw_only=True):
+    """The output of `ktui doctor --clear-throttles --json`."""
+
+    schema_version: int
+    cluster: str
+    dry_run: bool
+    taken_off: tuple[FoundThrottleJson, ...]
+    """The throttles removed; with `dry_run`, the ones to be removed."""
+    kept: tuple[FoundThrottleJson, ...]
+    """Throttles that are needed, or not set on the resource itself."""
+    left: tuple[FoundThrottleJson, ...]
+    """Throttles that were to be removed, and are still set."""
+    unread: tuple[str, ...]
+    not_at_rest: tuple[str, ...]
+    """The moves and changes seen during the watch."""
+
+
+class ClearResult(msgspec.Struct, frozen=True):
+    """The result of `--clear-throttles`."""
+
+    look: ThrottleScan
+    left: Mapping[FoundThrottle, str]
+    """Throttles that are still set, and why."""
+    stirring: tuple[str, ...] = ()
+    """Sentences about the moves and changes seen during the watch."""
+
+    @property
+    def stray(self) -> list[FoundThrottle]:
+        """The throttles that nobody needs."""
+        return [t for t in self.look.throttles if t.stands is ThrottleReason.LEFT_BEHIND]
+
+    @property
+    def kept(self) -> list[FoundThrottle]:
+        """The throttles that are not stray."""
+        return [t for t in self.look.throttles if t.stands is not ThrottleReason.LEFT_BEHIND]
+
+    def code(self) -> int:
+        """Return the exit code: 0, 1 if something remains or is unread, 2 if refused."""
+        if NOT_AT_REST in self.left.values():
+            return BAD_INPUT
+        if self.left or self.look.unread:
+            return FAILED
+        used = (ThrottleReason.MOVING, ThrottleReason.LIVE_RUN, ThrottleReason.WAITING_RUN)
+        needed = any(throttle.stands in used for throttle in self.kept)
+        return BAD_INPUT if needed and not self.stray else 0
+
+
+def _reason(throttle: FoundThrottle) -> str:
+    match throttle.stands:
+        case ThrottleReason.LIVE_RUN:
+            return f"live run {throttle.run} uses it. To lift it: ktui throttle {throttle.run} none"
+        case ThrottleReason.WAITING_RUN:
+            return f"run {throttle.run} has set it. To restore it: ktui resume {throttle.run}"
+        case ThrottleReason.MOVING:
+            return "a move in flight may need it"
+        case ThrottleReason.LOG_DIRS:
+            return "it limits moves between log dirs, which ktui cannot see"
+        case ThrottleReason.INHERITED:
+            return f"it is not set here: {throttle.setting.source}"
+        case ThrottleReason.LEFT_BEHIND:
+            return ""
+
+
+def found_text(cleared: ClearResult) -> Iterable[str]:
+    """Describe each throttle, before any is removed."""
+    for sentence in cleared.look.unread:
+        yield f"could not read: {sentence}"
+    if cleared.stray:
+        rows = [_row(throttle) for throttle in cleared.stray]
+        yield "left behind:\n" + table(("ON", "SETTING", "VALUE"), rows)
+    if cleared.kept:
+        kept = [(*_row(throttle), _reason(throttle)) for throttle in cleared.kept]
+        yield "kept:\n" + table(("ON", "SETTING", "VALUE", "WHY"), kept)
+    if not cleared.look.throttles:
+        yield "no replication throttle is set"
+
+
+def _row(throttle: FoundThrottle) -> tuple[str, str, str]:
+    value = clean(throttle.value)
+    if len(value) > MOST_SHOWN:
+        value = f"{value[:MOST_SHOWN]}… ({len(throttle.values):,} entries)"
+    return throttle.where, throttle.key, value
+
+
+def outcome_text(cleared: ClearResult, *, dry_run: bool) -> str:
+    """Describe the result."""
+    if not cleared.stray:
+        return "nothing was left behind, so nothing was changed"
+    if NOT_AT_REST in cleared.left.values():
+        return f"nothing was changed: {NOT_AT_REST}"
+    if dry_run:
+        return "nothing was changed"
+    if not cleared.left:
+        return "removed. A read of the settings confirms that none is left"
+    lines = [
+        f"  {throttle.where} {throttle.key}: {clean(why)}" for throttle, why in cleared.left.items()
+    ]
+    return "\n".join(["still set:", *lines])
+
+
+def cleared_json(cluster: str, cleared: ClearResult, *, dry_run: bool) -> ClearedJson:
+    """Return the JSON form of the result."""
+    return ClearedJson(
+        schema_version=SCHEMA_VERSION,
+        cluster=cluster,
+        dry_run=dry_run,
+        taken_off=tuple(_throttle_json(t) for t in cleared.stray if t not in cleared.left),
+        kept=tuple(_throttle_json(t, _reason(t)) for t in cleared.kept),
+        left=tuple(_throttle_json(t, why) for t, why in cleared.left.items()),
+        unread=cleared.look.unread,
+        not_at_rest=cleared.stirring,
+    )
+
+
+def _throttle_json(throttle: FoundThrottle, why: str | None = None) -> FoundThrottleJson:
+    return FoundThrottleJson(
+        scope=throttle.resource.scope,
+        name=throttle.resource.name,
+        key=throttle.key,
+        values=throttle.values,
+        why=why,
+    )
+
+
+READ_BACK_S = 5.0
+"""Seconds to wait until the brokers report a change."""
+READ_AGAIN_S = 0.1
+_CHANGED = "somebody has changed it meanwhile, or it is needed now. ktui leaves it alone"
+_UNANSWERED = WriteResult(Verdict.UNKNOWN)
+
+CLEARING = "ktui doctor --clear-throttles"
+"""The name in an ownership claim, where a run would be."""
+
+_BLANKS = (("", ""), (" ", ""), ("", " "), (" ", " "))
+
+
+async def clear(
+    cluster: Cluster,
+    state: StateDir,
+    *,
+    dry_run: bool,
+    json: bool,
+    yes: bool = False,
+    take_over: bool = False,
+) -> int:
+    """Remove the throttles that were left behind in a cluster, and print the result.
+
+    Args:
+        cluster: the cluster.
+        state: the state directory whose runs may need a throttle.
+        dry_run: whether to change nothing.
+        json: whether to print one JSON object and ask nobody.
+        yes: whether to remove throttles even while something moves or changes.
+        take_over: whether to take the cluster from another state directory that owns it.
+
+    Returns:
+        The exit code.
+
+    Raises:
+        RunRefused: another state directory owns the cluster, and may need the throttles.
+        ClusterError: ktui cannot find out which throttles are needed; nothing was changed.
+        StateDirProblem: the same, because the runs cannot be read.
+    """
+    reader = cluster.reader()
+    try:
+        names, hidden = await topic_names(reader)
+        described = await reader.describe_cluster()
+        claim = claim_request(cluster, state, described.cluster_id, CLEARING, take_over=take_over)
+        if claim is not None and not dry_run:
+            await check_no_other_owner(claim)
+        scan_again = partial(scan_throttles, reader, described, names, claims_reader(state))
+        scan = await scan_again()
+        scan = msgspec.structs.replace(scan, unread=(*hidden, *scan.unread))
+        cleared = ClearResult(scan, {})
+        if not json:
+            click.echo("\n\n".join(found_text(cleared)))
+        if cleared.stray:
+            cleared = await _at_rest(cleared, scan_again, json=json, yes=yes, dry_run=dry_run)
+        if cleared.stray and not cleared.left and not dry_run:
+            if claim is not None:  # the operator may have taken hours to answer
+                await check_no_other_owner(claim)
+            current = await scan_again()
+            changed = {t: _CHANGED for t in cleared.stray if t not in current.throttles}
+            unchanged = [throttle for throttle in cleared.stray if throttle not in changed]
+            left = changed | await _take_off(cluster, reader, unchanged)
+            cleared = msgspec.structs.replace(cleared, left=left)
+    finally:
+        await reader.aclose()
+    if json:
+        click.echo(encode(cleared_json(cluster.name, cleared, dry_run=dry_run)))
+    else:
+        click.echo(f"\n{outcome_text(cleared, dry_run=dry_run)}")
+    return cleared.code()
+
+
+async def _at_rest(
+    cleared: ClearResult, scan_again: ScanAgain, *, json: bool, yes: bool, dry_run: bool
+) -> ClearResult:
+    """Watch the cluster for some seconds; if it is not at rest, ask or leave everything."""
+    if not json:
+        click.echo(f"\n{NOT_SEEN}.\nWatching for {WATCHED_S:.0f} s for moves and changes ...")
+    changes = await watch_for_changes(cleared.look, scan_again, SystemClock())
+    cleared = msgspec.structs.replace(cleared, stirring=changes)
+    if not changes:
+        return cleared
+    if not json:
+        click.echo("\n".join(("", "not at rest:", *(f"  {sentence}" for sentence in changes))))
+    if yes or (not json and not dry_run and _confirmed()):
+        return cleared
+    return msgspec.structs.replace(cleared, left=dict.fromkeys(cleared.stray, NOT_AT_REST))
+
+
+def _confirmed() -> bool:
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        return False
+    return click.confirm("A run that ktui cannot see may need these throttles. Remove them anyway?")
+
+
+async def _take_off(
+    cluster: Cluster, reader: ClusterReader, stray: Sequence[FoundThrottle]
+) -> dict[FoundThrottle, str]:
+    """Remove throttles; return the ones that are still set, and why.
+
+    A broker reports a change a moment after Kafka's answer, so this waits for it.
+    """
+    if not stray:
+        return {}
+    clock, writer = SystemClock(), cluster.writer()
+    try:
+        answers = await writer.alter_configs([_change(throttle) for throttle in stray])
+        until_s = clock.monotonic() + READ_BACK_S
+        while True:
+            current = await _read(reader, stray)
+            remaining = [throttle for throttle in stray if _is_there(current, throttle)]
+            emptied = [t for t in stray if t.key in REPLICAS and _own(current, t) == ""]
+            await _delete(writer, emptied)
+            results = {t: answers.get(t.resource, _UNANSWERED) for t in remaining}
+            refused = all(result.verdict is Verdict.REFUSED for result in results.values())
+            if (refused and not emptied) or clock.monotonic() >= until_s:
+                return {throttle: _why(result) for throttle, result in results.items()}
+            await clock.sleep(READ_AGAIN_S)
+    finally:
+        await writer.aclose()
+
+
+def _change(throttle: FoundThrottle) -> ConfigChange:
+    """Return the change that removes a throttle; entries that others add meanwhile stay.
+
+    A list written with blanks keeps them, but Kafka reports it without blanks. So each entry is
+    subtracted in every spelling.
+    """
+    resource, key = throttle.resource, throttle.key
+    if key not in REPLICAS:
+        return ConfigChange(resource, key, ConfigOp.DELETE)
+    listed = sorted(parse_throttled_list(throttle.value))
+    spellings = (f"{before}{each}{after}" for each in listed for before, after in _BLANKS)
+    return ConfigChange(resource, key, ConfigOp.SUBTRACT, ",".join(spellings))
+
+
+async def _delete(writer: ClusterWriter, emptied: Iterable[FoundThrottle]) -> None:
+    changes = [ConfigChange(t.resource, t.key, ConfigOp.DELETE) for t in emptied]
+    if changes:
+        await writer.alter_configs(changes)
+
+
+CurrentSettings = Mapping[ConfigResource, Mapping[str, Setting]]
+
+
+async def _read(reader: ClusterReader, throttles: Sequence[FoundThrottle]) -> CurrentSettings:
+    keys = {throttle.key for throttle in throttles}
+    return (await reader.settings({t.resource for t in throttles}, keys)).settings
+
+
+def _setting(current: CurrentSettings, throttle: FoundThrottle) -> Setting | None:
+    return current.get(throttle.resource, {}).get(throttle.key)
+
+
+def _own(current: CurrentSettings, throttle: FoundThrottle) -> str | None:
+    setting = _setting(current, throttle)
+    return None if setting is None else setting.own
+
+
+def _is_there(current: CurrentSettings, throttle: FoundThrottle) -> bool:
+    """Whether a throttle is still set, or that is not known."""
+    if throttle.resource not in current:
+        return True
+    own = _own(current, throttle)
+    if throttle.key in REPLICAS:
+        return not parse_throttled_list(own or "").isdisjoint(throttle.values)
+    return own == throttle.value
+
+
+def _why(result: WriteResult) -> str:
+    if result.verdict is Verdict.UNKNOWN:
+        return "Kafka's answer was lost"
+    if result.verdict is Verdict.REFUSED:
+        return ": ".join(filter(None, (result.code, result.message)))
+    return "Kafka accepted the removal, but the throttle is still set, or set again"

@@ -1,0 +1,216 @@
+"""`ktui doctor`: check connections and permissions, and what to fix before a reassignment."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Collection
+from pathlib import Path
+
+import click
+import msgspec
+
+from ktui.cli.context.claim import TAKE_OVER, reading_claim, take_over_option
+from ktui.cli.context.cluster import Cluster, choose_cluster
+from ktui.cli.context.errors import BadInput
+from ktui.cli.context.target import TLS_UNVERIFIED, choose_target
+from ktui.cli.context.terminal import styled
+from ktui.cli.doctor.abilities import judge_abilities, judge_permissions
+from ktui.cli.doctor.clear_throttles import clear
+from ktui.cli.doctor.facts import gather_facts
+from ktui.cli.doctor.findings import DoctorFinding, Level, judge_cluster
+from ktui.cli.doctor.ownership_findings import judge_late, judge_ownership
+from ktui.cli.doctor.secret_files import judge_secret_files
+from ktui.cli.doctor.throttle_findings import judge_throttles
+from ktui.cli.doctor.throttle_scan import claims_reader, scan_throttles
+from ktui.cli.options import common
+from ktui.cli.output.json_form import SCHEMA_VERSION, encode
+from ktui.cluster.errors import ClusterError
+from ktui.cluster.ports import ClusterReader
+from ktui.execution.errors import RunProblem
+from ktui.execution.host.late_requests import late_requests
+from ktui.execution.host.state_dir import StateDir
+from ktui.kafka.capabilities import Capabilities
+from ktui.kafka.connection.connection import Connection
+from ktui.kafka.probe import Probe, probe_confluent, probe_kafka_python
+from ktui.tui.draw.format import as_took
+
+SIGNS = {Level.GOOD: "ok  ", Level.NOTE: "note", Level.WARNING: "WARN", Level.TROUBLE: "BAD "}
+COLOURS = {
+    Level.GOOD: "green",
+    Level.NOTE: "cyan",
+    Level.WARNING: "yellow",
+    Level.TROUBLE: "red",
+}
+
+_VERIFY = (
+    "Remove that setting. Set ssl.ca.location to the PEM file of the authority that signed the "
+    "brokers' certificates, and connect by names that are in them."
+)
+
+Sections = dict[str, list[DoctorFinding]]
+
+
+@click.command("doctor")
+@common.cluster_options
+@click.option(
+    "--clear-throttles",
+    is_flag=True,
+    help="Remove throttles that were left behind. ktui shows each one first.",
+)
+@click.option(
+    "--yes",
+    is_flag=True,
+    help="With --clear-throttles: remove them even while something moves or changes.",
+)
+@click.option(
+    "--dry-run", is_flag=True, help="With --clear-throttles: show the throttles, change nothing."
+)
+@take_over_option
+@common.state_dir_option
+@common.json_option
+def command(  # noqa: PLR0913 - an option each
+    bootstrap_server: str | None,
+    command_config: Path | None,
+    context: str | None,
+    *,
+    clear_throttles: bool,
+    yes: bool,
+    dry_run: bool,
+    take_over: bool,
+    state: StateDir,
+    json: bool,
+) -> None:
+    """Connect with each client, and check what matters to reassignments.
+
+    Changes nothing. Exit code 1 if a finding is BAD.
+
+    With --clear-throttles, ktui removes the throttles that nobody needs any more, and nothing
+    else. It watches the cluster for some seconds first. If something is being reassigned or
+    changes, ktui asks before it goes on; without a terminal it refuses. Exit code 1 if one of
+    these throttles remains, 2 if ktui refused, or if every throttle is still needed.
+    """
+    for option, is_set in (("--dry-run", dry_run), ("--yes", yes), (TAKE_OVER, take_over)):
+        if is_set and not clear_throttles:
+            raise BadInput(
+                f"{option} needs --clear-throttles: without it, the doctor changes nothing"
+            )
+    if clear_throttles:
+        choose = choose_cluster if dry_run else choose_to_change
+        cluster = choose(bootstrap_server, command_config, context)
+        clearing = clear(cluster, state, dry_run=dry_run, json=json, yes=yes, take_over=take_over)
+        sys.exit(asyncio.run(clearing))
+    cluster = choose_cluster(bootstrap_server, command_config, context)
+    sections = asyncio.run(_examine(cluster, state))
+    click.echo(_as_json(cluster, sections) if json else _as_text(cluster, sections))
+    findings = [finding for found in sections.values() for finding in found]
+    if any(finding.level is Level.TROUBLE for finding in findings):
+        sys.exit(1)
+
+
+def choose_to_change(
+    bootstrap_server: str | None, command_config: Path | None, context: str | None
+) -> Cluster:
+    """Return the chosen cluster if ktui may change it; raises as `choose_target` does."""
+    return choose_target(bootstrap_server, command_config, context).cluster
+
+
+async def _examine(cluster: Cluster, state: StateDir) -> Sections:
+    connection = cluster.connection
+    sections: Sections = {"connection": await _connection(connection)}
+    if any(finding.level is Level.TROUBLE for finding in sections["connection"]):
+        return sections
+    capabilities, reader = Capabilities(connection), cluster.reader()
+    try:
+        sections["brokers"] = judge_abilities(await capabilities.brokers())
+        sections["permissions"] = judge_permissions(await capabilities.permissions())
+        facts = await gather_facts(reader)
+        sections["cluster"] = judge_cluster(facts)
+        sections["throttles"] = await _throttles(reader, facts.replication_factors, state)
+        sections["cluster"] += await _late(reader, state)
+        sections["ownership"] = await _ownership(cluster, reader, state)
+    except ClusterError as error:
+        sections.setdefault("cluster", []).append(DoctorFinding(Level.TROUBLE, str(error)))
+    finally:
+        await asyncio.gather(capabilities.aclose(), reader.aclose())
+    return sections
+
+
+async def _ownership(
+    cluster: Cluster, reader: ClusterReader, state: StateDir
+) -> list[DoctorFinding]:
+    cluster_id = (await reader.describe_cluster()).cluster_id
+    try:
+        claim = reading_claim(cluster, state, cluster_id)
+    except RunProblem as problem:
+        return [DoctorFinding(Level.WARNING, f"could not read who owns the cluster: {problem}")]
+    try:
+        standing, preview = await claim.look(), await claim.preview()
+        return judge_ownership(standing, preview, off=not cluster.context.ownership)
+    finally:
+        await claim.aclose()
+
+
+async def _late(reader: ClusterReader, state: StateDir) -> list[DoctorFinding]:
+    """Find reassignments that late requests from runs of this state directory have begun."""
+    try:
+        cluster, listed = await reader.describe_cluster(), await reader.list_reassignments()
+        return judge_late(late_requests(state, cluster.cluster_id, listed))
+    except (ClusterError, RunProblem) as problem:
+        return [DoctorFinding(Level.WARNING, f"could not check for late requests: {problem}")]
+
+
+async def _throttles(
+    reader: ClusterReader, topics: Collection[str], state: StateDir
+) -> list[DoctorFinding]:
+    try:
+        cluster = await reader.describe_cluster()
+        scan = await scan_throttles(reader, cluster, topics, claims_reader(state))
+    except (ClusterError, RunProblem) as problem:
+        return [DoctorFinding(Level.WARNING, f"could not read the throttles: {problem}")]
+    return judge_throttles(scan)
+
+
+async def _connection(connection: Connection) -> list[DoctorFinding]:
+    probes = await asyncio.gather(probe_kafka_python(connection), probe_confluent(connection))
+    warned = [
+        *(DoctorFinding(Level.WARNING, warning) for warning in connection.warnings),
+        *(
+            DoctorFinding(Level.WARNING, f"{TLS_UNVERIFIED}: {s}", _VERIFY)
+            for s in connection.unverified
+        ),
+    ]
+    return [
+        *warned,
+        *judge_secret_files(connection.secret_files),
+        *(_probed(probe) for probe in probes),
+    ]
+
+
+def _probed(probe: Probe) -> DoctorFinding:
+    if probe.error is not None:
+        return DoctorFinding(Level.TROUBLE, f"{probe.client}: {probe.error}")
+    return DoctorFinding(Level.GOOD, f"{probe.client} connects ({as_took(probe.took_s)})")
+
+
+def _as_text(cluster: Cluster, sections: Sections) -> str:
+    servers = ", ".join(cluster.connection.bootstrap_servers)
+    lines = [servers if cluster.name in servers else f"{cluster.name}: {servers}"]
+    for name, findings in sections.items():
+        lines += ["", name.capitalize()]
+        for finding in findings:
+            sign = styled(SIGNS[finding.level], fg=COLOURS[finding.level])
+            lines.append(f"  {sign}  {finding.what}")
+            if finding.fix:
+                lines.append(f"        {finding.fix}")
+    return "\n".join(lines)
+
+
+def _as_json(cluster: Cluster, sections: Sections) -> str:
+    return encode(
+        {
+            "schema_version": SCHEMA_VERSION,
+            "cluster": cluster.name,
+            **{name: msgspec.to_builtins(findings) for name, findings in sections.items()},
+        }
+    )

@@ -1,0 +1,84 @@
+"""Gather the facts that the doctor judges: every broker and every topic, read once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Collection, Coroutine, Mapping
+from typing import Any, TypeVar
+
+from ktui.cli.doctor.findings import DoctorFacts
+from ktui.cluster.errors import ClusterError
+from ktui.cluster.partition import PartitionState, Reassignment, TopicPartition
+from ktui.cluster.ports import ClusterReader
+from ktui.progress.health import Health, health
+
+A = TypeVar("A")
+
+
+async def gather_facts(reader: ClusterReader) -> DoctorFacts:
+    """Read the whole cluster once.
+
+    Raises:
+        ClusterError: not even the brokers can be listed. Anything else that cannot be read becomes
+            a sentence in `unread`.
+    """
+    cluster = await reader.describe_cluster()
+    unread: list[str] = []
+    alive = sorted(cluster.online)
+    listed = await _tried(reader.list_reassignments(), unread)
+    dirs = await _per_broker(alive, [reader.log_dirs(b, ()) for b in alive], unread)
+    configs = await _per_broker(alive, [reader.broker_config(b) for b in alive], unread)
+    factors, suspects, healthy = await _scan(reader, listed or {}, unread)
+    topics = await _tried(reader.topic_configs(factors), unread)
+    if topics is not None:
+        unread += [failure.sentence for failure in topics.failures]
+    topic_configs = {} if topics is None else topics.configs
+    found = Counter(health(s, topic_configs.get(s.tp.topic)) for s in suspects)
+    return DoctorFacts(
+        brokers=cluster.brokers,
+        moving=None if listed is None else frozenset(listed),
+        log_dirs=tuple(log_dir for answer in dirs.values() for log_dir in answer.log_dirs),
+        broker_configs=configs,
+        topic_configs=topic_configs,
+        replication_factors=factors,
+        health=found + Counter({Health.OK: healthy}),
+        unread=tuple(unread),
+    )
+
+
+async def _tried(call: Coroutine[Any, Any, A], unread: list[str]) -> A | None:
+    try:
+        return await call
+    except ClusterError as error:
+        unread.append(str(error))
+        return None
+
+
+async def _per_broker(
+    brokers: Collection[int], calls: Collection[Coroutine[Any, Any, A]], unread: list[str]
+) -> dict[int, A]:
+    answers = await asyncio.gather(*(_tried(call, unread) for call in calls))
+    return {b: answer for b, answer in zip(brokers, answers, strict=True) if answer is not None}
+
+
+async def _scan(
+    reader: ClusterReader, listed: Mapping[TopicPartition, Reassignment], unread: list[str]
+) -> tuple[dict[str, int], list[PartitionState], int]:
+    """Return each topic's replication factor, the partitions to judge, and the healthy count."""
+    factors: dict[str, int] = {}
+    suspects: list[PartitionState] = []
+    healthy = 0
+    try:
+        async for page in reader.scan_topics():
+            unread += [failure.sentence for failure in page.failures]
+            for tp, state in page.partitions.items():
+                true = state.with_reassignment(listed[tp]) if tp in listed else state
+                factors[tp.topic] = min(len(true.original), factors.get(tp.topic, 1_000_000))
+                if true.leader is None or true.out_of_sync:
+                    suspects.append(true)
+                else:
+                    healthy += 1
+    except ClusterError as error:
+        unread.append(str(error))
+    return factors, suspects, healthy

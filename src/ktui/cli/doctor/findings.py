@@ -1,0 +1,196 @@
+"""Judge what a cluster's settings and state mean for reassignments. Pure."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator, Mapping, Sequence
+
+import msgspec
+
+from ktui.cluster.broker import Broker, BrokerConfig, LogDir, TopicConfig, online_brokers
+from ktui.cluster.partition import TopicPartition
+from ktui.progress.health import Health
+
+DEFAULT_FETCH_BACKOFF_MS = 1_000
+NEARLY_FULL = 0.85
+"""The used share of a disk from which a move onto that disk deserves attention."""
+SHOWN = 5
+"""Names shown before "and N more"."""
+
+
+class Level(enum.StrEnum):
+    """How much a finding matters."""
+
+    GOOD = "good"
+    NOTE = "note"
+    WARNING = "warning"
+    TROUBLE = "trouble"
+
+
+class DoctorFinding(msgspec.Struct, frozen=True):
+    """One finding, with its fix if there is one."""
+
+    level: Level
+    what: str
+    fix: str = ""
+
+
+class DoctorFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that the findings are derived from."""
+
+    brokers: Mapping[int, Broker]
+    moving: frozenset[TopicPartition] | None = frozenset()
+    """Partitions being reassigned; None if they could not be listed."""
+    log_dirs: tuple[LogDir, ...] = ()
+    broker_configs: Mapping[int, BrokerConfig]
+    topic_configs: Mapping[str, TopicConfig]
+    """Every topic whose settings could be read."""
+    replication_factors: Mapping[str, int]
+    """For each topic, the smallest replication factor of its partitions."""
+    health: Mapping[Health, int] = msgspec.field(default_factory=dict)
+    """Partition counts, each partition in its worst class; empty if none could be read."""
+    unread: tuple[str, ...] = ()
+    """Sentences about what could not be read, and why."""
+
+
+def judge_cluster(facts: DoctorFacts) -> list[DoctorFinding]:
+    """Return the findings, in the order an operator wants to read them."""
+    return [
+        *(DoctorFinding(Level.WARNING, f"could not read: {sentence}") for sentence in facts.unread),
+        *_brokers(facts.brokers),
+        *_health(facts.health),
+        *_disks(facts.log_dirs),
+        *_movers(facts),
+        *_broker_settings(facts.broker_configs),
+        *_min_insync(facts),
+    ]
+
+
+def _brokers(brokers: Mapping[int, Broker]) -> Iterator[DoctorFinding]:
+    down = sorted(brokers.keys() - online_brokers(brokers))
+    count = len(brokers)
+    if down:
+        fix = "Kafka accepts a move onto a broker that is down, but the move hangs. Plan around it."
+        up = f"{count - len(down)} of {count} are up"
+        yield DoctorFinding(Level.TROUBLE, f"down: {name_some('broker', down)} ({up})", fix)
+    else:
+        yield DoctorFinding(Level.GOOD, f"all {count} brokers are up")
+
+
+def _health(health: Mapping[Health, int]) -> Iterator[DoctorFinding]:
+    if offline := health.get(Health.OFFLINE):
+        fix = "These partitions have no leader. Bring their brokers back before anything else."
+        yield DoctorFinding(Level.TROUBLE, f"{_count(offline, 'partition')} offline", fix)
+    if under_min := health.get(Health.UNDER_MIN_ISR):
+        fix = "Producers with acks=all fail there until replicas rejoin the ISR."
+        yield DoctorFinding(Level.TROUBLE, f"{_count(under_min, 'partition')} under min ISR", fix)
+    if under := health.get(Health.UNDER_REPLICATED):
+        fix = "See them with `ktui`, key v. Let them recover before you add replication traffic."
+        yield DoctorFinding(Level.WARNING, f"{_count(under, 'partition')} under-replicated", fix)
+    if not (offline or under_min or under) and (sound := health.get(Health.OK)):
+        what = _count(sound, "partition")
+        yield DoctorFinding(Level.GOOD, f"all replicas are in sync: {what} checked")
+
+
+def _disks(log_dirs: tuple[LogDir, ...]) -> Iterator[DoctorFinding]:
+    for log_dir in log_dirs:
+        place = f"broker {log_dir.broker}, {log_dir.path}"
+        if log_dir.error is not None:
+            yield DoctorFinding(Level.TROUBLE, f"{place}: log dir offline ({log_dir.error})")
+        if log_dir.cordoned:
+            fix = (
+                "If all log dirs of a broker are cordoned, Kafka accepts moves onto it; they hang."
+            )
+            yield DoctorFinding(Level.NOTE, f"{place}: log dir cordoned", fix)
+        if log_dir.total_bytes and log_dir.usable_bytes is not None:
+            used = 1 - log_dir.usable_bytes / log_dir.total_bytes
+            if used >= NEARLY_FULL:
+                yield DoctorFinding(
+                    Level.WARNING,
+                    f"{place}: {used:.0%} full",
+                    "Check that a move onto this disk leaves enough space.",
+                )
+
+
+def _movers(facts: DoctorFacts) -> Iterator[DoctorFinding]:
+    moving = facts.moving
+    if moving:
+        topics = sorted({tp.topic for tp in moving})
+        yield DoctorFinding(
+            Level.WARNING,
+            f"{_count(len(moving), 'partition')} being reassigned now, of "
+            f"{name_some('topic', topics)}",
+            "These moves share the network and disks with yours. If you alter a partition that is "
+            "moving, Kafka forgets its original replicas.",
+        )
+    elif moving is not None:
+        yield DoctorFinding(Level.GOOD, "nothing is being reassigned")
+    if any(
+        topic.startswith(("__CruiseControl", "__KafkaCruiseControl"))
+        for topic in facts.topic_configs
+    ):
+        fix = "Pause its self-healing and its executor while you move partitions by hand."
+        yield DoctorFinding(
+            Level.NOTE, "Cruise Control's topics exist: it may move partitions, too", fix
+        )
+
+
+def _broker_settings(configs: Mapping[int, BrokerConfig]) -> Iterator[DoctorFinding]:
+    unclean = sorted(b for b, c in configs.items() if c.unclean_leader_election)
+    if unclean:
+        yield DoctorFinding(
+            Level.WARNING,
+            f"unclean.leader.election.enable=true on {name_some('broker', unclean)}",
+            "If only the added replicas of a move are in sync, cancelling the move loses data.",
+        )
+    rebalancing = [c for c in configs.values() if c.auto_leader_rebalance]
+    if rebalancing:
+        every = rebalancing[0].leader_imbalance_check_interval_s
+        pace = "" if every is None else f" every {every} s"
+        yield DoctorFinding(
+            Level.NOTE,
+            f"auto.leader.rebalance.enable=true: Kafka elects preferred leaders{pace}, even during "
+            "a move",
+            "Leaders may move on their own. If that matters, turn the setting off during a "
+            "maintenance window.",
+        )
+    backoff = max((c.fetch_backoff_ms or 0 for c in configs.values()), default=0)
+    if backoff >= DEFAULT_FETCH_BACKOFF_MS:
+        yield DoctorFinding(
+            Level.NOTE,
+            f"replica.fetch.backoff.ms={backoff}: a leader change can stall producers this long",
+            "100 to 200 ms makes moves gentler. The setting is static: change server.properties, "
+            "and restart.",
+        )
+
+
+def _min_insync(facts: DoctorFacts) -> Iterator[DoctorFinding]:
+    known = [
+        (name, factor, facts.topic_configs[name].min_insync_replicas)
+        for name, factor in facts.replication_factors.items()
+        if factor > 1 and name in facts.topic_configs
+    ]
+    tight = sorted(name for name, factor, least in known if factor <= least)
+    if tight:
+        yield DoctorFinding(
+            Level.WARNING,
+            f"min.insync.replicas leaves no replica to spare for {name_some('topic', tight)}",
+            "If any one replica is lost, producers with acks=all fail there.",
+        )
+    if bare := sorted(name for name, _, least in known if least == 1):
+        yield DoctorFinding(
+            Level.NOTE,
+            f"min.insync.replicas=1 for {name_some('topic', bare)}, with more than one replica",
+            "An acknowledged message may exist on a single broker only. Moves do not change that.",
+        )
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+def name_some(what: str, names: Sequence[int] | Sequence[str]) -> str:
+    """Name the first few and count the rest: "topics a, b, c, d, e and 4 more"."""
+    shown = ", ".join(map(str, names[:SHOWN]))
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return f"{what}{'' if len(names) == 1 else 's'} {shown}{more}"

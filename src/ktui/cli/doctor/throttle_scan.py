@@ -1,0 +1,303 @@
+"""Find every throttle that is set in a cluster, and who needs it."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+
+import msgspec
+
+from ktui.cluster.clock import Clock
+from ktui.cluster.partition import Reassignment, TopicPartition
+from ktui.cluster.ports import (
+    ClusterDescription,
+    ClusterReader,
+    ConfigResource,
+    ConfigScope,
+    ConfigSource,
+    Setting,
+)
+from ktui.cluster.resources import SettingKey, broker_resource, topic_resource
+from ktui.cluster.text import clean
+from ktui.cluster.throttle_settings import LOG_DIR_RATE, RATES, REPLICAS, parse_throttled_list
+from ktui.execution.host.catalog import unfinished_runs
+from ktui.execution.host.ownership import Holder
+from ktui.execution.host.state_dir import StateDir
+from ktui.execution.run.run import Run
+from ktui.execution.run.throttle_ledger import SetByRun
+from ktui.execution.run.throttle_standing import changed_settings, name_resources
+from ktui.planning.names import join_some
+from ktui.progress.left_behind import needed_by_move
+from ktui.quantities import as_count
+
+BROKER_KEYS = (*RATES, LOG_DIR_RATE)
+
+SettingsByResource = Mapping[ConfigResource, Mapping[str, Setting]]
+MovingByPartition = Mapping[TopicPartition, Reassignment]
+
+
+class ThrottleReason(enum.StrEnum):
+    """Why a throttle is set."""
+
+    LEFT_BEHIND = "left behind"
+    """Nobody needs the throttle."""
+    MOVING = "moving"
+    """A move in flight needs the throttle, or may need it."""
+    LIVE_RUN = "live run"
+    WAITING_RUN = "waiting run"
+    """A run without an engine set it. Once resumed, the run restores the previous value."""
+    LOG_DIRS = "log dirs"
+    """The throttle limits moves between log dirs, which ktui does not see."""
+    INHERITED = "inherited"
+    """The throttle is not set on the broker itself."""
+
+
+class ThrottleClaim(msgspec.Struct, frozen=True):
+    """The settings that an unfinished run has set, or may have set."""
+
+    run: str
+    live: bool
+    """Whether the run has an engine."""
+    ours: Mapping[SettingKey, frozenset[str]]
+
+
+class FoundThrottle(msgspec.Struct, frozen=True, kw_only=True):
+    """A rate, or the entries of a list that are set for the same reason."""
+
+    resource: ConfigResource
+    key: str
+    values: tuple[str, ...]
+    stands: ThrottleReason
+    run: str = ""
+    """The run that has set the throttle; empty for none."""
+    setting: Setting
+    """The whole setting, in Kafka's own text."""
+
+    @property
+    def where(self) -> str:
+        """The broker or topic."""
+        return f"{self.resource.scope} {self.resource.name}"
+
+    @property
+    def value(self) -> str:
+        """The rate, or the entries, in Kafka's text."""
+        return ",".join(self.values)
+
+    @property
+    def whole(self) -> bool:
+        """Whether `values` are everything that the setting has."""
+        return frozenset(self.values) == parse_throttled_list(self.setting.value)
+
+
+def find_throttles(
+    settings: SettingsByResource, moving: MovingByPartition, claims: Sequence[ThrottleClaim]
+) -> list[FoundThrottle]:
+    """Return every throttle, brokers first.
+
+    Args:
+        settings: the settings of all topics and brokers, with BROKER_KEYS and REPLICAS.
+        moving: every reassignment in flight.
+        claims: the claims of the runs that this machine remembers.
+    """
+    found: list[FoundThrottle] = []
+    for resource, own_settings in sorted(settings.items(), key=lambda item: _order(item[0])):
+        for key in (*BROKER_KEYS, *REPLICAS):
+            if key in own_settings:
+                found += _of(resource, key, own_settings[key], moving, claims)
+    return found
+
+
+def _order(resource: ConfigResource) -> tuple[bool, int, str]:
+    number = int(resource.name) if resource.scope is ConfigScope.BROKER else 0
+    return resource.scope is ConfigScope.TOPIC, number, resource.name
+
+
+def _of(
+    resource: ConfigResource,
+    key: str,
+    setting: Setting,
+    moving: MovingByPartition,
+    claims: Sequence[ThrottleClaim],
+) -> Iterator[FoundThrottle]:
+    if setting.source is ConfigSource.DEFAULT:
+        return
+    alike: dict[tuple[ThrottleReason, str], list[str]] = {}
+    values = parse_throttled_list(setting.value) if key in REPLICAS else (setting.value,)
+    for value in sorted(values, key=_numbers):
+        claimed = _claimed((resource, key), value, claims)
+        if setting.source is not ConfigSource.OWN:
+            stands = ThrottleReason.INHERITED, ""
+        elif claimed is not None:
+            stands = (
+                ThrottleReason.LIVE_RUN if claimed.live else ThrottleReason.WAITING_RUN,
+                claimed.run,
+            )
+        elif key in REPLICAS:
+            about_move = needed_by_move(resource.name, key, value, moving)
+            stands = ThrottleReason.MOVING if about_move else ThrottleReason.LEFT_BEHIND, ""
+        elif key == LOG_DIR_RATE:
+            stands = ThrottleReason.LOG_DIRS, ""
+        else:
+            stands = ThrottleReason.MOVING if moving else ThrottleReason.LEFT_BEHIND, ""
+        alike.setdefault(stands, []).append(value)
+    for (why, run), some in alike.items():
+        yield FoundThrottle(
+            resource=resource, key=key, values=tuple(some), stands=why, run=run, setting=setting
+        )
+
+
+def _claimed(key: SettingKey, value: str, claims: Iterable[ThrottleClaim]) -> ThrottleClaim | None:
+    """Return the run that a value may belong to.
+
+    A rate belongs to any run that set that rate's key: the previous value may come back.
+    """
+    for claim in claims:
+        ours = claim.ours.get(key)
+        if ours is not None and (key[1] not in REPLICAS or value in ours):
+            return claim
+    return None
+
+
+def _numbers(value: str) -> tuple[list[int], str]:
+    return [int(part) for part in value.split(":") if part.isdecimal()], value
+
+
+ReadClaims = Callable[[str], Sequence[ThrottleClaim]]
+"""Returns the claims of a cluster's runs, by the cluster's id."""
+
+
+class ThrottleScan(msgspec.Struct, frozen=True):
+    """The result of one scan for throttles."""
+
+    throttles: tuple[FoundThrottle, ...]
+    unread: tuple[str, ...] = ()
+    """Resources whose settings could not be read, and why, as sentences."""
+    moving: tuple[TopicPartition, ...] = ()
+    """The partitions being reassigned."""
+
+
+def claims_reader(state: StateDir) -> ReadClaims:
+    """Return a function that reads the claims of a state directory's runs.
+
+    The function raises StateDirProblem if the runs cannot be listed.
+    """
+
+    def claims(cluster_id: str) -> list[ThrottleClaim]:
+        return [_claim(run, owner) for run, owner in unfinished_runs(state, cluster_id)]
+
+    return claims
+
+
+def _claim(run: Run, owner: Holder | None) -> ThrottleClaim:
+    """Return what a run needs; a live run also relies on the entries it found."""
+    if owner is None:
+        remaining = {key: ours.values for key, ours in changed_settings(run.throttled).items()}
+        return ThrottleClaim(run.name, live=False, ours=remaining)
+    ours = {key: ours.values | _found(ours) for key, ours in run.throttled.ours.items()}
+    return ThrottleClaim(run.name, live=True, ours=ours)
+
+
+def _found(ours: SetByRun) -> frozenset[str]:
+    return parse_throttled_list("" if ours.before is None else ours.before.value)
+
+
+async def scan_throttles(
+    reader: ClusterReader, cluster: ClusterDescription, topics: Collection[str], claims: ReadClaims
+) -> ThrottleScan:
+    """Read all throttles, and who needs them.
+
+    The moves and runs are read last, so that a throttle set just before never counts as left
+    behind.
+
+    Raises:
+        ClusterError: the reassignments cannot be listed.
+        StateDirProblem: the runs cannot be listed.
+    """
+    brokers = sorted(cluster.online)
+    settings, unread = await _read(reader, brokers, topics)
+    moving = await reader.list_reassignments()
+    found = find_throttles(settings, moving, claims(cluster.cluster_id))
+    return ThrottleScan(tuple(found), unread, tuple(sorted(moving)))
+
+
+async def topic_names(reader: ClusterReader) -> tuple[frozenset[str], tuple[str, ...]]:
+    """Return the name of every visible topic, and sentences about what could not be read.
+
+    Raises:
+        ClusterError: no topic can be read.
+    """
+    names: set[str] = set()
+    unread: list[str] = []
+    async for page in reader.scan_topics():
+        names |= {tp.topic for tp in page.partitions}
+        unread += [failure.sentence for failure in page.failures]
+    return frozenset(names), tuple(unread)
+
+
+async def _read(
+    reader: ClusterReader, brokers: Collection[int], topics: Collection[str]
+) -> tuple[SettingsByResource, tuple[str, ...]]:
+    resources = [
+        *map(broker_resource, brokers),
+        *map(topic_resource, topics),
+    ]
+    answer = await reader.settings(resources, (*BROKER_KEYS, *REPLICAS))
+    alike: dict[str, list[SettingKey]] = {}
+    for resource, why in answer.failures.items():
+        alike.setdefault(why, []).append((resource, ""))
+    return answer.settings, tuple(f"{name_resources(keys)}: {why}" for why, keys in alike.items())
+
+
+LOOKS = 5
+"""Scans after the first one."""
+EVERY_S = 2.0
+WATCHED_S = LOOKS * EVERY_S
+
+NOT_SEEN = "ktui cannot see runs of other hosts, users and state directories. Check those, too"
+
+ScanAgain = Callable[[], Awaitable[ThrottleScan]]
+"""Scans the throttles once more."""
+
+
+async def watch_for_changes(first: ThrottleScan, again: ScanAgain, clock: Clock) -> tuple[str, ...]:
+    """Watch for `WATCHED_S` seconds, and return early once something moves or changes.
+
+    Returns:
+        Sentences about what moved or changed; empty if everything was at rest.
+
+    Raises:
+        ClusterError: the cluster does not answer any more.
+    """
+    scan = first
+    for left in range(LOOKS, -1, -1):
+        changes = tuple(_changes(first, scan))
+        if changes or not left:
+            return changes
+        await clock.sleep(EVERY_S)
+        scan = await again()
+    return ()
+
+
+def _changes(first: ThrottleScan, now: ThrottleScan) -> Iterator[str]:
+    if now.moving:
+        verb = "is" if len(now.moving) == 1 else "are"
+        count = as_count(len(now.moving), "partition")
+        yield f"{count} {verb} being reassigned: {join_some(now.moving)}"
+    before, after = _values(first), _values(now)
+    for resource, key in sorted(before.keys() | after.keys(), key=str):
+        previous, current = before.get((resource, key)), after.get((resource, key))
+        if previous != current:
+            yield f"{key} of {_named(resource)} changed: {_shown(previous)} -> {_shown(current)}"
+
+
+def _values(scan: ThrottleScan) -> Mapping[tuple[ConfigResource, str], str]:
+    return {(each.resource, each.key): each.setting.value for each in scan.throttles}
+
+
+def _named(resource: ConfigResource) -> str:
+    scope = "broker" if resource.scope is ConfigScope.BROKER else "topic"
+    return f"{scope} {resource.name}"
+
+
+def _shown(value: str | None) -> str:
+    return "not set" if value is None else clean(value) or "empty"

@@ -1,0 +1,260 @@
+"""`ktui engine`: the engine process of a run, which `ktui start` and `ktui resume` start."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import Callable, Collection, Sequence
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from types import FrameType
+
+import click
+
+from ktui.cli.context.claim import ClusterHold, claim_request, no_ownership_option
+from ktui.cli.context.cluster import Cluster, choose_cluster
+from ktui.cli.engine.log import EngineLog, JournalWait, configure_log
+from ktui.cli.options import common
+from ktui.cli.options.recording import run_recorded_option
+from ktui.cli.record.sources import EngineRecording, record_run
+from ktui.cluster.clock import SystemClock
+from ktui.cluster.observation import Observation
+from ktui.cluster.observer import Interest, ObservationSource, Observer
+from ktui.cluster.ports import ClusterPorts
+from ktui.execution.cancel.gate import CancelGateFile
+from ktui.execution.engine.engine import Engine
+from ktui.execution.errors import RunProblem
+from ktui.execution.forecast.earlier_runs import EarlierRuns
+from ktui.execution.host.catalog import check_one_throttle
+from ktui.execution.host.hand_over import refuse_exported
+from ktui.execution.host.heartbeat import Heartbeat
+from ktui.execution.host.ownership import Ownership, own_run
+from ktui.execution.host.process import close_inherited
+from ktui.execution.host.state_dir import StateDir
+from ktui.execution.journal.commands import Answer, LeaveThrottles, Pause, StopEngine
+from ktui.execution.journal.journal import Journal
+from ktui.execution.run.events import AnyRunEvent, JournalEntry, Owned, PauseOrigin
+from ktui.execution.run.run import Run
+
+PATIENCE = 0.75
+"""Share of the poll interval that a poll waits for a slow broker, before it goes on without it."""
+
+
+class LoggedJournal(Journal):
+    """A journal that also writes its notable events to the engine's log, and records its events.
+
+    Commands that this version does not know, or knows only in part, are answered here. The engine
+    takes all others.
+    """
+
+    log: EngineLog | None = None
+    recording: EngineRecording | None = None
+
+    def append(self, events: Sequence[AnyRunEvent]) -> list[JournalEntry]:
+        """Write events; log and record them once they are on the disk."""
+        entries = super().append(events)
+        if self.log is not None:
+            self.log.tell(entries)
+        if self.recording is not None:
+            self.recording.take(entries)
+        return entries
+
+
+class SameClusterSource:
+    """Polls a cluster as long as it is the run's; an address can come to lead to another one."""
+
+    def __init__(self, observer: Observer, cluster_id: str) -> None:
+        self._observer = observer
+        self._cluster_id = cluster_id
+
+    async def poll(self, interest: Interest) -> Observation:
+        """Poll once.
+
+        Raises:
+            ClusterError: the cluster does not answer.
+            RunProblem: the answer came from another cluster.
+        """
+        observation = await self._observer.poll(interest)
+        if observation.cluster_id != self._cluster_id:
+            raise RunProblem(
+                f"the brokers belong to cluster {observation.cluster_id}, but the run belongs to "
+                f"{self._cluster_id}. Nothing is sent"
+            )
+        return observation
+
+    def settings_changed(self, topics: Collection[str], brokers: Collection[int]) -> None:
+        """Read the settings of these topics and brokers again in the next poll."""
+        self._observer.settings_changed(topics, brokers)
+
+
+class HeartbeatSource:
+    """Polls a cluster, and notes each poll in the heartbeat, which shows that this process runs.
+
+    Args:
+        source: polls the cluster.
+        heartbeat: the run's heartbeat.
+    """
+
+    def __init__(self, source: ObservationSource, heartbeat: Heartbeat) -> None:
+        self._source = source
+        self._heartbeat = heartbeat
+
+    async def poll(self, interest: Interest) -> Observation:
+        """Poll once, and beat.
+
+        Raises:
+            ClusterError: the cluster does not answer; that poll counts as a heartbeat, too.
+        """
+        try:
+            return await self._source.poll(interest)
+        finally:
+            self._heartbeat.beat()
+
+    def settings_changed(self, topics: Collection[str], brokers: Collection[int]) -> None:
+        """Read the settings of these topics and brokers again in the next poll."""
+        self._source.settings_changed(topics, brokers)
+
+
+@click.command("engine", hidden=True)
+@click.argument("name", metavar="RUN")
+@common.cluster_options
+@common.state_dir_option
+@click.option("--until", type=datetime.fromisoformat)
+@run_recorded_option
+@no_ownership_option
+def command(  # noqa: PLR0913 - an option each
+    name: str,
+    bootstrap_server: str | None,
+    command_config: Path | None,
+    context: str | None,
+    *,
+    state: StateDir,
+    until: datetime | None,
+    record: bool | None,
+    no_ownership: bool,
+) -> None:
+    """Own RUN, and continue it until it ends or the engine is asked to leave."""
+    close_inherited()
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    run_dir, clock = state.run(name), SystemClock()
+    configure_log(run_dir.log)
+    cluster = choose_cluster(bootstrap_server, command_config, context)
+    os.chdir("/")  # keep no folder in use
+    wait = JournalWait()
+    with own_run(run_dir) as owned, LoggedJournal.recover(run_dir.journal, clock, wait) as journal:
+        owned.watch_journal()
+        run = read_run(journal, name)
+        refuse_exported(run)
+        reject_stale_commands(journal)
+        journal.log = EngineLog(run)
+        with record_run(run_dir, run, cluster.name, clock, record=record) as recorded:
+            recorded.take(journal.entries())
+            journal.recording = recorded
+            going = _run_engine(
+                run,
+                journal,
+                cluster,
+                owned,
+                until,
+                state,
+                recorded,
+                wait,
+                owns=not no_ownership,
+            )
+            asyncio.run(going)
+
+
+def read_run(journal: Journal, name: str) -> Run:
+    """Return the run as its journal has it.
+
+    Raises:
+        RunProblem: the journal does not have all partitions of the run.
+    """
+    run = Run(name).fold(journal.entries())
+    if not run.complete:
+        raise RunProblem(
+            f"{journal.path}: the journal does not have all partitions of the run. Its start was "
+            "cut off, and nothing was sent. Start its plan again, with another --name"
+        )
+    return run
+
+
+def reject_stale_commands(journal: Journal) -> None:
+    """Reject commands that were meant for the previous engine process.
+
+    These are the commands to leave, and to pause because of a signal it got. The command to leave
+    throttles behind is also rejected: this process has not tried to remove them yet.
+    """
+    past = Answer(accepted=False, words="the engine that got this command has ended")
+    for asked in journal.asked():
+        match asked.command:
+            case StopEngine() | LeaveThrottles() | Pause(by=PauseOrigin.SIGNAL):
+                journal.answer(asked.id, past)
+
+
+async def _run_engine(  # noqa: PLR0913, PLR0917 - what the command has made, each used once
+    run: Run,
+    journal: Journal,
+    cluster: Cluster,
+    owned: Ownership,
+    until: datetime | None,
+    state: StateDir,
+    recorded: EngineRecording,
+    wait: JournalWait,
+    *,
+    owns: bool,
+) -> None:
+    if run.started is None:
+        return
+    check_throttle = partial(check_one_throttle, state, run.started.cluster_id, run.name)
+    clock, reader, writer = SystemClock(), cluster.reader(), cluster.writer()
+    claim = claim_request(cluster, state, run.started.cluster_id, run.name, off=not owns)
+    hold = None if claim is None else ClusterHold(claim, clock)
+    observer = Observer(reader, clock, patience_s=PATIENCE * run.options.poll_s)
+    source = SameClusterSource(observer, run.started.cluster_id)
+    engine = Engine(
+        run,
+        journal,
+        HeartbeatSource(recorded.through(source), Heartbeat(state.run(run.name))),
+        ClusterPorts(reader, writer),
+        clock,
+        check_throttle=check_throttle,
+        gate_shut=CancelGateFile(state, run.started.cluster_id).words,
+        lost=owned.lost,
+        guard=None if hold is None else hold.guard,
+        recording=recorded.state,
+        earlier=EarlierRuns(state),
+    )
+    leave_on_signals(engine.leave, wait)
+    owner = owned.holder
+    try:
+        await engine.carry_on(
+            Owned(
+                pid=owner.pid,
+                host=owner.host,
+                user=owner.user,
+                until=until,
+                ownership_off=hold is None,
+            )
+        )
+    finally:
+        if hold is not None:
+            await hold.end(ended=run.ended)
+        await observer.aclose()
+        await reader.aclose()
+        await writer.aclose()
+
+
+def leave_on_signals(leave: Callable[[str], None], wait: JournalWait) -> None:
+    """Let a signal end the process, even while it waits for its journal and no callback runs."""
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        reason = f"its process got {number.name}"
+        loop.add_signal_handler(number, leave, reason)
+        signal.signal(number, partial(_end_wait, wait))  # the loop's own handler does nothing
+
+
+def _end_wait(wait: JournalWait, number: int, _frame: FrameType | None) -> None:
+    wait.given_up = f"its process got {signal.Signals(number).name}"

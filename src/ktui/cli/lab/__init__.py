@@ -1,0 +1,1 @@
+"""`ktui lab`: a real, throwaway Kafka on this machine."""

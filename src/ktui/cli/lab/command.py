@@ -1,0 +1,281 @@
+"""`ktui lab`: a real, throwaway Kafka cluster on this machine."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import click
+import msgspec
+
+from ktui.cli.context.terminal import need_terminal
+from ktui.cli.options import common
+from ktui.cli.output.json_form import shown_json
+from ktui.cluster.ports import ClusterReader
+from ktui.lab import control, layout
+from ktui.lab.down import down as take_down
+from ktui.lab.errors import LabError, WrongInput
+from ktui.lab.layout import Lab, ProgressReport, Security
+from ktui.lab.up import LabRequest
+from ktui.lab.up import up as bring_up
+from ktui.lab.users import USERS
+
+_FAILED, _WRONG_INPUT = 1, 2
+
+_dir_option = click.option(
+    "--dir",
+    "folder",
+    type=click.Path(path_type=Path),
+    metavar="D",
+    default=layout.default_folder,
+    help="The lab's folder; by default a folder in your user data.",
+)
+_version_option = click.option(
+    "--version",
+    metavar="X.Y.Z",
+    default=layout.DEFAULT_VERSION,
+    show_default=True,
+    help="The Kafka version, 3.9.1 or later.",
+)
+_broker_argument = click.argument("broker", type=int)
+
+
+def connect(settings: Mapping[str, str]) -> ClusterReader:
+    """Make the reader with which a lab checks that its cluster is up."""
+    from ktui.kafka.connection.connection import Connection  # noqa: PLC0415 - most verbs need no Kafka client
+    from ktui.kafka.reader import KafkaReader  # noqa: PLC0415 - the same
+
+    return KafkaReader(Connection.of(settings, where="the lab"))
+
+
+@click.group("lab")
+def command() -> None:
+    """Run a real, throwaway Kafka cluster on this machine.
+
+    It listens on 127.0.0.1 only, and needs Java and Maven. BROKER is a broker's id, or 100 for the
+    controller.
+    """
+
+
+@command.command()
+@click.option(
+    "--brokers",
+    type=int,
+    metavar="N",
+    default=layout.DEFAULT_BROKERS,
+    show_default=True,
+    help=f"The number of brokers, 1 to {layout.MAX_BROKERS}.",
+)
+@_version_option
+@click.option(
+    "--ports",
+    type=int,
+    metavar="FROM",
+    help="The first broker's port. The other brokers follow, the controller comes last. By default "
+    "ktui finds free ports.",
+)
+@click.option(
+    "--security",
+    type=click.Choice([security.value for security in Security]),
+    default=Security.PLAINTEXT.value,
+    show_default=True,
+    help="How clients connect. All kinds but plaintext have users and ACLs.",
+)
+@_dir_option
+def up(brokers: int, version: str, ports: int | None, security: str, folder: Path) -> None:
+    """Start a cluster. It runs until `ktui lab down`."""
+    request = LabRequest(
+        brokers=brokers, version=version, security=Security(security), first_port=ports
+    )
+    with _errors_as_messages(), progress() as report:
+        lab = bring_up(folder, request, connect, report)
+    click.echo(_welcome(lab))
+
+
+@command.command()
+@click.option("--keep", is_flag=True, help="Keep the data, for the next `ktui lab up`.")
+@_dir_option
+def down(folder: Path, *, keep: bool) -> None:
+    """Stop the lab and remove its data."""
+    with _errors_as_messages():
+        lab = layout.load(folder)
+        take_down(lab, keep=keep)
+    what = "kept" if keep else "removed"
+    click.echo(f"The lab in {lab.folder} is stopped, and its data is {what}.")
+
+
+@command.command()
+@common.json_option
+@_dir_option
+def status(folder: Path, *, json: bool) -> None:
+    """Show which processes of the lab run, and where."""
+    with _errors_as_messages():
+        lab = layout.load(folder)
+        nodes = control.status(lab)
+    click.echo(_status_json(lab, nodes) if json else _status_text(lab, nodes))
+
+
+@command.command()
+@_broker_argument
+@_dir_option
+def kill(broker: int, folder: Path) -> None:
+    """Kill a broker at once (SIGKILL), like a power cut."""
+    _control(control.kill, broker, folder, "killed")
+
+
+@command.command()
+@_broker_argument
+@_dir_option
+def suspend(broker: int, folder: Path) -> None:
+    """Suspend a broker (SIGSTOP), like a machine that hangs."""
+    _control(control.suspend, broker, folder, "suspended")
+
+
+@command.command()
+@_broker_argument
+@_dir_option
+def resume(broker: int, folder: Path) -> None:
+    """Resume a suspended broker (SIGCONT)."""
+    _control(control.resume, broker, folder, "resumed")
+
+
+@command.command()
+@_broker_argument
+@_dir_option
+def start(broker: int, folder: Path) -> None:
+    """Start a stopped broker again, with its data and port."""
+    _control(control.start, broker, folder, "started. It joins the cluster within seconds")
+
+
+@command.command()
+@click.option(
+    "--brokers",
+    type=click.IntRange(4, layout.MAX_BROKERS),
+    metavar="N",
+    default=5,
+    show_default=True,
+    help="The number of brokers, 4 or more.",
+)
+@_version_option
+@click.option(
+    "--dir",
+    "folder",
+    type=click.Path(path_type=Path),
+    metavar="D",
+    default=lambda: layout.default_folder().with_name("demo"),
+    help="The folder of the demo's lab; by default a folder in your user data.",
+)
+def demo(brokers: int, version: str, folder: Path) -> None:
+    """Watch a reassignment on a separate lab.
+
+    The lab has three topics with data, a throttled reassignment, and a producer. The live view
+    shows it. When you leave the view, ktui takes the lab down.
+    """
+    from ktui.cli.lab import demo as lab_demo  # noqa: PLC0415 - most verbs need no Kafka client
+
+    need_terminal()
+    with _errors_as_messages():
+        code = lab_demo.run(folder, LabRequest(brokers=brokers, version=version), connect, progress)
+    raise SystemExit(code)
+
+
+@contextmanager
+def progress() -> Iterator[ProgressReport]:
+    """Report progress on standard error; on a terminal, in one line that changes."""
+    terminal = sys.stderr.isatty()
+
+    def show(line: str) -> None:
+        click.echo(f"\r\x1b[K{line} ..." if terminal else line, err=True, nl=not terminal)
+
+    try:
+        yield show
+    finally:
+        if terminal:
+            click.echo("\r\x1b[K", err=True, nl=False)
+
+
+@contextmanager
+def _errors_as_messages() -> Iterator[None]:
+    """Turn an error of the lab into a message and an exit code."""
+    try:
+        yield
+    except LabError as error:
+        click.echo(f"ktui: {error}", err=True)
+        code = _WRONG_INPUT if isinstance(error, WrongInput) else _FAILED
+        raise SystemExit(code) from None
+
+
+def _control(act: Callable[[Lab, int], object], broker: int, folder: Path, result: str) -> None:
+    with _errors_as_messages():
+        lab = layout.load(folder)
+        act(lab, broker)
+    click.echo(f"{lab.node(broker).name} {result}")
+
+
+def _welcome(lab: Lab) -> str:
+    where = layout.dir_option(lab.folder)
+    lines = [
+        f"Kafka {lab.layout.kafka_version} runs: {lab.size}",
+        f"Address    {lab.bootstrap_servers}",
+        "",
+        *_ways_in(lab),
+        f"Break it   ktui lab kill|suspend|resume|start BROKER{where}",
+        f"Stop it    ktui lab down{where}",
+    ]
+    return "\n".join(lines)
+
+
+def _ways_in(lab: Lab) -> list[str]:
+    if lab.layout.security is Security.PLAINTEXT:
+        return [f"Watch it   ktui watch --bootstrap-server {lab.bootstrap_servers}"]
+    files = (shlex.quote(str(lab.client_file(user))) for user in USERS)
+    first, *rest = (f"ktui watch --command-config {file}" for file in files)
+    return [f"Watch it   {first}", *(f"      or   {line}" for line in rest)]
+
+
+def _status_text(lab: Lab, nodes: list[control.NodeStatus]) -> str:
+    running = sum(node.state is control.NodeState.RUNNING for node in nodes)
+    unready = "" if lab.layout.ready else "; the lab was never ready"
+    rows = [
+        f"  {node.node.name:<12}{node.node.id:>4}  {node.node.port:>5}  {node.node.rack or '-':<4}"
+        f"  {node.pid or '-':>8}  {node.state.value}"
+        for node in nodes
+    ]
+    security = lab.layout.security.value
+    return "\n".join(
+        [
+            f"Kafka {lab.layout.kafka_version} ({security}) in {lab.folder}",
+            f"{running} of {len(nodes)} processes run{unready}",
+            f"Bootstrap servers: {lab.bootstrap_servers}",
+            "",
+            f"  {'NODE':<12}{'ID':>4}  {'PORT':>5}  RACK  {'PID':>8}  STATE",
+            *rows,
+        ]
+    )
+
+
+def _status_json(lab: Lab, nodes: list[control.NodeStatus]) -> str:
+    answer = {
+        "schema_version": 1,
+        "folder": str(lab.folder),
+        "kafka_version": lab.layout.kafka_version,
+        "security": lab.layout.security,
+        "cluster_id": lab.layout.cluster_id,
+        "bootstrap_servers": lab.bootstrap_servers,
+        "ready": lab.layout.ready,
+        "nodes": [
+            {
+                "id": node.node.id,
+                "role": "controller" if node.node.is_controller else "broker",
+                "port": node.node.port,
+                "rack": node.node.rack,
+                "pid": node.pid,
+                "state": node.state,
+            }
+            for node in nodes
+        ],
+    }
+    return shown_json(msgspec.json.encode(answer).decode())

@@ -1,0 +1,1 @@
+"""Options that several verbs share, and the reading of their values."""

@@ -1,0 +1,62 @@
+"""The plan of a command line: a file, or standard input."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from ktui.cli.context.errors import BadInput
+from ktui.cluster.text import clean
+from ktui.planning.plan import MOST_BYTES, Plan
+from ktui.planning.read.problems import BadPlan
+from ktui.planning.read.read import read_plan
+from ktui.units import Rate, parse_quantity
+
+OPTION = "--assume-rate"
+
+assume_rate_option = click.option(
+    OPTION,
+    metavar="RATE",
+    help="Rate into each broker for time estimates, such as 80MB/s. Default: its follower "
+    "throttle, else 20 to 100 MB/s.",
+)
+
+
+def parse_assumed_rate(text: str | None) -> Rate | None:
+    """Read the rate; None without the option.
+
+    Raises:
+        BadInput: the text is not a rate, or the rate is below one byte a second.
+    """
+    if text is None:
+        return None
+    try:
+        rate: Rate = parse_quantity(Rate, int(text) if text.isdecimal() else text)
+    except ValueError as error:
+        raise BadInput(f"{OPTION}: {error}") from error
+    if rate < 1:
+        raise BadInput(f"{OPTION}: {text} would never copy anything. Give a rate such as 50MB/s")
+    return rate
+
+
+BAD_PLAN = 2
+STANDARD_INPUT = Path("-")
+_SHOWN_AS = Path("<stdin>")
+
+
+def read_plan_argument(path: Path) -> tuple[str, Plan]:
+    """Return the name of the plan's source, and the plan. A bad plan ends the program."""
+    shown = _SHOWN_AS if path == STANDARD_INPUT else path
+    try:
+        return clean(str(shown)), read_plan(_standard_input() if path == STANDARD_INPUT else path)
+    except BadPlan as bad:
+        click.echo(str(BadPlan(bad.problems, bad.more, shown)), err=True)
+        sys.exit(BAD_PLAN)
+
+
+def _standard_input() -> bytes:
+    if sys.stdin is None:
+        raise BadInput("there is no standard input to read the plan from. Name a file")
+    return sys.stdin.buffer.read(MOST_BYTES + 1)

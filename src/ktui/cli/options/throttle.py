@@ -1,0 +1,110 @@
+"""The options that throttle the copying of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+import msgspec
+
+from ktui.cli.context.errors import BadInput
+from ktui.execution.run.options import OnForeignThrottle, RunOptions
+from ktui.planning.throttle_rates import (
+    NO_THROTTLE,
+    ThrottleProblem,
+    ThrottleRates,
+    parse_throttle_rates,
+)
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+THROTTLE, LEADERS, FOREIGN = "--throttle", "--throttle-leaders", "--on-foreign-throttle"
+
+_OPTIONS = (
+    click.option(
+        THROTTLE,
+        metavar="RATE",
+        help="Bytes a second that each broker may receive for replicas being added: 50MB, or "
+        "50MB,3=20MB with another rate for broker 3, or none. Default: the context's throttle.",
+    ),
+    click.option(
+        FOREIGN,
+        type=click.Choice([each.value for each in OnForeignThrottle]),
+        default=OnForeignThrottle.HOLD.value,
+        show_default=True,
+        help="When somebody else sets another rate on a broker: hold adds no more replicas to it, "
+        "go-on continues under their rate.",
+    ),
+    click.option(LEADERS, is_flag=True, help="Also throttle what leaders send to new replicas."),
+)
+
+
+class ThrottleOptions(msgspec.Struct, frozen=True):
+    """The throttle options of a command line."""
+
+    rates: ThrottleRates | None = None
+    """None without --throttle."""
+    leaders: bool = False
+    on_foreign: OnForeignThrottle = OnForeignThrottle.HOLD
+
+
+def throttle_options(function: F) -> F:
+    """Add the options that `pop_throttle_options` reads."""
+    for option in reversed(_OPTIONS):
+        function = option(function)
+    return function
+
+
+def parse_rates_option(place: str, text: str) -> ThrottleRates:
+    """Read rates.
+
+    Args:
+        place: the option or argument, for the error message.
+        text: "50MB,3=20MB", or "none".
+
+    Raises:
+        BadInput: the text is not a rate; names the place and the fix.
+    """
+    try:
+        return parse_throttle_rates(text)
+    except ThrottleProblem as problem:
+        raise BadInput(f"{place}: {problem}") from None
+
+
+def pop_throttle_options(values: dict[str, Any]) -> ThrottleOptions:
+    """Remove the throttle options from all values, and return them.
+
+    Raises:
+        BadInput: --throttle is not a rate.
+    """
+    text: str | None = values.pop("throttle")
+    rates = None if text is None else parse_rates_option(THROTTLE, text)
+    on_foreign = OnForeignThrottle(values.pop("on_foreign_throttle"))
+    return ThrottleOptions(rates, values.pop("throttle_leaders"), on_foreign)
+
+
+def with_throttle(
+    options: RunOptions, given: ThrottleOptions, of_context: str | int | None
+) -> RunOptions:
+    """Add a throttle to the options of a run: that of the options, else the context's.
+
+    Args:
+        options: the run's other options.
+        given: the throttle options, from `pop_throttle_options`.
+        of_context: the context's throttle, checked when the config file was read.
+
+    Raises:
+        BadInput: leaders are to be throttled without a rate.
+    """
+    rates = given.rates
+    if rates is None:
+        rates = NO_THROTTLE if of_context is None else parse_throttle_rates(str(of_context))
+    if given.leaders and not rates:
+        raise BadInput(f"{LEADERS}: leaders have no rate to throttle to. Give {THROTTLE} RATE")
+    return msgspec.structs.replace(
+        options,
+        throttle=rates,
+        throttle_leaders=given.leaders,
+        on_foreign_throttle=given.on_foreign,
+    )

@@ -1,0 +1,94 @@
+"""The JSON form of a run's throttle: a contract, the same in every verb that prints one."""
+
+from __future__ import annotations
+
+import msgspec
+
+from ktui.cluster.ports import ConfigScope, ConfigSource
+from ktui.execution.run.run import Run
+from ktui.execution.run.throttle_standing import (
+    changed_settings,
+    left_throttle_text,
+    throttle_wait_text,
+)
+from ktui.planning.throttle_rates import BrokerRate, ThrottleRates
+
+
+class RatesJson(msgspec.Struct, frozen=True):
+    """Bytes a second into a broker; null means no throttle."""
+
+    every: int | None
+    """The rate of each broker that `brokers` does not name."""
+    brokers: tuple[BrokerRate, ...]
+
+
+class BeforeJson(msgspec.Struct, frozen=True):
+    """The value of a setting before the run."""
+
+    value: str
+    source: ConfigSource
+
+
+class StandingJson(msgspec.Struct, frozen=True, kw_only=True):
+    """One setting of a broker or topic that holds, or may hold, a value of the run."""
+
+    scope: ConfigScope
+    name: str
+    key: str
+    ours: tuple[str, ...]
+    """Of a list, the run's entries. Of a rate, its value, or each value that may be set."""
+    sure: bool
+    """Whether Kafka has confirmed the value; false while an answer is pending or was lost."""
+    before: BeforeJson | None
+    """null where the broker did not know the setting."""
+
+
+class ThrottleJson(msgspec.Struct, frozen=True, kw_only=True):
+    """The throttle of a run."""
+
+    rates: RatesJson
+    """The rates that the run wants."""
+    leaders: bool
+    """Whether leaders are throttled, too."""
+    refusal: str | None
+    """Why Kafka refused the last change of a throttle."""
+    waits: str | None
+    """What keeps a run with nothing left to move from ending."""
+    stays: str | None
+    """Why the throttles of a run without an engine stay."""
+    settings: tuple[StandingJson, ...]
+
+
+def rates_json(rates: ThrottleRates) -> RatesJson:
+    """Return the JSON form of rates."""
+    return RatesJson(rates.every, rates.brokers)
+
+
+def throttle_json(run: Run, *, owned: bool) -> ThrottleJson:
+    """Return the JSON form of a run's throttle.
+
+    Args:
+        run: the run.
+        owned: whether the run has an engine.
+    """
+    settings = (
+        StandingJson(
+            scope=resource.scope,
+            name=resource.name,
+            key=name,
+            ours=tuple(sorted(ours.values)),
+            sure=not ours.unsure,
+            before=None
+            if ours.before is None
+            else BeforeJson(ours.before.value, ours.before.source),
+        )
+        for (resource, name), ours in changed_settings(run.throttled).items()
+    )
+    return ThrottleJson(
+        rates=rates_json(run.throttled.rates),
+        leaders=run.options.throttle_leaders,
+        refusal=run.throttled.refusal or None,
+        waits=throttle_wait_text(run),
+        stays=None if owned else left_throttle_text(run),
+        settings=tuple(settings),
+    )

@@ -1,0 +1,1 @@
+"""`ktui pipeline`: turn recordings into tables and reports."""

@@ -1,0 +1,64 @@
+"""`ktui pipeline`: turn recordings into tables, and tables into reports."""
+
+from __future__ import annotations
+
+import click
+
+from ktui.cli.context.errors import FAILED, BadInput
+from ktui.cli.context.lazy_group import LazyGroup
+from ktui.cluster.text import clean
+from ktui.pipeline.errors import PipelineProblem
+
+VERBS = {
+    "run": "ktui.cli.pipeline.run:command",
+    "check": "ktui.cli.pipeline.check:command",
+    "report": "ktui.cli.pipeline.report:command",
+    "package": "ktui.cli.pipeline.package:command",
+}
+HELP = {
+    "run": "Bring the tables up to date with the recordings.",
+    "check": "Count what the tables hold, and what is missing.",
+    "report": "Write a one-page report on a run or a cluster.",
+    "package": "Write the files for spark-submit, for a Spark cluster.",
+}
+"""The help is here because loading a verb needs libraries that may be missing."""
+_EXTRA = ("pyspark", "pyarrow", "pandas", "plotly", "py4j", "jinja2", "markupsafe")
+
+
+class PipelineVerbs(LazyGroup):
+    """The group of pipeline verbs; it names what to install if a verb cannot be loaded."""
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the help of each verb, without loading any."""
+        del ctx
+        with formatter.section("Commands"):
+            formatter.write_dl(list(HELP.items()))
+
+    def invoke(self, ctx: click.Context) -> object:
+        """Run the verb; if a library is missing, name the command that installs it.
+
+        Raises:
+            BadInput: a library of the extra `pipeline` is missing.
+        """
+        try:
+            return super().invoke(ctx)
+        except PipelineProblem as problem:
+            click.echo(f"ktui: {clean(str(problem))}", err=True)
+            ctx.exit(FAILED)
+        except ModuleNotFoundError as error:
+            library = (error.name or "").partition(".")[0]
+            if library not in _EXTRA:
+                raise
+            raise BadInput(
+                f"the pipeline needs {library}, which is not installed. "
+                "Install it: pip install 'ktui[pipeline]'"
+            ) from None
+
+
+@click.group("pipeline", cls=PipelineVerbs, verbs=VERBS)
+def command() -> None:
+    """Turn recordings into tables with Spark, and tables into reports.
+
+    Needs the extra `pipeline` (pip install 'ktui[pipeline]'). Everything but reports also needs
+    Java 17.
+    """

@@ -1,0 +1,148 @@
+"""The options that verbs on a lake share, and the start of Spark for them."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+from py4j.protocol import Py4JError
+from pyspark.sql import SparkSession
+
+from ktui.execution.host.state_dir import STATE_DIR, StateDir, StateDirProblem, resolve_state_dir
+from ktui.pipeline.errors import SparkFailed
+from ktui.pipeline.forecast.derived import DerivedOptions
+from ktui.pipeline.spark.executors import executor_wait_limited, is_local
+from ktui.pipeline.spark.progress import SparkProgress
+from ktui.pipeline.spark.session import LOCAL, start
+from ktui.pipeline.spark.shipping import shipped
+from ktui.pipeline.what_if.grid import read_grid, usual_grid
+from ktui.units import Seconds, parse_quantity
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_OPTIONS = (
+    click.option(
+        "--grid",
+        type=click.Path(path_type=Path, dir_okay=False),
+        metavar="FILE",
+        help="A YAML file with the limits and throttles to simulate recorded runs with; by default "
+        "96 common combinations.",
+    ),
+    click.option(
+        "--window",
+        metavar="TIME",
+        help="How long a run may take, such as 4h. ktui then recommends the gentlest limits that "
+        "fit; otherwise, the fastest ones that hold no more replicas at once than the run did.",
+    ),
+    click.option(
+        "--no-insights",
+        is_flag=True,
+        help="Write only the recorded facts: no check of forecasts, no simulations, no insights.",
+    ),
+    click.option(
+        "--keep-insights",
+        is_flag=True,
+        help="Keep new insights in the lake only, and do not replace those of the live view.",
+    ),
+)
+
+
+def outlook_options(function: F) -> F:
+    """Add the options; `read_derived_options` reads their values."""
+    for option in reversed(_OPTIONS):
+        function = option(function)
+    return function
+
+
+def read_derived_options(given: Mapping[str, Any]) -> DerivedOptions | None:
+    """Read the options; None if nothing is to be simulated.
+
+    Raises:
+        FileProblem: the grid cannot be used; names the line.
+    """
+    if given["no_insights"]:
+        return None
+    cells = usual_grid() if given["grid"] is None else read_grid(given["grid"])
+    chosen = given["grid"] is not None or given["window"] is not None
+    return DerivedOptions(cells, _window_s(given["window"]), anew=chosen)
+
+
+def _window_s(text: str | None) -> float | None:
+    if text is None:
+        return None
+    try:
+        seconds: Seconds = parse_quantity(Seconds, text)
+    except ValueError as error:
+        raise click.UsageError(f"--window: {error}") from error
+    if seconds <= 0:
+        raise click.UsageError("--window: the time must be above 0. Give one such as 4h.")
+    return float(seconds)
+
+
+_SUBMITTED = "PYSPARK_GATEWAY_PORT"
+"""Set in a program that spark-submit has started; such a program has a JVM and a master already."""
+
+master_option = click.option(
+    "--master",
+    metavar="URL",
+    help=f"Spark's master URL, as for spark-submit; {LOCAL} by default.",
+)
+
+
+def _state_dir(_context: click.Context, _option: click.Parameter, folder: str | None) -> StateDir:
+    try:
+        return resolve_state_dir(folder)
+    except StateDirProblem as problem:
+        raise click.BadParameter(str(problem)) from None
+
+
+state_dir_option = click.option(
+    "--state-dir",
+    "state",
+    type=click.Path(file_okay=False),
+    metavar="DIR",
+    callback=_state_dir,
+    help=f"Where runs are remembered, on a local disk; else ${STATE_DIR}.",
+)
+
+
+@contextmanager
+def spark_for(
+    master: str | None, state: StateDir, log_name: str = "pipeline.log"
+) -> Iterator[tuple[SparkSession, SparkProgress]]:
+    """Start Spark, and stop it at the end; yields the session and the progress line.
+
+    Spark's own output goes to a file in the state directory. If spark-submit has started this
+    program, the output goes where spark-submit sends it.
+
+    Raises:
+        PipelineProblem: Spark does not start.
+    """
+    submitted = _SUBMITTED in os.environ
+    log = None if submitted else state.path / log_name
+    if log is not None:
+        state.make(state.path)
+        log.unlink(missing_ok=True)
+    line = SparkProgress(sys.stderr)
+    line.tell("starting Spark")
+    try:
+        spark = start(master or (None if submitted else LOCAL), log=log)
+        try:
+            with line.following(spark.sparkContext), ExitStack() as stack:
+                if not is_local(spark.sparkContext):
+                    stack.enter_context(shipped(spark.sparkContext))
+                    stack.enter_context(executor_wait_limited(spark.sparkContext))
+                yield spark, line
+        finally:
+            with suppress(Py4JError, OSError):  # its JVM may be what has died
+                spark.stop()
+    except SparkFailed as problem:
+        more = "" if log is None else f"\nSpark's whole output is in {log}"
+        raise SparkFailed(f"{problem}{more}") from problem
+    finally:
+        line.close()

@@ -1,0 +1,65 @@
+"""`ktui pipeline report`: write a one-page report on a run or a cluster."""
+
+from __future__ import annotations
+
+import webbrowser
+from pathlib import Path
+
+import click
+
+from ktui.cli.options.common import state_dir_option
+from ktui.cli.pipeline.lake_option import lake_of, lake_option
+from ktui.execution.host.state_dir import StateDir
+from ktui.pipeline.errors import PipelineProblem
+from ktui.pipeline.report.data.damage import damage_as_problem
+from ktui.pipeline.report.data.lake import ArrowLake
+from ktui.pipeline.report.data.provenance import trace_provenance
+from ktui.pipeline.report.data.subject import choose_subject
+from ktui.pipeline.report.page.load import load_facts
+from ktui.pipeline.report.page.page import page
+from ktui.quantities import as_bytes, as_count
+
+
+@click.command("report")
+@lake_option
+@state_dir_option
+@click.option(
+    "--run", metavar="RUN", help="The run's name, or its id if several runs share the name."
+)
+@click.option(
+    "--cluster", metavar="ID", help="Report on all recordings of the cluster with this id."
+)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path, dir_okay=False),
+    default=Path("report.html"),
+    show_default=True,
+    metavar="FILE",
+    help="Write the page to this file; an existing file is replaced.",
+)
+@click.option("--open", "show", is_flag=True, help="Open the page in the browser.")
+def command(
+    *,
+    lake: str | None,
+    state: StateDir,
+    run: str | None,
+    cluster: str | None,
+    output: Path,
+    show: bool,
+) -> None:
+    """Write a one-page report on a run or a cluster, in words, figures and tables.
+
+    The page is one file, and needs no network. ktui reads it from the tables that `ktui pipeline
+    run` has made. This needs no Java.
+    """
+    place = lake_of(lake, state)
+    tables = ArrowLake.open(place)
+    with damage_as_problem(place):
+        subject = choose_subject(tables, run, cluster)
+        facts = load_facts(tables, subject)
+        text = page(facts, trace_provenance(tables, place, subject, facts)).encode()
+    output.write_bytes(text)
+    click.echo(f"{output}: {as_count(len(facts.moves), 'move')}, {as_bytes(len(text))}")
+    if show and not webbrowser.open(output.absolute().as_uri()):
+        raise PipelineProblem(f"--open: no browser was found. Open {output} yourself")

@@ -1,0 +1,207 @@
+"""`ktui pipeline run`: bring the tables up to date with the recordings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ktui.cli.pipeline.lake_option import lake_of, lake_option
+from ktui.cli.pipeline.options import (
+    master_option,
+    outlook_options,
+    read_derived_options,
+    spark_for,
+    state_dir_option,
+)
+from ktui.cluster.text import clean
+from ktui.execution.host.state_dir import StateDir
+from ktui.insights.file import publish_insights
+from ktui.pipeline.ingest.decode import SegmentSelection
+from ktui.pipeline.run.follow import Follower
+from ktui.pipeline.run.follow_report import FollowPrinter, ended_by_signals
+from ktui.pipeline.run.run import PipelineOutcome, PipelineRequest, run
+from ktui.pipeline.spark.executors import check_executors
+from ktui.quantities import as_count
+from ktui.recording.milliseconds import wall_ms
+from ktui.units import Seconds, parse_quantity
+
+_EVERY = "60s"
+_MOST_TOLD = 50
+"""The most files whose problems are printed."""
+
+
+class MomentType(click.ParamType[datetime]):
+    """A date, or a date and time; local time unless an offset is given."""
+
+    name = "moment"
+
+    def convert(
+        self, value: str | datetime, param: click.Parameter | None, ctx: click.Context | None
+    ) -> datetime:
+        """Parse a date, or a date and time, into a datetime with a time zone."""
+        if isinstance(value, datetime):
+            return value
+        try:
+            return datetime.fromisoformat(value).astimezone()
+        except (ValueError, OverflowError):
+            self.fail(
+                f"{value!r} is not a time. Give a date, or a date and time: 2026-11-21, "
+                "2026-11-21T15:00, 2026-11-21T15:00+01:00",
+                param,
+                ctx,
+            )
+
+
+@click.command("run")
+@click.option(
+    "--recordings",
+    metavar="DIR",
+    multiple=True,
+    help="A file or folder of recordings, as a path or URI; may be repeated. Folders are searched "
+    "at any depth. By default the state directory.",
+)
+@lake_option
+@master_option
+@click.option(
+    "--cluster",
+    "clusters",
+    metavar="ID",
+    multiple=True,
+    help="Only segments of this cluster; may be repeated.",
+)
+@click.option(
+    "--since", type=MomentType(), metavar="TIME", help="Only segments with data at or after TIME."
+)
+@click.option(
+    "--until", type=MomentType(), metavar="TIME", help="Only segments with data at or before TIME."
+)
+@click.option(
+    "--follow",
+    is_flag=True,
+    help="Keep running, and read each segment once it is complete, until Ctrl-C or SIGTERM.",
+)
+@click.option(
+    "--every",
+    metavar="TIME",
+    help=f"With --follow: time between two checks for segments, such as 5m; {_EVERY} by default.",
+)
+@outlook_options
+@state_dir_option
+def command(  # noqa: PLR0913 - an option each
+    *,
+    recordings: tuple[str, ...],
+    lake: str | None,
+    master: str | None,
+    clusters: tuple[str, ...],
+    since: datetime | None,
+    until: datetime | None,
+    follow: bool,
+    every: str | None,
+    state: StateDir,
+    **outlook: Any,
+) -> None:
+    """Bring the tables up to date with the recordings.
+
+    ktui reads only segments that are new to the lake, and computes the tables of their clusters
+    again. The tables of all other clusters stay. Readers of the lake see the previous version until
+    the new one is complete. If this command is interrupted, the previous version stays.
+
+    Segments that --cluster, --since or --until leave out are read by a later run without these
+    options.
+
+    With --follow, ktui keeps running, and prints a line for each version of the lake that it
+    writes. Ctrl-C or SIGTERM ends it with exit code 0. Started again, it continues where it left
+    off.
+    """
+    every_s = _every_s(every, follow=follow)
+    selection = SegmentSelection(
+        since_ms=None if since is None else wall_ms(since),
+        until_ms=None if until is None else wall_ms(until),
+        clusters=frozenset(clusters),
+    )
+    places = recordings or (str(state.path),)
+    derived = read_derived_options(outlook)
+    request = PipelineRequest(places, lake_of(lake, state), selection, derived)
+    share = None if outlook["keep_insights"] else state.path
+    if follow:
+        _follow(request, every_s, master, state, share)
+        return
+    with _explain_interrupt(request.lake), spark_for(master, state) as (spark, line):
+        check_executors(spark.sparkContext, places, request.lake, line.tell)
+        outcome = run(spark, request, line.tell)
+    click.echo(outcome_text(outcome, request.lake))
+    if outcome.insights is not None and share is not None:
+        publish_insights(outcome.insights, share)
+    for problem in outcome.problems[:_MOST_TOLD]:
+        click.echo(f"ktui: {clean(problem)}", err=True)
+    if len(outcome.problems) > _MOST_TOLD:
+        others = as_count(len(outcome.problems) - _MOST_TOLD, "more file")
+        click.echo(f"ktui: and {others} with something wrong", err=True)
+
+
+@contextmanager
+def _explain_interrupt(lake: str) -> Iterator[None]:
+    """Print what an interrupt means for the lake, whenever the interrupt comes."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        words = "is intact. The next run reads what it does not have yet"
+        click.echo(f"ktui: interrupted. The lake {lake} {words}", err=True)
+        raise
+
+
+def _follow(
+    request: PipelineRequest,
+    every_s: float,
+    master: str | None,
+    state: StateDir,
+    share: Path | None,
+) -> None:
+    with spark_for(master, state, "pipeline-follow.log") as (spark, line):
+        check_executors(spark.sparkContext, request.recordings, request.lake, line.tell)
+        printer = FollowPrinter(line, request, every_s, share)
+        follower = Follower(spark, request, every_s, printer)
+        with ended_by_signals(follower.end):
+            follower.follow()
+        printer.ended()
+
+
+def _every_s(text: str | None, *, follow: bool) -> float:
+    if text is not None and not follow:
+        raise click.UsageError("--every needs --follow")
+    try:
+        seconds: Seconds = parse_quantity(Seconds, text or _EVERY)
+    except ValueError as error:
+        raise click.UsageError(f"--every: {error}") from error
+    if seconds <= 0:
+        raise click.UsageError("--every: give a time above 0, such as 60s")
+    return float(seconds)
+
+
+def outcome_text(outcome: PipelineOutcome, lake: str) -> str:
+    """Describe what a run did."""
+    return "\n".join(_summary_lines(outcome, lake))
+
+
+def _summary_lines(outcome: PipelineOutcome, lake: str) -> Iterator[str]:
+    if outcome.read:
+        segments = as_count(outcome.read, "new segment")
+        clusters = as_count(len(outcome.clusters), "cluster")
+        yield f"{lake}, version {outcome.manifest.version}: {segments} of {clusters}"
+        for name, parts in outcome.manifest.tables.items():
+            yield f"  {name:<12} {sum(part.rows for part in parts.values()):>14,} rows"
+    else:
+        yield f"{lake}: nothing new in {as_count(outcome.found, 'segment')}"
+    if outcome.copies:
+        yield f"Left out: {as_count(outcome.copies, 'file')} with the same bytes as others"
+    if outcome.unfinished:
+        unfinished = as_count(outcome.unfinished, "segment")
+        yield f"Left out: {unfinished} still being written. Run this again later"
+
+
+__all__ = ["command"]

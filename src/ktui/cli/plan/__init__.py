@@ -1,0 +1,1 @@
+"""`ktui plan`: check a plan, or make one from a run."""

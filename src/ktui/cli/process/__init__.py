@@ -1,0 +1,1 @@
+"""The engine of a run: launched, resumed, and sent commands."""

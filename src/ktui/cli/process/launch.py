@@ -1,0 +1,154 @@
+"""The launch of an engine, for a new run or for one to resume."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from datetime import datetime
+
+import msgspec
+
+from ktui.cli.context.claim import NO_OWNERSHIP, ClaimRequest, own_cluster
+from ktui.cli.context.terminal import print_note
+from ktui.cli.options.common import state_option
+from ktui.cli.output.gate import cancel_cluster_options, check_gate_open, cluster_options
+from ktui.cluster.clock import SystemClock
+from ktui.execution.errors import RunProblem, RunRefused
+from ktui.execution.host.catalog import check_one_throttle
+from ktui.execution.host.hand_over import refuse_exported
+from ktui.execution.host.launch import make_run, reserve_start
+from ktui.execution.host.ownership import LiveRun, OwnedElsewhere, lock_starts
+from ktui.execution.host.process import EngineProcess, start_engine
+from ktui.execution.host.state_dir import RunDir, StateDir
+from ktui.execution.journal.follower import RunFollower
+from ktui.execution.journal.journal import Journal
+from ktui.execution.run.events import AnyRunEvent, JournalEntry, Started
+
+
+class Launch(msgspec.Struct, frozen=True, kw_only=True):
+    """Where and how an engine runs."""
+
+    state: StateDir
+    name: str
+    cluster_id: str
+    names: Mapping[str, str]
+    until: datetime | None
+    concurrent: bool
+    """Whether another run may be live on the cluster."""
+    record: bool | None = None
+    """Whether the engine records what it sees; None follows the run's options."""
+    owner: ClaimRequest | None = None
+    """The claim on the cluster; None without ownership."""
+
+    @property
+    def arguments(self) -> list[str]:
+        """The command line of the engine. It contains no secret."""
+        named = cluster_options(self.names)
+        until = [] if self.until is None else ["--until", self.until.isoformat()]
+        record = {None: [], True: ["--record"], False: ["--no-record"]}[self.record]
+        unowned = [] if self.owner is not None else [NO_OWNERSHIP]
+        where = ["--state-dir", str(self.state.path)]
+        return ["engine", self.name, *where, *named, *until, *record, *unowned]
+
+    def owned(self) -> AbstractContextManager[None]:
+        """Own the cluster while the run is created, and from then on; see `claim.owned`."""
+        return nullcontext() if self.owner is None else own_cluster(self.owner)
+
+
+def launch_new_run(launch: Launch, first: Sequence[AnyRunEvent]) -> EngineProcess:
+    """Create a new run, and return its engine.
+
+    Raises:
+        RunRefused: the name is taken, the state directory cannot be used, the cluster's cancel
+            gate is shut, another run is live on it, or another state directory owns it.
+        RunProblem: the journal cannot be written, or the engine has died.
+    """
+    throttled = any(isinstance(e, Started) and e.options.throttle for e in first)
+
+    def beside(live: Sequence[LiveRun]) -> None:
+        check_gate_open(launch.state, launch.cluster_id, cancel_cluster_options(launch.names))
+        _beside(live, launch)
+
+    state, name = launch.state, launch.name
+    with (
+        reserve_start(state, launch.cluster_id, name, throttled=throttled, beside=beside),
+        launch.owned(),
+    ):
+        return start_engine(make_run(state, name, first, SystemClock()), launch.arguments)
+
+
+def launch_left_run(launch: Launch, ask: Callable[[], None] = lambda: None) -> EngineProcess:
+    """Start an engine for a run that has none.
+
+    Args:
+        launch: the run.
+        ask: writes the commands that the engine begins with; called once nothing forbids the start.
+
+    Raises:
+        RunRefused: an engine owns the run by now, the run was exported, another run is live on the
+            cluster, or another state directory owns the cluster.
+        RunProblem: the journal cannot be read or written, or the engine has died.
+    """
+    with lock_starts(launch.state, launch.cluster_id) as live:
+        for other in live:
+            if other.name == launch.name:
+                raise OwnedElsewhere(launch.name, other.holder)
+        run = launch.state.run(launch.name)
+        with RunFollower(run.journal) as follower:
+            follower.refresh()
+        refuse_exported(follower.run)
+        _beside(live, launch)
+        _refuse_copy(launch.state, run, live)
+        if follower.run.throttled.rates:
+            check_one_throttle(launch.state, launch.cluster_id, launch.name, resumed=True)
+        with launch.owned():
+            ask()
+            return start_engine(run, launch.arguments)
+
+
+def resume_command(state: StateDir, name: str) -> str:
+    """Return the command that resumes a run, for any shell like this one."""
+    return f"ktui resume {name}{state_option(state)}"
+
+
+def _beside(live: Sequence[LiveRun], launch: Launch) -> None:
+    if not live:
+        return
+    others = "; ".join(f"run {other.name}, owned by {other.holder}" for other in live)
+    if not launch.concurrent:
+        raise RunRefused(
+            f"another run is live on this cluster: {others}. Each run keeps only its own limits. "
+            f"Add the plan to that run (ktui add {live[0].name} PLAN), wait for its end, or run "
+            "both with --concurrent"
+        )
+    print_note(f"warning: also live on this cluster: {others}. The limits of both add up")
+
+
+def _refuse_copy(state: StateDir, run: RunDir, live: Sequence[LiveRun]) -> None:
+    """Check that a run is not the copy of a live one.
+
+    Each of the two would take the other's steps for its own.
+
+    Raises:
+        RunRefused: the run is a copy, or that cannot be checked.
+    """
+    ours = _first(run)
+    for other in live:
+        try:
+            theirs = _first(state.run(other.name))
+        except RunProblem as problem:
+            raise RunRefused(
+                f"run {other.name}, owned by {other.holder}, has an unreadable journal: {problem}. "
+                f"Run {run.name} may be a copy of it. Have its engine leave it first: "
+                f"kill {other.holder.pid}"
+            ) from None
+        if theirs == ours:
+            raise RunRefused(
+                f"run {run.name} is a copy of run {other.name}, which is owned by {other.holder}. "
+                f"Only one of them may go on. Wait for the end of run {other.name}"
+            )
+
+
+def _first(run: RunDir) -> JournalEntry | None:
+    with Journal.open(run.journal, SystemClock(), read_only=True) as journal:
+        return journal.first()

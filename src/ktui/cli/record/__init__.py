@@ -1,0 +1,1 @@
+"""`ktui record` and `ktui replay`: record a cluster, and play recordings."""

@@ -1,0 +1,110 @@
+"""`ktui record`: record a cluster without a view, for `ktui replay`."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+
+import click
+
+from ktui.cli.context.cluster import choose_cluster
+from ktui.cli.context.errors import BadInput
+from ktui.cli.options import common
+from ktui.cli.options.recording import recorder, recording_options
+from ktui.cli.record.copy import copy_redacted
+from ktui.cli.record.loop import StopCondition, record
+from ktui.cluster.clock import SystemClock
+from ktui.execution.host.state_dir import StateDir
+from ktui.units import Seconds, parse_quantity
+
+
+@click.command("record")
+@common.cluster_options
+@common.topics_option("Also record every partition of this topic; may be repeated.")
+@click.option(
+    "--poll-interval",
+    type=click.FloatRange(0.1, 3600),
+    metavar="SECONDS",
+    help="Time between two polls; 1 s unless the context sets it.",
+)
+@click.option("--for", "for_", metavar="TIME", help="Stop after this time, such as 90s or 2h.")
+@click.option(
+    "--until-idle",
+    is_flag=True,
+    help="Stop once nothing has moved, and no run has been active, for 10 s.",
+)
+@recording_options
+@click.option(
+    "--from",
+    "source",
+    type=click.Path(path_type=Path, exists=True),
+    metavar="RECORDING",
+    help="Copy this file or folder instead of recording a cluster; needs --redact and --to.",
+)
+@click.option("--json", is_flag=True, help="Print one line of JSON for each poll.")
+@common.state_dir_option
+def command(  # noqa: PLR0913 - an option each
+    bootstrap_server: str | None,
+    command_config: Path | None,
+    context: str | None,
+    *,
+    topics: tuple[str, ...],
+    poll_interval: float | None,
+    for_: str | None,
+    until_idle: bool,
+    to: Path | None,
+    redact: bool,
+    source: Path | None,
+    json: bool,
+    state: StateDir,
+) -> None:
+    """Record the reassignments of a cluster to files, until Ctrl-C.
+
+    A recording holds what a live view sees. It includes the events of runs whose engines are on
+    this machine. Changes nothing on the cluster.
+
+    Exit code 0 if the recording is complete, 1 if it had to stop early, 130 if it was interrupted
+    before the end that --for or --until-idle sets.
+    """
+    until = StopCondition(_seconds(for_), idle=until_idle)
+    if source is not None:
+        cluster_given = bootstrap_server or command_config or context
+        if cluster_given or topics or poll_interval or for_ or until_idle:
+            raise BadInput(
+                "--from copies a recording, so it takes no cluster and no polling options. Give it "
+                "with --redact and --to alone"
+            )
+        _copy(source, to, state, redact=redact, json=json)
+        return
+    cluster = choose_cluster(bootstrap_server, command_config, context)
+    clock = SystemClock()
+    records = recorder(state, to, clock, cluster=cluster.name, verb="record", redact=redact)
+    interval_s = poll_interval or cluster.context.poll_interval
+    code = asyncio.run(
+        record(cluster, records, state, frozenset(topics), interval_s, until, json=json)
+    )
+    sys.exit(code)
+
+
+def _seconds(text: str | None) -> float | None:
+    if text is None:
+        return None
+    try:
+        seconds = float(parse_quantity(Seconds, float(text) if text.isdecimal() else text))
+    except ValueError as error:
+        raise BadInput(f"--for: {error}") from None
+    if seconds <= 0:
+        raise BadInput("--for: give a time above 0, such as 90s or 2h")
+    return seconds
+
+
+def _copy(source: Path, to: Path | None, state: StateDir, *, redact: bool, json: bool) -> None:
+    if not redact:
+        raise BadInput(
+            "--from makes a copy without names, and needs --redact. To keep the names, copy the "
+            "files yourself"
+        )
+    if to is None:
+        raise BadInput("--from needs a folder for the copy. Name one with --to DIR")
+    copy_redacted(source, to, state, json=json)

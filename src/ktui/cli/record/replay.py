@@ -1,0 +1,281 @@
+"""`ktui replay`: play a recording in the live view."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import shlex
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import click
+import msgspec
+
+from ktui.cli.context.config import config_dir, load_config
+from ktui.cli.context.errors import BadInput
+from ktui.cli.context.terminal import need_terminal
+from ktui.cli.options import common
+from ktui.cli.output.table import table
+from ktui.cli.output.view import show_app
+from ktui.cluster.clock import Clock
+from ktui.cluster.text import clean
+from ktui.execution.host.catalog import UnknownRun, find_run
+from ktui.execution.host.state_dir import StateDir
+from ktui.quantities import as_duration
+from ktui.recording.lines import RunLine
+from ktui.recording.milliseconds import from_wall_ms
+from ktui.recording.reading import GoodLine, Session, find_sessions, read_lines
+from ktui.recording.replay_clock import FASTEST, SLOWEST, ReplayClock
+from ktui.recording.replay_moment import parse_second
+from ktui.recording.replay_tape import Tape
+from ktui.tui.draw.themes import load_themes
+from ktui.tui.replay.app import ReplayApp
+from ktui.tui.replay.player import Player
+from ktui.tui.replay.run_stage import RunStage
+
+_FIRST_LINES = 200
+"""A recording names its run within so many lines: an engine records the run's events first."""
+
+
+class Playable(msgspec.Struct, frozen=True):
+    """A session, or the consecutive sessions of one run, to be played as one recording."""
+
+    sessions: tuple[Session, ...]
+    run: str
+    """The name of the first run in the recording; empty if there is none."""
+    run_id: str
+    """Distinguishes the run from others of the same name."""
+    until_ms: int
+    """Wall time of the last line, in milliseconds since 1970 (UTC)."""
+
+    @property
+    def session(self) -> str:
+        """The id that --session takes."""
+        return self.sessions[0].head.session[:8]
+
+    @property
+    def row(self) -> tuple[str, ...]:
+        """The row of the recording in a table."""
+        head = self.sessions[0].head
+        began = from_wall_ms(head.at).astimezone()
+        return (
+            self.session,
+            f"{began:%Y-%m-%d %H:%M:%S}",
+            clean(head.cluster or head.cluster_id),
+            clean(self.run) or "-",
+            as_duration((self.until_ms - head.at) / 1000),
+        )
+
+
+_HEADER = ("SESSION", "BEGAN", "CLUSTER", "RUN", "LENGTH")
+
+
+def join_sessions(sessions: Sequence[Session]) -> list[Playable]:
+    """Join consecutive sessions of the same run; `sessions` come in the order of their times."""
+    find_recorded_sessions: list[Playable] = []
+    for session in sessions:
+        run_line, until_ms = _run_of(session), _until_ms(session)
+        run, run_id = ("", "") if run_line is None else (run_line.run, run_line.run_id)
+        previous = next(
+            (
+                number
+                for number, each in enumerate(find_recorded_sessions)
+                if run_id and each.run_id == run_id and each.until_ms <= session.head.at
+            ),
+            None,
+        )
+        if previous is None:
+            find_recorded_sessions.append(Playable((session,), run, run_id, until_ms))
+        else:
+            find_recorded_sessions[previous] = Playable(
+                (*find_recorded_sessions[previous].sessions, session), run, run_id, until_ms
+            )
+    return find_recorded_sessions
+
+
+def choose_recording(known: Sequence[Playable], session_id: str | None, *, ask: bool) -> Playable:
+    """Return the recording to play, and prompt for it where needed.
+
+    Args:
+        known: at least one recording.
+        session_id: the beginning of a session's id, as --session has it; None if not given.
+        ask: whether there is a terminal to prompt on.
+
+    Raises:
+        BadInput: no recording matches, or several do and there is no terminal; names all of them.
+    """
+    if session_id is not None:
+        return _named(known, session_id)
+    if len(known) == 1:
+        return known[0]
+    if not ask:
+        raise BadInput(
+            f"there are several recordings. Choose one with --session:\n{_listed(known)}"
+        )
+    numbers = [str(number) for number in range(1, len(known) + 1)]
+    rows = [(number, *each.row) for number, each in zip(numbers, known, strict=True)]
+    click.echo(table(("", *_HEADER), rows))
+    answer = click.prompt("Which one", type=click.IntRange(1, len(known)), default=len(known))
+    return known[answer - 1]
+
+
+def _named(known: Sequence[Playable], session_id: str) -> Playable:
+    find_recorded_sessions = [
+        each for each in known if any(s.head.session.startswith(session_id) for s in each.sessions)
+    ]
+    if session_id and len(find_recorded_sessions) == 1:
+        return find_recorded_sessions[0]
+    several = (
+        "several sessions begin with this id"
+        if find_recorded_sessions and session_id
+        else "no such session"
+    )
+    raise BadInput(f"--session {session_id!r}: {several}. The sessions are:\n{_listed(known)}")
+
+
+def _listed(known: Sequence[Playable]) -> str:
+    return table(_HEADER, [each.row for each in known])
+
+
+def _run_of(session: Session) -> RunLine | None:
+    for number, each in enumerate(read_lines(session.files[0])):
+        if number >= _FIRST_LINES:
+            return None
+        if isinstance(each, GoodLine) and isinstance(each.line, RunLine):
+            return each.line
+    return None
+
+
+def _until_ms(session: Session) -> int:
+    times = (each.line for each in read_lines(session.files[-1]) if isinstance(each, GoodLine))
+    return max(
+        (line.at for line in times if not isinstance(line, RunLine)), default=session.head.at
+    )
+
+
+def _number(_context: click.Context, _option: click.Parameter, value: float) -> float:
+    """Refuse nan, which a click range accepts."""
+    if math.isnan(value):
+        raise click.BadParameter("nan is not a number.")
+    return value
+
+
+@click.command("replay")
+@click.argument("path", metavar="FILE|DIR|RUN")
+@click.option(
+    "--speed",
+    type=click.FloatRange(SLOWEST, FASTEST),
+    default=1.0,
+    callback=_number,
+    metavar="N",
+    help="Play N seconds of the recording in each second; 1 by default.",
+)
+@click.option(
+    "--at",
+    "begin",
+    metavar="TIME",
+    help="Start here: 14:02:31, a date and time, or +1h30m from the beginning.",
+)
+@click.option("--session", metavar="ID", help="The recording to play, if there are several.")
+@click.option("--theme", metavar="NAME", help="The colour theme to start with.")
+@common.state_dir_option
+def command(
+    path: str,
+    *,
+    speed: float,
+    begin: str | None,
+    session: str | None,
+    theme: str | None,
+    state: StateDir,
+) -> None:
+    """Play a recording in the live view. Needs no Kafka, and changes nothing.
+
+    FILE is a segment of a recording, DIR a folder of recordings, RUN the name of a run.
+    """
+    known = join_sessions(find_recorded_sessions(path, state))
+    chosen = choose_recording(known, session, ask=sys.stdin.isatty() and sys.stdout.isatty())
+    tape = Tape(chosen.sessions)
+    at_s = _second(begin, tape)
+    need_terminal("; `ktui list` and `ktui status` are for pipes and scripts")
+    words = ["ktui", "replay", path, *(["--session", chosen.session] if len(known) > 1 else [])]
+    again = f"{shlex.join(words)}{common.state_option(state)} --at "
+    of_several = f", session {chosen.session}" if len(known) > 1 else ""
+    with replay_app(
+        tape,
+        at_s,
+        recording=f"{clean(path)}{of_several}",
+        speed=speed,
+        theme=theme or load_config().theme,
+        again=again.__add__,
+    ) as app:
+        asyncio.run(show_app(app))
+
+
+def find_recorded_sessions(path: str, state: StateDir) -> list[Session]:
+    """Return the sessions of a file or folder; if there is no such file, those of a run.
+
+    Raises:
+        FileProblem: the file or folder has no recording.
+        BadInput: there is neither such a file nor such a run, or the run has no recording.
+    """
+    if Path(path).exists():
+        return find_sessions(Path(path))
+    try:
+        run = find_run(state, path)
+    except UnknownRun as unknown:
+        raise BadInput(f"{clean(path)}: there is no such file, and {unknown}") from None
+    if not run.recording.is_dir():
+        raise BadInput(f"run {run.name} has no recording: there is no folder {run.recording}")
+    return find_sessions(run.recording)
+
+
+def _second(begin: str | None, tape: Tape) -> float:
+    if begin is None:
+        return tape.first_look_s
+    try:
+        return parse_second(begin, tape)
+    except ValueError as error:
+        raise BadInput(f"--at {error}") from None
+
+
+@contextmanager
+def replay_app(
+    tape: Tape,
+    at_s: float,
+    *,
+    recording: str,
+    speed: float = 1.0,
+    theme: str | None = None,
+    again: Callable[[str], str] = "ktui replay RECORDING --at ".__add__,
+    real: Clock | None = None,
+) -> Iterator[ReplayApp]:
+    """Make an app that plays a recording; the caller runs it.
+
+    Args:
+        tape: the recording.
+        at_s: the second of the recording to begin at.
+        recording: the recording's name on the screen.
+        speed: how many seconds of the recording pass in one real second.
+        theme: the theme to start with.
+        again: returns the command that replays from a position.
+        real: the real clock; None for the system's.
+    """
+    from_s = tape.from_s
+    clock = ReplayClock(tape.wall(from_s), from_s, tape.until_s, speed=speed, real=real)
+    with tempfile.TemporaryDirectory(prefix="ktui-replay-") as folder:
+        runs = RunStage(Path(folder))
+        try:
+            yield ReplayApp(
+                Player(tape, clock, runs, at_s),
+                state_dir=runs.state_dir,
+                name=clean(tape.cluster or tape.cluster_id),
+                recording=recording,
+                again=again,
+                theme=theme,
+                themes=load_themes(config_dir() / "themes"),
+            )
+        finally:
+            runs.close()

@@ -1,0 +1,125 @@
+"""Record a cluster while it is polled, with the events of runs on this machine."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager
+
+from ktui import __version__
+from ktui.cluster.clock import Clock
+from ktui.cluster.errors import ClusterError
+from ktui.cluster.observation import Observation
+from ktui.cluster.observer import Interest, ObservationSource
+from ktui.execution.host.recording import LiveRunsRecording, RunRecording
+from ktui.execution.host.state_dir import RunDir, StateDir
+from ktui.execution.run.events import NOT_RECORDED, JournalEntry, Recording
+from ktui.execution.run.run import Run
+from ktui.recording.recorded import RecordingSource
+from ktui.recording.recorder import Recorder
+from ktui.recording.sealing import seal
+
+log = logging.getLogger(__name__)
+
+
+class EngineRecording:
+    """Records an engine's observations and its journal; the run does not depend on the recording.
+
+    Args:
+        recorder: writes the recording; None records nothing.
+        name: the run's name.
+    """
+
+    def __init__(self, recorder: Recorder | None, name: str) -> None:
+        self._recorder = recorder
+        self._events = None if recorder is None else RunRecording(recorder, name)
+
+    def through(self, source: ObservationSource) -> ObservationSource:
+        """Return a source that also records every observation."""
+        return source if self._recorder is None else RecordingSource(source, self._recorder)
+
+    def take(self, entries: Iterable[JournalEntry]) -> None:
+        """Record entries of the journal, from its first on."""
+        if self._events is not None:
+            self._events.take(entries)
+
+    def state(self) -> Recording:
+        """Return whether observations are recorded, and why not."""
+        return NOT_RECORDED if self._events is None else self._events.state()
+
+
+@contextmanager
+def record_run(
+    folder: RunDir, run: Run, cluster: str, clock: Clock, *, record: bool | None
+) -> Iterator[EngineRecording]:
+    """Record a run in a new session, once earlier unfinished segments are sealed.
+
+    Args:
+        folder: the run's folder; this process owns it.
+        run: the run as its journal has it.
+        cluster: the operator's name for the cluster.
+        clock: the clock of the polls.
+        record: whether to record; None to follow the run's options.
+    """
+    if folder.recording.is_dir():
+        for problem in seal(folder.recording).problems:
+            log.warning("an earlier recording stays cut off: %s", problem)
+    is_recorded = run.options.record if record is None else record
+    if run.started is None or not is_recorded:
+        yield EngineRecording(None, run.name)
+        return
+    program = f"ktui {__version__} engine"
+    recorder = Recorder(folder.recording, clock, cluster=cluster, program=program)
+    recorder.begin(run.started.cluster_id)
+    try:
+        yield EngineRecording(recorder, run.name)
+    finally:
+        recorder.close()
+
+
+class ClusterRecording:
+    """Polls as its source does, and records every poll. One poll at a time.
+
+    Args:
+        source: where observations come from.
+        recorder: records the observations that the caller gets.
+        state: the state directory of the runs to record.
+    """
+
+    def __init__(self, source: ObservationSource, recorder: Recorder, state: StateDir) -> None:
+        self._source = source
+        self.recorder = recorder
+        self.runs = LiveRunsRecording(recorder, state)
+        self._writing: asyncio.Future[None] | None = None
+
+    async def poll(self, interest: Interest) -> Observation:
+        """Poll once, and record the answer or the failure.
+
+        Raises:
+            ClusterError: the cluster does not answer.
+        """
+        try:
+            seen = await self._source.poll(interest)
+        except ClusterError as error:
+            self.recorder.lost(str(error))
+            raise
+        # Ten thousand moves, or a long journal, take a while. The view draws meanwhile.
+        self._writing = asyncio.ensure_future(asyncio.to_thread(self._record, seen))
+        await asyncio.shield(self._writing)
+        return seen
+
+    def _record(self, seen: Observation) -> None:
+        self.recorder.look(seen)
+        self.runs.look(seen.cluster_id)
+
+    def settings_changed(self, topics: Collection[str], brokers: Collection[int]) -> None:
+        """Read the settings of these topics and brokers again in the next poll."""
+        self._source.settings_changed(topics, brokers)
+
+    async def aclose(self) -> None:
+        """Finish the recording; the caller closes the source."""
+        if self._writing is not None:
+            await asyncio.wait([self._writing])
+        self.runs.close()
+        self.recorder.close()

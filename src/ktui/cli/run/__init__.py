@@ -1,0 +1,1 @@
+"""The verbs on runs, and `ktui list`."""

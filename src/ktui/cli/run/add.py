@@ -1,0 +1,330 @@
+"""`ktui add`: add an extra plan to the queue of a live run."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import NoReturn
+
+import click
+import msgspec
+
+from ktui.cli.context.errors import BadInput
+from ktui.cli.context.target import (
+    Target,
+    choose_target,
+    cluster_names_of_run,
+    read_cluster_for_plan,
+)
+from ktui.cli.context.terminal import print_note
+from ktui.cli.doctor.permissions import NeededPermission, find_missing_permissions, topics_of
+from ktui.cli.options import common
+from ktui.cli.options.plan import BAD_PLAN, read_plan_argument
+from ktui.cli.output.gate import check_gate_open
+from ktui.cli.output.json_form import SCHEMA_VERSION, encode
+from ktui.cli.output.plan_json import CheckJson, FindingJson, check_json, findings_json
+from ktui.cli.output.plan_report import CheckedPlan, finding_line, report
+from ktui.cli.process.left_run import LeftRun, read_run
+from ktui.cli.process.send_command import (
+    AnswerJson,
+    answer_json,
+    end_if_refused,
+    print_answer,
+    wait_for_answer,
+    write_command,
+)
+from ktui.cluster.text import clean
+from ktui.execution.engine.add_plan import CheckedExtraPlan, JoinEffect, join_effects_in_words
+from ktui.execution.errors import RunProblem, RunRefused
+from ktui.execution.host.catalog import find_run
+from ktui.execution.host.ownership import holder
+from ktui.execution.host.rollback_plan import rewrite_rollback
+from ktui.execution.host.state_dir import RunDir, StateDir
+from ktui.execution.run.events import OnConflict
+from ktui.execution.run.states import State
+from ktui.planning.check.findings import Allowances, Option, Severity
+
+
+class JoiningJson(msgspec.Struct, frozen=True, kw_only=True):
+    """The treatment of one partition of the plan."""
+
+    topic: str
+    partition: int
+    joining: JoinEffect
+    state: State | None
+    """The partition's state in the run; null if the run does not have it."""
+    target: tuple[int, ...]
+    run_target: tuple[int, ...] | None
+
+
+class AddJson(CheckJson, frozen=True, kw_only=True):
+    """The output of `ktui add --dry-run --json`: `plan check`, plus each partition's treatment."""
+
+    run: str
+    on_conflict: OnConflict
+    counts: dict[JoinEffect, int]
+    joinings: tuple[JoiningJson, ...]
+
+
+class AddedJson(msgspec.Struct, frozen=True, kw_only=True):
+    """The output of `ktui add --json`."""
+
+    schema_version: int
+    run: str
+    on_conflict: OnConflict
+    problems: tuple[FindingJson, ...]
+    warnings: tuple[FindingJson, ...]
+    notes: tuple[FindingJson, ...]
+    counts: dict[JoinEffect, int]
+    """The number of the plan's partitions, by treatment."""
+    answer: AnswerJson | None
+    """The engine's answer; null if nothing was asked of it: a problem, or nothing to do."""
+
+
+def added_json(extra: CheckedExtraPlan, answer: AnswerJson | None) -> str:
+    """Return the findings and the engine's answer, for scripts."""
+
+    def found(severity: Severity) -> tuple[FindingJson, ...]:
+        return findings_json(each for each in extra.findings if each.severity is severity)
+
+    shape = AddedJson(
+        schema_version=SCHEMA_VERSION,
+        run=extra.run.name,
+        on_conflict=extra.on_conflict,
+        problems=found(Severity.PROBLEM),
+        warnings=found(Severity.WARNING),
+        notes=found(Severity.NOTE),
+        counts=_counts(extra),
+        answer=answer,
+    )
+    return encode(shape)
+
+
+def checked(extra: CheckedExtraPlan, source: str, cluster: str) -> CheckedPlan:
+    """Return the result of the plan's check."""
+    return CheckedPlan(
+        plan=source,
+        cluster=cluster,
+        findings=extra.findings,
+        preflight=extra.preflight(),
+        throttle=extra.run.throttled.rates,
+        throttle_leaders=extra.run.options.throttle_leaders,
+    )
+
+
+def as_json(extra: CheckedExtraPlan, check: CheckedPlan) -> str:
+    """Return the preview for scripts."""
+    base = check_json(check)
+    shape = AddJson(
+        **{field: getattr(base, field) for field in base.__struct_fields__},
+        run=extra.run.name,
+        on_conflict=extra.on_conflict,
+        counts=_counts(extra),
+        joinings=_joinings(extra),
+    )
+    return encode(shape)
+
+
+def as_text(extra: CheckedExtraPlan, check: CheckedPlan) -> str:
+    """Return the preview for people: the check of the plan, then its effect on the run."""
+    lines = "\n".join(extra.in_run())
+    return "\n\n".join([report(check), lines, "Nothing was changed."])
+
+
+def _counts(extra: CheckedExtraPlan) -> dict[JoinEffect, int]:
+    counts = Counter(extra.ways)
+    return {how: counts[how] for how in JoinEffect}
+
+
+def _joinings(extra: CheckedExtraPlan) -> tuple[JoiningJson, ...]:
+    tracks = extra.run.tracks
+    pairs = zip(extra.plan.partitions, extra.ways, strict=True)
+    return tuple(
+        JoiningJson(
+            topic=choose_target.topic,
+            partition=choose_target.partition,
+            joining=how,
+            state=None if track is None else track.state,
+            target=choose_target.replicas,
+            run_target=None if track is None else track.target,
+        )
+        for choose_target, how in pairs
+        for track in (tracks.get(choose_target.tp),)
+    )
+
+
+@click.command("add")
+@common.run_argument
+@click.argument("path", metavar="PLAN", type=click.Path(path_type=Path))
+@click.option(
+    "--on-conflict",
+    type=click.Choice([choice.value for choice in OnConflict]),
+    default=OnConflict.ROLLBACK.value,
+    help="What to do with a partition that the run is moving elsewhere: rollback (default) rolls "
+    "it back and then queues it, keep leaves it its old target, retarget cancels its step and "
+    "moves it to the new target from there.",
+)
+@click.option(
+    Option.REPLICATION_FACTOR_CHANGE.value,
+    "factor_change",
+    is_flag=True,
+    help="Allow the plan to change how many replicas a partition has.",
+)
+@click.option(
+    Option.BELOW_MIN_ISR.value,
+    "below_min_isr",
+    is_flag=True,
+    help="Allow the plan to leave fewer replicas than min.insync.replicas.",
+)
+@click.option("--dry-run", is_flag=True, help="Show the effect on RUN, and change nothing.")
+@common.cluster_options
+@common.state_dir_option
+@common.json_option
+def command(  # noqa: PLR0913 - an option each
+    name: str,
+    path: Path,
+    bootstrap_server: str | None,
+    command_config: Path | None,
+    context: str | None,
+    *,
+    on_conflict: str,
+    factor_change: bool,
+    below_min_isr: bool,
+    dry_run: bool,
+    state: StateDir,
+    json: bool,
+) -> None:
+    """Add PLAN to RUN, under the limits, the throttle and the pauses of RUN.
+
+    The connection to the cluster is that of the start of RUN, unless an option names another.
+    Partitions that are new to RUN join its queue. Partitions that have ended in RUN are queued
+    again. Returns once the engine of RUN has answered.
+
+    Exit code 2 if PLAN was refused, 0 also if there was nothing to do.
+    """
+    run_dir = find_run(state, name)
+    found = _live_run(run_dir, path)
+    check_gate_open(state, found.begun.cluster_id, name)
+    source, plan = read_plan_argument(path)
+    names = cluster_names_of_run((bootstrap_server, command_config, context), found.begun)
+    where = choose_target(*names, changes=not dry_run)
+    throttled = bool(found.run.throttled.rates)
+    cluster_id, seen = asyncio.run(read_cluster_for_plan(where, plan, measure=throttled))
+    _check_cluster(cluster_id, found, where)
+    lacking = asyncio.run(
+        find_missing_permissions(_need(found, where), where.cluster, topics_of(plan))
+    )
+    allowed = Allowances(factor_change, below_min_isr)
+    conflict = OnConflict(on_conflict)
+    extra = CheckedExtraPlan(
+        plan, clean(path.name), found.run, seen, conflict, allowed, lacking=lacking
+    )
+    if dry_run:
+        check = checked(extra, source, where.cluster.name)
+        click.echo(as_json(extra, check) if json else as_text(extra, check))
+        sys.exit(BAD_PLAN if extra.has_problems else 0)
+    _report_findings(extra, source)
+    if extra.has_problems or extra.idle:
+        _end_unchanged(extra, json=json)
+    _add(run_dir, extra, path, json=json)
+
+
+def _live_run(run_dir: RunDir, path: Path) -> LeftRun:
+    """Read a run that has an engine.
+
+    Raises:
+        BadInput: it has ended, or has no engine; the message says what to do instead.
+        RunProblem: nothing of it can be read.
+    """
+    found, name = _unended_run(run_dir, path), run_dir.name
+    if holder(run_dir) is None:
+        raise BadInput(
+            f"run {name} has no engine. Start one, then add the plan: ktui resume {name}"
+        )
+    return found
+
+
+def _unended_run(run_dir: RunDir, path: Path) -> LeftRun:
+    """Read a run that has not ended.
+
+    Raises:
+        BadInput: it has ended; the message says what to do instead.
+        RunProblem: nothing of it can be read.
+    """
+    found = read_run(run_dir)
+    if found.run.ended:
+        raise BadInput(
+            f"run {run_dir.name} has ended. Start the plan as a run of its own: "
+            f"ktui start {clean(str(path))}"
+        )
+    return found
+
+
+def _check_cluster(cluster_id: str, found: LeftRun, where: Target) -> None:
+    if cluster_id != found.begun.cluster_id:
+        raise RunRefused(
+            f"{where.cluster.name} is cluster {cluster_id}, but the run belongs to cluster "
+            f"{found.begun.cluster_id}. Name that one with --bootstrap-server, --command-config "
+            "or --context"
+        )
+
+
+def _need(found: LeftRun, where: Target) -> NeededPermission:
+    """Return the permissions that the run needs: its engine moves the plan.
+
+    The engine uses the run's connection. If an option names another one here, a permission that
+    this one lacks is only a warning.
+    """
+    same = where.names == found.begun.connection
+    severity = Severity.PROBLEM if same else Severity.WARNING
+    return NeededPermission(
+        subject="this plan",
+        moves=severity,
+        moved="be added",
+        throttles=severity if found.run.throttled.rates else None,
+        unthrottled=f"lift the throttle of the run: ktui throttle {found.run.name} none",
+    )
+
+
+def _report_findings(extra: CheckedExtraPlan, source: str) -> None:
+    """Print the findings, and with a throttle the warnings about the figures under it."""
+    needs_figures = extra.run.throttled.rates and not extra.has_problems and not extra.idle
+    of_figures = extra.preflight().warnings if needs_figures else ()
+    for finding in (*extra.findings, *of_figures):
+        print_note(finding_line(source, finding))
+
+
+def _end_unchanged(extra: CheckedExtraPlan, *, json: bool) -> NoReturn:
+    """End the program: a problem keeps the plan out, or there is nothing to do."""
+    if json:
+        click.echo(added_json(extra, None))
+    why = f"nothing to do: {join_effects_in_words(extra.ways)}"
+    print_note("the plan was not added" if extra.has_problems else why)
+    sys.exit(BAD_PLAN if extra.has_problems else 0)
+
+
+def _add(run_dir: RunDir, extra: CheckedExtraPlan, path: Path, *, json: bool) -> None:
+    number = write_command(run_dir, extra.command())
+    try:
+        answer = wait_for_answer(run_dir, number)
+    except RunProblem:
+        _unended_run(run_dir, path)  # if it has ended meanwhile, the plan is not added later either
+        raise
+    if answer.accepted:
+        _write_rollback_plan(run_dir)
+    if json:
+        click.echo(added_json(extra, answer_json(run_dir, number, answer)))
+        end_if_refused(answer)
+        return
+    print_answer(run_dir, answer)
+    click.echo(f"follow it with: ktui status {run_dir.name}")
+
+
+def _write_rollback_plan(run_dir: RunDir) -> None:
+    """Add the extra plan's partitions to the rollback plan beside the journal."""
+    try:
+        rewrite_rollback(run_dir)
+    except RunProblem as problem:
+        print_note(f"warning: {problem}")

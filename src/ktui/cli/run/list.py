@@ -1,0 +1,146 @@
+"""`ktui list`: print the reassignments of a cluster, once."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import click
+
+from ktui.cli.context.cluster import Cluster, choose_cluster
+from ktui.cli.options import common
+from ktui.cli.output.json_form import encode, list_json
+from ktui.cli.output.table import table
+from ktui.cluster.clock import SystemClock
+from ktui.cluster.observation import Observation
+from ktui.cluster.observer import Observer
+from ktui.cluster.partition import PartitionState, TopicPartition
+from ktui.progress.fold import fold
+from ktui.progress.timeline import Lane, Progress, Timeline
+from ktui.tui.draw.format import as_bytes, as_messages, as_share
+
+PATIENCE_S = 5.0
+"""Seconds for a slow broker: longer than in the live view, for this is the only poll."""
+
+
+@click.command("list")
+@common.cluster_options
+@common.topics_option("Only this topic. Repeatable.")
+@common.partitions_option("Only this partition. Repeatable.")
+@common.json_option
+@click.option(
+    "--kafka-json",
+    is_flag=True,
+    help="Print the targets in the format of --reassignment-json-file (KIP-455).",
+)
+def command(
+    bootstrap_server: str | None,
+    command_config: Path | None,
+    context: str | None,
+    *,
+    topics: tuple[str, ...],
+    partitions: tuple[TopicPartition, ...],
+    json: bool,
+    kafka_json: bool,
+) -> None:
+    """List the partition reassignments under way, with the lag of each replica being added."""
+    if json and kafka_json:
+        raise click.UsageError("--json and --kafka-json exclude each other.")
+    chosen = set(partitions)
+    cluster = choose_cluster(bootstrap_server, command_config, context)
+    observation = asyncio.run(_poll(cluster))
+    timelines = [
+        timeline
+        for tp, timeline in sorted(fold(Progress(), observation).timelines.items())
+        if timeline.state.reassigning and _in_scope(tp, topics, chosen)
+    ]
+    if kafka_json:
+        click.echo(encode(_plan(timelines)))
+    elif json:
+        click.echo(encode(list_json(observation, timelines)))
+    else:
+        _print_table(observation, timelines, filtered=bool(topics or chosen))
+
+
+async def _poll(cluster: Cluster) -> Observation:
+    reader = cluster.reader()
+    try:
+        observer = Observer(reader, SystemClock(), patience_s=PATIENCE_S)
+        try:
+            return await observer.poll()
+        finally:
+            await observer.aclose()
+    finally:
+        await reader.aclose()
+
+
+def _in_scope(tp: TopicPartition, topics: tuple[str, ...], chosen: set[TopicPartition]) -> bool:
+    return not (topics or chosen) or tp.topic in topics or tp in chosen
+
+
+def _plan(timelines: list[Timeline]) -> dict[str, object]:
+    """Return Kafka's plan format; by KIP-455 an empty object when nothing moves."""
+    if not timelines:
+        return {}
+    partitions = [
+        {"topic": t.tp.topic, "partition": t.tp.partition, "replicas": list(t.target)}
+        for t in timelines
+    ]
+    return {"version": 1, "partitions": partitions}
+
+
+def _print_table(observation: Observation, timelines: list[Timeline], *, filtered: bool) -> None:
+    if timelines:
+        header = (
+            "PARTITION",
+            "REPLICAS",
+            "ADDING",
+            "REMOVING",
+            "ISR",
+            "LEADER",
+            "LAG",
+            "CAUGHT UP",
+            "TROUBLE",
+        )
+        click.echo(table(header, [_row(timeline) for timeline in timelines], right=(5, 6, 7)))
+    else:
+        scope = " of what you asked for" if filtered else ""
+        click.echo(f"Nothing{scope} is being reassigned.")
+    for failure in observation.failures:
+        click.echo(f"ktui: {failure.sentence}", err=True)
+
+
+def _row(timeline: Timeline) -> tuple[str, ...]:
+    state = timeline.state
+    return (
+        str(state.tp),
+        _brokers(state.replicas),
+        _brokers(state.adding),
+        _brokers(state.removing),
+        _brokers(state.isr) if state.described else "?",
+        _leader(state),
+        _lag(timeline),
+        _shares(timeline.catching_up),
+        "" if timeline.stall is None else timeline.stall.detail,
+    )
+
+
+def _leader(state: PartitionState) -> str:
+    if not state.described:
+        return "?"
+    return "none" if state.leader is None else str(state.leader)
+
+
+def _brokers(brokers: tuple[int, ...]) -> str:
+    return ",".join(map(str, brokers)) or "-"
+
+
+def _lag(timeline: Timeline) -> str:
+    if timeline.lag_messages is not None:
+        return as_messages(timeline.lag_messages)
+    return "?" if timeline.lag_bytes is None else as_bytes(timeline.lag_bytes)
+
+
+def _shares(lanes: tuple[Lane, ...]) -> str:
+    shown = [f"{x.broker}:{as_share(x.share, approximate=x.approximate)}" for x in lanes]
+    return " ".join(shown) or "-"

@@ -1,0 +1,324 @@
+"""The JSON form of a run's status: a contract."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+import msgspec
+
+from ktui.cli.output.gate import CancelGateJson, gate_json
+from ktui.cli.output.json_form import SCHEMA_VERSION, utc
+from ktui.cli.output.throttle_json import ThrottleJson, throttle_json
+from ktui.cli.run.runs import (
+    OutageJson,
+    OwnerJson,
+    RecordingJson,
+    outage_json,
+    owner_json,
+    recording_json,
+)
+from ktui.cluster.partition import Brokers, TopicPartition
+from ktui.execution.cancel.gate import ShutGate
+from ktui.execution.forecast.estimate import UNTOLD, CopiedBytes
+from ktui.execution.forecast.wait_text import Waiting
+from ktui.execution.host.catalog import RunState, recording_now, run_state
+from ktui.execution.host.ownership import Holder
+from ktui.execution.run.additions import AddedPlan
+from ktui.execution.run.cancel_kind import CancelKind
+from ktui.execution.run.events import OnConflict, PauseOrigin
+from ktui.execution.run.options import RunOptions
+from ktui.execution.run.run import Run
+from ktui.execution.run.states import State
+from ktui.execution.run.track import Track
+from ktui.pacing.limits import Limits
+from ktui.progress.timeline import Range
+
+
+class PauseJson(msgspec.Struct, frozen=True):
+    """One pause of the whole run."""
+
+    by: PauseOrigin
+    reason: str
+
+
+class PausesJson(msgspec.Struct, frozen=True):
+    """All pauses of a run."""
+
+    whole: tuple[PauseJson, ...]
+    topics: tuple[str, ...]
+    partitions: tuple[TopicPartition, ...]
+
+
+class GateJson(msgspec.Struct, frozen=True):
+    """The health gate; shut, it lets no new step begin."""
+
+    shut: bool
+    reason: str
+
+
+class AddedPlanJson(msgspec.Struct, frozen=True, kw_only=True):
+    """An extra plan that has joined the run."""
+
+    at: str
+    plan: str
+    plan_sha256: str
+    partitions: int
+    """The number of its partitions that joined."""
+    on_conflict: OnConflict
+    who: str
+
+
+class FlyingJson(msgspec.Struct, frozen=True, kw_only=True):
+    """A step in flight (KIP-435's current batch)."""
+
+    topic: str
+    partition: int
+    state: State
+    since: str | None
+    batch: int | None
+    step: int
+    """The number of the partition's step, from 1."""
+    replicas: Brokers
+    """The replicas just before the step."""
+    step_replicas: Brokers
+    """The replicas that the step asked for."""
+    adding: Brokers
+    removing: Brokers
+    elect: int | None
+    target: Brokers
+    """The replicas that the plan asks for."""
+    original: Brokers
+
+
+class TroubledJson(msgspec.Struct, frozen=True, kw_only=True):
+    """A partition in trouble, or given up."""
+
+    topic: str
+    partition: int
+    state: State
+    reason: str
+    since: str | None
+    replicas: Brokers
+    target: Brokers
+    original: Brokers
+
+
+class WaitingJson(msgspec.Struct, frozen=True, kw_only=True):
+    """A partition that waits for its next step, and the reason."""
+
+    topic: str
+    partition: int
+    state: State
+    since: str | None
+    waits_for: str
+    """The cause of the wait ("paused", "health gate shut"), or the full limit ("partitions")."""
+    reason: str
+
+
+class CalledOffJson(msgspec.Struct, frozen=True, kw_only=True):
+    """A partition that an operator has cancelled."""
+
+    topic: str
+    partition: int
+    cancel: CancelKind
+    state: State
+    since: str | None
+    replicas: Brokers
+    target: Brokers
+    original: Brokers
+
+
+class StatusJson(msgspec.Struct, frozen=True, kw_only=True):
+    """The output of `ktui status RUN --json`."""
+
+    schema_version: int
+    run: str
+    state: RunState
+    at: str | None
+    """The time of the last event."""
+    seq: int
+    cluster_id: str | None
+    plan: str | None
+    plan_sha256: str | None
+    started_at: str | None
+    ended_at: str | None
+    owner: OwnerJson | None
+    ownership_off: bool
+    """Whether its engine does not check who owns the cluster, by option or context."""
+    left: str | None
+    """The reason the last engine gave for leaving, if it gave one."""
+    limits: Limits
+    limits_since_batch: int
+    """The first decision that the limits bind."""
+    throttle: ThrottleJson
+    options: RunOptions
+    until: str | None
+    """Nothing begins unless it is expected to end by this time."""
+    pauses: PausesJson
+    gate: GateJson
+    cancel_gate: CancelGateJson | None
+    """The cluster's cancel gate, if it is shut; null while it is open."""
+    outage: OutageJson | None
+    """Null while the cluster answers, and without an engine."""
+    last_look_at: str | None
+    """The time of the last poll by an engine of the run; null where it is not noted."""
+    recording: RecordingJson
+    batch: int
+    """The number of the last decision that submitted something; in wave mode, of the wave."""
+    added: tuple[AddedPlanJson, ...]
+    """The extra plans that have joined the run, in order."""
+    partitions: int
+    counts: dict[State, int]
+    bytes: int
+    """Bytes to copy: the sizes, at the start, of all replicas being added."""
+    bytes_done: int
+    """The part of `bytes` that finished steps have copied."""
+    left_s: Range | None
+    """Estimated seconds until the end; null while unknown, and unless the run is running."""
+    left_by_earlier_runs: bool
+    """Whether `left_s` rests on the rates of earlier runs: this run has no rate of its own yet."""
+    in_flight: tuple[FlyingJson, ...]
+    waiting: tuple[WaitingJson, ...]
+    """The partitions that have begun and wait for a step, then the next one to begin."""
+    troubled: tuple[TroubledJson, ...]
+    called_off: tuple[CalledOffJson, ...]
+    damage: str | None
+    """The damage of the journal, also after it was recovered."""
+
+
+def status_json(
+    run: Run,
+    owner: Holder | None,
+    damage: str | None,
+    copied: CopiedBytes = UNTOLD,
+    *,
+    cancel_gate: ShutGate | None = None,
+    last_look: datetime | None = None,
+    reasons: Sequence[Waiting] = (),
+) -> StatusJson:
+    """Return the JSON form of a run's status."""
+    started = run.started
+    return StatusJson(
+        schema_version=SCHEMA_VERSION,
+        run=run.name,
+        state=run_state(run, owner),
+        at=_utc(run.at),
+        seq=run.seq,
+        cluster_id=None if started is None else started.cluster_id,
+        plan=None if started is None else started.plan,
+        plan_sha256=None if started is None else started.plan_sha256,
+        started_at=_utc(run.started_at),
+        ended_at=_utc(run.ended_at),
+        owner=owner_json(owner),
+        ownership_off=run.ownership_off,
+        left=run.left,
+        limits=run.limits,
+        limits_since_batch=run.limits_changed_at + 1,
+        throttle=throttle_json(run, owned=owner is not None),
+        options=run.options,
+        until=_utc(run.until),
+        pauses=_pauses(run),
+        gate=GateJson(run.gate.shut, run.gate.reason),
+        cancel_gate=None if cancel_gate is None else gate_json(cancel_gate),
+        outage=outage_json(None if owner is None else run.outage),
+        last_look_at=_utc(last_look),
+        recording=recording_json(recording_now(run, owner)),
+        batch=run.batch,
+        added=tuple(map(_added, run.additions.plans)),
+        partitions=max(len(run.tracks), 0 if started is None else started.partitions),
+        counts={state: run.counts[state] for state in State},
+        bytes=run.copies.whole,
+        bytes_done=run.copies.done,
+        left_s=copied.left_s,
+        left_by_earlier_runs=copied.by_earlier_runs,
+        in_flight=tuple(_flying(track) for track in run.flying.values()),
+        waiting=tuple(map(_waiting, reasons)),
+        troubled=tuple(_troubled(track) for track in run.troubled.values()),
+        called_off=tuple(filter(None, map(_called_off, run.tracks.values()))),
+        damage=damage or run.damage,
+    )
+
+
+def _added(plan: AddedPlan) -> AddedPlanJson:
+    added = plan.added
+    return AddedPlanJson(
+        at=utc(plan.at),
+        plan=added.plan,
+        plan_sha256=added.plan_sha256,
+        partitions=added.partitions,
+        on_conflict=added.on_conflict,
+        who=added.who,
+    )
+
+
+def _pauses(run: Run) -> PausesJson:
+    pauses = run.pauses
+    return PausesJson(
+        tuple(PauseJson(by, reason) for by, reason in pauses.whole.items()),
+        tuple(sorted(pauses.topics)),
+        tuple(sorted(pauses.partitions)),
+    )
+
+
+def _flying(track: Track) -> FlyingJson:
+    begun = None if track.step is None else track.step.begun
+    return FlyingJson(
+        topic=track.tp.topic,
+        partition=track.tp.partition,
+        state=track.state,
+        since=_utc(track.since),
+        batch=track.batch,
+        step=track.steps,
+        replicas=track.replicas,
+        step_replicas=track.replicas if begun is None else begun.replicas,
+        adding=() if begun is None else begun.adding,
+        removing=() if begun is None else begun.removing,
+        elect=None if begun is None else begun.elect,
+        target=track.target,
+        original=track.original,
+    )
+
+
+def _waiting(waiting: Waiting) -> WaitingJson:
+    track = waiting.track
+    return WaitingJson(
+        topic=track.tp.topic,
+        partition=track.tp.partition,
+        state=track.state,
+        since=_utc(track.since),
+        waits_for=waiting.code,
+        reason=waiting.reason.sentence,
+    )
+
+
+def _troubled(track: Track) -> TroubledJson:
+    return TroubledJson(
+        topic=track.tp.topic,
+        partition=track.tp.partition,
+        state=track.state,
+        reason=track.reason,
+        since=_utc(track.since),
+        replicas=track.replicas,
+        target=track.target,
+        original=track.original,
+    )
+
+
+def _called_off(track: Track) -> CalledOffJson | None:
+    if track.cancel is None:
+        return None
+    return CalledOffJson(
+        topic=track.tp.topic,
+        partition=track.tp.partition,
+        cancel=track.cancel,
+        state=track.state,
+        since=_utc(track.since),
+        replicas=track.replicas,
+        target=track.target,
+        original=track.original,
+    )
+
+
+def _utc(at: datetime | None) -> str | None:
+    return None if at is None else utc(at)

@@ -1,0 +1,1 @@
+"""`ktui start` and `ktui resume`."""

@@ -1,0 +1,128 @@
+"""The preview of all that a run would send."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+import msgspec
+
+from ktui.cli.output.json_form import encode, utc
+from ktui.cli.output.plan_json import CheckJson, check_json
+from ktui.cli.output.plan_report import CheckedPlan, report
+from ktui.cli.start.request import StartRequest
+from ktui.execution.run.event_text import replica_list_text
+from ktui.pacing.decision import Decision, Move
+from ktui.planning.preflight.text import time_in_words
+from ktui.planning.simulate.copy_rates import Span
+from ktui.quantities import as_count, as_duration
+
+
+class StepJson(msgspec.Struct, frozen=True):
+    """One step, with the keys of the `step` event."""
+
+    topic: str
+    partition: int
+    replicas: tuple[int, ...]
+    adding: tuple[int, ...]
+    removing: tuple[int, ...]
+    elect: int | None
+
+
+class BatchJson(msgspec.Struct, frozen=True):
+    """The steps submitted together, `after_s` seconds after the start if all goes well."""
+
+    batch: int
+    after_s: int
+    steps: tuple[StepJson, ...]
+
+
+class DryRunJson(CheckJson, frozen=True, kw_only=True):
+    """The output of `ktui start --dry-run --json`: `plan check`, plus the run and its batches."""
+
+    run: str
+    until: str | None
+    batches: tuple[BatchJson, ...]
+
+
+class DryRun:
+    """A run, simulated before it is started."""
+
+    def __init__(self, request: StartRequest) -> None:
+        self._request = request
+        self._decisions: list[tuple[int, Decision]] = []
+        """Each decision, with its time in seconds after the start."""
+        figures = request.preflight(lambda *decision: self._decisions.append(decision))
+        self.checked = CheckedPlan(
+            plan=request.source,
+            cluster=request.target.cluster.name,
+            findings=request.findings,
+            preflight=figures,
+            throttle=request.options.throttle,
+            throttle_leaders=request.options.throttle_leaders,
+            partitions=None,
+        )
+
+    def json(self) -> str:
+        """Return the preview for scripts."""
+        check, until = check_json(self.checked), self._request.until
+        shape = DryRunJson(
+            **{field: getattr(check, field) for field in check.__struct_fields__},
+            run=self._request.name,
+            until=None if until is None else utc(until),
+            batches=tuple(_batch_json(after_s, decision) for after_s, decision in self._decisions),
+        )
+        return encode(shape)
+
+    def text(self) -> str:
+        """Return the preview for people: the check of the plan, then each batch."""
+        blocks = [report(self.checked)]
+        if self._decisions:
+            head = "what would be sent, batch by batch, if all goes well:"
+            batches = (_batch(after_s, decision) for after_s, decision in self._decisions)
+            lines = [line for batch in batches for line in batch]
+            blocks.append("\n".join([head, *lines]))
+        if self._request.until is not None:
+            time_s = self.checked.preflight.time_s
+            blocks.append(fit_in_words(time_s, self._request.until, self._request.now))
+        return "\n\n".join([*blocks, "Nothing was sent."])
+
+
+def fit_in_words(time_s: Span | None, until: datetime, now: datetime) -> str:
+    """Describe whether a plan is expected to be done by a time."""
+    left_s = (until - now).total_seconds()
+    clock = f"until {until:%Y-%m-%d %H:%M:%S %z}, in {as_duration(left_s)}"
+    if time_s is None:
+        return f"{clock}: sizes are unknown, so ktui cannot say whether the plan fits"
+    expected = f"the plan is expected to take {time_in_words(time_s)}"
+    if time_s.high <= left_s:
+        return f"{clock}: {expected}, and fits"
+    rest = "partitions that do not fit are left for `ktui resume`"
+    if time_s.low > left_s:
+        return f"{clock}: {expected}, and does not fit; {rest}"
+    return f"{clock}: {expected}, and may not fit; {rest}"
+
+
+def _batch(after_s: int, decision: Decision) -> Sequence[str]:
+    moves = list(decision.moves)
+    count = as_count(len(moves), "step")
+    head = f"batch {decision.batch:,}, after {as_duration(after_s)}, {count}"
+    return [head, *(f"  {move.tp}  {_step(move)}" for move in moves)]
+
+
+def _step(move: Move) -> str:
+    step = move.step
+    signs = [f"+{broker}" for broker in step.adds] + [f"-{broker}" for broker in step.drops]
+    elects = [] if step.elects is None else [f"elect {step.elects}"]
+    return "  ".join([replica_list_text(step.target), *signs, *elects])
+
+
+def _batch_json(after_s: int, decision: Decision) -> BatchJson:
+    return BatchJson(decision.batch, after_s, tuple(map(_step_json, decision.moves)))
+
+
+def _step_json(move: Move) -> StepJson:
+    step = move.step
+    return StepJson(
+        move.tp.topic, move.tp.partition, step.target, step.adds, step.drops, step.elects
+    )

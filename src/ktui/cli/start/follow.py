@@ -1,0 +1,242 @@
+"""Follow a run without the live view, until its engine has ended."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from datetime import datetime
+from types import FrameType
+
+import click
+
+from ktui.cli.context.errors import FAILED, INTERRUPTED
+from ktui.cli.context.target import Target
+from ktui.cli.context.terminal import print_note
+from ktui.cli.engine.log import WarningReader
+from ktui.cli.output.json_form import event_line
+from ktui.cli.output.progress_line import ProgressLine
+from ktui.cli.process.launch import resume_command
+from ktui.cluster.clock import Clock, SystemClock
+from ktui.execution.forecast.earlier_runs import EarlierRuns
+from ktui.execution.forecast.estimate import Estimate
+from ktui.execution.forecast.progress_text import RunEnding, end_lines, progress_line, run_ending
+from ktui.execution.host.ownership import this_process
+from ktui.execution.host.process import EngineProcess
+from ktui.execution.host.state_dir import StateDir
+from ktui.execution.journal.commands import Pause
+from ktui.execution.journal.follower import RunFollower
+from ktui.execution.journal.journal import Journal
+from ktui.execution.run.events import JournalEntry, Paused, PauseOrigin
+from ktui.quantities import as_count
+
+NOT_ALL_DONE = 3
+EXIT_CODES = {
+    RunEnding.ALL_DONE: 0,
+    RunEnding.SOME_NOT_DONE: NOT_ALL_DONE,
+    RunEnding.LEFT: INTERRUPTED,
+    RunEnding.FAILED: FAILED,
+}
+_LOOK_S = 0.2
+_LEAVING_S = 5.0
+
+
+class Interrupts:
+    """The signals that this process has received."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.terminated = False
+
+    @property
+    def leave(self) -> bool:
+        """Whether to leave the run at once."""
+        return self.terminated or self.count > 1
+
+    @contextmanager
+    def counted(self) -> Iterator[None]:
+        """Count SIGINT and SIGTERM within the block, instead of ending on them."""
+        before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+        for number in before:
+            signal.signal(number, self._count)
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def _count(self, number: int, _frame: FrameType | None) -> None:
+        if number == signal.SIGINT:
+            self.count += 1
+        else:
+            self.terminated = True
+
+
+def follow(
+    start: Callable[[], EngineProcess], state: StateDir, *, json: bool, after: int = 0
+) -> int:
+    """Start an engine, report its run, and return the exit code.
+
+    The first SIGINT pauses the run; another, or SIGTERM, leaves it.
+
+    Args:
+        start: returns the engine, which owns the run.
+        state: the state directory of the run.
+        json: whether each event is printed as a line of JSON.
+        after: the number of the last event that is not printed.
+    """
+    interrupts = Interrupts()
+    with interrupts.counted():
+        engine = start()
+        try:
+            return _Following(engine, state, interrupts, json=json, after=after).to_the_end()
+        except BrokenPipeError:
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, sys.stdout.fileno())
+            with suppress(OSError):
+                print_note(f"nobody reads the output any more. Run {engine.run.name} goes on")
+            return FAILED
+
+
+class _Following:
+    """A run that is being followed."""
+
+    def __init__(
+        self,
+        engine: EngineProcess,
+        state: StateDir,
+        interrupts: Interrupts,
+        *,
+        json: bool,
+        after: int,
+    ) -> None:
+        self._engine = engine
+        self._resume = resume_command(state, engine.run.name)
+        self._interrupts = interrupts
+        self._json = json
+        self._after = after
+        self._clock: Clock = SystemClock()
+        self._line = ProgressLine()
+        self._warnings = WarningReader(engine.run.log)
+        self._pause_asked: int | None = None
+        """The number of our pause command."""
+        self._estimate: Estimate | None = None
+
+    def to_the_end(self) -> int:
+        with RunFollower(self._engine.run.journal) as follower:
+            self._report_new(follower)
+            while not self._engine.gone:
+                if self._interrupts.leave:
+                    return self._leave(follower)
+                if self._interrupts.count and self._pause_asked is None:
+                    self._pause(follower)
+                self._report_new(follower)
+                self._line.show(self._progress(follower, self._clock.now()))
+                time.sleep(_LOOK_S)
+            self._report_new(follower)
+            return self._end(follower)
+
+    def _report_new(self, follower: RunFollower) -> None:
+        new = follower.refresh()
+        if self._estimate is None or self._estimate.run is not follower.run:
+            self._estimate = Estimate(follower.run, EarlierRuns.beside(self._engine.run))
+        self._estimate.take(new)
+        for warning in self._warnings.new():
+            self._line.say(warning)
+        if any(map(self._is_our_pause, new)):
+            flying = as_count(follower.run.in_flight, "step")
+            self._line.say(f"paused: nothing more is submitted, and {flying} in flight may finish")
+        if self._json:
+            self._print([entry for entry in new if entry.seq > self._after])
+
+    def _print(self, entries: Sequence[JournalEntry]) -> None:
+        if entries:
+            for entry in entries:
+                click.echo(event_line(self._engine.run.name, entry))
+            sys.stdout.flush()
+
+    def _progress(self, follower: RunFollower, now: datetime) -> str:
+        if self._estimate is None:
+            return progress_line(follower.run, None)
+        self._estimate.look(now)
+        return progress_line(follower.run, self._estimate.copied)
+
+    def _pause(self, follower: RunFollower) -> None:
+        """Pause the run: the engine submits nothing more, and leaves once nothing is in flight."""
+        me = this_process()
+        with Journal.open(follower.path, self._clock) as journal:
+            who = f"{me.user}@{me.host} ({me.pid})"
+            self._pause_asked = journal.ask(Pause(by=PauseOrigin.SIGNAL), who)
+        self._line.say("interrupted: pausing the run. Interrupt again to leave at once")
+
+    def _is_our_pause(self, entry: JournalEntry) -> bool:
+        event = entry.event
+        return (
+            isinstance(event, Paused)
+            and event.by is PauseOrigin.SIGNAL
+            and event.command == self._pause_asked
+        )
+
+    def _leave(self, follower: RunFollower) -> int:
+        self._engine.leave()
+        if not self._engine.wait(_LEAVING_S):
+            self._line.say(f"its engine, process {self._engine.pid}, leaves in a moment")
+        self._report_new(follower)
+        return self._end(follower)
+
+    def _end(self, follower: RunFollower) -> int:
+        run = follower.run
+        ending = run_ending(run) if self._engine.gone else RunEnding.LEFT
+        if ending is RunEnding.FAILED and run.left is None:
+            reason = self._engine.last_words
+            self._line.say(f"the engine of run {run.name} has died: {reason}")
+        for line in end_lines(run):
+            self._line.say(line)
+        if not run.ended:
+            self._line.say(f"to resume it: {self._resume}")
+        return EXIT_CODES[ending]
+
+
+def is_headless(*, headless: bool, json: bool) -> bool:
+    """Whether to go without the live view: by option, or for want of a terminal."""
+    streams = (sys.stdin, sys.stdout, sys.stderr)
+    return headless or json or not all(s is not None and s.isatty() for s in streams)
+
+
+def show_run(
+    start: Callable[[], EngineProcess],
+    where: Target,
+    state: StateDir,
+    *,
+    headless: bool,
+    json: bool,
+    after: int = 0,
+) -> int:
+    """Start an engine, and show its run until the run ends or the view is closed.
+
+    Args:
+        start: returns the engine, which owns the run.
+        where: the cluster.
+        state: the state directory of the run.
+        headless: the result of `is_headless`.
+        json: whether each event is printed as a line of JSON.
+        after: the number of the last event that is not printed.
+
+    Returns:
+        The exit code; 0 for a run that goes on without the view.
+    """
+    if headless:
+        return follow(start, state, json=json, after=after)
+    from ktui.cli.watch.command import LiveView, show  # noqa: PLC0415 - scripts need no screens
+
+    engine = start()
+    show(LiveView(cluster=where.cluster, state=state, names=where.names, run=engine.run.path))
+    if not engine.gone:
+        return 0  # the view has said that the run goes on
+    with RunFollower(engine.run.journal) as follower:
+        follower.refresh()
+    print_note("\n".join(end_lines(follower.run)))
+    return EXIT_CODES[run_ending(follower.run)]

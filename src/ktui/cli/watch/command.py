@@ -1,0 +1,159 @@
+"""`ktui watch`, the default command: the live view."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+
+import click
+import msgspec
+
+from ktui.cli.context.cluster import Cluster, choose_cluster
+from ktui.cli.context.config import config_dir
+from ktui.cli.context.errors import BadInput
+from ktui.cli.context.target import choose_target
+from ktui.cli.context.terminal import need_terminal
+from ktui.cli.options import common
+from ktui.cli.options.recording import recorded_in_words, recorder, recording_options
+from ktui.cli.output.view import show_app
+from ktui.cli.record.sources import ClusterRecording
+from ktui.cli.watch.launcher import ProcessEngines
+from ktui.cluster.clock import Clock, SystemClock
+from ktui.cluster.observer import ObservationSource, Observer
+from ktui.execution.host.state_dir import StateDir
+from ktui.kafka.reader import KafkaReader
+from ktui.recording.recorder import Recorder
+from ktui.tui.app.app import KtuiApp
+from ktui.tui.app.recording_badge import RecordingApp
+from ktui.tui.draw.themes import load_themes
+
+LEAST_PATIENCE_S = 0.5
+PATIENCE = 0.75
+"""Share of the poll interval that a poll waits for a slow broker, before it goes on without it."""
+
+
+class LiveView(msgspec.Struct, frozen=True, kw_only=True):
+    """The settings of a live view."""
+
+    cluster: Cluster
+    state: StateDir
+    names: Mapping[str, str] | None = None
+    """The options that name the cluster to an engine process; None for a read-only view."""
+    run: Path | None = None
+    """The folder of the run to show; None for the cluster's live run, if there is one."""
+    topics: frozenset[str] = frozenset()
+    poll_interval_s: float | None = None
+    theme: str | None = None
+    recorder: Recorder | None = None
+    """Records every poll; None to record nothing."""
+
+
+@click.command("watch")
+@common.cluster_options
+@common.topics_option("List every partition of this topic first; may be repeated.")
+@click.option("--write", is_flag=True, help="Allow the view to start and change runs.")
+@click.option(
+    "--poll-interval",
+    type=click.FloatRange(0.1, 3600),
+    metavar="SECONDS",
+    help="Time between two polls; 1 s unless the context sets it.",
+)
+@click.option("--theme", metavar="NAME", help="The colour theme to start with.")
+@click.option("--record", is_flag=True, help="Record the view, for `ktui replay`.")
+@recording_options
+@common.state_dir_option
+def command(  # noqa: PLR0913 - an option each
+    bootstrap_server: str | None,
+    command_config: Path | None,
+    context: str | None,
+    *,
+    topics: tuple[str, ...],
+    write: bool,
+    poll_interval: float | None,
+    theme: str | None,
+    record: bool,
+    to: Path | None,
+    redact: bool,
+    state: StateDir,
+) -> None:
+    """Watch partition reassignments live, and the run that moves them.
+
+    Changes nothing on the cluster, unless --write allows the view to start and change runs. With
+    --record, the view is recorded to files, for `ktui replay`.
+    """
+    if (to or redact) and not record:
+        raise BadInput(f"{'--to' if to else '--redact'} needs a recording. Give --record, too")
+    names = None
+    if write:
+        chosen_target = choose_target(bootstrap_server, command_config, context)
+        cluster, names = chosen_target.cluster, chosen_target.names
+    else:
+        cluster = choose_cluster(bootstrap_server, command_config, context)
+    need_terminal()
+    records = None
+    if record:
+        clock, named = SystemClock(), cluster.name
+        records = recorder(state, to, clock, cluster=named, verb="watch", redact=redact)
+    show(
+        LiveView(
+            cluster=cluster,
+            state=state,
+            names=names,
+            topics=frozenset(topics),
+            poll_interval_s=poll_interval,
+            theme=theme,
+            recorder=records,
+        )
+    )
+    if records is not None:
+        click.echo(recorded_in_words(records), err=True)
+
+
+def show(view: LiveView) -> None:
+    """Show a live view until it is closed."""
+    asyncio.run(_shown(view))
+
+
+async def _shown(view: LiveView) -> None:
+    clock, reader = SystemClock(), view.cluster.reader()
+    interval_s = view.poll_interval_s or view.cluster.context.poll_interval
+    patience_s = max(LEAST_PATIENCE_S, PATIENCE * interval_s)
+    observer = Observer(reader, clock, patience_s=patience_s)
+    recording = None
+    if view.recorder is not None:
+        recording = ClusterRecording(observer, view.recorder, view.state)
+    app = _app(view, recording or observer, reader, clock, interval_s)
+    try:
+        await show_app(app)
+    finally:
+        if recording is not None:
+            await recording.aclose()
+        await observer.aclose()
+        await reader.aclose()
+
+
+def _app(
+    view: LiveView, source: ObservationSource, reader: KafkaReader, clock: Clock, interval_s: float
+) -> KtuiApp:
+    cluster, engines = view.cluster, None
+    if view.names is not None:
+        engines = ProcessEngines(cluster, reader, view.names, view.state)
+    kind: Callable[..., KtuiApp] = KtuiApp
+    if view.recorder is not None:
+        kind = partial(RecordingApp, recorder=view.recorder)
+    return kind(
+        source,
+        cluster_name=cluster.name,
+        read_only=view.names is None,
+        tls_unverified=bool(cluster.unverified),
+        poll_interval_s=interval_s,
+        theme=view.theme or cluster.theme,
+        themes=load_themes(config_dir() / "themes"),
+        topics=view.topics,
+        clock=clock,
+        run=view.run,
+        state_dir=view.state,
+        engines=engines,
+    )

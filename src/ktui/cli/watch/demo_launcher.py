@@ -1,0 +1,158 @@
+"""Run engines on a simulated cluster, in the view's own process; they end with it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import msgspec
+
+from ktui.cli.output.gate import check_gate_open
+from ktui.cli.watch.cancel_foreign import cancel_one
+from ktui.cluster.clock import Clock
+from ktui.cluster.observer import Observer
+from ktui.cluster.ports import ClusterPorts
+from ktui.execution.cancel.foreign_outcome import ListedReassignment, Settled
+from ktui.execution.cancel.gate import CancelGateFile
+from ktui.execution.engine.engine import Engine
+from ktui.execution.errors import RunProblem
+from ktui.execution.host.catalog import check_one_throttle
+from ktui.execution.host.launch import NewRun, make_run, prepare_run, reserve_start
+from ktui.execution.host.ownership import LiveRun, Ownership, own_run
+from ktui.execution.host.state_dir import RunDir, StateDir
+from ktui.execution.journal.journal import Journal
+from ktui.execution.run.events import Owned
+from ktui.execution.run.run import Run
+from ktui.pacing.limits import Limits, default_limits
+from ktui.planning.check.findings import ClusterSnapshot
+from ktui.planning.check.measure_growth import measure_inbound
+from ktui.planning.check.snapshot import take_snapshot
+from ktui.planning.plan import Plan
+from ktui.simulated.cluster import SimulatedCluster
+
+
+def _nothing() -> None:
+    """Request nothing from a run."""
+
+
+class SimulatedEngines:
+    """Runs engines as tasks of this process; each owns its run as a separate process would.
+
+    Args:
+        cluster: the cluster that the engines change.
+        state_dir: the state directory of the runs.
+        poll_s: the cluster's seconds between two polls of an engine.
+    """
+
+    def __init__(
+        self, cluster: SimulatedCluster, state_dir: StateDir, *, poll_s: float = 1.0
+    ) -> None:
+        self._cluster, self._state_dir, self._poll_s = cluster, state_dir, poll_s
+        self._clock: Clock = cluster.clock
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._engines: list[Engine] = []
+
+    def limits(self, brokers: int) -> Limits:
+        """Return the limits of a run that sets none."""
+        return default_limits(brokers)
+
+    async def look(self, plan: Plan) -> ClusterSnapshot:
+        """Read what a plan concerns."""
+        return await take_snapshot(self._cluster.reader(), plan)
+
+    throttle = ""
+    """The default throttle: none."""
+
+    async def measured(self, plan: Plan, seen: ClusterSnapshot) -> ClusterSnapshot:
+        """Add the measured inbound traffic, which a throttle is compared with, to a snapshot."""
+        return await measure_inbound(self._cluster.reader(), plan, seen, self._clock)
+
+    async def start(self, wanted: NewRun) -> RunDir:
+        """Start a run.
+
+        Raises:
+            RunProblem: the plan has problems, or the run cannot be made.
+            ClusterError: the cluster does not answer.
+        """
+        snapshot = await self.look(wanted.plan)
+        cluster_id = (await self._cluster.reader().describe_cluster()).cluster_id
+        options = msgspec.structs.replace(
+            wanted.options,
+            record=False,  # the demo deletes the folder at its end
+            poll_s=self._poll_s,
+        )
+        first = prepare_run(wanted, snapshot, options, cluster_id=cluster_id)
+
+        def check_live(live: Sequence[LiveRun]) -> None:
+            if live and not wanted.concurrent:
+                raise RunProblem(f"run {live[0].name} is live on this cluster. Wait for its end")
+            check_gate_open(self._state_dir, cluster_id, "--cluster")
+
+        throttled, name = bool(wanted.throttle), wanted.name
+        with reserve_start(
+            self._state_dir, cluster_id, name, throttled=throttled, beside=check_live
+        ):
+            folder = make_run(self._state_dir, name, first, self._clock)
+            self._launch(folder)
+        return folder
+
+    async def resume(self, run: RunDir, ask: Callable[[], None] | None = None) -> None:
+        """Resume a run, after `ask` has written its commands.
+
+        Raises:
+            RunProblem: the run has an owner already, or its journal cannot be read.
+        """
+        self._launch(run, ask or _nothing)
+
+    async def cancel_foreign(self, move: ListedReassignment) -> Settled:
+        """Cancel a reassignment that no run has begun, and return the outcome."""
+        ports = ClusterPorts(self._cluster.reader(), self._cluster.writer())
+        return await cancel_one(ports, self._state_dir, self._clock, move)
+
+    def _launch(self, folder: RunDir, ask: Callable[[], None] = _nothing) -> None:
+        ownership = own_run(folder)
+        try:
+            ask()
+            journal = Journal.recover(folder.journal, self._clock)
+        except BaseException:
+            ownership.release()
+            raise
+        task = asyncio.create_task(self._run_engine(folder, ownership, journal))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _run_engine(self, folder: RunDir, ownership: Ownership, journal: Journal) -> None:
+        run = Run(folder.name).fold(journal.entries())
+        ports = ClusterPorts(self._cluster.reader(), self._cluster.writer())
+        observer = Observer(ports.reader, self._clock)
+        check = partial(check_one_throttle, self._state_dir, self._cluster.spec.name, run.name)
+        gate = CancelGateFile(self._state_dir, self._cluster.spec.name)
+        engine = Engine(
+            run,
+            journal,
+            observer,
+            ports,
+            self._clock,
+            check_throttle=check,
+            gate_shut=gate.words,
+            lost=ownership.lost,
+        )
+        self._engines.append(engine)
+        owner = ownership.holder
+        try:
+            await engine.carry_on(Owned(pid=os.getpid(), host=owner.host, user=owner.user))
+        finally:
+            self._engines.remove(engine)
+            await observer.aclose()
+            journal.close()
+            ownership.release()
+
+    async def aclose(self) -> None:
+        """Stop every engine; the runs stay unfinished."""
+        for engine in self._engines:
+            engine.leave("the view was closed")
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)

@@ -1,0 +1,153 @@
+"""Start and resume runs from the live view; each gets an engine process of its own."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+
+from ktui.cli.context.claim import check_no_other_owner, claim_request
+from ktui.cli.context.cluster import Cluster
+from ktui.cli.doctor.permissions import permission_findings
+from ktui.cli.process.launch import Launch, launch_left_run, launch_new_run
+from ktui.cli.watch.cancel_foreign import cancel_one
+from ktui.cluster.clock import SystemClock
+from ktui.cluster.ports import ClusterPorts, ClusterReader
+from ktui.execution.cancel.foreign_outcome import ListedReassignment, Settled
+from ktui.execution.errors import RunProblem
+from ktui.execution.host.launch import NewRun, prepare_run
+from ktui.execution.host.state_dir import RunDir, StateDir
+from ktui.execution.journal.journal import Journal
+from ktui.execution.run.events import Started
+from ktui.pacing.limits import Limits, default_limits, parse_limits
+from ktui.planning.check.findings import ClusterSnapshot
+from ktui.planning.check.measure_growth import measure_inbound
+from ktui.planning.check.snapshot import take_snapshot
+from ktui.planning.plan import Plan
+
+
+class ProcessEngines:
+    """Starts engines as `ktui start` and `ktui resume` do.
+
+    Args:
+        cluster: the cluster of the view, with the context for new runs.
+        reader: reads that cluster.
+        names: the options that name the cluster on a command line.
+        state: the state directory of the runs.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        reader: ClusterReader,
+        names: Mapping[str, str],
+        state: StateDir,
+    ) -> None:
+        self._cluster, self._reader, self._names, self._state = cluster, reader, names, state
+        self._context = cluster.context
+
+    def limits(self, brokers: int) -> Limits:
+        """Return the limits of a run that sets none."""
+        return parse_limits(self._context.limits, default_limits(brokers))
+
+    async def look(self, plan: Plan) -> ClusterSnapshot:
+        """Read what a plan concerns."""
+        return await take_snapshot(self._reader, plan)
+
+    @property
+    def throttle(self) -> str:
+        """The context's throttle; empty for none."""
+        return "" if self._context.throttle is None else str(self._context.throttle)
+
+    async def measured(self, plan: Plan, seen: ClusterSnapshot) -> ClusterSnapshot:
+        """Add the measured inbound traffic, which a throttle is compared with, to a snapshot.
+
+        The measurement takes some seconds.
+        """
+        return await measure_inbound(self._reader, plan, seen, SystemClock())
+
+    async def start(self, wanted: NewRun) -> RunDir:
+        """Start a run; an engine process owns it when this returns.
+
+        Raises:
+            RunProblem: the run was not started, and nothing was sent.
+            ClusterError: the cluster does not answer.
+        """
+        snapshot = await self.look(wanted.plan)
+        missing = await permission_findings(
+            self._cluster, wanted.plan, throttled=bool(wanted.throttle), starts=True
+        )
+        cluster_id = await self._cluster_id()
+        first = prepare_run(
+            wanted,
+            snapshot,
+            wanted.options,
+            cluster_id=cluster_id,
+            connection=self._names,
+            found=missing,
+        )
+        launch = self._launch(wanted.name, cluster_id, concurrent=wanted.concurrent)
+        engine = await asyncio.to_thread(launch_new_run, launch, first)
+        return engine.run
+
+    async def resume(self, run: RunDir, ask: Callable[[], None] | None = None) -> None:
+        """Start an engine that continues a run, after `ask` has written its commands.
+
+        Raises:
+            RunProblem: the run belongs to another cluster, has an owner already, or cannot be read.
+            ClusterError: the cluster does not answer.
+        """
+        cluster_id = await self._cluster_id()
+        begun = await asyncio.to_thread(_begun, run)
+        if begun.cluster_id != cluster_id:
+            raise RunProblem(
+                f"run {run.name} belongs to cluster {begun.cluster_id}, but this view is on "
+                f"{cluster_id}"
+            )
+        launch = self._launch(run.name, cluster_id, only_ends=ask is not None)
+        await asyncio.to_thread(launch_left_run, launch, *(() if ask is None else (ask,)))
+
+    async def cancel_foreign(self, move: ListedReassignment) -> Settled:
+        """Cancel a reassignment that no run has begun, and return the outcome.
+
+        Raises:
+            RunRefused: another state directory owns the cluster; its runs may need the
+                reassignment.
+            RunProblem: a live run has begun it, or the log cannot be written; nothing was sent.
+            ClusterError: the cluster does not answer; nothing was sent.
+        """
+        claim = claim_request(self._cluster, self._state, await self._cluster_id(), "")
+        if claim is not None:
+            await check_no_other_owner(claim)
+        writer = self._cluster.writer()
+        try:
+            ports = ClusterPorts(self._reader, writer)
+            return await cancel_one(ports, self._state, SystemClock(), move)
+        finally:
+            await writer.aclose()
+
+    async def _cluster_id(self) -> str:
+        return (await self._reader.describe_cluster()).cluster_id
+
+    def _launch(
+        self, name: str, cluster_id: str, *, concurrent: bool = False, only_ends: bool = False
+    ) -> Launch:
+        return Launch(
+            state=self._state,
+            name=name,
+            cluster_id=cluster_id,
+            names=self._names,
+            until=None,
+            concurrent=concurrent,
+            owner=claim_request(self._cluster, self._state, cluster_id, name, only_ends=only_ends),
+        )
+
+
+def _begun(run: RunDir) -> Started:
+    with Journal.open(run.journal, SystemClock(), read_only=True) as journal:
+        first = journal.first()
+    if first is None or not isinstance(first.event, Started):
+        raise RunProblem(
+            f"{run.journal}: the start of the run was cut off, and nothing was sent. Start its "
+            "plan again, with another --name"
+        )
+    return first.event

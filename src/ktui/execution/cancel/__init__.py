@@ -1,0 +1,1 @@
+"""Cancels: previews, the cancel gate, and reassignments that no run began."""

@@ -1,0 +1,161 @@
+"""Reassignments that no live run carries out: cancelled, and polled until each is settled."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from ktui.cluster.clock import Clock
+from ktui.cluster.errors import ClusterError
+from ktui.cluster.observation import Observation
+from ktui.cluster.partition import TopicPartition
+from ktui.cluster.ports import ClusterWriter, Verdict, WriteResult
+from ktui.execution.cancel.foreign_log import CancelLog
+from ktui.execution.cancel.foreign_outcome import (
+    ForeignOutcome,
+    ListedReassignment,
+    Settled,
+    judge_cancel,
+    listed_reassignments,
+)
+from ktui.execution.engine.confirmation import Debounce
+from ktui.execution.engine.in_flight import CANCEL_AGAIN_S
+from ktui.execution.engine.requests import READ_STALE_S, stale_read_reason
+from ktui.execution.run.refusals import NOTHING_TO_CANCEL
+
+AT_ONCE = 1_000
+"""Partitions in one request: as many as a request takes in under a second."""
+
+_UNANSWERED = WriteResult(Verdict.UNKNOWN, message="Kafka's answer left it out")
+_NOT_NEEDED = WriteResult(Verdict.REFUSED, NOTHING_TO_CANCEL)
+
+
+class ForeignCancel:
+    """Cancels foreign reassignments, and follows each of them to its outcome.
+
+    Kafka has no fencing. A reassignment that was begun again after it was shown is left to whoever
+    began it.
+
+    Args:
+        writer: sends the cancels.
+        clock: time.
+        log: records each cancel before it is sent, and its outcome.
+    """
+
+    def __init__(self, writer: ClusterWriter, clock: Clock, log: CancelLog) -> None:
+        self._writer = writer
+        self._clock = clock
+        self._log = log
+        self._doubts = Debounce()
+        self._pending: dict[TopicPartition, ListedReassignment] = {}
+        self._answers: dict[TopicPartition, WriteResult] = {}
+        self._sent_s: dict[TopicPartition, float] = {}
+        self.settled: dict[TopicPartition, Settled] = {}
+        """The outcomes of the reassignments that are over."""
+
+    @property
+    def pending(self) -> Collection[TopicPartition]:
+        """The partitions whose outcome is not yet known."""
+        return self._pending.keys()
+
+    async def cancel(self, moves: Collection[ListedReassignment], seen: Observation) -> None:
+        """Cancel the reassignments that are still as they were shown.
+
+        Args:
+            moves: the reassignments, as they were shown.
+            seen: an observation made just now that shows their partitions.
+
+        Raises:
+            RunProblem: the log cannot be written. Nothing is sent that is not in the log.
+        """
+        self._pending |= {move.tp: move for move in moves}
+        self._answers |= {move.tp: _NOT_NEEDED for move in moves}
+        await self._send(self._as_shown(moves, seen), seen)
+        self._judge(seen, self._pending.keys() - self._sent_s.keys())
+
+    async def look(self, seen: Observation) -> None:
+        """Process a poll, and cancel again what is still listed.
+
+        A cancel is repeated only for a while after its answer was lost.
+
+        Raises:
+            RunProblem: the log cannot be written.
+        """
+        self._judge(seen, list(self._pending))
+        now_s = self._clock.monotonic()
+        again = [
+            move
+            for tp, move in self._pending.items()
+            if tp in self._sent_s and now_s - self._sent_s[tp] >= CANCEL_AGAIN_S
+        ]
+        await self._send(self._as_shown(again, seen), seen)
+
+    def leave(self, why: str) -> None:
+        """Settle the remaining reassignments as unknown."""
+        for tp in list(self._pending):
+            self._settle(tp, Settled(ForeignOutcome.UNKNOWN, detail=why))
+
+    def _as_shown(
+        self, moves: Collection[ListedReassignment], seen: Observation
+    ) -> list[ListedReassignment]:
+        """Return the reassignments to cancel, and settle those that may not be cancelled now."""
+        listed, to_cancel = listed_reassignments(seen), []
+        for move in moves:
+            found = listed.get(move.tp)
+            if found is None or (found.target, found.topic_id) != (move.target, move.topic_id):
+                continue
+            if found.refused is None:
+                to_cancel.append(move)
+            else:
+                state = seen.partitions[move.tp]
+                self._settle(
+                    move.tp, Settled(ForeignOutcome.REFUSED, state.replicas, found.refused)
+                )
+        return to_cancel
+
+    async def _send(self, moves: list[ListedReassignment], seen: Observation) -> None:
+        for n in range(0, len(moves), AT_ONCE):
+            chunk = moves[n : n + AT_ONCE]
+            self._log.asked(chunk)
+            cancels = {move.tp: None for move in chunk}
+            self._answers |= await self._send_chunk(cancels, seen)
+            self._sent_s |= dict.fromkeys((move.tp for move in chunk), self._clock.monotonic())
+
+    async def _send_chunk(
+        self, cancels: Mapping[TopicPartition, None], seen: Observation
+    ) -> dict[TopicPartition, WriteResult]:
+        left_s = READ_STALE_S - (self._clock.monotonic() - seen.asked_s)
+        if left_s <= 0:
+            words = f"not sent: {stale_read_reason(seen, READ_STALE_S - left_s)}"
+            return dict.fromkeys(cancels, WriteResult(Verdict.REFUSED, message=words))
+        try:
+            results = await self._writer.alter_reassignments(
+                dict(cancels), allow_replication_factor_change=True, leaves_within_s=left_s
+            )
+        except ClusterError as error:
+            not_sent = WriteResult(Verdict.REFUSED, message=f"not sent: {error}")
+            return dict.fromkeys(cancels, not_sent)
+        return {tp: results.get(tp, _UNANSWERED) for tp in cancels}
+
+    def _judge(self, seen: Observation, partitions: Collection[TopicPartition]) -> None:
+        for tp in partitions:
+            settled = self._outcome_of(tp, seen)
+            if settled is not None and self._certain(tp, settled, seen):
+                self._settle(tp, settled)
+
+    def _outcome_of(self, tp: TopicPartition, seen: Observation) -> Settled | None:
+        if tp in seen.absent:
+            return Settled(ForeignOutcome.GONE, detail="the topic was deleted")
+        state = seen.partitions.get(tp)
+        if state is None or not state.described:
+            return None
+        return judge_cancel(self._pending[tp], self._answers[tp], state)
+
+    def _certain(self, tp: TopicPartition, settled: Settled, seen: Observation) -> bool:
+        """Whether metadata cannot be older than the list: fresh metadata never is."""
+        return seen.fresh or self._doubts.confirmed(tp, settled, seen)
+
+    def _settle(self, tp: TopicPartition, settled: Settled) -> None:
+        move = self._pending.pop(tp)
+        self.settled[tp] = settled
+        if tp in self._sent_s:
+            self._log.settled(move, settled)

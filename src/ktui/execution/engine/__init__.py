@@ -1,0 +1,1 @@
+"""The engine: observe, decide, journal the intents, send, journal the answers."""

@@ -1,0 +1,332 @@
+"""Extra plans that join a live run (KIP-236)."""
+
+from __future__ import annotations
+
+import enum
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from itertools import islice
+
+import msgspec
+
+from ktui.cluster.partition import Brokers, PartitionState, TopicPartition
+from ktui.execution.engine.decider import Decider
+from ktui.execution.journal.commands import Add, Answer, StoredCommand
+from ktui.execution.run.cancel_kind import CancelKind
+from ktui.execution.run.event_text import replica_list_text
+from ktui.execution.run.events import Added, AnyRunEvent, CancelAsked, Joined, OnConflict, Planned
+from ktui.execution.run.first_events import chunked, hash_plan, planned_partitions, planned_parts
+from ktui.execution.run.run import Run
+from ktui.execution.run.states import State
+from ktui.execution.run.track import Track
+from ktui.planning.check.check import check_plan
+from ktui.planning.check.findings import Allowances, ClusterSnapshot, Finding, FindingKind, Severity
+from ktui.planning.plan import Plan
+from ktui.planning.preflight.preflight import Preflight, PreflightBase
+
+
+class JoinEffect(enum.StrEnum):
+    """What happens to a partition of an extra plan."""
+
+    NEW = "new"
+    """The run does not have the partition, which joins the queue."""
+    AGAIN = "again"
+    """The partition has ended in the run, and is queued again with the new target."""
+    INSTEAD = "instead"
+    """The partition waits to begin, and goes to the new target instead."""
+    ROLL_BACK = "roll back"
+    """The partition is rolled back, then queued with the new target."""
+    RETARGET = "retarget"
+    """The step in flight is cancelled, then the partition goes on to the new target from there."""
+    KEEP = "keep"
+    """The partition goes on to the run's own target."""
+    SAME = "same"
+    """The run has the partition at that target, or on its way there."""
+
+    @property
+    def joins(self) -> bool:
+        """Whether the run accepts the new target."""
+        return self not in (JoinEffect.KEEP, JoinEffect.SAME)
+
+
+def join_effect(track: Track | None, target: Brokers, on_conflict: OnConflict) -> JoinEffect:
+    """Return what happens to a partition of an extra plan.
+
+    Args:
+        track: the partition in the run; None if the run does not have it.
+        target: the replicas in the extra plan.
+        on_conflict: what to do with a partition that is on its way to another target.
+    """
+    if track is None:
+        return JoinEffect.NEW
+    if _destination(track) == target:
+        return JoinEffect.SAME
+    if track.state.ended and track.then is None:
+        return JoinEffect.AGAIN
+    if on_conflict is OnConflict.KEEP:
+        return JoinEffect.KEEP
+    if not track.begun:
+        return JoinEffect.INSTEAD
+    return JoinEffect.ROLL_BACK if on_conflict is OnConflict.ROLLBACK else JoinEffect.RETARGET
+
+
+def _destination(track: Track) -> Brokers | None:
+    """Where the run has brought a partition, or will bring it; None if the target was given up."""
+    given_up = track.cancel is not None or (track.state.ended and track.state is not State.DONE)
+    return None if given_up and track.then is None else track.target
+
+
+def join_effects_in_words(joinings: Iterable[JoinEffect]) -> str:
+    """Count the partitions in words: "3 join the queue, 2 are rolled back first"."""
+    counts = Counter(joinings)
+    counted = (
+        _counted_in_words(words, counts[each]) for each, words in _WORDS.items() if counts[each]
+    )
+    return ", ".join(counted)
+
+
+def _counted_in_words(words: str, count: int) -> str:
+    is_, go, s = ("is", "goes", "s") if count == 1 else ("are", "go", "")
+    return words.format(f"{count:,}", is_=is_, go=go, s=s)
+
+
+_WORDS = {
+    JoinEffect.NEW: "{} join{s} the queue",
+    JoinEffect.AGAIN: "{} that had ended {is_} queued again",
+    JoinEffect.INSTEAD: "{} that waited {go} to the new target instead",
+    JoinEffect.ROLL_BACK: "{} {is_} rolled back first, then queued",
+    JoinEffect.RETARGET: "{} {is_} cancelled, then {go} on to the new target from there",
+    JoinEffect.KEEP: "{} keep{s} the run's own target",
+    JoinEffect.SAME: "{} {is_} at that target or on the way there already",
+}
+
+
+MOST_TOLD = 20
+"""How many partitions with two targets are named. `--json` has all of them."""
+_AT_TARGET = (FindingKind.AT_TARGET, FindingKind.NOTHING_TO_DO)
+_OF_THROTTLES = (FindingKind.THROTTLE_REPLACED, FindingKind.OTHERS_THROTTLED)
+"""Findings for a run that is about to begin. In a live run, these throttles are its own."""
+
+
+class CheckedExtraPlan:
+    """An extra plan, checked against a run and its cluster.
+
+    Args:
+        plan: the extra plan.
+        name: the name of the plan's file.
+        run: the run, read from its journal.
+        seen: the present cluster.
+        on_conflict: what to do with partitions that the run moves to another target.
+        allowed: the problems that the operator has allowed.
+        lacking: findings about missing permissions.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        name: str,
+        run: Run,
+        seen: ClusterSnapshot,
+        on_conflict: OnConflict,
+        allowed: Allowances,
+        *,
+        lacking: tuple[Finding, ...] = (),
+    ) -> None:
+        self.plan, self.name, self.run, self.on_conflict = plan, name, run, on_conflict
+        self._tracks = dict(run.tracks)  # the run may change in the meantime
+        self._seen = seen
+        self._settled = _settled(seen, run, self._tracks)
+        self.findings = (*lacking, *self._findings(allowed))
+
+    @cached_property
+    def ways(self) -> Sequence[JoinEffect]:
+        """What happens to each partition of the plan, in the plan's order."""
+        tracks, on_conflict = self._tracks, self.on_conflict
+        return [
+            join_effect(tracks.get(target.tp), target.replicas, on_conflict)
+            for target in self.plan.partitions
+        ]
+
+    def holds_for(self, partitions: Iterable[TopicPartition]) -> bool:
+        """Whether the answer for some partitions still holds in the present state of the run."""
+        known, tracks = self._by_partition, self.run.tracks
+        return all(
+            join_effect(tracks.get(tp), known[tp][0], self.on_conflict) is known[tp][1]
+            for tp in partitions
+            if tp in known
+        )
+
+    @cached_property
+    def _by_partition(self) -> Mapping[TopicPartition, tuple[Brokers, JoinEffect]]:
+        pairs = zip(self.plan.partitions, self.ways, strict=True)
+        return {target.tp: (target.replicas, how) for target, how in pairs}
+
+    @property
+    def has_problems(self) -> bool:
+        """Whether a problem forbids adding the plan."""
+        return any(finding.severity is Severity.PROBLEM for finding in self.findings)
+
+    @property
+    def idle(self) -> bool:
+        """Whether there is nothing to do: every partition is at its target or on its way there."""
+        done = any(finding.kind is FindingKind.NOTHING_TO_DO for finding in self.findings)
+        return done or not any(how.joins for how in self.ways)
+
+    def in_run(self) -> list[str]:
+        """Describe what happens in the run, and name the partitions with two targets.
+
+        At most `MOST_TOLD` partitions that the run has with another target are named.
+        """
+        others = sum(1 for _ in self._with_other_target())
+        named = [
+            f"  {tp}  {how}: {replica_list_text(run_target)} in the run, "
+            f"{replica_list_text(target)} in the plan"
+            for tp, how, run_target, target in islice(self._with_other_target(), MOST_TOLD)
+        ]
+        rest = [f"  and {others - MOST_TOLD:,} more"] if others > MOST_TOLD else []
+        return [f"in run {self.run.name}: {join_effects_in_words(self.ways)}", *named, *rest]
+
+    def _with_other_target(self) -> Iterator[tuple[TopicPartition, JoinEffect, Brokers, Brokers]]:
+        """Yield the partitions that the run has with another target.
+
+        Yields:
+            The partition, what happens to it, its target in the run, and its target in the plan.
+        """
+        for target, how in zip(self.plan.partitions, self.ways, strict=True):
+            track = self._tracks.get(target.tp)
+            if track is not None and how is not JoinEffect.SAME:
+                yield target.tp, how, track.target, target.replicas
+
+    def preflight(self) -> Preflight:
+        """Compute what the plan would do by itself, under the limits of the run."""
+        pairs = zip(self.plan.partitions, self.ways, strict=True)
+        joins = Plan(tuple(target for target, how in pairs if how.joins))
+        figures = PreflightBase(joins, self._settled).under(
+            self.run.limits,
+            throttle=self.run.throttled.rates,
+            throttle_leaders=self.run.options.throttle_leaders,
+        )
+        kept = tuple(found for found in figures.warnings if found.kind not in _OF_THROTTLES)
+        return msgspec.structs.replace(figures, warnings=kept)
+
+    def command(self) -> Add:
+        """Return the command for the run, with the whole plan."""
+        partitions = tuple(planned_partitions(self.plan, self._seen))
+        return Add(self.name, hash_plan(self.plan), partitions, self.on_conflict)
+
+    def _findings(self, allowed: Allowances) -> tuple[Finding, ...]:
+        """Check the plan; a partition that the run has brought to its target is no finding."""
+        found = check_plan(self.plan, self._settled, allowed)
+        tracks = self._tracks
+        return tuple(
+            finding
+            for finding in found
+            if finding.kind not in _AT_TARGET or not any(tp in tracks for tp in finding.partitions)
+        )
+
+
+def _settled(
+    seen: ClusterSnapshot, run: Run, tracks: Mapping[TopicPartition, Track]
+) -> ClusterSnapshot:
+    """Return the cluster with every partition that the run has begun as it was before.
+
+    The run's own steps in flight are not foreign reassignments. The replicas that a step holds for
+    a while do not show how many replicas a partition is to have.
+    """
+    begun = {tp: track for tp, track in tracks.items() if track.begun and not track.state.ended}
+    listed = {tp: each for tp, each in seen.listed.items() if tp not in run.flying}
+    states = {tp: _before(state, begun.get(tp)) for tp, state in seen.partitions.items()}
+    return msgspec.structs.replace(seen, partitions=states, listed=listed)
+
+
+def _before(state: PartitionState, track: Track | None) -> PartitionState:
+    if track is None:
+        return state
+    original = track.original
+    return msgspec.structs.replace(
+        state, replicas=original, isr=original, leader=track.led, adding=(), removing=()
+    )
+
+
+_CANCEL_FIRST = {JoinEffect.ROLL_BACK: CancelKind.ROLLBACK, JoinEffect.RETARGET: CancelKind.STOP}
+"""The cancel of a partition before it is queued."""
+
+
+class PlanAdder:
+    """Queues the partitions of extra plans: at once, or once they have come to rest."""
+
+    def __init__(
+        self, run: Run, decider: Decider, record: Callable[[Sequence[AnyRunEvent]], None]
+    ) -> None:
+        self._run = run
+        self._decider = decider
+        self._record = record
+
+    def carry_out(self, command: Add, asked: StoredCommand) -> Answer:
+        """Carry out an Add command. The journal gets all of the plan in one write, or nothing."""
+        if done := self._run.additions.added_by(asked.id):
+            return Answer(accepted=True, words=f"{done.plan} was added already")
+        if refusal := self._refusal(command):
+            return Answer(accepted=False, words=refusal)
+        joinings = [self._joining_of(command, planned) for planned in command.partitions]
+        taken_on = [(how, planned) for how, planned in joinings if how.joins]
+        words = join_effects_in_words(how for how, _ in joinings)
+        if not taken_on:
+            return Answer(accepted=True, words=f"nothing is added: {words}")
+        called_off = {kind: self._called_off(taken_on, kind) for kind in _CANCEL_FIRST.values()}
+        cancels = [
+            CancelAsked(kind=kind, partitions=part, command=asked.id, who=asked.who)
+            for kind, partitions in called_off.items()
+            for part in chunked(partitions)
+        ]
+        added = Added(
+            plan=command.plan,
+            plan_sha256=command.plan_sha256,
+            partitions=len(taken_on),
+            on_conflict=command.on_conflict,
+            command=asked.id,
+            who=asked.who,
+        )
+        planned_events = planned_parts([planned for _, planned in taken_on])
+        self._record([added, *planned_events, *cancels])
+        self._record(self._decider.call_off([tp for tps in called_off.values() for tp in tps]))
+        self._record(self._decider.join([p.tp for how, p in taken_on if how is JoinEffect.NEW]))
+        self.go_on()
+        return Answer(accepted=True, words=words, batch=self._decider.next_batch)
+
+    def go_on(self) -> None:
+        """Queue partitions whose earlier move is over, with no request of it outstanding."""
+        waiting = self._run.additions.waiting
+        rested = [tp for tp, track in waiting.items() if self._is_at_rest(track)]
+        if rested:
+            self._record([Joined(partitions=part) for part in chunked(rested)])
+            self._record(self._decider.join(rested))
+
+    def _refusal(self, command: Add) -> str | None:
+        if self._run.ended:
+            return f"the run has ended. Start {command.plan} as a run of its own: ktui start"
+        if self._run.cancel_gate.shut:
+            gate = self._run.cancel_gate.reason
+            shut = f"the cluster's cancel gate is shut{f' by {gate}' if gate else ''}"
+            return f"{shut}. Open it first: ktui cancel {self._run.name} --remove-cancel"
+        return None
+
+    def _joining_of(self, command: Add, planned: Planned) -> tuple[JoinEffect, Planned]:
+        track = self._run.tracks.get(planned.tp)
+        return join_effect(track, planned.target, command.on_conflict), planned
+
+    def _called_off(
+        self, taken_on: Sequence[tuple[JoinEffect, Planned]], kind: CancelKind
+    ) -> list[TopicPartition]:
+        """Return the partitions to call off that are not yet called off in this way."""
+        tracks = self._run.tracks
+        return [
+            planned.tp
+            for how, planned in taken_on
+            if _CANCEL_FIRST.get(how) is kind and tracks[planned.tp].cancel is not kind
+        ]
+
+    def _is_at_rest(self, track: Track) -> bool:
+        over = track.state.ended or not track.begun
+        return over and not self._decider.awaits_answer(track.tp)

@@ -1,0 +1,145 @@
+"""Partitions between steps: whether each is as the run left it, and its next step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ktui.cluster.partition import PartitionState, TopicPartition
+from ktui.execution.engine.observed import Observed
+from ktui.execution.engine.working_state import Hold, WorkingState, standing_events, state_event
+from ktui.execution.run.cancel_kind import CancelKind
+from ktui.execution.run.events import AnyRunEvent, Replanned
+from ktui.execution.run.options import OnForeignChange, RunOptions
+from ktui.execution.run.states import State, state_when_cancelled
+from ktui.execution.run.track import Track
+from ktui.execution.run.unanswered import GIVEN_UP_S
+from ktui.pacing.situation import Done, Situation
+from ktui.pacing.steps import next_step
+
+UNSEEN_S = 5.0
+"""Seconds for which a partition keeps its place while the cluster does not describe it."""
+
+
+class BetweenSteps:
+    """Records the state of waiting partitions. Only those in `certain` may step now."""
+
+    def __init__(self, memory: WorkingState, options: RunOptions) -> None:
+        self._memory = memory
+        self._options = options
+        self.certain: set[TopicPartition] = set()
+        """Partitions that the last poll described in full, and as expected."""
+        self._unseen_since: dict[TopicPartition, float] = {}
+
+    def look(self, partitions: Iterable[TopicPartition], observed: Observed) -> list[AnyRunEvent]:
+        """Process a poll of some of the partitions that have no step in flight."""
+        self.certain = set()
+        events: list[AnyRunEvent] = []
+        for tp in partitions:
+            if tp in self._memory.roster and tp not in self._memory.roster.in_flight:
+                events += self._judge(self._memory.run.tracks[tp], observed)
+        return events
+
+    def _judge(self, track: Track, observed: Observed) -> list[AnyRunEvent]:
+        if reason := observed.gone(track):
+            if self._memory.doubts.confirmed(track.tp, reason, observed.seen):
+                return [self._memory.give_up(track, State.TOPIC_GONE, reason)]
+            return []
+        state = observed.state(track.tp)
+        situation = None if state is None else observed.situation(track, state)
+        if state is None or situation is None:
+            return self._undescribed(track, observed)
+        self._unseen_since.pop(track.tp, None)
+        if state.reassigning:
+            self._memory.doubts.clear(track.tp)
+            self._memory.release(track.tp, Hold.THROTTLE)  # decided again afterwards
+            return self._record(track, situation)
+        if not _expected(track, state):
+            return self._changed_by_others(track, state, situation, observed)
+        self._memory.doubts.clear(track.tp)
+        self.certain.add(track.tp)
+        return self._hold_back(track, situation, observed) or self._report_wait(track, observed)
+
+    def _hold_back(
+        self, track: Track, situation: Situation, observed: Observed
+    ) -> list[AnyRunEvent]:
+        """Let others go first while nothing can be sent for a partition, for a reported reason."""
+        if track.tp not in self._memory.unanswered or self._given_up(track, observed):
+            self._memory.release(track.tp, Hold.UNANSWERED)
+        unanswered = track.tp in self._memory.held(Hold.UNANSWERED)
+        throttled = track.tp in self._memory.held(Hold.THROTTLE)
+        done = isinstance(next_step(situation, self._memory.run.limits), Done)
+        if not (unanswered or throttled) or (done and not (unanswered and track.cancel)):
+            return self._record(track, situation)
+        if not done:
+            self._memory.roster.seen(track.tp, situation)
+        return self._memory.waits_off(track) if unanswered else []
+
+    def _given_up(self, track: Track, observed: Observed) -> bool:
+        """Whether a stop has waited long enough for a silent broker; the end names the request."""
+        silent_s = self._memory.unanswered.silent_for(track.tp, observed.seen.monotonic_s)
+        return track.cancel is CancelKind.STOP and silent_s >= GIVEN_UP_S
+
+    def _report_wait(self, track: Track, observed: Observed) -> list[AnyRunEvent]:
+        """Return why a partition waits while its last request may still take effect.
+
+        A blocked partition has a reason already. Others go first once the broker is silent for
+        long.
+        """
+        tp, roster = track.tp, self._memory.roster
+        reported = tp in self._memory.held(Hold.UNANSWERED) or tp in roster.blocked
+        waits = tp in self._memory.unanswered and not (reported or track.state.ended)
+        if not waits:
+            return []
+        if self._memory.lets_others_go(track, observed.seen.monotonic_s):
+            return self._memory.waits_off(track)
+        return self._memory.waits(track)
+
+    def _record(self, track: Track, situation: Situation) -> list[AnyRunEvent]:
+        events = self._memory.taken_note(track, situation)
+        self._memory.release(track.tp, Hold.UNSEEN)
+        return events
+
+    def _undescribed(self, track: Track, observed: Observed) -> list[AnyRunEvent]:
+        """Let others go first once the cluster has not described a partition for a while."""
+        now_s = observed.seen.monotonic_s
+        if now_s - self._unseen_since.setdefault(track.tp, now_s) < UNSEEN_S:
+            return []
+        self._memory.hold(track.tp, Hold.UNSEEN)
+        reason = observed.hidden(track.tp.topic)
+        blocked = state_when_cancelled(State.BLOCKED, track.cancel)
+        same = (blocked, reason) == (track.state, track.reason)
+        return [] if same else [state_event(track, blocked, reason)]
+
+    def _changed_by_others(
+        self, track: Track, state: PartitionState, situation: Situation, observed: Observed
+    ) -> list[AnyRunEvent]:
+        """Leave a partition to whoever else has changed it, or go on from there if so chosen."""
+        if not self._memory.doubts.confirmed(track.tp, state.replicas, observed.seen):
+            return []
+        if self._options.on_foreign_change is OnForeignChange.SKIP:
+            found = ",".join(map(str, state.replicas))
+            expected = ",".join(map(str, track.replicas))
+            reason = f"its replicas are {found} rather than {expected}"
+            return [self._memory.give_up(track, State.CHANGED_ELSEWHERE, reason, state.replicas)]
+        self._memory.doubts.clear(track.tp)
+        self.certain.add(track.tp)
+        replanned = Replanned(
+            topic=track.tp.topic,
+            partition=track.tp.partition,
+            replicas=state.replicas,
+            before=track.replicas,
+        )
+        following = self._memory.roster.seen(track.tp, situation)
+        return [replanned, *standing_events(track, following)]
+
+
+def _expected(track: Track, state: PartitionState) -> bool:
+    """Whether the replicas are as the run left them, or as the run asked for.
+
+    The target of the run's own last request is expected too, even if its answer was lost. A cancel
+    restores the earlier replicas, but not their order.
+    """
+    asked_for = track.planned.target if track.cancel is None else track.original
+    if state.replicas in (track.replicas, asked_for, track.sent):
+        return True
+    return track.cancel is not None and set(state.replicas) == set(track.replicas)

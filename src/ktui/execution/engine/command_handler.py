@@ -1,0 +1,227 @@
+"""The commands of operators and scripts, carried out between two polls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ktui.execution.engine.add_plan import PlanAdder
+from ktui.execution.engine.decider import Decider
+from ktui.execution.errors import RunRefused
+from ktui.execution.journal.commands import (
+    Add,
+    Answer,
+    CancelMoves,
+    Continue,
+    LeaveThrottles,
+    Pause,
+    SetLimits,
+    SetThrottle,
+    StopEngine,
+    StoredCommand,
+    refuse_unknown,
+)
+from ktui.execution.journal.journal import Journal
+from ktui.execution.run.cancel_scope import effect_of_cancel, effects_text, tracks_in_scope
+from ktui.execution.run.events import (
+    CancelAsked,
+    Continued,
+    LimitsChanged,
+    Paused,
+    PauseOrigin,
+    SettingsGivenUp,
+    ThrottleChanged,
+)
+from ktui.execution.run.first_events import chunked
+from ktui.execution.run.run import Run
+from ktui.execution.run.throttle_standing import changed_settings, setting_text
+from ktui.execution.throttle.write_settings import Record
+from ktui.pacing.limits import LimitsProblem, Mode, parse_limits
+from ktui.planning.names import join_some
+from ktui.quantities import as_count
+
+
+class CommandHandler:
+    """Carries out the commands that wait in the journal, and answers each.
+
+    If the process dies between carrying out a command and answering it, the next process repeats
+    the command. Each command states the desired result, so the repetition changes nothing.
+    """
+
+    def __init__(
+        self,
+        run: Run,
+        journal: Journal,
+        decider: Decider,
+        record: Record,
+        check_throttle: Callable[[], None],
+    ) -> None:
+        self._run = run
+        self._journal = journal
+        self._decider = decider
+        self._record = record
+        self._check_throttle = check_throttle
+        self._adding = PlanAdder(run, decider, record)
+        self._version: int | None = None
+        self.leave_reason: str | None = None
+        """Why the run is to be left; None while it is not."""
+
+    @property
+    def is_asked(self) -> bool:
+        """Whether a command may have arrived since the last call of `take_commands`."""
+        return self._journal.data_version() != self._version
+
+    def take_commands(self) -> None:
+        """Carry out the commands that arrived since the last call, and queue what had to wait."""
+        self._adding.go_on()
+        version = self._journal.data_version()
+        if version == self._version:
+            return
+        for asked in self._journal.asked():
+            self._journal.answer(asked.id, self._carry_out(asked))
+        self._version = version
+
+    def _carry_out(self, asked: StoredCommand) -> Answer:  # noqa: C901, PLR0911 - one case per command
+        match asked.command:
+            case SetLimits():
+                return self._set_limits(asked.command, asked)
+            case SetThrottle():
+                return self._set_throttle(asked.command, asked)
+            case LeaveThrottles():
+                return self._leave_throttles(asked)
+            case Pause() | Continue() | CancelMoves() as command if unknown := self._unknown(
+                command
+            ):
+                return Answer(accepted=False, words=f"{unknown} is not in the run")
+            case Pause():
+                return self._pause(asked.command, asked)
+            case Continue():
+                return self._continue(asked.command, asked)
+            case CancelMoves():
+                return self._call_off(asked.command, asked)
+            case Add():
+                return self._adding.carry_out(asked.command, asked)
+            case StopEngine():
+                self.leave_reason = f"{asked.who} asked for it"
+                return Answer(accepted=True, words="the run is being left; `ktui resume` goes on")
+            case None:
+                return refuse_unknown(asked)
+
+    def _set_limits(self, command: SetLimits, asked: StoredCommand) -> Answer:
+        old, flying = self._run.limits, self._run.in_flight
+        try:
+            new = parse_limits(command.options, old)
+        except LimitsProblem as problem:
+            return Answer(accepted=False, words=str(problem))
+        binds = self._decider.next_batch
+        if new == old:
+            return Answer(accepted=True, words="these are in force already", batch=binds)
+        changed = LimitsChanged(
+            old=old,
+            new=new,
+            batch=binds - 1,
+            in_flight=flying,
+            command=asked.id,
+            who=asked.who,
+        )
+        self._record([changed])
+        self._decider.set_limits(new)
+        stay = f"; {flying:,} in flight stay as they are" if flying else ""
+        since = f"from decision {binds:,} on"
+        if new.mode is Mode.WAVE:
+            rest = "the rest of " if binds == self._run.batch else ""
+            since = f"{rest}wave {binds:,} and what follows"
+        words = f"in force: they bind {since}{stay}"
+        return Answer(accepted=True, words=words, batch=binds)
+
+    def _set_throttle(self, command: SetThrottle, asked: StoredCommand) -> Answer:
+        old, new = self._run.throttled.rates, command.rates
+        if new == old and not self._run.throttled.foreign:
+            return Answer(accepted=True, words="this is in force already")
+        if new and (refuse_unknown := self._refused_throttle()):
+            return Answer(accepted=False, words=refuse_unknown)
+        self._record([ThrottleChanged(old=old, new=new, command=asked.id, who=asked.who)])
+        if not new:
+            return Answer(accepted=True, words="lifted: what was set is put back now")
+        copying = as_count(self._run.in_flight, "step")
+        words = f"{new.words}, at once; {copying} in flight"
+        return Answer(accepted=True, words=words)
+
+    def _refused_throttle(self) -> str | None:
+        try:
+            self._check_throttle()
+        except RunRefused as refused:
+            return str(refused)
+        return None
+
+    def _leave_throttles(self, asked: StoredCommand) -> Answer:
+        left = changed_settings(self._run.throttled)
+        if not left:
+            return Answer(accepted=True, words="nothing of the run's throttle is left anywhere")
+        if self._run.over < len(self._run.tracks):
+            words = "it still moves partitions, and takes its throttle off when they are over"
+            return Answer(accepted=False, words=words)
+        reason = f"left behind, as {asked.who} asked"
+        settings = self._run.throttled.ours
+        self._record(
+            [SettingsGivenUp(resource=r, keys=(key,), reason=reason) for r, key in settings]
+        )
+        named = "; ".join(setting_text(key, ours) for key, ours in left.items())
+        return Answer(accepted=True, words=f"left behind, and no longer the run's: {named}")
+
+    def _pause(self, command: Pause, asked: StoredCommand) -> Answer:
+        paused = Paused(
+            by=command.by,
+            topics=command.topics,
+            partitions=command.partitions,
+            command=asked.id,
+            who=asked.who,
+        )
+        self._record([paused])
+        self._decider.apply_pauses()
+        named = [*(f"topic {topic}" for topic in command.topics), *map(str, command.partitions)]
+        flying = 0 if named else self._run.in_flight
+        words = "paused: nothing new is submitted"
+        words += f" for {join_some(named, told=5)}" if named else ""
+        words += f"; {flying:,} in flight will finish" if flying else ""
+        return Answer(accepted=True, words=words)
+
+    def _continue(self, command: Continue, asked: StoredCommand) -> Answer:
+        going = Continued(
+            by=PauseOrigin.OPERATOR,
+            topics=command.topics,
+            partitions=command.partitions,
+            command=asked.id,
+            who=asked.who,
+        )
+        self._record([going])
+        self._decider.apply_pauses()
+        return Answer(accepted=True, words=self._continued_in_words(command))
+
+    def _continued_in_words(self, command: Continue) -> str:
+        """Answer that the run goes on, or name a wider pause that still holds."""
+        if reason := self._run.pauses.reason:
+            return f"lifted; the whole run is paused still: {reason}"
+        held = [tp.topic for tp in command.partitions if self._run.pauses.holds(tp)]
+        return f"lifted; topic {held[0]} is paused still" if held else "it goes on"
+
+    def _call_off(self, command: CancelMoves, asked: StoredCommand) -> Answer:
+        scope = tracks_in_scope(self._run, command.topics, command.partitions)
+        acts = {track.tp: effect_of_cancel(track, command.kind) for track in scope}
+        affected = [tp for tp, act in acts.items() if not act.idle]
+        words = effects_text(acts.values())
+        for part in chunked(affected):
+            called_off = CancelAsked(
+                kind=command.kind, partitions=part, command=asked.id, who=asked.who
+            )
+            self._record([called_off])
+        self._record(self._decider.call_off(affected))
+        return Answer(accepted=True, words=words)
+
+    def _unknown(self, command: Pause | Continue | CancelMoves) -> str | None:
+        """Name the first topic or partition of a command that the run does not have."""
+        topics = {tp.topic for tp in self._run.tracks} if command.topics else set()
+        unknown = [
+            *(f"topic {topic}" for topic in command.topics if topic not in topics),
+            *(f"partition {tp}" for tp in command.partitions if tp not in self._run.tracks),
+        ]
+        return unknown[0] if unknown else None

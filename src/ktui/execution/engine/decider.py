@@ -1,0 +1,403 @@
+"""The core of a run: turns observations into decisions. It awaits nothing and sends nothing."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
+from datetime import UTC, datetime
+from types import MappingProxyType
+
+import msgspec
+
+from ktui.cluster.observation import Observation
+from ktui.cluster.observer import Interest
+from ktui.cluster.partition import TopicPartition
+from ktui.cluster.ports import ConfigResource, WriteResult
+from ktui.execution.engine.absent_brokers import AbsentBrokers, SuspectedBrokers
+from ktui.execution.engine.between_steps import BetweenSteps
+from ktui.execution.engine.cancels_only import CancelsOnly
+from ktui.execution.engine.deadline import Deadline
+from ktui.execution.engine.health_gate import closed_gate_reason
+from ktui.execution.engine.in_flight import StepsInFlight, any_ends_soon
+from ktui.execution.engine.observed import Observed
+from ktui.execution.engine.outcomes import AnswerHandler
+from ktui.execution.engine.requeue import (
+    as_journaled,
+    requeue_called_off,
+    requeue_joined,
+    steps_to_restore,
+)
+from ktui.execution.engine.turn import Turn, build_turn
+from ktui.execution.engine.working_state import Hold, WorkingState, state_event
+from ktui.execution.run.events import (
+    AnyRunEvent,
+    Cancel,
+    Ended,
+    HealthGate,
+    OpenRequest,
+    Paused,
+    PauseOrigin,
+    Request,
+    StepOver,
+)
+from ktui.execution.run.run import Run
+from ktui.execution.run.states import State, state_when_cancelled
+from ktui.execution.run.unanswered import LastHeard, always_heard
+from ktui.execution.throttle.desired import Resources, throttle_resources
+from ktui.insights.prior import Prior
+from ktui.pacing.choosing import decide_steps
+from ktui.pacing.decision import Decision, Move
+from ktui.pacing.limits import Limits, Mode
+from ktui.progress.fold import fold
+from ktui.progress.timeline import Timeline
+from ktui.quantities import as_count
+
+BLOCKED_EVERY_S = 30.0
+FEW_BLOCKED = 500
+"""Up to this many blocked partitions are in every poll; more of them only every 30 s."""
+UnthrottleableReasons = Mapping[ConfigResource, str]
+NONE_RESTS: UnthrottleableReasons = MappingProxyType({})
+QUICK_S = 0.2
+"""Seconds between two polls while a step is about to end."""
+
+
+class Decider:
+    """Carries a run on, by calls of `look`, `decide` and `answered` in turn.
+
+    A turn costs as much as is in flight and about to begin, not as much as the plan holds. The
+    caller puts the returned events into the journal and then applies them to the run, at once.
+
+    Args:
+        run: the fold of its journal so far.
+        prior: the speed of earlier runs on the cluster, if known.
+        heard: returns when the last question was asked that a broker has answered.
+    """
+
+    def __init__(
+        self, run: Run, prior: Prior | None = None, heard: LastHeard = always_heard
+    ) -> None:
+        self.run = run
+        self._options = run.options
+        self._memory = WorkingState(run, heard)
+        self._roster = self._memory.roster
+        self._flights = StepsInFlight(self._memory, self._options)
+        self._waiting = BetweenSteps(self._memory, self._options)
+        self._outcomes = AnswerHandler(self._memory)
+        self._deadline = Deadline(self._memory, prior)
+        self._while_shut = CancelsOnly(self._memory)
+        self._leaving = SuspectedBrokers()
+        self._absent = AbsentBrokers()
+        self._others: Counter[int] = Counter()
+        self._observed: Observed | None = None
+        """The last poll."""
+        self._polled_at, self._polled_s = datetime.max.replace(tzinfo=UTC), 0.0
+        """The time of the last poll, as wall time and as monotonic seconds."""
+        self._polled: set[TopicPartition] = set()
+        self._to_poll: set[TopicPartition] = set()
+        """The partitions to poll next."""
+        self._blocked_at_s = 0.0
+        self._resting: Resources = frozenset()
+        """The topics and brokers on which no throttle could be set at the last review."""
+        self._quick = False
+        self._cancelled = False
+        """Whether this turn sent a cancel."""
+        self._restore()
+
+    def _restore(self) -> None:
+        """Add every partition as its journal left it, with no step to take before a poll."""
+        tracks = [track for track in self.run.tracks.values() if not track.state.ended]
+        self._to_poll = {track.tp for track in tracks}
+        self._roster.add(map(as_journaled, tracks))
+        self._roster.submitted(steps_to_restore(tracks, self.run.batch))
+        self.apply_pauses()
+
+    @property
+    def interest(self) -> Interest:
+        """What the next poll has to show."""
+        return Interest(
+            partitions=frozenset(self._to_poll), fresh=True, unhealthy=self._options.gated
+        )
+
+    @property
+    def next_batch(self) -> int:
+        """The number of the next decision; within a wave, the number of the wave."""
+        roster = self._roster
+        goes_on = roster.limits.mode is Mode.WAVE and (
+            roster.in_flight or roster.between or roster.ready
+        )
+        return self.run.batch if goes_on else self.run.batch + 1
+
+    @property
+    def has_looked(self) -> bool:
+        """Whether the cluster was polled yet."""
+        return self._observed is not None
+
+    @property
+    def seen(self) -> Observation:
+        """The last poll, as it was taken in.
+
+        Raises:
+            LookupError: there was none.
+        """
+        if self._observed is None:
+            raise LookupError("the cluster was not polled yet")
+        return self._observed.seen
+
+    @property
+    def timelines(self) -> Mapping[TopicPartition, Timeline]:
+        """The progress of the partitions in flight at the last poll."""
+        return self._memory.progress.timelines
+
+    @property
+    def asked_s(self) -> float:
+        """When the last poll began, in monotonic seconds. Nothing in that poll is older."""
+        return self.seen.asked_s
+
+    @property
+    def pause_s(self) -> float:
+        """Seconds until the next poll: fewer while a step is about to end."""
+        if self._flights.cancels_due:
+            return 0.0
+        return min(QUICK_S, self._options.poll_s) if self._quick else self._options.poll_s
+
+    # ---------------------------------------------------------------- looking
+
+    def look(self, seen: Observation, *, unowned: str | None = None) -> list[AnyRunEvent]:
+        """Process a poll: the outcomes of steps in flight, and the state of waiting partitions.
+
+        Args:
+            seen: the observation of the cluster.
+            unowned: why no new step may begin with regard to who owns the cluster; None if one may.
+        """
+        self._absent.look(seen.online, seen.monotonic_s)
+        self._observed = observed = Observed(seen, self._absent.restarting)
+        self._polled_at, self._polled_s = seen.at, seen.monotonic_s
+        self._follow(observed)
+        self._leaving.look(observed)
+        self._polled = self._to_poll
+        events = self._flights.look(observed)
+        self._deadline.learn(events, seen.at)
+        landed = {event.tp for event in events if isinstance(event, StepOver)}
+        waiting = (tp for tp in self._to_poll - landed if tp in self._roster)
+        events += self._waiting.look(sorted(waiting, key=self._roster.rank), observed)
+        self._waiting.certain |= landed
+        events += self._gate(observed, unowned)
+        self._others = observed.others(self._roster.in_flight)
+        self._to_poll = self._next_to_poll()
+        return events
+
+    def reading(self, seen: Observation) -> Observed:
+        """Return a read of some partitions in the terms of their steps.
+
+        Topic settings that the read lacks are those of the last poll, as for the steps themselves.
+        """
+        if self._observed is not None:
+            known = {**self._observed.seen.topic_configs, **seen.topic_configs}
+            seen = msgspec.structs.replace(seen, topic_configs=known)
+        return Observed(seen, self._absent.restarting)
+
+    def _follow(self, observed: Observed) -> None:
+        """Keep the timelines of partitions in flight: they show stalls and the time left."""
+        flying, before = self._roster.in_flight, self._memory.progress
+        timelines = {tp: line for tp, line in before.timelines.items() if tp in flying}
+        kept = msgspec.structs.replace(before, timelines=timelines, events=())
+        self._memory.progress = fold(kept, observed.only(flying))
+
+    def _next_to_poll(self) -> set[TopicPartition]:
+        """Return the partitions to poll next: the begun ones, and the first 2P of the queue."""
+        roster = self._roster
+        most = roster.limits.partitions
+        ahead = len(roster.queue) if most is None else 2 * most
+        to_poll = {*roster.in_flight, *roster.between, *roster.ready, *roster.queue.first(ahead)}
+        held = (Hold.UNSEEN, Hold.UNANSWERED, Hold.THROTTLE)
+        unseen = set[TopicPartition]().union(*map(self._memory.held, held))
+        if len(roster.blocked) + len(unseen) <= FEW_BLOCKED or self._blocked_due:
+            self._blocked_at_s = self._polled_s
+            to_poll |= roster.blocked.keys() | unseen
+        return to_poll
+
+    @property
+    def _blocked_due(self) -> bool:
+        return self._polled_s - self._blocked_at_s >= BLOCKED_EVERY_S
+
+    def _gate(self, observed: Observed, unowned: str | None) -> list[AnyRunEvent]:
+        """Record that the gate was shut or opened, or is shut for another reason."""
+        gated = self._options.gated
+        unhealthy = (
+            closed_gate_reason(self._options, observed.seen, self.run.tracks) if gated else None
+        )
+        self._while_shut.unhealthy = unhealthy is not None
+        reason = unhealthy or unowned
+        now = HealthGate(shut=reason is not None, reason=reason or "")
+        return [] if now == self.run.gate else [now]
+
+    # --------------------------------------------------------------- deciding
+
+    @property
+    def cancels_due(self) -> Collection[TopicPartition]:
+        """The partitions whose steps are to be cancelled now, before everything else."""
+        return self._flights.cancels_due
+
+    def judge_cancels(self, observed: Observed) -> list[AnyRunEvent]:
+        """Return the cancels that a read made for them allows, and why the others are not sent."""
+        events = self._flights.judge_cancels(observed)
+        self._cancelled = self._cancelled or any(isinstance(event, Cancel) for event in events)
+        return events
+
+    def decide(
+        self, *, may_look_again: bool = True, resting: UnthrottleableReasons = NONE_RESTS
+    ) -> Turn:
+        """Return what to send, by the last poll and the limits now in force.
+
+        Args:
+            may_look_again: whether there is time for another poll if a partition is to begin that
+                the last poll did not show. Without that time the partition does not begin in this
+                turn.
+            resting: topics and brokers on which no throttle can be set now, each with the reason.
+        """
+        decision, held = self._with_throttles(resting)
+        not_polled = {move.tp for move in decision.moves} - self._polled
+        self._to_poll |= not_polled
+        if not_polled and may_look_again:
+            return Turn(look_again=True, intents=tuple(held))
+        decision = self._allowed(decision)
+        situations = {move.tp: self._roster.situation(move.tp) for move in decision.moves}
+        decided = build_turn(decision, situations, self._flights.take_elections(), held)
+        if decided.decision is not None:
+            self._roster.submitted(decision)
+        self._quick = self._about_to_end(decided)
+        return decided
+
+    def _with_throttles(self, resting: UnthrottleableReasons) -> tuple[Decision, list[AnyRunEvent]]:
+        """Decide without partitions whose throttle cannot be set now.
+
+        Those partitions take no place from others.
+
+        Returns:
+            The decision, and the reason of each partition that is newly held.
+        """
+        if resting.keys() != self._resting:
+            self._resting = frozenset(resting)
+            self._memory.release_all(Hold.THROTTLE, lambda _tp: True)
+        held: list[AnyRunEvent] = []
+        while True:
+            decision = self._decision()
+            reasons = {
+                move.tp: why
+                for move in decision.moves
+                if (why := self._no_throttle_reason(move, resting))
+            }
+            if not reasons:
+                return decision, held
+            for tp, why in reasons.items():
+                track = self.run.tracks[tp]
+                self._memory.hold(tp, Hold.THROTTLE)
+                state = state_when_cancelled(State.BLOCKED, track.cancel)
+                held += [] if track.reason == why else [state_event(track, state, why)]
+
+    def _no_throttle_reason(self, move: Move, resting: UnthrottleableReasons) -> str | None:
+        """Return why the throttle of a step cannot be set now; None if it can."""
+        leaders = self._options.throttle_leaders
+        need = throttle_resources(move, self.seen.partitions, leaders=leaders) & resting.keys()
+        return next((f"its throttle cannot be set: {resting[r]}" for r in sorted(need)), None)
+
+    def _allowed(self, decision: Decision) -> Decision:
+        """Remove what may not be sent now from a decision. The rest still fits the limits."""
+        held = self._outcomes.resting(self._polled_s) | self.run.throttled.partitions
+        certain = self._waiting.certain - held
+
+        def may_go(move: Move) -> bool:
+            known = move.tp in certain and move.tp not in self._memory.unanswered
+            return known and not self._leaving.any(move.step.adds)
+
+        return decision.only(may_go)
+
+    def _decision(self) -> Decision:
+        run = self.run
+        shut = bool(run.pauses.whole) or run.gate.shut or run.cancel_gate.shut
+        shut = shut or self._deadline.passed(self._polled_at)
+        if shut and not run.called_off:
+            return Decision(self._roster.batch)
+        self._while_shut.apply(shut=shut)
+        decision = decide_steps(self._roster, self._others)
+        while self._deadline.hold_late(decision, self._polled_at):
+            decision = decide_steps(self._roster, self._others)
+        return decision.only(self._while_shut.may_go) if shut else decision
+
+    def _about_to_end(self, decided: Turn) -> bool:
+        """Whether the next poll comes soon: steps that remove or elect are mostly over at once."""
+        at_once = any(sending.request is Request.ELECT for sending in decided.sendings)
+        at_once, self._cancelled = at_once or self._cancelled, False
+        return at_once or any_ends_soon(self._memory, self._polled_at, self._options.poll_s)
+
+    def answered(
+        self, request: Request, results: Mapping[TopicPartition, WriteResult]
+    ) -> list[AnyRunEvent]:
+        """Process the answer to one request."""
+        return self._outcomes.answered(request, results, self._polled_s)
+
+    # --------------------------------------------------------------- commands
+
+    def set_limits(self, limits: Limits) -> None:
+        """Set the limits for the next decision. Steps in flight stay as they are."""
+        self._roster.set_limits(limits)
+
+    def call_off(self, partitions: Iterable[TopicPartition]) -> list[AnyRunEvent]:
+        """Carry out that operators called partitions off. The run has applied that event already.
+
+        Steps in flight are cancelled with the next requests that are sent, before all others.
+        """
+        events, not_polled = requeue_called_off(partitions, self._memory, self._flights)
+        self._to_poll |= not_polled
+        self.apply_pauses()
+        return events
+
+    def join(self, partitions: Collection[TopicPartition]) -> list[AnyRunEvent]:
+        """Queue partitions from an extra plan. The run has applied that event already."""
+        events = requeue_joined(partitions, self._memory, self._observed)
+        self._to_poll |= set(partitions)
+        self.apply_pauses()
+        return events
+
+    def awaits_answer(self, tp: TopicPartition) -> bool:
+        """Whether a request for a partition may still take effect."""
+        return tp in self._memory.unanswered
+
+    @property
+    def silent_brokers(self) -> set[int]:
+        """The brokers that have answered nothing since they got a request of the run."""
+        return self._memory.unanswered.silent
+
+    def _open_requests(self) -> tuple[OpenRequest, ...]:
+        """Return the unanswered requests, which may take effect after the end."""
+        unanswered = self._memory.unanswered
+        return tuple(
+            OpenRequest(topic=tp.topic, partition=tp.partition, node=unanswered.node(tp))
+            for tp in sorted(unanswered)
+        )
+
+    def apply_pauses(self) -> None:
+        """Hold the topics and partitions that are paused now, and release the others."""
+        self._memory.release_all(Hold.PAUSED, lambda tp: not self.run.pauses.holds(tp))
+        if self.run.pauses.topics or self.run.pauses.partitions:
+            for tp in self.run.tracks:
+                if self.run.pauses.holds(tp):
+                    self._memory.hold(tp, Hold.PAUSED)
+
+    def end(self) -> list[AnyRunEvent]:
+        """Return the end of the run, or the pause at the deadline, once either has come."""
+        if self.run.over == len(self.run.tracks):
+            if self.run.additions.waiting or not self.run.throttled.clean:
+                return []
+            counts = {state: n for state, n in self.run.counts.items() if n}
+            return [Ended(counts=counts, open=self._open_requests())]
+        if self.run.pauses.whole or self.run.called_off:
+            return []
+        left = len(self.run.tracks) - self.run.over
+        if self._deadline.passed(self._polled_at):
+            words = f"the time given with --until has come, with {as_count(left, 'partition')} left"
+        elif self._deadline.nothing_more_fits:
+            words = f"none of the {left:,} left is expected to end by the time given with --until"
+        else:
+            return []
+        return [Paused(by=PauseOrigin.UNTIL, reason=words)]

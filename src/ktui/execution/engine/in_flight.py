@@ -1,0 +1,391 @@
+"""Steps in flight: their outcomes, and the elections and cancels that those call for."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection
+from datetime import datetime
+from math import inf
+
+import msgspec
+
+from ktui.cluster.partition import PartitionState, TopicPartition
+from ktui.cluster.ports import Verdict
+from ktui.execution.engine.landing import StepOutcome, step_outcome
+from ktui.execution.engine.observed import Observed
+from ktui.execution.engine.request_check import LAST_IN_SYNC, keeps_data, may_cancel
+from ktui.execution.engine.stalls import Stalls
+from ktui.execution.engine.working_state import (
+    Hold,
+    WorkingState,
+    standing_events,
+    state_event,
+    step_over_event,
+)
+from ktui.execution.run.cancel_kind import CancelKind
+from ktui.execution.run.events import AnyRunEvent, Cancel, Elect
+from ktui.execution.run.options import RunOptions
+from ktui.execution.run.refusals import MOST_TRIES, failure_reason
+from ktui.execution.run.states import State, state_when_cancelled
+from ktui.execution.run.track import OpenStep, Track
+from ktui.execution.run.unanswered import GIVEN_UP_S, open_request_text
+from ktui.pacing.decision import Move
+from ktui.pacing.situation import Done, Next, Situation
+from ktui.pacing.steps import next_step
+
+SOON_POLLS = 2
+"""A step that may end within this many polls is about to end."""
+QUICK_FOR_S = 5.0
+"""Seconds after which a removal that is not over is waiting for somebody."""
+
+
+def any_ends_soon(memory: WorkingState, now: datetime, poll_s: float) -> bool:
+    """Return whether a step in flight is about to end.
+
+    Args:
+        memory: the steps, and their progress at the last poll.
+        now: the time of that poll.
+        poll_s: the usual seconds between two polls.
+    """
+    flying = memory.roster.in_flight.values()
+    return any(_ends_soon(move, memory, now, poll_s) for move in flying)
+
+
+def _ends_soon(move: Move, memory: WorkingState, now: datetime, poll_s: float) -> bool:
+    if not move.step.adds:  # what removes or elects is mostly over at once
+        step = memory.run.tracks[move.tp].step  # None: it is being submitted
+        return step is None or (now - step.at).total_seconds() < QUICK_FOR_S
+    timeline = memory.progress.timelines.get(move.tp)
+    left = None if timeline is None else timeline.left_s
+    return left is not None and left.low <= SOON_POLLS * poll_s
+
+
+ELECT_AGAIN_S = 2.0
+ELECT_FOR_S = 30.0
+"""Seconds after which an election without an in-sync winner is given up, and its place freed."""
+CANCEL_AGAIN_S, CANCEL_LATEST_S = 10.0, 60.0
+"""Seconds for which a cancel without effect is left alone. They double each time."""
+UNSEEN_S = 5.0
+"""Seconds after which a step that the cluster does not describe is shown as stalled."""
+
+_CALLED_OFF = "an operator has called it off"
+_HIDDEN = "it is not cancelled: {}"
+
+
+class _StepNotes(msgspec.Struct):
+    """What is remembered about a step in flight. All moments are monotonic seconds."""
+
+    listed: bool = False
+    """Whether Kafka was seen to carry the step out."""
+    electing_s: float | None = None
+    """When the first election was asked for."""
+    elected_s: float | None = None
+    """When the last election was asked for."""
+    cancelled_s: float | None = None
+    """When the last cancel was asked for."""
+    cancels: int = 0
+    """How many cancels were asked for."""
+    unseen_s: float | None = None
+    """Since when the cluster does not describe the partition."""
+    stalled: object = None
+    """The cause of the stall that was last reported."""
+
+
+class StepsInFlight:
+    """Settles steps in flight by polling their partitions, and never by guessing."""
+
+    def __init__(self, memory: WorkingState, options: RunOptions) -> None:
+        self._memory = memory
+        self._stalls = Stalls(memory, options)
+        self._notes: defaultdict[TopicPartition, _StepNotes] = defaultdict(_StepNotes)
+        self._now_s = 0.0
+        self._elections: list[Elect] = []
+        self._cancels: dict[TopicPartition, str] = {}
+        """The steps to cancel, each with the reason. A read made for the cancel decides."""
+
+    def take_elections(self) -> list[Elect]:
+        """Return the elections that the last poll called for; the caller sends them.
+
+        No leader is elected while a replica of the partition is still throttled: that stalls
+        producers.
+        """
+        elections = [elect for elect in self._elections if self._may_elect(elect.tp)]
+        for elect in elections:
+            notes = self._notes[elect.tp]
+            notes.elected_s = self._now_s
+            notes.electing_s = self._now_s if notes.electing_s is None else notes.electing_s
+        self._elections = []
+        return elections
+
+    def judge_cancels(self, observed: Observed) -> list[AnyRunEvent]:
+        """Return the cancels that a read made for them allows, and why the others are not sent.
+
+        Those others are judged again at the next poll.
+        """
+        events: list[AnyRunEvent] = []
+        for tp, reason in self._cancels.items():
+            track, state = self._memory.run.tracks[tp], observed.state(tp)
+            if may_cancel(track, observed):
+                notes = self._notes[tp]
+                notes.cancelled_s, notes.cancels = observed.seen.monotonic_s, notes.cancels + 1
+                events.append(Cancel(topic=tp.topic, partition=tp.partition, reason=reason))
+            elif track.step is not None and state is not None:
+                if step_outcome(track.step, state) is StepOutcome.FLYING:
+                    events += self._not_cancelled(track, LAST_IN_SYNC)
+            elif track.step is not None and not observed.gone(track):
+                events += self._not_cancelled(track, _HIDDEN.format(observed.hidden(tp.topic)))
+        self._cancels = {}
+        return events
+
+    def _may_elect(self, tp: TopicPartition) -> bool:
+        run, track = self._memory.run, self._memory.run.tracks[tp]
+        shut = run.cancel_gate.shut and track.cancel is None
+        return not (shut or tp in run.throttled.partitions or track.step_called_off)
+
+    @property
+    def cancels_due(self) -> Collection[TopicPartition]:
+        """The partitions whose steps are to be cancelled before anything else is sent."""
+        return self._cancels.keys()
+
+    def call_off(self, track: Track) -> None:
+        """Cancel a step as soon as a read made for the cancel allows it."""
+        if track.step is not None:
+            self._cancels[track.tp] = _CALLED_OFF
+
+    def look(self, observed: Observed) -> list[AnyRunEvent]:
+        """Judge every step in flight."""
+        self._elections, self._cancels = [], {}
+        self._now_s = observed.seen.monotonic_s
+        self._memory.unanswered.look(self._now_s)
+        self._stalls.look(observed)
+        events: list[AnyRunEvent] = []
+        for tp in list(self._memory.roster.in_flight):
+            track = self._memory.run.tracks[tp]
+            if reason := observed.gone(track):
+                if self._memory.doubts.confirmed(tp, reason, observed.seen):
+                    events.append(self._give_up(track, State.TOPIC_GONE, reason))
+            elif track.step is not None:
+                state = observed.state(tp)
+                judged = None if state is None else self._judge(track, track.step, state, observed)
+                events += self._undescribed(track, observed) if judged is None else judged
+        return events
+
+    def _judge(
+        self, track: Track, step: OpenStep, state: PartitionState, observed: Observed
+    ) -> list[AnyRunEvent] | None:
+        """Judge one step; None if the settings of its topic are needed and unknown."""
+        how, notes = step_outcome(step, state), self._notes[track.tp]
+        if how is StepOutcome.FLYING:
+            self._memory.doubts.clear(track.tp)
+            notes.listed, notes.unseen_s = True, None
+            return self._still_in_flight(track, step, state)
+        situation = observed.situation(track, state)
+        if situation is None:
+            return None
+        notes.unseen_s = None
+        if how in _ARRIVED and not self._certain(track.tp, step, state, observed):
+            return []
+        match how:
+            case StepOutcome.REACHED:
+                return self._end_step(track, situation)
+            case StepOutcome.ELECTION_DUE:
+                return self._elect(track, step, situation)
+            case _:
+                return self._diverted(track, step, state, situation, observed, how)
+
+    def _undescribed(self, track: Track, observed: Observed) -> list[AnyRunEvent]:
+        """Report why a step stalls that the cluster has not described for a while."""
+        notes = self._notes[track.tp]
+        notes.unseen_s = self._now_s if notes.unseen_s is None else notes.unseen_s
+        if self._seconds_since(notes.unseen_s) < UNSEEN_S:
+            return []
+        hidden = observed.hidden(track.tp.topic)
+        self._memory.roster.stall(track.tp, stalled=True)
+        if track.step_called_off:
+            return self._not_cancelled(track, _HIDDEN.format(hidden))
+        return self._stalled(track, hidden, hidden)
+
+    def _certain(
+        self, tp: TopicPartition, step: OpenStep, state: PartitionState, observed: Observed
+    ) -> bool:
+        """Whether the requested replicas prove that the alter is over.
+
+        Metadata shows the same list while an alter that only adds is under way. That alter may have
+        been cancelled since. Or it may have arrived after the list of reassignments was read.
+        """
+        adding = {*step.begun.adding}
+        if not adding or step.begun.removing or (observed.seen.fresh and adding <= {*state.isr}):
+            self._memory.doubts.clear(tp)
+            return True
+        return self._memory.doubts.confirmed(tp, ("arrived", state.replicas), observed.seen)
+
+    def _diverted(
+        self,
+        track: Track,
+        step: OpenStep,
+        state: PartitionState,
+        situation: Situation,
+        observed: Observed,
+        how: StepOutcome,
+    ) -> list[AnyRunEvent]:
+        """Distinguish a step that was cancelled, got lost, or met a foreign reassignment."""
+        match how:
+            case StepOutcome.TAKEN_OVER:
+                what = f"reassigned it to {_listed(state.target)}"
+                return self._left_to_others(track, state, what)
+            case StepOutcome.AS_BEFORE if step.cancelled:
+                return self._end_step(
+                    track, situation, reached=False, reason="its step was cancelled"
+                )
+            case StepOutcome.AS_BEFORE if not self._arrived(track, step):
+                return self._nothing_came(track, step, situation, observed)
+            case _ if not self._memory.doubts.confirmed(
+                track.tp, (how, state.replicas), observed.seen
+            ):
+                return []
+            case StepOutcome.AS_BEFORE if step.called_off:  # asked for, whoever cancelled it
+                return self._end_step(track, situation, reached=False, reason="it was cancelled")
+            case _:
+                changed = how is StepOutcome.CHANGED
+                what = f"gave it {_listed(state.replicas)}" if changed else "cancelled its step"
+                return self._left_to_others(track, state, what)
+
+    def _arrived(self, track: Track, step: OpenStep) -> bool:
+        """Whether Kafka is known to have received the request, answered or not."""
+        accepted = step.answered is not None and step.answered.verdict is Verdict.ACCEPTED
+        return accepted or self._notes[track.tp].listed
+
+    def _end_step(
+        self, track: Track, situation: Situation, *, reached: bool = True, reason: str = ""
+    ) -> list[AnyRunEvent]:
+        """End a step, and return the next state of its partition.
+
+        A step that something follows stays open while a request of it may still arrive, or arrive
+        again.
+        """
+        to_follow = next_step(situation, self._memory.run.limits)
+        settled = isinstance(to_follow, Done) and not track.step_called_off
+        lets_others_go = self._memory.lets_others_go(track, self._now_s)
+        silent = lets_others_go and not isinstance(to_follow, Done)
+        if self._awaited(track) and not (settled or silent):
+            self._notes[track.tp].cancelled_s = None  # if it arrives again, so does the cancel
+            return self._memory.waits(track)
+        self._memory.doubts.clear(track.tp)
+        self._notes.pop(track.tp, None)
+        following = self._memory.landed(track, situation)
+        over = step_over_event(track, situation, reached=reached, reason=reason)
+        if silent and not settled:
+            self._memory.hold(track.tp, Hold.UNANSWERED)
+            why = open_request_text(self._memory.unanswered.node(track.tp))
+            return [
+                over,
+                state_event(track, state_when_cancelled(State.BLOCKED, track.cancel), why),
+            ]
+        return [over] if following is None else [over, *_state_after(following, track)]
+
+    def _nothing_came(
+        self, track: Track, step: OpenStep, situation: Situation, observed: Observed
+    ) -> list[AnyRunEvent]:
+        """Handle a lost answer. The request may be lost too, or it may still arrive."""
+        what = ("as before", situation.replicas)
+        certain = self._memory.doubts.confirmed(track.tp, what, observed.seen)
+        if not certain:
+            return []
+        if self._awaited(track) and not self._memory.lets_others_go(track, self._now_s):
+            return self._memory.waits(track)
+        if step.answered is not None and track.refusals >= MOST_TRIES:
+            self._notes.pop(track.tp, None)
+            reason = failure_reason(track.refusals, step.answered)
+            return self._memory.failed(track, reason)
+        return self._end_step(track, situation, reached=False, reason="nothing came of the request")
+
+    def _awaited(self, track: Track) -> bool:
+        """Whether a step waits for an open request; a stop does so only for a while."""
+        unanswered = self._memory.unanswered
+        silent_s = unanswered.silent_for(track.tp, self._now_s)
+        ends = track.cancel is CancelKind.STOP and silent_s >= GIVEN_UP_S
+        return track.tp in unanswered and not ends
+
+    def _left_to_others(self, track: Track, state: PartitionState, what: str) -> list[AnyRunEvent]:
+        self._notes.pop(track.tp, None)
+        how, reason = State.CHANGED_ELSEWHERE, f"someone else {what}"
+        return [self._memory.give_up(track, how, reason, state.original)]
+
+    def _give_up(self, track: Track, state: State, reason: str) -> AnyRunEvent:
+        self._notes.pop(track.tp, None)
+        return self._memory.give_up(track, state, reason)
+
+    def _elect(self, track: Track, step: OpenStep, situation: Situation) -> list[AnyRunEvent]:
+        """Ask for the election at the end of a step, repeatedly for a while."""
+        if step.called_off:
+            return self._end_step(track, situation, reached=False, reason=_CALLED_OFF)
+        notes, leader = self._notes[track.tp], step.begun.elect
+        if notes.electing_s is not None and self._now_s - notes.electing_s >= ELECT_FOR_S:
+            reason = f"broker {leader} was not elected in {ELECT_FOR_S:.0f} s"
+            return self._end_step(track, situation, reached=False, reason=reason)
+        if leader is not None and self._seconds_since(notes.elected_s) >= ELECT_AGAIN_S:
+            tp = track.tp
+            elect = Elect(topic=tp.topic, partition=tp.partition, leader=leader)
+            self._elections.append(elect)
+        return []
+
+    def _still_in_flight(
+        self, track: Track, step: OpenStep, state: PartitionState
+    ) -> list[AnyRunEvent]:
+        if step.called_off:
+            self._memory.roster.stall(track.tp, stalled=True)
+            return self._cancel_step(track, state, _CALLED_OFF)
+        stall = self._stalls.of(track)
+        self._memory.roster.stall(track.tp, stalled=stall is not None)
+        if stall is None:
+            goes_on = state_when_cancelled(_adding(state), track.cancel)
+            hindered = track.state in {State.STALLED, State.STOPPING} - {goes_on}
+            return [state_event(track, goes_on)] if hindered else []
+        if reason := self._stalls.past_patience(stall):
+            return self._cancel_step(track, state, reason)
+        return self._stalled(track, (stall.cause, stall.broker), stall.detail)
+
+    def _cancel_step(self, track: Track, state: PartitionState, reason: str) -> list[AnyRunEvent]:
+        """Cancel a step, repeatedly until it is over, or the reason has passed."""
+        if not keeps_data(state):
+            return self._not_cancelled(track, LAST_IN_SYNC)
+        notes = self._notes[track.tp]
+        again_s = min(CANCEL_LATEST_S, CANCEL_AGAIN_S * 2.0 ** max(0, notes.cancels - 1))
+        if self._seconds_since(notes.cancelled_s) >= again_s:
+            self._cancels[track.tp] = reason
+        return []
+
+    def _not_cancelled(self, track: Track, reason: str) -> list[AnyRunEvent]:
+        """Report why a step is not cancelled, once."""
+        if not track.step_called_off:
+            return self._stalled(track, reason, reason)
+        reported = (track.state, track.reason) == (State.REFUSED, reason)
+        return [] if reported else [state_event(track, State.REFUSED, reason)]
+
+    def _stalled(self, track: Track, why: object, reason: str) -> list[AnyRunEvent]:
+        """Report that a step stalls, and why; not again for each new figure in the reason."""
+        notes = self._notes[track.tp]
+        reported = track.state is State.STALLED and (notes.stalled == why or track.reason == reason)
+        notes.stalled = why
+        return [] if reported else [state_event(track, State.STALLED, reason)]
+
+    def _seconds_since(self, moment_s: float | None) -> float:
+        return inf if moment_s is None else self._now_s - moment_s
+
+
+def _state_after(following: Next, track: Track) -> list[AnyRunEvent]:
+    """Return the state of a partition after its step, which left the partition queued."""
+    queued = state_when_cancelled(State.QUEUED, track.cancel)
+    events = standing_events(track, following)
+    return [e for e in events if getattr(e, "state", None) is not queued]
+
+
+def _adding(state: PartitionState) -> State:
+    return State.ADDING if state.adding else State.DROPPING
+
+
+_ARRIVED = frozenset({StepOutcome.REACHED, StepOutcome.ELECTION_DUE})
+
+
+def _listed(brokers: tuple[int, ...]) -> str:
+    return f"broker{'' if len(brokers) == 1 else 's'} {', '.join(map(str, brokers))}"

@@ -1,0 +1,96 @@
+"""One observation of the cluster, in the terms of a run's steps."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection
+
+import msgspec
+
+from ktui.cluster.broker import TopicConfig
+from ktui.cluster.errors import Operation
+from ktui.cluster.observation import Observation
+from ktui.cluster.partition import PartitionState, TopicPartition
+from ktui.execution.run.destination import find_goal
+from ktui.execution.run.track import Track
+from ktui.pacing.situation import Situation
+
+
+class Observed:
+    """An observation, with what is needed to judge each of its partitions.
+
+    Args:
+        seen: the observation.
+        restarting: brokers that went offline a moment ago.
+    """
+
+    def __init__(self, seen: Observation, restarting: frozenset[int] = frozenset()) -> None:
+        self.seen = seen
+        self._restarting = restarting
+        self.online = seen.online
+        self._denied = frozenset(
+            failure.topic
+            for failure in seen.failures
+            if failure.operation is Operation.TOPIC_CONFIGS and failure.denied
+        )
+
+    def state(self, tp: TopicPartition) -> PartitionState | None:
+        """Return the observed partition; None if it was not described in full."""
+        state = self.seen.partitions.get(tp)
+        return state if state is not None and state.described else None
+
+    def gone(self, track: Track) -> str | None:
+        """Return why the partition is not the run's partition any more; None while it is."""
+        if track.tp in self.seen.absent:
+            return "its topic was deleted"
+        state, topic_id = self.state(track.tp), track.planned.topic_id
+        if state is None or topic_id is None or state.topic_id in (None, topic_id):
+            return None
+        return f"its topic was deleted and created again: it is {state.topic_id} now"
+
+    def situation(self, track: Track, state: PartitionState) -> Situation | None:
+        """Return a partition's situation for pacing; None while its topic settings are unknown.
+
+        Where the settings may not be read, one replica in sync counts as enough. The operator was
+        warned of that.
+        """
+        config = self.seen.topic_configs.get(track.tp.topic)
+        if config is None:
+            if track.tp.topic not in self._denied:
+                return None
+            config = TopicConfig()
+        goes_to = find_goal(track, state.replicas, state.isr, state.leader)
+        return Situation(
+            replicas=state.replicas,
+            isr=state.isr,
+            leader=state.leader,
+            target=goes_to.replicas,
+            lead=goes_to.lead,
+            online=self.online.difference(state.offline),
+            restarting=self._restarting,
+            min_insync_replicas=config.min_insync_replicas,
+            waits_for_kept=self.seen.waits_for_kept,
+            reassigning=state.reassigning,
+            eligible=state.elr or (),
+            intermediate=track.intermediate if track.cancel is None else (),
+        )
+
+    def hidden(self, topic: str) -> str:
+        """Return why the state of a topic's partitions is unknown."""
+        for failure in self.seen.failures:
+            if failure.topic == topic:
+                return f"the cluster does not report its state: {failure.answer}"
+        return "the cluster does not report its state"
+
+    def others(self, ours: Collection[TopicPartition]) -> Counter[int]:
+        """Count the replicas that other people's reassignments are adding, by broker."""
+        adding: Counter[int] = Counter()
+        for tp, state in self.seen.partitions.items():
+            if state.adding and tp not in ours:
+                adding.update(state.adding)
+        return adding
+
+    def only(self, partitions: Collection[TopicPartition]) -> Observation:
+        """Return the observation with some of its partitions only."""
+        kept = {tp: self.seen.partitions[tp] for tp in partitions if tp in self.seen.partitions}
+        return msgspec.structs.replace(self.seen, partitions=kept)

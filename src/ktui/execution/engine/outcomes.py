@@ -1,0 +1,137 @@
+"""Answers to requests: a refused step is tried again for a while, then given up."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
+
+from ktui.cluster.partition import TopicPartition
+from ktui.cluster.ports import Verdict, WriteResult
+from ktui.execution.engine.working_state import (
+    WorkingState,
+    standing_events,
+    state_event,
+    step_over_event,
+)
+from ktui.execution.run.events import Answered, AnyRunEvent, Paused, PauseOrigin, Request
+from ktui.execution.run.refusals import (
+    MOST_TRIES,
+    NOTHING_TO_CANCEL,
+    counts_against,
+    failure_reason,
+    missing_permission,
+    refusal_text,
+)
+from ktui.execution.run.run import nothing_was_sent, remains_not_begun
+from ktui.execution.run.states import State
+from ktui.execution.run.track import Track
+from ktui.pacing.situation import Done
+
+FIRST_RETRY_S, LAST_RETRY_S = 1.0, 60.0
+"""Seconds until a retry. The wait doubles with each try."""
+
+
+class AnswerHandler:
+    """Takes in answers, and knows which partitions must not be tried again yet."""
+
+    def __init__(self, memory: WorkingState) -> None:
+        self._memory = memory
+        self._retry_at: dict[TopicPartition, float] = {}
+        self._not_sent: Counter[TopicPartition] = Counter()
+        """How often in a row a partition's request was not sent."""
+
+    def resting(self, now_s: float) -> AbstractSet[TopicPartition]:
+        """Return the partitions whose last step was refused a moment ago. Each keeps its place."""
+        self._retry_at = {tp: at_s for tp, at_s in self._retry_at.items() if at_s > now_s}
+        return self._retry_at.keys()
+
+    def answered(
+        self, request: Request, results: Mapping[TopicPartition, WriteResult], now_s: float
+    ) -> list[AnyRunEvent]:
+        """Return the events that follow from the answer to one request.
+
+        If a request was denied as a whole, the fault is not in its partitions. The run is then
+        paused.
+        """
+        events: list[AnyRunEvent] = []
+        missing = None if request is Request.CANCEL else missing_permission(results.values())
+        for tp, result in results.items():
+            events.append(
+                Answered(
+                    topic=tp.topic,
+                    partition=tp.partition,
+                    request=request,
+                    verdict=result.verdict,
+                    code=result.code,
+                    message=result.message,
+                    node=result.node,
+                )
+            )
+            if result.verdict is not Verdict.REFUSED or result.code is not None:
+                self._not_sent.pop(tp, None)
+            if result.verdict is Verdict.UNKNOWN and request is not Request.ELECT:
+                self._memory.unanswered.add(tp, result.node)
+            track = self._memory.run.tracks[tp]
+            if request is Request.ALTER and result.verdict is Verdict.REFUSED:
+                events += self._refused(request, track, result, now_s, last_try=missing is None)
+            elif request is Request.ELECT and result.verdict is Verdict.REFUSED and not missing:
+                events += self._not_elected(track, result, now_s)
+            elif request is Request.CANCEL and result.verdict is Verdict.REFUSED:
+                events += _not_cancelled(track, result)
+        if missing and PauseOrigin.FAILURE not in self._memory.run.pauses.whole:
+            events.append(Paused(by=PauseOrigin.FAILURE, reason=missing))
+        return events
+
+    def _refused(
+        self, request: Request, track: Track, result: WriteResult, now_s: float, *, last_try: bool
+    ) -> list[AnyRunEvent]:
+        """Retry a step whose request was refused, after a while, unless that was the last try.
+
+        Args:
+            request: the first request of the step.
+            track: the partition.
+            result: the refusal.
+            now_s: the present time, in monotonic seconds.
+            last_try: whether the number of tries is limited.
+        """
+        words = refusal_text(result)
+        tries = track.refusals + counts_against(result)
+        if last_try and tries >= MOST_TRIES:
+            return self._memory.failed(track, failure_reason(tries, result))
+        situation = self._memory.roster.situation(track.tp)
+        if remains_not_begun(request, result, track):
+            self._memory.roster.not_begun(track.tp)
+        following = self._memory.landed(track, situation)
+        self._back_off(track.tp, result, tries, now_s)
+        reason = f"refused, to be tried again: {words}" if result.code else f"not sent: {words}"
+        over = step_over_event(track, situation, reached=False, reason=reason)
+        if not isinstance(following, Done):
+            return [over]
+        return [
+            over,
+            *standing_events(track, following),
+        ]  # called off before it was sent, and back already
+
+    def _back_off(self, tp: TopicPartition, result: WriteResult, tries: int, now_s: float) -> None:
+        """Leave a partition alone for a while, longer each time."""
+        if result.code is None:
+            self._not_sent[tp] += 1
+            tries = self._not_sent[tp]
+        rest_s = min(LAST_RETRY_S, FIRST_RETRY_S * 2.0 ** max(0, tries - 1))
+        self._retry_at[tp] = now_s + rest_s
+
+    def _not_elected(self, track: Track, result: WriteResult, now_s: float) -> list[AnyRunEvent]:
+        if nothing_was_sent(Request.ELECT, result, track):
+            return self._refused(Request.ELECT, track, result, now_s, last_try=True)
+        if track.refusals + 1 < MOST_TRIES or not counts_against(result):
+            return []
+        words = refusal_text(result)
+        return self._memory.failed(track, f"its election was refused: {words}")
+
+
+def _not_cancelled(track: Track, result: WriteResult) -> list[AnyRunEvent]:
+    """Return why an operator's cancel has no effect; it is repeated as long as it has none."""
+    if not track.step_called_off or result.code == NOTHING_TO_CANCEL:
+        return []
+    return [state_event(track, State.REFUSED, refusal_text(result))]

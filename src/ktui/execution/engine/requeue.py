@@ -1,0 +1,131 @@
+"""The pacing state of a run's partitions, restored from the journal when a process takes over."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from ktui.cluster.partition import TopicPartition
+from ktui.execution.engine.in_flight import StepsInFlight
+from ktui.execution.engine.observed import Observed
+from ktui.execution.engine.working_state import Hold, WorkingState, standing_events
+from ktui.execution.run.destination import find_goal
+from ktui.execution.run.events import AnyRunEvent
+from ktui.execution.run.states import State
+from ktui.execution.run.track import Track
+from ktui.pacing.decision import Decision, Move, WantedPartition
+from ktui.pacing.situation import Blocked, BlockReason, Done, Situation
+from ktui.pacing.steps import next_step
+
+
+def steps_to_restore(tracks: Iterable[Track], batch: int) -> Decision:
+    """Return a decision that restores the steps that a journal has in flight."""
+    moves = tuple(
+        Move(t.tp, t.step.begun.step, t.step.begun.alone, t.step.begun.holds_place)
+        for t in tracks
+        if t.step is not None
+    )
+    return Decision(batch, steps=moves)
+
+
+def as_journaled(track: Track) -> WantedPartition:
+    """Return a partition as the run left it, with no step to take until it was polled."""
+    goes_to = find_goal(track, track.replicas, track.replicas, None)
+    situation = Situation(
+        replicas=track.replicas,
+        isr=track.replicas,
+        leader=None,
+        target=goes_to.replicas,
+        lead=goes_to.lead,
+        online=frozenset(),
+        reassigning=True,
+    )
+    return WantedPartition(
+        track.tp,
+        situation,
+        track.planned.size,
+        begun=track.under_way,
+        first=track.cancel is not None,
+    )
+
+
+def requeue_called_off(
+    partitions: Iterable[TopicPartition],
+    memory: WorkingState,
+    flights: StepsInFlight,
+) -> tuple[list[AnyRunEvent], set[TopicPartition]]:
+    """Carry out that partitions were called off. The run has applied that event already.
+
+    Args:
+        partitions: those called off.
+        memory: the pacing state of each partition.
+        flights: the steps in flight, which are to be cancelled.
+
+    Returns:
+        The events that follow, and the partitions to poll before anything is sent for them.
+    """
+    events: list[AnyRunEvent] = []
+    unseen: set[TopicPartition] = set()
+    for tp in partitions:
+        track = memory.run.tracks[tp]
+        if track.state is State.STOPPED and tp in memory.roster and tp in memory.unanswered:
+            events += memory.waits_off(track)  # a late request would meet the partition at rest
+        elif track.state.ended:
+            memory.let_go(tp)
+        elif tp in memory.roster:
+            memory.release(tp, Hold.TOO_LATE)
+            events += _redirect(track, memory, flights)
+        else:
+            memory.roster.add([as_journaled(track)])
+            unseen.add(tp)
+    return events, unseen
+
+
+def _redirect(track: Track, memory: WorkingState, flights: StepsInFlight) -> list[AnyRunEvent]:
+    """Send a partition to the operator's new goal, from its last observed state."""
+    now = memory.roster.situation(track.tp)
+    goes_to = find_goal(track, now.replicas, now.isr, now.leader)
+    turned = msgspec.structs.replace(
+        now, target=goes_to.replicas, lead=goes_to.lead, intermediate=()
+    )
+    settled = isinstance(next_step(turned, memory.run.limits), Done)
+    if settled and track.step is None and track.tp in memory.unanswered:
+        return memory.waits_off(track)
+    following = memory.roster.redirect(track.tp, turned)
+    if track.step is not None:
+        flights.call_off(track)
+        return []
+    if isinstance(following, Blocked) and following.why is BlockReason.REASSIGNING:
+        return []  # or it was not polled yet: the next poll decides
+    return standing_events(track, following, now.replicas)
+
+
+def requeue_joined(
+    partitions: Iterable[TopicPartition], memory: WorkingState, observed: Observed | None
+) -> list[AnyRunEvent]:
+    """Queue partitions that have nothing in flight; those not polled yet get no step.
+
+    Args:
+        partitions: the partitions; the run has applied the event already.
+        memory: the pacing state of each partition.
+        observed: the last poll, if there was one.
+
+    Returns:
+        The new states of the partitions that the last poll shows.
+    """
+    tracks = [memory.run.tracks[tp] for tp in partitions]
+    for track in tracks:
+        memory.let_go(track.tp)
+    memory.roster.add(map(as_journaled, tracks))
+    return (
+        []
+        if observed is None
+        else [event for track in tracks for event in _record(track, memory, observed)]
+    )
+
+
+def _record(track: Track, memory: WorkingState, observed: Observed) -> list[AnyRunEvent]:
+    state = observed.state(track.tp)
+    situation = None if state is None else observed.situation(track, state)
+    return [] if situation is None else memory.taken_note(track, situation)

@@ -1,0 +1,198 @@
+"""The state of a live run beside its journal: lost with its process, and found again by polling."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable
+from collections.abc import Set as AbstractSet
+
+from ktui.cluster.partition import Brokers, TopicPartition
+from ktui.execution.engine.confirmation import Debounce
+from ktui.execution.run.cancel_kind import CancelKind
+from ktui.execution.run.destination import goal_text
+from ktui.execution.run.events import AnyRunEvent, Paused, PauseOrigin, StateEntered, StepOver
+from ktui.execution.run.run import Run
+from ktui.execution.run.states import State, state_when_cancelled
+from ktui.execution.run.track import Track
+from ktui.execution.run.unanswered import (
+    SILENT_S,
+    LastHeard,
+    Unanswered,
+    always_heard,
+    left_open,
+    open_request_text,
+)
+from ktui.pacing.roster import Roster
+from ktui.pacing.situation import Blocked, BlockReason, Done, Next, Situation
+from ktui.progress.timeline import Progress
+
+
+class Hold(enum.Enum):
+    """Why nothing is submitted for a partition that could step."""
+
+    PAUSED = "paused"
+    TOO_LATE = "too late"
+    """The partition is not expected to end in time."""
+    UNSEEN = "unseen"
+    """The cluster does not describe the partition."""
+    THROTTLE = "throttle"
+    """The partition's throttle cannot be set now."""
+    UNANSWERED = "unanswered"
+    """A silent broker has a request for the partition, which may still take effect."""
+    SHUT = "shut"
+    """Nothing new is submitted. The partition takes no place from those that operators called off.
+    """
+
+
+class WorkingState:
+    """The run, the pacing state of each of its partitions, and what is not certain yet."""
+
+    def __init__(self, run: Run, heard: LastHeard = always_heard) -> None:
+        self.run = run
+        self.roster = Roster(run.limits)
+        self.doubts = Debounce()
+        self.unanswered = Unanswered(left_open(run), heard)
+        self.progress = Progress()
+        """The progress of the partitions in flight."""
+        self._held: dict[Hold, set[TopicPartition]] = {why: set() for why in Hold}
+
+    def hold(self, tp: TopicPartition, why: Hold) -> None:
+        """Submit nothing for a partition, for one of several reasons."""
+        if tp in self.roster:
+            self._held[why].add(tp)
+            self.roster.hold(tp)
+
+    def release(self, tp: TopicPartition, why: Hold) -> None:
+        """Lift one reason. Without any reason left, the partition goes on."""
+        if tp in self._held[why]:
+            self._held[why].discard(tp)
+            if tp in self.roster and not any(tp in held for held in self._held.values()):
+                self.roster.release(tp)
+
+    def release_all(self, why: Hold, may_go: Callable[[TopicPartition], bool]) -> None:
+        """Lift a reason from all partitions that may go, in rank order: places may be few."""
+        held = self._held[why]
+        held -= {tp for tp in held if tp not in self.roster}
+        for tp in sorted(filter(may_go, held), key=self.roster.rank):
+            self.release(tp, why)
+
+    def held(self, why: Hold) -> AbstractSet[TopicPartition]:
+        """Return the partitions that are held for a reason."""
+        return self._held[why]
+
+    def give_up(
+        self, track: Track, state: State, reason: str, replicas: Brokers | None = None
+    ) -> AnyRunEvent:
+        """Drop a partition for good, with the replicas that someone else gave it."""
+        self.let_go(track.tp)
+        return state_event(track, state, reason, replicas)
+
+    def waits(self, track: Track) -> list[AnyRunEvent]:
+        """Return why a partition with an open request waits, once for each reason.
+
+        Meanwhile no other partition waits to be cut together with this one.
+        """
+        self.roster.stall(track.tp, stalled=True)
+        why = open_request_text(self.unanswered.node(track.tp))
+        stalls = track.step is not None and not track.step_called_off
+        state = State.STALLED if stalls else track.state
+        return (
+            [] if (track.state, track.reason) == (state, why) else [state_event(track, state, why)]
+        )
+
+    def lets_others_go(self, track: Track, now_s: float) -> bool:
+        """Whether a partition gives up its place, because the broker with its request is silent."""
+        silent_s = self.unanswered.silent_for(track.tp, now_s)
+        return track.cancel is not CancelKind.STOP and silent_s >= SILENT_S
+
+    def waits_off(self, track: Track) -> list[AnyRunEvent]:
+        """Hold a partition until its open request cannot take effect any more, and return why."""
+        self.hold(track.tp, Hold.UNANSWERED)
+        why, blocked = open_request_text(self.unanswered.node(track.tp)), State.BLOCKED
+        state = state_when_cancelled(blocked, track.cancel)
+        return (
+            [] if (track.state, track.reason) == (state, why) else [state_event(track, state, why)]
+        )
+
+    def let_go(self, tp: TopicPartition) -> None:
+        """Forget a partition for which nothing more is to be done."""
+        if tp in self.roster:
+            self.roster.withdraw(tp)
+        for held in self._held.values():
+            held.discard(tp)
+        self.doubts.clear(tp)
+
+    def landed(self, track: Track, situation: Situation) -> Next | None:
+        """End the step of a partition, and return what comes next; None if nothing is to follow."""
+        if track.cancel is CancelKind.STOP:
+            self.roster.withdraw(track.tp)
+            return None
+        return self.roster.over(track.tp, situation)
+
+    def failed(self, track: Track, reason: str) -> list[AnyRunEvent]:
+        """Drop a partition that Kafka refuses, and pause the run if that option was chosen."""
+        events = [self.give_up(track, State.FAILED, reason)]
+        stops = self.run.options.stop_on_failure and track.cancel is None
+        if stops and PauseOrigin.FAILURE not in self.run.pauses.whole:
+            events.append(Paused(by=PauseOrigin.FAILURE, reason=f"{track.tp} has failed"))
+        return events
+
+    def taken_note(self, track: Track, situation: Situation) -> list[AnyRunEvent]:
+        """Record the situation of a waiting partition; return the events if its state changes."""
+        following = self.roster.seen(track.tp, situation)
+        return standing_events(track, following, situation.replicas)
+
+
+def state_event(
+    track: Track, state: State, reason: str = "", replicas: Brokers | None = None
+) -> StateEntered:
+    """Return the event that a partition has entered a state.
+
+    Args:
+        track: the partition.
+        state: the new state.
+        reason: why, for people.
+        replicas: the replicas that someone else gave the partition; None if nobody did.
+    """
+    topic, partition = track.tp.topic, track.tp.partition
+    return StateEntered(
+        topic=topic, partition=partition, state=state, reason=reason, replicas=replicas
+    )
+
+
+def step_over_event(
+    track: Track, situation: Situation, *, reached: bool = True, reason: str = ""
+) -> StepOver:
+    """Return the event that the step in flight of a partition has ended."""
+    return StepOver(
+        topic=track.tp.topic,
+        partition=track.tp.partition,
+        replicas=situation.replicas,
+        leader=situation.leader,
+        reached=reached,
+        reason=reason,
+    )
+
+
+def standing_events(track: Track, step: Next, replicas: Brokers | None = None) -> list[AnyRunEvent]:
+    """Return the state of a waiting partition, if it differs from the recorded one.
+
+    A partition that waits for its turn keeps its reason. The event of an ended partition has its
+    replicas if they differ from those that the run knew: somebody else or a late request changed
+    them.
+    """
+    state, reason = _standing(step, goal_text(track.cancel))
+    named = state_when_cancelled(state, track.cancel)
+    if named is track.state and (not reason or reason == track.reason):
+        return []
+    elsewhere = named.ended and replicas != track.replicas
+    return [state_event(track, named, reason, replicas if elsewhere else None)]
+
+
+def _standing(step: Next, goal: str) -> tuple[State, str]:
+    if isinstance(step, Done):
+        return State.DONE, ""
+    if isinstance(step, Blocked):
+        foreign = step.why is BlockReason.REASSIGNING
+        return (State.FOREIGN if foreign else State.BLOCKED), step.sentence_of(goal)
+    return (State.READY if step.cut else State.QUEUED), ""

@@ -1,0 +1,204 @@
+"""The progress of the copies in flight, poll by poll, and the rates and sizes learned from it."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict, deque
+from collections.abc import Iterator, Mapping
+from datetime import datetime, timedelta
+from statistics import median
+
+import msgspec
+
+from ktui.cluster.partition import TopicPartition
+from ktui.execution.forecast.broker_capacity import Capacity
+from ktui.execution.run.run import Run
+from ktui.execution.run.track import OpenStep, Track
+from ktui.planning.simulate.fair_share import Pair
+from ktui.planning.simulate.schedule import POLL_S
+from ktui.progress.timeline import Lane, Role, Timeline
+
+_SLOT_S = 5.0
+"""The shortest period for a rate, in seconds; the same replicas are copied throughout."""
+_AFTER_THROTTLE = timedelta(seconds=22)
+"""For so long after a change of throttle, rates mean nothing: Kafka's windows are some 11 s."""
+_MOST_SHARE = 0.98
+"""Above this share, the share copied says little about the size."""
+_GROWTH_SPAN_S = 120.0
+_STEPS = 20
+
+Timelines = Mapping[TopicPartition, Timeline]
+
+
+class _Copy(msgspec.Struct, frozen=True, gc=False):
+    """One replica that is being added."""
+
+    pair: Pair
+    copied: float
+    """Bytes."""
+    left: float
+    """Bytes."""
+
+    @property
+    def share(self) -> float:
+        whole = self.copied + self.left
+        return self.copied / whole if whole else 0.0
+
+
+class CopyProgress:
+    """Follow the copies in flight of a run."""
+
+    def __init__(self, run: Run, capacity: Capacity) -> None:
+        self._run = run
+        self._capacity = capacity
+        self._copies: dict[tuple[TopicPartition, int], _Copy] = {}
+        self._slot_at: datetime | None = None
+        self._slot: dict[tuple[TopicPartition, int], _Copy] = {}
+        self._sizes: dict[TopicPartition, float] = {}
+        """The bytes of partitions, as of the last poll that showed them."""
+        self._growth = self._growth_weight = 0.0
+        self._quiet_until: datetime | None = None
+        self._whole_at: dict[TopicPartition, datetime] = {}
+        """When the replicas of a step were first seen to have everything."""
+        self._joining: deque[float] = deque(maxlen=_STEPS)
+        self._other: deque[float] = deque(maxlen=_STEPS)
+
+    def throttled(self, at: datetime) -> None:
+        """Note that another throttle is in force."""
+        self._quiet_until = at + _AFTER_THROTTLE
+
+    def over(self, tp: TopicPartition, step: OpenStep, at: datetime) -> None:
+        """Note the end of a step."""
+        self._sizes.pop(tp, None)
+        if not step.begun.adding:
+            self._other.append((at - step.at).total_seconds())
+        whole_at = self._whole_at.pop(tp, None)
+        if whole_at is not None:
+            self._joining.append((at - whole_at).total_seconds())
+
+    @property
+    def looked(self) -> bool:
+        """Whether copies were observed; until then only the journal shows them."""
+        return self._slot_at is not None
+
+    @property
+    def joining_s(self) -> int | None:
+        """The seconds of a step that adds beside copying, in whole polls; None while unknown."""
+        return max(0, round(median(self._joining) - POLL_S / 2)) if self._joining else None
+
+    @property
+    def other_s(self) -> int:
+        """The seconds of a step that adds nothing, in whole polls; at least one."""
+        return max(POLL_S, round(median(self._other) - POLL_S / 2)) if self._other else POLL_S
+
+    def left(self, tp: TopicPartition, step: OpenStep) -> dict[int, float]:
+        """Return the bytes that the replicas of a step still lack, by broker."""
+        copies = {broker: self._copies.get((tp, broker)) for broker in step.begun.adding}
+        return {b: copy.left for b, copy in copies.items() if copy is not None and copy.left > 0}
+
+    def done(self, track: Track) -> float:
+        """Return the bytes copied by a step in flight, by sizes as of the run's start."""
+        adding = () if track.step is None else track.step.begun.adding
+        copies = (self._copies.get((track.tp, broker)) for broker in adding)
+        return sum(copy.share * track.planned.size for copy in copies if copy is not None)
+
+    def grown(self, passed_s: float) -> float:
+        """Return the growth factor of partitions after `passed_s` seconds of the run."""
+        return max(0.1, 1 + self._growth * passed_s)
+
+    def look(self, now: datetime, seen: Timelines, expected_bytes_s: float) -> None:
+        """Update the progress of the copies.
+
+        Args:
+            now: the present time.
+            seen: the timelines of the observed partitions.
+            expected_bytes_s: the rate of a replica that is not observed, in bytes a second.
+        """
+        self._copies = {}
+        for track in self._run.flying.values():
+            step = track.step
+            if step is None or not step.begun.adding or step.called_off:
+                continue
+            timeline = seen.get(track.tp)
+            if timeline is None:
+                expected = expected_bytes_s * (now - step.at).total_seconds()
+                self._copies |= _unseen(track, step, expected)
+            else:
+                self._copies |= self._of(track, step, timeline)
+                if not self.left(track.tp, step):
+                    self._whole_at.setdefault(track.tp, now)
+        if seen:
+            self._learn(now)
+
+    def _of(
+        self, track: Track, step: OpenStep, timeline: Timeline
+    ) -> Iterator[tuple[tuple[TopicPartition, int], _Copy]]:
+        leader = _leader(track, step) if timeline.state.leader is None else timeline.state.leader
+        for broker in step.begun.adding:
+            lane = timeline.lanes.get(broker)
+            share = _share(lane)
+            if lane is not None and lane.lag_bytes and 0 < share < _MOST_SHARE:
+                self._sizes[track.tp] = lane.lag_bytes / (1 - share)
+            size = self._sizes.get(track.tp, track.planned.size)
+            yield (track.tp, broker), _Copy((leader, broker), share * size, (1 - share) * size)
+
+    def _learn(self, now: datetime) -> None:
+        """Compare the copies with the slot's beginning, if the set of replicas is the same."""
+        passed_s = 0.0 if self._slot_at is None else (now - self._slot_at).total_seconds()
+        if self._slot_at is not None and passed_s < _SLOT_S:
+            return
+        before, self._slot = self._slot, {k: c for k, c in self._copies.items() if c.left > 0}
+        self._slot_at = now
+        quiet = self._quiet_until is not None and now < self._quiet_until
+        if self._slot and passed_s and before.keys() == self._slot.keys() and not quiet:
+            self._learn_rates(before, passed_s)
+        self._learn_growth(now, passed_s)
+
+    def _learn_rates(
+        self, before: Mapping[tuple[TopicPartition, int], _Copy], passed_s: float
+    ) -> None:
+        """Learn from the copies that progressed: the others show a stall, and no rate."""
+        copies, rates = Counter[Pair](), defaultdict[Pair, float](float)
+        for key, copy in self._slot.items():
+            if copy.copied > before[key].copied:
+                copies[copy.pair] += 1
+                rates[copy.pair] += (copy.copied - before[key].copied) / passed_s
+        if copies:
+            self._capacity.learn(copies, rates, passed_s, self._run.throttled.rates)
+
+    def _learn_growth(self, now: datetime, passed_s: float) -> None:
+        """Learn how fast partitions grow together, as a share of their size at the start."""
+        known = {tp for tp, _ in self._slot} & self._sizes.keys()
+        planned = sum(self._run.tracks[tp].planned.size for tp in known)
+        began = self._run.started_at
+        if not planned or began is None or now <= began:
+            return
+        growth = sum(self._sizes[tp] for tp in known) / planned - 1
+        weight = 1 - math.exp(-passed_s / _GROWTH_SPAN_S)
+        self._growth_weight += weight * (1 - self._growth_weight)
+        share = weight / self._growth_weight if self._growth_weight else 0.0
+        self._growth += share * (growth / (now - began).total_seconds() - self._growth)
+
+
+def _unseen(
+    track: Track, step: OpenStep, expected: float
+) -> dict[tuple[TopicPartition, int], _Copy]:
+    size = track.planned.size
+    copied = max(0.0, min(size, expected))
+    leader = _leader(track, step)
+    return {
+        (track.tp, broker): _Copy((leader, broker), copied, size - copied)
+        for broker in step.begun.adding
+    }
+
+
+def _leader(track: Track, step: OpenStep) -> int:
+    return track.replicas[0] if step.begun.leader is None else step.begun.leader
+
+
+def _share(lane: Lane | None) -> float:
+    if lane is None:
+        return 0.0
+    if lane.role in (Role.IN_SYNC, Role.LEADER):
+        return 1.0
+    return lane.share or 0.0 if lane.role is Role.ADDING else 0.0

@@ -1,0 +1,270 @@
+"""Estimate how much of a run has been copied, how fast, and when the run will end.
+
+Its journal has the beginning and end of each step. For a step in flight, observations go before the
+expectation from earlier steps.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from datetime import datetime, timedelta
+from itertools import pairwise
+
+import msgspec
+
+from ktui.cluster.partition import TopicPartition
+from ktui.execution.forecast.copy_progress import Timelines
+from ktui.execution.forecast.forecast import TimeLeftForecast
+from ktui.execution.run.events import (
+    Added,
+    Continued,
+    EngineLeft,
+    HealthGate,
+    JournalEntry,
+    LimitsChanged,
+    Outage,
+    Owned,
+    Paused,
+    Started,
+    StateEntered,
+    StepBegun,
+    StepOver,
+    ThrottleChanged,
+)
+from ktui.execution.run.pace import Pace
+from ktui.execution.run.run import Run
+from ktui.insights.curve import RateCurve
+from ktui.insights.prior import Prior
+from ktui.progress.timeline import Range
+
+WINDOW = timedelta(minutes=10)
+"""The period for the rate; bytes copied earlier say nothing about it."""
+BY_EARLIER_RUNS = "by earlier runs"
+"""The note beside a time left that does not come from the run's own rate yet."""
+LEAST = timedelta(seconds=20)
+"""The shortest period for a rate."""
+STANDSTILL = timedelta(seconds=20)
+"""A run that has copied nothing for longer is not copying."""
+_PARTS = 6
+_SPACING = timedelta(seconds=5)
+_HISTORY = 30
+"""Points that stand for the journal's last ten minutes at the first poll."""
+_INTERRUPTS = (Paused, Continued, HealthGate, Outage, Owned, EngineLeft, ThrottleChanged, Added)
+"""The events after which the rate is another one."""
+_TURNS = (*_INTERRUPTS, LimitsChanged)
+"""The events after which earlier forecasts are void."""
+
+
+class CopiedBytes(msgspec.Struct, frozen=True):
+    """The copies of a run, in bytes as of its start; bytes produced meanwhile come on top."""
+
+    done: int = 0
+    """Bytes copied."""
+    whole: int = 0
+    """Bytes to copy; 0 if there is nothing to copy, or no size is known."""
+    bytes_s: float | None = None
+    """Bytes a second; None while unknown."""
+    left_s: Range | None = None
+    """Seconds left; None while the run stands still, or has not run for long enough. Without
+    anything to copy, it follows from the number of partitions."""
+    by_earlier_runs: bool = False
+    """Whether `left_s` rests on earlier runs, for this one has not run for long enough."""
+
+    @property
+    def share(self) -> float | None:
+        """Share copied, 0 to 1; None if there is nothing to copy, or sizes are not known."""
+        return self.done / self.whole if self.whole else None
+
+
+UNTOLD = CopiedBytes()
+"""The estimate while nothing is known."""
+
+
+class _Spell(msgspec.Struct, frozen=True):
+    """Work done evenly between two moments."""
+
+    since: datetime
+    until: datetime
+    work: float
+
+    def after(self, moment: datetime) -> float:
+        """Return the part of the work that was done after a moment."""
+        if moment <= self.since:
+            return self.work
+        if moment >= self.until:
+            return 0.0
+        return self.work * ((self.until - moment) / (self.until - self.since))
+
+
+class Estimate:
+    """Estimate a run's progress from its journal and from polls now and then.
+
+    Work is counted in bytes copied; for a run that copies none, in partitions that have ended.
+
+    Args:
+        run: the fold of its journal.
+        prior_of: returns the rates of earlier runs by cluster id; called once.
+    """
+
+    def __init__(
+        self, run: Run, prior_of: Callable[[str], Prior | None] = lambda _cluster_id: None
+    ) -> None:
+        self.run = run
+        self._prior_of = prior_of
+        self._prior: Prior | None = None
+        self._forecast = TimeLeftForecast(run, None)
+        self.pace = Pace()
+        """The pace as the present engine knows it, without the steps before that engine."""
+        self._begun: dict[TopicPartition, StepBegun] = {}
+        self._begun_at: dict[TopicPartition, datetime] = {}
+        self._first_at: dict[TopicPartition, datetime] = {}
+        self._copied: deque[_Spell] = deque()
+        self._ended: deque[_Spell] = deque()
+        self._since: datetime | None = None
+        """Since when the run has gone on without an interruption."""
+        self._under_way = 0
+        self._points: deque[tuple[datetime, int]] = deque()
+        self._grew_at: datetime | None = None
+
+    def take(self, entries: Iterable[JournalEntry]) -> None:
+        """Learn from new journal entries, which the run has applied already."""
+        for entry in entries:
+            event, at = entry.event, entry.at
+            if isinstance(event, _TURNS):
+                self._forecast.change(at, throttle=isinstance(event, ThrottleChanged))
+            if isinstance(event, _INTERRUPTS):
+                self._since = at
+                self._points.clear()
+                if isinstance(event, Owned):
+                    self.pace = Pace(self._prior)
+            elif isinstance(event, Started):
+                self._prior = self._prior_of(event.cluster_id)
+                self._forecast = TimeLeftForecast(self.run, self._prior)
+            elif isinstance(event, StepBegun):
+                self._begun[event.tp], self._begun_at[event.tp] = event, at
+                self._first_at.setdefault(event.tp, at)
+            elif isinstance(event, StepOver):
+                self._step_over(event, at)
+            elif isinstance(event, StateEntered) and event.state.ended:
+                self._begun.pop(event.tp, None)
+                since = self._first_at.pop(event.tp, at)
+                self._ended.append(_Spell(since, at, 1))
+
+    def _step_over(self, event: StepOver, at: datetime) -> None:
+        begun = self._begun.pop(event.tp, None)
+        if begun is None or not event.reached:
+            return
+        since = self._begun_at[event.tp]
+        self._forecast.step_over(begun, since, event, at)
+        if begun.adding:
+            size = self.run.tracks[event.tp].planned.size
+            self._copied.append(_Spell(since, at, size * len(begun.adding)))
+            self.pace.learn_step(size, (at - since).total_seconds())
+
+    def look(self, now: datetime, seen: Timelines | None = None) -> None:
+        """Update the estimate at a poll.
+
+        Args:
+            now: the present time.
+            seen: the timelines of the observed partitions. A partition in flight without one is
+                assumed to be copied as fast as those before it.
+        """
+        self._forecast.look(now, seen or {}, self.pace.known_bytes_s)
+        done = self._forecast.headway.done
+        flying = [
+            _Spell(track.step.at, now, done(track))
+            for track in self.run.flying.values()
+            if track.step is not None
+        ]
+        self._under_way = int(sum(spell.work for spell in flying))
+        points = self._points
+        if not points:
+            points.extend(self._history(now, flying))
+        if points and self._work > points[-1][1]:
+            self._grew_at = now
+        if len(points) > 1 and points[-1][0] - points[-2][0] < _SPACING:
+            points.pop()
+        points.append((now, max(self._work, points[-1][1] if points else 0)))
+        while now - points[0][0] > WINDOW:
+            points.popleft()
+
+    def _history(self, now: datetime, flying: list[_Spell]) -> Iterable[tuple[datetime, int]]:
+        """Yield the run's progress in the last minutes, by its journal."""
+        spells = self._copied if self.run.copies.whole else self._ended
+        while spells and now - spells[0].until > WINDOW:
+            spells.popleft()
+        known = [spell for spell in (*spells, *flying) if spell.work]
+        since = max(self._since or self.run.started_at or now, now - WINDOW)
+        self._grew_at = max((spell.until for spell in known), default=None)
+        moments = (since + (now - since) * part / _HISTORY for part in range(_HISTORY))
+        for moment in moments if since < now else ():
+            yield moment, int(self._work - sum(spell.after(moment) for spell in known))
+
+    @property
+    def copied(self) -> CopiedBytes:
+        """The run's progress and the time left."""
+        whole = self.run.copies.whole
+        done = self._work if whole else 0
+        own = self._rates()
+        if own is None and not self._by_earlier_runs:
+            return CopiedBytes(done, whole)
+        bytes_s = None if own is None or not whole else own.middle
+        if own is not None and not (whole and self._forecast.known):
+            left = (whole or len(self.run.tracks)) - self._work
+            left_s = Range(left / own.high, left / own.middle, left / own.low)
+        else:
+            left_s = self._forecast.left_s()
+        return CopiedBytes(done, whole, bytes_s, left_s, by_earlier_runs=own is None)
+
+    @property
+    def _work(self) -> int:
+        copies = self.run.copies
+        return min(copies.whole, copies.done + self._under_way) if copies.whole else self.run.over
+
+    def _rates(self) -> Range | None:
+        """Return the mean rate, between the rates of the slowest and fastest part of the window."""
+        points = self._points
+        if self._held or not self._long_enough:
+            return None
+        if self._grew_at is None or points[-1][0] - self._grew_at > STANDSTILL:
+            return None
+        mean = _rate(points[0], points[-1])
+        if mean <= 0.0:
+            return None
+        cuts = [points[n * (len(points) - 1) // _PARTS] for n in range(_PARTS + 1)]
+        parts = [_rate(a, b) for a, b in pairwise(cuts) if b[0] > a[0]]
+        return Range(max(mean / 3, min(parts)), mean, max(parts))
+
+    @property
+    def _held(self) -> bool:
+        """Whether nothing new is begun."""
+        run = self.run
+        return bool(run.pauses.whole) or run.gate.shut or run.outage is not None
+
+    @property
+    def _long_enough(self) -> bool:
+        """Whether the run has gone on for long enough to have a rate."""
+        points = self._points
+        return len(points) > 1 and points[-1][0] - points[0][0] >= LEAST
+
+    @property
+    def _by_earlier_runs(self) -> bool:
+        """Whether the forecast rests on earlier runs, for this one has no rate of its own yet."""
+        sizes = sum(
+            track.planned.size
+            for track in self.run.flying.values()
+            if track.step is not None and track.step.begun.adding
+        )
+        no_rate = self._forecast.looked and not self._held and not self._long_enough and sizes > 0
+        return no_rate and self._prior is not None and self._covers_throttle(self._prior.curve)
+
+    def _covers_throttle(self, curve: RateCurve) -> bool:
+        """Whether earlier runs have shown the copy rate under the throttle of this run."""
+        rates, tracks = self.run.throttled.rates, self.run.tracks.values()
+        onto = {b for t in tracks for b in t.planned.target if b not in t.original}
+        return all(curve.carries(rates.of(broker)) for broker in onto)
+
+
+def _rate(start: tuple[datetime, int], end: tuple[datetime, int]) -> float:
+    return (end[1] - start[1]) / (end[0] - start[0]).total_seconds()

@@ -1,0 +1,139 @@
+"""Forecast the time left of a run: simulate its rest every few seconds, count down in between."""
+
+from __future__ import annotations
+
+from collections import deque
+from datetime import datetime, timedelta
+from statistics import quantiles
+
+from ktui.execution.forecast.broker_capacity import Capacity
+from ktui.execution.forecast.copy_progress import CopyProgress, Timelines
+from ktui.execution.forecast.simulate_rest import Remaining, simulate_remaining
+from ktui.execution.run.events import StepBegun, StepOver
+from ktui.execution.run.run import Run
+from ktui.execution.run.track import OpenStep
+from ktui.insights.prior import Prior
+from ktui.planning.simulate.fair_share import Pair
+from ktui.progress.timeline import Range
+
+_EVERY = timedelta(seconds=5)
+_REMEMBERED = timedelta(minutes=10)
+"""The spread of the forecasts of this period shows how certain the forecast is."""
+_UNSURE = 1.25
+"""The least uncertainty of a rate: so many times as fast, or as slow."""
+_JUDGED_S = 10.0
+"""A step without observations counts as a sample of so many seconds, at its mean rate."""
+_DECILES = 10
+_SMALLEST_SAMPLE = 1_000_000
+"""Bytes; smaller copies say nothing about a rate."""
+
+
+class TimeLeftForecast:
+    """Learn from the copies of a run, and simulate its rest.
+
+    Args:
+        run: the fold of its journal.
+        prior: the rates of earlier runs; None if there are none.
+    """
+
+    def __init__(self, run: Run, prior: Prior | None) -> None:
+        self._run = run
+        self._prior = prior
+        self._capacity = Capacity(None if prior is None else prior.curve)
+        self.headway = CopyProgress(run, self._capacity)
+        self._at: datetime | None = None
+        self._simulated_at: datetime | None = None
+        self._simulated = Remaining(0.0, 0.0)
+        self._ends: deque[tuple[datetime, float]] = deque()
+        """The time of each forecast, and its end of the run, in seconds since the epoch."""
+
+    @property
+    def looked(self) -> bool:
+        """Whether there was a poll: before that, there is no forecast."""
+        return self._at is not None
+
+    @property
+    def known(self) -> bool:
+        """Whether this run has shown how fast it copies."""
+        return self._capacity.known
+
+    def change(self, at: datetime, *, throttle: bool) -> None:
+        """Discard earlier forecasts, for the run goes on in another way."""
+        self._simulated_at = None
+        self._ends.clear()
+        if throttle:
+            self.headway.throttled(at)
+
+    def step_over(self, begun: StepBegun, since: datetime, over: StepOver, at: datetime) -> None:
+        """Learn from a step that ended as intended."""
+        track = self._run.tracks[over.tp]
+        self.headway.over(over.tp, OpenStep(begun, since), at)
+        size, took_s = track.planned.size, (at - since).total_seconds()
+        if self.headway.looked or size < _SMALLEST_SAMPLE or took_s <= 0:
+            return
+        leader = begun.before[0] if begun.leader is None else begun.leader
+        pairs: list[Pair] = [(leader, broker) for broker in begun.adding]
+        seconds, rates = min(took_s, _JUDGED_S), dict.fromkeys(pairs, size / took_s)
+        self._capacity.learn(dict.fromkeys(pairs, 1), rates, seconds, self._run.throttled.rates)
+
+    def look(self, now: datetime, seen: Timelines, expected_bytes_s: float) -> None:
+        """Update the forecast at a poll; `expected_bytes_s` is the rate of unobserved replicas."""
+        self._at = now
+        self.headway.look(now, seen, expected_bytes_s)
+
+    def left_s(self) -> Range:
+        """Return the seconds left, by the rates of this run or else of earlier runs.
+
+        Raises:
+            ValueError: there was no poll yet.
+        """
+        now, prior = self._at, self._prior
+        if now is None:
+            raise ValueError("there was no poll yet")
+        if (
+            self._simulated_at is None
+            or now - self._simulated_at >= _EVERY
+            or now < self._simulated_at
+        ):
+            self._simulate(now)
+        simulated, passed_s = self._simulated, (now - (self._simulated_at or now)).total_seconds()
+        low, high = 1 / _UNSURE, _UNSURE
+        if not self.known and prior is not None:
+            low, high = min(low, 1 / prior.curve.high), max(high, 1 / prior.curve.low)
+        whole_s = simulated.copying_s + simulated.waiting_s
+        least, most = self._recent_spread(now)
+        return Range(
+            max(0.0, min(simulated.copying_s * low + simulated.waiting_s - passed_s, least)),
+            max(0.0, whole_s - passed_s),
+            max(0.0, simulated.copying_s * high + simulated.waiting_s - passed_s, most),
+        )
+
+    def _simulate(self, now: datetime) -> None:
+        run, headway = self._run, self.headway
+        passed_s = 0.0 if run.started_at is None else (now - run.started_at).total_seconds()
+        half_s = (self._simulated.copying_s + self._simulated.waiting_s) / 2
+        joining_s = headway.joining_s
+        if joining_s is None:
+            joining_s = 0 if self._prior is None else round(self._prior.step_s)
+        self._simulated_at, self._simulated = (
+            now,
+            simulate_remaining(
+                run,
+                headway,
+                self._capacity.under(run.throttled.rates),
+                joining_s=joining_s,
+                grown=headway.grown(passed_s + half_s),
+            ),
+        )
+        whole_s = self._simulated.copying_s + self._simulated.waiting_s
+        self._ends.append((now, now.timestamp() + whole_s))
+        while now - self._ends[0][0] > _REMEMBERED:
+            self._ends.popleft()
+
+    def _recent_spread(self, now: datetime) -> tuple[float, float]:
+        """Return the p10 and p90 of the seconds left by the recent forecasts."""
+        ends = [end - now.timestamp() for _, end in self._ends]
+        if len(ends) == 1:
+            return ends[0], ends[0]
+        cuts = quantiles(ends, n=_DECILES, method="inclusive")
+        return cuts[0], cuts[-1]

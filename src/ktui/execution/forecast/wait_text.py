@@ -1,0 +1,191 @@
+"""Why a partition of a run waits, as text."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import NamedTuple
+
+from ktui.execution.forecast.waits import HeldBy, WaitCause, Waits, waiting_tracks
+from ktui.execution.run.pace import ASSUMED_BYTES_S, Pace
+from ktui.execution.run.run import Run
+from ktui.execution.run.track import Track
+from ktui.pacing.limits import LETTERS
+from ktui.pacing.room import Full
+from ktui.pacing.waiting_for import WaitsForCut, WaitsForLoneStep, WaitsForNextWave, WaitsToGoAlone
+from ktui.quantities import as_count, as_rate
+
+
+class WaitReason(NamedTuple):
+    """Why a partition waits: for a cell, and in full."""
+
+    short: str
+    sentence: str
+
+
+class Waiting(NamedTuple):
+    """A partition that waits, and why."""
+
+    track: Track
+    code: str
+    """For scripts, as `wait_code` has it."""
+    reason: WaitReason
+
+
+def wait_reasons(run: Run, pace: Pace, now: datetime, *, owned: bool) -> list[Waiting]:
+    """Return why the partitions that have begun wait, and why the next one to begin does.
+
+    The reasons come from the run's journal alone: the cluster is not polled.
+
+    Args:
+        run: the run.
+        pace: the run's copy rate.
+        now: the present time.
+        owned: whether the run has an engine.
+    """
+    tracks = waiting_tracks(run)
+    waits = Waits(run, between=tracks, pace=pace, seen=None, now=now, owned=owned)
+    causes = ((track, waits.of(track)) for track in tracks)
+    return [
+        Waiting(track, wait_code(cause), wait_reason(cause, run, track))
+        for track, cause in causes
+        if cause is not None
+    ]
+
+
+def wait_code(cause: WaitCause) -> str:
+    """Return the code for scripts: the cause of the wait, or the limit without room."""
+    match cause:
+        case HeldBy():
+            return cause.value
+        case Full():
+            return cause.limit.replace("_", "-")
+        case WaitsForNextWave():
+            return "next wave"
+        case WaitsForCut():
+            return "cut together"
+        case WaitsForLoneStep() | WaitsToGoAlone():
+            return "goes alone"
+
+
+def wait_reason(cause: WaitCause, run: Run, track: Track) -> WaitReason:
+    """Return why a partition of a run waits, as text."""
+    match cause:
+        case HeldBy():
+            return _held_reason(cause, run)
+        case Full():
+            return _full_reason(cause, track)
+        case WaitsForCut():
+            return _cut_reason(cause)
+        case WaitsForNextWave():
+            left = as_count(cause.left, "partition")
+            have = "has" if cause.left == 1 else "have"
+            return WaitReason(
+                f"wave {cause.wave:,}: {cause.left:,} left",
+                f"It begins with the next wave: {left} of wave {cause.wave:,} {have} not ended.",
+            )
+        case WaitsForLoneStep():
+            return WaitReason(
+                f"{cause.tp} goes alone",
+                f"The step of {cause.tp} can never fit the limits, and goes alone: nothing else"
+                " is submitted until it is over.",
+            )
+        case WaitsToGoAlone():
+            adds = as_count(cause.adds, "replica")
+            return WaitReason(
+                f"adds {cause.adds:,}, M is {cause.most:,}",
+                f"Its next step adds {adds}, more than M ({cause.most:,}) ever lets: it goes"
+                " alone, once nothing else is in flight.",
+            )
+
+
+def _held_reason(hold: HeldBy, run: Run) -> WaitReason:
+    until = "" if run.until is None else f"{run.until.astimezone():%H:%M}"
+    deadline = f"{until}, the time given with --until"
+    if hold is HeldBy.NO_ENGINE and run.exported is not None:
+        return WaitReason(
+            "the run was exported",
+            f"The run was exported to {run.exported.file}, and goes on where that is imported.",
+        )
+    rate = as_rate(ASSUMED_BYTES_S)
+    assumed = f"at {rate} a replica. That is assumed: no copy has shown its rate yet."
+    short, sentence = {
+        HeldBy.NO_ENGINE: (
+            "the run waits for resume",
+            f"The run has no engine. ktui resume {run.name} starts one.",
+        ),
+        HeldBy.CLUSTER_LOST: (
+            "the run has lost the cluster",
+            "The run's engine has lost the cluster, and decides nothing meanwhile.",
+        ),
+        HeldBy.CANCEL_GATE_SHUT: (
+            "the cancel gate is shut",
+            f"The cancel gate is shut by {run.cancel_gate.reason}.",
+        ),
+        HeldBy.RUN_PAUSED: (
+            "the run is paused",
+            f"The run is paused: {run.pauses.reason}. Nothing new is submitted.",
+        ),
+        HeldBy.GATE_SHUT: (
+            "the gate is shut",
+            f"The gate is shut: {run.gate.reason}. It opens by itself.",
+        ),
+        HeldBy.TIME_UP: (f"past {until}", f"It is past {deadline}: nothing more is submitted."),
+        HeldBy.PAUSED: (
+            "paused by the operator",
+            "It is paused, or its topic, by the operator.",
+        ),
+        HeldBy.TOO_LATE: (
+            f"would not end by {until}",
+            f"It is not expected to end by {deadline}.",
+        ),
+        HeldBy.TOO_LATE_AS_ASSUMED: (
+            f"would not end by {until}",
+            f"It is not expected to end by {deadline}, {assumed}",
+        ),
+    }[hold]
+    return WaitReason(short, sentence)
+
+
+def _full_reason(full: Full, track: Track) -> WaitReason:
+    letter = LETTERS[wait_code(full)]
+    used = f"{letter} {full.used:,} of {full.most:,}"
+    foreign = f", {full.others:,} foreign" if full.others else ""
+    are = "is" if full.used == 1 else "are"
+    theirs = f", {full.others:,} of them by others" if full.others else ""
+    match full.limit:
+        case "partitions":
+            goes_on = "goes on" if track.begun else "begins"
+            under_way = as_count(full.most, "partition")
+            words = f"P lets {under_way} be under way, and {full.used:,} {are}: it {goes_on} when"
+            return WaitReason(f"{used} in use", f"{words} one of them has ended.")
+        case "leader_movements":
+            moves = as_count(full.most, "leader movement")
+            words = f"Its next step moves its leader: L lets {moves} be in flight, and"
+            return WaitReason(f"{used} in use", f"{words} {full.used:,} {are}.")
+        case "per_broker":
+            adds = as_count(full.most, "replica")
+            words = f"Its next step adds a replica on broker {full.broker}: B lets {adds} be added"
+            return WaitReason(
+                f"{used}, broker {full.broker}{foreign}",
+                f"{words} on one broker, and {full.used:,} {are} there{theirs}.",
+            )
+        case _:
+            adds = as_count(full.most, "replica")
+            words = f"Its next step adds to the cluster: M lets {adds} be added at once, and"
+            return WaitReason(f"{used} in use{foreign}", f"{words} {full.used:,} {are}{theirs}.")
+
+
+def _cut_reason(cut: WaitsForCut) -> WaitReason:
+    if cut.together is None:
+        return WaitReason(
+            "cut when nothing adds",
+            "It has all its new replicas, and is cut together with all others that are ready when"
+            " nothing is adding any more.",
+        )
+    are = "is" if cut.ready == 1 else "are"
+    others = as_count(cut.together - 1, "other")
+    return WaitReason(
+        f"cut: {cut.ready:,} of {cut.together:,} ready",
+        f"It has all its new replicas, and is cut together with {others}, when {cut.together:,} are"
+        f" ready ({cut.ready:,} {are} by now), or when nothing is adding any more.",
+    )

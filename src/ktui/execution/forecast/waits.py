@@ -1,0 +1,182 @@
+"""Find why each partition of a run waits, from its journal and the last poll, by engine rules."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable
+from datetime import datetime
+from functools import cached_property
+
+import msgspec
+
+from ktui.cluster.observation import Observation
+from ktui.execution.engine.observed import Observed
+from ktui.execution.forecast.expected import expected_situation
+from ktui.execution.run.pace import Pace
+from ktui.execution.run.queue_rank import is_queued, queue_rank
+from ktui.execution.run.run import Run
+from ktui.execution.run.states import State
+from ktui.execution.run.track import Track
+from ktui.pacing.decision import Decision, Move, WantedPartition
+from ktui.pacing.roster import Roster
+from ktui.pacing.situation import Next, Situation, Step
+from ktui.pacing.steps import next_step
+from ktui.pacing.waiting_for import WaitsFor, waiting_for
+
+
+class HeldBy(enum.StrEnum):
+    """The cause that keeps a partition from its next step, whatever room the limits leave."""
+
+    NO_ENGINE = "no engine"
+    CLUSTER_LOST = "cluster lost"
+    CANCEL_GATE_SHUT = "cancel gate shut"
+    """An operator has cancelled everything on the cluster, and nothing new is submitted on it."""
+    RUN_PAUSED = "run paused"
+    GATE_SHUT = "health gate shut"
+    TIME_UP = "time up"
+    """The time of --until has come."""
+    PAUSED = "paused"
+    """The partition is paused, or its topic."""
+    TOO_LATE = "too late"
+    """The partition is not expected to end by the time of --until."""
+    TOO_LATE_AS_ASSUMED = "too late, as assumed"
+    """The same, at an assumed rate: no copy has shown its rate yet."""
+
+
+WaitCause = HeldBy | WaitsFor
+"""The cause that holds a partition, or the limit without room for its step."""
+
+BETWEEN = (State.QUEUED, State.READY, State.ROLLING_BACK, State.STOPPING)
+"""The states of a partition that waits for its next step."""
+
+
+class Waits:
+    """Find why a partition waits.
+
+    Args:
+        run: the run.
+        between: its partitions that have begun, and have no step in flight.
+        pace: the run's copy rate.
+        seen: the last poll; None if there was none.
+        now: the present time.
+        owned: whether the run has an engine.
+    """
+
+    def __init__(
+        self,
+        run: Run,
+        *,
+        between: Iterable[Track],
+        pace: Pace,
+        seen: Observation | None,
+        now: datetime,
+        owned: bool,
+    ) -> None:
+        self._run = run
+        self._between = between
+        self._pace = pace
+        self._observed = None if seen is None else Observed(seen)
+        self._now = now
+        self._owned = owned
+
+    def of(self, track: Track) -> WaitCause | None:
+        """Return why a partition waits; None for one that does not, or goes next."""
+        if track.step is not None or track.state not in BETWEEN:
+            return None
+        step = next_step(self._situation(track), self._run.limits)
+        adds = isinstance(step, Step) and bool(step.adds)
+        return self._held(track, adds=adds) or self._waits(track, step)
+
+    def _held(self, track: Track, *, adds: bool) -> HeldBy | None:
+        """Return what holds a partition; fewer causes hold a cancelled one than others."""
+        run, onward = self._run, track.cancel is None
+        holds = (
+            (HeldBy.NO_ENGINE, not self._owned),
+            (HeldBy.CLUSTER_LOST, run.outage is not None),
+            (HeldBy.CANCEL_GATE_SHUT, run.cancel_gate.shut and onward),
+            (HeldBy.RUN_PAUSED, bool(run.pauses.whole) and run.pauses.stop(track.tp)),
+            (HeldBy.GATE_SHUT, run.gate.shut and (onward or adds)),
+            (HeldBy.PAUSED, run.pauses.holds(track.tp)),
+        )
+        held = next((hold for hold, holds_it in holds if holds_it), None)
+        return held or (self._late(track) if onward else None)
+
+    def _late(self, track: Track) -> HeldBy | None:
+        if self._run.until is None:
+            return None
+        left_s = (self._run.until - self._now).total_seconds()
+        if left_s <= 0:
+            return HeldBy.TIME_UP
+        needed_s = self._pace.needed_s(track, self._run.throttled.rates)
+        if needed_s <= left_s:
+            return None
+        return HeldBy.TOO_LATE_AS_ASSUMED if self._pace.assumed else HeldBy.TOO_LATE
+
+    def _waits(self, track: Track, step: Next) -> WaitsFor | None:
+        if not isinstance(step, Step):
+            return None
+        return waiting_for(self._roster, track.tp, step, self._others)
+
+    def _situation(self, track: Track) -> Situation:
+        """Prefer the polled state, if it has the same replicas as the run."""
+        state = None if self._observed is None else self._observed.state(track.tp)
+        if self._observed is not None and state is not None and state.replicas == track.replicas:
+            seen = self._observed.situation(track, state)
+            if seen is not None and not seen.reassigning:
+                return seen
+        return expected_situation(track)
+
+    @cached_property
+    def _others(self) -> dict[int, int]:
+        return {} if self._observed is None else self._observed.others(self._run.flying)
+
+    @cached_property
+    def _roster(self) -> Roster:
+        """The partitions that have begun; the others take no room."""
+        run = self._run
+        roster = Roster(run.limits)
+        flying = {track.tp: track.step for track in run.flying.values() if track.step is not None}
+        roster.add(
+            WantedPartition(tp, _flying(run.tracks[tp]), run.tracks[tp].planned.size, begun=True)
+            for tp in flying
+        )
+        moves = (
+            Move(tp, step.begun.step, step.begun.alone, step.begun.holds_place)
+            for tp, step in flying.items()
+        )
+        roster.submitted(Decision(run.batch, steps=tuple(moves)))
+        for tp in flying:
+            roster.stall(tp, stalled=run.tracks[tp].state is State.STALLED)
+        roster.add(
+            WantedPartition(
+                track.tp,
+                expected_situation(track),
+                track.planned.size,
+                begun=True,
+                first=track.cancel is not None,
+            )
+            for track in self._between
+            if self._may_go(track)
+        )
+        return roster
+
+    def _may_go(self, track: Track) -> bool:
+        """Whether a partition that has begun keeps its place; while it is held, it does not."""
+        run = self._run
+        if not (run.pauses.whole or run.gate.shut or run.cancel_gate.shut):
+            return not run.pauses.holds(track.tp)
+        return track.cancel is not None and not run.pauses.stop(track.tp)
+
+
+def _flying(track: Track) -> Situation:
+    """Count a partition as not done while its step is in flight, whatever comes of it."""
+    return msgspec.structs.replace(expected_situation(track), reassigning=True)
+
+
+def waiting_tracks(run: Run) -> list[Track]:
+    """Return the partitions that have begun and wait for a step, then the next one to begin."""
+    tracks = run.tracks.values()
+    between = [t for t in tracks if t.under_way and t.step is None and t.state in BETWEEN]
+    queued = (track for track in tracks if is_queued(track))
+    following = min(queued, key=lambda track: queue_rank(track, run.limits.order), default=None)
+    return between if following is None else [*between, following]

@@ -1,0 +1,1 @@
+"""Runs on this machine: state directory, ownership, processes, export and import."""

@@ -1,0 +1,303 @@
+"""The runs that a state directory remembers."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Collection, Iterator, Mapping
+from datetime import datetime
+
+import msgspec
+
+from ktui.cluster.clock import SystemClock
+from ktui.cluster.partition import TopicPartition
+from ktui.execution.errors import RunProblem, RunRefused
+from ktui.execution.host.heartbeat import last_look_at, silence
+from ktui.execution.host.ownership import Holder, holder
+from ktui.execution.host.state_dir import RunDir, StateDir, run_name_problem
+from ktui.execution.journal.follower import RunFollower
+from ktui.execution.journal.journal import Journal
+from ktui.execution.run.events import NOT_RECORDED, Ended, OpenRequest, Recording
+from ktui.execution.run.run import ClusterLost, Run
+from ktui.execution.run.states import State
+from ktui.execution.run.throttle_standing import (
+    changed_settings,
+    left_throttle_text,
+    name_resources,
+    throttle_wait_text,
+)
+from ktui.planning.names import closest_names, join_some, shortened
+from ktui.planning.throttle_rates import NO_THROTTLE, ThrottleRates
+
+
+def unfinished_with_partitions(
+    state_dir: StateDir, cluster_id: str, partitions: Collection[TopicPartition]
+) -> Iterator[tuple[str, int]]:
+    """Yield the runs of a cluster that wait for resume with some of these partitions left.
+
+    Runs that cannot be read are skipped.
+
+    Yields:
+        The run's name, and how many of the partitions it has left.
+    """
+    for run, owner in unfinished_runs(state_dir, cluster_id):
+        tracks = (run.tracks.get(tp) for tp in partitions)
+        left = sum(track is not None and not track.state.ended for track in tracks)
+        if owner is None and left and run.exported is None:
+            yield run.name, left
+
+
+def check_one_throttle(
+    state_dir: StateDir, cluster_id: str, name: str, *, resumed: bool = False
+) -> None:
+    """Check that no other run of a cluster has a throttle, before one gets or keeps its own.
+
+    A broker has one rate. Of two runs, each would remove the other's rate at its end. Or it would
+    put the other's rate back for good.
+
+    Args:
+        state_dir: the state directory with the runs.
+        cluster_id: the cluster.
+        name: the run that is to have a throttle.
+        resumed: whether the run goes on with the throttle that it has. Another run that died may
+            have left its rate. Then only a run that has left one too may go on. Any other would
+            take that rate for the earlier setting, and put it back for good.
+
+    Raises:
+        RunRefused: another run has a throttle, or has still set some of it.
+    """
+    runs = list(unfinished_runs(state_dir, cluster_id))
+    stands = any(run.name == name and run.throttled.brokers for run, _ in runs)
+    for run, owner in runs:
+        if run.name == name or run.exported is not None:
+            continue
+        if owner is not None and (run.throttled.rates or changed_settings(run.throttled)):
+            raise RunRefused(
+                f"run {run.name} has a throttle. A broker has only one rate, so two runs would "
+                f"overwrite each other's. Wait for the end of run {run.name}, or lift its "
+                f"throttle: ktui throttle {run.name} none"
+            )
+        brokers = run.throttled.brokers
+        if owner is None and _stands_in_the_way(run, resumed=resumed and stands):
+            raise RunRefused(
+                f"run {run.name} has left its rate on "
+                f"broker{'' if len(brokers) == 1 else 's'} {join_some(brokers, told=8)}, and no "
+                "process carries it on. A broker has only one rate, so two runs would overwrite "
+                f"each other's. Go on with that run: ktui resume {run.name}; or stop it for good: "
+                f"ktui cancel {run.name} --stop --all. Either puts back the earlier rate"
+            )
+
+
+def throttles_left(state_dir: StateDir, cluster_id: str, name: str) -> Iterator[tuple[str, str]]:
+    """Yield the other runs of a cluster that have left a throttle, and that no process owns.
+
+    Yields:
+        The run's name, and where its throttle is set, in words.
+    """
+    for run, owner in unfinished_runs(state_dir, cluster_id):
+        left = changed_settings(run.throttled)
+        if run.name != name and owner is None and left and run.exported is None:
+            yield run.name, name_resources(left)
+
+
+def _stands_in_the_way(run: Run, *, resumed: bool) -> bool:
+    return bool(run.throttled.brokers) and not resumed
+
+
+def unfinished_runs(state_dir: StateDir, cluster_id: str) -> Iterator[tuple[Run, Holder | None]]:
+    """Yield the runs of a cluster that have not ended, each with the process that owns it.
+
+    Runs that cannot be read are skipped.
+    """
+    for follower, owner in unfinished_journals(state_dir, cluster_id):
+        with follower:
+            yield follower.run, owner
+
+
+def unfinished_journals(
+    state_dir: StateDir, cluster_id: str
+) -> Iterator[tuple[RunFollower, Holder | None]]:
+    """Yield the journals of the same runs, to be followed further; the caller closes each."""
+    for folder in state_dir.run_dirs():
+        try:
+            owner = holder(folder)
+            if _ended(folder):
+                continue
+            follower = RunFollower(folder.journal)
+        except RunProblem:
+            continue
+        if _is_of(follower, cluster_id):
+            yield follower, owner
+        else:
+            follower.close()
+
+
+def _is_of(follower: RunFollower, cluster_id: str) -> bool:
+    try:
+        follower.refresh()
+    except RunProblem:
+        return False
+    started = follower.run.started
+    return started is not None and started.cluster_id == cluster_id
+
+
+def _ended(folder: RunDir) -> bool:
+    """Whether the last event is the run's end, which is quick to read even in a long journal."""
+    with Journal.open(folder.journal, SystemClock(), read_only=True) as journal:
+        last = next(journal.entries(journal.last_seq() - 1), None)
+    return last is not None and isinstance(last.event, Ended)
+
+
+class RunState(enum.StrEnum):
+    """The state of a run as a whole."""
+
+    RUNNING = "running"
+    PAUSED = "paused"
+    """A process owns the run and submits nothing new, because someone asked for that."""
+    GATED = "gated"
+    """A process owns the run and submits nothing new: the cluster's health forbids new steps, or
+    its cancel gate is shut. Cancelled partitions go on."""
+    RESUMABLE = "resumable"
+    """No process owns the run, and it has not ended."""
+    EXPORTED = "exported"
+    """The run goes on in the state directory that imports it, and not in this one."""
+    ENDED = "ended"
+    UNREADABLE = "unreadable"
+    """There is a folder, but its contents are no readable run."""
+
+
+class UnknownRun(RunRefused):
+    """There is no run of that name."""
+
+
+class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
+    """One run in a list of runs. An unreadable one has only the name and the problem."""
+
+    name: str
+    state: RunState
+    cluster_id: str | None = None
+    plan: str | None = None
+    started_at: datetime | None = None
+    ended_at: datetime | None = None
+    holder: Holder | None = None
+    outage: ClusterLost | None = None
+    """Since when the process has had no answer from the cluster; None without a process."""
+    open_requests: tuple[OpenRequest, ...] = ()
+    """Unanswered requests, which may take effect even though the run has ended."""
+    last_look_at: datetime | None = None
+    """When a process of the run last polled the cluster, if that was recorded."""
+    silence: str | None = None
+    """For how long the process has not polled, in words, if that is too long."""
+    partitions: int = 0
+    counts: Mapping[State, int] = {}
+    """How many partitions are in each state; states without any are left out."""
+    throttle: ThrottleRates = NO_THROTTLE
+    """The rates that the run is to have."""
+    throttle_left: str | None = None
+    """Which throttles stay set although nothing is left to move, or no process owns the run, and
+    why."""
+    recording: Recording = NOT_RECORDED
+    """Whether the process records its observations, and why it has stopped."""
+    problem: str | None = None
+    """What is wrong with the run's folder or journal."""
+
+    @property
+    def over(self) -> int:
+        """How many partitions have ended, one way or another."""
+        return sum(count for state, count in self.counts.items() if state.ended)
+
+
+def find_run(state_dir: StateDir, name: str) -> RunDir:
+    """Return the folder of a run.
+
+    Raises:
+        UnknownRun: no run has that name; suggests the names that were probably meant.
+        StateDirProblem: the state directory cannot be read.
+    """
+    known = [run.name for run in state_dir.run_dirs()]
+    if name in known and run_name_problem(name) is None:
+        return RunDir(state_dir.runs / name)
+    unknown = f"no run {shortened(name)!r} in {state_dir.path}"
+    if not known:
+        raise UnknownRun(f"{unknown}: there are none yet. Start one: ktui start PLAN")
+    similar = closest_names(name, known)
+    if similar:
+        raise UnknownRun(f"{unknown}; did you mean {join_some(map(repr, similar))}?")
+    raise UnknownRun(
+        f"{unknown}; there are {join_some(map(shortened, known), told=5)}. See: ktui runs"
+    )
+
+
+def all_runs(state_dir: StateDir) -> list[RunSummary]:
+    """Summarize every run, the last one started first; folders that are no run come last.
+
+    Raises:
+        StateDirProblem: the state directory cannot be read.
+    """
+    runs = [summarize_run(run) for run in state_dir.run_dirs()]
+    removed = [
+        run for run in map(summarize_run, state_dir.removed_runs()) if run.holder is not None
+    ]
+    return sorted([*runs, *removed], key=_sort_key)
+
+
+def summarize_run(run: RunDir) -> RunSummary:
+    """Summarize one run. This never fails because of the run."""
+    owner = None
+    try:
+        owner = holder(run)
+        with RunFollower(run.journal) as follower:
+            follower.refresh()
+    except RunProblem as problem:
+        words = str(problem) if owner is None else f"{problem}; and {owner} still owns the run"
+        return RunSummary(name=run.name, state=RunState.UNREADABLE, holder=owner, problem=words)
+    return _summary(follower.run, owner, follower.damage, last_look_at(run))
+
+
+def run_state(run: Run, owner: Holder | None) -> RunState:
+    """Return the state of a run and its owner as a whole."""
+    if run.ended:
+        return RunState.ENDED
+    if owner is None:
+        return RunState.RESUMABLE if run.exported is None else RunState.EXPORTED
+    if run.pauses.whole:
+        return RunState.PAUSED
+    return RunState.GATED if run.gate.shut or run.cancel_gate.shut else RunState.RUNNING
+
+
+def _summary(
+    run: Run, owner: Holder | None, damage: str | None, last_look: datetime | None
+) -> RunSummary:
+    if run.started is None:
+        nothing = "nothing was ever written to its journal: its start was cut off"
+        problem = damage or nothing
+        return RunSummary(name=run.name, state=RunState.UNREADABLE, holder=owner, problem=problem)
+    return RunSummary(
+        name=run.name,
+        state=run_state(run, owner),
+        cluster_id=run.started.cluster_id,
+        plan=run.started.plan,
+        started_at=run.started_at,
+        ended_at=run.ended_at,
+        holder=owner,
+        outage=None if owner is None else run.outage,
+        open_requests=run.open_requests,
+        last_look_at=last_look,
+        silence=silence(run, owner, last_look, SystemClock().now()),
+        partitions=max(run.started.partitions, len(run.tracks)),
+        counts={state: run.counts[state] for state in State if run.counts[state]},
+        throttle=run.throttled.rates,
+        throttle_left=throttle_wait_text(run)
+        or (left_throttle_text(run) if owner is None else None),
+        recording=recording_now(run, owner),
+        problem=damage or run.damage,
+    )
+
+
+def recording_now(run: Run, owner: Holder | None) -> Recording:
+    """Return whether a run is being recorded: without a process it is not."""
+    return NOT_RECORDED if owner is None and run.recording.on else run.recording
+
+
+def _sort_key(run: RunSummary) -> tuple[bool, float, str]:
+    started = run.started_at
+    return (started is None, 0.0 if started is None else -started.timestamp(), run.name)

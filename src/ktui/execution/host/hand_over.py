@@ -1,0 +1,364 @@
+"""Export and import of a run: its journal moves to another state directory in a file.
+
+The file is a journal of its own. Its last event is the export of the run. So neither a journal that
+was merely copied nor a truncated one counts as an export.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from itertools import islice
+from pathlib import Path
+
+import msgspec
+
+from ktui.cluster.clock import Clock
+from ktui.cluster.text import clean
+from ktui.durable import copy_new, sync_folder
+from ktui.execution.errors import JournalProblem, RunProblem, RunRefused
+from ktui.execution.host.ownership import own_run, this_process
+from ktui.execution.host.rollback_plan import rewrite_rollback
+from ktui.execution.host.state_dir import RunDir, StateDir
+from ktui.execution.journal.file import sqlite_side_files
+from ktui.execution.journal.follower import RunFollower
+from ktui.execution.journal.journal import Journal
+from ktui.execution.journal.tail_marker import tail_marker_path
+from ktui.execution.regular_files import open_regular
+from ktui.execution.run.events import Exported, Imported, JournalEntry, Started
+from ktui.execution.run.run import Run
+
+_CHUNK = 5_000
+_COPIES = ".import-"
+_STALE_S = 86_400.0
+"""Seconds after which a copy was left by a killed import."""
+_SQLITE = b"SQLite format 3\0"
+_FREE = 256 << 20
+"""Bytes of disk space that an import leaves for the runs of the state directory."""
+
+
+class Export(msgspec.Struct, frozen=True):
+    """An exported run, as it was read from a file."""
+
+    run: Run
+    begun: Started
+    exported: Exported
+    journal: Path
+    """A copy of the file, in the state directory that is to have the run."""
+
+
+def refuse_exported(run: Run) -> None:
+    """Check that a run goes on here, and not in another state directory.
+
+    Raises:
+        RunRefused: the run was exported.
+    """
+    if run.exported is not None:
+        file = clean(run.exported.file)
+        raise RunRefused(
+            f"run {run.name} was exported to {file}, and goes on where that is imported. If it was "
+            f"imported nowhere, take it back: ktui runs import {file}. If that file is lost, write "
+            f"it again: ktui runs export {run.name} FILE"
+        )
+
+
+def export_run(run_dir: RunDir, file: Path, clock: Clock) -> Run:
+    """Write a run to a file, and leave the run to whoever imports that file.
+
+    The run is given up before the file exists. If the file cannot be written, or is lost later, the
+    export can be repeated.
+
+    Args:
+        run_dir: the folder of a run that no process carries on.
+        file: a path at which nothing exists yet.
+        clock: the time of the event.
+
+    Returns:
+        The run, as it is in the file.
+
+    Raises:
+        OwnedElsewhere: a process carries the run on.
+        RunRefused: the run has ended, or its start was cut off.
+        RunProblem: the journal is damaged, or the file cannot be written.
+    """
+    with own_run(run_dir) as owned, Journal.open(run_dir.journal, clock) as journal:
+        run = _read_whole(run_dir, journal)
+        _check_place(file)
+        if run.exported is None:
+            me = owned.holder
+            to = clean(str(file.absolute()))
+            event = Exported(run=run_dir.name, file=to, host=me.host, user=me.user)
+            run.fold(journal.append([event]))
+        _write(run_dir, journal, file, clock)
+    return run
+
+
+@contextmanager
+def open_export(state: StateDir, file: Path, clock: Clock) -> Iterator[Export]:
+    """Read an exported run from a file; a copy of the file exists while the block lasts.
+
+    Raises:
+        RunProblem: the file cannot be read, is damaged, or is no export of a run.
+    """
+    state.check()
+    state.make(state.path)
+    folder = Path(tempfile.mkdtemp(prefix=_COPIES, dir=state.path))
+    try:
+        _remove_stale(state)
+        journal = folder / "journal.db"
+        _copy(file, journal)
+        yield _read(file, journal, clock)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def check_import(state: StateDir, export: Export, name: str, clock: Clock) -> None:
+    """Check that a run can be imported under a name, before a cluster is taken over for it.
+
+    Raises:
+        RunRefused: no run can have the name, another run has it, or the run is here already.
+    """
+    run_dir = state.run(name)
+    if run_dir.path.exists() and not _is_cut_off(run_dir):
+        _check_extends(run_dir, export, clock)
+    with Journal.open(export.journal, clock, read_only=True) as journal:
+        first = journal.first()
+    for other in state.run_dirs():
+        if other.name != name and _is_here(other, first, clock):
+            raise RunRefused(
+                f"run {other.name} is the run in this file, and is here already. Go on with it: "
+                f"ktui resume {other.name}; or see what became of it: ktui status {other.name}"
+            )
+
+
+def import_run(
+    state: StateDir, export: Export, name: str, connection: Mapping[str, str], clock: Clock
+) -> RunDir:
+    """Import a run that was read from a file into a state directory.
+
+    Args:
+        state: the state directory.
+        export: the run.
+        name: the name of the run here. A run of that name is replaced if it was exported from here,
+            and the file has everything that it has.
+        connection: the options that name the cluster from now on.
+        clock: the time of the event.
+
+    Raises:
+        RunRefused: another run has the name.
+        RunProblem: the run cannot be written.
+    """
+    run_dir = state.run(name)
+    if run_dir.path.exists() and not _is_cut_off(run_dir):
+        return _take_back(run_dir, export, connection, clock)
+    if not run_dir.path.exists():
+        state.create_run(name)
+    try:
+        _put_into(run_dir, export, connection, clock)
+    except BaseException:
+        shutil.rmtree(run_dir.path, ignore_errors=True)
+        raise
+    return run_dir
+
+
+def _remove_stale(state: StateDir) -> None:
+    for each in state.path.glob(f"{_COPIES}*"):
+        with suppress(OSError):
+            if time.time() - each.stat().st_mtime > _STALE_S:
+                shutil.rmtree(each, ignore_errors=True)
+
+
+def _read_whole(run_dir: RunDir, journal: Journal) -> Run:
+    run = Run(run_dir.name).fold(journal.entries())
+    if journal.damage is not None:
+        fix = f"`ktui resume {run_dir.name}` recovers what is whole"
+        raise JournalProblem(f"{journal.damage}. {fix}")
+    if not run.complete:
+        raise RunRefused(f"{journal.path}: the start of the run was cut off: nothing was sent")
+    if run.ended:
+        raise RunRefused(f"run {run.name} has ended. Nothing of it is left to carry on elsewhere")
+    return run
+
+
+def _write(run_dir: RunDir, journal: Journal, file: Path, clock: Clock) -> None:
+    """Build the file beside the journal, on a disk that has room for one, and copy it."""
+    building = run_dir.path / "export.db"
+    try:
+        _remove(building)
+        with Journal.create(building, clock) as new:
+            _copy_into(new, journal)
+        source = open_regular(building, os.O_RDONLY)
+        try:
+            copy_new(source, file)
+        finally:
+            os.close(source)
+    except FileExistsError:
+        raise RunProblem(f"{clean(str(file))}: exists already. Name another file") from None
+    except OSError as error:
+        raise RunProblem(f"{clean(str(file))}: cannot be written: {error.strerror}") from None
+    finally:
+        _remove(building)
+
+
+def _check_place(file: Path) -> None:
+    """Check that a file can be made, before a run is given up for it.
+
+    Raises:
+        RunProblem: a file exists there, or its folder cannot be written to.
+    """
+    try:
+        with suppress(FileNotFoundError):
+            file.lstat()
+            raise RunProblem(f"{clean(str(file))}: exists already. Name another file")
+        with tempfile.TemporaryFile(dir=file.absolute().parent):
+            pass
+    except OSError as error:
+        raise RunProblem(
+            f"{clean(str(file))}: cannot be written: {error.strerror}. Name another file; run and "
+            "cluster stay as they are"
+        ) from None
+
+
+def _copy_into(new: Journal, journal: Journal) -> None:
+    """Copy the events, and the commands that are not answered yet."""
+    entries = journal.entries()
+    while chunk := list(islice(entries, _CHUNK)):
+        new.copy(chunk)
+    for asked in journal.asked():
+        if asked.command is not None:  # no engine of this version would carry it out
+            new.ask(asked.command, asked.who)
+
+
+def _remove(journal: Path) -> None:
+    for each in (journal, tail_marker_path(journal), *sqlite_side_files(journal)):
+        each.unlink(missing_ok=True)
+
+
+def _copy(file: Path, journal: Path) -> None:
+    where = clean(str(file))
+    try:
+        source = open_regular(file.resolve(), os.O_RDONLY)
+        try:
+            if os.pread(source, len(_SQLITE), 0) != _SQLITE:
+                raise RunProblem(
+                    f"{where}: is not an exported run. Export one: ktui runs export RUN FILE"
+                )
+            if shutil.disk_usage(journal.parent).free < 2 * os.fstat(source).st_size + _FREE:
+                raise RunProblem(
+                    f"{where}: there is no room for two copies of it in {journal.parent.parent}, "
+                    "beside what the runs need. Make room on that disk"
+                )
+            copy_new(source, journal)
+        finally:
+            os.close(source)
+    except OSError as error:
+        raise RunProblem(f"{where}: cannot be read: {error.strerror}") from None
+
+
+def _read(file: Path, journal: Path, clock: Clock) -> Export:
+    where = clean(str(file))
+    last: JournalEntry | None = None
+    try:
+        with RunFollower(journal, clock) as follower:
+            last = next(iter(follower.refresh()[-1:]), None)
+    except JournalProblem as problem:
+        raise RunProblem(_name_file(problem, journal, where)) from None
+    run = follower.run
+    if follower.damage is not None:
+        raise RunProblem(f"{_name_file(follower.damage, journal, where)}. Copy the file again")
+    exported = last.event if last is not None else None
+    if run.started is None or not run.complete or not isinstance(exported, Exported):
+        raise RunProblem(
+            f"{where}: is the journal of a run that was not exported, or is cut short. Export the "
+            f"run from the state directory that has it: ktui runs export RUN FILE"
+        )
+    return Export(run, run.started, exported, journal)
+
+
+def _name_file(words: object, journal: Path, where: str) -> str:
+    """Name the operator's file, and not its copy."""
+    return str(words).replace(str(journal), where)
+
+
+def _take_back(
+    run_dir: RunDir, export: Export, connection: Mapping[str, str], clock: Clock
+) -> RunDir:
+    """Replace a run that was exported from here with its later history from elsewhere."""
+    with own_run(run_dir):
+        _check_extends(run_dir, export, clock)
+        _put_into(run_dir, export, connection, clock)
+    return run_dir
+
+
+def _is_cut_off(run_dir: RunDir) -> bool:
+    """Whether a killed import left this folder: it contains nothing but a lock."""
+    return all(each == run_dir.lock_in_folder for each in run_dir.path.iterdir())
+
+
+def _is_here(run_dir: RunDir, first: JournalEntry | None, clock: Clock) -> bool:
+    """Whether a run has this first event, and was not exported."""
+    try:
+        with Journal.open(run_dir.journal, clock, read_only=True) as journal:
+            if journal.first() != first:
+                return False
+            last = next(journal.entries(journal.last_seq() - 1), None)
+    except RunProblem:
+        return False
+    return last is None or not isinstance(last.event, Exported)
+
+
+def _check_extends(run_dir: RunDir, export: Export, clock: Clock) -> None:
+    """Check that a run was exported, and that the file has all of its events.
+
+    Raises:
+        RunRefused: either does not hold.
+    """
+    if not _extends(run_dir, export, clock):
+        raise RunRefused(
+            f"run {run_dir.name} is here already, and this file does not continue it. "
+            "Import it under another name: --name NAME"
+        )
+
+
+def _extends(run_dir: RunDir, export: Export, clock: Clock) -> bool:
+    with (
+        Journal.open(run_dir.journal, clock) as here,  # closing it empties its write-ahead log
+        Journal.open(export.journal, clock, read_only=True) as there,
+    ):
+        last = None
+        theirs = there.entries()
+        for last in here.entries():
+            if last != next(theirs, None):
+                return False
+        whole = here.damage is None and there.damage is None
+        return whole and last is not None and isinstance(last.event, Exported)
+
+
+def _put_into(run_dir: RunDir, export: Export, connection: Mapping[str, str], clock: Clock) -> None:
+    """Put a journal of the same events, and of the import, into the run's folder.
+
+    The journal is a new file: nothing else in a file from elsewhere is taken over.
+    """
+    me = this_process()
+    event = Imported(host=me.host, user=me.user, connection=dict(connection))
+    new = export.journal.with_name("imported.db")
+    try:
+        with (
+            Journal.open(export.journal, clock, read_only=True) as exported,
+            Journal.create(new, clock) as journal,
+        ):
+            _copy_into(journal, exported)
+            journal.append([event])
+        for stale in (tail_marker_path(run_dir.journal), *sqlite_side_files(run_dir.journal)):
+            stale.unlink(missing_ok=True)
+        new.replace(run_dir.journal)
+        with suppress(FileNotFoundError):
+            tail_marker_path(new).replace(tail_marker_path(run_dir.journal))
+        sync_folder(run_dir.path)
+    except OSError as error:
+        raise RunProblem(f"{run_dir.journal}: cannot be written: {error.strerror}") from None
+    rewrite_rollback(run_dir)

@@ -1,0 +1,130 @@
+"""New runs: prepared from a plan, and made in the state directory before an engine has them."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+import msgspec
+
+from ktui.cluster.clock import Clock
+from ktui.execution.errors import RunRefused
+from ktui.execution.host.catalog import check_one_throttle
+from ktui.execution.host.ownership import LiveRun, lock_starts
+from ktui.execution.host.rollback_plan import write_rollback
+from ktui.execution.host.state_dir import RunDir, StateDir
+from ktui.execution.journal.journal import Journal
+from ktui.execution.run.events import AnyRunEvent
+from ktui.execution.run.first_events import first_events
+from ktui.execution.run.options import RunOptions
+from ktui.pacing.limits import Limits
+from ktui.planning.check.check import check_plan
+from ktui.planning.check.findings import Allowances, ClusterSnapshot, Finding, Severity
+from ktui.planning.plan import Plan
+from ktui.planning.throttle_rates import NO_THROTTLE, ThrottleRates
+
+
+class NewRun(msgspec.Struct, frozen=True, kw_only=True):
+    """A run to be started."""
+
+    name: str
+    plan: Plan
+    plan_name: str
+    """The name of the plan's file."""
+    limits: Limits
+    allowed: Allowances
+    throttle: ThrottleRates = NO_THROTTLE
+    throttle_leaders: bool = False
+    concurrent: bool = False
+    """Whether the run may go on beside another live run of the cluster."""
+
+    @property
+    def options(self) -> RunOptions:
+        """The options of a run for which only the throttle was chosen."""
+        return RunOptions(throttle=self.throttle, throttle_leaders=self.throttle_leaders)
+
+
+def prepare_run(
+    new: NewRun,
+    seen: ClusterSnapshot,
+    options: RunOptions,
+    *,
+    cluster_id: str,
+    connection: Mapping[str, str] | None = None,
+    found: Sequence[Finding] = (),
+) -> list[AnyRunEvent]:
+    """Check a new run against its cluster, and return the first events of its journal.
+
+    Args:
+        new: the run.
+        seen: the cluster, polled just now.
+        options: the options of the run.
+        cluster_id: the id of the cluster.
+        connection: the options that name the cluster on a command line.
+        found: findings beside those of the plan.
+
+    Raises:
+        RunRefused: the plan cannot be carried out; names every problem.
+    """
+    findings = (*found, *check_plan(new.plan, seen, new.allowed))
+    problems = [each.sentence for each in findings if each.severity is Severity.PROBLEM]
+    if problems:
+        raise RunRefused(f"nothing was sent: {'; '.join(problems)}")
+    return first_events(
+        new.plan,
+        seen,
+        new.limits,
+        options,
+        cluster_id=cluster_id,
+        plan_name=new.plan_name,
+        connection=connection or {},
+    )
+
+
+@contextmanager
+def reserve_start(
+    state: StateDir,
+    cluster_id: str,
+    name: str,
+    *,
+    throttled: bool,
+    beside: Callable[[Sequence[LiveRun]], None],
+) -> Iterator[None]:
+    """Keep other starts on the cluster out while a run is made, and refuse a forbidden one.
+
+    Args:
+        state: the state directory.
+        cluster_id: the cluster.
+        name: the name of the new run.
+        throttled: whether the run has a throttle; only one run of a cluster may.
+        beside: gets the live runs of the cluster, and raises if they forbid this one.
+
+    Raises:
+        RunRefused: the name is taken, another run has a throttle, or `beside` refuses.
+        RunProblem: another start takes too long, or the state directory cannot be used.
+    """
+    with lock_starts(state, cluster_id) as live:
+        beside(live)
+        if throttled:
+            check_one_throttle(state, cluster_id, name)
+        state.free_name(name)
+        yield
+
+
+def make_run(state: StateDir, name: str, first: Sequence[AnyRunEvent], clock: Clock) -> RunDir:
+    """Make a run's folder with its journal and rollback plan: with both, or not at all.
+
+    Raises:
+        RunRefused: the name is taken.
+        RunProblem: the files cannot be written.
+    """
+    run = state.create_run(name)
+    try:
+        with Journal.create(run.journal, clock) as journal:
+            journal.append(first)
+        write_rollback(run, first)
+    except BaseException:
+        shutil.rmtree(run.path, ignore_errors=True)
+        raise
+    return run

@@ -1,0 +1,319 @@
+"""The process that owns a run: an OS lock, which the kernel releases when its owner dies."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import getpass
+import os
+import socket
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from datetime import datetime
+from hashlib import sha256
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import msgspec
+
+from ktui.cluster.clock import SystemClock
+from ktui.execution.errors import RunProblem, RunRefused
+from ktui.execution.host.state_dir import RunDir, StateDir, refuse_network
+from ktui.execution.journal.file import sqlite_side_files
+from ktui.execution.journal.journal import Journal
+from ktui.execution.regular_files import open_regular
+from ktui.execution.run.events import Started
+from ktui.json_input import checked_moment, decode_untrusted
+
+_PATIENCE_S = 0.5
+"""Seconds before a lock counts as held: a process that asks for the holder also locks for a moment.
+"""
+_START_PATIENCE_S = 30.0
+_RETRY_S = 0.02
+_MOST_BYTES = 4096
+_WHILE = "while this process owned the run: another one may own it now"
+
+
+class Holder(msgspec.Struct, frozen=True):
+    """The process that holds a lock."""
+
+    pid: int
+    host: str
+    user: str
+    since: datetime
+    """Aware, UTC."""
+
+    def __post_init__(self) -> None:
+        """Refuse a time that cannot be shown."""
+        checked_moment(self.since)
+
+    def __str__(self) -> str:
+        """Name the process: "process 4711 of ada on ops1, since 2026-11-21 14:02:31+00:00"."""
+        since = self.since.astimezone().isoformat(" ", timespec="seconds")
+        return f"process {self.pid} of {self.user} on {self.host}, since {since}"
+
+
+_HOLDERS = msgspec.json.Decoder(Holder)
+
+
+class OwnedElsewhere(RunRefused):
+    """Another process owns the run."""
+
+    def __init__(self, run: str, holder: Holder) -> None:
+        self.run = run
+        self.holder = holder
+        super().__init__(f"run {run} is owned by {holder}. See it with: ktui status {run}")
+
+
+class LiveRun(msgspec.Struct, frozen=True):
+    """A run that a process owns."""
+
+    name: str
+    holder: Holder
+
+
+class Ownership:
+    """A run's locks, held by this process until they are released or the process ends.
+
+    Programs that this process starts do not inherit the locks.
+    """
+
+    def __init__(self, run: RunDir, locks: Mapping[Path, int], holder: Holder) -> None:
+        self.run = run
+        self.holder = holder
+        self._locks = dict(locks)
+        self._seen = {path: _identity(os.fstat(file)) for path, file in locks.items()}
+        self._seen[run.path] = _identity(run.path.stat())
+        self._watch(run.journal)
+
+    def watch_journal(self) -> None:
+        """Remember which files the journal consists of, for `lost` to compare with the disk.
+
+        Call this once the journal is open, because a damaged journal is replaced before that.
+        """
+        self._watch(self.run.journal)
+        self._watch(sqlite_side_files(self.run.journal)[0])
+
+    def lost(self) -> str | None:
+        """Return what was removed or replaced under the owner; None while all is as it was.
+
+        After an answer other than None the caller must send nothing more. Another process may own
+        the run, or read another journal. A call costs a few `stat` calls.
+        """
+        for path, seen in self._seen.items():
+            try:
+                same = _identity(path.stat()) == seen
+            except (FileNotFoundError, NotADirectoryError):
+                return f"{path} was removed or renamed {_WHILE}"
+            except OSError as error:
+                return f"{path} cannot be seen any more, {error.strerror}, {_WHILE}"
+            if not same:
+                return f"{path} was replaced {_WHILE}"
+        return None
+
+    def _watch(self, path: Path) -> None:
+        with suppress(FileNotFoundError):
+            self._seen[path] = _identity(path.stat())
+
+    def release(self) -> None:
+        """Let another process take the run. Only the first call does anything."""
+        while self._locks:
+            os.close(self._locks.popitem()[1])
+
+    def __enter__(self) -> Self:
+        """Return the ownership itself, which is released at the end of the block."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Let another process take the run."""
+        self.release()
+
+
+def this_process() -> Holder:
+    """Return this process as a holder, from now on."""
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):  # a container may run as a user id without a name
+        user = str(os.getuid())
+    return Holder(os.getpid(), socket.gethostname(), user, SystemClock().now())
+
+
+def own_run(run: RunDir, me: Holder | None = None) -> Ownership:
+    """Own a run: lock it for this process.
+
+    Args:
+        run: the folder of the run.
+        me: the process that the lock names; None for this process.
+
+    Raises:
+        OwnedElsewhere: another process owns the run, or this process owns it already.
+        RunProblem: the lock's file cannot be used, is on a network file system, or others may write
+            to the state directory.
+    """
+    refuse_network(run.path)
+    state_dir = StateDir(run.path.parent.parent)
+    state_dir.check()
+    state_dir.make(run.lock.parent)
+    locks: dict[Path, int] = {}
+    try:
+        for path in (run.lock, run.lock_in_folder):
+            locks[path] = _lock_or_refuse(run, path)
+        me = me or this_process()
+        note = msgspec.json.encode(me) + b"\n"
+        for file in locks.values():
+            os.pwrite(file, note, 0)
+            os.ftruncate(file, len(note))
+        return Ownership(run, locks, me)
+    except BaseException as error:
+        for file in locks.values():
+            os.close(file)
+        if isinstance(error, OSError):
+            raise RunProblem(f"{run.path}: cannot be owned: {error.strerror}") from None
+        raise
+
+
+def holder(run: RunDir) -> Holder | None:
+    """Return the process that owns a run; None if none does, whatever the lock's file contains.
+
+    Raises:
+        RunProblem: the lock's file cannot be read, or its holder does not name itself.
+    """
+    return _holder_by(run.lock) or _holder_by(run.lock_in_folder)
+
+
+def live_runs(state_dir: StateDir, cluster_id: str) -> list[LiveRun]:
+    """Return the runs of a cluster that a process owns, and owned ones of an unknown cluster.
+
+    Raises:
+        RunProblem: the state directory or a lock cannot be read.
+    """
+    folders = [*state_dir.run_dirs(), *state_dir.removed_runs()]
+    held = [(run, holder(run)) for run in folders]
+    return [
+        LiveRun(run.name, owner)
+        for run, owner in held
+        if owner is not None and _cluster_of(run) in (cluster_id, None)
+    ]
+
+
+@contextmanager
+def lock_starts(state_dir: StateDir, cluster_id: str) -> Iterator[list[LiveRun]]:
+    """Keep others from starting a run on a cluster, and yield the live runs on that cluster.
+
+    The block must last until the new run is owned, so that no two starts miss each other.
+
+    Raises:
+        RunProblem: another start takes too long, or the state directory cannot be used.
+    """
+    state_dir.check()
+    state_dir.make(state_dir.locks)
+    path = state_dir.locks / f"{sha256(cluster_id.encode()).hexdigest()[:32]}.lock"
+    file = _lock(path, _START_PATIENCE_S)
+    if file is None:
+        raise RunProblem(
+            "another run is being started on this cluster, and has taken more than "
+            f"{_START_PATIENCE_S:.0f} s. See which: ktui runs"
+        )
+    try:
+        yield live_runs(state_dir, cluster_id)
+    finally:
+        os.close(file)
+
+
+def _lock_or_refuse(run: RunDir, path: Path) -> int:
+    """Lock one of a run's locks.
+
+    Raises:
+        OwnedElsewhere: another process has the lock.
+    """
+    while (file := _lock(path, _PATIENCE_S)) is None:
+        other = holder(run)
+        if other is not None:
+            raise OwnedElsewhere(run.name, other)
+    return file
+
+
+def _lock(path: Path, patience_s: float) -> int | None:
+    """Open a file and lock it exclusively; None if someone else keeps it locked."""
+    until = time.monotonic() + patience_s
+    while True:
+        try:
+            file = open_regular(path, os.O_RDWR | os.O_CREAT)
+        except OSError as error:
+            raise RunProblem(f"{path}: cannot be opened: {error.strerror}") from None
+        while not _try_lock(file, fcntl.LOCK_EX):
+            if time.monotonic() >= until:
+                os.close(file)
+                return None
+            time.sleep(_RETRY_S)
+        if _is_same_file(path, file):
+            return file
+        os.close(file)
+
+
+def _is_same_file(path: Path, file: int) -> bool:
+    """Whether a file was not removed or replaced between its opening and its locking."""
+    try:
+        return _identity(path.stat()) == _identity(os.fstat(file))
+    except OSError:
+        return False
+
+
+def _identity(found: os.stat_result) -> tuple[int, int]:
+    return found.st_dev, found.st_ino
+
+
+def _try_lock(file: int, kind: int) -> bool:
+    try:
+        fcntl.flock(file, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _holder_by(path: Path) -> Holder | None:
+    try:
+        file = open_regular(path, os.O_RDONLY)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:  # no run can have this name, so it was never locked
+            return None
+        raise RunProblem(f"{path}: cannot be read: {error.strerror}") from None
+    try:
+        return _holder(file, path)
+    finally:
+        os.close(file)
+
+
+def _holder(file: int, path: Path) -> Holder | None:
+    until = time.monotonic() + _PATIENCE_S
+    while not _try_lock(file, fcntl.LOCK_SH):
+        note = os.pread(file, _MOST_BYTES, 0).split(b"\n")[0]
+        try:
+            return decode_untrusted(_HOLDERS, note)
+        except msgspec.DecodeError:  # it has just been locked, and is not written yet
+            if time.monotonic() >= until:
+                raise RunProblem(
+                    f"{path}: is locked by a process that does not name itself"
+                ) from None
+            time.sleep(_RETRY_S)
+    return None
+
+
+def _cluster_of(run: RunDir) -> str | None:
+    """Return the cluster of a run; None if its journal does not name one."""
+    try:
+        with Journal.open(run.journal, SystemClock(), read_only=True) as journal:
+            first = journal.first()
+    except RunProblem:
+        return None
+    event = None if first is None else first.event
+    return event.cluster_id if isinstance(event, Started) else None

@@ -1,0 +1,177 @@
+"""The engine process of a run, which outlives the process that started it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from ktui.execution.errors import RunProblem
+from ktui.execution.host.state_dir import RunDir
+from ktui.execution.journal.follower import RunFollower
+from ktui.execution.regular_files import open_regular
+from ktui.execution.run.events import Owned
+
+PYTHON = (sys.executable, "-P", "-m", "ktui")
+"""The start of the command line; -P keeps files of the current folder from passing for modules."""
+_PATIENCE_S = 300.0
+"""Seconds to wait. An engine reads its whole journal first: some 20 s for a million events."""
+_PAUSE_S = 0.05
+_LAST_WORDS = 3
+_OPEN_FILES = Path("/dev/fd")
+"""Contains a name for each open file of this process, on Linux and on a Mac."""
+_STANDARD_ERROR = 2
+_MOST_BYTES = 4096
+
+
+class EngineProcess:
+    """A child of this process that owns a run, or is about to.
+
+    The child starts in a session of its own, with the environment and current folder of this
+    process. Its output goes to the run's log.
+
+    Args:
+        run: the folder of its run.
+        arguments: the arguments of `ktui`.
+
+    Raises:
+        RunProblem: the process could not be started.
+    """
+
+    def __init__(self, run: RunDir, arguments: Sequence[str]) -> None:
+        self.run = run
+        self._log_before = _log_now(run)
+        self.pid = _spawned(run, arguments)
+        self._gone = False
+        self._code: int | None = None
+
+    @property
+    def gone(self) -> bool:
+        """Whether the process has ended."""
+        if not self._gone:
+            try:
+                pid, status = os.waitpid(self.pid, os.WNOHANG)
+            except ChildProcessError:  # its exit status was collected elsewhere
+                self._gone = True
+            else:
+                self._gone = pid != 0
+                self._code = os.waitstatus_to_exitcode(status) if self._gone else None
+        return self._gone
+
+    @property
+    def last_words(self) -> str:
+        """How the process ended: the signal that ended it, or the last lines of its log."""
+        if self._code is not None and self._code < 0:
+            return f"it was ended by {signal.Signals(-self._code).name}"
+        try:
+            with self.run.log.open("rb") as log:
+                now, before = os.fstat(log.fileno()), self._log_before
+                is_same = before is not None and before.st_ino == now.st_ino
+                start = before.st_size if before is not None and is_same else 0
+                log.seek(max(start, now.st_size - _MOST_BYTES))
+                lines = log.read().decode(errors="replace").splitlines()
+        except OSError as error:
+            return f"its log cannot be read: {error.strerror}"
+        return "\n".join(lines[-_LAST_WORDS:]) or "it wrote nothing to its log"
+
+    def leave(self) -> None:
+        """Make the process leave the run at once; what is in flight goes on."""
+        if not self.gone:
+            os.kill(self.pid, signal.SIGTERM)
+
+    def wait(self, seconds: float) -> bool:
+        """Wait until the process has ended; return whether it has."""
+        return _wait_for(lambda: self.gone, seconds)
+
+
+def start_engine(run: RunDir, arguments: Sequence[str]) -> EngineProcess:
+    """Start the engine of a run, and return once it owns the run.
+
+    Args:
+        run: the folder of the run; its journal has its first events.
+        arguments: the arguments of `ktui`.
+
+    Raises:
+        RunProblem: the engine could not be started, or has died; with its own words.
+    """
+    with RunFollower(run.journal) as follower:
+        follower.refresh()
+        engine = EngineProcess(run, arguments)
+        if _wait_until_owned(engine, follower):
+            return engine
+    if engine.gone:
+        raise RunProblem(f"the engine of run {run.name} has died: {engine.last_words}")
+    raise RunProblem(
+        f"the engine of run {run.name}, process {engine.pid}, has not taken it up after "
+        f"{_PATIENCE_S:.0f} s, and may still do so. See: ktui status {run.name}, and {run.log}"
+    )
+
+
+def close_inherited() -> None:
+    """Close inherited files of the caller, such as cron's lock.
+
+    A process that outlives its caller must call this first. Otherwise a lock of the caller would be
+    held for as long, and a pipe would not end. Files that this process has opened itself are not
+    inheritable, and stay open.
+    """
+    for path in _OPEN_FILES.iterdir() if _OPEN_FILES.exists() else ():
+        file = int(path.name)
+        with suppress(OSError):  # the folder's own file is closed by now
+            if file > _STANDARD_ERROR and os.get_inheritable(file):
+                os.close(file)
+
+
+def _spawned(run: RunDir, arguments: Sequence[str]) -> int:
+    to_log = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW
+    try:
+        os.close(open_regular(run.log, to_log))
+    except OSError as error:
+        raise RunProblem(f"{run.log}: cannot be written: {error.strerror}") from None
+    try:
+        return os.posix_spawn(
+            sys.executable,
+            [*PYTHON, *arguments],
+            os.environ,
+            file_actions=[
+                (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+                (os.POSIX_SPAWN_OPEN, 1, str(run.log), to_log, 0o600),
+                (os.POSIX_SPAWN_DUP2, 1, 2),
+            ],
+            setsid=True,
+        )
+    except OSError as error:
+        raise RunProblem(f"the engine cannot be started: {error.strerror}") from None
+
+
+def _wait_until_owned(engine: EngineProcess, follower: RunFollower) -> bool:
+    """Wait until the engine has journaled that it owns the run; False if it never does."""
+    owned = False
+
+    def settled() -> bool:
+        nonlocal owned
+        gone = engine.gone
+        owned = any(isinstance(entry.event, Owned) for entry in follower.refresh())
+        return owned or gone
+
+    _wait_for(settled, _PATIENCE_S)
+    return owned
+
+
+def _wait_for(condition: Callable[[], bool], seconds: float) -> bool:
+    until = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() >= until:
+            return False
+        time.sleep(_PAUSE_S)
+    return True
+
+
+def _log_now(run: RunDir) -> os.stat_result | None:
+    try:
+        return run.log.stat()
+    except OSError:
+        return None

@@ -1,0 +1,340 @@
+"""The home of runs on this machine: a folder for each, under the state directory."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import re
+import shlex
+from pathlib import Path
+
+import msgspec
+import platformdirs
+
+from ktui.cluster.text import clean
+from ktui.durable import make_folder, sync_folder
+from ktui.execution.errors import RunRefused
+from ktui.inputfile import Unreadable, expand_home
+
+MOUNTS = Path("/proc/mounts")
+"""Linux lists its mounts here, in fstab(5)'s format; on other systems nothing is known."""
+
+_NETWORK = re.compile(
+    r"nfs[0-9]*|cifs|smb.*|9p|afs|ceph|coda|ncpfs|lustre|glusterfs|gpfs|beegfs|davfs|orangefs|pvfs2"
+    r"|virtiofs|vboxsf|vmhgfs|prl_fs|wekafs|juicefs"
+    r"|fuse\.(sshfs|s3fs|rclone|glusterfs|ceph.*|davfs.*|curlftpfs|smb.*|gcsfuse|goofys"
+    r"|juicefs|wekafs|vmhgfs-fuse|mount-s3|blobfuse2?|geesefs|seaweedfs|moosefs|mfs|nfs.*)"
+)
+_ESCAPED = re.compile(r"\\([0-7]{3})")
+
+
+def is_network(kind: str) -> bool:
+    """Whether a file system keeps its files on another machine, or on this machine's host."""
+    return _NETWORK.fullmatch(kind) is not None
+
+
+def file_system_of(path: Path) -> str | None:
+    """Return the kind of file system of a path, which need not exist; None if it is unknown."""
+    try:
+        mounts = MOUNTS.read_text(encoding="utf-8", errors="surrogateescape")
+    except OSError:
+        return None
+    place, kind, longest = Path(os.path.realpath(path)), None, -1
+    for line in mounts.splitlines():
+        fields = line.split(" ")
+        if len(fields) > 2:  # noqa: PLR2004 - device, mount point, kind
+            point = Path(_ESCAPED.sub(_unescaped, fields[1]))
+            if len(point.parts) >= longest and place.is_relative_to(point):
+                kind, longest = fields[2], len(point.parts)
+    return kind
+
+
+def _unescaped(match: re.Match[str]) -> str:
+    return chr(int(match[1], 8))
+
+
+STATE_DIR = "KTUI_STATE_DIR"
+"""The environment variable that names the state directory if no option does."""
+
+LONGEST_NAME = 100
+_ROOT = 0
+_WRITTEN_BY_OTHERS = 0o022
+_ANOTHER = f"Name one of your own: --state-dir DIR, or {STATE_DIR}"
+_LOCKS = "locks"
+_RUN_LOCK = "run-"
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*")
+_UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
+
+
+class StateDirProblem(RunRefused):
+    """The state directory, or a run's folder in it, cannot be used; has the cause and a fix."""
+
+
+class RunDir(msgspec.Struct, frozen=True):
+    """The folder of one run."""
+
+    path: Path
+
+    @property
+    def name(self) -> str:
+        """The run's name."""
+        return self.path.name
+
+    @property
+    def journal(self) -> Path:
+        """The run's journal."""
+        return self.path / "journal.db"
+
+    @property
+    def log(self) -> Path:
+        """Output of the run's processes, beside the journal."""
+        return self.path / "engine.log"
+
+    @property
+    def rollback(self) -> Path:
+        """A plan of the replicas from before the run."""
+        return self.path / "rollback.json"
+
+    @property
+    def recording(self) -> Path:
+        """Observations of the run's processes."""
+        return self.path / "recording"
+
+    @property
+    def last_look(self) -> Path:
+        """An empty file that is touched after each poll of the run's process."""
+        return self.path / "last-look"
+
+    @property
+    def lock(self) -> Path:
+        """The lock of the run's owner; it is outside the folder, so that it outlasts the folder."""
+        return self.path.parent.parent / _LOCKS / f"{_RUN_LOCK}{self.name}.lock"
+
+    @property
+    def lock_in_folder(self) -> Path:
+        """A second lock of the run's owner: older versions of ktui know only this one."""
+        return self.path / "lock"
+
+
+class StateDir(msgspec.Struct, frozen=True):
+    """The folder in which ktui remembers its runs. It is made when a run needs it."""
+
+    path: Path
+
+    @property
+    def runs(self) -> Path:
+        """The folder of the runs' folders."""
+        return self.path / "runs"
+
+    @property
+    def locks(self) -> Path:
+        """The folder of the locks of runs, and of starts on a cluster."""
+        return self.path / _LOCKS
+
+    @property
+    def recordings(self) -> Path:
+        """The folder of the recordings by views and `ktui record`."""
+        return self.path / "recordings"
+
+    @property
+    def redaction_key(self) -> Path:
+        """The key that hides names, in the same way in all recordings."""
+        return self.path / "redaction.key"
+
+    @property
+    def id_file(self) -> Path:
+        """The random id of the state directory, by which clusters know it as their owner."""
+        return self.path / "id"
+
+    def check(self) -> None:
+        """Check that the folder is on a local disk, and that only we may write to it.
+
+        The folder need not exist.
+
+        Raises:
+            StateDirProblem: it is on a network file system, whose locks and syncs mean little, or
+                others may put files there.
+        """
+        refuse_network(self.path)
+        if os.geteuid() != _ROOT and self.of_another is not None:
+            raise StateDirProblem(f"{self.of_another}. {_ANOTHER}")
+        found = _stat(self.path)
+        if found is not None and found.st_mode & _WRITTEN_BY_OTHERS:
+            folder = shlex.quote(str(self.path))
+            raise StateDirProblem(
+                f"{self.path}: others may write to it, and put runs or locks there in place of "
+                f"yours. If it is ktui's alone: chmod go-w {folder}. Else name another: "
+                f"--state-dir DIR, or {STATE_DIR}"
+            )
+
+    @property
+    def of_another(self) -> str | None:
+        """The owner of the folder, in words; None if the folder is ours, or does not exist yet."""
+        found = _stat(self.path)
+        if found is None or found.st_uid == os.geteuid():
+            return None
+        owner, us = _user_name(found.st_uid), _user_name(os.geteuid())
+        return f"{self.path}: the state directory belongs to {owner}, and ktui runs as {us}"
+
+    def run(self, name: str) -> RunDir:
+        """Return the folder of a run of that name, whether or not there is one.
+
+        Raises:
+            StateDirProblem: no run can have that name.
+        """
+        problem = run_name_problem(name)
+        if problem is not None:
+            raise StateDirProblem(problem)
+        return RunDir(self.runs / name)
+
+    def free_name(self, name: str) -> str:
+        """Return a name after checking that a new run can have it.
+
+        Raises:
+            StateDirProblem: no run can have that name, there is one already, or the state directory
+                cannot be used.
+        """
+        self.check()
+        if self.run(name).path.exists():
+            raise _name_taken(name)
+        return name
+
+    def create_run(self, name: str) -> RunDir:
+        """Make the folder of a new run.
+
+        Raises:
+            StateDirProblem: no run can have that name, there is one already, or the state directory
+                cannot be used.
+        """
+        folder = self.run(name)
+        self.check()
+        self.make(self.runs)
+        try:
+            folder.path.mkdir(mode=0o700)
+            sync_folder(self.runs)
+        except FileExistsError:
+            raise _name_taken(name) from None
+        except OSError as error:
+            raise _problem(folder.path, "made", error) from None
+        return folder
+
+    def make(self, folder: Path) -> None:
+        """Make a folder of this state directory if it is missing, readable by its owner only.
+
+        Raises:
+            StateDirProblem: the folder cannot be made or written to.
+        """
+        try:
+            make_folder(folder)
+        except OSError as error:
+            raise _problem(folder, "made", error) from None
+        if not os.access(folder, os.W_OK | os.X_OK):
+            fix = f"Name another: --state-dir DIR, or {STATE_DIR}"
+            raise StateDirProblem(f"{folder}: may not be written to. {fix}")
+
+    def run_dirs(self) -> list[RunDir]:
+        """Return the folders of all runs, by name; none if there is no state directory yet.
+
+        Raises:
+            StateDirProblem: the state directory cannot be read.
+        """
+        try:
+            return [RunDir(path) for path in sorted(self.runs.iterdir())]
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise _problem(self.runs, "read", error) from None
+
+    def removed_runs(self) -> list[RunDir]:
+        """Return the runs whose locks exist, and whose folders do not.
+
+        Raises:
+            StateDirProblem: the folder of the locks cannot be read.
+        """
+        try:
+            locks = sorted(self.locks.glob(f"{_RUN_LOCK}*.lock"))
+        except OSError as error:
+            raise _problem(self.locks, "read", error) from None
+        runs = [RunDir(self.runs / lock.stem.removeprefix(_RUN_LOCK)) for lock in locks]
+        return [run for run in runs if not run.path.exists()]
+
+
+def refuse_network(path: Path) -> None:
+    """Check that a folder is on a disk of this machine; the folder need not exist.
+
+    Raises:
+        StateDirProblem: it is on a network file system, whose locks and syncs mean little.
+    """
+    kind = file_system_of(path)
+    if kind is not None and is_network(kind):
+        raise StateDirProblem(
+            f"{path}: is on a network file system ({kind}), where journals and locks are not safe. "
+            f"Name a state directory on a local disk: --state-dir DIR, or {STATE_DIR}"
+        )
+
+
+def resolve_state_dir(option: Path | str | None) -> StateDir:
+    """Return the state directory: the option's, else KTUI_STATE_DIR's, else the platform's.
+
+    An empty KTUI_STATE_DIR counts as unset.
+
+    Raises:
+        StateDirProblem: the option is empty, or names the home of an unknown user.
+    """
+    if option == "":
+        raise StateDirProblem("--state-dir is empty. Name a folder, or leave the option out")
+    named = option or os.environ.get(STATE_DIR)
+    try:
+        path = expand_home(named) if named else platformdirs.user_state_path("ktui")
+    except Unreadable as why:
+        fix = f"Name another: --state-dir DIR, or {STATE_DIR}"
+        raise StateDirProblem(f"{clean(str(named))}: {why}. {fix}") from None
+    return StateDir(path.absolute())
+
+
+def run_name_problem(name: str) -> str | None:
+    """Return why no run can have this name; None if one can.
+
+    A run's name is the name of a folder, and appears in commands.
+    """
+    shown = clean(name[:LONGEST_NAME])
+    if not name:
+        return "a run's name cannot be empty"
+    if len(name) > LONGEST_NAME:
+        return f"a run's name has at most {LONGEST_NAME} characters, {shown!r}... has {len(name)}"
+    if _NAME.fullmatch(name) is None:
+        allowed = 'letters A to Z, digits, ".", "_" and "-", not beginning with "." or "-"'
+        return f'no run can be named "{shown}": a name has only {allowed}'
+    return None
+
+
+def default_name(plan: Path) -> str:
+    """Derive a run's name from its plan's file, without characters that no name can have."""
+    name = _UNSAFE.sub("-", plan.stem).strip(".-")[:LONGEST_NAME].rstrip(".-")
+    return name or "run"
+
+
+def _stat(path: Path) -> os.stat_result | None:
+    try:
+        return path.stat()
+    except OSError:  # the next use of the folder reports the cause
+        return None
+
+
+def _user_name(number: int) -> str:
+    try:
+        return pwd.getpwuid(number).pw_name
+    except KeyError:
+        return f"user {number}"
+
+
+def _name_taken(name: str) -> StateDirProblem:
+    return StateDirProblem(
+        f"there is a run {name} already. Give this one another name with --name, "
+        f"or go on with that one: ktui resume {name}"
+    )
+
+
+def _problem(path: Path, what: str, error: OSError) -> StateDirProblem:
+    fix = f"Name another state directory: --state-dir DIR, or {STATE_DIR}"
+    return StateDirProblem(f"{path}: cannot be {what}: {error.strerror}. {fix}")

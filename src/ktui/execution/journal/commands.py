@@ -1,0 +1,102 @@
+"""The commands to a live run: rows of its journal, which the engine handles in turn."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import msgspec
+
+from ktui import __version__
+from ktui.cluster.partition import TopicPartition
+from ktui.execution.run.cancel_kind import CancelKind
+from ktui.execution.run.events import OnConflict, PauseOrigin, Planned
+from ktui.planning.throttle_rates import ThrottleRates
+
+
+class SetLimits(msgspec.Struct, frozen=True, tag_field="command", tag="limits"):
+    """Put new limits in force, from the next decision on."""
+
+    options: dict[str, int | str | None]
+    """Limits by option, as `pacing.limits.limits_from` takes them; limits not named stay."""
+
+
+class SetThrottle(msgspec.Struct, frozen=True, tag_field="command", tag="throttle"):
+    """Put new throttle rates in force, at once and also for the steps in flight."""
+
+    rates: ThrottleRates
+
+
+class LeaveThrottles(msgspec.Struct, frozen=True, tag_field="command", tag="leave_throttles"):
+    """Abandon throttles that cannot be removed, once nothing is left to move; they stay set."""
+
+
+class Pause(msgspec.Struct, frozen=True, tag_field="command", tag="pause"):
+    """Submit no new steps of the named topics and partitions; with none named, of the whole run."""
+
+    by: PauseOrigin = PauseOrigin.OPERATOR
+    topics: tuple[str, ...] = ()
+    partitions: tuple[TopicPartition, ...] = ()
+
+
+class Continue(msgspec.Struct, frozen=True, tag_field="command", tag="continue"):
+    """Lift the pauses of the named topics and partitions; with none named, every pause."""
+
+    topics: tuple[str, ...] = ()
+    partitions: tuple[TopicPartition, ...] = ()
+
+
+class CancelMoves(msgspec.Struct, frozen=True, tag_field="command", tag="cancel"):
+    """Stop, roll back or trim the named topics and partitions; with none named, everything."""
+
+    kind: CancelKind
+    topics: tuple[str, ...] = ()
+    partitions: tuple[TopicPartition, ...] = ()
+
+
+class Add(msgspec.Struct, frozen=True, tag_field="command", tag="add"):
+    """Add an extra plan to the run; the command holds all of it, as checked against the cluster."""
+
+    plan: str
+    """The name of the plan's file."""
+    plan_sha256: str
+    partitions: tuple[Planned, ...]
+    on_conflict: OnConflict
+
+
+class StopEngine(msgspec.Struct, frozen=True, tag_field="command", tag="leave"):
+    """Stop the engine at once; Kafka finishes the steps in flight, `resume` does the rest."""
+
+
+Command = (
+    SetLimits | SetThrottle | LeaveThrottles | Pause | Continue | CancelMoves | Add | StopEngine
+)
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """The answer to a command."""
+
+    accepted: bool
+    words: str
+    """For people: the effect, or why the command was refused and what to do instead."""
+    batch: int | None = None
+    """The first decision that the command binds."""
+
+
+class StoredCommand(msgspec.Struct, frozen=True):
+    """A command as stored in the journal."""
+
+    id: int
+    at: datetime
+    who: str
+    """user@host (pid)."""
+    command: Command | None
+    """None if this version does not know the command, or knows only part of it."""
+    answer: Answer | None = None
+    unknown: str = ""
+    """The part that this version does not know: "`brokers` of this command"."""
+
+
+def refuse_unknown(asked: StoredCommand) -> Answer:
+    """Return the answer to a command that this version does not fully know."""
+    words = f"ktui {__version__}, which owns the run, does not know {asked.unknown}"
+    return Answer(accepted=False, words=words)

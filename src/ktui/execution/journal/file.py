@@ -1,0 +1,211 @@
+"""The SQLite file of a journal: its schema, how to create and open it, and SQLite's errors."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+from ktui.durable import sync_folder
+from ktui.execution.errors import JournalProblem
+from ktui.execution.journal.tail_marker import tail_marker_path
+from ktui.execution.regular_files import check_regular
+
+SCHEMA_VERSION = 1
+"""The version of the layout, and of the meaning of events and commands.
+
+Raise this version when a meaning changes, so that an older ktui refuses the whole journal. Then
+`connect` is also the place to migrate a journal of an older version. A new kind of event does not
+raise the version, nor does a field with a default that keeps the old meaning: an older ktui
+refuses by name the events that have one. Every release has its journal in
+tests/unit/execution/journal/golden, which all later releases have to read.
+"""
+BUSY_TIMEOUT_S = 5.0
+"""How long to wait for another process that writes; a run's owner waits without limit."""
+
+_SCHEMA = """
+CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL)
+
+CREATE TABLE events (
+  seq INTEGER PRIMARY KEY, at TEXT NOT NULL, body TEXT NOT NULL, hash TEXT NOT NULL
+)
+
+CREATE TABLE commands (
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
+  at TEXT NOT NULL, who TEXT NOT NULL, body TEXT NOT NULL, answer TEXT
+)
+
+CREATE TRIGGER events_without_gaps BEFORE INSERT ON events
+  WHEN NEW.seq IS NOT (SELECT ifnull(max(seq), 0) + 1 FROM events)
+  BEGIN SELECT RAISE(ABORT, 'events are numbered without gaps'); END
+
+CREATE TRIGGER events_stay BEFORE DELETE ON events
+  BEGIN SELECT RAISE(ABORT, 'events are never deleted'); END
+
+CREATE TRIGGER events_stay_as_they_are BEFORE UPDATE ON events
+  BEGIN SELECT RAISE(ABORT, 'events are never changed'); END
+"""
+
+
+def create(path: Path) -> sqlite3.Connection:
+    """Create a new file that only its owner can read.
+
+    Raises:
+        JournalProblem: the file exists already, or cannot be created.
+    """
+    try:
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+    except FileExistsError:
+        raise JournalProblem(f"{path}: there is a journal already") from None
+    except OSError as error:
+        raise JournalProblem(f"{path}: cannot be created: {error.strerror}") from None
+    connection = _connected(path, "rw")
+    with _closed_on_problem(path, connection, "cannot be created"):
+        _prepare(connection)
+        (mode,) = connection.execute("PRAGMA journal_mode = WAL").fetchone()
+        if mode != b"wal":
+            raise JournalProblem(f"{path}: this file system cannot hold a journal. Use a local one")
+        _lay_out(connection)
+        sync_folder(path.parent)
+    return connection
+
+
+def create_replacement(path: Path) -> sqlite3.Connection:
+    """Create a new file in place of one that no process writes any more.
+
+    Raises:
+        JournalProblem: the file cannot be created.
+    """
+    building = path.with_name(f"{path.stem}.building.db")
+    create(building).close()
+    for old in (tail_marker_path(path), *sqlite_side_files(path)):
+        old.unlink(missing_ok=True)
+    building.replace(path)
+    return connect(path, read_only=False)
+
+
+def connect(path: Path, *, read_only: bool) -> sqlite3.Connection:
+    """Open an existing file.
+
+    Raises:
+        JournalProblem: the file is missing, is not a journal, or is one of a newer ktui.
+    """
+    try:
+        check_regular(path)
+    except OSError as error:
+        raise JournalProblem(f"{path}: cannot be read: {error.strerror}") from None
+    connection = _connected(path, "ro" if read_only else "rw")
+    with _closed_on_problem(path, connection, "cannot be read as a journal"):
+        _prepare(connection)
+        _check_version(path, connection)
+    return connection
+
+
+def sqlite_side_files(path: Path) -> tuple[Path, Path]:
+    """Return the paths of a file's write-ahead log and of its users' shared memory in SQLite."""
+    return path.with_name(f"{path.name}-wal"), path.with_name(f"{path.name}-shm")
+
+
+def sqlite_problem(path: Path, what: str, error: BaseException) -> JournalProblem:
+    """Return an error of SQLite as a problem of the journal, with a cause and a fix."""
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    cause, fix = _CAUSES.get(code, (str(error), ""))
+    return JournalProblem(f"{path}: {what}: {cause}{f'. {fix}' if fix else ''}")
+
+
+def is_damage(error: BaseException) -> bool:
+    """Whether a read error is due to the file's content, and not to its other users."""
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF not in _NO_DAMAGE
+
+
+def is_lock(error: BaseException) -> bool:
+    """Whether an error is due to another process's lock on the file: it may pass."""
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF in _LOCKS
+
+
+def _connected(path: Path, mode: str) -> sqlite3.Connection:
+    try:
+        return sqlite3.connect(
+            f"{path.absolute().as_uri()}?mode={mode}",
+            uri=True,
+            timeout=BUSY_TIMEOUT_S,
+            isolation_level=None,
+            check_same_thread=False,  # threads may take turns
+        )
+    except sqlite3.Error as error:
+        raise sqlite_problem(path, "cannot be opened", error) from None
+
+
+@contextlib.contextmanager
+def _closed_on_problem(path: Path, connection: sqlite3.Connection, what: str) -> Iterator[None]:
+    try:
+        yield
+    except sqlite3.Error as error:
+        connection.close()
+        raise sqlite_problem(path, what, error) from None
+    except BaseException:
+        connection.close()
+        raise
+
+
+def _prepare(connection: sqlite3.Connection) -> None:
+    connection.text_factory = bytes
+    connection.execute("PRAGMA synchronous = FULL")
+    connection.execute("PRAGMA fullfsync = ON")  # a Mac's disk says "written" too early
+
+
+def _lay_out(connection: sqlite3.Connection) -> None:
+    connection.execute("BEGIN")
+    for statement in _SCHEMA.split("\n\n"):
+        connection.execute(statement)
+    connection.execute("INSERT INTO meta VALUES ('schema_version', ?)", (str(SCHEMA_VERSION),))
+    connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+    connection.execute("COMMIT")
+
+
+def _check_version(path: Path, connection: sqlite3.Connection) -> None:
+    connection.execute("SELECT seq, at, body, hash FROM events LIMIT 0")
+    version = min(_versions(connection))  # damage more often makes a version too large
+    if version > SCHEMA_VERSION:
+        raise JournalProblem(
+            f"{path}: a journal of version {version}; this ktui reads up to {SCHEMA_VERSION}. "
+            "Use the ktui that wrote it, or a newer one"
+        )
+
+
+def _versions(connection: sqlite3.Connection) -> Iterator[int]:
+    """Yield the schema version from both places, for one may be damaged."""
+    yield connection.execute("PRAGMA user_version").fetchone()[0]
+    with contextlib.suppress(sqlite3.DatabaseError, TypeError, ValueError):
+        query = "SELECT value FROM meta WHERE name = 'schema_version'"
+        yield int(connection.execute(query).fetchone()[0])
+
+
+_LOCKS = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
+
+LOCKED = "another process keeps the journal locked"
+_LOCKED = (
+    LOCKED,
+    "Try again. If that lasts, see who has the file open: a ktui stopped in a write, or sqlite3",
+)
+
+_CAUSES = {
+    sqlite3.SQLITE_FULL: ("the disk is full", "Make room on it"),
+    sqlite3.SQLITE_IOERR: ("the disk reports an error", "See the system's log"),
+    sqlite3.SQLITE_BUSY: _LOCKED,
+    sqlite3.SQLITE_LOCKED: _LOCKED,
+    sqlite3.SQLITE_READONLY: ("it is read-only", "Check who owns it and its folder"),
+    sqlite3.SQLITE_CANTOPEN: ("it cannot be opened", "Check who owns it and its folder"),
+    sqlite3.SQLITE_PERM: ("access is denied", "Check who owns it and its folder"),
+    sqlite3.SQLITE_CORRUPT: ("it is damaged", ""),
+    sqlite3.SQLITE_NOTADB: ("it is not an SQLite file, or its beginning is damaged", ""),
+}
+
+_NO_DAMAGE = _LOCKS | {
+    sqlite3.SQLITE_CANTOPEN,
+    sqlite3.SQLITE_PERM,
+    sqlite3.SQLITE_READONLY,
+    sqlite3.SQLITE_FULL,
+}

@@ -1,0 +1,60 @@
+"""Open files of the state directory, regular files only: reading a pipe would never end."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from pathlib import Path
+
+LONGEST_NOTE = 1 << 20
+"""The most bytes read of a note; ktui writes none that is longer."""
+
+
+def open_regular(path: Path, flags: int) -> int:
+    """Open a file without blocking, closed in child processes; a new one has mode 0600.
+
+    Args:
+        path: the file; a symbolic link is not followed.
+        flags: the flags of `os.open`.
+
+    Raises:
+        OSError: the file cannot be opened, or is not a regular file.
+    """
+    try:
+        file = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise OSError(errno.ELOOP, "it is a symbolic link. Remove it", str(path)) from None
+        if error.errno == errno.ENXIO:  # a pipe that nobody reads
+            raise irregular_file_error(path) from None
+        raise
+    if not stat.S_ISREG(os.fstat(file).st_mode):
+        os.close(file)
+        raise irregular_file_error(path)
+    return file
+
+
+def read_note(path: Path) -> bytes:
+    """Return the content of a small file, up to `LONGEST_NOTE` bytes.
+
+    Raises:
+        OSError: the file cannot be read, or is not a regular file.
+    """
+    with os.fdopen(open_regular(path, os.O_RDONLY), "rb") as file:
+        return file.read(LONGEST_NOTE)
+
+
+def check_regular(path: Path) -> None:
+    """Check that a path is a regular file, or a link to one.
+
+    Raises:
+        OSError: there is no file, or not a regular one.
+    """
+    if not stat.S_ISREG(path.stat().st_mode):
+        raise irregular_file_error(path)
+
+
+def irregular_file_error(path: Path) -> OSError:
+    """Return the error for a pipe, a folder or a device in a file's place."""
+    return OSError(errno.EINVAL, "it is not a regular file. Remove it, or move it away", str(path))

@@ -1,0 +1,497 @@
+"""The events of a run, as the journal keeps them and scripts read them: a run is their fold.
+
+Each event is one JSON object whose `event` field names its kind. Intents (`step`, `elect`,
+`cancel`) are written and synced before anything is sent. `answered` is the outcome. The times and
+numbers of events are in the journal's rows, not in the events.
+"""
+
+from __future__ import annotations
+
+import enum
+from datetime import datetime
+
+import msgspec
+
+from ktui.cluster.partition import Brokers, TopicPartition
+from ktui.cluster.ports import ConfigChange, ConfigResource, Setting, Verdict
+from ktui.execution.run.cancel_kind import CancelKind
+from ktui.execution.run.options import RunOptions
+from ktui.execution.run.states import State
+from ktui.execution.run.unknown_fields import unknown_field
+from ktui.json_input import checked_moment, decode_untrusted
+from ktui.pacing.limits import Limits
+from ktui.pacing.situation import Step
+from ktui.planning.throttle_rates import ThrottleRates
+
+
+class RunEvent(msgspec.Struct, frozen=True, tag_field="event", omit_defaults=True):
+    """An event of a run. Fields that have their default are not written."""
+
+
+class Recording(RunEvent, frozen=True, kw_only=True, tag="recording"):
+    """The engine has begun or stopped recording what it observes."""
+
+    on: bool
+    reason: str = ""
+    """Why recording is off; empty where the operator asked for that."""
+
+
+NOT_RECORDED = Recording(on=False)
+
+
+class ThrottleEvent(RunEvent, frozen=True):
+    """An event about throttles: one of the kinds below."""
+
+
+class ThrottleChanged(ThrottleEvent, frozen=True, kw_only=True, tag="throttle"):
+    """New rates are in force, at once and also for the steps in flight."""
+
+    old: ThrottleRates
+    new: ThrottleRates
+    command: int | None = None
+    who: str = ""
+    """The operator who asked, as user@host (pid); empty where nobody did."""
+
+
+class FoundSetting(msgspec.Struct, frozen=True):
+    """A setting as it stood before the run touched it."""
+
+    resource: ConfigResource
+    key: str
+    before: Setting | None
+    """None where nobody has set it: brokers do not report such rates."""
+
+
+class SettingsFound(ThrottleEvent, frozen=True, kw_only=True, tag="settings_found"):
+    """The values to restore, written before any of these settings is touched."""
+
+    found: tuple[FoundSetting, ...]
+
+
+class Configure(ThrottleEvent, frozen=True, kw_only=True, tag="configure"):
+    """An intent: settings are about to change. Nothing is sent before it is in the journal."""
+
+    changes: tuple[ConfigChange, ...]
+    puts_back: bool = False
+    """Whether these changes restore the values from before the run."""
+
+
+class Configured(ThrottleEvent, frozen=True, kw_only=True, tag="configured"):
+    """The outcome of the last intent about one resource."""
+
+    resource: ConfigResource
+    verdict: Verdict
+    code: str | None = None
+    message: str = ""
+    node: int | None = None
+    """The broker that got the request and did not answer; None if it answered or is not known."""
+
+
+class SettingChanged(ThrottleEvent, frozen=True, kw_only=True, tag="setting_changed"):
+    """Somebody else changed or deleted a setting that the run still needs.
+
+    The run sets a deleted setting again. A rate that somebody else has set stays.
+    """
+
+    resource: ConfigResource
+    key: str
+    found: str | None
+    """The present value; None where there is none."""
+
+
+class SettingsGivenUp(ThrottleEvent, frozen=True, kw_only=True, tag="settings_left"):
+    """The run has given settings up as they are: someone else's value, or the resource is gone."""
+
+    resource: ConfigResource
+    keys: tuple[str, ...]
+    reason: str
+    """Empty where the run has not changed these settings."""
+
+
+class CancelAsked(RunEvent, frozen=True, kw_only=True, tag="cancel_asked"):
+    """A cancel: from here on, no request moves these partitions towards their targets."""
+
+    kind: CancelKind
+    partitions: tuple[TopicPartition, ...]
+    command: int | None = None
+    who: str = ""
+
+
+class CancelGate(RunEvent, frozen=True, kw_only=True, tag="cancel_gate"):
+    """The cluster's cancel gate (KIP-236's reassign_cancel) was found shut, or open again.
+
+    While the gate is shut, only cancels and rollbacks are submitted on the cluster.
+    """
+
+    shut: bool
+    reason: str = ""
+    """The operator who shut the gate, and when."""
+
+
+CancelEvent = CancelAsked | CancelGate
+
+
+class OnConflict(enum.StrEnum):
+    """What to do with a partition of an extra plan that the run is moving elsewhere."""
+
+    ROLLBACK = "rollback"
+    """Roll the partition back first, then queue it with its new target (KIP-236)."""
+    KEEP = "keep"
+    """Keep the run's own target; drop that of the extra plan for this partition."""
+    RETARGET = "retarget"
+    """Cancel its step in flight, and go to the new target from its present replicas."""
+
+
+class Added(RunEvent, frozen=True, kw_only=True, tag="added"):
+    """An extra plan joins the run; its partitions follow in `planned` events, all or none.
+
+    `partitions` is how many.
+    """
+
+    plan: str
+    """The name of the plan's file."""
+    plan_sha256: str
+    partitions: int
+    on_conflict: OnConflict
+    command: int | None = None
+    who: str = ""
+
+
+class Joined(RunEvent, frozen=True, kw_only=True, tag="joined"):
+    """Partitions of the run are queued for their targets of an extra plan.
+
+    Their earlier moves in the run are over.
+    """
+
+    partitions: tuple[TopicPartition, ...]
+
+
+AddEvent = Added | Joined
+
+
+class Planned(msgspec.Struct, frozen=True, gc=False):
+    """One partition of the run, as it was before the run."""
+
+    topic: str
+    partition: int
+    topic_id: str | None
+    target: Brokers
+    original: Brokers
+    """Its replicas in order, without any being added; Kafka forgets the original ones."""
+    leader: int | None
+    size: int = 0
+    """Bytes of the leader's replica; 0 where the size could not be read."""
+
+    @property
+    def tp(self) -> TopicPartition:
+        """The partition."""
+        return TopicPartition(self.topic, self.partition)
+
+
+class PauseOrigin(enum.StrEnum):
+    """The origin of a pause, or of its end."""
+
+    OPERATOR = "operator"
+    SIGNAL = "signal"
+    """An interrupt from the terminal that started it."""
+    UNTIL = "until"
+    """The time of --until: nothing more fits before it."""
+    FAILURE = "failure"
+    """A partition failed under --stop-on-failure; or a permission is missing."""
+    RECOVERY = "recovery"
+    """The journal was damaged: commands for pauses and limits may be lost."""
+
+
+class Started(RunEvent, frozen=True, kw_only=True, tag="started"):
+    """A run was created; its partitions, `partitions` in number, follow in `planned` events."""
+
+    cluster_id: str
+    plan: str
+    """The name of the plan's file."""
+    plan_sha256: str
+    partitions: int
+    limits: Limits
+    options: RunOptions
+    connection: dict[str, str] = msgspec.field(default_factory=dict)
+    """How the cluster was named: bootstrap_server, command_config, context. Never a secret."""
+    version: str
+    """The version of ktui."""
+
+
+class PlannedPart(RunEvent, frozen=True, kw_only=True, tag="planned"):
+    """Some of the run's partitions, in the order of the plan."""
+
+    partitions: tuple[Planned, ...]
+
+
+class Owned(RunEvent, frozen=True, kw_only=True, tag="owned"):
+    """An engine took the run on: the first one, or one that resumed it."""
+
+    pid: int
+    host: str
+    user: str
+    until: datetime | None = None
+    """The engine begins nothing that is not expected to end by then."""
+    ownership_off: bool = False
+    """Whether the engine runs with --no-ownership: it does not check who owns the cluster."""
+
+    def __post_init__(self) -> None:
+        """Reject a time that cannot be shown.
+
+        Raises:
+            ValueError: `until` is such a time.
+        """
+        if self.until is not None:
+            checked_moment(self.until)
+
+
+class EngineLeft(RunEvent, frozen=True, kw_only=True, tag="left"):
+    """The engine of the run has exited before the run's end."""
+
+    reason: str
+
+
+class Exported(RunEvent, frozen=True, kw_only=True, tag="exported"):
+    """The run was exported to a file, and goes on in the state directory that imports it.
+
+    This is the last event in the file. Nothing more happens here until the run is imported again.
+    """
+
+    run: str
+    """The run's name here."""
+    file: str
+    host: str
+    user: str
+
+
+class Imported(RunEvent, frozen=True, kw_only=True, tag="imported"):
+    """The run was imported from a file, and goes on in this state directory."""
+
+    host: str
+    user: str
+    connection: dict[str, str]
+    """The cluster's address from now on: bootstrap_server, command_config, context."""
+
+
+class LimitsChanged(RunEvent, frozen=True, kw_only=True, tag="limits"):
+    """New limits are in force, for every decision after `batch`."""
+
+    old: Limits
+    new: Limits
+    batch: int
+    """The last decision under the old limits."""
+    in_flight: int
+    """How many steps in flight stayed as they were."""
+    command: int | None = None
+    who: str = ""
+    """The operator who asked, as user@host (pid); empty where nobody did."""
+
+
+class Paused(RunEvent, frozen=True, kw_only=True, tag="paused"):
+    """A pause of the whole run or part of it: no new step is submitted; those in flight finish."""
+
+    by: PauseOrigin
+    reason: str = ""
+    topics: tuple[str, ...] = ()
+    partitions: tuple[TopicPartition, ...] = ()
+    command: int | None = None
+    who: str = ""
+
+
+class Continued(RunEvent, frozen=True, kw_only=True, tag="continued"):
+    """A pause was lifted; without topics and partitions, every pause of the same origin."""
+
+    by: PauseOrigin
+    topics: tuple[str, ...] = ()
+    partitions: tuple[TopicPartition, ...] = ()
+    command: int | None = None
+    who: str = ""
+
+
+class HealthGate(RunEvent, frozen=True, kw_only=True, tag="gate"):
+    """The cluster's health holds new steps back, or allows them again."""
+
+    shut: bool
+    reason: str = ""
+
+
+class Outage(RunEvent, frozen=True, kw_only=True, tag="outage"):
+    """The engine has lost the cluster, or has an answer again."""
+
+    lost: bool
+    reason: str = ""
+
+
+class StepBegun(RunEvent, frozen=True, kw_only=True, tag="step"):
+    """An intent: a step of a partition is about to be sent, never before this is written."""
+
+    topic: str
+    partition: int
+    batch: int
+    replicas: Brokers
+    """The replicas asked for, in order (TR)."""
+    adding: Brokers
+    removing: Brokers
+    elect: int | None
+    """The preferred leader to elect once the alter is over."""
+    before: Brokers
+    """The replicas in order just before; for the first step of a partition, its original ones."""
+    leader: int | None
+    alters: bool = True
+    """False for a step that only elects."""
+    moves_leader: bool = False
+    cut: bool = False
+    urgent: bool = False
+    alone: bool = False
+    """Whether the step can never fit the limits, and was sent while nothing else was in flight."""
+    holds_place: bool = True
+
+    @property
+    def tp(self) -> TopicPartition:
+        """The partition."""
+        return TopicPartition(self.topic, self.partition)
+
+    @property
+    def step(self) -> Step:
+        """The step in the terms of pacing."""
+        return Step(
+            target=self.replicas, adds=self.adding, drops=self.removing, alters=self.alters,
+            elects=self.elect, moves_leader=self.moves_leader, cut=self.cut, urgent=self.urgent,
+        )  # fmt: skip
+
+
+class _OfPartition(RunEvent, frozen=True, kw_only=True):
+    topic: str
+    partition: int
+
+    @property
+    def tp(self) -> TopicPartition:
+        """The partition."""
+        return TopicPartition(self.topic, self.partition)
+
+
+class Elect(_OfPartition, frozen=True, kw_only=True, tag="elect"):
+    """An intent: the election at the end of a step."""
+
+    leader: int
+
+
+class Cancel(_OfPartition, frozen=True, kw_only=True, tag="cancel"):
+    """An intent: the step in flight is cancelled (KIP-455)."""
+
+    reason: str
+
+
+class Request(enum.StrEnum):
+    """The kind of a request to Kafka for a partition."""
+
+    ALTER = "alter"
+    ELECT = "elect"
+    CANCEL = "cancel"
+
+
+class Answered(_OfPartition, frozen=True, kw_only=True, tag="answered"):
+    """The outcome of a request: accepted, refused with the broker's message, or unknown."""
+
+    request: Request
+    verdict: Verdict
+    code: str | None = None
+    """Kafka's name of the error; None with `refused` where nothing could be sent."""
+    message: str = ""
+    node: int | None = None
+    """The broker that got the request, where its answer was lost."""
+
+
+class StepOver(_OfPartition, frozen=True, kw_only=True, tag="step_over"):
+    """The step in flight has ended.
+
+    `reached` is whether the replicas are those asked for, and the election has taken place.
+    """
+
+    replicas: Brokers
+    leader: int | None
+    reached: bool = True
+    reason: str = ""
+
+
+class StateEntered(_OfPartition, frozen=True, kw_only=True, tag="state"):
+    """A partition has entered a state without an intent of the run."""
+
+    state: State
+    reason: str = ""
+    replicas: Brokers | None = None
+    """Its present replicas, where someone else has changed them."""
+
+
+class Replanned(_OfPartition, frozen=True, kw_only=True, tag="replanned"):
+    """Someone else changed a waiting partition's replicas; its move to the target starts there."""
+
+    replicas: Brokers
+    before: Brokers
+
+
+class Recovered(RunEvent, frozen=True, kw_only=True, tag="recovered"):
+    """The journal was damaged; the events before this one are all that could be read."""
+
+    lost: str
+    """The damage, and where the damaged file is."""
+
+
+class OpenRequest(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """An alter or cancel that was not answered, and may take effect after the run has ended."""
+
+    topic: str
+    partition: int
+    node: int | None = None
+    """The broker that has the request; None if it is not known."""
+
+
+class Ended(RunEvent, frozen=True, kw_only=True, tag="ended"):
+    """Every partition has reached its end."""
+
+    counts: dict[State, int]
+    open: tuple[OpenRequest, ...] = ()
+    """The requests that may still take effect."""
+
+
+AnyRunEvent = (
+    Started | PlannedPart | Owned | EngineLeft | Exported | Imported | LimitsChanged | Paused
+    | Continued | HealthGate | Outage
+    | StepBegun | Elect | Cancel | Answered | StepOver | StateEntered | Replanned | Recovered
+    | Ended
+    | ThrottleChanged | SettingsFound | Configure | Configured | SettingsGivenUp | SettingChanged
+    | CancelAsked | CancelGate | Added | Joined | Recording
+)  # fmt: skip
+
+
+class JournalEntry(msgspec.Struct, frozen=True):
+    """An event as stored in the journal."""
+
+    seq: int
+    """From 1, without gaps."""
+    at: datetime
+    """Wall time, UTC."""
+    event: AnyRunEvent
+
+
+_ENCODER = msgspec.json.Encoder(order="deterministic")
+_DECODER = msgspec.json.Decoder(AnyRunEvent)
+
+
+def encode(event: AnyRunEvent) -> bytes:
+    """Encode an event as JSON; the same event always gives the same bytes."""
+    return _ENCODER.encode(event)
+
+
+def decode(body: bytes) -> AnyRunEvent:
+    """Decode an event from JSON.
+
+    An event that this version would encode otherwise may have fields that it does not know.
+
+    Raises:
+        msgspec.DecodeError: this version does not know the event, or one of its fields.
+    """
+    event: AnyRunEvent = decode_untrusted(_DECODER, body)
+    if _ENCODER.encode(event) != body and (field := unknown_field(body, event)):
+        raise msgspec.ValidationError(f"it has a field `{field}` that only a newer ktui knows")
+    return event

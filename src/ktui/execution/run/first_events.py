@@ -1,0 +1,87 @@
+"""The first events of a run: its targets, and the state of its partitions before it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TypeVar
+
+from ktui import __version__
+from ktui.cluster.partition import PartitionState
+from ktui.execution.run.events import AnyRunEvent, Planned, PlannedPart, Started
+from ktui.execution.run.options import RunOptions
+from ktui.pacing.limits import Limits
+from ktui.planning.check.findings import ClusterSnapshot
+from ktui.planning.check.rules import PlanRules
+from ktui.planning.plan import PartitionTarget, Plan, plan_as_json
+
+T = TypeVar("T")
+
+AT_ONCE = 1_000
+"""Partitions in one event, so that its size is written and read well."""
+
+
+def first_events(
+    plan: Plan,
+    cluster: ClusterSnapshot,
+    limits: Limits,
+    options: RunOptions,
+    *,
+    cluster_id: str,
+    plan_name: str,
+    connection: Mapping[str, str] | None = None,
+) -> list[AnyRunEvent]:
+    """Return the events that a run's journal begins with.
+
+    The plan was checked against the cluster without a problem, so all its partitions exist.
+    """
+    planned = planned_partitions(plan, cluster)
+    started = Started(
+        cluster_id=cluster_id,
+        plan=plan_name,
+        plan_sha256=hash_plan(plan),
+        partitions=len(planned),
+        limits=limits,
+        options=options,
+        connection=dict(connection or {}),
+        version=__version__,
+    )
+    return [started, *planned_parts(planned)]
+
+
+def planned_partitions(plan: Plan, cluster: ClusterSnapshot) -> list[Planned]:
+    """Return the partitions of a plan as the cluster has them, in the plan's order.
+
+    Partitions that the cluster does not have are left out.
+    """
+    rules = PlanRules(cluster)
+    states = ((target, rules.state(target.tp)) for target in plan.partitions)
+    return [_planned(target, state, cluster) for target, state in states if state is not None]
+
+
+def hash_plan(plan: Plan) -> str:
+    """Return the SHA-256 of a plan's file, as hex digits."""
+    return hashlib.sha256(plan.text or plan_as_json(plan).encode()).hexdigest()
+
+
+def planned_parts(partitions: Sequence[Planned], most: int = AT_ONCE) -> list[PlannedPart]:
+    """Return a run's partitions as events, at most `most` partitions in each."""
+    return [PlannedPart(partitions=part) for part in chunked(partitions, most)]
+
+
+def chunked(of: Sequence[T], most: int = AT_ONCE) -> Iterator[tuple[T, ...]]:
+    """Split a sequence into tuples of at most `most` items."""
+    for n in range(0, len(of), most):
+        yield tuple(of[n : n + most])
+
+
+def _planned(target: PartitionTarget, state: PartitionState, cluster: ClusterSnapshot) -> Planned:
+    return Planned(
+        topic=target.topic,
+        partition=target.partition,
+        topic_id=state.topic_id,
+        target=target.replicas,
+        original=state.original,
+        leader=state.leader,
+        size=cluster.size(target.tp) or 0,
+    )

@@ -1,0 +1,63 @@
+"""The options of a run beside its limits; they hold from start to end."""
+
+from __future__ import annotations
+
+import enum
+
+import msgspec
+
+from ktui.planning.throttle_rates import NO_THROTTLE, ThrottleRates
+
+
+class OnStall(enum.StrEnum):
+    """What to do with a step whose added broker has been offline for too long."""
+
+    WAIT = "wait"
+    """Do nothing: the step keeps its place, and goes on when the broker is back."""
+    CANCEL = "cancel"
+    """Cancel the step, and free its place."""
+
+
+class OnForeignChange(enum.StrEnum):
+    """What to do with a waiting partition whose replicas someone else has changed."""
+
+    SKIP = "skip"
+    REPLAN = "replan"
+    """Move the partition to its target from its present replicas."""
+
+
+class OnForeignThrottle(enum.StrEnum):
+    """What to do when somebody else sets another rate on a broker that the run throttles."""
+
+    HOLD = "hold"
+    """Add nothing more to that broker until the other rate is gone, or the run's is set again."""
+    GO_ON = "go-on"
+    """Go on under the other rate."""
+
+
+class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """How a run deals with trouble, its throttle, and how it polls and records."""
+
+    on_stall: OnStall = OnStall.WAIT
+    stall_timeout_s: float = 300.0
+    on_foreign_change: OnForeignChange = OnForeignChange.SKIP
+    stop_on_failure: bool = False
+    """Begin nothing more once a partition has failed."""
+    most_under_min_isr: int | None = None
+    """Begin no step while more partitions outside the run are under min ISR; None: no check."""
+    most_offline: int | None = None
+    """Begin no step while more partitions outside the run are offline; None: no check."""
+    throttle: ThrottleRates = NO_THROTTLE
+    """The rates that the run begins with; unlike the other options, they may change."""
+    throttle_leaders: bool = False
+    """Also throttle the leaders' traffic to replicas out of the ISR, beside the followers' side."""
+    on_foreign_throttle: OnForeignThrottle = OnForeignThrottle.HOLD
+    poll_s: float = 1.0
+    """Seconds between two polls of the cluster."""
+    record: bool = True
+    """Record observations of the cluster, beside the journal."""
+
+    @property
+    def gated(self) -> bool:
+        """Whether steps depend on the health of the rest of the cluster."""
+        return self.most_under_min_isr is not None or self.most_offline is not None

@@ -1,0 +1,344 @@
+"""A run: the fold of its journal's events, and of nothing else."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+
+import msgspec
+
+from ktui.cluster.partition import TopicPartition
+from ktui.cluster.ports import Verdict, WriteResult
+from ktui.execution.run.additions import ExtraPlans
+from ktui.execution.run.bytes_copied import CopyTotals
+from ktui.execution.run.cancel_kind import CancelKind
+from ktui.execution.run.events import (
+    NOT_RECORDED,
+    Added,
+    Answered,
+    AnyRunEvent,
+    Cancel,
+    CancelAsked,
+    CancelGate,
+    Continued,
+    Elect,
+    Ended,
+    EngineLeft,
+    Exported,
+    HealthGate,
+    Imported,
+    Joined,
+    JournalEntry,
+    LimitsChanged,
+    OpenRequest,
+    Outage,
+    Owned,
+    Paused,
+    Planned,
+    PlannedPart,
+    Recording,
+    Recovered,
+    Replanned,
+    Request,
+    Started,
+    StateEntered,
+    StepBegun,
+    StepOver,
+    ThrottleEvent,
+)
+from ktui.execution.run.options import RunOptions
+from ktui.execution.run.pauses import Pauses
+from ktui.execution.run.refusals import NOTHING_TO_CANCEL, counts_against
+from ktui.execution.run.states import UNWELL, State, state_when_cancelled, state_when_sent
+from ktui.execution.run.throttle_ledger import ThrottleLedger
+from ktui.execution.run.track import OpenStep, Track, new_track
+from ktui.pacing.limits import Limits
+
+
+class Owner(msgspec.Struct, frozen=True):
+    """The last process that owned the run."""
+
+    pid: int
+    host: str
+    user: str
+    since: datetime
+
+
+class ClusterLost(msgspec.Struct, frozen=True):
+    """An outage: since when the engine has had no answer from the cluster, and why."""
+
+    since: datetime
+    reason: str
+
+
+def nothing_was_sent(request: Request, answer: Answered | WriteResult, track: Track) -> bool:
+    """Whether no request of a step was sent: not even its first one."""
+    unsent = answer.verdict is Verdict.REFUSED and answer.code is None
+    if not unsent or track.step is None or track.step.election is not None:
+        return False
+    return request is (Request.ALTER if track.step.begun.alters else Request.ELECT)
+
+
+def remains_not_begun(request: Request, answer: Answered | WriteResult, track: Track) -> bool:
+    """Whether a partition still counts as not begun: its first step's request was not sent."""
+    first = track.step is not None and track.step.first
+    return first and nothing_was_sent(request, answer, track)
+
+
+class Run:
+    """Everything that is known of a run; `apply` adds the next entry of its journal.
+
+    The cost of an event does not grow with the number of partitions (but for `planned` events).
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.started: Started | None = None
+        self.started_at: datetime | None = None
+        self.limits = Limits()
+        self.limits_changed_at: int = 0
+        """The last batch before the present limits."""
+        self.tracks: dict[TopicPartition, Track] = {}
+        self.counts: Counter[State] = Counter()
+        self.flying: dict[TopicPartition, Track] = {}
+        """Partitions with a step in flight: the current batch, in the order of their steps."""
+        self.troubled: dict[TopicPartition, Track] = {}
+        """Partitions in one of the states of `UNWELL`, such as blocked, stalled or failed."""
+        self.called_off: dict[TopicPartition, Track] = {}
+        """Partitions that an operator has cancelled, and that have not ended yet."""
+        self.batch = 0
+        self.pauses = Pauses()
+        self.gate = HealthGate(shut=False)
+        self.cancel_gate = CancelGate(shut=False)
+        self.ownership_off = False
+        """Whether its engine runs with --no-ownership: it does not check who owns the cluster."""
+        self.recording = NOT_RECORDED
+        self.outage: ClusterLost | None = None
+        self.owner: Owner | None = None
+        self.until: datetime | None = None
+        """No step is submitted that is not expected to end by then."""
+        self.left: str | None = None
+        """Why its last engine exited; None if that is not known."""
+        self.exported: Exported | None = None
+        """The export by which it goes on in another state directory; None without one."""
+        self.ended_at: datetime | None = None
+        self.open_requests: tuple[OpenRequest, ...] = ()
+        """Unanswered requests that may take effect after the end."""
+        self.damage: str | None = None
+        self.seq = 0
+        self.at: datetime | None = None
+        """When the last event happened."""
+        self.copies = CopyTotals()
+        self.additions = ExtraPlans()
+        self.throttled = ThrottleLedger()
+
+    @property
+    def options(self) -> RunOptions:
+        """The options that the run was started with."""
+        return self.started.options if self.started else RunOptions()
+
+    @property
+    def ended(self) -> bool:
+        """Whether every partition has ended."""
+        return self.ended_at is not None
+
+    @property
+    def complete(self) -> bool:
+        """Whether all of its partitions are known; False if its creation was cut off."""
+        return self.started is not None and len(self.tracks) >= self.started.partitions
+
+    @property
+    def over(self) -> int:
+        """How many partitions have ended, one way or another."""
+        return sum(count for state, count in self.counts.items() if state.ended)
+
+    @property
+    def in_flight(self) -> int:
+        """How many steps are in flight."""
+        return len(self.flying)
+
+    def apply(self, entry: JournalEntry) -> None:
+        """Apply the next entry of the journal."""
+        self.seq, self.at = entry.seq, entry.at
+        self._apply(entry.event, entry.at)
+        if isinstance(entry.event, StepBegun | StepOver | StateEntered | Replanned):
+            self.copies.count(self.tracks[entry.event.tp])
+
+    def fold(self, entries: Iterable[JournalEntry]) -> Run:
+        """Apply many entries, and return the run itself."""
+        for entry in entries:
+            self.apply(entry)
+        return self
+
+    def _apply(self, event: AnyRunEvent, at: datetime) -> None:  # noqa: C901, PLR0912, PLR0915 - a case an event
+        match event:
+            case StepBegun():
+                self._step(event, at)
+            case Answered():
+                self._answered(event)
+            case StepOver():
+                self._step_over(event, at)
+            case StateEntered():
+                track = self.tracks[event.tp]
+                track.replicas = event.replicas or track.replicas
+                self._move(track, event.state, at, event.reason)
+            case Elect():
+                self._elect(event, at)
+            case Cancel():
+                self._cancel(event, at)
+            case Replanned():
+                self.tracks[event.tp].replicas = event.replicas
+            case PlannedPart():
+                self._plan(event.partitions, at)
+            case Started():
+                self.started, self.started_at, self.limits = event, at, event.limits
+                self.throttled.rates = event.options.throttle
+            case LimitsChanged():
+                self.limits, self.limits_changed_at = event.new, event.batch
+            case Paused() | Continued():
+                self.pauses.apply(event)
+            case CancelAsked():
+                self.pauses.apply(event)
+                self.additions.overrule(event)
+                self.ended_at = None
+                for tp in event.partitions:
+                    self._call_off(self.tracks[tp], event.kind, at)
+            case HealthGate():
+                self.gate = event
+            case CancelGate():
+                self.cancel_gate = event
+            case Recording():
+                self.recording = event
+            case ThrottleEvent():
+                self.throttled.apply(event)
+            case Outage():
+                self.outage = ClusterLost(at, event.reason) if event.lost else None
+            case Owned():
+                self.owner, self.left = Owner(event.pid, event.host, event.user, at), None
+                self.until, self.outage = event.until, None
+                self.ownership_off = event.ownership_off
+                self.throttled.look_anew()
+            case EngineLeft():
+                self.left, self.outage = event.reason, None
+            case Exported():
+                self.exported, self.outage = event, None
+            case Imported() if self.started is not None:
+                self.exported, self.owner, self.left = None, None, None
+                self.started = msgspec.structs.replace(self.started, connection=event.connection)
+            case Added() | Joined():
+                self._add(event, at)
+            case Recovered():
+                self.damage = event.lost
+            case Ended():
+                self.ended_at, self.open_requests = at, event.open
+
+    def _plan(self, partitions: Sequence[Planned], at: datetime) -> None:
+        for planned in self.additions.take(partitions):
+            if planned.tp in self.tracks:
+                self.additions.wait(self.tracks[planned.tp], planned)
+                continue
+            track = new_track(planned, self.additions.number(), at)
+            self.tracks[track.tp] = track
+            self.counts[track.state] += 1
+            self.copies.count(track)
+
+    def _add(self, event: Added | Joined, at: datetime) -> None:
+        if isinstance(event, Added):
+            self.additions.expect(event, at)
+            return
+        for tp in event.partitions:
+            track = self.tracks[tp] = self.tracks.pop(tp)  # moved behind the present ones
+            self.additions.join(track)
+            self.pauses.freed.discard(tp)
+            self._move(track, State.QUEUED, at)
+            self.copies.count(track)
+
+    def _step(self, event: StepBegun, at: datetime) -> None:
+        track = self.tracks[event.tp]
+        if not track.begun:
+            track.original = event.before
+            track.led = event.leader if event.leader in event.before else None
+        first, track.under_way = not track.under_way, True
+        track.replicas = event.before
+        track.steps += 1
+        track.batch = self.batch = event.batch
+        track.step = OpenStep(event, at, first)
+        if event.alters:
+            track.sent, track.open_alter, track.open_nodes = event.replicas, True, ()
+            track.open_cancel = False
+        self.flying[event.tp] = track
+        adds, drops = bool(event.adding), bool(event.removing) or event.elect is None
+        self._move(track, state_when_sent(adds=adds, drops=drops), at)
+
+    def _answered(self, event: Answered) -> None:
+        track = self.tracks[event.tp]
+        if event.request is Request.ALTER:
+            track.open_alter = event.verdict is Verdict.UNKNOWN
+        elif event.request is Request.CANCEL:
+            track.open_cancel = event.verdict is Verdict.UNKNOWN
+        if event.verdict is Verdict.UNKNOWN and event.request is not Request.ELECT:
+            track.open_nodes += () if event.node is None else (event.node,)
+        if event.request is not Request.CANCEL:
+            track.refusals = track.refusals + 1 if counts_against(event) else 0
+        if track.step is None:
+            return
+        track.under_way = track.under_way and not remains_not_begun(event.request, event, track)
+        if event.request is Request.ALTER:
+            track.step.answered = event
+        elif event.request is Request.ELECT:
+            track.step.election = event
+        elif event.verdict is Verdict.REFUSED and event.code != NOTHING_TO_CANCEL:
+            track.step.cancels = max(0, track.step.cancels - 1)
+
+    def _elect(self, event: Elect, at: datetime) -> None:
+        track = self.tracks[event.tp]
+        if track.step is not None:
+            track.step.elected_at = track.step.elected_at or at
+        self._move(track, State.ELECTING, at)
+
+    def _cancel(self, event: Cancel, at: datetime) -> None:
+        track = self.tracks[event.tp]
+        track.open_cancel = True
+        if track.step is not None:
+            track.step.cancels += 1
+        self._move(track, State.STOPPING, at, event.reason)
+
+    def _call_off(self, track: Track, kind: CancelKind, at: datetime) -> None:
+        track.under_way = track.under_way and not track.state.ended
+        track.cancel, track.refusals = kind, 0
+        if track.step is not None:
+            track.step.called_off = True
+            self._move(track, State.STOPPING, at)
+        elif track.begun:
+            self._move(track, State.QUEUED, at)
+        else:
+            self._move(track, State.STOPPED, at)
+        self.copies.count(track)
+
+    def _step_over(self, event: StepOver, at: datetime) -> None:
+        track = self.tracks[event.tp]
+        track.replicas = event.replicas
+        track.step = None
+        self.flying.pop(event.tp, None)
+        self._move(track, State.QUEUED, at, event.reason)
+
+    def _move(self, track: Track, state: State, at: datetime, reason: str = "") -> None:
+        state = state_when_cancelled(state, track.cancel)
+        if state is not track.state:
+            self.counts[track.state] -= 1
+            self.counts[state] += 1
+            track.state, track.since = state, at
+        track.reason = reason
+        if state in UNWELL:
+            self.troubled[track.tp] = track
+        else:
+            self.troubled.pop(track.tp, None)
+        if state.ended:
+            track.step = None
+            self.flying.pop(track.tp, None)
+            self.called_off.pop(track.tp, None)
+            if state in UNWELL:
+                self.additions.forget(track)
+        elif track.cancel is not None:
+            self.called_off[track.tp] = track

@@ -1,0 +1,117 @@
+"""The states of a partition in a run: one vocabulary for screens, scripts and the journal."""
+
+from __future__ import annotations
+
+import enum
+
+from ktui.execution.run.cancel_kind import CancelKind
+
+
+class State(enum.StrEnum):
+    """The state of a partition in a run."""
+
+    QUEUED = "queued"
+    """Waits for its next step: the first one, or one that the limits have no room for yet."""
+    BLOCKED = "blocked"
+    """No step is possible; the partition goes on by itself once the reason has passed."""
+    FOREIGN = "foreign"
+    """Someone else is reassigning the partition."""
+    ADDING = "adding"
+    READY = "ready"
+    """Ready for the cut: has all target replicas, and waits for others to be cut with."""
+    DROPPING = "dropping"
+    ELECTING = "electing"
+    STALLED = "stalled"
+    """The step in flight makes no progress."""
+    STOPPING = "stopping"
+    """The step is being cancelled, or replicas beyond the original number are being dropped."""
+    REFUSED = "refused"
+    """An operator's cancel is impossible now; it happens once the reason has passed."""
+    ROLLING_BACK = "rolling_back"
+    """On the way back to the original replicas, or waits for the next step there."""
+    STOPPED = "stopped"
+    """An operator has cancelled the partition; it stays as it is."""
+    ROLLED_BACK = "rolled_back"
+    """The partition has its original replicas and leader again."""
+    DONE = "done"
+    CHANGED_ELSEWHERE = "changed_elsewhere"
+    """Someone else has changed the replicas; the run leaves the partition alone."""
+    TOPIC_GONE = "topic_gone"
+    """The topic was deleted, or deleted and created again under its name."""
+    FAILED = "failed"
+    """Kafka has refused a step again and again."""
+
+    @property
+    def words(self) -> str:
+        """The state's name for people."""
+        return self.value.replace("_", " ")
+
+    @property
+    def ended(self) -> bool:
+        """Whether the run is finished with the partition."""
+        return self in _ENDED
+
+    @property
+    def in_flight(self) -> bool:
+        """Whether a step of the partition is in flight."""
+        return self in _IN_FLIGHT
+
+
+UNWELL = (
+    State.BLOCKED,
+    State.STALLED,
+    State.REFUSED,
+    State.FOREIGN,
+    State.FAILED,
+    State.CHANGED_ELSEWHERE,
+    State.TOPIC_GONE,
+)
+_ENDED = frozenset(
+    {
+        State.DONE,
+        State.STOPPED,
+        State.ROLLED_BACK,
+        State.CHANGED_ELSEWHERE,
+        State.TOPIC_GONE,
+        State.FAILED,
+    }
+)
+_IN_FLIGHT = frozenset(
+    {State.ADDING, State.DROPPING, State.ELECTING, State.STALLED, State.STOPPING}
+)
+
+
+def state_when_sent(*, adds: bool, drops: bool) -> State:
+    """Return the state of a partition whose step was just sent: adding, dropping or electing."""
+    if adds:
+        return State.ADDING
+    return State.DROPPING if drops else State.ELECTING
+
+
+def state_when_cancelled(state: State, cancel: CancelKind | None) -> State:
+    """Translate a state of a move to the target into that of a cancelled partition.
+
+    Args:
+        state: the state of a partition on the way to its target.
+        cancel: the operator's cancel; None returns the state as it is.
+    """
+    return state if cancel is None else _CALLED_OFF[cancel].get(state, state)
+
+
+_ON_ITS_WAY = (State.QUEUED, State.READY, State.ADDING, State.DROPPING, State.ELECTING)
+_CALLED_OFF = {
+    CancelKind.STOP: {
+        **dict.fromkeys((*_ON_ITS_WAY, State.DONE), State.STOPPED),
+        State.BLOCKED: State.REFUSED,
+    },
+    CancelKind.TRIM: {
+        **dict.fromkeys(_ON_ITS_WAY, State.STOPPING),
+        State.DONE: State.STOPPED,
+        State.BLOCKED: State.REFUSED,
+    },
+    CancelKind.ROLLBACK: {
+        **dict.fromkeys(_ON_ITS_WAY, State.ROLLING_BACK),
+        State.DONE: State.ROLLED_BACK,
+        State.BLOCKED: State.REFUSED,
+    },
+}

@@ -1,0 +1,236 @@
+"""The throttle settings of brokers and topics that a run has changed, or may have changed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from ktui.cluster.partition import TopicPartition
+from ktui.cluster.ports import (
+    ConfigChange,
+    ConfigOp,
+    ConfigResource,
+    ConfigScope,
+    Setting,
+    Verdict,
+)
+from ktui.cluster.resources import SettingKey, group_by_resource
+from ktui.cluster.throttle_settings import parse_throttled_list
+from ktui.execution.run.events import (
+    Configure,
+    Configured,
+    SettingChanged,
+    SettingsFound,
+    SettingsGivenUp,
+    ThrottleChanged,
+    ThrottleEvent,
+)
+from ktui.planning.throttle_rates import NO_THROTTLE, ThrottleRates
+
+ListEntries = Mapping[SettingKey, frozenset[str]]
+"""Some entries of each list."""
+
+
+class SetByRun(msgspec.Struct, frozen=True):
+    """The run's part of one setting."""
+
+    before: Setting | None
+    """The setting as last read before the run changed it."""
+    values: frozenset[str] = frozenset()
+    """The entries of a list that the run has added, or may have; or each value of the run that a
+    rate may have."""
+    touched: bool = False
+    """Whether the run has ever asked to change the setting."""
+    unsure: bool = False
+    """Whether some of the values may not be set: an answer about them is pending, or was lost."""
+
+
+class _Asked(msgspec.Struct, frozen=True):
+    intent: Configure
+    before: Mapping[str, SetByRun]
+    """The ledger before the intent, by key: a refusal restores that."""
+
+
+class ThrottleLedger(msgspec.Struct):
+    """The throttles of a run: the fold of its events."""
+
+    rates: ThrottleRates = NO_THROTTLE
+    """The desired rates."""
+    ours: dict[SettingKey, SetByRun] = {}
+    """Every setting that the run owns, until the run has restored it."""
+    foreign: dict[SettingKey, str] = {}
+    """The rates that somebody else has set in place of the run's."""
+    refusals: dict[ConfigResource, str] = {}
+    """Why Kafka refused the last throttle change of a resource."""
+    asked: dict[ConfigResource, _Asked] = {}
+    """The last intents that were not answered, or whose answers were lost."""
+    lost: set[ConfigResource] = set()
+    """Resources changed again after an answer was lost: the first change may still take effect."""
+    open_nodes: dict[ConfigResource, tuple[int, ...]] = {}
+    """The brokers that got changes of a resource and did not answer, where known."""
+    late: dict[SettingKey, frozenset[str]] = {}
+    """The entries of unanswered requests to append: they may be appended later, also after they
+    were removed meanwhile."""
+
+    @property
+    def clean(self) -> bool:
+        """Whether no setting of the run is left anywhere."""
+        return not self.ours
+
+    @property
+    def partitions(self) -> set[TopicPartition]:
+        """The partitions with replicas that the run may have put into a list."""
+        return {
+            TopicPartition(resource.name, int(listed.partition(":")[0]))
+            for (resource, _), ours in self.ours.items()
+            if resource.scope is ConfigScope.TOPIC
+            for listed in ours.values
+        }
+
+    @property
+    def brokers(self) -> list[int]:
+        """The brokers whose rates may be the run's."""
+        rates = (r for (r, _), o in self.ours.items() if r.scope is ConfigScope.BROKER and o.values)
+        return sorted({int(resource.name) for resource in rates})
+
+    @property
+    def refusal(self) -> str:
+        """Why Kafka refused a change of a throttle; empty if it accepted them all."""
+        return next(iter(self.refusals.values()), "")
+
+    def held(self, key: SettingKey) -> frozenset[str]:
+        """Return the values of a setting that may be the run's."""
+        ours = self.ours.get(key)
+        return frozenset() if ours is None else ours.values
+
+    def apply(self, event: ThrottleEvent) -> None:
+        """Apply the next event."""
+        match event:
+            case ThrottleChanged():
+                self.rates = event.new
+                self.refusals.clear()
+                self._override_foreign()
+                self.look_anew()
+            case SettingsFound():
+                self._found(event)
+            case SettingChanged():
+                self._changed_by_others(event)
+            case Configure():
+                self._intend(event)
+            case Configured():
+                self._answered(event)
+            case SettingsGivenUp():
+                self.asked.pop(event.resource, None)
+                self.refusals.pop(event.resource, None)
+                for key in event.keys:
+                    self._forget((event.resource, key))
+
+    def _override_foreign(self) -> None:
+        """Stop respecting the rates of others: the operator wants the run's new rates set."""
+        for key in self.foreign.keys() & self.ours.keys():
+            self.ours[key] = msgspec.structs.replace(self.ours[key], unsure=True)
+        self.foreign.clear()
+
+    def _found(self, event: SettingsFound) -> None:
+        for found in event.found:
+            ours = self.ours.get((found.resource, found.key))
+            if ours is None or not ours.touched:
+                self.ours[found.resource, found.key] = SetByRun(found.before)
+
+    def _changed_by_others(self, event: SettingChanged) -> None:
+        key, ours = (event.resource, event.key), self.ours.get((event.resource, event.key))
+        self.foreign.pop(key, None)
+        if ours is None:
+            return
+        is_list = event.resource.scope is ConfigScope.TOPIC
+        present = parse_throttled_list(event.found or "") if is_list else {event.found}
+        if not is_list and event.found is not None and event.found not in ours.values:
+            self.foreign[key] = event.found
+        elif not ours.unsure:
+            kept = frozenset(value for value in ours.values if value in present)
+            self.ours[key] = msgspec.structs.replace(ours, values=kept)
+
+    def look_anew(self) -> None:
+        """Forget settings that were read and not changed: others may have changed them since."""
+        self.ours = {key: ours for key, ours in self.ours.items() if ours.touched}
+
+    def _intend(self, intent: Configure) -> None:
+        """Assume that the values asked for may be set from now on."""
+        for resource, changes in group_by_resource(intent.changes).items():
+            before = {c.key: self.ours.get((resource, c.key), SetByRun(None)) for c in changes}
+            own = msgspec.structs.replace(intent, changes=tuple(changes))
+            if resource in self.asked:
+                self.lost.add(resource)
+            self.asked[resource] = _Asked(own, before)
+            for change in changes:
+                ours, adds = before[change.key], _adds(change) and not intent.puts_back
+                key = resource, change.key
+                if change.op is ConfigOp.APPEND:
+                    self.late[key] = self.late.get(key, frozenset()) | _values(change)
+                self.ours[key] = SetByRun(
+                    ours.before,
+                    ours.values | (_values(change) if adds else frozenset()),
+                    touched=True,
+                    unsure=True,
+                )
+
+    def _answered(self, event: Configured) -> None:
+        """Settle an intent; a lost answer settles nothing, and each value may still be set."""
+        if event.verdict is Verdict.UNKNOWN:
+            if event.node is not None:
+                nodes = self.open_nodes.get(event.resource, ())
+                self.open_nodes[event.resource] = tuple(dict.fromkeys((*nodes, event.node)))
+            return
+        asked = self.asked.pop(event.resource, None)
+        if asked is None:
+            return
+        refused = event.verdict is Verdict.REFUSED
+        if not asked.intent.puts_back:
+            self.refusals.pop(event.resource, None)
+            if refused:
+                self.refusals[event.resource] = event.message or event.code or ""
+        for change in asked.intent.changes:
+            key = event.resource, change.key
+            if change.op is ConfigOp.APPEND:
+                self._no_longer_late(key, _values(change))
+            if refused:
+                before = asked.before[change.key]
+                self.ours[key] = msgspec.structs.replace(before, touched=True)
+            elif asked.intent.puts_back:
+                self._forget(key)
+            else:
+                self._accepted(key, change, asked.before[change.key])
+
+    def _no_longer_late(self, key: SettingKey, values: frozenset[str]) -> None:
+        if left := self.late.pop(key, frozenset()) - values:
+            self.late[key] = left
+
+    def _forget(self, key: SettingKey) -> None:
+        self.ours.pop(key, None)
+        self.late.pop(key, None)
+        self.foreign.pop(key, None)
+        if not any(resource == key[0] for resource, _ in self.ours):
+            self.lost.discard(key[0])
+            self.open_nodes.pop(key[0], None)
+
+    def _accepted(self, key: SettingKey, change: ConfigChange, before: SetByRun) -> None:
+        ours, values = self.ours[key], _values(change)
+        match change.op:
+            case ConfigOp.SUBTRACT:
+                values, unsure = ours.values - values, before.unsure
+            case ConfigOp.APPEND:
+                values, unsure = ours.values, before.unsure and not before.values <= values
+            case _:
+                unsure = False
+        self.ours[key] = msgspec.structs.replace(ours, values=values, unsure=unsure)
+
+
+def _adds(change: ConfigChange) -> bool:
+    return change.op in (ConfigOp.SET, ConfigOp.APPEND)
+
+
+def _values(change: ConfigChange) -> frozenset[str]:
+    if change.op is ConfigOp.SET:
+        return frozenset((change.value or "",))
+    return parse_throttled_list(change.value or "")

@@ -1,0 +1,152 @@
+"""Requests whose answers never came: each may still take effect for a while, or once more."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import Generic, TypeVar
+
+import msgspec
+
+from ktui.cluster.partition import TopicPartition
+from ktui.execution.run.run import Run
+from ktui.execution.run.track import Track
+
+Whose = TypeVar("Whose")
+
+MAY_COME_S = 60.0
+"""How long a broker keeps a change while it finds no controller, in seconds.
+
+It sends the change again if its connection to the controller breaks (BrokerServer's forwarding to
+the controllers)."""
+
+SILENT_S = 30.0
+"""How long a partition keeps its place while the broker with its request is silent, in seconds."""
+
+GIVEN_UP_S = 600.0
+"""How long a run waits for a silent broker before it ends, in seconds; it names the request."""
+
+LastHeard = Callable[[int], float]
+"""When a broker was asked the last question that it has answered, in monotonic seconds."""
+
+
+def always_heard(_broker: int) -> float:
+    """Return infinity for every broker: it counts as answering where nothing can ask it."""
+    return math.inf
+
+
+class _Open(msgspec.Struct):
+    node: int | None
+    """The broker that has the request; None if it is not known."""
+    seen_s: float | None = None
+    """When the first poll after the request was."""
+    counts_s: float | None = None
+    """When the wait of `MAY_COME_S` began."""
+
+
+class Unanswered(Generic[Whose]):
+    """The partitions or settings whose last change may still be on its way.
+
+    These are alters and cancels of partitions, or changes of settings. Nothing that differs is sent
+    for them meanwhile: Kafka has no fencing, so the late request would meet the new one. The
+    original replicas would be forgotten, a step be cancelled by mistake, or a removed throttle be
+    set again.
+
+    A broker that is suspended, or cut off, may read the request at any later time. So the wait
+    begins when that broker has answered a later question. If the broker is not known, the wait
+    begins with the first poll after the request: a poll goes by way of the controller, so none
+    succeeds while there is no controller. Wall clocks may jump, so a process that resumes a run
+    begins the wait again.
+
+    Elections are not tracked. A late one elects the replica that is preferred then, as
+    auto.leader.rebalance.enable does at any time.
+
+    Args:
+        left_open: the requests of an earlier process that the journal leaves open, each with the
+            brokers that are known to have a request.
+        heard: returns when each broker last answered.
+    """
+
+    def __init__(
+        self, left_open: Mapping[Whose, Collection[int]], heard: LastHeard = always_heard
+    ) -> None:
+        self._open = {
+            whose: [_Open(node) for node in (*nodes,) or (None,)]
+            for whose, nodes in left_open.items()
+        }
+        self._heard = heard
+
+    def add(self, whose: Whose, node: int | None = None) -> None:
+        """Note a request that was sent to a broker and not answered."""
+        self._open.setdefault(whose, []).append(_Open(node))
+
+    def look(self, now_s: float) -> None:
+        """Note a poll at `now_s`, and forget requests that can no longer take effect."""
+        for request in self._requests():
+            if request.seen_s is None:
+                request.seen_s = now_s
+            silent = request.node is not None and self._heard(request.node) < request.seen_s
+            if request.counts_s is None and not silent:
+                request.counts_s = now_s
+        coming = {
+            whose: [request for request in requests if not _past(request, now_s)]
+            for whose, requests in self._open.items()
+        }
+        self._open = {whose: requests for whose, requests in coming.items() if requests}
+
+    @property
+    def silent(self) -> set[int]:
+        """The brokers that have answered nothing since they got a request."""
+        return {node for request in self._requests() if (node := _silent(request)) is not None}
+
+    def node(self, whose: Whose) -> int | None:
+        """Return a silent broker that has a request of `whose`; None where none is known."""
+        silent = map(_silent, self._open.get(whose, ()))
+        return next((node for node in silent if node is not None), None)
+
+    def silent_for(self, whose: Whose, now_s: float) -> float:
+        """Return for how many seconds a broker that has a request has been silent; 0 for none."""
+        since_s = (
+            request.seen_s
+            for request in self._open.get(whose, ())
+            if _silent(request) is not None and request.seen_s is not None
+        )
+        return max((now_s - each for each in since_s), default=0.0)
+
+    def _requests(self) -> Iterator[_Open]:
+        return (request for requests in self._open.values() for request in requests)
+
+    def __iter__(self) -> Iterator[Whose]:
+        """Iterate over everything with a request that may still take effect."""
+        return iter(self._open)
+
+    def __contains__(self, whose: Whose) -> bool:
+        """Whether a request may still take effect."""
+        return whose in self._open
+
+
+def _silent(request: _Open) -> int | None:
+    return request.node if request.counts_s is None else None
+
+
+def _past(request: _Open, now_s: float) -> bool:
+    return request.counts_s is not None and now_s - request.counts_s >= MAY_COME_S
+
+
+def left_open(run: Run) -> dict[TopicPartition, tuple[int, ...]]:
+    """Return the partitions with an unanswered alter or cancel by the journal, with the brokers."""
+    return {tp: track.open_nodes for tp, track in run.tracks.items() if _open(track)}
+
+
+def open_request_text(node: int | None) -> str:
+    """Return why a partition with an open request waits, as text."""
+    if node is None:
+        return "its last request was not answered: it waits until that can no longer take effect"
+    return (
+        f"its last request went to broker {node}, which has answered nothing since; the request "
+        "may still take effect. If that broker is gone, stop the partition: ktui cancel RUN --stop"
+    )
+
+
+def _open(track: Track) -> bool:
+    return track.open_alter or track.open_cancel

@@ -1,0 +1,352 @@
+"""Set throttles before a step, remove them once its replicas are in sync, and restore settings."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from math import inf
+
+from ktui.cluster.clock import Clock
+from ktui.cluster.observation import Observation
+from ktui.cluster.observer import ObservationSource
+from ktui.cluster.partition import TopicPartition
+from ktui.cluster.ports import (
+    ClusterPorts,
+    ConfigChange,
+    ConfigOp,
+    ConfigResource,
+    ConfigScope,
+    Setting,
+    Verdict,
+    WriteResult,
+)
+from ktui.cluster.resources import SettingKey, topic_resource
+from ktui.cluster.send_guard import Guard, Unguarded
+from ktui.cluster.throttle_settings import (
+    ALL,
+    FOLLOWER_RATE,
+    FOLLOWER_REPLICAS,
+    parse_throttled_list,
+)
+from ktui.execution.run.events import SettingChanged
+from ktui.execution.run.options import OnForeignThrottle
+from ktui.execution.run.run import Run
+from ktui.execution.run.unanswered import LastHeard, always_heard
+from ktui.execution.throttle.desired import RATE_OF, ThrottleChanges
+from ktui.execution.throttle.early_release import CopyTimelines, NearlyInSync
+from ktui.execution.throttle.write_settings import FOUND_STALE_S, SETTLE_S, Record, SettingsWriter
+
+
+class ThrottleManager:
+    """Keep the throttles of a run in line with its steps.
+
+    The journal has every original value before the run changes it, and every change before it is
+    sent. After a crash the fold of the journal shows all settings that may be left behind.
+
+    Args:
+        run: the fold of the journal.
+        ways: the ports that read and change settings.
+        source: the observations, asked to read changed settings again.
+        clock: the time.
+        record: writes events to the journal and applies them.
+        heard: returns when a broker last answered.
+        guard: decides whether anything may be changed.
+    """
+
+    def __init__(
+        self,
+        run: Run,
+        ways: ClusterPorts,
+        source: ObservationSource,
+        clock: Clock,
+        record: Record,
+        *,
+        heard: LastHeard = always_heard,
+        guard: Guard | None = None,
+    ) -> None:
+        self._run = run
+        self._guard = guard or Unguarded()
+        self._throttled = run.throttled
+        self._clock = clock
+        self._near = NearlyInSync(run)
+        self._record = record
+        self._settings = SettingsWriter(
+            run.throttled, ways, source, clock, record, heard=heard, guard=self._guard
+        )
+        self._unread: frozenset[ConfigResource] = frozenset()
+        """The topics whose lists could not be read."""
+        self._read_back_s: dict[SettingKey, float] = {}
+        """When each setting that the run relies on was last read back."""
+
+    def look(self, timelines: CopyTimelines) -> None:
+        """Update the progress of the replicas that are being added."""
+        self._near.look(timelines)
+
+    async def loosen(self, seen: Observation, *, leaving: bool = False) -> None:
+        """Remove list entries that are not wanted any more, and restore settings no longer needed.
+
+        A broker that is down is left alone until it is back. A topic or broker that has refused a
+        change is left alone for a while. Where an answer was lost, a list is emptied at once, and
+        once more when the lost request can no longer take effect. Only then is anything restored.
+
+        Args:
+            seen: the last poll of the cluster.
+            leaving: whether the engine exits, so that only the steps in flight still need
+                throttles.
+        """
+        self._settings.look(seen.monotonic_s)
+        if not self._throttled.ours:
+            return
+        if self._guard.is_due:  # the poll may have taken long
+            await self._guard.ask()
+        removals = self._due(seen).removals(self._settings.late_by_now)
+        await self._settings.change(self._left_out(self._settings.refusing, removals))
+        await self._put_back(self._done_with(seen, leaving=leaving))
+        if leaving and (rest := self._done_with(seen, leaving=True)):
+            await self._clock.sleep(SETTLE_S)
+            await self._put_back(rest)
+
+    async def tighten(self, seen: Observation, adding: Collection[TopicPartition]) -> None:
+        """Throttle the replicas of steps that are about to be sent, and are in the journal already.
+
+        The rates may change, and the throttles be given up, while anything here is awaited. So each
+        change follows from the run's state when it is sent. `not_in_force` returns the outcome.
+
+        Args:
+            seen: the poll that led to the steps.
+            adding: the partitions of the steps.
+        """
+        self._settings.denied = ""
+        self._unread = frozenset()
+        if not self._throttled.rates:
+            return
+        counted_on = self._due(seen).counted_on() if adding else ()
+        self._unread = frozenset(await self._settings.look_at_lists(counted_on))
+        resting = self.resting
+        due = {*self._due(seen).unread(), *self._settings.outdated()}
+        await self._settings.find([key for key in sorted(due) if key[0] not in resting])
+        begins = any(self._run.tracks[tp].cancel is None for tp in adding)
+        await self._set(seen, begins_step=begins)
+        for again in (True, False):
+            await self._read_back(seen, adding)
+            if not again or not self._lacks(seen):
+                return
+            await self._set(seen, begins_step=begins)
+
+    def not_in_force(
+        self, seen: Observation, adding: Collection[TopicPartition]
+    ) -> Mapping[TopicPartition, WriteResult]:
+        """Return the partitions whose steps must not be sent, with the reason.
+
+        Their throttle is not in force. It is in force if every rate and list entry is set, and was
+        read back less than `FOUND_STALE_S` ago.
+        """
+        if not self._throttled.rates:
+            return {}
+        due, now_s = self._due(seen), self._clock.monotonic()
+        held: dict[TopicPartition, WriteResult] = {}
+        for tp in adding:
+            keys = due.promised([tp])
+            stale = any(now_s - self._read_back_s.get(key, -inf) >= FOUND_STALE_S for key in keys)
+            if topic_resource(tp.topic) in self._unread or not due.in_force(tp) or stale:
+                held[tp] = self._not_sent(keys)
+        return held
+
+    def holds_for_s(self, seen: Observation, adding: Collection[TopicPartition]) -> float:
+        """Return how many seconds the values read back for steps stay valid; inf without any."""
+        keys = self._due(seen).promised(adding) if self._throttled.rates else set()
+        read_s = min((self._read_back_s.get(key, -inf) for key in keys), default=inf)
+        return read_s + FOUND_STALE_S - self._clock.monotonic()
+
+    @property
+    def silent_brokers(self) -> set[int]:
+        """The brokers that have not answered since they got a change of settings."""
+        return self._settings.unanswered.silent
+
+    async def _set(self, seen: Observation, *, begins_step: bool) -> None:
+        """Set the missing rates first, and then the missing list entries."""
+        rates = self._left_out(self.resting, self._due(seen).rates())
+        await self._change(rates, begins_step=begins_step)
+        if rates:
+            await self._guard.ask()
+        additions = self._left_out(self.resting, self._due(seen).additions())
+        await self._change(additions, begins_step=begins_step)
+
+    async def _change(self, changes: Sequence[ConfigChange], *, begins_step: bool) -> None:
+        """Send changes that steps rely on; values read back before are no longer valid."""
+        for change in changes:
+            self._read_back_s.pop((change.resource, change.key), None)
+        await self._settings.change(changes, begins_step=begins_step)
+
+    def _lacks(self, seen: Observation) -> bool:
+        due, resting = self._due(seen), self.resting
+        changes = (*due.rates(), *due.additions())
+        return any(change.resource not in resting for change in changes)
+
+    async def _read_back(self, seen: Observation, adding: Collection[TopicPartition]) -> None:
+        """Read the settings that the run relies on, and note changes of them by somebody else."""
+        resting, asked_s = self.resting, self._clock.monotonic()
+        theirs = {
+            key
+            for key in self._throttled.foreign
+            if asked_s - self._read_back_s.get(key, -inf) >= FOUND_STALE_S
+        }
+        relied = self._due(seen).promised(adding) | self._suspicious(seen) | theirs
+        found = await self._settings.read(sorted(key for key in relied if key[0] not in resting))
+        due = self._due(seen)
+        for key, setting in found.items():
+            ours = self._throttled.ours.get(key)
+            if due.as_promised(key, setting):
+                self._read_back_s[key] = asked_s
+                if key in self._throttled.foreign and key[1] not in RATE_OF and setting is not None:
+                    self._note_rate(key, setting.own)
+            else:
+                self._read_back_s.pop(key, None)  # no step relies on the earlier value
+                if ours is not None and ours.touched and self._settings.settled(key[0]):
+                    self._note(key, setting)
+
+    def _note(self, key: SettingKey, setting: Setting | None) -> None:
+        is_list = key[1] in RATE_OF
+        found = None if setting is None else (setting.value if is_list else setting.own)
+        self._record([SettingChanged(resource=key[0], key=key[1], found=found)])
+
+    def _note_rate(self, key: SettingKey, own: str | None) -> None:
+        """Note that the run's rate is set again, in place of somebody else's."""
+        if own != self._throttled.foreign[key]:
+            self._record([SettingChanged(resource=key[0], key=key[1], found=own)])
+
+    def _suspicious(self, seen: Observation) -> set[SettingKey]:
+        """Return the settings of steps in flight that differ in the last poll."""
+        due = self._due(seen)
+        return {
+            key
+            for key in due.promised(self._run.flying)
+            if (ours := self._throttled.ours.get(key)) is not None
+            and ours.touched
+            and key not in self._throttled.foreign
+            and not _shows(key, ours.values, seen)
+        }
+
+    @property
+    def resting(self) -> frozenset[ConfigResource]:
+        """The topics and brokers that get no further change yet; empty without a throttle.
+
+        No step that needs one of them is begun.
+        """
+        if not self._throttled.rates:
+            return frozenset()
+        return frozenset((*self._settings.refusing, *self._settings.unanswered))
+
+    @property
+    def hindered(self) -> Mapping[ConfigResource, str]:
+        """The topics and brokers that no step may rely on now, each with the reason."""
+        why: dict[ConfigResource, str] = {}
+        for resource in self.resting:
+            node = self._settings.unanswered.node(resource)
+            refusal = self._throttled.refusals.get(resource) or self._settings.denied
+            silent = f"broker {node} has not answered since it got the change"
+            reason = refusal or (silent if node is not None else "no answer in time")
+            why[resource] = f"{resource.scope} {resource.name}: {reason}"
+        if self._run.options.on_foreign_throttle is OnForeignThrottle.HOLD:
+            why |= {key[0]: self._foreign_in_words(key) for key in self._throttled.foreign}
+        return why
+
+    @property
+    def denied(self) -> str:
+        """Why throttles may not be set: the missing permission. Empty if none is missing."""
+        return self._settings.denied
+
+    def _left_out(
+        self, resting: frozenset[ConfigResource], changes: Iterable[ConfigChange]
+    ) -> list[ConfigChange]:
+        return [change for change in changes if change.resource not in resting]
+
+    def _done_with(self, seen: Observation, *, leaving: bool) -> list[SettingKey]:
+        ours = self._throttled.ours
+        return [
+            key
+            for key in self._due(seen).done_with(leaving=leaving)
+            if key not in self._settings.late
+            and (not ours[key].touched or self._reachable(key[0], seen))
+        ]
+
+    async def _put_back(self, keys: Sequence[SettingKey]) -> None:
+        """Restore settings, unless someone has changed them since."""
+        for key in [key for key in keys if not self._throttled.ours[key].touched]:
+            self._settings.let_go(key[0], [key[1]], "")
+        asked_s = self._clock.monotonic()
+        ours = self._throttled.ours
+        found = await self._settings.read(key for key in keys if key in ours)
+        changes = []
+        for key, now in found.items():
+            if key not in self._throttled.ours:
+                continue  # given up meanwhile
+            if change := self._putting_back(key, now):
+                changes.append(change)
+            elif self._settings.settled(key[0]):
+                self._settings.let_go(key[0], [key[1]], self._why_left(key, now))
+        left_s = FOUND_STALE_S - (self._clock.monotonic() - asked_s)
+        await self._settings.change(changes, puts_back=True, leaves_within_s=left_s)
+
+    def _putting_back(self, key: SettingKey, now: Setting | None) -> ConfigChange | None:
+        """Return the change that restores a setting; None if nothing of the run is left there.
+
+        If a list was not empty before and is now, its owners have removed their entries.
+        """
+        ours, own = self._throttled.ours[key], None if now is None else now.own
+        before = None if ours.before is None else ours.before.own
+        is_list = key[1] in RATE_OF
+        if own == before or own is None or not (own == "" if is_list else own in ours.values):
+            return None
+        if before is None or is_list:
+            return ConfigChange(key[0], key[1], ConfigOp.DELETE)
+        return ConfigChange(key[0], key[1], ConfigOp.SET, before)
+
+    def _why_left(self, key: SettingKey, now: Setting | None) -> str:
+        ours, own = self._throttled.ours[key], None if now is None else now.own
+        was_there = ours.values and not ours.unsure and key[0] not in self._throttled.asked
+        is_back = own == (None if ours.before is None else ours.before.own)
+        if key[1] in RATE_OF or (is_back and not was_there):
+            return ""
+        return f"someone else set it to {own}" if own is not None else "someone else deleted it"
+
+    def _due(self, seen: Observation) -> ThrottleChanges:
+        settings, near = self._settings, self._near.replicas
+        return ThrottleChanges(self._run, seen.partitions, settings.covered, settings.gone, near)
+
+    def _reachable(self, resource: ConfigResource, seen: Observation) -> bool:
+        if resource in self._settings.unanswered or resource in self._settings.refusing:
+            return False
+        return resource.scope is not ConfigScope.BROKER or seen.alive(int(resource.name))
+
+    def _foreign_in_words(self, key: SettingKey) -> str:
+        resource, name = key
+        return (
+            f"somebody else set {name} of broker {resource.name} to "
+            f"{self._throttled.foreign[key]}. Delete that, or set the run's rate again: "
+            f"ktui throttle {self._run.name} RATE"
+        )
+
+    def _not_sent(self, keys: Collection[SettingKey]) -> WriteResult:
+        foreign = self._throttled.foreign
+        for key in sorted(keys & foreign.keys()):
+            why = self._foreign_in_words(key)
+            return WriteResult(Verdict.REFUSED, message=f"its throttle is not in force: {why}")
+        not_allowed = self._guard.why_not(begins_step=True)
+        denied = self._settings.denied
+        why = self._throttled.refusal or not_allowed or denied or "no answer in time"
+        return WriteResult(Verdict.REFUSED, message=f"its throttle could not be set: {why}")
+
+
+def _shows(key: SettingKey, values: frozenset[str], seen: Observation) -> bool:
+    """Whether the last poll has a setting with the run's values, as far as it was read."""
+    resource, name = key
+    if name == FOLLOWER_REPLICAS:
+        topic = seen.topic_configs.get(resource.name)
+        listed = frozenset(
+            () if topic is None else parse_throttled_list(topic.follower_throttled_replicas)
+        )
+        return topic is None or ALL in listed or values <= listed
+    if name == FOLLOWER_RATE:
+        broker = seen.broker_configs.get(int(resource.name))
+        return broker is None or str(broker.follower_throttle_rate) in values
+    return True

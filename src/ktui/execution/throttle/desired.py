@@ -1,0 +1,270 @@
+"""Compute the throttle changes due now from a run's steps in flight and its settings; pure."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Set as AbstractSet
+from types import MappingProxyType
+
+from ktui.cluster.partition import PartitionState, Replica, TopicPartition
+from ktui.cluster.ports import ConfigChange, ConfigOp, ConfigResource, ConfigScope, Setting
+from ktui.cluster.resources import SettingKey, broker_resource, topic_resource
+from ktui.cluster.throttle_settings import (
+    ALL,
+    FOLLOWER_RATE,
+    FOLLOWER_REPLICAS,
+    LEADER_RATE,
+    LEADER_REPLICAS,
+    LONGEST_LIST,
+    parse_throttled_list,
+    throttled_entry,
+)
+from ktui.execution.run.events import StepBegun
+from ktui.execution.run.options import OnForeignThrottle
+from ktui.execution.run.run import Run
+from ktui.execution.run.throttle_ledger import ListEntries, SetByRun
+from ktui.pacing.decision import Move
+
+RATE_OF = {FOLLOWER_REPLICAS: FOLLOWER_RATE, LEADER_REPLICAS: LEADER_RATE}
+"""The broker rate that throttles the replicas of each list."""
+
+BrokerSet = frozenset[int]
+Resources = frozenset[ConfigResource]
+States = Mapping[TopicPartition, PartitionState]
+Lists = Mapping[SettingKey, Mapping[TopicPartition, BrokerSet]]
+
+_NOTHING = SetByRun(None)
+
+
+class ThrottleChanges:
+    """Compare the settings of a run with the desired ones.
+
+    The lists should name the replicas that are being added and are not about to be in sync. A
+    replica in sync that is still listed stalls producers once the quota is used up. With throttled
+    leaders, the leaders' list names each replica that may lead meanwhile.
+
+    Args:
+        run: its steps in flight (including those about to be sent), its rates and settings.
+        states: the partitions as last observed.
+        covered: lists in which someone has put every replica of a topic.
+        gone: other owners' entries that lists had when first read, and no longer have.
+        near: replicas that are about to be in sync.
+    """
+
+    def __init__(
+        self,
+        run: Run,
+        states: States,
+        covered: AbstractSet[SettingKey],
+        gone: ListEntries = MappingProxyType({}),
+        near: Collection[Replica] = (),
+    ) -> None:
+        self._run = run
+        self._throttled = run.throttled
+        self._covered = covered
+        self._gone = gone
+        self._wanted = _wanted(run, states, near)
+
+    def removals(self, late: ListEntries = MappingProxyType({})) -> Iterator[ConfigChange]:
+        """Yield the removals of the run's list entries that are not wanted any more.
+
+        Args:
+            late: entries that may have been appended after they were removed.
+        """
+        for key, ours in self._throttled.ours.items():
+            mine = ours.values | (late.get(key, frozenset()) - self._theirs(key))
+            if key[1] in RATE_OF and (gone := mine - self._listed(key)):
+                yield ConfigChange(key[0], key[1], ConfigOp.SUBTRACT, ",".join(sorted(gone)))
+
+    def done_with(self, *, leaving: bool) -> list[SettingKey]:
+        """Return the run's settings that neither steps in flight nor later ones need.
+
+        Args:
+            leaving: whether the engine exits, so that there are no later steps.
+        """
+        used = {
+            (broker_resource(int(listed.partition(":")[2])), RATE_OF[key])
+            for (_, key), ours in self._throttled.ours.items()
+            if key in RATE_OF
+            for listed in ours.values
+        }
+        goes_on = not leaving and bool(self._throttled.rates)
+        return [
+            key
+            for key, ours in self._throttled.ours.items()
+            if key not in used
+            and not (key[1] in RATE_OF and ours.values)
+            and not (goes_on and self._needed_later(key))
+        ]
+
+    def rates(self) -> Iterator[ConfigChange]:
+        """Yield the changes that set the rates of brokers with throttled replicas."""
+        for key in sorted(self._rates() - self._throttled.foreign.keys()):
+            if not self._rate_is_set(key):
+                rate = self._throttled.rates.of(int(key[0].name))
+                yield ConfigChange(key[0], key[1], ConfigOp.SET, str(rate))
+
+    def additions(self) -> Iterator[ConfigChange]:
+        """Yield the missing list entries to append, as far as a list may grow.
+
+        An entry that is not certainly in its list counts as missing. None is appended before its
+        broker's rate is set. The first entry is tried even where others have filled the list: they
+        may have made room.
+        """
+        for key in self._wanted:
+            if self._all_listed(key):
+                continue
+            ours, theirs = self._ours(key), self._theirs(key)
+            bound = self._bound_by_others(key)
+            present = bound if ours.unsure else ours.values | bound
+            room = LONGEST_LIST - sum(len(each) + 1 for each in ours.values | theirs)
+            adding: list[str] = []
+            for each in sorted(self._listed_with_rate(key) - present):
+                room -= 0 if each in ours.values else len(each) + 1
+                if room >= 0 or not (adding or ours.values):
+                    adding.append(each)
+            if adding:
+                yield ConfigChange(key[0], key[1], ConfigOp.APPEND, ",".join(adding))
+
+    def unread(self) -> list[SettingKey]:
+        """Return the settings that are about to be changed, and were never read."""
+        return sorted({*self._wanted, *self._rates()} - self._throttled.ours.keys())
+
+    def counted_on(self) -> list[SettingKey]:
+        """Return the lists in which others' entries throttle replicas for the run, or did."""
+        return [
+            key
+            for key in self._wanted
+            if key in self._covered or self._theirs(key) & {ALL, *self._listed(key)}
+        ]
+
+    def promised(self, partitions: Collection[TopicPartition]) -> set[SettingKey]:
+        """Return the settings that should throttle the new replicas of some partitions."""
+        lists = {
+            key: {b for tp in partitions for b in wanted.get(tp, ())}
+            for key, wanted in self._wanted.items()
+        }
+        rates = {(broker_resource(b), RATE_OF[key[1]]) for key, ids in lists.items() for b in ids}
+        return rates | {key for key, brokers in lists.items() if brokers}
+
+    def as_promised(self, key: SettingKey, found: Setting | None) -> bool:
+        """Whether a setting, as just read, has the value that the run relies on."""
+        value = "" if found is None else found.value
+        if key[1] in RATE_OF:
+            listed = parse_throttled_list(value)
+            return ALL in listed or self._ours(key).values <= listed
+        own = None if found is None else found.own
+        rate = self._throttled.rates.of(int(key[0].name))
+        return own is not None and own in (str(rate), self._throttled.foreign.get(key))
+
+    def in_force(self, tp: TopicPartition) -> bool:
+        """Whether every rate and list entry to throttle a partition's new replicas is set."""
+        return all(
+            self._entry_is_set(key, tp, b)
+            and self._rate_is_set((broker_resource(b), RATE_OF[key[1]]))
+            for key, partitions in self._wanted.items()
+            for b in partitions.get(tp, ())
+        )
+
+    def _entry_is_set(self, key: SettingKey, tp: TopicPartition, b: int) -> bool:
+        ours, each = self._ours(key), throttled_entry(tp.partition, b)
+        theirs = self._all_listed(key) or each in self._bound_by_others(key)
+        return theirs or (each in ours.values and not ours.unsure)
+
+    def _rate_is_set(self, key: SettingKey) -> bool:
+        if key in self._throttled.foreign:
+            return self._run.options.on_foreign_throttle is OnForeignThrottle.GO_ON
+        rate, ours = str(self._throttled.rates.of(int(key[0].name))), self._ours(key)
+        if ours.touched:
+            return ours.values == {rate} and not ours.unsure
+        return ours.before is not None and ours.before.own == rate
+
+    def _rates(self) -> set[SettingKey]:
+        return {
+            (broker_resource(b), RATE_OF[key])
+            for (_, key), partitions in self._wanted.items()
+            for brokers in partitions.values()
+            for b in brokers
+        }
+
+    def _needed_later(self, key: SettingKey) -> bool:
+        """Whether copies that are still to come need a setting."""
+        resource, name = key
+        if resource.scope is ConfigScope.TOPIC:
+            return self._run.copies.topics[resource.name] > 0
+        if self._throttled.rates.of(int(resource.name)) is None:
+            return False
+        if name == LEADER_RATE:
+            return self._run.over < len(self._run.tracks)
+        return self._run.copies.onto[int(resource.name)] > 0
+
+    def _listed(self, key: SettingKey) -> set[str]:
+        partitions = self._wanted.get(key, {})
+        return {
+            throttled_entry(tp.partition, b) for tp, brokers in partitions.items() for b in brokers
+        }
+
+    def _listed_with_rate(self, key: SettingKey) -> set[str]:
+        brokers = {b for wanted in self._wanted[key].values() for b in wanted}
+        rated = {b for b in brokers if self._rate_is_set((broker_resource(b), RATE_OF[key[1]]))}
+        return {each for each in self._listed(key) if int(each.partition(":")[2]) in rated}
+
+    def _ours(self, key: SettingKey) -> SetByRun:
+        return self._throttled.ours.get(key, _NOTHING)
+
+    def _theirs(self, key: SettingKey) -> frozenset[str]:
+        before = self._ours(key).before
+        return parse_throttled_list("" if before is None else before.value)
+
+    def _all_listed(self, key: SettingKey) -> bool:
+        return key in self._covered or ALL in self._bound_by_others(key)
+
+    def _bound_by_others(self, key: SettingKey) -> frozenset[str]:
+        return self._theirs(key) - self._gone.get(key, frozenset())
+
+
+def throttle_resources(move: Move, states: States, *, leaders: bool = False) -> Resources:
+    """Return the topics and brokers that a step's throttle needs; none if the step adds nothing.
+
+    Args:
+        move: the step.
+        states: the partitions as last observed.
+        leaders: whether leaders are throttled, too.
+    """
+    state = states.get(move.tp)
+    leading = _may_lead(state.replicas, state) if leaders and state is not None else ()
+    needs = {topic_resource(move.tp.topic), *map(broker_resource, (*move.step.adds, *leading))}
+    return frozenset(needs if move.step.adds else ())
+
+
+def _wanted(run: Run, states: States, near: Collection[Replica]) -> Lists:
+    """Return the replicas that each list should name."""
+    lists: defaultdict[SettingKey, dict[TopicPartition, BrokerSet]] = defaultdict(dict)
+    rates = run.throttled.rates
+    for tp, track in run.flying.items() if rates else ():
+        begun = None if track.step is None else track.step.begun
+        state = states.get(tp)
+        if begun is None or not (joining := _joining(begun, state, near)):
+            continue
+        sides = {FOLLOWER_REPLICAS: joining}
+        if run.options.throttle_leaders:
+            sides[LEADER_REPLICAS] = _may_lead(begun.before, state)
+        for name, brokers in sides.items():
+            if rated := frozenset(b for b in brokers if rates.of(b) is not None):
+                lists[topic_resource(tp.topic), name][tp] = rated
+    return lists
+
+
+def _joining(
+    begun: StepBegun, state: PartitionState | None, near: Collection[Replica]
+) -> BrokerSet:
+    # After a cancel the ISR may still name a dropped replica. That replica copies from the start.
+    in_sync = () if state is None else {*state.isr} & {*state.replicas}
+    joining = (b for b in begun.adding if b not in in_sync)
+    return frozenset(b for b in joining if Replica(begun.tp, b) not in near)
+
+
+def _may_lead(replicas: tuple[int, ...], state: PartitionState | None) -> BrokerSet:
+    """Leave out brokers that are down: no rate can be set on them until they are back."""
+    return frozenset(replicas) - frozenset(() if state is None else state.offline)

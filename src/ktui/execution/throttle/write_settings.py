@@ -1,0 +1,302 @@
+"""Read and change settings for a run: each change is in its journal first; refusals are tracked."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from ktui.cluster.clock import Clock
+from ktui.cluster.errors import ClusterError, NotAuthorized, describe_unreadable
+from ktui.cluster.observer import ObservationSource
+from ktui.cluster.ports import (
+    ClusterPorts,
+    ConfigChange,
+    ConfigOp,
+    ConfigResource,
+    ConfigScope,
+    Setting,
+    Verdict,
+    WriteResult,
+)
+from ktui.cluster.resources import SettingKey
+from ktui.cluster.send_guard import Guard, Unguarded
+from ktui.cluster.throttle_settings import ALL, parse_throttled_list
+from ktui.execution.run.events import (
+    AnyRunEvent,
+    Configure,
+    Configured,
+    FoundSetting,
+    SettingsFound,
+)
+from ktui.execution.run.events import SettingsGivenUp as Left
+from ktui.execution.run.refusals import DENIALS, NOT_ALLOWED
+from ktui.execution.run.throttle_ledger import ListEntries, ThrottleLedger
+from ktui.execution.run.unanswered import LastHeard, Unanswered, always_heard
+
+log = logging.getLogger(__name__)
+
+AGAIN_S, LONGEST_S = 5.0, 60.0
+"""Seconds to leave a topic or broker alone after a refused change: first and longest wait.
+
+The wait doubles each time."""
+SETTLE_S = 1.0
+"""Seconds a broker may take to apply a change that it has read; no value is judged before."""
+FOUND_STALE_S = 5.0
+"""A setting is changed only within so many seconds of its last read."""
+_GONE = ("UNKNOWN_TOPIC_OR_PARTITION", "BROKER_ID_NOT_REGISTERED")
+
+Record = Callable[[Sequence[AnyRunEvent]], None]
+
+
+class _Rest(NamedTuple):
+    rest_s: float
+    until_s: float
+
+
+class SettingsWriter:
+    """Read and change the throttle settings.
+
+    Args:
+        throttled: the fold of the run's changes.
+        ways: the ports that read and change settings.
+        source: the observations, asked to read changed settings again.
+        clock: the time.
+        record: writes events to the journal and applies them.
+        heard: returns when a broker last answered.
+        guard: decides whether anything may be changed.
+    """
+
+    def __init__(
+        self,
+        throttled: ThrottleLedger,
+        ways: ClusterPorts,
+        source: ObservationSource,
+        clock: Clock,
+        record: Record,
+        *,
+        heard: LastHeard = always_heard,
+        guard: Guard | None = None,
+    ) -> None:
+        self._throttled = throttled
+        self._guard = guard or Unguarded()
+        self._ways = ways
+        self._source = source
+        self._clock = clock
+        self._record = record
+        self._rests: dict[ConfigResource, _Rest] = {}
+        self._polled_s = 0.0
+        self._began_s = clock.monotonic()
+        self._changed_s: dict[ConfigResource, float] = {}
+        nodes = throttled.open_nodes
+        left_open = {r: nodes.get(r, ()) for r in (*throttled.asked, *throttled.lost)}
+        self.unanswered = Unanswered(left_open, heard)
+        self._found_s: dict[SettingKey, float] = {}
+        """When settings that the run has not changed were last read."""
+        self.late = dict(throttled.late)
+        """The entries of each list that a late request may append, or has since their removal."""
+        self.covered: set[SettingKey] = set()
+        """Lists in which someone has put every replica of a topic."""
+        self.gone: dict[SettingKey, frozenset[str]] = {}
+        """Other owners' entries that lists had when first read, and no longer have."""
+        self.denied = ""
+        """Why the last throttles may not be set: the missing permission. Empty if none is."""
+
+    def look(self, now_s: float) -> None:
+        """Note a poll, once; polls show when a lost request can no longer take effect."""
+        if now_s != self._polled_s:
+            self._polled_s = now_s
+            self.unanswered.look(now_s)
+
+    @property
+    def late_by_now(self) -> ListEntries:
+        """The late entries that have been appended by now, or never will be."""
+        return {key: some for key, some in self.late.items() if key[0] not in self.unanswered}
+
+    @property
+    def refusing(self) -> frozenset[ConfigResource]:
+        """The topics and brokers left alone after a change or a read has failed."""
+        now_s = self._clock.monotonic()
+        return frozenset(r for r, rest in self._rests.items() if rest.until_s > now_s)
+
+    def settled(self, resource: ConfigResource) -> bool:
+        """Whether a read is sure to show the last change."""
+        changed_s = self._changed_s.get(resource, self._began_s)
+        return self._clock.monotonic() - changed_s >= SETTLE_S
+
+    async def find(self, keys: Sequence[SettingKey]) -> None:
+        """Journal the values of settings that are about to be changed for the first time."""
+        asked_s = self._clock.monotonic()
+        settings = await self.read(keys)
+        self._found_s |= dict.fromkeys(settings, asked_s)
+        found = [FoundSetting(key[0], key[1], setting) for key, setting in settings.items()]
+        if found:
+            self._record([SettingsFound(found=tuple(found))])
+
+    def outdated(self) -> list[SettingKey]:
+        """Return the unchanged settings that were read `FOUND_STALE_S` ago or earlier."""
+        now_s = self._clock.monotonic()
+        return [
+            key
+            for key, ours in self._throttled.ours.items()
+            if not ours.touched and now_s - self._found_s.get(key, -math.inf) >= FOUND_STALE_S
+        ]
+
+    async def look_at_lists(self, keys: Sequence[SettingKey]) -> set[ConfigResource]:
+        """Read which entries others have in lists now, and update `covered` and `gone`.
+
+        Nobody can append to a list with every replica (`*`).
+
+        Returns:
+            The topics whose lists could not be read.
+        """
+        settings = await self.read(keys)
+        for key, setting in settings.items():
+            now, ours = _listed(setting), self._throttled.ours.get(key)
+            (self.covered.add if ALL in now else self.covered.discard)(key)
+            self.gone[key] = _listed(None if ours is None else ours.before) - now
+        return {resource for resource, name in keys if (resource, name) not in settings}
+
+    async def read(self, keys: Iterable[SettingKey]) -> dict[SettingKey, Setting | None]:
+        """Read settings; those of a resource that cannot be read are left out."""
+        keys = list(keys)
+        if not keys:
+            return {}
+        resources = {resource for resource, _ in keys}
+        try:
+            reading = self._ways.reader.settings(resources, {name for _, name in keys})
+            answer = await self._guard.beside(reading)
+        except ClusterError as error:
+            if isinstance(error, NotAuthorized):
+                self.denied = self.denied or str(error)
+            self._rest(resources)
+            return {}
+        except Exception:
+            log.exception("the cluster's answer cannot be read")
+            self._rest(resources)
+            return {}
+        self._rest(answer.failures)
+        denials = (why for why in answer.failures.values() if any(d in why for d in DENIALS))
+        self.denied = self.denied or next(denials, "")
+        for resource in (r for r, why in answer.failures.items() if why.startswith(_GONE)):
+            self._forget(resource)
+        found = answer.settings
+        return {(r, name): found[r].get(name) for r, name in keys if r in found}
+
+    async def change(
+        self,
+        changes: Sequence[ConfigChange],
+        *,
+        puts_back: bool = False,
+        begins_step: bool = False,
+        leaves_within_s: float = FOUND_STALE_S,
+    ) -> None:
+        """Journal an intent, send it, and journal its outcome.
+
+        A setting that was never read, or too long ago, is not changed. Nothing is changed while
+        the cluster may belong to another owner.
+        """
+        until_s = self._clock.monotonic() + leaves_within_s
+        stale, ours = set(self.outdated()), self._throttled.ours
+        known = [c for c in changes if (c.resource, c.key) in ours.keys() - stale]
+        if not known or leaves_within_s <= 0 or self._guard.why_not(begins_step=begins_step):
+            return
+        self._record([Configure(changes=tuple(known), puts_back=puts_back)])
+        results = await self._sent(known, until_s - self._clock.monotonic())
+        self._record([_answer(resource, result) for resource, result in results.items()])
+        self._refresh_settings(results)
+        self._changed_s |= dict.fromkeys(results, self._clock.monotonic())
+        await self._learn(known, results)
+
+    def let_go(self, resource: ConfigResource, keys: Sequence[str], reason: str) -> None:
+        """Journal that the run gives settings up as they are."""
+        self._record([Left(resource=resource, keys=tuple(keys), reason=reason)])
+
+    def _forget(self, resource: ConfigResource) -> None:
+        held = [name for r, name in self._throttled.ours if r == resource]
+        if held:
+            self.let_go(resource, held, "it is gone")
+
+    async def _sent(
+        self, changes: Sequence[ConfigChange], leaves_within_s: float
+    ) -> dict[ConfigResource, WriteResult]:
+        resources = dict.fromkeys(change.resource for change in changes)
+        if leaves_within_s <= 0:  # the journal was locked for long
+            late = WriteResult(Verdict.REFUSED, message="the values it relies on are too old")
+            return dict.fromkeys(resources, late)
+        try:
+            results = await self._ways.writer.alter_configs(
+                changes, leaves_within_s=leaves_within_s
+            )
+        except NotAuthorized as error:
+            return dict.fromkeys(resources, WriteResult(Verdict.REFUSED, NOT_ALLOWED, str(error)))
+        except ClusterError as error:
+            return dict.fromkeys(resources, WriteResult(Verdict.REFUSED, message=str(error)))
+        except asyncio.CancelledError:
+            for resource in resources:  # it may be on its way
+                self.unanswered.add(resource)
+            raise
+        except Exception as error:
+            log.exception("the answer to a change of settings cannot be read")
+            message = describe_unreadable(error, "its answer")
+            return dict.fromkeys(resources, WriteResult(Verdict.UNKNOWN, message=message))
+        unanswered = WriteResult(Verdict.UNKNOWN, message="Kafka's answer left it out")
+        return {resource: results.get(resource, unanswered) for resource in resources}
+
+    async def _learn(
+        self, changes: Sequence[ConfigChange], results: Mapping[ConfigResource, WriteResult]
+    ) -> None:
+        """Note why changes failed: answer lost, denied, resource gone, list with every replica."""
+        by_verdict = {v: [r for r, res in results.items() if res.verdict is v] for v in Verdict}
+        refused, lost = by_verdict[Verdict.REFUSED], by_verdict[Verdict.UNKNOWN]
+        for resource in by_verdict[Verdict.ACCEPTED]:
+            self._rests.pop(resource, None)
+        for resource in lost:
+            self.unanswered.add(resource, results[resource].node)
+        self._learn_of_late(c for c in changes if c.resource in by_verdict[Verdict.ACCEPTED])
+        self.late |= {key: some for key, some in self._throttled.late.items() if key[0] in lost}
+        denials = (results[r].message for r in refused if results[r].code in DENIALS)
+        self.denied = self.denied or next(denials, "")
+        self._rest([*refused, *lost])
+        for resource in refused:
+            if results[resource].code in _GONE:
+                self._forget(resource)
+        appending = [c for c in changes if c.resource in refused and c.op is ConfigOp.APPEND]
+        await self.look_at_lists([(change.resource, change.key) for change in appending])
+
+    def _learn_of_late(self, accepted: Iterable[ConfigChange]) -> None:
+        """Forget late entries removed after the last moment at which they could be appended."""
+        for change in accepted:
+            if change.op is ConfigOp.SUBTRACT and change.resource not in self.unanswered:
+                self.late.pop((change.resource, change.key), None)
+
+    def _refresh_settings(self, changed: Iterable[ConfigResource]) -> None:
+        """Have the changed settings read again in the next poll."""
+        by_scope: dict[ConfigScope, list[str]] = {scope: [] for scope in ConfigScope}
+        for resource in changed:
+            by_scope[resource.scope].append(resource.name)
+        brokers = [int(name) for name in by_scope[ConfigScope.BROKER]]
+        self._source.settings_changed(by_scope[ConfigScope.TOPIC], brokers)
+
+    def _rest(self, resources: Iterable[ConfigResource]) -> None:
+        now_s = self._clock.monotonic()
+        for resource in resources:
+            before = self._rests.get(resource)
+            rest_s = AGAIN_S if before is None else min(LONGEST_S, 2 * before.rest_s)
+            self._rests[resource] = _Rest(rest_s, now_s + rest_s)
+
+
+def _answer(resource: ConfigResource, result: WriteResult) -> Configured:
+    return Configured(
+        resource=resource,
+        verdict=result.verdict,
+        code=result.code,
+        message=result.message,
+        node=result.node,
+    )
+
+
+def _listed(setting: Setting | None) -> frozenset[str]:
+    return parse_throttled_list("" if setting is None else setting.value)

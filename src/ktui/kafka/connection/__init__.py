@@ -1,0 +1,1 @@
+"""The connection to one cluster: settings, secrets, TLS and OAuth."""

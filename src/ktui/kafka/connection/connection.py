@@ -1,0 +1,189 @@
+"""One cluster's connection: checked settings, translated for each of the two clients."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ktui.kafka.connection.property_table import PROPERTIES
+from ktui.kafka.connection.secret import Secret
+from ktui.kafka.connection.sources import RawSetting, from_file, from_mapping
+from ktui.kafka.connection.validate import check_complete, check_values, unused_settings
+
+DEFAULT_TIMEOUT_S = 10.0
+
+_UNVERIFIED = (
+    (
+        "enable.ssl.certificate.verification",
+        "false",
+        "anyone on the network path can pose as a broker, read the traffic, and change it",
+    ),
+    (
+        "ssl.endpoint.identification.algorithm",
+        "none",
+        "anyone with a certificate of a trusted authority can pose as a broker",
+    ),
+)
+"""Settings that turn off a part of TLS's protection, with the consequence."""
+
+_SECRET_FILES = ("ssl.key.location", "sasl.kerberos.keytab")
+"""Settings that name a file which is a secret as a whole."""
+
+
+class Connection:
+    """The settings of one cluster's connection, under librdkafka's names.
+
+    Immutable. Neither `repr` nor an error shows a secret. `warnings` are sentences about settings
+    that have no effect.
+    """
+
+    def __init__(
+        self, settings: Mapping[str, RawSetting], *, where: str, warnings: tuple[str, ...] = ()
+    ) -> None:
+        self._values = check_values(settings)
+        self._origin = {name: given.where for name, given in settings.items()}
+        check_complete(self._values, self._origin, where)
+        self._kept_in = {name: given.kept_in for name, given in settings.items()}
+        self._tls = self._ssl_context() if self.protocol.endswith("SSL") else None
+        idle = tuple(
+            f"{self._origin[name]}: {name} has no effect with security.protocol={self.protocol}"
+            for name in unused_settings(self._values)
+        )
+        self.warnings = warnings + idle
+
+    @classmethod
+    def of(
+        cls,
+        properties: Mapping[str, object] | None = None,
+        *,
+        where: str = "properties",
+        folder: Path | None = None,
+        file: Path | None = None,
+        command_config: Path | None = None,
+        bootstrap_server: str | None = None,
+    ) -> Connection:
+        """Build a connection from its sources.
+
+        `bootstrap_server` overrides `properties`, and `properties` override `command_config`.
+
+        Args:
+            properties: librdkafka's names and values; a value may be `{file: PATH}`,
+                `{env: NAME}` or `{command: LINE}`.
+            where: the name of `properties` in errors: "config.yaml, context prod".
+            folder: the base of relative paths in `properties`; the current folder if None.
+            file: the file that holds `properties`; None if no file does.
+            command_config: a client properties file, Java's or librdkafka's.
+            bootstrap_server: the value of the option --bootstrap-server.
+
+        Raises:
+            ConnectionProblem: a setting cannot be used; names the place, the key and the fix.
+        """
+        settings: dict[str, RawSetting] = {}
+        warnings: tuple[str, ...] = ()
+        if command_config is not None:
+            settings, ignored = from_file(command_config)
+            where = where if properties else str(command_config)
+            if ignored:
+                warnings = (f"{command_config}: not used by ktui: {', '.join(ignored)}",)
+        settings |= from_mapping(properties or {}, where, folder or Path(), file)
+        if bootstrap_server is not None:
+            option = RawSetting(bootstrap_server, "--bootstrap-server", Path())
+            settings["bootstrap.servers"] = option
+        return cls(settings, where=where, warnings=warnings)
+
+    @classmethod
+    def to(cls, bootstrap_server: str) -> Connection:
+        """Return a plaintext connection to `host:port[,host:port...]`."""
+        return cls.of(bootstrap_server=bootstrap_server)
+
+    @property
+    def protocol(self) -> str:
+        """The security protocol, in Kafka's spelling."""
+        return str(self._values.get("security.protocol", "PLAINTEXT"))
+
+    @property
+    def mechanism(self) -> str:
+        """The SASL mechanism; empty if there is no login."""
+        return str(self._values.get("sasl.mechanism", ""))
+
+    @property
+    def bootstrap_servers(self) -> list[str]:
+        """The bootstrap addresses, each `host:port`."""
+        return str(self._values["bootstrap.servers"]).split(",")
+
+    @property
+    def timeout_s(self) -> float:
+        """The limit of one call in seconds: socket.timeout.ms or Java's request.timeout.ms."""
+        timeout_ms = self._values.get("socket.timeout.ms")
+        return DEFAULT_TIMEOUT_S if timeout_ms is None else int(str(timeout_ms)) / 1000
+
+    @property
+    def unverified(self) -> tuple[str, ...]:
+        """A sentence for each setting that turns off TLS verification, with its place."""
+        if self._tls is None:
+            return ()
+        return tuple(
+            f"{self._origin[name]}: {name}={value}: {consequence}"
+            for name, value, consequence in _UNVERIFIED
+            if self._values.get(name) == value
+        )
+
+    @property
+    def secret_files(self) -> dict[Path, tuple[str, ...]]:
+        """The files that hold secrets of this connection, each with its settings."""
+        files: dict[Path, tuple[str, ...]] = {}
+        for name, value in self._values.items():
+            path = self._kept_in.get(name) if isinstance(value, Secret) else None
+            if name in _SECRET_FILES:
+                path = Path(str(value))
+            if path is not None:
+                files[path] = (*files.get(path, ()), name)
+        return files
+
+    def __repr__(self) -> str:
+        return f"Connection({self._values!r})"
+
+    def for_confluent(self) -> dict[str, str]:
+        """Return the settings for confluent-kafka. The result holds secrets in the clear."""
+        values = {"client.id": "ktui"} | {n: _revealed(v) for n, v in self._values.items()}
+        if values.get("sasl.mechanism") == "OAUTHBEARER":
+            values["sasl.oauthbearer.method"] = "oidc"
+        return values
+
+    def for_kafka_python(self) -> dict[str, Any]:
+        """Return the settings for kafka-python. The result holds secrets in the clear."""
+        values: dict[str, Any] = {"client_id": "ktui", "ssl_context": self._tls}
+        for name, value in self._values.items():
+            if key := PROPERTIES[name].kafka_python:
+                values[key] = _revealed(value)
+        values["bootstrap_servers"] = self.bootstrap_servers
+        mechanism = values.get("sasl_mechanism", "")
+        if mechanism.startswith("SCRAM"):  # RFC 5802, 5.1; kafka-python does not escape
+            name = values["sasl_plain_username"]
+            values["sasl_plain_username"] = name.replace("=", "=3D").replace(",", "=2C")
+        if mechanism == "OAUTHBEARER":
+            values["sasl_oauth_token_provider"] = self._token_provider()
+        return values
+
+    def _token_provider(self) -> Any:
+        from ktui.kafka.connection.oauth import ClientCredentials  # noqa: PLC0415 -- slow to import, seldom used
+
+        settings = {n.removeprefix("sasl.oauthbearer."): v for n, v in self._values.items()}
+        pairs = str(settings.get("extensions", "")).split(",")
+        return ClientCredentials(
+            str(settings["token.endpoint.url"]),
+            str(settings["client.id"]),
+            Secret(_revealed(settings["client.secret"])),
+            scope=str(settings["scope"]) if "scope" in settings else None,
+            extensions=dict(pair.split("=", 1) for pair in pairs if "=" in pair),
+        )
+
+    def _ssl_context(self) -> Any:
+        from ktui.kafka.connection.tls import ssl_context_for  # noqa: PLC0415 -- slow to import, not always used
+
+        return ssl_context_for(self._values, self._origin)
+
+
+def _revealed(value: str | Secret) -> str:
+    return value.reveal() if isinstance(value, Secret) else value

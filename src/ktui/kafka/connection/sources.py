@@ -1,0 +1,258 @@
+"""Readers of connection settings as people write them; they return librdkafka's names."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+import javaproperties
+
+from ktui.inputfile import Unreadable, read_input
+from ktui.kafka.connection.errors import ConnectionProblem
+from ktui.kafka.connection.keystores import store_settings
+from ktui.kafka.connection.property_table import (
+    CANONICAL,
+    JAVA_ONLY,
+    JAVA_STORES,
+    PROPERTIES,
+    ValueKind,
+    may_be_ignored,
+)
+from ktui.kafka.connection.secret import fetch_value
+
+_MODULES: Mapping[str, tuple[tuple[str, ...], Mapping[str, str]]] = {
+    "PlainLoginModule": (("PLAIN",), {"username": "sasl.username", "password": "sasl.password"}),
+    "ScramLoginModule": (
+        ("SCRAM-SHA-256", "SCRAM-SHA-512"),
+        {"username": "sasl.username", "password": "sasl.password"},
+    ),
+    "OAuthBearerLoginModule": (
+        ("OAUTHBEARER",),
+        {
+            "clientId": "sasl.oauthbearer.client.id",
+            "clientSecret": "sasl.oauthbearer.client.secret",
+            "scope": "sasl.oauthbearer.scope",
+        },
+    ),
+    "Krb5LoginModule": (
+        ("GSSAPI",),
+        {
+            "serviceName": "sasl.kerberos.service.name",
+            "principal": "sasl.kerberos.principal",
+            "keyTab": "sasl.kerberos.keytab",
+        },
+    ),
+}
+"""For each login module its mechanisms, and its options under librdkafka's names."""
+
+_ENTRY = re.compile(r"\s*([\w.$]+)\s+(required|requisite|sufficient|optional)\b(.*);\s*", re.DOTALL)
+_OPTION = re.compile(r"""\s*([\w.]+)\s*=\s*("(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|[^\s"';]+)""")
+
+_FORM = (
+    "Write it as org.apache.kafka.common.security.scram.ScramLoginModule required "
+    'username="..." password="...";'
+)
+
+
+def jaas_settings(text: str, mechanism: str | None, where: str) -> dict[str, str]:
+    """Translate a JAAS entry into librdkafka's settings.
+
+    Raises:
+        ConnectionProblem: the text is not a JAAS entry, or its login module is unknown or not for
+            `mechanism`. The error never repeats the text itself.
+    """
+
+    def problem(text: str, fix: str = _FORM) -> ConnectionProblem:
+        return ConnectionProblem(where, "sasl.jaas.config", text, fix)
+
+    entry = _ENTRY.fullmatch(text)
+    if entry is None:
+        if not text.rstrip().endswith(";"):
+            raise problem("it does not end with a semicolon")
+        raise problem("it is not `module flag options;`")
+    module = entry[1].rpartition(".")[2]
+    if module not in _MODULES:
+        raise problem(f"ktui does not know {module}", f"It knows {', '.join(_MODULES)}")
+    mechanisms, names = _MODULES[module]
+    if mechanism is not None and mechanism not in mechanisms:
+        raise problem(f"{module} is not for sasl.mechanism={mechanism}", "Make the two agree")
+    options = _options(entry[3])
+    if options is None:
+        raise problem('its options are not all of the form name="value"')
+    return {names[name]: value for name, value in options.items() if name in names}
+
+
+def _options(text: str) -> dict[str, str] | None:
+    options, at = {}, 0
+    while found := _OPTION.match(text, at):
+        options[found[1]] = _unquoted(found[2])
+        at = found.end()
+    return options if not text[at:].strip() else None
+
+
+def _unquoted(value: str) -> str:
+    return re.sub(r"\\(.)", r"\1", value[1:-1]) if value[0] in "\"'" else value
+
+
+class FileEntry(NamedTuple):
+    """One setting of a file, with the number of its first line."""
+
+    key: str
+    value: str
+    line: int
+
+
+def read_entries(path: Path) -> list[FileEntry]:
+    """Read a file in the format of java.util.Properties; the last entry for a key wins, as in Java.
+
+    Raises:
+        ConnectionProblem: the file cannot be read, or has an escape that Java would refuse.
+    """
+    try:
+        data = read_input(path)
+    except Unreadable as why:
+        raise ConnectionProblem(str(path), "", f"cannot be read: {why}") from None
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        text = data.decode("latin-1")  # as Java reads these files
+    entries: dict[str, FileEntry] = {}
+    line = 1
+    try:
+        for part in javaproperties.parse(text):
+            if isinstance(part, javaproperties.KeyValue):
+                entries[part.key] = FileEntry(part.key, part.value, line)
+            line += len(_LINE_END.findall(part.source))
+    except javaproperties.InvalidUEscapeError:
+        raise ConnectionProblem(
+            f"{path}:{line}",
+            "",
+            r"\u is not followed by four hexadecimal digits",
+            "Write two backslashes for a literal one",
+        ) from None
+    return list(entries.values())
+
+
+_LINE_END = re.compile(r"\r\n|\r|\n")
+
+_SIMILARITY = 0.85
+"""The similarity at which an unknown name counts as a misspelling of a known one."""
+
+
+class RawSetting(NamedTuple):
+    """One setting as it was written."""
+
+    value: str
+    where: str
+    """The file with its line, the context, or the option."""
+    folder: Path
+    """The base of a relative path in the value."""
+    kept_in: Path | None = None
+    """The file that holds the value; None if no file does."""
+
+
+def from_mapping(
+    properties: Mapping[str, object], where: str, folder: Path, file: Path | None = None
+) -> dict[str, RawSetting]:
+    """Read a context's `properties`, which `file` holds; an unknown name is an error.
+
+    Raises:
+        ConnectionProblem: a name or a value is wrong; names `where` and the key.
+    """
+    given = {
+        str(name): RawSetting(
+            _text(value, where, str(name), folder), where, folder, _kept_in(value, folder, file)
+        )
+        for name, value in properties.items()
+    }
+    for name in given.keys() - CANONICAL.keys() - JAVA_ONLY:
+        raise ConnectionProblem(where, name, "is not a connection setting", _suggestion(name))
+    return _translated(given)
+
+
+def from_file(path: Path) -> tuple[dict[str, RawSetting], list[str]]:
+    """Read a client properties file, Java's or librdkafka's.
+
+    Returns:
+        The settings, and the names of those that a connection does not use.
+
+    Raises:
+        ConnectionProblem: a name or a value is wrong; names the file, the line and the key.
+    """
+    given, ignored = {}, []
+    for key, value, line in read_entries(path):
+        where = f"{path}:{line}"
+        if key in CANONICAL or key in JAVA_ONLY:
+            if value.startswith("${"):
+                raise ConnectionProblem(
+                    where,
+                    key,
+                    "Java's config providers are not read",
+                    "Use a context: its values may be {env: NAME}, {file: PATH} or {command: LINE}",
+                )
+            given[key] = RawSetting(value, where, Path(), path)
+        elif may_be_ignored(key) and not _similar_names(key):
+            ignored.append(key)
+        else:
+            raise ConnectionProblem(where, key, "is not known", _suggestion(key))
+    return _translated(given), ignored
+
+
+def _kept_in(value: object, folder: Path, file: Path | None) -> Path | None:
+    """Return the file that holds a value: the settings' own, or the one that the value names."""
+    if not isinstance(value, Mapping):
+        return file
+    return folder / Path(str(value["file"])).expanduser() if "file" in value else None
+
+
+def _text(value: object, where: str, key: str, folder: Path) -> str:
+    match value:
+        case bool() | int() | float() if _is_secret(key):  # YAML reads 0123 as 83 and yes as true
+            raise ConnectionProblem(where, key, "is not text", "Put it in quotes")
+        case bool():
+            return "true" if value else "false"
+        case str() | int():
+            return str(value)
+        case list() if key in CANONICAL and CANONICAL[key] == "bootstrap.servers":
+            return ",".join(str(item) for item in value)
+        case Mapping():
+            return fetch_value(value, where, key, folder)
+        case _:
+            problem = "expected text, or one of {file: PATH}, {env: NAME}, {command: LINE}"
+            raise ConnectionProblem(where, key, problem)
+
+
+def _is_secret(name: str) -> bool:
+    return name in CANONICAL and PROPERTIES[CANONICAL[name]].kind is ValueKind.SECRET
+
+
+def _translated(given: Mapping[str, RawSetting]) -> dict[str, RawSetting]:
+    """Rename every setting to librdkafka's name, and translate Java's stores and login modules."""
+    settings = {CANONICAL[name]: value for name, value in given.items() if name in CANONICAL}
+    stores = {name: (v.value, v.where) for name, v in given.items() if name in JAVA_STORES}
+    folder = next((v.folder for v in given.values()), Path())
+    for name, (value, where) in store_settings(stores).items():
+        kept_in = given["ssl.keystore.key"].kept_in if name == "ssl.key.pem" else None
+        settings.setdefault(name, RawSetting(value, where, folder, kept_in))
+    if jaas := given.get("sasl.jaas.config"):
+        mechanism = settings.get("sasl.mechanism")
+        login = jaas_settings(jaas.value, mechanism and mechanism.value.upper(), jaas.where)
+        for name, value in login.items():
+            settings.setdefault(name, jaas._replace(value=value))
+    algorithm = settings.get("ssl.endpoint.identification.algorithm")
+    if algorithm and not algorithm.value:  # in Java an empty value turns the check off
+        settings["ssl.endpoint.identification.algorithm"] = algorithm._replace(value="none")
+    return settings
+
+
+def _similar_names(name: str) -> list[str]:
+    import difflib  # noqa: PLC0415 -- slow to import, needed only after a mistake
+
+    return difflib.get_close_matches(name, [*CANONICAL, *JAVA_ONLY], n=1, cutoff=_SIMILARITY)
+
+
+def _suggestion(name: str) -> str:
+    similar = _similar_names(name)
+    return f"Did you mean {similar[0]}?" if similar else "docs/connecting.md lists the settings"

@@ -1,0 +1,168 @@
+"""Brokers whose metadata is proven to be no older than a given moment.
+
+DescribeQuorum reports the end of the leading controller's log. ApiVersions reports how far a
+broker has read that log: in KRaft its finalized features' epoch is the offset of the last record
+in the metadata that the broker answers from (measured with 3.9 to 4.3).
+
+The controller answers a change once the change is committed. Its list of reassignments is ahead of
+that: a partition leaves the list as soon as the controller has decided that the reassignment is
+over. The record of that decision may still wait to be written. So ktui waits a moment, and then
+takes the end of the log.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from functools import partial
+from typing import Any
+
+from kafka.protocol.admin.cluster import DescribeQuorumRequest
+from kafka.protocol.metadata import ApiVersionsRequest
+
+from ktui.cluster.errors import NotAuthorized, TimedOut, Unreachable, Unsupported
+from ktui.kafka.transport import error_codes
+from ktui.kafka.transport.client import RequestFactory, Wire
+from ktui.kafka.transport.retry import FIRST_S
+from ktui.kafka.transport.translate_errors import Purpose
+
+_QUORUM = Purpose("asking how far the controllers' log is", needs="Describe on the cluster")
+_PROGRESS = Purpose("asking how far a broker has read the controllers' log")
+
+WITHIN_S = 5.0
+"""Seconds to wait, at most, for a controller's answer and for a broker to catch up."""
+_LINGER_S = 0.05
+"""Longer than a controller holds a record back (controller.quorum.append.linger.ms, 25 ms)."""
+_ONE_BROKER_WITHIN_S = 2.0
+"""Seconds to wait for one particular broker."""
+_PAUSE_S = 0.02
+_PROGRESS_LIMIT_S = 1.0
+"""Seconds for a broker to report how far it has read; another broker may be as far."""
+
+
+class UpToDateBrokers:
+    """The brokers that know everything that was answered before a given moment.
+
+    Args:
+        wire: the connections to the brokers.
+        offset: of the last record that was decided by that moment.
+    """
+
+    def __init__(self, wire: Wire, offset: int) -> None:
+        self._wire = wire
+        self._offset = offset
+        self._broker: int | None = None
+        """A broker that has caught up; a broker's metadata never goes back."""
+
+    @classmethod
+    async def as_of_now(cls, wire: Wire) -> UpToDateBrokers:
+        """Return the brokers that are up to date as of this moment.
+
+        Raises:
+            Unsupported: the cluster does not report its log, or not to this principal.
+            TimedOut: no controller answered in time.
+        """
+        try:
+            await asyncio.sleep(_LINGER_S)
+            return cls(wire, await _last_record(wire))
+        except NotAuthorized as denied:
+            raise Unsupported(
+                _QUORUM.attempted, where=denied.where, answer=denied.answer, fix=denied.fix
+            ) from denied
+
+    async def ask(self, purpose: Purpose, build: RequestFactory) -> Any:
+        """Send a read to an up-to-date broker, and to another one if that fails.
+
+        Raises:
+            Unsupported: brokers do not report how far they have read.
+            TimedOut: no broker has caught up, or answered, in time.
+        """
+        most_s = self._wire.timeout_s
+        until_s = time.monotonic() + most_s
+        limit_s = min(FIRST_S, most_s)
+        while True:
+            if self._broker is None:
+                self._broker = await self._find()
+            try:
+                return await self._wire.ask(purpose, build, broker=self._broker, limit_s=limit_s)
+            except (Unreachable, TimedOut):
+                if time.monotonic() >= until_s:
+                    raise
+            self._broker = None
+            limit_s = min(2 * limit_s, most_s)
+
+    async def wait_for(self, broker: int) -> None:
+        """Wait until this particular broker has caught up.
+
+        Raises:
+            Unsupported: the broker does not report how far it has read.
+            Unreachable: the broker is down.
+            TimedOut: the broker has not caught up in time.
+        """
+        until_s = time.monotonic() + _ONE_BROKER_WITHIN_S
+        while await self._metadata_offset(broker) < self._offset:
+            if time.monotonic() >= until_s:
+                answer = (
+                    f"it has not read up to record {self._offset} within {_ONE_BROKER_WITHIN_S:g} s"
+                )
+                raise TimedOut(_PROGRESS.attempted, where=f"broker {broker}", answer=answer)
+            await asyncio.sleep(_PAUSE_S)
+
+    async def _find(self) -> int:
+        limit_s = min(WITHIN_S, self._wire.timeout_s)
+        until_s = time.monotonic() + limit_s
+        while time.monotonic() < until_s:
+            for best in (await self._wire.broker_ids())[:1]:
+                if await self._is_up_to_date(best):
+                    return best
+            await asyncio.sleep(_PAUSE_S)
+        answer = f"no broker has read up to record {self._offset} within {limit_s:g} s"
+        raise TimedOut("waiting for fresh metadata", answer=answer)
+
+    async def _is_up_to_date(self, broker: int) -> bool:
+        try:
+            return await self._metadata_offset(broker) >= self._offset
+        except (Unreachable, TimedOut):
+            return False
+
+    async def _metadata_offset(self, broker: int) -> int:
+        answer = await self._wire.ask(
+            _PROGRESS, _versions_request, broker=broker, limit_s=_PROGRESS_LIMIT_S
+        )
+        offset = answer.finalized_features_epoch
+        if offset is None or offset < 0:
+            raise Unsupported(
+                _PROGRESS.attempted, where=f"broker {broker}", fix="Upgrade the brokers"
+            )
+        return int(offset)
+
+
+async def _last_record(wire: Wire) -> int:
+    """Return the offset of the last record in the leading controller's log."""
+    until_s = time.monotonic() + min(WITHIN_S, wire.timeout_s)
+    while True:
+        log = (await wire.ask(_QUORUM, _quorum_request)).topics[0].partitions[0]
+        end = max((voter.log_end_offset for voter in log.current_voters), default=-1)
+        if not log.error_code and end > 0:
+            return int(end) - 1
+        if time.monotonic() >= until_s:
+            code = log.error_code
+            answer = error_codes.describe_error(code, None) if code else "no controller leads yet"
+            raise TimedOut(_QUORUM.attempted, answer=answer)
+        await asyncio.sleep(_PAUSE_S)  # a controller failover is under way
+
+
+def _quorum_request() -> Any:
+    topic = DescribeQuorumRequest.TopicData
+    partition = topic.PartitionData(partition_index=0)
+    return DescribeQuorumRequest(
+        topics=[topic(topic_name="__cluster_metadata", partitions=[partition])]
+    )
+
+
+_versions_request = partial(
+    ApiVersionsRequest,
+    client_software_name="ktui",
+    client_software_version="0",
+    min_version=3,
+)

@@ -1,0 +1,130 @@
+"""Requests about consumer groups with one static member, and readers of their answers.
+
+They use the classic group protocol. Every broker speaks it, and no setting can switch it off.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kafka.protocol.admin.groups import DescribeGroupsRequest
+from kafka.protocol.consumer.group import (
+    HeartbeatRequest,
+    JoinGroupRequest,
+    LeaveGroupRequest,
+    SyncGroupRequest,
+)
+from kafka.protocol.metadata import CoordinatorType, FindCoordinatorRequest, MetadataRequest
+
+from ktui.cluster.membership import (
+    INSTANCE,
+    KIND,
+    STORE,
+    GroupDescription,
+    Member,
+    MemberDescription,
+)
+from ktui.kafka.transport import error_codes
+
+_PROTOCOL = "owner"
+_SETTLED = frozenset({"Stable", "Empty", "Dead"})
+_READ = 3
+"""Kafka's number for the ACL operation Read."""
+
+
+def store_request() -> Any:
+    """Build a metadata request for the topic that stores groups; it must not create the topic."""
+    topic = MetadataRequest.MetadataRequestTopic(name=STORE)
+    return MetadataRequest(topics=[topic], allow_auto_topic_creation=False, max_version=9)
+
+
+def stores_groups(answer: Any) -> bool | None:
+    """Whether the topic that stores groups exists; None if this principal may not know."""
+    code = answer.topics[0].error_code
+    if code in error_codes.DENIED:
+        return None
+    return code not in error_codes.ABSENT
+
+
+def coordinator_request(group: str) -> Any:
+    """Build a coordinator lookup. Brokers create the topic that stores groups to answer it."""
+    return FindCoordinatorRequest(
+        coordinator_keys=[group], key_type=CoordinatorType.GROUP, min_version=4
+    )
+
+
+def describe_request(group: str) -> Any:
+    """Build a group description; up to version 5 a group that does not exist is no error."""
+    return DescribeGroupsRequest(
+        groups=[group], include_authorized_operations=True, min_version=4, max_version=5
+    )
+
+
+def read_group(answer: Any) -> GroupDescription:
+    """Read the only group of an answer."""
+    group = answer.groups[0]
+    permitted = group.authorized_operations
+    return GroupDescription(
+        kind=group.protocol_type,
+        settled=group.group_state in _SETTLED,
+        members=tuple(
+            MemberDescription(m.member_id, m.group_instance_id, bytes(m.member_metadata))
+            for m in group.members
+        ),
+        permitted=_READ in permitted if permitted else None,
+    )
+
+
+def join_request(group: str, note: bytes, session_s: float, member_id: str) -> Any:
+    """Build a join as the group's only member; replaces a member with the same instance id."""
+    protocol = JoinGroupRequest.JoinGroupRequestProtocol(name=_PROTOCOL, metadata=note)
+    session_ms = int(session_s * 1000)
+    return JoinGroupRequest(
+        group_id=group,
+        session_timeout_ms=session_ms,
+        rebalance_timeout_ms=session_ms,
+        member_id=member_id,
+        group_instance_id=INSTANCE,
+        protocol_type=KIND,
+        protocols=[protocol],
+        min_version=5,
+    )
+
+
+def sync_request(group: str, member: Member) -> Any:
+    """Build the sync that completes a join.
+
+    The assignment means nothing, but brokers do not show the member in full without one.
+    """
+    assignment = SyncGroupRequest.SyncGroupRequestAssignment
+    return SyncGroupRequest(
+        group_id=group,
+        generation_id=member.generation,
+        member_id=member.id,
+        group_instance_id=INSTANCE,
+        protocol_type=KIND,
+        protocol_name=_PROTOCOL,
+        assignments=[assignment(member_id=member.id, assignment=b"")],
+        min_version=3,
+    )
+
+
+def heartbeat_request(group: str, member: Member) -> Any:
+    """Build a heartbeat; the answer shows whether the member still is one."""
+    return HeartbeatRequest(
+        group_id=group,
+        generation_id=member.generation,
+        member_id=member.id,
+        group_instance_id=INSTANCE,
+        min_version=3,
+    )
+
+
+def leave_request(group: str, member: Member) -> Any:
+    """Build a leave. The member id keeps a replaced member from removing its successor."""
+    identity = LeaveGroupRequest.MemberIdentity
+    return LeaveGroupRequest(
+        group_id=group,
+        members=[identity(member_id=member.id, group_instance_id=INSTANCE)],
+        min_version=3,
+    )

@@ -1,0 +1,1 @@
+"""Forecasts compared with the truth, and insights for later runs."""

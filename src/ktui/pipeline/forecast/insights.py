@@ -1,0 +1,307 @@
+"""Insights: the small summary of a lake that live views and people who plan runs can use."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import msgspec
+from pyspark.sql import Column, DataFrame, Row
+from pyspark.sql import functions as F  # noqa: N812 - as Spark's own documents name it
+
+from ktui.insights.curve import RateCurve
+from ktui.insights.insights import (
+    ClusterInsights,
+    EtaError,
+    PairRate,
+    RunAdvice,
+    SizeRate,
+    StallCause,
+    Withheld,
+)
+from ktui.insights.prior import Prior
+from ktui.insights.spread import Spread
+from ktui.pacing.limits import Limits
+from ktui.pipeline.lake.records import Sample
+from ktui.pipeline.tables.stall_cause import (
+    HELD_AFTER_MS,
+    IN_SYNC,
+    LOOKED_AT_MS,
+    MOST_TELLING,
+    STALLED,
+    cause_in,
+)
+from ktui.pipeline.tables.windows import PARTITION
+from ktui.recording.milliseconds import from_wall_ms
+
+TELLING_BYTES = 1_000_000
+"""Smaller copies say nothing about a rate."""
+CLASSES = (0, 100 << 20, 1 << 30, 10 << 30)
+"""The lower bounds of the size classes of partitions, in bytes."""
+TELLING_S = 5.0
+"""Forecasts closer to the end do not count: nobody cares how far off they are."""
+LATEST = 20
+"""Insights have the advice for so many of a cluster's latest runs."""
+STEP_S = 3.0
+"""Seconds that a step takes beside copying, where no recorded step shows it."""
+
+_SPREAD = (0.1, 0.5, 0.9)
+_JUDGED = (
+    "topic", "partition", "t", "leader", "replicas", "isr", "adding", "removing", "offline", "down",
+    "described", "ends", "rates",
+)  # fmt: skip
+"""The columns of a sample that show the cause of a stall."""
+
+
+class Sources(msgspec.Struct, frozen=True, kw_only=True):
+    """The inputs of insights: tables of the lake, and three results computed from them."""
+
+    samples: DataFrame
+    states: DataFrame
+    moves: DataFrame
+    runs: DataFrame
+    eta_backtest: DataFrame
+    what_if: DataFrame
+    curves: Mapping[str, RateCurve]
+    """The curve of the rate into a broker, by cluster."""
+    pairs: DataFrame
+    """As returned by `measures.rate_pairs`."""
+    steps: DataFrame
+    """As returned by `what_if.fit.steps`."""
+
+
+def insights(of: Sources) -> list[ClusterInsights]:
+    """Compute the insights of every cluster; only some hundred rows of each are fetched."""
+    parts: list[Mapping[str, dict[str, Any]]] = [
+        _by_cluster("pairs", _pairs(of.pairs), _pair),
+        _by_cluster("sizes", _sizes(of.moves), _size),
+        _by_cluster("stalls", _stalls(of.states, of.samples), _stall),
+        _by_cluster("eta", _eta(of.eta_backtest), _eta_error),
+        _by_cluster("advice", _advice(of.what_if, of.runs).where("recommended"), _advised),
+        _by_cluster("withheld", _advice(of.what_if, of.runs).where("NOT recommended"), _withheld),
+        _priors(of.moves, of.steps, of.curves),
+    ]
+    return [_assembled(row, parts) for row in _clusters(of.moves, of.runs).collect()]
+
+
+def _assembled(row: Row, parts: Iterable[Mapping[str, dict[str, Any]]]) -> ClusterInsights:
+    known: dict[str, Any] = {}
+    for part in parts:
+        known |= part.get(row.cluster_id, {})
+    return ClusterInsights(
+        cluster_id=row.cluster_id,
+        runs=row.runs,
+        moves=row.moves,
+        began=None if row.began_t is None else from_wall_ms(row.began_t),
+        ended=None if row.ended_t is None else from_wall_ms(row.ended_t),
+        **known,
+    )
+
+
+def _by_cluster(name: str, rows: DataFrame, read: Any) -> dict[str, dict[str, Any]]:
+    found: dict[str, list[Any]] = {}
+    for row in rows.collect():
+        found.setdefault(row.cluster_id, []).append(read(row))
+    return {cluster: {name: tuple(each)} for cluster, each in found.items()}
+
+
+def _clusters(moves: DataFrame, runs: DataFrame) -> DataFrame:
+    moved = moves.groupBy("cluster_id").agg(
+        F.count("*").alias("moves"),
+        F.min("began_t").alias("began_t"),
+        F.max("ended_t").alias("ended_t"),
+    )
+    ran = runs.groupBy("cluster_id").agg(F.count("*").alias("runs"))
+    both = moved.join(ran, "cluster_id", "full")
+    return both.na.fill(0, ["moves", "runs"]).orderBy("cluster_id")
+
+
+def _percentiles(figure: str) -> tuple[Column, Column]:
+    return F.percentile(figure, list(_SPREAD)).alias("spread"), F.count(figure).alias("count")
+
+
+def _spread(row: Row) -> Spread:
+    p10, p50, p90 = row.spread
+    return Spread(p10, p50, p90, row["count"])
+
+
+def _pairs(pairs: DataFrame) -> DataFrame:
+    rate = F.col("messages") * F.col("message_bytes") * 1000 / F.col("ms")
+    grew = pairs.where("messages > 0 AND message_bytes IS NOT NULL AND leader IS NOT NULL")
+    by = ("cluster_id", "leader", "broker")
+    return grew.withColumn("bytes_s", rate).groupBy(*by).agg(*_percentiles("bytes_s")).orderBy(*by)
+
+
+def _pair(row: Row) -> PairRate:
+    return PairRate(row.leader, row.broker, _spread(row))
+
+
+def _of_size(moves: DataFrame) -> DataFrame:
+    """Select moves with a known rate, and add the bytes of one replica as `each`."""
+    each = F.col("bytes") / F.size("added")
+    return moves.where("rate_bytes_p50 > 0 AND size(added) > 0").withColumn("each", each)
+
+
+def _sizes(moves: DataFrame) -> DataFrame:
+    reached = [F.when(F.col("each") >= start, F.lit(n)) for n, start in enumerate(CLASSES)]
+    place = F.greatest(*reached)
+    by = ("cluster_id", "size_class")
+    sized = _of_size(moves).where("each IS NOT NULL").withColumn("size_class", place)
+    return sized.groupBy(*by).agg(*_percentiles("rate_bytes_p50")).orderBy(*by)
+
+
+def _size(row: Row) -> SizeRate:
+    ends = (*CLASSES[1:], None)
+    return SizeRate(CLASSES[row.size_class], ends[row.size_class], _spread(row))
+
+
+def _priors(
+    moves: DataFrame, steps: DataFrame, curves: Mapping[str, RateCurve]
+) -> dict[str, dict[str, Any]]:
+    telling = _of_size(moves).where(F.col("each") >= TELLING_BYTES)
+    rates = telling.groupBy("cluster_id").agg(
+        *_percentiles("rate_bytes_p50"), F.count_distinct("run_id").alias("runs")
+    )
+    beside = F.median((F.col("took_ms") - F.col("copying_ms")) / 1000)
+    taken = steps.where("adds").groupBy("cluster_id").agg(beside.alias("step_s")).collect()
+    step_s = {row.cluster_id: row.step_s for row in taken}
+    return {
+        row.cluster_id: {
+            "prior": Prior(
+                replica_bytes_s=_spread(row),
+                step_s=max(0.0, step_s.get(row.cluster_id, STEP_S)),
+                curve=curves[row.cluster_id],
+                runs=row.runs,
+            )
+        }
+        for row in rates.collect()
+        if row.cluster_id in curves
+    }
+
+
+def _stalls(states: DataFrame, samples: DataFrame) -> DataFrame:
+    """Count stalls by cause: the most telling one in the samples of a stall's first minute.
+
+    Stalls, their samples and the cause are those of `stall_cause.stalls`, `stall_cause.looked_at`
+    and `stall_cause.cause_in`.
+    """
+    held = (F.col("state") == IN_SYNC) & (F.col("ended_t") - F.col("began_t") > HELD_AFTER_MS)
+    from_t = F.when(held, F.col("began_t") + HELD_AFTER_MS).otherwise(F.col("began_t"))
+    stalled = states.where((F.col("state") == STALLED) | held).select(
+        *PARTITION, from_t.alias("from_t"), "ended_t"
+    )
+    seen = samples.where(~F.col("shadowed")).select(*PARTITION, "t", F.struct(*_JUDGED).alias("it"))
+    same = [F.col(f"one.{name}").eqNullSafe(F.col(f"other.{name}")) for name in PARTITION]
+    until_t = F.greatest(F.least("ended_t", F.col("from_t") + LOOKED_AT_MS), F.col("from_t") + 1)
+    both = stalled.alias("one").join(
+        seen.alias("other"), [*same, F.col("t") >= F.col("from_t"), F.col("t") < until_t], "left"
+    )
+    # Spark warns about annotations that it cannot evaluate: a lambda has none
+    place = F.udf(lambda sample: _place(sample), "int", useArrow=False)  # noqa: PLW0108
+    each = (*(f"one.{name}" for name in PARTITION), "from_t", "ended_t")
+    judged = both.groupBy(*each).agg(F.min(place("it")).alias("place"))
+    lasted = (F.sum(F.col("ended_t") - F.col("from_t")) / 1000).alias("seconds")
+    return (
+        judged.groupBy("cluster_id", "place")
+        .agg(F.count("*").alias("count"), lasted)
+        .orderBy("cluster_id", F.desc("seconds"))
+    )
+
+
+def _place(sample: Row | None) -> int:
+    """Return the place of a sample's cause in `MOST_TELLING`."""
+    if sample is None:
+        return len(MOST_TELLING) - 1
+    cause, _ = cause_in(msgspec.convert(sample.asDict(recursive=True), Sample))
+    return MOST_TELLING.index(cause)
+
+
+def _stall(row: Row) -> StallCause:
+    return StallCause(MOST_TELLING[row.place].value, row["count"], row.seconds)
+
+
+def _eta(table: DataFrame) -> DataFrame:
+    """Compare the forecasts at the moments at which all of them had a value."""
+    all_known = F.expr("left_s IS NOT NULL AND linear_s IS NOT NULL AND recent_s IS NOT NULL")
+    decile = F.least(F.floor(F.col("share") * 10), F.lit(9)).cast("int")
+
+    def off(name: str) -> Column:
+        error = F.abs(F.col(name) - F.col("truth_s")) / F.col("truth_s")
+        return F.median(F.when(all_known, error))
+
+    by = ("cluster_id", "scope", "decile")
+    telling = table.where((F.col("truth_s") >= TELLING_S) & F.col("share").isNotNull())
+    return (
+        telling.withColumn("decile", decile)
+        .groupBy(*by)
+        .agg(
+            F.count_if(all_known).alias("moments"),
+            off("left_s").alias("ktui"),
+            off("linear_s").alias("linear"),
+            off("recent_s").alias("recent"),
+            F.avg(F.col("left_s").isNotNull().cast("int")).alias("told"),
+        )
+        .orderBy(*by)
+    )
+
+
+def _eta_error(row: Row) -> EtaError:
+    figures = (row.moments, row.ktui, row.linear, row.recent, row.told)
+    return EtaError(row.scope, row.decile, *figures)
+
+
+def _advice(table: DataFrame, runs: DataFrame) -> DataFrame:
+    """Select the advice for the latest runs, or why there is none, with each run's real duration.
+
+    Only one row of each run has a reason, and is recommended or not.
+    """
+    own = table.where("own").select("cluster_id", "run_id", F.col("actual_s").alias("took_s"))
+    began = runs.select("cluster_id", "run_id", "began_t")
+    advised = table.where("reason IS NOT NULL").join(own, ["cluster_id", "run_id"])
+    rows = advised.join(began, ["cluster_id", "run_id"]).select("*")
+    latest = F.slice(
+        F.sort_array(F.collect_list(F.struct("began_t", "run_id")), asc=False), 1, LATEST
+    )
+    kept = rows.groupBy("cluster_id").agg(latest.alias("latest"))
+    kept = kept.select("cluster_id", F.inline("latest")).select("cluster_id", "run_id")
+    return rows.join(kept, ["cluster_id", "run_id"], "left_semi").orderBy("cluster_id", "began_t")
+
+
+def _advised(row: Row) -> RunAdvice:
+    return RunAdvice(
+        run=row.run,
+        run_id=row.run_id,
+        partitions=row.partitions,
+        bytes=row["bytes"],
+        limits=limits_as_options(row.limits),
+        throttle=row.throttle,
+        predicted_s=row.predicted_s,
+        low_s=row.low_s,
+        high_s=row.high_s,
+        actual_s=row.took_s,
+        held_out_error=row.error_held_out,
+        reason=row.reason,
+    )
+
+
+def _withheld(row: Row) -> Withheld:
+    return Withheld(run=row.run, run_id=row.run_id, reason=row.reason)
+
+
+def limits_as_options(limits: str) -> dict[str, str | int | None]:
+    """Return limits by option name, without those that match Kafka's own tool.
+
+    Args:
+        limits: a `Limits` as JSON.
+    """
+    chosen = msgspec.to_builtins(msgspec.json.decode(limits, type=Limits))
+    usual = msgspec.to_builtins(Limits())
+    return {
+        name.replace("_", "-"): value for name, value in chosen.items() if value != usual.get(name)
+    }
+
+
+def rows(made: Iterable[ClusterInsights]) -> Iterator[tuple[str, str]]:
+    """Yield the rows of the table INSIGHTS."""
+    for each in made:
+        yield each.cluster_id, msgspec.json.encode(each).decode()

@@ -1,0 +1,1 @@
+"""Segments of recordings, turned into rows."""

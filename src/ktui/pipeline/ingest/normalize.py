@@ -1,0 +1,136 @@
+"""Merge copies of lines, normalise times, and mark sessions shadowed by better ones.
+
+Everything here is for whole clusters: new samples may change what was settled for old ones.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
+
+from ktui.pipeline.lake.enforce_schema import fit_to_table
+from ktui.pipeline.lake.schema import Table
+from ktui.pipeline.lake.tables import POLLS, RUN_EVENTS, SAMPLES
+
+LINE = ("cluster_id", "session", "seq")
+SESSION = ("cluster_id", "session")
+
+
+def copies(lines: DataFrame) -> DataFrame:
+    """Add `counts` to each copy of a line: whether it is the one that counts.
+
+    A decoded poll goes first, then the smallest checksum of the text. So it matters neither how
+    often nor in which order copies are read.
+    """
+    rank = F.struct(~F.col("decoded"), "sha", "segment", "line")
+    best = lines.groupBy(*LINE).agg(F.min(rank).alias("best"))
+    return lines.join(best, list(LINE)).select(
+        *lines.columns, (F.col("best") == rank).alias("counts")
+    )
+
+
+def sessions(counted: DataFrame) -> DataFrame:
+    """Compute each session's clock offset, and the spans in which better sessions cover it.
+
+    Args:
+        counted: the copies that count.
+
+    Returns:
+        cluster_id, session, offset (t = ms + offset, ms being the monotonic clock) and covered: the
+        spans of better sessions of the same cluster, in t, as array<struct<first, last>>.
+    """
+    look = (F.col("kind") == "look") & F.col("decoded")
+    own = (
+        counted.groupBy(*SESSION)
+        .agg(
+            F.min_by(F.col("at_ms") - F.col("ms"), "seq").alias("offset"),
+            F.bool_or(F.col("kind") == "run").alias("of_run"),
+            F.min(F.when(look, F.col("ms"))).alias("first"),
+            F.max(F.when(look, F.col("ms"))).alias("last"),
+        )
+        .withColumns(
+            {
+                "first": F.col("first") + F.col("offset"),
+                "last": F.col("last") + F.col("offset"),
+            }
+        )
+    )
+    return own.join(_covered(own), list(SESSION), "left").select(
+        *SESSION, "offset", F.coalesce("covered", F.array()).alias("covered")
+    )
+
+
+def _covered(sessions: DataFrame) -> DataFrame:
+    """Select the sessions that better ones overlap, with the spans of those better ones."""
+    seen = sessions.where(F.col("first").isNotNull()).withColumn(
+        "rank", F.struct(~F.col("of_run"), "first", "session")
+    )
+    one, other = seen.alias("one"), seen.alias("other")
+    better = (
+        (F.col("one.cluster_id") == F.col("other.cluster_id"))
+        & (F.col("other.rank") < F.col("one.rank"))
+        & (F.col("other.first") <= F.col("one.last"))
+        & (F.col("one.first") <= F.col("other.last"))
+    )
+    spans = F.collect_list(F.struct("other.first", "other.last"))
+    return (
+        one.join(other, better)
+        .groupBy(F.col("one.cluster_id").alias("cluster_id"), F.col("one.session").alias("session"))
+        .agg(spans.alias("covered"))
+    )
+
+
+def samples(raw: DataFrame, copies: DataFrame, sessions: DataFrame) -> DataFrame:
+    """Make SAMPLES from the samples of all copies, both new and normalised before."""
+    lost = copies.where(~F.col("counts")).select(*LINE, "segment", "line")
+    settled = (
+        raw.join(lost, [*LINE, "segment", "line"], "left_anti")
+        .join(F.broadcast(sessions), list(SESSION))
+        .withColumn("later", F.col("ms") + F.col("offset") - F.col("t"))
+        .withColumns(
+            {
+                "ends": _shifted("ends"),
+                "sizes": _shifted("sizes"),
+                "log_start_read_t": F.col("log_start_read_t") + F.col("later"),
+            }
+        )
+        .withColumn("t", F.col("t") + F.col("later"))
+    )
+    return _with_time(settled, SAMPLES)
+
+
+def polls(counted: DataFrame, sessions: DataFrame) -> DataFrame:
+    """Make POLLS from the copies that count."""
+    looks = counted.where((F.col("kind") == "look") & F.col("decoded"))
+    return _with_time(_timed(looks, sessions), POLLS)
+
+
+def run_events(counted: DataFrame, sessions: DataFrame) -> DataFrame:
+    """Make RUN_EVENTS from the copies that count; an event recorded twice appears once."""
+    events = _timed(counted.where(F.col("kind") == "run"), sessions).drop("kind", "covered")
+    event = ["cluster_id", "run_id", "entry"]
+    others = [F.col(name) for name in events.columns if name not in event]
+    first = F.min_by(F.struct(*others), F.struct("t", "session", "seq"))
+    once = events.groupBy(*event).agg(first.alias("first")).select(*event, "first.*")
+    kind = F.coalesce(F.get_json_object("event", "$.event"), F.lit("unknown"))
+    return _with_time(once.withColumn("kind", kind), RUN_EVENTS)
+
+
+def _timed(lines: DataFrame, sessions: DataFrame) -> DataFrame:
+    joined = lines.join(F.broadcast(sessions), list(SESSION))
+    return joined.withColumn("t", F.col("ms") + F.col("offset"))
+
+
+def _shifted(name: str) -> Column:
+    later = F.col("later")
+    return F.transform(name, lambda each: each.withField("read_t", each["read_t"] + later))
+
+
+def _with_time(timed: DataFrame, table: Table) -> DataFrame:
+    """Add the columns that follow from `t`, and fit the rows to the table."""
+    at = F.timestamp_millis("t")
+    if "shadowed" in table.schema.names:
+        t = F.col("t")
+        inside = F.exists("covered", lambda span: t.between(span["first"], span["last"]))
+        timed = timed.withColumn("shadowed", inside)
+    return fit_to_table(timed.withColumns({"at": at, "date": F.to_date(at)}), table)

@@ -1,0 +1,301 @@
+"""Find the segments to read, complete the abandoned ones, and skip those that the lake knows.
+
+A problem with a file affects that file only: the file is reported and skipped, all others are read.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterable
+from contextlib import suppress
+from functools import reduce
+from pathlib import Path
+
+import msgspec
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
+
+from ktui.fileproblem import FileProblem
+from ktui.pipeline.errors import PipelineProblem
+from ktui.pipeline.ingest.decode import SEGMENT_DIGITS
+from ktui.pipeline.lake.files import GLOB, HadoopFiles, is_uri, local_path
+from ktui.pipeline.lake.lake import FOLLOWING, STAGING, VERSION
+from ktui.pipeline.lake.manifest import SegmentRead
+from ktui.quantities import as_bytes
+from ktui.recording.opening import open_recording_file
+from ktui.recording.sealing import seal
+from ktui.recording.segments import CLOSED, files_under, is_open
+
+LARGEST = 256 * 1024 * 1024
+"""The most bytes of a file, which is in memory as a whole; recorders begin a new one at 8 MiB."""
+_NOTHING = "there is nothing in it"
+_LATER = "it could not be read; the next run tries again"
+_OPTIONS = {
+    "recursiveFileLookup": "true",
+    "pathGlobFilter": f"*{CLOSED}",
+    # By default Spark skips names that begin with "_", as the ids of clusters may. The lake may lie
+    # among the recordings, but has none itself. Spark knows this option from 4.3 on.
+    "ignoredPathSegmentRegex": f"^({VERSION}|{STAGING}$|{FOLLOWING}$)",
+}
+"""Spark's options for finding segments."""
+_FAULTS = {"ignoreMissingFiles": "true", "ignoreCorruptFiles": "true"}
+"""A file that cannot be read must not fail the reading of all others."""
+_FILE = "path string, modificationTime timestamp, length bigint, content binary"
+"""Spark's columns for a file. The content is read only where it is selected."""
+
+
+class WholeSegment(msgspec.Struct, frozen=True):
+    """The file of a complete segment."""
+
+    path: str
+    length: int
+    """In bytes."""
+    modified_ms: int
+
+
+class Found(msgspec.Struct, frozen=True):
+    """The segments found in some places."""
+
+    files: tuple[WholeSegment, ...]
+    problems: tuple[str, ...]
+    """The place and problem of each skipped file."""
+    unfinished: int
+    """The number of segments still being recorded, which are read once they are complete."""
+
+
+def find(spark: SparkSession, places: Iterable[str]) -> Found:
+    """Find segments in files and folders, however deep, at paths or URIs.
+
+    Segments that a dead recorder left behind on this machine are completed first.
+
+    Raises:
+        PipelineProblem: a place does not exist.
+    """
+    files: dict[str, WholeSegment] = {}
+    problems: list[str] = []
+    unfinished = 0
+    for place in places:
+        path = local_path(place)
+        found = _usable(_listed(spark, place)) if path is None else _found_here(path, place)
+        files.update({file.path: file for file in found.files})
+        problems += found.problems
+        unfinished += found.unfinished
+    return Found(tuple(files[path] for path in sorted(files)), tuple(problems), unfinished)
+
+
+def _found_here(path: Path, place: str) -> Found:
+    if not path.exists():
+        raise PipelineProblem(f"{place}: no such file or folder")
+    problems = [str(problem) for problem in seal(path).problems]
+    files: list[WholeSegment] = []
+    unfinished = 0
+    for file in files_under(path):
+        if is_open(file):
+            unfinished += file.is_file()
+        elif file.name.endswith(CLOSED):
+            try:
+                files.append(_checked(file))
+            except FileProblem as problem:
+                problems.append(str(problem))
+    return Found(tuple(files), tuple(problems), unfinished)
+
+
+def _checked(file: Path) -> WholeSegment:
+    """Check a file of this machine.
+
+    Raises:
+        FileProblem: the file cannot be read, or is no segment.
+    """
+    try:
+        str(file).encode()
+        with open_recording_file(file) as content:
+            status = os.fstat(content.fileno())
+    except UnicodeEncodeError:
+        named = Path(os.fsencode(file).decode(errors="replace"))
+        raise FileProblem(named, None, "its name is not UTF-8; rename it") from None
+    except OSError as error:
+        raise FileProblem(file, None, f"cannot be read: {error.strerror}") from error
+    if ":" in file.name:
+        raise FileProblem(file, None, "its name has a colon, which Spark cannot read; rename it")
+    found = WholeSegment(str(file), status.st_size, status.st_mtime_ns // 1_000_000)
+    reason = _unusable(found)
+    if reason is not None:
+        raise FileProblem(file, None, reason)
+    return found
+
+
+def _unusable(file: WholeSegment) -> str | None:
+    """Return why a file cannot be a segment, by its size alone; None where it can."""
+    if file.length == 0:
+        return _NOTHING
+    if file.length > LARGEST:
+        return f"it has {as_bytes(file.length)}; no segment has more than {as_bytes(LARGEST)}"
+    return None
+
+
+def _usable(files: Iterable[WholeSegment]) -> Found:
+    """Split files into those that may be segments, and the problems of the others."""
+    usable: list[WholeSegment] = []
+    problems: list[str] = []
+    for file in files:
+        reason = _unusable(file)
+        if reason is None:
+            usable.append(file)
+        else:
+            problems.append(f"{file.path}: {reason}")
+    return Found(tuple(usable), tuple(problems), 0)
+
+
+def _listed(spark: SparkSession, place: str) -> list[WholeSegment]:
+    listed = _as_segments(spark.read.format("binaryFile").options(**_OPTIONS).load(place))
+    return [WholeSegment(*row) for row in listed.collect()]
+
+
+def _as_segments(files: DataFrame) -> DataFrame:
+    millis = F.unix_millis("modificationTime").alias("modified_ms")
+    return files.select("path", "length", millis)
+
+
+def stream(spark: SparkSession, places: Iterable[str]) -> DataFrame:
+    """Return the segments in folders, however deep, as a stream with `WholeSegment`'s columns.
+
+    The folders are absolute paths or URIs. Their order must not change: Spark's checkpoint
+    identifies them by it. The age of a file does not matter. A file that is gone by the time of
+    its batch is left out.
+    """
+    reader = spark.readStream.format("binaryFile").schema(_FILE).options(**_OPTIONS)
+    reader = reader.options(maxFileAge="36500d", ignoreMissingFiles="true")
+    of_each = [_as_segments(reader.load(_uri(place).translate(GLOB))) for place in places]
+    return reduce(DataFrame.union, of_each)
+
+
+def segments_in_batch(rows: DataFrame) -> Found:
+    """Return the files in a batch of the stream; those that are gone by now are left out."""
+    files = (
+        WholeSegment(without_file_scheme(path), length, modified)
+        for path, length, modified in rows.collect()
+    )
+    by_path = {file.path: file for file in files}
+    found = _usable(by_path[path] for path in sorted(by_path))
+    usable: list[WholeSegment] = []
+    problems = [*found.problems]
+    for file in found.files:
+        path = local_path(file.path)
+        try:
+            if path is None or path.exists():
+                usable.append(file if path is None else _checked(path))
+        except FileProblem as problem:
+            problems.append(str(problem))
+    return Found(tuple(usable), tuple(problems), 0)
+
+
+def check_folders(spark: SparkSession, places: Iterable[str]) -> None:
+    """Check that places are folders, in which segments can arrive.
+
+    Raises:
+        PipelineProblem: a place does not exist, or is a file.
+    """
+    for place in places:
+        at = local_path(place) or HadoopFiles(place, spark)
+        if not at.exists():
+            raise PipelineProblem(f"{place}: no such folder")
+        if at.is_file():
+            raise PipelineProblem(f"{place}: a file; new segments need a folder. Name its folder")
+
+
+def complete_abandoned(places: Iterable[str]) -> list[str]:
+    """Complete the segments that dead recorders left behind on this machine.
+
+    Returns:
+        The problems of segments that cannot be completed, and of files that a stream would skip
+        silently.
+    """
+    problems: list[str] = []
+    for place in places:
+        path = local_path(place)
+        if path is not None:
+            with suppress(PipelineProblem):  # the folder is gone, and may come back
+                problems += _found_here(path, place).problems
+    return problems
+
+
+def contents(spark: SparkSession, files: Iterable[WholeSegment | SegmentRead]) -> DataFrame:
+    """Read files, as `path` and `content`; files that are gone or unreadable are left out."""
+    there = [file.path for file in files if _may_be_there(file.path)]
+    if not there:
+        return spark.createDataFrame([], "path string, content binary")
+    reader = spark.read.format("binaryFile").options(**_FAULTS)
+    return reader.load([_uri(path).translate(GLOB) for path in there]).select("path", "content")
+
+
+def _may_be_there(place: str) -> bool:
+    """Whether a file may exist: Spark refuses all files where one of them is missing."""
+    path = local_path(place)
+    return path is None or path.is_file()
+
+
+def read_contents_again(
+    spark: SparkSession, known: Iterable[SegmentRead], checksums: Collection[str]
+) -> DataFrame:
+    """Read the contents of segments that were read before, where their files still exist.
+
+    Args:
+        spark: reads the files.
+        known: all segments that the lake has.
+        checksums: the first `SEGMENT_DIGITS` digits of the segments' checksums, as in the tables.
+    """
+    places = {each.sha256: each for each in known if each.sha256[:SEGMENT_DIGITS] in checksums}
+    files = [
+        WholeSegment(each.path, each.length, each.modified_ms)
+        for each in places.values()
+        if _exists(spark, each.path)
+    ]
+    return contents(spark, files)
+
+
+def _exists(spark: SparkSession, place: str) -> bool:
+    path = local_path(place)
+    return HadoopFiles(place, spark).exists() if path is None else path.is_file()
+
+
+def new_segments(
+    spark: SparkSession, found: Iterable[WholeSegment], known: Collection[SegmentRead]
+) -> tuple[list[SegmentRead], list[str]]:
+    """Return the files that are not known by path, size and time, each with its checksum.
+
+    The second list has the problems of the files that could not be read.
+    """
+    before = {(each.path, each.length, each.modified_ms) for each in known}
+    new = [each for each in found if (each.path, each.length, each.modified_ms) not in before]
+    if not new:
+        return [], []
+    sums = contents(spark, new).select("path", F.sha2("content", 256))
+    by_path = {without_file_scheme(path): checksum for path, checksum in sums.collect()}
+    read = [
+        SegmentRead(each.path, each.length, each.modified_ms, by_path[each.path])
+        for each in new
+        if each.path in by_path
+    ]
+    return read, [f"{each.path}: {_LATER}" for each in new if each.path not in by_path]
+
+
+def without_duplicates(
+    files: Iterable[SegmentRead], known: Iterable[SegmentRead]
+) -> list[SegmentRead]:
+    """Return the files without those whose bytes are known, or are those of an earlier file."""
+    seen = {each.sha256 for each in known}
+    first = []
+    for file in files:
+        if file.sha256 not in seen:
+            seen.add(file.sha256)
+            first.append(file)
+    return first
+
+
+def _uri(path: str) -> str:
+    return path if is_uri(path) else f"file://{path}"
+
+
+def without_file_scheme(uri: str) -> str:
+    """Return a path without Spark's `file:` prefix for files of this machine."""
+    return uri.removeprefix("file:") if uri.startswith("file:/") else uri

@@ -1,0 +1,1 @@
+"""The lake: Parquet files by table and cluster, the manifest, and the schemas of the tables."""

@@ -1,0 +1,265 @@
+"""The files of a lake: on a disk of this machine, or at any URI of Spark's Hadoop client."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Protocol
+from urllib.parse import urlsplit
+
+from pyspark.sql import SparkSession
+
+from ktui.durable import sync_folder
+from ktui.inputfile import Unreadable, expand_home
+from ktui.pipeline.errors import LakeLocked, PipelineProblem
+from ktui.pipeline.lake.links import check_links
+from ktui.pipeline.lake.manifest import DataFile, Manifest
+
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
+"""One slash is enough: Hadoop omits an empty host, and writes dbfs:///folder as dbfs:/folder."""
+_LOCK = "ktui-lake.lock"
+GLOB = str.maketrans({each: f"\\{each}" for each in "\\{}[]*?"})
+"""A table for `str.translate`: escapes the characters that Spark reads as a glob pattern."""
+
+
+class LakeFiles(Protocol):
+    """Reads and replaces small files, lists and removes; Spark reads and writes the tables.
+
+    Names are relative to the lake's folder, with `/` between their parts.
+    """
+
+    uri: str
+    """The URI of the lake's folder, without a slash at the end."""
+
+    def read(self, name: str) -> bytes | None:
+        """Read a file; None if it does not exist."""
+        ...
+
+    def replace(self, name: str, content: bytes) -> None:
+        """Replace a file atomically: readers see the old content or the new."""
+        ...
+
+    def folders(self, name: str) -> list[str]:
+        """List the names of the folders in a folder; empty if the folder does not exist."""
+        ...
+
+    def data_files(self, folder: str) -> list[DataFile]:
+        """List the Parquet files anywhere under a folder."""
+        ...
+
+    def remove(self, name: str) -> None:
+        """Remove a folder with its content, if it exists."""
+        ...
+
+    def check(self, manifest: Manifest) -> None:
+        """Check that nothing in a lake leads out of it.
+
+        Raises:
+            ValueError: something does; names it.
+        """
+        ...
+
+
+def is_uri(place: str) -> bool:
+    """Whether a place is a URI, not a plain path of this machine."""
+    return _SCHEME.match(place) is not None
+
+
+def local_path(place: str) -> Path | None:
+    """Return a place as a path of this machine; None for a URI of another scheme than `file`.
+
+    Raises:
+        PipelineProblem: the path begins with the home folder of an unknown user.
+    """
+    if not is_uri(place):
+        try:
+            return expand_home(place).absolute()
+        except Unreadable as why:
+            raise PipelineProblem(f"{place}: {why}") from None
+    parts = urlsplit(place)
+    return Path(parts.path) if parts.scheme == "file" else None
+
+
+def lake_files(place: str, spark: SparkSession) -> LakeFiles:
+    """Return access to the files of the lake at a path or URI."""
+    path = local_path(place)
+    return HadoopFiles(place, spark) if path is None else LocalFiles(path)
+
+
+class LocalFiles:
+    """A lake in a folder of this machine."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.uri = f"file://{path}"
+
+    def read(self, name: str) -> bytes | None:
+        """Read a file; None if it does not exist."""
+        try:
+            return (self.path / name).read_bytes()
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+
+    def replace(self, name: str, content: bytes) -> None:
+        """Replace a file atomically and durably: the content is synced before the rename."""
+        new = self.path / f"{name}.new"
+        with new.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        new.replace(self.path / name)
+        sync_folder(self.path)
+
+    def folders(self, name: str) -> list[str]:
+        """List the names of the folders in a folder; empty if the folder does not exist."""
+        folder = self.path / name
+        if not folder.is_dir():
+            return []
+        return sorted(each.name for each in folder.iterdir() if each.is_dir())
+
+    def data_files(self, folder: str) -> list[DataFile]:
+        """List the Parquet files anywhere under a folder, once all of them are synced to disk."""
+        found = sorted((self.path / folder).rglob("*.parquet"))
+        for path in found:
+            with path.open("rb") as file:
+                os.fsync(file.fileno())
+        for parent in {
+            each for path in found for each in path.parents if self.path in each.parents
+        }:
+            sync_folder(parent)
+        return [DataFile(str(p.relative_to(self.path)), p.stat().st_size) for p in found]
+
+    def remove(self, name: str) -> None:
+        """Remove a folder with its content, if it exists."""
+        shutil.rmtree(self.path / name, ignore_errors=True)
+
+    def check(self, manifest: Manifest) -> None:
+        """Check that no symbolic link leads out of the lake.
+
+        Raises:
+            ValueError: one does; names it.
+        """
+        check_links(self.path, manifest)
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Lock the lake against other runs; if this one dies, the kernel frees the lock.
+
+        Raises:
+            LakeLocked: another run has the lock.
+        """
+        self.path.mkdir(parents=True, exist_ok=True)
+        with (self.path / _LOCK).open("a") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise LakeLocked(
+                    f"{self.path}: another run is writing this lake; wait for it"
+                ) from None
+            yield
+
+
+class HadoopFiles:
+    """A lake at a URI, reached through Spark's Hadoop client."""
+
+    def __init__(self, uri: str, spark: SparkSession) -> None:
+        self.uri = uri.rstrip("/")
+        jvm: Any = spark._jvm  # noqa: SLF001 - Spark has no public way to its Hadoop client
+        context: Any = spark._jsc  # noqa: SLF001 - the same
+        self._path = jvm.org.apache.hadoop.fs.Path
+        self._buffers = jvm.org.apache.hadoop.io
+        self._options = jvm.org.apache.hadoop.fs.Options
+        self._jvm = jvm
+        self._conf = context.hadoopConfiguration()
+        self._system = self._path(self.uri).getFileSystem(self._conf)
+
+    def exists(self) -> bool:
+        """Whether anything exists at the URI."""
+        return bool(self._system.exists(self._path(self.uri)))
+
+    def is_file(self) -> bool:
+        """Whether the URI is that of a file, not a folder."""
+        return self.exists() and bool(self._system.getFileStatus(self._path(self.uri)).isFile())
+
+    def read(self, name: str) -> bytes | None:
+        """Read a file; None if it does not exist."""
+        path = self._at(name)
+        if not self._system.exists(path):
+            return None
+        stream = self._system.open(path)
+        try:
+            return bytes(self._jvm.org.apache.commons.io.IOUtils.toByteArray(stream))
+        finally:
+            stream.close()
+
+    def replace(self, name: str, content: bytes) -> None:
+        """Replace a file: readers see the old content or the new.
+
+        On a file system with folders, a whole new file is renamed over the old one. An object store
+        has no rename. There the object itself is written, and readers see an object once it is
+        whole.
+        """
+        if self._renames():
+            self._write(self._at(f"{name}.new"), content)
+            files = self._jvm.org.apache.hadoop.fs.FileContext.getFileContext(
+                self._path(self.uri).toUri(), self._conf
+            )
+            over = self._jvm.java.lang.reflect.Array.newInstance(
+                self._jvm.java.lang.Class.forName("org.apache.hadoop.fs.Options$Rename"), 1
+            )
+            over[0] = getattr(self._options, "Rename").OVERWRITE  # noqa: B009 - a Java inner class
+            files.rename(self._at(f"{name}.new"), self._at(name), over)
+        else:
+            self._write(self._at(name), content)
+
+    def folders(self, name: str) -> list[str]:
+        """List the names of the folders in a folder; empty if the folder does not exist."""
+        path = self._at(name)
+        if not self._system.exists(path):
+            return []
+        listed = self._system.listStatus(path)
+        return sorted(each.getPath().getName() for each in listed if each.isDirectory())
+
+    def data_files(self, folder: str) -> list[DataFile]:
+        """List the Parquet files anywhere under a folder."""
+        root = f"{self._system.makeQualified(self._path(self.uri)).toString()}/"
+        listed = self._system.listFiles(self._at(folder), True)  # noqa: FBT003 - recursive; Java's
+        found = []
+        while listed.hasNext():
+            status = listed.next()
+            path = status.getPath().toString()
+            if path.endswith(".parquet"):
+                found.append(DataFile(path.removeprefix(root), status.getLen()))
+        return sorted(found, key=lambda file: file.path)
+
+    def remove(self, name: str) -> None:
+        """Remove a folder with its content, if it exists."""
+        self._system.delete(self._at(name), True)  # noqa: FBT003 - recursive; Java's
+
+    def check(self, manifest: Manifest) -> None:
+        """Check nothing: no file system that Hadoop reaches has symbolic links."""
+
+    def _at(self, name: str) -> Any:
+        return self._path(f"{self.uri}/{name}")
+
+    def _write(self, path: Any, content: bytes) -> None:
+        stream = self._system.create(path, True)  # noqa: FBT003 - overwrite; Java's
+        try:
+            stream.write(bytearray(content))
+        finally:
+            stream.close()
+
+    def _renames(self) -> bool:
+        return self._system.getUri().getScheme() in (
+            "hdfs",
+            "file",
+            "viewfs",
+            "webhdfs",
+            "abfs",
+            "abfss",
+        )

@@ -1,0 +1,127 @@
+"""The manifest of a lake: one small file, replaced as a whole at the end of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated
+
+import msgspec
+
+SCHEMA_VERSION = 1
+NAME = "ktui-lake.json"
+_ABOVE = ("", ".", "..")
+_FIX = "ktui never writes such an entry. Make a new lake: ktui pipeline run --lake DIR"
+_Count = Annotated[int, msgspec.Meta(ge=0, lt=2**63 - 1)]
+
+
+class SegmentRead(msgspec.Struct, frozen=True):
+    """A segment's file that has been read into the lake."""
+
+    path: str
+    length: _Count
+    """In bytes."""
+    modified_ms: int
+    sha256: str
+
+
+class DataFile(msgspec.Struct, frozen=True):
+    """A Parquet file."""
+
+    path: str
+    """Relative to the lake's folder."""
+    length: _Count
+    """In bytes."""
+
+
+class TablePart(msgspec.Struct, frozen=True):
+    """One cluster's part of a table."""
+
+    folder: str
+    """Relative to the lake's folder; it contains these files only."""
+    files: tuple[DataFile, ...]
+    rows: _Count
+
+
+class Manifest(msgspec.Struct, frozen=True, kw_only=True):
+    """One whole version of a lake."""
+
+    schema_version: int = SCHEMA_VERSION
+    version: _Count = 0
+    """The number of runs that wrote something."""
+    written_at: str = ""
+    """ISO 8601, UTC."""
+    program: str = ""
+    segments: tuple[SegmentRead, ...] = ()
+    tables: dict[str, dict[str, TablePart]] = msgspec.field(default_factory=dict)
+    """By the table's name, then by cluster id."""
+
+    @property
+    def clusters(self) -> list[str]:
+        """The ids of the clusters with rows in any table, sorted."""
+        return sorted({cluster for parts in self.tables.values() for cluster in parts})
+
+    @property
+    def folders(self) -> set[str]:
+        """The folders of all tables in this version."""
+        return {part.folder for parts in self.tables.values() for part in parts.values()}
+
+    def entries(self) -> Iterator[tuple[str, TablePart]]:
+        """Yield each cluster's part of each table, with the place in the manifest that names it."""
+        for table, parts in self.tables.items():
+            for cluster, part in parts.items():
+                yield f"tables.{table}.{cluster}", part
+
+
+class _Version(msgspec.Struct):
+    schema_version: int
+
+
+def encode(manifest: Manifest) -> bytes:
+    """Encode a manifest as JSON."""
+    return msgspec.json.format(msgspec.json.encode(manifest), indent=1) + b"\n"
+
+
+def decode(content: bytes) -> Manifest:
+    """Decode and check a manifest.
+
+    Raises:
+        ValueError: the content is no manifest, or a newer ktui wrote it, or one of its entries
+            leaves the lake; names which.
+    """
+    version = msgspec.json.decode(content, type=_Version).schema_version
+    if version > SCHEMA_VERSION:
+        raise ValueError(f"written by a newer ktui, as version {version}; use that ktui")
+    found = msgspec.json.decode(content, type=Manifest)
+    for place, part in found.entries():
+        _check(place, part)
+    return found
+
+
+def unreadable_manifest(place: str, error: Exception) -> str:
+    """Return the message that a lake's manifest cannot be read, with the reason."""
+    return f"{place}/{NAME}: the lake cannot be read: {error}"
+
+
+def leaves_lake_error(place: str, name: str) -> ValueError:
+    """Return the error for an entry that leads out of its lake."""
+    return ValueError(f"{place}: {name!r} leaves the lake; {_FIX}")
+
+
+def _check(place: str, part: TablePart) -> None:
+    """Check that a part has its own folder under the lake, and its files are in that folder.
+
+    Raises:
+        ValueError: the folder or a file is elsewhere.
+    """
+    if not _under(part.folder):
+        raise leaves_lake_error(f"{place}.folder", part.folder)
+    for file in part.files:
+        if not (_under(file.path) and file.path.startswith(f"{part.folder}/")):
+            raise leaves_lake_error(f"{place}.files", file.path)
+
+
+def _under(name: str) -> bool:
+    """Whether a name stays under a folder, read either as a path or as a URI."""
+    parts = name.split("/")
+    scheme = ":" in parts[0]
+    return len(parts) > 1 and not scheme and "\0" not in name and not set(parts) & set(_ABOVE)

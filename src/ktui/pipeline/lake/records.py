@@ -1,0 +1,208 @@
+"""The rows of the lake that make up a report. Times are milliseconds since 1970, UTC."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import msgspec
+
+
+class Partition(msgspec.Struct, frozen=True, gc=False, order=True):
+    """The key of a partition; a topic that was deleted and recreated is a different one."""
+
+    topic: str
+    partition: int
+    topic_id: str = ""
+
+
+class PartitionRow(msgspec.Struct, frozen=True, gc=False, kw_only=True):
+    """The base of every row about a partition."""
+
+    topic: str
+    partition: int
+    topic_id: str | None = None
+
+    @property
+    def key(self) -> Partition:
+        """The key of the partition."""
+        return Partition(self.topic, self.partition, self.topic_id or "")
+
+
+class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """A row of `runs`."""
+
+    cluster_id: str
+    run: str
+    run_id: str
+    began: int = msgspec.field(name="began_t")
+    ended: int | None = msgspec.field(name="ended_t", default=None)
+    partitions: int
+    plan: str
+    version: str
+    batches: int
+    limit_changes: int
+
+
+class MoveRecord(PartitionRow, frozen=True, gc=False, kw_only=True):
+    """A row of `moves`: one partition's move."""
+
+    run: str | None = None
+    began: int = msgspec.field(name="began_t")
+    ended: int | None = msgspec.field(name="ended_t", default=None)
+    """None while the move has not ended."""
+    outcome: str
+    steps: int
+    batch: int | None = None
+    original: tuple[int, ...] | None = None
+    target: tuple[int, ...] | None = None
+    bytes: int | None = None
+    rate_bytes_p50: float | None = None
+    stalls: int = 0
+    stalled_ms: int = 0
+
+
+class Interval(PartitionRow, frozen=True, gc=False, kw_only=True):
+    """A row of `states`: a partition was in a state from `began` to `ended`."""
+
+    state: str
+    began: int = msgspec.field(name="began_t")
+    ended: int = msgspec.field(name="ended_t")
+    open: bool = False
+    """Whether the interval had not ended when the recording did."""
+
+
+class Minute(msgspec.Struct, frozen=True, gc=False, kw_only=True):
+    """A row of `brokers`: the bytes copied to a broker in one minute, and its throttle in B/s."""
+
+    broker: int
+    minute: int
+    bytes_in: float | None = None
+    follower_throttle: int | None = None
+
+
+class LogEndRecord(msgspec.Struct, frozen=True, gc=False):
+    """The log end offset of one replica."""
+
+    broker: int
+    end: int
+
+
+class ThrottleRecord(msgspec.Struct, frozen=True, gc=False):
+    """The throttles of one broker, in bytes a second; None where the broker has none."""
+
+    broker: int
+    follower: int | None = None
+    leader: int | None = None
+
+
+class Sample(PartitionRow, frozen=True, gc=False, kw_only=True):
+    """A row of `samples`: one partition as one poll saw it."""
+
+    t: int
+    leader: int | None = None
+    replicas: tuple[int, ...] = ()
+    isr: tuple[int, ...] = ()
+    adding: tuple[int, ...] = ()
+    removing: tuple[int, ...] = ()
+    offline: tuple[int, ...] = ()
+    down: tuple[int, ...] = ()
+    described: bool = True
+    ends: tuple[LogEndRecord, ...] = ()
+    rates: tuple[ThrottleRecord, ...] = ()
+
+    @property
+    def missing(self) -> tuple[int, ...]:
+        """The replicas being added that are not in sync."""
+        return tuple(broker for broker in self.adding if broker not in self.isr)
+
+    @property
+    def out_of_sync(self) -> tuple[int, ...]:
+        """The replicas that stay, being neither added nor removed, and are not in sync."""
+        aside = (*self.isr, *self.adding, *self.removing)
+        return tuple(broker for broker in self.replicas if broker not in aside)
+
+
+class InFlightCounts(msgspec.Struct, frozen=True, gc=False):
+    """The partitions and replicas that one poll saw in flight."""
+
+    t: int
+    partitions: int
+    replicas: int
+
+
+class ForecastRecord(msgspec.Struct, frozen=True, gc=False, kw_only=True):
+    """A row of `eta_backtest`: the time left as forecast, and as it really was. In seconds."""
+
+    run_id: str | None = None
+    t: int
+    share: float | None = None
+    left_s: float | None = None
+    low_s: float | None = None
+    high_s: float | None = None
+    truth_s: float | None = None
+    linear_s: float | None = None
+    recent_s: float | None = None
+
+
+class WhatIf(msgspec.Struct, frozen=True, gc=False, kw_only=True):
+    """A row of `what_if`: how long the run would have taken under other limits. In seconds."""
+
+    run_id: str
+    limits: str
+    """As JSON."""
+    throttle: str
+    """In the format of `--throttle`."""
+    own: bool = False
+    """Whether these are the run's own limits and throttle."""
+    predicted_s: float
+    low_s: float
+    high_s: float
+    actual_s: float | None = None
+    error_held_out: float | None = None
+    recommended: bool = False
+    reason: str | None = None
+    beyond: tuple[str, ...] | None = None
+    """Why this row is not recommended: the recordings that would be needed first."""
+
+    @property
+    def foretold(self) -> bool:
+        """Whether to show the time: recordings cover these limits, or they are the run's own."""
+        return self.own or not self.beyond
+
+
+class LimitsSince(msgspec.Struct, frozen=True):
+    """Limits in force from time `t` on; None is no limit."""
+
+    t: int
+    partitions: int | None
+    replica_movements: int | None
+
+
+class ReportFacts(msgspec.Struct, frozen=True, kw_only=True, dict=True):
+    """All facts of a report."""
+
+    cluster_id: str
+    runs: tuple[RunRecord, ...]
+    """The run that the report is about, or all runs of the cluster."""
+    of_run: bool
+    moves: tuple[MoveRecord, ...] = ()
+    intervals: tuple[Interval, ...] = ()
+    """The states of the moves' partitions; each partition is in one state at a time."""
+    minutes: tuple[Minute, ...] = ()
+    in_flight: tuple[InFlightCounts, ...] = ()
+    limits: tuple[LimitsSince, ...] = ()
+    slowest: tuple[Sample, ...] = ()
+    """Samples of the moves that took longest."""
+    stalled: tuple[Sample, ...] = ()
+    """Samples within the stalls that lasted longest."""
+    guesses: tuple[ForecastRecord, ...] = ()
+    what_ifs: tuple[WhatIf, ...] = ()
+
+    @cached_property
+    def span(self) -> tuple[int, int]:
+        """The first and the last time of any move, interval or run; (0, 0) without any."""
+        times = [move.began for move in self.moves]
+        times += [interval.ended for interval in self.intervals]
+        times += [move.ended for move in self.moves if move.ended is not None]
+        times += [t for run in self.runs for t in (run.began, run.ended or run.began)]
+        return (min(times), max(times)) if times else (0, 0)

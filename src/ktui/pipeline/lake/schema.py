@@ -1,0 +1,100 @@
+"""The description of tables: typed columns with units, and a check that an input has them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+from pyspark.sql import DataFrame
+from pyspark.sql.types import (
+    ArrayType,
+    BooleanType,
+    DataType,
+    DateType,
+    DoubleType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
+
+TEXT, LONG, INT, DOUBLE = StringType(), LongType(), IntegerType(), DoubleType()
+BOOLEAN, MOMENT, DAY = BooleanType(), TimestampType(), DateType()
+TEXTS = ArrayType(TEXT, containsNull=False)
+BROKERS = ArrayType(INT, containsNull=False)
+"""Broker ids, in Kafka's order."""
+
+
+class MissingColumn(ValueError):
+    """The input of a stage lacks a column that the stage needs, or has one of another type."""
+
+
+class Table(msgspec.Struct, frozen=True):
+    """A table of the lake."""
+
+    name: str
+    schema: StructType
+    by_date: bool = False
+    """Whether its files are in folders by `date`, in addition to `cluster_id`."""
+
+    @property
+    def partition_columns(self) -> tuple[str, ...]:
+        """The columns that name the folders."""
+        return ("cluster_id", "date") if self.by_date else ("cluster_id",)
+
+
+def column(name: str, kind: DataType, comment: str = "", *, null: bool = False) -> StructField:
+    """Describe a column; `comment` has its unit and meaning."""
+    return StructField(name, kind, null, {"comment": comment} if comment else None)
+
+
+def struct_of(*columns: StructField) -> StructType:
+    """Build a struct type from columns."""
+    return StructType(list(columns))
+
+
+def array_of(*columns: StructField) -> ArrayType:
+    """Describe an array whose elements have these columns."""
+    return ArrayType(struct_of(*columns), containsNull=False)
+
+
+def require_columns(
+    rows: DataFrame, table: Table, columns: Sequence[str] | None = None
+) -> DataFrame:
+    """Return an input unchanged after checking that it has a table's columns.
+
+    Args:
+        rows: the input.
+        table: the table that the input has to be.
+        columns: the needed columns; None for all.
+
+    Raises:
+        MissingColumn: a column is missing or has another type; names the table, the column and
+            both types.
+    """
+    found = {field.name: field.dataType for field in rows.schema}
+    for name in columns if columns is not None else table.schema.names:
+        required = table.schema[name].dataType
+        if name not in found:
+            raise MissingColumn(f"{table.name}: the column {name} is missing")
+        if _type_name(found[name]) != _type_name(required):
+            raise MissingColumn(
+                f"{table.name}: the column {name} is {_type_name(found[name])}, "
+                f"not {_type_name(required)}"
+            )
+    return rows
+
+
+def _type_name(kind: DataType) -> str:
+    return kind.simpleString()
+
+
+KEY = (
+    column("cluster_id", TEXT),
+    column("topic", TEXT),
+    column("topic_id", TEXT, "null where the cluster did not report it", null=True),
+    column("partition", INT),
+)
+"""The columns that identify a partition."""

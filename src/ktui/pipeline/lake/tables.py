@@ -1,0 +1,378 @@
+"""The schemas of all tables in the lake. docs/pipeline.md describes them for people.
+
+Every time `t` is normalised: ms since 1970 in UTC, with steps of the wall clock removed. The
+timestamp beside a time is the same moment.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql.types import ArrayType, MapType
+
+from ktui.pipeline.lake.schema import (
+    BOOLEAN,
+    BROKERS,
+    DAY,
+    DOUBLE,
+    INT,
+    KEY,
+    LONG,
+    MOMENT,
+    TEXT,
+    TEXTS,
+    Table,
+    array_of,
+    column,
+    struct_of,
+)
+
+_FORECAST = (
+    column("run_id", TEXT, "null for partitions that no run was moving", null=True),
+    column("scope", TEXT, "run or partition"),
+    column("topic", TEXT, "null for runs", null=True),
+    column("partition", INT, "null for runs", null=True),
+    column("t", LONG, "when it was forecast, ms since 1970 in UTC, normalised"),
+    column("share", DOUBLE, "share done at that time, 0 to 1", null=True),
+    column("left_s", DOUBLE, "the live view's time left, s; null where it showed none", null=True),
+    column("low_s", DOUBLE, "the low end of the live view's range, s", null=True),
+    column("high_s", DOUBLE, "the high end of the live view's range, s", null=True),
+    column("linear_s", DOUBLE, "naive: time passed x (1 - share) / share, s", null=True),
+    column("recent_s", DOUBLE, "naive: time left at the rate of the last 10 s, s", null=True),
+)
+
+FORECASTS = Table(
+    "forecasts",
+    struct_of(
+        column("cluster_id", TEXT),
+        column("session", TEXT),
+        column("seq", LONG, "the poll's line number in its session"),
+        *_FORECAST,
+        column("truth_s", DOUBLE, "null for runs: their end may be in another session", null=True),
+    ),
+)
+"""Internal to the pipeline: the forecasts of each session, shadowed ones too."""
+
+ETA_BACKTEST = Table(
+    "eta_backtest",
+    struct_of(
+        column("cluster_id", TEXT),
+        *_FORECAST,
+        column("at", MOMENT, "t as a timestamp"),
+        column("truth_s", DOUBLE, "the time that was really left, s"),
+    ),
+)
+"""One row every five seconds for each run and partition that reached its end."""
+
+INSIGHTS = Table(
+    "insights",
+    struct_of(
+        column("cluster_id", TEXT),
+        column("insights", TEXT, "JSON: an element of `clusters` in docs/insights.md"),
+    ),
+)
+"""One row for each cluster; insights.json is assembled from these."""
+
+WHAT_IF = Table(
+    "what_if",
+    struct_of(
+        column("cluster_id", TEXT),
+        column("run", TEXT),
+        column("run_id", TEXT),
+        column("partitions", LONG, "partitions that move"),
+        column("bytes", LONG, "bytes to copy, as of the run's start"),
+        column("limits", TEXT, "JSON: the limits that were simulated"),
+        column("throttle", TEXT, "in the format of --throttle"),
+        column("own", BOOLEAN, "the run's own limits and throttle, at least at its start"),
+        column("predicted_s", DOUBLE, "predicted duration, s"),
+        column("low_s", DOUBLE, "duration at the fastest rates seen, s"),
+        column("high_s", DOUBLE, "duration at the slowest rates seen, s"),
+        column("peak_extra_replicas", LONG, "at one time, beyond what partitions have or get"),
+        column("batches", LONG, "decisions that begin steps"),
+        column("broker_bytes_s", DOUBLE, "the most into one broker at a time, B/s"),
+        column("actual_s", DOUBLE, "s; null except for the run's own limits", null=True),
+        column(
+            "error_held_out",
+            DOUBLE,
+            "(predicted - actual) / actual of the run under its own limits, by a model of other "
+            "runs only; null without other runs, or where the run did not keep its limits",
+            null=True,
+        ),
+        column(
+            "calibrated_on",
+            ArrayType(TEXT, containsNull=False),
+            "run ids; empty: only moves outside of runs",
+        ),
+        column(
+            "beyond",
+            TEXTS,
+            "why it is not recommended: what would have to be recorded; empty: may be recommended",
+            null=True,
+        ),
+        column("recommended", BOOLEAN),
+        column("reason", TEXT, "why; in one row of each run", null=True),
+    ),
+)
+"""One row for each run and combination of limits and throttle."""
+
+
+_MS = "ms since 1970 in UTC, normalised"
+_RUN = (
+    column("run", TEXT, "null outside of ktui's runs", null=True),
+    column("run_id", TEXT, null=True),
+)
+
+STATES = Table(
+    "states",
+    struct_of(
+        *KEY,
+        *_RUN,
+        column("state", TEXT),
+        column("began", MOMENT),
+        column("ended", MOMENT),
+        column("began_t", LONG, _MS),
+        column("ended_t", LONG, _MS),
+        column("open", BOOLEAN, "it had not ended when the recording did"),
+        column("date", DAY, "of began, UTC"),
+    ),
+    by_date=True,
+)
+"""One row for each interval in which a partition was in one state."""
+
+MOVES = Table(
+    "moves",
+    struct_of(
+        *KEY,
+        *_RUN,
+        column("began", MOMENT),
+        column("ended", MOMENT, "null while it has not ended", null=True),
+        column("began_t", LONG, _MS),
+        column("ended_t", LONG, _MS, null=True),
+        column("outcome", TEXT),
+        column("steps", INT),
+        column("batch", INT, "of its first step; null outside of ktui's runs", null=True),
+        column("limits", TEXT, "JSON: the limits at its first step", null=True),
+        column(
+            "original",
+            BROKERS,
+            "null: not recorded; of moves outside of runs: in no known order",
+            null=True,
+        ),
+        column("target", BROKERS, "null where the run's plan was not recorded", null=True),
+        column("added", BROKERS, "all brokers that were added, sorted"),
+        column("messages", LONG, "copied, null where nothing is known", null=True),
+        column("bytes", LONG, "copied, by sizes on disk; null where nothing is known", null=True),
+        column("rate_messages_p10", DOUBLE, "messages/s of one replica", null=True),
+        column("rate_messages_p50", DOUBLE, "messages/s of one replica", null=True),
+        column("rate_messages_p90", DOUBLE, "messages/s of one replica", null=True),
+        column("rate_bytes_p10", DOUBLE, "B/s of one replica", null=True),
+        column("rate_bytes_p50", DOUBLE, "B/s of one replica", null=True),
+        column("rate_bytes_p90", DOUBLE, "B/s of one replica", null=True),
+        column("stalls", LONG),
+        column("stalled_ms", LONG, "ms"),
+        column("catching_up_ms", LONG, "ms"),
+        column("in_sync_ms", LONG, "ms"),
+        column("adding_ms", LONG, "ms"),
+        column("throttle_min", LONG, "follower throttle of the brokers added to, B/s", null=True),
+        column("throttle_max", LONG, "follower throttle of the brokers added to, B/s", null=True),
+        column("looks", LONG, "number of samples that show it"),
+    ),
+)
+"""One row for each move of a partition, by a run or by others."""
+
+BATCHES = Table(
+    "batches",
+    struct_of(
+        column("cluster_id", TEXT),
+        column("run", TEXT),
+        column("run_id", TEXT),
+        column("batch", INT, "the number of the decision"),
+        column("began", MOMENT),
+        column("ended", MOMENT, "null while a step of it is open", null=True),
+        column("began_t", LONG, _MS),
+        column("ended_t", LONG, _MS, null=True),
+        column("partitions", LONG),
+        column("steps", LONG),
+        column("alters", LONG, "steps that change replicas"),
+        column("elections", LONG, "steps that elect a leader"),
+    ),
+)
+"""One row for each decision of a run that began steps."""
+
+RUNS = Table(
+    "runs",
+    struct_of(
+        column("cluster_id", TEXT),
+        column("run", TEXT),
+        column("run_id", TEXT),
+        column("began", MOMENT, "null where its start was not recorded", null=True),
+        column("ended", MOMENT, "null while it has not ended", null=True),
+        column("began_t", LONG, _MS, null=True),
+        column("ended_t", LONG, _MS, null=True),
+        column("partitions", LONG),
+        column("outcomes", MapType(TEXT, LONG, valueContainsNull=False), "partitions by state"),
+        column("batches", LONG),
+        column("steps", LONG),
+        column("limit_changes", LONG),
+        column("plan", TEXT, "the plan's file name; null where began is", null=True),
+        column("version", TEXT, "of ktui; null where began is", null=True),
+    ),
+)
+"""One row for each run."""
+
+BROKERS_BY_MINUTE = Table(
+    "brokers",
+    struct_of(
+        column("cluster_id", TEXT),
+        column("broker", INT),
+        column("minute", MOMENT, "the start of the minute"),
+        column("bytes_in", LONG, "B copied to it", null=True),
+        column("bytes_out", LONG, "B copied from it", null=True),
+        column("messages_in", LONG, "messages copied to it", null=True),
+        column("messages_out", LONG, "messages copied from it", null=True),
+        column("follower_throttle", LONG, "the highest seen, B/s", null=True),
+        column("adding", LONG, "the most partitions that added a replica there at once"),
+    ),
+)
+"""One row for each broker and minute in which something was copied or throttled."""
+
+
+_WHERE = (
+    column("segment", TEXT, "first 16 hex digits of the SHA-256 of the segment it was read from"),
+    column("line", INT, "the line's number in that segment, from 1"),
+)
+_WHEN = (
+    column("session", TEXT, "of the recorder"),
+    column("seq", LONG, "the line's number in its session, from 0"),
+    column("at", MOMENT, "when the poll was answered; t as a timestamp"),
+    column("t", LONG, "ms since 1970 in UTC, normalised"),
+)
+
+LINES = Table(
+    "lines",
+    struct_of(
+        column("cluster_id", TEXT),
+        column("session", TEXT),
+        column("seq", LONG),
+        *_WHERE,
+        column("sha", TEXT, "SHA-256 of the line's text, hex"),
+        column("kind", TEXT, "head, look, lost, run or end"),
+        column("at_ms", LONG, "the recorder's wall clock, ms since 1970 in UTC"),
+        column("ms", LONG, "the recorder's monotonic clock, ms"),
+        column("decoded", BOOLEAN, "false for a poll that does not fit the polls before it"),
+        column("took_ms", LONG, "of a poll, ms", null=True),
+        column("controller", INT, "of a poll", null=True),
+        column("brokers", BROKERS, "of a poll: registered", null=True),
+        column("alive", BROKERS, "of a poll: registered and not fenced", null=True),
+        column("reassigning", INT, "of a poll: partitions being reassigned", null=True),
+        column("failures", TEXTS, "of a poll: what could not be read", null=True),
+        column("run", TEXT, "of a run's event: its name", null=True),
+        column("run_id", TEXT, "of a run's event", null=True),
+        column("entry", LONG, "of a run's event: its number in the journal", null=True),
+        column("event", TEXT, "of a run's event: JSON", null=True),
+        column("reason", TEXT, "of a lost poll", null=True),
+    ),
+)
+"""Every copy of every line that could be read. The other tables are made from this one and SAMPLES.
+Internal to the pipeline; `check` counts by it."""
+
+QUARANTINE = Table(
+    "quarantine",
+    struct_of(
+        column("cluster_id", TEXT, '"unknown" before a head that could be read'),
+        column("file", TEXT, "the segment's path when it was read"),
+        *_WHERE,
+        column("reason", TEXT),
+        column("text", TEXT, "the start of the line, at most 200 characters"),
+    ),
+)
+"""Lines that could not be read, or do not fit the lines before them."""
+
+SAMPLES = Table(
+    "samples",
+    struct_of(
+        column("cluster_id", TEXT),
+        column("date", DAY, "of t, UTC"),
+        *_WHEN,
+        column("took_ms", LONG, "how long the poll took, ms"),
+        *KEY[1:],
+        column("replicas", BROKERS, "in order; adding and removing ones among them"),
+        column("isr", BROKERS),
+        column("leader", INT, "null while there is none", null=True),
+        column("leader_epoch", INT, null=True),
+        column("adding", BROKERS),
+        column("removing", BROKERS),
+        column("offline", BROKERS),
+        column("elr", BROKERS, "null where the cluster does not report it", null=True),
+        column("described", BOOLEAN, "false: only the replica lists are known"),
+        column(
+            "ends",
+            array_of(
+                column("broker", INT),
+                column("end", LONG, "log end offset"),
+                column("read_t", LONG, "ms since 1970 in UTC, normalised"),
+            ),
+            "by broker",
+        ),
+        column("log_start", LONG, "log start offset at the leader", null=True),
+        column("log_start_read_t", LONG, "ms since 1970 in UTC, normalised", null=True),
+        column(
+            "sizes",
+            array_of(
+                column("broker", INT),
+                column("bytes", LONG),
+                column("read_t", LONG, "ms since 1970 in UTC, normalised"),
+            ),
+            "bytes on disk, by broker",
+        ),
+        column(
+            "rates",
+            array_of(
+                column("broker", INT),
+                column("follower", LONG, "follower.replication.throttled.rate, B/s", null=True),
+                column("leader", LONG, "leader.replication.throttled.rate, B/s", null=True),
+            ),
+            "of the replicas' brokers that have a throttle, by broker",
+        ),
+        column("down", BROKERS, "the replicas' brokers that are not alive"),
+        column("shadowed", BOOLEAN, "a better session saw the cluster at that time"),
+        column("ms", LONG, "the recorder's monotonic clock, ms"),
+        *_WHERE,
+    ),
+    by_date=True,
+)
+"""One row for each poll and partition seen in it."""
+
+POLLS = Table(
+    "polls",
+    struct_of(
+        column("cluster_id", TEXT),
+        column("date", DAY, "of t, UTC"),
+        *_WHEN,
+        column("took_ms", LONG, "how long the poll took, ms"),
+        column("controller", INT, null=True),
+        column("brokers", BROKERS, "registered, sorted"),
+        column("alive", BROKERS, "registered and not fenced, sorted"),
+        column("reassigning", INT, "partitions being reassigned"),
+        column("failures", TEXTS, "what could not be read"),
+        column("shadowed", BOOLEAN, "a better session saw the cluster at that time"),
+    ),
+    by_date=True,
+)
+"""One row for each poll."""
+
+RUN_EVENTS = Table(
+    "run_events",
+    struct_of(
+        column("cluster_id", TEXT),
+        column("date", DAY, "of t, UTC"),
+        column("run", TEXT),
+        column("run_id", TEXT),
+        column("entry", LONG, "its number in the run's journal, from 1"),
+        column("at", MOMENT, "t as a timestamp"),
+        column("t", LONG, "when it was recorded, ms since 1970 in UTC, normalised"),
+        column("kind", TEXT, "the event's name"),
+        column("event", TEXT, "JSON, as in the journal"),
+        column("session", TEXT, "of the recorder"),
+    ),
+    by_date=True,
+)
+"""One row for each event of a run."""

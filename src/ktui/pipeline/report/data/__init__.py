@@ -1,0 +1,1 @@
+"""The data of a report, read from a lake without Spark."""

@@ -1,0 +1,174 @@
+"""Read a lake through Arrow, so that a report needs neither Java nor Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import dataset, fs
+from pyarrow.dataset import Dataset
+
+from ktui.inputfile import Unreadable, expand_home
+from ktui.pipeline.errors import PipelineProblem
+from ktui.pipeline.lake import manifest as manifests
+from ktui.pipeline.lake.links import check_links
+from ktui.pipeline.lake.manifest import Manifest
+from ktui.pipeline.lake.records import Partition
+
+R = TypeVar("R", bound=msgspec.Struct)
+
+
+class Tables(Protocol):
+    """One whole version of a lake."""
+
+    def dataset(self, table: str) -> Dataset | None:
+        """Return a table's files as a dataset; None where the table has no rows."""
+
+
+def records(tables: Tables, table: str, kind: type[R], where: pc.Expression) -> list[R]:
+    """Read rows of a table as records; only the columns that the record has are read.
+
+    Args:
+        tables: the lake.
+        table: the table's name.
+        kind: the type of the records.
+        where: the filter of the rows.
+    """
+    files = tables.dataset(table)
+    if files is None:
+        return []
+    named = {field.encode_name for field in msgspec.structs.fields(kind)}
+    columns = [name for name in files.schema.names if name in named]
+    batches = files.to_batches(columns=columns, filter=where)
+    rows = list[kind]  # type: ignore[valid-type]  # known when run
+    return [row for batch in batches for row in msgspec.convert(_plain(batch), rows)]
+
+
+def values(tables: Tables, table: str, column: str, where: pc.Expression) -> set[str]:
+    """Return the distinct values of a column, in some rows of a table."""
+    files = tables.dataset(table)
+    if files is None:
+        return set()
+    return set(pc.unique(files.to_table(columns=[column], filter=where)[column]).to_pylist())
+
+
+def counts_by_poll(
+    tables: Tables, where: pc.Expression, of: Iterable[Partition] | None
+) -> list[tuple[int, int, int]]:
+    """Count the partitions being reassigned and the replicas being added in each poll.
+
+    Args:
+        tables: the lake.
+        where: the filter of the samples.
+        of: the partitions to count; None for all.
+
+    Returns:
+        The time `t` in ms, the partitions and the replicas of each poll, in order of time.
+    """
+    files = tables.dataset("samples")
+    if files is None:
+        return []
+    keys = None if of is None else pa.array([f"{p.topic} {p.partition}" for p in of], pa.string())
+    columns = ["t", "topic", "partition", "adding", "removing"]
+    parts = [
+        _by_poll(pa.table(batch), keys)
+        for batch in files.to_batches(columns=columns, filter=where)
+        if batch.num_rows
+    ]
+    if not parts:
+        return []
+    sums = pa.concat_tables(parts).group_by("t")
+    found = sums.aggregate([("partitions", "sum"), ("replicas", "sum")]).sort_by("t")
+    return list(
+        zip(
+            found["t"].to_pylist(),
+            found["partitions_sum"].to_pylist(),
+            found["replicas_sum"].to_pylist(),
+            strict=True,
+        )
+    )
+
+
+def _by_poll(samples: pa.Table, keys: pa.Array | None) -> pa.Table:
+    adding = pc.list_value_length(samples["adding"])
+    listed = pc.greater(pc.add(adding, pc.list_value_length(samples["removing"])), 0)
+    partitions = pc.cast(listed, pa.int64())
+    if keys is not None:
+        name = pc.binary_join_element_wise(
+            samples["topic"], pc.cast(samples["partition"], pa.string()), " "
+        )
+        ours = pc.cast(pc.is_in(name, value_set=keys), pa.int64())
+        partitions, adding = pc.multiply(partitions, ours), pc.multiply(adding, ours)
+    counted = pa.table(
+        {"t": samples["t"], "partitions": partitions, "replicas": pc.cast(adding, pa.int64())}
+    )
+    sums = counted.group_by("t").aggregate([("partitions", "sum"), ("replicas", "sum")])
+    return sums.rename_columns(["t", "partitions", "replicas"])
+
+
+def _plain(batch: pa.RecordBatch) -> Sequence[dict[str, Any]]:
+    for place, field in enumerate(batch.schema):
+        if pa.types.is_timestamp(field.type):
+            ms = pc.cast(batch.column(place), pa.timestamp("ms", tz=field.type.tz), safe=False)
+            batch = batch.set_column(place, field.name, pc.cast(ms, pa.int64()))
+    rows: Sequence[dict[str, Any]] = batch.to_pylist()
+    return rows
+
+
+_BY = dataset.HivePartitioning(pa.schema([("cluster_id", pa.string())]))
+
+
+class ArrowLake:
+    """One whole version of a lake; later versions do not change it.
+
+    Args:
+        files: the lake's folder.
+        manifest: the version to read.
+    """
+
+    def __init__(self, files: fs.FileSystem, manifest: Manifest) -> None:
+        self.manifest = manifest
+        self._files = files
+
+    @classmethod
+    def open(cls, place: str) -> ArrowLake:
+        """Open the current version of the lake at a path or URI.
+
+        Raises:
+            PipelineProblem: there is no lake, or it cannot be read from this machine.
+        """
+        try:
+            files, path = fs.FileSystem.from_uri(place) if "://" in place else _local(place)
+            folder = fs.SubTreeFileSystem(path, files)
+            with folder.open_input_file(manifests.NAME) as file:
+                content = file.read()
+            found = manifests.decode(content)
+            if isinstance(files, fs.LocalFileSystem):
+                check_links(Path(path), found)
+            return cls(folder, found)
+        except FileNotFoundError:
+            fix = f"Make one from recordings: ktui pipeline run --lake {place}"
+            raise PipelineProblem(f"{place}: no lake. {fix}") from None
+        except (ValueError, msgspec.MsgspecError, RecursionError) as error:
+            raise PipelineProblem(manifests.unreadable_manifest(place, error)) from None
+        except (OSError, pa.ArrowException) as error:
+            raise PipelineProblem(f"{place}: the lake cannot be read: {error}") from None
+
+    def dataset(self, table: str) -> dataset.Dataset | None:
+        """Return a table's files as a dataset; None where the table has no rows."""
+        parts = self.manifest.tables.get(table, {}).values()
+        paths = [file.path for part in parts for file in part.files]
+        if not paths:
+            return None
+        return dataset.dataset(paths, filesystem=self._files, format="parquet", partitioning=_BY)
+
+
+def _local(place: str) -> tuple[fs.FileSystem, str]:
+    try:
+        return fs.LocalFileSystem(), str(expand_home(place).absolute())
+    except Unreadable as why:
+        raise PipelineProblem(f"{place}: {why}") from None

@@ -1,0 +1,98 @@
+"""A figure of the report: a drawing, its meaning in words, and its data as a table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+JSON = Mapping[str, Any]
+
+MOST_ROWS = 200
+"""The most rows of a figure's table."""
+
+
+class Rows(msgspec.Struct, frozen=True):
+    """A table under a figure."""
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    more: int = 0
+    """The number of rows that were left out."""
+
+
+class Figure(msgspec.Struct, frozen=True, kw_only=True):
+    """A drawing: traces and layout in plotly.js's own format, with colours as `var(--name)`."""
+
+    id: str
+    title: str
+    says: str
+    """The meaning of the drawing in words and figures; also its text for screen readers."""
+    caption: str
+    """How to read the drawing, and the data that it leaves out."""
+    traces: Sequence[JSON]
+    layout: JSON
+    table: Rows
+    height: int = 380
+    along_time: bool = True
+    """Whether x is time; if so, keys move and zoom the drawing."""
+
+
+class Missing(msgspec.Struct, frozen=True):
+    """A figure that cannot be drawn, and why."""
+
+    id: str
+    title: str
+    why: str
+
+
+def rows(columns: Sequence[str], all_rows: Iterable[Sequence[str]]) -> Rows:
+    """Make a table of the first `MOST_ROWS` rows."""
+    texts = [tuple(row) for row in all_rows]
+    return Rows(tuple(columns), tuple(texts[:MOST_ROWS]), max(0, len(texts) - MOST_ROWS))
+
+
+def time_axis(span: tuple[int, int]) -> JSON:
+    """Return an x axis of wall time, a little wider than a span in ms."""
+    began, ended = span
+    edge = max(1000, (ended - began) // 50)
+    return {
+        "type": "date",
+        "range": [began - edge, ended + edge],
+        "title": {"text": "time (UTC)"},
+        "hoverformat": "%Y-%m-%d %H:%M:%S",
+        **_LINES,
+    }
+
+
+def axis(title: str, **more: Any) -> JSON:
+    """Return an axis of numbers that begins at zero."""
+    return {"title": {"text": title}, "rangemode": "tozero", "automargin": True, **_LINES, **more}
+
+
+def layout(x: JSON, y: JSON, **more: Any) -> JSON:
+    """Return the layout that all figures of the page share, with these axes."""
+    return {
+        "xaxis": x,
+        "yaxis": y,
+        "paper_bgcolor": "var(--paper)",
+        "plot_bgcolor": "var(--paper)",
+        "font": {"color": "var(--ink)", "family": "system-ui, sans-serif", "size": 12},
+        "hoverlabel": {
+            "bgcolor": "var(--panel)",
+            "bordercolor": "var(--rule)",
+            "font": {"color": "var(--ink)"},
+        },
+        "legend": {"orientation": "h", "x": 0, "y": 1, "xanchor": "left", "yanchor": "bottom"},
+        "margin": {"l": 56, "r": 12, "t": 40, "b": 48},
+        "dragmode": "zoom",
+        **more,
+    }
+
+
+_LINES = {
+    "gridcolor": "var(--rule)",
+    "linecolor": "var(--rule)",
+    "zerolinecolor": "var(--rule)",
+}

@@ -1,0 +1,176 @@
+"""The figure of how long a run would have taken under other limits, and the advised ones."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+
+from ktui.pipeline.lake.records import ReportFacts, WhatIf
+from ktui.pipeline.report.figures.figure import JSON, Figure, Missing, layout, rows
+from ktui.pipeline.report.figures.text import without_markup
+from ktui.planning.throttle_rates import parse_throttle_rates
+from ktui.quantities import UNKNOWN, as_count, as_duration, as_rate
+
+ID, TITLE = "what-if", "Other limits: how long it would have taken"
+_CELL_PX, _EDGES_PX = 30, 150
+_SHORT = {
+    "partitions": "P", "replicas": "R", "replica_movements": "M", "leader_movements": "L",
+    "per_broker": "B", "extra_replicas": "E", "cut_together": "C",
+}  # fmt: skip
+_WORDS = ("shape", "mode", "order")
+
+_Cells = dict[tuple[str, str], WhatIf]
+
+
+def what_if_figure(facts: ReportFacts) -> Figure | Missing:
+    """Draw the grid of limits and throttles of the last simulated run."""
+    if not facts.what_ifs:
+        return Missing(
+            ID, TITLE, "Left out: no other limits were played through, for no run was recorded."
+        )
+    run_id = facts.what_ifs[-1].run_id
+    tried = [one for one in facts.what_ifs if one.run_id == run_id]
+    throttles = sorted({one.throttle for one in tried}, key=_looseness)
+    tried.sort(key=lambda one: _place(one.limits))
+    names = _names(tried)
+    limits = list(dict.fromkeys(names.values()))
+    cells = {(names[one.limits], one.throttle): one for one in tried}
+    several = len({one.run_id for one in facts.what_ifs}) > 1
+    return Figure(
+        id=ID,
+        title=TITLE,
+        says=_says(tried, names),
+        caption=(
+            "A cell is the predicted duration under the limits of its row and the throttle of its"
+            " column. P partitions, R replicas of one partition, M replica movements, L leader"
+            " movements, B replicas a broker, E extra replicas, C cut together. ★ is recommended,"
+            " ● is how the run was. An empty cell goes beyond what was recorded: no time is told of"
+            " it, and the table says what would have to be recorded."
+            + (f" Of several runs, {run_id} is drawn." if several else "")
+        ),
+        traces=[_heat(limits, throttles, cells)],
+        layout=_layout(limits, throttles),
+        height=len(limits) * _CELL_PX + _EDGES_PX,
+        along_time=False,
+        table=rows(
+            ("limits", "throttle", "predicted", "range", "in fact", "to be recorded first"),
+            map(_row, tried),
+        ),
+    )
+
+
+def limits_words(limits: str, *, in_full: bool = True) -> str:
+    """Return limits as text, each by its letter.
+
+    Args:
+        limits: the limits as JSON.
+        in_full: whether to add the shape, the mode and the order.
+    """
+    of = json.loads(limits)
+    words = [f"{letter}{of[name]}" for name, letter in _SHORT.items() if of.get(name) is not None]
+    if in_full:
+        words += [str(of[name]) for name in _WORDS if of.get(name)]
+    return " ".join(words) or "no limit"
+
+
+def _names(tried: Sequence[WhatIf]) -> dict[str, str]:
+    """Name all limits that were tried; leave out words that are the same in all names."""
+    words = {tuple(json.loads(one.limits).get(name) for name in _WORDS) for one in tried}
+    return {one.limits: limits_words(one.limits, in_full=len(words) > 1) for one in tried}
+
+
+def _place(limits: str) -> tuple[float, ...]:
+    of = json.loads(limits)
+    return tuple(math.inf if of.get(name) is None else of[name] for name in _SHORT)
+
+
+def _looseness(throttle: str) -> tuple[float, str]:
+    every = parse_throttle_rates(throttle).every
+    return (-math.inf if every is None else -every, throttle)
+
+
+def _throttle(throttle: str) -> str:
+    return "no throttle" if throttle == "none" else f"throttle {_rate(throttle)}"
+
+
+def _rate(throttle: str) -> str:
+    """Format a throttle with its unit; rates for single brokers, in the format of `--throttle`."""
+    rates = parse_throttle_rates(throttle)
+    return throttle if rates.brokers or rates.every is None else as_rate(rates.every)
+
+
+def _sign(one: WhatIf) -> str:
+    recommended = " ★" if one.recommended else ""
+    return f"{recommended}{' ●' if one.own else ''}"
+
+
+def _heat(limits: Sequence[str], throttles: Sequence[str], cells: _Cells) -> JSON:
+    grid = [[cells.get((row, column)) for column in throttles] for row in limits]
+    return {
+        "type": "heatmap",
+        "x": list(range(len(throttles))),
+        "y": list(range(len(limits))),
+        "z": [[c.predicted_s if c and c.foretold else None for c in row] for row in grid],
+        "text": [
+            [f"{as_duration(c.predicted_s)}{_sign(c)}" if c and c.foretold else "" for c in row]
+            for row in grid
+        ],
+        "texttemplate": "%{text}",
+        "customdata": [
+            ["" if c is None else without_markup(" · ".join(_row(c))) for c in r] for r in grid
+        ],
+        "hovertemplate": "%{customdata}<extra></extra>",
+        "hoverongaps": False,
+        "colorscale": "Cividis",
+        "reversescale": True,
+        "showscale": False,
+        "xgap": 2,
+        "ygap": 2,
+    }
+
+
+def _layout(limits: Sequence[str], throttles: Sequence[str]) -> JSON:
+    x = {
+        "tickvals": list(range(len(throttles))),
+        "ticktext": [_rate(throttle) for throttle in throttles],
+        "side": "top",
+        "title": {"text": "throttle"},
+    }
+    y = {
+        "tickvals": list(range(len(limits))),
+        "ticktext": [without_markup(words) for words in limits],
+        "autorange": "reversed",
+        "automargin": True,
+    }
+    still = {"fixedrange": True, "showgrid": False, "zeroline": False}
+    return layout({**x, **still, "automargin": True}, {**y, **still}, dragmode=False)
+
+
+def _row(one: WhatIf) -> tuple[str, ...]:
+    return (
+        f"{limits_words(one.limits)}{_sign(one)}",
+        _rate(one.throttle),
+        as_duration(one.predicted_s) if one.foretold else UNKNOWN,
+        f"{as_duration(one.low_s)} to {as_duration(one.high_s)}" if one.foretold else UNKNOWN,
+        as_duration(one.actual_s),
+        "; ".join(one.beyond or ()),
+    )
+
+
+def _says(tried: Sequence[WhatIf], names: Mapping[str, str]) -> str:
+    words = [f"{as_count(len(tried), 'combination')} of limits and throttle played through."]
+    for one in tried:
+        if one.recommended:
+            why = one.reason or as_duration(one.predicted_s)
+            words.append(f"Recommended is {names[one.limits]}, {_throttle(one.throttle)}: {why}.")
+        if one.own and one.actual_s is not None:
+            predicted = f"{as_duration(one.predicted_s)} are predicted for it"
+            words.append(f"The run took {as_duration(one.actual_s)} as it was; {predicted}.")
+    why_none = [one.reason for one in tried if one.reason is not None]
+    if why_none and not any(one.recommended for one in tried):
+        words.append(f"None is recommended: {why_none[0]}.")
+    off = [one.error_held_out for one in tried if one.error_held_out is not None]
+    if off:
+        words.append(f"Foretold by other runs only, it would have been off by {abs(off[0]):.0%}.")
+    return " ".join(words)

@@ -1,0 +1,1 @@
+"""The page of a report: text, figures and tables in one HTML file."""

@@ -1,0 +1,125 @@
+"""The summary at the head of the report, in a few sentences and figures."""
+
+from __future__ import annotations
+
+import statistics
+from collections import Counter
+
+import msgspec
+
+from ktui.cluster.text import clean
+from ktui.pipeline.lake.records import MoveRecord, ReportFacts
+from ktui.pipeline.report.figures.text import as_time
+from ktui.pipeline.tables.stall_cause import stalls
+from ktui.quantities import UNKNOWN, as_bytes, as_count, as_duration, as_rate
+
+DONE = "done"
+STILL_MOVING = "still moving"
+
+
+class ReportSummary(msgspec.Struct, frozen=True, kw_only=True):
+    """The head of the page."""
+
+    title: str
+    words: tuple[str, ...]
+    figures: tuple[tuple[str, str], ...]
+    """Pairs of a name and a value."""
+
+
+def summary(facts: ReportFacts) -> ReportSummary:
+    """Sum up a run or a cluster."""
+    return ReportSummary(
+        title=_title(facts),
+        words=tuple(word for word in (_when(facts), _what(facts), _stalls(facts)) if word),
+        figures=_figures(facts),
+    )
+
+
+def outcome(move: MoveRecord) -> str:
+    """Return the outcome of a move, as text."""
+    if move.ended is None and move.outcome == "unknown":
+        return STILL_MOVING
+    return move.outcome.replace("_", " ")
+
+
+def _title(facts: ReportFacts) -> str:
+    if facts.of_run:
+        return f"Run {clean(facts.runs[0].run)}"
+    return f"Cluster {clean(facts.cluster_id)}"
+
+
+def _when(facts: ReportFacts) -> str:
+    if not facts.moves:
+        return "No partition has moved."
+    began, ended = facts.span
+    lasted = as_duration((ended - began) / 1000)
+    when = f"from {as_time(began)} to {as_time(ended)} UTC, {lasted}"
+    if not facts.of_run:
+        runs = f" in {as_count(len(facts.runs), 'run')} and outside of them" if facts.runs else ""
+        return f"What was recorded of cluster {clean(facts.cluster_id)}{runs}, {when}."
+    run = facts.runs[0]
+    went_on = "" if run.ended is not None else " It had not ended when the recording did."
+    return f"{clean(run.plan)} on cluster {clean(facts.cluster_id)}, {when}.{went_on}"
+
+
+def _what(facts: ReportFacts) -> str:
+    if not facts.moves:
+        return ""
+    counts = Counter(map(outcome, facts.moves))
+    outcomes = ", ".join(f"{count:,} {word}" for word, count in counts.most_common())
+    copied = _copied(facts)
+    much = f" {as_bytes(copied)} were copied." if copied else ""
+    moves = f"{as_count(len(facts.moves), 'move')} of partitions: {outcomes}."
+    return f"{moves}{much}{_never_begun(facts)}"
+
+
+def _never_begun(facts: ReportFacts) -> str:
+    if not facts.of_run:
+        return ""
+    left = facts.runs[0].partitions - len({move.key for move in facts.moves})
+    return f" Of the plan, {as_count(left, 'partition')} never began." if left > 0 else ""
+
+
+def _stalls(facts: ReportFacts) -> str:
+    stood = list(stalls(facts.intervals))
+    if not facts.moves:
+        return ""
+    if not stood:
+        return "No move stood still for 30 seconds."
+    total = as_duration(sum(one.ended - one.began for one in stood) / 1000)
+    which = as_count(len({one.key for one in stood}), "partition")
+    return f"{which} stood still, {as_count(len(stood), 'time')}, {total} in all."
+
+
+def _copied(facts: ReportFacts) -> int | None:
+    known = [move.bytes for move in facts.moves if move.bytes is not None]
+    return sum(known) if known else None
+
+
+def median_rate(facts: ReportFacts) -> float | None:
+    """Return the median of the moves' median rates of one replica, in bytes a second."""
+    rates = [m.rate_bytes_p50 for m in facts.moves if m.rate_bytes_p50 is not None]
+    return statistics.median(rates) if rates else None
+
+
+def _figures(facts: ReportFacts) -> tuple[tuple[str, str], ...]:
+    began, ended = facts.span
+    done = sum(outcome(move) == DONE for move in facts.moves)
+    stood = sum(1 for _ in stalls(facts.intervals))
+    figures = [
+        ("took", as_duration((ended - began) / 1000) if facts.moves else UNKNOWN),
+        ("moves", f"{len(facts.moves):,}"),
+        ("done", f"{done:,}"),
+        ("copied", as_bytes(_copied(facts))),
+        ("median rate of a replica", as_rate(median_rate(facts))),
+        ("stalls", f"{stood:,}"),
+    ]
+    if facts.of_run:
+        run = facts.runs[0]
+        figures += [
+            ("batches", f"{run.batches:,}"),
+            ("changes of limits", f"{run.limit_changes:,}"),
+        ]
+    else:
+        figures.append(("runs", f"{len(facts.runs):,}"))
+    return tuple(figures)

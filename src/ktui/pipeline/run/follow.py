@@ -1,0 +1,262 @@
+"""Follow recordings: read segments into the lake soon after they are complete, until asked to end.
+
+Spark's file source reports the new segments, and its checkpoint remembers them over restarts. Each
+segment is reported at least once: a follower may die after it wrote to the lake but before the
+checkpoint. Then Spark reports the same segments again. The lake's manifest knows each file that was
+read, so the second report has no effect. Each line is in the tables once.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import math
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from hashlib import sha256
+from typing import Protocol
+
+import msgspec
+from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from ktui.pipeline.errors import LakeLocked, PipelineProblem, SparkFailed
+from ktui.pipeline.ingest import segments
+from ktui.pipeline.ingest.segments import Found
+from ktui.pipeline.lake.files import LocalFiles, lake_files, local_path
+from ktui.pipeline.lake.lake import FOLLOWING
+from ktui.pipeline.run.run import PipelineOutcome, PipelineRequest, read_segments
+from ktui.pipeline.spark.failures import root_cause, spark_errors_as_problems
+
+_LAYOUT = 1
+"""The checkpoint's layout version. A new one starts over, which the manifest makes harmless."""
+_POLL_S = 0.2
+_WAITS = "Waiting for next trigger"
+"""Spark's status message of a stream that has listed its folders."""
+_DEAD = (Py4JNetworkError, ConnectionRefusedError, ConnectionResetError)
+"""The errors of calls to a JVM that has died."""
+
+
+class FollowReport(Protocol):
+    """Receives the progress of a follower: one call at a time, each maybe from another thread."""
+
+    def doing(self, what: str) -> None:
+        """Receive the step that begins, as text."""
+        ...
+
+    def waits(self, why: str) -> None:
+        """Receive why the follower waits for another run, as text."""
+        ...
+
+    def read(self, outcome: PipelineOutcome) -> None:
+        """Receive the outcome of reading some segments."""
+        ...
+
+    def follows(self, found: Found) -> None:
+        """Receive the first search's result, once its segments are read and following begins."""
+        ...
+
+    def problem(self, words: str) -> None:
+        """Receive the problem of a file that is skipped, or read in part."""
+        ...
+
+
+class Follower:
+    """Keeps a lake up to date with folders of recordings.
+
+    Args:
+        spark: reads and writes the tables.
+        request: as for a run. With `asked.anew`, all runs of the lake are simulated once, in the
+            beginning; later only those of clusters with new segments.
+        every_s: seconds between two searches for segments.
+        report: receives the progress.
+    """
+
+    def __init__(
+        self, spark: SparkSession, request: PipelineRequest, every_s: float, report: FollowReport
+    ) -> None:
+        self._spark = spark
+        self._request = request
+        self._every_s = every_s
+        self._report = report
+        self._files = lake_files(request.lake, spark)
+        self._places = sorted({str(local_path(each) or each) for each in request.recordings})
+        self._over = False
+        self._failure: Exception | None = None
+        """The error of a batch: Spark would report it with the tracebacks of two languages."""
+        self._problems: set[str] = set()
+
+    def end(self) -> None:
+        """End the follower soon and in order; begun work is dropped. Safe in signal handlers."""
+        self._over = True
+
+    def follow(self) -> None:
+        """Bring the lake up to date, and keep it up to date until `end` is called.
+
+        Raises:
+            PipelineProblem: a place of recordings is no folder, another follower follows the same
+                folders, or something else prevents following; the lake is whole.
+        """
+        with spark_errors_as_problems():
+            segments.check_folders(self._spark, self._request.recordings)
+            with self._alone():
+                try:
+                    self._catch_up()
+                    self._keep_up()
+                except _DEAD as error:
+                    if not self._over:
+                        raise SparkFailed("Spark failed: its JVM has died") from error
+                except (_Dropped, SparkFailed, PySparkException, Py4JError):
+                    if not self._over:
+                        raise
+
+    def _catch_up(self) -> None:
+        """Read the existing segments in another thread, as this one has to watch for the end."""
+        with ThreadPoolExecutor(1) as pool:
+            first = pool.submit(self._read_all)
+            while not wait([first], timeout=_POLL_S).done:
+                if self._over:
+                    self._spark.sparkContext.cancelAllJobs()
+            first.result()
+
+    def _read_all(self) -> None:
+        self._doing("looking for segments")
+        with spark_errors_as_problems():
+            found = segments.find(self._spark, self._request.recordings)
+        self._read_found(self._request, found)
+        self._report.follows(found)
+
+    def _keep_up(self) -> None:
+        going = False
+        try:
+            query = self._started()
+            try:
+                going = self._watch(query)
+            finally:
+                query.stop()
+            if self._failure is not None:
+                raise self._failure
+            query.awaitTermination()
+        except (PySparkException, Py4JJavaError) as error:
+            # All existing segments were just read, so an early failure is due to the checkpoint.
+            if going:
+                raise
+            raise SparkFailed(self._bad_checkpoint(error)) from error
+
+    def _started(self) -> StreamingQuery:
+        stream = segments.stream(self._spark, self._places).writeStream
+        stream = stream.foreachBatch(self._batch).option("checkpointLocation", self._checkpoint)
+        return stream.trigger(processingTime=f"{_ms(self._every_s)} milliseconds").start()
+
+    def _watch(self, query: StreamingQuery) -> bool:
+        """Wait until a stream ends or is to end; return whether it has listed its folders.
+
+        Meanwhile complete the segments that dead recorders leave behind: the stream sees only
+        complete ones.
+        """
+        going, sealed_at = False, time.monotonic()
+        while query.isActive and not self._over:
+            going = going or query.status["message"] == _WAITS or query.lastProgress is not None
+            if time.monotonic() - sealed_at >= self._every_s:
+                self._report_problems(segments.complete_abandoned(self._request.recordings))
+                sealed_at = time.monotonic()
+            time.sleep(_POLL_S)
+        return going
+
+    def _batch(self, rows: DataFrame, _number: int) -> None:
+        """Read the segments of a batch. Spark calls this in a thread of its own."""
+        try:
+            with spark_errors_as_problems():
+                found = segments.segments_in_batch(rows)
+            self._read_found(self._later, found)
+        except Exception as error:  # noqa: BLE001 - the thread that waits for Spark raises it
+            self._failure = error
+            # A longer traceback would overflow the stack of the JVM's regular expression for it.
+            raise _Dropped from None
+
+    @property
+    def _later(self) -> PipelineRequest:
+        """The request for a batch: only runs of clusters with new segments are simulated."""
+        asked = self._request.asked
+        if asked is None:
+            return self._request
+        later = msgspec.structs.replace(asked, anew=False)
+        return msgspec.structs.replace(self._request, asked=later)
+
+    def _read_found(self, request: PipelineRequest, found: Found) -> None:
+        """Read segments, as soon as no other run writes the lake."""
+        waits = False
+        while True:
+            try:
+                outcome = read_segments(self._spark, request, found, self._doing)
+            except LakeLocked as locked:
+                if not waits:
+                    self._report.waits(str(locked))
+                waits = True
+            else:
+                self._report_problems(outcome.problems)
+                self._report.read(outcome)
+                return
+            time.sleep(_POLL_S)
+            self._check_end()
+
+    def _doing(self, what: str) -> None:
+        self._check_end()
+        self._report.doing(what)
+
+    def _check_end(self) -> None:
+        if self._over:
+            raise _Dropped
+
+    def _report_problems(self, problems: tuple[str, ...] | list[str]) -> None:
+        """Report each problem once: a segment that cannot be completed now never can be."""
+        for problem in problems:
+            if problem not in self._problems:
+                self._problems.add(problem)
+                self._report.problem(problem)
+
+    @property
+    def _name(self) -> str:
+        """The name of the checkpoint, by the followed folders."""
+        named = "\n".join((str(_LAYOUT), *self._places))
+        return sha256(named.encode()).hexdigest()[:16]
+
+    @property
+    def _checkpoint(self) -> str:
+        return f"{self._files.uri}/{FOLLOWING}/{self._name}"
+
+    def _bad_checkpoint(self, error: Exception) -> str:
+        return (
+            f"{self._checkpoint.removeprefix('file://')}: the checkpoint there cannot be used: "
+            f"{root_cause(error)}. Remove that folder and follow again: nothing is lost or "
+            "read twice, as the lake knows what it has"
+        )
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Lock the checkpoint against other followers of the same folders."""
+        if not isinstance(self._files, LocalFiles):
+            yield
+            return
+        folder = self._files.path / FOLLOWING
+        folder.mkdir(parents=True, exist_ok=True)
+        with (folder / f"{self._name}.lock").open("a") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                places = ", ".join(self._request.recordings)
+                raise PipelineProblem(
+                    f"{self._files.path}: another follower already reads {places} into this lake"
+                ) from None
+            yield
+
+
+class _Dropped(Exception):
+    """Raised to drop begun work, as the follower is to end."""
+
+
+def _ms(seconds: float) -> int:
+    return max(1, math.ceil(seconds * 1000))

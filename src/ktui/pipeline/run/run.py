@@ -1,0 +1,280 @@
+"""A run of the pipeline: read new recordings into the next version of a lake."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import nullcontext
+
+import msgspec
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
+
+from ktui.insights.file import NAME as INSIGHTS_FILE
+from ktui.insights.file import encode
+from ktui.insights.insights import Insights
+from ktui.pipeline.errors import PipelineProblem
+from ktui.pipeline.forecast.derived import (
+    PLAYED_BY,
+    DerivedOptions,
+    forecast_tables,
+    simulated_tables,
+    whole_insights,
+)
+from ktui.pipeline.ingest import normalize
+from ktui.pipeline.ingest import segments as segment_files
+from ktui.pipeline.ingest.decode import RAW_SAMPLE, SEGMENT_DIGITS, SegmentSelection, decode
+from ktui.pipeline.lake.enforce_schema import fit_to_table
+from ktui.pipeline.lake.files import LocalFiles, lake_files
+from ktui.pipeline.lake.lake import STAGING, Lake, NewVersion, read_manifest, stage_rows
+from ktui.pipeline.lake.manifest import Manifest, SegmentRead
+from ktui.pipeline.lake.schema import Table
+from ktui.pipeline.lake.tables import (
+    FORECASTS,
+    INSIGHTS,
+    LINES,
+    POLLS,
+    QUARANTINE,
+    RUN_EVENTS,
+    SAMPLES,
+)
+from ktui.pipeline.spark.failures import spark_errors_as_problems
+from ktui.pipeline.tables.all import derived_tables
+from ktui.quantities import as_count
+
+OnStep = Callable[[str], None]
+"""Is called with a description of each step as it begins."""
+
+
+class PipelineRequest(msgspec.Struct, frozen=True):
+    """The input, the output and the options of a run."""
+
+    recordings: tuple[str, ...]
+    """Files and folders, by path or URI."""
+    lake: str
+    """A folder, by path or URI."""
+    choice: SegmentSelection = SegmentSelection()
+    """The segments to read."""
+    asked: DerivedOptions | None = None
+    """Options for forecasts, what-if and insights; None to make none of these tables."""
+
+
+class PipelineOutcome(msgspec.Struct, frozen=True):
+    """The result of a run."""
+
+    found: int
+    """The number of complete segments found."""
+    read: int
+    """The number of them that were new to the lake, and selected."""
+    copies: int
+    """The number of new files with the bytes of others."""
+    unfinished: int
+    """The number of segments still being recorded."""
+    clusters: tuple[str, ...]
+    """The clusters with new rows."""
+    manifest: Manifest
+    """The current version of the lake."""
+    written: bool
+    """Whether this run wrote that version."""
+    problems: tuple[str, ...]
+    """The problems of files, each with its place: those of the search, and the parts of new files
+    that could not be read."""
+    insights: Insights | None = None
+    """The insights of the current version; None where they were not asked for."""
+
+
+def run(
+    spark: SparkSession, request: PipelineRequest, tell: OnStep = lambda _: None
+) -> PipelineOutcome:
+    """Find new segments in the recordings, and read them into the lake.
+
+    Raises:
+        PipelineProblem: nothing is recorded, or the run cannot go on; the lake is as it was.
+    """
+    tell("looking for segments")
+    with spark_errors_as_problems():
+        found = segment_files.find(spark, request.recordings)
+    outcome = read_segments(spark, request, found, tell)
+    if not found.files and not outcome.manifest.version:
+        raise PipelineProblem(_nothing(request, found))
+    return outcome
+
+
+def read_segments(
+    spark: SparkSession,
+    request: PipelineRequest,
+    found: segment_files.Found,
+    tell: OnStep = lambda _: None,
+) -> PipelineOutcome:
+    """Read the new ones of some segments, and recompute all tables of their clusters.
+
+    Raises:
+        LakeLocked: another run is writing the lake.
+        PipelineProblem: the run cannot go on; the lake is as it was.
+    """
+    files = lake_files(request.lake, spark)
+    with (
+        spark_errors_as_problems(),
+        files.locked() if isinstance(files, LocalFiles) else nullcontext(),
+    ):
+        before = read_manifest(files) or Manifest()
+        new, missed = segment_files.new_segments(spark, found.files, before.segments)
+        first = segment_files.without_duplicates(new, before.segments)
+        version = NewVersion(spark, files, before)
+        read: Collection[str] = ()
+        damaged: Collection[str] = ()
+        written: dict[str, DataFrame] = {}
+        if first:
+            tell(f"decoding {as_count(len(first), 'segment')}")
+            contents = segment_files.contents(spark, first)
+            decoded = stage_rows(files, decode(request.choice)(contents))
+            read, damaged = _read(decoded, version)
+            written = _write(version, decoded, tell)
+            if request.asked is not None:
+                _write_forecasts(version, written, (*before.segments, *first), tell)
+        clusters = tuple(sorted(version.clusters))
+        if request.asked is not None:
+            _write_simulated(version, written, before.clusters, request.asked, tell)
+        known = {each.sha256 for each in before.segments}
+        taken = [each for each in new if each.sha256 in known or _digits(each) in read]
+        after = version.commit(taken) if taken or version.clusters else before
+        if after is before:
+            files.remove(STAGING)  # rows of segments that are not selected
+        insights = None
+        if request.asked is not None and after.version:
+            insights = whole_insights(Lake(spark, files, after).table(INSIGHTS))
+            files.replace(INSIGHTS_FILE, encode(insights))
+    return PipelineOutcome(
+        found=len(found.files),
+        read=len(read),
+        copies=len(new) - len(first),
+        unfinished=found.unfinished,
+        clusters=clusters,
+        manifest=after,
+        written=after is not before,
+        problems=(*found.problems, *missed, *damaged),
+        insights=insights,
+    )
+
+
+def _read(decoded: DataFrame, version: NewVersion) -> tuple[Collection[str], Collection[str]]:
+    """Set a version's clusters to those in some decoded rows.
+
+    Returns:
+        The segments of the rows, and a sentence for each damaged file.
+    """
+    lines = decoded.select("line.cluster_id", "line.segment").where("segment is not null")
+    bad = decoded.select("quarantine.*").where("segment is not null")
+    damaged_files = bad.groupBy("cluster_id", "segment", "file").agg(
+        F.min(F.struct("line", "reason")).alias("first"), F.count("*").alias("lines")
+    )
+    rows = lines.distinct().unionByName(damaged_files, allowMissingColumns=True).collect()
+    version.clusters = frozenset(row["cluster_id"] for row in rows)
+    damaged = sorted(_damage(row) for row in rows if row["first"] is not None)
+    return {row["segment"] for row in rows}, damaged
+
+
+def _damage(row: Row) -> str:
+    """Return the problem of a file: its first bad line, and the number of further ones."""
+    line, reason = row["first"]
+    others = row["lines"] - 1
+    more = f", and {as_count(others, 'line')} more" if others else ""
+    return f"{segment_files.without_file_scheme(row['file'])}:{line}: {reason}{more}"
+
+
+def _write(version: NewVersion, decoded: DataFrame, tell: OnStep) -> dict[str, DataFrame]:
+    """Write all tables of a version's clusters: the decoded rows, with the rows of before."""
+
+    def new(kind: str) -> DataFrame:
+        return decoded.where(decoded["kind"] == kind).select(f"{kind}.*")
+
+    def grown(table: Table, kind: str) -> DataFrame:
+        return fit_to_table(version.table(table).unionByName(new(kind)), table)
+
+    tell("lines")
+    lines = version.write(LINES, grown(LINES, "line"))
+    version.write(QUARANTINE, grown(QUARANTINE, "quarantine"))
+    copies = normalize.copies(lines).persist()
+    counted = copies.where("counts")
+    sessions = normalize.sessions(counted).persist()
+    tell("samples")
+    raw = version.table(SAMPLES).select(*RAW_SAMPLE.names).unionByName(new("sample"))
+    samples = version.write(SAMPLES, normalize.samples(raw, copies, sessions))
+    tell("polls and run events")
+    polls = version.write(POLLS, normalize.polls(counted, sessions))
+    events = version.write(RUN_EVENTS, normalize.run_events(counted, sessions))
+    for cached in (copies, sessions):
+        cached.unpersist()
+    written = {"new": new("line"), LINES.name: lines, SAMPLES.name: samples}
+    written |= {POLLS.name: polls, RUN_EVENTS.name: events}
+    _write_each(version, written, derived_tables(samples, events), tell)
+    return written
+
+
+def _write_each(
+    version: NewVersion,
+    written: dict[str, DataFrame],
+    made: Iterable[tuple[Table, DataFrame]],
+    tell: OnStep,
+) -> None:
+    """Write tables one by one, and add each to `written`: later tables are computed from them."""
+    for table, rows in made:
+        tell(table.name)
+        written[table.name] = version.write(table, rows)
+
+
+def _write_forecasts(
+    version: NewVersion,
+    written: dict[str, DataFrame],
+    segments: Collection[SegmentRead],
+    tell: OnStep,
+) -> None:
+    """Write the forecasts and their backtest; sessions with new segments are replayed in full."""
+    sessions = written["new"].select("cluster_id", "session").distinct()
+    unchanged = version.table(FORECASTS).join(sessions, ["cluster_id", "session"], "left_anti")
+    names = written[LINES.name].join(sessions, ["cluster_id", "session"], "left_semi")
+    segment_ids = {row["segment"] for row in names.select("segment").distinct().collect()}
+    contents = segment_files.read_contents_again(version.spark, segments, segment_ids)
+    _write_each(version, written, forecast_tables(written, unchanged, contents), tell)
+
+
+def _write_simulated(
+    version: NewVersion,
+    written: Mapping[str, DataFrame],
+    known: Collection[str],
+    asked: DerivedOptions,
+    tell: OnStep,
+) -> None:
+    """Simulate runs: those of clusters with new rows, or all of the lake if asked for."""
+    new = version.clusters
+    version.clusters = frozenset(known) - new if asked.anew else frozenset()
+    if not new | version.clusters:
+        return
+    sources = {table.name: version.table(table) for table in PLAYED_BY}
+    for name in sources.keys() & written.keys():
+        sources[name] = sources[name].unionByName(written[name])
+    version.clusters |= new
+    _write_each(version, sources, simulated_tables(sources, asked), tell)
+
+
+def _digits(segment: SegmentRead) -> str:
+    return segment.sha256[:SEGMENT_DIGITS]
+
+
+def _nothing(request: PipelineRequest, found: segment_files.Found) -> str:
+    places = ", ".join(request.recordings)
+    if found.unfinished:
+        return (
+            f"{places}: nothing is recorded completely yet. "
+            f"{as_count(found.unfinished, 'segment is', 'segments are')} being written, for at "
+            "most 15 minutes each. Run this again later"
+        )
+    if found.problems:
+        more = as_count(len(found.problems), "file")
+        return (
+            f"{places}: nothing is recorded that can be read. {more} cannot be used. "
+            f"The first is {found.problems[0]}"
+        )
+    return (
+        f"{places}: nothing is recorded. ktui start records its run, and ktui watch --record its "
+        "view. To record a cluster: ktui record"
+    )

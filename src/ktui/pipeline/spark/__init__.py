@@ -1,0 +1,1 @@
+"""Spark: its session, its executors and its errors."""

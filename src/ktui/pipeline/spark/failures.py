@@ -1,0 +1,67 @@
+"""Errors of Spark, as one line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+
+from ktui.pipeline.errors import SparkFailed
+
+_FULL = "no space is left on the disk of the lake, or of Spark's temporary files"
+_TRACEBACK = "Traceback (most recent call last):\n"
+
+
+@contextmanager
+def spark_errors_as_problems() -> Iterator[None]:
+    """Turn errors that Spark raises within the block into `SparkFailed`, with a one-line message.
+
+    Raises:
+        SparkFailed: Spark raised an error.
+    """
+    try:
+        yield
+    except (Py4JError, PySparkException) as error:
+        raise SparkFailed(error_sentence(error)) from error
+
+
+def error_sentence(error: Exception) -> str:
+    """Return an error of Spark as a sentence."""
+    cause = root_cause(error)
+    return cause if cause == _FULL else f"Spark failed: {cause}"
+
+
+def root_cause(error: Exception) -> str:
+    """Return the root cause of an error of Spark, as one line."""
+    causes = [str(error), *_causes(error)]
+    if any("No space left on device" in cause for cause in causes):
+        return _FULL
+    raised = _raised_in_python(causes[-1])
+    if raised is not None:
+        return f"in Python on an executor: {raised}"
+    lines = [line.strip() for line in causes[-1].splitlines() if line.strip()]
+    return lines[0] if lines else type(error).__name__
+
+
+def _raised_in_python(cause: str) -> str | None:
+    """Return the last line of a Python traceback; None where there is no traceback."""
+    _, found, traceback = cause.rpartition(_TRACEBACK)
+    lines = [line for line in traceback.splitlines() if line.strip()] if found else []
+    ends = (line.strip() for line in lines if _indent(line) < _indent(lines[0]))
+    return next(ends, None)
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip())
+
+
+def _causes(error: Exception) -> Iterator[str]:
+    """Yield the JVM's causes of an error, the outermost first; none where the JVM has died."""
+    thrown: Any = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
+    with suppress(Py4JError, OSError):
+        while thrown is not None:
+            yield str(thrown.toString())
+            thrown = thrown.getCause()

@@ -1,0 +1,174 @@
+"""Start Spark on this machine or on a cluster's master, and keep its output off the screen."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from ktui.lab.errors import LabError
+from ktui.lab.java import Java, find_java
+from ktui.pipeline.errors import PipelineProblem
+from ktui.pipeline.spark.class_archive import shared_classes
+from ktui.pipeline.spark.failures import root_cause
+
+NEEDED_JAVA = 17
+LOCAL = "local[*]"
+
+
+def _quarter_of_memory_gib() -> int:
+    """Return the share of this machine's memory that a JVM uses by default."""
+    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return max(1, total // 4 // 2**30)
+
+
+_ALWAYS = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.sources.partitionOverwriteMode": "static",
+    "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.sql.parquet.compression.codec": "zstd",
+}
+_ON_THIS_MACHINE = {
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.memory": f"{_quarter_of_memory_gib()}g",
+    "spark.sql.shuffle.partitions": "32",
+    "spark.sql.ui.explainMode": "simple",  # plans are for web pages that are off
+}
+_LOGGED_TWICE = ("DataFrameQueryContextLogger", "py4j", "SQLQueryContextLogger")
+"""Loggers of errors that are raised as well."""
+_LAST_LINES = 8
+"""The lines of Spark's log that are quoted when Spark does not start."""
+_STANDALONE = "spark://"
+_ANSWER_S = 10.0
+
+
+def start(
+    master: str | None = LOCAL, *, log: Path | None = None, more: Mapping[str, str] | None = None
+) -> SparkSession:
+    """Start Spark, or return the session that exists.
+
+    Args:
+        master: in the format of spark-submit; `local[...]` binds to 127.0.0.1 only. None for the
+            master of the spark-submit that started this program.
+        log: the file for the output of Spark and its JVM; None leaves it on the screen.
+        more: settings of Spark, which override those here.
+
+    Raises:
+        PipelineProblem: there is no suitable Java, no master, or Spark does not start.
+    """
+    java = check_java()
+    builder = SparkSession.builder.appName("ktui pipeline")
+    if master is not None:
+        _check_master(master)
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+        builder = builder.master(master)
+    local = _ON_THIS_MACHINE if (master or "").startswith("local") else {}
+    if local:
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    for key, value in {**_ALWAYS, **local, **(more or {})}.items():
+        builder = builder.config(key, value)
+    for name in _LOGGED_TWICE:
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+    logging.getLogger().addHandler(logging.NullHandler())  # py4j logs interrupts there
+    try:
+        with _output_to(log), _interrupts_kept(), shared_classes(java) if local else nullcontext():
+            return builder.getOrCreate()
+    except (PySparkException, Py4JError, OSError) as error:
+        raise PipelineProblem(f"Spark does not start: {root_cause(error)}{_quoted(log)}") from None
+
+
+def check_java() -> Java:
+    """Find the Java that Spark runs on.
+
+    Raises:
+        PipelineProblem: there is no Java, or it is too old.
+    """
+    try:
+        return find_java(NEEDED_JAVA, "The pipeline")
+    except LabError as error:
+        raise PipelineProblem(str(error)) from None
+
+
+@contextmanager
+def _interrupts_kept() -> Iterator[None]:
+    """Restore the handler of Ctrl-C after the block: PySpark's own handler prints tracebacks."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
+def _output_to(log: Path | None) -> Iterator[None]:
+    """Redirect the output of processes started within the block to a file.
+
+    The JVM, and the Python workers that it starts, keep the streams that they began with.
+    """
+    if log is None:
+        yield
+        return
+    sys.stdout.flush()
+    sys.stderr.flush()
+    kept = os.dup(1), os.dup(2)
+    file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    try:
+        os.dup2(file, 1)
+        os.dup2(file, 2)
+        yield
+    finally:
+        for number, own in enumerate(kept, start=1):
+            os.dup2(own, number)
+            os.close(own)
+        os.close(file)
+
+
+def _check_master(url: str) -> None:
+    """Check that a standalone master answers: Spark itself would try for over a minute.
+
+    Raises:
+        PipelineProblem: none answers, or the URL is not that of a master.
+    """
+    if not url.startswith(_STANDALONE):
+        return
+    failure = ""
+    for place in url.removeprefix(_STANDALONE).split(","):
+        host, _, port = place.rpartition(":")
+        try:
+            socket.create_connection((host.strip("[]"), int(port)), _ANSWER_S).close()
+        except ValueError:
+            fix = "Name one like spark://host:7077"
+            raise PipelineProblem(f"{url}: not the URL of a master. {fix}") from None
+        except OSError as error:
+            failure = error.strerror or str(error)
+        else:
+            return
+    raise PipelineProblem(
+        f"{url}: no master answers: {failure}. The master's web page and log show its URL"
+    )
+
+
+def _quoted(log: Path | None) -> str:
+    if log is None or not log.exists():
+        return ""
+    lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
+    shown = [line for line in lines if not line.startswith("\tat ")][-_LAST_LINES:]
+    return "".join(f"\n  | {line}" for line in shown) + f"\nThe whole log is in {log}"

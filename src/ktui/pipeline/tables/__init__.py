@@ -1,0 +1,1 @@
+"""Tables derived from samples, polls and the events of runs."""

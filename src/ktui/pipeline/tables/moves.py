@@ -1,0 +1,149 @@
+"""The table `moves`: one row for each move of a partition, by a run or by others.
+
+Each fact about a move is a row with the move's key; one grouping combines the rows of a move.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - as Spark's own documents name it
+
+from ktui.pipeline.lake.enforce_schema import fit_to_table
+from ktui.pipeline.lake.tables import MOVES
+from ktui.pipeline.tables.intervals import ADDING, CATCHING_UP, IN_SYNC, STALLED
+from ktui.pipeline.tables.listings import GAP_MS
+from ktui.pipeline.tables.measures import rate_pairs, summarize_listings
+from ktui.pipeline.tables.run_folds import partitions, with_run
+from ktui.pipeline.tables.run_story import UNKNOWN
+from ktui.pipeline.tables.windows import PARTITION, as_timestamp
+
+DONE = "done"
+CANCELLED = "cancelled"
+CHANGED_ELSEWHERE = "changed_elsewhere"
+
+_MOVE = (*PARTITION, "run_id", "foreign")
+"""A run's move is identified by its run, any other move by its listing, in `foreign`."""
+_PERCENTILES = (10, 50, 90)
+
+
+def moves(listed: DataFrame, intervals: DataFrame, folds: DataFrame) -> DataFrame:
+    """Combine all that is known about each move.
+
+    Args:
+        listed: as returned by `listings.listed`.
+        intervals: as returned by `intervals.intervals`.
+        folds: as returned by `run_folds.run_folds`.
+    """
+    rows = _by_runs(folds)
+    for facts in (summarize_listings(listed), _lengths(intervals), _rates(listed)):
+        rows = rows.unionByName(_with_move(facts, folds), allowMissingColumns=True)
+    whole = (
+        rows.groupBy(*_MOVE)
+        .agg(*_figures())
+        .withColumn("move", F.coalesce("move", _by_others()))
+        .select("*", "move.*")
+    )
+    return fit_to_table(
+        whole.withColumns({"began": as_timestamp("began_t"), "ended": as_timestamp("ended_t")}),
+        MOVES,
+    )
+
+
+def _by_runs(folds: DataFrame) -> DataFrame:
+    """Select the moves of runs; the struct `move` has the facts from their events."""
+    first = F.col("steps")[0]
+    move = F.struct(
+        "run",
+        first.t.alias("began_t"),
+        "ended_t",
+        "outcome",
+        F.size("steps").alias("steps"),
+        first.batch.alias("batch"),
+        "limits",
+        "original",
+        "target",
+    )
+    begun = partitions(folds).where(F.size("steps") > 0)
+    return begun.select(*PARTITION, "run_id", _null("bigint").alias("foreign"), move.alias("move"))
+
+
+def _by_others() -> Column:
+    """Build the struct `move`, as in `_by_runs`, from the only listing of a move outside runs."""
+    first, last = F.col("first"), F.col("last")
+    original = F.array_except(first.replicas, first.adding)
+    target = F.array_except(last.replicas, last.removing)
+    is_followed = last.next_t - last.t <= GAP_MS
+    outcome = (
+        F.when(~F.coalesce(is_followed, F.lit(col=False)), UNKNOWN)
+        .when(last.next_replicas == target, DONE)
+        .when(F.array_sort(last.next_replicas) == F.array_sort(original), CANCELLED)
+        .otherwise(CHANGED_ELSEWHERE)
+    )
+    return F.struct(
+        _null("string").alias("run"),
+        first.t.alias("began_t"),
+        F.when(is_followed, last.next_t).alias("ended_t"),
+        outcome.alias("outcome"),
+        F.lit(1).alias("steps"),
+        _null("int").alias("batch"),
+        _null("string").alias("limits"),
+        original.alias("original"),
+        target.alias("target"),
+    )
+
+
+def _lengths(intervals: DataFrame) -> DataFrame:
+    length = F.col("ended_t") - F.col("began_t")
+    return intervals.select(*PARTITION, "listing", "listing_t", "state", length.alias("ms"))
+
+
+def _rates(listed: DataFrame) -> DataFrame:
+    messages_s = F.col("messages") * 1000 / F.col("ms")
+    return rate_pairs(listed).select(
+        *PARTITION,
+        "listing",
+        "listing_t",
+        messages_s.alias("messages_s"),
+        (messages_s * F.col("message_bytes")).alias("bytes_s"),
+    )
+
+
+def _with_move(rows: DataFrame, folds: DataFrame) -> DataFrame:
+    """Replace the listing of each row by the key of its move."""
+    foreign = F.when(F.col("run_id").isNull(), F.col("listing"))
+    return (
+        with_run(rows, folds, "listing_t")
+        .withColumn("foreign", foreign)
+        .drop("run", "listing", "listing_t")
+    )
+
+
+def _figures() -> list[Column]:
+    percentiles = [percent / 100 for percent in _PERCENTILES]
+    return [
+        F.first("move", ignorenulls=True).alias("move"),
+        F.min("first").alias("first"),
+        F.max("last").alias("last"),
+        F.coalesce(F.sum("looks"), F.lit(0)).alias("looks"),
+        F.sort_array(F.array_distinct(F.flatten(F.collect_list("added")))).alias("added"),
+        F.sum("messages").alias("messages"),
+        F.sum("bytes").alias("bytes"),
+        F.min("throttle_min").alias("throttle_min"),
+        F.max("throttle_max").alias("throttle_max"),
+        F.count_if(F.col("state") == STALLED).alias("stalls"),
+        *(_spent(state) for state in (STALLED, CATCHING_UP, IN_SYNC, ADDING)),
+        *(
+            F.percentile(f"{what}_s", share).alias(f"rate_{what}_p{percent}")
+            for what in ("messages", "bytes")
+            for percent, share in zip(_PERCENTILES, percentiles, strict=True)
+        ),
+    ]
+
+
+def _spent(state: str) -> Column:
+    length = F.sum(F.when(F.col("state") == state, F.col("ms")))
+    return F.coalesce(length, F.lit(0)).alias(f"{state.replace(' ', '_')}_ms")
+
+
+def _null(kind: str) -> Column:
+    return F.lit(None).cast(kind)

@@ -1,0 +1,258 @@
+"""The story of a run's partitions, from its recorded events: their steps, waits and ends.
+
+The fold is ktui's own (`execution.run.Run`); this module adds when things happened. Times `t` are
+a recording's normalised milliseconds. docs/pipeline-tables.md has the rules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from ktui.cluster.partition import TopicPartition
+from ktui.execution.run.events import (
+    Answered,
+    AnyRunEvent,
+    Cancel,
+    CancelAsked,
+    Elect,
+    Ended,
+    Joined,
+    JournalEntry,
+    LimitsChanged,
+    PlannedPart,
+    Replanned,
+    Started,
+    StateEntered,
+    StepBegun,
+    StepOver,
+)
+from ktui.execution.run.run import Run
+
+QUEUED = "queued"
+ELECTING = "electing"
+BETWEEN = "between steps"
+UNKNOWN = "unknown"
+"""The outcome of a partition whose plan was not recorded."""
+
+
+class StepSpan(msgspec.Struct):
+    """A step of a partition, from its intent to its end; times in ms."""
+
+    batch: int
+    alters: bool
+    elects: bool
+    t: int
+    over_t: int | None = None
+
+
+class Wait(msgspec.Struct, frozen=True):
+    """A span in which a partition was queued, electing, or between steps; times in ms."""
+
+    state: str
+    began_t: int
+    ended_t: int
+    open: bool = False
+    """Whether it was not over at the run's last event."""
+
+
+class PartitionFacts(msgspec.Struct):
+    """One partition of a run. Where the plan was not recorded, it has no replicas."""
+
+    topic: str
+    partition: int
+    topic_id: str | None = None
+    outcome: str = UNKNOWN
+    original: Sequence[int] | None = None
+    target: Sequence[int] | None = None
+    limits: str | None = None
+    """The limits in force at the partition's first step, as JSON."""
+    ended_t: int | None = None
+    """When the partition's last step, or the work after that step, ended; None until then."""
+    steps: list[StepSpan] = []
+    waits: list[Wait] = []
+
+
+class RunFacts(msgspec.Struct):
+    """One run. Facts that its recorded events do not contain are None."""
+
+    run: str
+    began_t: int | None
+    ended_t: int | None
+    plan: str | None
+    version: str | None
+    limit_changes: int
+    outcomes: dict[str, int]
+    """The number of partitions in each state as of the last event."""
+    partitions: list[PartitionFacts]
+
+
+class RunStory:
+    """Builds the story of one run: feed the events in order to `take`, then call `facts`."""
+
+    def __init__(self, name: str) -> None:
+        self._run = Run(name)
+        self._of: dict[TopicPartition, PartitionFacts] = {}
+        self._waiting: dict[TopicPartition, dict[str, int]] = {}
+        """The start of each open wait, by state."""
+        self._unfolded: set[TopicPartition] = set()
+        """Partitions of plans that the fold does not have yet."""
+        self._planned: set[TopicPartition] = set()
+        self._limits_known = False
+        self._limit_changes = 0
+        self._began_t: int | None = None
+        self._ended_t: int | None = None
+        self._last_t = 0
+
+    def take(self, entry: JournalEntry, t: int) -> None:
+        """Add the next event.
+
+        An event about a partition that no earlier event planned is left out of the fold: the
+        recording does not have the journal's beginning.
+        """
+        event, self._last_t = entry.event, t
+        tps = _partitions_of(event)
+        if all(tp in self._run.tracks for tp in tps):
+            self._run.apply(entry)
+        elif isinstance(event, CancelAsked | Joined):
+            return
+        self._note_run(event, t)
+        self._note_partitions(event, t)
+        for tp in tps:
+            self._settle(tp, t)
+
+    def _note_run(self, event: AnyRunEvent, t: int) -> None:
+        match event:
+            case Started():
+                self._began_t, self._limits_known = t, True
+            case LimitsChanged():
+                self._limit_changes += 1
+                self._limits_known = True
+            case PlannedPart():
+                self._queue_planned(event, t)
+            case Ended():
+                self._ended_t = t
+                for tp in self._waiting:
+                    self._end_wait(tp, QUEUED, t)
+
+    def _note_partitions(self, event: AnyRunEvent, t: int) -> None:
+        match event:
+            case StepBegun():
+                self._begin_step(event, t)
+            case Elect():
+                self._wait(event.tp, ELECTING, t)
+            case StepOver():
+                self._end_wait(event.tp, ELECTING, t)
+                self._end_steps(event.tp, t)
+                self._wait(event.tp, BETWEEN, t)
+            case StateEntered():
+                self._end_wait(event.tp, ELECTING, t)
+                if event.state.ended:
+                    self._end_steps(event.tp, t)
+                    self._end_waits(event.tp, t)
+            case Joined():
+                for tp in event.partitions:
+                    self._forget_between(tp)
+                    self._wait(tp, QUEUED, t)
+
+    def _queue_planned(self, event: PlannedPart, t: int) -> None:
+        """Queue the planned partitions that the fold has by now.
+
+        The fold adds the partitions of an extra plan all at once.
+        """
+        self._unfolded.update(planned.tp for planned in event.partitions)
+        folded = self._unfolded & self._run.tracks.keys()
+        self._unfolded -= folded
+        for tp in folded - self._planned:
+            self._wait(tp, QUEUED, t)
+        self._planned |= folded
+
+    def _begin_step(self, event: StepBegun, t: int) -> None:
+        facts = self._facts(event.tp)
+        if not facts.steps and self._limits_known:
+            limits = msgspec.json.encode(self._run.limits, order="deterministic")
+            facts.limits = limits.decode()
+        facts.steps.append(StepSpan(event.batch, event.alters, event.elect is not None, t))
+        facts.ended_t = None
+        self._end_wait(event.tp, QUEUED, t)
+        self._end_wait(event.tp, BETWEEN, t)
+
+    def _end_steps(self, tp: TopicPartition, t: int) -> None:
+        facts = self._facts(tp)
+        facts.ended_t = t
+        for step in reversed(facts.steps):
+            if step.over_t is not None:
+                break
+            step.over_t = t
+
+    def _settle(self, tp: TopicPartition, t: int) -> None:
+        track = self._run.tracks.get(tp)
+        if track is not None and track.state.ended:
+            self._end_waits(tp, t)
+
+    def _end_waits(self, tp: TopicPartition, t: int) -> None:
+        self._end_wait(tp, QUEUED, t)
+        self._forget_between(tp)
+
+    def _facts(self, tp: TopicPartition) -> PartitionFacts:
+        return self._of.setdefault(tp, PartitionFacts(tp.topic, tp.partition))
+
+    def _wait(self, tp: TopicPartition, state: str, t: int) -> None:
+        self._waiting.setdefault(tp, {}).setdefault(state, t)
+
+    def _forget_between(self, tp: TopicPartition) -> None:
+        """Forget an open wait between steps: no step follows it."""
+        self._waiting.get(tp, {}).pop(BETWEEN, None)
+
+    def _end_wait(self, tp: TopicPartition, state: str, t: int, *, is_open: bool = False) -> None:
+        began_t = self._waiting.get(tp, {}).pop(state, None)
+        if began_t is not None:
+            wait = Wait(state, began_t, max(began_t, t), is_open)
+            self._facts(tp).waits.append(wait)
+
+    def facts(self) -> RunFacts:
+        """Return the facts of all events so far; no event can be added after this call."""
+        for tp in self._waiting:
+            self._end_wait(tp, QUEUED, self._last_t, is_open=True)
+            self._end_wait(tp, ELECTING, self._last_t, is_open=True)
+        run, started = self._run, self._run.started
+        return RunFacts(
+            run=run.name,
+            began_t=self._began_t,
+            ended_t=self._ended_t if run.ended else None,
+            plan=started.plan if started else None,
+            version=started.version if started else None,
+            limit_changes=self._limit_changes,
+            outcomes={state.value: count for state, count in run.counts.items() if count},
+            partitions=list(self._partitions()),
+        )
+
+    def _partitions(self) -> Iterable[PartitionFacts]:
+        for tp in {**self._run.tracks, **self._of}:
+            facts, track = self._facts(tp), self._run.tracks.get(tp)
+            if track is not None:
+                facts.topic_id = track.planned.topic_id
+                facts.outcome = track.state.value
+                facts.original = track.planned.original
+                facts.target = track.planned.target
+                facts.ended_t = facts.ended_t if track.state.ended else None
+            yield facts
+
+
+def _partitions_of(event: AnyRunEvent) -> Sequence[TopicPartition]:
+    match event:
+        case CancelAsked() | Joined():
+            return event.partitions
+        case (
+            StepBegun()
+            | Elect()
+            | Cancel()
+            | Answered()
+            | StepOver()
+            | StateEntered()
+            | Replanned()
+        ) as one:
+            return (one.tp,)
+        case _:
+            return ()

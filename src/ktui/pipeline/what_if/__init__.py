@@ -1,0 +1,1 @@
+"""Recorded runs, simulated under other limits and throttles."""

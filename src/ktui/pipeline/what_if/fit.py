@@ -1,0 +1,164 @@
+"""The inputs that the model of copying is fitted on: a few figures of all recorded moves."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+
+import msgspec
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - as Spark's own documents name it
+
+from ktui.pipeline.lake.schema import require_columns
+from ktui.pipeline.lake.tables import RUN_EVENTS, RUNS, SAMPLES, STATES
+from ktui.pipeline.tables.run_folds import steps as all_steps
+from ktui.pipeline.tables.windows import PARTITION, left_join_null_safe
+from ktui.pipeline.what_if.model import InflowSample, RecordedStep
+
+_CATCHING_UP = "catching up"
+_STEP = "topic string, partition int, adding array<int>"
+
+
+class FitInputs(msgspec.Struct, frozen=True):
+    """The inputs of the fit for one cluster."""
+
+    inflows: tuple[InflowSample, ...]
+    steps: tuple[RecordedStep, ...]
+    partitions: int = 0
+    """The most partitions that were being reassigned at one time."""
+
+
+def fetch_fit_inputs(
+    inflows: DataFrame, steps: DataFrame, most_moving: DataFrame
+) -> Mapping[str, FitInputs]:
+    """Fetch the results of `inflows`, `steps` and `most_reassigning` by cluster.
+
+    The result is small, however long the recordings are.
+    """
+    flows: defaultdict[str, list[InflowSample]] = defaultdict(list)
+    taken: defaultdict[str, list[RecordedStep]] = defaultdict(list)
+    for row in inflows.toLocalIterator():
+        seconds = row.ms / 1000
+        flows[row.cluster_id].append(
+            InflowSample(row.run_id, row.broker, row.at_once, seconds, row.bytes, row.throttle)
+        )
+    for row in steps.toLocalIterator():
+        step = RecordedStep(
+            row.run_id, adds=row.adds, took_s=row.took_ms / 1000, copying_s=row.copying_ms / 1000
+        )
+        taken[row.cluster_id].append(step)
+    most = {row.cluster_id: row.partitions for row in most_moving.collect()}
+    return {
+        cluster: FitInputs(tuple(flows[cluster]), tuple(taken[cluster]), most.get(cluster, 0))
+        for cluster in {**flows, **taken}
+    }
+
+
+def most_reassigning(samples: DataFrame) -> DataFrame:
+    """Count the most partitions of a cluster that one poll saw being reassigned.
+
+    Returns:
+        One row for each `cluster_id`: `partitions`.
+    """
+    samples = require_columns(
+        samples, SAMPLES, ("cluster_id", "session", "seq", "adding", "removing")
+    )
+    listed = samples.where("size(adding) > 0 OR size(removing) > 0")
+    polls = listed.groupBy("cluster_id", "session", "seq").agg(F.count("*").alias("partitions"))
+    return polls.groupBy("cluster_id").agg(F.max("partitions").alias("partitions"))
+
+
+def inflows(pairs: DataFrame, runs: DataFrame) -> DataFrame:
+    """Sum up the bytes into each broker, by the number of replicas that it added at once.
+
+    A broker reports all its replicas in one response, so readings of the same time belong together.
+    Times at which the message size of some replica is not known are left out.
+
+    Args:
+        pairs: as returned by `measures.rate_pairs`.
+        runs: the table RUNS, for the run under way at a time.
+
+    Returns:
+        One row for each `cluster_id`, `run_id` (null outside of any run), `broker`, `at_once` and
+        `throttle` (B/s, or null): `ms`, `bytes`.
+    """
+    grew = pairs.where("messages > 0").groupBy("cluster_id", "broker", "read_t")
+    readings = grew.agg(
+        F.count("*").alias("at_once"),
+        F.avg("ms").alias("ms"),
+        F.sum(F.col("messages") * F.col("message_bytes")).alias("bytes"),
+        F.max("throttle").alias("throttle"),
+        F.count_if(F.col("message_bytes").isNull()).alias("unknown"),
+    ).where("unknown = 0")
+    key = ("cluster_id", "run_id", "broker", "at_once", "throttle")
+    return (
+        _in_time_of(readings, runs, "read_t")
+        .groupBy(*key)
+        .agg(F.sum("ms").alias("ms"), F.sum("bytes").alias("bytes"))
+    )
+
+
+def _in_time_of(rows: DataFrame, runs: DataFrame, t: str) -> DataFrame:
+    """Add `run_id` of the run under way at time `t`; of several, the one that began last."""
+    spans = require_columns(runs, RUNS, ("cluster_id", "run_id", "began_t", "ended_t")).select(
+        "cluster_id", "run_id", "began_t", "ended_t"
+    )
+    span = F.struct((-F.col("began_t")).alias("minus_began"), "run_id", "began_t", "ended_t")
+    of_cluster = spans.groupBy("cluster_id").agg(F.collect_list(span).alias("spans"))
+    over = F.filter(
+        "spans",
+        lambda one: (
+            (one.began_t <= F.col(t)) & F.coalesce(one.ended_t >= F.col(t), F.lit(True))  # noqa: FBT003 - Spark's own signature
+        ),
+    )
+    return (
+        left_join_null_safe(rows, F.broadcast(of_cluster), ("cluster_id",))
+        .withColumn("run_id", F.array_min(over).run_id)
+        .drop("spans")
+    )
+
+
+def steps(run_events: DataFrame, folds: DataFrame, states: DataFrame) -> DataFrame:
+    """Compute how long each finished step of a run took.
+
+    Args:
+        run_events: the table RUN_EVENTS, for what a step adds.
+        folds: as returned by `run_folds.run_folds`, for when a step was over.
+        states: the table STATES, for how long replicas were catching up.
+
+    Returns:
+        One row per step: `cluster_id`, `run_id`, `adds` (whether it adds replicas), `took_ms`,
+        `copying_ms`.
+    """
+    events = require_columns(run_events, RUN_EVENTS, ("cluster_id", "run_id", "t", "kind", "event"))
+    begun = events.where("kind = 'step'").select(
+        "cluster_id", "run_id", "t", F.from_json("event", _STEP).alias("step")
+    )
+    begun = begun.select("cluster_id", "run_id", "t", "step.*")
+    over = all_steps(folds).where("over_t IS NOT NULL")
+    same = ("cluster_id", "run_id", "topic", "partition", "t")
+    taken = over.join(begun.withColumn("adds", F.size("adding") > 0), list(same), "inner")
+    copied = (
+        require_columns(states, STATES)
+        .where(F.col("state") == _CATCHING_UP)
+        .select(*PARTITION, "began_t", F.col("ended_t").alias("caught_t"))
+    )
+    of_partition = copied.groupBy(*PARTITION).agg(
+        F.collect_list(F.struct("began_t", "caught_t")).alias("spans")
+    )
+    within = F.filter(
+        F.coalesce("spans", F.array()),
+        lambda one: (one.began_t >= F.col("t")) & (one.began_t <= F.col("over_t")),
+    )
+    copying = F.aggregate(
+        within,
+        F.lit(0).cast("long"),
+        lambda sum_, one: sum_ + F.least(one.caught_t, F.col("over_t")) - one.began_t,
+    )
+    return left_join_null_safe(taken, of_partition, PARTITION).select(
+        "cluster_id",
+        "run_id",
+        "adds",
+        (F.col("over_t") - F.col("t")).alias("took_ms"),
+        copying.alias("copying_ms"),
+    )

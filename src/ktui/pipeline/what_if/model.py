@@ -1,0 +1,231 @@
+"""A small, transparent model of how fast a cluster copies replicas, fitted on recordings.
+
+The rate into a broker follows a curve (`insights.curve`). R and h are fitted on the rates that no
+throttle held up, e on the rates that one did. A step takes as long as its copies, and some seconds
+more.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from statistics import median, quantiles
+
+import msgspec
+
+from ktui.insights.curve import RateCurve
+from ktui.pipeline.what_if.evidence import TELLING_S, Evidence
+from ktui.planning.simulate.copy_rates import ASSUMED
+from ktui.planning.simulate.schedule import POLL_S, RunSpeed
+from ktui.planning.throttle_rates import ThrottleRates
+
+_BINDS = 0.7
+"""A broker that reaches this share of its throttle counts as held up by it. Brokers of a real
+cluster reached 74% to 112%: a throttle counts in-sync traffic, too, and copies begin and end."""
+_EFFICIENCY = (0.5, 1.05)
+_DECILES = 10
+_STEEPEST = 0.95
+"""The largest share of a lone copy's time that may vanish when others join: R needs a bound."""
+_FEW = 5
+"""With fewer ratios (one per run and broker) than this, the range is the assumed one, not one of
+percentiles."""
+
+
+class InflowSample(msgspec.Struct, frozen=True, gc=False):
+    """The bytes into one broker while it added `at_once` replicas, under one throttle."""
+
+    source: str | None
+    """The run under way at that time; None outside of any run."""
+    broker: int
+    at_once: int
+    seconds: float
+    bytes: float
+    throttle: int | None
+    """The broker's follower throttle, bytes a second; None without one."""
+
+    @property
+    def bytes_s(self) -> float:
+        """The rate, bytes a second."""
+        return self.bytes / self.seconds
+
+
+class RecordedStep(msgspec.Struct, frozen=True, gc=False):
+    """One step of a recorded run."""
+
+    source: str
+    adds: bool
+    took_s: float
+    copying_s: float
+    """The part of `took_s` in which its replicas were catching up."""
+
+
+class Model(msgspec.Struct, frozen=True):
+    """The fitted model, and the evidence behind it."""
+
+    curve: RateCurve
+    joining_s: int
+    """Seconds that a step with copies takes beside the copying."""
+    other_s: int
+    """Seconds that a step without copies takes."""
+    runs: tuple[str, ...] = ()
+    """The ids of the runs that the model was fitted on."""
+    seen: Evidence = Evidence()
+    """The recorded evidence, beyond which the model does not carry."""
+
+    def tempo(self, throttle: ThrottleRates) -> RunSpeed:
+        """Return the rates and delays for simulating a run under a throttle."""
+        rates: dict[int, int | None] = {}
+
+        def bytes_s(broker: int, at_once: int) -> float:
+            if broker not in rates:
+                rates[broker] = throttle.of(broker)
+            return self.curve.bytes_s(at_once, rates[broker])
+
+        return RunSpeed(bytes_s, self.joining_s, self.other_s)
+
+
+def fit(
+    inflows: Collection[InflowSample], steps: Collection[RecordedStep], partitions: int = 0
+) -> Model | None:
+    """Fit the model; None where nothing was copied.
+
+    Args:
+        inflows: the samples of one cluster, without those of held-out runs.
+        steps: the steps of one cluster, without those of held-out runs.
+        partitions: the most partitions that were seen being reassigned at one time.
+    """
+    seen = [one for one in inflows if one.seconds > 0 and one.bytes > 0]
+    if not seen:
+        return None
+    held_up = [one for one in seen if _held_up(one)]
+    throttled = _throttled(held_up)
+    reached = _reached(held_up, throttled)
+    free = [one for one in seen if not _held_up(one) and not _slower(one, reached)]
+    most, half_at = _fit_curve(free) if free else (_assumed(seen), 0.0)
+    curve = RateCurve(
+        most_bytes_s=most,
+        most_at_once=max(one.at_once for one in seen),
+        half_at=half_at,
+        throttled=throttled,
+        known_to=None if free else max(one.throttle or 0 for one in held_up),
+    )
+    low, high = _spread(curve, seen)
+    return Model(
+        curve=msgspec.structs.replace(curve, low=low, high=high),
+        joining_s=_overhead_s([step.took_s - step.copying_s for step in steps if step.adds], 0),
+        other_s=_overhead_s([step.took_s for step in steps if not step.adds], POLL_S),
+        runs=tuple(sorted({one.source for one in seen if one.source is not None})),
+        seen=_evidence(seen, free, steps, partitions),
+    )
+
+
+def _evidence(
+    seen: Collection[InflowSample],
+    free: Collection[InflowSample],
+    steps: Iterable[RecordedStep],
+    partitions: int,
+) -> Evidence:
+    """Sum up the evidence, and how much of it no throttle held up."""
+    seconds: defaultdict[int, float] = defaultdict(float)
+    for one in seen:
+        seconds[one.at_once] += one.seconds
+    telling = [at_once for at_once, of in seconds.items() if of >= TELLING_S]
+    copied = [step for step in steps if step.adds and step.copying_s > 0]
+    return Evidence(
+        runs=len({one.source for one in seen} - {None}),
+        steps=len(copied),
+        broker_bytes_s=max(one.bytes_s for one in seen),
+        free=bool(free),
+        throttle=max((one.throttle or 0 for one in seen if _held_up(one)), default=0),
+        fewest_at_once=min(telling, default=0),
+        most_at_once=max(telling, default=0),
+        partitions=partitions,
+    )
+
+
+def _held_up(one: InflowSample) -> bool:
+    return one.throttle is not None and one.bytes_s >= _BINDS * one.throttle
+
+
+def _reached(held_up: Iterable[InflowSample], throttled: float) -> dict[int, float]:
+    """Return the highest rate that a throttle let through, by the number of replicas at once."""
+    reached: defaultdict[int, float] = defaultdict(float)
+    for one in held_up:
+        reached[one.at_once] = max(reached[one.at_once], throttled * (one.throttle or 0))
+    return reached
+
+
+def _slower(one: InflowSample, reached: Mapping[int, float]) -> bool:
+    """Whether a throttled rate is below the rates of brokers that a throttle held up.
+
+    Such a rate says nothing about the rate without a throttle: the broker was busy only for a part
+    of the time. Of n replicas at once, k alone get at least k / n of the rate.
+    """
+    return one.throttle is not None and any(
+        one.bytes_s < bytes_s * min(1.0, one.at_once / n) for n, bytes_s in reached.items()
+    )
+
+
+def _assumed(seen: Sequence[InflowSample]) -> float:
+    return max(ASSUMED.middle, *(one.bytes_s for one in seen))
+
+
+def _fit_curve(free: Iterable[InflowSample]) -> tuple[float, float]:
+    """Fit R and h: a line of 1 / rate over 1 / n, through the medians, weighted by seconds."""
+    by_count: defaultdict[int, list[InflowSample]] = defaultdict(list)
+    for one in free:
+        by_count[one.at_once].append(one)
+    points = [
+        (1 / n, 1 / median(one.bytes_s for one in ones), _weight(ones))
+        for n, ones in by_count.items()
+    ]
+    total = sum(weight for *_, weight in points)
+    x = sum(weight * at for at, _, weight in points) / total
+    y = sum(weight * inverse for _, inverse, weight in points) / total
+    wide = sum(weight * (at - x) ** 2 for at, _, weight in points)
+    slope = 0.0
+    if wide > 0:
+        slope = sum(weight * (at - x) * (inverse - y) for at, inverse, weight in points) / wide
+    slope = max(0.0, min(slope, _STEEPEST * y / x))
+    base = y - slope * x
+    return 1 / base, slope / base
+
+
+def _weight(ones: Iterable[InflowSample]) -> float:
+    """Weight a median by its seconds, and by its square because its inverse is fitted."""
+    ones = list(ones)
+    return sum(one.seconds for one in ones) * median(one.bytes_s for one in ones) ** 2
+
+
+def _throttled(held_up: Collection[InflowSample]) -> float:
+    if not held_up:
+        return 1.0
+    share = median(one.bytes_s / one.throttle for one in held_up if one.throttle)
+    low, high = _EFFICIENCY
+    return min(high, max(low, share))
+
+
+def _overhead_s(seconds: Sequence[float], unknown: int) -> int:
+    """Return the median in whole polls, less the half poll by which a simulated run is late."""
+    if not seconds:
+        return unknown
+    return max(unknown, round(median(seconds) - POLL_S / 2))
+
+
+def _spread(curve: RateCurve, seen: Iterable[InflowSample]) -> tuple[float, float]:
+    """Compare the bytes into each broker, in each run, with the prediction of the curve."""
+    copied: defaultdict[tuple[str | None, int], float] = defaultdict(float)
+    predicted: defaultdict[tuple[str | None, int], float] = defaultdict(float)
+    for one in seen:
+        key = one.source, one.broker
+        copied[key] += one.bytes
+        predicted[key] += one.seconds * curve.bytes_s(one.at_once, one.throttle)
+    return _range([copied[key] / predicted[key] for key in copied])
+
+
+def _range(ratios: Sequence[float]) -> tuple[float, float]:
+    if len(ratios) < _FEW:
+        assumed = ASSUMED.times(1 / ASSUMED.middle)
+        return min(assumed.low, *ratios), max(assumed.high, *ratios)
+    cuts = quantiles(ratios, n=_DECILES, method="inclusive")
+    return min(1.0, cuts[0]), max(1.0, cuts[-1])

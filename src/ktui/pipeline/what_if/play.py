@@ -1,0 +1,245 @@
+"""Simulate a recorded run under other limits than its own, and choose the limits to advise."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+
+import msgspec
+
+from ktui.cluster.broker import Broker
+from ktui.cluster.partition import PartitionState, Replica
+from ktui.execution.run.events import (
+    Added,
+    AnyRunEvent,
+    HealthGate,
+    LimitsChanged,
+    Outage,
+    Owned,
+    Paused,
+    Planned,
+    PlannedPart,
+    Recovered,
+    Started,
+    ThrottleChanged,
+)
+from ktui.pacing.limits import Limits
+from ktui.pipeline.what_if.evidence import SimulatedUse, beyond_evidence, missing_evidence
+from ktui.pipeline.what_if.grid import GridCell
+from ktui.pipeline.what_if.model import Model
+from ktui.planning.check.findings import ClusterSnapshot
+from ktui.planning.plan import PartitionTarget, Plan
+from ktui.planning.preflight.moves import Moves, moves_of
+from ktui.planning.simulate.schedule import RunSpeed, SimulatedOutcome, simulate_run
+from ktui.quantities import as_duration
+
+_UNSTEADY = (LimitsChanged, ThrottleChanged, Paused, Outage, Added, Recovered)
+"""A run with one of these events did not keep one set of limits from its first step to its last."""
+
+_ALIKE = 1.05
+"""Up to this factor, a slower cell counts as fast as the fastest: no forecast is more exact."""
+
+
+class PlayableRun(msgspec.Struct):
+    """The facts needed to simulate a run."""
+
+    name: str = ""
+    cell: GridCell = GridCell(Limits())
+    """The run's own limits and throttle, at its start."""
+    known: bool = False
+    """Whether `cell` is known: the recording has the run's start."""
+    planned: list[Planned] = msgspec.field(default_factory=list)
+    steady: bool = True
+    """Whether the run kept its limits and was never paused, held up, resumed or added to."""
+    owned: bool = False
+    """Whether an engine has taken the run on."""
+
+    def take(self, event: AnyRunEvent) -> None:
+        """Add the next event of the run's journal."""
+        if isinstance(event, Started):
+            self.cell, self.known = GridCell(event.limits, event.options.throttle), True
+        elif isinstance(event, Owned):
+            self.steady, self.owned = self.steady and not self.owned, True
+        elif isinstance(event, PlannedPart):
+            self.planned += event.partitions
+        elif isinstance(event, _UNSTEADY) or (isinstance(event, HealthGate) and event.shut):
+            self.steady = False
+
+    def moves(self) -> Moves:
+        """Compute the plan's moves on the cluster as it was at the run's start, all brokers up."""
+        targets = [PartitionTarget(p.topic, p.partition, p.target) for p in self.planned]
+        brokers = {b for p in self.planned for b in (*p.target, *p.original)}
+        return moves_of(
+            Plan(tuple(targets)),
+            ClusterSnapshot(
+                partitions={p.tp: _state(p) for p in self.planned},
+                brokers={broker: Broker(broker) for broker in brokers},
+                sizes={Replica(p.tp, _leader(p)): p.size for p in self.planned},
+            ),
+        )
+
+
+class SimulatedCell(msgspec.Struct, frozen=True, kw_only=True):
+    """The simulated result for one cell."""
+
+    cell: GridCell
+    own: bool
+    """Whether the cell is the run's own."""
+    predicted_s: float
+    low_s: float
+    high_s: float
+    peak_extra_replicas: int
+    batches: int
+    broker_bytes_s: float
+    """The highest rate into one broker, bytes a second."""
+    beyond: tuple[str, ...] = ()
+    """Why the cell is not advised, by the rules of `evidence`; empty where it may be."""
+
+
+class Advice(msgspec.Struct, frozen=True):
+    """The advice for one run."""
+
+    place: int | None
+    """The index of the advised cell; None where no cell is advised."""
+    reason: str
+    told_of: int
+    """The index of the cell that the reason is about."""
+
+
+def simulate_cell(
+    moves: Moves, cell: GridCell, model: Model, *, own: bool = False
+) -> SimulatedCell:
+    """Simulate a run under some limits and a throttle."""
+    tempo = model.tempo(cell.throttle)
+    most = _Most(tempo.bytes_s)
+    run = simulate_run(
+        moves.wanted, cell.limits, RunSpeed(most.bytes_s, tempo.joining_s, tempo.other_s)
+    )
+    use = SimulatedUse(
+        throttle=cell.throttle,
+        broker_bytes_s=most.seen,
+        fewest_at_once=most.fewest_at_once or model.seen.fewest_at_once,
+        most_at_once=most.most_at_once,
+        partitions=run.most_in_flight,
+    )
+    further = () if own else beyond_evidence(use, model.seen)  # the run really used its own cell
+    return SimulatedCell(
+        cell=cell,
+        own=own,
+        predicted_s=run.copying_s + run.waiting_s,
+        low_s=_at(run, model.curve.high),
+        high_s=_at(run, model.curve.low),
+        peak_extra_replicas=run.peak_extra_replicas,
+        batches=run.batches,
+        broker_bytes_s=most.seen,
+        beyond=(*missing_evidence(model.seen), *further),
+    )
+
+
+def advise(played: Sequence[SimulatedCell], window_s: float | None) -> Advice:
+    """Choose the gentlest cell that fits a window.
+
+    Without a window, choose the fastest cell that holds no more extra replicas than the run's own
+    cell. A cell beyond the recorded evidence is never chosen. Where only such a cell would do, the
+    reason names the recordings that would be needed.
+
+    Args:
+        played: the cells of one run, its own among them.
+        window_s: seconds; None without a window.
+    """
+    own = next(n for n, one in enumerate(played) if one.own)
+    if played[own].beyond:  # too little was recorded for anything
+        return Advice(None, "; ".join(played[own].beyond), own)
+    within = [n for n, one in enumerate(played) if not one.beyond]
+    if window_s is None:
+        return _fastest(played, within)
+    fits = [n for n in within if played[n].high_s <= window_s]
+    window = as_duration(window_s)
+    if not fits:
+        soonest = min(within, key=lambda n: played[n].high_s)
+        reason = f"none fits {window}; the soonest is {_shown(played[soonest])}"
+        others = [one for one in played if one.beyond and one.high_s <= window_s]
+        return Advice(None, reason + _might(others, "fit"), soonest)
+    best = min(fits, key=lambda n: _gentleness(played[n]))
+    reason = f"the fewest at once of the {len(fits):,} that fit {window}: {_shown(played[best])}"
+    return Advice(best, reason, best)
+
+
+def _fastest(played: Sequence[SimulatedCell], within: Sequence[int]) -> Advice:
+    own = next(one for one in played if one.own)
+    most = own.peak_extra_replicas
+    held = [n for n in within if played[n].peak_extra_replicas <= most]
+    soonest = min(played[n].predicted_s for n in held)
+    alike = [n for n in held if played[n].predicted_s <= _ALIKE * soonest]
+    best = min(alike, key=lambda n: (_gentleness(played[n]), not played[n].own))
+    reason = (
+        f"the gentlest of the fastest that hold {most:,} extra replicas at most, as the run did"
+    )
+    others = [
+        one
+        for one in played
+        if one.beyond and one.peak_extra_replicas <= most and one.predicted_s * _ALIKE < soonest
+    ]
+    return Advice(best, f"{reason}: {_shown(played[best])}{_might(others, 'be faster')}", best)
+
+
+def _might(others: Sequence[SimulatedCell], do: str) -> str:
+    """Name the recordings that other cells need to be advised; show no time of theirs."""
+    if not others:
+        return ""
+    nearest = min(others, key=lambda one: (len(one.beyond), one.predicted_s))
+    return f"; others might {do}, beyond what was recorded: {'; '.join(nearest.beyond)}"
+
+
+def _gentleness(one: SimulatedCell) -> tuple[float, ...]:
+    """Return a sort key, the gentlest first: counts at once, then the rate into a broker."""
+    limits = one.cell.limits
+    counts = (limits.partitions, limits.replicas, limits.per_broker, limits.replica_movements)
+    return (*(math.inf if count is None else count for count in counts), one.broker_bytes_s)
+
+
+def _shown(one: SimulatedCell) -> str:
+    low, high = as_duration(one.low_s), as_duration(one.high_s)
+    return f"{as_duration(one.predicted_s)} ({low} to {high})"
+
+
+def _at(run: SimulatedOutcome, rate: float) -> float:
+    """Return the duration at another rate, in seconds: only the copying scales with the rate."""
+    return run.copying_s / rate + run.waiting_s
+
+
+class _Most:
+    """Remembers the highest rate that was asked for, and the numbers of replicas at once."""
+
+    def __init__(self, bytes_s: Callable[[int, int], float]) -> None:
+        self._bytes_s = bytes_s
+        self.seen = 0.0
+        self.fewest_at_once = 0
+        """0 until the first call."""
+        self.most_at_once = 0
+
+    def bytes_s(self, broker: int, at_once: int) -> float:
+        rate = self._bytes_s(broker, at_once)
+        self.fewest_at_once = min(self.fewest_at_once or at_once, at_once)
+        self.most_at_once = max(self.most_at_once, at_once)
+        self.seen = max(self.seen, rate)
+        return rate
+
+
+def _state(planned: Planned) -> PartitionState:
+    return PartitionState(
+        planned.tp, planned.topic_id, planned.original, planned.original, _leader(planned)
+    )
+
+
+def _leader(planned: Planned) -> int:
+    led = planned.leader in planned.original
+    return planned.leader if led and planned.leader is not None else planned.original[0]
+
+
+def playable_run(name: str, events: Iterable[AnyRunEvent]) -> PlayableRun:
+    """Build a run from the events of its journal, in order."""
+    run = PlayableRun(name)
+    for event in events:
+        run.take(event)
+    return run

@@ -1,0 +1,277 @@
+"""The table `what_if`: each recorded run, simulated under many limits and throttles."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - as Spark's own documents name it
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from ktui.execution.run.events import AnyRunEvent, decode
+from ktui.pacing.limits import Limits
+from ktui.pipeline.lake.enforce_schema import fit_to_table
+from ktui.pipeline.lake.schema import require_columns, struct_of
+from ktui.pipeline.lake.tables import BATCHES, RUN_EVENTS, RUNS, WHAT_IF
+from ktui.pipeline.what_if.evidence import model_too_far_off
+from ktui.pipeline.what_if.fit import FitInputs
+from ktui.pipeline.what_if.grid import GridCell
+from ktui.pipeline.what_if.model import Model, fit
+from ktui.pipeline.what_if.play import (
+    PlayableRun,
+    SimulatedCell,
+    advise,
+    playable_run,
+    simulate_cell,
+)
+from ktui.planning.preflight.moves import Moves
+from ktui.planning.throttle_rates import ThrottleRates, parse_throttle_rates
+
+_MEGA = 1_000_000
+
+
+class RealDuration(msgspec.Struct, frozen=True):
+    """How long a run really took, and the model to check against that."""
+
+    ms: int | None
+    """From the first step to the end of the last, in ms; None where the run has not ended."""
+    held_out: Model | None
+    """Fitted on all runs but this one; None without a fit, or where the run was not fully done."""
+
+
+def simulated_rows(
+    run: PlayableRun, cells: Sequence[GridCell], model: Model, lasted: RealDuration
+) -> Iterator[dict[str, Any]]:
+    """Simulate a run under some cells; no rows where it had nothing to move."""
+    moves = run.moves()
+    actual_s = None if lasted.ms is None else lasted.ms / 1000
+    for cell in cells if moves.wanted else ():
+        own = cell == run.cell
+        result = simulate_cell(moves, cell, model, own=own)
+        yield {
+            "run": run.name,
+            "partitions": len(moves.wanted),
+            "bytes": moves.bytes_to_copy,
+            "limits": msgspec.json.encode(cell.limits, order="deterministic").decode(),
+            "throttle": throttle_option(cell.throttle),
+            "own": own,
+            "predicted_s": result.predicted_s,
+            "low_s": result.low_s,
+            "high_s": result.high_s,
+            "peak_extra_replicas": result.peak_extra_replicas,
+            "batches": result.batches,
+            "broker_bytes_s": result.broker_bytes_s,
+            "actual_s": actual_s if own else None,
+            "error_held_out": _error(run, moves, lasted) if own else None,
+            "calibrated_on": list(model.runs),
+            "beyond": list(result.beyond),
+        }
+
+
+def _error(run: PlayableRun, moves: Moves, lasted: RealDuration) -> float | None:
+    """Compare the other runs' prediction with the real duration; None for an unsteady run."""
+    if lasted.held_out is None or not lasted.ms or not run.steady:
+        return None
+    return simulate_cell(moves, run.cell, lasted.held_out).predicted_s / (lasted.ms / 1000) - 1
+
+
+def advised_rows(
+    rows: Sequence[Mapping[str, Any]], window_s: float | None
+) -> Iterator[dict[str, Any]]:
+    """Add to all rows of one run the recommendation, its reason, and the model's error."""
+    error = next(row["error_held_out"] for row in rows if row["own"])
+    off = [*model_too_far_off(error)]
+    rows = [{**row, "beyond": [*row["beyond"], *off]} for row in rows]
+    advice = advise([_played(row) for row in rows], window_s)
+    for place, row in enumerate(rows):
+        yield {
+            **row,
+            "error_held_out": error,
+            "recommended": place == advice.place,
+            "reason": advice.reason if place == advice.told_of else None,
+        }
+
+
+def _played(row: Mapping[str, Any]) -> SimulatedCell:
+    limits = msgspec.json.decode(row["limits"], type=Limits)
+    return SimulatedCell(
+        cell=GridCell(limits, parse_throttle_rates(row["throttle"])),
+        own=row["own"],
+        predicted_s=row["predicted_s"],
+        low_s=row["low_s"],
+        high_s=row["high_s"],
+        peak_extra_replicas=row["peak_extra_replicas"],
+        batches=row["batches"],
+        broker_bytes_s=row["broker_bytes_s"],
+        beyond=tuple(row["beyond"]),
+    )
+
+
+def throttle_option(rates: ThrottleRates) -> str:
+    """Write rates in the format of `--throttle`: `50MB,3=20MB`, or `none`."""
+    every = [] if rates.every is None else [_rate(rates.every)]
+    own = [f"{each.broker}={_rate(each.bytes_s)}" for each in rates.brokers]
+    return ",".join([*every, *own]) or "none"
+
+
+def _rate(bytes_s: int | None) -> str:
+    if bytes_s is None:
+        return "none"
+    return f"{bytes_s // _MEGA}MB" if bytes_s % _MEGA == 0 else str(bytes_s)
+
+
+_KINDS = (
+    "started", "planned", "owned", "limits", "throttle", "paused", "gate", "outage", "added",
+    "recovered",
+)  # fmt: skip
+"""The events needed to simulate a run: not the thousands of events of its steps."""
+_PLAYED = struct_of(
+    *(field for field in WHAT_IF.schema if field.name not in ("recommended", "reason"))
+)
+
+
+class Models(msgspec.Struct):
+    """The models, fitted on the driver and sent to the executors with the work."""
+
+    whole: dict[str, Model]
+    """By cluster, fitted on all recordings."""
+    held_out: dict[tuple[str, str], Model]
+    """By cluster and run id, fitted on all but the recordings from that run's time."""
+
+
+def models(figures: Mapping[str, FitInputs], runs: Sequence[tuple[str, str]]) -> Models:
+    """Fit all models.
+
+    Args:
+        figures: the inputs of the fits, by cluster.
+        runs: the cluster and run id of each run.
+    """
+    whole = {cluster: fit(of.inflows, of.steps, of.partitions) for cluster, of in figures.items()}
+    held_out = {
+        (cluster, run_id): _without(run_id, figures[cluster])
+        for cluster, run_id in runs
+        if cluster in figures
+    }
+    return Models(
+        {cluster: model for cluster, model in whole.items() if model is not None},
+        {key: model for key, model in held_out.items() if model is not None},
+    )
+
+
+def _without(run_id: str, of: FitInputs) -> Model | None:
+    inflows = [one for one in of.inflows if one.source != run_id]
+    steps = [one for one in of.steps if one.source != run_id]
+    return fit(inflows, steps)
+
+
+def what_if(
+    run_events: DataFrame,
+    runs: DataFrame,
+    batches: DataFrame,
+    *,
+    models: Models,
+    cells: Sequence[GridCell],
+    window_s: float | None = None,
+) -> DataFrame:
+    """Simulate every run whose start was recorded, in the executors.
+
+    Args:
+        run_events: the table RUN_EVENTS, for plans, sizes and limits.
+        runs: the table RUNS, for which runs ended with every partition done.
+        batches: the table BATCHES, for when the first step began and the last one ended.
+        models: the models of all clusters; runs of a cluster without one are left out.
+        cells: the limits and throttles, in addition to each run's own.
+        window_s: seconds in which a run should end; None without a window.
+    """
+    lots = min(len(cells) + 1, 2 * run_events.sparkSession.sparkContext.defaultParallelism)
+    events = require_columns(
+        run_events, RUN_EVENTS, ("cluster_id", "run_id", "entry", "kind", "event")
+    )
+    events = (
+        events.where(F.col("kind").isin(*_KINDS))
+        .select("cluster_id", "run", "run_id", "entry", "event")
+        .join(_lasted(runs, batches), ["cluster_id", "run_id"], "inner")
+        .withColumn("lot", F.explode(F.sequence(F.lit(0), F.lit(lots - 1))))
+    )
+    lot = _lot(tuple(cells), lots, models)
+    played = events.groupBy("cluster_id", "run_id", "lot").applyInArrow(lot, _PLAYED)
+    advised = played.groupBy("cluster_id", "run_id").applyInArrow(
+        _advised(window_s), WHAT_IF.schema
+    )
+    return fit_to_table(advised, WHAT_IF)
+
+
+def _lasted(runs: DataFrame, batches: DataFrame) -> DataFrame:
+    """Compute `lasted_ms` of each run, null until it has ended, and whether all is `done`."""
+    runs = require_columns(
+        runs, RUNS, ("cluster_id", "run_id", "ended_t", "outcomes", "partitions")
+    )
+    spans = require_columns(batches, BATCHES, ("cluster_id", "run_id", "began_t", "ended_t"))
+    spans = spans.groupBy("cluster_id", "run_id").agg(
+        (F.max("ended_t") - F.min("began_t")).alias("lasted_ms")
+    )
+    ended = runs.select(
+        "cluster_id",
+        "run_id",
+        F.col("ended_t").isNotNull().alias("ended"),
+        F.coalesce(F.expr("outcomes['done'] = partitions"), F.lit(False)).alias("done"),  # noqa: FBT003 - Spark's own signature
+    )
+    lasted = F.when(F.col("ended"), F.col("lasted_ms")).alias("lasted_ms")
+    return ended.join(spans, ["cluster_id", "run_id"], "inner").select(
+        "cluster_id", "run_id", "done", lasted
+    )
+
+
+def _lot(
+    cells: Sequence[GridCell], lots: int, models: Models
+) -> Callable[[tuple[pa.Scalar, ...], pa.Table], pa.Table]:
+    """Return a function that simulates a run under one lot of the cells.
+
+    A run that cannot be simulated has no rows.
+    """
+    schema = to_arrow_schema(_PLAYED)
+
+    def played(key: tuple[pa.Scalar, ...], events: pa.Table) -> pa.Table:
+        with suppress(Exception):  # recordings are untrusted; one bad run must not stop the others
+            return pa.Table.from_pylist(rows_of(key, events), schema)
+        return schema.empty_table()
+
+    def rows_of(key: tuple[pa.Scalar, ...], events: pa.Table) -> list[dict[str, Any]]:
+        cluster, run_id, lot = (part.as_py() for part in key)
+        model = models.whole.get(cluster)
+        rows = events.sort_by("entry").to_pylist()
+        run = playable_run(rows[0]["run"], _events(rows))
+        result: list[dict[str, Any]] = []
+        if model is not None and run.known:
+            all_cells = [run.cell, *(cell for cell in cells if cell != run.cell)]
+            held_out = models.held_out.get((cluster, run_id)) if rows[0]["done"] else None
+            simulated = simulated_rows(
+                run, all_cells[lot::lots], model, RealDuration(rows[0]["lasted_ms"], held_out)
+            )
+            result = [{"cluster_id": cluster, "run_id": run_id, **row} for row in simulated]
+        return result
+
+    return played
+
+
+def _advised(window_s: float | None) -> Callable[[pa.Table], pa.Table]:
+    """Return a function that adds the advice to a run's cells."""
+    schema = to_arrow_schema(WHAT_IF.schema)
+
+    def advised(cells: pa.Table) -> pa.Table:
+        played = cells.to_pylist()
+        if not any(row["own"] for row in played):  # it could not be simulated as it was
+            return schema.empty_table()
+        return pa.Table.from_pylist([*advised_rows(played, window_s)], schema)
+
+    return advised
+
+
+def _events(rows: Sequence[Mapping[str, Any]]) -> Iterator[AnyRunEvent]:
+    for row in rows:
+        with suppress(msgspec.DecodeError):  # an event of a newer ktui
+            yield decode(row["event"].encode())

@@ -1,0 +1,1 @@
+"""Checks of a plan against its cluster, before anything is sent."""

@@ -1,0 +1,105 @@
+"""The check of a plan against its cluster, before anything is sent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from ktui.cluster.partition import TopicPartition
+from ktui.planning.check.findings import (
+    Allowances,
+    ClusterSnapshot,
+    Finding,
+    FindingKind,
+    Option,
+    Severity,
+)
+from ktui.planning.check.messages import FindingSentences
+from ktui.planning.check.rules import PlanRules, Remark
+from ktui.planning.plan import Plan
+from ktui.planning.read.positions import find_positions
+from ktui.planning.read.problems import FilePosition, ValuePath
+
+_PROBLEMS = frozenset(
+    {
+        FindingKind.TOPIC_UNKNOWN,
+        FindingKind.TOPIC_UNREADABLE,
+        FindingKind.PARTITION_UNKNOWN,
+        FindingKind.BROKER_UNKNOWN,
+        FindingKind.TOO_MANY_REPLICAS,
+    }
+)
+_ALLOWABLE = {
+    FindingKind.REPLICATION_FACTOR_CHANGE: Option.REPLICATION_FACTOR_CHANGE,
+    FindingKind.BELOW_MIN_ISR: Option.BELOW_MIN_ISR,
+}
+_ORDER = (*Severity,)
+
+
+class _Group(msgspec.Struct):
+    """The partitions with the same remark, and the plan index of the first one."""
+
+    remark: Remark
+    first: int
+    partitions: list[TopicPartition]
+
+    @property
+    def steps(self) -> ValuePath:
+        """The path to the value behind the first partition's remark."""
+        return ("partitions", self.first, *self.remark.steps)
+
+
+def check_plan(
+    plan: Plan, cluster: ClusterSnapshot, allowed: Allowances | None = None
+) -> tuple[Finding, ...]:
+    """Return the findings about a plan on this cluster: problems, then warnings, then notes.
+
+    A remark that many partitions share is one finding that names them all. A plan may be started
+    if no finding is a problem.
+    """
+    rules = PlanRules(cluster)
+    groups = _grouped(plan, rules)
+    found = find_positions(plan.text, [group.steps for group in groups]) if plan.text else {}
+    sentences = FindingSentences(plan, rules, cluster)
+    allowed = allowed or Allowances()
+    findings = [_finding(group, found.get(group.steps), sentences, allowed) for group in groups]
+    return tuple(sorted(findings, key=lambda finding: _ORDER.index(finding.severity)))
+
+
+def _grouped(plan: Plan, rules: PlanRules) -> Iterable[_Group]:
+    groups: dict[tuple[FindingKind, tuple[object, ...]], _Group] = {}
+    for index, target in enumerate(plan.partitions):
+        for remark in rules.remarks(target):
+            key = (remark.kind, remark.cause)
+            group = groups.get(key)
+            if group is None:
+                group = groups[key] = _Group(remark, index, [])
+            group.partitions.append(target.tp)
+    return groups.values()
+
+
+def _finding(
+    group: _Group, place: FilePosition | None, sentences: FindingSentences, allowed: Allowances
+) -> Finding:
+    kind = group.remark.kind
+    if kind is FindingKind.AT_TARGET and len(group.partitions) == sentences.plan_size:
+        kind = FindingKind.NOTHING_TO_DO
+    return Finding(
+        severity=_severity(kind, allowed),
+        kind=kind,
+        partitions=tuple(group.partitions),
+        sentence=sentences.of(kind, group.remark.cause, group.partitions, group.first),
+        place=place,
+        option=_ALLOWABLE.get(kind),
+    )
+
+
+def _severity(kind: FindingKind, allowed: Allowances) -> Severity:
+    if kind in _PROBLEMS:
+        return Severity.PROBLEM
+    if kind is FindingKind.REPLICATION_FACTOR_CHANGE:
+        return Severity.NOTE if allowed.replication_factor_change else Severity.PROBLEM
+    if kind is FindingKind.BELOW_MIN_ISR:
+        return Severity.WARNING if allowed.below_min_isr else Severity.PROBLEM
+    return Severity.NOTE if kind is FindingKind.AT_TARGET else Severity.WARNING

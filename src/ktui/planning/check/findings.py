@@ -1,0 +1,128 @@
+"""The input and output of a plan's check: a snapshot of the cluster, and findings."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Collection, Mapping
+
+import msgspec
+
+from ktui.cluster.broker import Broker, BrokerConfig, LogDir, TopicConfig, online_brokers
+from ktui.cluster.errors import Failure
+from ktui.cluster.partition import PartitionState, Reassignment, Replica, TopicPartition
+from ktui.cluster.ports import Setting
+from ktui.planning.read.problems import FilePosition
+
+
+class ClusterSnapshot(msgspec.Struct, frozen=True, kw_only=True):
+    """The state of the cluster before a plan starts, as read through the ports."""
+
+    partitions: Mapping[TopicPartition, PartitionState]
+    """All partitions of the plan's topics.
+
+    A topic without partitions here does not exist, unless `failures` names it.
+    """
+    brokers: Mapping[int, Broker]
+    configs: Mapping[str, TopicConfig] = msgspec.field(default_factory=dict)
+    """Topic settings. A missing topic could not be read, and is not checked by its settings."""
+    listed: Mapping[TopicPartition, Reassignment] = msgspec.field(default_factory=dict)
+    """Every ongoing reassignment; all are someone else's, since ours has not begun."""
+    topics: Collection[str] = ()
+    """Names of the cluster's topics, where known, for suggestions."""
+    failures: tuple[Failure, ...] = ()
+    sizes: Mapping[Replica, int] = msgspec.field(default_factory=dict)
+    """Bytes of the plan's partitions at their leaders; unknown sizes are absent."""
+    log_dirs: Mapping[int, tuple[LogDir, ...]] = msgspec.field(default_factory=dict)
+    """Log dirs of the brokers that have, gain or lose replicas, as far as they answered."""
+    broker_configs: Mapping[int, BrokerConfig] = msgspec.field(default_factory=dict)
+    """Settings of the same brokers."""
+    inbound: Mapping[TopicPartition, int] = msgspec.field(default_factory=dict)
+    """Bytes a second written to the partitions that gain replicas, where measured."""
+    rates: Mapping[int, Mapping[str, Setting]] = msgspec.field(default_factory=dict)
+    """Throttles of the brokers concerned, under Kafka's names, with their sources."""
+
+    @property
+    def online(self) -> frozenset[int]:
+        """The brokers that are registered and not fenced."""
+        return online_brokers(self.brokers)
+
+    def size(self, tp: TopicPartition) -> int | None:
+        """Return a partition's size in bytes at its leader; None where not known."""
+        state = self.partitions.get(tp)
+        if state is None or state.leader is None:
+            return None
+        return self.sizes.get(Replica(tp, state.leader))
+
+
+class Allowances(msgspec.Struct, frozen=True):
+    """The operator's explicit permissions."""
+
+    replication_factor_change: bool = False
+    below_min_isr: bool = False
+
+
+class Option(enum.StrEnum):
+    """The option that turns a problem into a lesser finding."""
+
+    REPLICATION_FACTOR_CHANGE = "--allow-replication-factor-change"
+    BELOW_MIN_ISR = "--allow-below-min-isr"
+
+
+class Severity(enum.StrEnum):
+    """The severity of a finding. Findings are sorted in the declared order."""
+
+    PROBLEM = "problem"
+    """The plan is not started."""
+    WARNING = "warning"
+    NOTE = "note"
+
+
+class FindingKind(enum.StrEnum):
+    """The kind of a finding."""
+
+    TOPIC_UNKNOWN = "topic unknown"
+    TOPIC_UNREADABLE = "topic unreadable"
+    PARTITION_UNKNOWN = "partition unknown"
+    BROKER_UNKNOWN = "broker unknown"
+    TOO_MANY_REPLICAS = "more replicas than brokers"
+    REPLICATION_FACTOR_CHANGE = "replication factor change"
+    BELOW_MIN_ISR = "below min ISR"
+    BROKER_DOWN = "broker down"
+    OFFLINE = "offline"
+    UNDER_REPLICATED = "under-replicated"
+    FOREIGN_REASSIGNMENT = "foreign reassignment"
+    ORIGINAL_DIFFERS = "original replicas differ"
+    RACKS = "racks"
+    SETTINGS_UNREADABLE = "topic settings unreadable"
+    OWNER = "owner of the cluster"
+    NOTHING_TO_DO = "nothing to do"
+    AT_TARGET = "at target"
+    DISKS_UNREADABLE = "disks unreadable"
+    DISK_FULL = "disk full"
+    DISK_LOW = "disk low"
+    LOG_DIR_OFFLINE = "log dir offline"
+    CORDONED = "cordoned"
+    NEVER_FITS = "never fits"
+    NEVER_ENDS = "throttle under the inbound rate"
+    SLOWER_THAN_A_FETCH = "throttle slower than a fetch"
+    INBOUND_UNKNOWN = "inbound rate unknown"
+    LEADERS_THROTTLED = "leaders throttled"
+    LIST_TOO_LONG = "throttled list too long"
+    THROTTLE_REPLACED = "throttle replaced"
+    OTHERS_THROTTLED = "others throttled, too"
+    CANCEL_GATE_SHUT = "cancel gate shut"
+    NOT_PERMITTED = "not permitted"
+
+
+class Finding(msgspec.Struct, frozen=True):
+    """A finding about a plan on this cluster, with the partitions concerned."""
+
+    severity: Severity
+    kind: FindingKind
+    partitions: tuple[TopicPartition, ...]
+    """In the plan's order."""
+    sentence: str
+    place: FilePosition | None = None
+    """The first partition's position in the file; None if the plan was not read from a file."""
+    option: Option | None = None
+    """The option that allows, or has allowed, this finding."""

@@ -1,0 +1,154 @@
+"""The rules against which each partition of a plan is checked."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from functools import cached_property
+
+import msgspec
+
+from ktui.cluster.errors import Operation
+from ktui.cluster.partition import PartitionState, TopicPartition
+from ktui.planning.check.findings import ClusterSnapshot, FindingKind
+from ktui.planning.plan import PartitionTarget
+from ktui.planning.read.problems import ValuePath
+
+
+class Remark(msgspec.Struct, frozen=True):
+    """A rule that one partition breaks.
+
+    `cause` holds the values for the sentence; remarks of the same kind and cause become one
+    finding. `steps` is the path from the partition to the value in the file.
+    """
+
+    kind: FindingKind
+    cause: tuple[object, ...] = ()
+    steps: ValuePath = ()
+
+
+class PlanRules:
+    """Checks partitions against a cluster; data shared by all checks is computed once."""
+
+    def __init__(self, cluster: ClusterSnapshot) -> None:
+        self._cluster = cluster
+
+    @cached_property
+    def partition_counts(self) -> Counter[str]:
+        """The number of partitions of each topic."""
+        return Counter(tp.topic for tp in self._cluster.partitions)
+
+    @cached_property
+    def known_brokers(self) -> frozenset[int]:
+        """Known brokers. Before Kafka 4.1, one that is down may appear in replica lists only."""
+        states = self._cluster.partitions.values()
+        assigned = {broker for state in states for broker in state.replicas}
+        return frozenset(self._cluster.brokers) | assigned
+
+    @cached_property
+    def unreadable(self) -> dict[str, str]:
+        """Topics that could not be described, with the cluster's words."""
+        return self._topics_failed(Operation.METADATA)
+
+    @cached_property
+    def settings_unreadable(self) -> dict[str, str]:
+        """Topics whose settings could not be read, with the cluster's words."""
+        return self._topics_failed(Operation.TOPIC_CONFIGS)
+
+    def _topics_failed(self, operation: Operation) -> dict[str, str]:
+        failed = (f for f in self._cluster.failures if f.operation is operation)
+        return {failure.topic: failure.answer for failure in failed if failure.topic is not None}
+
+    @cached_property
+    def racks(self) -> dict[int, str]:
+        """The rack of each broker that has one."""
+        brokers = self._cluster.brokers.values()
+        return {broker.id: broker.rack for broker in brokers if broker.rack is not None}
+
+    @cached_property
+    def rack_count(self) -> int:
+        """The number of racks."""
+        return len(set(self.racks.values()))
+
+    def state(self, tp: TopicPartition) -> PartitionState | None:
+        """Return a partition's state, with the controller's list of reassignments overlaid."""
+        state = self._cluster.partitions.get(tp)
+        listed = self._cluster.listed.get(tp)
+        return state if state is None or listed is None else state.with_reassignment(listed)
+
+    def remarks(self, target: PartitionTarget) -> Iterator[Remark]:
+        """Yield all remarks about one partition."""
+        yield from self._of_brokers(target)
+        state = self.state(target.tp)
+        if state is None:
+            yield self._unknown(target)
+            return
+        yield from self._of_size(target, state)
+        yield from self._of_state(target, state)
+        if self._broken_racks(target):
+            yield Remark(FindingKind.RACKS, steps=("replicas",))
+        if at_target(target, state):
+            yield Remark(FindingKind.AT_TARGET)
+
+    def _of_brokers(self, target: PartitionTarget) -> Iterator[Remark]:
+        brokers = self._cluster.brokers
+        for index, broker in enumerate(target.replicas):
+            known = brokers.get(broker)
+            if known is not None and known.alive:
+                continue
+            kind = (
+                FindingKind.BROKER_DOWN
+                if broker in self.known_brokers
+                else FindingKind.BROKER_UNKNOWN
+            )
+            yield Remark(kind, (broker,), ("replicas", index))
+        if len(target.replicas) > len(self.known_brokers):
+            yield Remark(FindingKind.TOO_MANY_REPLICAS, (len(target.replicas),), ("replicas",))
+
+    def _unknown(self, target: PartitionTarget) -> Remark:
+        if target.topic in self.partition_counts:
+            return Remark(FindingKind.PARTITION_UNKNOWN, (target.topic,), ("partition",))
+        unreadable = target.topic in self.unreadable
+        kind = FindingKind.TOPIC_UNREADABLE if unreadable else FindingKind.TOPIC_UNKNOWN
+        return Remark(kind, (target.topic,), ("topic",))
+
+    def _of_size(self, target: PartitionTarget, state: PartitionState) -> Iterator[Remark]:
+        before, after = len(state.original), len(target.replicas)
+        if before != after:
+            yield Remark(FindingKind.REPLICATION_FACTOR_CHANGE, (before, after), ("replicas",))
+        config = self._cluster.configs.get(target.topic)
+        if config is None:
+            yield Remark(FindingKind.SETTINGS_UNREADABLE)
+        elif after < config.min_insync_replicas:
+            cause = (after, config.min_insync_replicas)
+            yield Remark(FindingKind.BELOW_MIN_ISR, cause, ("replicas",))
+
+    def _of_state(self, target: PartitionTarget, state: PartitionState) -> Iterator[Remark]:
+        if state.reassigning:
+            yield Remark(FindingKind.FOREIGN_REASSIGNMENT)
+        if target.original_replicas and not _is_original(target.original_replicas, state):
+            yield Remark(FindingKind.ORIGINAL_DIFFERS, steps=("original_replicas",))
+        if not state.described:
+            return
+        if state.leader is None:
+            yield Remark(FindingKind.OFFLINE)
+        elif state.out_of_sync:
+            yield Remark(FindingKind.UNDER_REPLICATED)
+
+    def _broken_racks(self, target: PartitionTarget) -> bool:
+        """Whether the replicas use fewer racks than they could (KIP-36)."""
+        used = {self.racks.get(broker) for broker in target.replicas}
+        return None not in used and len(used) < min(len(target.replicas), self.rack_count)
+
+
+def at_target(target: PartitionTarget, state: PartitionState) -> bool:
+    """Whether nothing is left to do: the replicas are in the plan's order, led by the first."""
+    led = not state.described or state.leader == target.replicas[0]
+    return led and not state.reassigning and state.replicas == target.replicas
+
+
+def _is_original(original: tuple[int, ...], state: PartitionState) -> bool:
+    """Whether these are the original replicas; Kafka forgets their order during a move."""
+    if state.reassigning:
+        return sorted(original) == sorted(state.original)
+    return original == state.replicas

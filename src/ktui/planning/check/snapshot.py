@@ -1,0 +1,97 @@
+"""A snapshot of the parts of a cluster that a plan concerns."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from ktui.cluster.clock import Clock
+from ktui.cluster.errors import ClusterError, Operation, TimedOut, Unsupported
+from ktui.cluster.partition import PartitionState, Replica, TopicPartition
+from ktui.cluster.ports import ClusterReader, TopicsAnswer
+from ktui.planning.check.ask_brokers import call_each_broker
+from ktui.planning.check.findings import ClusterSnapshot
+from ktui.planning.check.measure_growth import measure_inbound
+from ktui.planning.plan import Plan
+
+
+async def take_snapshot(
+    reader: ClusterReader, plan: Plan, measuring: Clock | None = None
+) -> ClusterSnapshot:
+    """Read brokers, ongoing reassignments, and the partitions and settings of the plan's topics.
+
+    Brokers that have, gain or lose replicas are also asked for log dirs and settings. Leaders
+    report the sizes of their partitions in the plan. A broker that does not answer is a failure of
+    the snapshot.
+
+    Args:
+        reader: the cluster.
+        plan: the plan to check.
+        measuring: a clock for also measuring inbound rates, to judge a throttle; see
+            `measure_inbound`.
+
+    Raises:
+        ClusterError: brokers, reassignments, partitions or topic settings cannot be read at all.
+    """
+    cluster = await reader.describe_cluster()
+    listed = await reader.list_reassignments()
+    topics = await _described(reader, {target.topic for target in plan.partitions})
+    configs = await reader.topic_configs({tp.topic for tp in topics.partitions})
+    led = _led(plan, topics.partitions)
+    asked = {broker: led[broker] for broker in sorted(led.keys() & cluster.online)}
+    dirs, dirs_failed = await call_each_broker(
+        Operation.LOG_DIRS, {b: reader.log_dirs(b, partitions) for b, partitions in asked.items()}
+    )
+    settings, settings_failed = await call_each_broker(
+        Operation.BROKER_CONFIGS, {broker: reader.broker_config(broker) for broker in asked}
+    )
+    seen = ClusterSnapshot(
+        partitions=topics.partitions,
+        brokers=cluster.brokers,
+        configs=configs.configs,
+        listed=listed,
+        topics=await _all_topics(reader) if topics.absent else (),
+        failures=(*topics.failures, *configs.failures, *dirs_failed, *settings_failed),
+        sizes={
+            Replica(tp, broker): size
+            for broker, answer in dirs.items()
+            for tp, size in answer.sizes.items()
+        },
+        log_dirs={broker: answer.log_dirs for broker, answer in dirs.items()},
+        broker_configs=settings,
+    )
+    return seen if measuring is None else await measure_inbound(reader, plan, seen, measuring)
+
+
+async def _described(reader: ClusterReader, names: Collection[str]) -> TopicsAnswer:
+    """Read partitions from metadata that is no older than the list, where possible."""
+    try:
+        return await reader.describe_topics(names, fresh=True)
+    except (Unsupported, TimedOut):
+        return await reader.describe_topics(names)
+
+
+def _led(
+    plan: Plan, known: Mapping[TopicPartition, PartitionState]
+) -> Mapping[int, list[TopicPartition]]:
+    """For every broker that the plan concerns, the plan's partitions that the broker leads."""
+    led: dict[int, list[TopicPartition]] = {}
+    for target in plan.partitions:
+        state = known.get(target.tp)
+        if state is None:
+            continue
+        for broker in (*state.replicas, *target.replicas):
+            led.setdefault(broker, [])
+        if state.leader is not None:
+            led.setdefault(state.leader, []).append(state.tp)
+    return led
+
+
+async def _all_topics(reader: ClusterReader) -> Collection[str]:
+    """Read all topic names for suggestions; none if they cannot be read."""
+    names: set[str] = set()
+    try:
+        async for page in reader.scan_topics():
+            names.update(tp.topic for tp in page.partitions)
+    except ClusterError:
+        return ()  # only suggestions are lost: the check does not need the names
+    return names

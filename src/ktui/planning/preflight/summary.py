@@ -1,0 +1,76 @@
+"""A summary of a plan on a cluster, in figures."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import msgspec
+
+from ktui.cluster.partition import PartitionState
+from ktui.planning.check.findings import ClusterSnapshot
+from ktui.planning.check.rules import PlanRules, at_target
+from ktui.planning.plan import PartitionTarget, Plan
+
+
+class BrokerChange(msgspec.Struct, frozen=True):
+    """The number of replicas that a broker gains and loses."""
+
+    broker: int
+    gains: int
+    loses: int
+
+
+class FactorChange(msgspec.Struct, frozen=True):
+    """The number of partitions that change from one replication factor to another."""
+
+    before: int = msgspec.field(name="from")
+    after: int = msgspec.field(name="to")
+    partitions: int
+
+
+class PlanSummary(msgspec.Struct, frozen=True):
+    """The plan in figures. Partitions that others are moving count as before their move."""
+
+    partitions: int
+    unknown: int
+    """Partitions that the cluster does not have or does not show; excluded from the rest."""
+    at_target: int
+    replica_movements: int
+    """Replicas to copy to a broker."""
+    leader_movements: int
+    """Partitions with a leader that are to be led by another broker."""
+    brokers: tuple[BrokerChange, ...]
+    replication_factor_changes: tuple[FactorChange, ...]
+
+
+def summarise(plan: Plan, cluster: ClusterSnapshot) -> PlanSummary:
+    """Summarise a plan on a cluster."""
+    rules = PlanRules(cluster)
+    pairs = [(target, rules.state(target.tp)) for target in plan.partitions]
+    known = [(target, state) for target, state in pairs if state is not None]
+    gains = Counter(
+        b for target, state in known for b in target.replicas if b not in state.original
+    )
+    loses = Counter(
+        b for target, state in known for b in state.original if b not in target.replicas
+    )
+    factors = Counter((len(state.original), len(target.replicas)) for target, state in known)
+    return PlanSummary(
+        partitions=len(pairs),
+        unknown=len(pairs) - len(known),
+        at_target=sum(at_target(target, state) for target, state in known),
+        replica_movements=gains.total(),
+        leader_movements=sum(_moves_leader(target, state) for target, state in known),
+        brokers=tuple(
+            BrokerChange(b, gains[b], loses[b]) for b in sorted(gains.keys() | loses.keys())
+        ),
+        replication_factor_changes=tuple(
+            FactorChange(before, after, count)
+            for (before, after), count in sorted(factors.items())
+            if before != after
+        ),
+    )
+
+
+def _moves_leader(target: PartitionTarget, state: PartitionState) -> bool:
+    return state.leader is not None and state.leader != target.replicas[0]

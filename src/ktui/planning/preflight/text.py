@@ -1,0 +1,149 @@
+"""A preflight in words, for `plan check`, `start --dry-run` and the screen."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ktui.pacing.limits import Mode
+from ktui.planning.check.disks import DiskLoad
+from ktui.planning.check.findings import FindingKind
+from ktui.planning.names import join_some
+from ktui.planning.preflight.preflight import Preflight, ShapeCost, sizes_phrase
+from ktui.planning.simulate.copy_rates import Span
+from ktui.quantities import UNKNOWN, as_bytes, as_count, as_duration, as_rate
+
+_HEADINGS = ("BROKER", "GAINS", "LOSES", "IN", "OUT", "ROOM NOW", "AFTER", "AT PEAK")
+
+
+def lines(preflight: Preflight) -> list[str]:
+    """Return figures, brokers and shapes, separated by empty lines; at most 80 columns wide."""
+    blocks = [figures(preflight)]
+    if preflight.brokers:
+        blocks.append(_table([_HEADINGS, *map(_broker, preflight.brokers)]))
+    if preflight.batches:
+        blocks += [_shapes(preflight), _run(preflight)]
+    return [line for block in blocks for line in ("", *block)][1:]
+
+
+def figures(preflight: Preflight) -> list[str]:
+    """Return the figures of the plan, one per line."""
+    summary = preflight.summary
+    rows = [
+        ("partitions in the plan", f"{summary.partitions:,}"),
+        ("already at their target", f"{summary.at_target:,}"),
+        ("replica movements", f"{summary.replica_movements:,}"),
+        ("leader movements", f"{summary.leader_movements:,}"),
+    ]
+    if summary.unknown:
+        rows.insert(1, ("not on this cluster", f"{summary.unknown:,}"))
+    rows += [
+        (f"replication factor from {change.before} to {change.after}", f"{change.partitions:,}")
+        for change in summary.replication_factor_changes
+    ]
+    if summary.replica_movements:
+        rows.append(("to be copied", _or_unknown(preflight.bytes_to_copy)))
+    names, values = (max(map(len, column)) for column in zip(*rows, strict=True))
+    return [f"{name:<{names}}  {value:>{values}}" for name, value in rows]
+
+
+def time_in_words(time_s: Span | None) -> str:
+    """Format an estimated time with its range: `2m (1m-5m)`; no range if all three look alike."""
+    if time_s is None:
+        return "unknown"
+    low, middle, high = map(as_duration, (time_s.low, time_s.middle, time_s.high))
+    return middle if low == middle == high else f"{middle} ({low}-{high})"
+
+
+def _broker(load: DiskLoad) -> Sequence[str]:
+    return (
+        str(load.broker),
+        f"{load.gains:,}",
+        f"{load.loses:,}",
+        as_bytes(load.bytes_in),
+        as_bytes(load.bytes_out),
+        as_bytes(load.room_bytes),
+        _room(load.room_after_bytes),
+        _room(load.room_at_peak_bytes),
+    )
+
+
+def _room(room: int | None) -> str:
+    return as_bytes(room) if room is None or room >= 0 else f"-{as_bytes(-room)}"
+
+
+def _shapes(preflight: Preflight) -> list[str]:
+    """Show both shapes side by side; without R, they are the same."""
+    in_force = preflight.in_force
+    if preflight.limits.replicas is None:
+        return _side_by_side(["all at once"], [in_force])
+    others = [cost for cost in preflight.shapes if cost is not in_force]
+    names = [f"{in_force.shape}, in force", *(cost.shape for cost in others)]
+    return _side_by_side(names, [in_force, *others])
+
+
+def _side_by_side(names: Sequence[str], costs: Sequence[ShapeCost]) -> list[str]:
+    rows = [
+        ("", *names),
+        ("alters", *(f"{cost.alters:,}" for cost in costs)),
+        ("elections", *(f"{cost.elections:,}" for cost in costs)),
+        ("leader epoch bumps", *(f"{cost.leader_epoch_bumps:,}" for cost in costs)),
+        ("extra replicas at peak", *(f"{cost.peak_extra_replicas:,}" for cost in costs)),
+        ("most of one partition", *(f"{cost.most_replicas:,}" for cost in costs)),
+    ]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    ]
+
+
+def _run(preflight: Preflight) -> list[str]:
+    waves = preflight.limits.mode is Mode.WAVE
+    nouns = ("wave", "waves") if waves else ("batch", "batches")
+    counted = as_count(preflight.batches, *nouns)
+    if preflight.time_s is None:
+        unknown = sizes_phrase(preflight.sizes_unknown)
+        return [f"time  unknown: {unknown} not known; at least {counted}"]
+    never = any(found.kind is FindingKind.NEVER_ENDS for found in preflight.warnings)
+    where = ", where the throttle lets it end" if never else ""
+    rows = [f"time  {time_in_words(preflight.time_s)}, in about {counted}{where}"]
+    if preflight.bound is not None:
+        bound = preflight.bound
+        come = next(load.bytes_in for load in preflight.brokers if load.broker == bound.broker)
+        least = f"{time_in_words(bound.time_s)}, as broker {bound.broker} gets {as_bytes(come)}"
+        rows += [f"      at least {least}", f"      at {_rates(preflight)}"]
+    return rows
+
+
+def _rates(preflight: Preflight) -> str:
+    rates = preflight.rates
+    assumed = rates.assumed_bytes_s
+    if assumed.low == assumed.high:
+        return f"{as_rate(assumed.middle)} into each broker, as given"
+    phrases = [
+        f"{as_rate(bytes_s)} into {_throttled(bytes_s, preflight)} throttled"
+        for bytes_s in sorted({throttle.bytes_s for throttle in rates.throttles})
+    ]
+    if any(load.gains and rates.throttle(load.broker) is None for load in preflight.brokers):
+        some = "each other broker" if phrases else "each broker"
+        span = f"{as_rate(assumed.low)} to {as_rate(assumed.high)}"
+        phrases.append(f"{as_rate(assumed.middle)} ({span}) into {some} (assumed)")
+    return ", ".join(phrases)
+
+
+def _throttled(bytes_s: int, preflight: Preflight) -> str:
+    found = [t.broker for t in preflight.rates.throttles if t.bytes_s == bytes_s]
+    one = len(found) == 1
+    return f"{'broker' if one else 'brokers'} {join_some(found)}, which {'is' if one else 'are'}"
+
+
+def _or_unknown(count: int | None) -> str:
+    return UNKNOWN if count is None else as_bytes(count)
+
+
+def _table(rows: Sequence[Sequence[str]]) -> list[str]:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(f"{cell:>{width}}" for cell, width in zip(row, widths, strict=True))
+        for row in rows
+    ]

@@ -1,0 +1,294 @@
+"""Findings about a run's throttle, made before the run begins."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
+from typing import NamedTuple
+
+from ktui.cluster.broker import BrokerConfig, TopicConfig
+from ktui.cluster.errors import Operation
+from ktui.cluster.ports import ConfigSource
+from ktui.cluster.throttle_settings import (
+    ALL,
+    FETCH_BYTES,
+    FOLLOWER_RATE,
+    FOLLOWER_REPLICAS,
+    LEADER_RATE,
+    LEADER_REPLICAS,
+    LONGEST_LIST,
+    parse_throttled_list,
+    throttled_entry,
+)
+from ktui.pacing.decision import WantedPartition
+from ktui.planning.check.disks import warning
+from ktui.planning.check.findings import Finding, FindingKind, Severity
+from ktui.planning.names import join_some
+from ktui.planning.preflight.throttled_run import ThrottledRun, brokers_added, brokers_in_words
+from ktui.quantities import as_duration, as_rate, as_rate_above
+
+STALLED_AFTER_S = 30.0
+"""Seconds without a log end move after which a replica is shown as stalled (progress/stalls.py)."""
+
+
+def throttle_too_low(run: ThrottledRun) -> Iterator[Finding]:
+    """Find brokers on which replicas may never catch up, with the remedy for each."""
+    for rate, brokers in run.by_rate(run.growing.gaining).items():
+        yield from _under_one_partition(run, rate, brokers)
+        yield from _under_all_at_once(run, rate, brokers)
+        yield from _slower_than_a_fetch(rate, brokers)
+    if run.leaders and run.growing.wanted:
+        yield _leaders(run)
+    yield from _unknown(run)
+
+
+def _under_one_partition(run: ThrottledRun, rate: int, brokers: Sequence[int]) -> Iterator[Finding]:
+    """A replica never catches up if at least its throttle is written to its partition."""
+    too_slow = [b for b in brokers if _most(run, b) >= rate]
+    if not too_slow:
+        return
+    worst = max(too_slow, key=lambda broker: _most(run, broker))
+    bytes_s, tp = run.growing.onto[worst][0]
+    together = max(run.most_at_once(broker) for broker in too_slow)
+    sentence = (
+        f"at {as_rate(rate)} into {brokers_in_words(too_slow)} the run never ends: "
+        f"{as_rate_above(bytes_s)} are written to {tp}; more than {as_rate_above(bytes_s)} would "
+        "end it"
+    )
+    if together > bytes_s:
+        sentence += f" with --per-broker 1, more than {as_rate_above(together)} under these limits"
+    tps = {tp for b in too_slow for bytes_s, tp in run.growing.onto[b] if bytes_s >= rate}
+    yield Finding(Severity.WARNING, FindingKind.NEVER_ENDS, tuple(sorted(tps)), sentence)
+
+
+def _under_all_at_once(run: ThrottledRun, rate: int, brokers: Sequence[int]) -> Iterator[Finding]:
+    """Replicas that share a throttle may never catch up, even if each alone would."""
+    written = run.played.peak_written
+    too_slow = [b for b in brokers if written[b] >= rate and _most(run, b) < rate]
+    if not too_slow:
+        return
+    most = max(written[broker] for broker in too_slow)
+    few = min(_fitting(run, broker, rate) for broker in too_slow)
+    enough = max(run.most_at_once(broker) for broker in too_slow)
+    sentence = (
+        f"at {as_rate(rate)} into {brokers_in_words(too_slow)} the run may never end: up to "
+        f"{as_rate_above(most)} are written to what comes to one broker at once; --per-broker "
+        f"{few} would end it, or more than {as_rate_above(enough)}"
+    )
+    yield warning(FindingKind.NEVER_ENDS, sentence)
+
+
+def _most(run: ThrottledRun, broker: int) -> int:
+    """The most bytes a second written to one partition that the broker gains."""
+    coming = run.growing.onto.get(broker, ())
+    return coming[0][0] if coming else 0
+
+
+def _fitting(run: ThrottledRun, broker: int, rate: int) -> int:
+    """The number of replicas at once that always stay below the rate, even the busiest ones."""
+    together = 0
+    for count, (bytes_s, _) in enumerate(run.growing.onto[broker]):
+        together += bytes_s
+        if together >= rate:
+            return count
+    return len(run.growing.onto[broker])
+
+
+def _slower_than_a_fetch(rate: int, brokers: Sequence[int]) -> Iterator[Finding]:
+    if rate * STALLED_AFTER_S >= FETCH_BYTES:
+        return
+    sentence = (
+        f"at {as_rate(rate)} into {brokers_in_words(brokers)} one fetch of 1 MiB takes "
+        f"{as_duration(FETCH_BYTES / rate)}: copies are shown as stalled in between; from "
+        f"{as_rate_above(FETCH_BYTES / STALLED_AFTER_S)} on they are not"
+    )
+    yield warning(FindingKind.SLOWER_THAN_A_FETCH, sentence)
+
+
+def _leaders(run: ThrottledRun) -> Finding:
+    """A throttle of leaders also counts in-sync followers, and may starve the new replicas."""
+    sentence = (
+        "--throttle-leaders: what in-sync followers fetch of the partitions in flight counts "
+        "against the rate of their leaders, too, and goes first"
+    )
+    sent = run.played.peak_sent
+    rates = run.by_rate(run.growing.holding)
+    too_slow = sorted(b for rate, those in rates.items() for b in those if sent[b] >= rate)
+    if too_slow:
+        most = max(sent[broker] for broker in too_slow)
+        sentence += (
+            f": on {brokers_in_words(too_slow)} it is up to {as_rate_above(most)} with the new "
+            "ones, no less than the rate, so that they may never catch up; more than "
+            f"{as_rate_above(most)} would do, or no --throttle-leaders"
+        )
+    return warning(FindingKind.LEADERS_THROTTLED, sentence)
+
+
+def _unknown(run: ThrottledRun) -> Iterator[Finding]:
+    known = run.growing.snapshot.inbound
+    tps = [
+        one.tp
+        for one in run.growing.wanted
+        if one.tp not in known and any(run.throttle.of(b) is not None for b in brokers_added(one))
+    ]
+    if tps:
+        failures = run.growing.snapshot.failures
+        why = next((f": {f.sentence}" for f in failures if f.operation is Operation.LOG_ENDS), "")
+        sentence = (
+            f"how much is written to {join_some(tps)} is not known, nor whether the throttle lets "
+            f"through more{why}"
+        )
+        yield Finding(Severity.NOTE, FindingKind.INBOUND_UNKNOWN, tuple(tps), sentence)
+
+
+_UNKNOWN = TopicConfig()
+
+
+class ThrottledList(NamedTuple):
+    """A topic's throttled list, and other people's entries in it."""
+
+    key: str
+    topic: str
+    theirs: str
+
+
+def lists_too_long(run: ThrottledRun) -> Iterator[Finding]:
+    """Find topics that may have more in flight at once than their throttled lists can hold."""
+    topics: defaultdict[str, list[WantedPartition]] = defaultdict(list)
+    for one in run.growing.wanted:
+        topics[one.tp.topic].append(one)
+    for topic, wanted in sorted(topics.items()):
+        config = run.growing.snapshot.configs.get(topic, _UNKNOWN)
+        if ALL not in parse_throttled_list(config.follower_throttled_replicas):
+            sizes = _follower_entries(run, wanted)
+            listed = ThrottledList(FOLLOWER_REPLICAS, topic, config.follower_throttled_replicas)
+            yield from _too_long(run, listed, sizes)
+        if run.leaders and ALL not in parse_throttled_list(config.leader_throttled_replicas):
+            sizes = _leader_entries(run, wanted)
+            listed = ThrottledList(LEADER_REPLICAS, topic, config.leader_throttled_replicas)
+            yield from _too_long(run, listed, sizes)
+
+
+def _follower_entries(run: ThrottledRun, wanted: Sequence[WantedPartition]) -> list[list[int]]:
+    """The sizes of the follower entries that each partition may have at once."""
+    return [_sizes(run, one, brokers_added(one))[: run.limits.replicas] for one in wanted]
+
+
+def _leader_entries(run: ThrottledRun, wanted: Sequence[WantedPartition]) -> list[list[int]]:
+    """The sizes of leader entries: every old and new replica may lead at some time."""
+    return [_sizes(run, one, (*one.situation.replicas, *brokers_added(one))) for one in wanted]
+
+
+def _sizes(run: ThrottledRun, one: WantedPartition, brokers: Sequence[int]) -> list[int]:
+    """The bytes of entries with their commas, longest first."""
+    rated = (broker for broker in brokers if run.throttle.of(broker) is not None)
+    return sorted(
+        (_bytes(throttled_entry(one.tp.partition, broker)) for broker in rated), reverse=True
+    )
+
+
+def _too_long(
+    run: ThrottledRun, listed: ThrottledList, sizes: Sequence[Sequence[int]]
+) -> Iterator[Finding]:
+    """Warn if the entries listed at once may take more than the room in the list."""
+    room = LONGEST_LIST - sum(map(_bytes, parse_throttled_list(listed.theirs)))
+    limits = run.limits
+    together = sorted(map(sum, sizes), reverse=True)
+    most = sum(together[: limits.partitions])
+    if limits.replica_movements is not None:
+        alone = max(map(len, sizes), default=0)
+        steps = max(alone, limits.replica_movements)
+        most = min(most, sum(sorted((b for each in sizes for b in each), reverse=True)[:steps]))
+    if most <= room:
+        return
+    fitting = sum(held <= room for held in accumulate(together))
+    sentence = (
+        f"{listed.key} of {listed.topic} may grow to {most:,} bytes under these limits, and Kafka "
+        f"takes {LONGEST_LIST:,}"
+    )
+    kept = (
+        f", of which someone else's entries take {LONGEST_LIST - room:,}" if listed.theirs else ""
+    )
+    remedy = f"--partitions {fitting} would do" if fitting else "there is no room for any of ours"
+    yield warning(
+        FindingKind.LIST_TOO_LONG, f"{sentence}{kept}: steps wait until there is room; {remedy}"
+    )
+
+
+def _bytes(listed: str) -> int:
+    return len(listed) + 1
+
+
+_FROM = {
+    ConfigSource.EVERY_BROKER: ", set for every broker",
+    ConfigSource.FILE: ", set in a file",
+}
+_NO_BROKER = BrokerConfig()
+_NO_TOPIC = TopicConfig()
+
+
+def other_throttles(run: ThrottledRun) -> Iterator[Finding]:
+    """Find rates that the run replaces, and other people's replicas that its rates bind."""
+    rated = [b for b in run.growing.gaining if run.throttle.of(b) is not None]
+    yield from _replaced(run, FOLLOWER_RATE, rated)
+    yield from _bound_too(run, FOLLOWER_RATE, rated)
+    if run.leaders:
+        rated = [b for b in run.growing.holding if run.throttle.of(b) is not None]
+        yield from _replaced(run, LEADER_RATE, rated)
+        yield from _bound_too(run, LEADER_RATE, rated)
+
+
+def _replaced(run: ThrottledRun, key: str, brokers: Sequence[int]) -> Iterator[Finding]:
+    """Warn of present rates, which the run replaces and restores when it is over."""
+    found: defaultdict[tuple[int, str, int], list[int]] = defaultdict(list)
+    for broker in brokers:
+        config = run.growing.snapshot.broker_configs.get(broker, _NO_BROKER)
+        follower = key == FOLLOWER_RATE
+        existing = config.follower_throttle_rate if follower else config.leader_throttle_rate
+        ours = run.throttle.of(broker)
+        if existing is not None and ours is not None and existing != ours:
+            setting = run.growing.snapshot.rates.get(broker, {}).get(key)
+            source = "" if setting is None else _FROM.get(setting.source, "")
+            found[existing, source, ours].append(broker)
+    for (existing, source, ours), those in sorted(found.items()):
+        sentence = (
+            f"{brokers_in_words(those)} {'has' if len(those) == 1 else 'have'} a {key} of "
+            f"{as_rate(existing)} already{source}: {as_rate(ours)} takes its place while the run "
+            "needs it, and it is put back after"
+        )
+        yield warning(FindingKind.THROTTLE_REPLACED, sentence)
+
+
+def _bound_too(run: ThrottledRun, key: str, brokers: Sequence[int]) -> Iterator[Finding]:
+    """Warn of topics with other people's listed replicas on brokers that the run throttles."""
+    if not brokers:
+        return
+    listed = {f":{broker}" for broker in brokers}
+    side = "follower" if key == FOLLOWER_RATE else "leader"
+    whole, some = [], []
+    for topic in sorted({one.tp.topic for one in run.growing.wanted}):
+        config = run.growing.snapshot.configs.get(topic, _NO_TOPIC)
+        leaders = config.leader_throttled_replicas
+        existing = parse_throttled_list(
+            config.follower_throttled_replicas if side == "follower" else leaders
+        )
+        if ALL in existing:
+            whole.append(topic)
+        elif any(each[each.find(":") :] in listed for each in existing):
+            some.append(topic)
+    for topics, what in ((whole, "all replicas"), (some, "replicas")):
+        if topics:
+            sentence = (
+                f"someone else has {what} of {join_some(topics)} in {side}.replication.throttled."
+                f"replicas: the run leaves that as it is, and its rates on "
+                f"{brokers_in_words(brokers)} bind them, too, also those in sync"
+            )
+            yield warning(FindingKind.OTHERS_THROTTLED, sentence)
+
+
+def throttle_findings(run: ThrottledRun) -> Iterator[Finding]:
+    """Yield all findings about a throttle, each with a sufficient number."""
+    yield from throttle_too_low(run)
+    yield from lists_too_long(run)
+    yield from other_throttles(run)

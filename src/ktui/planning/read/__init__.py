@@ -1,0 +1,1 @@
+"""Reading of plan files: fast, with every mistake reported at its position."""

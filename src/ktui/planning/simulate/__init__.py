@@ -1,0 +1,1 @@
+"""Simulated runs: which partition steps when, and how fast its replicas copy."""

@@ -1,0 +1,221 @@
+"""Max-min fair sharing of bandwidth between copies, as in networks."""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter
+from collections.abc import Callable, Mapping
+from functools import partial
+from math import inf
+from typing import Protocol
+
+from ktui.cluster.partition import TopicPartition
+
+Pair = tuple[int, int]
+"""A leader, and the broker that copies from it."""
+
+
+class BrokerBandwidth(Protocol):
+    """The bandwidth of brokers, in bytes a second."""
+
+    def sends(self, leader: int) -> float:
+        """Return the most that a leader sends to all its followers; infinite where unknown."""
+
+    def takes(self, broker: int, at_once: int) -> float:
+        """Return the most that a broker takes in while it copies `at_once` replicas."""
+
+
+class CopiesInFlight(Protocol):
+    """The replicas being copied, and their rates."""
+
+    @property
+    def next_end_s(self) -> float:
+        """The second at which the next copy ends if none is added."""
+
+    def add(self, tp: TopicPartition, pair: Pair, size: float, at_s: float) -> None:
+        """Begin to copy a replica of `size` bytes."""
+
+    def ended(self, by_s: float) -> list[tuple[float, TopicPartition, int]]:
+        """Return copies that ended by then: second, partition, broker; each copy once."""
+
+
+def fair_rates(copies: Mapping[Pair, int], rooms: BrokerBandwidth) -> dict[Pair, float]:
+    """Return the rate of each single copy of a pair, in bytes a second.
+
+    No copy can get more unless another copy with at most the same rate gets less (progressive
+    filling).
+
+    Args:
+        copies: the number of copies of each pair, at least one.
+        rooms: the bandwidth of brokers.
+    """
+    users: dict[tuple[bool, int], list[Pair]] = {}
+    for pair in copies:
+        users.setdefault((False, pair[0]), []).append(pair)
+        users.setdefault((True, pair[1]), []).append(pair)
+    count = {side: sum(copies[pair] for pair in pairs) for side, pairs in users.items()}
+    room = {
+        (into, broker): rooms.takes(broker, n) if into else rooms.sends(broker)
+        for (into, broker), n in count.items()
+    }
+    rates: dict[Pair, float] = {}
+    while count:
+        tightest = min(count, key=lambda side: room[side] / count[side])
+        rate = room[tightest] / count[tightest]
+        for pair in users[tightest]:
+            if pair not in rates:
+                rates[pair] = max(1.0, rate)
+                for side in ((False, pair[0]), (True, pair[1])):
+                    room[side] = max(0.0, room[side] - rate * copies[pair])
+                    count[side] -= copies[pair]
+        count = {side: n for side, n in count.items() if n}
+    return rates
+
+
+class _Copies:
+    """The copies of one pair.
+
+    Virtual time is the bytes received by a copy that has been present from the start.
+    """
+
+    def __init__(self) -> None:
+        self.virtual = 0.0
+        self.rate = 0.0
+        self.ends: list[tuple[float, TopicPartition]] = []
+
+    @property
+    def left_s(self) -> float:
+        return max(0.0, self.ends[0][0] - self.virtual) / self.rate
+
+
+class FairShareCopies:
+    """All copies in flight, with bandwidth shared fairly between them.
+
+    Attributes:
+        next_end_s: the second at which the next copy ends if none is added.
+    """
+
+    def __init__(self, rooms: BrokerBandwidth) -> None:
+        self.next_end_s = inf
+        self._rooms = rooms
+        self._at_s = 0.0
+        self._of: dict[Pair, _Copies] = {}
+        self._stale = False
+
+    def add(self, tp: TopicPartition, pair: Pair, size: float, at_s: float) -> None:
+        """Begin to copy a replica. The caller has already collected ended copies with `ended`."""
+        self._pass(at_s)
+        copies = self._of.setdefault(pair, _Copies())
+        heapq.heappush(copies.ends, (copies.virtual + size, tp))
+        self._share()
+
+    def ended(self, by_s: float) -> list[tuple[float, TopicPartition, int]]:
+        """Return copies that ended by then: second, partition, broker; each copy once."""
+        ended = []
+        while self.next_end_s <= by_s:
+            end_s = self.next_end_s
+            pair = min(self._of, key=lambda pair: self._of[pair].left_s)
+            self._pass(end_s)
+            copies = self._of[pair]
+            copies.virtual, tp = heapq.heappop(copies.ends)
+            ended.append((end_s, tp, pair[1]))
+            if not copies.ends:
+                del self._of[pair]
+            self._share()
+        return ended
+
+    def _pass(self, at_s: float) -> None:
+        for copies in self._of.values():
+            copies.virtual += (at_s - self._at_s) * copies.rate
+        self._at_s = at_s
+
+    def _share(self) -> None:
+        rates = fair_rates(
+            Counter({pair: len(of.ends) for pair, of in self._of.items()}), self._rooms
+        )
+        for pair, copies in self._of.items():
+            copies.rate = rates[pair]
+        lefts = (copies.left_s for copies in self._of.values())
+        self.next_end_s = self._at_s + min(lefts, default=inf)
+
+
+class BrokerIntake:
+    """The replicas that one broker is adding.
+
+    The broker's virtual time is the bytes received by a replica present from the start. So a
+    replica of s bytes added at virtual time v ends at v + s, whatever else is added.
+
+    Args:
+        bytes_s: returns the broker's intake in bytes a second, for a number of replicas at once.
+
+    Attributes:
+        next_end_s: the second at which the next copy ends if none is added.
+    """
+
+    def __init__(self, bytes_s: Callable[[int], float]) -> None:
+        self.next_end_s = inf
+        self._bytes_s = bytes_s
+        self._byte_s = inf
+        """Seconds for one byte of each replica, with as many replicas as there are now."""
+        self._at_s = 0.0
+        self._virtual = 0.0
+        self._ends: list[tuple[float, TopicPartition]] = []
+
+    def add(self, tp: TopicPartition, size: float, at_s: float) -> None:
+        """Begin to copy a replica. The caller has already collected ended copies with `ended`."""
+        if self._ends:
+            self._virtual += (at_s - self._at_s) / self._byte_s
+        self._at_s = at_s
+        heapq.heappush(self._ends, (self._virtual + size, tp))
+        self._update_next_end()
+
+    def ended(self, by_s: float) -> list[tuple[float, TopicPartition]]:
+        """Return copies that ended by then: second and partition; each copy once."""
+        ended = []
+        while self.next_end_s <= by_s:
+            self._at_s = self.next_end_s
+            self._virtual, tp = heapq.heappop(self._ends)
+            ended.append((self._at_s, tp))
+            self._update_next_end()
+        return ended
+
+    def _update_next_end(self) -> None:
+        if not self._ends:
+            self.next_end_s = inf
+            return
+        left = self._ends[0][0] - self._virtual
+        self._byte_s = len(self._ends) / self._bytes_s(len(self._ends))
+        self.next_end_s = self._at_s + left * self._byte_s
+
+
+class BrokerIntakes:
+    """The replicas that all brokers are adding, each limited by its own broker's intake.
+
+    Args:
+        bytes_s: returns a broker's intake in bytes a second, for a number of replicas at once.
+    """
+
+    def __init__(self, bytes_s: Callable[[int, int], float]) -> None:
+        self._bytes_s = bytes_s
+        self._of: dict[int, BrokerIntake] = {}
+
+    @property
+    def next_end_s(self) -> float:
+        """The second at which the next copy ends if none is added; infinity without copies."""
+        return min((inbound.next_end_s for inbound in self._of.values()), default=inf)
+
+    def add(self, tp: TopicPartition, pair: Pair, size: float, at_s: float) -> None:
+        """Begin to copy a replica. The caller has already collected ended copies with `ended`."""
+        broker = pair[1]
+        if broker not in self._of:
+            self._of[broker] = BrokerIntake(partial(self._bytes_s, broker))
+        self._of[broker].add(tp, size, at_s)
+
+    def ended(self, by_s: float) -> list[tuple[float, TopicPartition, int]]:
+        """Return copies that ended by then: second, partition, broker; each copy once."""
+        return [
+            (end_s, tp, broker)
+            for broker, inbound in self._of.items()
+            if inbound.next_end_s <= by_s
+            for end_s, tp in inbound.ended(by_s)
+        ]

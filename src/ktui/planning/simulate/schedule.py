@@ -1,0 +1,306 @@
+"""A simulated run: which partition steps when, if all goes well.
+
+The simulation and a real run share the same decisions: `pacing.choosing`.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import math
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+import msgspec
+
+from ktui.cluster.partition import TopicPartition
+from ktui.pacing.choosing import decide_steps
+from ktui.pacing.decision import Decision, Move, WantedPartition
+from ktui.pacing.limits import Limits, Order
+from ktui.pacing.roster import Roster
+from ktui.pacing.situation import Done
+from ktui.pacing.steps import after
+from ktui.planning.simulate.fair_share import BrokerIntakes, CopiesInFlight
+from ktui.planning.simulate.peaks import FetchTraffic, HeldResources
+
+POLL_S = 1
+"""Seconds between polls. Ends are seen, and decisions made, at polls.
+
+A step that adds nothing takes about as long, and so does an election.
+"""
+
+
+class RunSpeed(msgspec.Struct, frozen=True):
+    """The speed of a run."""
+
+    bytes_s: Callable[[int, int], float]
+    """Returns a broker's intake in bytes a second, for a number of replicas at once."""
+    joining_s: int = 0
+    """Seconds of a step that adds, beside copying, until its end is seen."""
+    other_s: int = POLL_S
+    """Seconds of a step that adds nothing, and of an election."""
+
+
+class StepOverhead(msgspec.Struct, frozen=True):
+    """Seconds that steps take beside copying, with the fields of a `RunSpeed`."""
+
+    joining_s: int = 0
+    other_s: int = POLL_S
+
+
+class StepInFlight(msgspec.Struct, frozen=True):
+    """A step that is in flight when the simulation begins."""
+
+    wanted: WantedPartition
+    """The partition as before the step."""
+    move: Move
+    left: Mapping[int, float]
+    """By broker, the bytes that the step's replicas still lack.
+
+    Complete replicas are left out. If all are complete, the step is over with the next poll.
+    """
+
+
+class RestOfRun(msgspec.Struct, frozen=True):
+    """The rest of a run when the simulation begins."""
+
+    flying: Sequence[StepInFlight]
+    waiting: Sequence[WantedPartition]
+    """The other partitions, in the plan's order; those with earlier steps are `begun`."""
+
+
+OnDecision = Callable[[int, Decision], None]
+"""Called for each decision that submits moves, with the seconds since the start."""
+
+_WAITING = 2_000
+"""The least number of queued partitions, or all: a shorter queue saves memory, same result."""
+
+
+class SimulatedOutcome(msgspec.Struct, frozen=True, kw_only=True):
+    """The outcome of a simulated run."""
+
+    copying_s: float
+    """Seconds with copies in flight; this part of the time depends on the rate."""
+    waiting_s: float
+    """Seconds without copies: polls, removals and elections."""
+    batches: int
+    """Decisions that submitted moves; in wave mode, waves."""
+    most_in_flight: int
+    """The most partitions in flight at one time."""
+    peak_extra_replicas: int
+    """The most extra replicas of all partitions together, at one time.
+
+    Extra replicas are those beyond both a partition's first and its final number.
+    """
+    peak_bytes: Counter[int]
+    """By broker, the most bytes held at one time beyond those at the start."""
+    peak_written: Counter[int]
+    """By broker, the most bytes a second written to the partitions that it was adding at once."""
+    peak_sent: Counter[int]
+    """By leader, the most bytes a second that all followers, new ones too, must fetch to keep up.
+
+    Only partitions being copied count.
+    """
+
+
+def simulate_run(
+    wanted: Sequence[WantedPartition],
+    limits: Limits,
+    tempo: RunSpeed,
+    on_decision: OnDecision | None = None,
+    inbound: Mapping[TopicPartition, int] | None = None,
+) -> SimulatedOutcome:
+    """Simulate a run to its end.
+
+    Args:
+        wanted: the run's partitions, in the plan's order, online and in sync.
+        limits: the limits in force during the whole run.
+        tempo: the intake of brokers, and the time of steps beside copying.
+        on_decision: called for each decision.
+        inbound: bytes a second written to partitions, where known.
+    """
+    beside = StepOverhead(tempo.joining_s, tempo.other_s)
+    played = _SimulatedRun(limits, beside, BrokerIntakes(tempo.bytes_s), on_decision, inbound)
+    played.take_on(wanted)
+    return played.result()
+
+
+def simulate_rest_of_run(
+    left: RestOfRun,
+    limits: Limits,
+    beside: StepOverhead,
+    copying: CopiesInFlight,
+    on_decision: OnDecision | None = None,
+) -> SimulatedOutcome:
+    """Simulate the rest of a run.
+
+    Args:
+        left: the present state of the run.
+        limits: the limits in force from now on.
+        beside: the time of steps beside copying.
+        copying: the copy rates; no replica is being copied yet.
+        on_decision: called for each decision.
+    """
+    played = _SimulatedRun(limits, beside, copying, on_decision)
+    played.resume(left.flying)
+    played.take_on(left.waiting)
+    return played.result()
+
+
+class _SimulatedRun:
+    """The state of one simulated run."""
+
+    def __init__(
+        self,
+        limits: Limits,
+        beside: StepOverhead,
+        copying: CopiesInFlight,
+        on_decision: OnDecision | None = None,
+        inbound: Mapping[TopicPartition, int] | None = None,
+    ) -> None:
+        self._on_decision = on_decision
+        self._to_come: Iterator[WantedPartition] = iter(())
+        self._waiting = 0
+        self._roster = Roster(limits)
+        self._under_way: dict[TopicPartition, WantedPartition] = {}
+        """Partitions on the roster, including those in the queue."""
+        self._beside = beside
+        self._now_s = 0
+        self._copying_s = 0.0
+        self._copying = copying
+        self._copies_left: dict[TopicPartition, int] = {}
+        self._ends: list[tuple[int, TopicPartition]] = []
+        self._held = HeldResources()
+        self._fetched = FetchTraffic(inbound or {})
+        self._most_in_flight = 0
+
+    def take_on(self, wanted: Sequence[WantedPartition]) -> None:
+        limits = self._roster.limits
+        self._to_come = iter(_in_order(wanted, limits.order))
+        self._waiting = len(wanted)
+        if limits.partitions is not None:
+            self._waiting = max(_WAITING, 2 * limits.partitions)
+
+    def resume(self, flying: Sequence[StepInFlight]) -> None:
+        """Set up the steps that are in flight when the simulation begins."""
+        self._under_way.update({one.wanted.tp: one.wanted for one in flying})
+        self._roster.add(one.wanted for one in flying)
+        flying = [one for one in flying if one.wanted.tp in self._roster]
+        self._roster.submitted(Decision(1, steps=tuple(one.move for one in flying)))
+        for one in flying:
+            if one.left:
+                self._copy(one.move, one.left)
+            else:
+                heapq.heappush(self._ends, (POLL_S, one.wanted.tp))
+
+    def result(self) -> SimulatedOutcome:
+        while self._submits() or self._roster.in_flight:
+            self._wait()
+        return SimulatedOutcome(
+            copying_s=self._copying_s,
+            waiting_s=self._now_s - self._copying_s,
+            batches=self._roster.batch,
+            most_in_flight=self._most_in_flight,
+            peak_extra_replicas=self._held.peak_extra,
+            peak_bytes=self._held.peak_bytes,
+            peak_written=self._fetched.peak_written,
+            peak_sent=self._fetched.peak_sent,
+        )
+
+    def _submits(self) -> bool:
+        self._fill_queue()
+        decision = decide_steps(self._roster)
+        moves = list(decision.moves)
+        if moves:
+            if self._on_decision is not None:
+                self._on_decision(self._now_s, decision)
+            self._roster.submitted(decision)
+            self._most_in_flight = max(self._most_in_flight, len(self._roster.in_flight))
+        for move in moves:
+            self._begin(move)
+        return bool(moves)
+
+    def _fill_queue(self) -> None:
+        while len(self._roster.queue) <= self._waiting // 2:
+            more = {one.tp: one for one in itertools.islice(self._to_come, self._waiting)}
+            if not more:
+                return
+            self._under_way.update(more)
+            self._roster.add(more.values())
+
+    def _begin(self, move: Move) -> None:
+        tp, adds = move.tp, move.step.adds
+        one = self._under_way[tp]
+        self._held.begins(one, adds)
+        if not adds:
+            self._end_after(move, self._beside.other_s)
+            return
+        self._copy(move, dict.fromkeys(adds, one.size))
+
+    def _copy(self, move: Move, sizes: Mapping[int, float]) -> None:
+        tp, situation = move.tp, self._roster.situation(move.tp)
+        leader = situation.replicas[0] if situation.leader is None else situation.leader
+        self._copies_left[tp] = len(sizes)
+        self._fetched.begins(tp, situation, move.step.adds)
+        for broker, size in sizes.items():
+            self._copying.add(tp, (leader, broker), size, self._now_s)
+
+    def _end_after(self, move: Move, seconds: int) -> None:
+        """Schedule the end of a step, after its election if it has one."""
+        if move.step.elects is not None:
+            seconds += self._beside.other_s
+        heapq.heappush(self._ends, (self._now_s + seconds, move.tp))
+
+    def _wait(self) -> None:
+        """Advance time to the next poll at which a step has ended."""
+        ends = self._ends
+        while True:
+            self._copy_until(self._next_poll())
+            if ends and ends[0][0] <= self._now_s:
+                break
+        while ends and ends[0][0] <= self._now_s:
+            self._over(heapq.heappop(ends)[1])
+
+    def _next_poll(self) -> int:
+        """The first poll at which a copy or step may have ended."""
+        end = self._copying.next_end_s
+        if self._ends:
+            end = min(end, self._ends[0][0])
+        return max(math.ceil(end / POLL_S) * POLL_S, self._now_s + POLL_S)
+
+    def _copy_until(self, poll_s: int) -> None:
+        busy_until_s = began_s = float(self._now_s)
+        self._now_s = poll_s
+        for end_s, tp, broker in self._copying.ended(poll_s):
+            busy_until_s = max(busy_until_s, end_s)
+            self._fetched.copied(tp, broker)
+            self._copied(tp)
+        if self._copying.next_end_s < math.inf:
+            busy_until_s = poll_s
+        self._copying_s += busy_until_s - began_s
+
+    def _copied(self, tp: TopicPartition) -> None:
+        left = self._copies_left[tp] - 1
+        if left:
+            self._copies_left[tp] = left
+        else:
+            del self._copies_left[tp]
+            self._end_after(self._roster.in_flight[tp], self._beside.joining_s)
+
+    def _over(self, tp: TopicPartition) -> None:
+        one, step = self._under_way[tp], self._roster.in_flight[tp].step
+        now = after(self._roster.situation(tp), step)
+        self._held.ends(one, step.drops, now)
+        self._fetched.over(tp)
+        if isinstance(self._roster.over(tp, now), Done):
+            del self._under_way[tp]
+
+
+def _in_order(wanted: Sequence[WantedPartition], order: Order) -> Sequence[WantedPartition]:
+    """Sort partitions as a run's queue does."""
+    if order is Order.PLAN:
+        return wanted
+    if order is Order.TOPIC:
+        return sorted(wanted, key=lambda one: one.tp)
+    sign = -1 if order is Order.SIZE_DESC else 1
+    return sorted(wanted, key=lambda one: (sign * one.size, one.tp))

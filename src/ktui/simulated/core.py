@@ -1,0 +1,225 @@
+"""The core of a simulated cluster: controller, logs, machines, and the time that drives them."""
+
+from __future__ import annotations
+
+import random
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Sequence
+
+from ktui.cluster.clock import Clock
+from ktui.cluster.partition import PartitionState, TopicPartition
+from ktui.cluster.ports import (
+    ConfigChange,
+    ConfigResource,
+    ConfigScope,
+    Verdict,
+    WriteResult,
+)
+from ktui.cluster.throttle_settings import FOLLOWER_REPLICAS, LEADER_REPLICAS
+from ktui.simulated import events
+from ktui.simulated.controller.controller import ELECTIONS, Controller
+from ktui.simulated.controller.registration import RecordChange, Registration
+from ktui.simulated.data.replication import CaughtUp, DiskFull, FellBehind, Replication
+from ktui.simulated.data.throttles import EVERYWHERE, ThrottledReplicas
+from ktui.simulated.events import OutsideEvent
+from ktui.simulated.groups import Groups
+from ktui.simulated.layout import ClusterSpec, TopicSpec
+from ktui.simulated.machines import Machines, Power
+from ktui.simulated.metadata import Metadata
+from ktui.simulated.schedule import CallSchedule, ScheduledCall
+
+_UNCLEAN_ELECTIONS_S = 300.0
+"""unclean.leader.election.interval.ms, which is internal to Kafka."""
+
+RequestFault = events.LoseRequest | events.LoseAnswer | events.DelayRequest
+
+
+class SimulatedCore(ABC):
+    """The state that ports and outside events work on. `SimulatedCluster` adds both.
+
+    Args:
+        spec: the cluster's brokers, topics and settings.
+        clock: the cluster's clock; the simulation's first moment is now.
+        seed: seed of everything random: topic ids, tides, which broker answers.
+
+    Raises:
+        ValueError: Kafka would refuse a topic of the spec.
+    """
+
+    def __init__(self, spec: ClusterSpec, clock: Clock, *, seed: int = 0) -> None:
+        self.spec = spec
+        self.clock = clock
+        self.now_s = 0.0
+        """Seconds since the first moment, up to which everything has happened."""
+        self._began_s = clock.monotonic()
+        self._due = CallSchedule()
+        self._random = random.Random(seed)  # noqa: S311 - a simulation's dice
+        self.machines = Machines(broker.id for broker in spec.brokers)
+        self.replication = Replication(spec, seed=seed)
+        self.controller = Controller(spec, self._spread_decision, seed=seed)
+        self.metadata = Metadata(self.controller, lag_s=0.0)
+        self.groups = Groups(self.machines)
+        for topic in spec.topics:
+            if (made := self.create_topic(topic)).verdict is not Verdict.ACCEPTED:
+                raise ValueError(f"topic {topic.name}: {made.message}")
+        self.metadata.lag_s = spec.metadata_lag_s
+        self.mishaps: deque[RequestFault] = deque()
+        """The mishaps of our next changes, in order."""
+        self.denied: set[str] = set()
+        """The port's methods that the principal may not use."""
+        self.controller_from_s = 0.0
+        """The second from which there is a controller; in the future during a handover."""
+        self._repeat(_UNCLEAN_ELECTIONS_S, self._elect_unclean)
+        if spec.auto_leader_rebalance:
+            self._repeat(spec.rebalance_interval_s, self._rebalance)
+
+    @abstractmethod
+    def perform(self, act: OutsideEvent) -> None:
+        """Apply an event now; if it needs a controller, as soon as there is one."""
+
+    def at(self, at_s: float, action: ScheduledCall) -> None:
+        """Schedule a call for the second `at_s`, or for now if that has passed."""
+        self._due.enter(max(self.now_s, at_s), action)
+
+    def create_topic(self, spec: TopicSpec) -> WriteResult:
+        """Create a topic; an earlier, deleted topic of this name is a different one."""
+        self.replication.prepare(spec)
+        result = self.controller.create_topic(spec)
+        if result.verdict is Verdict.ACCEPTED:
+            self._apply_topic_settings(spec.name)
+        return result
+
+    def configure(self, changes: Sequence[ConfigChange]) -> dict[ConfigResource, WriteResult]:
+        """Change settings, effective at once."""
+        results = self.controller.alter_configs(changes)
+        for resource, result in results.items():
+            if result.verdict is Verdict.ACCEPTED:
+                self._apply_settings(resource)
+        return results
+
+    def _apply_settings(self, resource: ConfigResource) -> None:
+        if resource.scope is ConfigScope.TOPIC:
+            self._apply_topic_settings(resource.name)
+        else:
+            concerned = [int(resource.name)] if resource.name else self.machines
+            if not resource.name:
+                for topic in self.controller.topics:
+                    self._apply_topic_settings(topic)
+            for broker in concerned:
+                config = self.controller.configs.broker_config(broker)
+                self.replication.set_throttle_rates(
+                    broker,
+                    follower=config.follower_throttle_rate,
+                    leader=config.leader_throttle_rate,
+                )
+
+    def _apply_topic_settings(self, name: str) -> None:
+        self.replication.set_retention(name, self.controller.configs.retention_bytes(name))
+        self.replication.set_throttled_replicas(
+            name,
+            followers=self._throttled_replicas(name, FOLLOWER_REPLICAS),
+            leaders=self._throttled_replicas(name, LEADER_REPLICAS),
+        )
+
+    def _throttled_replicas(self, topic: str, key: str) -> ThrottledReplicas:
+        found = self.controller.configs.throttled(topic, key)
+        return EVERYWHERE if isinstance(found, str) else ThrottledReplicas(found)
+
+    def any_live_broker(self) -> int | None:
+        """Return the broker reported as the controller: any live one, which forwards; else None."""
+        live = [b for b in self.machines if b not in self.metadata.fenced]
+        return self._random.choice(live) if live else None
+
+    def session_end_s(self, broker: int) -> float:
+        """Return the second at which a silent broker's session ends.
+
+        A new controller starts every session again.
+        """
+        heard_s = self.machines.silent_from_s[broker]
+        if not self.controller.is_fenced(broker):
+            heard_s = max(heard_s, self.controller_from_s)
+        return heard_s + self.spec.session_timeout_s
+
+    def catch_up(self) -> None:
+        """Run everything that is due by the clock."""
+        until_s = self.clock.monotonic() - self._began_s
+        while (next_s := min(self._due.next_s, self.replication.next_event_s())) <= until_s:
+            self._flow_to(next_s)
+            while self._due.next_s <= self.now_s:
+                self._due.take()()
+            self.note_fenced()
+        self._flow_to(until_s)
+        self.metadata.learn(self.now_s)
+
+    def note_fenced(self) -> None:
+        """Pass the set of fenced brokers on to metadata and groups."""
+        self.metadata.note_fenced(self.now_s)
+        self.groups.catch_up(self.now_s, self.controller.fenced)
+
+    def _flow_to(self, at_s: float) -> None:
+        """Let data flow until `at_s`, no later than the next event, and handle events there."""
+        self.now_s = max(self.now_s, at_s)
+        for event in self.replication.advance(self.now_s):
+            self._handle(event)
+
+    def _handle(self, event: CaughtUp | FellBehind | DiskFull) -> None:
+        match event:
+            case DiskFull(broker):
+                self.perform(events.Kill(broker))
+            case CaughtUp(tp, broker):
+                self._alter_isr(tp, broker, join=True)
+            case FellBehind(tp, broker):
+                self._alter_isr(tp, broker, join=False)
+
+    def _alter_isr(self, tp: TopicPartition, broker: int, *, join: bool) -> None:
+        """Have the partition's leader ask the controller to add or remove an ISR member."""
+        known = self.controller.get(tp)
+        if self.now_s < self.controller_from_s or known is None:
+            return  # a change that is not made is reported again
+        if known.leader is None or not self._is_up(known.leader):
+            return
+        others = tuple(member for member in known.isr if member != broker)
+        isr = (*others, broker) if join else others
+        if broker in known.replicas and set(isr) != set(known.isr):
+            self.controller.alter_isr(tp, isr, known.leader)
+
+    def _is_up(self, broker: int) -> bool:
+        return self.machines.power(broker) is Power.UP
+
+    def _spread_decision(self, change: RecordChange) -> None:
+        self.replication.changed(change)
+        self.metadata.changed(change, self.now_s)
+
+    def state(self, tp: TopicPartition, topic_id: str, known: Registration) -> PartitionState:
+        """Return a partition's record as brokers' metadata shows it, without its reassignment."""
+        offline = tuple(b for b in known.replicas if b in self.metadata.fenced)
+        return PartitionState(
+            tp=tp,
+            topic_id=topic_id,
+            replicas=known.replicas,
+            isr=known.isr,
+            leader=known.leader,
+            leader_epoch=known.leader_epoch,
+            offline=offline,
+            elr=known.elr,
+        )
+
+    def _repeat(self, seconds: float, action: ScheduledCall) -> None:
+        """Run a controller's periodic task, skipping the times without a controller."""
+
+        def again() -> None:
+            if self.now_s >= self.controller_from_s:
+                action()
+            self._repeat(seconds, action)
+
+        self.at(self.now_s + seconds, again)
+
+    def _rebalance(self) -> None:
+        """Balance leaders; where one round is not enough, the next follows at once."""
+        while self.controller.rebalance_leaders() >= ELECTIONS:
+            pass
+
+    def _elect_unclean(self) -> None:
+        while self.controller.elect_unclean_leaders() >= ELECTIONS:
+            pass

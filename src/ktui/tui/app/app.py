@@ -1,0 +1,433 @@
+"""The app: one polling loop, and the screens that show what it polled."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any, ClassVar
+
+import msgspec
+from rich.text import Text
+from textual import on
+from textual.app import App
+from textual.binding import BindingType
+from textual.screen import Screen
+from textual.theme import BUILTIN_THEMES
+
+from ktui.cluster.clock import Clock, SystemClock
+from ktui.cluster.observer import Interest, ObservationSource
+from ktui.cluster.partition import TopicPartition
+from ktui.execution.host.state_dir import RunDir, StateDir
+from ktui.progress.timeline import Progress
+from ktui.tui.app import terminal_title
+from ktui.tui.app.cancel_controller import CancelController
+from ktui.tui.app.command_palette import Commands
+from ktui.tui.app.feed import Permission
+from ktui.tui.app.help_groups import help_groups
+from ktui.tui.app.notifications import Notifications
+from ktui.tui.app.run_catalog import RunCatalog
+from ktui.tui.app.run_controller import RunController
+from ktui.tui.draw.themes import DEFAULT, LoadedThemes, role_defaults, theme_problems
+from ktui.tui.poll.outages import Outages
+from ktui.tui.poll.overview import Overview
+from ktui.tui.poll.polling import Polled, PollFailed, Polling, PollLoop
+from ktui.tui.poll.stale_throttles import StaleThrottles
+from ktui.tui.run_view.attached import AttachedRun
+from ktui.tui.run_view.launchers import EngineLauncher
+from ktui.tui.screens.brokers.screen import BrokersScreen
+from ktui.tui.screens.detail.screen import DetailScreen
+from ktui.tui.screens.events import EventsScreen
+from ktui.tui.screens.help import HelpScreen
+from ktui.tui.screens.insights import InsightsScreen
+from ktui.tui.screens.plan.plan import PlanScreen
+from ktui.tui.screens.run.cancel import CancelScreen
+from ktui.tui.screens.run.limits import LimitsScreen
+from ktui.tui.screens.run.throttle import ThrottleScreen
+from ktui.tui.screens.runs import RunsScreen
+from ktui.tui.screens.shows import ShowsProgress, ShowsRun
+from ktui.tui.screens.watch.screen import WatchScreen
+from ktui.tui.widgets.bindings import APP_BINDINGS, HelpGroup
+from ktui.tui.widgets.header import StatusHeader
+from ktui.tui.widgets.services import Notification, Services, Status
+
+
+class KtuiApp(App[None], Services):
+    """Watches a cluster until the operator quits.
+
+    Args:
+        source: the source of observations, or a polling loop that has one; the app closes neither.
+        cluster_name: the context's name, or the cluster's id, as shown.
+        read_only: whether changes are forbidden; the header's badge shows it.
+        tls_unverified: whether anyone may pose as the cluster; the header warns of it.
+        poll_interval_s: seconds between the starts of two polls.
+        theme: the theme to start with; None for the default.
+        themes: all themes that could be read, and the problems of the others.
+        topics: the topics to show first; empty for all partitions being reassigned.
+        clock: the clock; None for the system's.
+        run: the folder of the run to show; None for the cluster's live one, if there is one.
+        state_dir: the state directory with the runs; None for none.
+        engines: starts and resumes runs; None where this view cannot.
+        why_read_only: why nothing can be changed, where the usual text does not apply.
+        finds_runs: whether to look for the cluster's runs.
+        place_of_runs: the place of the runs as shown; None for the state directory.
+    """
+
+    TITLE = "ktui"
+    ENABLE_COMMAND_PALETTE = True
+    COMMANDS: ClassVar = {Commands}
+    BINDINGS: ClassVar[list[BindingType]] = list(APP_BINDINGS)
+
+    def __init__(  # noqa: PLR0913 - the options of the command line, each by its name
+        self,
+        source: ObservationSource | PollLoop,
+        *,
+        cluster_name: str,
+        read_only: bool,
+        tls_unverified: bool = False,
+        poll_interval_s: float,
+        theme: str | None,
+        themes: LoadedThemes,
+        topics: frozenset[str] = frozenset(),
+        clock: Clock | None = None,
+        run: Path | None = None,
+        state_dir: StateDir | None = None,
+        engines: EngineLauncher | None = None,
+        why_read_only: str | None = None,
+        finds_runs: bool = True,
+        place_of_runs: str | None = None,
+    ) -> None:
+        super().__init__()
+        self._themes = themes
+        self._clock = clock or SystemClock()
+        self._footer_messages = Notifications(self)
+        self._permission = Permission(write=not read_only, why=why_read_only)
+        self._run = RunController(self, self._clock, self, self._permission)
+        self._runs = RunCatalog(
+            self, self, self._permission, self._run,
+            state_dir=state_dir, engines=engines, place=place_of_runs,
+        )  # fmt: skip
+        self._cancels = CancelController(
+            self, self._clock, feed=self, selection=self,
+            permission=self._permission, run=self._run, runs=self._runs,
+        )  # fmt: skip
+        self._first_run, self._finds_runs = run, finds_runs
+        self._theme_name = theme
+        self._use_themes()
+        self.overview = Overview()
+        self.watch_screen = WatchScreen(
+            cluster_name=cluster_name,
+            interval_s=poll_interval_s,
+            topics=topics,
+            clock=self._clock,
+        )
+        self._read_only, self._interval_s = read_only, poll_interval_s
+        self._tls_unverified = tls_unverified
+        self._outages, self._leftovers = Outages(), StaleThrottles()
+        self._polled = self._progress = Progress()
+        self._poll_loop = (
+            source
+            if isinstance(source, PollLoop)
+            else Polling(
+                source,
+                self._clock,
+                poll_interval_s,
+                interest=self._interest,
+                tell=self.post_message,
+                informed=self._run.informed,
+            )
+        )
+
+    def _use_themes(self) -> None:
+        for each in self._themes.themes.values():
+            self.register_theme(each)
+        chosen = self._theme_name or DEFAULT
+        self.theme = chosen if chosen in self._themes.themes else DEFAULT
+        for name in BUILTIN_THEMES.keys() - self._themes.themes.keys() - {self.theme}:
+            self.unregister_theme(name)
+
+    def get_theme_variable_defaults(self) -> dict[str, str]:
+        """Return a colour for every role, also in a theme that defines none."""
+        return role_defaults(self.current_theme)
+
+    def get_default_screen(self) -> Screen[None]:
+        """Start with the Watch screen."""
+        return self.watch_screen
+
+    def on_mount(self) -> None:
+        """Start polling, and report problems with themes."""
+        self._write(terminal_title.KEEP_TITLE)
+        if self._first_run is not None:
+            self._runs.begin_with(self._first_run)
+        self.run_worker(self._poll_loop.run(), group="polling", exclusive=True, exit_on_error=False)
+        for words in theme_problems(self._themes, self._theme_name):
+            self.notify(words, severity="warning")
+
+    def _interest(self) -> Interest:
+        interest = self.watch_screen.interest
+        census = any(isinstance(screen, BrokersScreen) for screen in self.screen_stack)
+        opened = {s.tp for s in self.screen_stack if isinstance(s, DetailScreen)}
+        partitions = interest.partitions | (opened if self.attached is not None else set())
+        for screen in self.screen_stack:
+            partitions |= frozenset(screen.concerned if isinstance(screen, CancelScreen) else ())
+        return msgspec.structs.replace(interest, census=census, partitions=partitions)
+
+    @on(Polled)
+    def _show(self, message: Polled) -> None:
+        if message.progress.last is not None:
+            self._outages.answered(message.progress.last.at, message.progress.last.monotonic_s)
+        self.take_in(message.progress, message.overview)
+
+    def take_in(self, progress: Progress, overview: Overview) -> None:
+        """Store the latest progress, and have every screen draw it."""
+        self._polled, self.overview = progress, overview
+        self.refresh_run()
+        if progress.last is not None:
+            self._leftovers.note(progress.last, self._run.throttles)
+        self._show_all()
+        self._set_terminal_title(terminal_title.title(overview, self.run_status))
+
+    def refresh_run(self) -> None:
+        """Read new events of the run, and look for new runs."""
+        self._run.refresh(self._polled)
+        if self._finds_runs:
+            self._runs.find_runs(self._polled)
+
+    @on(PollFailed)
+    def _show_lost(self, message: PollFailed) -> None:
+        last = self._polled.last
+        since_s = None if last is None else last.monotonic_s
+        now = self._clock.now(), self._clock.monotonic()
+        self.refresh_run()
+        self._outages.lost(message.outage, now[0], since_s, now[1])
+        self._show_all()
+        self._set_terminal_title("cluster lost")
+
+    def _show_all(self) -> None:
+        """Hand every screen the last poll, and the outage since then if there is one."""
+        events = self._run.desk.among(self._outages.among(self._polled.events))
+        self._progress = msgspec.structs.replace(self._polled, events=events)
+        for screen in self.screen_stack:
+            if isinstance(screen, ShowsProgress):
+                screen.show(self.progress, self._outages.current)
+            for header in screen.query(StatusHeader):
+                header.update_status()
+
+    # ------------------------------------------------- for controllers and screens
+
+    @property
+    def progress(self) -> Progress:
+        """The progress as of the last poll, with the events of the run and of outages merged in."""
+        return self._progress
+
+    @property
+    def notification(self) -> Notification | None:
+        """The message in place of the footer's keys."""
+        return self._footer_messages.shown
+
+    def notify(
+        self,
+        message: str,
+        *,
+        title: str = "",
+        severity: str = "information",
+        timeout: float | None = None,
+        **_how: Any,
+    ) -> None:
+        """Show a message in place of the footer's keys, without markup."""
+        self._footer_messages.add(": ".join(filter(None, (title, message))), severity, timeout)
+
+    def clear_notifications(self) -> None:
+        """Show the footer's keys again."""
+        self._footer_messages.clear()
+
+    @property
+    def attached(self) -> AttachedRun | None:
+        """The run that the view follows."""
+        return self._run.attached
+
+    @property
+    def cancel_gate(self) -> str:
+        """The person who shut the cluster's cancel gate; empty while it is open."""
+        return self._cancels.gate
+
+    @property
+    def why_read_only(self) -> str | None:
+        """Why nothing can be changed from this view, where the usual text does not apply."""
+        return self._permission.why
+
+    @property
+    def selected(self) -> TopicPartition | None:
+        """The partition under the cursor, or the one whose detail is open."""
+        detail = next((s for s in self.screen_stack if isinstance(s, DetailScreen)), None)
+        return self.watch_screen.partition_list.cursor if detail is None else detail.tp
+
+    @property
+    def marked(self) -> Collection[TopicPartition]:
+        """The partitions that are marked."""
+        return self.watch_screen.partition_list.marked
+
+    def pause_partition(self, tp: TopicPartition | None) -> None:
+        """Pause a partition of the run, or continue it."""
+        self._run.pause_partition(tp)
+
+    def attach_to(self, folder: RunDir) -> None:
+        """Follow a run, and show it."""
+        self._runs.attach_to(folder)
+
+    def resume_run(self, folder: RunDir) -> None:
+        """Start an engine for a run that has none, and follow the run."""
+        self._runs.resume(folder)
+
+    def roll_back_run(self, folder: RunDir) -> None:
+        """Follow a run, and open the cancel dialog on all of it."""
+        self._cancels.roll_back_all(folder)
+
+    @property
+    def cluster_id(self) -> str | None:
+        """The cluster that is polled; None until it has answered."""
+        return None if self._polled.last is None else self._polled.last.cluster_id
+
+    @on(WatchScreen.InterestChanged)
+    def poll_now(self) -> None:
+        """Poll at once: what is polled has changed."""
+        self._poll_loop.look_now()
+
+    def show_again(self) -> None:
+        """Hand every screen what is known, and poll at once, as after attaching to a run."""
+        self._show_all()
+        self.poll_now()
+
+    def begin_with(self, past: Progress) -> None:
+        """Start this view's history with what was seen before it was opened."""
+        self._poll_loop.begin_with(past)
+
+    def settings_changed(self, topics: Collection[str], brokers: Collection[int]) -> None:
+        """Read settings that the run has changed again in the next poll."""
+        self._poll_loop.settings_changed(topics, brokers)
+
+    def cluster_status(self) -> Status:
+        """Return the state of the cluster and of the view."""
+        return Status(
+            cluster_name=self.watch_screen.cluster_name,
+            read_only=self._read_only,
+            tls_unverified=self._tls_unverified,
+            interval_s=self._interval_s,
+            now=self._clock.now(),
+            now_s=self._clock.monotonic(),
+            seen=self._polled.last,
+            overview=self.overview,
+            left_behind=self._leftovers.count,
+            cancel_gate=self.cancel_gate,
+            outage=self._outages.current,
+        )
+
+    @on(WatchScreen.DetailWanted)
+    async def _show_detail(self, message: WatchScreen.DetailWanted) -> None:
+        await self._open(DetailScreen(message.tp))
+
+    async def action_show_brokers(self) -> None:
+        """Show the brokers."""
+        await self._open(BrokersScreen())
+        self.poll_now()
+
+    async def action_show_events(self) -> None:
+        """Show what has happened."""
+        await self._open(EventsScreen())
+
+    async def action_show_help(self) -> None:
+        """Show every key."""
+        await self.push_screen(HelpScreen(self.help_groups()))
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Hide the key of the screen that is already open."""
+        del parameters
+        own = _OPENS.get(action)
+        return own is None or not isinstance(self.screen, own)
+
+    async def _open(self, screen: Screen[None]) -> None:
+        """Open a screen with the current data, unless one of its kind is already on top."""
+        if type(self.screen) is type(screen):
+            return
+        await self.push_screen(screen)
+        if isinstance(screen, ShowsRun):
+            screen.show_run(self.attached, set())
+        if isinstance(screen, ShowsProgress):
+            screen.show(self.progress, self._outages.current)
+
+    # -------------------------------------------------------------------- the keys
+
+    async def action_show_limits(self) -> None:
+        """Show the limits of the run, to change them."""
+        await self._run.show_limits()
+
+    async def action_show_throttle(self) -> None:
+        """Show the throttle of the run, to change it."""
+        await self._run.show_throttle()
+
+    def action_pause(self) -> None:
+        """Pause the run, or continue it."""
+        self._run.pause()
+
+    async def action_show_runs(self) -> None:
+        """Show all runs."""
+        await self._runs.show_runs()
+
+    async def action_show_insights(self) -> None:
+        """Show the insights from earlier runs on this cluster."""
+        await self._runs.show_insights()
+
+    async def action_start_plan(self) -> None:
+        """Choose a plan: for the attached run if that is live, else for a new run."""
+        await self._runs.choose_plan()
+
+    async def action_cancel(self) -> None:
+        """Open the cancel dialog."""
+        await self._cancels.cancel()
+
+    def action_open_gate(self) -> None:
+        """Open the cancel gate."""
+        self._cancels.open_gate()
+
+    def action_cancel_foreign(self) -> None:
+        """Cancel a reassignment that no run has started."""
+        self._cancels.cancel_foreign()
+
+    def help_groups(self) -> list[HelpGroup]:
+        """Return every key of every screen, by group."""
+        return help_groups(self.BINDINGS)
+
+    def neighbour(self, tp: TopicPartition, step: int) -> TopicPartition | None:
+        """Return the partition `step` rows below in the list; None beyond its ends."""
+        return self.watch_screen.partition_list.arrangement.neighbour(tp, step)
+
+    def filter_by_broker(self, broker: int) -> None:
+        """Show only the partitions that involve a broker."""
+        self.watch_screen.filter_by(f"broker:{broker}")
+
+    def action_quit_view(self) -> None:
+        """Close the view, and print what goes on without it."""
+        words = terminal_title.closed(self.overview, self.run_status, write=self._permission.write)
+        self.exit(message=Text(words))
+
+    def _set_terminal_title(self, words: str) -> None:
+        self._write(f"\x1b]0;ktui {self.watch_screen.cluster_name}: {words}\x07")
+
+    def _write(self, sequence: str) -> None:
+        if self._driver is not None:
+            self._driver.write(sequence)
+
+    def on_unmount(self) -> None:
+        """Restore the terminal's own title, and close the run's journal."""
+        self._run.desk.detach()
+        self._write(terminal_title.RESTORE_TITLE)
+
+
+_OPENS = {
+    "show_brokers": BrokersScreen,
+    "show_events": EventsScreen,
+    "show_insights": InsightsScreen,
+    "show_limits": LimitsScreen,
+    "show_runs": RunsScreen,
+    "show_throttle": ThrottleScreen,
+    "start_plan": PlanScreen,
+}

@@ -1,0 +1,240 @@
+"""Cancels of the run's partitions and of foreign reassignments, and the cancel gate."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from textual.app import App
+from textual.notifications import SeverityLevel
+
+from ktui.cluster.clock import Clock
+from ktui.cluster.errors import ClusterError
+from ktui.cluster.partition import TopicPartition
+from ktui.execution.cancel.foreign_outcome import ListedReassignment, listed_reassignments
+from ktui.execution.cancel.gate import CancelGateFile
+from ktui.execution.errors import RunProblem
+from ktui.execution.host.catalog import RunState
+from ktui.execution.host.ownership import this_process
+from ktui.execution.host.state_dir import RunDir
+from ktui.execution.journal.commands import Pause
+from ktui.tui.app.feed import Feed, Permission, Selection
+from ktui.tui.app.run_catalog import RunCatalog
+from ktui.tui.app.run_controller import RunController
+from ktui.tui.run_view import messages
+from ktui.tui.run_view.attached import AttachedRun
+from ktui.tui.run_view.cancel_choice import CancelAction, DialogChoice, scopes
+from ktui.tui.run_view.launchers import EngineLauncher
+from ktui.tui.screens.run.cancel import CancelScreen
+from ktui.tui.screens.run.confirm import ConfirmScreen
+
+
+class CancelController:
+    """Opens the cancel dialogs, and carries out what the operator chooses.
+
+    Args:
+        app: shows screens and notifications.
+        clock: the clock.
+        feed: the polling side of the app.
+        selection: the partitions that the operator has selected.
+        permission: whether anything may be changed from here.
+        run: the controller of the attached run.
+        runs: all runs, and the way to start their engines.
+    """
+
+    def __init__(
+        self,
+        app: App[Any],
+        clock: Clock,
+        *,
+        feed: Feed,
+        selection: Selection,
+        permission: Permission,
+        run: RunController,
+        runs: RunCatalog,
+    ) -> None:
+        self._app, self._clock, self._feed = app, clock, feed
+        self._selection, self._permission = selection, permission
+        self._run, self._runs = run, runs
+
+    # -------------------------------------------------------- partitions of the run
+
+    async def cancel(self) -> None:
+        """Open the cancel dialog for the current selection."""
+        attached, marked = self._run.attached, self._selection.marked
+        foreign = self._foreign_reassignment(self._selection.selected)
+        if attached is None:
+            hint = f" {messages.FOREIGN}" if foreign is not None else ""
+            self._app.notify(f"{messages.NO_RUN}{hint}", severity="warning")
+        elif foreign is not None and not (foreign.tp in attached.run.tracks or marked):
+            words = f"{foreign.tp} is not in run {attached.name}. {messages.FOREIGN}"
+            self._app.notify(words, severity="warning")
+        else:
+            ended = attached.status.state is RunState.ENDED
+            await self.open_dialog(attached, CancelAction.ROLLBACK if ended else CancelAction.STOP)
+
+    async def open_dialog(
+        self, attached: AttachedRun, action: CancelAction, *, whole: bool = False
+    ) -> None:
+        """Open the cancel dialog on a run.
+
+        Args:
+            attached: the run.
+            action: the action chosen at first.
+            whole: whether it covers the whole run, whatever is selected.
+        """
+        choices = scopes(attached.run, self._selection.selected, self._selection.marked)
+        chosen = choices[-1:] if whole else choices
+        problem = self._permission.problem
+
+        def answered(chosen: DialogChoice | None) -> None:
+            if chosen is not None and self._run.attached is not None:
+                carrying_out = self._carry_out(self._run.attached, chosen)
+                self._app.run_worker(carrying_out, group="asking", exit_on_error=False)
+
+        screen = CancelScreen(attached, chosen, action, problem)
+        await self._app.push_screen(screen, answered)
+        screen.show(self._feed.progress)
+
+    def roll_back_all(self, folder: RunDir) -> None:
+        """Attach the view to a run, and open the cancel dialog on all of it."""
+        self._app.run_worker(self._roll_back_all(folder), group="attach", exit_on_error=False)
+
+    async def _roll_back_all(self, folder: RunDir) -> None:
+        await self._runs.attach(folder)
+        if self._run.attached is not None and self._run.attached.name == folder.name:
+            await self.open_dialog(self._run.attached, CancelAction.ROLLBACK, whole=True)
+
+    async def _carry_out(self, attached: AttachedRun, chosen: DialogChoice) -> None:
+        """Send the cancel. A run without an engine is resumed for it, and its rest is paused."""
+        if attached.status.owned:
+            try:
+                await asyncio.to_thread(self._shut_gate_for, attached, chosen)
+            except RunProblem as problem:
+                self._app.notify(str(problem), title=chosen.what, severity="error")
+                return
+            self._run.ask(chosen.command, chosen.what)
+        elif self._runs.engines is None:
+            self._app.notify(messages.NO_ENGINES, title=chosen.what, severity="error")
+        else:
+            await self._resume_for(self._runs.engines, attached, chosen)
+
+    async def _resume_for(
+        self, engines: EngineLauncher, attached: AttachedRun, chosen: DialogChoice
+    ) -> None:
+        ended = attached.status.state is RunState.ENDED
+        pauses = not (ended or chosen.scope.whole)  # a cancel of the whole run leaves no rest
+        numbers = []
+
+        def ask() -> None:
+            self._shut_gate_for(attached, chosen)  # nothing blocks the run any more
+            if pauses:
+                attached.ask(Pause())
+            numbers.append(attached.ask(chosen.command))
+
+        try:
+            await engines.resume(attached.folder, ask)
+        except (ClusterError, RunProblem) as problem:
+            self._app.notify(str(problem), title=chosen.what, severity="error")
+        self._run.await_answers(numbers, chosen.what)
+
+    # ---------------------------------------------------------------- the cancel gate
+
+    @property
+    def gate(self) -> str:
+        """The person who shut the cluster's cancel gate, as "by ..."; empty while it is open.
+
+        A problem with the gate's file takes its place.
+        """
+        try:
+            shut = None if self._gate_file is None else self._gate_file.state()
+        except RunProblem as problem:
+            return str(problem)
+        if shut is not None:
+            return f"by {shut.who}"
+        status = self._run.status
+        who = status is not None and status.owned and status.cancel_gate
+        return f"by {who}" if who else ""
+
+    @property
+    def _gate_file(self) -> CancelGateFile | None:
+        if self._runs.state_dir is None or self._feed.cluster_id is None:
+            return None
+        return CancelGateFile(self._runs.state_dir, self._feed.cluster_id)
+
+    def _shut_gate_for(self, attached: AttachedRun, chosen: DialogChoice) -> None:
+        if chosen.shuts_gate(attached.status):
+            self._shut_gate(f"{chosen.what} of run {attached.name}")
+
+    def _shut_gate(self, reason: str) -> None:
+        if self._gate_file is not None:
+            me = this_process()
+            self._gate_file.shut(self._clock.now(), f"{me.user}@{me.host} ({me.pid})", reason)
+
+    def open_gate(self) -> None:
+        """Open the cancel gate, once the operator has confirmed."""
+        gate = self._gate_file
+        if not self._permission.write:
+            self._app.notify(self._permission.words, severity="warning")
+        elif gate is None or gate.words() is None:
+            self._app.notify("The cancel gate of this cluster is open.")
+        else:
+            words = messages.OPENING_GATE.format(gate.words())
+
+            def answered(yes: bool | None) -> None:  # noqa: FBT001 - the screen's answer
+                if yes:
+                    self._remove_gate(gate)
+
+            self._app.push_screen(ConfirmScreen("Open the cancel gate?", words), answered)
+
+    def _remove_gate(self, gate: CancelGateFile) -> None:
+        try:
+            gate.open()
+        except RunProblem as problem:
+            self._app.notify(str(problem), severity="error")
+        else:
+            self._app.notify("The cancel gate is open: runs may submit again.")
+
+    # ------------------------------------------------- what somebody else reassigns
+
+    def _foreign_reassignment(self, tp: TopicPartition | None) -> ListedReassignment | None:
+        """Return a partition's listed reassignment, unless that is a step of the run."""
+        seen, attached = self._feed.progress.last, self._run.attached
+        track = None if attached is None or tp is None else attached.run.tracks.get(tp)
+        if seen is None or tp is None or (track is not None and track.step is not None):
+            return None
+        return listed_reassignments(seen).get(tp)
+
+    def cancel_foreign(self) -> None:
+        """Cancel a foreign reassignment, once the operator has confirmed."""
+        move, engines = self._foreign_reassignment(self._selection.selected), self._runs.engines
+        if not self._permission.write or engines is None:
+            problem = self._permission.problem or messages.NO_ENGINES
+            self._app.notify(problem, severity="warning")
+        elif move is None:
+            self._app.notify(messages.NOT_FOREIGN, severity="warning")
+        elif move.refused is not None:
+            self._app.notify(f"{move.tp}: {move.refused}.", severity="warning")
+        else:
+
+            def answered(yes: bool | None) -> None:  # noqa: FBT001 - the screen's answer
+                if yes:
+                    cancelling = self._cancel_foreign(engines, move)
+                    self._app.run_worker(cancelling, group="asking", exit_on_error=False)
+
+            title = f"Cancel this foreign reassignment of {move.tp}?"
+            self._app.push_screen(
+                ConfirmScreen(title, messages.cancel_consequences(move)), answered
+            )
+
+    async def _cancel_foreign(self, engines: EngineLauncher, move: ListedReassignment) -> None:
+        what = f"cancel the foreign reassignment of {move.tp}"
+        try:
+            settled = await engines.cancel_foreign(move)
+        except (ClusterError, RunProblem) as problem:
+            self._app.notify(str(problem), title=what, severity="error")
+            return
+        now = f", on {' '.join(map(str, settled.replicas))}" if settled.replicas else ""
+        why = f": {settled.detail}" if settled.detail else ""
+        severity: SeverityLevel = "information" if settled.well else "warning"
+        self._app.notify(f"{settled.outcome}{now}{why}", title=what, severity=severity)

@@ -1,0 +1,42 @@
+"""The command palette: every action available here, and every theme."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+from textual.command import DiscoveryHit, Hit, Hits, Provider
+from textual.types import IgnoreReturnCallbackType
+
+from ktui.tui.widgets.bindings import palette_entries
+
+_Entry = tuple[str, str, IgnoreReturnCallbackType]
+
+
+class Commands(Provider):
+    """Offers the actions of the app and of the screen beneath, then the themes."""
+
+    async def discover(self) -> Hits:
+        """Offer everything while the search is empty."""
+        for name, words, run in self._entries():
+            yield DiscoveryHit(name, run, help=words)
+
+    async def search(self, query: str) -> Hits:
+        """Offer what matches the search."""
+        matcher = self.matcher(query)
+        for name, words, run in self._entries():
+            score = max(matcher.match(name), matcher.match(words) * 0.5)
+            if score > 0:
+                yield Hit(score, matcher.highlight(name), run, help=words)
+
+    def _entries(self) -> Iterator[_Entry]:
+        app = self.app
+        for owner in (self.screen, app):
+            for name, words, action in palette_entries(owner.BINDINGS):
+                yield name, words, partial(owner.run_action, action)
+        for theme in sorted(app.available_themes):
+            yield (
+                f"theme: {theme}",
+                "Draw everything in this theme",
+                partial(setattr, app, "theme", theme),
+            )

@@ -1,0 +1,202 @@
+"""All runs: how they are found, listed, started and resumed."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+from textual.app import App
+
+from ktui.execution.engine.add_plan import CheckedExtraPlan
+from ktui.execution.errors import RunProblem
+from ktui.execution.host.state_dir import RunDir, StateDir
+from ktui.progress.timeline import Progress
+from ktui.tui.app.feed import Feed, Permission
+from ktui.tui.app.run_controller import RunController
+from ktui.tui.run_view import messages
+from ktui.tui.run_view.attachment import live_and_resumable
+from ktui.tui.run_view.launchers import EngineLauncher
+from ktui.tui.screens.insights import InsightsScreen
+from ktui.tui.screens.plan.add import AddScreen
+from ktui.tui.screens.plan.plan import PlanOutcome, PlanScreen, SwitchPlanScreen
+from ktui.tui.screens.plan.start import StartScreen
+from ktui.tui.screens.run.resume_offer import ResumeChoice, ResumeOfferScreen
+from ktui.tui.screens.runs import RunsScreen
+
+
+class RunCatalog:
+    """Finds and lists the cluster's runs, and has engines started for them.
+
+    Args:
+        app: shows screens and notifications.
+        feed: the polling side of the app.
+        permission: whether anything may be changed from here.
+        run: the controller of the attached run.
+        state_dir: the state directory with the runs; None for none.
+        engines: starts and resumes runs; None where this view cannot.
+        place: how the Runs screen names the place of the runs; None for the state directory.
+    """
+
+    def __init__(
+        self,
+        app: App[Any],
+        feed: Feed,
+        permission: Permission,
+        run: RunController,
+        *,
+        state_dir: StateDir | None,
+        engines: EngineLauncher | None,
+        place: str | None = None,
+    ) -> None:
+        self._app, self._feed, self._permission, self._run = app, feed, permission, run
+        self.state_dir, self.engines = state_dir, engines
+        self._place = place
+        self._first: RunDir | None = None
+        self._offered = False
+
+    def begin_with(self, folder: Path) -> None:
+        """Follow the run that the view was started with."""
+        self._first = RunDir(folder)
+        self.attach_to(self._first)
+
+    def attach_to(self, folder: RunDir) -> None:
+        """Follow a run, and show it."""
+        self._app.run_worker(self.attach(folder), group="attach", exit_on_error=False)
+
+    async def attach(self, folder: RunDir) -> None:
+        """Follow a run, and show it. From then on no other run is offered."""
+        self._offered = True
+        await self._run.attach(folder)
+
+    # -------------------------------------------------------------- runs that come
+
+    def find_runs(self, progress: Progress) -> None:
+        """Attach to the cluster's live run, offer one without an engine, and report newcomers."""
+        self._offer(progress)
+        self._find_new_runs(self._feed.cluster_id)
+
+    def _offer(self, progress: Progress) -> None:
+        if self._offered or self.state_dir is None or progress.last is None:
+            return
+        self._offered = True
+        if self._first is None:
+            offering = self._attach_or_offer(self.state_dir, progress.last.cluster_id)
+            self._app.run_worker(offering, group="attach", exit_on_error=False)
+
+    async def _attach_or_offer(self, state_dir: StateDir, cluster_id: str) -> None:
+        try:
+            live, waiting = await asyncio.to_thread(live_and_resumable, state_dir, cluster_id)
+        except RunProblem as error:
+            self._app.notify(str(error), severity="warning")
+            return
+        if live:
+            more = f" of {len(live)} live ones; r shows all" if len(live) > 1 else ""
+            self._app.notify(f"Attached to run {live[0].name}{more}.")
+            await self.attach(state_dir.run(live[0].name))
+        elif waiting:
+            run, problem = state_dir.run(waiting[0].name), self.resume_problem
+
+            def chosen(choice: ResumeChoice | None) -> None:
+                if choice is ResumeChoice.RESUME:
+                    self.resume(run)
+                elif choice is ResumeChoice.LOOK:
+                    self.attach_to(run)
+
+            await self._app.push_screen(ResumeOfferScreen(waiting, problem), chosen)
+
+    def _find_new_runs(self, cluster_id: str | None) -> None:
+        """Report runs that become live while no live run is attached."""
+        if not self._offered or self.state_dir is None or cluster_id is None:
+            return
+        if {"attach", "starting", "newcomers"} & {w.group for w in self._app.workers}:
+            return
+        if self._run.desk.idle and not isinstance(self._app.screen, PlanScreen):
+            reporting = self._report_new_runs(self.state_dir, cluster_id)
+            self._app.run_worker(reporting, group="newcomers", exit_on_error=False)
+
+    async def _report_new_runs(self, state_dir: StateDir, cluster_id: str) -> None:
+        for name in await self._run.desk.newcomers(state_dir, cluster_id):
+            self._app.notify(f"Run {name} of this cluster is live now; r shows all runs.")
+
+    # --------------------------------------------------------- runs that are resumed
+
+    @property
+    def resume_problem(self) -> str | None:
+        """Why no run can be started or resumed from here; None if one can."""
+        if (problem := self._permission.problem) is not None:
+            return problem
+        return None if self.engines is not None else messages.NO_ENGINES
+
+    def resume(self, run: RunDir) -> None:
+        """Start an engine for a run that has none, and follow the run."""
+        problem = self.resume_problem
+        if problem is not None or self.engines is None:
+            self._app.notify(problem or "", severity="warning")
+            return
+        resuming = self._resume(self.engines, run)
+        self._app.run_worker(resuming, group="starting", exit_on_error=False)
+
+    async def _resume(self, engines: EngineLauncher, run: RunDir) -> None:
+        self._app.notify(f"Run {run.name} is being taken up …")
+        try:
+            await engines.resume(run)
+        except Exception as error:  # noqa: BLE001 - reported as it is; the view goes on
+            self._app.notify(str(error), title=f"resume {run.name}", severity="error")
+        await self.attach(run)
+
+    # --------------------------------------------------------------------- screens
+
+    async def show_runs(self) -> None:
+        """Open the Runs screen."""
+        if self.state_dir is None:
+            words = "No state directory is known here, so no runs are."
+            self._app.notify(words, severity="warning")
+        else:
+            place = self._place or str(self.state_dir.path)
+            screen = RunsScreen(self.state_dir, place=place, may_resume=self.resume_problem)
+            await self._app.push_screen(screen)
+
+    async def show_insights(self) -> None:
+        """Open the Insights screen."""
+        if self.state_dir is None:
+            words = "No state directory is known here, so no insights are."
+            self._app.notify(words, severity="warning")
+        else:
+            await self._app.push_screen(InsightsScreen(self.state_dir, self._feed.cluster_id))
+
+    async def choose_plan(self, *, adds: bool = True, path: str = "") -> None:
+        """Open the screen to choose a plan, check it, and add or start it.
+
+        Args:
+            adds: whether to add it to the attached run, if that takes plans.
+            path: the path typed before; empty for none.
+        """
+        engines, state_dir, problem = self.engines, self.state_dir, self.resume_problem
+        if problem is not None or engines is None or state_dir is None:
+            self._app.notify(problem or messages.NO_ENGINES, severity="warning")
+            return
+        attached = self._run.attached
+        takes_plans = attached is not None and attached.status.owned
+        screen: PlanScreen
+        if attached is not None and takes_plans and adds:
+            screen = AddScreen(engines, state_dir, attached, path=path)
+        else:
+            taker = attached.name if attached is not None and takes_plans else ""
+            screen = StartScreen(engines, state_dir, taker=taker, path=path)
+
+        def decided(outcome: PlanOutcome | None) -> None:
+            if isinstance(outcome, SwitchPlanScreen):
+                other = self.choose_plan(adds=not adds, path=outcome.path)
+                self._app.run_worker(other, group="choosing", exit_on_error=False)
+            elif isinstance(outcome, CheckedExtraPlan):
+                self._app.run_worker(self._add(outcome), group="asking", exit_on_error=False)
+            elif outcome is not None:
+                self.attach_to(outcome)
+
+        await self._app.push_screen(screen, decided)
+
+    async def _add(self, extra: CheckedExtraPlan) -> None:
+        what = f"add {extra.name}"
+        self._app.notify(f"It is asked of run {extra.run.name} …", title=what)
+        await self._run.ask_for(await asyncio.to_thread(extra.command), what)

@@ -1,0 +1,42 @@
+"""Texts outside the screens: the terminal's title, and the line printed when the view closes."""
+
+from __future__ import annotations
+
+from ktui.execution.host.catalog import RunState
+from ktui.tui.draw import format as figures
+from ktui.tui.poll.overview import Overview
+from ktui.tui.run_view import messages
+from ktui.tui.run_view.attached import RunStatus
+
+KEEP_TITLE, RESTORE_TITLE = "\x1b[22;0t", "\x1b[23;0t"
+"""Escape sequences for xterm's stack of titles; other terminals ignore them."""
+
+
+def title(overview: Overview, run: RunStatus | None) -> str:
+    """Return the terminal's title: how far the run is, or what is moving."""
+    if run is not None:
+        return messages.title(run)
+    if not overview.open:
+        return "nothing is moving"
+    sums = overview.totals
+    share = f"{figures.as_share(sums.share)}, " if sums.share is not None else ""
+    stalled = f", {sums.stalled:,} STALLED" if sums.stalled else ""
+    return f"{share}{sums.moving:,} moving{stalled}"
+
+
+def closed(overview: Overview, run: RunStatus | None, *, write: bool) -> str:
+    """Return what goes on without the view, and that a read-only view changed nothing."""
+    if of_run := messages.without_the_view(run):
+        return f"ktui: view closed.{of_run}"
+    if run is not None and run.state is RunState.RESUMABLE:
+        waits = f"No process carries run {run.name} on; `ktui resume {run.name}` goes on with it."
+        words = f"ktui: view closed. {waits}"
+    elif write:
+        words = "ktui: view closed."
+    else:
+        words = "ktui: view closed; nothing on the cluster was changed by it."
+    moving = overview.open
+    if moving:
+        goes_on = "is being reassigned" if moving == 1 else "are being reassigned"
+        words += f" {figures.as_count(moving, 'partition')} {goes_on} and will go on without it."
+    return words

@@ -1,0 +1,1 @@
+"""Cells, colours and themes."""

@@ -1,0 +1,222 @@
+"""Find the colour themes, shipped and the user's own, and make Textual themes of them."""
+
+from __future__ import annotations
+
+import difflib
+import importlib.resources
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+from textual.theme import Theme
+
+from ktui.fileproblem import FileProblem
+from ktui.tui.draw.roles import ROLES, role_defaults, role_style
+from ktui.tui.draw.theme_file import ThemeFile, is_ansi, read_theme_file
+from ktui.yamlfile import KeyPath
+
+__all__ = [
+    "DEFAULT", "ROLES", "LoadedThemes", "load_themes", "role_defaults", "role_style",
+    "shipped_folder",
+]  # fmt: skip
+
+DEFAULT = "dark"
+
+
+class LoadedThemes(msgspec.Struct, frozen=True):
+    """Every theme that could be read, by name, and the problems of the others."""
+
+    themes: Mapping[str, Theme]
+    problems: tuple[FileProblem, ...] = ()
+
+
+def load_themes(user: Path | None) -> LoadedThemes:
+    """Load the shipped themes and the user's, of which the latter win by name.
+
+    A file with a mistake yields problems and no theme. The others load all the same.
+
+    Args:
+        user: the folder of the user's own themes, which need not exist; None for no such folder.
+    """
+    own, problems = _read_folder(shipped_folder())
+    users, more = _read_folder(user) if user is not None else ({}, [])
+    maker = _Maker(own, users)
+    made = {name: maker.make(file) for name, file in {**own, **users}.items()}
+    themes = {name: theme for name, theme in made.items() if theme is not None}
+    for name in own.keys() - themes.keys():  # a broken override does not hide the shipped one
+        theme = maker.make(own[name])
+        if theme is not None:
+            themes[name] = theme
+    return LoadedThemes(themes, (*problems, *more, *maker.problems))
+
+
+def shipped_folder() -> Path:
+    """Return the folder of the shipped themes.
+
+    They are in the installed package, or beside an editable checkout.
+    """
+    installed = Path(str(importlib.resources.files("ktui"))) / "themes"
+    return installed if installed.is_dir() else Path(__file__).parents[4] / "themes"
+
+
+def _read_folder(folder: Path) -> tuple[dict[str, ThemeFile], list[FileProblem]]:
+    files: dict[str, ThemeFile] = {}
+    problems: list[FileProblem] = []
+    for path in sorted([*folder.glob("*.yaml"), *folder.glob("*.yml")]):
+        theme, wrong = read_theme_file(path)
+        problems.extend(wrong)
+        if theme is None:
+            continue
+        if theme.name in files:
+            what = f"the name {theme.name!r} is taken by {files[theme.name].file.path.name}"
+            problems.append(theme.file.problem(("name",), what))
+            continue
+        files[theme.name] = theme
+    return files, problems
+
+
+class _Maker:
+    """Merges each theme with the themes that it extends."""
+
+    def __init__(self, own: Mapping[str, ThemeFile], users: Mapping[str, ThemeFile]) -> None:
+        self.own = own
+        self.users = users
+        self._problems: dict[str, FileProblem] = {}
+
+    def make(self, file: ThemeFile) -> Theme | None:
+        """Make the theme, or record the problem: each once, at the file that has it."""
+        chain = self._chain(file)
+        if chain is None:
+            return None
+        colors = {k: v for part in reversed(chain) for k, v in part.colors.items()}
+        roles = {k: v for part in reversed(chain) for k, v in part.roles.items()}
+        ansi = _first([part.ansi for part in chain], default=False)
+        odd = [name for name, color in {**colors, **roles}.items() if is_ansi(color) is not ansi]
+        if odd:
+            self._problem(file, (), _mixed(odd, ansi=ansi))
+            return None
+        dark = _first([part.dark for part in chain], default=True)
+        return _theme(file.name, colors, roles, dark=dark, ansi=ansi)
+
+    def _chain(self, file: ThemeFile) -> list[ThemeFile] | None:
+        """Return the file, the one that it extends, the one that this extends and so on."""
+        chain = [file]
+        while (name := chain[-1].extends) is not None:
+            base = self._base(chain[-1], name)
+            if base is None:
+                self._unknown(chain[-1], name)
+                return None
+            if base in chain:
+                names = " -> ".join([*(part.name for part in chain), base.name])
+                self._problem(file, ("extends",), f"`extends` goes round in a circle: {names}")
+                return None
+            chain.append(base)
+        return chain
+
+    def _base(self, file: ThemeFile, name: str) -> ThemeFile | None:
+        """Look up a name; a theme that extends its own name means the shipped one."""
+        if name == file.name:
+            base = self.own.get(name)
+            return base if base is not file else None
+        return self.users.get(name) or self.own.get(name)
+
+    def _unknown(self, file: ThemeFile, name: str) -> None:
+        known = sorted((self.own.keys() | self.users.keys()) - {file.name})
+        near = difflib.get_close_matches(name, known, n=1)
+        hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
+        what = f"`extends` names no theme that could be read: {name!r}; {hint}"
+        self._problem(file, ("extends",), what)
+
+    def _problem(self, file: ThemeFile, keys: KeyPath, what: str) -> None:
+        problem = file.file.problem(keys, what)
+        self._problems[str(problem)] = problem
+
+    @property
+    def problems(self) -> list[FileProblem]:
+        """The problems of themes with those that they extend, each once."""
+        return list(self._problems.values())
+
+
+def _first(values: Sequence[bool | None], *, default: bool) -> bool:
+    return next((value for value in values if value is not None), default)
+
+
+def _mixed(names: Sequence[str], *, ansi: bool) -> str:
+    listed = ", ".join(names)
+    if ansi:
+        return f"an `ansi: true` theme takes only colours like ansi_blue; others are: {listed}"
+    return f"colours like ansi_blue need `ansi: true` in the theme; they are: {listed}"
+
+
+def _theme(
+    name: str, colors: Mapping[str, str], roles: Mapping[str, str], *, dark: bool, ansi: bool
+) -> Theme:
+    # a theme in the terminal's own colours has no shades: its surfaces are its background
+    plain = colors["background"] if ansi else None
+    theme = Theme(
+        name=name,
+        dark=dark,
+        ansi=ansi,
+        background=colors["background"],
+        foreground=colors["foreground"],
+        primary=colors["primary"],
+        secondary=colors.get("secondary"),
+        accent=colors["accent"],
+        success=colors["success"],
+        warning=colors["warning"],
+        error=colors["error"],
+        surface=colors.get("surface", plain),
+        panel=colors.get("panel", plain),
+    )
+    full = {**role_defaults(theme), **roles}
+    theme.variables = {**full, **_widget_variables(theme, full)}
+    return theme
+
+
+def _widget_variables(theme: Theme, roles: Mapping[str, str]) -> dict[str, str]:
+    """Colour Textual's own widgets by the same roles, so that they match the theme."""
+    foreground = theme.foreground or ""
+    variables = {
+        "block-cursor-background": roles["cursor"],
+        "block-cursor-foreground": foreground,
+        "block-cursor-blurred-background": roles["cursor"],
+        "block-cursor-blurred-foreground": foreground,
+        "block-hover-background": roles["cursor"],
+        "footer-background": theme.background or "",
+        "footer-item-background": theme.background or "",
+        "footer-description-background": theme.background or "",
+        "footer-key-background": theme.background or "",
+        "footer-foreground": roles["dim"],
+        "footer-description-foreground": roles["dim"],
+        "footer-key-foreground": theme.primary,
+        "border": theme.primary,
+        "border-blurred": roles["rule"],
+        "scrollbar": roles["rule"],
+        "scrollbar-hover": roles["dim"],
+        "scrollbar-active": theme.primary,
+        "scrollbar-background": theme.background or "",
+        "scrollbar-background-hover": theme.background or "",
+        "scrollbar-background-active": theme.background or "",
+        "scrollbar-corner-color": theme.background or "",
+    }
+    if theme.ansi:
+        plain = (
+            "text",
+            "text-muted",
+            "text-disabled",
+            "foreground-muted",
+            "foreground-disabled",
+            "ansi-foreground",
+        )
+        variables.update(dict.fromkeys(plain, foreground))
+        surfaces = ("surface", "panel", "surface-active", "ansi-background")
+        variables.update(dict.fromkeys(surfaces, theme.background or ""))
+    return variables
+
+
+def theme_problems(themes: LoadedThemes, requested: str | None) -> Iterator[str]:
+    """Yield which themes were left out, and that the requested one does not exist."""
+    for problem in themes.problems:
+        yield f"Theme left out: {problem}"
+    if requested is not None and requested not in themes.themes:
+        yield f"There is no theme {requested!r}; there are {', '.join(sorted(themes.themes))}."

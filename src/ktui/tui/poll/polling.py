@@ -1,0 +1,181 @@
+"""The one loop that polls the cluster while the app runs."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Collection
+from typing import Protocol, runtime_checkable
+
+from textual.message import Message
+
+from ktui.cluster.clock import Clock, wait_for_first
+from ktui.cluster.errors import ClusterError, Unreachable
+from ktui.cluster.observation import Observation
+from ktui.cluster.observer import Interest, ObservationSource
+from ktui.cluster.text import clean
+from ktui.progress.fold import fold
+from ktui.progress.timeline import Progress
+from ktui.tui.poll.backfill import merge_history
+from ktui.tui.poll.outages import ClusterOutage
+from ktui.tui.poll.overview import Overview, overview
+
+LONGEST_BACKOFF_S = 5.0
+_MANY = 200
+"""With more partitions than this a fold would delay key presses, so it runs in a thread."""
+
+log = logging.getLogger(__name__)
+
+
+class Polled(Message):
+    """A poll was answered and folded."""
+
+    def __init__(self, progress: Progress, overview: Overview) -> None:
+        super().__init__()
+        self.progress = progress
+        self.overview = overview
+
+
+class PollFailed(Message):
+    """A poll failed as a whole; the loop keeps trying."""
+
+    def __init__(self, outage: ClusterOutage) -> None:
+        super().__init__()
+        self.outage = outage
+
+
+@runtime_checkable
+class PollLoop(Protocol):
+    """The loop by which an app polls its cluster."""
+
+    async def run(self) -> None:
+        """Run until cancelled."""
+        ...
+
+    def look_now(self) -> None:
+        """Poll at once: the interest has changed."""
+        ...
+
+    def begin_with(self, past: Progress) -> None:
+        """Start the history with what was seen before this loop started."""
+        ...
+
+    def settings_changed(self, topics: Collection[str], brokers: Collection[int]) -> None:
+        """Read the settings of these topics and brokers again in the next poll."""
+        ...
+
+
+class Polling:
+    """Polls, folds and posts the results.
+
+    The loop backs off while the cluster is lost, and never ends by itself.
+
+    Args:
+        source: the source of observations.
+        clock: the clock.
+        interval_s: seconds between the starts of two polls.
+        interest: returns what the next poll is to include.
+        tell: receives each `Polled` and `PollFailed`.
+        informed: completes a progress before the next fold with what only a run knows.
+    """
+
+    def __init__(
+        self,
+        source: ObservationSource,
+        clock: Clock,
+        interval_s: float,
+        *,
+        interest: Callable[[], Interest],
+        tell: Callable[[Message], object],
+        informed: Callable[[Progress], Progress] = lambda progress: progress,
+    ) -> None:
+        self._source = source
+        self._clock = clock
+        self._interval_s = interval_s
+        self._interest = interest
+        self._post = tell
+        self._informed = informed
+        self._progress = Progress()
+        self._first: Observation | None = None
+        self._past: Progress | None = None
+        self._failures = 0
+        self._wake = asyncio.Event()
+
+    def look_now(self) -> None:
+        """Poll at once instead of after the interval: the interest has changed."""
+        self._wake.set()
+
+    def begin_with(self, past: Progress) -> None:
+        """Start the history with what was seen before this loop started, and poll at once."""
+        self._past = past
+        self.look_now()
+
+    def settings_changed(self, topics: Collection[str], brokers: Collection[int]) -> None:
+        """Read the settings of these topics and brokers again in the next poll."""
+        self._source.settings_changed(topics, brokers)
+
+    async def run(self) -> None:
+        """Poll until cancelled."""
+        while True:
+            started = self._clock.monotonic()
+            self._wake.clear()
+            await self._poll_once()
+            took = self._clock.monotonic() - started
+            await self._wait(max(0.0, self._pause_s - took))
+
+    @property
+    def _pause_s(self) -> float:
+        """The interval; doubled with each failure up to the longest back-off."""
+        return max(
+            self._interval_s,
+            min(LONGEST_BACKOFF_S, self._interval_s * 2.0 ** min(self._failures, 16)),
+        )
+
+    async def _poll_once(self) -> None:
+        try:
+            observation = await self._source.poll(self._interest())
+            self._progress = self._informed(self._with_past())
+            polled = await self._fold(observation)
+        except ClusterError as error:
+            self._report_lost(_reason(error), str(error))
+        except Exception as error:  # a defect does not end the view, which reports it
+            log.exception("the poll failed in a way that was not foreseen")
+            words = f"ktui's own error: {type(error).__name__}: {error}"
+            self._report_lost(words, words)
+        else:
+            self._first = self._first or observation
+            self._failures = 0
+            self._progress = polled.progress
+            self._post(polled)
+
+    def _with_past(self) -> Progress:
+        past, self._past = self._past, None
+        return self._progress if past is None else merge_history(past, self._progress, self._first)
+
+    async def _fold(self, observation: Observation) -> Polled:
+        if len(observation.partitions) + len(self._progress.timelines) > _MANY:
+            return await asyncio.to_thread(_fold_poll, self._progress, observation)
+        return _fold_poll(self._progress, observation)
+
+    def _report_lost(self, reason: str, details: str) -> None:
+        self._failures += 1
+        self._post(PollFailed(ClusterOutage(_in_one_line(reason), _in_one_line(details))))
+
+    async def _wait(self, seconds: float) -> None:
+        await wait_for_first(self._clock.sleep(seconds), self._wake.wait())
+
+
+def _reason(error: ClusterError) -> str:
+    """Return the most specific part that stays the same from poll to poll, unlike the address."""
+    if isinstance(error, Unreachable) and error.answer:
+        return error.answer
+    return ": ".join(filter(None, (error.summary, error.answer)))
+
+
+def _in_one_line(words: str) -> str:
+    return clean(" ".join(words.split()))
+
+
+def _fold_poll(progress: Progress, observation: Observation) -> Polled:
+    folded = fold(progress, observation)
+    return Polled(folded, overview(folded))

@@ -1,0 +1,1 @@
+"""The live view on a recording."""

@@ -1,0 +1,270 @@
+"""The app on a recording: the live view as it would have been, played forwards and backwards."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import msgspec
+from rich.text import Text
+from textual import on
+from textual.binding import Binding, BindingType
+from textual.screen import ModalScreen, Screen
+from textual.widgets import Input
+
+from ktui.execution.host.state_dir import RunDir, StateDir
+from ktui.tui.app.app import KtuiApp
+from ktui.tui.poll.stale_throttles import StaleThrottles
+from ktui.tui.replay.line import ReplayLine, position_text
+from ktui.tui.replay.messages import ReplayAdvanced, ReplayNotice, Surveyed
+from ktui.tui.replay.moment_prompt import MomentPrompt
+from ktui.tui.replay.player import Player, SearchDirection
+from ktui.tui.widgets.bindings import APP_BINDINGS
+from ktui.tui.widgets.header import StatusHeader
+from ktui.tui.widgets.services import Status
+
+SPEEDS = (0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1_000.0)
+_CHANGES_NOTHING = "This is a replay: nothing can be changed in what has been."
+_LEFT_OUT = (
+    "start_plan",
+    "pause",
+    "cancel",
+    "cancel_foreign",
+    "open_gate",
+    "show_insights",
+    "quit_view",
+)
+_USUAL_POLL_S = 1.0
+_TICK_S = 0.25
+"""Real seconds between two redraws of the line."""
+
+REPLAY_BINDINGS = [
+    Binding("p", "play", "play/pause", tooltip="Let the recording stand, or go on"),
+    Binding(
+        "left", "seek(-10)", "10 s", key_display="←→", priority=True,
+        tooltip="Go 10 s of the recording back",
+    ),
+    Binding(
+        "right", "seek(10)", "10 s", show=False, priority=True,
+        tooltip="Go 10 s of the recording on",
+    ),
+    Binding(
+        "shift+left", "seek(-60)", "a minute back", show=False, priority=True,
+        tooltip="Go a minute of the recording back",
+    ),
+    Binding(
+        "shift+right", "seek(60)", "a minute on", show=False, priority=True,
+        tooltip="Go a minute of the recording on",
+    ),
+    Binding(
+        "minus", "slower", "speed", key_display="-+",
+        tooltip="Play more slowly",
+    ),
+    Binding("plus", "faster", "faster", show=False, tooltip="Play faster"),
+    Binding(
+        "full_stop", "event(True)", "next event", key_display=".",
+        tooltip="Go to the next event that is trouble, or not about one partition alone",
+    ),
+    Binding(
+        "comma", "event(False)", "previous event", show=False,
+        tooltip="Go to the event before",
+    ),
+    Binding("a", "go_to", "go to", tooltip="Go to a time of the recording"),
+]  # fmt: skip
+
+
+class ReplayApp(KtuiApp, inherit_bindings=False):
+    """Shows a recording.
+
+    Args:
+        playing: plays the recording.
+        state_dir: the directory that the recording's runs are written to as they are played.
+        name: the cluster's name as shown.
+        recording: the recording's name as shown.
+        again: returns the command that continues from a position; `+247s` is the position 4:07.
+        how: further arguments of `KtuiApp`.
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        *(binding for binding in APP_BINDINGS if binding.action not in _LEFT_OUT),
+        *REPLAY_BINDINGS,
+        Binding("q", "quit_view", "quit", tooltip="Close the replay"),
+        Binding("ctrl+c,ctrl+q", "quit_view", "quit", show=False, priority=True),
+    ]
+
+    def __init__(
+        self,
+        playing: Player,
+        *,
+        state_dir: StateDir,
+        name: str,
+        recording: str,
+        again: Callable[[str], str],
+        **how: Any,
+    ) -> None:
+        super().__init__(
+            playing,
+            cluster_name=name,
+            read_only=True,
+            poll_interval_s=_USUAL_POLL_S,
+            clock=playing.clock,
+            state_dir=state_dir,
+            why_read_only=_CHANGES_NOTHING,
+            finds_runs=False,
+            place_of_runs=f"in the recording {recording}",
+            **how,
+        )
+        self._playing = playing
+        self._resume_command = again
+        self._newest: RunDir | None = None
+        self.watch_screen.when_not_looked_at = (
+            "The recording does not tell of these: whoever made it did not look at them."
+        )
+        playing.told_to(self.post_message)
+
+    def on_mount(self) -> None:
+        """Start playing."""
+        self.set_interval(_TICK_S, self._draw_lines)
+        self._playing.clock.run()
+
+    # ------------------------------------------------------------ what is played
+
+    @on(ReplayAdvanced)
+    def _show_played(self, message: ReplayAdvanced) -> None:
+        if message.jumped:
+            self._leftovers = StaleThrottles()
+            self.watch_screen.forget()
+        self._outages = message.outages
+        self._follow_newest(message.run)
+        self.take_in(message.progress, message.overview)
+        self._draw_lines()
+
+    def _follow_newest(self, newest: RunDir | None) -> None:
+        """Attach to the run that began last, unless the operator has chosen another one since."""
+        if newest == self._newest:
+            return
+        self._newest = newest
+        if newest is None:
+            self._run.detach()
+        else:
+            self.attach_to(newest)
+
+    def show_again(self) -> None:
+        """Show a new run as it is at the moment played, also while the replay is paused."""
+        self.refresh_run()
+        super().show_again()
+
+    @on(ReplayNotice)
+    def _show_notice(self, message: ReplayNotice) -> None:
+        if message.instead:
+            self.clear_notifications()
+        self.notify(message.words, severity=message.severity)
+
+    @on(Surveyed)
+    def _draw_lines(self) -> None:
+        """Draw the replay's position on every screen."""
+        course = self._playing.course
+        for screen in self.screen_stack:
+            for header in screen.query(StatusHeader):
+                self._line_under(screen, header).show(course)
+
+    def _line_under(self, screen: Screen[Any], header: StatusHeader) -> ReplayLine:
+        """Return the line under a screen's header, mounted first where it is missing."""
+        lines = screen.query(ReplayLine)
+        if lines:
+            return lines.first()
+        line = ReplayLine()
+        header.parent.mount(line, after=header)  # type: ignore[union-attr]  # it is on the screen
+        return line
+
+    def push_screen(self, *args: Any, **how: Any) -> Any:
+        """Open a screen with the replay's line on it at once."""
+        opened = super().push_screen(*args, **how)
+        self.call_after_refresh(self._draw_lines)
+        return opened
+
+    @property
+    def keys_left_out_first(self) -> tuple[str, ...]:
+        """The actions that a replay needs least."""
+        return ("mark", "show_throttle", "show_limits", "show_runs", "freeze", "sort")
+
+    def cluster_status(self) -> Status:
+        """Return the state of the cluster at the moment played, marked as a replay."""
+        memory = self._polled.memory
+        typical_s = None if memory is None else memory.typical_s
+        return msgspec.structs.replace(
+            super().cluster_status(),
+            badge="REPLAY",
+            until_seen="reading the recording …",
+            interval_s=typical_s or _USUAL_POLL_S,
+        )
+
+    # --------------------------------------------------------------------- the keys
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Leave the arrow keys to fields and dialogs."""
+        if action == "seek" and (
+            isinstance(self.focused, Input) or isinstance(self.screen, ModalScreen)
+        ):
+            return False
+        return super().check_action(action, parameters)
+
+    def action_play(self) -> None:
+        """Pause the replay or continue it; at its end, start from the beginning."""
+        clock, course = self._playing.clock, self._playing.course
+        if course.ended:
+            self._playing.go_to(self._playing.first_s)
+            clock.run()
+        elif clock.paused:
+            clock.run()
+        else:
+            clock.pause()
+        self._draw_lines()
+
+    def action_seek(self, seconds: int) -> None:
+        """Go forward or back by this many seconds."""
+        self._playing.go_by(float(seconds))
+
+    def action_slower(self) -> None:
+        """Play more slowly."""
+        clock = self._playing.clock
+        clock.run_at(SPEEDS[max(0, bisect_left(SPEEDS, clock.speed) - 1)])
+        self._draw_lines()
+
+    def action_faster(self) -> None:
+        """Play faster."""
+        clock = self._playing.clock
+        clock.run_at(SPEEDS[min(len(SPEEDS) - 1, bisect_right(SPEEDS, clock.speed))])
+        self._draw_lines()
+
+    def action_event(self, onwards: bool) -> None:  # noqa: FBT001 - passed by the binding
+        """Go to the next event, or to the previous one."""
+        self._playing.go_to(SearchDirection.NEXT if onwards else SearchDirection.PREVIOUS)
+
+    async def action_go_to(self) -> None:
+        """Ask for a time, and go there."""
+
+        def answered(at_s: float | None) -> None:
+            if at_s is not None:
+                self._playing.go_to(at_s)
+
+        await self.push_screen(MomentPrompt(self._playing.tape), answered)
+
+    @on(ReplayLine.Clicked)
+    def _go_where_clicked(self, message: ReplayLine.Clicked) -> None:
+        self._playing.go_to(message.at_s)
+
+    def roll_back_run(self, folder: RunDir) -> None:
+        """Notify that nothing can be changed in a replay."""
+        del folder
+        self.notify(_CHANGES_NOTHING, severity="warning")
+
+    def action_quit_view(self) -> None:
+        """Close the replay, and print the command that continues from here."""
+        course = self._playing.course
+        at_s = course.at_s - course.from_s
+        words = f"ktui: replay closed at {position_text(at_s)}."
+        if not course.ended and at_s >= 1:
+            words += f" To go on from there: {self._resume_command(f'+{int(at_s)}s')}"
+        self.exit(message=Text(words))

@@ -1,0 +1,131 @@
+"""The line of a replay: position, speed, and a bar of the whole recording with its events."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator
+from operator import attrgetter
+
+from textual import events
+from textual.content import Content
+from textual.message import Message
+from textual.widget import Widget
+
+from ktui.tui.draw import format as figures
+from ktui.tui.draw.cells import Cell, Piece, pieces_width
+from ktui.tui.draw.paint import content
+from ktui.tui.replay.messages import ReplayPosition
+
+LEAST_BAR = 12
+_HERE = Cell("●", "moving")
+_PLAYED, _COMING = Cell("━", "moving"), Cell("─", "dim")
+_NOT_KNOWN = Cell("·", "dim")
+_NOTHING = Cell(" ", "dim")
+MARKS = (Cell("╷", "dim"), Cell("▲", "falling-behind"), Cell("!", "stalled"))
+"""The sign of an event, by its severity."""
+
+
+class ReplayLine(Widget):
+    """Draws a `ReplayPosition`; a click goes to the clicked moment."""
+
+    DEFAULT_CSS = """
+    ReplayLine { height: 1; background: $background; }
+    """
+
+    class Clicked(Message):
+        """The operator clicked on a moment of the recording, here in its seconds."""
+
+        def __init__(self, at_s: float) -> None:
+            super().__init__()
+            self.at_s = at_s
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._course: ReplayPosition | None = None
+        self._bar_from = 0
+
+    def show(self, course: ReplayPosition) -> None:
+        """Update the position of the replay."""
+        self._course = course
+        self.refresh()
+
+    def render(self) -> Content:
+        """Draw the line."""
+        if self._course is None:
+            return Content("")
+        words = _text_before_bar(self._course)
+        self._bar_from = pieces_width(words) + 1
+        room = self.size.width - self._bar_from - 2
+        if room < LEAST_BAR:
+            return content(words)
+        cells = (Piece(cell.glyph, cell.role) for cell in bar_cells(self._course, room))
+        edges = Piece("▕", "dim"), Piece("▏", "dim")
+        return content([*words, edges[0], *cells, edges[1]])
+
+    def on_click(self, event: events.Click) -> None:
+        """Go to the clicked moment."""
+        cell = event.get_content_offset_capture(self).x - self._bar_from
+        room = self.size.width - self._bar_from - 2
+        if self._course is not None and 0 <= cell < room:
+            self.post_message(self.Clicked(_second(self._course, cell, room)))
+
+
+def position_text(seconds: float) -> str:
+    """Format a position in a recording: `4:07`, `1:21:30`."""
+    minutes, second = divmod(max(0, int(seconds)), 60)
+    hours, minute = divmod(minutes, 60)
+    return f"{hours}:{minute:02}:{second:02}" if hours else f"{minute}:{second:02}"
+
+
+def bar_cells(course: ReplayPosition, room: int) -> Iterator[Cell]:
+    """Yield the cells of the bar; events cover the parts played and to come."""
+    here = min(room - 1, int((course.at_s - course.from_s) / _cell_s(course, room)))
+    for number in range(room):
+        from_s, until_s = _second(course, number, room), _second(course, number + 1, room)
+        if number == here:
+            yield _HERE
+        elif (severity := _worst_severity(course, from_s, until_s)) is not None:
+            yield MARKS[severity]
+        elif not any(s.from_s < until_s and s.until_s >= from_s for s in course.stretches):
+            yield _NOTHING
+        elif number < here:
+            yield _PLAYED
+        else:
+            yield _COMING if until_s <= course.surveyed_s or _fully_surveyed(course) else _NOT_KNOWN
+
+
+def _text_before_bar(course: ReplayPosition) -> list[Piece]:
+    length = position_text(course.until_s - course.from_s)
+    position = position_text(course.at_s - course.from_s)
+    pieces = [Piece("  "), Piece(position, bold=True), Piece(f" / {length}  ", "dim")]
+    pieces.append(Piece(f"{course.at.astimezone():%Y-%m-%d %H:%M:%S}  "))
+    pieces.append(Piece(f"x{course.speed:g}  "))
+    if course.goes_to_s is not None:
+        whole = max(course.goes_to_s - course.from_s, 1e-9)
+        share = figures.as_share((course.reached_s - course.from_s) / whole)
+        to = position_text(course.goes_to_s - course.from_s)
+        pieces.append(Piece(f"going to {to}, {share}  ", "falling-behind", bold=True))
+    elif course.ended:
+        pieces.append(Piece("END  ", "done", bold=True))
+    elif course.paused:
+        pieces.append(Piece("PAUSED  ", "falling-behind", bold=True))
+    return pieces
+
+
+def _cell_s(course: ReplayPosition, room: int) -> float:
+    return max((course.until_s - course.from_s) / room, 1e-9)
+
+
+def _second(course: ReplayPosition, cell: int, room: int) -> float:
+    return course.from_s + cell * _cell_s(course, room)
+
+
+def _fully_surveyed(course: ReplayPosition) -> bool:
+    return course.surveyed_s >= course.until_s
+
+
+def _worst_severity(course: ReplayPosition, from_s: float, until_s: float) -> int | None:
+    """Return the worst severity of the events between two seconds; None where there is none."""
+    first = bisect_left(course.marks, from_s, key=attrgetter("at_s"))
+    behind = bisect_left(course.marks, until_s, key=attrgetter("at_s"))
+    return max((mark.severity for mark in course.marks[first:behind]), default=None)

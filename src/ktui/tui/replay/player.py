@@ -1,0 +1,257 @@
+"""The loop of a replay: folds a recording up to the moment played, in place of polls."""
+
+from __future__ import annotations
+
+import asyncio
+import enum
+import logging
+from collections.abc import Callable, Collection
+
+from textual.message import Message
+
+from ktui.cluster.clock import wait_for_first
+from ktui.execution.errors import RunProblem
+from ktui.execution.host.state_dir import RunDir
+from ktui.progress.timeline import Progress
+from ktui.recording.replay_clock import ReplayClock
+from ktui.recording.replay_tape import Tape
+from ktui.tui.draw import format as figures
+from ktui.tui.poll.overview import Overview, overview
+from ktui.tui.replay.messages import ReplayAdvanced, ReplayNotice, ReplayPosition, Surveyed
+from ktui.tui.replay.run_stage import RunStage
+from ktui.tui.replay.survey import Survey
+from ktui.tui.replay.walk import Walk
+
+FRAME_S = 0.1
+"""Real seconds between two frames; all that was recorded in between is in the second one."""
+_GAP_S = 5.0
+"""Seconds of a gap between two sessions that are still played; a longer gap is skipped."""
+_REPORT_EVERY_S = 0.1
+"""Real seconds of folding between two reports of how far it is."""
+_AGAIN_S = 1.0
+"""Real seconds within which going back once more goes to the mark before."""
+
+log = logging.getLogger(__name__)
+
+
+class SearchDirection(enum.Enum):
+    """The direction in which to look for an event."""
+
+    NEXT = enum.auto()
+    PREVIOUS = enum.auto()
+
+
+class Player:
+    """Plays a tape by its clock, and goes to other places of the tape.
+
+    Args:
+        tape: the recording.
+        clock: the time of the replay.
+        stage: writes the recording's runs as they were at the moment played.
+        start_s: the second to begin at.
+    """
+
+    def __init__(self, tape: Tape, clock: ReplayClock, stage: RunStage, start_s: float) -> None:
+        self.tape = tape
+        self.clock = clock
+        self.first_s = tape.first_look_s
+        """The first second at which there is anything to show."""
+        self._stage = stage
+        self._walk, self._survey = Walk(tape), Survey(tape)
+        self._surveying = asyncio.Lock()
+        self._goal: float | SearchDirection | None = start_s
+        self._goes_to_s: float | None = None
+        self._reached_s = 0.0
+        self._advancing = False
+        self._wake = asyncio.Event()
+        self._post: Callable[[Message], object] = lambda _message: None
+
+    # ------------------------------------------------------------- asked by the app
+
+    def told_to(self, tell: Callable[[Message], object]) -> None:
+        """Pass every message of the replay to a function."""
+        self._post = tell
+
+    def look_now(self) -> None:
+        """Do nothing: all that was polled is in the recording."""
+
+    def begin_with(self, past: Progress) -> None:
+        """Do nothing: a replay begins where its recording does."""
+
+    def settings_changed(self, topics: Collection[str], brokers: Collection[int]) -> None:
+        """Do nothing: all settings that were read are in the recording."""
+
+    @property
+    def course(self) -> ReplayPosition:
+        """The position of the replay."""
+        return ReplayPosition(
+            from_s=self.tape.from_s,
+            until_s=self.tape.until_s,
+            at_s=self.clock.monotonic(),
+            at=self.clock.now(),
+            surveyed_s=self.tape.until_s if self._survey.over else self._survey.at_s,
+            stretches=self.tape.stretches,
+            marks=self._survey.marks,
+            speed=self.clock.speed,
+            paused=self.clock.paused,
+            goes_to_s=self._goes_to_s,
+            reached_s=self._reached_s,
+        )
+
+    @property
+    def at_rest(self) -> bool:
+        """Whether nothing is under way until the next frame."""
+        return self._goal is None and not self._advancing and not self._wake.is_set()
+
+    def go_to(self, goal: float | SearchDirection) -> None:
+        """Go to a second, or to the next or previous event."""
+        if isinstance(goal, float):
+            goal = min(max(goal, self.first_s), self.tape.until_s)
+        self._goal = goal
+        self._wake.set()
+
+    def go_by(self, seconds: float) -> None:
+        """Go forward or back by so many seconds, from the position or from a goal under way."""
+        goal = self._goal if isinstance(self._goal, float) else self._goes_to_s
+        self.go_to((self.clock.monotonic() if goal is None else goal) + seconds)
+
+    # --------------------------------------------------------------------- the loop
+
+    async def run(self) -> None:
+        """Play until cancelled."""
+        survey = asyncio.create_task(self._survey_all())
+        try:
+            while True:
+                self._wake.clear()
+                await self._advance()
+                if self._goal is None:
+                    await self._wait_for_frame()
+        finally:
+            survey.cancel()
+
+    async def _advance(self) -> None:
+        self._advancing = True
+        try:
+            if self._goal is None:
+                await self._play_on()
+            else:
+                await self._go(self._goal)
+        except Exception as error:  # a defect does not end the view, which reports it
+            log.exception("the replay failed in a way that was not foreseen")
+            self._goal = self._goes_to_s = None
+            self.clock.pause()
+            words = f"ktui's own error, and the replay stands: {type(error).__name__}: {error}"
+            self._post(ReplayNotice(words, "error"))
+        finally:
+            self._advancing = False
+
+    async def _wait_for_frame(self) -> None:
+        frame = self.clock.sleep(FRAME_S * self.clock.speed)
+        await wait_for_first(frame, self._wake.wait())
+
+    async def _play_on(self) -> None:
+        """Fold up to the clock's moment, or hold the clock where folding is behind."""
+        walk, at_s = self._walk, self.clock.monotonic()
+        following = walk.following
+        if following is None:
+            return
+        gap = walk.place is not None and following.place.session != walk.place.session
+        if gap and at_s < following.at_s - _GAP_S and at_s > walk.at_s:
+            self._skip_gap(following.at_s)
+        elif following.at_s <= at_s:
+            if not await asyncio.to_thread(walk.to, at_s, _REPORT_EVERY_S):
+                self.clock.hold_at(walk.at_s)
+            if self._goal is None:
+                await self._show(jumped=False)
+
+    def _skip_gap(self, until_s: float) -> None:
+        gap = figures.as_duration(until_s - self.clock.monotonic())
+        self._post(ReplayNotice(f"Nothing was recorded for {gap}: it is passed over."))
+        self.clock.move_to(until_s)
+        self._wake.set()
+
+    async def _show(self, *, jumped: bool) -> None:
+        walk = self._walk
+        sums, run = await asyncio.to_thread(self._put_on_stage)
+        if walk.progress.last is not None:
+            self.clock.set_wall(walk.at, walk.at_s)
+        self._post(ReplayAdvanced(walk.progress, sums, walk.outages, run, jumped=jumped))
+        self._report_damages()
+
+    def _report_damages(self) -> None:
+        damages, self._walk.damages = self._walk.damages, []
+        if damages:
+            more = f"; e tells of {len(damages) - 1:,} more" if len(damages) > 1 else ""
+            self._post(ReplayNotice(f"The recording is damaged: {damages[0]}{more}", "error"))
+
+    def _put_on_stage(self) -> tuple[Overview, RunDir | None]:
+        try:
+            run = self._stage.show(self._walk.runs.values())
+        except RunProblem as problem:
+            self._post(ReplayNotice(str(problem), "error"))
+            run = None
+        return overview(self._walk.progress), run
+
+    # --------------------------------------------------------- going somewhere else
+
+    async def _go(self, requested: float | SearchDirection) -> None:
+        """Go to a goal; a new one that comes meanwhile takes its place."""
+        goal = (
+            await self._find_event(requested)
+            if isinstance(requested, SearchDirection)
+            else requested
+        )
+        if goal is not None and self._goal == requested:
+            self._goes_to_s = goal
+            await self._reach(goal, requested)
+        if self._goal != requested:
+            return
+        self._goal = self._goes_to_s = None
+        if goal is not None:
+            self.clock.move_to(goal)
+            await self._show(jumped=True)
+
+    async def _find_event(self, way: SearchDirection) -> float | None:
+        """Find the second of an event, surveying as far as needed; None where there is none."""
+        at_s, survey = self.clock.monotonic(), self._survey
+        if way is SearchDirection.PREVIOUS:
+            slack_s = 0.0 if self.clock.paused else _AGAIN_S * self.clock.speed
+            mark = survey.mark_before(at_s - slack_s)
+        else:
+            while (mark := survey.mark_after(at_s)) is None and not survey.over:
+                await self._survey_on()
+                if self._goal is not way:
+                    return None
+        if mark is None:
+            where = "before" if way is SearchDirection.PREVIOUS else "after"
+            self._post(ReplayNotice(f"There is no event {where} this.", instead=True))
+            return None
+        severity = ("information", "warning", "error")[mark.severity]
+        self._post(ReplayNotice(mark.words, severity, instead=True))
+        return mark.at_s
+
+    async def _reach(self, goal: float, requested: float | SearchDirection) -> None:
+        """Fold up to a second, from the nearest place at which all is known."""
+        near = self._walk.at_s if self._walk.at_s <= goal else self.tape.from_s
+        while near < self._survey.at_s < goal and not self._survey.over:
+            self._reached_s = self._survey.at_s
+            await self._survey_on()
+            if self._goal != requested:
+                return
+        stand = self._survey.before(goal)
+        if not stand.at_s <= self._walk.at_s <= goal:
+            self._walk = await asyncio.to_thread(Walk, self.tape, stand)
+        while not await asyncio.to_thread(self._walk.to, goal, _REPORT_EVERY_S):
+            self._reached_s = self._walk.at_s
+            self._post(Surveyed())
+            if self._goal != requested:
+                return
+
+    async def _survey_all(self) -> None:
+        while not self._survey.over:
+            await self._survey_on()
+
+    async def _survey_on(self) -> None:
+        async with self._surveying:
+            await asyncio.to_thread(self._survey.go_on)
+        self._post(Surveyed())

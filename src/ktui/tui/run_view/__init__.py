@@ -1,0 +1,1 @@
+"""The attached run, as the screens draw it."""

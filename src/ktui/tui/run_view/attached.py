@@ -1,0 +1,243 @@
+"""The run that the view is attached to: follows its journal, and sends commands through it."""
+
+from __future__ import annotations
+
+import heapq
+from collections import deque
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from operator import attrgetter
+
+import msgspec
+
+from ktui.cluster.clock import Clock
+from ktui.cluster.partition import TopicPartition
+from ktui.execution.errors import RunProblem
+from ktui.execution.forecast.earlier_runs import EarlierRuns
+from ktui.execution.forecast.estimate import CopiedBytes, Estimate
+from ktui.execution.forecast.waits import Waits
+from ktui.execution.host.catalog import RunState, run_state
+from ktui.execution.host.ownership import Holder, holder, this_process
+from ktui.execution.host.state_dir import RunDir
+from ktui.execution.journal.commands import Command, SetLimits, StoredCommand
+from ktui.execution.journal.follower import RunFollower
+from ktui.execution.journal.journal import Journal
+from ktui.execution.run.events import JournalEntry
+from ktui.execution.run.run import Run
+from ktui.execution.run.states import State
+from ktui.pacing.limits import Limits, LimitsProblem, Mode, parse_limits
+from ktui.progress.timeline import Event, Progress
+from ktui.tui.run_view.rows import RunRows
+from ktui.tui.run_view.run_events import cancel_events, run_news
+from ktui.tui.run_view.throttle import Inflows, ThrottleNow, run_inflows, throttle_now
+from ktui.tui.run_view.throttle_events import ThrottleNews
+
+MOST_EVENTS = 10_000
+_ENOUGH_BEGUN = 0.1
+"""Above this share of steps begun, the number of batches can be estimated."""
+
+
+class RunStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """A run as the lines at the top show it."""
+
+    name: str
+    state: RunState
+    why: str = ""
+    """The person who paused the run, or the reason why its gate is shut."""
+    cancel_gate: str = ""
+    """The one who had shut the cluster's cancel gate at the engine's last check; empty if open."""
+    limits: Limits = Limits()
+    coming: Limits | None = None
+    """Limits that were requested, and are not in force yet."""
+    batch: int = 0
+    batches: int | None = None
+    partitions: int = 0
+    counts: Mapping[State, int] = {}
+    in_flight: int = 0
+    copied: CopiedBytes = CopiedBytes()
+    throttle: ThrottleNow = ThrottleNow()
+    holder: Holder | None = None
+    ended_at: datetime | None = None
+    problem: str | None = None
+    """The problem of the run's journal; None for none."""
+
+    @property
+    def over(self) -> int:
+        """The number of partitions that have ended, one way or another."""
+        return sum(count for state, count in self.counts.items() if state.ended)
+
+    @property
+    def owned(self) -> bool:
+        """Whether an engine owns the run."""
+        return self.holder is not None and self.state is not RunState.ENDED
+
+
+class AttachedRun:
+    """One run by its journal. The first `refresh` reads the whole journal, and may take long.
+
+    Raises:
+        JournalProblem: the journal cannot be opened.
+    """
+
+    def __init__(self, folder: RunDir, clock: Clock) -> None:
+        self.folder = folder
+        self._clock = clock
+        self._follower = RunFollower(folder.journal, clock)
+        self._commands = Journal.open(folder.journal, clock, read_only=True)
+        self._begin()
+
+    def _begin(self) -> None:
+        self.rows = RunRows(self.run)
+        self._estimate = Estimate(self.run, EarlierRuns.beside(self.folder))
+        self.news: deque[Event] = deque(maxlen=MOST_EVENTS)
+        """The run's events, oldest first."""
+        self.throttle_news = ThrottleNews(self.name)
+        self._cancels: list[tuple[frozenset[TopicPartition], Event]] = []
+        """The partitions of each cancel, and the event that reports it."""
+        self.inflows: Inflows = {}
+        """The traffic into each broker by the steps in flight, as of the last poll."""
+        self._throttle = ThrottleNow()
+        self._holder: Holder | None = None
+        self._problem: str | None = None
+
+    @property
+    def name(self) -> str:
+        """The run's name."""
+        return self.folder.name
+
+    @property
+    def run(self) -> Run:
+        """The run."""
+        return self._follower.run
+
+    def refresh(self) -> tuple[list[JournalEntry], set[TopicPartition]]:
+        """Read the journal's new entries.
+
+        Returns:
+            The entries, and the partitions whose rows have changed.
+        """
+        try:
+            entries = self._follower.refresh()
+            owner = holder(self.folder)
+        except RunProblem as problem:
+            self._problem = str(problem)
+            return [], set()
+        if self.rows.run is not self.run:  # the journal was replaced by its intact part
+            self._begin()
+            self._commands.close()
+            self._commands = Journal.open(self.folder.journal, self._clock, read_only=True)
+        self._holder, self._problem = owner, self._follower.damage
+        touched = self.rows.take(entries)
+        self._estimate.take(entries)
+        self.news.extend(run_news(self.name, entries[-MOST_EVENTS:]))
+        self._cancels.extend(cancel_events(self.name, entries))
+        self.throttle_news.take(entries)
+        return entries, touched
+
+    def events_of(self, tp: TopicPartition) -> list[Event]:
+        """Return the events of a partition in the run, oldest first."""
+        own = (event for event in self.news if event.tp == tp)
+        cancels = (event for partitions, event in self._cancels if tp in partitions)
+        return list(heapq.merge(own, cancels, self.throttle_news.of(tp), key=attrgetter("at")))
+
+    def look(self, progress: Progress) -> None:
+        """Update from a poll: the steps in flight, and reassignments of others."""
+        now = self._clock.now()
+        self._estimate.look(now, progress.timelines)
+        self.inflows = run_inflows(self.run, progress)
+        self._throttle = throttle_now(self.run, progress, self.inflows)
+        self.rows.waits = Waits(
+            self.run,
+            between=self.rows.between.values(),
+            pace=self._estimate.pace,
+            seen=progress.last,
+            now=now,
+            owned=self._holder is not None,
+        )
+
+    def ask(self, command: Command) -> int:
+        """Write a command for the engine into the journal, and return its number.
+
+        Raises:
+            JournalProblem: the journal cannot be written.
+        """
+        me = this_process()
+        with Journal.open(self.folder.journal, self._clock) as journal:
+            return journal.ask(command, f"{me.user}@{me.host} ({me.pid})")
+
+    def answer_to(self, number: int) -> StoredCommand:
+        """Return a command, with its answer once there is one.
+
+        Raises:
+            JournalProblem: the journal cannot be read.
+        """
+        return self._commands.answer_to(number)
+
+    def close(self) -> None:
+        """Close the journal."""
+        self._follower.close()
+        self._commands.close()
+
+    @property
+    def status(self) -> RunStatus:
+        """The run's present status."""
+        run, state = self.run, run_state(self.run, self._holder)
+        return RunStatus(
+            name=self.name,
+            state=state,
+            why=_why(run, state),
+            cancel_gate=run.cancel_gate.reason if run.cancel_gate.shut else "",
+            limits=run.limits,
+            coming=self._coming(),
+            batch=run.batch,
+            batches=_batches(run, self.rows),
+            partitions=len(run.tracks),
+            counts={each: run.counts[each] for each in State if run.counts[each]},
+            in_flight=run.in_flight,
+            copied=self._estimate.copied,
+            throttle=self._throttle,
+            holder=self._holder,
+            ended_at=run.ended_at,
+            problem=self._problem or run.damage,
+        )
+
+    def _coming(self) -> Limits | None:
+        """Return the limits that were requested and not answered yet."""
+        try:
+            commands = [each.command for each in self._commands.asked()]
+        except RunProblem:
+            return None
+        return limits_after(self.run.limits, commands)
+
+
+def limits_after(limits: Limits, commands: Sequence[Command | None]) -> Limits | None:
+    """Return the limits that commands lead to; None where they change nothing."""
+    coming = limits
+    for command in commands:
+        if isinstance(command, SetLimits):
+            try:
+                coming = parse_limits(command.options, coming)
+            except LimitsProblem:
+                continue
+    return None if coming == limits else coming
+
+
+def _why(run: Run, state: RunState) -> str:
+    if state is RunState.PAUSED:
+        return run.pauses.reason or ""
+    if state is RunState.GATED:
+        return run.gate.reason if run.gate.shut else "the cancel gate; O opens it"
+    return ""
+
+
+def _batches(run: Run, rows: RunRows) -> int | None:
+    """Estimate how many decisions, or waves, the run takes in all, by the steps begun."""
+    if run.ended:
+        return run.batch
+    if run.limits.mode is Mode.WAVE and run.limits.partitions is not None:
+        waiting = run.counts[State.QUEUED]
+        return run.batch + -(-waiting // run.limits.partitions)
+    steps = rows.steps_begun + rows.all_left
+    if rows.steps_begun <= _ENOUGH_BEGUN * steps:
+        return None
+    return max(run.batch, round(run.batch * steps / rows.steps_begun))

@@ -1,0 +1,101 @@
+"""The choices of the cancel dialog: an action, and the partitions that it applies to."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Collection
+
+import msgspec
+
+from ktui.cluster.partition import TopicPartition
+from ktui.execution.host.catalog import RunState
+from ktui.execution.journal.commands import CancelMoves, Command, Continue, Pause
+from ktui.execution.run.cancel_kind import CancelKind
+from ktui.execution.run.cancel_scope import tracks_in_scope
+from ktui.execution.run.run import Run
+from ktui.tui.draw import format as figures
+from ktui.tui.run_view.attached import RunStatus
+
+
+class CancelAction(enum.Enum):
+    """An action of the cancel dialog."""
+
+    STOP = "stop"
+    ROLLBACK = "roll back"
+    TRIM = "trim"
+    PAUSE = "pause"
+    CONTINUE = "continue"
+
+    @property
+    def kind(self) -> CancelKind | None:
+        """The kind of cancel; None for an action that cancels nothing."""
+        return _KINDS.get(self)
+
+
+_KINDS = {
+    CancelAction.STOP: CancelKind.STOP,
+    CancelAction.ROLLBACK: CancelKind.ROLLBACK,
+    CancelAction.TRIM: CancelKind.TRIM,
+}
+
+
+class Scope(msgspec.Struct, frozen=True):
+    """Partitions of the run; the whole run where none is named."""
+
+    words: str
+    topics: tuple[str, ...] = ()
+    partitions: tuple[TopicPartition, ...] = ()
+
+    @property
+    def whole(self) -> bool:
+        """Whether the scope is the whole run."""
+        return not (self.topics or self.partitions)
+
+
+class DialogChoice(msgspec.Struct, frozen=True):
+    """The action chosen, and its scope."""
+
+    deed: CancelAction
+    scope: Scope
+
+    @property
+    def command(self) -> Command:
+        """The command for the run's engine."""
+        topics, partitions = self.scope.topics, self.scope.partitions
+        if self.deed.kind is not None:
+            return CancelMoves(self.deed.kind, topics=topics, partitions=partitions)
+        asks = Pause if self.deed is CancelAction.PAUSE else Continue
+        return asks(topics=topics, partitions=partitions)
+
+    @property
+    def what(self) -> str:
+        """The choice in words: "roll back topic orders (12 partitions)"."""
+        return f"{self.deed.value} {self.scope.words}"
+
+    def shuts_gate(self, status: RunStatus) -> bool:
+        """Return whether this also shuts the cluster's cancel gate (KIP-236's reassign_cancel)."""
+        cancels = self.deed.kind is not None and self.scope.whole
+        return cancels and status.state is not RunState.ENDED
+
+
+def scopes(run: Run, tp: TopicPartition | None, marked: Collection[TopicPartition]) -> list[Scope]:
+    """Return the scopes to choose from: first the marked partitions, where there are any.
+
+    Args:
+        run: the run.
+        tp: the partition under the cursor; None for none.
+        marked: the marked partitions, of the run or not.
+    """
+    found = []
+    some = tuple(each for each in run.tracks if each in marked)
+    if some:
+        left_out = len(marked) - len(some)
+        outside_run = f"; {left_out:,} marked {'is' if left_out == 1 else 'are'} not in the run"
+        count = figures.as_count(len(some), "marked partition")
+        found.append(Scope(f"{count}{outside_run if left_out else ''}", partitions=some))
+    if tp is not None and tp in run.tracks:
+        found.append(Scope(f"partition {tp}", partitions=(tp,)))
+        count = figures.as_count(len(tracks_in_scope(run, topics=[tp.topic])), "partition")
+        found.append(Scope(f"topic {tp.topic} ({count})", topics=(tp.topic,)))
+    every = figures.as_count(len(run.tracks), "partition")
+    return [*found, Scope(f"everything in the run ({every})")]

@@ -1,0 +1,74 @@
+"""Actions that the view offers and leaves to the app's caller, such as starting engines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from ktui.execution.cancel.foreign_outcome import ListedReassignment, Settled
+from ktui.execution.host.launch import NewRun
+from ktui.execution.host.state_dir import RunDir
+from ktui.pacing.limits import Limits
+from ktui.planning.check.findings import ClusterSnapshot
+from ktui.planning.plan import Plan
+
+
+class EngineLauncher(Protocol):
+    """Starts the engines of runs. The view shows the text of their RunProblem as it is."""
+
+    def limits(self, brokers: int) -> Limits:
+        """Return the limits of a run that names none, with so many brokers alive."""
+        ...
+
+    @property
+    def throttle(self) -> str:
+        """The throttle of a run that names none, for `parse_throttle_rates`; empty for none."""
+        ...
+
+    async def look(self, plan: Plan) -> ClusterSnapshot:
+        """Read from the cluster what a plan concerns.
+
+        Raises:
+            ClusterError: the cluster cannot be asked.
+        """
+        ...
+
+    async def measured(self, plan: Plan, seen: ClusterSnapshot) -> ClusterSnapshot:
+        """Add to a snapshot what a throttle is checked against, which takes some seconds.
+
+        Raises:
+            ClusterError: the cluster cannot be asked.
+        """
+        ...
+
+    async def start(self, wanted: NewRun) -> RunDir:
+        """Start a run; an engine owns it when this returns.
+
+        Raises:
+            RunProblem: the run was not started, and nothing was sent; the text has the reason.
+            ClusterError: the cluster cannot be asked.
+        """
+        ...
+
+    async def resume(self, run: RunDir, ask: Callable[[], None] | None = None) -> None:
+        """Start an engine for a run; the engine owns it when this returns.
+
+        Args:
+            run: its folder.
+            ask: asks the engine for a cancel, once nothing blocks the run. A cancel resumes the run
+                even where the owner of the cluster cannot be determined.
+
+        Raises:
+            RunProblem: the run was not resumed; the text has the reason.
+            ClusterError: the cluster cannot be asked.
+        """
+        ...
+
+    async def cancel_foreign(self, move: ListedReassignment) -> Settled:
+        """Cancel a reassignment that no run has started, and return the outcome.
+
+        Raises:
+            RunProblem: a run has started it, or it cannot be written down; nothing is sent.
+            ClusterError: the cluster cannot be asked.
+        """
+        ...

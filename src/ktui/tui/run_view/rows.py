@@ -1,0 +1,220 @@
+"""The rows of a run's partitions in the list, including partitions that are not polled yet."""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+
+import msgspec
+
+from ktui.cluster.partition import PartitionState, TopicPartition
+from ktui.execution.forecast.expected import expected_situation
+from ktui.execution.forecast.waits import BETWEEN, Waits
+from ktui.execution.run.destination import find_goal
+from ktui.execution.run.events import (
+    Cancel,
+    CancelAsked,
+    Elect,
+    Joined,
+    JournalEntry,
+    LimitsChanged,
+    PlannedPart,
+    Replanned,
+    StateEntered,
+    StepBegun,
+    StepOver,
+)
+from ktui.execution.run.queue_rank import is_queued, queue_rank
+from ktui.execution.run.run import Run
+from ktui.execution.run.track import Track
+from ktui.pacing.limits import Limits, Order
+from ktui.pacing.situation import Step
+from ktui.pacing.steps import all_steps
+from ktui.planning.simulate.step_cost import StepPatterns, pattern_of
+from ktui.progress.timeline import Mark, Phase, Slots, Timeline
+
+
+class QueuePlaces:
+    """The partitions in the order in which they begin, and which of them still wait to begin."""
+
+    def __init__(self, tracks: Iterable[Track], order: Order) -> None:
+        ranked = sorted(tracks, key=lambda track: queue_rank(track, order))
+        self.order = order
+        self._index = {track.tp: place for place, track in enumerate(ranked)}
+        self._begun = [place for place, track in enumerate(ranked) if not is_queued(track)]
+
+    def __len__(self) -> int:
+        """Count the partitions, whether they wait or not."""
+        return len(self._index)
+
+    def take(self, track: Track) -> None:
+        """Note whether a partition still waits."""
+        index = self._index[track.tp]
+        at = bisect.bisect_left(self._begun, index)
+        known = at < len(self._begun) and self._begun[at] == index
+        if known and is_queued(track):
+            del self._begun[at]
+        elif not known and not is_queued(track):
+            self._begun.insert(at, index)
+
+    def index(self, tp: TopicPartition) -> int:
+        """Return a partition's place among all, from 0, which changes only with the order."""
+        return self._index[tp]
+
+    def place(self, track: Track) -> int | None:
+        """Return how many begin up to a partition, itself included; None for one that has begun."""
+        if not is_queued(track):
+            return None
+        index = self._index[track.tp]
+        return index - bisect.bisect_left(self._begun, index) + 1
+
+
+_NEVER_SEEN = Slots(slot_s=5.0, end_s=0.0, marks=bytes((Mark.NOTHING,)))
+_OF_PARTITION = (Cancel, Elect, StateEntered, Replanned, StepBegun, StepOver)
+
+
+class StepRecord(msgspec.Struct, frozen=True, gc=False):
+    """A step that was begun, and its outcome."""
+
+    at: datetime
+    begun: StepBegun
+    over_at: datetime | None = None
+    reached: bool = False
+    reason: str = ""
+
+
+class RunRows:
+    """The list's figures of a run's partitions, apart from those that polls show."""
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        self._places = QueuePlaces((), run.limits.order)
+        self._unseen: dict[TopicPartition, Timeline] = {}
+        self._taken: dict[TopicPartition, tuple[StepRecord, ...]] = {}
+        self._patterns = (run.limits, StepPatterns(run.limits))
+        self._left: dict[TopicPartition, int] = {}
+        self.called_off: dict[TopicPartition, datetime] = {}
+        """When each partition was last cancelled, or queued again for another plan."""
+        self.between: dict[TopicPartition, Track] = {}
+        """Partitions that have begun, and wait for their next step."""
+        self.lately: frozenset[TopicPartition] = frozenset()
+        """Partitions whose step was over at the last read of the journal."""
+        self.waits: Waits | None = None
+        """Why partitions wait, as of the last poll."""
+        self.steps_begun = 0
+        self.all_left = 0
+        """Steps yet to begin if all goes well, as of each partition's last change."""
+
+    def take(self, entries: Sequence[JournalEntry]) -> set[TopicPartition]:
+        """Apply new entries; return the partitions whose rows have changed."""
+        touched: set[TopicPartition] = set()
+        over = (entry.event for entry in entries if isinstance(entry.event, StepOver))
+        self.lately = frozenset(event.tp for event in over)
+        ordered, moved = self._places.order, False
+        for entry in entries:
+            event = entry.event
+            if isinstance(event, _OF_PARTITION):
+                touched.add(event.tp)
+                self._note_step(entry)
+            elif isinstance(event, CancelAsked | Joined):  # their places in the queue change
+                moved = True
+                touched.update(event.partitions)
+                self.called_off.update(dict.fromkeys(event.partitions, entry.at))
+            elif isinstance(event, PlannedPart) or (
+                isinstance(event, LimitsChanged) and event.new.order is not ordered
+            ):
+                touched.update(self.run.tracks)
+        moved = moved or len(self._places) != len(self.run.tracks)
+        if moved or self.run.limits.order is not ordered:
+            self._places = QueuePlaces(self.run.tracks.values(), self.run.limits.order)
+        for tp in touched:
+            track = self.run.tracks[tp]
+            self._places.take(track)
+            if track.under_way and track.step is None and track.state in BETWEEN:
+                self.between[tp] = track
+            else:
+                self.between.pop(tp, None)
+            self._unseen[tp] = _unseen(track, self.run.started_at)
+            left = self.steps_left(track)
+            self.all_left += left - self._left.get(tp, 0)
+            self._left[tp] = left
+        return touched
+
+    def _note_step(self, entry: JournalEntry) -> None:
+        event = entry.event
+        if isinstance(event, StepBegun):
+            self.steps_begun += 1
+            self._taken[event.tp] = (*self.taken(event.tp), StepRecord(entry.at, event))
+        elif isinstance(event, StepOver) and (taken := self.taken(event.tp)):
+            over = msgspec.structs.replace(
+                taken[-1], over_at=entry.at, reached=event.reached, reason=event.reason
+            )
+            self._taken[event.tp] = (*taken[:-1], over)
+
+    def with_unseen(
+        self, timelines: Mapping[TopicPartition, Timeline]
+    ) -> Mapping[TopicPartition, Timeline]:
+        """Return the timelines of all partitions of the run, and of all others that are known."""
+        return {**self._unseen, **timelines}
+
+    def unseen(self, tp: TopicPartition) -> Timeline | None:
+        """Return a partition's timeline as if it had never been polled; None outside the run."""
+        return self._unseen.get(tp)
+
+    def track(self, tp: TopicPartition) -> Track | None:
+        """Return a partition as the run has it; None where it is not in the run."""
+        return self.run.tracks.get(tp)
+
+    def place(self, track: Track) -> int | None:
+        """Return the place in the queue, from 1; None for a partition that has begun."""
+        return self._places.place(track)
+
+    def share_of_queue(self, tp: TopicPartition) -> float:
+        """Return how far back a partition begins, as a share from 0 to below 1."""
+        return self._places.index(tp) / (1 + len(self._places))
+
+    def taken(self, tp: TopicPartition) -> tuple[StepRecord, ...]:
+        """Return the steps that were begun, in order."""
+        return self._taken.get(tp, ())
+
+    def steps_left(self, track: Track) -> int:
+        """Count the steps not begun yet, if all goes well under the limits in force."""
+        if track.state.ended:
+            return 0
+        if self._patterns[0] != self.run.limits:
+            self._patterns = (self.run.limits, StepPatterns(self.run.limits))
+        now = expected_situation(track)
+        # patterns know only targets whose first replica leads
+        if now.lead not in (None, *now.target[:1]):
+            return len(all_steps(now, self.run.limits))
+        return len(self._patterns[1].steps(pattern_of(now)[0]))
+
+
+def steps_to_come(track: Track, limits: Limits) -> list[Step]:
+    """Return the steps not begun yet, if all goes well under these limits."""
+    return [] if track.state.ended else all_steps(expected_situation(track), limits)
+
+
+def _unseen(track: Track, since: datetime | None) -> Timeline:
+    """Make the timeline of a partition that is known only from the run."""
+    goes_to = find_goal(track, track.replicas, track.replicas, None)
+    return Timeline(
+        state=PartitionState(
+            tp=track.tp,
+            topic_id=track.planned.topic_id,
+            replicas=track.replicas,
+            isr=(),
+            leader=None,
+            described=False,
+        ),
+        phase=Phase.SETTLED,
+        began_at=since or datetime.now(UTC),
+        began_s=0.0,
+        ended_at=None,
+        original=track.original,
+        original_ordered=True,
+        target=goes_to.replicas,
+        lanes={},
+        recent=_NEVER_SEEN,
+    )

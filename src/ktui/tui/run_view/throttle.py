@@ -1,0 +1,189 @@
+"""The present throttle of a run: the rates wanted, those set, and the traffic under them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+
+from ktui.cluster.ports import ConfigScope
+from ktui.cluster.resources import broker_resource
+from ktui.cluster.throttle_settings import FOLLOWER_RATE, LEADER_RATE, REPLICAS
+from ktui.execution.run.run import Run
+from ktui.execution.run.throttle_ledger import SetByRun
+from ktui.execution.run.throttle_standing import (
+    changed_settings,
+    name_resources,
+    prior_value_text,
+    throttle_wait_text,
+)
+from ktui.planning.names import join_some
+from ktui.planning.throttle_rates import NO_THROTTLE, ThrottleRates
+from ktui.progress.inflow import Inflow, inflows
+from ktui.progress.timeline import Cause, Lane, Progress, StallKind
+from ktui.quantities import as_count, as_rate, as_rate_above
+
+Inflows = Mapping[int, Inflow]
+_ROOM = 0.95
+"""Copies are reported as starved until less than this share of the rate is written."""
+
+
+class ThrottleNow(msgspec.Struct, frozen=True, kw_only=True):
+    """The throttle as the lines at the top show it."""
+
+    rates: ThrottleRates = NO_THROTTLE
+    leaders: bool = False
+    """Whether the sending side of leaders is throttled, too."""
+    busiest: Inflow | None = None
+    """The broker into which the most is copied."""
+    fastest: Inflow | None = None
+    """The broker that has the partition with the most written to it."""
+    too_low: str = ""
+    """The place where the throttle never lets a copy catch up, with a rate that would."""
+    refusal: str = ""
+    """Why Kafka would not take the last change."""
+    stands_on: str = ""
+    """The brokers and topics on which settings of the throttle may stand."""
+    only: bool = False
+    """Whether removing the throttle is all that is left of the run."""
+
+
+class RateNow(msgspec.Struct, frozen=True, kw_only=True):
+    """The throttle of one broker, on one side."""
+
+    broker: int
+    sends: bool
+    """Whether the rate limits what the broker sends as a leader; else what it receives."""
+    wanted: int | None
+    ours: SetByRun | None
+    """The run's part of the setting; None before the run has read it."""
+    inflow: Inflow | None = None
+
+    @property
+    def set_to(self) -> str:
+        """The value that the run has set."""
+        if self.ours is None or not self.ours.values:
+            return "-"
+        rates = " or ".join(map(rate_in_words, sorted(self.ours.values)))
+        return f"{rates} ?" if self.ours.unsure else rates
+
+    @property
+    def found(self) -> str:
+        """The value before the run."""
+        return "-" if self.ours is None else rate_in_words(prior_value_text(self.ours.before))
+
+
+def run_inflows(run: Run, progress: Progress) -> Inflows:
+    """Return the traffic into each broker by the steps of a run that are in flight."""
+    known = progress.timelines
+    flying = {tp: known[tp] for tp in run.flying if tp in known}
+    return inflows(msgspec.structs.replace(progress, timelines=flying))
+
+
+def throttle_now(run: Run, progress: Progress, into: Inflows) -> ThrottleNow:
+    """Summarize the throttle of a run."""
+    known = [each for each in into.values() if each.bytes_s is not None]
+    written = [each for each in into.values() if each.fastest_bytes_s is not None]
+    return ThrottleNow(
+        rates=run.throttled.rates,
+        leaders=run.options.throttle_leaders,
+        busiest=max(known, key=lambda each: each.bytes_s or 0.0, default=None),
+        fastest=max(written, key=lambda each: each.fastest_bytes_s or 0.0, default=None),
+        too_low=_too_low(run, progress, into),
+        refusal=run.throttled.refusal,
+        stands_on=name_resources(changed_settings(run.throttled)),
+        only=throttle_wait_text(run) is not None,
+    )
+
+
+def _too_low(run: Run, progress: Progress, into: Inflows) -> str:
+    """Return whose throttle the rows report as too low, and a rate that is not."""
+    if not run.throttled.rates:
+        return ""
+    known = progress.timelines
+    flying = [known[tp] for tp in run.flying if tp in known]
+    starved = [lane for t in flying for lane in t.lanes.values() if _starves(lane)]
+    if not starved:
+        return ""
+    if run.options.throttle_leaders:  # the stall names the side, and the rate needed
+        stall = starved[0].stall
+        return "" if stall is None else f"broker {stall.broker}: {stall.detail}"
+    rates = run.throttled.rates
+    low = {
+        lane.broker: (rate, written)
+        for lane in starved
+        if (rate := rates.of(lane.broker)) is not None
+        and (inflow := into.get(lane.broker)) is not None
+        and (written := inflow.inbound_bytes_s or 0.0) >= rate * _ROOM
+    }
+    if not low:  # the throttle was raised just now, or is somebody else's
+        return ""
+    broker, (rate, _) = min(low.items())
+    enough = as_rate_above(max(max(each) for each in low.values()))
+    where = f"broker {broker}" if len(low) == 1 else f"{len(low)} brokers"
+    return f"THROTTLE TOO LOW: {as_rate(rate)} into {where} never ends, over {enough} would"
+
+
+def _starves(lane: Lane) -> bool:
+    stall = lane.stall
+    behind = stall is not None and stall.kind is StallKind.FALLING_BEHIND
+    return behind and stall is not None and stall.cause is Cause.THROTTLED
+
+
+def rates_now(run: Run, into: Inflows) -> list[RateNow]:
+    """Return the rates of brokers that get replicas or have a setting of the run's, by id."""
+    ours = run.throttled.ours
+    named = {each.broker for each in run.throttled.rates.brokers}
+    gaining = {broker for broker, count in run.copies.onto.items() if count > 0}
+    touched = {int(r.name) for r, _ in ours if r.scope is ConfigScope.BROKER}
+    rows = [
+        _rate_now(run, broker, FOLLOWER_RATE, into.get(broker))
+        for broker in named | gaining | touched | into.keys()
+    ]
+    rows += [
+        _rate_now(run, broker, LEADER_RATE, None)
+        for broker in touched
+        if (broker_resource(broker), LEADER_RATE) in ours
+    ]
+    return sorted(rows, key=lambda row: (row.broker, row.sends))
+
+
+def _rate_now(run: Run, broker: int, key: str, inflow: Inflow | None) -> RateNow:
+    return RateNow(
+        broker=broker,
+        sends=key == LEADER_RATE,
+        wanted=run.throttled.rates.of(broker),
+        ours=run.throttled.ours.get((broker_resource(broker), key)),
+        inflow=inflow,
+    )
+
+
+def lists_in_words(run: Run) -> str:
+    """Return which replicas are on the throttled lists, and which lists have entries of others."""
+    lists = {key: ours for key, ours in run.throttled.ours.items() if key[1] in REPLICAS}
+    listed = [f"{r.name}:{value}" for (r, _), ours in lists.items() for value in ours.values]
+    if not listed:
+        return "No replica is listed for it now."
+    topics = sorted({r.name for (r, _), ours in lists.items() if ours.values})
+    words = f"{as_count(len(listed), 'replica')} listed for it, of {_topics(topics)}."
+    with_others = sorted({r.name for (r, _), ours in lists.items() if _has_others_entries(ours)})
+    return f"{words} Entries of others stay: {_topics(with_others)}." if with_others else words
+
+
+def _has_others_entries(ours: SetByRun) -> bool:
+    return ours.before is not None and bool(ours.before.own)
+
+
+def _topics(names: Sequence[str]) -> str:
+    return f"topic{'' if len(names) == 1 else 's'} {join_some(names, told=4)}"
+
+
+def rate_in_words(text: str) -> str:
+    """Format a rate as Kafka stores it with its unit; anything else stays as it is."""
+    return as_rate(int(text)) if text.isdecimal() else text
+
+
+def is_lowered(old: ThrottleRates, new: ThrottleRates, brokers: Iterable[int]) -> bool:
+    """Return whether less may come into any of these brokers than before."""
+    pairs = [(old.of(broker), new.of(broker)) for broker in brokers]
+    return any(after is not None and (was is None or after < was) for was, after in pairs)

@@ -1,0 +1,96 @@
+"""The effect of a new throttle on the steps in flight, shown while it is typed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ktui.cluster.throttle_settings import FETCH_BYTES
+from ktui.planning.names import join_some
+from ktui.planning.throttle_rates import ThrottleRates
+from ktui.progress.stalls import STALLED_AFTER_S
+from ktui.quantities import as_count, as_duration, as_rate, as_rate_above
+from ktui.tui.run_view.throttle import Inflows, is_lowered
+
+_LOWERED = (
+    "Lowered: for up to 11 s nothing may flow, until Kafka's average is under it. That is no stall."
+)
+"""replication.quota.window.num is 11 windows of 1 s, unless the brokers set another number."""
+
+ColouredSentence = tuple[str, str]
+"""A sentence, and the role of its colour."""
+
+
+def throttle_effects(
+    old: ThrottleRates, new: ThrottleRates, into: Inflows
+) -> list[ColouredSentence]:
+    """Return the effects of a new throttle, the worst first.
+
+    Args:
+        old: the rates in force.
+        new: the rates typed.
+        into: the traffic into each broker by the steps in flight.
+    """
+    if new == old:
+        return [("This is in force already.", "dim")]
+    if not new:
+        return [("Lifts the throttle: what was set is put back.", "dim")]
+    low = _too_low(new, into)
+    effects = [(low, "stalled")] if low else []
+    effects += [(words, "falling-behind") for words in _slow_fetches(new, into)]
+    effects += [(words, "dim") for words in _lost_rates(old, new)]
+    if is_lowered(old, new, into):
+        effects.append((_LOWERED, "dim"))
+    unknown = [b for b, each in into.items() if each.inbound_bytes_s is None and new.of(b)]
+    if unknown:
+        words = f"What is written to what comes to {_brokers(unknown)} is not known yet."
+        effects.append((words, "dim"))
+    elif into and not low:
+        effects.append(
+            ("All that is in flight catches up under it, as it is written to now.", "dim")
+        )
+    return effects
+
+
+def _too_low(new: ThrottleRates, into: Inflows) -> str:
+    """Name the copies that cannot or may not catch up on the worst broker, and a rate for all."""
+    low = [
+        (inflow.inbound_bytes_s / rate, rate, inflow)
+        for broker, inflow in into.items()
+        if (rate := new.of(broker)) is not None
+        and inflow.inbound_bytes_s is not None
+        and inflow.inbound_bytes_s >= rate
+    ]
+    if not low:
+        return ""
+    _, rate, worst = max(low, key=lambda each: each[0])
+    enough = as_rate_above(max(inflow.inbound_bytes_s or 0.0 for _, _, inflow in low))
+    more = f", and on {as_count(len(low) - 1, 'more broker')}" if len(low) > 1 else ""
+    fastest = worst.fastest_bytes_s or 0.0
+    if fastest >= rate:
+        whom = f"{worst.fastest} on broker {worst.broker}"
+        words = f"Too low for {whom}{more}: it never ends with {as_rate(fastest)} written to it"
+    else:
+        whom = f"the {worst.copies} copies onto broker {worst.broker}"
+        written = as_rate(worst.inbound_bytes_s)
+        words = f"May be too low for {whom}{more}: {written} are written to them together"
+    return f"{words}; more than {enough} would end it."
+
+
+def _slow_fetches(new: ThrottleRates, into: Inflows) -> Iterator[str]:
+    rates = {rate for broker in into if (rate := new.of(broker)) is not None}
+    if rates and (least := min(rates)) * STALLED_AFTER_S < FETCH_BYTES:
+        took = as_duration(FETCH_BYTES / least)
+        yield f"At {as_rate(least)} one fetch of 1 MiB takes {took}, which reads as a stall."
+
+
+def _lost_rates(old: ThrottleRates, new: ThrottleRates) -> Iterator[str]:
+    """Name the brokers that lose a rate of their own because it was not typed again."""
+    kept = {each.broker for each in new.brokers}
+    lost = [e.broker for e in old.brokers if e.broker not in kept and e.bytes_s != new.every]
+    if lost:
+        rate = "no throttle" if new.every is None else as_rate(new.every)
+        yield f"{_brokers(lost).capitalize()} would get {rate}, too: name its own rate anew."
+
+
+def _brokers(ids: list[int]) -> str:
+    return f"broker{'' if len(ids) == 1 else 's'} {join_some(sorted(ids), told=4)}"

@@ -1,0 +1,1 @@
+"""The Brokers screen: the load that reassignments put on each broker."""

@@ -1,0 +1,82 @@
+"""The panel of one broker: facts without a column, log dirs and failed reads, as lines."""
+
+from __future__ import annotations
+
+from textual.content import Content
+
+from ktui.cluster.broker import LogDir
+from ktui.tui.draw import format as figures
+from ktui.tui.draw.cells import Piece
+from ktui.tui.draw.paint import content
+from ktui.tui.screens.brokers.row import (
+    BrokerView,
+    address,
+    alive_piece,
+    disk_bar,
+    disk_usage,
+    throttle,
+)
+from ktui.tui.widgets.facts import facts
+
+_BAR = 20
+
+
+def broker_panel(view: BrokerView, width: int) -> list[Content]:
+    """Lay out everything known about a broker in `width` cells."""
+    rack = None if view.broker is None else view.broker.rack
+    title = [Piece(f"broker {view.id}", bold=True), Piece("   "), alive_piece(view)]
+    pairs = [
+        ("address", Content(address(view))),
+        ("rack", Content(rack or "none")),
+        ("throttle", Content(throttle(view.config))),
+        ("to catch up", Content(_lag(view))),
+        ("leads", Content(_partitions(view.leaders))),
+        ("holds", Content(_replicas(view.replicas))),
+    ]
+    why = [Content.styled(words, "$dim")] if (words := _broker_note(view)) else []
+    dirs = sorted(view.log_dirs, key=_trouble_first)
+    failed = [Content.styled(f"! {each.sentence}", "$warning") for each in view.failures]
+    lines = [content(title), *why, *facts(pairs, width), *failed]
+    return [*lines, *map(_log_dir, dirs)]
+
+
+def _broker_note(view: BrokerView) -> str:
+    if view.broker is None:
+        return (
+            "Not registered: only replica lists name it. It was removed, or has not come back yet."
+        )
+    if not view.broker.alive:
+        return "Registered but fenced: stopped, starting or shutting down; it leads nothing."
+    return ""
+
+
+def _lag(view: BrokerView) -> str:
+    load = view.load
+    if load.lag_messages is None and load.lag_bytes is None:
+        return figures.UNKNOWN
+    return f"{figures.as_messages(load.lag_messages)}, {figures.as_bytes(load.lag_bytes)}"
+
+
+def _partitions(count: int | None) -> str:
+    return "being counted" if count is None else figures.as_count(count, "partition")
+
+
+def _replicas(count: int | None) -> str:
+    return "being counted" if count is None else figures.as_count(count, "replica")
+
+
+def _trouble_first(log_dir: LogDir) -> tuple[bool, bool, str]:
+    return (log_dir.error is None, not log_dir.cordoned, log_dir.path)
+
+
+def _log_dir(log_dir: LogDir) -> Content:
+    used = disk_usage(log_dir)
+    room = [] if used is None else disk_bar(*used, _BAR)
+    sizes = "" if used is None else f"  {figures.as_bytes(used[0])} of {figures.as_bytes(used[1])}"
+    error = f"! offline: {log_dir.error}  " if log_dir.error is not None else ""
+    cordoned = "! cordoned  " if log_dir.cordoned else ""
+    pieces = [
+        Piece("log dir  ", "dim"), *room, Piece(f"{sizes}  " if used else ""),
+        Piece(error, "stalled"), Piece(cordoned, "falling-behind"), Piece(log_dir.path),
+    ]  # fmt: skip
+    return content(pieces)

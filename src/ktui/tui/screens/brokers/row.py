@@ -1,0 +1,189 @@
+"""One broker's row on the Brokers screen, column by column."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import msgspec
+
+from ktui.cluster.broker import Broker, BrokerConfig, LogDir
+from ktui.cluster.errors import Failure
+from ktui.cluster.observation import Observation
+from ktui.progress.summary import BrokerLoad
+from ktui.tui.draw import format as figures
+from ktui.tui.draw.cells import Piece
+
+_BAR = 5
+_TIGHT, _FULL = 0.80, 0.90
+"""Used shares of a disk from which it is shown as filling up, and as almost full."""
+
+
+class BrokerView(msgspec.Struct, frozen=True):
+    """Everything known about one broker at one moment."""
+
+    id: int
+    broker: Broker | None
+    """None for a broker that only a replica list names."""
+    load: BrokerLoad
+    log_dirs: tuple[LogDir, ...] = ()
+    config: BrokerConfig | None = None
+    leaders: int | None = None
+    replicas: int | None = None
+    failures: tuple[Failure, ...] = ()
+
+    @property
+    def disk(self) -> tuple[int, int] | None:
+        """Used and total bytes, summed over the log dirs that report both; None if none does."""
+        used = [disk_usage(log_dir) for log_dir in self.log_dirs]
+        known = [each for each in used if each is not None]
+        return (sum(u for u, _ in known), sum(t for _, t in known)) if known else None
+
+    @property
+    def ailing_dirs(self) -> bool:
+        """Whether a log dir is offline or cordoned."""
+        return any(log_dir.error or log_dir.cordoned for log_dir in self.log_dirs)
+
+
+def broker_views(
+    observation: Observation, loads: Mapping[int, BrokerLoad]
+) -> dict[int, BrokerView]:
+    """Collect what is known about each broker that is registered or named by a replica list."""
+    named = {b for state in observation.partitions.values() for b in state.replicas}
+    ids = sorted(observation.brokers.keys() | loads.keys() | named)
+    return {
+        broker: _view(broker, observation, loads.get(broker, BrokerLoad(broker))) for broker in ids
+    }
+
+
+def _view(broker: int, observation: Observation, load: BrokerLoad) -> BrokerView:
+    census = observation.census
+    known = observation.brokers.get(broker)
+    return BrokerView(
+        id=broker,
+        broker=known if known is not None and known.host else None,
+        load=load,
+        log_dirs=observation.log_dirs.get(broker, ()),
+        config=observation.broker_configs.get(broker),
+        leaders=None if census is None else census.leaders.get(broker, 0),
+        replicas=None if census is None else census.replicas.get(broker, 0),
+        failures=tuple(each for each in observation.failures if each.broker == broker),
+    )
+
+
+class BrokerColumn(msgspec.Struct, frozen=True):
+    """One column: its heading, its width in cells, and the screen width from which it is shown."""
+
+    heading: str
+    width: int
+    cell: Callable[[BrokerView], list[Piece]]
+    from_width: int = 0
+    numeric: bool = True
+
+
+def alive_piece(view: BrokerView) -> Piece:
+    """Return whether a broker is alive; the panel explains why it is down."""
+    if view.broker is not None and view.broker.alive:
+        return Piece("alive", "in-sync")
+    return Piece("down", "stalled", bold=True)
+
+
+def _rate(value: Callable[[BrokerView], float | None]) -> Callable[[BrokerView], list[Piece]]:
+    def cell(view: BrokerView) -> list[Piece]:
+        rate = value(view)
+        return [Piece(figures.as_copying(rate), "" if rate else "dim")]
+
+    return cell
+
+
+def _count(
+    value: Callable[[BrokerView], int | None], role: str = ""
+) -> Callable[[BrokerView], list[Piece]]:
+    def cell(view: BrokerView) -> list[Piece]:
+        count = value(view)
+        text = figures.UNKNOWN if count is None else f"{count:,}"
+        return [Piece(text, role if count else "dim")]
+
+    return cell
+
+
+def _lag(view: BrokerView) -> list[Piece]:
+    if view.load.lag_messages is not None:
+        return [Piece(figures.as_messages(view.load.lag_messages))]
+    return [Piece(figures.as_bytes(view.load.lag_bytes), "" if view.load.lag_bytes else "dim")]
+
+
+def _disk_cell(view: BrokerView) -> list[Piece]:
+    sign = Piece("! " if view.ailing_dirs else "  ", "stalled", bold=True)
+    if view.disk is None:
+        return [sign, Piece(f"{figures.UNKNOWN:>{_BAR + 5}}", "dim")]
+    return [sign, *disk_bar(*view.disk, _BAR)]
+
+
+def disk_usage(log_dir: LogDir) -> tuple[int, int] | None:
+    """Return the used and total bytes of a log dir's volume; None if they are not reported."""
+    if not log_dir.total_bytes or log_dir.usable_bytes is None:
+        return None
+    return max(0, log_dir.total_bytes - log_dir.usable_bytes), log_dir.total_bytes
+
+
+def disk_bar(used: int, total: int, width: int) -> list[Piece]:
+    """Draw how full a disk is; only disks that fill up are coloured, so that others stay quiet."""
+    share = min(1.0, used / total)
+    halves = round(share * width * 2)
+    bar = "━" * (halves // 2) + "╸" * (halves % 2)
+    role = "stalled" if share >= _FULL else "falling-behind" if share >= _TIGHT else "header"
+    percent = Piece(f"{figures.as_share(share):>5}", "" if role == "header" else role)
+    return [Piece(bar, role), Piece("─" * (width - len(bar)), "rule"), percent]
+
+
+def _throttle(view: BrokerView) -> list[Piece]:
+    return [Piece(throttle(view.config), "" if _throttled(view.config) else "dim")]
+
+
+def throttle(config: BrokerConfig | None) -> str:
+    """Return the replication throttle as text: inbound (follower side), outbound (leader side)."""
+    if config is None:
+        return figures.UNKNOWN
+    if not _throttled(config):
+        return "none"
+    rates = (config.follower_throttle_rate, config.leader_throttle_rate)
+    return " ".join(
+        f"{way} {figures.as_rate(rate)}"
+        for way, rate in zip(("in", "out"), rates, strict=True)
+        if rate is not None
+    )
+
+
+def _throttled(config: BrokerConfig | None) -> bool:
+    return config is not None and not (
+        config.follower_throttle_rate is None and config.leader_throttle_rate is None
+    )
+
+
+def _rack(view: BrokerView) -> list[Piece]:
+    rack = None if view.broker is None else view.broker.rack
+    return [Piece(rack or figures.UNKNOWN, "" if rack else "dim")]
+
+
+def address(view: BrokerView) -> str:
+    """Return host:port, or a note that the broker is not registered."""
+    if view.broker is None:
+        return "not registered"
+    return f"{view.broker.host}:{view.broker.port}"
+
+
+COLUMNS = (
+    BrokerColumn("broker", 6, lambda view: [Piece(str(view.id), bold=True)]),
+    BrokerColumn("state", 6, lambda view: [alive_piece(view)], numeric=False),
+    BrokerColumn("rack", 12, _rack, 110, numeric=False),
+    BrokerColumn("address", 30, lambda view: [Piece(address(view), "dim")], 170, numeric=False),
+    BrokerColumn("in", 8, _rate(lambda view: view.load.bytes_in_s)),
+    BrokerColumn("out", 8, _rate(lambda view: view.load.bytes_out_s)),
+    BrokerColumn("adding", 6, _count(lambda view: view.load.adding, "adding")),
+    BrokerColumn("retiring", 8, _count(lambda view: view.load.removing, "retiring")),
+    BrokerColumn("lag", 9, _lag),
+    BrokerColumn("leaders", 8, _count(lambda view: view.leaders), 110),
+    BrokerColumn("replicas", 8, _count(lambda view: view.replicas), 110),
+    BrokerColumn("throttle", 23, _throttle, 150, numeric=False),
+    BrokerColumn("disk", 12, _disk_cell),
+)

@@ -1,0 +1,264 @@
+"""The Brokers screen: the load that reassignments put on each broker, and its capacity."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from rich.text import Text
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import VerticalScroll
+from textual.content import Content
+from textual.events import Resize
+from textual.screen import Screen
+from textual.widgets import DataTable, Static
+
+from ktui.cluster.observation import Observation
+from ktui.progress.summary import broker_loads
+from ktui.progress.timeline import Progress
+from ktui.tui.draw import format as figures
+from ktui.tui.draw.cells import Piece, cut_pieces, faded, pieces_width
+from ktui.tui.draw.roles import role_style
+from ktui.tui.poll.outages import ClusterOutage
+from ktui.tui.screens.brokers.panel import broker_panel
+from ktui.tui.screens.brokers.row import COLUMNS, BrokerColumn, BrokerView, broker_views
+from ktui.tui.widgets.footer import FooterKeys
+from ktui.tui.widgets.header import StatusHeader
+from ktui.tui.widgets.services import services
+
+NOTHING_YET = "Waiting for the first answer of the cluster."
+NO_BROKERS = "The cluster names no brokers."
+
+
+_KEYS: list[BindingType] = [
+    Binding(
+        "enter", "screen.partitions", "its partitions", key_display="enter",
+        tooltip="Show the partitions with a replica on this broker",
+    ),
+    Binding("home", "screen.first", "first", show=False, tooltip="Go to the first broker"),
+    Binding("end", "screen.last", "last", show=False, tooltip="Go to the last broker"),
+]  # fmt: skip
+
+
+class BrokerTable(DataTable[Text]):
+    """One row per broker; enter chooses one, a click only moves the cursor."""
+
+    BINDINGS: ClassVar[list[BindingType]] = _KEYS
+
+
+class BrokersScreen(Screen[None]):
+    """Shows the brokers; the app passes each new progress to `show`.
+
+    If the app has a `filter_by_broker(id)`, enter goes back to the list, filtered by broker.
+    """
+
+    CSS = """
+    BrokersScreen {
+        background: $background;
+        & > #brokers-title { height: 1; padding: 0 1; text-wrap: nowrap; text-overflow: ellipsis; }
+        & > #brokers-empty { padding: 1 2; color: $dim; }
+        & > BrokerTable {
+            height: 1fr;
+            margin-top: 1;
+            background: $background;
+            background-tint: $background 0%;
+            scrollbar-size: 1 1;
+            &:focus { background-tint: $background 0%; }
+            & > .datatable--header { background: $background; color: $header; text-style: none; }
+            & > .datatable--header-hover { background: $background; color: $foreground; }
+            & > .datatable--cursor { background: $cursor; text-style: none; }
+            & > .datatable--hover { background: $background; }
+            & > .datatable--fixed { background: $background; }
+        }
+        & > VerticalScroll {
+            height: auto;
+            max-height: 40%;
+            border-top: solid $rule;
+            padding: 0 1;
+            scrollbar-size-vertical: 1;
+        }
+        & .-away { display: none; }
+    }
+    """
+    AUTO_FOCUS = "BrokerTable"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q", "back", "back", key_display="esc", tooltip="Go back to the list"),
+        *_KEYS,
+    ]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._views: Mapping[int, BrokerView] = {}
+        self._observation: Observation | None = None
+        self._outage: ClusterOutage | None = None
+        self._columns: tuple[BrokerColumn, ...] = ()
+        self._drawn: dict[int, list[list[Piece]]] = {}
+
+    def compose(self) -> ComposeResult:
+        """Lay out the header, the table, the panel of the broker under the cursor, and the keys."""
+        yield StatusHeader()
+        yield Static(id="brokers-title", markup=False)
+        yield Static(NOTHING_YET, id="brokers-empty", markup=False)
+        table = BrokerTable(cursor_type="row", header_height=1)
+        table.cursor_foreground_priority = "renderable"
+        yield table
+        with VerticalScroll():
+            yield Static(id="broker-panel", markup=False)
+        yield FooterKeys()
+
+    def on_mount(self) -> None:
+        """Draw what is known so far, and again in each new theme."""
+        self.app.theme_changed_signal.subscribe(self, self._redraw)
+        self._redraw()
+
+    def show(self, progress: Progress, outage: ClusterOutage | None = None) -> None:
+        """Show a new progress, or why the known one is no longer current."""
+        if progress.last is None:
+            return
+        self._outage = outage
+        self._observation = progress.last
+        self._views = broker_views(progress.last, broker_loads(progress))
+        if self.is_mounted:
+            self._draw()
+
+    @property
+    def selected(self) -> int | None:
+        """The broker under the cursor."""
+        table = self._table
+        if not table.row_count:
+            return None
+        return int(table.ordered_rows[table.cursor_row].key.value or 0)
+
+    @property
+    def _table(self) -> BrokerTable:
+        return self.query_one(BrokerTable)
+
+    def action_back(self) -> None:
+        """Go back to where this was opened."""
+        self.dismiss()
+
+    def action_partitions(self) -> None:
+        """Go back to the list, filtered to the broker under the cursor."""
+        broker = self.selected
+        if broker is None:
+            return
+        app = services(self)
+        self.dismiss()
+        app.filter_by_broker(broker)
+
+    def action_first(self) -> None:
+        """Go to the first broker."""
+        self._table.move_cursor(row=0)
+
+    def action_last(self) -> None:
+        """Go to the last broker."""
+        self._table.move_cursor(row=self._table.row_count - 1)
+
+    @on(DataTable.RowHighlighted)
+    def _row_highlighted(self) -> None:
+        self._draw_panel()
+
+    @on(Resize)
+    def _redraw(self, _: Any = None) -> None:
+        """Rebuild the table: its columns follow the width, its colours the theme."""
+        table = self._table
+        broker = self.selected
+        self._columns = tuple(c for c in COLUMNS if self.size.width >= c.from_width)
+        self._drawn = {}
+        table.clear(columns=True)
+        for column in self._columns:
+            heading = Text(column.heading, justify="right" if column.numeric else "left")
+            table.add_column(heading, width=column.width, key=column.heading)
+        self._draw()
+        self._restore_cursor(broker)
+
+    def _draw(self) -> None:
+        self._draw_rows()
+        self._table.set_class(not self._views, "-away")
+        empty = self.query_one("#brokers-empty", Static)
+        empty.set_class(bool(self._views), "-away")
+        empty.update(NOTHING_YET if self._observation is None else NO_BROKERS)
+        self.query_one("#brokers-title", Static).update(self._current(self._title()))
+        self._draw_panel()
+
+    def _draw_rows(self) -> None:
+        table, broker = self._table, self.selected
+        removed, added = (
+            self._drawn.keys() - self._views.keys(),
+            self._views.keys() - self._drawn.keys(),
+        )
+        for each in removed:
+            table.remove_row(str(each))
+            del self._drawn[each]
+        for each in sorted(added):
+            table.add_row(*(Text() for _ in self._columns), key=str(each))
+            self._drawn[each] = [[] for _ in self._columns]
+        for each, view in self._views.items():
+            self._draw_row(each, view)
+        if removed or added:
+            table.sort(key=lambda row: int(row[0].plain))
+            self._restore_cursor(broker)
+
+    def _draw_row(self, broker: int, view: BrokerView) -> None:
+        drawn = self._drawn[broker]
+        for place, column in enumerate(self._columns):
+            pieces = _fitted(column.cell(view), column)
+            pieces = faded(pieces) if self._outage is not None else pieces
+            if pieces != drawn[place]:
+                drawn[place] = pieces
+                cell = _text(pieces, self.app.theme_variables)
+                self._table.update_cell(str(broker), column.heading, cell)
+
+    def _restore_cursor(self, broker: int | None) -> None:
+        """Keep the cursor on its broker, wherever its row now is."""
+        if broker is not None and broker in self._drawn:
+            self._table.move_cursor(row=self._table.get_row_index(str(broker)), scroll=False)
+
+    def _draw_panel(self) -> None:
+        broker = self.selected
+        view = None if broker is None else self._views.get(broker)
+        self.query_one(VerticalScroll).set_class(view is None, "-away")
+        if view is not None:
+            lines = broker_panel(view, max(40, self.size.width - 3))
+            panel = self.query_one("#broker-panel", Static)
+            panel.update(self._current(Content("\n").join(lines)))
+
+    def _current(self, words: Content) -> Content:
+        """Draw stale text without colours."""
+        return words if self._outage is None else Content.styled(words.plain, "$dim")
+
+    def _title(self) -> Content:
+        title = ("brokers", "bold $foreground")
+        if self._observation is None:
+            return Content.assemble(title)
+        down = sum(view.broker is None or not view.broker.alive for view in self._views.values())
+        return Content.assemble(
+            title,
+            (f"   {len(self._views):,}", "$header"),
+            (f"   ! {down:,} down", "bold $error") if down else "",
+            (f"   {_counted(self._observation)}", "$dim"),
+        )
+
+
+def _counted(observation: Observation) -> str:
+    census = observation.census
+    if census is None:
+        return "leaders and replicas are being counted"
+    count = figures.as_count(census.partitions, "partition")
+    return f"{count} counted at {figures.as_time(census.at)}"
+
+
+def _fitted(pieces: list[Piece], column: BrokerColumn) -> list[Piece]:
+    blank = [Piece(" " * (column.width - pieces_width(pieces)))] if column.numeric else []
+    return cut_pieces([*blank, *pieces], column.width)
+
+
+def _text(pieces: list[Piece], variables: Mapping[str, str]) -> Text:
+    """Build a cell without a background, so that the row's background shows through."""
+    styled = (
+        (piece.text, role_style(variables, piece.role or "foreground", bold=piece.bold))
+        for piece in pieces
+    )
+    return Text.assemble(*styled, no_wrap=True)

@@ -1,0 +1,1 @@
+"""The Detail screen: one partition, replica by replica."""

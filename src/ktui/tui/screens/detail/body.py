@@ -1,0 +1,251 @@
+"""The body of the Detail screen, as lines: facts, alarms, lanes, lag and events of a partition."""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from collections.abc import Sequence
+from datetime import datetime
+from operator import attrgetter
+from typing import NamedTuple
+
+import msgspec
+from textual.content import Content
+
+from ktui.cluster.observation import Observation
+from ktui.execution.run.destination import find_goal
+from ktui.execution.run.states import State
+from ktui.execution.run.track import Track
+from ktui.progress.timeline import Event, Phase, Timeline
+from ktui.tui.draw import format as figures
+from ktui.tui.draw.cells import SignAt, replica_pieces
+from ktui.tui.draw.paint import content
+from ktui.tui.run_view.rows import StepRecord
+from ktui.tui.screens.detail.lag_curve import SCALE_WIDTH, lag_curve
+from ktui.tui.screens.detail.lanes import LaneTable, lane_table
+from ktui.tui.screens.event_list import SIGNS
+from ktui.tui.screens.watch.partition_words import alarm
+from ktui.tui.screens.watch.words import WaitingWords, as_reported_by_run
+from ktui.tui.widgets.facts import facts
+
+_BESIDE = 60
+"""Cells left of the time axis from which the events stand beside the curve; below it otherwise."""
+_LEAST_CURVE, _MOST_CURVE = 6, 16
+_EVENT_COLOURS = ("$foreground", "$warning", "$error")
+
+
+class RunDetail(NamedTuple):
+    """What the run knows about the partition."""
+
+    track: Track
+    taken: Sequence[StepRecord]
+    """The steps that have begun."""
+    steps: Sequence[Content]
+    """All steps of the partition, as lines."""
+    events: Sequence[Event]
+    waits: WaitingWords | None = None
+    """What the partition waits for."""
+    stalled_s: float | None = None
+    """The monotonic second since which the run reports the partition's step as stalled."""
+    sign: SignAt | None = None
+    """The sign for the moment at which an operator called the partition off."""
+
+
+def detail_body(
+    timeline: Timeline,
+    observation: Observation,
+    width: int,
+    height: int,
+    of_run: RunDetail | None = None,
+) -> list[Content]:
+    """Lay everything out in `width` cells; the curve takes the rows that `height` leaves for it."""
+    if of_run is not None:
+        timeline = _with_run(timeline, of_run)
+    lines = [
+        *facts([_span(timeline, of_run, observation.at), *_facts(timeline, of_run)], width),
+        *_alarms(timeline, observation.monotonic_s, of_run),
+        *([] if of_run is None else [*_waits(of_run, width), *_extra_replicas(of_run, width)]),
+        Content(""),
+        *([] if of_run is None else [*of_run.steps, Content("")]),
+    ]
+    times = (timeline.began_at, timeline.ended_at or observation.at)
+    begin, end = map(figures.as_time, times)
+    sign = None if of_run is None else of_run.sign
+    table = lane_table(timeline, observation.brokers, width, (begin, end), sign)
+    lines += [*table.lines, *_lanes_note(timeline, of_run), Content("")]
+    return lines + _curve_and_events(timeline, table, width, height - len(lines))
+
+
+def _waits(of_run: RunDetail, width: int) -> list[Content]:
+    if of_run.waits is None:
+        return []
+    lines = Content(of_run.waits.sentence).wrap(width)
+    return [Content(""), *(line.stylize(f"${of_run.waits.role}") for line in lines)]
+
+
+def _extra_replicas(of_run: RunDetail, width: int) -> list[Content]:
+    """Warn if a stop left more replicas than the partition had before, and than its target has."""
+    track = of_run.track
+    most = max(len(track.original), len(track.planned.target))
+    if track.state is not State.STOPPED or len(track.replicas) <= most:
+        return []
+    words = (
+        f"It was stopped with {len(track.replicas)} replicas; it had {len(track.original)}, and was"
+        f" to have {len(track.planned.target)}. c and trim drop what is beyond its original number."
+    )
+    lines = Content(words).wrap(width)
+    return [Content(""), *(line.stylize("$warning") for line in lines)]
+
+
+def _lanes_note(timeline: Timeline, of_run: RunDetail | None) -> list[Content]:
+    """Note that the lanes cover a later step only: to Kafka each step is its own reassignment."""
+    first = of_run.taken[0].over_at if of_run is not None and of_run.taken else None
+    if not timeline.lanes or first is None or timeline.began_at <= first:
+        return []
+    words = f"The lanes begin at {figures.as_time(timeline.began_at)}, after earlier steps."
+    return [Content.styled(words, "$dim")]
+
+
+def _with_run(timeline: Timeline, of_run: RunDetail) -> Timeline:
+    """Use the original, the goal and the events of the whole move, not those of one step."""
+    track, state = of_run.track, timeline.state
+    destination = find_goal(track, track.replicas, state.isr, state.leader)
+    return msgspec.structs.replace(
+        timeline,
+        original=track.original,
+        original_ordered=True,
+        target=destination.replicas,
+        events=tuple(heapq.merge(of_run.events, timeline.events, key=attrgetter("at"))),
+    )
+
+
+def _curve_and_events(timeline: Timeline, table: LaneTable, width: int, room: int) -> list[Content]:
+    if table.axis is None or not timeline.lag_history:
+        return _events(timeline.events, width)
+    lag, left = _lag(timeline), table.left - SCALE_WIDTH
+    if table.left < _BESIDE:
+        curve = lag_curve(timeline.lag_history, table.axis, _height(room - 4))
+        events = _events(timeline.events, width)
+        return [*_side_by_side(lag, curve, left), Content(""), *events]
+    curve = lag_curve(timeline.lag_history, table.axis, _height(room - 2))
+    heading = Content("  ").join(lag).truncate(width - table.left, ellipsis=True)
+    beside = [heading.pad_left(SCALE_WIDTH), *curve]
+    return _side_by_side(_events(timeline.events, left - 2), beside, left)
+
+
+def _height(room: int) -> int:
+    """Return an even number of rows, so that half of the scale falls on a row."""
+    return min(_MOST_CURVE, max(_LEAST_CURVE, room)) // 2 * 2
+
+
+def _side_by_side(left: Sequence[Content], right: Sequence[Content], width: int) -> list[Content]:
+    pairs = itertools.zip_longest(left, right, fillvalue=Content(""))
+    return [
+        Content.assemble(left_line.truncate(width, ellipsis=True, pad=True), right_line)
+        for left_line, right_line in pairs
+    ]
+
+
+def _lag(timeline: Timeline) -> list[Content]:
+    peak = max(messages for _, messages in timeline.lag_history)
+    last = timeline.lag_messages
+    lines = [Content.assemble(("peak ", "$dim"), figures.as_messages(peak))]
+    if last is not None:
+        lines.insert(0, Content.assemble(("lag ", "$dim"), figures.as_messages(last)))
+    return lines
+
+
+def _target(timeline: Timeline, of_run: RunDetail | None) -> Content:
+    """Return the target; for a cancelled partition the plan's target, marked as called off."""
+    if of_run is None or of_run.track.cancel is None:
+        return Content(_brokers(timeline.target))
+    return Content(f"{_brokers(of_run.track.planned.target)}  (called off)")
+
+
+def _facts(timeline: Timeline, of_run: RunDetail | None) -> list[tuple[str, Content]]:
+    state = timeline.state
+    order = "" if timeline.original_ordered else "  (order not known)"
+    return [
+        ("leader", _leader(timeline)),
+        ("topic id", Content(state.topic_id or figures.UNKNOWN)),
+        ("original", Content(f"{_brokers(timeline.original)}{order}")),
+        ("target", _target(timeline, of_run)),
+        ("ISR", Content(_brokers(state.isr) if state.described else figures.UNKNOWN)),
+        ("replicas", content(replica_pieces(state))),
+    ]
+
+
+def _leader(timeline: Timeline) -> Content:
+    state = timeline.state
+    if not state.described:
+        return Content(figures.UNKNOWN)
+    if state.leader is None:
+        return Content.styled("none: offline", "$error")
+    return Content(
+        f"{state.leader}, epoch {state.leader_epoch}"
+        if state.leader_epoch is not None
+        else str(state.leader)
+    )
+
+
+def _span(timeline: Timeline, of_run: RunDetail | None, now: datetime) -> tuple[str, Content]:
+    if of_run is not None and of_run.taken:
+        return _span_of_run(of_run, now)
+    begin = figures.as_time(timeline.began_at)
+    if timeline.phase is Phase.SETTLED:  # without lanes only the run has polled it
+        return "watched" if timeline.lanes else "known", Content(f"since {begin}")
+    seconds = ((timeline.ended_at or now) - timeline.began_at).total_seconds()
+    took = figures.as_seen(seconds, whole=timeline.seen_from_start)
+    if timeline.ended_at is None:
+        seen = "" if timeline.seen_from_start else "seen "
+        return "moving", Content(f"{seen}since {begin}, for {took}")
+    return "moved", Content(f"{begin} to {figures.as_time(timeline.ended_at)}, {took}")
+
+
+def _span_of_run(of_run: RunDetail, now: datetime) -> tuple[str, Content]:
+    """Return the time since the first step, which no single reassignment shows."""
+    began, over = of_run.taken[0].at, of_run.taken[-1].over_at
+    ended = over if of_run.track.state.ended else None
+    took = figures.as_duration(((ended or now) - began).total_seconds())
+    if ended is None:
+        return "under way", Content(f"since {figures.as_time(began)}, for {took}")
+    what = of_run.track.state.words if of_run.track.cancel is not None else "moved"
+    return what, Content(f"{figures.as_time(began)} to {figures.as_time(ended)}, {took}")
+
+
+def _brokers(ids: Sequence[int]) -> str:
+    return " ".join(map(str, ids)) or "none"
+
+
+def _alarms(timeline: Timeline, now_s: float, of_run: RunDetail | None) -> list[Content]:
+    stalled_s = None if of_run is None else of_run.stalled_s
+    stalls = [lane.stall for lane in timeline.lanes.values() if lane.stall is not None]
+    lines = [alarm(as_reported_by_run(stall, stalled_s), now_s) for stall in stalls]
+    if not lines and of_run is not None and stalled_s is not None:
+        lasted = figures.as_duration(now_s - stalled_s)
+        words = f"! stalled for {lasted}: {of_run.track.reason}."
+        lines = [Content.styled(words, "bold $stalled")]
+    return [Content(""), *lines] if lines else []
+
+
+def _events(events: Sequence[Event], width: int) -> list[Content]:
+    lines = [Content.styled("events, newest first", "$header")]
+    if not events:
+        return [*lines, Content.styled("none yet", "$dim")]
+    dated = events[-1].at.astimezone().date() != events[0].at.astimezone().date()
+    for event in reversed(events):
+        lines += _event(event, width, dated=dated)
+    return lines
+
+
+def _event(event: Event, width: int, *, dated: bool) -> list[Content]:
+    day = f"{event.at.astimezone():%b %d} " if dated else ""
+    time = f"{day}{figures.as_time(event.at)}  "
+    sign = f"{SIGNS[event.severity]} "
+    colour = _EVENT_COLOURS[event.severity]
+    first, *more = Content(event.what).wrap(width - len(time) - len(sign))
+    indent = " " * (len(time) + len(sign))
+    return [
+        Content.assemble((time, "$dim"), (f"{sign}{first.plain}", colour)),
+        *(Content.assemble(indent, (line.plain, colour)) for line in more),
+    ]

@@ -1,0 +1,208 @@
+"""One lane per broker that was ever a replica: its role, its figures and its history in time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import floor
+
+import msgspec
+from rich.cells import cell_len
+from textual.content import Content
+
+from ktui.cluster.broker import Broker
+from ktui.progress.timeline import Lane, Role, Timeline
+from ktui.tui.draw import format as figures
+from ktui.tui.draw.cells import SignAt, mark_cell, put_sign
+from ktui.tui.screens.detail.time_axis import TimeAxis
+
+ROLE_SIGNS = {Role.LEADER: "*", Role.ADDING: "+", Role.RETIRING: "-"}
+ROLE_COLOURS = {
+    Role.ADDING: "adding",
+    Role.IN_SYNC: "in-sync",
+    Role.LEADER: "leader",
+    Role.OUT_OF_SYNC: "out-of-sync",
+    Role.RETIRING: "retiring",
+    Role.GONE: "gone",
+}
+
+_CATCHING_UP = (Role.ADDING, Role.OUT_OF_SYNC)
+_NOT_TO_LEAD = (Role.LEADER, Role.GONE)
+_WIDE, _WIDER = 110, 150
+"""From the first width a lane's figures fit on its own line; from the second also its host."""
+_GAP = 2
+
+
+class LaneColumn(msgspec.Struct, frozen=True):
+    """One column of the lanes' table; figures are right-aligned."""
+
+    heading: str
+    cells: Sequence[Content]
+    least: int = 0
+    """The least cells of the column, so that a figure's length does not shift what follows."""
+    right: bool = False
+
+    @property
+    def width(self) -> int:
+        """Cells of the widest entry, or `least` if that is more."""
+        widest = max(cell.cell_length for cell in self.cells)
+        return max(cell_len(self.heading), self.least, widest)
+
+
+class LaneTable(msgspec.Struct, frozen=True):
+    """The lanes as lines, and the position of their time axis for the curve drawn below them."""
+
+    lines: tuple[Content, ...]
+    axis: TimeAxis | None
+    left: int
+    """Cells to the left of the axis."""
+
+
+def lane_table(
+    timeline: Timeline,
+    brokers: Mapping[int, Broker],
+    width: int,
+    now: tuple[str, str],
+    sign: SignAt | None = None,
+) -> LaneTable:
+    """Lay the lanes out in `width` cells; `now` is the begin and end of the axis as local times.
+
+    Each lane shows `sign`, an event of the whole partition, at its time.
+    """
+    lanes = list(timeline.lanes.values())
+    if not lanes:
+        words = Content.styled("Nothing is known of its replicas yet.", "$dim")
+        return LaneTable((words,), None, 0)
+    columns = _columns(lanes, brokers, timeline, width)
+    left = sum(column.width + _GAP for column in columns)
+    histories = [lane.history for lane in lanes if lane.history is not None]
+    axis = TimeAxis.over(histories, width - left)
+    lines = [_heading(columns, axis, width - left, now)]
+    for row, lane in enumerate(lanes):
+        lines.append(Content.assemble(*_row(columns, row), _bar(lane, axis, sign)))
+        if width < _WIDE:
+            lines.extend(_second_line(lane, columns[0].width + _GAP))
+    return LaneTable(tuple(lines), axis, left)
+
+
+def _columns(
+    lanes: Sequence[Lane], brokers: Mapping[int, Broker], timeline: Timeline, width: int
+) -> list[LaneColumn]:
+    preferred = timeline.target[0] if timeline.target else None
+    columns = [
+        LaneColumn("broker", _brokers(lanes, preferred)),
+        LaneColumn("role", [_styled(lane, lane.role.value) for lane in lanes], 11),
+        *_places(lanes, brokers, width),
+        LaneColumn("copied", [_styled(lane, _share(lane)) for lane in lanes], 6, right=True),
+    ]
+    if width >= _WIDE:
+        columns += [
+            LaneColumn("lag", [Content(_lag(lane)) for lane in lanes], 18, right=True),
+            LaneColumn("rate", [Content(_rate(lane)) for lane in lanes], 8, right=True),
+            LaneColumn("left", [Content(_left(lane)) for lane in lanes], 19, right=True),
+        ]
+    return columns
+
+
+def _places(lanes: Sequence[Lane], brokers: Mapping[int, Broker], width: int) -> list[LaneColumn]:
+    known = [brokers.get(lane.broker) for lane in lanes]
+    racks = [broker.rack if broker is not None else None for broker in known]
+    hosts = [f"{b.host}:{b.port}" if b is not None and b.host else "unknown" for b in known]
+    columns = []
+    if any(racks):
+        columns.append(LaneColumn("rack", [_place(rack or "-", 12) for rack in racks]))
+    if width >= _WIDER or (not any(racks) and width >= _WIDE):
+        columns.append(LaneColumn("host", [_place(host, 32) for host in hosts]))
+    return columns
+
+
+def _place(name: str, most: int) -> Content:
+    return Content.styled(name, "$dim").truncate(most, ellipsis=True)
+
+
+def _heading(
+    columns: Sequence[LaneColumn], axis: TimeAxis | None, room: int, now: tuple[str, str]
+) -> Content:
+    parts = [_cell(Content(column.heading), column) for column in columns]
+    begin, end = now
+    cells = room if axis is None else axis.cells
+    times = begin if cells < len(begin) + len(end) + 1 else f"{begin}{end:>{cells - len(begin)}}"
+    return Content.assemble(*parts, times if axis is not None else "").stylize("$dim")
+
+
+def _row(columns: Sequence[LaneColumn], row: int) -> list[Content]:
+    return [_cell(column.cells[row], column) for column in columns]
+
+
+def _cell(content: Content, column: LaneColumn) -> Content:
+    room = column.width - content.cell_length
+    return content.pad(room if column.right else 0, (0 if column.right else room) + _GAP)
+
+
+def _brokers(lanes: Sequence[Lane], preferred: int | None) -> list[Content]:
+    """Return each broker's id with the signs of the partition list, and the ids aligned."""
+    signs = [_sign(lane, preferred) for lane in lanes]
+    most = max(2, *map(len, signs))
+    digits = max(len(str(lane.broker)) for lane in lanes)
+    return [
+        Content.styled(f"{sign:>{most}}{lane.broker:>{digits}}{after}", f"{_colour(lane)} bold")
+        for lane, sign in zip(lanes, signs, strict=True)
+        for after in ["!" if lane.role is Role.OUT_OF_SYNC else ""]
+    ]
+
+
+def _sign(lane: Lane, preferred: int | None) -> str:
+    to_lead = ">" if lane.broker == preferred and lane.role not in _NOT_TO_LEAD else ""
+    return to_lead + ROLE_SIGNS.get(lane.role, "")
+
+
+def _colour(lane: Lane) -> str:
+    return f"${ROLE_COLOURS[lane.role]}"
+
+
+def _styled(lane: Lane, words: str) -> Content:
+    return Content.styled(words, _colour(lane))
+
+
+def _share(lane: Lane) -> str:
+    if lane.share is None or lane.role not in _CATCHING_UP:
+        return ""
+    return figures.as_share(lane.share, approximate=lane.approximate)
+
+
+def _lag(lane: Lane) -> str:
+    known = []
+    if lane.lag_messages is not None:
+        known.append(figures.as_messages(lane.lag_messages))
+    if lane.lag_bytes is not None:
+        known.append(figures.as_bytes(lane.lag_bytes))
+    return ", ".join(known)
+
+
+def _rate(lane: Lane) -> str:
+    if lane.rate_bytes_s is not None:
+        return figures.as_copying(lane.rate_bytes_s)
+    return "" if lane.rate_messages_s is None else figures.as_message_rate(lane.rate_messages_s)
+
+
+def _left(lane: Lane) -> str:
+    return "" if lane.left_s is None else figures.as_duration_range(lane.left_s)
+
+
+def _second_line(lane: Lane, indent: int) -> list[Content]:
+    facts = [("lag", _lag(lane)), ("rate", _rate(lane)), ("left", _left(lane))]
+    known = [(label, value) for label, value in facts if value]
+    if lane.role not in _CATCHING_UP or not known:
+        return []
+    parts: list[tuple[str, str] | str] = [" " * indent]
+    for label, value in known:
+        parts += [(f"{label} ", "$dim"), f"{value}   "]
+    return [Content.assemble(*parts)]
+
+
+def _bar(lane: Lane, axis: TimeAxis | None, sign: SignAt | None) -> Content:
+    if axis is None or lane.history is None:
+        return Content("")
+    cells = list(map(mark_cell, axis.marks(lane.history)))
+    if sign is not None:
+        put_sign(cells, floor((sign.at_s - axis.start_s) / axis.cell_s), sign.cell)
+    return Content.assemble(*((cell.glyph, f"${cell.role}") for cell in cells))

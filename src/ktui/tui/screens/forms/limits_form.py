@@ -1,0 +1,235 @@
+"""A form for the limits of a run: those in force, new values, what is in flight, and errors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical
+from textual.content import Content
+from textual.events import DescendantFocus
+from textual.message import Message
+from textual.suggester import SuggestFromList
+from textual.widgets import Input, Static
+
+from ktui.pacing.limits import CHOICES, COUNTS, LETTERS, Limits, LimitsProblem, parse_limits
+from ktui.tui.draw import format as figures
+from ktui.tui.widgets.text_field import TextField
+
+OPTIONS = (*COUNTS, *CHOICES)
+_MEANINGS = {
+    "replicas": "replicas of one partition added at once",
+    "partitions": "partitions under way at once",
+    "leader-movements": "leader movements in flight",
+    "replica-movements": "replicas being added in the cluster",
+    "per-broker": "replicas being added on one broker",
+    "extra-replicas": "replicas beyond its final number; gentle only",
+    "cut-together": "partitions cut in one request; gentle only",
+    **{option: " or ".join(word.value for word in words) for option, words in CHOICES.items()},
+}
+_NUMBER = "A number from 1, or none for no limit."
+
+
+class LimitInput(TextField):
+    """The field for the new value of one limit."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "submit", "accept", key_display="↵"),
+        Binding("up", "app.focus_previous", "up", show=False, tooltip="Go to the field above"),
+        Binding("down", "app.focus_next", "down", show=False, tooltip="Go to the field below"),
+    ]
+
+
+class LimitsForm(Vertical):
+    """A form that returns the limits typed, and explains an invalid one.
+
+    Args:
+        base: the limits that hold for empty fields; None while they are not known.
+        heading: the heading of the column of those limits.
+        in_use: whether there is a column of what is in flight.
+    """
+
+    DEFAULT_CSS = """
+    LimitsForm {
+        height: auto;
+        & Horizontal { height: 1; }
+        & .label { width: 21; padding: 0 1; }
+        & .now { width: 14; }
+        & .new { width: 13; padding: 0 1; }
+        & LimitInput {
+            width: 12; margin-right: 1; height: 1; border: none; padding: 0 1; background: $cursor;
+        }
+        & LimitInput:focus { background-tint: $primary 25%; border: none; }
+        & .use { width: 16; padding: 0 1; }
+        & .note { width: 1fr; color: $dim; text-wrap: nowrap; text-overflow: ellipsis; }
+        & .heading { color: $header; }
+        & .-wrong .label { color: $error; text-style: bold; }
+        & #limits-hint { color: $dim; padding: 0 1; height: auto; min-height: 2; }
+        & #limits-hint.-wrong { color: $error; text-style: bold; }
+        &.-no-use .use, &.-narrow .note { display: none; }
+    }
+    """
+    _NOTES_FROM = 108
+
+    class Changed(Message):
+        """The text of a field has changed."""
+
+    class Submitted(Message):
+        """The operator has pressed enter to accept the limits typed."""
+
+    def __init__(
+        self,
+        base: Limits | None,
+        *,
+        heading: str = "in force",
+        in_use: bool = True,
+        disabled: bool = False,
+    ) -> None:
+        super().__init__(disabled=disabled, classes="" if in_use else "-no-use")
+        self._base, self._heading = base, heading
+        self._wrong: dict[str, str] = {}
+        """The error of each invalid field, by option."""
+
+    def compose(self) -> ComposeResult:
+        """Lay out one row per limit, and the line that explains the focused limit."""
+        with Horizontal(classes="heading"):
+            for words, name in (
+                ("limit", "label"), (self._heading, "now"), ("new", "new"), ("in flight", "use"),
+            ):  # fmt: skip
+                yield Static(words, classes=name)
+        for option in OPTIONS:
+            with Horizontal(id=f"of-{option}"):
+                yield Static(classes="label")
+                yield Static(classes="now", markup=False)
+                choices = [word.value for word in CHOICES.get(option, ())]
+                yield LimitInput(
+                    id=f"new-{option}", suggester=SuggestFromList(choices) if choices else None
+                )
+                yield Static(classes="use", markup=False)
+                yield Static(_MEANINGS[option], classes="note", markup=False)
+        yield Static(id="limits-hint", markup=False)
+
+    def on_mount(self) -> None:
+        """Show the limits in force."""
+        self.show(self._base, None, {})
+        self._note({})
+
+    def on_resize(self) -> None:
+        """Hide the meanings if there is no room; the line below then explains one limit."""
+        self.set_class(self.size.width < self._NOTES_FROM, "-narrow")
+
+    def show(self, base: Limits | None, coming: Limits | None, in_use: Mapping[str, str]) -> None:
+        """Show the limits in force, those requested but not in force yet, and what is in use."""
+        self._base = base
+        for option in OPTIONS:
+            row = self.query_one(f"#of-{option}")
+            now = _value(base, option)
+            new = now if coming is None else _value(coming, option)
+            then = (f" > {new}", "$next-leader") if new != now else ("", "")
+            row.query_one(".now", Static).update(Content.assemble(now, then))
+            row.query_one(".use", Static).update(Content(in_use.get(option, "")))
+
+    @property
+    def typed(self) -> dict[str, int | str | None]:
+        """The text typed, by option; an empty field leaves its limit as it is."""
+        return dict(self._typed())
+
+    def _typed(self) -> Iterator[tuple[str, str]]:
+        for option in OPTIONS:
+            text = self.query_one(f"#new-{option}", LimitInput).value.strip()
+            if text:
+                yield option, text
+
+    def limits(self) -> Limits | None:
+        """Return the limits typed; None if one is invalid, and the form then shows why."""
+        wrong = dict(filter(None, (_wrong({each: text}) for each, text in self._typed())))
+        good = {option: text for option, text in self._typed() if option not in wrong}
+        if (clash := _wrong(good, self._base)) is not None:
+            wrong[clash[0]] = clash[1]
+        self._note(wrong)
+        return None if wrong else parse_limits(good, self._base)
+
+    @property
+    def problem(self) -> str:
+        """The error of the focused field or of the first invalid one, and the other fields."""
+        if not self._wrong:
+            return ""
+        shown = self._focused if self._focused in self._wrong else next(iter(self._wrong))
+        others = ", ".join(_name(option) for option in self._wrong if option != shown)
+        return f"{_name(shown)}: {self._wrong[shown]}{f'. Wrong, too: {others}' if others else ''}"
+
+    def clear(self) -> None:
+        """Empty every field."""
+        for field in self.query(LimitInput):
+            field.value = ""
+
+    def _note(self, wrong: dict[str, str]) -> None:
+        self._wrong = wrong
+        for option in OPTIONS:
+            row = self.query_one(f"#of-{option}")
+            row.set_class(option in wrong, "-wrong")
+            row.query_one(".label", Static).update(_label(option, wrong=option in wrong))
+        hint = self.query_one("#limits-hint", Static)
+        hint.set_class(bool(wrong), "-wrong")
+        hint.update(Content(f"! {self.problem}" if wrong else self._hint()))
+        if wrong:
+            self.call_after_refresh(hint.scroll_visible, animate=False)
+
+    @property
+    def _focused(self) -> str:
+        """The option whose field has the focus; empty for none."""
+        focused = self.app.focused if self.is_attached else None
+        return (focused.id or "").removeprefix("new-") if focused is not None else ""
+
+    def _hint(self) -> str:
+        option = self._focused
+        if option not in _MEANINGS:
+            return ""
+        if option in CHOICES:
+            return f"{_name(option)}: {_MEANINGS[option]}"
+        return f"{_name(option)}: {_MEANINGS[option]}. {_NUMBER}"
+
+    @on(DescendantFocus)
+    def _explain_focused(self) -> None:
+        self._note(self._wrong)
+
+    @on(Input.Changed)
+    def _changed(self, event: Input.Changed) -> None:
+        event.stop()
+        self.limits()
+        self.post_message(self.Changed())
+
+    @on(Input.Submitted)
+    def _submitted(self, event: Input.Submitted) -> None:
+        event.stop()
+        self.post_message(self.Submitted())
+
+
+def _wrong(options: Mapping[str, str], base: Limits | None = None) -> tuple[str, str] | None:
+    """Return the first invalid option, and why; None if all are valid."""
+    try:
+        parse_limits(options, base)
+    except LimitsProblem as problem:
+        words = f"{problem.problem}. {problem.fix}".replace("--", "")
+        return problem.option.removeprefix("--"), words
+    return None
+
+
+def _name(option: str) -> str:
+    return " ".join(filter(None, (LETTERS.get(option), option.replace("-", " "))))
+
+
+def _label(option: str, *, wrong: bool) -> Content:
+    letter = LETTERS.get(option, " ")
+    sign = "!" if wrong else " "
+    return Content.assemble((letter, "bold"), sign, option.replace("-", " "))
+
+
+def _value(limits: Limits | None, option: str) -> str:
+    if limits is None:
+        return figures.UNKNOWN
+    value = getattr(limits, option.replace("-", "_"))
+    return "none" if value is None else str(value)

@@ -1,0 +1,126 @@
+"""A form for a throttle, which explains an invalid one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical
+from textual.content import Content
+from textual.message import Message
+from textual.widgets import Checkbox, Input, Static
+
+from ktui.planning.throttle_rates import ThrottleProblem, ThrottleRates, parse_throttle_rates
+from ktui.tui.screens.forms.allowances import AllowanceBox
+from ktui.tui.widgets.text_field import TextField
+
+HINT = "50MB a second into each broker, 50MB,3=20MB with broker 3's own, or none."
+
+
+class RateInput(TextField):
+    """The field for the new rates."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "submit", "accept", key_display="↵"),
+    ]
+
+    def check_consume_key(self, key: str, character: str | None) -> bool:
+        """Hide printable keys from the footer: none is a command while the operator types."""
+        del key
+        return character is not None and character.isprintable()
+
+
+class ThrottleForm(Vertical):
+    """Accepts rates in the syntax of `ktui throttle`, and shows errors while they are typed.
+
+    Args:
+        label: the text before the field.
+        with_leaders: whether there is a check box to throttle leaders, too.
+        disabled: whether nothing can be typed.
+    """
+
+    DEFAULT_CSS = """
+    ThrottleForm {
+        height: auto;
+        & Horizontal { height: 1; }
+        & .label { width: 16; }
+        & RateInput {
+            width: 30; height: 1; border: none; padding: 0 1; background: $cursor;
+        }
+        & RateInput:focus { background-tint: $primary 25%; border: none; }
+        & #throttle-told { height: auto; }
+        & #throttle-hint { color: $dim; height: auto; }
+        & #throttle-hint.-wrong { color: $error; text-style: bold; }
+    }
+    """
+
+    class Changed(Message):
+        """The rates or the check box have changed."""
+
+    class Submitted(Message):
+        """The operator has pressed enter to accept the rates typed."""
+
+    def __init__(self, label: str, *, with_leaders: bool = False, disabled: bool = False) -> None:
+        super().__init__(disabled=disabled)
+        self._label, self._with_leaders = label, with_leaders
+
+    def compose(self) -> ComposeResult:
+        """Lay out the field, the line that explains it, and the warnings."""
+        with Horizontal():
+            yield Static(self._label, classes="label")
+            yield RateInput(id="throttle-rate")
+        yield Static(HINT, id="throttle-hint", markup=False)
+        if self._with_leaders:
+            yield AllowanceBox("throttle what leaders send, too", id="throttle-leaders")
+        yield Static(id="throttle-told", markup=False)
+
+    @property
+    def text(self) -> str:
+        """The text typed."""
+        return self.query_one(RateInput).value.strip()
+
+    @text.setter
+    def text(self, words: str) -> None:
+        self.query_one(RateInput).value = words
+
+    @property
+    def leaders(self) -> bool:
+        """Whether leaders should be throttled, too."""
+        return any(box.value for box in self.query(AllowanceBox))
+
+    def rates(self) -> ThrottleRates | None:
+        """Return the rates typed; None if nothing is typed, or something invalid."""
+        return None if not self.text or self.problem else parse_throttle_rates(self.text)
+
+    @property
+    def problem(self) -> str:
+        """The error in the text typed; empty if there is none."""
+        try:
+            rates = parse_throttle_rates(self.text or "none")
+        except ThrottleProblem as problem:
+            return f"throttle: {problem}"
+        if self.leaders and not rates:
+            return "throttle: no rate is given to throttle leaders to"
+        return ""
+
+    def tell(self, warnings: Sequence[str]) -> None:
+        """Show warnings about the throttle typed, below its field."""
+        words = Content("\n").join(Content.styled(f"! {each}", "$warning") for each in warnings)
+        self.query_one("#throttle-told", Static).update(words)
+
+    @on(Input.Changed)
+    @on(Checkbox.Changed)
+    def _changed(self, event: Input.Changed | Checkbox.Changed) -> None:
+        event.stop()
+        hint = self.query_one("#throttle-hint", Static)
+        hint.set_class(bool(self.problem), "-wrong")
+        hint.update(Content(f"! {self.problem}" if self.problem else HINT))
+        self.post_message(self.Changed())
+
+    @on(Input.Submitted)
+    def _submitted(self, event: Input.Submitted) -> None:
+        event.stop()
+        self.post_message(self.Submitted())

@@ -1,0 +1,1 @@
+"""The dialogs on the attached run: limits, throttle, cancel, resume."""

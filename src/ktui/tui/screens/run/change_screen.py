@@ -1,0 +1,149 @@
+"""A screen that requests changes from the engine of the attached run."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import ClassVar
+
+from textual.binding import Binding, BindingType
+from textual.content import Content
+from textual.screen import Screen
+from textual.widgets import Static
+
+from ktui.cluster.partition import TopicPartition
+from ktui.execution.errors import RunProblem
+from ktui.execution.host.catalog import RunState
+from ktui.execution.journal.commands import Command
+from ktui.execution.run.throttle_standing import left_throttle_text
+from ktui.tui.run_view.attached import AttachedRun, RunStatus
+from ktui.tui.screens.watch.run_banner import RunLines
+from ktui.tui.widgets.services import services
+
+
+class RunChangeScreen(Screen[None]):
+    """Shows a part of the attached run, requests a change of it, and shows the answer.
+
+    The app passes the run to `show_run` after each poll. Answers stand in `#said`.
+
+    Args:
+        write: whether anything may be changed from here.
+    """
+
+    DEFAULT_CSS = """
+    RunChangeScreen {
+        background: $background;
+        & > .asking-title { height: auto; padding: 0 1; text-style: bold; }
+        & > #said { padding: 0 1; height: auto; }
+    }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding(
+            "escape,q", "back", "back", key_display="esc", tooltip="Go back; nothing is changed"
+        )
+    ]
+    READ_ONLY: ClassVar[str]
+    """The sentence for a view that is read-only."""
+    ENDED: ClassVar[str]
+    """The sentence for a run that has ended."""
+    ASKED: ClassVar[str]
+    """The sentence to show until the answer has come."""
+
+    def __init__(self, *, write: bool) -> None:
+        super().__init__()
+        self.write = write
+        self.attached: AttachedRun | None = None
+        self._asked: int | None = None
+        self._said = Content("")
+
+    def on_mount(self) -> None:
+        """Remove notifications, which would cover the sentence why nothing can be changed."""
+        if not self.write:
+            self.app.clear_notifications()
+
+    @property
+    def status(self) -> RunStatus | None:
+        """The status of the attached run; None before the first one."""
+        return None if self.attached is None else self.attached.status
+
+    def show_run(self, attached: AttachedRun | None, touched: set[TopicPartition]) -> None:
+        """Show the present state of the run, and the answer to a request if it has come."""
+        del touched
+        if attached is None:
+            return
+        self.attached = attached
+        self._read_answer(attached)
+        self.query_one(RunLines).show(attached.status)
+        self.draw(attached)
+        self.show_said()
+
+    def draw(self, attached: AttachedRun) -> None:
+        """Draw the screen's part of the run."""
+        raise NotImplementedError
+
+    def accepted(self) -> None:
+        """Clear the fields: what was typed was accepted."""
+        raise NotImplementedError
+
+    def standing(self, status: RunStatus) -> str:
+        """Return the note to show while a change may be requested."""
+        raise NotImplementedError
+
+    def _read_answer(self, attached: AttachedRun) -> None:
+        if self._asked is None:
+            return
+        try:
+            answer = attached.answer_to(self._asked).answer
+        except RunProblem as problem:
+            self._said, self._asked = Content.styled(str(problem), "$error"), None
+            return
+        if answer is not None:
+            colour = "$success" if answer.accepted else "bold $error"
+            self._said, self._asked = Content.styled(answer.words, colour), None
+            if answer.accepted:
+                self.accepted()
+
+    def say(self, said: Content) -> None:
+        """Show a message, and below it the note that holds now."""
+        self._said = said
+        self.show_said()
+
+    def show_said(self) -> None:
+        """Show the last message, and the note that holds now."""
+        self.query_one("#said", Static).update(
+            Content("\n").join([self._said, Content.styled(self._standing(), "$dim")])
+        )
+
+    def _standing(self) -> str:
+        status = self.status
+        if not self.write:
+            return services(self).why_read_only or self.READ_ONLY
+        if status is None or status.state is RunState.ENDED:
+            return self.ENDED
+        if not status.owned:
+            left = None if self.attached is None else left_throttle_text(self.attached.run)
+            words = "No process carries the run on" + (f"; {left}" if left else "")
+            return f"{words}. Resume it first: ktui resume {status.name}"
+        return self.ASKED if self._asked is not None else self.standing(status)
+
+    @property
+    def may_ask(self) -> bool:
+        """Whether a change may be requested now."""
+        status = self.status
+        return self.write and status is not None and status.owned and self._asked is None
+
+    def ask(self, command: Command) -> None:
+        """Request a change; the answer is shown when it comes."""
+        self.run_worker(self._ask(command), exit_on_error=False)
+
+    async def _ask(self, command: Command) -> None:
+        if self.attached is None:
+            return
+        try:
+            self._asked = await asyncio.to_thread(self.attached.ask, command)
+        except RunProblem as problem:
+            self._said = Content.styled(str(problem), "$error")
+        self.show_said()
+
+    def action_back(self) -> None:
+        """Go back to where this was opened."""
+        self.dismiss()

@@ -1,0 +1,93 @@
+"""The Limits screen: the limits in force, and those that bind the run from the next step on."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.content import Content
+from textual.widgets import Static
+
+from ktui.execution.journal.commands import SetLimits
+from ktui.tui.draw import format as figures
+from ktui.tui.run_view.attached import AttachedRun, RunStatus
+from ktui.tui.run_view.limit_usage import usage_by_limit
+from ktui.tui.screens.forms.limits_form import LimitsForm
+from ktui.tui.screens.run.change_screen import RunChangeScreen
+from ktui.tui.screens.watch.run_banner import RunLines
+from ktui.tui.widgets.footer import FooterKeys
+from ktui.tui.widgets.header import StatusHeader
+from ktui.tui.widgets.services import services
+
+
+class LimitsScreen(RunChangeScreen):
+    """Shows the limits of the attached run, and requests new ones."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding(
+            "enter", "apply", "apply", show=False,
+            tooltip="Put the limits that are typed in force at the next step",
+        ),
+    ]  # fmt: skip
+    READ_ONLY = (
+        "This view is read-only; limits are changed in one that is opened with"
+        " ktui watch --write, or with ktui limits."
+    )
+    ENDED = "The run has ended: its limits bind nothing any more."
+    ASKED = "Asked for; it takes effect at the next decision."
+
+    def compose(self) -> ComposeResult:
+        """Lay out the run, its limits, the answer to a request, and the keys."""
+        yield StatusHeader()
+        yield RunLines()
+        yield Static(id="limits-title", classes="asking-title", markup=False)
+        attached = services(self).attached
+        limits = attached.run.limits if attached is not None else None
+        if limits is not None:
+            yield LimitsForm(limits, disabled=not self.write)
+        yield Static(id="said", markup=False)
+        yield FooterKeys()
+
+    def draw(self, attached: AttachedRun) -> None:
+        """Show what is in force, what is requested, and what is in flight."""
+        status = attached.status
+        form = self.query_one(LimitsForm)
+        form.show(status.limits, status.coming, usage_by_limit(attached.run))
+        self.query_one("#limits-title", Static).update(f"limits of run {status.name}")
+
+    def accepted(self) -> None:
+        """Empty the fields."""
+        self.query_one(LimitsForm).clear()
+
+    def standing(self, status: RunStatus) -> str:
+        """Return when a change takes effect."""
+        in_flight_steps = figures.as_count(status.in_flight, "step")
+        return (
+            f"Binds at the next step: {in_flight_steps} in flight stay as they are."
+            " A field that is empty stays as it is."
+        )
+
+    @on(LimitsForm.Changed)
+    def _typed(self) -> None:
+        if self.query_one(LimitsForm).typed:  # an accepted request empties it: keep the answer
+            self.say(Content(""))
+
+    @on(LimitsForm.Submitted)
+    def _submitted(self) -> None:
+        self.action_apply()
+
+    def action_apply(self) -> None:
+        """Request the limits typed."""
+        form, status = self.query_one(LimitsForm), self.status
+        if not self.may_ask or status is None:
+            self.show_said()
+            return
+        limits = form.limits()
+        if limits is None:
+            return
+        if limits == (status.coming or status.limits):
+            self.say(Content("These limits are in force already."))
+            return
+        self.ask(SetLimits(form.typed))

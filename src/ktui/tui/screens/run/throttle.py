@@ -1,0 +1,203 @@
+"""The Throttle screen: the rates of the run, what is copied under them, and a new rate."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import VerticalScroll
+from textual.content import Content
+from textual.events import Resize
+from textual.widgets import Static
+
+from ktui.execution.journal.commands import SetThrottle
+from ktui.execution.run.throttle_standing import throttle_wait_text
+from ktui.progress.inflow import Inflow
+from ktui.tui.draw import format as figures
+from ktui.tui.draw.cells import Piece, cut_pieces
+from ktui.tui.draw.paint import content
+from ktui.tui.run_view.attached import AttachedRun, RunStatus
+from ktui.tui.run_view.throttle import RateNow, lists_in_words, rates_now
+from ktui.tui.run_view.throttle_change import throttle_effects
+from ktui.tui.screens.forms.throttle_form import ThrottleForm
+from ktui.tui.screens.run.change_screen import RunChangeScreen
+from ktui.tui.screens.watch.run_banner import RunLines
+from ktui.tui.widgets.footer import FooterKeys
+from ktui.tui.widgets.header import StatusHeader
+
+_GAP = "  "
+_LEAST = 6
+
+
+def throttle_table(rows: Sequence[RateNow], width: int) -> list[Content]:
+    """Lay out the rows in `width` cells, the heading first; the last column is cut to fit."""
+    if not rows:
+        return [Content.styled("No broker gets replicas any more.", "$dim")]
+    cells = [[cell(row) for _, cell in _COLUMNS] for row in rows]
+    widths = [
+        max(_LEAST, len(heading), *(len(line[at].text) for line in cells))
+        for at, (heading, _) in enumerate(_COLUMNS)
+    ]
+    heading = [Piece(name, "header") for name, _ in _COLUMNS]
+    return [_line(line, widths, width) for line in (heading, *cells)]
+
+
+def _line(cells: Sequence[Piece], widths: Sequence[int], width: int) -> Content:
+    pieces: list[Piece] = []
+    for cell, room in zip(cells, widths, strict=True):
+        pieces += [cell, Piece(" " * (room - len(cell.text)) + _GAP)]
+    return content(cut_pieces(pieces[:-1], width))
+
+
+def _broker(row: RateNow) -> Piece:
+    return Piece(f"{row.broker}{' out' if row.sends else ''}", bold=True)
+
+
+def _desired(row: RateNow) -> Piece:
+    return Piece("none") if row.wanted is None else Piece(figures.as_rate(row.wanted))
+
+
+def _of(value: Callable[[Inflow], str]) -> Callable[[RateNow], Piece]:
+    def cell(row: RateNow) -> Piece:
+        text = figures.UNKNOWN if row.inflow is None else value(row.inflow)
+        return Piece(text, "dim" if text == figures.UNKNOWN else "")
+
+    return cell
+
+
+def _inbound(row: RateNow) -> Piece:
+    """Return the inbound rate, with a warning sign if it is at least the throttle."""
+    written = None if row.inflow is None else row.inflow.inbound_bytes_s
+    if written is not None and row.wanted is not None and written >= row.wanted:
+        return Piece(f"! {figures.as_rate(written)}", "stalled", bold=True)
+    return Piece(figures.as_rate(written), "dim" if written is None else "")
+
+
+def _fastest(inflow: Inflow) -> str:
+    if inflow.fastest is None:
+        return figures.UNKNOWN
+    return f"{figures.as_rate(inflow.fastest_bytes_s)} {inflow.fastest}"
+
+
+_COLUMNS: tuple[tuple[str, Callable[[RateNow], Piece]], ...] = (
+    ("broker", _broker),
+    ("throttle", _desired),
+    ("set now", lambda row: Piece(row.set_to, "" if row.set_to != "-" else "dim")),
+    ("before", lambda row: Piece(row.found, "dim")),
+    ("copied in", _of(lambda inflow: figures.as_copying(inflow.bytes_s))),
+    ("written", _inbound),
+    ("fastest inbound", _of(_fastest)),
+)
+
+
+class ThrottleScreen(RunChangeScreen):
+    """Shows the throttle of the attached run, and requests a new one."""
+
+    CSS = """
+    ThrottleScreen {
+        & #throttle-scroll { height: auto; max-height: 33%; margin: 1 0; padding: 0 1; }
+        & #throttle-rates { height: auto; }
+        & ThrottleForm { padding: 0 1; }
+        & #throttle-means { padding: 0 1; height: auto; }
+    }
+    """
+    AUTO_FOCUS = "RateInput"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding(
+            "enter", "apply", "apply", show=False,
+            tooltip="Put the rate that is typed in force at once, also for what is in flight",
+        ),
+        Binding("pageup", "page(-1)", "brokers above", show=False, tooltip="Show brokers above"),
+        Binding(
+            "pagedown", "page(1)", "brokers below", show=False, tooltip="Show brokers below"
+        ),
+    ]  # fmt: skip
+    READ_ONLY = (
+        "This view is read-only; the throttle is changed in one that is opened with"
+        " ktui watch --write, or with ktui throttle."
+    )
+    ENDED = "The run has ended."
+    ASKED = "Asked for; the brokers are set with the run's next look."
+
+    def compose(self) -> ComposeResult:
+        """Lay out the run, its throttle, the field, the effect and the answer, and the keys."""
+        yield StatusHeader()
+        yield RunLines()
+        yield Static(id="throttle-title", classes="asking-title", markup=False)
+        with VerticalScroll(id="throttle-scroll", can_focus=False):
+            yield Static(id="throttle-rates", markup=False)
+        yield ThrottleForm("new throttle", disabled=not self.write)
+        yield Static(id="throttle-means", markup=False)
+        yield Static(id="said", markup=False)
+        yield FooterKeys()
+
+    def draw(self, attached: AttachedRun) -> None:
+        """Show the desired and the set rates, and what is copied in."""
+        run, now = attached.run, attached.status.throttle
+        words = now.rates.with_leaders(throttled=now.leaders)
+        title = f"throttle of run {attached.name}: {words}"
+        self.query_one("#throttle-title", Static).update(title)
+        rows = throttle_table(rates_now(run, attached.inflows), self.size.width - 3)
+        lists = Content.styled(lists_in_words(run), "$dim")
+        self.query_one("#throttle-rates", Static).update(Content("\n").join([*rows, lists]))
+        self._show_effect()
+
+    @on(Resize)
+    def _fit(self) -> None:
+        if self.attached is not None:
+            self.draw(self.attached)
+
+    def accepted(self) -> None:
+        """Empty the field."""
+        self.query_one(ThrottleForm).text = ""
+
+    def standing(self, status: RunStatus) -> str:
+        """Return when a change takes effect, or what the run still waits for."""
+        attached = self.attached
+        if attached is not None and (waits := throttle_wait_text(attached.run)):
+            leave_behind = f"Should it never come back: ktui throttle {status.name} --leave-behind"
+            return f"{waits[:1].upper()}{waits[1:]}. {leave_behind}"
+        in_flight_steps = figures.as_count(status.in_flight, "step")
+        return f"Enter puts it in force at once, also for the {in_flight_steps} in flight."
+
+    @on(ThrottleForm.Changed)
+    def _typed(self) -> None:
+        if self.query_one(ThrottleForm).text:  # an accepted request empties it: keep the answer
+            self.say(Content(""))
+        self._show_effect()
+
+    def _show_effect(self) -> None:
+        """Show the effect of the rate typed."""
+        rates = self.query_one(ThrottleForm).rates()
+        effects = []
+        if rates is not None and self.attached is not None:
+            effects = throttle_effects(
+                self.attached.run.throttled.rates, rates, self.attached.inflows
+            )
+        lines = [
+            Content.styled(words if role == "dim" else f"! {words}", f"${role}")
+            for words, role in effects
+        ]
+        self.query_one("#throttle-means", Static).update(Content("\n").join(lines))
+
+    @on(ThrottleForm.Submitted)
+    def _submitted(self) -> None:
+        self.action_apply()
+
+    def action_page(self, step: int) -> None:
+        """Scroll through the brokers, where there are more than fit."""
+        rows = self.query_one(VerticalScroll)
+        rows.scroll_to(y=rows.scroll_y + step * (rows.size.height - 1), animate=False)
+
+    def action_apply(self) -> None:
+        """Request the rate typed."""
+        rates = self.query_one(ThrottleForm).rates()
+        if not self.may_ask or rates is None or self.attached is None:
+            self.show_said()
+        elif rates == self.attached.run.throttled.rates:
+            self.say(Content("This is in force already."))
+        else:
+            self.ask(SetThrottle(rates))

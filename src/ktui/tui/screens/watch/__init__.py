@@ -1,0 +1,1 @@
+"""The Watch screen: one row per partition of the chosen view."""

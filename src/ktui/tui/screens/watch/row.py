@@ -1,0 +1,230 @@
+"""One partition's row, column by column."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from ktui.progress.timeline import Phase, Timeline
+from ktui.tui.draw import format as figures
+from ktui.tui.draw.cells import (
+    Piece,
+    cut_pieces,
+    cut_sentence,
+    partition_text,
+    pieces_width,
+    replica_pieces,
+    slowest_share,
+    timeline_cells,
+)
+from ktui.tui.screens.watch.columns import Column, ColumnLayout
+from ktui.tui.screens.watch.row_context import RowContext
+from ktui.tui.screens.watch.words import OF_OTHERS, run_reason, run_state
+
+CURSOR = "▌"
+_ENDED = {
+    Phase.DONE: ("done", "done"),
+    Phase.CANCELLED: ("cancelled", "cancelled"),
+    Phase.CHANGED_ELSEWHERE: ("changed elsewhere", "foreign"),
+    Phase.TOPIC_GONE: ("topic gone", "gone"),
+    Phase.SETTLING: ("settling", "waiting"),
+}
+
+
+def row_pieces(timeline: Timeline, layout: ColumnLayout, moment: RowContext) -> list[Piece]:
+    """Draw a row without the sign of the cursor: each column at its width, gaps between."""
+    pieces: list[Piece] = []
+    gap = Piece(" " * layout.gap, "rule")
+    words = reason(timeline, moment)
+    aside_column = None if words is None else _aside_column(words, timeline, layout)
+    until = 0
+    for column, start, width in layout.spans():
+        if words and column is aside_column:
+            until = _until(words, timeline, layout)
+            pieces += _sentence(words, until - start)
+            if until < layout.width - 1:
+                pieces.append(gap)
+        if start < until or (until and column is Column.REASON):
+            continue
+        if column is Column.TIMELINE:
+            cell = _history(timeline, width, moment, layout.span)
+        else:
+            cell = _CELLS[column](timeline, width, moment)
+        if column.numeric:
+            cell.insert(0, Piece(" " * (width - pieces_width(cell)), "rule"))
+        pieces += cut_pieces(cell, width)
+        pieces.append(gap)
+    return pieces
+
+
+def state_cell(timeline: Timeline, moment: RowContext) -> Piece:
+    """Return the word for a partition's state, and for trouble how long it has lasted."""
+    well = moment.health(timeline)
+    if moment.told_by_health(timeline, well):
+        return Piece(well.word, well.role, bold=well.role == "stalled")
+    track = moment.track(timeline)
+    if track is not None and moment.run is not None:
+        stalled_s = moment.stalled_s(track)
+        return run_state(track, moment.run, timeline, moment.now_s, stalled_s)
+    if timeline.phase in _ENDED:
+        return Piece(*_ENDED[timeline.phase])
+    return _moving(timeline, moment)
+
+
+def _moving(timeline: Timeline, moment: RowContext) -> Piece:
+    stall = timeline.stall if timeline.stall is not None and timeline.stall.alarm else None
+    age = "" if stall is None else f" {figures.as_age(moment.now_s - stall.since_s)}"
+    if timeline.phase is Phase.STALLED:
+        return Piece(f"STALLED{age}", "stalled", bold=True)
+    if stall is not None:
+        return Piece(f"behind{age}", "falling-behind")
+    share, approximate = slowest_share(timeline)
+    percent = "" if share is None else f" {figures.as_share(share, approximate=approximate)}"
+    return Piece(f"moving{percent}", "moving")
+
+
+def reason(timeline: Timeline, moment: RowContext) -> Piece | None:
+    """Return the reason for trouble or for waiting; None while all is as it should be."""
+    well = moment.health(timeline)
+    if moment.told_by_health(timeline, well):
+        return Piece(well.wrong, well.role) if well.wrong else None
+    track = moment.track(timeline)
+    if track is not None and moment.run is not None:
+        run_words = run_reason(track, moment.run)
+        if track.state in OF_OTHERS and timeline.phase is Phase.STALLED:
+            return _foreign_stall(timeline, moment) or run_words
+        if run_words is not None or track.step is None:
+            return run_words
+    stall = None if timeline.phase in _ENDED else timeline.stall
+    if stall is not None:
+        words = stall.detail or f"broker {stall.broker}: {stall.cause}"
+        role = state_cell(timeline, moment).role if stall.alarm else "waiting"
+        return Piece(words, role)
+    if well.grave and timeline.phase is not Phase.TOPIC_GONE:
+        return Piece(f"{well.word}: {well.wrong}", well.role)
+    return None
+
+
+def _foreign_stall(timeline: Timeline, moment: RowContext) -> Piece | None:
+    """Return the stall of somebody else's move, which the state column leaves out."""
+    if timeline.stall is None:
+        return None
+    age = figures.as_age(moment.now_s - timeline.stall.since_s)
+    what = timeline.stall.detail or f"broker {timeline.stall.broker}: {timeline.stall.cause}"
+    return Piece(f"{what}, stalled {age}", "stalled")
+
+
+def _until(words: Piece, timeline: Timeline, layout: ColumnLayout) -> int:
+    """Return the cell where a reason in place of figures ends.
+
+    A waiting partition keeps its timeline visible, if it has one and there is room for both.
+    """
+    spans = {column: (start, start - layout.gap) for column, start, _ in layout.spans()}
+    whole = layout.width - 1
+    if words.role != "waiting" or not timeline.lanes or Column.TIMELINE not in spans:
+        return whole
+    until = spans[Column.TIMELINE][1]
+    fits = pieces_width([words]) <= until - spans[Column.LAG][0]
+    return until if fits else whole
+
+
+def _aside_column(words: Piece, timeline: Timeline, layout: ColumnLayout) -> Column | None:
+    """Return the column where a reason starts if its own column is too narrow or missing."""
+    if pieces_width([words]) <= layout.width_of(Column.REASON):
+        return None
+    if timeline.phase.ended or not timeline.catching_up:
+        return Column.LAG
+    if layout.width_of(Column.REASON):
+        return None
+    return Column.RATE if layout.width_of(Column.RATE) else Column.LEFT
+
+
+def _history(timeline: Timeline, width: int, moment: RowContext, span: int) -> list[Piece]:
+    """Draw the timeline; a partition of the run has waited until its first step."""
+    track = moment.track(timeline)
+    waits = None if track is None else moment.waiting(track)
+    sign = None if track is None else moment.called_off(track)
+    return timeline_cells(timeline.recent, width, moment.now_s, span, waits=waits, sign=sign)
+
+
+def _batch(timeline: Timeline, _width: int, moment: RowContext) -> list[Piece]:
+    track = None if moment.run is None else moment.run.track(timeline.tp)
+    return [] if track is None or track.batch is None else [Piece(f"{track.batch:,}")]
+
+
+def _partition(timeline: Timeline, width: int, _moment: RowContext) -> list[Piece]:
+    role = "gone" if timeline.phase is Phase.TOPIC_GONE else ""
+    return [Piece(partition_text(timeline.tp, width), role)]
+
+
+def _state(timeline: Timeline, _width: int, moment: RowContext) -> list[Piece]:
+    return [state_cell(timeline, moment)]
+
+
+def _replicas(timeline: Timeline, _width: int, _moment: RowContext) -> list[Piece]:
+    return replica_pieces(timeline.state)
+
+
+def _lag(timeline: Timeline, _width: int, _moment: RowContext) -> list[Piece]:
+    if timeline.phase.ended or not timeline.catching_up:
+        return []
+    if timeline.lag_messages is not None:
+        return [Piece(figures.as_messages(timeline.lag_messages))]
+    if timeline.lag_bytes is not None:
+        return [Piece(f"~{figures.as_bytes(timeline.lag_bytes)}")]
+    return [Piece(figures.UNKNOWN, "dim")]
+
+
+def _to_copy(timeline: Timeline, _width: int, _moment: RowContext) -> list[Piece]:
+    if timeline.phase.ended or not timeline.catching_up or timeline.lag_bytes is None:
+        return []
+    return [Piece(figures.as_bytes(timeline.lag_bytes))]
+
+
+def _rate(timeline: Timeline, _width: int, _moment: RowContext) -> list[Piece]:
+    if timeline.phase.ended or not timeline.catching_up:
+        return []
+    rate = figures.as_copying(timeline.rate_bytes_s)
+    return [Piece(rate, "dim" if rate == figures.UNKNOWN else "")]
+
+
+def _left(timeline: Timeline, width: int, _moment: RowContext) -> list[Piece]:
+    left = timeline.left_s
+    if timeline.phase.ended or not timeline.catching_up:
+        return []
+    if left is None:
+        return [Piece(figures.UNKNOWN, "dim")]
+    with_range = figures.as_duration_range(left)
+    return [Piece(with_range if len(with_range) <= width else figures.as_duration(left.middle))]
+
+
+def _reason(timeline: Timeline, width: int, moment: RowContext) -> list[Piece]:
+    if words := reason(timeline, moment):
+        return _sentence(words, width)
+    track = moment.track(timeline)
+    if track is not None:
+        over_at = track.since if track.state.ended else None
+        return [] if over_at is None else [Piece(f"at {figures.as_time(over_at)}", "dim")]
+    if timeline.ended_at is None:
+        return []
+    took = (timeline.ended_at - timeline.began_at).total_seconds()
+    ended = f"at {figures.as_time(timeline.ended_at)}"
+    whole = f"{ended} after {figures.as_seen(took, whole=timeline.seen_from_start)}"
+    return _sentence(Piece(whole if len(whole) <= width else ended, "dim"), width)
+
+
+def _sentence(words: Piece, width: int) -> list[Piece]:
+    return cut_pieces([words._replace(text=cut_sentence(words.text, width))], width)
+
+
+_Cell = Callable[[Timeline, int, RowContext], list[Piece]]
+_CELLS: Mapping[Column, _Cell] = {
+    Column.PARTITION: _partition,
+    Column.STATE: _state,
+    Column.BATCH: _batch,
+    Column.REPLICAS: _replicas,
+    Column.LAG: _lag,
+    Column.TO_COPY: _to_copy,
+    Column.RATE: _rate,
+    Column.LEFT: _left,
+    Column.REASON: _reason,
+}

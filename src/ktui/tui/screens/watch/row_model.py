@@ -1,0 +1,220 @@
+"""The rows of the list and their order, updated by differences."""
+
+from __future__ import annotations
+
+import bisect
+import operator
+from collections.abc import Callable, Collection, Mapping, Sequence
+
+from rich.cells import cell_len
+
+from ktui.cluster.partition import PartitionState, TopicPartition
+from ktui.execution.run.states import State
+from ktui.progress.timeline import Phase, Timeline
+from ktui.tui.screens.watch.columns import Extents
+from ktui.tui.screens.watch.row_context import RowContext
+from ktui.tui.screens.watch.row_filter import RowFilter
+from ktui.tui.screens.watch.sort import Ordering, SortKey
+
+Belongs = Callable[[Timeline], bool]
+_FEW = 64
+"""Up to this many rows are moved one by one; for more, all are sorted."""
+
+
+class Arrangement:
+    """The rows of the list, in order.
+
+    An update costs what changed: a timeline that is the same object is not examined again. Each row
+    is sorted by the key of its last placement. Rows therefore keep their places until `place_anew`,
+    and new ones come in where they belong.
+    """
+
+    def __init__(self, belongs: Belongs) -> None:
+        self.rows: list[TopicPartition] = []
+        self.timelines: Mapping[TopicPartition, Timeline] = {}
+        self.ordering = Ordering()
+        self.rowfilter = RowFilter()
+        self.extents = Extents()
+        self._moment = RowContext(0.0)
+        self._belongs = belongs
+        self._belonging: set[TopicPartition] = set()
+        self._placed: dict[TopicPartition, SortKey] = {}
+        self._kept: set[TopicPartition] = set()
+        """Rows that kept their places although they have changed."""
+        self._index: dict[TopicPartition, int] | None = None
+
+    @property
+    def belonging(self) -> int:
+        """How many partitions there are without the filter."""
+        return len(self._belonging)
+
+    def index_of(self, tp: TopicPartition | None) -> int | None:
+        """Return the row of a partition; None if it is not shown."""
+        if self._index is None:
+            self._index = {each: row for row, each in enumerate(self.rows)}
+        return None if tp is None else self._index.get(tp)
+
+    def neighbour(self, tp: TopicPartition, step: int) -> TopicPartition | None:
+        """Return the partition `step` rows below; None beyond the ends."""
+        row = self.index_of(tp)
+        if row is None or not 0 <= row + step < len(self.rows):
+            return None
+        return self.rows[row + step]
+
+    def arrange(
+        self,
+        *,
+        belongs: Belongs | None = None,
+        ordering: Ordering | None = None,
+        rowfilter: RowFilter | None = None,
+        moment: RowContext | None = None,
+    ) -> None:
+        """Change the rows or their order, and place all rows again."""
+        self._belongs = belongs or self._belongs
+        self.ordering = ordering or self.ordering
+        self.rowfilter = self.rowfilter if rowfilter is None else rowfilter
+        timelines, self.timelines = self.timelines, {}
+        self._belonging.clear()
+        self._placed.clear()
+        self._kept.clear()
+        self.rows, self._index, self.extents = [], None, Extents()
+        self.update(timelines, moment or self._moment, place_anew=True)
+
+    def update(
+        self,
+        timelines: Mapping[TopicPartition, Timeline],
+        moment: RowContext,
+        *,
+        place_anew: bool,
+        touched: Collection[TopicPartition] = (),
+    ) -> bool:
+        """Update to new timelines; return whether rows came, went or changed places.
+
+        Args:
+            timelines: all timelines, shown or not.
+            moment: the context in which they are shown.
+            place_anew: whether to move rows whose key has changed, too.
+            touched: partitions that changed in the run although their timelines did not.
+        """
+        gone, changed = _differences(self.timelines, timelines)
+        if moment.configs != self._moment.configs or moment.run is not self._moment.run:
+            changed = list(timelines.values())  # all rows depend on it
+        elif touched:
+            known = {timeline.tp for timeline in changed}
+            changed += [timelines[tp] for tp in touched if tp in timelines and tp not in known]
+        self.timelines, self._moment = timelines, moment
+        for tp in gone:
+            self._belonging.discard(tp)
+        old_keys = {tp: self._placed.pop(tp) for tp in gone if tp in self._placed}
+        to_place = [t.tp for t in changed if self._record(t, old_keys, place_anew=place_anew)]
+        shown = [t for t in changed if t.tp in self._placed]
+        self.extents = _widest(self.extents, shown, moment)
+        return self._place(old_keys, to_place)
+
+    def place_anew(self) -> bool:
+        """Move the rows that kept their places to where they belong; return whether any moved."""
+        kept, self._kept = self._kept, set()
+        there = [self.timelines[tp] for tp in kept if tp in self._placed]
+        old_keys: dict[TopicPartition, SortKey] = {}
+        to_place = [each.tp for each in there if self._record(each, old_keys, place_anew=True)]
+        return self._place(old_keys, to_place)
+
+    def _record(
+        self, timeline: Timeline, old_keys: dict[TopicPartition, SortKey], *, place_anew: bool
+    ) -> bool:
+        """Record one changed timeline; return whether its row must be placed.
+
+        A row that goes or must move leaves its old key in `old_keys`.
+        """
+        tp = timeline.tp
+        belongs = self._belongs(timeline)
+        (self._belonging.add if belongs else self._belonging.discard)(tp)
+        placed = self._placed.get(tp)
+        if not belongs or not self.rowfilter.matches(timeline, self._moment):
+            if placed is not None:
+                old_keys[tp] = self._placed.pop(tp)
+            return False
+        if placed is not None and not place_anew:
+            self._kept.add(tp)
+            return False
+        key = self.ordering.key(timeline, self._moment)
+        if key == placed:
+            return False
+        if placed is not None:
+            old_keys[tp] = placed
+        self._placed[tp] = key
+        return True
+
+    def _place(
+        self, old_keys: Mapping[TopicPartition, SortKey], to_place: Sequence[TopicPartition]
+    ) -> bool:
+        """Remove rows by their old keys, and insert those in `to_place` where they belong.
+
+        Returns whether there were any.
+        """
+        if not old_keys and not to_place:
+            return False
+        self._index = None
+        if len(old_keys) + len(to_place) > _FEW:
+            self.rows = sorted(self._placed, key=self._placed.__getitem__)
+            return True
+
+        def sort_key(tp: TopicPartition) -> SortKey:
+            return old_keys[tp] if tp in old_keys else self._placed[tp]
+
+        rows = self.rows.copy()
+        for key in old_keys.values():
+            del rows[bisect.bisect_left(rows, key, key=sort_key)]
+        for tp in to_place:
+            bisect.insort(rows, tp, key=self._placed.__getitem__)
+        self.rows = rows
+        return True
+
+
+def _differences(
+    before: Mapping[TopicPartition, Timeline], after: Mapping[TopicPartition, Timeline]
+) -> tuple[list[TopicPartition], list[Timeline]]:
+    """Return the partitions that are gone, and the timelines that are new or different objects.
+
+    A fold that neither adds nor drops partitions keeps their order, and then no lookups are
+    needed.
+    """
+    if len(before) == len(after) and all(map(operator.is_, before, after)):
+        pairs = zip(before.values(), after.values(), strict=True)
+        return [], [now for was, now in pairs if was is not now]
+    gone = [tp for tp in before if tp not in after]
+    return gone, [timeline for tp, timeline in after.items() if before.get(tp) is not timeline]
+
+
+def _widest(extents: Extents, timelines: Sequence[Timeline], moment: RowContext) -> Extents:
+    """Widen the columns for new rows; they never shrink while somebody reads."""
+    wider = Extents(
+        max((_name_width(t.tp) for t in timelines), default=0),
+        max((_replicas_width(t.state) for t in timelines), default=0),
+        max((_state_width(t, moment) for t in timelines), default=0),
+    )
+    return Extents(
+        max(wider.name, extents.name),
+        max(wider.replicas, extents.replicas),
+        max(wider.state, extents.state),
+    )
+
+
+def _name_width(tp: TopicPartition) -> int:
+    return cell_len(tp.topic) + 1 + len(str(tp.partition))
+
+
+def _replicas_width(state: PartitionState) -> int:
+    """Return the cells of the replicas, with room for a leader, a next leader and one more sign."""
+    signs = len(state.adding) + len(state.removing) + 3
+    commas = max(1, len(state.replicas) - 1)
+    return len(str(state.replicas)) - len("()") - commas + signs
+
+
+def _state_width(timeline: Timeline, moment: RowContext) -> int:
+    """Return the cells of the one state that is longer than all others; 0 for the others."""
+    track = moment.track(timeline)
+    elsewhere = timeline.phase is Phase.CHANGED_ELSEWHERE or (
+        track is not None and track.state is State.CHANGED_ELSEWHERE
+    )
+    return len(State.CHANGED_ELSEWHERE) if elsewhere else 0

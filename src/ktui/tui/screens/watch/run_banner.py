@@ -1,0 +1,247 @@
+"""The run banner, two lines above the list: the run's progress, and its limits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+
+import msgspec
+from textual.content import Content
+from textual.widget import Widget
+
+from ktui.execution.forecast.estimate import BY_EARLIER_RUNS, UNTOLD, CopiedBytes
+from ktui.execution.host.catalog import RunState
+from ktui.execution.run.states import State
+from ktui.pacing.limits import LETTERS, Limits, Order
+from ktui.tui.draw import format as figures
+from ktui.tui.draw.cells import Piece
+from ktui.tui.draw.paint import content
+from ktui.tui.run_view.attached import RunStatus
+from ktui.tui.widgets.header import HeaderPart, line
+from ktui.tui.widgets.services import services
+
+_STATES = {
+    RunState.RUNNING: ("RUNNING", "moving"),
+    RunState.PAUSED: ("PAUSED", "falling-behind"),
+    RunState.GATED: ("GATE SHUT", "falling-behind"),
+    RunState.RESUMABLE: ("WAITING FOR RESUME", "stalled"),
+    RunState.EXPORTED: ("EXPORTED", "dim"),
+    RunState.ENDED: ("ENDED", "done"),
+    RunState.UNREADABLE: ("UNREADABLE", "stalled"),
+}
+_BAR_CELLS = 18
+_FAR_S = 366 * 86_400
+_NONE = HeaderPart(())
+_WIDE = 400
+
+
+class RunLines(Widget):
+    """Draws a `RunStatus`; takes no room while there is none."""
+
+    DEFAULT_CSS = """
+    RunLines { height: 2; background: $background; display: none; }
+    RunLines.-shown { display: block; }
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._status: RunStatus | None = None
+
+    def show(self, status: RunStatus | None) -> None:
+        """Show the present status of the run; None hides the banner."""
+        if status != self._status:
+            self._status = status
+            self.set_class(status is not None, "-shown")
+            self.refresh()
+
+    def render(self) -> Content:
+        """Draw the two lines."""
+        if self._status is None:
+            return Content("")
+        width = self.size.width
+        seen = services(self).cluster_status()
+        if seen is None:
+            return Content("")
+        first = first_line(self._status, seen.now, width)
+        second = line(list(_second(self._status)), _NONE, width)
+        return Content("\n").join([content(first), content(second)])
+
+
+def state_words(state: RunState) -> tuple[str, str]:
+    """Return the word for the state of a run, and its colour role."""
+    return _STATES[state]
+
+
+def first_line(status: RunStatus, now: datetime, width: int = _WIDE) -> list[Piece]:
+    """Draw the progress of a run in one line of `width` cells."""
+    return line(list(_first(status, now)), _NONE, width)
+
+
+def _first(status: RunStatus, now: datetime) -> Iterator[HeaderPart]:
+    word, role = _STATES[status.state]
+    yield HeaderPart((Piece("run ", "dim"), Piece(status.name, bold=True)))
+    yield HeaderPart((Piece(word, role, bold=True),))
+    if status.why:
+        yield HeaderPart((Piece(status.why, role),), rank=2)
+    if status.state is RunState.RESUMABLE:
+        yield HeaderPart((Piece(f"ktui resume {status.name}"),), rank=1)
+    elif status.state is RunState.EXPORTED:
+        yield HeaderPart((Piece("it goes on where it is imported", "dim"),), rank=1)
+    yield from _remaining_throttle(status)
+    if status.state is not RunState.ENDED and status.batch:
+        whole = "" if status.batches is None else f" of ~{status.batches:,}"
+        yield HeaderPart((Piece("batch ", "dim"), Piece(f"{status.batch:,}{whole}")), rank=5)
+    yield from _counts(status)
+    yield from _copied(status.copied, ended=status.state is RunState.ENDED)
+    if status.state is RunState.ENDED:
+        at = "" if status.ended_at is None else f"at {figures.as_time(status.ended_at)}"
+        yield HeaderPart((Piece(at, "dim"),), rank=3)
+    elif status.state is RunState.RUNNING:
+        yield from _eta(UNTOLD if _stuck(status) else status.copied, now)
+
+
+def _remaining_throttle(status: RunStatus) -> Iterator[HeaderPart]:
+    """Show on which brokers the run's throttle remains although nothing moves any more."""
+    throttle = status.throttle
+    if throttle.only and status.owned:
+        words = f"all over but its throttle on {throttle.stands_on}"
+        yield HeaderPart((Piece(words, "falling-behind"),))
+    elif throttle.stands_on and status.state is RunState.RESUMABLE:
+        yield HeaderPart((Piece(f"its throttle stays on {throttle.stands_on}", "falling-behind"),))
+
+
+def _counts(status: RunStatus) -> Iterator[HeaderPart]:
+    counts, done = status.counts, status.counts.get(State.DONE, 0)
+    yield HeaderPart((Piece("done ", "dim"), Piece(f"{done:,}/{status.partitions:,}")))
+    failed = counts.get(State.FAILED, 0)
+    trouble = Piece(f"failed {failed:,}", "stalled", bold=True) if failed else None
+    yield (
+        HeaderPart((Piece("failed ", "dim"), Piece("0")), rank=6)
+        if not trouble
+        else HeaderPart((trouble,))
+    )
+    for state, word, role in _NOTABLE_STATES:
+        if counts.get(state):
+            yield HeaderPart((Piece(f"{counts[state]:,} {word}", role, bold=role == "stalled"),))
+
+
+_NOTABLE_STATES = (
+    (State.STALLED, "STALLED", "stalled"),
+    (State.BLOCKED, "blocked", "falling-behind"),
+    (State.REFUSED, "refused", "falling-behind"),
+    (State.STOPPING, "stopping", "cancelled"),
+    (State.ROLLING_BACK, "rolling back", "next-leader"),
+    (State.STOPPED, "stopped", "cancelled"),
+    (State.ROLLED_BACK, "rolled back", "cancelled"),
+    (State.FOREIGN, "foreign", "foreign"),
+    (State.CHANGED_ELSEWHERE, "changed elsewhere", "foreign"),
+    (State.TOPIC_GONE, "topic gone", "gone"),
+)
+
+
+def _copied(copied: CopiedBytes, *, ended: bool) -> Iterator[HeaderPart]:
+    if copied.share is None:
+        return
+    if ended:  # a share would leave out what was called off
+        yield HeaderPart((Piece(f"{figures.as_bytes(copied.done)} copied"),), rank=4)
+        return
+    sizes = f"{figures.as_bytes(copied.done)} of {figures.as_bytes(copied.whole)}"
+    yield HeaderPart((Piece(sizes),), rank=4)
+    full = int(copied.share * _BAR_CELLS)
+    bar = (
+        Piece("▕", "dim"),
+        Piece("█" * full, "moving"),
+        Piece("·" * (_BAR_CELLS - full), "dim"),
+    )
+    yield HeaderPart((*bar, Piece("▏", "dim")), rank=7)
+    yield HeaderPart((Piece(figures.as_share(copied.share)),), rank=3)
+
+
+def _stuck(status: RunStatus) -> bool:
+    """Return whether nobody can predict when some partitions go on or end."""
+    return bool(status.throttle.too_low) or any(
+        status.counts.get(state) for state in (State.STALLED, State.BLOCKED, State.REFUSED)
+    )
+
+
+def _eta(copied: CopiedBytes, now: datetime) -> Iterator[HeaderPart]:
+    """Show when the run may end; a narrow line drops the range before the percentage."""
+    left = copied.left_s
+    if left is None:
+        yield HeaderPart((Piece("ETA ", "dim"), Piece("unknown")), rank=5)
+        return
+    low, middle, high = (
+        figures.as_clock(now + timedelta(seconds=min(seconds, _FAR_S)), now)
+        for seconds in (left.low, left.middle, left.high)
+    )
+    yield HeaderPart((Piece("ETA ", "dim"), Piece(middle)), rank=2)
+    spread = f"({low}-{high})" if low != high else ""
+    by = BY_EARLIER_RUNS if copied.by_earlier_runs else ""
+    if words := " ".join(filter(None, (spread, by))):
+        yield HeaderPart((Piece(words, "dim"),), rank=3, gap=1)
+
+
+def _second(status: RunStatus) -> Iterator[HeaderPart]:
+    if status.problem:
+        yield HeaderPart((Piece(f"! {status.problem}", "stalled", bold=True),))
+    if alarm := _alarm(status):
+        yield HeaderPart((Piece(f"! {alarm}", "stalled", bold=True),))
+    yield HeaderPart((Piece("limits", "dim"),), rank=8)
+    limits, coming = status.limits, status.coming
+    for option, letter in LETTERS.items():
+        field = option.replace("-", "_")
+        value, new = getattr(limits, field), None if coming is None else getattr(coming, field)
+        changes = coming is not None and new != value
+        if value is not None or changes:
+            part = _limit(letter, _shown(value), _shown(new) if changes else None)
+            yield msgspec.structs.replace(part, rank=7 if alarm else 0)
+    words = _words(limits)
+    then = "" if coming is None or _words(coming) == words else f" ({_words(coming)} next)"
+    yield HeaderPart((Piece(words), Piece(then, "next-leader")), rank=3)
+    yield from _throttle(status)
+    if status.copied.bytes_s is not None and status.state is not RunState.ENDED:
+        rate = figures.as_copying(status.copied.bytes_s)
+        yield HeaderPart((Piece("copying ", "dim"), Piece(rate)), rank=4)
+    if status.in_flight:
+        yield HeaderPart((Piece(f"{status.in_flight:,} in flight", "dim"),), rank=5)
+
+
+def _alarm(status: RunStatus) -> str:
+    """Return the throttle problem that keeps the run from its end; empty if there is none."""
+    throttle = status.throttle
+    if status.state is RunState.ENDED:
+        return ""
+    refused = f"throttle refused: {throttle.refusal}" if throttle.refusal else ""
+    return throttle.too_low or refused
+
+
+def _throttle(status: RunStatus) -> Iterator[HeaderPart]:
+    """Show the rate in force, the busiest broker, and the partition with the fastest writes."""
+    throttle, ended = status.throttle, status.state is RunState.ENDED
+    if not throttle.rates or ended:
+        return
+    words = throttle.rates.with_leaders(throttled=throttle.leaders)
+    yield HeaderPart((Piece("throttle ", "dim"), Piece(words)), rank=1)
+    if throttle.busiest is not None:
+        rate = figures.as_copying(throttle.busiest.bytes_s)
+        where = Piece(f" in, broker {throttle.busiest.broker}", "dim")
+        yield HeaderPart((Piece(rate), where), rank=2)
+    if throttle.fastest is not None:
+        inbound = figures.as_rate(throttle.fastest.fastest_bytes_s)
+        which = Piece(f" {throttle.fastest.fastest}", "dim")
+        yield HeaderPart((Piece("fastest inbound ", "dim"), Piece(inbound), which), rank=6)
+
+
+def _limit(letter: str, value: str, new: str | None) -> HeaderPart:
+    then = () if new is None else (Piece(f" ({new} at the next step)", "next-leader"),)
+    return HeaderPart((Piece(f"{letter} ", "dim"), Piece(value), *then))
+
+
+def _shown(value: int | None) -> str:
+    return "none" if value is None else f"{value:,}"
+
+
+def _words(limits: Limits) -> str:
+    """Name shape and mode, and the order if it is not the default."""
+    order = "" if limits.order is Order.TOPIC else f" {limits.order}"
+    return f"{limits.shape} {limits.mode}{order}"

@@ -1,0 +1,332 @@
+"""The Watch screen: one row per partition of the chosen view, with its last ten minutes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping
+from typing import ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.containers import Center
+from textual.message import Message
+from textual.screen import Screen
+from textual.widgets import Static
+
+from ktui.cluster.clock import Clock
+from ktui.cluster.observer import Interest
+from ktui.cluster.partition import TopicPartition
+from ktui.progress.timeline import Progress, Timeline
+from ktui.tui.draw import format as figures
+from ktui.tui.poll.freshness import Freshness
+from ktui.tui.poll.outages import ClusterOutage
+from ktui.tui.poll.overview import ended_long_ago
+from ktui.tui.run_view.attached import AttachedRun
+from ktui.tui.run_view.rows import RunRows
+from ktui.tui.screens.watch import views
+from ktui.tui.screens.watch.empty_state import EmptyState, empty_state_text
+from ktui.tui.screens.watch.filter_line import FilterLine
+from ktui.tui.screens.watch.headings import Headings
+from ktui.tui.screens.watch.list import PartitionList
+from ktui.tui.screens.watch.row_context import RowContext, build_row_context
+from ktui.tui.screens.watch.rule import ViewLine, ViewState
+from ktui.tui.screens.watch.run_banner import RunLines
+from ktui.tui.screens.watch.sort import Ordering
+from ktui.tui.screens.watch.topics_prompt import TopicsPrompt
+from ktui.tui.screens.watch.views import View
+from ktui.tui.widgets.bindings import WATCH_BINDINGS
+from ktui.tui.widgets.footer import FooterKeys
+from ktui.tui.widgets.header import StatusHeader
+from ktui.tui.widgets.services import services
+
+
+class WatchScreenBase(Screen[None]):
+    """The data of the screen: what is polled and shown. `WatchScreen` handles the keys."""
+
+    def __init__(
+        self,
+        *,
+        cluster_name: str,
+        interval_s: float,
+        topics: frozenset[str],
+        clock: Clock,
+    ) -> None:
+        super().__init__()
+        self.cluster_name = cluster_name
+        self._interval_s = interval_s
+        self.clock = clock
+        self.view = View.TOPICS if topics else View.REASSIGNING
+        self.topics = topics
+        self._progress = Progress()
+        self._shown = Progress()
+        """The progress that the list shows: an older one while it is frozen."""
+        self._outage: ClusterOutage | None = None
+        self._asked_at_s = -math.inf
+        """Monotonic second at which the topics were chosen; older answers do not cover them."""
+        self._lookout = Freshness()
+        self.attached: AttachedRun | None = None
+        self._rows: RunRows | None = None
+        self._touched: set[TopicPartition] = set()
+        """Partitions of the run that changed since the list was drawn."""
+        self._frozen_at_s: float | None = None
+        self.when_quiet: tuple[str, ...] = ()
+        """Paragraphs to show while nothing moves; empty for the other keys."""
+        self.when_not_looked_at = ""
+        """The sentence for partitions that will never be polled; empty if they will be."""
+
+    def forget(self) -> None:
+        """Forget what earlier polls reported: the next ones do not continue them."""
+        self._lookout = Freshness()
+
+    @property
+    def partition_list(self) -> PartitionList:
+        """The list of partitions."""
+        return self.query_one(PartitionList)
+
+    @property
+    def interest(self) -> Interest:
+        """What polls have to cover for the chosen view."""
+        rows = None if self.attached is None else self.attached.rows
+        return views.poll_interest(self.view, self.topics, rows)
+
+    def _belongs(self, timeline: Timeline) -> bool:
+        rows = None if self.attached is None else self.attached.rows
+        last = self._progress.last
+        if self.view is View.REASSIGNING and last is not None and ended_long_ago(timeline, last.at):
+            return False
+        return views.belongs_to_view(self.view, self.topics, rows, timeline)
+
+    def _timelines(self) -> Mapping[TopicPartition, Timeline]:
+        if self.view is View.RUN and self._rows is not None:
+            return self._rows.with_unseen(self._shown.timelines)
+        return self._shown.timelines
+
+    def _moment(self) -> RowContext:
+        health_first = self.view is View.UNHEALTHY
+        return build_row_context(self._shown.last, self._rows, health_first=health_first)
+
+    @property
+    def _missing(self) -> frozenset[str]:
+        """The chosen topics that the cluster reports as missing."""
+        return self._lookout.missing(self.topics, self._asked_at_s)
+
+    def _view_state(self) -> ViewState:
+        arrangement = self.partition_list.arrangement
+        last = self._progress.last
+        frozen = self._frozen_at_s
+        return ViewState(
+            view=self.view,
+            topics=self.topics,
+            missing=self._missing,
+            as_at=self._lookout.as_at if self.view is View.UNHEALTHY else "",
+            shown=len(arrangement.rows),
+            belonging=arrangement.belonging,
+            ordering=arrangement.ordering,
+            held=self.partition_list.holds_places,
+            filter_text=arrangement.rowfilter.text,
+            marked=len(self.partition_list.marked),
+            frozen_for="" if frozen is None else figures.as_age(self.clock.monotonic() - frozen),
+            failures=() if last is None else last.failures,
+        )
+
+    def _emptiness(self) -> EmptyState:
+        last = self._progress.last
+        arrangement = self.partition_list.arrangement
+        census = self._lookout.census
+        quiet = self._lookout.quiet_since_s
+        return EmptyState(
+            cluster_name=self.cluster_name,
+            connected=last is not None,
+            outage=self._outage,
+            view=self.view,
+            topics=self.topics,
+            missing=self._missing,
+            filter_text=arrangement.rowfilter.text,
+            belonging=arrangement.belonging,
+            quiet_s=None if quiet is None else self.clock.monotonic() - quiet,
+            counted=None if census is None else census.partitions,
+            counted_at="" if census is None else figures.as_time(census.at),
+            counting=not self._lookout.census_stands,
+            interval_s=self._interval_s,
+            when_quiet=self.when_quiet,
+            when_not_looked_at=self.when_not_looked_at,
+        )
+
+
+class WatchScreen(WatchScreenBase):
+    """Shows `Progress`; the app passes each new one to `show`."""
+
+    DEFAULT_CSS = """
+    WatchScreen {
+        background: $background;
+        & > PartitionList { height: 1fr; }
+        & > #empty { height: 1fr; align: center middle; display: none; }
+        & > #empty > Static { width: auto; max-width: 80%; }
+        &.-empty > #empty { display: block; }
+        &.-empty > PartitionList { height: 1; }
+        &.-empty > Headings { display: none; }
+        &.-filtering > FooterKeys { display: none; }
+    }
+    """
+    AUTO_FOCUS = "PartitionList"
+    BINDINGS: ClassVar[list[BindingType]] = list(WATCH_BINDINGS)
+
+    class InterestChanged(Message):
+        """Polls have to cover other partitions."""
+
+    class DetailWanted(Message):
+        """The operator wants to see one partition."""
+
+        def __init__(self, tp: TopicPartition) -> None:
+            super().__init__()
+            self.tp = tp
+
+    def compose(self) -> ComposeResult:
+        """Lay out the header, the list, the text for an empty list, and the keys."""
+        yield StatusHeader(with_sums=True)
+        yield RunLines()
+        yield ViewLine()
+        yield Headings()
+        yield PartitionList(self._belongs)
+        with Center(id="empty"):
+            yield Static(markup=False)
+        yield FilterLine()
+        yield FooterKeys()
+
+    def on_mount(self) -> None:
+        """Show at once which cluster is being connected to, and start the clock."""
+        self.set_interval(1.0, self._draw_header)
+        self._draw()
+
+    def show(self, progress: Progress, outage: ClusterOutage | None = None) -> None:
+        """Show a new progress, or why the known one is no longer current; it is then drawn grey."""
+        self._progress, self._outage = progress, outage
+        self._lookout.note(progress)
+        if self.is_mounted:
+            self._draw()
+
+    def show_run(
+        self, attached: AttachedRun | None, touched: Collection[TopicPartition] = ()
+    ) -> None:
+        """Keep a run and the partitions that changed in it; the next `show` draws them."""
+        rows = None if attached is None else attached.rows
+        attached_changed, rows_changed = attached is not self.attached, rows is not self._rows
+        self.attached, self._rows = attached, rows
+        self._touched |= set(touched)
+        self.query_one(StatusHeader).with_sums = attached is None
+        self.query_one(RunLines).show(None if attached is None else attached.status)
+        if attached_changed and self.view is not View.TOPICS:
+            self._switch_view(View.RUN if attached is not None else View.REASSIGNING, self.topics)
+        elif rows_changed:
+            self._switch_view(self.view, self.topics)
+
+    def _draw(self) -> None:
+        if self._frozen_at_s is None:
+            self._shown = self._progress
+        last = self._shown.last
+        stale = self._outage is not None
+        held_still = self._frozen_at_s is not None and stale is self.partition_list.stale
+        if last is not None and not held_still:
+            touched, self._touched = self._touched, set()
+            self.partition_list.show(
+                self._timelines(), self._moment(), stale=stale, touched=touched
+            )
+        self._draw_header()
+
+    @on(PartitionList.Arranged)
+    def _draw_header(self) -> None:
+        self.query_one(ViewLine).show(self._view_state())
+        partitions = self.partition_list
+        ordering = partitions.arrangement.ordering
+        self.query_one(Headings).show(partitions.layout_in_force, ordering)
+        empty = not partitions.arrangement.rows
+        self.set_class(empty, "-empty")
+        if empty:
+            self.query_one("#empty Static", Static).update(empty_state_text(self._emptiness()))
+
+    @on(PartitionList.Opened)
+    def _open(self, event: PartitionList.Opened) -> None:
+        if event.tp is None:
+            self.notify("There is no partition to open.", markup=False)
+        else:
+            self.post_message(self.DetailWanted(event.tp))
+
+    @on(Headings.Clicked)
+    def _sort_by(self, event: Headings.Clicked) -> None:
+        ordering = self.partition_list.arrangement.ordering.by_column(event.column)
+        if ordering is None:
+            self.notify(f"There is no order by {event.column}.", markup=False)
+        else:
+            self._order(ordering)
+
+    def action_sort(self) -> None:
+        """Sort by the next column."""
+        self._order(self.partition_list.arrangement.ordering.next())
+
+    def action_reverse(self) -> None:
+        """Reverse the order."""
+        self._order(self.partition_list.arrangement.ordering.reversed())
+
+    def _order(self, ordering: Ordering) -> None:
+        self.partition_list.rearrange(ordering=ordering)
+        self._draw_header()
+
+    def action_filter(self) -> None:
+        """Open the line in which a filter is typed."""
+        self.add_class("-filtering")
+        self.query_one(FilterLine).open()
+
+    def filter_by(self, text: str) -> None:
+        """Filter as if `text` had been typed."""
+        self.query_one(FilterLine).input.value = text
+
+    def action_clear(self) -> None:
+        """Clear the filter."""
+        self.query_one(FilterLine).clear()
+
+    @on(FilterLine.Changed)
+    def _filter(self, event: FilterLine.Changed) -> None:
+        self.partition_list.rearrange(rowfilter=event.rowfilter)
+        self._draw_header()
+
+    @on(FilterLine.Closed)
+    def _focus_list(self) -> None:
+        self.remove_class("-filtering")
+        self.partition_list.focus()
+
+    def action_freeze(self) -> None:
+        """Freeze the list, or unfreeze it."""
+        self._frozen_at_s = None if self._frozen_at_s is not None else self.clock.monotonic()
+        self._draw()
+
+    def action_zoom(self) -> None:
+        """Shorten the span of the timelines; after the shortest one comes the longest."""
+        self.partition_list.zoom()
+
+    def action_view(self) -> None:
+        """Show the next view."""
+        following = self.view.next(self.topics, attached=self.attached is not None)
+        self._switch_view(following, self.topics)
+
+    def action_choose_topics(self) -> None:
+        """Ask for the topics to show."""
+        known = {tp.topic for tp in self._progress.timelines}
+
+        def answered(topics: frozenset[str] | None) -> None:
+            if topics:
+                self._asked_at_s = self.clock.monotonic()
+                self._switch_view(View.TOPICS, topics)
+
+        self.app.push_screen(TopicsPrompt(self.topics, known), answered)
+
+    def action_pause_partition(self) -> None:
+        """Pause the partition under the cursor, or lift its pause."""
+        services(self).pause_partition(self.partition_list.cursor)
+
+    def _switch_view(self, view: View, topics: frozenset[str]) -> None:
+        self.view, self.topics = view, topics
+        self._frozen_at_s = None
+        self.partition_list.rearrange(belongs=self._belongs, moment=self._moment())
+        self._draw()
+        self.post_message(self.InterestChanged())

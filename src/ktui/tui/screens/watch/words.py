@@ -1,0 +1,198 @@
+"""The words of the list for a partition: why it waits, its state in the run, its health."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import msgspec
+
+from ktui.cluster.broker import TopicConfig
+from ktui.cluster.partition import PartitionState
+from ktui.execution.forecast.wait_text import wait_reason
+from ktui.execution.forecast.waits import HeldBy, WaitCause
+from ktui.execution.run.run import Run
+from ktui.execution.run.states import State
+from ktui.execution.run.track import Track
+from ktui.progress.health import Health, health
+from ktui.progress.timeline import Phase, Stall, StallKind, Timeline
+from ktui.tui.draw import format as figures
+from ktui.tui.draw.cells import Piece, slowest_share
+from ktui.tui.run_view.rows import RunRows
+
+_KEYS = {
+    HeldBy.CANCEL_GATE_SHUT: " O opens it.",
+    HeldBy.PAUSED: " P in the list lets it go on.",
+}
+"""The keys of the view that help, by what holds a partition back."""
+
+
+class WaitingWords(NamedTuple):
+    """Why a partition waits, as the view shows it."""
+
+    short: str
+    sentence: str
+    role: str = "waiting"
+
+
+def waiting_words(cause: WaitCause, run: Run, track: Track) -> WaitingWords:
+    """Return why a partition waits, with the key that helps and its colour."""
+    reason = wait_reason(cause, run, track)
+    if not isinstance(cause, HeldBy):
+        return WaitingWords(reason.short, reason.sentence)
+    return WaitingWords(reason.short, reason.sentence + _KEYS.get(cause, ""), "falling-behind")
+
+
+STATE_WIDTH = 12
+"""Width of the state column, in cells."""
+OF_OTHERS = (State.FOREIGN, State.CHANGED_ELSEWHERE)
+"""States of partitions that somebody else moves or has moved; their stalls are not the run's."""
+_WORDS = {
+    State.READY: ("ready", "in-sync"),
+    State.DROPPING: ("dropping", "retiring"),
+    State.ELECTING: ("electing", "next-leader"),
+    State.STOPPING: ("stopping", "cancelled"),
+    State.REFUSED: ("refused", "falling-behind"),
+    State.ROLLING_BACK: ("rolling back", "next-leader"),
+    State.STOPPED: ("stopped", "cancelled"),
+    State.ROLLED_BACK: ("rolled back", "cancelled"),
+    State.BLOCKED: ("blocked", "falling-behind"),
+    State.FOREIGN: ("foreign", "foreign"),
+    State.DONE: ("done", "done"),
+    State.CHANGED_ELSEWHERE: ("changed elsewhere", "foreign"),
+    State.TOPIC_GONE: ("topic gone", "gone"),
+    State.FAILED: ("FAILED", "stalled"),
+}
+_REASONS = {
+    State.FOREIGN: "someone else is reassigning it",
+}
+_ROLES = {
+    State.BLOCKED: "falling-behind",
+    State.REFUSED: "falling-behind",
+    State.FOREIGN: "foreign",
+    State.CHANGED_ELSEWHERE: "foreign",
+    State.FAILED: "stalled",
+    State.STALLED: "stalled",
+}
+
+
+def reported_by_run(track: Track, timeline: Timeline) -> bool:
+    """Return whether the run reports on a partition: not if it moves again after it has ended."""
+    over = track.state.ended and track.state not in OF_OTHERS
+    return not (over and timeline.phase in (Phase.MOVING, Phase.STALLED))
+
+
+def as_reported_by_run(stall: Stall, stalled_s: float | None) -> Stall:
+    """Return a stall as the run's engine reports it: it may have watched for longer than this view.
+
+    Args:
+        stall: the stall as this view has seen it.
+        stalled_s: the monotonic second since which the run reports it; None if it does not.
+    """
+    if stalled_s is None:
+        return stall
+    since_s = min(stall.since_s, stalled_s)
+    return msgspec.structs.replace(stall, kind=StallKind.STALLED, since_s=since_s)
+
+
+def run_state(
+    track: Track, rows: RunRows, timeline: Timeline, now_s: float, stalled_s: float | None
+) -> Piece:
+    """Return the word for the state of a partition of the run."""
+    if track.state is State.QUEUED:
+        return Piece(_queued(track, rows), "waiting")
+    ours = track.step is not None and timeline.phase is Phase.STALLED
+    if track.state is State.STALLED or ours:
+        stall = timeline.stall
+        since_s = stalled_s if stall is None else as_reported_by_run(stall, stalled_s).since_s
+        age = "" if since_s is None else f" {figures.as_age(now_s - since_s)}"
+        return Piece(f"STALLED{age}", "stalled", bold=True)
+    if track.state is State.ADDING and (stall := timeline.stall) is not None and stall.alarm:
+        return Piece(f"behind {figures.as_age(now_s - stall.since_s)}", "falling-behind")
+    if track.state is State.ADDING:
+        return Piece(_step(track, rows, timeline), "moving")
+    word, role = _WORDS[track.state]
+    return Piece(word, role, bold=role == "stalled")
+
+
+def _queued(track: Track, rows: RunRows) -> str:
+    place = rows.place(track)
+    if place is None:
+        return f"queued {track.steps}/{track.steps + rows.steps_left(track)}"
+    return f"queued ({place:,})" if place < 1_000 else f"queued {place}"  # noqa: PLR2004 - what fits
+
+
+def _step(track: Track, rows: RunRows, timeline: Timeline) -> str:
+    step = f"step {track.steps}/{track.steps + rows.steps_left(track)}"
+    share, approximate = slowest_share(timeline)
+    if share is None:
+        return step
+    with_share = f"{step} {figures.as_share(share, approximate=approximate)}"
+    return with_share if len(with_share) <= STATE_WIDTH else step
+
+
+def run_waits(track: Track, rows: RunRows) -> WaitingWords | None:
+    """Return what a partition waits for; None if it does not wait, or goes next."""
+    waits = None if rows.waits is None else rows.waits.of(track)
+    return None if waits is None else waiting_words(waits, rows.run, track)
+
+
+def run_reason(track: Track, rows: RunRows) -> Piece | None:
+    """Return the reason for a state; None if the state needs none."""
+    waits = run_waits(track, rows)
+    if waits is not None:
+        return Piece("; ".join(filter(None, (track.reason, waits.short))), waits.role)
+    words = track.reason or _REASONS.get(track.state)
+    return Piece(words, _ROLES.get(track.state, "waiting")) if words else None
+
+
+class HealthWords(NamedTuple):
+    """A word for the state column, its role, and what is wrong (empty while all is well)."""
+
+    word: str
+    role: str
+    wrong: str
+    health: Health
+
+    @property
+    def offline(self) -> bool:
+        """Whether the partition has no leader."""
+        return self.health is Health.OFFLINE
+
+    @property
+    def grave(self) -> bool:
+        """Whether the partition refuses producers, or everybody."""
+        return self.health in (Health.OFFLINE, Health.UNDER_MIN_ISR)
+
+    @property
+    def ill(self) -> bool:
+        """Whether anything is known to be wrong."""
+        return self.grave or self.health is Health.UNDER_REPLICATED
+
+
+_HEALTH_WORDS = {
+    Health.OK: ("in sync", "in-sync"),
+    Health.UNDER_REPLICATED: ("out of ISR", "out-of-sync"),
+    Health.UNDER_MIN_ISR: ("UNDER MIN", "stalled"),
+    Health.OFFLINE: ("OFFLINE", "stalled"),
+    Health.UNKNOWN: ("not known", "waiting"),
+}
+
+
+def health_words(state: PartitionState, config: TopicConfig | None) -> HealthWords:
+    """Put a partition's health into words."""
+    found = health(state, config)
+    return HealthWords(*_HEALTH_WORDS[found], _wrong(found, state, config), found)
+
+
+def _wrong(found: Health, state: PartitionState, config: TopicConfig | None) -> str:
+    if found is Health.OK:
+        return ""
+    if found is Health.UNKNOWN:
+        return "its metadata could not be read"
+    away = ", ".join(str(b) for b in state.original if b not in state.isr)
+    parts = [f"out of ISR: {away}"] if away else []
+    if found is Health.OFFLINE:
+        parts.insert(0, "no leader")
+    elif found is Health.UNDER_MIN_ISR and config is not None:
+        parts.insert(0, f"ISR {len(state.isr)}, min {config.min_insync_replicas}")
+    return "; ".join(parts)

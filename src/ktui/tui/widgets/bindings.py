@@ -1,0 +1,143 @@
+"""Every key of the app and of the Watch screen: the one list that footer, help and palette use.
+
+The list's own keys (up, down, enter and so on) are in `screens/watch/list.py`. Those of the other
+screens are with each of them. `help_groups` collects all for `?`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+from textual.binding import Binding
+
+RUN_BINDINGS = [
+    Binding(
+        "n", "start_plan", "start plan",
+        tooltip="Choose a plan, read what it would do, then start it, or add it to the live run",
+    ),
+    Binding("l", "show_limits", "limits", tooltip="Show the run's limits, and change them"),
+    Binding(
+        "t", "show_throttle", "throttle",
+        tooltip="Show the run's throttle and what comes in under it, and change it at once",
+    ),
+    Binding(
+        "p", "pause", "pause",
+        tooltip="Pause the run: nothing new is submitted; or let it go on",
+    ),
+    Binding(
+        "c", "cancel", "cancel",
+        tooltip="Stop, roll back or trim partitions of the run, or pause them",
+    ),
+    Binding("r", "show_runs", "runs", tooltip="Show all runs: attach to one, or resume it"),
+]  # fmt: skip
+APP_BINDINGS = [
+    *RUN_BINDINGS,
+    Binding("b", "show_brokers", "brokers", tooltip="Show the brokers: traffic, disks, throttles"),
+    Binding("e", "show_events", "events", tooltip="Show everything that has happened"),
+    Binding(
+        "I", "show_insights", "insights", show=False,
+        tooltip="Show what earlier runs tell of this cluster: rates, stalls, limits to take",
+    ),
+    Binding(
+        "question_mark,f1", "show_help", "help", key_display="?", tooltip="Show every key and sign"
+    ),
+    Binding(
+        "q", "quit_view", "quit", tooltip="Close this view; nothing on the cluster stops or changes"
+    ),
+    Binding(
+        "X", "cancel_foreign", "cancel this foreign reassignment", show=False,
+        tooltip="Cancel the reassignment under the cursor that somebody else has begun",
+    ),
+    Binding(
+        "O", "open_gate", "open the cancel gate", show=False,
+        tooltip="Open the cluster's cancel gate: runs may submit again",
+    ),
+    Binding(
+        "ctrl+p", "command_palette", "commands", show=False, key_display="ctrl+p",
+        tooltip="Find any action or theme by name",
+    ),
+    Binding("ctrl+c", "quit_view", "quit", show=False, key_display="ctrl+c", priority=True),
+]  # fmt: skip
+WATCH_BINDINGS = [
+    Binding(
+        "slash", "filter", "filter", key_display="/",
+        tooltip="Show only what matches: words, topic:x, broker:3, state:stalled, partition:0",
+    ),
+    Binding("s", "sort", "sort", tooltip="Sort by the next column"),
+    Binding("S", "reverse", "reverse the order", show=False, tooltip="Turn the order round"),
+    Binding(
+        "v", "view", "view",
+        tooltip="Show the run, what is reassigning, what is unhealthy, or the topics chosen",
+    ),
+    Binding(
+        "z", "zoom", "zoom", show=False, tooltip="Let the timelines show 10, 5 or 2 minutes"
+    ),
+    Binding("T", "choose_topics", "choose topics", show=False, tooltip="Choose the topics to show"),
+    Binding(
+        "f", "freeze", "freeze",
+        tooltip="Freeze the list to read it, and let it go on again; the header goes on",
+    ),
+    Binding(
+        "P", "pause_partition", "pause the partition", show=False,
+        tooltip="Pause the partition under the cursor, or let it go on",
+    ),
+    Binding("escape", "clear", "clear the filter", show=False, tooltip="Clear the filter"),
+]  # fmt: skip
+
+_NAMES = {
+    "left_square_bracket": "[",
+    "right_square_bracket": "]",
+    "question_mark": "?",
+    "slash": "/",
+    "escape": "esc",
+    "plus": "+",
+    "minus": "-",
+    "comma": ",",
+    "full_stop": ".",
+    "left": "←",
+    "right": "→",
+    "shift+left": "shift+←",
+    "shift+right": "shift+→",
+    "pageup": "pgup",
+    "pagedown": "pgdn",
+    "enter": "enter",
+}
+
+
+class KeyHelp(msgspec.Struct, frozen=True):
+    """One line of the help: the keys of an action and its description."""
+
+    keys: str
+    words: str
+
+
+class HelpGroup(msgspec.Struct, frozen=True):
+    """The keys of one screen."""
+
+    title: str
+    keys: tuple[KeyHelp, ...]
+
+
+def help_group(title: str, bindings: Iterable[object]) -> HelpGroup:
+    """Make the help of a screen from its bindings; those without a tooltip are left out."""
+    keys: dict[str, list[str]] = {}
+    for binding in bindings:
+        if isinstance(binding, Binding) and binding.tooltip:
+            keys.setdefault(binding.tooltip, []).append(_keys(binding))
+    return HelpGroup(
+        title, tuple(KeyHelp(" ".join(dict.fromkeys(k)), words) for words, k in keys.items())
+    )
+
+
+def _keys(binding: Binding) -> str:
+    return " ".join(_NAMES.get(key.strip(), key.strip()) for key in binding.key.split(","))
+
+
+def palette_entries(bindings: Sequence[object]) -> list[tuple[str, str, str]]:
+    """Return (name, help, action) of every action that can be called by name."""
+    return [
+        (binding.description, f"{binding.tooltip}  ({_keys(binding)})", binding.action)
+        for binding in bindings
+        if isinstance(binding, Binding) and binding.tooltip and binding.action != "command_palette"
+    ]

@@ -1,0 +1,131 @@
+"""The services of the app to screens and widgets."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import NamedTuple
+
+import msgspec
+from textual.dom import DOMNode
+
+from ktui.cluster.observation import Observation
+from ktui.cluster.partition import TopicPartition
+from ktui.execution.host.state_dir import RunDir
+from ktui.tui.poll.outages import ClusterOutage
+from ktui.tui.poll.overview import Overview
+from ktui.tui.run_view.attached import AttachedRun, RunStatus
+
+
+class Notification(NamedTuple):
+    """A message that takes the place of the footer's keys for a while."""
+
+    words: str
+    severity: str = "information"
+    """As Textual names them: information, warning, error."""
+
+
+class Status(msgspec.Struct, frozen=True, kw_only=True):
+    """The state of the cluster and of the view, as the header shows it."""
+
+    cluster_name: str
+    read_only: bool
+    tls_unverified: bool = False
+    """Whether TLS is used without verifying who answers."""
+    interval_s: float
+    now: datetime
+    now_s: float
+    seen: Observation | None
+    overview: Overview
+    left_behind: int = 0
+    """Throttles that nobody needs, on the brokers and topics that are polled."""
+    cancel_gate: str = ""
+    """The person who shut the cluster's cancel gate; empty while it is open."""
+    outage: ClusterOutage | None = None
+    """Why the last poll failed as a whole; None while the cluster answers."""
+    recorded: bool | None = None
+    """Whether recording works; False once it has stopped, None where the view is not recorded."""
+    until_seen: str = ""
+    """The text before the first poll; empty for the address being connected to."""
+    badge: str = ""
+    """The kind of view, where it is not live on a real cluster: "SIMULATED x10"."""
+
+
+class Services:
+    """The app's state and actions for its screens and widgets.
+
+    The defaults are those of an app without a cluster and without a run.
+    """
+
+    @property
+    def notification(self) -> Notification | None:
+        """The message in place of the footer's keys."""
+        return None
+
+    @property
+    def keys_left_out_first(self) -> tuple[str, ...] | None:
+        """The actions whose keys make room first; None for the footer's own choice."""
+        return None
+
+    @property
+    def attached(self) -> AttachedRun | None:
+        """The run that the view follows."""
+        return None
+
+    @property
+    def run_status(self) -> RunStatus | None:
+        """The status of that run."""
+        return None if self.attached is None else self.attached.status
+
+    @property
+    def cluster_id(self) -> str | None:
+        """The cluster that is polled; None until it has answered."""
+        return None
+
+    @property
+    def cancel_gate(self) -> str:
+        """The person who shut the cluster's cancel gate; empty while it is open."""
+        return ""
+
+    @property
+    def why_read_only(self) -> str | None:
+        """Why nothing can be changed from this view, where the usual text does not apply."""
+        return None
+
+    def cluster_status(self) -> Status | None:
+        """Return the state of the cluster and of the view; None where there is no cluster."""
+        return None
+
+    def poll_now(self) -> None:
+        """Poll at once: what is polled has changed."""
+
+    def neighbour(self, tp: TopicPartition, step: int) -> TopicPartition | None:
+        """Return the partition so many rows below in the list; None beyond its ends."""
+        del tp, step
+        return None
+
+    def filter_by_broker(self, broker: int) -> None:
+        """Show only the partitions that involve a broker."""
+
+    def pause_partition(self, tp: TopicPartition | None) -> None:
+        """Pause a partition of the run, or continue it."""
+
+    def attach_to(self, folder: RunDir) -> None:
+        """Follow a run, and show it."""
+
+    def resume_run(self, folder: RunDir) -> None:
+        """Start an engine for a run that has none, and follow the run."""
+
+    def roll_back_run(self, folder: RunDir) -> None:
+        """Follow a run, and open the cancel dialog on all of it."""
+
+
+def services(node: DOMNode) -> Services:
+    """Return the services of the app that a screen or widget is in.
+
+    Raises:
+        TypeError: the app offers none.
+    """
+    app = node.app
+    if not isinstance(app, Services):
+        raise TypeError(f"{type(app).__name__} offers no Services")
+    return app

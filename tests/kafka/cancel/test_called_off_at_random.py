@@ -1,0 +1,118 @@
+"""Runs on a real cluster, called off again and again at whatever stage; some engines are killed."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from ktui.cluster.partition import TopicPartition
+from ktui.cluster.ports import ConfigOp, ConfigScope
+from ktui.cluster.throttle_settings import ALL, FOLLOWER_REPLICAS
+from ktui.execution.journal.commands import CancelMoves
+from ktui.execution.run.cancel_kind import CancelKind
+from ktui.kafka.workload import fill
+from ktui.lab.layout import Lab
+from ktui.pacing.limits import Limits, Shape
+from support.contract.real_world import RealWorld
+from support.contract.world import RATE, change, setting, until
+from support.kafka.held_copies import BYTES_EACH, altered_while_moving
+from support.kafka.real_runs import RealRun, described
+from support.kafka.run_ends import otherwise_than_told, steps_against_cancels
+
+BROKERS = range(1, 6)
+PARTITIONS, SEEDS, AT_ONCE = 6, 60, 6
+MOST_EVENTS, KILLED = 14, 0.3
+Replicas = tuple[int, ...]
+
+
+@pytest.fixture
+async def slow(world: RealWorld) -> RealWorld:
+    """A cluster whose brokers take a second or two for each copy."""
+    slow = "300000"
+    rates = (setting(ConfigScope.BROKER, str(b), RATE, ConfigOp.SET, slow) for b in BROKERS)
+    await change(world, *rates)
+    return world
+
+
+@pytest.mark.soak
+async def test_called_off_again_and_again_every_partition_ends_as_it_was_asked_last(
+    lab: Lab, slow: RealWorld, tmp_path: Path
+) -> None:
+    some = asyncio.Semaphore(AT_ONCE)
+    topics = [f"random-{seed}" for seed in range(SEEDS)]
+
+    async def played(seed: int) -> list[str]:
+        folder = tmp_path / str(seed)
+        folder.mkdir()
+        async with some:
+            return await story(lab, slow, folder, seed)
+
+    told = await asyncio.gather(*map(played, range(SEEDS)))
+
+    otherwise = [line for lines in told for line in lines]
+    assert not otherwise, "\n".join(otherwise)
+    assert not altered_while_moving(lab, *topics)
+
+
+async def story(lab: Lab, world: RealWorld, folder: Path, seed: int) -> list[str]:
+    """Play a run that is called off a few times, and say what is otherwise than was asked."""
+    chance = random.Random(seed)  # noqa: S311 - a seed
+    topic = f"random-{seed}"
+    factor = chance.randint(1, 4)
+    await world.create_topic(topic, [some_of(chance, factor) for _ in range(PARTITIONS)])
+    await asyncio.to_thread(fill, world.connection, topic, range(PARTITIONS), bytes_each=BYTES_EACH)
+    await change(world, setting(ConfigScope.TOPIC, topic, FOLLOWER_REPLICAS, ConfigOp.SET, ALL))
+    targets = {
+        TopicPartition(topic, n): some_of(chance, chance.choice((factor, factor, 1, 2, 3, 4)))
+        for n in range(PARTITIONS)
+    }
+    limits = Limits(
+        replicas=chance.choice((1, 2, None)),
+        partitions=chance.choice((1, 2, 4, None)),
+        shape=chance.choice(list(Shape)),
+    )
+    run = RealRun(lab, folder, targets, limits, poll_s=0.3)
+    await run.start()
+    for _ in range(chance.randint(1, 3)):
+        async with asyncio.TaskGroup() as group:
+            going = group.create_task(run.carry_on())
+            for _ in range(chance.randint(1, 3)):
+                await some_more_events(run, chance.randint(1, MOST_EVENTS), going)
+                run.ask(some_command(chance, targets))
+            if chance.random() < KILLED:
+                going.cancel()
+    await run.carry_on()
+    found = await described(world.connection, topic)
+    listed = await world.reader.list_reassignments()
+    return [
+        *steps_against_cancels(run.events, BROKERS),
+        *otherwise_than_told(run.run.tracks, found, listed),
+    ]
+
+
+def some_of(chance: random.Random, count: int) -> Replicas:
+    return tuple(chance.sample(BROKERS, count))
+
+
+def some_command(chance: random.Random, targets: Iterable[TopicPartition]) -> CancelMoves:
+    tps = list(targets)
+    kind = chance.choice(
+        (CancelKind.STOP, CancelKind.ROLLBACK, CancelKind.ROLLBACK, CancelKind.TRIM)
+    )
+    return CancelMoves(
+        kind, partitions=tuple(chance.sample(tps, chance.choice((1, 3, PARTITIONS))))
+    )
+
+
+async def some_more_events(run: RealRun, count: int, going: asyncio.Task[object]) -> None:
+    """Wait until the run has so many more events, or has ended."""
+    enough = run.run.seq + count
+
+    async def come() -> bool:
+        return run.run.seq >= enough or going.done()
+
+    await until(come, limit_s=90)

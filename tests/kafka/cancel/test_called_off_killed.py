@@ -1,0 +1,179 @@
+"""Engines that are killed in the middle of a rollback: it is taken to the same end by the next."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+from collections.abc import Iterator
+from itertools import permutations
+from pathlib import Path
+
+import pytest
+
+from ktui.cluster.clock import SystemClock
+from ktui.cluster.partition import TopicPartition
+from ktui.execution.journal.commands import CancelMoves
+from ktui.execution.journal.journal import Journal
+from ktui.execution.run.cancel_kind import CancelKind
+from ktui.execution.run.events import Cancel, Ended, Owned
+from ktui.execution.run.run import Run
+from ktui.execution.run.states import State
+from ktui.kafka.connection.connection import Connection
+from ktui.kafka.workload import create_topic, delete_topics, fill
+from ktui.lab.layout import Lab
+from ktui.lab.processes import wait_for
+from ktui.pacing.limits import Shape
+from support.cli.shell import LIMIT_S, Shell
+from support.contract.real_world import RealWorld
+from support.kafka.held_copies import BYTES_EACH, altered_while_moving, hold, let_go, slow_down
+from support.kafka.real_runs import described
+
+RUN = "moves"
+AT_ONCE, KILLS = 4, 10
+MOST_EVENTS, LONG_S = 5, 2.0
+Replicas = tuple[int, ...]
+Moves = dict[TopicPartition, tuple[Replicas, Replicas]]
+
+
+@pytest.fixture
+def shell(lab: Lab, tmp_path: Path) -> Iterator[Shell]:
+    shell = Shell(lab, tmp_path)
+    yield shell
+    shell.close()
+
+
+@pytest.fixture
+def moves(lab: Lab, topic_name: str, shell: Shell) -> Iterator[Moves]:
+    """Partitions with data, which are to leave brokers 2 and 3 for 4 and 5."""
+    connection = Connection.to(lab.bootstrap_servers)
+    ways = list(zip(permutations((1, 2, 3)), permutations((4, 5, 1)), strict=True)) * 2
+    create_topic(connection, topic_name, [before for before, _ in ways])
+    fill(connection, topic_name, range(len(ways)), bytes_each=BYTES_EACH)
+    yield {TopicPartition(topic_name, n): way for n, way in enumerate(ways)}
+    shell.close()
+    delete_topics(connection, [topic_name])
+
+
+@pytest.mark.parametrize(
+    "shape", [Shape.KIP_435, pytest.param(Shape.GENTLE, marks=pytest.mark.soak)]
+)
+async def test_killed_while_partitions_go_back_the_next_engine_brings_them_back(
+    lab: Lab, world: RealWorld, shell: Shell, moves: Moves, shape: Shape
+) -> None:
+    (topic,) = {tp.topic for tp in moves}
+    await slow_down(world, 2, 3)
+    await hold(world, topic, *(f"{n}:{b}" for n in range(len(moves)) for b in (2, 3)))
+    begin(shell, moves, shape)
+    roll_back_once_done(shell, AT_ONCE)
+    waits_for(shell, {2, 3})
+    killed_and_resumed(shell)
+    await hold(world, topic, *(f"{n}:3" for n in range(len(moves))))
+    waits_for(shell, {3})
+    killed_and_resumed(shell)
+    await let_go(world, topic)
+    shell.wait_for(RUN, Ended)
+
+    await all_is_as_before(lab, shell, moves)
+
+
+@pytest.mark.soak
+async def test_killed_with_its_cancels_on_their_way_the_next_engine_brings_all_back(
+    lab: Lab, shell: Shell, moves: Moves
+) -> None:
+    begin(shell, moves, Shape.GENTLE)
+    roll_back_once_done(shell, 3)
+    shell.wait_for(RUN, Cancel)
+    killed_and_resumed(shell)
+    shell.wait_for(RUN, Ended)
+
+    await all_is_as_before(lab, shell, moves)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("shape", list(Shape))
+async def test_however_often_engines_are_killed_a_rollback_comes_to_the_same_end(
+    lab: Lab, shell: Shell, moves: Moves, shape: Shape
+) -> None:
+    chance = random.Random(shape.value)  # noqa: S311 - a seed
+    begin(shell, moves, shape)
+    roll_back_once_done(shell, 3)
+    for _ in range(KILLS):
+        events_come(shell, chance.randint(1, MOST_EVENTS))
+        killed_and_resumed(shell)
+    shell.wait_for(RUN, Ended)
+
+    assert len(shell.events(RUN, Owned)) == KILLS + 1
+    await all_is_as_before(lab, shell, moves)
+
+
+def begin(shell: Shell, moves: Moves, shape: Shape) -> None:
+    """Start the run as an operator does, with an engine of its own."""
+    targets = [
+        {"topic": tp.topic, "partition": tp.partition, "replicas": list(after)}
+        for tp, (_, after) in moves.items()
+    ]
+    words = ("--shape", shape.value, "--partitions", str(AT_ONCE), "--poll", "200ms", "--headless")
+    shell.begin("start", shell.plan(RUN, targets), *words)
+    shell.wait_for(RUN, Owned)
+
+
+def roll_back_once_done(shell: Shell, done: int) -> None:
+    """Call everything off once so many partitions are done, and others are on their way."""
+
+    def far_enough() -> bool:
+        run = folded(shell)
+        return run.counts[State.DONE] >= done and run.in_flight > 0
+
+    assert wait_for(far_enough, seconds=LIMIT_S), shell.log(RUN)
+    with Journal.open(shell.run_dir(RUN).journal, SystemClock()) as journal:
+        number = journal.ask(CancelMoves(CancelKind.ROLLBACK), "another shell")
+        assert wait_for(lambda: journal.answer_to(number).answer is not None, seconds=LIMIT_S)
+
+
+def waits_for(shell: Shell, brokers: set[int]) -> None:
+    """Wait until all that is in flight was answered, and waits for these brokers to copy it."""
+
+    def so() -> bool:
+        steps = [track.step for track in folded(shell).flying.values() if track.step]
+        answered = all(step.answered and not step.called_off for step in steps)
+        adding = [brokers & {*step.begun.adding} for step in steps]
+        return len(steps) == AT_ONCE and answered and all(adding)
+
+    assert wait_for(so, seconds=LIMIT_S), shell.log(RUN)
+
+
+def events_come(shell: Shell, count: int) -> None:
+    """Wait until so many more events are in the journal, or none come for long."""
+    enough = last_seq(shell) + count
+    wait_for(lambda: last_seq(shell) >= enough, seconds=LONG_S)
+
+
+def killed_and_resumed(shell: Shell) -> None:
+    owners = len(shell.events(RUN, Owned))
+    os.kill(shell.owner(RUN).pid, signal.SIGKILL)
+    assert shell.unowned(RUN)
+    shell.begin("resume", RUN, "--headless")
+    shell.wait_for(RUN, Owned, owners + 1)
+
+
+def folded(shell: Shell) -> Run:
+    return Run(RUN).fold(shell.entries(RUN))
+
+
+def last_seq(shell: Shell) -> int:
+    with Journal.open(shell.run_dir(RUN).journal, SystemClock(), read_only=True) as journal:
+        return journal.last_seq()
+
+
+async def all_is_as_before(lab: Lab, shell: Shell, moves: Moves) -> None:
+    """See that every partition is as it was before the run, and said to be so."""
+    (topic,) = {tp.topic for tp in moves}
+    found = await described(Connection.to(lab.bootstrap_servers), topic)
+    assert {tp: (state.replicas, state.leader) for tp, state in found.items()} == {
+        tp: (before, before[0]) for tp, (before, _) in moves.items()
+    }
+    tracks = folded(shell).tracks.values()
+    assert {track.state for track in tracks if track.begun} == {State.ROLLED_BACK}
+    assert {track.state for track in tracks if not track.begun} <= {State.STOPPED}
+    assert not altered_while_moving(lab, topic)

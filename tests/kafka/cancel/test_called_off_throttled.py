@@ -1,0 +1,70 @@
+"""Throttled runs that are rolled back on real brokers: throttled both ways, and nothing is left."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from ktui.cluster.partition import TopicPartition
+from ktui.cluster.throttle_settings import FOLLOWER_RATE, FOLLOWER_REPLICAS
+from ktui.execution.journal.commands import CancelMoves
+from ktui.execution.run.cancel_kind import CancelKind
+from ktui.execution.run.events import Configure, StepBegun
+from ktui.execution.run.states import State
+from ktui.kafka.workload import fill
+from ktui.lab.layout import Lab
+from ktui.pacing.limits import Limits, Shape
+from ktui.planning.throttle_rates import parse_throttle_rates
+from support.contract.real_world import RealWorld
+from support.contract.world import until
+from support.kafka.held_copies import BYTES_EACH
+from support.kafka.real_cancels import ORIGINAL, TARGET
+from support.kafka.real_runs import RealRun, described
+from support.kafka.real_throttles import all_settings, changed
+
+PARTITIONS = 3
+
+
+@pytest.mark.parametrize(
+    "shape", [Shape.KIP_435, pytest.param(Shape.GENTLE, marks=pytest.mark.soak)]
+)
+async def test_rolled_back_with_a_throttle_every_setting_is_as_before_once_all_are_back(
+    lab: Lab, world: RealWorld, topic_name: str, tmp_path: Path, shape: Shape
+) -> None:
+    await world.create_topic(topic_name, [ORIGINAL] * PARTITIONS)
+    await asyncio.to_thread(
+        fill, world.connection, topic_name, range(PARTITIONS), bytes_each=BYTES_EACH
+    )
+    before = all_settings(world.connection)
+    tps = [TopicPartition(topic_name, n) for n in range(PARTITIONS)]
+    limits = Limits(replicas=1, partitions=2, shape=shape)
+    throttle = parse_throttle_rates("2MB")
+    run = RealRun(lab, tmp_path, dict.fromkeys(tps, TARGET), limits, poll_s=0.2, throttle=throttle)
+    await run.start()
+    async with asyncio.TaskGroup() as group:
+        group.create_task(run.carry_on())
+        await until(lambda: is_done(run, tps[0]))
+        run.ask(CancelMoves(CancelKind.ROLLBACK))
+
+    assert {t.state for t in run.run.tracks.values() if t.begun} == {State.ROLLED_BACK}
+    found = await described(world.connection, topic_name)
+    assert {(state.replicas, state.leader) for state in found.values()} == {(ORIGINAL, ORIGINAL[0])}
+    assert not changed(world.connection, before)
+    adds = {(e.tp, broker) for e in run.events if isinstance(e, StepBegun) for broker in e.adding}
+    assert {broker for _, broker in adds} == {2, 3, 4, 5}
+    assert throttled(run) == {f"{tp.partition}:{broker}" for tp, broker in adds}
+
+
+async def is_done(run: RealRun, tp: TopicPartition) -> bool:
+    return bool(run.run.tracks) and run.run.tracks[tp].state is State.DONE
+
+
+def throttled(run: RealRun) -> set[str]:
+    """Give the replicas that the run has listed to be throttled, as Kafka spells them."""
+    told = (e for e in run.events if isinstance(e, Configure) and not e.puts_back)
+    changes = [change for event in told for change in event.changes]
+    assert {change.key for change in changes} <= {FOLLOWER_RATE, FOLLOWER_REPLICAS}
+    lists = (c.value or "" for c in changes if c.key == FOLLOWER_REPLICAS and c.op == "append")
+    return {entry for value in lists for entry in value.split(",")}

@@ -1,0 +1,139 @@
+"""What goes over the wire once partitions were called off: their cancels, and nothing forward."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from kafka.protocol.api_key import ApiKey
+
+from ktui.cluster.partition import TopicPartition
+from ktui.execution.journal.commands import CancelMoves
+from ktui.execution.run.cancel_kind import CancelKind
+from ktui.execution.run.states import State
+from ktui.kafka.connection.connection import Connection
+from ktui.kafka.workload import fill
+from ktui.lab.layout import Lab
+from ktui.pacing.limits import Limits
+from support.contract.real_world import RealWorld
+from support.contract.world import until
+from support.kafka.cancel_wire import CancelWire
+from support.kafka.held_copies import BYTES_EACH, hold, let_go, slow_down
+from support.kafka.real_cancels import ORIGINAL, TARGET
+from support.kafka.real_runs import RealRun, described
+
+LISTS = ApiKey.ListPartitionReassignments
+TOGETHER, MORE = 4, 8
+
+
+@pytest.fixture
+def wire(lab: Lab) -> Iterator[CancelWire]:
+    with CancelWire(lab) as wire:
+        yield wire
+
+
+@pytest.fixture
+async def topic(world: RealWorld, topic_name: str) -> str:
+    """Partitions whose copies to broker 5 do not get along; those to 4 do."""
+    await slow_down(world, 5)
+    await world.create_topic(topic_name, [ORIGINAL] * MORE)
+    await asyncio.to_thread(fill, world.connection, topic_name, range(MORE), bytes_each=BYTES_EACH)
+    await hold(world, topic_name, *(f"{n}:5" for n in range(MORE)))
+    return topic_name
+
+
+def through(wire: CancelWire, lab: Lab, folder: Path, topic: str) -> RealRun:
+    """A run whose engine talks to the cluster over the wire that is watched."""
+    targets = {TopicPartition(topic, n): TARGET for n in range(MORE)}
+    limits = Limits(replicas=1, partitions=TOGETHER)
+    run = RealRun(lab, folder, targets, limits, poll_s=0.3)
+    run.connection = Connection.to(wire.bootstrap_servers)
+    return run
+
+
+async def all_are_adding(run: RealRun) -> bool:
+    """Whether all that may be in flight adds the second replica, and was answered."""
+    steps = [track.step for track in run.run.flying.values()]
+    return sum(bool(s and s.answered and s.begun.adding == (5,)) for s in steps) == TOGETHER
+
+
+async def test_after_a_stop_only_the_cancels_of_what_is_in_flight_are_sent_and_at_once(
+    wire: CancelWire, lab: Lab, topic: str, tmp_path: Path
+) -> None:
+    run = through(wire, lab, tmp_path, topic)
+    await run.start()
+    async with asyncio.TaskGroup() as group:
+        group.create_task(run.carry_on())
+        await until(lambda: all_are_adding(run))
+        run.ask(CancelMoves(CancelKind.STOP))
+        asked = len(wire.arrived)
+
+    assert run.run.counts[State.STOPPED] == MORE
+    cancels = {TopicPartition(topic, n): None for n in range(TOGETHER)}
+    sent = [n for n, request in enumerate(wire.arrived) if n >= asked and request.targets]
+    assert [wire.arrived[n].targets for n in sent] == [cancels]
+    # the one that the cancel rests on, and that of a look under way
+    assert 1 <= wire.count(LISTS, since=asked, until=sent[0]) <= 2
+    assert wire.count(ApiKey.ElectLeaders, since=asked, until=len(wire.arrived)) == 0
+
+
+async def test_what_is_rolled_back_is_cancelled_looked_at_and_then_altered_whatever_others_do(
+    world: RealWorld, wire: CancelWire, lab: Lab, topic: str, tmp_path: Path
+) -> None:
+    run = through(wire, lab, tmp_path, topic)
+    some = [TopicPartition(topic, n) for n in range(TOGETHER // 2)]
+    await run.start()
+    async with asyncio.TaskGroup() as group:
+        group.create_task(run.carry_on())
+        await until(lambda: all_are_adding(run))
+        run.ask(CancelMoves(CancelKind.ROLLBACK, partitions=tuple(some)))
+        asked = len(wire.arrived)
+        await until(lambda: are_back(run, some))
+        await let_go(world, topic)
+
+    found = await described(world.connection, topic)
+    for tp, state in found.items():
+        wanted = ORIGINAL if tp in some else TARGET
+        assert (tp, state.replicas, state.leader) == (tp, wanted, wanted[0])
+    for tp in some:
+        of_it = [n for n, one in enumerate(wire.arrived) if n >= asked and tp in one.targets]
+        assert [wire.arrived[n].targets[tp] for n in of_it] == [None, ORIGINAL]
+        assert 1 <= wire.count(LISTS, since=asked, until=of_it[0]) <= 2
+        assert wire.count(LISTS, since=of_it[0], until=of_it[1]) >= 1
+
+
+async def are_back(run: RealRun, some: list[TopicPartition]) -> bool:
+    return all(run.run.tracks[tp].state is State.ROLLED_BACK for tp in some)
+
+
+@pytest.mark.soak
+async def test_a_cancel_whose_answer_is_lost_ends_as_one_that_was_answered(
+    world: RealWorld, wire: CancelWire, lab: Lab, topic: str, tmp_path: Path
+) -> None:
+    run = through(wire, lab, tmp_path, topic)
+    await run.start()
+    async with asyncio.TaskGroup() as group:
+        group.create_task(run.carry_on())
+        await until(lambda: all_are_adding(run))
+        lose(wire, ApiKey.AlterPartitionReassignments)
+        run.ask(CancelMoves(CancelKind.ROLLBACK))
+        asked = len(wire.arrived)
+        await until(lambda: has_sent(wire, asked))
+        lose(wire)
+
+    found = await described(world.connection, topic)
+    assert {(state.replicas, state.leader) for state in found.values()} == {(ORIGINAL, ORIGINAL[0])}
+    forward = [to for _, to in wire.altered(asked) if to is not None and {*to} - {*ORIGINAL}]
+    assert not forward
+
+
+def lose(wire: CancelWire, *keys: int) -> None:
+    """Lose the answers to some kinds of requests, and to no others."""
+    for proxy in wire.brokers.values():
+        proxy.lose = set(keys)
+
+
+async def has_sent(wire: CancelWire, since: int) -> bool:
+    return bool(wire.altered(since))

@@ -1,0 +1,108 @@
+"""Wrong passwords and missing permissions are told in one sentence, and no secret is shown."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+from ktui.kafka.connection.connection import Connection
+from ktui.kafka.workload import create_topic
+from ktui.lab.layout import Lab
+from support.views.terminal import Terminal
+
+WRONG = "not-the-password-at-all"
+
+
+def ktui(verb: str, command_config: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "ktui", verb, "--command-config", str(command_config)]
+    done = subprocess.run([*command, *arguments], capture_output=True, text=True, check=False)
+    assert "Traceback" not in done.stderr
+    return done
+
+
+def test_the_superuser_may_do_everything(secured_lab: Lab) -> None:
+    done = ktui("doctor", secured_lab.client_file("admin"))
+
+    assert "everything ktui can do is permitted" in done.stdout
+
+
+def test_one_who_may_only_look_can_list_and_is_told_what_is_missing_to_change(
+    secured_lab: Lab,
+) -> None:
+    viewer = secured_lab.client_file("viewer")
+
+    assert ktui("list", viewer).stdout == "Nothing is being reassigned.\n"
+    permissions = json.loads(ktui("doctor", viewer, "--json").stdout)["permissions"]
+
+    said = " ".join(finding["what"] for finding in permissions)
+    assert "Alter on the cluster is not granted" in said
+    assert "Describe on the cluster" not in said
+
+
+def test_one_who_may_only_look_can_check_a_plan_and_start_none(
+    secured_lab: Lab, tmp_path: Path, topic_name: str
+) -> None:
+    viewer, admin = secured_lab.client_file("viewer"), secured_lab.client_file("admin")
+    create_topic(Connection.of(command_config=admin), topic_name, [[1, 2]])
+    plan, state = tmp_path / "plan.json", tmp_path / "state"
+    targets = [{"topic": topic_name, "partition": 0, "replicas": [3, 2]}]
+    plan.write_text(json.dumps({"version": 1, "partitions": targets}))
+
+    check = subprocess.run(
+        [sys.executable, "-m", "ktui", "plan", "check", str(plan), "--command-config", str(viewer)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    start = ktui("start", viewer, str(plan), "--throttle", "9MB", "--state-dir", str(state))
+
+    assert check.returncode == 0
+    assert "warning: Alter on the cluster is not granted" in check.stdout
+    assert start.returncode == 2
+    for missing in ("Alter on the cluster", "AlterConfigs on the cluster"):
+        assert f"problem: {missing} is not granted" in start.stderr
+    assert f"AlterConfigs on topic {topic_name} is not granted" in start.stderr
+    assert "nothing was sent" in start.stderr
+    assert not state.exists() or not any((state / "runs").glob("*"))
+
+
+def test_one_without_permissions_is_told_which_to_ask_for(secured_lab: Lab) -> None:
+    done = ktui("list", secured_lab.client_file("nobody"))
+
+    assert done.returncode == 1
+    assert "not authorized" in done.stderr
+    assert "Describe" in done.stderr
+
+    doctor = ktui("doctor", secured_lab.client_file("nobody"))
+    assert doctor.returncode == 1
+    for operation in ("Describe", "DescribeConfigs", "Alter", "AlterConfigs"):
+        assert f"BAD   {operation} on the cluster is not granted: cannot" in doctor.stdout
+    assert "BAD   Describe on any topic is not granted: cannot see replicas" in doctor.stdout
+
+
+def test_a_wrong_password_is_called_one_and_not_shown(secured_lab: Lab, tmp_path: Path) -> None:
+    good = secured_lab.client_file("admin").read_text(encoding="utf-8")
+    secret = secured_lab.layout.passwords["admin"]
+    bad = tmp_path / "client.properties"
+    bad.write_text(good.replace(secret, WRONG), encoding="utf-8")
+
+    for verb in ("list", "doctor"):
+        done = ktui(verb, bad)
+
+        assert done.returncode == 1
+        assert "authentication failed" in done.stdout + done.stderr
+        assert WRONG not in done.stdout + done.stderr
+        assert secret not in done.stdout + done.stderr
+
+
+def test_the_live_view_says_which_permission_is_missing_and_goes_on_trying(
+    secured_lab: Lab,
+) -> None:
+    command = [sys.executable, "-m", "ktui", "--command-config"]
+    with Terminal([*command, str(secured_lab.client_file("nobody"))]) as terminal:
+        terminal.wait_for("not authorized")
+        terminal.wait_for("Describe")
+        terminal.send("q")
+        assert terminal.wait_for_exit() == 0

@@ -1,0 +1,397 @@
+"""What becomes of a call when brokers die, hang, or lose an answer on the way."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+from kafka.protocol.api_key import ApiKey
+
+from ktui.cluster.errors import ClusterError, NotKafka, TimedOut, Unreachable
+from ktui.cluster.partition import TopicPartition
+from ktui.cluster.ports import ConfigOp, ConfigScope, Verdict
+from ktui.kafka.connection.connection import Connection
+from ktui.kafka.reader import KafkaReader
+from ktui.kafka.writer import KafkaWriter
+from ktui.lab.layout import Lab
+from support.contract.real_world import RealWorld
+from support.contract.world import RATE, hold_back, listed, setting, settled, until
+from support.kafka.proxy import ProxiedCluster
+
+SHORT_S = 2.0
+"""A call's limit in tests that wait for it to pass."""
+
+
+@pytest.fixture
+def proxied(lab: Lab) -> Iterator[ProxiedCluster]:
+    with ProxiedCluster({node.id: ("127.0.0.1", node.port) for node in lab.brokers}) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+async def reader(proxied: ProxiedCluster) -> AsyncIterator[KafkaReader]:
+    reader = KafkaReader(Connection.to(proxied.bootstrap_servers), timeout_s=SHORT_S)
+    yield reader
+    await reader.aclose()
+
+
+@pytest.fixture
+async def writer(proxied: ProxiedCluster) -> AsyncIterator[KafkaWriter]:
+    writer = KafkaWriter(Connection.to(proxied.bootstrap_servers), timeout_s=SHORT_S)
+    yield writer
+    await writer.aclose()
+
+
+@pytest.fixture
+async def world(bootstrap: str) -> AsyncIterator[RealWorld]:
+    """The same cluster, past the proxies."""
+    world = RealWorld(Connection.to(bootstrap))
+    yield world
+    await world.aclose()
+
+
+@pytest.fixture
+async def tp(world: RealWorld, topic_name: str) -> TopicPartition:
+    await world.create_topic(topic_name, [[2, 1, 3]])
+    return TopicPartition(topic_name, 0)
+
+
+async def test_a_view_of_everything_writes_nothing(
+    proxied: ProxiedCluster, reader: KafkaReader, tp: TopicPartition
+) -> None:
+    await reader.describe_cluster()
+    await reader.list_reassignments()
+    await reader.describe_topics([tp.topic])
+    assert [page async for page in reader.scan_topics()]
+    await reader.log_offsets(1, ends=[tp], starts=[tp])
+    await reader.log_dirs(1, [tp])
+    await reader.topic_configs([tp.topic])
+    await reader.broker_config(1)
+
+    assert proxied.writes_seen == []
+    assert proxied.seen[ApiKey.ListPartitionReassignments] == 1
+
+
+class TestAnAnswerThatIsLost:
+    async def test_leaves_an_alter_unknown_and_it_is_not_sent_again(
+        self, proxied: ProxiedCluster, writer: KafkaWriter, world: RealWorld, tp: TopicPartition
+    ) -> None:
+        await world.append(tp, 4_000, 1_000)
+        await hold_back(world, tp, 4)
+        for proxy in proxied.brokers.values():
+            proxy.lose.add(ApiKey.AlterPartitionReassignments)
+
+        results = await writer.alter_reassignments(
+            {tp: (2, 1, 4)}, allow_replication_factor_change=False
+        )
+
+        assert results[tp].verdict is Verdict.UNKNOWN
+        assert "answer was lost" in results[tp].message
+        assert results[tp].node in proxied.brokers  # who is to be asked whether it goes on
+        assert proxied.seen[ApiKey.AlterPartitionReassignments] == 1
+        moving = await listed(world, tp)
+        assert moving is not None
+        assert moving.adding == (4,)
+
+    async def test_leaves_every_partition_of_its_request_unknown_and_the_next_is_sent(
+        self, proxied: ProxiedCluster, writer: KafkaWriter, tp: TopicPartition
+    ) -> None:
+        many = [TopicPartition(tp.topic, p) for p in range(1_500)]
+        for proxy in proxied.brokers.values():
+            proxy.lose.add(ApiKey.AlterPartitionReassignments)
+
+        results = await writer.alter_reassignments(
+            dict.fromkeys(many), allow_replication_factor_change=True
+        )
+
+        assert {results[p].verdict for p in many} == {Verdict.UNKNOWN}
+        assert proxied.seen[ApiKey.AlterPartitionReassignments] == 2
+
+    async def test_leaves_an_election_unknown(
+        self, proxied: ProxiedCluster, writer: KafkaWriter, tp: TopicPartition
+    ) -> None:
+        for proxy in proxied.brokers.values():
+            proxy.lose.add(ApiKey.ElectLeaders)
+
+        results = await writer.elect_preferred_leaders([tp])
+
+        assert results[tp].verdict is Verdict.UNKNOWN
+        assert proxied.seen[ApiKey.ElectLeaders] == 1
+
+    async def test_leaves_only_the_settings_of_its_own_request_unknown(
+        self, proxied: ProxiedCluster, writer: KafkaWriter
+    ) -> None:
+        proxied.brokers[2].lose.add(ApiKey.IncrementalAlterConfigs)
+        lost, kept = (
+            setting(ConfigScope.BROKER, broker, RATE, ConfigOp.SET, "1000000")
+            for broker in ("2", "3")
+        )
+
+        results = await writer.alter_configs([lost, kept])
+
+        assert results[lost.resource].verdict is Verdict.UNKNOWN
+        assert results[lost.resource].node == 2
+        assert results[kept.resource].verdict is Verdict.ACCEPTED
+
+    async def test_leaves_an_alter_unknown_also_when_it_cannot_be_understood(
+        self, proxied: ProxiedCluster, writer: KafkaWriter, world: RealWorld, tp: TopicPartition
+    ) -> None:
+        for proxy in proxied.brokers.values():
+            proxy.garble.add(ApiKey.AlterPartitionReassignments)
+
+        results = await writer.alter_reassignments(
+            {tp: (1, 2, 3)}, allow_replication_factor_change=False
+        )
+
+        assert results[tp].verdict is Verdict.UNKNOWN
+        assert proxied.seen[ApiKey.AlterPartitionReassignments] == 1
+        await settled(world, tp, (1, 2, 3))
+
+    async def test_leaves_an_alter_unknown_also_when_the_broker_hangs(
+        self, proxied: ProxiedCluster, writer: KafkaWriter, world: RealWorld, tp: TopicPartition
+    ) -> None:
+        await writer.alter_reassignments({tp: None}, allow_replication_factor_change=True)
+        for proxy in proxied.brokers.values():
+            proxy.hanging = True
+
+        results = await writer.alter_reassignments(
+            {tp: (1, 2, 3)}, allow_replication_factor_change=False
+        )
+
+        assert results[tp].verdict is Verdict.UNKNOWN
+        await settled(world, tp, (1, 2, 3))
+
+
+class TestAClosedConnection:
+    async def test_costs_a_read_nothing(
+        self, proxied: ProxiedCluster, reader: KafkaReader, tp: TopicPartition
+    ) -> None:
+        await reader.log_offsets(1, ends=[tp])
+        proxied.brokers[1].cut.add(ApiKey.ListOffsets)
+
+        answer = await reader.log_offsets(1, ends=[tp])
+
+        assert answer.ends == {tp: 0}
+        assert proxied.seen[ApiKey.ListOffsets] == 3
+
+    async def test_sends_a_read_that_any_broker_can_answer_to_another(
+        self, proxied: ProxiedCluster, reader: KafkaReader
+    ) -> None:
+        for proxy in proxied.brokers.values():
+            proxy.cut.add(ApiKey.ListPartitionReassignments)
+        proxied.brokers[4].cut.clear()
+
+        assert await reader.list_reassignments() == {}
+
+    async def test_that_was_idle_is_opened_again(
+        self, proxied: ProxiedCluster, reader: KafkaReader
+    ) -> None:
+        await reader.log_dirs(3, [])
+        proxied.close_connections(3)
+
+        assert (await reader.log_dirs(3, [])).log_dirs
+
+
+class TestADeadBroker:
+    async def test_is_named_and_the_others_are_not_affected(
+        self, proxied: ProxiedCluster, reader: KafkaReader, tp: TopicPartition
+    ) -> None:
+        await reader.describe_cluster()
+        proxied.kill(3)
+
+        with pytest.raises(Unreachable, match=r"broker 3 at 127\.0\.0\.1") as caught:
+            await reader.log_offsets(3, ends=[tp])
+
+        assert caught.value.attempted == "reading log offsets"
+        assert (await reader.log_offsets(1, ends=[tp])).ends == {tp: 0}
+        for _ in range(20):
+            assert tp in (await reader.describe_topics([tp.topic])).partitions
+
+    async def test_refuses_its_own_settings_and_no_other_brokers(
+        self, proxied: ProxiedCluster, writer: KafkaWriter, tp: TopicPartition
+    ) -> None:
+        await writer.elect_preferred_leaders([tp])
+        proxied.kill(3)
+        await writer.elect_preferred_leaders([tp])  # by then it has seen connections end
+        dead, alive = (
+            setting(ConfigScope.BROKER, broker, RATE, ConfigOp.SET, "1000000")
+            for broker in ("3", "4")
+        )
+
+        results = await writer.alter_configs([dead, alive])
+
+        assert results[dead.resource].verdict is Verdict.REFUSED
+        assert "not sent" in results[dead.resource].message
+        assert results[alive.resource].verdict is Verdict.ACCEPTED
+
+    async def test_that_is_the_only_one_asked_raises_for_a_write(
+        self, proxied: ProxiedCluster, writer: KafkaWriter, tp: TopicPartition
+    ) -> None:
+        await writer.elect_preferred_leaders([tp])
+        proxied.kill(3)
+        await writer.elect_preferred_leaders([tp])
+
+        with pytest.raises(Unreachable, match="broker 3"):
+            await writer.alter_configs([setting(ConfigScope.BROKER, "3", RATE, ConfigOp.DELETE)])
+
+
+class TestAHangingBroker:
+    async def test_times_out_for_what_only_it_can_answer(
+        self, proxied: ProxiedCluster, reader: KafkaReader, tp: TopicPartition
+    ) -> None:
+        await reader.describe_cluster()
+        proxied.brokers[3].hanging = True
+
+        slow = asyncio.create_task(reader.log_offsets(3, ends=[tp]))
+        assert (await reader.log_offsets(1, ends=[tp])).ends == {tp: 0}
+        assert not slow.done()
+        with pytest.raises(TimedOut, match="broker 3"):
+            await slow
+
+    async def test_is_passed_over_for_what_any_broker_can_answer(
+        self, proxied: ProxiedCluster, reader: KafkaReader
+    ) -> None:
+        await reader.describe_cluster()
+        for broker in (1, 2, 3, 4):
+            proxied.brokers[broker].hanging = True
+
+        async def answered() -> bool:
+            try:
+                return await reader.list_reassignments() == {}
+            except TimedOut:
+                return False
+
+        assert await until(answered)
+
+    async def test_that_is_all_there_is_times_out(
+        self, proxied: ProxiedCluster, reader: KafkaReader
+    ) -> None:
+        for proxy in proxied.brokers.values():
+            proxy.hanging = True
+
+        with pytest.raises((TimedOut, NotKafka)):
+            await reader.list_reassignments()
+
+
+async def test_a_cluster_that_went_away_is_reached_again_when_it_is_back(
+    proxied: ProxiedCluster, reader: KafkaReader
+) -> None:
+    await reader.describe_cluster()
+    for broker in proxied.brokers:
+        proxied.kill(broker)
+    with pytest.raises(ClusterError):
+        await reader.list_reassignments()
+
+    for proxy in proxied.brokers.values():
+        proxy.dead = False
+
+    assert await reader.list_reassignments() == {}
+    assert len((await reader.describe_cluster()).brokers) == 5
+
+
+async def test_closing_ends_calls_in_flight_and_leaves_no_thread(
+    proxied: ProxiedCluster, reader: KafkaReader
+) -> None:
+    await reader.describe_cluster()
+    for proxy in proxied.brokers.values():
+        proxy.hanging = True
+    call = asyncio.create_task(reader.list_reassignments())
+
+    async def under_way() -> bool:
+        return proxied.seen[ApiKey.ListPartitionReassignments] > 0
+
+    await until(under_way)
+    await reader.aclose()
+
+    with pytest.raises(ClusterError):
+        await call
+    assert not [t for t in threading.enumerate() if t.name.startswith("kafka-io")]
+
+
+async def test_a_call_that_is_given_up_sends_nothing_later(
+    proxied: ProxiedCluster, writer: KafkaWriter, tp: TopicPartition
+) -> None:
+    for proxy in proxied.brokers.values():
+        proxy.hanging = True
+
+    with pytest.raises(ClusterError):
+        await writer.alter_reassignments({tp: (1, 2, 3)}, allow_replication_factor_change=True)
+
+    for proxy in proxied.brokers.values():
+        proxy.hanging = False
+    await writer.elect_preferred_leaders([tp])
+    assert proxied.seen[ApiKey.AlterPartitionReassignments] == 0
+
+
+class TestOlderBrokers:
+    @pytest.fixture
+    def before(self, lab: Lab) -> Iterator[ProxiedCluster]:
+        """Brokers that lack what came with 3.8 and 4.1."""
+        highest = {
+            ApiKey.AlterPartitionReassignments: 0,
+            ApiKey.DescribeTopicPartitions: None,
+            ApiKey.DescribeCluster: 1,
+            ApiKey.DescribeLogDirs: 3,
+        }
+        addresses = {node.id: ("127.0.0.1", node.port) for node in lab.brokers}
+        with ProxiedCluster(addresses, highest=highest) as cluster:
+            yield cluster
+
+    async def test_have_their_topics_described_all_the_same(
+        self, before: ProxiedCluster, tp: TopicPartition
+    ) -> None:
+        reader = KafkaReader(Connection.to(before.bootstrap_servers))
+        try:
+            absent = f"{tp.topic}-not-there"
+            told = await reader.describe_topics([tp.topic, absent])
+            scanned = [page async for page in reader.scan_topics()]
+            cluster = await reader.describe_cluster()
+            (log_dir,) = (await reader.log_dirs(1, [])).log_dirs
+        finally:
+            await reader.aclose()
+
+        state = told.partitions[tp]
+        assert (state.replicas, state.leader, state.elr) == ((2, 1, 3), 2, None)
+        assert state.topic_id is not None
+        assert told.absent == {absent}
+        assert tp in {tp for page in scanned for tp in page.partitions}
+        assert before.seen[ApiKey.DescribeTopicPartitions] == 0
+        assert all(broker.alive for broker in cluster.brokers.values())
+        assert log_dir.total_bytes is None
+
+    async def test_have_the_replication_factor_guarded_by_the_program(
+        self, before: ProxiedCluster, world: RealWorld, tp: TopicPartition
+    ) -> None:
+        await world.append(tp, 4_000, 1_000)
+        other, absent = f"{tp.topic}-b", TopicPartition(f"{tp.topic}-not-there", 0)
+        await world.create_topic(other, [[1, 2, 3]])
+        moving = TopicPartition(other, 0)
+        await world.append(moving, 4_000, 1_000)
+        await hold_back(world, moving, 4)
+        await world.writer.alter_reassignments(
+            {moving: (4, 2, 3)}, allow_replication_factor_change=False
+        )
+        writer = KafkaWriter(Connection.to(before.bootstrap_servers))
+        try:
+            results = await writer.alter_reassignments(
+                {tp: (2, 1, 3, 4), moving: (4, 2, 3), absent: (1,)},
+                allow_replication_factor_change=False,
+            )
+            assert await listed(world, tp) is None
+            allowed = await writer.alter_reassignments(
+                {tp: (2, 1, 3, 4)}, allow_replication_factor_change=True
+            )
+        finally:
+            await writer.aclose()
+
+        assert (results[tp].verdict, results[tp].code) == (
+            Verdict.REFUSED,
+            "INVALID_REPLICATION_FACTOR",
+        )
+        assert "from 3 to 4" in results[tp].message
+        assert results[moving].verdict is Verdict.ACCEPTED
+        assert results[absent].code == "UNKNOWN_TOPIC_OR_PARTITION"
+        assert allowed[tp].verdict is Verdict.ACCEPTED
+        await settled(world, tp, (2, 1, 3, 4))

@@ -1,0 +1,246 @@
+"""The verb `ktui lab`, from up to down, on labs of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka.admin import AdminClient
+
+from ktui.cli.lab.command import connect
+from ktui.kafka import workload
+from ktui.kafka.connection.connection import Connection
+from ktui.lab import clients, layout, ports, processes, properties
+from ktui.lab.down import down
+from ktui.lab.errors import LabError
+from ktui.lab.layout import Lab, Node
+from ktui.lab.up import LabRequest, up
+
+pytestmark = pytest.mark.kafka
+
+Done = subprocess.CompletedProcess[str]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[Path]:
+    """A lab's folder, with a blank in its name; whatever runs there after the test is ended."""
+    folder = tmp_path / "a lab"
+    yield folder
+    if layout.exists(folder):
+        down(layout.load(folder), keep=False)
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The folder of a running lab of two brokers, which each test leaves running and whole."""
+    folder = tmp_path_factory.mktemp("shared") / "a lab"
+    started = lab_up(folder)
+    assert started.returncode == 0, started.stderr
+    yield folder
+    down(layout.load(folder), keep=False)
+
+
+def command(folder: Path, *words: str) -> list[str]:
+    return [sys.executable, "-m", "ktui", "lab", *words, "--dir", str(folder)]
+
+
+def ktui_lab(folder: Path, *words: str) -> Done:
+    return subprocess.run(command(folder, *words), capture_output=True, text=True, check=False)
+
+
+def lab_up(folder: Path, *options: str, brokers: int = 2) -> Done:
+    return ktui_lab(folder, "up", "--brokers", str(brokers), *options)
+
+
+def status(folder: Path) -> dict[str, Any]:
+    answer: dict[str, Any] = json.loads(ktui_lab(folder, "status", "--json").stdout)
+    return answer
+
+
+def states(folder: Path) -> dict[int, str]:
+    return {node["id"]: node["state"] for node in status(folder)["nodes"]}
+
+
+def kafkas_of(folder: Path) -> list[processes.Process]:
+    """Every process whose command line names the folder as Kafka's, lab or no lab."""
+    return [
+        p
+        for p in processes.running()
+        if processes.MAIN_CLASS in p.command and str(folder) in p.command
+    ]
+
+
+def test_a_lab_from_up_to_down(folder: Path) -> None:
+    first, *_ = ports.choose(3)
+    started = lab_up(folder, "--ports", str(first))
+    assert started.returncode == 0, started.stderr
+    facts = status(folder)
+    assert facts["schema_version"] == 1
+    assert facts["ready"] is True
+    assert facts["bootstrap_servers"] == f"127.0.0.1:{first},127.0.0.1:{first + 1}"
+    assert {n["id"]: n["port"] for n in facts["nodes"]} == {1: first, 2: first + 1, 100: first + 2}
+    assert states(folder) == {100: "running", 1: "running", 2: "running"}
+    assert {node["pid"] for node in facts["nodes"]} == {p.pid for p in kafkas_of(folder)}
+    assert facts["bootstrap_servers"] in started.stdout
+    assert f"ktui lab down --dir '{folder}'" in started.stdout
+
+    assert ktui_lab(folder, "suspend", "1").returncode == 0
+    (folder / "notes.txt").write_text("mine")
+    ended = ktui_lab(folder, "down")
+    assert ended.returncode == 0, ended.stderr
+    assert kafkas_of(folder) == []
+    assert [path.name for path in folder.iterdir()] == ["notes.txt"]
+
+
+def test_brokers_are_broken_and_mended_one_by_one(shared: Path) -> None:
+    for verb, broker, expected in [
+        ("suspend", 1, "suspended"),
+        ("resume", 1, "running"),
+        ("kill", 2, "stopped"),
+        ("start", 2, "running"),
+        ("suspend", 100, "suspended"),
+        ("kill", 100, "stopped"),
+        ("start", 100, "running"),
+    ]:
+        done = ktui_lab(shared, verb, str(broker))
+        assert done.returncode == 0, done.stderr
+        assert states(shared)[broker] == expected
+
+
+def test_what_cannot_be_done_to_a_broker_is_said_with_the_way_out(shared: Path) -> None:
+    def refusal(verb: str, broker: int) -> tuple[int, str]:
+        done = ktui_lab(shared, verb, str(broker))
+        return done.returncode, done.stderr
+
+    there_are = "It has the brokers 1, 2 and the controller 100."
+    assert refusal("kill", 7) == (2, f"ktui: no broker 7 in the lab in {shared}. {there_are}\n")
+    code, said = refusal("start", 1)
+    assert (code, said.startswith("ktui: broker-1 is already running (pid ")) == (1, True)
+    assert refusal("resume", 1) == (1, "ktui: broker-1 is not suspended\n")
+    assert ktui_lab(shared, "suspend", "1").returncode == 0
+    wake = f"Wake it with: ktui lab resume 1 --dir '{shared}'\n"
+    assert refusal("suspend", 1) == (1, f"ktui: broker-1 is already suspended. {wake}")
+    assert refusal("start", 1)[1].endswith(wake)
+    assert ktui_lab(shared, "kill", "1").returncode == 0
+    start = f"Start it with: ktui lab start 1 --dir '{shared}'\n"
+    assert refusal("kill", 1) == (1, f"ktui: broker-1 is not running. {start}")
+    assert ktui_lab(shared, "start", "1").returncode == 0
+
+
+def test_a_second_up_says_that_the_lab_runs_and_how_to_reach_it(shared: Path) -> None:
+    before = {process.pid for process in kafkas_of(shared)}
+    again = lab_up(shared)
+    assert again.returncode == 1
+    assert (
+        f"a lab is already running in {shared}: {status(shared)['bootstrap_servers']}"
+        in again.stderr
+    )
+    assert {process.pid for process in kafkas_of(shared)} == before
+
+
+def test_a_lab_ended_with_keep_comes_up_again_with_its_data(folder: Path, topic_name: str) -> None:
+    assert lab_up(folder).returncode == 0
+    first = layout.load(folder)
+    connection = Connection.of(clients.librdkafka_settings(first))
+    workload.create_topic(connection, topic_name, [[1, 2]])
+    assert workload.fill(connection, topic_name, [0], bytes_each=100_000, message_bytes=1000) == 100
+
+    assert ktui_lab(folder, "down", "--keep").returncode == 0
+    assert kafkas_of(folder) == []
+    other = lab_up(folder, brokers=3)
+    assert other.returncode == 2
+    assert "Start it with these options, or clear it" in other.stderr
+
+    assert lab_up(folder).returncode == 0
+    second = layout.load(folder)
+    assert second.layout == first.layout
+    topics = AdminClient({**connection.for_confluent()}).list_topics(timeout=30).topics
+    assert set(topics[topic_name].partitions[0].replicas) == {1, 2}
+
+
+@pytest.mark.parametrize(
+    ("number", "code"),
+    [(signal.SIGKILL, -9), (signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGINT, 130)],
+)
+def test_a_lab_whose_starter_is_ended_midway_leaves_nothing(
+    folder: Path, number: signal.Signals, code: int
+) -> None:
+    with subprocess.Popen(
+        command(folder, "up", "--brokers", "2"),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    ) as starter:
+        assert processes.wait_for(lambda: len(kafkas_of(folder)) == 3, seconds=120)
+        starter.send_signal(number)
+        assert starter.wait(60) == code
+    if number is signal.SIGKILL:
+        assert len(kafkas_of(folder)) == 3
+        again = lab_up(folder)
+        assert (again.returncode, "a lab is already running" in again.stderr) == (1, True)
+        assert ktui_lab(folder, "down").returncode == 0
+    assert kafkas_of(folder) == []
+    assert not folder.exists()
+
+
+def test_a_taken_port_is_named_before_anything_starts(folder: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        refused = lab_up(folder, "--ports", str(port))
+    assert refused.returncode == 1
+    assert f"127.0.0.1:{port} is taken by another program" in refused.stderr
+    assert not folder.exists()
+
+
+def test_a_broker_that_dies_while_starting_is_quoted_and_everything_ended(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = properties.server_properties
+
+    def with_a_mistake(lab: Lab, node: Node, secured: Mapping[str, str]) -> dict[str, str]:
+        mistake = {"num.io.threads": "many"} if node.id == 2 else {}
+        return {**whole(lab, node, secured), **mistake}
+
+    monkeypatch.setattr(properties, "server_properties", with_a_mistake)
+    with pytest.raises(LabError, match="broker-2 has died while starting") as died:
+        up(folder, LabRequest(brokers=2), connect, lambda _: None)
+    assert any("num.io.threads" in line for line in died.value.words)
+    assert kafkas_of(folder) == []
+    assert not folder.exists()
+
+
+@pytest.mark.parametrize("version", ["3.9.1", "4.1.2"])
+def test_other_versions_of_kafka_start_and_are_read_too(folder: Path, version: str) -> None:
+    started = lab_up(folder, "--version", version, "--security", "sasl_ssl", brokers=1)
+    assert started.returncode == 0, started.stderr
+    viewer = ["--command-config", str(folder / "client-viewer.properties")]
+    listed, examined = (
+        subprocess.run(
+            [sys.executable, "-m", "ktui", verb, *viewer],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        for verb in ("list", "doctor")
+    )
+    assert (listed.stdout, listed.stderr) == ("Nothing is being reassigned.\n", "")
+    assert f"ktui is tested with Kafka {version[:3]}" in examined.stdout
+    assert "could not read" not in examined.stdout
+    assert any((folder / "broker-1" / "server.log").read_text())
+
+
+def test_an_unknown_version_is_named_with_those_that_work(folder: Path) -> None:
+    if "KAFKA_HOME" in os.environ:
+        pytest.fail("unset KAFKA_HOME: this test asks Maven")
+    refused = lab_up(folder, "--version", "9.9.9")
+    assert refused.returncode == 2
+    assert "Kafka 9.9.9 is not published in full" in refused.stderr
+    assert "4.3.1" in refused.stderr
+    assert not folder.exists()

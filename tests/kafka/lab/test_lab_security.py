@@ -1,0 +1,148 @@
+"""A secured lab lets in whom it should, and each user may do what their name says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its documented names
+    AdminClient,
+    ConfigResource,
+    NewTopic,
+)
+
+from ktui.cli.lab.command import connect
+from ktui.kafka.connection.connection import Connection
+from ktui.lab import clients, processes
+from ktui.lab.down import down
+from ktui.lab.errors import WrongInput
+from ktui.lab.layout import Lab, Security
+from ktui.lab.up import LabRequest, up
+
+NO_PERMISSION = (KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED)
+
+
+def admin_client(settings: dict[str, str]) -> AdminClient:
+    return AdminClient({**settings, "socket.timeout.ms": 20_000, "log_level": 0})
+
+
+def brokers_seen(settings: dict[str, str]) -> set[int]:
+    return set(admin_client(settings).list_topics(timeout=20).brokers)
+
+
+def create(settings: dict[str, str], topic: str) -> None:
+    client = admin_client(settings)
+    client.create_topics([NewTopic(topic, 1, 1)])[topic].result(20)
+
+
+def refusal_to_create(settings: dict[str, str], topic: str) -> int:
+    with pytest.raises(KafkaException) as refused:
+        create(settings, topic)
+    return int(refused.value.args[0].code())
+
+
+def topics_seen(settings: dict[str, str]) -> set[str]:
+    return set(admin_client(settings).list_topics(timeout=20).topics)
+
+
+def comes_to_see(settings: dict[str, str], topic: str) -> bool:
+    """Wait until a user sees a topic: not all brokers hear of a new one at once."""
+    return processes.wait_for(lambda: topic in topics_seen(settings), seconds=60)
+
+
+def broker_settings_seen(settings: dict[str, str]) -> dict[str, object]:
+    resource = ConfigResource(ConfigResource.Type.BROKER, "1")
+    client = admin_client(settings)
+    found: dict[str, object] = client.describe_configs([resource])[resource].result(20)
+    return found
+
+
+@pytest.mark.parametrize("cluster", ["secured_lab", "ssl_lab"])
+def test_the_admin_may_do_everything(
+    cluster: str, request: pytest.FixtureRequest, topic_name: str
+) -> None:
+    lab: Lab = request.getfixturevalue(cluster)
+    settings = clients.librdkafka_settings(lab, "admin")
+    create(settings, topic_name)
+    assert comes_to_see(settings, topic_name)
+
+
+@pytest.mark.parametrize("cluster", ["secured_lab", "ssl_lab"])
+def test_the_viewer_may_look_and_not_touch(
+    cluster: str, request: pytest.FixtureRequest, topic_name: str
+) -> None:
+    lab: Lab = request.getfixturevalue(cluster)
+    create(clients.librdkafka_settings(lab, "admin"), topic_name)
+    viewer = clients.librdkafka_settings(lab, "viewer")
+    assert comes_to_see(viewer, topic_name)
+    assert "min.insync.replicas" in broker_settings_seen(viewer)
+    assert refusal_to_create(viewer, f"{topic_name}-2") in NO_PERMISSION
+
+
+@pytest.mark.parametrize("cluster", ["secured_lab", "ssl_lab"])
+def test_nobody_gets_in_and_may_do_nothing(
+    cluster: str, request: pytest.FixtureRequest, topic_name: str
+) -> None:
+    lab: Lab = request.getfixturevalue(cluster)
+    create(clients.librdkafka_settings(lab, "admin"), topic_name)
+    nobody = clients.librdkafka_settings(lab, "nobody")
+    assert brokers_seen(nobody) == {node.id for node in lab.brokers}
+    assert topic_name not in topics_seen(nobody)
+    assert refusal_to_create(nobody, f"{topic_name}-2") in NO_PERMISSION
+
+
+def test_plain_logs_in_as_well_as_scram(secured_lab: Lab) -> None:
+    settings = {**clients.librdkafka_settings(secured_lab, "viewer"), "sasl.mechanism": "PLAIN"}
+    assert brokers_seen(settings) == {1, 2, 3}
+
+
+@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-512"])
+def test_a_wrong_password_does_not_get_in(secured_lab: Lab, mechanism: str) -> None:
+    settings = clients.librdkafka_settings(secured_lab, "admin")
+    settings |= {"sasl.mechanism": mechanism, "sasl.password": "wrong"}
+    with pytest.raises(KafkaException):
+        AdminClient({**settings, "log_level": 0}).list_topics(timeout=5)
+
+
+def test_an_authority_that_is_not_the_labs_is_not_trusted(secured_lab: Lab, ssl_lab: Lab) -> None:
+    settings = clients.librdkafka_settings(secured_lab, "admin")
+    settings["ssl.ca.location"] = clients.librdkafka_settings(ssl_lab, "admin")["ssl.ca.location"]
+    with pytest.raises(KafkaException):
+        AdminClient({**settings, "log_level": 0}).list_topics(timeout=5)
+
+
+def test_a_client_without_a_certificate_gets_in_and_may_do_nothing(
+    ssl_lab: Lab, topic_name: str
+) -> None:
+    settings = clients.librdkafka_settings(ssl_lab, "admin")
+    anonymous = {k: v for k, v in settings.items() if not k.startswith(("ssl.cert", "ssl.key"))}
+    assert refusal_to_create(anonymous, topic_name) in NO_PERMISSION
+
+
+@pytest.mark.parametrize("cluster", ["secured_lab", "ssl_lab"])
+@pytest.mark.parametrize("user", ["admin", "viewer", "nobody"])
+async def test_the_client_file_of_each_user_connects_ktui(
+    cluster: str, user: str, request: pytest.FixtureRequest
+) -> None:
+    lab: Lab = request.getfixturevalue(cluster)
+    from_file = Connection.of(command_config=lab.client_file(user))
+    assert ",".join(from_file.bootstrap_servers) == lab.bootstrap_servers
+    assert brokers_seen(from_file.for_confluent()) == {node.id for node in lab.brokers}
+
+
+@pytest.mark.kafka
+def test_passwords_also_work_without_tls(tmp_path: Path, topic_name: str) -> None:
+    wanted = LabRequest(brokers=1, security=Security.SASL_PLAINTEXT)
+    lab = up(tmp_path / "lab", wanted, connect, lambda _: None)
+    try:
+        create(clients.librdkafka_settings(lab, "admin"), topic_name)
+        assert comes_to_see(clients.librdkafka_settings(lab, "viewer"), topic_name)
+        assert topic_name not in topics_seen(clients.librdkafka_settings(lab, "nobody"))
+    finally:
+        down(lab, keep=False)
+
+
+def test_an_unknown_user_is_named_with_those_there_are(secured_lab: Lab) -> None:
+    with pytest.raises(WrongInput, match=r"no user 'root'.*admin, viewer, nobody"):
+        clients.librdkafka_settings(secured_lab, "root")

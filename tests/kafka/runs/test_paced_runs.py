@@ -1,0 +1,171 @@
+"""Paced runs on ten real brokers, held against the controller's own record of what happened."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from ktui.cluster.partition import TopicPartition
+from ktui.execution.journal.commands import SetLimits
+from ktui.execution.journal.journal import Journal
+from ktui.execution.run.events import LimitsChanged, StepBegun
+from ktui.execution.run.states import State
+from ktui.kafka.connection.connection import Connection
+from ktui.kafka.workload import assign_round_robin, create_topic, delete_topics, fill
+from ktui.lab.layout import Lab
+from ktui.pacing.limits import Limits, Shape
+from support.kafka.acked_messages import AckedMessages
+from support.kafka.metadata_log import PartitionRecord, alters, elected, partition_records
+from support.kafka.real_runs import RealRun
+
+MIB = 1024 * 1024
+Replicas = tuple[int, ...]
+OLD, NEW = (1, 2, 3, 4, 5), (6, 7, 8, 9, 10)
+PARTITIONS = 60
+LIFTED: dict[str, int | str | None] = dict.fromkeys(
+    ("replicas", "partitions", "replica-movements"), "none"
+)
+
+
+@pytest.fixture
+def topic(ten_lab: Lab, topic_name: str) -> Iterator[str]:
+    yield topic_name
+    delete_topics(Connection.to(ten_lab.bootstrap_servers), [topic_name])
+
+
+def moved_while_used(lab: Lab, folder: Path, topic: str, shape: Shape) -> list[PartitionRecord]:
+    """Move a partition to five other brokers, two replicas at a time, while it is written to."""
+    connection = Connection.to(lab.bootstrap_servers)
+    create_topic(connection, topic, [OLD])
+    fill(connection, topic, range(1), bytes_each=MIB)
+    run = RealRun(
+        lab, folder, {TopicPartition(topic, 0): NEW}, Limits(replicas=2, shape=shape), poll_s=0.2
+    )
+    with AckedMessages(connection, f"{topic}", 1) as messages:
+        ended = asyncio.run(run.to_its_end())
+    assert ended.counts[State.DONE] == 1
+    assert messages.acknowledged
+    assert not messages.missing
+    assert not messages.failed
+    return partition_records(lab, topic)
+
+
+def bumps(records: list[PartitionRecord]) -> int:
+    """Count the changes that raised the leader epoch."""
+    return sum(record.leader is not None for record in records if not record.created)
+
+
+def test_the_example_of_kip_435_goes_exactly_as_the_proposal_says(
+    ten_lab: Lab, topic: str, tmp_path: Path
+) -> None:
+    records = moved_while_used(ten_lab, tmp_path, topic, Shape.KIP_435)
+
+    assert [alter.target for alter in alters(records)] == [
+        (6, 1, 2, 3, 4, 5),
+        (6, 7, 3, 4, 5),
+        (6, 7, 8, 9, 5),
+        (6, 7, 8, 9, 10),
+    ]
+    assert elected(records) == [6]
+    assert bumps(records) == 4
+
+
+def test_the_gentle_shape_raises_the_leader_epoch_once(
+    ten_lab: Lab, topic: str, tmp_path: Path
+) -> None:
+    records = moved_while_used(ten_lab, tmp_path, topic, Shape.GENTLE)
+
+    assert [alter.target for alter in alters(records)] == [
+        (*OLD, 6, 7),
+        (*OLD, 6, 7, 8, 9),
+        (*OLD, *NEW),
+        NEW,
+    ]
+    assert bumps(records) == 1
+    assert [record.leader for record in records if record.leader is not None][-1] == 6
+
+
+def test_limits_changed_twenty_times_mid_run_bind_every_decision_after_them(
+    ten_lab: Lab, topic: str, tmp_path: Path
+) -> None:
+    connection = Connection.to(ten_lab.bootstrap_servers)
+    create_topic(connection, topic, assign_round_robin(PARTITIONS, 3, OLD))
+    fill(connection, topic, range(PARTITIONS), bytes_each=MIB // 8)
+    targets = {
+        TopicPartition(topic, n): tuple(replicas)
+        for n, replicas in enumerate(assign_round_robin(PARTITIONS, 3, NEW))
+    }
+    start = Limits(replicas=1, partitions=2, replica_movements=3)
+    run = RealRun(ten_lab, tmp_path, targets, start, poll_s=0.2)
+
+    changes = asyncio.run(_with_changing_limits(run, random.Random(435), 20))  # noqa: S311 - a seed
+
+    assert changes == 20
+    assert run.run.counts[State.DONE] == PARTITIONS
+    _bound(partition_records(ten_lab, topic), targets, _limits_of_each_step(run))
+
+
+def _bound(
+    records: Iterable[PartitionRecord],
+    targets: Mapping[TopicPartition, Replicas],
+    in_force: Mapping[tuple[TopicPartition, Replicas], Limits],
+) -> None:
+    """See that no step was submitted beyond the limits that were in force at it."""
+    replicas: dict[TopicPartition, Replicas] = {}
+    adding: dict[TopicPartition, Replicas] = {}
+    begun: set[TopicPartition] = set()
+    added: set[TopicPartition] = set()
+    for record in records:
+        tp = record.tp
+        replicas[tp] = record.replicas or replicas[tp]
+        adding[tp] = adding.get(tp, ()) if record.adding is None else record.adding
+        if record.adding and record.replicas:
+            asked = tuple(b for b in record.replicas if b not in (record.removing or ()))
+            limits = in_force[tp, asked]
+            assert len(record.adding) <= (limits.replicas or 99)
+            assert sum(map(len, adding.values())) <= (limits.replica_movements or 999)
+            assert sum(map(bool, adding.values())) <= (limits.partitions or 999)
+            assert tp in begun or len({tp, *begun} - added) <= (limits.partitions or 999)
+            begun.add(tp)
+        elif not adding[tp] and {*targets[tp]} <= {*replicas[tp]}:
+            added.add(tp)
+    assert begun == added == targets.keys()
+
+
+async def _with_changing_limits(run: RealRun, chance: random.Random, count: int) -> int:
+    """Carry a run on while limits change with almost every decision; the last lifts them."""
+    await run.start()
+    going = asyncio.create_task(run.carry_on())
+    changes, seen = 0, 0
+    while not going.done():
+        await asyncio.sleep(0.05)
+        with Journal.open(run.path, run.clock) as journal:
+            if changes < count and journal.last_seq() >= seen + 10:
+                seen = journal.last_seq()
+                changes += 1
+                options = LIFTED if changes == count else _some_limits(chance)
+                journal.ask(SetLimits(options), "another shell")
+    await going
+    return changes
+
+
+def _some_limits(chance: random.Random) -> dict[str, int | str | None]:
+    return {
+        "replicas": chance.choice((1, 2, 3, "none")),
+        "partitions": chance.choice((1, 2, 4, 8)),
+        "replica-movements": chance.choice((3, 4, 9, "none")),
+    }
+
+
+def _limits_of_each_step(run: RealRun) -> dict[tuple[TopicPartition, tuple[int, ...]], Limits]:
+    limits, found = run.limits, {}
+    for event in run.events:
+        if isinstance(event, LimitsChanged):
+            limits = event.new
+        elif isinstance(event, StepBegun):
+            found[event.tp, event.replicas] = limits
+    return found

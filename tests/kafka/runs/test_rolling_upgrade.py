@@ -1,0 +1,159 @@
+"""Brokers and controllers are upgraded one after the other while a run goes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from ktui.cluster.partition import TopicPartition
+from ktui.execution.run.events import Ended, JournalEntry, StateEntered, StepBegun, StepOver
+from ktui.execution.run.run import Run
+from ktui.execution.run.states import State
+from ktui.kafka.connection.connection import Connection
+from ktui.kafka.workload import create_topic, fill
+from ktui.lab import control
+from ktui.lab.clients import librdkafka_settings
+from ktui.lab.layout import Lab
+from ktui.lab.processes import wait_for
+from ktui.lab.up import LabRequest
+from support.cli.shell import Shell
+from support.contract.world import until
+from support.kafka.acked_messages import AckedMessages
+from support.kafka.labs import a_lab
+from support.kafka.real_runs import described
+from support.kafka.real_throttles import Settings, all_settings, changed
+from support.schedules.journal_judge import Replayed, recorded_looks
+from support.schedules.log_judge import against_intents, intents, lost_in_sync, read_log
+from support.schedules.nodes import Nodes
+from support.schedules.upgrade import finalize, in_turn, restarted_on, with_version
+
+pytestmark = [pytest.mark.soak, pytest.mark.kafka]
+
+OLD, NEW = "3.9.1", "4.3.1"
+RUN, MOVED, GROWS = "upgraded", "moved", "then-grows"
+BROKERS = (1, 2, 3)
+WAYS = [((1, 2), (2, 3)), ((2, 3), (3, 1)), ((3, 1), (1, 2)), ((2, 1), (1, 3))] * 4
+DOWN, MIB = 2, 1024 * 1024
+GROWN = (1, DOWN, 3)
+
+
+@pytest.fixture
+def old_lab(tmp_path: Path) -> Iterator[Lab]:
+    yield from a_lab(tmp_path / "lab", LabRequest(brokers=3, controllers=3, version=OLD))
+
+
+@pytest.fixture
+def shell(old_lab: Lab, tmp_path: Path) -> Iterator[Shell]:
+    shell = Shell(old_lab, tmp_path)
+    yield shell
+    shell.close()
+
+
+async def test_a_run_goes_on_through_a_rolling_upgrade_and_then_by_the_newer_rules(
+    old_lab: Lab, shell: Shell
+) -> None:
+    connection = Connection.of(librdkafka_settings(old_lab), where="the lab")
+    create_topic(connection, MOVED, [before for before, _ in WAYS])
+    create_topic(connection, GROWS, [(1, DOWN)])
+    fill(connection, MOVED, range(len(WAYS)), bytes_each=2 * MIB)
+    newer = with_version(old_lab, NEW)
+    with AckedMessages(connection, MOVED, len(WAYS), every_s=0.02, group="readers") as messages:
+        assert wait_for(lambda: bool(messages.read), seconds=60)
+        before = all_settings(connection)
+        start(shell)
+        over_before = len(shell.events(RUN, StepOver))
+        for node in in_turn(old_lab):
+            await restarted_on(newer, node)
+        over_meanwhile = len(shell.events(RUN, StepOver)) - over_before
+        assert not all_are_done(shell)
+        assert shell.ktui("throttle", RUN, "none").returncode == 0
+        assert wait_for(lambda: all_are_done(shell), seconds=180), shell.log(RUN)
+
+        # A replica that is kept is down: before 4.3 no step would complete, so none begins.
+        await asyncio.to_thread(Nodes(newer).kill, DOWN)
+        await until(lambda: is_out_of_sync(connection))
+        assert shell.ktui("continue", RUN, "--topic", GROWS).returncode == 0
+        await comes(shell, is_blocked)
+        assert not [step for step in shell.events(RUN, StepBegun) if step.topic == GROWS]
+        finalize(newer, "4.3")
+        await comes(shell, has_grown)
+        control.start(newer, DOWN)
+        shell.wait_for(RUN, Ended)
+
+    assert not messages.missing
+    assert len(messages.acknowledged) > 0
+    assert over_meanwhile > 0, "no step was over while nodes were restarted"
+    (counts,) = [ended.counts for ended in shell.events(RUN, Ended)]
+    assert counts == {State.DONE: len(WAYS) + 1}
+    await all_went_by_the_rules(newer, shell, connection)
+    assert not left_over(connection, before)
+
+
+def start(shell: Shell) -> None:
+    """Begin one partition at a time, so slowly that it lasts as long as the upgrade."""
+    targets = [
+        {"topic": MOVED, "partition": number, "replicas": list(after)}
+        for number, (_, after) in enumerate(WAYS)
+    ]
+    grows = {"topic": GROWS, "partition": 0, "replicas": list(GROWN)}
+    words = ("--partitions", "1", "--throttle", "150kB", "--poll", "500ms", "--headless")
+    factor = "--allow-replication-factor-change"
+    shell.begin("start", shell.plan(RUN, [*targets, grows]), factor, *words)
+    shell.wait_for(RUN, StepBegun)
+    assert shell.ktui("pause", RUN, "--topic", GROWS).returncode == 0
+
+
+def all_are_done(shell: Shell) -> bool:
+    """Whether all that is not held back is where it was to be."""
+    return Run(RUN).fold(shell.entries(RUN)).counts[State.DONE] == len(WAYS)
+
+
+async def comes(shell: Shell, moment: Callable[[JournalEntry], bool]) -> None:
+    async def seen() -> bool:
+        return any(map(moment, shell.entries(RUN)))
+
+    await until(seen, limit_s=180)
+
+
+async def is_out_of_sync(connection: Connection) -> bool:
+    (state,) = (await described(connection, GROWS)).values()
+    return DOWN not in state.isr and DOWN in state.offline
+
+
+def is_blocked(entry: JournalEntry) -> bool:
+    event = entry.event
+    return (
+        isinstance(event, StateEntered)
+        and (event.topic, event.state) == (GROWS, State.BLOCKED)
+        and f"broker {DOWN}" in event.reason
+    )
+
+
+def has_grown(entry: JournalEntry) -> bool:
+    return isinstance(entry.event, StepOver) and entry.event.topic == GROWS
+
+
+async def all_went_by_the_rules(lab: Lab, shell: Shell, connection: Connection) -> None:
+    entries = shell.entries(RUN)
+    looks = recorded_looks(shell.run_dir(RUN).recording)
+    replayed = Replayed(entries, looks, BROKERS, 1)
+    assert not list(replayed.problems())
+    assert replayed.rules.decisions > len(WAYS)
+    for topic, log in read_log(lab, [MOVED, GROWS]).items():
+        assert not against_intents(log, intents(entries))
+        assert lost_in_sync(log, 1) == ([], [])
+        assert not log.unclean, topic
+    found = await described(connection, MOVED) | await described(connection, GROWS)
+    wanted: dict[TopicPartition, tuple[int, ...]]
+    wanted = {TopicPartition(MOVED, n): after for n, (_, after) in enumerate(WAYS)}
+    wanted[TopicPartition(GROWS, 0)] = GROWN
+    assert {tp: state.replicas for tp, state in found.items()} == wanted
+
+
+def left_over(connection: Connection, before: Settings) -> dict[str, str | None]:
+    """Give the throttles that stay; other settings differ from version to version."""
+    otherwise = changed(connection, before).items()
+    return {name: value for name, value in otherwise if "throttled" in name}

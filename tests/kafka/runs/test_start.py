@@ -1,0 +1,292 @@
+"""`ktui start` and `ktui resume` on a real cluster, as an operator and a script use them."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sqlite3
+import sys
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from ktui.execution.run.events import (
+    Answered,
+    Continued,
+    Ended,
+    EngineLeft,
+    Owned,
+    Paused,
+    PauseOrigin,
+    Recovered,
+    StepBegun,
+)
+from ktui.kafka.workload import delete_topics
+from ktui.lab.layout import Lab
+from support.cli.shell import Done, Shell, ended
+from support.kafka.reassign_tool import listed
+from support.kafka.slow_topic import NEW, OLD, PARTITIONS, SlowTopic
+from support.views.terminal import Terminal
+
+SLOW = ("--headless", "--partitions", "2", "--poll", "200ms")
+
+
+@pytest.fixture
+def shell(lab: Lab, tmp_path: Path) -> Iterator[Shell]:
+    shell = Shell(lab, tmp_path)
+    yield shell
+    shell.close()
+
+
+@pytest.fixture
+def topic(lab: Lab, topic_name: str, shell: Shell) -> Iterator[SlowTopic]:
+    topic = SlowTopic(lab, topic_name)
+    yield topic
+    topic.let_go()
+    shell.close()
+    delete_topics(topic.connection, [topic_name])
+
+
+@pytest.fixture
+def plan(shell: Shell, topic: SlowTopic) -> str:
+    return shell.plan("drain", topic.targets)
+
+
+def resumed(shell: Shell, topic: SlowTopic) -> Done:
+    """Go on with the run, and let it get to its end."""
+    topic.let_go()
+    return shell.ktui("resume", "drain", "--headless")
+
+
+def test_a_script_reads_the_events_of_a_run_in_order_to_its_end(
+    shell: Shell, topic: SlowTopic, plan: str
+) -> None:
+    topic.let_go()
+
+    done = shell.ktui("start", plan, *SLOW, "--json")
+
+    assert done.returncode == 0, done.stderr
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [line["seq"] for line in lines] == list(range(1, len(lines) + 1))
+    assert all(list(line)[:5] == ["schema_version", "at", "run", "seq", "event"] for line in lines)
+    assert sorted(line["at"] for line in lines) == [line["at"] for line in lines]
+    assert [line["event"] for line in lines][:3] == ["started", "planned", "owned"]
+    assert (lines[-1]["event"], lines[-1]["counts"]) == ("ended", {"done": PARTITIONS})
+    steps = [line for line in lines if line["event"] == "step" and line["partition"] == 0]
+    assert [(s["replicas"], s["adding"], s["removing"], s["elect"]) for s in steps] == [
+        ([*OLD, 4], [4], [], None),
+        (NEW, [], [2], None),
+    ]
+    assert f"run drain has ended: all {PARTITIONS} partitions done" in done.stderr
+    assert listed_nothing(shell, plan)
+
+
+def listed_nothing(shell: Shell, plan: str) -> bool:
+    """Whether the plan finds nothing left to do."""
+    again = shell.ktui("start", plan, "--name", "again")
+    return again.returncode == 0 and "nothing to do" in again.stderr
+
+
+def test_interrupted_once_it_waits_for_what_is_in_flight_and_can_be_resumed(
+    shell: Shell, topic: SlowTopic, plan: str
+) -> None:
+    follower = shell.begin("start", plan, *SLOW)
+    shell.wait_for("drain", Answered, 2)
+
+    follower.send_signal(signal.SIGINT)
+    shell.wait_for("drain", Paused)
+    topic.let_go()
+    left = ended(follower)
+
+    assert left.returncode == 130, left.stderr
+    assert "nothing more is submitted, and 2 steps in flight may finish" in left.stderr
+    assert "to resume it: ktui resume drain" in left.stderr
+    assert len(shell.events("drain", StepBegun)) == 2
+    again = resumed(shell, topic)
+    assert again.returncode == 0, again.stderr
+    assert len(shell.events("drain", Continued)) == 1
+
+
+@pytest.mark.parametrize("signals", [(signal.SIGINT, signal.SIGINT), (signal.SIGTERM,)])
+def test_interrupted_twice_or_terminated_it_is_left_at_once_and_kafka_goes_on(
+    lab: Lab, shell: Shell, topic: SlowTopic, plan: str, signals: tuple[signal.Signals, ...]
+) -> None:
+    follower = shell.begin("start", plan, *SLOW)
+    shell.wait_for("drain", Answered, 2)
+    for number in signals[:-1]:
+        follower.send_signal(number)
+        shell.wait_for("drain", Paused)
+    follower.send_signal(signals[-1])
+    left = ended(follower)
+
+    assert left.returncode == 130, left.stderr
+    assert "2 steps in flight go on in Kafka" in left.stderr
+    assert "to resume it: ktui resume drain" in left.stderr
+    assert shell.unowned("drain")  # the follower waits for the engine's exit, but not for long
+    assert len(shell.events("drain", EngineLeft)) == 1
+    assert len(listed(lab)) == 2
+    again = resumed(shell, topic)
+    assert again.returncode == 0, again.stderr
+    assert len(shell.events("drain", Ended)) == 1
+
+
+def test_a_killed_engine_is_told_of_and_the_run_goes_on_with_resume(
+    shell: Shell, topic: SlowTopic, plan: str
+) -> None:
+    follower = shell.begin("start", plan, *SLOW)
+    shell.wait_for("drain", Answered, 2)
+    os.kill(shell.owner("drain").pid, signal.SIGKILL)
+    died = ended(follower)
+
+    assert died.returncode == 1, died.stderr
+    assert "the engine of run drain has died" in died.stderr
+    assert "to resume it: ktui resume drain" in died.stderr
+    again = resumed(shell, topic)
+    assert again.returncode == 0, again.stderr
+    assert len(shell.events("drain", Owned)) == 2
+    adding = [step for step in shell.events("drain", StepBegun) if step.adding]
+    assert sorted(step.partition for step in adding) == list(range(PARTITIONS))
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGHUP])
+def test_a_run_goes_on_when_its_terminal_is_lost(
+    shell: Shell, topic: SlowTopic, plan: str, number: signal.Signals
+) -> None:
+    follower = shell.begin("start", plan, *SLOW)
+    shell.wait_for("drain", StepBegun, 2)
+    follower.send_signal(number)
+    assert ended(follower).returncode == -number
+
+    topic.let_go()
+
+    shell.wait_for("drain", Ended)
+    assert shell.unowned("drain")
+
+
+def test_a_run_that_lives_is_not_started_or_resumed_a_second_time(
+    shell: Shell, topic: SlowTopic, plan: str
+) -> None:
+    follower = shell.begin("start", plan, *SLOW)
+    shell.wait_for("drain", StepBegun, 2)
+    pid = shell.owner("drain").pid
+
+    same = shell.ktui("start", plan, "--headless")
+    other = shell.ktui("start", plan, "--headless", "--name", "other")
+    again = shell.ktui("resume", "drain", "--headless")
+
+    assert (same.returncode, other.returncode, again.returncode) == (2, 2, 2)
+    assert "there is a run drain already" in same.stderr
+    assert f"run drain, owned by process {pid}" in other.stderr
+    assert "--concurrent" in other.stderr
+    assert f"run drain is owned by process {pid}" in again.stderr
+    assert [run.name for run in shell.state.run_dirs()] == ["drain"]
+    topic.let_go()
+    assert ended(follower).returncode == 0
+
+
+def test_a_bad_plan_sends_nothing_and_leaves_no_run_behind(
+    lab: Lab, shell: Shell, topic: SlowTopic
+) -> None:
+    moves = topic.targets
+    moves[1]["replicas"] = [4, 1, 77]
+    plan = shell.plan("bad", moves)
+
+    refused = shell.ktui("start", plan, "--headless", "--json")
+
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert f"{plan}:1:" in refused.stderr
+    assert "the cluster has no broker 77" in refused.stderr
+    assert (listed(lab), shell.state.run_dirs()) == ({}, [])
+
+
+def test_what_would_end_too_late_is_not_begun(shell: Shell, topic: SlowTopic, plan: str) -> None:
+    topic.let_go()  # the run's own throttle bounds its rate, which the forecast knows
+    until = (datetime.now().astimezone() + timedelta(minutes=1)).isoformat()
+
+    left = shell.ktui("start", plan, *SLOW, "--throttle", "10kB", "--until", until)
+
+    assert left.returncode == 3, left.stderr
+    assert "none of the 4 left is expected to end by the time given with --until" in left.stderr
+    assert shell.events("drain", StepBegun) == []
+    follower = shell.begin("resume", "drain", "--headless")
+    shell.wait_for("drain", Owned, 2)
+    assert shell.ktui("throttle", "drain", "none").returncode == 0
+    assert ended(follower).returncode == 0
+
+
+def test_limits_are_changed_and_the_run_paused_from_another_shell(
+    shell: Shell, topic: SlowTopic, plan: str
+) -> None:
+    follower = shell.begin("start", plan, *SLOW)
+    shell.wait_for("drain", StepBegun, 2)
+
+    changed = shell.ktui("limits", "drain", "--partitions", "3", "--json")
+    paused = shell.ktui("pause", "drain")
+    goes_on = shell.ktui("continue", "drain")
+    left = json.loads(shell.ktui("plan", "remaining", "drain").stdout)
+
+    answer = json.loads(changed.stdout)
+    assert (answer["accepted"], answer["batch"]) == (True, 2)
+    assert (paused.returncode, goes_on.returncode) == (0, 0), paused.stderr + goes_on.stderr
+    assert left["partitions"] == topic.targets
+    shell.wait_for("drain", StepBegun, 3)
+    third = shell.events("drain", StepBegun)[2]
+    assert (third.partition, third.batch) == (2, 2)
+    topic.let_go()
+    assert ended(follower).returncode == 0
+
+
+def test_a_dry_run_tells_every_step_and_sends_nothing(lab: Lab, shell: Shell, plan: str) -> None:
+    told = json.loads(shell.ktui("start", plan, "--dry-run", "--json").stdout)
+
+    steps = [step for batch in told["batches"] for step in batch["steps"] if not step["partition"]]
+    assert [(s["replicas"], s["adding"], s["removing"], s["elect"]) for s in steps] == [
+        ([*OLD, 4], [4], [], None),
+        (NEW, [], [2], None),
+    ]
+    assert (told["schema_version"], told["run"], told["problems"]) == (1, "drain", [])
+    assert (listed(lab), shell.state.run_dirs()) == ({}, [])
+
+
+def test_in_a_terminal_the_view_opens_and_the_run_goes_on_when_it_is_closed(
+    shell: Shell, topic: SlowTopic, plan: str
+) -> None:
+    words = [sys.executable, "-m", "ktui", "start", plan, *SLOW[1:]]
+    with Terminal(words, env=shell.environment) as terminal:
+        terminal.wait_for(lambda text: "run drain" in text and "RUNNING" in text)
+        shell.wait_for("drain", StepBegun, 2)
+        terminal.send("q")
+        assert terminal.wait_for_exit() == 0
+
+    topic.let_go()
+    shell.wait_for("drain", Ended)
+    assert shell.unowned("drain")
+
+
+def test_a_damaged_journal_is_gone_on_with_as_far_as_it_is_whole_once_an_operator_says_so(
+    shell: Shell, topic: SlowTopic, plan: str
+) -> None:
+    follower = shell.begin("start", plan, *SLOW)
+    shell.wait_for("drain", Answered, 2)
+    assert shell.ktui("pause", "drain").returncode == 0
+    os.kill(shell.owner("drain").pid, signal.SIGKILL)
+    ended(follower)
+    with sqlite3.connect(shell.run_dir("drain").journal) as journal:
+        journal.execute("DROP TRIGGER events_stay_as_they_are")
+        journal.execute("UPDATE events SET body = '{}' WHERE body LIKE '%paused%'")
+    journal.close()
+
+    follower = shell.begin("resume", "drain", "--headless")
+    shell.wait_for("drain", Owned, 2)
+    assert shell.ktui("continue", "drain").returncode == 0
+    topic.let_go()
+    again = ended(follower)
+
+    assert again.returncode == 0, again.stderr
+    assert "damaged: " in again.stderr
+    assert len(shell.events("drain", Recovered)) == 1
+    assert [event.by for event in shell.events("drain", Paused)] == [PauseOrigin.RECOVERY]
+    assert listed_nothing(shell, plan)

@@ -1,0 +1,103 @@
+"""A run on a real cluster, recorded as it went, becomes tables and a report that tell the truth."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from ktui.execution.run.events import StateEntered, StepBegun
+from ktui.execution.run.states import State
+from ktui.kafka.connection.connection import Connection
+from ktui.kafka.workload import create_topic, delete_topics, fill
+from ktui.lab.layout import Lab
+from support.cli.shell import Shell
+from support.pipeline.lake_rows import Rows, assert_same, piped
+from support.pipeline.sparks import a_small_spark
+from support.pipeline_oracle.rows import tables_of
+
+RUN = "drain"
+PARTITIONS = 4
+EACH = 4 * 1024 * 1024
+SLOW = "100kB/s"
+"""So slow is it that nobody needs to hurry who wants something of the run while it goes."""
+FASTER = "500kB/s"
+"""Each partition takes 8 s at it, more than the 5 s between two readings of sizes."""
+STOPPED = PARTITIONS - 1
+"""The partition that is called off while it waits."""
+
+
+@pytest.fixture(scope="module")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    yield from a_small_spark(tmp_path_factory.mktemp("spark"))
+
+
+@pytest.fixture
+def topic(lab: Lab, topic_name: str) -> Iterator[str]:
+    connection = Connection.to(lab.bootstrap_servers)
+    create_topic(connection, topic_name, [[1, 2]] * PARTITIONS)
+    fill(connection, topic_name, range(PARTITIONS), bytes_each=EACH)
+    yield topic_name
+    delete_topics(connection, [topic_name])
+
+
+@pytest.fixture
+def shell(lab: Lab, tmp_path: Path, topic: str) -> Iterator[Shell]:
+    """A shell with a run behind it: throttled, its limits changed, a partition called off."""
+    shell = Shell(lab, tmp_path)
+    plan = [{"topic": topic, "partition": n, "replicas": [4, 1]} for n in range(PARTITIONS)]
+    paced = ("--partitions", "1", "--throttle", SLOW, "--poll", "200ms", "--headless")
+    begun = shell.begin("start", shell.plan(RUN, plan), *paced)
+    try:
+        shell.wait_for(RUN, StepBegun)
+        for words in (
+            ("cancel", RUN, "--stop", "--partition", f"{topic}:{STOPPED}"),
+            ("limits", RUN, "--partitions", "2"),
+            ("throttle", RUN, FASTER),
+        ):
+            done = shell.ktui(*words)
+            assert done.returncode == 0, done.stderr
+        begun.communicate(timeout=240)
+        yield shell
+    finally:
+        shell.close()
+
+
+def test_its_tables_are_those_of_the_oracle_and_tell_what_the_journal_and_the_brokers_do(
+    spark: SparkSession, shell: Shell, topic: str, tmp_path: Path
+) -> None:
+    recordings, lake = shell.state.path, tmp_path / "lake"
+
+    tables = piped(spark, recordings, lake)
+
+    for name, rows in tables_of(recordings).items():
+        assert_same(tables[name], rows, name)
+    moves, (run,) = tables["moves"], tables["runs"]
+    told = json.loads(shell.ktui("status", RUN, "--json").stdout)["counts"]
+    assert dict(run["outcomes"]) == {state: count for state, count in told.items() if count}
+    assert dict(run["outcomes"]) == {"done": PARTITIONS - 1, "stopped": 1}
+    assert {row["partition"]: row["outcome"] for row in moves} == {
+        each.tp.partition: "done"
+        for each in shell.events(RUN, StateEntered)
+        if each.state is State.DONE
+    }
+    assert run["limit_changes"] == 1
+    assert {tuple(row["added"]) for row in moves} == {(4,)}
+    assert all(EACH <= row["bytes"] < 1.2 * EACH for row in moves), moves
+    assert into(4, tables["brokers"]) == pytest.approx(sum(r["bytes"] for r in moves), rel=0.35)
+
+    page = shell.folder / "report.html"
+    reported = shell.ktui(
+        "pipeline", "report", "--lake", str(lake), "--run", RUN, "-o", str(page)
+    )  # fmt: skip
+    assert reported.returncode == 0, reported.stderr
+    assert f"{len(moves)} moves" in reported.stdout
+    assert topic in page.read_text(encoding="utf-8")
+
+
+def into(broker: int, minutes: Rows) -> int:
+    """Give the bytes that the table of brokers has copied to one of them."""
+    return sum(row["bytes_in"] or 0 for row in minutes if row["broker"] == broker)

@@ -1,0 +1,157 @@
+"""However a throttled run on real brokers comes to its end, every setting is as it was before."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+
+from ktui.cluster.partition import TopicPartition
+from ktui.cluster.ports import (
+    ClusterWriter,
+    ConfigChange,
+    ConfigOp,
+    ConfigResource,
+    ConfigScope,
+    Verdict,
+    WriteResult,
+)
+from ktui.cluster.throttle_settings import FOLLOWER_RATE, FOLLOWER_REPLICAS
+from ktui.execution.run.states import State
+from ktui.kafka.workload import fill
+from ktui.lab import control
+from ktui.lab.layout import Lab
+from ktui.pacing.limits import Limits
+from ktui.planning.throttle_rates import parse_throttle_rates
+from support.contract.real_world import RealWorld
+from support.contract.world import alter, setting, until
+from support.kafka.outage import Outage
+from support.kafka.real_runs import RealRun
+from support.kafka.real_throttles import changed, others_set
+from support.kafka.throttle_log import ThrottleLog
+
+MIB = 1024 * 1024
+
+
+async def test_an_alter_that_is_refused_and_a_topic_that_is_deleted_leave_no_throttle(
+    lab: Lab, world: RealWorld, topic_name: str, tmp_path: Path
+) -> None:
+    refused, gone = TopicPartition(topic_name, 0), TopicPartition(f"{topic_name}-gone", 0)
+    for tp in (refused, gone):
+        await world.create_topic(tp.topic, [[1, 2]])
+        fill(world.connection, tp.topic, [0], bytes_each=2 * MIB)
+    before = await others_set(
+        world,
+        setting(ConfigScope.TOPIC, refused.topic, FOLLOWER_REPLICAS, ConfigOp.SET, "7:9,3:1"),
+        *(setting(ConfigScope.BROKER, b, FOLLOWER_RATE, ConfigOp.SET, "70000000") for b in "45"),
+    )
+    run = RealRun(
+        lab,
+        tmp_path,
+        {refused: (1, 2, 4), gone: (1, 2, 5)},
+        Limits(partitions=2),
+        poll_s=0.2,
+        throttle=parse_throttle_rates("20MB,5=50kB"),
+    )
+    run.through = lambda writer: Misdirected(writer, refused)
+    await run.start()
+    async with asyncio.TaskGroup() as group:
+        group.create_task(run.carry_on())
+        await until(lambda: flies(run, gone))
+        await world.delete_topic(gone.topic)
+
+    assert {tp: track.state for tp, track in run.run.tracks.items()} == {
+        refused: State.DONE,
+        gone: State.TOPIC_GONE,
+    }
+    del before[f"TOPIC {gone.topic}"]
+    assert not changed(world.connection, before)
+    listed = ["0:4" in record.listed for record in ThrottleLog(lab, refused.topic).lists]
+    assert listed == [False, True, False, True, False]
+
+
+class Misdirected:
+    """Asks for a broker that there is not in the first alter of a partition: Kafka refuses it."""
+
+    def __init__(self, writer: ClusterWriter, tp: TopicPartition) -> None:
+        self._writer = writer
+        self._tp = tp
+        self._done = False
+
+    async def alter_reassignments(
+        self,
+        targets: Mapping[TopicPartition, tuple[int, ...] | None],
+        *,
+        allow_replication_factor_change: bool,
+        leaves_within_s: float | None = None,
+    ) -> Mapping[TopicPartition, WriteResult]:
+        if self._tp in targets and not self._done:
+            targets, self._done = {**targets, self._tp: (1, 2, 99)}, True
+        return await self._writer.alter_reassignments(
+            targets,
+            allow_replication_factor_change=allow_replication_factor_change,
+            leaves_within_s=leaves_within_s,
+        )
+
+    async def elect_preferred_leaders(
+        self, partitions: Collection[TopicPartition], *, leaves_within_s: float | None = None
+    ) -> Mapping[TopicPartition, WriteResult]:
+        return await self._writer.elect_preferred_leaders(
+            partitions, leaves_within_s=leaves_within_s
+        )
+
+    async def alter_configs(
+        self, changes: Sequence[ConfigChange], *, leaves_within_s: float | None = None
+    ) -> Mapping[ConfigResource, WriteResult]:
+        return await self._writer.alter_configs(changes, leaves_within_s=leaves_within_s)
+
+    async def aclose(self) -> None:
+        await self._writer.aclose()
+
+
+async def flies(run: RealRun, tp: TopicPartition) -> bool:
+    """Whether Kafka has accepted the partition's step."""
+    track = run.run.flying.get(tp)
+    return track is not None and track.step is not None and track.step.answered is not None
+
+
+async def test_a_broker_that_is_down_at_the_end_has_its_own_rate_again_once_it_is_back(
+    lab: Lab, world: RealWorld, outage: Outage, topic_name: str, tmp_path: Path
+) -> None:
+    await world.create_topic(topic_name, [[1, 2]] * 2)
+    fill(world.connection, topic_name, range(2), bytes_each=2 * MIB)
+    own = setting(ConfigScope.BROKER, "5", FOLLOWER_RATE, ConfigOp.SET, "70000000")
+    before = await others_set(world, own)
+    well, down = (TopicPartition(topic_name, n) for n in range(2))
+    run = RealRun(
+        lab,
+        tmp_path,
+        {well: (1, 2, 4), down: (1, 2, 5)},
+        Limits(partitions=2),
+        poll_s=0.2,
+        throttle=parse_throttle_rates("20MB,5=50kB"),
+    )
+    await run.start()
+    async with asyncio.TaskGroup() as group:
+        group.create_task(run.carry_on())
+        await until(lambda: flies(run, down))
+        outage.kill(5)
+        await until(lambda: cancelled(world, down))
+        await until(lambda: over(run))
+        assert run.run.throttled.brokers == [5]
+        assert not run.run.ended
+        control.start(lab, 5)
+
+    states = {well: State.DONE, down: State.CHANGED_ELSEWHERE}
+    assert {tp: track.state for tp, track in run.run.tracks.items()} == states
+    assert not changed(world.connection, before)
+
+
+async def cancelled(world: RealWorld, tp: TopicPartition) -> bool:
+    """Cancel a move as another tool does; whoever was asked may be the broker that is down."""
+    return (await alter(world, tp, None)).verdict is Verdict.ACCEPTED
+
+
+async def over(run: RealRun) -> bool:
+    """Whether all partitions have come to their end, and one setting is still to be put back."""
+    return run.run.over == len(run.run.tracks) and len(run.run.throttled.ours) == 1

@@ -1,0 +1,86 @@
+"""`ktui list` tells the reassignments of a real cluster as Kafka's own tool does."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from ktui.cluster.partition import Reassignment, TopicPartition
+from ktui.kafka.connection.connection import Connection
+from ktui.lab.layout import Lab
+from support.kafka.hanging_moves import hanging_moves
+from support.kafka.reassign_tool import listed as listed_by_the_tool
+
+
+def ktui(lab: Lab, *arguments: str) -> str:
+    command = [sys.executable, "-m", "ktui", "list", "--bootstrap-server", lab.bootstrap_servers]
+    done = subprocess.run([*command, *arguments], capture_output=True, text=True, check=True)
+    return done.stdout
+
+
+def listed_by_ktui(lab: Lab) -> dict[TopicPartition, Reassignment]:
+    answer = json.loads(ktui(lab, "--json"))
+    return {
+        TopicPartition(p["topic"], p["partition"]): Reassignment(
+            tuple(p["replicas"]), tuple(p["adding"]), tuple(p["removing"])
+        )
+        for p in answer["partitions"]
+    }
+
+
+def test_when_nothing_moves_it_agrees_with_kafkas_tool_and_says_so(lab: Lab) -> None:
+    assert listed_by_ktui(lab) == listed_by_the_tool(lab) == {}
+    assert ktui(lab) == "Nothing is being reassigned.\n"
+    assert json.loads(ktui(lab, "--kafka-json")) == {}
+
+
+@pytest.mark.parametrize("count", [1, 500, pytest.param(2_000, marks=pytest.mark.soak)])
+def test_it_agrees_with_kafkas_tool_on_what_moves(
+    lab: Lab, outage: Any, topic_name: str, count: int
+) -> None:
+    outage.kill(5)
+    with hanging_moves(Connection.to(lab.bootstrap_servers), topic_name, count):
+        mine = listed_by_ktui(lab)
+
+        assert len(mine) == count
+        assert mine == listed_by_the_tool(lab)
+        plan = json.loads(ktui(lab, "--kafka-json"))
+
+    assert plan["version"] == 1
+    assert len(plan["partitions"]) == count
+    assert plan["partitions"][0] == {"topic": topic_name, "partition": 0, "replicas": [1, 4, 5]}
+
+
+def test_the_json_of_a_partition_has_every_field_of_the_contract(
+    lab: Lab, outage: Any, topic_name: str
+) -> None:
+    outage.kill(5)
+    with hanging_moves(Connection.to(lab.bootstrap_servers), topic_name, 2):
+        text = ktui(lab, "--json", "--partition", f"{topic_name}:1")
+        table = ktui(lab, "--topic", topic_name)
+
+    answer = json.loads(text)
+    (partition,) = answer["partitions"]
+    assert next(iter(answer)) == "schema_version"
+    assert list(partition) == [
+        *("topic", "topic_id", "partition", "replicas", "isr", "leader", "adding", "removing"),
+        *("target", "original", "lag", "rate_bytes_s", "left_s", "batch", "step", "state"),
+    ]
+    assert (partition["topic"], partition["partition"]) == (topic_name, 1)
+    assert len(partition["topic_id"]) == 22
+    assert (partition["target"], partition["original"]) == ([2, 4, 5], [2])
+    assert {lag["broker"] for lag in partition["lag"]} <= {4, 5}
+    assert [line.split()[0] for line in table.splitlines()[1:]] == [
+        f"{topic_name}-0",
+        f"{topic_name}-1",
+    ]
+
+
+def test_what_is_not_moving_is_not_listed(lab: Lab) -> None:
+    assert ktui(lab, "--topic", "no-such-topic") == (
+        "Nothing of what you asked for is being reassigned.\n"
+    )

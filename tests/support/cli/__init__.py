@@ -1,0 +1,1 @@
+"""Verbs, called on simulated clusters."""

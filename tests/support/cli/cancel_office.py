@@ -1,0 +1,161 @@
+"""A simulated cluster on which others move partitions, runs beside them, and `ktui cancel`."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from ktui.cli.cancel import cluster
+from ktui.cli.context.config import Context
+from ktui.cli.main import ktui
+from ktui.cluster.ports import ClusterWriter
+from ktui.execution.cancel.gate import CancelGateFile
+from ktui.execution.host.ownership import own_run
+from ktui.execution.host.state_dir import StateDir
+from ktui.pacing.limits import Limits
+from ktui.simulated import events
+from ktui.simulated.clock import VirtualClock
+from ktui.simulated.events import OutsideEvent, ScheduledEvent
+from support.cli.named_cluster import NamedCluster
+from support.runs.engine_runs import PlannedRun
+from support.simulated.moving_clusters import Replicas, a_cluster, tp
+
+_BEGUN_S = 3.0
+"""Seconds that a live run has been going at the time of a cancel; a replica is copied in 10 s."""
+
+
+class CancelOffice:
+    """Calls `ktui cancel --cluster` where others move orders and payments.
+
+    Args:
+        folder: the folder for the state directory.
+        monkeypatch: replaces the cluster that the verb works on.
+        more: as for `a_cluster`.
+    """
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch, **more: Any) -> None:
+        self.state = StateDir(folder / "state")
+        topics = {"orders": [(1, 2, 3)] * 4, "payments": [(1, 2, 3)] * 2}
+        self.cluster = a_cluster(topics, **{"messages": 10_000, **more})
+        assert isinstance(self.cluster.clock, VirtualClock)
+        self.clock = self.cluster.clock
+        self.clock._leaping = True
+        self.writer: Callable[[], ClusterWriter] = self.cluster.writer
+        self.read_only = False
+        self._live: list[PlannedRun] = []
+        self._cancelled = cluster._cancelled
+        monkeypatch.setattr(cluster, "SystemClock", lambda: self.clock)
+        monkeypatch.setattr(cluster, "_cancelled", self._beside_runs)
+        for place in ("ktui.cli.cancel.cluster", "ktui.cli.context.target"):
+            monkeypatch.setattr(f"{place}.choose_cluster", self._chosen)
+
+    def others_move(self, *names: str, target: Replicas = (4, 2, 3)) -> None:
+        """Reassign partitions as somebody else would, a second ago."""
+        self.cluster.do(events.Alter(dict.fromkeys(map(tp, names), target)))
+        self.clock.pass_time(1.0)
+
+    def befalls(self, after_s: float, *happening: OutsideEvent) -> None:
+        """Apply events to the cluster so long after the verb is called, if no run is live."""
+        for act in happening:
+            self.cluster.schedule(ScheduledEvent(self.cluster.now_s + after_s, act))
+
+    def live(self, name: str, targets: Mapping[str, Replicas], **more: Any) -> PlannedRun:
+        """Let an engine carry a run on during the call of the verb."""
+        run = self._run(name, targets, **more)
+        self._live.append(run)
+        return run
+
+    def waiting(self, name: str, targets: Mapping[str, Replicas], **more: Any) -> PlannedRun:
+        """Make a run with steps in flight that its engine has left."""
+        run = self._run(name, targets, **more)
+
+        async def begun() -> None:
+            await run.start()
+            async with self._carried_on(run):
+                await self.clock.sleep(_BEGUN_S)
+
+        asyncio.run(begun())
+        return run
+
+    def cancel(self, *words: str) -> Result:
+        """Call `ktui cancel --cluster` with these arguments."""
+        state = ("--state-dir", str(self.state.path))
+        return CliRunner().invoke(ktui, ["cancel", "--cluster", *words, *state])
+
+    @property
+    def moving(self) -> set[str]:
+        """The partitions whose reassignment the cluster lists."""
+        self.cluster.catch_up()
+        return {str(each) for each in self.cluster.controller.reassigning}
+
+    @property
+    def log(self) -> list[dict[str, Any]]:
+        """The lines of the log of cancelled foreign reassignments."""
+        path = self.state.path / "cancels.jsonl"
+        return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+    @property
+    def gate(self) -> CancelGateFile:
+        return CancelGateFile(self.state, self.cluster.spec.name)
+
+    def _run(
+        self, name: str, targets: Mapping[str, Replicas], limits: Limits | None = None
+    ) -> PlannedRun:
+        folder = self.state.create_run(name).path
+        to = {tp(each): target for each, target in targets.items()}
+        return PlannedRun(self.cluster, folder, to, limits or Limits(replicas=1, partitions=2))
+
+    def _chosen(self, *_: object) -> object:
+        context = Context(read_only=self.read_only)
+        return NamedCluster(
+            reader=self.cluster.reader,
+            writer=self.writer,
+            context=context,
+            groups=self.cluster.memberships,
+        )
+
+    async def _beside_runs(self, *arguments: Any) -> int:
+        async with AsyncExitStack() as stack:
+            for run in self._live:
+                await run.start()
+                stack.enter_context(own_run(self.state.run(run.path.parent.name)))
+                await stack.enter_async_context(self._carried_on(run))
+            if self._live:
+                await self.clock.sleep(_BEGUN_S)
+            return await self._cancelled(*arguments)
+        raise AssertionError
+
+    @asynccontextmanager
+    async def _carried_on(self, run: PlannedRun) -> Any:
+        carrying = asyncio.create_task(run.carry_on())
+        try:
+            yield
+        finally:
+            assert run.engine is not None
+            run.engine.leave("the test is over")
+            await carrying
+
+
+def told(result: Result, exit_code: int = 0) -> Any:
+    """Parse the output of a call with --json."""
+    assert result.exit_code == exit_code, (result.output, result.exception)
+    return json.loads(result.stdout)
+
+
+def rows(answer: Any, *keys: str) -> Iterable[tuple[Any, ...]]:
+    """Return some figures of each partition, by name."""
+    return [
+        (f"{p['topic']}-{p['partition']}", *(p[key] for key in keys)) for p in answer["partitions"]
+    ]
+
+
+def lines(result: Result) -> list[str]:
+    """Return the output line by line, with single blanks."""
+    return [" ".join(line.split()) for line in result.stdout.splitlines()]

@@ -1,0 +1,46 @@
+"""A simulated cluster in place of the one that a verb is to work on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import Any
+
+import msgspec
+
+from ktui.cli.context.config import Context
+from ktui.cluster.group_claim import GroupClaim
+from ktui.cluster.membership import GroupMembership
+from ktui.cluster.ownership import ClusterClaim, ClusterOwner
+from ktui.cluster.ports import ClusterReader
+from ktui.kafka.capabilities import GRANTS, Permissions
+from ktui.simulated.clock import VirtualClock
+from support.journals.owners import GoodClaim
+
+EVERYTHING = frozenset(grant.operation for grant in GRANTS)
+
+
+class NamedCluster(msgspec.Struct, frozen=True, kw_only=True):
+    """The result of `choose_cluster`, without a connection."""
+
+    reader: Callable[[], ClusterReader]
+    writer: Callable[[], Any] | None = None
+    name: str = "prod-eu"
+    context: Context = Context()
+    theme: str | None = None
+    unverified: tuple[str, ...] = ()
+    not_granted: frozenset[tuple[str, str]] = frozenset()
+    """The operations that the principal lacks: "cluster" or a topic, and the operation."""
+
+    groups: Callable[[], GroupMembership] | None = None
+    """The way to the cluster's consumer groups; without one, every claim of the cluster is good."""
+
+    def claim(self, me: ClusterOwner, cluster_id: str) -> ClusterClaim:
+        if self.groups is None:
+            return GoodClaim(me)
+        return GroupClaim(self.groups(), cluster_id, me, VirtualClock(leaping=True))
+
+    async def permissions(self, topics: Collection[str]) -> Permissions:
+        def granted(resource: str) -> frozenset[str]:
+            return EVERYTHING - {operation for on, operation in self.not_granted if on == resource}
+
+        return Permissions(granted("cluster"), {topic: granted(topic) for topic in topics})

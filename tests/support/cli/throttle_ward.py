@@ -1,0 +1,136 @@
+"""A simulated cluster with throttles in it, its runs, and the doctor who examines them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from ktui.cli.context.config import Context
+from ktui.cli.doctor.findings import DoctorFinding
+from ktui.cli.doctor.throttle_findings import judge_throttles
+from ktui.cli.doctor.throttle_scan import claims_reader, scan_throttles
+from ktui.cli.main import ktui
+from ktui.cluster.partition import TopicPartition
+from ktui.cluster.ports import (
+    ClusterWriter,
+    ConfigChange,
+    ConfigOp,
+    ConfigResource,
+    ConfigScope,
+    ConfigSource,
+    Setting,
+    Verdict,
+)
+from ktui.cluster.throttle_settings import FOLLOWER_RATE, FOLLOWER_REPLICAS
+from ktui.execution.host.state_dir import RunDir, StateDir
+from ktui.execution.run.events import (
+    AnyRunEvent,
+    Configure,
+    Configured,
+    FoundSetting,
+    SettingsFound,
+)
+from ktui.simulated import events as acts
+from ktui.simulated.clock import VirtualClock
+from ktui.simulated.cluster import SimulatedCluster
+from support.cli.named_cluster import NamedCluster
+from support.journals.journals import planned, started, step, written
+from support.simulated.moving_clusters import a_cluster
+
+BROKER_4, BROKER_5 = (ConfigResource(ConfigScope.BROKER, name) for name in "45")
+EVERY_BROKER = ConfigResource(ConfigScope.BROKER, "")
+ORDERS, PAYMENTS = (ConfigResource(ConfigScope.TOPIC, name) for name in ("orders", "payments"))
+SET = ("50000000", "0:4,1:4")
+
+
+class Ward:
+    """A simulated cluster with throttles in it, a state directory, and the doctor."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.state = StateDir(folder / "state")
+        self._monkeypatch = monkeypatch
+        self.read_only = False
+        self.cluster()
+
+    def cluster(self, **more: Any) -> SimulatedCluster:
+        topics = {"orders": [(1, 2, 3)] * 3, "payments": [(1, 2, 3)]}
+        self.patient = a_cluster(topics, **more)
+        self._second_passes()
+        self._monkeypatch.setattr(
+            "ktui.cli.doctor.clear_throttles.SystemClock", lambda: self.patient.clock
+        )
+        self.writer: Callable[[], ClusterWriter] = self.patient.writer
+        for place in ("ktui.cli.doctor.command", "ktui.cli.context.target"):
+            self._monkeypatch.setattr(f"{place}.choose_cluster", self._chosen)
+        return self.patient
+
+    def _chosen(self, *_: object) -> object:
+        context = Context(read_only=self.read_only)
+        return NamedCluster(
+            reader=self.patient.reader,
+            writer=self.writer,
+            context=context,
+            groups=self.patient.memberships,
+        )
+
+    def given(self, resource: ConfigResource, key: str, value: str) -> None:
+        self.patient.do(acts.AlterConfigs((ConfigChange(resource, key, ConfigOp.SET, value),)))
+
+    def moves(self, topic: str, partition: int, *target: int) -> None:
+        self.patient.do(acts.Alter({TopicPartition(topic, partition): target}))
+        self._second_passes()
+
+    def _second_passes(self) -> None:
+        clock = self.patient.clock
+        assert isinstance(clock, VirtualClock)
+        clock.pass_time(1.0)
+        clock._leaping = True
+
+    def left_behind(self) -> None:
+        """Leave a rate and a list, as a tool does that died."""
+        self.given(BROKER_4, FOLLOWER_RATE, SET[0])
+        self.given(ORDERS, FOLLOWER_REPLICAS, SET[1])
+
+    def a_run(self, *more: AnyRunEvent) -> RunDir:
+        """Make a run that adds orders-0 on broker 4, with a rate and an entry of its own."""
+        run = self.state.create_run("drain-b3")
+        found = (
+            FoundSetting(BROKER_4, FOLLOWER_RATE, Setting("", ConfigSource.DEFAULT)),
+            FoundSetting(ORDERS, FOLLOWER_REPLICAS, Setting("", ConfigSource.DEFAULT)),
+        )
+        changes = (
+            ConfigChange(BROKER_4, FOLLOWER_RATE, ConfigOp.SET, SET[0]),
+            ConfigChange(ORDERS, FOLLOWER_REPLICAS, ConfigOp.APPEND, "0:4"),
+        )
+        events = [
+            started(1, self.patient.spec.name),
+            planned(1),
+            step(0),
+            SettingsFound(found=found),
+            Configure(changes=changes),
+            *(Configured(resource=r, verdict=Verdict.ACCEPTED) for r in (BROKER_4, ORDERS)),
+            *more,
+        ]
+        written(run.journal, events).close()
+        return run
+
+    async def findings(self) -> list[DoctorFinding]:
+        reader = self.patient.reader()
+        cluster = await reader.describe_cluster()
+        topics = ("orders", "payments")
+        return judge_throttles(
+            await scan_throttles(reader, cluster, topics, claims_reader(self.state))
+        )
+
+    def clear(self, *more: str) -> Result:
+        arguments = ["doctor", "--clear-throttles", "--state-dir", str(self.state.path), *more]
+        return CliRunner().invoke(ktui, arguments)
+
+    @property
+    def settings(self) -> Mapping[ConfigResource, Mapping[str, str]]:
+        dynamic = self.patient.controller.configs._dynamic
+        return {resource: values for resource, values in dynamic.items() if values}

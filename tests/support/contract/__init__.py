@@ -1,0 +1,1 @@
+"""The clusters of the contract tests, and sequences of changes played on each."""

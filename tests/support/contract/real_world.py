@@ -1,0 +1,76 @@
+"""A real cluster as a contract test's world."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from functools import partial
+
+from ktui.cluster.clock import SystemClock
+from ktui.cluster.membership import GroupMembership
+from ktui.cluster.partition import TopicPartition
+from ktui.cluster.ports import ConfigOp, ConfigScope
+from ktui.kafka import workload
+from ktui.kafka.claim import KafkaGroups
+from ktui.kafka.connection.connection import Connection
+from ktui.kafka.reader import KafkaReader
+from ktui.kafka.requests.metadata import PAGE, page_request
+from ktui.kafka.transport.client import Wire
+from ktui.kafka.transport.translate_errors import Purpose
+from ktui.kafka.writer import KafkaWriter
+from support.contract.world import RATE, change, setting, until
+
+_LOOKING = Purpose("looking whether a broker knows a new topic")
+
+
+class RealWorld:
+    """Reader and writer on a real cluster; `aclose` removes the topics and rates of a test."""
+
+    def __init__(self, connection: Connection, *, timeout_s: float = 20.0) -> None:
+        self.connection = connection
+        self.clock = SystemClock()
+        self.reader = KafkaReader(connection, timeout_s=timeout_s)
+        self.writer = KafkaWriter(connection, timeout_s=timeout_s)
+        self._wire = Wire(connection, timeout_s=timeout_s)
+        self._topics: list[str] = []
+
+    def memberships(self) -> GroupMembership:
+        return KafkaGroups(self.connection)
+
+    async def create_topic(self, name: str, partitions: Sequence[Sequence[int]]) -> None:
+        await self.make_topic(name, partitions)
+        for broker in await self._wire.broker_ids():
+            await until(partial(self._knows, broker, name, min(len(partitions), PAGE)))
+
+    async def _knows(self, broker: int, name: str, partitions: int) -> bool:
+        request = partial(page_request, [name], None)
+        answer = await self._wire.ask(_LOOKING, request, broker=broker)
+        told = answer.topics[0].partitions
+        return len(told) == partitions and all(p.leader_id >= 0 for p in told)
+
+    async def make_topic(self, name: str, partitions: Sequence[Sequence[int]]) -> None:
+        self._topics.append(name)
+        await asyncio.to_thread(workload.create_topic, self.connection, name, partitions)
+
+    async def delete_topic(self, name: str) -> None:
+        self._topics.remove(name)
+        await asyncio.to_thread(workload.delete_topics, self.connection, [name])
+
+    async def append(self, tp: TopicPartition, messages: int, size: int) -> None:
+        written = await asyncio.to_thread(
+            workload.fill,
+            self.connection,
+            tp.topic,
+            [tp.partition],
+            bytes_each=messages * size,
+            message_bytes=size,
+        )
+        assert written == messages
+
+    async def aclose(self) -> None:
+        brokers = await self._wire.broker_ids()
+        rates = (setting(ConfigScope.BROKER, str(b), RATE, ConfigOp.DELETE) for b in brokers)
+        await change(self, *rates)
+        await asyncio.to_thread(workload.delete_topics, self.connection, self._topics)
+        for way in (self.reader, self.writer, self._wire):
+            await way.aclose()

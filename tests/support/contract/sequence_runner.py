@@ -1,0 +1,205 @@
+"""Play sequences on any cluster, many at once, each step on a quiet cluster."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import Iterator, Mapping
+from collections.abc import Sequence as Many
+from itertools import groupby
+from typing import Protocol
+
+from ktui.cluster.partition import PartitionState, TopicPartition
+from ktui.cluster.ports import ConfigChange, ConfigOp, ConfigScope, Verdict, WriteResult
+from support.contract import sequences
+from support.contract.sequences import BROKERS, Answer, Outcome, Played, Seen, Sequence
+from support.contract.world import RATE, THROTTLED, World, change, let_go, setting
+
+MESSAGES, MESSAGE_BYTES = 1_200, 1_000
+"""More than eighteen fetches can copy.
+
+A throttled broker fetches once in the eleven seconds over which the throttle is measured, however
+low its rate is. So the broker stays behind for three minutes.
+"""
+HELD_RATE = "100"
+AT_ONCE = 36
+
+Answers = dict[int, Answer]
+States = tuple[Seen, ...]
+
+
+class Stage(World, Protocol):
+    """A world whose brokers can fail."""
+
+    async def kill(self, broker: int) -> None:
+        """Kill a broker, and wait until it is fenced."""
+        ...
+
+    async def restart(self, broker: int) -> None:
+        """Start a killed broker, and wait until it is alive."""
+        ...
+
+    async def settle(self) -> None:
+        """Wait until nothing changes by itself any more, except replicas held back."""
+        ...
+
+
+def batches(plan: Many[Sequence]) -> Iterator[list[Sequence]]:
+    """Group the sequences that can be played at once: those with the same outages."""
+    for _, group in groupby(sorted(plan, key=_schedule), key=_schedule):
+        together = list(group)
+        count = -(-len(together) // AT_ONCE)
+        for first in range(count):
+            yield together[first::count]
+
+
+def _schedule(sequence: Sequence) -> str:
+    return str(sequence.outages)
+
+
+async def play(stage: Stage, together: Many[Sequence]) -> list[Played]:
+    """Play sequences with the same outages, each on its own topic."""
+    tracks = [_Track(stage, sequence) for sequence in together]
+    await change(stage, *(_rate(broker) for broker in BROKERS))
+    await asyncio.gather(*(track.prepare() for track in tracks))
+    await stage.settle()
+    await _look(stage, tracks)
+    for number, outage in enumerate((*together[0].outages, None)):
+        await _play_phase(stage, tracks, number)
+        if outage is not None:
+            await _break(stage, outage)
+            await _finish(stage, tracks, [{} for _ in tracks])
+    return [Played(track.sequence, tuple(track.outcomes)) for track in tracks]
+
+
+async def _play_phase(stage: Stage, tracks: list[_Track], number: int) -> None:
+    """Play the steps of each sequence between two outages, one step of each at a time."""
+    phases = {track: track.phases[number] for track in tracks}
+    for turn in range(max(map(len, phases.values()))):
+        busy = [track for track in tracks if turn < len(phases[track])]
+        answers = await asyncio.gather(*(track.act(phases[track][turn]) for track in busy))
+        await _finish(stage, busy, answers)
+
+
+async def _finish(stage: Stage, tracks: list[_Track], answers: list[Answers]) -> None:
+    """Wait until all is quiet, and record the outcome of the step."""
+    await stage.settle()
+    seen = await _look(stage, tracks)
+    for track, said, partitions in zip(tracks, answers, seen, strict=True):
+        track.outcomes.append(Outcome(partitions, said))
+
+
+async def _break(stage: Stage, outage: sequences.Outage) -> None:
+    match outage:
+        case sequences.Kill(broker):
+            await stage.kill(broker)
+        case sequences.Restart(broker):
+            await stage.restart(broker)
+
+
+async def _look(stage: Stage, tracks: list[_Track]) -> list[States]:
+    told = await stage.reader.describe_topics([track.topic for track in tracks])
+    moving = await stage.reader.list_reassignments()
+    states = {
+        tp: state.with_reassignment(moving[tp]) if tp in moving else state
+        for tp, state in told.partitions.items()
+    }
+    return [track.seen(states) for track in tracks]
+
+
+class _Track:
+    """One sequence being played on its own topic."""
+
+    def __init__(self, stage: Stage, sequence: Sequence) -> None:
+        self.sequence = sequence
+        self.topic = _new_name()
+        self.outcomes: list[Outcome] = []
+        self._stage = stage
+        self._epochs: dict[TopicPartition, int] = {}
+        self._partitions = [self._tp(p) for p in range(len(sequence.replicas))]
+
+    def _tp(self, partition: int) -> TopicPartition:
+        return TopicPartition(self.topic, partition)
+
+    @property
+    def phases(self) -> list[list[sequences.Change]]:
+        """The changes before, between and after the outages."""
+        found: list[list[sequences.Change]] = [[]]
+        for step in self.sequence.steps:
+            if isinstance(step, sequences.Kill | sequences.Restart):
+                found.append([])
+            else:
+                found[-1].append(step)
+        return found
+
+    async def prepare(self) -> None:
+        """Create the topic with its data, its settings and its held replicas."""
+        sequence = self.sequence
+        await self._stage.create_topic(self.topic, sequence.replicas)
+        for tp in self._partitions:
+            await self._stage.append(tp, MESSAGES, MESSAGE_BYTES)
+        held = (f"{tp.partition}:{b}" for tp in self._partitions for b in sequence.held)
+        settings = {THROTTLED: ",".join(held), **sequence.configs}
+        wanted = (
+            setting(ConfigScope.TOPIC, self.topic, key, ConfigOp.SET, value)
+            for key, value in settings.items()
+            if value
+        )
+        await change(self._stage, *wanted)
+
+    async def act(self, step: sequences.Change) -> Answers:
+        """Do one step, and return the cluster's answers."""
+        writer = self._stage.writer
+        match step:
+            case sequences.Alter(targets, factor):
+                wanted = {self._tp(p): replicas for p, replicas in targets.items()}
+                answer = writer.alter_reassignments(wanted, allow_replication_factor_change=factor)
+                return self._answers(await answer)
+            case sequences.Elect(partitions):
+                answer = writer.elect_preferred_leaders([self._tp(p) for p in partitions])
+                return self._answers(await answer)
+            case sequences.Release():
+                await let_go(self._stage, self._partitions[0])
+                return {}
+
+    def _answers(self, results: Mapping[TopicPartition, WriteResult]) -> Answers:
+        """Return the answers by partition, with `topic` for the name of the topic."""
+        assert all(result.verdict is not Verdict.UNKNOWN for result in results.values()), results
+        return {
+            tp.partition: Answer(
+                result.verdict.value, result.code, result.message.replace(self.topic, "topic")
+            )
+            for tp, result in sorted(results.items())
+        }
+
+    def seen(self, states: Mapping[TopicPartition, PartitionState]) -> States:
+        """Return the partitions, with the rise of the leader epoch since the last call."""
+        return tuple(self._seen(states[tp]) for tp in self._partitions)
+
+    def _seen(self, now: PartitionState) -> Seen:
+        assert now.leader_epoch is not None
+        before = self._epochs.get(now.tp, now.leader_epoch)
+        self._epochs[now.tp] = now.leader_epoch
+        return Seen(
+            replicas=now.replicas,
+            isr=tuple(sorted(now.isr)),
+            leader=now.leader,
+            epochs=now.leader_epoch - before,
+            listed=now.reassigning,
+            adding=now.adding,
+            removing=now.removing,
+            elr=None if now.elr is None else tuple(sorted(now.elr)),
+        )
+
+
+def _new_name() -> str:
+    """Return a topic name that was never used before.
+
+    A throttle set on a deleted topic comes back on a new topic of the same name, on each broker
+    that restarts (seen from 3.9.1 to 4.3.1).
+    """
+    return f"sequence-{uuid.uuid4().hex[:12]}"
+
+
+def _rate(broker: int) -> ConfigChange:
+    return setting(ConfigScope.BROKER, str(broker), RATE, ConfigOp.SET, HELD_RATE)

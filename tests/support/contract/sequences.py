@@ -1,0 +1,129 @@
+"""Sequences of changes to a topic, their outcomes on a cluster, and the files that keep both."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+BROKERS = (1, 2, 3, 4, 5)
+SEED = 20_260
+RECORDED = Path(__file__).parents[2] / "contract" / "recorded"
+VERSIONS = ("3.9.1", "4.0.0", "4.1.2", "4.2.1", "4.3.1")
+SCHEMA_VERSION = 1
+
+
+class Alter(msgspec.Struct, frozen=True, tag="alter"):
+    """One request that alters partitions, or cancels with None; `factor` allows an RF change."""
+
+    targets: Mapping[int, tuple[int, ...] | None]
+    factor: bool = True
+
+
+class Elect(msgspec.Struct, frozen=True, tag="elect"):
+    """One request for preferred elections."""
+
+    partitions: tuple[int, ...]
+
+
+class Release(msgspec.Struct, frozen=True, tag="release"):
+    """Replicas held back may copy at full speed from now on."""
+
+
+class Kill(msgspec.Struct, frozen=True, tag="kill"):
+    """A broker loses power, and is fenced."""
+
+    broker: int
+
+
+class Restart(msgspec.Struct, frozen=True, tag="restart"):
+    """A killed broker comes back."""
+
+    broker: int
+
+
+Change = Alter | Elect | Release
+Outage = Kill | Restart
+Step = Change | Outage
+
+
+class Sequence(msgspec.Struct, frozen=True, kw_only=True):
+    """Changes to a topic of its own, one step after another, each on a quiet cluster.
+
+    A replica that is added on a `held` broker stays behind until a `Release`. Held brokers are
+    none of the first replicas. Other brokers copy within a fraction of a second.
+    """
+
+    name: str
+    replicas: tuple[tuple[int, ...], ...]
+    """The replicas of each partition at the start."""
+    held: tuple[int, ...] = ()
+    configs: Mapping[str, str] = msgspec.field(default_factory=dict)
+    steps: tuple[Step, ...]
+
+    @property
+    def outages(self) -> tuple[Outage, ...]:
+        """The kills and restarts, which sequences that run together have in common."""
+        return tuple(step for step in self.steps if isinstance(step, Kill | Restart))
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """The cluster's answer about one partition."""
+
+    verdict: str
+    code: str | None = None
+    message: str = ""
+
+
+class Seen(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One partition once the cluster was quiet after a step."""
+
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+    """A set, in order of id."""
+    leader: int | None
+    epochs: int = 0
+    """Increase of the leader epoch in this step."""
+    listed: bool = False
+    adding: tuple[int, ...] = ()
+    removing: tuple[int, ...] = ()
+    elr: tuple[int, ...] | None = None
+    """Eligible leader replicas: a set, in order of id."""
+
+
+class Outcome(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The outcome of one step: an answer per requested partition, and all partitions after it."""
+
+    partitions: tuple[Seen, ...]
+    answers: Mapping[int, Answer] = msgspec.field(default_factory=dict)
+
+
+class Played(msgspec.Struct, frozen=True):
+    """A sequence and the outcome of each of its steps."""
+
+    sequence: Sequence
+    outcomes: tuple[Outcome, ...]
+
+
+class Recording(msgspec.Struct, frozen=True, kw_only=True):
+    """The outcomes of all sequences on one version of Kafka."""
+
+    schema_version: int = SCHEMA_VERSION
+    kafka_version: str
+    seed: int
+    played: tuple[Played, ...]
+
+
+def file_of(version: str) -> Path:
+    return RECORDED / f"kafka-{version}.json.gz"
+
+
+def save(recording: Recording, path: Path) -> None:
+    """Write a recording, the same bytes for the same content."""
+    path.write_bytes(gzip.compress(msgspec.json.encode(recording), mtime=0))
+
+
+def load(version: str) -> Recording:
+    return msgspec.json.decode(gzip.decompress(file_of(version).read_bytes()), type=Recording)

@@ -1,0 +1,53 @@
+"""A simulated cluster as a contract test's world."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ktui.cluster.membership import GroupMembership
+from ktui.cluster.partition import TopicPartition
+from ktui.simulated import events
+from ktui.simulated.clock import VirtualClock
+from ktui.simulated.cluster import SimulatedCluster
+from ktui.simulated.layout import BrokerSpec, ClusterSpec, TopicSpec
+
+SIMULATED = "4.3"
+"""The release that is simulated by default."""
+RACKS = "abc"
+MESSAGE_BYTES = 1_000
+
+
+class SimulatedWorld:
+    """Reader and writer on a separate cluster, in virtual time."""
+
+    def __init__(self, version: str = SIMULATED) -> None:
+        brokers = tuple(BrokerSpec(id=b, rack=RACKS[b % 3]) for b in range(1, 6))
+        self.clock = VirtualClock(leaping=True)
+        spec = ClusterSpec(brokers=brokers, version=version, auto_leader_rebalance=False)
+        self.cluster = SimulatedCluster(spec, self.clock)
+        self.reader = self.cluster.reader()
+        self.writer = self.cluster.writer()
+
+    def memberships(self) -> GroupMembership:
+        return self.cluster.memberships()
+
+    async def create_topic(self, name: str, partitions: Sequence[Sequence[int]]) -> None:
+        await self.make_topic(name, partitions)
+        await self.clock.sleep(1.0)
+
+    async def make_topic(self, name: str, partitions: Sequence[Sequence[int]]) -> None:
+        replicas = tuple(tuple(brokers) for brokers in partitions)
+        topic = TopicSpec(name=name, replicas=replicas, message_bytes=MESSAGE_BYTES)
+        self.cluster.do(events.CreateTopic(topic))
+
+    async def delete_topic(self, name: str) -> None:
+        self.cluster.do(events.DeleteTopic(name))
+
+    async def append(self, tp: TopicPartition, messages: int, size: int) -> None:
+        assert size == MESSAGE_BYTES, f"a simulated topic's messages have {MESSAGE_BYTES} bytes"
+        self.cluster.do(events.Append(tp, messages))
+        await self.clock.sleep(1.0)
+
+    async def aclose(self) -> None:
+        await self.reader.aclose()
+        await self.writer.aclose()

@@ -1,0 +1,1 @@
+"""Support for real clusters: load, faults, and the records of their controllers."""

@@ -1,0 +1,162 @@
+"""The controller's own record of events: its metadata log, read with Kafka's own tool."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ktui.cluster.partition import TopicPartition
+from ktui.lab.layout import Lab, Node
+from support.kafka.labs import is_before_43
+
+MAIN, MAIN_BEFORE_43 = "org.apache.kafka.tools.DumpLogSegments", "kafka.tools.DumpLogSegments"
+_RECOVERING = 1
+_BESIDES = ("offset", "CreateTime")
+_CREATED = "PARTITION_RECORD"
+_CHANGES = (_CREATED, "PARTITION_CHANGE_RECORD")
+
+Replicas = tuple[int, ...]
+
+
+class PartitionRecord(msgspec.Struct, frozen=True):
+    """A PARTITION_RECORD or PARTITION_CHANGE_RECORD; None for fields that a change leaves alone."""
+
+    offset: int
+    tp: TopicPartition
+    replicas: Replicas | None
+    adding: Replicas | None
+    removing: Replicas | None
+    isr: Replicas | None
+    leader: int | None
+    """In a change, the new leader: its mere presence bumps the leader epoch."""
+    created: bool
+    unclean: bool
+    """Whether the leader was elected although it was not in sync: it has to recover first."""
+
+
+def partition_records(lab: Lab, topic: str) -> list[PartitionRecord]:
+    """Return every record about the partitions of a topic, in the order of the log."""
+    return partitions_among(dumped(lab), topic)
+
+
+def partitions_among(
+    records: Iterable[tuple[int, dict[str, Any]]], topic: str
+) -> list[PartitionRecord]:
+    """Pick the records about the partitions of a topic."""
+    names: dict[str, str] = {}
+    found = []
+    for offset, record in records:
+        data = record["data"]
+        if record["type"] == "TOPIC_RECORD":
+            names[data["topicId"]] = data["name"]
+        elif record["type"] in _CHANGES and names.get(data["topicId"]) == topic:
+            found.append(_partition(offset, topic, data, created=record["type"] == _CREATED))
+    return found
+
+
+class Alter(msgspec.Struct, frozen=True):
+    """A reassignment that began, or that changed one in progress."""
+
+    offset: int
+    tp: TopicPartition
+    target: Replicas
+    adding: Replicas
+    while_moving: bool
+    """Whether the partition was already moving, to another target or back."""
+
+
+class _Standing(msgspec.Struct, frozen=True):
+    replicas: Replicas = ()
+    adding: Replicas = ()
+    removing: Replicas = ()
+
+    @property
+    def moving(self) -> bool:
+        return bool(self.adding or self.removing)
+
+    @property
+    def target(self) -> Replicas:
+        return tuple(b for b in self.replicas if b not in self.removing)
+
+    def after(self, record: PartitionRecord) -> _Standing:
+        return _Standing(
+            self.replicas if record.replicas is None else record.replicas,
+            self.adding if record.adding is None else record.adding,
+            self.removing if record.removing is None else record.removing,
+        )
+
+
+def alters(records: Iterable[PartitionRecord]) -> list[Alter]:
+    """Return the alters in order; an alter that requests nothing new leaves no record.
+
+    A cancel counts as an alter while the partition moves.
+    """
+    standing: dict[TopicPartition, _Standing] = {}
+    found = []
+    for record in records:
+        tp = record.tp
+        before = standing.get(tp, _Standing())
+        now = standing[tp] = before.after(record)
+        ended = before.moving and not now.moving and now.target == before.target
+        if not (record.created or now == before or ended):
+            found.append(Alter(record.offset, tp, now.target, now.adding, before.moving))
+    return found
+
+
+def elected(records: Iterable[PartitionRecord]) -> list[int]:
+    """Return the leaders elected while the replicas stayed the same, in order."""
+    changes = (record for record in records if not record.created)
+    return [r.leader for r in changes if r.leader is not None and r.replicas is None]
+
+
+def _partition(offset: int, topic: str, data: dict[str, Any], *, created: bool) -> PartitionRecord:
+    def brokers(key: str) -> Replicas | None:
+        return None if data.get(key) is None else tuple(data[key])
+
+    leader = data.get("leader")
+    return PartitionRecord(
+        offset=offset,
+        tp=TopicPartition(topic, data["partitionId"]),
+        replicas=brokers("replicas"),
+        adding=brokers("addingReplicas"),
+        removing=brokers("removingReplicas"),
+        isr=brokers("isr"),
+        leader=None if leader == -2 else leader,  # the default: no change
+        created=created,
+        unclean=data.get("leaderRecoveryState") == _RECOVERING,
+    )
+
+
+def dumped(lab: Lab) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Return every record of the log with its offset, as Kafka's tool prints it."""
+    return ((offset, record) for offset, _, record in dumped_with_times(lab))
+
+
+def dumped_with_times(lab: Lab) -> Iterator[tuple[int, int, dict[str, Any]]]:
+    """Yield every record with its offset and its time in ms, from the longest controller log."""
+    longest = max(lab.controllers, key=lambda controller: log_bytes(lab, controller))
+    files = ",".join(map(str, _segments(lab, longest)))
+    options = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto"]
+    path = lab.layout.joined_class_path
+    main = MAIN_BEFORE_43 if is_before_43(lab) else MAIN
+    command = [lab.layout.java, *options, "-cp", path, main, "--cluster-metadata-decoder"]
+    done = subprocess.run([*command, "--files", files], capture_output=True, text=True, check=True)
+    for line in done.stdout.splitlines():
+        before, found, payload = line.partition("payload: ")
+        if found and payload.startswith("{"):
+            offset, at_ms = (before.split(f"{key}: ")[1].split()[0] for key in _BESIDES)
+            yield int(offset), int(at_ms), json.loads(payload)
+
+
+def log_bytes(lab: Lab, controller: Node) -> int:
+    """Return the size of a controller's log in bytes; complete logs have the same size."""
+    return sum(segment.stat().st_size for segment in _segments(lab, controller))
+
+
+def _segments(lab: Lab, controller: Node) -> list[Path]:
+    return sorted((lab.data(controller) / "__cluster_metadata-0").glob("*.log"))

@@ -1,0 +1,1 @@
+"""Lakes, Spark, followers and reports."""

@@ -1,0 +1,161 @@
+"""The tables of a lake as rows that can be compared with others, in any order."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import defaultdict
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import Column, DataFrame, Row, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
+from pyspark.sql.types import DateType, StructField, TimestampType
+from pyspark.testing import assertSchemaEqual
+
+from ktui.pipeline.ingest import normalize, segments
+from ktui.pipeline.ingest.decode import SegmentSelection, decode
+from ktui.pipeline.lake import tables as schemas
+from ktui.pipeline.lake import tables as stage_schemas
+from ktui.pipeline.lake.enforce_schema import fit_to_table
+from ktui.pipeline.lake.lake import Lake
+from ktui.pipeline.run.run import PipelineRequest, run
+from ktui.pipeline.tables.all import derived_tables
+
+Rows = list[dict[str, Any]]
+TABLES = (
+    schemas.SAMPLES,
+    schemas.POLLS,
+    schemas.RUN_EVENTS,
+    schemas.QUARANTINE,
+    stage_schemas.STATES,
+    stage_schemas.MOVES,
+    stage_schemas.BATCHES,
+    stage_schemas.RUNS,
+    stage_schemas.BROKERS_BY_MINUTE,
+)
+_ELSEWHERE = {"ms", "segment"}
+"""Columns that only show where a row was read."""
+
+
+def piped(spark: SparkSession, recordings: Path, lake: Path) -> dict[str, Rows]:
+    """Run the pipeline, and return every table of the lake."""
+    run(spark, PipelineRequest((str(recordings),), str(lake)))
+    return lake_rows(spark, lake)
+
+
+def worked_out_of(spark: SparkSession, recordings: Path) -> dict[str, Rows]:
+    """Return every table as the stages compute it, without a lake, for many clusters at once.
+
+    Each table must have exactly the columns, types and nulls that its schema names.
+    """
+    found_files = segments.find(spark, [str(recordings)]).files
+    read, _ = segments.new_segments(spark, found_files, ())
+    files = segments.without_duplicates(read, ())
+    decoded = decode(SegmentSelection())(segments.contents(spark, files)).persist()
+
+    def of(kind: str) -> DataFrame:
+        return decoded.where(decoded["kind"] == kind).select(f"{kind}.*")
+
+    copies = normalize.copies(of("line")).persist()
+    counted = copies.where("counts")
+    sessions = normalize.sessions(counted).persist()
+    samples = normalize.samples(of("sample"), copies, sessions).persist()
+    events = normalize.run_events(counted, sessions).persist()
+    settled = (
+        (schemas.SAMPLES, samples),
+        (schemas.POLLS, normalize.polls(counted, sessions)),
+        (schemas.RUN_EVENTS, events),
+        (schemas.QUARANTINE, of("quarantine")),
+    )
+    found = {}
+    for table, rows in (*settled, *derived_tables(samples, events)):
+        whole = fit_to_table(rows, table)
+        inside = table is schemas.SAMPLES  # Spark forgets which fields inside an array are not null
+        assertSchemaEqual(whole.schema, table.schema, ignoreNullable=inside)
+        found[table.name] = rows_of(whole, table.name)
+    for kept in (decoded, copies, sessions, samples, events):
+        kept.unpersist()
+    return found
+
+
+def lake_rows(spark: SparkSession, lake: Path) -> dict[str, Rows]:
+    """Return every table of a lake."""
+    opened = Lake.open(spark, str(lake))
+    return {table.name: rows_of(opened.table(table), table.name) for table in TABLES}
+
+
+def rows_of(table: DataFrame, name: str) -> Rows:
+    """Return the rows of a table, with times in milliseconds."""
+    wanted = [_column(field) for field in table.schema if field.name not in _ELSEWHERE]
+    return [_plain(row, name) for row in table.select(*wanted).collect()]
+
+
+def _column(field: StructField) -> Column:
+    if isinstance(field.dataType, TimestampType):
+        return F.unix_millis(field.name).alias(field.name)
+    if isinstance(field.dataType, DateType):
+        return F.col(field.name).cast("string").alias(field.name)
+    return F.col(field.name)
+
+
+def _plain(row: Row, name: str) -> dict[str, Any]:
+    plain: dict[str, Any] = {
+        key: [list(e.asDict().items()) if isinstance(e, Row) else e for e in value]
+        if isinstance(value, list)
+        else value
+        for key, value in row.asDict().items()
+    }
+    match name:
+        case "moves" if plain["limits"] is not None:
+            plain["limits"] = json.loads(plain["limits"])
+        case "polls":
+            plain["failures"] = len(plain["failures"])
+        case "quarantine":
+            return {"file": plain["file"].removeprefix("file:"), "line": plain["line"]}
+        case "brokers":
+            plain["minute_t"] = plain.pop("minute")
+        case "samples":
+            plain.pop("line")
+    return plain
+
+
+def without(tables: dict[str, Rows], *columns: str) -> dict[str, Rows]:
+    """Return the tables without some columns."""
+    return {
+        name: [{key: row[key] for key in row if key not in columns} for row in rows]
+        for name, rows in tables.items()
+    }
+
+
+def assert_same(made: Rows, expected: Rows, what: str) -> None:
+    """Compare rows with others, in any order; floats may differ by one part in 10^9."""
+    left, right = _by_whole(made), _by_whole(expected)
+    extra = [key for key in left if len(left[key]) != len(right.get(key, ()))]
+    missing = [key for key in right if len(right[key]) != len(left.get(key, ()))]
+    assert not extra, f"{what}: made, not expected (of {len(made)}): {_some(extra, missing)}"
+    assert not missing, f"{what}: expected, not made: {_some(missing, extra)}"
+    for key, figures in left.items():
+        for one, other in zip(sorted(figures), sorted(right[key]), strict=True):
+            near = [math.isclose(a, b, rel_tol=1e-9) for a, b in zip(one, other, strict=True)]
+            assert all(near), f"{what}: {one} is not {other} in {key}"
+
+
+def _by_whole(rows: Iterable[dict[str, Any]]) -> dict[str, list[tuple[float, ...]]]:
+    """Return the floats of the rows by all their other values, as text."""
+    found: defaultdict[str, list[tuple[float, ...]]] = defaultdict(list)
+    for row in rows:
+        whole = {
+            key: type(value).__name__ if isinstance(value, float) else value
+            for key, value in row.items()
+        }
+        figures = (row[key] for key in sorted(row) if isinstance(row[key], float))
+        found[json.dumps(whole, sort_keys=True)].append(tuple(figures))
+    return found
+
+
+def _some(keys: list[str], others: list[str]) -> str:
+    """Quote a few keys, and a few of the other side."""
+    near = sorted(others)[:3]
+    return "\n".join(["", *sorted(keys)[:3], "the other side has", *near])

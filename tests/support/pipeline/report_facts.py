@@ -1,0 +1,152 @@
+"""A made-up run for a report: with one stall, and limits that change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+
+from ktui.pipeline.lake.records import (
+    ForecastRecord,
+    InFlightCounts,
+    Interval,
+    LimitsSince,
+    LogEndRecord,
+    Minute,
+    MoveRecord,
+    ReportFacts,
+    RunRecord,
+    Sample,
+    ThrottleRecord,
+    WhatIf,
+)
+from ktui.pipeline.report.data.provenance import Provenance, Segment, UnusableLine
+from ktui.pipeline.report.figures.figure import Figure, Missing
+
+BEGAN = int(datetime(2026, 5, 4, 13, 0, tzinfo=UTC).timestamp() * 1000)
+MINUTE = 60_000
+STALLED = 7
+"""The partition that stalls for a while."""
+
+
+def a_run(partitions: int = 24, topic: str = "orders") -> ReportFacts:
+    """Return the lake's facts about a run of `partitions` partitions, four of them at a time."""
+    ended = BEGAN + (partitions // 4 + 3) * 2 * MINUTE
+    run = RunRecord(
+        cluster_id="cluster-one", run="drain-4", run_id="drain-4@2026-05-04", began=BEGAN,
+        ended=ended, partitions=partitions, plan="plan.json", version="0.1.0",
+        batches=partitions // 4, limit_changes=1,
+    )  # fmt: skip
+    moves = tuple(_move(topic, number) for number in range(partitions))
+    return ReportFacts(
+        cluster_id="cluster-one",
+        runs=(run,),
+        of_run=True,
+        moves=moves,
+        intervals=tuple(i for move in moves for i in _intervals(move)),
+        minutes=tuple(_minutes(ended)),
+        in_flight=tuple(InFlightCounts(t, 4, 8) for t in range(BEGAN, ended, 5_000)),
+        limits=(LimitsSince(BEGAN, 4, 10), LimitsSince(BEGAN + 5 * MINUTE, 6, 12)),
+        slowest=tuple(s for move in sorted(moves, key=_took)[:8] for s in _samples(move)),
+        stalled=tuple(s for move in moves if move.partition == STALLED for s in _samples(move)),
+        guesses=tuple(_guesses(ended)),
+        what_ifs=tuple(_what_ifs()),
+    )
+
+
+def drawn(found: Figure | Missing) -> Figure:
+    """Return a figure, which must not be missing."""
+    assert isinstance(found, Figure)
+    return found
+
+
+def a_provenance(*lost: UnusableLine) -> Provenance:
+    """Return the provenance of such a report."""
+    return Provenance(
+        made_at=datetime(2026, 5, 5, tzinfo=UTC),
+        version="0.1.0",
+        lake="/data/lake",
+        segments=(Segment("recordings/cluster-one/000000.jsonl.gz", "ab" * 32),),
+        lost=lost,
+    )
+
+
+def _move(topic: str, number: int) -> MoveRecord:
+    began = BEGAN + (number // 4) * 2 * MINUTE
+    stood = 2 * MINUTE if number == STALLED else 0
+    return MoveRecord(
+        topic=topic, partition=number, topic_id="id", run="drain-4", began=began,
+        ended=began + 2 * MINUTE + number * 1000 + stood, outcome="done", steps=2,
+        batch=number // 4, original=(1, 2, 3), target=(1, 2, 4), bytes=10**9 + number,
+        rate_bytes_p50=8e6 + number, stalls=int(stood > 0), stalled_ms=stood,
+    )  # fmt: skip
+
+
+def _took(move: MoveRecord) -> int:
+    assert move.ended is not None
+    return move.began - move.ended
+
+
+def _intervals(move: MoveRecord) -> Iterable[Interval]:
+    assert move.ended is not None
+    copied = move.began + 100_000
+    parts = [("queued", BEGAN, move.began), ("adding", move.began, move.began + 5_000)]
+    in_sync = max(copied + move.stalled_ms, move.ended - 27_000)
+    if move.stalls:
+        parts.append(("catching up", move.began + 5_000, copied))
+        parts.append(("stalled", copied, in_sync))
+    else:
+        parts.append(("catching up", move.began + 5_000, in_sync))
+    parts.append(("in sync", in_sync, move.ended - 2_000))
+    parts.append(("electing", move.ended - 2_000, move.ended))
+    for state, began, ended in parts:
+        yield Interval(
+            topic=move.topic, partition=move.partition, topic_id="id", state=state, began=began,
+            ended=ended,
+        )  # fmt: skip
+
+
+def _samples(move: MoveRecord) -> Iterable[Sample]:
+    assert move.ended is not None
+    for t in range(move.began, move.ended, 2_000):
+        stood = move.stalls > 0 and t >= move.began + 100_000
+        share = min(1.0, (t - move.began) / (move.ended - move.began))
+        yield Sample(
+            topic=move.topic, partition=move.partition, topic_id="id", t=t, leader=1,
+            isr=(1, 2, 3), adding=(4,), down=(4,) if stood else (),
+            ends=(LogEndRecord(1, 1_000_000), LogEndRecord(4, int(1_000_000 * share))),
+            rates=(ThrottleRecord(4, 50_000_000, None),),
+        )  # fmt: skip
+
+
+def _minutes(ended: int) -> Iterable[Minute]:
+    for place, minute in enumerate(range(BEGAN, ended, MINUTE)):
+        for broker in (4, 5, 6):
+            yield Minute(
+                broker=broker, minute=minute, bytes_in=60 * (30e6 + place * 1e6 * (broker - 3)),
+                follower_throttle=50_000_000 if broker == 4 else None,
+            )  # fmt: skip
+
+
+def _guesses(ended: int) -> Iterable[ForecastRecord]:
+    for t in range(BEGAN, ended, 5_000):
+        truth = (ended - t) / 1000
+        yield ForecastRecord(
+            run_id="drain-4@2026-05-04", t=t, share=(t - BEGAN) / (ended - BEGAN),
+            left_s=truth * 1.1, low_s=truth * 0.9, high_s=truth * 1.4, truth_s=truth,
+            linear_s=truth * 1.6, recent_s=truth * 0.5,
+        )  # fmt: skip
+
+
+def _what_ifs() -> Iterable[WhatIf]:
+    for partitions in (2, 4, 8, 16):
+        for throttle, rate in (("none", 1e12), ("100MB", 100e6), ("50MB", 50e6), ("20MB", 20e6)):
+            predicted = 7200 / partitions + 3e10 / rate
+            yield WhatIf(
+                run_id="drain-4@2026-05-04", limits=f'{{"partitions":{partitions}}}',
+                throttle=throttle, predicted_s=predicted, low_s=predicted * 0.8,
+                high_s=predicted * 1.3, error_held_out=0.12,
+                own=(partitions, throttle) == (4, "50MB"),
+                recommended=(partitions, throttle) == (8, "100MB"),
+                actual_s=1080 if (partitions, throttle) == (4, "50MB") else None,
+                reason="the gentlest that fits 30 minutes" if partitions == 8 else None,
+            )  # fmt: skip

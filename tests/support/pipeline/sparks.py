@@ -1,0 +1,33 @@
+"""Spark for tests: small, and on two cores of this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from ktui.pipeline.spark.session import start
+
+_JAVA_OPTIONS = (
+    # with one compiler the JVM has room for 48 MiB of code; once that is full, it drops code and
+    # compiles the same again, over and over
+    "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC -Xmn400m"
+)
+_SMALL = {
+    "spark.driver.memory": "1g",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.default.parallelism": "2",
+    # a test's tables are small: compiling and adaptive planning cost far more than they gain
+    "spark.driver.extraJavaOptions": _JAVA_OPTIONS,
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
+
+
+def a_small_spark(folder: Path) -> Iterator[SparkSession]:
+    """Start Spark, and stop it at the end; its log is in the folder."""
+    session = start("local[2]", log=folder / "spark.log", more=_SMALL)
+    yield session
+    session.stop()

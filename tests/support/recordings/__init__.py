@@ -1,0 +1,1 @@
+"""Recordings: whole, damaged, named and wild."""

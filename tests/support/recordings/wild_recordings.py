@@ -1,0 +1,179 @@
+"""Recordings of impossible clusters, at the edges of every rule, all decided by a seed."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+from typing import Any
+
+from ktui.cluster.broker import Broker, BrokerConfig
+from ktui.cluster.observation import Observation, Reading
+from ktui.cluster.partition import PartitionState, Replica, TopicPartition
+from ktui.execution.run.events import JournalEntry
+from ktui.simulated.clock import FIRST_MOMENT
+from support.recordings.tapes import Tape
+from support.runs.wild_runs import WildRun
+
+BROKERS = range(1, 6)
+_PASSED_MS = (
+    *(1_000, 2_000, 5_000, 7_500) * 2,
+    *(1, 14_999, 15_000, 29_999, 30_000, 30_001, 59_999, 60_000, 60_001),
+)
+
+
+class _Clock:
+    """A clock that moves only when a test sets it."""
+
+    ms = 0
+
+    def now(self) -> datetime:
+        return FIRST_MOMENT + timedelta(milliseconds=self.ms)
+
+    def monotonic(self) -> float:
+        return self.ms / 1000
+
+
+class Wild:
+    """A few partitions that change at random, and sessions that record some of the changes."""
+
+    def __init__(self, seed: int) -> None:
+        self.dice = dice = random.Random(f"wild {seed}")  # noqa: S311 - a test's dice
+        self.cluster_id = f"wild-{seed:05}"
+        self.clock = _Clock()
+        self._partitions = [TopicPartition("t", n) for n in range(dice.randint(1, 3))]
+        self._states: dict[TopicPartition, PartitionState] = {}
+        self._ends: dict[Replica, Reading] = {}
+        self._sizes: dict[Replica, Reading] = {}
+        self._starts: dict[TopicPartition, Reading] = {}
+        self._configs: dict[int, BrokerConfig] = {}
+        self._runs = [
+            WildRun(f"{self.cluster_id}-{n}", self._partitions, dice)
+            for n in range(dice.choice((0, 1, 1, 2)))
+        ]
+        self.tapes = [
+            Tape(
+                self.cluster_id,
+                f"{dice.getrandbits(128):032x}",
+                ms=dice.randint(0, 10**6),
+                at=dice.choice((0, 0, 1, -7_000, 60_000)),
+            )
+            for _ in range(dice.choice((1, 1, 2, 2, 3)))
+        ]
+        self._hearing = dice.sample(self.tapes, dice.randint(1, len(self.tapes)))
+        """The sessions that record the events of runs."""
+
+    def recorded(self) -> list[Tape]:
+        """Play everything, and return what each session recorded."""
+        dice = self.dice
+        for _ in range(dice.randint(5, 40)):
+            self._happen()
+            for tape in self.tapes:
+                if dice.random() < 0.8:
+                    tape.look(self._look())
+                if dice.random() < 0.05:
+                    tape.lost(self.clock, "nobody answers")
+            self.clock.ms += dice.choice(_PASSED_MS)
+        return [tape for tape in self.tapes if tape.items]
+
+    def _happen(self) -> None:
+        dice = self.dice
+        for tp in self._partitions:
+            if tp not in self._states or dice.random() < 0.2:
+                self._states[tp] = self._state(tp)
+            elif dice.random() < 0.3:
+                self._states[tp] = self._moved_on(self._states[tp])
+            self._read(tp)
+        if dice.random() < 0.2:
+            rates = [dice.choice((None, 1_000, 5_000)) for _ in range(2)]
+            config = BrokerConfig(follower_throttle_rate=rates[0], leader_throttle_rate=rates[1])
+            self._configs[dice.choice(BROKERS)] = config
+        for run in self._runs:
+            self._tell(run)
+
+    def _tell(self, run: WildRun) -> None:
+        """Record events of a run in one session or several; some of them in none."""
+        dice = self.dice
+        for _ in range(dice.choice((0, 0, 1, 1, 2, 4))):
+            number, event = run.next()
+            entry = JournalEntry(number, self.clock.now(), event)
+            if dice.random() < 0.97:
+                for tape in dice.sample(self._hearing, dice.randint(1, len(self._hearing))):
+                    tape.happened(self.clock, ("wild", run.run_id), entry)
+
+    def _state(self, tp: TopicPartition) -> PartitionState:
+        dice = self.dice
+        replicas = tuple(dice.sample(BROKERS, dice.randint(1, 4)))
+        adding = tuple(b for b in replicas if dice.random() < 0.5) if dice.random() < 0.8 else ()
+        kept = [b for b in replicas if b not in adding]
+        removing = tuple(b for b in kept if dice.random() < 0.3)
+        return PartitionState(
+            tp=tp,
+            topic_id=dice.choice((None, "a", "a", "a", "b")),
+            replicas=replicas,
+            isr=tuple(b for b in replicas if dice.random() < 0.4),
+            leader=dice.choice((None, *replicas, *replicas)),
+            leader_epoch=dice.choice((None, 3)),
+            adding=adding,
+            removing=removing,
+            offline=tuple(b for b in replicas if dice.random() < 0.1),
+            elr=dice.choice((None, (), (2,))),
+            described=dice.random() < 0.9,
+        )
+
+    def _moved_on(self, state: PartitionState) -> PartitionState:
+        """Complete a move, cancel it, or change the ISR."""
+        dice = self.dice
+        ended: dict[str, Any] = {"adding": (), "removing": ()}
+        changes: tuple[dict[str, Any], ...] = (
+            {**ended, "replicas": state.target or (1,)},
+            {**ended, "replicas": state.target[::-1] or (1,)},
+            {**ended, "replicas": state.original or (1,)},
+            {**ended, "replicas": state.original[::-1] or (1,)},
+            {"isr": tuple(dict.fromkeys((*state.isr, *state.adding)))},
+            {"isr": state.isr[:1]},
+        )
+        values = {name: getattr(state, name) for name in state.__struct_fields__}
+        return PartitionState(**{**values, **dice.choice(changes)})
+
+    def _read(self, tp: TopicPartition) -> None:
+        """Read some figures, now or a moment ago; some of them stand still, or fall."""
+        dice, ms = self.dice, self.clock.ms
+        for broker in BROKERS:
+            for figures, most in ((self._ends, 100), (self._sizes, 10_000)):
+                key, chance = Replica(tp, broker), dice.random()
+                if chance < 0.5:
+                    before = figures.get(key, Reading(0, 0.0)).value
+                    grown = dice.choice((0, 0, dice.randint(1, most), -dice.randint(1, 20)))
+                    read_s = (ms - dice.choice((0, 0, 0, 400, 6_000))) / 1000
+                    figures[key] = Reading(max(0, before + grown), read_s)
+                elif chance < 0.55:
+                    figures.pop(key, None)
+        if dice.random() < 0.3:
+            self._starts[tp] = Reading(dice.choice((0, 0, 5, 300)), ms / 1000)
+        elif dice.random() < 0.1:
+            self._starts.pop(tp, None)
+
+    def _look(self) -> Observation:
+        dice = self.dice
+        seen = [tp for tp in self._partitions if dice.random() < 0.9]
+        return Observation(
+            cluster_id=self.cluster_id,
+            controller=dice.choice((None, 1)),
+            brokers={
+                b: Broker(b, alive=dice.random() < 0.9) for b in BROKERS if dice.random() < 0.95
+            },
+            partitions={tp: self._states[tp] for tp in seen},
+            ends=dict(self._ends),
+            sizes=dict(self._sizes),
+            starts=dict(self._starts),
+            broker_configs=dict(self._configs),
+            at=self.clock.now(),
+            monotonic_s=self.clock.monotonic(),
+            took_s=0.01,
+        )
+
+
+def wild_tapes(seeds: Iterable[int]) -> list[Tape]:
+    """Return the recordings of some seeds."""
+    return [tape for seed in seeds for tape in Wild(seed).recorded()]

@@ -1,0 +1,1 @@
+"""Runs on simulated clusters, and the rules that they are checked against."""

@@ -1,0 +1,230 @@
+"""Rules for every decision of a run, whatever happens to the cluster, checked as it is written."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from ktui.cluster.observation import Observation
+from ktui.cluster.partition import PartitionState, TopicPartition
+from ktui.execution.run.destination import Goal, find_goal
+from ktui.execution.run.events import JournalEntry, StateEntered, StepBegun
+from ktui.execution.run.run import Run
+from ktui.execution.run.states import State
+from ktui.execution.run.track import Track
+from ktui.pacing.limits import Mode, Shape
+from support.runs.witnessed import WitnessedRun
+
+
+class Rules:
+    """Checks a run's decisions against the limits in force and the forbidden steps.
+
+    Args:
+        run: the run.
+        min_isr: min.insync.replicas of its topics.
+    """
+
+    def __init__(self, run: WitnessedRun, min_isr: int) -> None:
+        self._run = run
+        self._min_isr = min_isr
+        self.decisions = 0
+        run.checks.append(self.check)
+
+    def check(self, entries: Sequence[JournalEntry]) -> None:
+        begun = [entry.event for entry in entries if isinstance(entry.event, StepBegun)]
+        if begun:
+            self.decisions += 1
+            _Decision(self._run, begun, self._min_isr, _held_back(entries)).check()
+        for entry in entries:
+            if isinstance(entry.event, StateEntered) and self._run.seen is not None:
+                self._standing(entry.event, self._run.seen)
+
+    def _standing(self, event: StateEntered, seen: Observation) -> None:
+        """The journal's report about a partition matches the poll."""
+        state = seen.partitions.get(event.tp)
+        target = self._run.targets[event.tp]
+        called_off = self._run.folded.tracks[event.tp].cancel is not None
+        if event.state is State.DONE and not called_off:
+            assert state is not None
+            assert (state.replicas, state.leader) == (target, target[0]), event
+        elif event.state is State.FOREIGN:
+            assert state is not None
+            assert state.reassigning, event
+        elif event.state in {State.BLOCKED, State.REFUSED} and state is not None:
+            self._blocked(event, state, seen)
+
+    def _blocked(self, event: StateEntered, state: PartitionState, seen: Observation) -> None:
+        words = event.reason
+        if words.startswith("it is offline"):
+            assert state.leader is None or not seen.alive(state.leader) or not state.isr, event
+        elif "offline" in words:
+            down = {*self._down(seen), *state.offline}  # or only its log dir is
+            assert any(f" {broker}" in words for broker in down), event
+        elif "not in sync" in words:
+            target = _goal(self._run.folded.tracks[event.tp], state).replicas
+            assert any(b not in state.isr or not seen.alive(b) for b in target), event
+
+    def _down(self, seen: Observation) -> list[int]:
+        known = {broker.id for broker in self._run.cluster.spec.brokers}
+        return [broker for broker in known if not seen.alive(broker)]
+
+
+def _held_back(entries: Sequence[JournalEntry]) -> frozenset[TopicPartition]:
+    """Return the partitions that the very decision reports as waiting."""
+    told = (entry.event for entry in entries if isinstance(entry.event, StateEntered))
+    waits = {State.BLOCKED, State.REFUSED}
+    return frozenset(event.tp for event in told if event.state in waits)
+
+
+class _Decision:
+    """The steps of one decision, and the run just before it."""
+
+    def __init__(
+        self,
+        run: WitnessedRun,
+        begun: Sequence[StepBegun],
+        min_isr: int,
+        held_back: frozenset[TopicPartition],
+    ) -> None:
+        assert run.seen is not None
+        self._before: Run = run.folded
+        self._limits = run.folded.limits
+        self._seen = run.seen
+        self._begun = begun
+        self._run = run
+        self._min_isr = min_isr
+        self._held_back = held_back
+
+    def check(self) -> None:
+        for step in self._begun:
+            self._check_shut(step, self._before.tracks[step.tp])
+        self._check_places()
+        self._check_adds()
+        self._check_leaders()
+        self._check_waves()
+        for step in self._begun:
+            self._check_step(step)
+
+    def _check_shut(self, step: StepBegun, track: Track) -> None:
+        """A cancelled partition goes on in any case, except for pauses asked for later."""
+        assert not self._before.pauses.stop(step.tp), "a step begins while it is paused"
+        back = track.cancel is not None
+        assert back or not self._before.cancel_gate.shut, "a step begins: the cancel gate is shut"
+        gated = self._before.gate.shut
+        assert not gated or (back and not step.adding), "a step begins while the gate is shut"
+
+    def _flying(self) -> list[StepBegun]:
+        """Return the steps in flight once the decision is carried out."""
+        before = [t.step.begun for t in self._before.flying.values() if t.step is not None]
+        return [*before, *self._begun]
+
+    def _check_places(self) -> None:
+        most = self._limits.partitions
+        if most is not None and any(step.holds_place for step in self._begun):
+            assert sum(step.holds_place for step in self._flying()) <= most
+        firsts = [step for step in self._begun if not self._before.tracks[step.tp].under_way]
+        cancels = any(track.cancel for track in self._before.tracks.values())
+        if most is not None and firsts and self._run.engines == 1 and not cancels:
+            begun = {step.tp for step in self._begun}
+            waiting = [t for t in self._before.tracks.values() if t.tp not in begun]
+            between = sum(t.under_way and self._waits(t) for t in waiting)
+            assert between + sum(step.holds_place for step in self._flying()) <= most
+
+    def _waits(self, track: Track) -> bool:
+        """Whether a partition waits for its next step, for no reason of its own."""
+        held = self._before.pauses.holds(track.tp) or self._hidden(track)
+        return track.state is State.QUEUED and not held
+
+    def _hidden(self, track: Track) -> bool:
+        """Whether the last poll shows nothing of a partition, or a change of somebody else's.
+
+        Such a partition may keep its place for a while.
+        """
+        state = self._seen.partitions.get(track.tp)
+        if state is None or not state.described or track.tp in self._held_back:
+            return True
+        return not _as_left(track, state.replicas)
+
+    def _check_adds(self) -> None:
+        bound = [step for step in self._begun if step.adding and not step.urgent]
+        loose = {step.tp for step in self._begun if step.urgent}
+        flying, others = [s for s in self._flying() if s.tp not in loose], self._others()
+        if any(step.alone for step in bound):
+            assert len(self._flying()) == 1
+            assert not others
+            return
+        if bound and self._limits.replica_movements is not None:
+            adds = sum(len(step.adding) for step in flying) + others.total()
+            assert adds <= self._limits.replica_movements, (flying, others)
+        if self._limits.per_broker is not None:
+            adding = Counter(b for step in flying for b in step.adding) + others
+            for broker in {b for step in bound for b in step.adding}:
+                assert adding[broker] <= self._limits.per_broker, broker
+
+    def _others(self) -> Counter[int]:
+        flying = self._before.flying
+        states = (s for tp, s in self._seen.partitions.items() if tp not in flying)
+        return Counter(broker for state in states for broker in state.adding)
+
+    def _check_leaders(self) -> None:
+        most = self._limits.leader_movements
+        if most is not None and any(step.moves_leader for step in self._begun):
+            assert sum(step.moves_leader for step in self._flying()) <= most
+
+    def _check_waves(self) -> None:
+        """Nothing begins before the last wave has ended, apart from blocked and held partitions."""
+        firsts = [step for step in self._begun if not self._before.tracks[step.tp].under_way]
+        if self._limits.mode is Mode.WAVE and firsts:
+            assert not self._before.flying
+            going = [t for t in self._before.tracks.values() if self._goes_on(t)]
+            assert not going, going
+
+    def _goes_on(self, track: Track) -> bool:
+        before = self._before
+        shut = track.cancel is None and (before.gate.shut or before.cancel_gate.shut)
+        waits = track.state in {State.READY, State.QUEUED} and track.tp not in self._seen.absent
+        held = before.pauses.stop(track.tp) or self._hidden(track)
+        return track.under_way and waits and not shut and not held
+
+    def _check_step(self, step: StepBegun) -> None:
+        track, state = self._before.tracks[step.tp], self._seen.partitions[step.tp]
+        assert not track.state.ended
+        assert track.step is None
+        assert not self._before.pauses.holds(step.tp)
+        assert not state.reassigning
+        assert state.replicas == step.before
+        cancelled = track.cancel and {*step.before} == {*track.replicas}
+        assert _as_left(track, step.before) or cancelled
+        assert state.leader is not None
+        if self._limits.replicas is not None and not step.urgent:
+            assert len(step.adding) <= self._limits.replicas
+        self._check_drops(step, state)
+
+    def _check_drops(self, step: StepBegun, state: PartitionState) -> None:
+        goes_to, gone = _goal(self._before.tracks[step.tp], state), {*step.removing}
+        target, first = goes_to.replicas, goes_to.lead or goes_to.replicas[0]
+        alive = {b for b in state.isr if self._seen.alive(b)}
+        in_sync = {*state.isr} - gone | {*step.adding}
+        if gone & {*state.isr}:
+            least = self._min_isr if step.tp.topic in self._seen.topic_configs else 1  # not known
+            assert len(in_sync) >= min(least, len(target)), "below min ISR by a drop"
+        down = {b for b in state.replicas if not self._seen.alive(b)}
+        dead = (down | {*state.offline}) - {*state.isr}  # also on a failed log dir
+        present = len([b for b in state.replicas if b not in dead - {*target}])
+        dropped = len(gone - (dead - {*target}))
+        left = present - dropped + len(step.adding)
+        assert left >= min(present, len(target)), "dropped unreplaced"
+        if state.leader in gone:
+            assert first in alive or first in step.adding, "drops the leader too early"
+        if not step.alters:
+            assert step.elect != state.leader
+        if self._limits.shape is Shape.GENTLE and self._limits.replicas is not None and step.cut:
+            assert {*target} <= alive
+
+
+def _as_left(track: Track, replicas: tuple[int, ...]) -> bool:
+    return replicas in (track.replicas, track.planned.target, track.sent, track.original)
+
+
+def _goal(track: Track, state: PartitionState) -> Goal:
+    return find_goal(track, state.replicas, state.isr, state.leader)

@@ -1,0 +1,121 @@
+"""Partitions on their way, and a cluster in which every step succeeds."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Iterator
+
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from ktui.cluster.partition import TopicPartition
+from ktui.pacing.choosing import decide_steps
+from ktui.pacing.decision import Decision, WantedPartition
+from ktui.pacing.limits import Limits, Shape
+from ktui.pacing.roster import Roster
+from ktui.pacing.situation import Situation, Step
+from ktui.pacing.steps import after, all_steps
+
+Brokers = tuple[int, ...]
+Way = list[tuple[Brokers, int | None]]
+"""Each step's target, and the leader that is elected."""
+
+
+def replica_lists(brokers: range, longest: int) -> st.SearchStrategy[Brokers]:
+    """Return replicas that differ from draw to draw: lists of few choices are mostly alike."""
+
+    def some(seed: int, count: int) -> Brokers:
+        return tuple(random.Random(seed).sample(brokers, count))  # noqa: S311 - not a secret
+
+    return st.builds(some, st.integers(0, 10_000), st.integers(1, longest))
+
+
+def on_the_way(
+    replicas: Brokers,
+    target: Brokers,
+    *,
+    isr: Brokers | None = None,
+    leader: int | None = -1,
+    offline: Iterable[int] = (),
+    min_isr: int = 1,
+    before_4_3: bool = False,
+) -> Situation:
+    """Return a partition; by default everything is in sync, online and led by the first replica."""
+    return Situation(
+        replicas=replicas,
+        isr=replicas if isr is None else isr,
+        leader=replicas[0] if leader == -1 else leader,
+        target=target,
+        online=frozenset((*replicas, *target)) - frozenset(offline),
+        min_insync_replicas=min_isr,
+        waits_for_kept=before_4_3,
+    )
+
+
+def kip_435(replicas: int | None = 1) -> Limits:
+    return Limits(shape=Shape.KIP_435, replicas=replicas)
+
+
+def gentle(replicas: int | None = 1, extra: int | None = None) -> Limits:
+    return Limits(replicas=replicas, extra_replicas=extra)
+
+
+def way(replicas: Brokers, target: Brokers, limits: Limits, leader: int = -1) -> Way:
+    """Return all steps of a partition that is in sync."""
+    steps = all_steps(on_the_way(replicas, target, leader=leader), limits)
+    return [(step.target, step.elects) for step in steps]
+
+
+def tp(number: int, topic: str = "orders") -> TopicPartition:
+    return TopicPartition(topic, number)
+
+
+def roster_of(limits: Limits, *ways: tuple[Brokers, Brokers], sizes: Brokers = ()) -> Roster:
+    """Return a run of partitions 0, 1, ... of one topic, each from its replicas to its target."""
+    roster = Roster(limits)
+    roster.add(
+        WantedPartition(tp(n), on_the_way(*one), size=sizes[n] if sizes else 0)
+        for n, one in enumerate(ways)
+    )
+    return roster
+
+
+def numbers(decision: Decision) -> list[int]:
+    """Return the partitions that a decision moves, by number, in its order."""
+    return [move.tp.partition for move in decision.moves]
+
+
+def submit(roster: Roster, others: dict[int, int] | None = None) -> Decision:
+    """Decide, and count the decision as submitted."""
+    decision = decide_steps(roster, others)
+    roster.submitted(decision)
+    return decision
+
+
+def complete(roster: Roster, *partitions: int) -> None:
+    """Let steps in flight succeed: those named, or all of them."""
+    for moved in [tp(n) for n in partitions] or list(roster.in_flight):
+        now = after(roster.situation(moved), roster.in_flight[moved].step)
+        roster.over(moved, now)
+
+
+def run(roster: Roster) -> Iterator[Decision]:
+    """Yield decision after decision, each of which succeeds at once, until nothing is submitted."""
+    while True:
+        decision = submit(roster)
+        if not any(decision.moves):
+            return
+        yield decision
+        complete(roster)
+
+
+def broken(now: Situation, *brokers: int) -> Situation:
+    """Return the partition without some brokers: they are offline, and out of sync."""
+    isr = tuple(b for b in now.isr if b not in brokers)
+    leader = now.leader if now.leader in isr else next(iter(isr), None)
+    return replace(now, isr=isr, leader=leader, online=now.online - {*brokers})
+
+
+def step(given: object) -> Step:
+    assert isinstance(given, Step), given
+    return given

@@ -1,0 +1,224 @@
+"""Runs on clusters with much trouble: all of it decided by a seed."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from pathlib import Path
+from typing import Any
+
+from ktui.cluster.partition import TopicPartition
+from ktui.execution.journal.commands import Command, Continue, Pause, SetLimits
+from ktui.execution.journal.journal import Journal
+from ktui.execution.run.events import Started
+from ktui.execution.run.options import OnForeignChange, OnStall
+from ktui.execution.run.run import Run
+from ktui.pacing.limits import Limits, Mode, Order, Shape
+from ktui.pacing.situation import Blocked, BlockReason
+from ktui.simulated import events
+from ktui.simulated.clock import VirtualClock
+from ktui.simulated.cluster import SimulatedCluster
+from ktui.simulated.controller.registration import Registration
+from ktui.simulated.events import OutsideEvent, ScheduledEvent
+from ktui.simulated.layout import VERSIONS, BrokerSpec, ClusterSpec, TopicSpec
+from support.runs.engine_runs import Replicas
+from support.runs.held_to_rules import Rules
+from support.runs.killed import KilledRun
+
+BROKERS = range(1, 8)
+OURS, THEIRS = ("orders", "payments"), "audit"
+TROUBLED_S = 100.0
+LONGEST_S = 3_000.0
+"""By then a run has ended, or is left because nothing more happens in it."""
+
+
+class TroubledRun(KilledRun):
+    """A run amid failing machines, other people's tools and changing limits.
+
+    Args:
+        seed: decides everything.
+        folder: the folder of the journal.
+        killed: whether its engine is killed now and then, too.
+    """
+
+    def __init__(self, seed: int, folder: Path, *, killed: bool = False) -> None:
+        self.dice = dice = random.Random(seed)  # noqa: S311 - a test's dice
+        self.min_isr = dice.choice((1, 1, 2, 2, 3))
+        topics = {name: self._some_partitions() for name in (*OURS, THEIRS)}
+        cluster = SimulatedCluster(self._spec(topics), self._clock(), seed=seed)
+        partitions = [TopicPartition(name, n) for name in OURS for n in range(len(topics[name]))]
+        targets = {tp: self._target(topics[tp.topic][tp.partition]) for tp in partitions}
+        at = {dice.randint(1, 150) for _ in range(dice.randint(1, 5))} if killed else ()
+        options = self._options()
+        super().__init__(cluster, folder, targets, self._limits(), seed=seed, at=at, **options)
+        self.rules = Rules(self, self.min_isr)
+        self.acts = sorted(self._acts(topics), key=lambda due: due.at_s)
+        self.commands = sorted(self._commands(), key=lambda timed: timed[0])
+        for due in self.acts:
+            cluster.schedule(due)
+
+    def _clock(self) -> VirtualClock:
+        return VirtualClock(leaping=True)
+
+    def _some_partitions(self) -> tuple[Replicas, ...]:
+        count = self.dice.randint(2, 5)
+        return tuple(self._some_brokers(self.dice.choice((2, 3, 3))) for _ in range(count))
+
+    def _some_brokers(self, count: int) -> Replicas:
+        return tuple(self.dice.sample(BROKERS, count))
+
+    def _target(self, replicas: Replicas) -> Replicas:
+        changed = self.dice.choice((0, 0, 0, 1, -1))
+        return self._some_brokers(max(1, len(replicas) + changed))
+
+    def _spec(self, topics: dict[str, tuple[Replicas, ...]]) -> ClusterSpec:
+        dice = self.dice
+        configs = {
+            "min.insync.replicas": str(self.min_isr),
+            "unclean.leader.election.enable": dice.choice(("true", "false")),
+        }
+        return ClusterSpec(
+            version=dice.choice(VERSIONS),
+            brokers=tuple(BrokerSpec(id=b, net_in=1e6, disk_bytes=10**9) for b in BROKERS),
+            topics=tuple(
+                TopicSpec(
+                    name=name,
+                    replicas=replicas,
+                    bytes_each=dice.choice((2_000_000, 10_000_000, 30_000_000)),
+                    inbound=dice.choice((0.0, 2_000.0)),
+                    configs=configs,
+                )
+                for name, replicas in topics.items()
+            ),
+            auto_leader_rebalance=dice.random() < 0.5,
+            rebalance_interval_s=11.0,
+            lag_time_max_s=dice.choice((3.0, 30.0)),
+            metadata_lag_s=dice.choice((0.1, 0.7)),
+        )
+
+    def _limits(self) -> Limits:
+        dice = self.dice
+        shape = dice.choice(tuple(Shape))
+        gentle = shape is Shape.GENTLE
+        return Limits(
+            replicas=dice.choice((None, 1, 1, 2)),
+            partitions=dice.choice((None, 1, 2, 2, 3)),
+            leader_movements=dice.choice((None, None, 1, 2)),
+            replica_movements=dice.choice((None, None, 1, 2, 4)),
+            per_broker=dice.choice((None, None, 1, 2)),
+            extra_replicas=dice.choice((None, None, 1)) if gentle else None,
+            cut_together=dice.choice((None, 1, 2)) if gentle else None,
+            shape=shape,
+            mode=dice.choice(tuple(Mode)),
+            order=dice.choice(tuple(Order)),
+        )
+
+    def _options(self) -> dict[str, Any]:
+        dice = self.dice
+        return {
+            "on_stall": dice.choice(tuple(OnStall)),
+            "stall_timeout_s": dice.choice((5.0, 40.0, 300.0)),
+            "on_foreign_change": dice.choice(tuple(OnForeignChange)),
+            "stop_on_failure": dice.random() < 0.1,
+            "most_offline": dice.choice((None, None, None, 0)),
+            "most_under_min_isr": dice.choice((None, None, None, 0, 1)),
+        }
+
+    def _acts(self, topics: dict[str, tuple[Replicas, ...]]) -> list[ScheduledEvent]:
+        dice = self.dice
+        made = [self._act(topics) for _ in range(dice.randint(4, 24))]
+        troubles = [
+            ScheduledEvent(round(dice.uniform(0.1, 0.9 * TROUBLED_S), 1), act) for act in made
+        ]
+        return [*troubles, *(ScheduledEvent(TROUBLED_S, act) for act in _all_mended())]
+
+    def _act(self, topics: dict[str, tuple[Replicas, ...]]) -> OutsideEvent:
+        dice, broker = self.dice, self.dice.choice(BROKERS)
+        topic = dice.choice((*OURS, THEIRS, THEIRS))
+        tp = TopicPartition(topic, dice.randrange(len(topics[topic])))
+        others = self._some_brokers(dice.choice((2, 3)))
+        made_again = TopicSpec(name=topic, replicas=topics[topic], bytes_each=10_000)
+        some: tuple[OutsideEvent, ...] = (
+            events.Kill(broker), events.Kill(broker), events.Shutdown(broker), events.Start(broker),
+            events.Start(broker), events.Hang(broker), events.Resume(broker),
+            events.Slow(broker, dice.choice((0.0001, 0.2))), events.FillDisk(broker, 1_000_000),
+            events.ChangeController(), events.LoseRequest(), events.LoseAnswer(),
+            events.DelayRequest(dice.uniform(0.05, 9.9)), events.Deny(dice.choice(_CALLS)),
+            events.Deny("describe_quorum"), events.Alter({tp: others}), events.Alter({tp: others}),
+            events.Alter({tp: None}), events.ElectLeaders((tp,)), events.DeleteTopic(topic),
+            events.CreateTopic(made_again),
+        )  # fmt: skip
+        return dice.choice(some)
+
+    def _commands(self) -> list[tuple[float, Command]]:
+        dice = self.dice
+        timed: list[tuple[float, Command]] = []
+        for _ in range(dice.randint(0, 6)):
+            at_s = dice.uniform(0.0, TROUBLED_S)
+            tp = dice.choice(list(self.targets))
+            some: tuple[Command, ...] = (
+                SetLimits(_as_options(self._limits())), SetLimits(_as_options(self._limits())),
+                Pause(), Continue(), Pause(topics=(tp.topic,)), Continue(topics=(tp.topic,)),
+                Pause(partitions=(tp,)), Continue(partitions=(tp,)),
+            )  # fmt: skip
+            timed.append((at_s, dice.choice(some)))
+        return [*timed, (TROUBLED_S + 1.0, Continue())]
+
+    async def to_its_end(self) -> Run:
+        """Carry the run on until it has ended, or nothing happens any more."""
+        asking = asyncio.create_task(self._ask())
+        try:
+            return await super().to_its_end()
+        finally:
+            asking.cancel()
+
+    async def _ask(self) -> None:
+        """Ask the operators' commands, each at its time; at last leave the run."""
+        began_s = self.clock.monotonic()
+        for at_s, command in self.commands:
+            await self.clock.sleep(began_s + at_s - self.clock.monotonic())
+            with Journal.open(self.path, self.clock) as journal:
+                journal.ask(command, "somebody@here (2)")
+        await self.clock.sleep(began_s + LONGEST_S - self.clock.monotonic())
+        assert self.engine is not None
+        self.reaper.at = frozenset()
+        self.engine.leave("nothing happens any more")
+
+    def foreign(self) -> set[TopicPartition]:
+        """Return the partitions that other people have altered."""
+        altering = (due.act for due in self.acts if isinstance(due.act, events.Alter))
+        return {tp for act in altering for tp in act.targets}
+
+    def deleted(self) -> set[str]:
+        return {due.act.topic for due in self.acts if isinstance(due.act, events.DeleteTopic)}
+
+
+_CALLS = (
+    "alter_reassignments", "elect_preferred_leaders", "describe_topics", "list_reassignments",
+    "topic_configs", "log_offsets", "log_dirs", "describe_cluster",
+)  # fmt: skip
+
+
+def _all_mended() -> list[OutsideEvent]:
+    mended: list[OutsideEvent] = [events.Allow(call) for call in (*_CALLS, "describe_quorum")]
+    for broker in BROKERS:
+        mended += [events.Slow(broker, 1.0), events.FillDisk(broker, 10**9)]
+        mended += [events.Resume(broker), events.Start(broker)]
+    return mended
+
+
+def _as_options(limits: Limits) -> dict[str, int | str | None]:
+    fields = {name: getattr(limits, name) for name in limits.__struct_fields__}
+    return {name.replace("_", "-"): value for name, value in fields.items()}
+
+
+def started(run: Run) -> Started:
+    assert run.started is not None
+    return run.started
+
+
+def offline_reason(known: Registration) -> str:
+    """Return the reason that an offline partition has to give, by the controller's record."""
+    if known.elr and not {*known.elr} & {*known.replicas}:
+        return Blocked(BlockReason.ELIGIBLE_GONE, known.elr).sentence
+    return "it is offline: no replica leads"

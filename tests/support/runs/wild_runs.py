@@ -1,0 +1,118 @@
+"""Events of runs in orders that no engine writes, and that a fold accepts all the same."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from typing import Any
+
+from ktui.cluster.partition import TopicPartition
+from ktui.cluster.ports import Verdict
+from ktui.execution.run.cancel_kind import CancelKind
+from ktui.execution.run.events import (
+    Added,
+    Answered,
+    AnyRunEvent,
+    Cancel,
+    CancelAsked,
+    Elect,
+    Ended,
+    Joined,
+    LimitsChanged,
+    OnConflict,
+    Planned,
+    PlannedPart,
+    Request,
+    Started,
+    StateEntered,
+    StepBegun,
+    StepOver,
+)
+from ktui.execution.run.options import RunOptions
+from ktui.execution.run.states import State
+from ktui.pacing.limits import Limits
+
+
+class WildRun:
+    """A run of some partitions; `next` returns its next event and the number of that.
+
+    Args:
+        run_id: its id.
+        partitions: the partitions that it moves, or some of them.
+        dice: decide everything.
+    """
+
+    def __init__(
+        self, run_id: str, partitions: Sequence[TopicPartition], dice: random.Random
+    ) -> None:
+        self.run_id, self._dice = run_id, dice
+        self._partitions = partitions
+        self._limits = Limits(replicas=1, partitions=dice.choice((None, 2)))
+        self._number = dice.choice((0, 0, 0, 7))
+        self._batch = 0
+        self._first: list[AnyRunEvent] = [] if self._number else [self._started(), self._planned()]
+
+    def next(self) -> tuple[int, AnyRunEvent]:
+        """Return the number and the next event of the run."""
+        self._number += 1
+        return self._number, self._first.pop(0) if self._first else self._some()
+
+    def _started(self) -> Started:
+        return Started(
+            cluster_id="wild",
+            plan="plan.json",
+            plan_sha256="0" * 64,
+            partitions=len(self._partitions),
+            limits=self._limits,
+            options=RunOptions(),
+            version="1",
+        )
+
+    def _planned(self) -> PlannedPart:
+        some = self._dice.sample(self._partitions, self._dice.randint(1, len(self._partitions)))
+        return PlannedPart(
+            partitions=tuple(
+                Planned(
+                    tp.topic, tp.partition, self._dice.choice(("a", "a", None)), (1, 2), (3, 4), 3
+                )
+                for tp in some
+            )
+        )
+
+    def _some(self) -> AnyRunEvent:
+        dice, tp = self._dice, self._dice.choice(self._partitions)
+        of: dict[str, Any] = {"topic": tp.topic, "partition": tp.partition}
+        self._batch += dice.choice((0, 1))
+        limits = Limits(replicas=dice.choice((None, 1, 3)))
+        changed = LimitsChanged(old=self._limits, new=limits, batch=self._batch, in_flight=0)
+        self._limits = dice.choice((self._limits, limits))
+        some: tuple[AnyRunEvent, ...] = (
+            self._step(tp), self._step(tp), self._step(tp),
+            StepOver(**of, replicas=(1, 2), leader=1),
+            StepOver(**of, replicas=(1, 2), leader=1),
+            StepOver(**of, replicas=(1, 3), leader=None, reached=False),
+            StateEntered(**of, state=dice.choice((*State, State.DONE))),
+            Elect(**of, leader=1), Elect(**of, leader=1), Cancel(**of, reason="because"),
+            Answered(**of, request=dice.choice((*Request,)), verdict=Verdict.ACCEPTED),
+            changed,
+            CancelAsked(kind=dice.choice((*CancelKind,)), partitions=(tp,)),
+            Joined(partitions=(tp,)),
+            self._planned(),
+            Added(plan="x", plan_sha256="0", partitions=1, on_conflict=OnConflict.KEEP),
+            Ended(counts={State.DONE: 1}),
+        )  # fmt: skip
+        return dice.choice(some)
+
+    def _step(self, tp: TopicPartition) -> StepBegun:
+        return StepBegun(
+            topic=tp.topic,
+            partition=tp.partition,
+            batch=self._batch,
+            replicas=(1, 2, 3),
+            adding=self._dice.choice(((), (1,))),
+            removing=self._dice.choice(((), (4,))),
+            elect=self._dice.choice((None, 1)),
+            before=(3, 4),
+            leader=3,
+            alters=self._dice.random() < 0.8,
+        )

@@ -1,0 +1,145 @@
+"""An engine's real effects on a simulated cluster: every request as the controller receives it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection, Sequence
+from pathlib import Path
+from typing import Any
+
+from ktui.cluster.clock import Clock
+from ktui.cluster.observation import Observation
+from ktui.cluster.observer import NO_INTEREST, Interest, Observer
+from ktui.cluster.partition import TopicPartition
+from ktui.cluster.ports import Verdict
+from ktui.execution.journal.file import connect
+from ktui.execution.journal.journal import Journal
+from ktui.execution.run.events import (
+    AnyRunEvent,
+    Cancel,
+    Elect,
+    JournalEntry,
+    Owned,
+    StepBegun,
+    decode,
+    encode,
+)
+from ktui.execution.run.pauses import Pauses
+from ktui.execution.run.run import Run
+from ktui.simulated.cluster import SimulatedCluster
+from support.runs.engine_runs import OWNER, PlannedRun, Replicas
+from support.simulated.witness import Witness
+
+
+class WitnessedJournal(Journal):
+    """A journal that reports its entries once they are on the disk."""
+
+    told: Callable[[Sequence[JournalEntry]], None]
+
+    @classmethod
+    def watched(
+        cls, path: Path, clock: Clock, told: Callable[[Sequence[JournalEntry]], None]
+    ) -> WitnessedJournal:
+        journal = cls(connect(path, read_only=False), path, clock)
+        journal.told = told
+        return journal
+
+    def append(self, events: Sequence[AnyRunEvent]) -> list[JournalEntry]:
+        entries = super().append(events)
+        self.told(entries)
+        return entries
+
+
+class _Watched(Observer):
+    """Keeps the engine's last poll in the run."""
+
+    def __init__(self, run: WitnessedRun) -> None:
+        super().__init__(run.reader, run.clock)
+        self._run = run
+
+    async def poll(self, interest: Interest = NO_INTEREST) -> Observation:
+        self._run.looks += 1
+        self._run.seen = await super().poll(interest)
+        return self._run.seen
+
+    async def aclose(self) -> None:
+        await asyncio.sleep(0)  # a request made in the instant of a death begins, and is cancelled
+        await super().aclose()
+
+
+def facts(run: Run) -> dict[str, Any]:
+    """Return all that a run knows, for comparison."""
+    return {
+        name: vars(value) if isinstance(value, Pauses) else value
+        for name, value in vars(run).items()
+    }
+
+
+class WitnessedRun(PlannedRun):
+    """A run whose requests and journal are watched; a violation of the rules fails at once.
+
+    It may be killed and resumed: what is known of the run outlives its engines.
+    """
+
+    def __init__(self, cluster: SimulatedCluster, folder: Path, *args: Any, **more: Any) -> None:
+        super().__init__(cluster, folder, *args, **more)
+        self.witness = Witness(cluster)
+        self.sending = self.witness.writer()
+        self.writer = self.sending
+        self.told: list[JournalEntry] = []
+        self.folded = Run("run")
+        """The fold of all entries that were written."""
+        self.checks: list[Callable[[Sequence[JournalEntry]], None]] = []
+        """Called with new entries before they are folded into the run."""
+        self.engines = 0
+        """The number of engines that have carried the run on."""
+        self.looks = 0
+        self.seen: Observation | None = None
+        """The last poll of an engine."""
+        self.intents: set[tuple[TopicPartition, Replicas | None]] = set()
+
+    def observer(self) -> Observer:
+        return _Watched(self)
+
+    async def carry_on(self, owner: Owned = OWNER) -> Run:
+        self.engines += 1
+        return await super().carry_on(owner)
+
+    def opened(self) -> Journal:
+        return WitnessedJournal.watched(self.path, self.clock, self.written)
+
+    def written(self, entries: Sequence[JournalEntry]) -> None:
+        """Fold the entries now on disk, which the live run has not received yet."""
+        assert facts(self.folded) == facts(self.run), "the journal's fold is not the live run"
+        for check in self.checks:
+            check(entries)
+        for entry in entries:
+            self.folded.apply(JournalEntry(entry.seq, entry.at, decode(encode(entry.event))))
+        self.told += entries
+        for entry in entries:
+            match entry.event:
+                case StepBegun(alters=True) as begun:
+                    self.intents.add((begun.tp, begun.replicas))
+                case Cancel() as cancel:
+                    self.intents.add((cancel.tp, None))
+                case Elect() as elect:
+                    self.intents.add((elect.tp, (elect.leader,)))
+
+    async def start(self) -> None:
+        await super().start()
+        self.folded.fold(self.entries())
+
+    def check_requests(self, meddled: Collection[TopicPartition] = ()) -> None:
+        """Check every request that arrived against the requests that must never be sent.
+
+        Args:
+            meddled: partitions that others alter: a late request may meet their change in between.
+        """
+        for each in self.witness.alters:
+            assert (each.tp, each.target) in self.intents, f"no intent for {each}"
+            if each.tp in meddled and each.late:
+                continue
+            if each.target is not None and each.before is not None:
+                assert not each.before.reassigning, f"altered while it moves: {each}"
+            if each.result.verdict is Verdict.ACCEPTED:
+                assert each.took_effect, f"a request that changes nothing: {each}"

@@ -1,0 +1,1 @@
+"""Simulated clusters, and observations of them."""

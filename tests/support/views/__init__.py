@@ -1,0 +1,1 @@
+"""The app and single screens, driven by keys."""

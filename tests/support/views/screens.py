@@ -1,0 +1,170 @@
+"""A host for one screen, and hand-made progress to show on it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any, Generic, TypeVar
+
+from rich.color import Color
+from textual.app import App
+from textual.screen import Screen
+
+from ktui.cluster.broker import Broker
+from ktui.cluster.observation import Observation
+from ktui.cluster.partition import PartitionState, TopicPartition
+from ktui.progress.timeline import (
+    Cause,
+    Event,
+    Lane,
+    Mark,
+    Phase,
+    Progress,
+    Range,
+    Role,
+    Slots,
+    Stall,
+    StallKind,
+    Timeline,
+)
+from ktui.tui.draw.themes import DEFAULT, load_themes, role_defaults
+from ktui.tui.widgets.services import Services
+
+S = TypeVar("S", bound=Screen[None])
+
+SHIPPED = load_themes(None)
+"""The program's own themes, read once for all apps."""
+
+BEGAN = datetime(2026, 11, 21, 14, 2, 31, tzinfo=UTC)
+BEGAN_S = 1_000.0
+SIZES = [(80, 24), (120, 30), (200, 60)]
+HOSTILE = "[bold]x[/bold][@click=app.quit]y[/]\\x1b[31m $adding"
+"""A name that a hostile cluster may use: Textual's and Rich's markup, and a cleaned escape."""
+
+
+class Host(App[None], Services, Generic[S]):
+    """An app with one screen on it, themed as the real one."""
+
+    def __init__(self, screen: S, theme: str = DEFAULT) -> None:
+        super().__init__()
+        for each in SHIPPED.themes.values():
+            self.register_theme(each)
+        self.theme = theme
+        self.shown = screen
+
+    def get_theme_variable_defaults(self) -> dict[str, str]:
+        return role_defaults(self.current_theme)
+
+    def on_mount(self) -> None:
+        self.push_screen(self.shown)
+
+
+def screen_text(app: App[None]) -> str:
+    """Return everything on the screen."""
+    width, height = app.size
+    strips = app.screen._compositor.render_strips()
+    assert len(strips) == height
+    return "\n".join(strip.text[:width].rstrip() for strip in strips)
+
+
+def colour_of(app: App[None], words: str) -> Color | None:
+    """Return the colour of the first piece of text on the screen that has `words` in it."""
+    for strip in app.screen._compositor.render_strips():
+        for segment in strip:
+            if words in segment.text and segment.style is not None:
+                return segment.style.color
+    return None
+
+
+def events(count: int, severity: int = 0, tp: TopicPartition | None = None) -> tuple[Event, ...]:
+    """Return so many events, a second apart."""
+    return tuple(
+        Event(at=BEGAN + timedelta(seconds=i), what=f"event {i}", severity=severity, tp=tp)
+        for i in range(count)
+    )
+
+
+RAN_S = 600
+"""Seconds for which the hand-made move has been running."""
+TP = TopicPartition("orders", 1)
+BROKERS = {
+    i: Broker(i, f"kafka-{i}.eu.example", 9092, rack=f"eu-1{'abc'[i % 3]}", alive=i != 9)
+    for i in (1, 2, 3, 4, 5, 9)
+}
+
+
+def observation(after_s: float = RAN_S, **changes: Any) -> Observation:
+    """Return what a poll saw so many seconds after the move began."""
+    given: dict[str, Any] = {
+        "cluster_id": "test",
+        "controller": 1,
+        "brokers": BROKERS,
+        "partitions": {},
+        "at": BEGAN + timedelta(seconds=after_s),
+        "monotonic_s": BEGAN_S + after_s,
+        "took_s": 0.009,
+    }
+    return Observation(**{**given, **changes})
+
+
+def history(*parts: tuple[int, int]) -> Slots:
+    """Return slots of four seconds: so many of each mark, of 150 in all."""
+    marks = b"".join(bytes((mark,)) * count for mark, count in parts)
+    return Slots(slot_s=4.0, end_s=BEGAN_S + 4.0 * len(marks), marks=marks)
+
+
+def timeline(tp: TopicPartition = TP, **changes: Any) -> Timeline:
+    """Return a move of ten minutes: [1, 2, 3] to [1, 2, 9, 4], 4 copying and 9 stalled."""
+    climb = [(share, 1) for share in range(42)]
+    lanes = [
+        Lane(1, Role.LEADER, history=history((Mark.LEADER, 150))),
+        Lane(2, Role.IN_SYNC, history=history((Mark.IN_SYNC, 150))),
+        Lane(3, Role.RETIRING, history=history((Mark.IN_SYNC, 10), (Mark.RETIRING, 140))),
+        Lane(
+            4, Role.ADDING, lag_messages=1_200_000, lag_bytes=3_435_973_836, share=0.873,
+            rate_messages_s=20_000.0, rate_bytes_s=48e6, left_s=Range(60, 72, 110),
+            history=history((Mark.WAITING, 10), *((share * 87 // 140, 1) for share in range(140))),
+        ),
+        Lane(
+            9, Role.ADDING, lag_messages=8_100_000, lag_bytes=21_474_836_480, share=0.41,
+            rate_messages_s=0.0, rate_bytes_s=0.0,
+            stall=Stall(
+                StallKind.STALLED, Cause.TARGET_DOWN, BEGAN_S + 408, 9, "broker 9 is down"
+            ),
+            history=history((Mark.WAITING, 10), *climb, (41, 48), (Mark.STALLED, 50)),
+        ),
+    ]  # fmt: skip
+    given: dict[str, Any] = {
+        "state": PartitionState(
+            tp, "dPqkT3xvRHqXw8mXb0yZ9A", (1, 2, 9, 4, 3), (1, 2, 3), 1, 12, (9, 4), (3,), (9,)
+        ),
+        "phase": Phase.STALLED,
+        "began_at": BEGAN,
+        "began_s": BEGAN_S,
+        "ended_at": None,
+        "original": (1, 2, 3),
+        "original_ordered": False,
+        "target": (1, 2, 9, 4),
+        "lanes": {lane.broker: lane for lane in lanes},
+        "recent": Slots(slot_s=5.0, end_s=BEGAN_S + RAN_S, marks=bytes((Mark.WAITING,) * 120)),
+        "lag_history": tuple(
+            (BEGAN_S + at, 14_000_000 - at * 14_000 if at < 420 else 8_100_000 + at)
+            for at in range(0, RAN_S, 5)
+        ),
+        "events": (
+            Event(BEGAN, "reassignment seen: adding 9, 4; removing 3", tp),
+            Event(BEGAN + timedelta(seconds=40), "broker 4 started to copy", tp, 4),
+            Event(BEGAN + timedelta(seconds=200), "broker 2 left the ISR", tp, 2, 1),
+            Event(BEGAN + timedelta(seconds=203), "broker 2 joined the ISR", tp, 2),
+            Event(
+                BEGAN + timedelta(seconds=438), "stalled: target broker down: broker 9 is down",
+                tp, 9, 2,
+            ),
+        ),
+    }  # fmt: skip
+    return Timeline(**{**given, **changes})
+
+
+def progress(*timelines: Timeline, **changes: Any) -> Progress:
+    """Return a progress with these timelines, seen ten minutes after they began."""
+    by_name = {each.tp: each for each in timelines}
+    return Progress(**{"timelines": by_name, "last": observation(), **changes})

@@ -1,0 +1,202 @@
+"""The whole app over a simulated cluster, driven by keys; every wait is for a condition."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager
+from typing import Any
+
+from textual.pilot import Pilot
+
+from ktui.cluster.observation import Observation
+from ktui.cluster.observer import Interest, Observer
+from ktui.simulated import events
+from ktui.simulated.clock import VirtualClock
+from ktui.simulated.cluster import SimulatedCluster
+from ktui.simulated.events import OutsideEvent
+from ktui.tui.app.app import KtuiApp
+from ktui.tui.draw.themes import LoadedThemes
+from ktui.tui.screens.watch.list import PartitionList
+from support.views.screens import SHIPPED, screen_text
+
+SMALL, MIDDLE, LARGE = (80, 24), (120, 30), (200, 60)
+POLL_S = 1.0
+RECOVERY_S = 15.0
+"""Longer than a session takes to end, a broker to start, and the next attempt to come."""
+_TURNS = 100
+"""Turns of the event loop within which a poll is over, unless it waits for a broker that hangs."""
+
+
+class Looks:
+    """Polls a cluster through an observer of its own, and notes when and with which interest."""
+
+    def __init__(self, cluster: SimulatedCluster) -> None:
+        self._clock = cluster.clock
+        self._observer = Observer(cluster.reader(), cluster.clock)
+        self.aclose = self._observer.aclose
+        self.settings_changed = self._observer.settings_changed
+        self.interests: list[Interest] = []
+        self.at_s: list[float] = []
+        self.over = 0
+        self.last: Observation | None = None
+
+    @property
+    def under_way(self) -> bool:
+        return self.over < len(self.at_s)
+
+    async def poll(self, interest: Interest) -> Observation:
+        self.interests.append(interest)
+        self.at_s.append(self._clock.monotonic())
+        try:
+            self.last = await self._observer.poll(interest)
+        finally:
+            self.over += 1
+        return self.last
+
+
+class Watching:
+    """A running app, its cluster, the cluster's time and the operator."""
+
+    def __init__(
+        self, app: KtuiApp, looks: Looks, cluster: SimulatedCluster, pilot: Pilot[None]
+    ) -> None:
+        self.app = app
+        self.looks = looks
+        self.cluster = cluster
+        self.pilot = pilot
+        self._poll_s = app.cluster_status().interval_s
+
+    @property
+    def clock(self) -> VirtualClock:
+        assert isinstance(self.cluster.clock, VirtualClock)
+        return self.cluster.clock
+
+    async def begin(self) -> None:
+        """Wait until the first poll is on the screen."""
+        await self.until(lambda: self.looks.at_s)
+        await self._taken_in()
+        await self.pilot.pause()
+        await self.until(self._footer)
+
+    async def do(self, *happening: OutsideEvent) -> None:
+        """Apply events to the cluster, and wait until the next poll is on the screen."""
+        for act in happening:
+            self.cluster.do(act)
+        await self.see()
+
+    async def see(self) -> None:
+        """Wait until the next poll is on the screen."""
+        await self.pass_time(self._poll_s)
+
+    async def pass_time(self, seconds: float) -> None:
+        """Let time pass poll by poll. Each poll is folded, and the last one is on the screen."""
+        left = seconds
+        with self.app.batch_update():  # the terminal is not painted again for each
+            while left > 0:
+                await self.clock.advance(min(self._poll_s, left))
+                await self._taken_in()
+                left -= self._poll_s
+        await self.pilot.pause()
+
+    async def lose(self) -> None:
+        """Kill every broker, and see the next poll fail."""
+        await self.do(*map(events.Kill, self.cluster.machines))
+
+    async def recover(self) -> None:
+        """Start every broker, and wait until they are up and have been polled."""
+        await self.do(*map(events.Start, self.cluster.machines))
+        await self.pass_time(RECOVERY_S)
+
+    async def _taken_in(self) -> None:
+        """Wait until the last poll is folded, unless it waits for a broker."""
+        async with asyncio.timeout(30):
+            turns = 0
+            while turns < _TURNS if self.looks.under_way else self._behind:
+                turns += 1
+                await asyncio.sleep(0 if turns < _TURNS else 0.001)
+
+    @property
+    def _behind(self) -> bool:
+        return not self.looks.at_s or self.app._polled.last is not self.looks.last
+
+    async def until(self, condition: Callable[[], Any]) -> None:
+        """Wait for a condition, while the cluster's time stands still."""
+        async with asyncio.timeout(30):
+            while not condition():
+                await self.pilot.pause()
+
+    async def press(self, *keys: str) -> None:
+        await self.pilot.press(*keys)
+        await self.pilot.pause()
+
+    async def type(self, text: str) -> None:
+        named = {" ": "space", ":": "colon", "-": "minus", "/": "slash", ",": "comma"}
+        await self.press(*(named.get(character, character) for character in text))
+
+    @property
+    def text(self) -> str:
+        return screen_text(self.app)
+
+    def _footer(self) -> str:
+        """The last line of the screen, which is drawn last."""
+        return self.lines[-1].strip()
+
+    @property
+    def lines(self) -> list[str]:
+        return self.text.split("\n")
+
+    @property
+    def partitions(self) -> PartitionList:
+        return self.app.watch_screen.partition_list
+
+    @property
+    def rows(self) -> list[str]:
+        """The names of the partitions in the order of the rows."""
+        return [str(tp) for tp in self.partitions.arrangement.rows]
+
+    @property
+    def cursor(self) -> str:
+        return str(self.partitions.cursor)
+
+    def line(self, words: str) -> str:
+        """Return the line of the screen that contains these words."""
+        found = [line for line in self.lines if words in line]
+        assert found, f"no line has {words!r} in it:\n{self.text}"
+        return found[0]
+
+
+def an_app(
+    cluster: SimulatedCluster,
+    looks: Looks | None = None,
+    *,
+    theme: str | None = None,
+    themes: LoadedThemes | None = None,
+    topics: Iterable[str] = (),
+    poll_s: float = POLL_S,
+    **how: Any,
+) -> KtuiApp:
+    return KtuiApp(
+        looks or Looks(cluster),
+        cluster_name="prod-eu",
+        **{"read_only": True, **how},
+        poll_interval_s=poll_s,
+        theme=theme,
+        themes=themes or SHIPPED,
+        topics=frozenset(topics),
+        clock=cluster.clock,
+    )
+
+
+@asynccontextmanager
+async def watching(
+    cluster: SimulatedCluster, size: tuple[int, int] = MIDDLE, **how: Any
+) -> AsyncIterator[Watching]:
+    """Run the app in a terminal of a size, and wait for the first poll."""
+    looks = Looks(cluster)
+    app = an_app(cluster, looks, **how)
+    async with app.run_test(size=size, notifications=True) as pilot:
+        watch = Watching(app, looks, cluster, pilot)
+        await watch.begin()
+        yield watch
+    await looks.aclose()

@@ -1,0 +1,110 @@
+"""The doctor says which operations brokers lack and which permissions are missing, and why."""
+
+from __future__ import annotations
+
+import pytest
+
+from ktui.cli.doctor.abilities import judge_abilities, judge_permissions
+from ktui.cli.doctor.findings import Level
+from ktui.cluster.errors import TimedOut
+from ktui.kafka.capabilities import GRANTS, NEEDS, BrokerAbilities, Grant, Permissions
+
+EVERYTHING = frozenset(grant.operation for grant in GRANTS)
+
+
+def test_a_cluster_of_one_tested_release_is_good() -> None:
+    found = judge_abilities([BrokerAbilities(1, "4.3"), BrokerAbilities(2, "4.3")])
+
+    assert {finding.level for finding in found} == {Level.GOOD}
+
+
+def test_an_untested_release_is_a_warning() -> None:
+    (release, _) = judge_abilities([BrokerAbilities(1, "before 3.9")])
+
+    assert release.level is Level.WARNING
+    assert "not tested with" in release.what
+
+
+def test_a_cluster_in_the_middle_of_an_upgrade_is_a_warning() -> None:
+    found = judge_abilities([BrokerAbilities(1, "4.2"), BrokerAbilities(2, "4.3")])
+
+    assert any(f.what == "brokers run 4.2 and 4.3" for f in found)
+
+
+def test_an_operation_that_is_lacking_says_what_is_missed() -> None:
+    required = next(need for need in NEEDS if need.required)
+    optional = next(need for need in NEEDS if not need.required)
+
+    found = judge_abilities(
+        [BrokerAbilities(1, "4.3", lacks=(required, optional)), BrokerAbilities(2, "4.3")]
+    )
+
+    levels = {f.what.split(":")[0]: f.level for f in found}
+    assert levels[required.what] is Level.TROUBLE
+    assert levels[optional.what] is Level.NOTE
+    assert any(f"broker 1 does not support it, so {required.without}" in f.what for f in found)
+
+
+def test_a_broker_that_does_not_answer_is_named() -> None:
+    found = judge_abilities([BrokerAbilities(3, error=TimedOut("asking for versions"))])
+
+    assert [f.what.partition(" (")[0] for f in found] == [
+        "broker 3: asking for versions: no answer in time"
+    ]
+
+
+def test_full_permissions_are_good_news() -> None:
+    (found,) = judge_permissions(Permissions(EVERYTHING, {"orders": EVERYTHING}))
+
+    assert found.level is Level.GOOD
+
+
+def test_a_missing_read_is_a_warning_and_a_missing_write_only_a_note() -> None:
+    reads = EVERYTHING - {"Alter"}
+
+    (alter,) = judge_permissions(Permissions(reads, {"orders": EVERYTHING}))
+    (describe,) = judge_permissions(Permissions(EVERYTHING, {"orders": EVERYTHING - {"Describe"}}))
+
+    assert alter.level is Level.NOTE
+    assert "Alter on the cluster is not granted" in alter.what
+    assert describe.level is Level.WARNING
+    assert "Describe on topic orders is not granted" in describe.what
+    assert "kafka-acls" in describe.fix
+
+
+def test_who_sees_no_topic_is_told_that_it_may_be_for_lack_of_a_permission() -> None:
+    (good, note) = judge_permissions(Permissions(EVERYTHING, {}))
+
+    assert (good.level, note.level) == (Level.GOOD, Level.NOTE)
+    assert "Describe is not granted" in note.what
+
+
+def test_who_may_do_nothing_at_all_is_told_that_as_trouble_with_each_permission() -> None:
+    found = judge_permissions(Permissions(frozenset(), {}))
+
+    assert {finding.level for finding in found} == {Level.TROUBLE}
+    assert [finding.what.partition(" is not granted: cannot ")[0] for finding in found] == [
+        "Describe on the cluster",
+        "DescribeConfigs on the cluster",
+        "Alter on the cluster",
+        "AlterConfigs on the cluster",
+        "Describe on any topic",
+        "DescribeConfigs on any topic",
+        "AlterConfigs on any topic",
+    ]
+    assert "--operation Alter --cluster" in found[2].fix
+    assert "--operation Describe --topic NAME" in found[4].fix
+
+
+def test_who_may_not_even_list_reassignments_is_in_trouble_whatever_else_is_granted() -> None:
+    found = judge_permissions(Permissions(frozenset(), {"orders": EVERYTHING}))
+
+    assert found[0].level is Level.TROUBLE
+    assert "Describe on the cluster is not granted: cannot list reassignments" in found[0].what
+
+
+@pytest.mark.parametrize("grant", GRANTS)
+def test_each_missing_permission_says_in_a_sentence_what_cannot_be_done(grant: Grant) -> None:
+    verbs = "list", "read", "start", "set", "see"
+
+    assert grant.purpose.split()[0] in verbs

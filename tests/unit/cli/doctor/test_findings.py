@@ -1,0 +1,150 @@
+"""The doctor names what endangers a reassignment, and the fix; a well cluster gets good news."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from ktui.cli.doctor.findings import DoctorFacts, DoctorFinding, Level, judge_cluster
+from ktui.cluster.broker import Broker, BrokerConfig, LogDir, TopicConfig
+from ktui.cluster.partition import TopicPartition
+from ktui.progress.health import Health
+
+ORDERS_0 = TopicPartition("orders", 0)
+WELL = DoctorFacts(
+    brokers={b: Broker(b, "h", 9092) for b in (1, 2, 3)},
+    log_dirs=(LogDir(1, "/data", None, 1000, 500),),
+    broker_configs={
+        b: BrokerConfig(auto_leader_rebalance=False, fetch_backoff_ms=100) for b in (1, 2, 3)
+    },
+    topic_configs={"orders": TopicConfig(min_insync_replicas=2)},
+    replication_factors={"orders": 3},
+    health={Health.OK: 12},
+)
+
+
+def facts(**more: object) -> DoctorFacts:
+    return msgspec.structs.replace(WELL, **more)
+
+
+def bad(found: list[DoctorFinding]) -> list[DoctorFinding]:
+    return [finding for finding in found if finding.level is not Level.GOOD]
+
+
+def test_a_well_cluster_gets_only_good_news() -> None:
+    assert bad(judge_cluster(facts())) == []
+
+
+@pytest.mark.parametrize(
+    ("given", "level", "words"),
+    [
+        (
+            facts(brokers=dict(WELL.brokers) | {3: Broker(3, alive=False)}),
+            Level.TROUBLE,
+            "down: broker 3 (2 of 3 are up)",
+        ),
+        (facts(health={Health.OFFLINE: 2}), Level.TROUBLE, "2 partitions offline"),
+        (facts(health={Health.UNDER_MIN_ISR: 1}), Level.TROUBLE, "1 partition under min ISR"),
+        (
+            facts(health={Health.UNDER_REPLICATED: 1200}),
+            Level.WARNING,
+            "1,200 partitions under-replicated",
+        ),
+        (
+            facts(log_dirs=(LogDir(2, "/d", "KAFKA_STORAGE_ERROR"),)),
+            Level.TROUBLE,
+            "broker 2, /d: log dir offline (KAFKA_STORAGE_ERROR)",
+        ),
+        (
+            facts(log_dirs=(LogDir(2, "/d", None, 100, 10),)),
+            Level.WARNING,
+            "broker 2, /d: 90% full",
+        ),
+        (
+            facts(log_dirs=(LogDir(2, "/d", cordoned=True),)),
+            Level.NOTE,
+            "log dir cordoned",
+        ),
+        (
+            facts(moving=frozenset({ORDERS_0})),
+            Level.WARNING,
+            "1 partition being reassigned now, of topic orders",
+        ),
+        (
+            facts(broker_configs={1: BrokerConfig(unclean_leader_election=True)}),
+            Level.WARNING,
+            "unclean.leader.election.enable=true on broker 1",
+        ),
+        (
+            facts(
+                broker_configs={
+                    1: BrokerConfig(
+                        auto_leader_rebalance=True, leader_imbalance_check_interval_s=300
+                    )
+                }
+            ),
+            Level.NOTE,
+            "elects preferred leaders every 300 s",
+        ),
+        (
+            facts(broker_configs={1: BrokerConfig(fetch_backoff_ms=1000)}),
+            Level.NOTE,
+            "replica.fetch.backoff.ms=1000",
+        ),
+        (
+            facts(replication_factors={"orders": 2}),
+            Level.WARNING,
+            "no replica to spare for topic orders",
+        ),
+        (
+            facts(topic_configs={"orders": TopicConfig(1)}),
+            Level.NOTE,
+            "min.insync.replicas=1 for topic",
+        ),
+        (
+            facts(topic_configs={"__CruiseControlMetrics": TopicConfig()}),
+            Level.NOTE,
+            "Cruise Control's topics exist",
+        ),
+    ],
+)
+def test_what_endangers_a_reassignment_is_named(
+    given: DoctorFacts, level: Level, words: str
+) -> None:
+    matching = [f for f in bad(judge_cluster(given)) if words in f.what]
+
+    assert [f.level for f in matching] == [level]
+
+
+def test_what_could_not_be_read_is_said() -> None:
+    found = bad(judge_cluster(facts(unread=("broker 3: log dirs: no answer in time",))))
+
+    assert [f.what for f in found] == ["could not read: broker 3: log dirs: no answer in time"]
+
+
+def test_nothing_is_said_of_what_could_not_be_read() -> None:
+    blind = DoctorFacts(
+        brokers=WELL.brokers,
+        moving=None,
+        broker_configs={},
+        topic_configs={},
+        replication_factors={"orders": 3},
+        unread=("listing reassignments: not authorized",),
+    )
+
+    assert [f.what for f in judge_cluster(blind)] == [
+        "could not read: listing reassignments: not authorized",
+        "all 3 brokers are up",
+    ]
+
+
+def test_long_lists_are_cut_and_counted() -> None:
+    brokers = {b: Broker(b, alive=False) for b in range(1, 10)}
+
+    found = judge_cluster(facts(brokers=brokers))
+
+    assert any("down: brokers 1, 2, 3, 4, 5 and 4 more (0 of 9 are up)" in f.what for f in found)
+
+
+def test_a_single_replica_topic_is_not_called_tight() -> None:
+    assert bad(judge_cluster(facts(replication_factors={"orders": 1}))) == []

@@ -1,0 +1,75 @@
+"""The doctor names a reassignment that a late request of an ended run has begun."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ktui.cli.doctor.findings import Level
+from ktui.cli.doctor.ownership_findings import judge_late
+from ktui.cluster.partition import Reassignment
+from ktui.execution.host.catalog import summarize_run
+from ktui.execution.host.late_requests import late_requests
+from ktui.execution.host.ownership import own_run
+from ktui.execution.host.state_dir import StateDir
+from ktui.execution.run.events import Ended, OpenRequest
+from ktui.execution.run.states import State
+from support.journals.journals import a_start, started, step, written
+from support.simulated.moving_clusters import tp
+
+CLUSTER = started(1).cluster_id
+ORDERS = tp("orders-0")
+ENDED = Ended(counts={State.STOPPED: 1}, open=(OpenRequest(topic="orders", partition=0, node=4),))
+
+
+def a_run(folder: Path, *, ended: bool) -> StateDir:
+    state = StateDir(folder / "state")
+    events = [*a_start(1), step(0), *([ENDED] if ended else [])]
+    written(state.create_run("drain").journal, events).close()
+    return state
+
+
+def as_it_asked() -> Reassignment:
+    begun = step(0)
+    return Reassignment((*begun.replicas, *begun.removing), begun.adding, begun.removing)
+
+
+@pytest.mark.parametrize(
+    ("ended", "level", "fix"),
+    [
+        (True, Level.WARNING, "--partition orders:0 --stop"),
+        (False, Level.NOTE, "ktui resume drain"),
+    ],
+)
+def test_a_reassignment_that_a_left_run_asked_for_is_named(
+    tmp_path: Path, *, ended: bool, level: Level, fix: str
+) -> None:
+    state = a_run(tmp_path, ended=ended)
+
+    (finding,) = judge_late(late_requests(state, CLUSTER, {ORDERS: as_it_asked()}))
+
+    assert finding.level is level
+    assert "as run drain asked" in finding.what
+    assert fix in finding.fix
+
+
+def test_somebody_elses_reassignment_is_not_taken_for_a_late_request(tmp_path: Path) -> None:
+    state = a_run(tmp_path, ended=True)
+    theirs = Reassignment((7, 8, 9), (7, 8, 9), ())
+
+    assert late_requests(state, CLUSTER, {ORDERS: theirs}) == []
+    assert late_requests(state, "elsewhere", {ORDERS: as_it_asked()}) == []
+
+
+def test_what_a_live_run_asked_for_is_not_late(tmp_path: Path) -> None:
+    state = a_run(tmp_path, ended=False)
+
+    with own_run(state.run("drain")):
+        assert late_requests(state, CLUSTER, {ORDERS: as_it_asked()}) == []
+
+
+def test_a_run_that_has_ended_with_an_open_request_says_so(tmp_path: Path) -> None:
+    state = a_run(tmp_path, ended=True)
+
+    assert summarize_run(state.run("drain")).open_requests == ENDED.open

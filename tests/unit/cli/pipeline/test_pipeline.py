@@ -1,0 +1,126 @@
+"""`ktui pipeline` says what it needs, and nothing else of ktui pays for it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ktui.cli.pipeline.check import findings_text
+from ktui.pipeline.run.check import Findings
+
+_HEAVY = ("pyspark", "py4j", "pyarrow", "pandas", "numpy", "plotly")
+
+
+def called(*words: str, without: str = "", **environment: str) -> subprocess.CompletedProcess[str]:
+    """Call ktui where a library is not installed; say at the end which heavy ones it loaded."""
+    code = (
+        "import sys, atexit\n"
+        f"sys.modules.update({{name: None for name in {without!r}.split()}})\n"
+        f"loaded = lambda: print('loaded:', *(n for n in {_HEAVY} if sys.modules.get(n)))\n"
+        "atexit.register(loaded)\n"
+        f"sys.argv = ['ktui', *{words!r}]\n"
+        "from ktui.cli.main import main\n"
+        "main()"
+    )
+    return subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, **environment},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=240,
+    )
+
+
+@pytest.mark.parametrize(
+    "words", [["--help"], ["pipeline", "--help"], ["runs"], ["record", "--help"]]
+)
+def test_no_other_verb_loads_what_the_pipeline_needs(words: list[str], tmp_path: Path) -> None:
+    run = called(*words, KTUI_STATE_DIR=str(tmp_path))
+
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.splitlines()[-1] == "loaded:"
+
+
+@pytest.mark.parametrize(
+    ("verb", "library"),
+    [("run", "pyspark"), ("check", "pyspark"), ("run", "pyarrow"), ("report", "pyarrow")],
+)
+def test_a_library_that_is_missing_is_told_with_what_installs_it(verb: str, library: str) -> None:
+    run = called("pipeline", verb, "--help", without=library)
+
+    if verb == "report" and run.returncode == 0:  # its help needs none
+        run = called("pipeline", verb, "--lake", "x", "--run", "y", without=library)
+    assert run.returncode == 2, run.stdout + run.stderr
+    assert f"needs {library}, which is not installed" in run.stderr
+    assert "pip install 'ktui[pipeline]'" in run.stderr
+    assert "Traceback" not in run.stderr
+
+
+def test_without_java_it_says_that_it_needs_one(tmp_path: Path) -> None:
+    run = called("pipeline", "run", "--state-dir", str(tmp_path), PATH="", JAVA_HOME="")
+
+    assert run.returncode == 1
+    assert "The pipeline needs Java 17, and no java was found" in run.stderr
+    assert "Traceback" not in run.stderr
+
+
+def test_a_java_that_is_too_old_is_named(tmp_path: Path) -> None:
+    java = tmp_path / "bin" / "java"
+    java.parent.mkdir()
+    java.write_text("#!/bin/sh\necho 'openjdk version \"11.0.2\"' >&2\n", encoding="utf-8")
+    java.chmod(0o755)
+
+    run = called("pipeline", "run", "--state-dir", str(tmp_path), JAVA_HOME=str(tmp_path))
+
+    assert run.returncode == 1
+    assert f"needs Java 17, and {java} is 11" in run.stderr
+
+
+@pytest.mark.parametrize("words", [["--since", "yesterday"], ["--until", "15:00"]])
+def test_a_time_that_is_none_is_refused_with_examples(words: list[str]) -> None:
+    run = called("pipeline", "run", *words)
+
+    assert run.returncode == 2
+    assert "is not a time. Give a date, or a date and time: 2026-11-21" in run.stderr
+
+
+def findings(**figures: object) -> Findings:
+    counts = dict.fromkeys(
+        ("segments", "sessions", "sessions_without_end", "lines", "copies", "differing", "missing",
+         "looks", "lost_polls", "gaps", "longest_gap_ms", "clock_steps", "largest_clock_step_ms",
+         "shadowed_polls", "shadowed_samples"), 0,
+    )  # fmt: skip
+    rest = {
+        "version": 3,
+        "written_at": "2026-01-01T00:00:00+00:00",
+        "clusters": ("one",),
+        "quarantined": {},
+        "rows": {"samples": 12_000},
+    }
+    return Findings(**{**counts, **rest, **figures})  # type: ignore[arg-type]  # given by name
+
+
+def test_a_lake_with_every_line_says_so() -> None:
+    words = findings_text(findings(segments=1, sessions=1, lines=7, looks=5), "/lake")
+
+    assert "Read: 1 segment, 1 session, 7 lines, 5 polls" in words
+    assert "12,000 rows" in words
+    assert words.endswith("Every line that was recorded is in the tables.")
+
+
+def test_what_is_missing_from_a_lake_is_told_by_its_reason() -> None:
+    found = findings(missing=2, quarantined={"it is cut off": 1}, gaps=1, longest_gap_ms=90_000)
+
+    words = findings_text(found, "/lake")
+
+    assert found.lost
+    assert "2 lines missing" in words
+    assert "1 line left out: it is cut off" in words
+    assert "1 gap of over a minute in a session, the longest 1m 30s" in words
+    assert "Not every line that was recorded is in the tables" in words

@@ -1,0 +1,176 @@
+"""A recording that is given away: copied without names, by a key that is the user's own."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import stat
+from pathlib import Path
+from zlib import crc32
+
+import pytest
+from click.testing import CliRunner, Result
+
+from ktui.cli.context.redaction_key import redaction
+from ktui.cli.main import ktui
+from ktui.execution.host.state_dir import StateDir
+from ktui.fileproblem import FileProblem
+from ktui.recording.reading import BadLine, GoodLine, find_sessions, read_lines
+from support.recordings.recordings import Recording, the_session
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> StateDir:
+    return StateDir(tmp_path / "state")
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    """A recording of two files."""
+    recording = Recording(tmp_path / "source", cluster="prod-eu", longest_s=5.0)
+    recording.looks(8)
+    recording.recorder.close()
+    return recording.folder
+
+
+def copy(state: StateDir, source: Path, to: Path, *more: str) -> Result:
+    words = ["--from", str(source), "--to", str(to), "--redact", "--state-dir", str(state.path)]
+    return CliRunner().invoke(ktui, ["record", *words, *more])
+
+
+def texts(folder: Path) -> list[str]:
+    files = [file for session in find_sessions(folder) for file in session.files]
+    read = [each for file in files for each in read_lines(file)]
+    assert not [each for each in read if isinstance(each, BadLine)]
+    return [each.text.decode() for each in read if isinstance(each, GoodLine)]
+
+
+def test_a_copy_has_every_line_and_no_name(state: StateDir, source: Path, tmp_path: Path) -> None:
+    done = copy(state, source, tmp_path / "given")
+
+    assert done.exit_code == 0, done.output
+    before, after = texts(source), texts(tmp_path / "given")
+    assert len(after) == len(before)
+    assert "orders" in "".join(before)
+    names = ("orders", "a-cluster", "prod-eu", "127.0.0.1")
+    assert [name for name in names for text in after if name in text] == []
+    assert done.stdout == (
+        f"copied 1 session, {len(after)} lines, with names hidden: {tmp_path / 'given'}\n"
+    )
+    original, copied = the_session(source), the_session(tmp_path / "given")
+    assert [file.name for file in copied.files] == [file.name for file in original.files]
+    assert len(copied.files) > 1
+    assert copied.head.session != original.head.session
+
+
+def test_a_file_made_to_harm_is_left_out_and_does_not_keep_others_from_being_copied(
+    state: StateDir, source: Path, tmp_path: Path
+) -> None:
+    """Twenty megabytes of line feeds, each of which was told as a place of its own."""
+    first, second = the_session(source).files
+    whole = len(list(read_lines(second)))
+    first.write_bytes(first.read_bytes() + gzip.compress(b"\n" * 20_000_000, 9))
+    (source / "empty.jsonl.gz").touch()
+
+    done = copy(state, source, tmp_path / "given", "--json")
+
+    assert done.exit_code == 0, done.output
+    left_out = json.loads(done.stdout)["left_out"]
+    assert len(left_out) == 1_002
+    assert (
+        left_out[0]
+        == f"{source}/empty.jsonl.gz:1: not a readable recording: there is nothing in it"
+    )
+    assert left_out[-1].endswith(": after 1,000 bad lines the rest is skipped")
+    assert len(texts(tmp_path / "given")) > whole
+    assert "left out: 992 more places" in done.stderr
+
+
+def test_what_is_damaged_is_left_out_and_told(
+    state: StateDir, source: Path, tmp_path: Path
+) -> None:
+    first = the_session(source).files[0]
+    first.write_bytes(first.read_bytes()[:-40])
+
+    done = copy(state, source, tmp_path / "given", "--json")
+
+    assert done.exit_code == 0, done.output
+    told = json.loads(done.stdout)
+    assert (told["sessions"], told["files"]) == (1, 2)
+    (place,) = told["left_out"]
+    assert place.startswith(f"{first}:")
+    assert f"left out: {place}" in done.stderr
+    assert texts(tmp_path / "given")
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        pytest.param(b'{"event":"\xff"}', id="not UTF-8"),
+        pytest.param(b'{"x":' + b"[" * 900 + b"]" * 900 + b"}", id="nested"),
+        pytest.param(b'{"event":"left","x":1e400}', id="no number"),
+    ],
+)
+def test_an_event_that_no_journal_holds_is_left_out_with_its_line(
+    state: StateDir, source: Path, tmp_path: Path, event: bytes
+) -> None:
+    first, whole = the_session(source).files[0], len(texts(source))
+    written = gzip.decompress(first.read_bytes()).splitlines(keepends=True)
+    line = (
+        b'{"kind":"run","seq":1,"at":1770000000000,"ms":1,"run":"x","run_id":"x","entry":1,"event":'
+    )
+    line += event
+    written.insert(1, line + b',"crc":"%08x"}\n' % crc32(line))
+    first.write_bytes(gzip.compress(b"".join(written)))
+
+    done = copy(state, source, tmp_path / "given")
+
+    assert done.exit_code == 0, done.output
+    assert f"left out: {first}:2: the line cannot be read: " in done.stderr
+    assert len(texts(tmp_path / "given")) == whole
+
+
+def test_a_copy_that_is_there_already_is_not_written_over(
+    state: StateDir, source: Path, tmp_path: Path
+) -> None:
+    copy(state, source, tmp_path / "given")
+
+    error = copy(state, source, tmp_path / "given").exception
+
+    assert isinstance(error, FileProblem)
+    assert "already exists. Name another folder with --to DIR" in str(error)
+
+
+def test_where_there_is_no_recording_that_is_said(state: StateDir, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+
+    error = copy(state, tmp_path / "empty", tmp_path / "given").exception
+
+    assert isinstance(error, FileProblem)
+    assert "there is no recording in it" in str(error)
+
+
+def test_the_key_is_made_once_for_its_owner_only_and_hides_alike_ever_after(
+    state: StateDir,
+) -> None:
+    hidden = redaction(state).hide("topic", "orders")
+
+    assert stat.S_IMODE(state.redaction_key.stat().st_mode) == 0o600
+    assert [path.name for path in state.path.iterdir()] == [state.redaction_key.name]
+    assert redaction(state).hide("topic", "orders") == hidden
+    assert hidden.startswith("topic-")
+
+
+def test_another_state_directory_hides_otherwise(state: StateDir, tmp_path: Path) -> None:
+    other = StateDir(tmp_path / "other")
+
+    assert redaction(state).hide("topic", "orders") != redaction(other).hide("topic", "orders")
+
+
+@pytest.mark.parametrize("text", ["", "no key", "abcd"])
+def test_a_file_that_is_no_key_is_named_with_the_fix(state: StateDir, text: str) -> None:
+    state.make(state.path)
+    state.redaction_key.write_text(text)
+
+    with pytest.raises(FileProblem, match=r"is not a key of 32 bytes.*Remove the file"):
+        redaction(state)

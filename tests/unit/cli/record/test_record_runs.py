@@ -1,0 +1,167 @@
+"""Runs are recorded unless told otherwise, and said not to be where that could not go on."""
+
+from __future__ import annotations
+
+import json
+import logging
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from ktui.cli.engine.log import EngineLog
+from ktui.cli.main import ktui
+from ktui.cli.process.launch import Launch
+from ktui.cli.record.sources import record_run
+from ktui.cluster.clock import SystemClock
+from ktui.cluster.observer import Interest
+from ktui.execution.host.ownership import own_run
+from ktui.execution.host.state_dir import RunDir, StateDir
+from ktui.execution.journal.journal import Journal
+from ktui.execution.run.events import AnyRunEvent, JournalEntry, Recording, Started
+from ktui.execution.run.run import Run
+from ktui.recording.lines import AnyLine, RunLine
+from ktui.recording.reading import GoodLine, find_sessions, read_lines
+from support.cli.start_desk import Office
+from support.journals.journals import CLUSTER, a_start, written
+from support.recordings.recordings import Recording as ARecording
+from support.simulated.moving_clusters import a_cluster
+from support.views.watching import Looks
+
+STOPPED = Recording(on=False, reason="/disk: recording has stopped: no space left on device")
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> StateDir:
+    return StateDir(tmp_path / "state")
+
+
+def a_run(here: StateDir, *more: AnyRunEvent) -> RunDir:
+    run = here.create_run("drain")
+    written(run.journal, [*a_start(), *more]).close()
+    return run
+
+
+def entries(run: RunDir) -> list[JournalEntry]:
+    with Journal.open(run.journal, SystemClock(), read_only=True) as journal:
+        return list(journal.entries())
+
+
+def folded(run: RunDir) -> Run:
+    return Run(run.name).fold(entries(run))
+
+
+def told(here: StateDir, *words: str) -> Any:
+    done = CliRunner().invoke(ktui, [*words, "--state-dir", str(here.path)])
+    assert done.exit_code == 0, done.output
+    return json.loads(done.stdout) if "--json" in words else done.stdout
+
+
+def read(run: RunDir) -> list[AnyLine]:
+    files = [file for session in find_sessions(run.recording) for file in session.files]
+    return [each.line for file in files for each in read_lines(file) if isinstance(each, GoodLine)]
+
+
+async def test_what_an_engine_sees_and_all_of_its_journal_are_recorded(here: StateDir) -> None:
+    run, cluster = a_run(here), a_cluster(moving=["orders-0"], name=CLUSTER)
+    looks, begun = Looks(cluster), folded(run)
+
+    with record_run(run, begun, "prod-eu", cluster.clock, record=None) as recorded:
+        recorded.take(entries(run))
+        await recorded.through(looks).poll(Interest())
+        assert recorded.state() == Recording(on=True)
+    await looks.aclose()
+
+    (session,) = find_sessions(run.recording)
+    assert session.head.cluster == "prod-eu"
+    assert [line.entry for line in read(run) if isinstance(line, RunLine)] == [1, 2, 3]
+
+
+async def test_a_run_that_is_not_to_be_recorded_leaves_no_folder(here: StateDir) -> None:
+    run, cluster = a_run(here), a_cluster()
+    looks, begun = Looks(cluster), folded(run)
+
+    with record_run(run, begun, "prod-eu", cluster.clock, record=False) as recorded:
+        assert recorded.through(looks) is looks
+        assert recorded.state() == Recording(on=False)
+
+    assert not run.recording.exists()
+
+
+def test_what_an_engine_left_unfinished_is_made_whole_by_the_next(here: StateDir) -> None:
+    run, cluster = a_run(here), a_cluster()
+    begun = folded(run)
+    killed = ARecording(run.recording)
+    killed.looks(3)
+    killed.die()
+    assert list(run.recording.rglob("*.tmp"))
+
+    with record_run(run, begun, "prod-eu", cluster.clock, record=False):
+        assert not list(run.recording.rglob("*.tmp"))
+
+    assert len(read(run)) == 4
+
+
+def test_a_recording_that_had_to_stop_is_told_by_status_and_runs(here: StateDir) -> None:
+    run = a_run(here, Recording(on=True), STOPPED)
+
+    with own_run(run):
+        (of_runs,) = told(here, "runs", "--json")["runs"]
+        assert of_runs["recording"] == {"on": False, "problem": STOPPED.reason}
+        assert told(here, "status", "drain", "--json")["recording"] == of_runs["recording"]
+        assert f"recording  {STOPPED.reason}" in told(here, "status", "drain")
+
+
+def test_a_run_is_recorded_only_while_a_process_owns_it(here: StateDir) -> None:
+    run = a_run(here, Recording(on=True))
+
+    assert told(here, "status", "drain", "--json")["recording"] == {"on": False, "problem": None}
+    with own_run(run):
+        assert told(here, "status", "drain", "--json")["recording"]["on"]
+        assert "recording  on" in " ".join(told(here, "status", "drain").split("\n"))
+
+
+def test_the_engines_log_and_its_followers_hear_that_it_had_to_stop(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    now, run = a_cluster().clock.now(), Run("drain")
+    happened = [*a_start(), Recording(on=True), STOPPED]
+    told = [JournalEntry(n, now, event) for n, event in enumerate(happened, start=1)]
+    run.fold(told)
+
+    with caplog.at_level(logging.INFO, "ktui.cli.engine.log"):
+        EngineLog(run).tell(told[-2:])
+
+    assert [(record.levelname, record.getMessage()) for record in caplog.records] == [
+        ("INFO", "its engine records what it observes"),
+        ("WARNING", STOPPED.reason),
+    ]
+
+
+@pytest.mark.parametrize(("words", "record"), [([], True), (["--no-record"], False)])
+def test_whether_it_is_recorded_is_kept_in_the_journal_of_the_run(
+    office: Office, monkeypatch: pytest.MonkeyPatch, words: list[str], *, record: bool
+) -> None:
+    monkeypatch.setattr("ktui.execution.host.launch.shutil.rmtree", lambda *_, **__: None)
+
+    office.start(office.plan(), "--headless", *words)
+
+    (name,) = office.runs
+    begun = entries(office.state.run(name))[0].event
+    assert isinstance(begun, Started)
+    assert begun.options.record is record
+
+
+@pytest.mark.parametrize("record", [None, True, False])
+def test_a_process_is_told_only_what_is_otherwise_than_the_run_says(
+    here: StateDir, *, record: bool | None
+) -> None:
+    launch = Launch(
+        state=here, name="drain", cluster_id="a", names={}, until=None, concurrent=False,
+        record=record,
+    )  # fmt: skip
+
+    told = [word for word in launch.arguments if "record" in word]
+
+    assert told == ([] if record is None else ["--record" if record else "--no-record"])

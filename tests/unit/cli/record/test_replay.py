@@ -1,0 +1,181 @@
+"""`ktui replay` says what there is to be played, and what is wrong with what was asked for."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from ktui.cli.context.errors import BadInput
+from ktui.cli.record.replay import Playable, choose_recording, join_sessions
+from ktui.cluster.observation import Observation
+from ktui.execution.host.recording import RunRecording
+from ktui.execution.run.events import JournalEntry
+from ktui.recording.reading import find_sessions
+from ktui.recording.recorder import Recorder
+from ktui.simulated.clock import VirtualClock
+from support.journals.journals import a_start
+from support.recordings.recorded_history import a_recording
+from support.simulated.observations import START, a_move, an_observation
+
+RUN = [JournalEntry(number, START, event) for number, event in enumerate(a_start(), start=1)]
+
+
+def replay(*arguments: str, state: Path) -> subprocess.CompletedProcess[str]:
+    env = {name: value for name, value in os.environ.items() if not name.startswith("KTUI_")}
+    done = subprocess.run(
+        [sys.executable, "-m", "ktui", "replay", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        stdin=subprocess.DEVNULL,
+        env={**env, "KTUI_STATE_DIR": str(state), "TZ": "UTC"},
+    )
+    assert "Traceback" not in done.stderr
+    return done
+
+
+def looks(first_s: int = 0, count: int = 30) -> Iterator[Observation]:
+    return (an_observation([a_move()], float(first_s + n)) for n in range(count))
+
+
+def a_run_recorded(folder: Path, name: str, first_s: int, count: int = 30) -> None:
+    """Record looks as the process of a run does: what its journal has comes first."""
+    clock = VirtualClock(START)
+    clock.pass_time(first_s)
+    recorder = Recorder(folder, clock, program="a test", cluster="prod-eu")
+    RunRecording(recorder, name).take(RUN)
+    for look in looks(first_s, count):
+        recorder.look(look)
+        clock.pass_time(1)
+    recorder.close()
+
+
+def test_it_explains_itself(tmp_path: Path) -> None:
+    done = replay("--help", state=tmp_path)
+    assert done.returncode == 0
+    assert "FILE is a segment of a recording, DIR a folder of recordings" in done.stdout
+    assert "--session" in done.stdout
+
+
+def test_a_recording_that_is_there_needs_a_terminal(tmp_path: Path) -> None:
+    done = replay(str(a_recording(tmp_path, looks())), state=tmp_path)
+    assert done.returncode == 2
+    assert "the live view needs a terminal" in done.stderr
+
+
+def test_what_is_neither_a_file_nor_a_run_is_told_with_the_runs_there_are(tmp_path: Path) -> None:
+    (tmp_path / "runs" / "drain-3" / "recording").mkdir(parents=True)
+    done = replay("drain-4", state=tmp_path)
+    assert done.returncode == 2
+    assert "drain-4: there is no such file, and no run 'drain-4'" in done.stderr
+    assert "did you mean 'drain-3'?" in done.stderr
+
+
+def test_the_name_of_a_run_stands_for_its_recording(tmp_path: Path) -> None:
+    a_run_recorded(tmp_path / "runs" / "drain-3" / "recording", "drain-3", 0)
+    done = replay("drain-3", state=tmp_path)
+    assert "the live view needs a terminal" in done.stderr
+
+
+def test_a_run_that_was_not_recorded_is_told(tmp_path: Path) -> None:
+    (tmp_path / "runs" / "drain-3").mkdir(parents=True)
+    done = replay("drain-3", state=tmp_path)
+    assert done.returncode == 2
+    assert "run drain-3 has no recording: there is no folder" in done.stderr
+
+
+def test_a_file_that_is_no_recording_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "plan.json"
+    path.write_text("{}\n", encoding="utf-8")
+    done = replay(str(path), state=tmp_path)
+    assert done.returncode == 2
+    assert f"ktui: {path}" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (["--at", "soon"], "--at 'soon' is not a moment. Use 14:02:31"),
+        (["--at", "+2h"], "--at +2h is not in the recording, which runs from 2026-01-01 12:00:00"),
+        (["--speed", "0"], "is not in the range"),
+        (["--speed", "nan"], "nan is not a number"),
+        (["--session", "zzz"], "--session 'zzz': no such session. The sessions are"),
+    ],
+)
+def test_what_cannot_be_is_named_with_what_can(
+    tmp_path: Path, arguments: list[str], problem: str
+) -> None:
+    done = replay(str(a_recording(tmp_path, looks())), *arguments, state=tmp_path)
+    assert done.returncode == 2
+    assert problem in done.stderr
+
+
+def test_of_several_recordings_one_is_to_be_chosen(tmp_path: Path) -> None:
+    a_recording(tmp_path, looks())
+    a_run_recorded(tmp_path, "drain-3", 100)
+    done = replay(str(tmp_path), state=tmp_path)
+    assert done.returncode == 2
+    assert "there are several recordings. Choose one with --session:" in done.stderr
+    *_, header, first, second = done.stderr.splitlines()
+    assert header.split() == ["SESSION", "BEGAN", "CLUSTER", "RUN", "LENGTH"]
+    assert first.split()[1:] == ["2026-01-01", "12:00:00", "a-cluster", "-", "29", "s"]
+    assert second.split()[1:] == ["2026-01-01", "12:01:40", "prod-eu", "drain-3", "30", "s"]
+    chosen = replay(str(tmp_path), "--session", second.split()[0], state=tmp_path)
+    assert "the live view needs a terminal" in chosen.stderr
+
+
+def asked(known: list[Playable], answer: str) -> tuple[Playable, str]:
+    """Have an operator at a terminal choose."""
+    chosen: list[Playable] = []
+
+    @click.command()
+    def command() -> None:
+        chosen.append(choose_recording(known, None, ask=True))
+
+    told = CliRunner().invoke(command, input=answer)
+    assert told.exception is None
+    return chosen[0], told.output
+
+
+def test_at_a_terminal_they_are_listed_and_asked_for(tmp_path: Path) -> None:
+    a_recording(tmp_path, looks())
+    a_run_recorded(tmp_path, "drain-3", 100)
+    known = join_sessions(find_sessions(tmp_path))
+    first, told = asked(known, "1\n")
+    assert first is known[0]
+    assert "drain-3" in told
+    assert asked(known, "7\n\n")[0] is known[1]
+
+
+def test_sessions_of_a_run_are_played_one_after_the_other(tmp_path: Path) -> None:
+    a_run_recorded(tmp_path, "drain-3", 0)
+    a_run_recorded(tmp_path, "drain-3", 100)
+    (only,) = join_sessions(find_sessions(tmp_path))
+    assert [session.head.at for session in only.sessions] == sorted(
+        session.head.at for session in only.sessions
+    )
+    assert len(only.sessions) == 2
+    assert choose_recording([only], None, ask=False) is only
+
+
+def test_those_that_were_recorded_at_the_same_time_are_not(tmp_path: Path) -> None:
+    a_run_recorded(tmp_path, "drain-3", 0)
+    a_run_recorded(tmp_path, "drain-3", 10)
+    assert [len(each.sessions) for each in join_sessions(find_sessions(tmp_path))] == [1, 1]
+
+
+def test_a_session_is_named_by_the_beginning_of_its_id(tmp_path: Path) -> None:
+    a_recording(tmp_path, looks())
+    a_recording(tmp_path, looks(100))
+    known = join_sessions(find_sessions(tmp_path))
+    for each in known:
+        assert choose_recording(known, each.session, ask=False) is each
+    with pytest.raises(BadInput, match="no such session"):
+        choose_recording(known, "", ask=False)

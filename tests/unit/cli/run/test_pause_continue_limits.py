@@ -1,0 +1,250 @@
+"""Commands to a run that another process carries on: asked, taken, answered, from any shell."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from ktui.cli.context.errors import BadInput
+from ktui.cli.main import ktui
+from ktui.cli.process import send_command
+from ktui.cluster.partition import TopicPartition
+from ktui.execution.errors import RunProblem
+from ktui.execution.host.catalog import UnknownRun
+from ktui.execution.host.ownership import own_run
+from ktui.execution.host.state_dir import RunDir, StateDir
+from ktui.execution.journal.follower import RunFollower
+from ktui.execution.journal.journal import Journal
+from ktui.execution.run.events import LimitsChanged, Paused
+from ktui.execution.run.run import Run
+from ktui.pacing.limits import Limits, Shape
+from ktui.simulated.clock import VirtualClock
+from support.cli.owned_run import owned_run
+from support.journals.journals import a_start, ended, read, written
+
+
+@pytest.fixture(scope="module")
+def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunDir]:
+    """Give a run that an engine carries on: one for all tests, each of which leaves it going."""
+    with owned_run(StateDir(tmp_path_factory.mktemp("state"))) as run:
+        yield run
+
+
+@pytest.fixture
+def left(tmp_path: Path) -> RunDir:
+    """Give a run that nobody carries on."""
+    run = StateDir(tmp_path / "left").create_run("audit")
+    written(run.journal, a_start()).close()
+    return run
+
+
+def call(run: RunDir, verb: str, *arguments: str, name: str | None = None) -> Result:
+    state = str(run.path.parent.parent)
+    return CliRunner().invoke(ktui, [verb, name or run.name, "--state-dir", state, *arguments])
+
+
+def told(result: Result, exit_code: int = 0) -> Any:
+    assert result.exit_code == exit_code, result.output
+    return json.loads(result.stdout)
+
+
+def run_of(run: RunDir) -> Run:
+    with RunFollower(run.journal) as follower:
+        follower.refresh()
+    return follower.run
+
+
+def test_limits_without_any_shows_those_in_force(live: RunDir) -> None:
+    shown = call(live, "limits")
+
+    lines = [line.split() for line in shown.stdout.splitlines()]
+    assert lines[0] == ["LIMITS", "OF", "drain-b3", "IN", "FORCE"]
+    assert ["--replicas", "1"] in lines
+    assert ["--per-broker", "none"] in lines
+    assert ["--shape", "gentle"] in lines
+
+
+def test_new_limits_are_answered_with_the_decision_at_which_they_bind(live: RunDir) -> None:
+    before = run_of(live)
+
+    answer = told(call(live, "limits", "--partitions", "3", "--per-broker", "9", "--json"))
+
+    assert list(answer) == ["schema_version", "run", "command", "accepted", "words", "batch"]
+    assert (answer["run"], answer["accepted"]) == ("drain-b3", True)
+    assert answer["batch"] == before.batch + 1
+    assert f"they bind from decision {answer['batch']} on" in answer["words"]
+    after = run_of(live)
+    assert (after.limits.partitions, after.limits.per_broker) == (3, 9)
+    assert after.limits.replicas == before.limits.replicas
+    (changed,) = [e.event for e in read(live.journal)[0] if isinstance(e.event, LimitsChanged)][-1:]
+    assert changed.command == answer["command"]
+    assert told(call(live, "limits", "--json"))["since_batch"] == answer["batch"]
+
+
+def test_a_limit_is_lifted_by_none(live: RunDir) -> None:
+    call(live, "limits", "--per-broker", "9")
+
+    assert call(live, "limits", "--per-broker", "none").exit_code == 0
+    assert run_of(live).limits.per_broker is None
+
+
+@pytest.mark.parametrize("value", ["0", "-1", "many", "1.5"])
+def test_a_limit_that_is_none_is_named_and_nothing_is_written(live: RunDir, value: str) -> None:
+    refused = call(live, "limits", "--per-broker", value)
+
+    assert isinstance(refused.exception, BadInput)
+    assert "--per-broker" in str(refused.exception)
+    assert commands(live, ["per-broker", value]) == 0
+
+
+def commands(run: RunDir, options: list[str]) -> int:
+    with Journal.open(run.journal, VirtualClock(), read_only=True) as journal:
+        asked = journal.asked(unanswered=False)
+    wanted = {options[0]: options[1]}
+    return sum(getattr(each.command, "options", None) == wanted for each in asked)
+
+
+def test_limits_that_do_not_go_with_those_that_stay_are_refused_before_they_are_written(
+    tmp_path: Path,
+) -> None:
+    limits = Limits(replicas=2, shape=Shape.KIP_435)
+    with owned_run(StateDir(tmp_path), limits=limits) as run:
+        refused = call(run, "limits", "--extra-replicas", "1")
+
+        assert isinstance(refused.exception, BadInput)
+        assert "--extra-replicas: it has no effect in shape kip-435" in str(refused.exception)
+        assert commands(run, ["extra-replicas", "1"]) == 0
+
+
+def test_a_run_is_paused_and_goes_on(live: RunDir) -> None:
+    paused = call(live, "pause")
+
+    assert paused.exit_code == 0
+    assert paused.stdout.startswith("run drain-b3: paused: nothing new is submitted; ")
+    assert run_of(live).pauses.reason is not None
+
+    assert call(live, "continue").stdout == "run drain-b3: it goes on\n"
+    assert run_of(live).pauses.reason is None
+
+
+def test_topics_and_partitions_are_paused_by_name(live: RunDir) -> None:
+    scope = ("--topic", "orders", "--partition", "orders:2", "--partition", "orders:3")
+
+    answer = told(call(live, "pause", *scope, "--json"))
+
+    assert answer["accepted"] is True
+    assert run_of(live).pauses.topics == {"orders"}
+    assert run_of(live).pauses.partitions == {TopicPartition("orders", n) for n in (2, 3)}
+    assert call(live, "continue", *scope).exit_code == 0
+    assert run_of(live).pauses.topics == set()
+
+
+@pytest.mark.parametrize("verb", ["pause", "continue"])
+def test_what_the_run_does_not_have_is_all_named_and_nothing_is_written(
+    live: RunDir, verb: str
+) -> None:
+    before = read(live.journal)[0][-1].seq
+    refused = call(
+        live, verb, "--topic", "ordrs", "--topic", "orders", "--partition", "orders:99",
+        "--partition", "audit:1",
+    )  # fmt: skip
+
+    assert isinstance(refused.exception, BadInput)
+    assert str(refused.exception) == (
+        "run drain-b3 does not have topic 'ordrs' (did you mean 'orders'?), topic 'audit' and "
+        "partition 99 of topic orders"
+    )
+    assert not [e for e in read(live.journal)[0][before:] if isinstance(e.event, Paused)]
+
+
+@pytest.mark.parametrize("partition", ["orders", "orders:x", ":3", "orders:-1"])
+def test_a_partition_that_is_none_is_told_with_the_form(live: RunDir, partition: str) -> None:
+    refused = call(live, "pause", "--partition", partition)
+
+    assert refused.exit_code == 2
+    assert "expected TOPIC:NUMBER, such as orders:3" in refused.stderr
+
+
+COMMANDS = [("pause",), ("continue",), ("limits", "--partitions", "3")]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_run_that_nobody_carries_on_is_not_commanded_but_to_be_resumed(
+    left: RunDir, command: tuple[str, ...]
+) -> None:
+    refused = call(left, *command)
+
+    assert isinstance(refused.exception, BadInput)
+    assert "run audit has no engine" in str(refused.exception)
+    assert "ktui resume audit" in str(refused.exception)
+    with Journal.open(left.journal, VirtualClock()) as journal:
+        assert journal.asked() == []
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_an_ended_run_is_not_commanded(left: RunDir, command: tuple[str, ...]) -> None:
+    with Journal.open(left.journal, VirtualClock()) as journal:
+        journal.append([ended(3)])
+
+    refused = call(left, *command)
+
+    assert isinstance(refused.exception, BadInput)
+    assert "run audit has ended" in str(refused.exception)
+
+
+@pytest.mark.parametrize("command", [*COMMANDS, ("limits",)])
+def test_an_unknown_run_is_told_with_those_there_are(
+    live: RunDir, command: tuple[str, ...]
+) -> None:
+    refused = call(live, *command, name="drain-b4")
+
+    assert isinstance(refused.exception, UnknownRun)
+    assert "did you mean 'drain-b3'?" in str(refused.exception)
+
+
+def test_an_owner_that_does_not_answer_is_named_and_what_becomes_of_it_is_told(
+    left: RunDir, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(send_command, "PATIENCE_S", 0.0)
+    with own_run(left) as owned:
+        silent = call(left, "pause")
+
+    assert isinstance(silent.exception, RunProblem)
+    assert f"no answer within 0 s from process {owned.holder.pid}" in str(silent.exception)
+    assert "takes effect when that process reads it" in str(silent.exception)
+    with Journal.open(left.journal, VirtualClock()) as journal:
+        assert len(journal.asked()) == 1
+
+
+def test_an_owner_that_goes_before_it_answers_is_told(
+    left: RunDir, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    owned = own_run(left)
+    ask = Journal.ask
+
+    def ask_and_go(*arguments: Any) -> int:
+        number = ask(*arguments)
+        owned.release()
+        return number
+
+    monkeypatch.setattr(Journal, "ask", ask_and_go)
+
+    gone = call(left, "pause")
+
+    assert isinstance(gone.exception, RunProblem)
+    assert "ended before it answered" in str(gone.exception)
+    assert "ktui resume audit" in str(gone.exception)
+
+
+def test_who_asked_is_written_down(live: RunDir) -> None:
+    number = told(call(live, "continue", "--json"))["command"]
+
+    with Journal.open(live.journal, VirtualClock(), read_only=True) as journal:
+        who = journal.answer_to(number).who
+    assert "@" in who
+    assert who.endswith(")")

@@ -1,0 +1,92 @@
+"""The verbs on runs, as a shell has them: exit codes, words, and nothing loaded in vain."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ktui.execution.host.state_dir import StateDir
+from support.journals.journals import a_start, written
+
+VERBS = ("runs", "status", "limits", "pause", "continue")
+WATCHED = {"kafka", "confluent_kafka", "textual", "pyspark", "yaml"}
+
+
+def ktui(state: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    env = {name: value for name, value in os.environ.items() if not name.startswith("KTUI_")}
+    done = subprocess.run(
+        [sys.executable, "-m", "ktui", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**env, "KTUI_STATE_DIR": str(state)},
+    )
+    assert "Traceback" not in done.stderr
+    return done
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> Path:
+    run = StateDir(tmp_path).create_run("drain-b3")
+    written(run.journal, a_start()).close()
+    return tmp_path
+
+
+def test_they_find_the_run_where_the_environment_says(state: Path) -> None:
+    assert "drain-b3" in ktui(state, "runs").stdout
+    assert ktui(state, "status", "drain-b3").stdout.startswith("run drain-b3: waiting for resume")
+    assert "--partitions" in ktui(state, "limits", "drain-b3").stdout
+
+
+@pytest.mark.parametrize("verb", VERBS[1:])
+def test_an_unknown_run_is_bad_input(state: Path, verb: str) -> None:
+    done = ktui(state, verb, "drain-b4")
+
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr == (f"ktui: no run 'drain-b4' in {state}; did you mean 'drain-b3'?\n")
+
+
+@pytest.mark.parametrize("verb", [("pause",), ("continue",), ("limits", "--replicas", "2")])
+def test_a_command_that_nobody_would_take_is_bad_input(state: Path, verb: tuple[str, ...]) -> None:
+    done = ktui(state, verb[0], "drain-b3", *verb[1:])
+
+    assert done.returncode == 2
+    assert "ktui resume drain-b3" in done.stderr
+
+
+def test_a_journal_that_cannot_be_read_is_a_failure_that_names_it(state: Path) -> None:
+    journal = state / "runs" / "drain-b3" / "journal.db"
+    journal.write_bytes(b"text" * 1_000)
+
+    for verb in VERBS[1:]:
+        done = ktui(state, verb, "drain-b3")
+
+        assert done.returncode == 1
+        assert str(journal) in done.stderr
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_each_explains_itself(state: Path, verb: str) -> None:
+    done = ktui(state, verb, "--help")
+
+    assert done.returncode == 0
+    assert "Usage: " in done.stdout
+    assert "--state-dir" in done.stdout
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_none_of_them_loads_a_kafka_client_or_a_screen(verb: str) -> None:
+    code = (
+        "import sys; from ktui.cli.main import ktui; ktui.get_command(None, sys.argv[1]);"
+        "print(*{name.split('.')[0] for name in sys.modules})"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, verb], capture_output=True, text=True, check=True
+    )
+
+    assert not WATCHED & set(done.stdout.split())

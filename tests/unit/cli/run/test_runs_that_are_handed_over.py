@@ -1,0 +1,679 @@
+"""A run is exported from one state directory, and goes on in the one that imports it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shutil
+import sqlite3
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import msgspec
+import pytest
+from click.testing import CliRunner, Result
+
+from ktui.cli.context.config import Context
+from ktui.cli.context.errors import BadInput
+from ktui.cli.context.target import check_cluster
+from ktui.cli.main import ktui
+from ktui.cluster.errors import Unreachable
+from ktui.cluster.group_claim import GroupClaim
+from ktui.cluster.ownership import ClaimStatus, OwnedByOthers, OwnedHere, Unowned
+from ktui.cluster.partition import TopicPartition
+from ktui.cluster.ports import ConfigChange, ConfigOp, ConfigResource, ConfigScope
+from ktui.cluster.throttle_settings import FOLLOWER_RATE
+from ktui.execution.errors import RunProblem, RunRefused
+from ktui.execution.host.ownership import own_run
+from ktui.execution.host.state_dir import RunDir, StateDir
+from ktui.execution.journal.commands import CancelMoves
+from ktui.execution.journal.follower import RunFollower
+from ktui.execution.journal.journal import Journal
+from ktui.execution.run.cancel_kind import CancelKind
+from ktui.execution.run.events import AnyRunEvent, Configure, Ended, Exported, Imported
+from ktui.execution.run.run import Run
+from ktui.execution.run.states import State
+from ktui.simulated.clock import VirtualClock
+from support.cli.named_cluster import NamedCluster
+from support.journals.journals import crashed, planned, started, step, written
+from support.journals.owners import owner
+from support.simulated.moving_clusters import a_cluster
+
+RATE = ConfigChange(ConfigResource(ConfigScope.BROKER, "4"), FOLLOWER_RATE, ConfigOp.SET, "9000")
+
+
+class TwoHosts:
+    """Two state directories that know one cluster, and what engines would have been started."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.here, self.there = StateDir(folder / "here"), StateDir(folder / "there")
+        self.file = folder / "drain.run"
+        self.cluster = a_cluster({"orders": [(1, 2, 3)]})
+        self.engines: list[list[str]] = []
+        self.chosen: list[tuple[object, ...]] = []
+        monkeypatch.setattr("ktui.cli.context.target.choose_cluster", self._choose)
+        monkeypatch.setattr("ktui.cli.process.launch.start_engine", self._spawn)
+        monkeypatch.setattr("ktui.cli.start.follow.follow", lambda start, *_, **_more: start() or 0)
+
+    def _choose(self, *names: object) -> Any:
+        self.chosen.append(names)
+        groups = self.cluster.memberships
+        return NamedCluster(reader=self.cluster.reader, groups=groups, context=Context())
+
+    def _spawn(self, run: RunDir, arguments: list[str]) -> None:
+        del run
+        self.engines.append(arguments)
+
+    def run(self, *more: AnyRunEvent, name: str = "drain") -> RunDir:
+        run = self.here.create_run(name)
+        events = [started(2, self.cluster.spec.name), planned(2), *more]
+        written(run.journal, events).close()
+        return run
+
+    def ktui(self, *words: str, state: StateDir | None = None) -> Result:
+        where = str((state or self.here).path)
+        return CliRunner().invoke(ktui, [*words, "--state-dir", where])
+
+    def export(self, *options: str, name: str = "drain") -> Result:
+        return self.ktui("runs", "export", name, str(self.file), *options)
+
+    def take(self, *options: str, state: StateDir | None = None) -> Result:
+        return self.ktui("runs", "import", str(self.file), *options, state=state or self.there)
+
+    def resume(self, state: StateDir, name: str = "drain", *options: str) -> Result:
+        return self.ktui("resume", name, "--headless", *options, state=state)
+
+    def claimed_by(self, user: str) -> GroupClaim:
+        """Have another state directory own the cluster."""
+        name, clock = self.cluster.spec.name, VirtualClock(leaping=True)
+        claim = GroupClaim(self.cluster.memberships(), name, owner(user), clock)
+        asyncio.run(claim.claim(take_over=True))
+        return claim
+
+    @property
+    def standing(self) -> ClaimStatus:
+        """How things stand for a stranger."""
+        clock = VirtualClock(leaping=True)
+        groups = self.cluster.memberships()
+        claim = GroupClaim(groups, self.cluster.spec.name, owner("stranger"), clock)
+        return asyncio.run(claim.look())
+
+
+def told(state: StateDir, name: str = "drain") -> Run:
+    with RunFollower(state.run(name).journal) as follower:
+        follower.refresh()
+    return follower.run
+
+
+def assert_owned(standing: ClaimStatus) -> None:
+    assert isinstance(standing, OwnedByOthers), standing
+
+
+def words(result: Result) -> str:
+    assert isinstance(result.exception, RunRefused | RunProblem | BadInput), result.output
+    return str(result.exception)
+
+
+@pytest.fixture
+def hosts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> TwoHosts:
+    for name in ("KTUI_BOOTSTRAP_SERVER", "KTUI_CONTEXT"):
+        monkeypatch.delenv(name, raising=False)
+    return TwoHosts(tmp_path, monkeypatch)
+
+
+def test_a_run_goes_on_where_it_is_imported_as_it_was_where_it_was_exported(
+    hosts: TwoHosts,
+) -> None:
+    hosts.run(step(0))
+    assert hosts.resume(hosts.here).exit_code == 0
+    assert_owned(hosts.standing)
+
+    exported = hosts.export()
+
+    assert exported.exit_code == 0, exported.output
+    assert "1 step in flight goes on in Kafka" in exported.output
+    assert "this state directory no longer owns the cluster" in exported.output
+    assert f"ktui runs import {hosts.file}" in exported.output
+    assert hosts.standing == Unowned()
+
+    imported = hosts.take("--context", "prod")
+
+    assert imported.exit_code == 0, imported.output
+    assert_owned(hosts.standing)
+    before, after = told(hosts.here), told(hosts.there)
+    assert after.tracks[TopicPartition("orders", 0)] == before.tracks[TopicPartition("orders", 0)]
+    assert after.started_at == before.started_at
+    assert after.started is not None
+    assert after.started.connection == {"context": "prod"}
+    assert json.loads(hosts.there.run("drain").rollback.read_text())["partitions"]
+    assert hosts.resume(hosts.there).exit_code == 0
+    assert hosts.engines[-1][:4] == ["engine", "drain", "--state-dir", str(hosts.there.path)]
+    assert hosts.engines[-1][4:] == ["--context", "prod"]
+
+
+@pytest.mark.parametrize(
+    "verb",
+    [
+        ("resume", "drain"),
+        ("cancel", "drain", "--stop", "--all"),
+        ("pause", "drain"),
+        ("limits", "drain", "--partitions", "2"),
+    ],
+    ids=lambda verb: verb[0],
+)
+def test_nothing_goes_on_where_it_was_exported(hosts: TwoHosts, verb: tuple[str, ...]) -> None:
+    hosts.run()
+    hosts.export()
+
+    refused = words(hosts.ktui(*verb))
+
+    assert f"was exported to {hosts.file}, and goes on where that is imported" in refused
+    assert not hosts.engines
+
+
+def test_an_exported_run_is_listed_as_such(hosts: TwoHosts) -> None:
+    hosts.run()
+    hosts.export()
+
+    runs = json.loads(hosts.ktui("runs", "--json").output)["runs"]
+    status = hosts.ktui("status", "drain").output
+
+    assert [run["state"] for run in runs] == ["exported"]
+    assert f"exported it to {hosts.file}: it goes on where that is imported" in status
+    assert "ktui resume" not in status
+
+
+def test_a_journal_that_was_merely_copied_is_not_imported(hosts: TwoHosts) -> None:
+    run = hosts.run()
+    shutil.copy(run.journal, hosts.file)
+
+    assert "is the journal of a run that was not exported" in words(hosts.take())
+    assert hosts.there.run_dirs() == []
+    assert hosts.standing == Unowned()
+
+
+def test_a_copied_run_does_not_go_on_while_the_other_one_lives(hosts: TwoHosts) -> None:
+    run = hosts.run()
+    shutil.copytree(run.path, hosts.here.run("copy").path)
+    (hosts.here.run("copy").path / "lock").unlink(missing_ok=True)
+
+    with own_run(run):
+        refused = words(hosts.resume(hosts.here, "copy", "--concurrent"))
+
+    assert "run copy is a copy of run drain, which is owned by process" in refused
+    assert not hosts.engines
+
+
+def test_a_run_that_is_carried_on_is_not_exported(hosts: TwoHosts) -> None:
+    run = hosts.run()
+
+    with own_run(run) as owned:
+        refused = words(hosts.export())
+
+    assert "run drain is owned by process" in refused
+    assert f"Have the engine leave it: kill {owned.holder.pid}" in refused
+
+    assert not hosts.file.exists()
+    assert told(hosts.here).exported is None
+
+
+def test_a_run_that_has_ended_is_not_exported(hosts: TwoHosts) -> None:
+    hosts.run(Ended(counts={State.DONE: 2}))
+
+    assert "has ended. Nothing of it is left to carry on elsewhere" in words(hosts.export())
+
+
+def test_nothing_is_written_over(hosts: TwoHosts) -> None:
+    hosts.run()
+    hosts.file.write_text("mine")
+
+    assert "exists already. Name another file" in words(hosts.export())
+    assert hosts.file.read_text() == "mine"
+    assert told(hosts.here).exported is None
+
+
+def test_a_cluster_is_not_given_up_while_another_run_of_the_directory_needs_it(
+    hosts: TwoHosts,
+) -> None:
+    hosts.run()
+    other = hosts.run(name="other")
+
+    with own_run(other):
+        refused = words(hosts.export())
+
+    assert "run other, owned by process" in refused
+    assert "is live on the cluster" in refused
+    assert told(hosts.here).exported is None
+
+
+def test_nor_while_another_run_has_left_its_throttle(hosts: TwoHosts) -> None:
+    hosts.run()
+    hosts.run(Configure(changes=(RATE,)), name="other")
+
+    assert "run other has left its throttle on broker 4" in words(hosts.export())
+    assert not hosts.file.exists()
+
+
+def test_a_lost_file_is_written_again(hosts: TwoHosts) -> None:
+    hosts.run()
+    hosts.export()
+    hosts.file.unlink()
+
+    assert hosts.export().exit_code == 0
+    assert hosts.take().exit_code == 0
+    assert told(hosts.there).exported is None
+
+
+def test_a_run_that_was_imported_nowhere_is_taken_back(hosts: TwoHosts) -> None:
+    hosts.run(step(0))
+    hosts.export()
+
+    assert hosts.take(state=hosts.here).exit_code == 0
+
+    assert told(hosts.here).exported is None
+    assert hosts.resume(hosts.here).exit_code == 0
+
+
+def test_a_run_comes_back_with_what_became_of_it_elsewhere(hosts: TwoHosts) -> None:
+    hosts.run()
+    hosts.export()
+    hosts.take()
+    hosts.file.unlink()
+    assert hosts.ktui("runs", "export", "drain", str(hosts.file), state=hosts.there).exit_code == 0
+
+    assert hosts.take(state=hosts.here).exit_code == 0
+
+    with RunFollower(hosts.here.run("drain").journal) as follower:
+        kinds = [type(entry.event) for entry in follower.refresh()]
+    assert kinds[2:] == [Exported, Imported, Exported, Imported]
+    assert follower.damage is None
+
+
+def test_another_run_of_that_name_stays_and_another_name_is_asked_for(hosts: TwoHosts) -> None:
+    hosts.run()
+    hosts.export()
+    other = hosts.there.create_run("drain")
+    written(other.journal, [started(1, hosts.cluster.spec.name), planned(1)]).close()
+    whole = told(hosts.there)
+
+    assert "Import it under another name: --name NAME" in words(hosts.take())
+    assert told(hosts.there).tracks == whole.tracks
+    assert hosts.take("--name", "drain-2").exit_code == 0
+    assert len(told(hosts.there, "drain-2").tracks) == 2
+
+
+def test_a_cluster_of_another_is_taken_over_on_purpose_only(hosts: TwoHosts) -> None:
+    hosts.run()
+    hosts.export("--no-ownership")
+    bob = hosts.claimed_by("bob")
+
+    assert "bob on ops1" in words(hosts.take())
+    assert hosts.there.run_dirs() == []
+    assert hosts.take("--take-over").exit_code == 0
+    assert isinstance(asyncio.run(bob.check()), OwnedByOthers)
+
+
+@pytest.mark.parametrize("damage", ["cut short", "another byte", "no journal", "a folder"])
+def test_a_file_that_is_no_whole_export_is_refused_by_its_name(
+    hosts: TwoHosts, damage: str
+) -> None:
+    hosts.run(*(step(0, batch=number) for number in range(1, 200)))
+    hosts.export()
+    whole = hosts.file.read_bytes()
+    hosts.file.unlink()
+    if damage == "cut short":
+        hosts.file.write_bytes(whole[: len(whole) // 2])
+    elif damage == "another byte":
+        at = whole.rindex(b"adding")
+        hosts.file.write_bytes(whole[:at] + b"A" + whole[at + 1 :])
+    elif damage == "no journal":
+        hosts.file.write_bytes(b"{}")
+    else:
+        hosts.file.mkdir()
+
+    refused = words(hosts.take())
+
+    assert str(hosts.file) in refused
+    assert ".import-" not in refused
+    assert list(hosts.there.path.glob("runs/*")) == []
+    assert list(hosts.there.path.glob(".import-*")) == []
+    assert hosts.standing == Unowned()
+
+
+def test_programs_are_told_in_json(hosts: TwoHosts) -> None:
+    hosts.run()
+
+    exported = json.loads(hosts.export("--json").stdout)
+    imported = json.loads(hosts.take("--json").stdout)
+
+    assert exported == {
+        "schema_version": 1,
+        "run": "drain",
+        "file": str(hosts.file),
+        "partitions_left": 2,
+        "owned": None,
+    }
+    assert imported == {
+        "schema_version": 1,
+        "run": "drain",
+        "cluster_id": hosts.cluster.spec.name,
+        "partitions_left": 2,
+    }
+
+
+def test_an_option_before_the_verb_is_not_taken_for_the_verbs(hosts: TwoHosts) -> None:
+    hosts.run()
+    line = ["runs", "--state-dir", str(hosts.here.path), "export", "drain", str(hosts.file)]
+
+    refused = CliRunner().invoke(ktui, line)
+
+    assert refused.exit_code == 2
+    assert "Put --state-dir after the verb" in refused.output
+    assert msgspec.json.decode(hosts.ktui("runs", "--json").output)["runs"]
+
+
+def test_a_name_that_is_taken_takes_the_cluster_from_nobody(hosts: TwoHosts) -> None:
+    hosts.run()
+    hosts.export("--no-ownership")
+    other = hosts.there.create_run("drain")
+    written(other.journal, [started(1, hosts.cluster.spec.name), planned(1)]).close()
+    bob = hosts.claimed_by("bob")
+
+    assert "--name NAME" in words(hosts.take("--take-over"))
+    assert "no run can be named" in words(hosts.take("--take-over", "--name", "a/b"))
+
+    assert isinstance(asyncio.run(bob.check()), OwnedHere)
+
+
+def test_what_was_asked_of_a_run_and_not_answered_yet_goes_with_it(hosts: TwoHosts) -> None:
+    run = hosts.run(step(0))
+    asked = CancelMoves(CancelKind.STOP, partitions=(TopicPartition("orders", 0),))
+    with Journal.open(run.journal, VirtualClock()) as journal:
+        journal.ask(asked, "ada@ops1 (4711)")
+
+    hosts.export()
+    hosts.take()
+
+    imported = hosts.there.run("drain").journal
+    with Journal.open(imported, VirtualClock(), read_only=True) as journal:
+        assert [(each.command, each.who) for each in journal.asked()] == [
+            (asked, "ada@ops1 (4711)")
+        ]
+
+
+def test_an_import_that_was_killed_is_done_again(hosts: TwoHosts) -> None:
+    hosts.run()
+    hosts.export()
+    (hosts.there.create_run("drain").path / "lock").touch()
+
+    assert hosts.take().exit_code == 0, hosts.take().output
+
+    assert told(hosts.there).complete
+
+
+@pytest.mark.parametrize("killed_at", ["the new file's place", "the folder's sync"])
+def test_a_run_that_is_taken_back_is_exported_or_imported_whenever_that_is_killed(
+    hosts: TwoHosts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, killed_at: str
+) -> None:
+    run = hosts.run(step(0))
+    with Journal.open(run.journal, VirtualClock()) as reading:
+        assert reading.last_seq() == 3
+        hosts.export()
+        left = crashed(run.journal, tmp_path / "left")  # its end is in the write-ahead log
+    for each in left.parent.iterdir():
+        shutil.copy(each, run.path)
+    place = "ktui.execution.host.hand_over." + (
+        "sync_folder" if killed_at == "the folder's sync" else "Path.replace"
+    )
+    with monkeypatch.context() as kill:
+        kill.setattr(place, killed)
+        assert isinstance(hosts.take(state=hosts.here).exception, Killed)
+
+    with RunFollower(run.journal) as follower:
+        follower.refresh()
+    assert follower.damage is None
+    imported = follower.run.exported is None
+    assert imported == (killed_at == "the folder's sync")
+    assert follower.run.in_flight == 1
+
+
+class Killed(Exception):
+    """The process is no more."""
+
+
+def killed(*_: object) -> None:
+    raise Killed
+
+
+@pytest.mark.parametrize("place", ["no/such/folder.run", "n" * 300, "a-link.run"])
+def test_a_run_is_not_given_up_for_a_file_that_cannot_be_made(
+    hosts: TwoHosts, tmp_path: Path, place: str
+) -> None:
+    hosts.run()
+    hosts.resume(hosts.here)
+    (tmp_path / "a-link.run").symlink_to("nowhere")
+
+    refused = words(hosts.ktui("runs", "export", "drain", str(tmp_path / place)))
+
+    assert str(tmp_path / place) in refused
+    assert "Name another file" in refused
+    assert told(hosts.here).exported is None
+    assert_owned(hosts.standing)
+
+
+def test_who_has_lost_the_file_is_told_how_to_write_it_again(hosts: TwoHosts) -> None:
+    hosts.run()
+    hosts.export()
+    hosts.file.unlink()
+
+    assert "ktui runs export drain FILE" in words(hosts.resume(hosts.here))
+
+
+@pytest.mark.parametrize("ended", [False, True])
+def test_a_file_is_imported_once_into_a_state_directory(hosts: TwoHosts, *, ended: bool) -> None:
+    hosts.run()
+    hosts.export()
+    hosts.take()
+    if ended:
+        with Journal.open(hosts.there.run("drain").journal, VirtualClock()) as journal:
+            journal.append([Ended(counts={State.DONE: 2})])
+
+    refused = words(hosts.take("--name", "drain-2"))
+
+    assert "run drain is the run in this file, and is here already" in refused
+    assert [run.name for run in hosts.there.run_dirs()] == ["drain"]
+
+
+def test_a_run_that_was_exported_comes_back_under_another_name_too(hosts: TwoHosts) -> None:
+    hosts.run(Configure(changes=(RATE,)))
+    hosts.export()
+
+    assert hosts.take("--name", "drain-2", state=hosts.here).exit_code == 0
+
+
+def test_an_import_leaves_room_to_the_runs_of_its_state_directory(
+    hosts: TwoHosts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hosts.run()
+    hosts.export()
+    nearly_full = SimpleNamespace(free=256 << 20)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _path: nearly_full)
+
+    assert "there is no room for two copies of it" in words(hosts.take())
+
+    assert list(hosts.there.path.glob(".import-*")) == []
+
+
+def test_nothing_but_events_and_commands_is_taken_out_of_a_file(hosts: TwoHosts) -> None:
+    hosts.run()
+    hosts.export()
+    with sqlite3.connect(hosts.file) as file:
+        file.execute("CREATE TRIGGER theirs AFTER INSERT ON events BEGIN DELETE FROM commands; END")
+    file.close()
+
+    hosts.take()
+
+    with sqlite3.connect(hosts.there.run("drain").journal) as file:
+        names = {name for (name,) in file.execute("SELECT name FROM sqlite_schema")}
+    file.close()
+    assert "events_stay" in names
+    assert "theirs" not in names
+
+
+@pytest.mark.parametrize("beside", ["context", "command_config"])
+def test_a_file_does_not_choose_which_brokers_get_the_credentials_of_this_host(
+    hosts: TwoHosts, beside: str
+) -> None:
+    theirs = {"bootstrap_server": "kafka.example:9092", beside: "prod"}
+    hosts.run(Imported(host="ops1", user="ada", connection=theirs))
+    hosts.export("--context", "prod")
+
+    refused = words(hosts.take())
+
+    option = beside.replace("_", "-")
+    assert f"--bootstrap-server kafka.example:9092 --{option} prod" in refused
+    assert hosts.chosen == [(None, None, "prod")]
+    assert hosts.there.run_dirs() == []
+    assert hosts.take("--bootstrap-server", "kafka.example:9092").exit_code == 0
+
+
+def test_a_run_of_a_cluster_that_this_host_does_not_reach_is_exported_all_the_same(
+    hosts: TwoHosts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def away(*_: object) -> None:
+        raise Unreachable("asking for the brokers")
+
+    monkeypatch.setattr("ktui.cli.run.export.check_cluster", away)
+    hosts.run()
+
+    refused = words(hosts.export())
+
+    assert "asking for the brokers: no answer" in refused
+    assert "--no-ownership" in refused
+    assert told(hosts.here).exported is None
+    assert hosts.export("--no-ownership").exit_code == 0
+
+
+def test_a_cluster_that_is_anothers_by_now_is_not_given_up_and_that_is_said(
+    hosts: TwoHosts,
+) -> None:
+    hosts.run()
+    hosts.claimed_by("bob")
+
+    exported = hosts.export()
+
+    assert "bob on ops1" in exported.stderr
+    assert "import" in exported.stdout
+    assert "--take-over" in exported.stdout
+    assert_owned(hosts.standing)
+
+
+def test_beside_a_live_run_whose_journal_is_gone_it_is_said_why_none_goes_on(
+    hosts: TwoHosts,
+) -> None:
+    hosts.run()
+    gone = hosts.run(name="gone")
+
+    with own_run(gone) as owned:
+        shutil.rmtree(gone.path)
+        refused = words(hosts.resume(hosts.here))
+        concurrent = words(hosts.resume(hosts.here, "drain", "--concurrent"))
+
+    assert "another run is live on this cluster: run gone, owned by" in refused
+    assert f"run gone, owned by {owned.holder}, has an unreadable journal" in concurrent
+    assert f"kill {owned.holder.pid}" in concurrent
+
+
+def test_an_older_file_does_not_take_the_place_of_what_became_of_the_run_since(
+    hosts: TwoHosts, tmp_path: Path
+) -> None:
+    run = hosts.run()
+    hosts.export()
+    older = hosts.file.rename(tmp_path / "older.run")
+    assert hosts.ktui("runs", "import", str(older)).exit_code == 0
+    with Journal.open(run.journal, VirtualClock()) as journal:
+        journal.append([step(0)])
+    hosts.export()
+
+    assert "this file does not continue it" in words(hosts.ktui("runs", "import", str(older)))
+
+    assert told(hosts.here).in_flight == 1
+
+
+def test_a_run_that_was_not_exported_from_here_is_not_replaced(hosts: TwoHosts) -> None:
+    run = hosts.run()
+    backup = shutil.copytree(run.path, hosts.file.with_name("backup"))
+    hosts.export()
+    shutil.rmtree(run.path)
+    shutil.copytree(backup, run.path)
+
+    assert "this file does not continue it" in words(hosts.take(state=hosts.here))
+
+
+def test_a_run_is_exported_once_however_often_its_file_is_written(
+    hosts: TwoHosts, tmp_path: Path
+) -> None:
+    run = hosts.run()
+    hosts.export()
+    hosts.ktui("runs", "export", "drain", str(tmp_path / "again.run"))
+
+    with RunFollower(run.journal) as follower:
+        kinds = [type(entry.event) for entry in follower.refresh()]
+    assert kinds.count(Exported) == 1
+
+
+def test_a_run_with_a_throttle_is_not_imported_where_another_has_left_its_own(
+    hosts: TwoHosts,
+) -> None:
+    hosts.run(Configure(changes=(RATE,)))
+    hosts.export()
+    other = hosts.there.create_run("other")
+    cluster = hosts.cluster.spec.name
+    left: list[AnyRunEvent] = [started(2, cluster), planned(2), Configure(changes=(RATE,))]
+    written(other.journal, left).close()
+
+    assert "run other has left its rate" in words(hosts.take())
+    assert hosts.standing == Unowned()
+
+
+def test_a_run_is_taken_back_while_somebody_looks_at_it(hosts: TwoHosts) -> None:
+    run = hosts.run(step(0))
+    with Journal.open(run.journal, VirtualClock(), read_only=True) as looking:
+        assert looking.last_seq() == 3
+        hosts.export()
+        assert hosts.take(state=hosts.here).exit_code == 0
+
+    with RunFollower(run.journal) as follower:
+        assert isinstance(follower.refresh()[-1].event, Imported)
+    assert follower.damage is None
+
+
+def test_a_damaged_run_is_not_exported_before_it_is_recovered(hosts: TwoHosts) -> None:
+    run = hosts.run(step(0))
+    whole = run.journal.read_bytes()
+    at = whole.rindex(b"adding")
+    run.journal.write_bytes(whole[:at] + b"A" + whole[at + 1 :])
+
+    assert "ktui resume drain` recovers what is whole" in words(hosts.export())
+    assert not hosts.file.exists()
+
+
+def test_no_process_carries_on_what_was_exported_while_it_was_started(
+    hosts: TwoHosts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hosts.run()
+    in_time = check_cluster
+
+    async def meanwhile(*cluster: Any) -> None:
+        await in_time(*cluster)
+        with ThreadPoolExecutor(1) as beside:
+            assert beside.submit(hosts.export).result().exit_code == 0
+
+    monkeypatch.setattr("ktui.cli.start.resume.check_cluster", meanwhile)
+
+    assert "was exported to" in words(hosts.resume(hosts.here))
+
+    assert not hosts.engines
+    assert hosts.standing == Unowned()

@@ -1,0 +1,383 @@
+"""`ktui status`: one run, for people and for scripts, as it stands and event for event."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from ktui.cli.main import ktui
+from ktui.cli.run.status_json import status_json
+from ktui.cli.run.status_text import status_text
+from ktui.cluster.partition import TopicPartition
+from ktui.execution.forecast.estimate import CopiedBytes
+from ktui.execution.host.catalog import UnknownRun
+from ktui.execution.host.ownership import own_run
+from ktui.execution.host.state_dir import RunDir, StateDir
+from ktui.execution.journal.follower import RunFollower
+from ktui.execution.run.cancel_kind import CancelKind
+from ktui.execution.run.events import (
+    AnyRunEvent,
+    CancelAsked,
+    CancelGate,
+    EngineLeft,
+    HealthGate,
+    LimitsChanged,
+    Outage,
+    Owned,
+    Paused,
+    PauseOrigin,
+    StateEntered,
+)
+from ktui.execution.run.states import State
+from ktui.pacing.limits import Limits
+from ktui.progress.timeline import Range
+from support.journals.journals import CLUSTER, a_start, accepted, ended, over, step, written
+
+
+def a_run(folder: Path, *more: AnyRunEvent, partitions: int = 4) -> RunDir:
+    run = StateDir(folder / "state").create_run("drain-b3")
+    written(run.journal, [*a_start(partitions), *more]).close()
+    return run
+
+
+def status(run: RunDir, *arguments: str) -> Result:
+    state = str(run.path.parent.parent)
+    return CliRunner().invoke(ktui, ["status", run.name, "--state-dir", state, *arguments])
+
+
+def text(result: Result) -> list[str]:
+    assert result.exit_code == 0, result.output
+    return [" ".join(line.split()) for line in result.stdout.splitlines()]
+
+
+def told(result: Result) -> Any:
+    assert result.exit_code == 0, result.output
+    return json.loads(result.stdout)
+
+
+def blocked(partition: int, reason: str = "broker 4 of its target is offline") -> StateEntered:
+    return StateEntered(topic="orders", partition=partition, state=State.BLOCKED, reason=reason)
+
+
+NEW_LIMITS = LimitsChanged(
+    old=Limits(replicas=1, partitions=2),
+    new=Limits(replicas=2, partitions=2, per_broker=4),
+    batch=1,
+    in_flight=1,
+)
+
+
+def test_the_run_and_its_owner_are_told_first(tmp_path: Path) -> None:
+    run = a_run(tmp_path)
+    with own_run(run) as owned:
+        lines = text(status(run))
+
+    assert lines[0] == "run drain-b3: running"
+    assert "plan drain.json, 4 partitions" in lines
+    assert f"cluster {CLUSTER}" in lines
+    assert f"owner {owned.holder}" in lines
+    assert "limits R 1, P 2, gentle, rolling, by topic" in lines
+    assert "options on stall wait (after 5m), on foreign change skip, a poll every 1 s" in lines
+
+
+def test_a_run_that_nobody_owns_says_why_and_how_to_go_on(tmp_path: Path) -> None:
+    lines = text(status(a_run(tmp_path, EngineLeft(reason="its process got SIGTERM"))))
+
+    assert lines[0] == "run drain-b3: waiting for resume"
+    assert "owner none (its process got SIGTERM); to resume it: ktui resume drain-b3" in lines
+
+
+@pytest.mark.parametrize("off", [False, True])
+def test_a_run_that_does_not_own_its_cluster_says_so(tmp_path: Path, *, off: bool) -> None:
+    run = a_run(tmp_path, Owned(pid=1, host="ops1", user="ada", ownership_off=off))
+
+    (line,) = [line for line in text(status(run)) if line.startswith("cluster ")]
+
+    without = ", not owned: others are not kept from it" if off else ""
+    assert line == f"cluster {CLUSTER}{without}"
+    assert told(status(run, "--json"))["ownership_off"] is off
+    assert ("does not ask who owns" in status(run, "--events").stdout) is off
+
+
+def test_a_partition_that_waits_says_why(tmp_path: Path) -> None:
+    begun = step(0, 4)
+    run = a_run(tmp_path, begun, accepted(0), Paused(by=PauseOrigin.OPERATOR, topics=("orders",)))
+
+    with own_run(run):
+        lines, waiting = text(status(run)), told(status(run, "--json"))["waiting"]
+
+    assert waiting == [
+        {
+            "topic": "orders", "partition": 1, "state": "queued", "since": waiting[0]["since"],
+            "waits_for": "paused", "reason": "It is paused, or its topic, by the operator.",
+        }
+    ]  # fmt: skip
+    assert "waiting for their next step" in lines
+    assert any(line.startswith("orders-1 queued") and "It is paused" in line for line in lines)
+    (unowned,) = told(status(run, "--json"))["waiting"]
+    assert unowned["waits_for"] == "no engine"
+    assert unowned["reason"] == "The run has no engine. ktui resume drain-b3 starts one."
+
+
+def test_pauses_and_the_gate_are_told_with_their_reasons(tmp_path: Path) -> None:
+    run = a_run(
+        tmp_path,
+        Paused(by=PauseOrigin.OPERATOR),
+        Paused(by=PauseOrigin.FAILURE, reason="orders-1 has failed"),
+        Paused(
+            by=PauseOrigin.OPERATOR, topics=("orders",), partitions=(TopicPartition("orders", 3),)
+        ),
+        HealthGate(shut=True, reason="3 partitions are offline"),
+    )
+    with own_run(run):
+        lines = text(status(run))
+
+    assert lines[0] == "run drain-b3: paused"
+    assert "paused by an operator" in lines
+    assert "paused by a failure: orders-1 has failed" in lines
+    assert "paused topic orders and orders-3" in lines
+    assert "gate shut: 3 partitions are offline" in lines
+
+
+def test_a_lost_cluster_is_told_with_its_time_and_reason_as_long_as_a_process_looks(
+    tmp_path: Path,
+) -> None:
+    run = a_run(tmp_path, Outage(lost=True, reason="no answer"))
+    with own_run(run):
+        lines = text(status(run))
+        answer = told(status(run, "--json"))
+    left = told(status(run, "--json"))
+
+    (line,) = [line for line in lines if line.startswith("cluster lost since 20")]
+    assert line.endswith(", no answer")
+    assert answer["outage"] == {"since": "2026-01-01T00:00:00.000Z", "reason": "no answer"}
+    assert left["outage"] is None
+    assert not [line for line in text(status(run)) if "lost" in line]
+
+
+def test_the_current_batch_shows_where_each_step_comes_from_and_goes_to(tmp_path: Path) -> None:
+    run = a_run(tmp_path, step(0, 6), accepted(0), step(1, 7), NEW_LIMITS)
+
+    lines = text(status(run))
+
+    assert lines[0] == "run drain-b3: waiting for resume, batch 7"
+    assert "limits R 2, P 2, B 4, gentle, rolling, by topic, since decision 2" in lines
+    assert "in flight: 2 steps" in lines
+    (row,) = [line for line in lines if line.startswith("orders-0")]
+    assert row.startswith("orders-0 adding 6 1,2,3 1,2,3,4 - 1,2,4 20")
+
+
+def test_states_are_counted_and_what_is_not_well_is_named_with_the_reason(tmp_path: Path) -> None:
+    done = StateEntered(topic="orders", partition=0, state=State.DONE)
+    gone = StateEntered(
+        topic="orders", partition=1, state=State.CHANGED_ELSEWHERE, reason="it has 1,2,9 now"
+    )
+
+    lines = text(status(a_run(tmp_path, done, gone, blocked(2))))
+
+    assert "done 1 of 4 partitions" in lines
+    assert {"queued 1", "blocked 1", "done 1", "changed elsewhere 1"} <= set(lines)
+    assert "in trouble: 2 partitions" in lines
+    rows = [line for line in lines if line.startswith("orders-")]
+    assert rows[0].endswith("1,2,3 1,2,4 it has 1,2,9 now")
+    assert rows[1].startswith("orders-2 blocked 20")
+    assert rows[1].endswith("broker 4 of its target is offline")
+
+
+def test_an_ended_run_is_told_as_such(tmp_path: Path) -> None:
+    lines = text(status(a_run(tmp_path, ended(4))))
+
+    assert lines[0] == "run drain-b3: ended"
+    assert any(line.startswith("ended 20") for line in lines)
+    assert "nothing is in flight" in lines
+
+
+def test_scripts_get_all_of_it_in_one_object(tmp_path: Path) -> None:
+    run = a_run(tmp_path, step(0, 6), NEW_LIMITS, blocked(2), HealthGate(shut=True, reason="why"))
+    with own_run(run) as owned:
+        answer = told(status(run, "--json"))
+
+    assert list(answer)[:3] == ["schema_version", "run", "state"]
+    assert (answer["run"], answer["state"]) == ("drain-b3", "gated")
+    assert answer["owner"]["pid"] == owned.holder.pid
+    assert answer["limits"]["per_broker"] == 4
+    assert answer["limits"]["extra_replicas"] is None
+    assert answer["limits_since_batch"] == 2
+    assert answer["options"]["on_stall"] == "wait"
+    assert answer["gate"] == {"shut": True, "reason": "why"}
+    assert answer["batch"] == 6
+    assert answer["counts"]["adding"] == 1
+    assert answer["counts"]["done"] == 0
+    (flying,) = answer["in_flight"]
+    assert flying == {
+        "topic": "orders",
+        "partition": 0,
+        "state": "adding",
+        "since": flying["since"],
+        "batch": 6,
+        "step": 1,
+        "replicas": [1, 2, 3],
+        "step_replicas": [1, 2, 3, 4],
+        "adding": [4],
+        "removing": [],
+        "elect": None,
+        "target": [1, 2, 4],
+        "original": [1, 2, 3],
+    }
+    (troubled,) = answer["troubled"]
+    assert (troubled["partition"], troubled["state"]) == (2, "blocked")
+    assert troubled["reason"] == "broker 4 of its target is offline"
+    assert answer["damage"] is None
+
+
+def test_every_event_is_a_line_that_people_can_read(tmp_path: Path) -> None:
+    lines = text(status(a_run(tmp_path, step(0, 6), accepted(0), over(0), NEW_LIMITS), "--events"))
+
+    words = [line.split(" ", 3)[3] for line in lines]
+    assert [line.split(" ")[0] for line in lines] == ["1", "2", "3", "4", "5", "6", "7"]
+    assert words[1] == "4 partitions of the plan, orders-0 to orders-3"
+    assert words[2] == "process 4711 of ada on ops1 is its engine"
+    assert words[3] == "orders-0: batch 6: 1,2,3 -> 1,2,3,4 (+4)"
+    assert words[4] == "orders-0: Kafka accepted the alter"
+    assert words[5] == "orders-0: step over; 1,2,3,4, led by 1"
+    assert words[6] == (
+        "limits: R 1 -> 2, B none -> 4; from decision 2 on; 1 in flight stay as they are"
+    )
+
+
+def test_every_event_is_exported_as_an_object_a_line(tmp_path: Path) -> None:
+    until = Owned(pid=1, host="h", user="u", until=datetime.fromisoformat("2026-11-21T15:00+02:00"))
+    done = status(a_run(tmp_path, step(0, 6), until, NEW_LIMITS), "--events", "--json")
+
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [line["seq"] for line in lines] == [1, 2, 3, 4, 5, 6]
+    assert all(list(line)[:5] == ["schema_version", "at", "run", "seq", "event"] for line in lines)
+    assert lines[3] == {
+        "schema_version": 1,
+        "at": "2026-01-01T00:00:00.000Z",
+        "run": "drain-b3",
+        "seq": 4,
+        "event": "step",
+        "topic": "orders",
+        "partition": 0,
+        "batch": 6,
+        "replicas": [1, 2, 3, 4],
+        "adding": [4],
+        "removing": [],
+        "elect": None,
+        "before": [1, 2, 3],
+        "leader": 1,
+        "alters": True,
+        "moves_leader": False,
+        "cut": False,
+        "urgent": False,
+        "alone": False,
+        "holds_place": True,
+    }
+    assert lines[4]["until"] == "2026-11-21T13:00:00.000Z"
+    assert lines[5]["old"]["replicas"] == 1
+    assert lines[5]["new"]["replicas"] == 2
+
+
+@pytest.mark.parametrize("arguments", [(), ("--json",), ("--events",), ("--events", "--json")])
+def test_a_damaged_journal_is_shown_up_to_its_damage_and_said_to_be(
+    tmp_path: Path, arguments: Sequence[str]
+) -> None:
+    run = a_run(tmp_path, step(0), accepted(0))
+    connection = sqlite3.connect(run.journal)
+    connection.execute("DROP TRIGGER events_stay_as_they_are")
+    connection.execute("UPDATE events SET body = '{}' WHERE seq = 5")
+    connection.commit()
+    connection.close()
+
+    done = status(run, *arguments)
+
+    assert done.exit_code == 1
+    assert "event 5 is damaged" in done.stderr
+    assert "orders" in done.stdout
+
+
+def test_an_unknown_run_is_told(tmp_path: Path) -> None:
+    run = a_run(tmp_path)
+
+    result = CliRunner().invoke(ktui, ["status", "drain", "--state-dir", str(tmp_path / "state")])
+
+    assert isinstance(result.exception, UnknownRun)
+    assert f"did you mean {run.name!r}?" in str(result.exception)
+
+
+def test_what_an_event_says_cannot_drive_a_terminal(tmp_path: Path) -> None:
+    run = a_run(tmp_path, blocked(0, "\x1b[2Jgone"))
+
+    for arguments in ((), ("--events",)):
+        assert "\x1b" not in status(run, *arguments).stdout
+    assert told(status(run, "--json"))["troubled"][0]["reason"] == "\x1b[2Jgone"
+
+
+def test_times_are_utc_for_scripts_whatever_the_zone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    at = told(status(a_run(tmp_path), "--json"))["at"]
+
+    assert datetime.fromisoformat(at) == datetime(2026, 1, 1, tzinfo=UTC)
+    assert at.endswith("Z")
+
+
+def test_what_was_called_off_is_told_with_what_it_has_and_had(tmp_path: Path) -> None:
+    stop, back = (TopicPartition("orders", n) for n in (1, 0))
+    run = a_run(
+        tmp_path,
+        step(0),
+        over(0),
+        CancelAsked(kind=CancelKind.STOP, partitions=(stop,)),
+        CancelAsked(kind=CancelKind.ROLLBACK, partitions=(back,)),
+    )
+
+    lines, answer = text(status(run)), told(status(run, "--json"))
+
+    assert "done 0 of 4 partitions" in lines
+    assert "stopped 1" in lines
+    at = lines.index("called off: 2 partitions")
+    first, second = lines[at + 2 : at + 4]
+    assert first.startswith("orders-0 roll back rolling back 20")
+    assert first.endswith(" 1,2,3,4 1,2,3 1,2,4")
+    assert second.startswith("orders-1 stop stopped 20")
+    assert (answer["counts"]["stopped"], answer["counts"]["rolling_back"]) == (1, 1)
+    one, two = answer["called_off"]
+    assert (one["partition"], one["cancel"], one["state"]) == (0, "rollback", "rolling_back")
+    assert (one["replicas"], one["original"]) == ([1, 2, 3, 4], [1, 2, 3])
+    assert (two["partition"], two["cancel"], two["state"]) == (1, "stop", "stopped")
+
+
+def test_forty_of_those_called_off_are_shown_and_the_rest_is_counted(tmp_path: Path) -> None:
+    every = tuple(TopicPartition("orders", n) for n in range(50))
+    run = a_run(tmp_path, CancelAsked(kind=CancelKind.STOP, partitions=every), partitions=50)
+
+    lines = text(status(run))
+
+    assert sum(" stop stopped " in line for line in lines) == 40
+    assert lines[-1] == "and 10 more"
+    assert len(told(status(run, "--json"))["called_off"]) == 50
+
+
+def test_a_live_run_under_a_shut_cancel_gate_is_gated(tmp_path: Path) -> None:
+    run = a_run(tmp_path, CancelGate(shut=True, reason="ada@ops1 (1), to stop all of run drain"))
+    with own_run(run):
+        assert text(status(run))[0] == "run drain-b3: gated"
+
+
+def test_a_time_left_that_goes_by_earlier_runs_is_told_to(tmp_path: Path) -> None:
+    copied = CopiedBytes(left_s=Range(100.0, 200.0, 400.0), by_earlier_runs=True)
+    with RunFollower(a_run(tmp_path).journal) as follower:
+        follower.refresh()
+    assert "3m 20s (1m 40s-6m 40s) left by earlier runs" in status_text(follower.run, None, copied)
+    assert status_json(follower.run, None, None, copied).left_by_earlier_runs
+    assert not status_json(follower.run, None, None).left_by_earlier_runs

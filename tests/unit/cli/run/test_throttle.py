@@ -1,0 +1,97 @@
+"""`ktui throttle`: how fast a run copies, shown and changed from any shell, and what it has set."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import Result
+
+from ktui.cli.context.errors import BadInput
+from ktui.execution.host.state_dir import RunDir, StateDir
+from ktui.execution.journal.journal import Journal
+from ktui.planning.throttle_rates import NO_THROTTLE, parse_throttle_rates
+from ktui.simulated.clock import VirtualClock
+from support.cli.owned_run import owned_run
+from support.journals.journals import a_start, ended
+from support.journals.throttled_journals import (
+    a_run,
+    all_over,
+    call,
+    lines,
+    run_of,
+    throttled,
+    told,
+)
+
+
+@pytest.fixture(scope="module")
+def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunDir]:
+    """Give a run that an engine carries on: one for all tests."""
+    with owned_run(StateDir(tmp_path_factory.mktemp("state"))) as run:
+        yield run
+
+
+def refusal(result: Result) -> str:
+    assert isinstance(result.exception, BadInput), result.output
+    return str(result.exception)
+
+
+def asked(run: RunDir) -> int:
+    with Journal.open(run.journal, VirtualClock(), read_only=True) as journal:
+        return len(journal.asked(unanswered=False))
+
+
+def test_a_run_without_a_throttle_says_so(live: RunDir) -> None:
+    call(live, "none")
+
+    assert lines(call(live))[0] == (
+        "throttle of drain-b3: none; not set on any broker or topic now"
+    )
+
+
+def test_another_rate_is_in_force_at_once_and_none_lifts_it(live: RunDir) -> None:
+    answer = told(call(live, "50MB,4=20MiB", "--json"))
+
+    assert answer["accepted"] is True
+    assert run_of(live).throttled.rates == parse_throttle_rates("50MB,4=20MiB")
+    assert call(live, "none").stdout == ("run drain-b3: lifted: what was set is put back now\n")
+    assert run_of(live).throttled.rates == NO_THROTTLE
+
+
+@pytest.mark.parametrize("rate", ["fast", "0", "x=5MB", "3=1MB,3=2MB", "5MB,6MB", ""])
+def test_a_rate_that_is_none_is_named_and_nothing_is_asked(live: RunDir, rate: str) -> None:
+    before = asked(live)
+
+    assert refusal(call(live, rate)).startswith("RATE: ")
+    assert asked(live) == before
+
+
+def test_nothing_is_left_behind_while_partitions_move(live: RunDir) -> None:
+    before = asked(live)
+
+    words = refusal(call(live, "--leave-behind"))
+
+    assert words.startswith("--leave-behind: run drain-b3 still moves partitions")
+    assert "ktui throttle drain-b3 none" in words
+    assert asked(live) == before
+
+
+def test_a_rate_and_leaving_behind_do_not_go_together(live: RunDir) -> None:
+    assert "takes no RATE" in refusal(call(live, "5MB", "--leave-behind"))
+
+
+@pytest.mark.parametrize("arguments", [("5MB",), ("--leave-behind",)])
+def test_a_run_that_nobody_carries_on_is_to_be_resumed_first(
+    tmp_path: Path, arguments: tuple[str, ...]
+) -> None:
+    run = a_run(tmp_path, *throttled(), *all_over())
+
+    assert "ktui resume drain-b3" in refusal(call(run, *arguments))
+
+
+def test_an_ended_run_has_nothing_to_throttle(tmp_path: Path) -> None:
+    run = a_run(tmp_path, *a_start(2), ended(2))
+
+    assert "run drain-b3 has ended" in refusal(call(run, "5MB"))

@@ -1,0 +1,226 @@
+"""What of its throttle each verb tells of a run: rates, what is set, what stays, and why."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from ktui.cli.main import ktui
+from ktui.cluster.ports import (
+    ConfigChange,
+    ConfigOp,
+    Verdict,
+)
+from ktui.cluster.throttle_settings import FOLLOWER_RATE, FOLLOWER_REPLICAS
+from ktui.execution.forecast.progress_text import end_lines, progress_line
+from ktui.execution.host.ownership import own_run
+from ktui.execution.run.events import Configure, Configured, EngineLeft, SettingsGivenUp
+from ktui.planning.throttle_rates import parse_throttle_rates
+from support.journals.throttled_journals import (
+    BROKER_4,
+    RATE,
+    a_run,
+    all_over,
+    call,
+    lines,
+    run_of,
+    throttled,
+    told,
+)
+
+
+def test_what_is_set_is_shown_with_what_stood_there_before(tmp_path: Path) -> None:
+    run = a_run(tmp_path, *throttled())
+    with own_run(run):
+        shown = lines(call(run))
+
+    assert shown == [
+        "throttle of drain-b3: 50 MB/s into each broker",
+        "",
+        "ON SETTING OURS BEFORE",
+        f"broker 4 {FOLLOWER_RATE} 50000000 (50 MB/s) 1000 (1.0 kB/s)",
+        f"topic orders {FOLLOWER_REPLICAS} 0:4 unset",
+    ]
+
+
+def test_scripts_are_told_the_same(tmp_path: Path) -> None:
+    run = a_run(tmp_path, *throttled())
+    with own_run(run):
+        answer = told(call(run, "--json"))
+        status = told(call(run, "--json", verb="status"))
+
+    assert answer == {"schema_version": 1, "run": "drain-b3", "throttle": status["throttle"]}
+    throttle = answer["throttle"]
+    assert throttle["rates"] == {"every": 50_000_000, "brokers": []}
+    assert (throttle["leaders"], throttle["refusal"], throttle["waits"]) == (False, None, None)
+    assert throttle["stays"] is None
+    assert throttle["settings"] == [
+        {
+            "scope": "broker",
+            "name": "4",
+            "key": FOLLOWER_RATE,
+            "ours": [RATE],
+            "sure": True,
+            "before": {"value": "1000", "source": "own"},
+        },
+        {
+            "scope": "topic",
+            "name": "orders",
+            "key": FOLLOWER_REPLICAS,
+            "ours": ["0:4"],
+            "sure": True,
+            "before": {"value": "", "source": "default"},
+        },
+    ]
+
+
+def test_a_refusal_is_shown(tmp_path: Path) -> None:
+    other = ConfigChange(BROKER_4, FOLLOWER_RATE, ConfigOp.SET, "7")
+    refused = Configured(
+        resource=BROKER_4, verdict=Verdict.REFUSED, code="POLICY_VIOLATION", message="not so low"
+    )
+    run = a_run(tmp_path, *throttled(), Configure(changes=(other,)), refused)
+
+    assert "refused: not so low" in lines(call(run))
+    assert "throttle refused: not so low" in lines(call(run, verb="status"))
+
+
+def test_a_change_whose_answer_is_out_is_shown_as_not_confirmed(tmp_path: Path) -> None:
+    other = ConfigChange(BROKER_4, FOLLOWER_RATE, ConfigOp.SET, "7000000")
+    run = a_run(tmp_path, *throttled(), Configure(changes=(other,)))
+
+    (rate,) = [line for line in lines(call(run)) if FOLLOWER_RATE in line]
+    assert "50000000 (50 MB/s) or 7000000 (7.0 MB/s) (not confirmed)" in rate
+
+
+def test_the_status_of_a_run_has_its_throttle(tmp_path: Path) -> None:
+    run = a_run(tmp_path, *throttled())
+    with own_run(run):
+        assert "throttle 50 MB/s into each broker" in lines(call(run, verb="status"))
+
+
+def test_a_run_that_was_killed_says_which_throttles_stay_and_how_they_go(tmp_path: Path) -> None:
+    run = a_run(tmp_path, *throttled())
+
+    where = "its throttle stays on broker 4 and topic orders until it is resumed"
+    stays = f"{where}: its engine has not removed it"
+    assert f"{stays}; to resume it: ktui resume drain-b3" in lines(call(run))
+    assert f"throttle {stays}; see: ktui throttle drain-b3" in lines(call(run, verb="status"))
+    assert told(call(run, "--json"))["throttle"]["stays"] == stays
+
+
+def test_a_run_that_was_left_says_that_what_is_in_flight_needs_its_throttle(
+    tmp_path: Path,
+) -> None:
+    run = a_run(tmp_path, *throttled(), EngineLeft(reason="its process got SIGTERM"))
+
+    stays = told(call(run, "--json"))["throttle"]["stays"]
+    assert stays.endswith("until it is resumed: 1 step in flight needs it")
+
+
+def test_whoever_follows_a_run_is_told_which_throttles_stay_once_it_is_left(
+    tmp_path: Path,
+) -> None:
+    run = a_run(tmp_path, *throttled(), EngineLeft(reason="its process got SIGTERM"))
+
+    left, stays = end_lines(run_of(run))
+
+    assert left.startswith("run drain-b3 was left (its process got SIGTERM)")
+    assert stays.startswith("its throttle stays on broker 4 and topic orders until it is resumed")
+
+
+def test_the_line_of_progress_has_the_throttle(tmp_path: Path) -> None:
+    run = run_of(a_run(tmp_path, *throttled()))
+
+    assert progress_line(run, None) == (
+        "drain-b3: 0 of 2 done, 1 moving, batch 1, throttle 50 MB/s into each broker"
+    )
+
+
+def test_the_list_of_runs_says_where_a_throttle_is_left(tmp_path: Path) -> None:
+    run = a_run(tmp_path, *throttled())
+    arguments = ["runs", "--state-dir", str(run.path.parent.parent)]
+
+    listed = lines(CliRunner().invoke(ktui, arguments))
+    (told_of,) = told(CliRunner().invoke(ktui, [*arguments, "--json"]))["runs"]
+
+    assert listed[1].startswith("drain-b3 waiting for resume, throttle left")
+    assert told_of["throttle"] == {"every": 50_000_000, "brokers": []}
+    assert told_of["throttle_left"].startswith("its throttle stays on broker 4")
+
+
+def test_a_run_that_only_waits_for_a_broker_says_which_and_the_way_out(tmp_path: Path) -> None:
+    run = a_run(tmp_path, *throttled(), *all_over())
+    waits = (
+        "all partitions have ended; its throttle is still set on broker 4, which is down or "
+        "refuses the change"
+    )
+    with own_run(run):
+        way_out = "If that never changes: ktui throttle drain-b3 --leave-behind"
+        assert f"{waits}. {way_out}" in lines(call(run))
+        assert f"throttle {waits}; see: ktui throttle drain-b3" in lines(call(run, verb="status"))
+        assert told(call(run, "--json"))["throttle"]["waits"] == waits
+
+
+def test_each_event_about_throttles_has_every_field_of_the_contract(tmp_path: Path) -> None:
+    left = SettingsGivenUp(
+        resource=BROKER_4, keys=(FOLLOWER_RATE,), reason="someone else set it to 7"
+    )
+    run = a_run(tmp_path, *throttled(), left)
+
+    printed = call(run, "--events", "--json", verb="status").stdout.splitlines()
+
+    about = ("throttle", "settings_found", "configure", "configured", "settings_left")
+    head = ("schema_version", "at", "run", "seq", "event")
+    events = [event for line in printed if (event := json.loads(line))["event"] in about]
+    own = [{key: value for key, value in event.items() if key not in head} for event in events]
+    broker_4 = {"scope": "broker", "name": "4"}
+    orders = {"scope": "topic", "name": "orders"}
+    assert [event["event"] for event in events] == [*about[:4], "configured", "settings_left"]
+    assert own[0] == {
+        "old": {"every": None, "brokers": []},
+        "new": {"every": 50_000_000, "brokers": []},
+        "command": None,
+        "who": "",
+    }
+    assert own[1]["found"][0] == {
+        "resource": broker_4,
+        "key": FOLLOWER_RATE,
+        "before": {"value": "1000", "source": "own"},
+    }
+    assert own[2]["changes"][1] == {
+        "resource": orders,
+        "key": FOLLOWER_REPLICAS,
+        "op": "append",
+        "value": "0:4",
+    }
+    assert own[2]["puts_back"] is False
+    assert own[3] == {
+        "resource": broker_4,
+        "verdict": "accepted",
+        "code": None,
+        "message": "",
+        "node": None,
+    }
+    assert own[5] == {
+        "resource": broker_4,
+        "keys": [FOLLOWER_RATE],
+        "reason": "someone else set it to 7",
+    }
+
+
+@pytest.mark.parametrize(
+    ("rates", "words"),
+    [
+        ("none", "none"),
+        ("50MB", "50 MB/s into each broker, leaders too"),
+        ("50MB,3=20MB", "50 MB/s into each broker, 20 MB/s into broker 3, leaders too"),
+        ("50MB,3=none", "50 MB/s into each broker, none into broker 3, leaders too"),
+        ("3=2MB,4=2MB,5=none", "2.0 MB/s into brokers 3 and 4, leaders too"),
+    ],
+)
+def test_rates_are_told_with_the_brokers_that_they_bind(rates: str, words: str) -> None:
+    assert parse_throttle_rates(rates).with_leaders(throttled=True) == words

@@ -1,0 +1,307 @@
+"""Every command line in README.md and docs/ is one that ktui takes, and runs where it can."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import nullcontext, suppress
+from pathlib import Path
+from typing import NamedTuple
+
+import click
+import pytest
+from click.testing import CliRunner, Result
+from textual.app import App
+
+from ktui.cli.context.cluster import Cluster
+from ktui.cli.main import ktui
+from ktui.insights.file import NAME as INSIGHTS
+from ktui.insights.file import encode
+from ktui.simulated.clock import VirtualClock
+from ktui.simulated.cluster import SimulatedCluster
+from support.cli.cancel_office import CancelOffice
+from support.cli.cancelled_run import MOVED, CancelledRun
+from support.cli.named_cluster import NamedCluster
+from support.journals.owners import GoodClaim
+from support.pipeline.insights import insights
+from support.recordings.recorded_history import a_recording, files_of
+from support.simulated.moving_clusters import a_cluster
+from support.simulated.observations import START, a_move, an_observation
+
+ROOT = Path(__file__).parents[3]
+_BLOCK = re.compile(r"^```[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
+_ENDS = {"|", ">", ">>", "2>", "&&", ";", "&"}
+
+LISTED: Mapping[str, str] = {
+    "doctor": "tries two Kafka clients; tests/unit/cli/doctor/test_connection.py",
+    "doctor --clear-throttles": "watches for 10 s; tests/unit/cli/doctor/test_clear_throttles.py",
+    "lab": "starts a real Kafka; tests/kafka/lab/test_lab.py",
+    "pipeline check": "starts Spark; tests/pipeline/test_check.py",
+    "pipeline report": "needs tables that Spark made; tests/pipeline/test_report_from_a_lake.py",
+    "pipeline run": "starts Spark; tests/pipeline/test_lake_runs.py",
+    "pipeline run --follow": "starts Spark; tests/pipeline/test_follow.py",
+    "pipeline run --grid": "starts Spark; tests/pipeline/test_outlook.py",
+    "pipeline run --master": "needs a Spark cluster; tests/pipeline/test_spark_cluster.py",
+    "record --context": "records until its end in real time; tests/unit/cli/record/test_record.py",
+    "resume": "starts an engine process; tests/unit/cli/start/test_resume.py",
+    "runs import": "takes a cluster; tests/unit/cli/run/test_runs_that_are_handed_over.py",
+    "start": "starts an engine process; tests/kafka/runs/test_start.py",
+}
+"""Command lines that no test here runs, by how they begin: why, and the test of the verb."""
+
+PLAN = '{"version": 1, "partitions": [{"topic": "orders", "partition": 0, "replicas": [4, 2, 3]}]}'
+EXIT_CODES: Mapping[str, int] = {"plan check bad.json": 2}
+
+
+class CommandLine(NamedTuple):
+    """One command line of a page."""
+
+    page: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.page}: {self.text[:60]}"
+
+    @property
+    def words(self) -> list[str]:
+        """The arguments of ktui."""
+        return shlex.split(self.text)[1:]
+
+    @property
+    def expanded(self) -> list[str]:
+        """The arguments as a shell passes them on."""
+        return [str(Path(word).expanduser()) if word[0] == "~" else word for word in self.words]
+
+    @property
+    def commands_an_engine(self) -> bool:
+        """Whether the run's engine has to answer."""
+        verb, *more = self.words
+        return verb in {"add", "limits", "pause", "continue"} or (
+            verb == "throttle" and len(more) > 1
+        )
+
+    def begins(self, beginning: str) -> bool:
+        return f"{shlex.join(self.words)} ".startswith(f"{beginning} ")
+
+    @property
+    def listed(self) -> str | None:
+        """Why no test here runs it; None for one that is run."""
+        return LISTED.get(max((each for each in LISTED if self.begins(each)), key=len, default=""))
+
+
+def command_lines() -> Iterator[CommandLine]:
+    for path in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))):
+        for block in _BLOCK.findall(path.read_text(encoding="utf-8")):
+            for line in block.replace("\\\n", " ").splitlines():
+                yield from (CommandLine(path.name, text) for text in _commands(line))
+
+
+def commands_in_sentences() -> Iterator[CommandLine]:
+    """Yield the calls of ktui that stand in a sentence; these leave values out, or name some X."""
+    for path in (ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))):
+        sentences = _BLOCK.sub("", path.read_text(encoding="utf-8"))
+        for code in re.findall(r"`(ktui [^`]+)`", sentences):
+            yield CommandLine(path.name, " ".join(code.split()))
+
+
+def _commands(line: str) -> Iterator[str]:
+    """Yield the calls of ktui in a line, without what the shell does with their output."""
+    if not re.search(r"(^|[;|] |\$ )ktui( |$)", line):
+        return
+    command: list[str] = []
+    for word in [*shlex.split(line.removeprefix("$ "), comments=True), ";"]:
+        if word not in _ENDS:
+            command.append(word)
+            continue
+        if command[:1] == ["ktui"]:
+            yield shlex.join(command)
+        command = []
+
+
+LINES = list(dict.fromkeys(command_lines()))
+IN_SENTENCES = list({line.text: line for line in commands_in_sentences()}.values())
+RUN = list({line.text: line for line in LINES if line.listed is None}.values())
+
+
+def parse(command: click.Command, words: list[str], parent: click.Context | None = None) -> None:
+    """Parse a command line down to the arguments of its verb, and run nothing.
+
+    Raises:
+        click.UsageError: an option, an argument or a verb that ktui does not take.
+    """
+    context = command.make_context(command.name or "ktui", list(words), parent=parent)
+    left = [*context._protected_args, *context.args]
+    if isinstance(command, click.Group) and left:
+        _, verb, rest = command.resolve_command(context, left)
+        assert verb is not None, left
+        parse(verb, rest, context)
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The files that the pages' command lines name, in a home folder of their user."""
+    home = tmp_path_factory.mktemp("home")
+    scenario = _first_block("scenarios.md", "yaml")
+    context = '{properties: {bootstrap.servers: "127.0.0.1:1"}}'
+    for name, text in {
+        "config/config.yaml": f"contexts: {{prod: {context}, prod-eu: {context}}}",
+        "client.properties": "bootstrap.servers=127.0.0.1:1",
+        ".local/state/ktui/lab/client-viewer.properties": "bootstrap.servers=127.0.0.1:1",
+        **dict.fromkeys(("plan.json", "drain.json", "more.json", "back.json"), PLAN),
+        "bad.json": '{"version": 1}',
+        "mine.yaml": scenario,
+        "limits.yaml": _first_block("insights.md", "yaml"),
+        "drain.run": "",
+    }.items():
+        (home / name).parent.mkdir(parents=True, exist_ok=True)
+        (home / name).write_text(text, encoding="utf-8")
+    for name in (INSIGHTS, f"lake/{INSIGHTS}", f".local/state/ktui/{INSIGHTS}"):
+        (home / name).parent.mkdir(parents=True, exist_ok=True)
+        (home / name).write_bytes(encode(insights("prod", "test")))
+    at_14_02 = (START.astimezone().replace(hour=14, minute=2) - START).seconds
+    history = [an_observation([a_move()], at_14_02 + float(n)) for n in range(-2, 3)]
+    state = home / ".local/state/ktui"
+    a_recording(state / "recordings", history)
+    for run in ("drain", "drain-b3"):
+        a_recording(state / "runs" / run / "recording", history)
+    shutil.copy(files_of(state / "recordings")[0], home / "000003.jsonl.gz")
+    return home
+
+
+def _first_block(page: str, language: str) -> str:
+    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+    return text.split(f"```{language}\n")[1].split("```")[0]
+
+
+@pytest.fixture
+def home(files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of the files, as the home folder and the current one."""
+    home = shutil.copytree(files, tmp_path / "home")
+    live_in(home, monkeypatch)
+    return home
+
+
+def live_in(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(home)
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("KTUI_CONFIG_DIR", str(home / "config"))
+    monkeypatch.setenv("KTUI_STATE_DIR", str(home / ".local/state/ktui"))
+
+
+@pytest.fixture
+def cluster(monkeypatch: pytest.MonkeyPatch) -> SimulatedCluster:
+    """A cluster on which a partition moves, whatever brokers or context are named."""
+    cluster = a_cluster(moving=["orders-0"], resting=["payments-3"])
+    assert isinstance(cluster.clock, VirtualClock)
+    cluster.clock.pass_time(1.0)
+    cluster.clock._leaping = True
+    permissions = NamedCluster(reader=cluster.reader).permissions
+    monkeypatch.setattr(Cluster, "reader", lambda _: cluster.reader())
+    monkeypatch.setattr(Cluster, "writer", lambda _: cluster.writer())
+    monkeypatch.setattr(Cluster, "claim", lambda _, me, _id: GoodClaim(me))
+    monkeypatch.setattr(Cluster, "permissions", lambda _, topics: permissions(topics))
+    return cluster
+
+
+@pytest.fixture
+def views(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The kinds of the views that are ready to be shown; tests/tui shows them."""
+    opened: list[str] = []
+
+    async def show(app: App[None]) -> None:
+        opened.append(type(app).__name__)
+
+    for verb in ("watch.command", "watch.demo", "record.replay"):
+        monkeypatch.setattr(f"ktui.cli.{verb}.show_app", show)
+        monkeypatch.setattr(f"ktui.cli.{verb}.need_terminal", lambda *_: None)
+    return opened
+
+
+def call(line: CommandLine) -> Result:
+    return CliRunner().invoke(ktui, line.expanded, input=PLAN)
+
+
+def assert_done(line: CommandLine, result: Result) -> None:
+    expected = next((code for each, code in EXIT_CODES.items() if line.begins(each)), 0)
+    assert result.exit_code == expected, (result.output, result.exception)
+
+
+def test_the_pages_have_command_lines() -> None:
+    assert len(LINES) > 80
+    assert len(RUN) > 40
+
+
+@pytest.mark.parametrize("line", LINES, ids=str)
+def test_ktui_takes_every_command_line_of_its_pages(
+    line: CommandLine, files: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if "..." in line.words or "…" in line.text:
+        pytest.fail(f"{line.page} cuts a command line short: {line.text}")
+    live_in(files, monkeypatch)
+
+    parse(ktui, line.expanded)
+
+
+@pytest.mark.parametrize("line", IN_SENTENCES, ids=str)
+def test_ktui_has_the_verb_and_the_options_of_every_command_in_a_sentence(
+    line: CommandLine, files: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    live_in(files, monkeypatch)
+
+    with suppress(click.BadParameter, click.BadOptionUsage, click.exceptions.NoArgsIsHelpError):
+        parse(ktui, line.words)
+
+
+@pytest.mark.parametrize(
+    "line", [line for line in RUN if not {"drain", "--cluster"} & {*line.words}], ids=str
+)
+def test_a_command_line_without_an_engine_runs(
+    line: CommandLine,
+    home: Path,
+    cluster: SimulatedCluster,
+    views: list[str],
+) -> None:
+    del home, cluster
+
+    result = call(line)
+
+    assert_done(line, result)
+    shows = line.words[:1] in (["watch"], ["demo"], ["replay"]) or line.text.startswith("ktui --")
+    assert len(views) == (shows and "--list" not in line.words)
+
+
+@pytest.mark.parametrize("line", [line for line in RUN if "drain" in line.words], ids=str)
+def test_a_command_line_about_a_run_runs(
+    line: CommandLine, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (home / "drain.run").unlink()  # what `ktui runs export` is about to write
+    run = CancelledRun(tmp_path, monkeypatch, {f"orders-{n}": MOVED["orders-0"] for n in range(4)})
+    run.until_s = 60.0
+    monkeypatch.setenv("KTUI_STATE_DIR", str(run.state.path))
+
+    with run.alive() if line.commands_an_engine else nullcontext():
+        result = call(line)
+
+    assert_done(line, result)
+
+
+@pytest.mark.parametrize("line", [line for line in RUN if "--cluster" in line.words], ids=str)
+def test_a_command_line_about_everything_on_the_cluster_runs(
+    line: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    office = CancelOffice(tmp_path, monkeypatch)
+    office.others_move("orders-0")
+    monkeypatch.setenv("KTUI_STATE_DIR", str(office.state.path))
+
+    result = call(line)
+
+    assert_done(line, result)
+    assert office.moving == set()
+
+
+@pytest.mark.parametrize("beginning", LISTED)
+def test_every_listed_command_line_is_on_a_page_and_its_verb_has_its_test(beginning: str) -> None:
+    assert any(line.begins(beginning) for line in LINES)
+    assert (ROOT / LISTED[beginning].split("; ")[1]).exists()

@@ -1,0 +1,124 @@
+"""`ktui demo` says what there is, and what is wrong with what was asked for."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ktui.cli.watch.demo import command
+from ktui.simulated.scenario.library import load_scenario, shipped_names, shipped_path
+
+
+def demo(*arguments: str, config_dir: Path | None = None) -> subprocess.CompletedProcess[str]:
+    env = {name: value for name, value in os.environ.items() if not name.startswith("KTUI_")}
+    if config_dir is not None:
+        env["KTUI_CONFIG_DIR"] = str(config_dir)
+    done = subprocess.run(
+        [sys.executable, "-m", "ktui", "demo", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=env,
+    )
+    assert "Traceback" not in done.stderr
+    return done
+
+
+def test_the_list_names_every_scenario_with_what_happens() -> None:
+    done = demo("--list")
+
+    assert done.returncode == 0
+    for name in shipped_names():
+        assert name in done.stdout
+        assert load_scenario(shipped_path(name)).title in done.stdout
+
+
+def test_it_explains_itself() -> None:
+    done = demo("--help")
+
+    assert done.returncode == 0
+    assert "SCENARIO is the name of a scenario that comes with ktui" in done.stdout
+
+
+def test_an_unknown_scenario_lists_the_known_ones() -> None:
+    done = demo("drain")
+
+    assert done.returncode == 2
+    assert "there is no scenario 'drain'. Choose one of drain-a-broker, " in done.stderr
+
+
+def test_a_file_with_a_mistake_is_named_with_its_line(tmp_path: Path) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text("title: Mine\nfaults:\n  - {at: 5s, kill: 9}\n", encoding="utf-8")
+    done = demo(str(path))
+
+    assert done.returncode == 2
+    assert (
+        done.stderr
+        == f"ktui: {path}:3: faults.0.kill: there is no broker 9; known brokers: 1, 2, 3\n"
+    )
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    done = demo(str(tmp_path / "mine.yaml"))
+
+    assert done.returncode == 2
+    assert f"{tmp_path / 'mine.yaml'}: cannot be read" in done.stderr
+
+
+@pytest.mark.parametrize("speed", ["0", "-1", "101", "nan", "inf", "fast"])
+def test_a_speed_that_is_none_is_refused(speed: str) -> None:
+    done = demo("--speed", speed)
+
+    assert done.returncode == 2
+    assert "--speed" in done.stderr
+
+
+def test_without_a_terminal_it_says_so() -> None:
+    done = demo()
+
+    assert done.returncode == 2
+    assert "needs a terminal" in done.stderr
+    assert "ktui list" not in done.stderr
+
+
+def test_an_empty_name_is_no_name() -> None:
+    done = demo("")
+
+    assert done.returncode == 2
+    assert "no scenario was named. Choose one of drain-a-broker, " in done.stderr
+
+
+def test_a_broken_config_file_is_named(tmp_path: Path) -> None:
+    (tmp_path / "config.yaml").write_text("thme: dark\n", encoding="utf-8")
+    done = demo(config_dir=tmp_path)
+
+    assert done.returncode == 2
+
+
+def test_it_loads_no_kafka_client() -> None:
+    code = "import sys, ktui.cli.watch.demo; print(*{name.split('.')[0] for name in sys.modules})"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert "textual" in done.stdout.split()
+    assert not {"kafka", "confluent_kafka", "pyspark"} & set(done.stdout.split())
+
+
+def test_a_theme_that_was_chosen_is_kept_when_the_story_is_played_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    themes: list[str | None] = []
+
+    async def play(*_story: object, theme: str | None, **_how: object) -> tuple[bool, str | None]:
+        themes.append(theme)
+        return len(themes) < 2, "chosen"
+
+    monkeypatch.setattr("ktui.cli.watch.demo._play", play)
+    monkeypatch.setattr("ktui.cli.watch.demo.need_terminal", lambda _instead: None)
+    command.main(["--theme", "first"], standalone_mode=False)
+
+    assert themes == ["first", "chosen"]

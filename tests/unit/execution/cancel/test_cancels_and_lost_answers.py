@@ -1,0 +1,162 @@
+"""What comes late for a partition that was called off is cancelled again; no answer is guessed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ktui.execution.journal.commands import CancelMoves, SetLimits
+from ktui.execution.run.cancel_kind import CancelKind
+from ktui.execution.run.events import Cancel
+from ktui.execution.run.states import State
+from ktui.execution.run.unanswered import MAY_COME_S
+from ktui.pacing.limits import Limits, Shape
+from ktui.simulated.events import Alter, DelayRequest, LoseAnswer, LoseRequest
+from support.runs.cancel_stories import CalledOffStory, altered, begun, done, nth
+from support.simulated.moving_clusters import tp
+
+THREE = (1, 2, 3)
+MOVED = {"orders-0": (THREE, (4, 5, 6))}
+ONE = tp("orders-0")
+KIP_435 = Limits(replicas=1, partitions=1, shape=Shape.KIP_435)
+POLL_S = 1.0
+
+Mishap = LoseAnswer | LoseRequest | DelayRequest
+MISHAPS = pytest.mark.parametrize(
+    "mishap", [LoseAnswer(), LoseRequest(), DelayRequest(4.0), DelayRequest(30.0)]
+)
+KINDS = pytest.mark.parametrize("kind", [CancelKind.STOP, CancelKind.ROLLBACK])
+
+
+def ends(kind: CancelKind) -> State:
+    return State.STOPPED if kind is CancelKind.STOP else State.ROLLED_BACK
+
+
+@KINDS
+@pytest.mark.parametrize("by_s", [0.5, 9.0, 14.0, 40.7, 59.0])
+def test_a_step_that_arrives_after_its_cancel_is_cancelled_at_once(
+    tmp_path: Path, kind: CancelKind, by_s: float
+) -> None:
+    story = CalledOffStory(tmp_path, MOVED)
+    story.late(by_s)
+    story.called_off(nth(1, begun("orders-0")), CancelMoves(kind))
+
+    assert story.played().ended
+
+    assert story.state("orders-0") is ends(kind)
+    assert set(story.replicas(ONE)) == set(THREE)
+    assert story.leader(ONE) == 1
+
+
+@KINDS
+@pytest.mark.parametrize("by_s", [9.0, 14.0, 40.7, 59.0])
+def test_one_that_is_on_its_way_when_it_is_called_off_is_cancelled_as_it_comes(
+    tmp_path: Path, kind: CancelKind, by_s: float
+) -> None:
+    story = CalledOffStory(tmp_path, MOVED)
+    story.late(by_s)
+    story.asked(5.0, CancelMoves(kind))
+
+    assert story.played().ended
+
+    assert story.state("orders-0") is ends(kind)
+    assert set(story.replicas(ONE)) == set(THREE)
+    arrived, cancelled = (each.at_s for each in story.witness.alters[:2])
+    assert cancelled - arrived <= POLL_S + 0.5
+    assert story.sent("orders-0")[:2] == [(1, 2, 3, 4), None]
+
+
+@KINDS
+def test_a_step_that_is_sent_anew_by_a_broker_is_cancelled_as_often_as_it_comes(
+    tmp_path: Path, kind: CancelKind
+) -> None:
+    story = CalledOffStory(tmp_path, MOVED, cluster={"messages": 60_000})
+    story.befalls(0.0, LoseAnswer())
+    story.called_off(nth(1, altered("orders-0")), CancelMoves(kind))
+    for at_s in (20.0, 22.5, 50.0):
+        story.befalls(at_s, Alter({ONE: (1, 2, 3, 4)}))
+
+    run = story.played()
+
+    assert run.ended
+    assert story.state("orders-0") is ends(kind)
+    assert set(story.replicas(ONE)) == set(THREE)
+    assert story.sent("orders-0")[:5] == [(1, 2, 3, 4), None, None, None, None]
+    cancelled = story.seconds(lambda event: isinstance(event, Cancel))
+    assert all(c - at <= POLL_S + 0.5 for c, at in zip(cancelled[1:], (20, 22.5, 50), strict=True))
+    assert run.at is not None
+    assert (run.at - story.told_at(0)).total_seconds() >= MAY_COME_S
+
+
+@KINDS
+@pytest.mark.parametrize("limits", [Limits(replicas=1, partitions=1), KIP_435])
+@MISHAPS
+def test_a_cancel_whose_answer_is_lost_is_settled_by_looking(
+    tmp_path: Path, kind: CancelKind, limits: Limits, mishap: Mishap
+) -> None:
+    story = CalledOffStory(tmp_path, MOVED, limits, {"messages": 40_000})
+    story.befalls(5.0, mishap)
+    story.asked(6.0, CancelMoves(kind))
+
+    assert story.played().ended
+
+    assert story.state("orders-0") is ends(kind)
+    assert set(story.replicas(ONE)) == set(THREE)
+    if kind is CancelKind.ROLLBACK:
+        assert story.now(ONE) == story.before[ONE]
+
+
+@pytest.mark.parametrize("limits", [Limits(replicas=1, partitions=1), KIP_435])
+@MISHAPS
+def test_a_step_back_whose_answer_is_lost_is_settled_by_looking(
+    tmp_path: Path, limits: Limits, mishap: Mishap
+) -> None:
+    story = CalledOffStory(tmp_path, MOVED, limits)
+    story.played()
+    story.cluster.mishaps.append(mishap)
+
+    assert story.reopened(CancelMoves(CancelKind.ROLLBACK)).ended
+
+    assert story.now(ONE) == story.before[ONE]
+
+
+def test_what_was_done_by_a_request_without_an_answer_goes_back_once_no_other_may_come(
+    tmp_path: Path,
+) -> None:
+    """Else its last step, sent anew by a broker, would meet the first one back."""
+    ways = {"orders-0": (THREE, (1, 2)), "orders-1": (THREE, (4, 5, 6))}
+    story = CalledOffStory(tmp_path, ways, cluster={"messages": 30_000})
+    story.befalls(0.0, LoseAnswer())
+    story.then(done("orders-0"), lambda: story.ask(SetLimits({"partitions": 2})))
+    story.called_off(done("orders-0"), CancelMoves(CancelKind.ROLLBACK, partitions=(ONE,)))
+    story.befalls(30.0, Alter({ONE: (1, 2)}))
+
+    assert story.played().ended
+
+    assert story.state("orders-0") is State.ROLLED_BACK
+    story.assert_as_foreseen()
+    assert story.begun_at("orders-0")[1] >= MAY_COME_S
+
+
+def test_a_rollback_that_is_stopped_stays_where_it_is(tmp_path: Path) -> None:
+    story = CalledOffStory(tmp_path, MOVED, KIP_435)
+    story.played()
+    story.called_off(nth(1, altered("orders-0")), CancelMoves(CancelKind.STOP))
+
+    assert story.reopened(CancelMoves(CancelKind.ROLLBACK)).ended
+
+    assert story.state("orders-0") is State.STOPPED
+    story.assert_as_foreseen()
+
+
+@KINDS
+def test_what_was_stopped_can_be_rolled_back_after_all(tmp_path: Path, kind: CancelKind) -> None:
+    story = CalledOffStory(tmp_path, MOVED)
+    story.called_off(nth(2, altered("orders-0")), CancelMoves(kind))
+    story.played()
+
+    assert story.reopened(CancelMoves(CancelKind.ROLLBACK)).ended
+
+    assert story.now(ONE) == story.before[ONE]
+    assert story.state("orders-0") is State.ROLLED_BACK

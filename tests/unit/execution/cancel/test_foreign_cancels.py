@@ -1,0 +1,252 @@
+"""Reassignments of others: each is cancelled as it was shown, and what becomes of it is known."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ktui.cluster.errors import Unreachable
+from ktui.cluster.observation import Observation
+from ktui.cluster.observer import Interest, Observer
+from ktui.cluster.partition import PartitionState
+from ktui.cluster.ports import ClusterWriter, Verdict, WriteResult
+from ktui.execution.cancel.foreign import ForeignCancel
+from ktui.execution.cancel.foreign_log import CancelLog
+from ktui.execution.cancel.foreign_outcome import (
+    ForeignOutcome,
+    ListedReassignment,
+    Settled,
+    judge_cancel,
+    listed_reassignments,
+)
+from ktui.execution.host.state_dir import StateDir
+from ktui.execution.run.refusals import NOTHING_TO_CANCEL
+from ktui.simulated import events
+from ktui.simulated.clock import VirtualClock
+from ktui.simulated.layout import TopicSpec
+from support.simulated.moving_clusters import TARGET, a_cluster, cancel, move, tp
+
+ACCEPTED, LOST = WriteResult(Verdict.ACCEPTED), WriteResult(Verdict.UNKNOWN)
+NOTHING = WriteResult(Verdict.REFUSED, NOTHING_TO_CANCEL, "nothing moves")
+DENIED = WriteResult(Verdict.REFUSED, "POLICY_VIOLATION", "not on a Sunday")
+SHOWN = ListedReassignment(tp=tp("orders-0"), topic_id="t", original=(1, 2, 3), target=(4, 2, 3))
+
+
+class Scene:
+    """Two partitions that others move, and us who cancel them."""
+
+    def __init__(self, folder: Path, **more: Any) -> None:
+        self.cluster = a_cluster(moving=("orders-0", "orders-1"), **more)
+        assert isinstance(self.cluster.clock, VirtualClock)
+        self.clock = self.cluster.clock
+        self.clock._leaping = True
+        self.clock.pass_time(1.0)
+        self.observer = Observer(self.cluster.reader(), self.clock)
+        self.writer: ClusterWriter = self.cluster.writer()
+        self.log = CancelLog(StateDir(folder), "c", "ada@ops1 (1)", self.clock)
+        self.partitions = frozenset(map(tp, ("orders-0", "orders-1")))
+
+    async def look(self) -> Observation:
+        return await self.observer.poll(Interest(partitions=self.partitions, fresh=True))
+
+    async def cancelled(
+        self, *between: events.OutsideEvent, then: float = 70.0
+    ) -> dict[str, Settled]:
+        """Cancel what is seen, after something has happened, and watch it for some seconds."""
+        shown = listed_reassignments(await self.look())
+        for act in between:
+            self.cluster.do(act)
+        cancelling = ForeignCancel(self.writer, self.clock, self.log)
+        await cancelling.cancel(list(shown.values()), await self.look())
+        until_s = self.clock.monotonic() + then
+        while cancelling.pending and self.clock.monotonic() < until_s:
+            await self.clock.sleep(0.5)
+            await cancelling.look(await self.look())
+        cancelling.leave("not seen")
+        self.log.left()
+        await self.observer.aclose()
+        return {str(each): settled for each, settled in cancelling.settled.items()}
+
+    def outcomes(self, *between: events.OutsideEvent, then: float = 70.0) -> list[ForeignOutcome]:
+        settled = asyncio.run(self.cancelled(*between, then=then))
+        return [settled[name].outcome for name in ("orders-0", "orders-1")]
+
+    @property
+    def lines(self) -> list[tuple[int, str]]:
+        told = map(json.loads, self.log.path.read_text().splitlines())
+        return [(line["partition"], line["outcome"]) for line in told]
+
+
+@pytest.fixture
+def scene(tmp_path: Path) -> Scene:
+    return Scene(tmp_path / "state")
+
+
+def test_all_are_stopped_and_have_the_replicas_that_were_shown(scene: Scene) -> None:
+    settled = asyncio.run(scene.cancelled())
+
+    assert {s.outcome for s in settled.values()} == {ForeignOutcome.STOPPED}
+    assert {s.replicas for s in settled.values()} == {(2, 3, 1)}
+    assert not scene.cluster.controller.reassigning
+    assert scene.lines == [(0, "asked"), (1, "asked"), (0, "stopped"), (1, "stopped")]
+
+
+def test_one_request_takes_them_all_once_they_are_on_the_disk(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    requests: list[Any] = []
+    synced: list[int] = []
+    writer = scene.writer
+    monkeypatch.setattr(os, "fsync", synced.append)
+
+    class Counting:
+        async def alter_reassignments(self, targets: Any, **how: Any) -> Any:
+            assert len(synced) == 3, "the folder's name, the file, and its name in the folder"
+            assert scene.lines == [(0, "asked"), (1, "asked")]
+            requests.append(dict(targets))
+            return await writer.alter_reassignments(targets, **how)
+
+    scene.writer = Counting()  # type: ignore[assignment] # half a writer is enough
+
+    scene.outcomes()
+
+    assert requests == [dict.fromkeys(sorted(scene.partitions))]
+
+
+def test_what_was_given_another_target_meanwhile_is_left_to_whoever_did_that(scene: Scene) -> None:
+    assert scene.outcomes(move("orders-0", 5, 2, 3)) == [
+        ForeignOutcome.CHANGED,
+        ForeignOutcome.STOPPED,
+    ]
+    assert scene.cluster.controller.reassigning.keys() == {tp("orders-0")}
+    assert scene.lines == [(1, "asked"), (1, "stopped")]
+
+
+def test_what_someone_else_has_cancelled_meanwhile_is_stopped(scene: Scene) -> None:
+    settled = asyncio.run(scene.cancelled(cancel("orders-0")))
+
+    assert settled["orders-0"].outcome is ForeignOutcome.STOPPED
+    assert settled["orders-0"].detail == "someone else had cancelled it"
+    assert scene.lines == [(1, "asked"), (1, "stopped")]
+
+
+def test_a_topic_that_is_deleted_or_made_anew_meanwhile_is_not_touched(tmp_path: Path) -> None:
+    gone = Scene(tmp_path / "gone")
+    assert gone.outcomes(events.DeleteTopic("orders")) == [ForeignOutcome.GONE] * 2
+
+    anew = Scene(tmp_path / "anew")
+    topic = TopicSpec(name="orders", replicas=((1, 2, 3),) * 2, bytes_each=10**9)
+    again = (events.DeleteTopic("orders"), events.CreateTopic(topic), move("orders-0", *TARGET))
+    assert anew.outcomes(*again) == [ForeignOutcome.GONE] * 2
+    assert anew.cluster.controller.reassigning.keys() == {tp("orders-0")}
+
+
+@pytest.mark.parametrize(
+    "act",
+    [
+        events.LoseAnswer(),
+        events.LoseRequest(),
+        events.DelayRequest(25.0),
+        events.DelayRequest(5.0),
+    ],
+)
+def test_lost_requests_and_answers_are_settled_by_looking(
+    scene: Scene, act: events.OutsideEvent
+) -> None:
+    assert scene.outcomes(act) == [ForeignOutcome.STOPPED] * 2
+    assert not scene.cluster.controller.reassigning
+
+
+def test_where_nobody_tells_how_old_metadata_is_it_has_to_last(tmp_path: Path) -> None:
+    scene = Scene(tmp_path / "state", metadata_lag_s=0.8)
+    scene.cluster.do(events.Deny("describe_quorum"))
+
+    assert scene.outcomes() == [ForeignOutcome.STOPPED] * 2
+
+
+def test_what_is_begun_again_after_its_cancel_is_told_and_not_fought_over(scene: Scene) -> None:
+    writer = scene.writer
+
+    class Stubborn:
+        async def alter_reassignments(self, targets: Any, **how: Any) -> Any:
+            answer = await writer.alter_reassignments(targets, **how)
+            scene.cluster.do(move("orders-0", *TARGET))
+            return answer
+
+    scene.writer = Stubborn()  # type: ignore[assignment] # half a writer is enough
+
+    assert scene.outcomes() == [ForeignOutcome.CHANGED, ForeignOutcome.STOPPED]
+    assert scene.cluster.controller.reassigning.keys() == {tp("orders-0")}
+
+
+def test_a_request_that_could_not_be_sent_says_why(scene: Scene) -> None:
+    class Cut:
+        async def alter_reassignments(self, *_: Any, **__: Any) -> Any:
+            raise Unreachable("altering reassignments", answer="connection refused")
+
+    scene.writer = Cut()  # type: ignore[assignment] # half a writer is enough
+
+    settled = asyncio.run(scene.cancelled())
+
+    assert settled["orders-0"].outcome is ForeignOutcome.REFUSED
+    assert settled["orders-0"].detail == (
+        "not sent: altering reassignments: no answer: connection refused"
+    )
+
+
+def test_what_nobody_answers_for_is_unknown_in_the_end(scene: Scene) -> None:
+    scene.cluster.do(events.Deny("describe_quorum"))
+    for _ in range(10):
+        scene.cluster.do(events.LoseRequest())
+
+    assert scene.outcomes(then=5.0) == [ForeignOutcome.UNKNOWN] * 2
+    assert scene.lines[-1] == (1, "unknown")
+
+
+def at_rest(*replicas: int, topic_id: str = "t") -> PartitionState:
+    return PartitionState(tp("orders-0"), topic_id, replicas, replicas, replicas[0])
+
+
+def moving(*target: int) -> PartitionState:
+    adding = tuple(b for b in target if b not in (1, 2, 3))
+    removing = tuple(b for b in (1, 2, 3) if b not in target)
+    return PartitionState(
+        tp("orders-0"), "t", (*target, *removing), (1, 2, 3), 1, adding=adding, removing=removing
+    )
+
+
+@pytest.mark.parametrize(
+    ("answer", "state", "outcome"),
+    [
+        (ACCEPTED, at_rest(2, 3, 1), ForeignOutcome.STOPPED),
+        (ACCEPTED, at_rest(4, 2, 3), ForeignOutcome.CHANGED),
+        (ACCEPTED, moving(4, 2, 3), ForeignOutcome.CHANGED),
+        (NOTHING, at_rest(4, 2, 3), ForeignOutcome.COMPLETED),
+        (NOTHING, at_rest(1, 2, 3), ForeignOutcome.STOPPED),
+        (NOTHING, at_rest(7, 8), ForeignOutcome.CHANGED),
+        (LOST, at_rest(2, 3, 1), ForeignOutcome.STOPPED),
+        (LOST, at_rest(4, 2, 3), ForeignOutcome.COMPLETED),
+        (LOST, moving(4, 2, 3), None),
+        (LOST, moving(5, 2, 3), ForeignOutcome.CHANGED),
+        (DENIED, moving(4, 2, 3), ForeignOutcome.REFUSED),
+        (ACCEPTED, at_rest(1, 2, 3, topic_id="another"), ForeignOutcome.GONE),
+    ],
+)
+def test_an_outcome_follows_from_the_answer_and_a_look(
+    answer: WriteResult, state: PartitionState, outcome: ForeignOutcome | None
+) -> None:
+    settled = judge_cancel(SHOWN, answer, state)
+
+    assert (None if settled is None else settled.outcome) is outcome
+
+
+def test_a_refusal_is_told_in_the_brokers_words() -> None:
+    settled = judge_cancel(SHOWN, DENIED, moving(4, 2, 3))
+
+    assert settled is not None
+    assert settled.detail == "not on a Sunday (POLICY_VIOLATION)"

@@ -1,0 +1,217 @@
+"""Rolling back what changes the factor or nothing but the order, and while brokers are away."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ktui.cluster.ports import Verdict, WriteResult
+from ktui.execution.engine.request_check import LAST_IN_SYNC
+from ktui.execution.journal.commands import CancelMoves
+from ktui.execution.run.cancel_kind import CancelKind
+from ktui.execution.run.refusals import MOST_TRIES
+from ktui.execution.run.states import State
+from ktui.pacing.limits import Limits, Shape
+from ktui.simulated.events import DeleteTopic, Kill, Start
+from support.runs.cancel_stories import CalledOffStory, Such, altered, begun, done, nth, step_over
+from support.runs.engine_runs import Replicas
+from support.simulated.moving_clusters import tp
+
+THREE = (1, 2, 3)
+MOVED = {"orders-0": (THREE, (4, 5, 6))}
+GENTLE = Limits(replicas=1, partitions=1)
+KIP_435 = Limits(replicas=1, partitions=1, shape=Shape.KIP_435)
+AT_ONCE = Limits(partitions=1)
+ALL_LIMITS = [GENTLE, KIP_435, AT_ONCE]
+VERSIONS = ["4.2", "4.3"]
+BACK = CancelMoves(CancelKind.ROLLBACK)
+ONE = tp("orders-0")
+
+OTHER_WAYS = {
+    "a higher factor": ((1, 2), (1, 2, 3, 4)),
+    "a higher factor and another leader": ((1, 2), (4, 3, 2, 1)),
+    "a lower factor": ((1, 2, 3, 4), (1, 2)),
+    "a lower factor and another leader": ((1, 2, 3, 4), (3, 1)),
+    "another order": (THREE, (3, 1, 2)),
+    "another order with the same leader": (THREE, (1, 3, 2)),
+    "one replica elsewhere": ((1,), (4,)),
+    "one replica becomes three": ((1,), (4, 5, 6)),
+    "three become one": (THREE, (4,)),
+}
+
+
+def a_story(
+    folder: Path,
+    way: tuple[Replicas, Replicas] = MOVED["orders-0"],
+    limits: Limits = GENTLE,
+    version: str = "4.3",
+    min_isr: int = 1,
+    messages: int = 5_000,
+) -> CalledOffStory:
+    configs = {"min.insync.replicas": str(min_isr), "unclean.leader.election.enable": "true"}
+    cluster = {"version": version, "configs": configs, "messages": messages}
+    return CalledOffStory(folder, {"orders-0": way}, limits, cluster)
+
+
+def assert_as_before(story: CalledOffStory) -> None:
+    assert story.state("orders-0") is State.ROLLED_BACK
+    assert story.now(ONE) == story.before[ONE]
+
+
+def _cases() -> Iterator[Any]:
+    """Give all cases; every so manieth of them is cheap enough for each day."""
+    events = {"begun": begun, "altered": altered, "over": step_over}
+    moments = [(name, number) for name in events for number in (1, 2, 3)]
+    every = itertools.product(CancelKind, OTHER_WAYS, range(len(ALL_LIMITS)), moments)
+    for count, (kind, way, limits, (name, number)) in enumerate(every):
+        marks = () if count % 8 == 0 else (pytest.mark.soak,)
+        case = (kind, OTHER_WAYS[way], ALL_LIMITS[limits], events[name]("orders-0"), number)
+        yield pytest.param(*case, id=f"{kind} {way} {limits} {name} {number}", marks=marks)
+
+
+@pytest.mark.parametrize(("kind", "way", "limits", "such", "number"), _cases())
+def test_whatever_the_plan_changes_can_be_called_off_at_each_of_its_steps(
+    tmp_path: Path,
+    kind: CancelKind,
+    way: tuple[Replicas, Replicas],
+    limits: Limits,
+    such: Such,
+    number: int,
+) -> None:
+    story = a_story(tmp_path, way, limits)
+    story.called_off(nth(number, such), CancelMoves(kind))
+
+    assert story.played().ended
+
+    story.assert_as_foreseen()
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("limits", ALL_LIMITS)
+def test_an_original_that_is_down_is_waited_for_and_said(
+    tmp_path: Path, limits: Limits, version: str
+) -> None:
+    story = a_story(tmp_path, limits=limits, version=version)
+    story.played()
+    story.cluster.do(Kill(2))
+    story.clock.pass_time(20.0)
+
+    story.reopened(BACK, until_s=120.0)
+    assert story.state("orders-0") is State.REFUSED
+    assert story.reason("orders-0") == "broker 2 of its original replicas is offline"
+    assert not story.run.ended
+
+    story.cluster.do(Start(2))
+    story.resumed()
+    assert_as_before(story)
+
+
+@pytest.mark.parametrize("limits", ALL_LIMITS)
+def test_who_led_and_is_down_is_waited_for(tmp_path: Path, limits: Limits) -> None:
+    story = a_story(tmp_path, limits=limits, messages=20_000)
+    story.befalls(3.0, Kill(1))
+    story.asked(20.0, BACK)
+
+    story.played(until_s=100.0)
+    assert story.state("orders-0") is State.REFUSED
+    assert "broker 1" in story.reason("orders-0")
+
+    story.cluster.do(Start(1))
+    story.resumed()
+    assert_as_before(story)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("limits", ALL_LIMITS)
+@pytest.mark.parametrize("broker", [1, 2, 3, 4, 6])
+def test_a_broker_that_is_killed_during_the_rollback_is_waited_for(
+    tmp_path: Path, limits: Limits, version: str, broker: int
+) -> None:
+    story = a_story(tmp_path, limits=limits, version=version, min_isr=2)
+    story.played()
+    began_s = story.clock.monotonic()
+    story.cluster.at(began_s + 3.0, lambda: story.cluster.do(Kill(broker)))
+    story.cluster.at(began_s + 90.0, lambda: story.cluster.do(Start(broker)))
+
+    assert story.reopened(BACK).ended
+
+    assert_as_before(story)
+
+
+@pytest.mark.parametrize("limits", ALL_LIMITS)
+def test_a_topic_that_is_deleted_during_the_rollback_ends_it(
+    tmp_path: Path, limits: Limits
+) -> None:
+    story = a_story(tmp_path, limits=limits)
+    story.played()
+    began_s = story.clock.monotonic()
+    story.cluster.at(began_s + 3.0, lambda: story.cluster.do(DeleteTopic("orders")))
+
+    assert story.reopened(BACK).ended
+
+    assert story.state("orders-0") is State.TOPIC_GONE
+
+
+def test_what_would_lose_data_is_refused_until_it_would_not(tmp_path: Path) -> None:
+    """Only what is being added is in sync: a cancel would succeed, and lose what was written."""
+    story = a_story(tmp_path, ((1, 2), (4, 2)), version="4.2", messages=20_000)
+    story.befalls(2.0, Kill(2))
+    story.befalls(40.0, Kill(1))
+    story.asked(60.0, BACK)
+    story.befalls(100.0, Start(1))
+    story.befalls(200.0, Start(2))
+
+    story.played(until_s=90.0)
+    assert story.state("orders-0") is State.REFUSED
+    assert story.reason("orders-0") == LAST_IN_SYNC
+    assert None not in story.sent("orders-0")
+
+    assert story.resumed().ended
+    assert_as_before(story)
+
+
+@pytest.mark.parametrize("limits", ALL_LIMITS)
+@pytest.mark.parametrize("kind", [CancelKind.ROLLBACK, CancelKind.TRIM])
+def test_nothing_is_dropped_below_min_isr_on_the_way_back(
+    tmp_path: Path, limits: Limits, kind: CancelKind
+) -> None:
+    story = a_story(tmp_path, limits=limits, min_isr=2)
+    story.called_off(nth(2, step_over("orders-0")), CancelMoves(kind))
+    story.called_off(done("orders-0"), CancelMoves(kind))
+    story.befalls(3.0, Kill(3))
+    story.befalls(60.0, Start(3))
+
+    assert story.played().ended
+
+    for each in story.witness.alters:
+        assert each.before is not None
+        assert each.after is not None
+        fewer = len(each.after.isr) < len(each.before.isr)
+        assert not fewer or len(each.after.isr) >= 2, each
+
+
+def test_a_partition_that_has_failed_goes_back_though_kafka_refuses_once_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    story = a_story(tmp_path, limits=KIP_435)
+    sending, refused = story.sending.alter_reassignments, [0]
+    no = WriteResult(Verdict.REFUSED, "POLICY_VIOLATION", "not today")
+
+    async def refusing(partitions: Any, **how: Any) -> Any:
+        if len(story.witness.alters) == 2 and refused[0] < MOST_TRIES + 1:
+            refused[0] += 1
+            return dict.fromkeys(partitions, no)
+        return await sending(partitions, **how)
+
+    monkeypatch.setattr(story.sending, "alter_reassignments", refusing)
+    story.played()
+    assert story.state("orders-0") is State.FAILED
+
+    assert story.reopened(BACK).ended
+
+    assert refused[0] == MOST_TRIES + 1
+    assert_as_before(story)

@@ -1,0 +1,158 @@
+"""While the cancel gate is shut nothing is submitted but what cancels and goes back."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from ktui.execution.journal.commands import CancelMoves, Continue, Pause
+from ktui.execution.run.cancel_kind import CancelKind
+from ktui.execution.run.events import CancelGate, Elect, StepOver
+from ktui.execution.run.states import State
+from ktui.pacing.limits import Limits, Mode, Shape
+from ktui.simulated.clock import VirtualClock
+from ktui.simulated.cluster import SimulatedCluster
+from support.runs.cancel_rules import CancelRules
+from support.runs.cancel_stories import CalledOffStory, altered, nth, step_over
+from support.runs.witnessed import WitnessedRun
+from support.simulated.moving_clusters import a_cluster, tp
+
+THREE = (1, 2, 3)
+TWO = {"orders-0": (THREE, (4, 5, 6)), "orders-1": ((2, 3, 1), (5, 6, 4))}
+SEVERAL = {**TWO, "orders-2": ((3, 1, 2), (6, 4, 5))}
+GENTLE = Limits(replicas=1, partitions=1)
+KIP_435 = Limits(replicas=1, partitions=1, shape=Shape.KIP_435)
+WAVES = Limits(replicas=1, partitions=2, mode=Mode.WAVE)
+
+
+def back(*names: str) -> CancelMoves:
+    return CancelMoves(CancelKind.ROLLBACK, partitions=tuple(map(tp, names)))
+
+
+def shut(story: CalledOffStory, at_s: float, until_s: float) -> None:
+    """Shut the gate for a while."""
+
+    def by(who: str | None) -> None:
+        story.gate_shut = who
+
+    story.cluster.at(at_s, lambda: by("somebody@here, to stop everything"))
+    story.cluster.at(until_s, lambda: by(None))
+
+
+@pytest.mark.parametrize("limits", [GENTLE, KIP_435, WAVES])
+def test_while_it_is_shut_nothing_goes_on_and_then_all_does(tmp_path: Path, limits: Limits) -> None:
+    story = CalledOffStory(tmp_path, TWO, limits)
+    shut(story, 14.0, 100.0)
+
+    assert story.played().ended
+
+    begun = [*story.begun_at("orders-0"), *story.begun_at("orders-1")]
+    assert not [at_s for at_s in begun if 14.5 < at_s < 99.5]
+    assert story.at_target("orders-0", "orders-1")
+    told = [(event.shut, event.reason) for event in story.events if isinstance(event, CancelGate)]
+    assert told == [(True, "somebody@here, to stop everything"), (False, "")]
+
+
+@pytest.mark.parametrize("limits", [GENTLE, KIP_435, WAVES])
+def test_what_was_called_off_goes_back_while_it_is_shut(tmp_path: Path, limits: Limits) -> None:
+    story = CalledOffStory(tmp_path, SEVERAL, limits)
+    story.called_off(nth(2, altered("orders-0")), back("orders-0"))
+    shut(story, 12.0, 400.0)
+
+    story.played(until_s=300.0)
+
+    assert story.state("orders-0") is State.ROLLED_BACK
+    assert story.now(tp("orders-0")) == story.before[tp("orders-0")]
+    assert story.resumed().ended
+    assert story.at_target("orders-1", "orders-2")
+
+
+@pytest.mark.parametrize("limits", [GENTLE, KIP_435, WAVES])
+@pytest.mark.parametrize("why", ["shut", "paused"])
+def test_what_was_done_goes_back_while_all_places_are_held_by_what_may_not_go_on(
+    tmp_path: Path, limits: Limits, why: str
+) -> None:
+    story = CalledOffStory(tmp_path, SEVERAL, limits)
+
+    def halt() -> None:
+        if why == "paused":
+            story.ask(Pause())
+        else:
+            story.gate_shut = "somebody@here"
+
+    story.then(nth(2, altered("orders-2")), halt)
+    story.called_off(nth(2, step_over("orders-2")), back("orders-0"))
+
+    story.played(until_s=300.0)
+    assert story.all_came
+    assert story.state("orders-0") is State.ROLLED_BACK
+    assert story.now(tp("orders-0")) == story.before[tp("orders-0")]
+    assert not story.at_target("orders-2")
+
+    story.gate_shut = None
+    story.ask(Continue())
+    assert story.resumed().ended
+    assert story.at_target("orders-1", "orders-2")
+
+
+def test_nobody_is_elected_while_it_is_shut_and_no_step_is_given_up_for_that(
+    tmp_path: Path,
+) -> None:
+    story = CalledOffStory(tmp_path, {"orders-0": TWO["orders-0"]}, KIP_435)
+    shut(story, 5.0, 100.0)
+
+    assert story.played().ended
+
+    elected = story.seconds(lambda event: isinstance(event, Elect))
+    assert min(elected) > 99.5
+    assert all(event.reached for event in story.events if isinstance(event, StepOver))
+    assert story.at_target("orders-0")
+
+
+def test_a_run_that_is_started_while_it_is_shut_begins_when_it_is_opened(tmp_path: Path) -> None:
+    story = CalledOffStory(tmp_path, TWO)
+    shut(story, 0.0, 50.0)
+
+    assert story.played().ended
+
+    assert min(story.begun_at("orders-0")) > 49.5
+    assert story.at_target("orders-0", "orders-1")
+
+
+def test_it_binds_each_run_of_the_cluster_and_what_goes_back_goes_on(tmp_path: Path) -> None:
+    spec = a_cluster({"orders": [THREE, THREE, THREE]}, messages=10_000).spec
+    cluster = SimulatedCluster(spec, VirtualClock(leaping=True))
+    runs = []
+    for number in range(3):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        target = {tp(f"orders-{number}"): (4, 5, 6)}
+        runs.append(WitnessedRun(cluster, folder, target, GENTLE))
+        CancelRules(runs[-1])
+
+    def gate(who: str | None) -> None:
+        for run in runs:
+            run.gate_shut = who
+
+    def ask_back() -> None:
+        with runs[0].opened() as journal:
+            journal.ask(back("orders-0"), "somebody@here (2)")
+
+    cluster.at(14.0, lambda: gate("somebody@here"))
+    cluster.at(15.0, ask_back)
+    cluster.at(100.0, lambda: gate(None))
+
+    async def all_of_them() -> None:
+        await asyncio.gather(*(run.to_its_end() for run in runs))
+
+    asyncio.run(all_of_them())
+
+    assert runs[0].replicas(tp("orders-0")) == THREE
+    for number, run in enumerate(runs[1:], start=1):
+        run.check_requests()
+        assert run.replicas(tp(f"orders-{number}")) == (4, 5, 6)
+        arrived = [each.at_s for each in run.witness.alters]
+        assert not [at_s for at_s in arrived if 14.0 < at_s < 100.0]
+    assert max(each.at_s for each in runs[0].witness.alters) < 40.0

@@ -1,0 +1,297 @@
+"""Brokers that go and come back in the middle of a run: what waits for them, and what does not."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from ktui.cluster.errors import Failure, Operation
+from ktui.cluster.ports import TopicsAnswer
+from ktui.execution.run.events import Cancel, Elect, Request
+from ktui.execution.run.states import State
+from ktui.pacing.limits import Limits, Shape
+from ktui.simulated import events
+from ktui.simulated.controller.registration import RecordChange
+from ktui.simulated.layout import VERSIONS
+from ktui.simulated.reader import SimulatedReader
+from support.runs.stories import Story, of_request
+from support.simulated.moving_clusters import tp
+
+RF3 = (1, 2, 3)
+
+
+def test_a_partition_whose_target_is_down_holds_no_place_and_goes_on_by_itself(
+    tmp_path: Path,
+) -> None:
+    story = Story(tmp_path, {"orders-0": (RF3, (4, 2, 3)), "orders-1": (RF3, (5, 2, 3))})
+    story.already(events.Shutdown(4))
+    story.befalls(60.0, events.Start(4))
+
+    assert story.played().ended
+
+    assert story.at_target("orders-0", "orders-1")
+    assert story.said("orders-0", State.BLOCKED) == ["broker 4 of its target is offline"]
+    (done,) = story.seconds(lambda e: getattr(e, "state", None) is State.DONE)[:1]
+    assert done < 30.0
+    assert story.begun_at("orders-0")[0] > 60.0
+
+
+def test_what_keeps_a_partition_is_told_at_the_start(tmp_path: Path) -> None:
+    ways = {
+        "orders-0": (RF3, (4, 2, 3)),
+        "orders-1": (RF3, (5, 2, 3)),
+        "orders-2": ((9,), (1,)),
+    }
+    story = Story(tmp_path, ways)
+    story.already(events.Shutdown(9), events.Shutdown(5))
+
+    story.played(until_s=0.5)
+
+    assert story.said("orders-1", State.BLOCKED) == ["broker 5 of its target is offline"]
+    assert story.said("orders-2", State.BLOCKED) == ["it is offline: no replica leads"]
+    assert story.state("orders-0") is State.ADDING
+
+
+@pytest.mark.parametrize("shape", Shape)
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_dead_broker_is_drained(tmp_path: Path, version: str, shape: Shape) -> None:
+    ways = {"orders-0": (RF3, (4, 2, 3)), "orders-1": ((2, 1, 3), (2, 5, 3))}
+    limits = Limits(replicas=1, partitions=2, shape=shape)
+    story = Story(tmp_path, ways, limits, {"version": version})
+    story.already(events.Kill(1))
+
+    assert story.played().ended
+
+    assert story.at_target("orders-0", "orders-1")
+    assert 1 in story.cluster.controller.fenced
+
+
+def test_a_step_onto_a_broker_that_dies_stalls_and_goes_on_when_it_is_back(tmp_path: Path) -> None:
+    story = Story(tmp_path, {"orders-0": (RF3, (4, 2, 3))})
+    story.befalls(5.0, events.Kill(4))
+    story.befalls(400.0, events.Start(4))
+
+    assert story.played().ended
+
+    assert story.at_target("orders-0")
+    assert story.sent("orders-0") == [(1, 2, 3, 4), (4, 2, 3)]
+    assert story.said("orders-0", State.STALLED) == ["broker 4 is down"]
+
+
+def test_nobody_waits_to_be_cut_with_one_that_is_stalled(tmp_path: Path) -> None:
+    ways = {"orders-0": (RF3, (4, 2, 3)), "orders-1": (RF3, (5, 2, 3))}
+    story = Story(tmp_path, ways, Limits(replicas=1, partitions=2))
+    story.befalls(5.0, events.Kill(5))
+
+    story.played(until_s=100.0)
+
+    assert story.state("orders-0") is State.DONE
+    assert story.state("orders-1") is State.STALLED
+
+
+def test_a_step_onto_a_dead_broker_is_cancelled_after_its_time_if_that_was_chosen(
+    tmp_path: Path,
+) -> None:
+    ways = {"orders-0": (RF3, (4, 2, 3)), "orders-1": (RF3, (5, 2, 3))}
+    story = Story(tmp_path, ways, on_stall="cancel", stall_timeout_s=120.0)
+    story.befalls(5.0, events.Kill(4))
+    story.befalls(300.0, events.Start(4))
+
+    assert story.played().ended
+
+    (cancelled,) = story.seconds(lambda e: isinstance(e, Cancel))
+    assert 125.0 <= cancelled <= 140.0
+    assert story.sent("orders-0") == [(1, 2, 3, 4), None, (1, 2, 3, 4), (4, 2, 3)]
+    assert "broker 4 offline for 120 s" in [e.reason for e in story.events if isinstance(e, Cancel)]
+    assert story.said("orders-0", State.BLOCKED) == ["broker 4 of its target is offline"]
+    assert cancelled <= story.begun_at("orders-1")[0] <= cancelled + 3.0
+    assert story.at_target("orders-0", "orders-1")
+
+
+def test_a_step_that_keeps_a_broker_which_died_is_cancelled_too_and_then_drops_it(
+    tmp_path: Path,
+) -> None:
+    story = Story(
+        tmp_path,
+        {"orders-0": (RF3, (4, 2, 3))},
+        cluster={"version": "4.2"},
+        on_stall="cancel",
+        stall_timeout_s=60.0,
+    )
+    story.befalls(2.0, events.Kill(1))
+
+    assert story.played().ended
+
+    assert story.sent("orders-0") == [(1, 2, 3, 4), None, (2, 3, 4), (4, 2, 3)]
+    assert [each.reason for each in story.events if isinstance(each, Cancel)] == [
+        "broker 1 offline for 60 s"
+    ]
+    assert story.at_target("orders-0")
+
+
+@pytest.mark.parametrize("unclean", ["true", "false"])
+def test_a_step_is_never_cancelled_where_only_what_it_adds_is_in_sync(
+    tmp_path: Path, unclean: str
+) -> None:
+    story = Story(
+        tmp_path,
+        {"orders-0": ((1,), (4, 5))},
+        Limits(replicas=2, partitions=1),
+        {"configs": {"unclean.leader.election.enable": unclean}},
+        on_stall="cancel",
+        stall_timeout_s=30.0,
+    )
+    story.befalls(2.0, events.Kill(5))
+    story.befalls(14.0, events.Shutdown(1))
+    story.befalls(400.0, events.Start(5), events.Start(1))
+
+    assert story.played().ended
+
+    assert None not in story.sent("orders-0")
+    assert story.said("orders-0", State.STALLED)[-1] == (
+        "it is not cancelled: without what is being added no replica would be in sync"
+    )
+    assert len(story.said("orders-0", State.STALLED)) <= 2
+    assert story.at_target("orders-0")
+
+
+def test_a_cancel_that_was_lost_is_not_sent_again_once_only_what_is_added_is_in_sync(
+    tmp_path: Path,
+) -> None:
+    story = Story(
+        tmp_path,
+        {"orders-0": ((1,), (4, 5))},
+        Limits(replicas=2, partitions=1),
+        {"configs": {"unclean.leader.election.enable": "true"}},
+        on_stall="cancel",
+        stall_timeout_s=30.0,
+    )
+    story.befalls(2.0, events.Kill(5))
+    story.befalls(20.0, events.LoseRequest())
+    story.befalls(50.0, events.Shutdown(1))
+    story.befalls(400.0, events.Start(5), events.Start(1))
+
+    assert story.played().ended
+
+    assert [each.reason for each in story.events if isinstance(each, Cancel)] == [
+        "broker 5 offline for 30 s"
+    ]
+    assert None not in story.sent("orders-0")
+    assert story.at_target("orders-0")
+
+
+def test_an_election_that_is_refused_for_half_a_minute_frees_its_place_and_comes_later(
+    tmp_path: Path,
+) -> None:
+    ways = {"orders-0": (RF3, (2, 1, 3)), "orders-1": (RF3, (4, 2, 3))}
+    story = Story(tmp_path, ways, Limits(replicas=1, partitions=1, leader_movements=1))
+    fell: list[float] = []
+
+    def falls(_: object) -> None:
+        if not fell:
+            fell.append(story.cluster.now_s)
+            story.befalls(0.0, events.Shutdown(2))
+
+    story.witness.watchers.append(falls)
+    story.befalls(90.0, events.Start(2))
+
+    assert story.played().ended
+
+    elections = story.seconds(lambda e: isinstance(e, Elect) and e.tp == tp("orders-0"))
+    asked = [at for at in elections if at < 80.0]
+    assert 28.0 <= asked[-1] - asked[0] <= 30.0
+    assert all(later - sooner >= 2.0 for sooner, later in pairwise(asked))
+    blocked = "broker 2 of its target is offline"
+    assert blocked in story.said("orders-0", State.BLOCKED)
+    assert 30.0 <= story.begun_at("orders-1")[0] <= 33.0
+    refused = [e for e in story.events if of_request(Request.ELECT, "orders-0")(e)]
+    assert "PREFERRED_LEADER_NOT_AVAILABLE" in {getattr(e, "code", None) for e in refused}
+    assert story.at_target("orders-0", "orders-1")
+
+
+def test_a_removal_that_waits_for_a_replica_is_not_looked_at_all_the_time(tmp_path: Path) -> None:
+    limits = Limits(replicas=1, shape=Shape.KIP_435)
+    story = Story(tmp_path, {"orders-0": ((1, 2, 3, 4), (1, 2, 3))}, limits, {"inbound_s": 100.0})
+    story.already(events.Kill(2))
+    story.already(events.Slow(2, 0.0001), events.Start(2))
+
+    story.played(until_s=100.0)
+
+    assert story.said("orders-0", State.STALLED) == ["broker 2 is out of the ISR"]
+    assert story.looks < 140
+
+
+def test_a_cluster_that_is_lost_for_minutes_costs_nothing_but_time(tmp_path: Path) -> None:
+    brokers = range(1, 6)
+    ways = {f"orders-{n}": (RF3, (4, 5, 3)) for n in range(3)}
+    story = Story(tmp_path, ways, Limits(replicas=1, partitions=2), {"brokers": brokers})
+    story.befalls(8.0, *(events.Hang(broker) for broker in brokers))
+    story.befalls(300.0, *(events.Resume(broker) for broker in brokers))
+
+    assert story.played().ended
+
+    assert story.at_target(*ways)
+    assert {event.state for event in story.events if hasattr(event, "state")} <= {
+        State.READY, State.STALLED, State.ADDING, State.DONE, State.BLOCKED, State.QUEUED
+    }  # fmt: skip
+
+
+class _Hiding(SimulatedReader):
+    """May not read one topic from one moment to another."""
+
+    def __init__(self, story: Story, topic: str, from_s: float, until_s: float) -> None:
+        super().__init__(story.cluster)
+        self._topic, self._clock = topic, story.clock
+        self._from_s, self._until_s = from_s, until_s
+
+    async def describe_topics(self, names: Collection[str], *, fresh: bool = False) -> TopicsAnswer:
+        answer = await super().describe_topics(names, fresh=fresh)
+        hidden = self._from_s <= self._clock.monotonic() < self._until_s
+        if not hidden or self._topic not in names:
+            return answer
+        told = {tp: state for tp, state in answer.partitions.items() if tp.topic != self._topic}
+        denied = Failure(Operation.METADATA, "TOPIC_AUTHORIZATION_FAILED", topic=self._topic)
+        return TopicsAnswer(told, answer.absent, (denied,))
+
+
+def test_a_topic_that_may_not_be_read_is_blocked_for_that_and_lets_others_go_first(
+    tmp_path: Path,
+) -> None:
+    ways = {f"{topic}-0": (RF3, (4, 2, 3)) for topic in ("audit", "orders", "payments")}
+    story = Story(tmp_path, ways)
+    story.reader = _Hiding(story, "orders", 3.0, 60.0)
+
+    assert story.played().ended
+
+    assert story.said("orders-0", State.BLOCKED) == [
+        "the cluster does not report its state: TOPIC_AUTHORIZATION_FAILED"
+    ]
+    assert story.begun_at("payments-0")[-1] < 30.0
+    assert story.begun_at("orders-0")[0] >= 60.0
+    assert story.at_target(*ways)
+
+
+def test_nothing_is_added_to_a_broker_that_is_shutting_down_and_still_counts_as_alive(
+    tmp_path: Path,
+) -> None:
+    ways = {"orders-0": ((1, 2, 5), (4, 2, 5)), "orders-1": (RF3, (5, 2, 3))}
+    story = Story(tmp_path, ways, cluster={"metadata_lag_s": 0.7})
+
+    def falls(change: RecordChange) -> None:
+        if change.after is not None and change.before is not None and change.before.adding:
+            story.befalls(0.0, events.Shutdown(5))
+            story.witness.watchers.clear()
+
+    story.witness.watchers.append(
+        lambda change: falls(change) if change.tp.partition == 0 else None
+    )
+    story.befalls(60.0, events.Start(5))
+
+    assert story.played().ended
+
+    assert story.begun_at("orders-1")[0] >= 60.0
+    assert story.said("orders-1", State.BLOCKED) == ["broker 5 of its target is offline"]
+    assert story.at_target(*ways)

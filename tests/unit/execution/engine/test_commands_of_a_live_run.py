@@ -1,0 +1,215 @@
+"""Limits that change while a run lives, and what they and others leave room for."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from ktui.execution.journal.commands import Pause, SetLimits
+from ktui.execution.journal.journal import Journal
+from ktui.execution.run.events import Elect, LimitsChanged, StepBegun
+from ktui.execution.run.states import State
+from ktui.pacing.limits import Limits, Mode
+from ktui.simulated import events
+from support.runs.engine_runs import Replicas
+from support.runs.killed import Killed
+from support.runs.stories import Story
+from support.simulated.moving_clusters import move, tp
+
+RF3 = (1, 2, 3)
+
+
+def _many(count: int, *targets: Replicas) -> dict[str, tuple[Replicas, Replicas]]:
+    targets = targets or ((4, 2, 3), (5, 2, 3), (6, 2, 3))
+    return {f"orders-{n}": (RF3, targets[n % len(targets)]) for n in range(count)}
+
+
+def test_the_answer_to_new_limits_names_the_decision_from_which_on_they_bind(
+    tmp_path: Path,
+) -> None:
+    story = Story(tmp_path, _many(8), Limits(replicas=1, partitions=1))
+    story.asked(12.0, SetLimits({"partitions": 3}))
+
+    assert story.played().ended
+
+    (asked,) = story.answers
+    assert asked.answer is not None
+    assert asked.answer.accepted
+    (changed,) = [e for e in story.events if isinstance(e, LimitsChanged)]
+    assert asked.answer.batch == changed.batch + 1
+    assert f"they bind from decision {changed.batch + 1} on" in asked.answer.words
+    adds = Counter(e.batch for e in story.events if isinstance(e, StepBegun) and e.adding)
+    assert {n for n in adds if n <= changed.batch} == {1, 2}
+    assert [adds[1], adds[2], adds[3]] == [1, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ({"partitions": 4}, {"partitions": 1}),
+        ({"partitions": 1}, {"partitions": 4}),
+        ({"replicas": 1, "partitions": 2}, {"replicas": "none"}),
+        ({"replicas": None, "partitions": 2}, {"replicas": 1}),
+        ({"leader_movements": 2}, {"leader-movements": 1}),
+        ({"replica_movements": 4}, {"replica-movements": 1}),
+        ({"per_broker": 2}, {"per-broker": 1}),
+        ({"partitions": 2}, {"shape": "kip-435"}),
+        ({"partitions": 3}, {"mode": "wave", "order": "size-desc"}),
+    ],
+    ids=str,
+)
+def test_limits_that_change_in_the_middle_of_a_run_leave_what_is_in_flight_and_end_right(
+    tmp_path: Path, old: dict[str, int], new: dict[str, int | str | None]
+) -> None:
+    limits = msgspec.structs.replace(Limits(replicas=1), **old)
+    ways = _many(6, (4, 5, 3), (5, 6, 2))
+    story = Story(tmp_path, ways, limits)
+    story.asked(14.5, SetLimits(new))
+
+    assert story.played().ended
+
+    (changed,) = [e for e in story.events if isinstance(e, LimitsChanged)]
+    assert changed.old == limits
+    assert changed.new != limits
+    assert None not in [each.target for each in story.witness.alters]
+    assert story.at_target(*ways)
+
+
+def test_limits_whose_answer_was_lost_with_the_process_are_answered_alike_by_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    story = Story(tmp_path, _many(8), Limits(replicas=1, partitions=1))
+    story.asked(12.0, SetLimits({"partitions": 3}))
+
+    def dies(*_: object) -> None:
+        raise Killed
+
+    with monkeypatch.context() as dying:
+        dying.setattr(Journal, "answer", dies)
+        with pytest.raises(Killed):
+            story.played()
+    story.clock.pass_time(60.0)
+    assert story.resumed().ended
+
+    (asked,) = story.answers
+    (changed,) = [e for e in story.events if isinstance(e, LimitsChanged)]
+    assert asked.answer is not None
+    assert asked.answer.batch == changed.batch + 1
+
+
+def test_within_a_wave_new_limits_bind_the_rest_of_the_wave(tmp_path: Path) -> None:
+    limits = Limits(replicas=1, partitions=2, mode=Mode.WAVE)
+    story = Story(tmp_path, _many(4, (4, 5, 3)), limits)
+    story.asked(5.0, SetLimits({"replica-movements": 1}))
+
+    assert story.played().ended
+
+    (asked,) = story.answers
+    assert asked.answer is not None
+    assert asked.answer.batch == 1
+    assert "they bind the rest of wave 1 and what follows" in asked.answer.words
+    assert story.folded.limits_changed_at + 1 == 1
+
+
+def test_a_partition_stands_otherwise_under_another_shape_also_while_nothing_may_begin(
+    tmp_path: Path,
+) -> None:
+    story = Story(tmp_path, {"orders-0": (RF3, (4, 2, 3))})
+    story.asked(5.0, Pause())
+    story.asked(20.0, SetLimits({"shape": "kip-435"}))
+
+    story.played(until_s=30.0)
+
+    assert State.READY in story.states("orders-0")
+    assert story.state("orders-0") is State.QUEUED
+
+
+def test_an_election_that_is_due_is_not_forgotten_over_a_second_look_in_the_same_turn(
+    tmp_path: Path,
+) -> None:
+    ways = {f"orders-{n}": (RF3, (2, 1, 3)) for n in range(8)}
+    ways |= {"orders-8": (RF3, (1, 2, 4)), "orders-9": (RF3, (1, 2, 5))}
+    story = Story(tmp_path, ways, Limits(replicas=1, partitions=2, leader_movements=1))
+    story.asked(0.1, SetLimits({"partitions": 3}))
+
+    assert story.played().ended
+
+    (elected,) = story.seconds(lambda e: isinstance(e, Elect) and e.tp == tp("orders-0"))
+    assert elected < 1.0
+    assert story.begun_at("orders-9")[0] == elected
+
+
+def test_limits_that_are_no_limits_are_refused_with_the_option_and_change_nothing(
+    tmp_path: Path,
+) -> None:
+    story = Story(tmp_path, _many(1))
+    story.asked(2.0, SetLimits({"partitions": 0}))
+
+    story.played()
+
+    (asked,) = story.answers
+    assert asked.answer is not None
+    assert not asked.answer.accepted
+    assert "--partitions" in asked.answer.words
+    assert story.folded.limits == story.limits
+
+
+def test_a_command_of_a_newer_ktui_is_refused_and_the_run_goes_on(tmp_path: Path) -> None:
+    class Teleport(msgspec.Struct, tag_field="command", tag="teleport"):
+        pass
+
+    story = Story(tmp_path, _many(2))
+    story.asked(12.0, Teleport())  # type: ignore[arg-type]
+
+    assert story.played().ended
+
+    (asked,) = story.answers
+    assert asked.answer is not None
+    assert not asked.answer.accepted
+    assert "does not know this command" in asked.answer.words
+
+
+def test_two_commands_at_once_are_both_carried_out_in_their_order(tmp_path: Path) -> None:
+    story = Story(tmp_path, _many(6), Limits(replicas=1, partitions=1))
+    story.asked(5.0, SetLimits({"partitions": 2}), SetLimits({"per-broker": 1}))
+
+    story.played()
+
+    assert [asked.answer.accepted for asked in story.answers if asked.answer] == [True, True]
+    assert (story.folded.limits.partitions, story.folded.limits.per_broker) == (2, 1)
+
+
+def test_a_free_place_is_taken_in_the_look_in_which_it_came_free(tmp_path: Path) -> None:
+    story = Story(tmp_path, _many(4), Limits(replicas=1, partitions=1))
+
+    assert story.played().ended
+
+    ready = story.seconds(lambda e: getattr(e, "state", None) is State.READY)
+    begun = [story.begun_at(f"orders-{n}")[0] for n in range(1, 4)]
+    assert all(at in ready for at in begun)
+
+
+def test_waves_begin_only_when_all_of_the_last_one_have_ended(tmp_path: Path) -> None:
+    limits = Limits(replicas=1, partitions=2, mode=Mode.WAVE)
+    story = Story(tmp_path, _many(5), limits)
+
+    assert story.played().ended
+
+    waves = [{e.tp for e in story.events if isinstance(e, StepBegun) and e.batch == n}
+             for n in (1, 2, 3)]  # fmt: skip
+    assert [len(wave) for wave in waves] == [2, 2, 1]
+
+
+def test_what_other_people_add_counts_for_the_replicas_that_move_at_once(tmp_path: Path) -> None:
+    ways = {**_many(2), "zebra-0": (RF3, (7, 2, 3))}
+    story = Story(tmp_path, ways, Limits(replicas=1, replica_movements=1))
+    del story.targets[tp("zebra-0")]
+    story.already(events.Slow(7, 0.1), move("zebra-0", 7, 2, 3))
+
+    assert story.played().ended
+
+    assert 75.0 < story.begun_at("orders-0")[0] < 90.0
+    assert story.at_target(*_many(2))

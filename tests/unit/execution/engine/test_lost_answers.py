@@ -1,0 +1,198 @@
+"""Answers that are lost: what was sent may have taken effect, may do so yet, or come twice."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ktui.execution.journal.commands import Continue, Pause, SetLimits
+from ktui.execution.run.events import Answered, Cancel, Request, StepOver
+from ktui.execution.run.unanswered import MAY_COME_S
+from ktui.simulated import events
+from support.runs.stories import Story, of_request
+from support.simulated.moving_clusters import tp
+
+RF3 = (1, 2, 3)
+TWO = {"orders-0": (RF3, (4, 2, 3)), "orders-1": (RF3, (5, 2, 3))}
+ONE = {"orders-0": (RF3, (4, 2, 3))}
+LATE_S = 40.7
+"""Seen on a cluster whose controller was suspended for a while."""
+
+
+def test_a_step_whose_answer_was_lost_is_settled_by_looking(tmp_path: Path) -> None:
+    story = Story(tmp_path, TWO)
+    story.befalls(0.0, events.LoseAnswer())
+
+    assert story.played().ended
+
+    assert story.sent("orders-0") == [(1, 2, 3, 4), (4, 2, 3)]
+    unknown = next(e for e in story.events if of_request(Request.ALTER, "orders-0")(e))
+    assert isinstance(unknown, Answered)
+    assert unknown.verdict.value == "unknown"
+    assert story.at_target("orders-0", "orders-1")
+
+
+def test_a_step_that_never_arrived_is_sent_again(tmp_path: Path) -> None:
+    story = Story(tmp_path, TWO)
+    story.befalls(0.0, events.LoseRequest())
+
+    assert story.played().ended
+
+    over = [e for e in story.events if isinstance(e, StepOver) and not e.reached]
+    assert [each.reason for each in over] == ["nothing came of the request"]
+    assert len(story.begun_at("orders-0")) == 3
+    assert story.at_target("orders-0", "orders-1")
+
+
+@pytest.mark.parametrize("by_s", [0.05, 3.0, 9.9])
+def test_a_step_that_arrives_late_is_not_sent_twice(tmp_path: Path, by_s: float) -> None:
+    story = Story(tmp_path, TWO)
+    story.befalls(0.0, events.DelayRequest(by_s))
+
+    assert story.played().ended
+
+    assert story.sent("orders-0") == [(1, 2, 3, 4), (4, 2, 3)]
+    assert story.at_target("orders-0", "orders-1")
+
+
+def test_a_step_that_is_still_on_its_way_when_nobody_waits_for_it_any_more_is_not_sent_twice(
+    tmp_path: Path,
+) -> None:
+    story = Story(tmp_path, TWO)
+    story.late(8.0)
+
+    assert story.played().ended
+
+    assert story.sent("orders-0") == [(1, 2, 3, 4), (4, 2, 3)]
+    assert story.at_target("orders-0", "orders-1")
+
+
+def test_a_request_that_left_long_after_its_intent_is_not_believed_lost_at_once(
+    tmp_path: Path,
+) -> None:
+    story = Story(tmp_path, {"orders-0": (RF3, (4, 2, 3))})
+    sending, intended_s = story.sending.alter_reassignments, story.clock.monotonic()
+
+    async def slowly(targets: Any, **how: Any) -> Any:
+        if story.clock.monotonic() < intended_s + 20.0:
+            await story.clock.sleep(20.0)
+        return await sending(targets, **how)
+
+    story.late(5.0)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(story.sending, "alter_reassignments", slowly)
+        assert story.played().ended
+
+    assert story.sent("orders-0") == [(1, 2, 3, 4), (4, 2, 3)]
+    assert len(story.begun_at("orders-0")) == 2
+
+
+@pytest.mark.parametrize("by_s", [14.0, LATE_S, 59.0])
+def test_no_other_step_is_sent_while_one_may_still_be_on_its_way(
+    tmp_path: Path, by_s: float
+) -> None:
+    story = Story(tmp_path, {"orders-0": (RF3, (4, 5, 3))})
+    story.late(by_s)
+    story.asked(5.0, SetLimits({"replicas": 2}))
+
+    assert story.played().ended
+
+    assert story.sent("orders-0")[0] == (1, 2, 3, 4)
+    assert [each.before for each in story.steps][1] == (1, 2, 3, 4)
+    assert story.at_target("orders-0")
+
+
+def test_nor_is_one_by_the_process_that_resumes_the_run(tmp_path: Path) -> None:
+    story = Story(tmp_path, {"orders-0": (RF3, (4, 5, 3))})
+    story.late(LATE_S)
+    story.played(until_s=2.0)
+    story.asked(5.0, SetLimits({"replicas": 2}))
+
+    assert story.resumed().ended
+
+    assert story.sent("orders-0")[0] == (1, 2, 3, 4)
+    assert story.at_target("orders-0")
+
+
+def test_a_step_that_comes_a_second_time_meets_no_later_one(tmp_path: Path) -> None:
+    story = Story(tmp_path, ONE)
+    story.befalls(0.0, events.LoseAnswer())
+    story.befalls(30.0, events.Alter({tp("orders-0"): (1, 2, 3, 4)}))  # the broker sends it anew
+
+    assert story.played().ended
+
+    assert story.sent("orders-0") == [(1, 2, 3, 4), (4, 2, 3)]
+    assert story.begun_at("orders-0")[1] >= MAY_COME_S
+    assert story.at_target("orders-0")
+
+
+def test_nobody_waits_for_an_answer_that_was_lost_where_nothing_is_to_follow(
+    tmp_path: Path,
+) -> None:
+    story = Story(tmp_path, {"orders-0": ((1, 2, 3), (1, 3, 2))})
+    story.befalls(0.0, events.LoseAnswer())
+
+    assert story.played(until_s=20.0).ended
+
+    assert story.at_target("orders-0")
+
+
+def test_a_cancel_that_comes_a_second_time_meets_no_later_step(tmp_path: Path) -> None:
+    story = Story(
+        tmp_path, ONE, cluster={"version": "4.2"}, on_stall="cancel", stall_timeout_s=60.0
+    )
+    story.befalls(2.0, events.Kill(1))
+    story.befalls(20.0, events.LoseAnswer())
+    story.befalls(90.0, events.Alter({tp("orders-0"): None}))
+
+    assert story.played().ended
+
+    (cancelled,) = story.seconds(lambda event: isinstance(event, Cancel))
+    assert 65.0 < cancelled < 75.0, "the second one would come at another moment"
+    assert story.begun_at("orders-0")[1] >= cancelled + MAY_COME_S
+    assert story.sent("orders-0") == [(1, 2, 3, 4), None, (2, 3, 4), (4, 2, 3)]
+    assert story.at_target("orders-0")
+
+
+def test_a_cancel_that_was_answered_holds_nothing_up(tmp_path: Path) -> None:
+    story = Story(
+        tmp_path, ONE, cluster={"version": "4.2"}, on_stall="cancel", stall_timeout_s=60.0
+    )
+    story.befalls(2.0, events.Kill(1))
+
+    assert story.played().ended
+
+    (cancelled,) = story.seconds(lambda event: isinstance(event, Cancel))
+    assert story.begun_at("orders-0")[1] < cancelled + 5.0
+
+
+def test_a_step_that_came_of_a_request_believed_lost_is_gone_on_from(tmp_path: Path) -> None:
+    story = Story(tmp_path, {"orders-0": (RF3, (4, 2, 3))})
+    story.late(75.0)
+    story.asked(5.0, Pause())
+    story.asked(120.0, Continue())
+    story.befalls(119.0, events.LoseRequest())
+
+    assert story.played().ended
+
+    assert story.sent("orders-0") == [(1, 2, 3, 4), (4, 2, 3)]
+    assert [e.before for e in story.steps] == [RF3, (1, 2, 3, 4), (1, 2, 3, 4)]
+    assert story.at_target("orders-0")
+
+
+def test_an_election_whose_answer_was_lost_is_settled_by_looking(tmp_path: Path) -> None:
+    story = Story(tmp_path, {"orders-0": (RF3, (2, 1, 3))})
+
+    def loses(_: object) -> None:
+        if not story.witness.elections:
+            story.cluster.mishaps.append(events.LoseAnswer())
+            story.witness.watchers.clear()
+
+    story.witness.watchers.append(loses)
+
+    assert story.played().ended
+
+    assert story.witness.elections == [(tp("orders-0"), True)]
+    assert story.at_target("orders-0")

@@ -1,0 +1,170 @@
+"""Other people's changes to the partitions of a run: theirs are left to them, and told."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ktui.execution.run.events import Replanned
+from ktui.execution.run.states import State
+from ktui.pacing.limits import Limits, Shape
+from ktui.simulated import events
+from ktui.simulated.layout import TopicSpec
+from support.runs.stories import Story
+from support.simulated.moving_clusters import cancel, move, tp
+
+TWO = {"orders-0": ((1, 2, 3), (4, 2, 3)), "orders-1": ((1, 2, 3), (5, 2, 3))}
+
+
+def test_a_queued_partition_that_someone_else_brings_to_its_target_is_done(tmp_path: Path) -> None:
+    story = Story(tmp_path, TWO)
+    story.befalls(2.5, move("orders-1", 5, 2, 3))
+
+    assert story.played().ended
+
+    assert story.at_target("orders-0", "orders-1")
+    assert story.sent("orders-1") == []
+    assert story.states("orders-1") == [State.QUEUED, State.FOREIGN, State.DONE]
+    assert story.folded.tracks[tp("orders-1")].replicas == (5, 2, 3)
+
+
+def test_a_queued_partition_that_someone_else_is_moving_waits_and_is_then_left_to_them(
+    tmp_path: Path,
+) -> None:
+    story = Story(tmp_path, TWO)
+    story.befalls(2.5, move("orders-1", 7, 8, 9))
+
+    assert story.played().ended
+
+    assert story.sent("orders-1") == []
+    assert story.states("orders-1") == [State.QUEUED, State.FOREIGN, State.CHANGED_ELSEWHERE]
+    assert story.reason("orders-1") == "its replicas are 7,8,9 rather than 1,2,3"
+    assert story.at_target("orders-0")
+
+
+def test_a_queued_partition_changed_by_someone_else_is_carried_on_from_there_if_that_was_chosen(
+    tmp_path: Path,
+) -> None:
+    story = Story(tmp_path, TWO, on_foreign_change="replan")
+    story.befalls(2.5, move("orders-1", 7, 8, 9))
+
+    assert story.played().ended
+
+    assert story.at_target("orders-0", "orders-1")
+    replanned = [event for event in story.events if isinstance(event, Replanned)]
+    assert [(event.before, event.replicas) for event in replanned] == [((1, 2, 3), (7, 8, 9))]
+    assert story.folded.tracks[tp("orders-1")].original == (7, 8, 9)
+
+
+def test_a_step_that_someone_else_cancels_is_never_sent_again(tmp_path: Path) -> None:
+    story = Story(tmp_path, TWO)
+    story.befalls(5.5, cancel("orders-0"))
+
+    assert story.played().ended
+
+    assert story.sent("orders-0") == [(1, 2, 3, 4)]
+    assert story.state("orders-0") is State.CHANGED_ELSEWHERE
+    assert story.reason("orders-0") == "someone else cancelled its step"
+    assert story.folded.tracks[tp("orders-0")].replicas == story.replicas(tp("orders-0"))
+    assert story.at_target("orders-1")
+
+
+def test_a_cancel_is_seen_as_one_though_the_answer_to_the_step_was_lost(tmp_path: Path) -> None:
+    story = Story(tmp_path, TWO, cluster={"messages": 60_000})
+    story.befalls(0.0, events.LoseAnswer())
+    story.befalls(20.5, cancel("orders-0"))
+
+    assert story.played().ended
+
+    assert story.sent("orders-0") == [(1, 2, 3, 4)]
+    assert story.reason("orders-0") == "someone else cancelled its step"
+
+
+def test_a_step_that_someone_else_gives_another_target_is_left_to_them(tmp_path: Path) -> None:
+    story = Story(tmp_path, TWO)
+    story.befalls(5.5, move("orders-0", 7, 8, 3))
+
+    assert story.played().ended
+
+    assert story.sent("orders-0") == [(1, 2, 3, 4)]
+    assert story.state("orders-0") is State.CHANGED_ELSEWHERE
+    assert story.reason("orders-0") == "someone else reassigned it to brokers 7, 8, 3"
+    assert story.at_target("orders-1")
+
+
+def test_an_election_by_someone_else_changes_nothing_about_where_a_run_ends(tmp_path: Path) -> None:
+    limits = Limits(replicas=1, partitions=2, shape=Shape.KIP_435)
+    story = Story(tmp_path, {"orders-0": ((1, 2, 3), (2, 3, 4))}, limits)
+    story.befalls(8.0, events.ElectLeaders((tp("orders-0"),)))
+    story.befalls(12.0, events.Shutdown(1), events.Start(1))
+
+    assert story.played().ended
+
+    assert story.at_target("orders-0")
+
+
+def test_a_partition_whose_topic_is_deleted_is_gone_and_the_rest_goes_on(tmp_path: Path) -> None:
+    story = Story(tmp_path, {**TWO, "audit-0": ((1, 2, 3), (4, 2, 3))})
+    story.befalls(5.5, events.DeleteTopic("audit"))
+
+    assert story.played().ended
+
+    assert story.states("audit-0")[-2:] == [State.ADDING, State.TOPIC_GONE]
+    assert story.reason("audit-0") == "its topic was deleted"
+    assert story.at_target("orders-0", "orders-1")
+
+
+@pytest.mark.parametrize("topic", ["audit", "zebra"], ids=["in flight", "queued"])
+def test_a_topic_made_again_under_its_name_is_another_one_and_not_touched(
+    tmp_path: Path, topic: str
+) -> None:
+    story = Story(tmp_path, {**TWO, f"{topic}-0": ((1, 2, 3), (4, 2, 3))})
+    again = TopicSpec(name=topic, replicas=((1, 2, 3),))
+    story.befalls(5.5, events.DeleteTopic(topic), events.CreateTopic(again))
+
+    assert story.played().ended
+
+    assert story.state(f"{topic}-0") is State.TOPIC_GONE
+    assert "created again" in story.reason(f"{topic}-0")
+    assert story.replicas(tp(f"{topic}-0")) == (1, 2, 3)
+    assert story.at_target("orders-0", "orders-1")
+
+
+def test_late_metadata_is_never_taken_for_a_change_by_someone_else(tmp_path: Path) -> None:
+    limits = Limits(replicas=1, partitions=2, shape=Shape.KIP_435)
+    late = {"metadata_lag_s": 1.4}
+    story = Story(tmp_path, TWO, limits, late, poll_s=0.3)
+    story.befalls(0.0, events.Deny("describe_quorum"))
+
+    assert story.played().ended
+
+    assert story.seen is not None
+    assert not story.seen.fresh
+    assert story.at_target("orders-0", "orders-1")
+
+
+def test_late_metadata_does_not_make_a_cancelled_step_one_that_is_over(tmp_path: Path) -> None:
+    late = {"metadata_lag_s": 1.4, "version": "4.2"}
+    story = Story(tmp_path, {"orders-0": ((1, 2, 3), (4, 1, 2, 3))}, cluster=late, poll_s=0.3)
+    story.befalls(0.0, events.Deny("describe_quorum"), events.Kill(3))
+    story.befalls(20.5, cancel("orders-0"))
+
+    assert story.played().ended
+
+    assert story.reason("orders-0") == "someone else cancelled its step"
+    assert story.replicas(tp("orders-0")) == (1, 2, 3)
+
+
+def test_what_someone_else_changed_is_believed_without_fresh_metadata_once_it_has_lasted(
+    tmp_path: Path,
+) -> None:
+    story = Story(tmp_path, TWO)
+    story.befalls(0.0, events.Deny("describe_quorum"))
+    story.befalls(5.5, cancel("orders-0"))
+
+    assert story.played().ended
+
+    assert story.reason("orders-0") == "someone else cancelled its step"
+    (given_up,) = story.seconds(lambda e: getattr(e, "state", None) is State.CHANGED_ELSEWHERE)
+    assert 7.5 <= given_up <= 9.5

@@ -1,0 +1,104 @@
+"""What waits tells why, once, and keeps no other from going on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ktui.cluster.ports import Verdict, WriteResult
+from ktui.execution.journal.commands import CancelMoves, Continue, Pause, SetLimits
+from ktui.execution.run.cancel_kind import CancelKind
+from ktui.execution.run.events import StateEntered, StepBegun
+from ktui.pacing.limits import Limits, Mode, Shape
+from ktui.simulated import events
+from support.chaos import stories
+from support.runs.stories import Story
+from support.simulated.moving_clusters import tp
+
+RF3 = (1, 2, 3)
+GENTLE = Limits(replicas=1, partitions=2, cut_together=2, shape=Shape.GENTLE)
+
+
+@contextmanager
+def dies_with_request(story: Story, number: int, name: str, broker: int = 9) -> Iterator[None]:
+    """Have a broker die with one request of a partition; those of others arrive."""
+    sending, coming = story.sending.alter_reassignments, [tp(name)] * number
+
+    async def alter(targets: Any, **how: Any) -> Any:
+        lost = {each: to for each, to in targets.items() if [each] == coming}
+        left = {each: to for each, to in targets.items() if each not in lost}
+        del coming[: tp(name) in targets]
+        if lost:
+            story.cluster.do(events.Kill(broker))
+        results = await sending(left, **how) if left else {}
+        return {**results, **dict.fromkeys(lost, WriteResult(Verdict.UNKNOWN, node=broker))}
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(story.sending, "alter_reassignments", alter)
+        yield
+
+
+def test_nobody_waits_to_be_cut_with_a_step_that_was_called_off(tmp_path: Path) -> None:
+    story = Story(tmp_path, {"orders-0": (RF3, (4, 2, 3)), "orders-1": (RF3, (5, 2, 3))}, GENTLE)
+    story.asked(2.0, CancelMoves(CancelKind.STOP, partitions=(tp("orders-1"),)))
+
+    with dies_with_request(story, 1, "orders-1"):
+        story.played(until_s=300.0)
+
+    cuts = [entry for entry in story.entries() if _is_cut(entry.event)]
+    assert (cuts[0].at - story.told_at(0)).total_seconds() < 60.0
+    assert story.at_target("orders-0")
+    assert not story.folded.tracks[tp("orders-1")].state.ended
+
+
+def test_a_blocked_partition_with_an_open_request_tells_one_reason(tmp_path: Path) -> None:
+    story = Story(tmp_path, {"orders-0": (RF3, (4, 2, 3))})
+    story.befalls(40.0, events.Kill(4))
+
+    with dies_with_request(story, 1, "orders-0"):
+        story.played(until_s=60.0)
+    story.resumed(until_s=400.0)
+
+    told = [event.reason for event in story.events if isinstance(event, StateEntered)]
+    assert len(told) < 8, told
+
+
+def test_a_wave_goes_on_without_one_whose_broker_is_silent_also_after_a_resume(
+    tmp_path: Path,
+) -> None:
+    ways = dict.fromkeys([f"orders-{number}" for number in range(3)], (RF3, (4, 5, 3)))
+    story = Story(tmp_path, ways, Limits(replicas=1, partitions=1, mode=Mode.WAVE))
+
+    with dies_with_request(story, 2, "orders-0"):
+        story.played(until_s=45.0)
+    story.resumed(until_s=400.0)
+
+    assert story.folded.tracks[tp("orders-0")].open_alter
+    assert story.at_target("orders-1", "orders-2")
+
+
+def test_a_stopped_partition_is_told_with_the_replicas_that_a_late_request_gave_it(
+    tmp_path: Path,
+) -> None:
+    stories.a_held_reorder_arrives_before_a_stop(tmp_path)
+
+
+def test_after_a_pause_the_first_of_those_begun_has_the_place(tmp_path: Path) -> None:
+    names = [f"orders-{number}" for number in range(6)]
+    both = Limits(replicas=1, partitions=6)
+    story = Story(tmp_path, dict.fromkeys(names, (RF3, (4, 5, 3))), both)
+    story.asked(2.0, Pause(topics=("orders",)))
+    story.asked(100.0, SetLimits({"partitions": 1}), Continue(topics=("orders",)))
+
+    story.played()
+
+    adding = [event.tp for event in story.events if isinstance(event, StepBegun) and event.adding]
+    assert adding[6:] == [tp(name) for name in names]
+
+
+def _is_cut(event: object) -> bool:
+    return isinstance(event, StepBegun) and event.cut

@@ -1,0 +1,124 @@
+"""However many partitions are queued, a turn costs what is in flight: counted, not timed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import timedelta
+
+import pytest
+
+from ktui.cluster.broker import Broker, TopicConfig
+from ktui.cluster.observation import Observation
+from ktui.cluster.partition import PartitionState, TopicPartition
+from ktui.cluster.ports import Verdict, WriteResult
+from ktui.execution.engine.decider import Decider
+from ktui.execution.run.events import AnyRunEvent, JournalEntry, Planned, Request, Started
+from ktui.execution.run.first_events import planned_parts
+from ktui.execution.run.options import RunOptions
+from ktui.execution.run.run import Run
+from ktui.pacing import roster, steps
+from ktui.pacing.limits import Limits
+from ktui.pacing.situation import Next, Situation
+from ktui.simulated.clock import FIRST_MOMENT
+
+EACH = 500
+PLACES = 10
+BEFORE, TARGET = (1, 2, 3), (4, 2, 3)
+A_TURN = 8 * PLACES
+"""More than this a turn with ten places never has to look at."""
+
+
+class _Desk:
+    """A decider of a large run, shown a cluster in which each step is over at the next look."""
+
+    def __init__(self, topics: int) -> None:
+        self.partitions = [
+            TopicPartition(f"topic-{t:04}", n) for t in range(topics) for n in range(EACH)
+        ]
+        planned = [
+            Planned(tp.topic, tp.partition, "id", TARGET, BEFORE, 1) for tp in self.partitions
+        ]
+        started = Started(
+            cluster_id="a",
+            plan="plan.json",
+            plan_sha256="",
+            partitions=len(planned),
+            limits=Limits(replicas=1, partitions=PLACES),
+            options=RunOptions(),
+            version="1",
+        )
+        self.run = Run("run")
+        self.seconds = 0
+        self.replicas: dict[TopicPartition, tuple[int, ...]] = {}
+        self.record([started, *planned_parts(planned)])
+        self.decider = Decider(self.run)
+
+    def record(self, events: list[AnyRunEvent]) -> None:
+        at = FIRST_MOMENT + timedelta(seconds=self.seconds)
+        for event in events:
+            self.run.apply(JournalEntry(self.run.seq + 1, at, event))
+
+    def turn(self) -> int:
+        """Take one turn, and give how many partitions were to be looked at."""
+        wanted = self.decider.interest.partitions
+        self.seconds += 1
+        self.record(self.decider.look(self._seen(wanted)))
+        decided = self.decider.decide()
+        if decided.look_again:
+            return len(wanted) + self.turn()
+        self.record(list(decided.intents))
+        for sending in decided.sendings:
+            for tp, replicas in sending.partitions.items():
+                if sending.request is Request.ALTER and replicas is not None:
+                    self.replicas[tp] = replicas
+            results = dict.fromkeys(sending.partitions, WriteResult(Verdict.ACCEPTED))
+            self.record(self.decider.answered(sending.request, results))
+        self.record(self.decider.end())
+        return len(wanted)
+
+    def _seen(self, wanted: frozenset[TopicPartition]) -> Observation:
+        topics = {tp.topic for tp in wanted}
+        return Observation(
+            cluster_id="a",
+            controller=1,
+            brokers={b: Broker(b, f"broker-{b}", 9092, None, alive=True) for b in range(1, 5)},
+            partitions={tp: self._state(tp) for tp in wanted},
+            topic_configs=dict.fromkeys(topics, TopicConfig()),
+            at=FIRST_MOMENT + timedelta(seconds=self.seconds),
+            monotonic_s=float(self.seconds),
+            took_s=0.0,
+            fresh=True,
+        )
+
+    def _state(self, tp: TopicPartition) -> PartitionState:
+        replicas = self.replicas.get(tp, BEFORE)
+        leader = 1 if 1 in replicas else replicas[0]
+        return PartitionState(tp, "id", replicas, replicas, leader)
+
+
+@pytest.mark.parametrize("topics", [20, pytest.param(400, marks=pytest.mark.soak)])
+def test_however_many_partitions_are_queued_a_turn_costs_what_is_in_flight(
+    topics: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: Counter[str] = Counter()
+    real = steps.next_step
+
+    def counted(now: Situation, limits: Limits) -> Next:
+        calls["next steps"] += 1
+        return real(now, limits)
+
+    monkeypatch.setattr(roster, "next_step", counted)
+    desk = _Desk(topics)
+    desk.turn()
+    first = calls["next steps"]
+
+    looked_at, worked_out = [], []
+    for _ in range(20):
+        calls.clear()
+        looked_at.append(desk.turn())
+        worked_out.append(calls["next steps"])
+
+    assert first >= topics * EACH
+    assert max(looked_at) <= A_TURN
+    assert max(worked_out) <= A_TURN
+    assert desk.run.over >= 90

@@ -1,0 +1,257 @@
+"""What is read for a request decides whether it leaves: settings, log dirs, restarts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ktui.cluster.broker import Broker, TopicConfig
+from ktui.cluster.observation import Observation
+from ktui.cluster.partition import PartitionState
+from ktui.execution.engine.absent_brokers import RESTARTS_S, AbsentBrokers
+from ktui.execution.engine.observed import Observed
+from ktui.execution.engine.request_check import why_not_sent
+from ktui.execution.errors import JournalProblem, RunProblem
+from ktui.execution.journal.journal import Journal
+from ktui.execution.run.events import Answered, Ended, Outage, Planned, Request, StepBegun
+from ktui.execution.run.states import State
+from ktui.execution.run.track import OpenStep, new_track
+from ktui.execution.run.unanswered import MAY_COME_S, Unanswered
+from ktui.pacing.limits import Limits, Shape
+from ktui.pacing.situation import Situation, Step
+from ktui.pacing.steps import next_step
+from ktui.simulated import events as acts
+from ktui.simulated.clock import FIRST_MOMENT
+from support.chaos.interposed import Call, Interposed
+from support.runs.stories import Story
+from support.runs.throttled import RF3, ThrottledStory
+from support.runs.witnessed import WitnessedJournal
+from support.simulated.moving_clusters import tp
+
+ORDERS = tp("orders-0")
+
+
+def an_observation(state: PartitionState, min_insync_replicas: int = 1) -> Observation:
+    """Return a look at one partition of five brokers that are well."""
+    return Observation(
+        cluster_id="c",
+        controller=1,
+        brokers={b: Broker(b) for b in range(1, 6)},
+        partitions={ORDERS: state},
+        waits_for_kept=False,
+        topic_configs={"orders": TopicConfig(min_insync_replicas=min_insync_replicas)},
+        at=FIRST_MOMENT,
+        monotonic_s=0.0,
+        took_s=0.0,
+    )
+
+
+@pytest.mark.parametrize(("least", "leaves"), [(1, True), (2, False)])
+def test_min_insync_replicas_is_read_for_a_step_that_drops(least: int, *, leaves: bool) -> None:
+    state = PartitionState(ORDERS, "a", (1, 2, 4), (1, 4), 1)
+    track = new_track(Planned("orders", 0, "a", (1, 2), (1, 2, 4), 1), 0, FIRST_MOMENT)
+    begun = StepBegun(
+        topic="orders", partition=0, batch=1, replicas=(1, 2), adding=(), removing=(4,),
+        elect=None, before=(1, 2, 4), leader=1,
+    )  # fmt: skip
+    track.step = OpenStep(begun, FIRST_MOMENT)
+    limits = Limits(replicas=1, shape=Shape.KIP_435)
+
+    why = why_not_sent(Request.ALTER, track, Observed(an_observation(state, least)), limits)
+
+    assert (why is None) is leaves
+
+
+def test_a_replica_whose_log_dir_has_failed_counts_as_offline() -> None:
+    state = PartitionState(ORDERS, "a", (1, 2, 3), (1, 2), 1, offline=(3,))
+    track = new_track(Planned("orders", 0, "a", (1, 2, 4), (1, 2, 3), 1), 0, FIRST_MOMENT)
+
+    situation = Observed(an_observation(state)).situation(track, state)
+
+    assert situation is not None
+    assert situation.online == {1, 2, 4, 5}
+
+
+def test_a_partition_without_a_leader_knows_that_its_eligible_one_was_removed() -> None:
+    state = PartitionState(ORDERS, "a", (1, 2), (), None, elr=(3,))
+    track = new_track(Planned("orders", 0, "a", (1, 4), (1, 2), 1), 0, FIRST_MOMENT)
+
+    situation = Observed(an_observation(state)).situation(track, state)
+
+    assert situation is not None
+    assert situation.eligible_gone == (3,)
+
+
+def test_a_broker_in_a_restart_is_not_taken_for_dead() -> None:
+    absent = AbsentBrokers()
+    absent.look({1, 2, 3}, 0.0)
+    absent.look({1, 2}, 10.0)
+    assert absent.restarting == {3}
+
+    absent.look({1, 2}, 10.0 + RESTARTS_S)
+    assert absent.restarting == frozenset()
+
+
+def test_a_broker_that_is_down_when_a_run_begins_counts_as_dead() -> None:
+    absent = AbsentBrokers()
+    absent.look({1, 2}, 0.0)
+
+    assert absent.restarting == frozenset()
+
+
+@pytest.mark.parametrize(("restarting", "kept"), [({3}, True), (set(), False)])
+def test_a_replica_goes_unreplaced_only_when_its_broker_is_dead(
+    restarting: set[int], *, kept: bool
+) -> None:
+    now = Situation(
+        replicas=(1, 2, 3),
+        isr=(1, 2),
+        leader=1,
+        target=(1, 2, 4),
+        online=frozenset({1, 2, 4}),
+        restarting=frozenset(restarting),
+    )
+
+    step = next_step(now, Limits(replicas=1, shape=Shape.GENTLE))
+
+    assert isinstance(step, Step)
+    assert (3 in step.target) is kept
+
+
+def test_a_lost_request_is_waited_out_once_its_broker_answers() -> None:
+    heard = {4: -1.0}
+    unanswered: Unanswered[str] = Unanswered({}, lambda broker: heard[broker])
+    unanswered.add("orders-0", 4)
+
+    unanswered.look(100.0)
+    unanswered.look(500.0)
+    assert "orders-0" in unanswered
+    assert unanswered.silent == {4}
+    heard[4] = 510.0
+    unanswered.look(511.0)
+    assert unanswered.silent == set()
+    unanswered.look(511.0 + MAY_COME_S - 1.0)
+    assert "orders-0" in unanswered
+    unanswered.look(511.0 + MAY_COME_S)
+    assert "orders-0" not in unanswered
+
+
+def test_of_two_lost_requests_both_are_waited_out() -> None:
+    heard = {4: -1.0, 5: 200.0}
+    unanswered: Unanswered[str] = Unanswered({}, lambda broker: heard[broker])
+    unanswered.add("orders-0", 4)
+    unanswered.add("orders-0", 5)
+
+    unanswered.look(100.0)
+    unanswered.look(300.0)
+
+    assert unanswered.node("orders-0") == 4
+    assert unanswered.silent_for("orders-0", 300.0) == 200.0
+    assert unanswered.silent_for("orders-1", 300.0) == 0.0
+
+
+def test_an_answer_that_cannot_be_read_ends_nothing(tmp_path: Path) -> None:
+    story = Story(tmp_path, {"orders-0": (RF3, (4, 2, 3))})
+    broken = {"describe_topics": 2, "list_reassignments": 3, "topic_configs": 2}
+
+    def breaks(name: str) -> Any:
+        async def hook(call: Call) -> Any:
+            answer = await call()
+            broken[name] -= 1
+            if broken[name] == 0:
+                raise KeyError("no such field")
+            return answer
+
+        return hook
+
+    reader: Any = Interposed(story.reader, **{name: breaks(name) for name in broken})
+    story.reader = reader
+
+    assert story.played().ended
+
+    assert story.at_target("orders-0")
+    assert any(isinstance(event, Outage) for event in story.events)
+
+
+class _BreakingJournal(WitnessedJournal):
+    """A journal whose disk reports an error from a moment on."""
+
+    broken_s = 10.0
+
+    def append(self, events: Any) -> Any:
+        if events and self._clock.monotonic() >= self.broken_s:
+            raise JournalProblem(f"{self.path}: cannot be written: the disk reports an error")
+        return super().append(events)
+
+
+class _OnABreakingDisk(ThrottledStory):
+    whole = False
+
+    def opened(self) -> Journal:
+        kind = WitnessedJournal if self.whole else _BreakingJournal
+        return kind.watched(self.path, self.clock, self.written)
+
+
+def test_an_engine_that_loses_its_journal_names_the_throttle_that_stays(tmp_path: Path) -> None:
+    story = _OnABreakingDisk(tmp_path)
+
+    with pytest.raises(JournalProblem, match="Its throttle stays on broker 4 and topic orders"):
+        story.played()
+
+    story.whole = True
+    story.resumed()
+    story.assert_left_as_found()
+
+
+def test_an_engine_that_loses_its_journal_takes_off_what_nothing_in_flight_needs(
+    tmp_path: Path,
+) -> None:
+    story = _OnABreakingDisk(tmp_path, {"orders-0": (RF3, (4, 2, 3)), "orders-1": (RF3, (1, 2, 5))})
+    story.befalls(9.9, acts.Alter({ORDERS: None}))
+
+    with pytest.raises(JournalProblem):
+        story.played()
+
+    assert story.lists.get("follower.replication.throttled.replicas", "") in {"", "0:4"}
+    story.whole = True
+    story.resumed()
+    story.assert_left_as_found()
+
+
+def test_an_engine_that_loses_its_journal_and_its_run_sends_nothing_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    story = _OnABreakingDisk(tmp_path, {"orders-0": (RF3, (4, 2, 3)), "orders-1": (RF3, (1, 2, 5))})
+    broken: list[str] = []
+    story.lost = lambda: "taken by another" if broken else None
+    append = _BreakingJournal.append
+
+    def breaks(journal: _BreakingJournal, events: Any) -> Any:
+        try:
+            return append(journal, events)
+        except JournalProblem as problem:
+            broken.append(str(problem))
+            raise
+
+    story.witness.arrivals.insert(0, lambda _arrival: broken.append("sent") if broken else None)
+    monkeypatch.setattr(_BreakingJournal, "append", breaks)
+    with pytest.raises(RunProblem, match="taken by another"):
+        story.played()
+
+    assert broken
+    assert "sent" not in broken
+
+
+def test_a_run_that_ends_with_an_open_request_names_it(tmp_path: Path) -> None:
+    story = Story(tmp_path, {"orders-0": (RF3, (2, 1, 3))})
+    story.befalls(0.0, acts.LoseAnswer())
+
+    assert story.played().ended
+
+    (ended,) = [event for event in story.events if isinstance(event, Ended)]
+    answers = [event for event in story.events if isinstance(event, Answered)]
+    assert answers[0].verdict.value == "unknown"
+    assert [(each.topic, each.partition) for each in ended.open] == [("orders", 0)]
+    assert story.state("orders-0") is State.DONE

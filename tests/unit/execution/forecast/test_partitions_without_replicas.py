@@ -1,0 +1,54 @@
+"""A journal may have partitions without replicas: none of them is forecast, and nothing breaks."""
+
+from __future__ import annotations
+
+import pytest
+
+from ktui.execution.forecast.expected import expected_situation
+from ktui.execution.run.cancel_kind import CancelKind
+from ktui.execution.run.run import Run
+from ktui.execution.run.states import State
+from ktui.execution.run.track import Track
+from ktui.pacing.limits import Limits
+from ktui.pacing.situation import Blocked, BlockReason
+from ktui.pacing.steps import all_steps, next_step
+from ktui.tui.run_view.rows import RunRows
+from support.journals.told_runs import Told
+
+NONE: tuple[int, ...] = ()
+
+
+def a_told_run(original: tuple[int, ...], target: tuple[int, ...]) -> Told:
+    return Told(10**9, original=original, target=target)
+
+
+def track_of(run: Run) -> Track:
+    (track,) = run.tracks.values()
+    return track
+
+
+@pytest.mark.parametrize("target", [(4, 2, 3), NONE])
+def test_a_partition_that_has_none_is_offline_and_no_step_is_foreseen(
+    target: tuple[int, ...],
+) -> None:
+    track = track_of(a_told_run(NONE, target).run)
+    now = expected_situation(track)
+    assert next_step(now, Limits()) == Blocked(BlockReason.PARTITION_OFFLINE)
+    assert all_steps(now, Limits(replicas=1)) == []
+
+
+@pytest.mark.parametrize("kind", [None, *CancelKind])
+def test_a_partition_that_is_to_have_none_in_the_end_takes_no_step(kind: CancelKind | None) -> None:
+    track = track_of(a_told_run(NONE, NONE).run)
+    track.replicas, track.sent, track.cancel = (1, 2), (1, 2), kind
+    assert all_steps(expected_situation(track), Limits(replicas=1)) == []
+
+
+@pytest.mark.parametrize("state", [State.QUEUED, State.READY])
+def test_the_view_and_the_time_left_do_without_them(state: State) -> None:
+    told = a_told_run(NONE, (4, 2, 3))
+    track_of(told.run).state = state
+    told.pass_time(5)
+    told.look()
+    assert told.estimate.copied.left_s is None
+    assert RunRows(told.run).steps_left(track_of(told.run)) == 0

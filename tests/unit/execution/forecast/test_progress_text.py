@@ -1,0 +1,205 @@
+"""A run without the live view: a line of progress, and its end in words."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from ktui.cluster.partition import TopicPartition
+from ktui.execution.forecast.estimate import CopiedBytes
+from ktui.execution.forecast.progress_text import RunEnding, end_lines, progress_line, run_ending
+from ktui.execution.run.cancel_kind import CancelKind
+from ktui.execution.run.events import (
+    AnyRunEvent,
+    CancelAsked,
+    CancelGate,
+    Ended,
+    EngineLeft,
+    HealthGate,
+    JournalEntry,
+    Paused,
+    PauseOrigin,
+    Planned,
+    PlannedPart,
+    StateEntered,
+)  # fmt: skip
+from ktui.execution.run.run import Run
+from ktui.execution.run.states import State
+from ktui.progress.timeline import Range
+from support.journals.journals import a_start, ended, over, owned, started, step, written
+
+AT = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
+GIB = 1024**3
+
+
+def a_run(*events: AnyRunEvent, size: int = GIB) -> Run:
+    parts = tuple(Planned("orders", n, "id", (1, 2, 4), (1, 2, 3), 1, size=size) for n in range(4))
+    first: list[AnyRunEvent] = [started(4), PlannedPart(partitions=parts), owned()]
+    entries = (
+        JournalEntry(seq, AT + timedelta(seconds=seq), event)
+        for seq, event in enumerate([*first, *events], start=1)
+    )
+    return Run("drain").fold(entries)
+
+
+def now_in(partition: int, state: State, reason: str = "") -> StateEntered:
+    return StateEntered(topic="orders", partition=partition, state=state, reason=reason)
+
+
+LEFT = CopiedBytes(left_s=Range(120.0, 130.0, 140.0))
+ALL_DONE = tuple(now_in(n, State.DONE) for n in range(4))
+ONE_FAILED = (*ALL_DONE[:3], now_in(3, State.FAILED, "refused 5 times: no"))
+
+
+def test_the_line_tells_how_far_it_is() -> None:
+    run = a_run(now_in(0, State.DONE), step(1, 7), step(2, 7), now_in(3, State.BLOCKED))
+
+    assert progress_line(run, LEFT) == (
+        "drain: 1 of 4 done, 2 moving, batch 7, 1.0 GiB of 4.0 GiB copied, 1 blocked, 2m 10s left"
+    )
+
+
+def test_the_line_tells_a_time_left_that_goes_by_earlier_runs() -> None:
+    told = msgspec.structs.replace(LEFT, by_earlier_runs=True)
+    assert progress_line(a_run(step(1, 7)), told).endswith(", 2m 10s left by earlier runs")
+
+
+def test_what_was_given_up_does_not_count_as_done() -> None:
+    run = a_run(*ONE_FAILED[2:], now_in(0, State.CHANGED_ELSEWHERE), EngineLeft(reason="told to"))
+
+    assert progress_line(run, None).startswith("drain: 1 of 4 done, ")
+    assert progress_line(run, None).endswith(", 1 failed, 1 changed elsewhere")
+    assert "1 of 4 partitions done" in end_lines(run)[0]
+
+
+def test_the_line_tells_why_nothing_goes_on() -> None:
+    gate = HealthGate(shut=True, reason="2 partitions outside the run are offline")
+
+    assert progress_line(a_run(gate), None).endswith(
+        "gate shut: 2 partitions outside the run are offline"
+    )
+    assert progress_line(a_run(gate, Paused(by=PauseOrigin.OPERATOR)), None).endswith(
+        "paused: by the operator"
+    )
+
+
+def test_what_was_called_off_is_counted_by_itself_and_never_as_done() -> None:
+    some = tuple(TopicPartition("orders", n) for n in (1, 2))
+    run = a_run(
+        now_in(0, State.DONE),
+        CancelAsked(kind=CancelKind.STOP, partitions=some),
+        step(3),
+        CancelAsked(kind=CancelKind.ROLLBACK, partitions=(TopicPartition("orders", 3),)),
+        over(3),
+    )
+
+    assert progress_line(run, None).startswith("drain: 1 of 4 done, ")
+    assert progress_line(run, None).endswith(", 2 stopped, 1 rolling back")
+
+    for event in (now_in(3, State.DONE), Ended(counts={})):
+        run.apply(JournalEntry(run.seq + 1, AT, event))
+    assert end_lines(run)[0].startswith(
+        "run drain has ended: 2 stopped, 1 rolled back, 1 done, after"
+    )
+    assert run_ending(run) is RunEnding.SOME_NOT_DONE
+
+
+def test_the_line_tells_who_has_shut_the_cancel_gate() -> None:
+    run = a_run(CancelGate(shut=True, reason="ada@ops1 (1) at 14:00, to stop all of run drain"))
+
+    assert progress_line(run, LEFT).endswith(
+        "cancel gate shut by ada@ops1 (1) at 14:00, to stop all of run drain"
+    )
+
+
+def test_each_added_replica_is_copied_and_counts_when_its_step_is_over() -> None:
+    two = Planned("orders", 0, "id", (1, 4, 5), (1, 2, 3), 1, size=GIB)
+    events: list[AnyRunEvent] = [started(1), PlannedPart(partitions=(two,)), owned()]
+    run = Run("drain").fold(
+        JournalEntry(seq, AT, event) for seq, event in enumerate(events, start=1)
+    )
+    assert (run.copies.done, run.copies.whole) == (0, 2 * GIB)
+
+    run.apply(JournalEntry(4, AT, step(0)))
+    assert run.copies.done == 0
+    run.apply(JournalEntry(5, AT, over(0)))
+    assert (run.copies.done, run.copies.whole) == (GIB, 2 * GIB)
+    assert "1.0 GiB of 2.0 GiB copied" in progress_line(run, None)
+
+    run.apply(JournalEntry(6, AT, now_in(0, State.DONE)))
+    assert (run.copies.done, run.copies.whole) == (2 * GIB, 2 * GIB)
+
+
+def test_what_someone_else_has_changed_is_neither_copied_nor_left_to_copy() -> None:
+    elsewhere = StateEntered(
+        topic="orders",
+        partition=1,
+        state=State.CHANGED_ELSEWHERE,
+        reason="someone else gave it brokers 1, 2, 4",
+        replicas=(1, 2, 4),
+    )
+    run = a_run(now_in(0, State.DONE), elsewhere)
+
+    assert (run.copies.done, run.copies.whole) == (GIB, 3 * GIB)
+    assert run.tracks[elsewhere.tp].replicas == (1, 2, 4)
+
+
+def test_the_line_names_who_interrupted_it() -> None:
+    told = progress_line(a_run(Paused(by=PauseOrigin.SIGNAL)), None)
+
+    assert told.endswith("paused: by an interrupt (Ctrl-C)")
+
+
+@pytest.mark.parametrize(
+    ("events", "how"),
+    [
+        ((*ALL_DONE, Ended(counts={State.DONE: 4})), RunEnding.ALL_DONE),
+        ((*ONE_FAILED, Ended(counts={State.DONE: 3, State.FAILED: 1})), RunEnding.SOME_NOT_DONE),
+        ((Paused(by=PauseOrigin.SIGNAL), EngineLeft(reason="paused by a signal")), RunEnding.LEFT),
+        ((EngineLeft(reason="its process got SIGTERM"),), RunEnding.LEFT),
+        ((Paused(by=PauseOrigin.UNTIL), EngineLeft(reason="too late")), RunEnding.SOME_NOT_DONE),
+        (
+            (Paused(by=PauseOrigin.FAILURE), EngineLeft(reason="orders-1 has failed")),
+            RunEnding.FAILED,
+        ),
+        (
+            (Paused(by=PauseOrigin.FAILURE), Paused(by=PauseOrigin.SIGNAL), EngineLeft(reason="")),
+            RunEnding.LEFT,
+        ),
+        ((step(0),), RunEnding.FAILED),
+    ],
+)
+def test_how_it_came_out_is_told_apart(events: tuple[AnyRunEvent, ...], how: RunEnding) -> None:
+    assert run_ending(a_run(*events)) is how
+
+
+def test_the_end_names_who_is_not_done_and_why() -> None:
+    run = a_run(*ONE_FAILED, Ended(counts={State.DONE: 3, State.FAILED: 1}))
+
+    assert end_lines(run) == [
+        "run drain has ended: 3 done, 1 failed, after 7 s",
+        "  orders-3: failed: refused 5 times: no",
+    ]
+
+
+def test_the_end_of_all_partitions_and_of_one(tmp_path: Path) -> None:
+    many = a_run(*ALL_DONE, Ended(counts={State.DONE: 4}))
+    one = written(tmp_path / "one.db", [*a_start(1), ALL_DONE[0], ended(1)])
+
+    assert end_lines(many) == ["run drain has ended: all 4 partitions done, after 7 s"]
+    assert end_lines(Run("one").fold(one.entries())) == [
+        "run one has ended: 1 partition done, after 0 s"
+    ]
+
+
+def test_a_run_that_was_left_says_what_goes_on_by_itself() -> None:
+    run = a_run(
+        now_in(0, State.DONE), step(1), step(2), EngineLeft(reason="its process got SIGTERM")
+    )
+
+    (told,) = end_lines(run)
+    assert "left (its process got SIGTERM): 1 of 4 partitions done" in told
+    assert "2 steps in flight go on in Kafka" in told

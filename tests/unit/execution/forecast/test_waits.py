@@ -1,0 +1,218 @@
+"""What a row says that its partition waits for: as the run's process decides, in plain words."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from msgspec.structs import replace
+
+from ktui.cluster.partition import TopicPartition
+from ktui.execution.forecast.waits import HeldBy, WaitCause, Waits
+from ktui.execution.run.cancel_kind import CancelKind
+from ktui.execution.run.events import (
+    AnyRunEvent,
+    CancelAsked,
+    CancelGate,
+    HealthGate,
+    JournalEntry,
+    Outage,
+    Paused,
+    PauseOrigin,
+    Planned,
+    PlannedPart,
+    StateEntered,
+    StepBegun,
+    StepOver,
+)
+from ktui.execution.run.pace import Pace
+from ktui.execution.run.run import Run
+from ktui.execution.run.states import State
+from ktui.pacing.limits import Limits
+from ktui.pacing.room import Full
+from ktui.pacing.waiting_for import (
+    WaitsFor,
+    WaitsForCut,
+    WaitsForLoneStep,
+    WaitsForNextWave,
+    WaitsToGoAlone,
+)
+from ktui.tui.run_view.rows import RunRows
+from ktui.tui.screens.watch.words import waiting_words
+from support.journals.journals import owned, started
+
+AT = datetime(2026, 11, 21, 14, 0, tzinfo=UTC)
+FIRST, LAST = TopicPartition("a", 0), TopicPartition("a", 2)
+
+
+def a_run(
+    *events: AnyRunEvent, limits: Limits | None = None, target: tuple[int, ...] = (4, 2, 3)
+) -> Run:
+    """Three partitions, the first of which is about to be given broker 4."""
+    planned = tuple(Planned("a", n, None, target, (1, 2, 3), 1, size=10**9) for n in range(3))
+    begun = StepBegun(
+        topic="a", partition=0, batch=1, replicas=(1, 2, 3, 4), adding=(4,), removing=(),
+        elect=None, before=(1, 2, 3), leader=1,
+    )  # fmt: skip
+    in_force = limits or Limits(replicas=1, partitions=1)
+    start = replace(started(3), limits=in_force)
+    every = (start, PlannedPart(partitions=planned), owned(), begun, *events)
+    return Run("drain").fold(JournalEntry(n, AT, event) for n, event in enumerate(every, start=1))
+
+
+def waits_for(
+    run: Run, tp: TopicPartition = LAST, *, owned_by_one: bool = True, pace: Pace | None = None
+) -> WaitCause | None:
+    rows = RunRows(run)
+    track = run.tracks[tp]
+    between = [each for each in run.tracks.values() if each.under_way and each.step is None]
+    rows.waits = Waits(
+        run, between=between, pace=pace or Pace(), seen=None, now=AT, owned=owned_by_one
+    )
+    return rows.waits.of(track)
+
+
+def test_a_row_waits_for_a_place_or_for_a_broker() -> None:
+    assert waits_for(a_run()) == Full("partitions", 1, 1)
+    per_broker = Limits(replicas=1, partitions=3, per_broker=1)
+    assert waits_for(a_run(limits=per_broker)) == Full("per_broker", 1, 1, broker=4)
+    assert waits_for(a_run(), FIRST) is None
+
+
+@pytest.mark.parametrize(
+    ("event", "hold"),
+    [
+        (Paused(by=PauseOrigin.OPERATOR), HeldBy.RUN_PAUSED),
+        (Paused(by=PauseOrigin.OPERATOR, topics=("a",)), HeldBy.PAUSED),
+        (HealthGate(shut=True, reason="2 are offline"), HeldBy.GATE_SHUT),
+        (Outage(lost=True, reason="connection refused"), HeldBy.CLUSTER_LOST),
+    ],
+)
+def test_what_holds_the_run_is_told_before_any_limit(event: AnyRunEvent, hold: HeldBy) -> None:
+    assert waits_for(a_run(event)) is hold
+
+
+def test_a_run_without_a_process_waits_for_one() -> None:
+    assert waits_for(a_run(), owned_by_one=False) is HeldBy.NO_ENGINE
+
+
+def test_what_would_not_end_in_time_is_told_by_the_pace_that_decides() -> None:
+    run = a_run()
+    run.until = AT + timedelta(seconds=60)
+    slow, quick = Pace(), Pace()
+    slow.learn_step(10**9, 100)
+    quick.learn_step(10**9, 10)
+    assert waits_for(run, pace=slow) is HeldBy.TOO_LATE
+    assert waits_for(run, pace=quick) == Full("partitions", 1, 1)
+    run.until = AT
+    assert waits_for(run, pace=quick) is HeldBy.TIME_UP
+
+
+def test_that_nothing_was_copied_yet_is_told_of_what_would_not_end_in_time() -> None:
+    run = a_run()
+    run.until = AT + timedelta(seconds=5)
+    waits = waits_for(run, pace=Pace())
+    assert waits is HeldBy.TOO_LATE_AS_ASSUMED
+    words = waiting_words(waits, run, run.tracks[LAST])
+    assert "at 50 MB/s a replica. That is assumed" in words.sentence
+
+
+def test_who_is_ready_waits_for_the_others_of_its_cut() -> None:
+    over = StepOver(topic="a", partition=0, replicas=(1, 2, 3, 4), leader=1)
+    second = StepBegun(
+        topic="a", partition=1, batch=2, replicas=(1, 2, 3, 4), adding=(4,), removing=(),
+        elect=None, before=(1, 2, 3), leader=1,
+    )  # fmt: skip
+    run = a_run(over, second, limits=Limits(replicas=1, partitions=2))
+    run.tracks[FIRST].state = State.READY
+    assert waits_for(run, FIRST) == WaitsForCut(1, 2)
+
+
+@pytest.mark.parametrize(
+    ("waits", "short", "words"),
+    [
+        (Full("partitions", 4, 4), "P 4 of 4 in use", "begins when one of them has ended"),
+        (Full("leader_movements", 2, 2), "L 2 of 2 in use", "L lets 2 leader movements"),
+        (
+            Full("replica_movements", 40, 40, others=3),
+            "M 40 of 40 in use, 3 foreign",
+            "40 are, 3 of them by others",
+        ),
+        (Full("per_broker", 2, 2, 7, 1), "B 2 of 2, broker 7, 1 foreign", "on broker 7: B lets 2"),
+        (WaitsForNextWave(3, 1), "wave 3: 1 left", "1 partition of wave 3 has not ended"),
+        (WaitsForLoneStep(FIRST), "a-0 goes alone", "until it is over"),
+        (WaitsToGoAlone(3, 2), "adds 3, M is 2", "once nothing else is in flight"),
+        (WaitsForCut(2, 4), "cut: 2 of 4 ready", "with 3 others, when 4 are ready (2 are by now)"),
+        (WaitsForCut(2, None), "cut when nothing adds", "when nothing is adding any more"),
+        (HeldBy.RUN_PAUSED, "the run is paused", "The run is paused: by the operator."),
+        (HeldBy.NO_ENGINE, "the run waits for resume", "ktui resume drain"),
+    ],
+)
+def test_it_is_told_shortly_and_in_full(waits: HeldBy | WaitsFor, short: str, words: str) -> None:
+    run = a_run(Paused(by=PauseOrigin.OPERATOR))
+    told = waiting_words(waits, run, run.tracks[LAST])
+    assert told.short == short
+    assert words in told.sentence
+    assert told.sentence.endswith(".")
+
+
+def test_a_step_in_flight_that_is_the_last_of_its_partition_takes_its_room() -> None:
+    all_at_once = StepBegun(
+        topic="a", partition=1, batch=1, replicas=(4, 2, 3), adding=(4,), removing=(1,),
+        elect=None, before=(1, 2, 3), leader=1,
+    )  # fmt: skip
+    run = a_run(all_at_once, limits=Limits(partitions=2))
+
+    assert waits_for(run) == Full("partitions", 2, 2)
+
+
+# --- called off -------------------------------------------------------------------------------
+
+
+def a_run_going_back(*events: AnyRunEvent) -> Run:
+    """The first is over; the last had its step, and is to go back to its original replicas."""
+    over = StepOver(topic="a", partition=0, replicas=(1, 2, 3, 4), leader=1)
+    asked = CancelAsked(kind=CancelKind.ROLLBACK, partitions=(FIRST,))
+    return a_run(over, asked, *events)
+
+
+def test_what_is_called_off_is_not_held_by_a_pause_from_before_but_by_a_later_one() -> None:
+    before = a_run(
+        StepOver(topic="a", partition=0, replicas=(1, 2, 3, 4), leader=1),
+        Paused(by=PauseOrigin.OPERATOR),
+        CancelAsked(kind=CancelKind.ROLLBACK, partitions=(FIRST,)),
+    )
+    assert waits_for(before, FIRST) is None
+    assert waits_for(before) is HeldBy.RUN_PAUSED
+    assert waits_for(a_run_going_back(Paused(by=PauseOrigin.OPERATOR)), FIRST) is HeldBy.RUN_PAUSED
+
+
+def test_what_is_called_off_does_not_wait_for_the_places_of_those_that_are_paused() -> None:
+    over = StepOver(topic="a", partition=0, replicas=(1, 2, 3, 4), leader=1)
+    also = StepBegun(
+        topic="a", partition=2, batch=2, replicas=(1, 2, 3, 4), adding=(4,), removing=(),
+        elect=None, before=(1, 2, 3), leader=1,
+    )  # fmt: skip
+    done = StateEntered(topic="a", partition=0, state=State.DONE)
+    between = StepOver(topic="a", partition=2, replicas=(1, 2, 3, 4), leader=1)
+    asked = CancelAsked(kind=CancelKind.ROLLBACK, partitions=(FIRST,))
+    going_on = a_run(over, done, also, between, asked, target=(4, 5, 3))
+    assert waits_for(going_on, FIRST) == Full("partitions", 1, 1)
+    paused = a_run(
+        over, done, also, between, Paused(by=PauseOrigin.OPERATOR), asked, target=(4, 5, 3)
+    )
+    assert waits_for(paused, FIRST) is None
+
+
+def test_the_cancel_gate_holds_all_but_what_is_called_off_and_says_how_it_opens() -> None:
+    run = a_run_going_back(CancelGate(shut=True, reason="ada@ops1 (4711) at 14:02"))
+    assert waits_for(run, FIRST) is None
+    assert waits_for(run) is HeldBy.CANCEL_GATE_SHUT
+    words = waiting_words(HeldBy.CANCEL_GATE_SHUT, run, run.tracks[LAST])
+    assert words.sentence == "The cancel gate is shut by ada@ops1 (4711) at 14:02. O opens it."
+
+
+def test_the_gate_of_the_clusters_health_holds_only_what_adds_of_what_is_called_off() -> None:
+    gate = HealthGate(shut=True, reason="3 partitions under-replicated")
+    assert waits_for(a_run_going_back(gate), FIRST) is None
+    assert waits_for(a_run_going_back(gate)) is HeldBy.GATE_SHUT

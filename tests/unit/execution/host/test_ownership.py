@@ -1,0 +1,329 @@
+"""One process owns a run; when it dies, however suddenly, another may."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from ktui.execution.errors import RunProblem
+from ktui.execution.host import ownership, state_dir
+from ktui.execution.host.catalog import RunState, all_runs
+from ktui.execution.host.ownership import OwnedElsewhere, holder, live_runs, lock_starts, own_run
+from ktui.execution.host.state_dir import RunDir, StateDir
+from ktui.execution.journal.file import sqlite_side_files
+from support.journals.journals import CLUSTER, a_start, planned, started, written
+
+OWNER = """
+import subprocess, sys
+from pathlib import Path
+from ktui.execution.host.ownership import own_run
+from ktui.execution.host.catalog import RunState, all_runs
+from ktui.execution.host.state_dir import RunDir
+owned = own_run(RunDir(Path(sys.argv[1])))
+child = subprocess.Popen(["sleep", "600"], close_fds=False)
+print(child.pid, flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> StateDir:
+    return StateDir(tmp_path / "state")
+
+
+@pytest.fixture
+def run(here: StateDir) -> RunDir:
+    return here.create_run("drain-b3")
+
+
+@contextmanager
+def an_owner(run: RunDir) -> Iterator[subprocess.Popen[bytes]]:
+    """Have another process own a run, and start a program that outlives it."""
+    command = [sys.executable, "-c", OWNER, str(run.path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as owner:
+        assert owner.stdout is not None
+        child = int(owner.stdout.readline())
+        try:
+            yield owner
+        finally:
+            os.kill(child, 9)
+            owner.kill()
+
+
+def test_a_run_is_owned_by_nobody_at_first(run: RunDir) -> None:
+    assert holder(run) is None
+
+
+def test_whoever_takes_a_run_is_named_with_process_host_user_and_time(run: RunDir) -> None:
+    with own_run(run) as owned:
+        who = holder(run)
+
+        assert who == owned.holder
+        assert who is not None
+        assert who.pid == os.getpid()
+        assert f"process {os.getpid()} of {who.user} on {who.host}, since 2" in str(who)
+
+
+def test_a_run_that_another_process_owns_is_refused_and_its_owner_told(run: RunDir) -> None:
+    with an_owner(run) as owner:
+        with pytest.raises(OwnedElsewhere) as held:
+            own_run(run)
+
+        assert held.value.holder.pid == owner.pid
+        assert f"run drain-b3 is owned by process {owner.pid} of " in str(held.value)
+        assert "ktui status drain-b3" in str(held.value)
+
+
+def test_nobody_takes_a_run_twice_not_even_the_process_that_owns_it(run: RunDir) -> None:
+    with own_run(run), pytest.raises(OwnedElsewhere):
+        own_run(run)
+
+
+def test_a_killed_owner_holds_nothing_though_its_name_is_still_there(run: RunDir) -> None:
+    with an_owner(run) as owner:
+        assert holder(run) is not None
+        owner.kill()
+        owner.wait()
+
+        assert str(owner.pid) in run.lock.read_text(encoding="utf-8")
+        assert holder(run) is None
+        with own_run(run) as owned:
+            assert holder(run) == owned.holder
+
+
+def test_a_released_run_can_be_taken_at_once(run: RunDir) -> None:
+    first = own_run(run)
+    first.release()
+    first.release()
+
+    with own_run(run):
+        assert holder(run) is not None
+    assert holder(run) is None
+
+
+def test_asking_who_holds_a_run_never_keeps_it_from_being_taken(run: RunDir) -> None:
+    own_run(run).release()
+    leave = threading.Event()
+
+    def ask() -> None:
+        while not leave.is_set():
+            holder(run)
+
+    askers = [threading.Thread(target=ask) for _ in range(3)]
+    for asker in askers:
+        asker.start()
+    try:
+        for _ in range(50):
+            own_run(run).release()
+    finally:
+        leave.set()
+        for asker in askers:
+            asker.join()
+
+
+def test_a_lock_whose_holder_does_not_name_itself_is_told(
+    run: RunDir, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ownership, "_PATIENCE_S", 0.0)
+    with own_run(run):
+        run.lock.write_text("", encoding="utf-8")
+        run.lock_in_folder.write_text("", encoding="utf-8")
+
+        with pytest.raises(RunProblem, match="locked by a process that does not name itself"):
+            holder(run)
+
+
+def test_a_lock_that_cannot_be_opened_is_named(run: RunDir) -> None:
+    run.lock.mkdir(parents=True)
+
+    with pytest.raises(RunProblem, match=r"lock: cannot be opened: Is a directory"):
+        own_run(run)
+
+
+def test_a_process_of_the_version_before_is_seen_as_the_owner(run: RunDir) -> None:
+    with own_run(run) as owned:
+        note = run.lock_in_folder.read_bytes()
+    with run.lock_in_folder.open("r+b") as before:
+        fcntl.flock(before, fcntl.LOCK_EX)
+
+        assert before.read() == note
+        assert holder(run) == owned.holder
+        with pytest.raises(OwnedElsewhere):
+            own_run(run)
+    assert holder(run) is None
+
+
+def test_the_version_before_sees_a_process_of_this_one_as_the_owner(run: RunDir) -> None:
+    with own_run(run), run.lock_in_folder.open("rb") as before, pytest.raises(BlockingIOError):
+        fcntl.flock(before, fcntl.LOCK_SH | fcntl.LOCK_NB)
+
+
+PARTS: dict[str, Callable[[RunDir], Path]] = {
+    "its lock": lambda run: run.lock,
+    "the lock in its folder": lambda run: run.lock_in_folder,
+    "its journal": lambda run: run.journal,
+    "its journal's log": lambda run: sqlite_side_files(run.journal)[0],
+    "its folder": lambda run: run.path,
+    "the state directory": lambda run: run.path.parent.parent,
+}
+
+
+@pytest.mark.parametrize("replaced", [False, True])
+@pytest.mark.parametrize("part", PARTS)
+def test_an_owner_is_told_what_was_removed_or_replaced_under_it(
+    here: StateDir, part: str, *, replaced: bool
+) -> None:
+    run = here.create_run("drain-b3")
+    path = PARTS[part](run)
+    with own_run(run) as owned, written(run.journal, a_start()):
+        owned.watch_journal()
+        assert owned.lost() is None
+
+        before = path.rename(here.path.parent / "before")
+        if replaced and before.is_dir():
+            shutil.copytree(before, path)
+        elif replaced:
+            shutil.copy(before, path)
+        lost = owned.lost()
+
+        assert lost is not None
+        assert lost.startswith(str(path))
+        assert ("was replaced while" if replaced else "was removed or renamed while") in lost
+        assert "another one may own it now" in lost
+
+
+def test_nobody_takes_a_run_whose_folder_was_removed_while_its_owner_lives(here: StateDir) -> None:
+    run = a_run(here, "drain-b3")
+    with own_run(run) as owned:
+        shutil.rmtree(run.path)
+        here.create_run("drain-b3")
+
+        assert holder(run) == owned.holder
+        with pytest.raises(OwnedElsewhere):
+            own_run(run)
+
+
+def test_a_run_whose_folder_was_removed_counts_as_live_for_as_long_as_its_owner_lives(
+    here: StateDir,
+) -> None:
+    run = a_run(here, "drain-b3")
+    with own_run(run) as owned:
+        shutil.rmtree(run.path)
+
+        assert [(each.name, each.holder) for each in live_runs(here, CLUSTER)] == [
+            ("drain-b3", owned.holder)
+        ]
+        (told,) = all_runs(here)
+        assert told.state is RunState.UNREADABLE
+        assert f"and {owned.holder} still owns the run" in str(told.problem)
+    assert live_runs(here, CLUSTER) == []
+    assert all_runs(here) == []
+
+
+@pytest.mark.parametrize("part", ["its lock", "the lock in its folder", "its journal"])
+def test_a_pipe_or_a_link_in_a_files_place_is_named_and_nothing_waits_for_it(
+    here: StateDir, part: str
+) -> None:
+    run = a_run(here, "drain-b3")
+    path = PARTS[part](run)
+    path.parent.mkdir(exist_ok=True)
+    path.unlink(missing_ok=True)
+    os.mkfifo(path)
+
+    (told,) = all_runs(here)
+
+    assert told.state is RunState.UNREADABLE
+    assert f"{path.name}: cannot be read: it is not a regular file" in str(told.problem)
+    if part != "its journal":
+        with pytest.raises(RunProblem, match="cannot be opened: it is not a regular file"):
+            own_run(run)
+        path.unlink()
+        path.symlink_to(run.path / "elsewhere")
+        with pytest.raises(RunProblem, match="cannot be opened: it is a symbolic link"):
+            own_run(run)
+
+
+def test_a_run_on_a_network_file_system_is_not_taken(
+    run: RunDir, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "mounts").write_text("server:/ / nfs4 rw 0 0\n", encoding="utf-8")
+    monkeypatch.setattr(state_dir, "MOUNTS", tmp_path / "mounts")
+
+    with pytest.raises(RunProblem, match=r"network file system \(nfs4\)"):
+        own_run(run)
+
+
+def a_run(here: StateDir, name: str, cluster_id: str = CLUSTER) -> RunDir:
+    run = here.create_run(name)
+    written(run.journal, [started(1, cluster_id), planned(1)]).close()
+    return run
+
+
+def test_the_live_runs_of_a_cluster_are_those_that_a_process_owns(here: StateDir) -> None:
+    a_run(here, "left")
+    with (
+        own_run(a_run(here, "live")) as live,
+        own_run(a_run(here, "other", "another-cluster")),
+    ):
+        (only,) = live_runs(here, CLUSTER)
+
+        assert (only.name, only.holder) == ("live", live.holder)
+    assert live_runs(here, CLUSTER) == []
+
+
+def test_a_live_run_of_which_the_cluster_cannot_be_told_counts_for_every_one(
+    here: StateDir,
+) -> None:
+    with own_run(here.create_run("no-journal-yet")):
+        assert [run.name for run in live_runs(here, CLUSTER)] == ["no-journal-yet"]
+
+
+def test_two_runs_are_never_started_on_one_cluster_at_the_same_time(here: StateDir) -> None:
+    begun: list[str] = []
+    refused: list[str] = []
+
+    def start(name: str) -> None:
+        with lock_starts(here, CLUSTER) as live:
+            if live:
+                refused.append(name)
+            else:
+                owned.append(own_run(a_run(here, name)))
+                begun.append(name)
+
+    owned: list[ownership.Ownership] = []
+    starts = [threading.Thread(target=start, args=(f"run-{n}",)) for n in range(6)]
+    for one in starts:
+        one.start()
+    for one in starts:
+        one.join()
+    for one_owned in owned:
+        one_owned.release()
+
+    assert len(begun) == 1
+    assert len(refused) == 5
+
+
+def test_starts_on_other_clusters_wait_for_nobody(here: StateDir) -> None:
+    with lock_starts(here, CLUSTER), lock_starts(here, "../another cluster") as live:
+        assert live == []
+
+
+def test_a_start_that_takes_too_long_is_told_to_the_next(
+    here: StateDir, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ownership, "_START_PATIENCE_S", 0.0)
+    with (
+        lock_starts(here, CLUSTER),
+        pytest.raises(RunProblem, match="another run is being started on this cluster"),
+        lock_starts(here, CLUSTER),
+    ):
+        pass

@@ -1,0 +1,176 @@
+"""Journals of every release are read for good, and nothing of a newer one is passed over."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import get_args
+
+import msgspec
+import pytest
+
+from ktui import __version__
+from ktui.execution.engine.command_handler import CommandHandler
+from ktui.execution.engine.decider import Decider
+from ktui.execution.errors import JournalProblem
+from ktui.execution.host.catalog import RunState, summarize_run
+from ktui.execution.host.state_dir import StateDir
+from ktui.execution.journal.commands import Answer, Command
+from ktui.execution.journal.event_table import GENESIS, chain_hash
+from ktui.execution.journal.journal import Journal
+from ktui.execution.run.events import AnyRunEvent, decode, encode
+from ktui.execution.run.run import Run
+from ktui.execution.run.unknown_fields import unknown_field
+from ktui.simulated.clock import VirtualClock
+from support.journals.golden_journal import Golden, golden, goldens, summary
+from support.journals.journals import started
+
+GOLDENS = goldens()
+each_release = pytest.mark.parametrize("release", GOLDENS, ids=lambda golden: golden.version)
+
+
+@each_release
+def test_the_journal_of_a_release_comes_to_what_it_came_to_then(
+    release: Golden, tmp_path: Path
+) -> None:
+    release.put_into(tmp_path / "journal.db")
+
+    with Journal.open(tmp_path / "journal.db", VirtualClock()) as journal:
+        run = Run("golden").fold(journal.entries())
+        asked = journal.asked(unanswered=False)
+
+        assert journal.damage is None
+        assert summary(run) == release.summary
+        assert [each.id for each in asked if each.command is None] == []
+        assert [each.answer is None for each in asked] == [not row[4] for row in release.commands]
+
+
+@each_release
+def test_nothing_of_an_event_or_command_of_a_release_is_lost_when_it_is_written_anew(
+    release: Golden,
+) -> None:
+    for _, _, body, _ in release.events:
+        event = decode(body.encode())
+
+        assert decode(encode(event)) == event
+        assert encode(decode(encode(event))) == encode(event)
+    for row in release.commands:
+        command = msgspec.json.decode(row[3], type=Command)
+
+        assert unknown_field(row[3].encode(), command) is None
+        assert msgspec.json.decode(msgspec.json.encode(command), type=Command) == command
+
+
+def test_every_kind_of_event_and_of_command_is_in_a_journal_that_is_kept() -> None:
+    """Where this fails, tests/support/journals/golden_journal.py tells how to keep one more."""
+    events = {json.loads(row[2])["event"] for each in GOLDENS for row in each.events}
+    asked = {json.loads(row[3])["command"] for each in GOLDENS for row in each.commands}
+
+    assert events == {kind.__struct_config__.tag for kind in get_args(AnyRunEvent)}
+    assert asked == {kind.__struct_config__.tag for kind in get_args(Command)}
+
+
+def test_the_next_journal_to_be_kept_has_all_that_the_last_one_has() -> None:
+    made, last = golden(), GOLDENS[-1]
+
+    assert {json.loads(row[2])["event"] for row in last.events} <= {
+        json.loads(row[2])["event"] for row in made.events
+    }
+    assert len(made.commands) >= len(last.commands)
+
+
+def a_field_more(body: str, *place: str | int) -> str:
+    """Put a field that only a newer ktui knows into an object within another one."""
+    whole = json.loads(body)
+    within = whole
+    for name in place:
+        within = within[name]
+    within["rack"] = "b"
+    return json.dumps(whole)
+
+
+PLACES: list[tuple[str, tuple[str | int, ...], str]] = [
+    ("started", (), "rack"),
+    ("started", ("options",), "options.rack"),
+    ("started", ("options", "throttle"), "options.throttle.rack"),
+    ("started", ("limits",), "limits.rack"),
+    ("planned", ("partitions", 1), "partitions[1].rack"),
+    ("cancel_asked", ("partitions", 0), "partitions[0].rack"),
+    ("settings_found", ("found", 0, "before"), "found[0].before.rack"),
+    ("configure", ("changes", 1, "resource"), "changes[1].resource.rack"),
+    ("throttle", ("new", "brokers", 0), "new.brokers[0].rack"),
+]
+
+
+@pytest.mark.parametrize(("kind", "place", "named"), PLACES, ids=[each[2] for each in PLACES])
+def test_an_event_with_a_field_of_a_newer_ktui_is_none_that_this_one_believes(
+    kind: str, place: tuple[str | int, ...], named: str
+) -> None:
+    bodies = (row[2] for row in GOLDENS[-1].events)
+    body = next(each for each in bodies if json.loads(each)["event"] == kind)
+
+    with pytest.raises(msgspec.ValidationError, match="that only a newer ktui knows") as no:
+        decode(a_field_more(body, *place).encode())
+
+    assert f"`{named}`" in str(no.value)
+
+
+def test_a_run_with_an_option_of_a_newer_ktui_is_named_and_not_carried_on(tmp_path: Path) -> None:
+    run = StateDir(tmp_path / "state").create_run("drain")
+    at, body = "2026-11-21T12:00:00.000000Z", a_field_more(encode(started(1)).decode(), "options")
+    linked = chain_hash(GENESIS, 1, at.encode(), body.encode()).hex()
+    Golden("", [(1, at, body, linked)], [], {}).put_into(run.journal)
+
+    told = summarize_run(run)
+
+    assert told.state is RunState.UNREADABLE
+    assert "it has a field `options.rack` that only a newer ktui knows" in str(told.problem)
+    with pytest.raises(JournalProblem, match="Resume it with the ktui that wrote it, or a newer"):
+        Journal.recover(run.journal, VirtualClock())
+
+
+COMMANDS: list[tuple[str, tuple[str | int, ...], str]] = [
+    ("cancel", (), "`rack` of this command"),
+    ("cancel", ("partitions", 0), "`partitions[0].rack` of this command"),
+    ("throttle", ("rates", "brokers", 0), "`rates.brokers[0].rack` of this command"),
+    ("add", ("partitions", 0), "`partitions[0].rack` of this command"),
+    ("leave", (), "`rack` of this command"),
+]
+
+
+@pytest.mark.parametrize(("kind", "place", "named"), COMMANDS, ids=[each[2] for each in COMMANDS])
+def test_a_command_with_a_field_of_a_newer_ktui_is_refused_by_its_name_and_not_carried_out(
+    tmp_path: Path, kind: str, place: tuple[str | int, ...], named: str
+) -> None:
+    bodies = (row[3] for row in GOLDENS[-1].commands)
+    body = next(each for each in bodies if json.loads(each)["command"] == kind)
+
+    assert answer_to(tmp_path, a_field_more(body, *place)) == Answer(
+        accepted=False, words=f"ktui {__version__}, which owns the run, does not know {named}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("body", "named"),
+    [
+        ('{"command": "freeze"}', "this command: Invalid value 'freeze' - at `$.command`"),
+        ('{"command": "cancel", "kind": "melt"}', "this command: Invalid enum value 'melt'"),
+    ],
+)
+def test_a_command_that_only_a_newer_ktui_knows_is_refused_with_what_it_says(
+    tmp_path: Path, body: str, named: str
+) -> None:
+    assert f"does not know {named}" in answer_to(tmp_path, body).words
+
+
+def answer_to(folder: Path, body: str) -> Answer:
+    """Give what the process that owns a run answers to a command as another ktui has asked it."""
+    release = GOLDENS[-1]
+    path, row = folder / "journal.db", (1, "2026-11-21T12:00:00Z", "ada", body, None)
+    Golden("", release.events, [row], {}).put_into(path)
+    with Journal.open(path, VirtualClock()) as journal:
+        run = Run("golden").fold(journal.entries())
+        CommandHandler(run, journal, Decider(run), lambda _: None, lambda: None).take_commands()
+        answer = journal.answer_to(1).answer
+    assert answer is not None
+    return answer

@@ -1,0 +1,188 @@
+"""A journal that another process keeps locked: its owner waits, whoever asks is told."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from ktui.execution.errors import JournalProblem
+from ktui.execution.journal import file, patience
+from ktui.execution.journal.command_table import CommandTable
+from ktui.execution.journal.commands import Answer, Pause, StoredCommand
+from ktui.execution.journal.follower import RunFollower
+from ktui.execution.journal.journal import Journal
+from ktui.simulated.clock import VirtualClock
+from support.journals.journals import a_start, read, step, written
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "journal.db"
+
+
+@pytest.fixture
+def clock() -> VirtualClock:
+    return VirtualClock()
+
+
+@pytest.fixture(autouse=True)
+def short_tries(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(patience, "OWNERS_TRY_S", 0.001)
+    monkeypatch.setattr(patience, "_PAUSE_S", 0.0)
+    monkeypatch.setattr(file, "BUSY_TIMEOUT_S", 0.0)
+
+
+class Told:
+    """Notes what an owner is told of its wait; `on_wait` is what happens when it begins."""
+
+    def __init__(self, on_wait: Callable[[], object]) -> None:
+        self.words: list[str] = []
+        self._on_wait = on_wait
+
+    def begins(self, why: str) -> None:
+        self.words.append(why)
+        self._on_wait()
+
+    def waits(self) -> None: ...
+
+    def ends(self, waited_s: float) -> None:
+        self.words.append(f"free after {waited_s:.0f} s")
+
+
+@contextmanager
+def another_process(path: Path) -> Iterator[threading.Event]:
+    """Keep a journal locked by another connection, until the event is set."""
+    held, free = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        other = sqlite3.connect(path, isolation_level=None)
+        other.execute("BEGIN IMMEDIATE")
+        held.set()
+        free.wait()
+        other.execute("ROLLBACK")
+        other.close()
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    held.wait()
+    try:
+        yield free
+    finally:
+        free.set()
+        holder.join()
+
+
+def ask(journal: Journal) -> object:
+    return journal.ask(Pause(), "ada")
+
+
+USES: dict[str, Callable[[Journal], object]] = {
+    "append": lambda journal: journal.append([step(0)]),
+    "answer": lambda journal: journal.answer(1, Answer(accepted=True, words="paused")),
+    "ask": ask,
+}
+
+
+@pytest.mark.parametrize("use", USES)
+def test_the_owner_waits_for_as_long_as_another_process_has_the_journal_locked(
+    path: Path, clock: VirtualClock, use: str
+) -> None:
+    with written(path, a_start()) as journal:
+        ask(journal)
+    with another_process(path) as free:
+        told = Told(free.set)
+        with Journal.open(path, clock, patience=told) as owner:
+            USES[use](owner)
+
+            assert len(told.words) == 2
+            assert told.words[0] == f"{path}: another process keeps the journal locked"
+            assert told.words[1] == "free after 0 s"
+            assert owner.last_seq() == (4 if use == "append" else 3)
+            assert (owner.answer_to(1).answer is not None) == (use == "answer")
+    assert read(path)[1] is None
+
+
+def test_the_owner_waits_also_for_what_it_reads(
+    path: Path, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with written(path, a_start()) as journal:
+        ask(journal)
+    asked, left = CommandTable.asked, [1, 2, 3]
+
+    def locked_at_first(table: CommandTable, *, unanswered: bool) -> list[StoredCommand]:
+        if left.pop():
+            busy = sqlite3.OperationalError("database is locked")
+            busy.sqlite_errorcode = sqlite3.SQLITE_BUSY_RECOVERY
+            raise busy
+        return asked(table, unanswered=unanswered)
+
+    left.insert(0, 0)
+    monkeypatch.setattr(CommandTable, "asked", locked_at_first)
+    told = Told(lambda: None)
+    with Journal.open(path, clock, patience=told) as owner:
+        assert [each.command for each in owner.asked()] == [Pause()]
+    assert len(told.words) == 2
+
+
+def test_what_an_owner_writes_after_a_wait_has_the_time_of_the_writing(
+    path: Path, clock: VirtualClock
+) -> None:
+    written(path, a_start()).close()
+    with another_process(path) as free:
+
+        def later() -> None:
+            clock.pass_time(90.0)
+            free.set()
+
+        told = Told(later)
+        with Journal.open(path, clock, patience=told) as owner:
+            (entry,) = owner.append([step(0)])
+
+    assert entry.at == clock.now()
+    assert told.words[1] == "free after 90 s"
+
+
+def test_a_wait_that_is_given_up_leaves_nothing_half_written(
+    path: Path, clock: VirtualClock
+) -> None:
+    class GivesUp(Told):
+        def waits(self) -> None:
+            raise JournalProblem("its process got SIGTERM")
+
+    written(path, a_start()).close()
+    with (
+        another_process(path) as free,
+        Journal.open(path, clock, patience=GivesUp(lambda: None)) as owner,
+    ):
+        with pytest.raises(JournalProblem, match="SIGTERM"):
+            owner.append([step(0)])
+        free.set()
+
+        assert owner.last_seq() == 3
+
+
+def test_whoever_asks_something_of_a_run_is_told_to_try_again(
+    path: Path, clock: VirtualClock
+) -> None:
+    with written(path, a_start()), another_process(path), Journal.open(path, clock) as script:
+        with pytest.raises(JournalProblem, match="another process keeps the journal locked") as no:
+            script.ask(Pause(), "ada")
+
+        assert "Try again" in str(no.value)
+        assert script.asked() == []
+
+
+def test_a_run_is_followed_while_another_process_writes_and_nothing_new_is_missed(
+    path: Path,
+) -> None:
+    with written(path, a_start()) as owner, RunFollower(path) as follower:
+        with another_process(path):
+            assert len(follower.refresh()) == 3
+        owner.append([step(0)])
+
+        assert [entry.seq for entry in follower.refresh()] == [4]

@@ -1,0 +1,131 @@
+"""Many processes at one journal, and the sudden death of the one that writes."""
+
+from __future__ import annotations
+
+import random
+import sqlite3
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from ktui.execution.errors import JournalProblem
+from ktui.execution.journal import file
+from ktui.execution.journal.commands import Pause
+from ktui.execution.journal.journal import Journal
+from ktui.simulated.clock import VirtualClock
+from support.journals.journals import (
+    a_start,
+    accepted,
+    crashed,
+    many_events,
+    over,
+    read,
+    step,
+    written,
+)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "journal.db"
+
+
+@pytest.fixture
+def clock() -> VirtualClock:
+    return VirtualClock()
+
+
+def test_nothing_is_lost_where_many_write_and_read_at_once(path: Path, clock: VirtualClock) -> None:
+    def ask() -> None:
+        with Journal.open(path, clock) as script:
+            for _ in range(30):
+                script.ask(Pause(), "ada")
+
+    def follow() -> None:
+        with Journal.open(path, clock, read_only=True) as reader:
+            seen = 0
+            while seen < 600:
+                seen += len(list(reader.entries(after=seen)))
+
+    with Journal.create(path, clock) as owner:
+        others = [threading.Thread(target=what) for what in (ask, ask, ask, follow, follow)]
+        for other in others:
+            other.start()
+        for _ in range(200):
+            owner.append([step(0), accepted(0), over(0)])
+        for other in others:
+            other.join()
+
+        assert owner.last_seq() == 600
+        assert len(owner.asked()) == 90
+        assert len(list(owner.entries())) == 600
+        assert owner.damage is None
+
+
+def test_a_writer_that_never_ends_is_told_and_nothing_is_half_written(
+    path: Path, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(file, "BUSY_TIMEOUT_S", 0.0)
+    with Journal.create(path, clock) as journal:
+        other = sqlite3.connect(path, isolation_level=None)
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(
+            JournalProblem, match=r"another process keeps the journal locked\. Try again"
+        ):
+            journal.append(a_start())
+        other.close()
+
+        assert journal.last_seq() == 0
+        assert [entry.seq for entry in journal.append(a_start())] == [1, 2, 3]
+
+
+WRITER = """
+import sys
+import threading
+from pathlib import Path
+from ktui.cluster.clock import SystemClock
+from ktui.execution.journal.journal import Journal
+from support.journals.journals import step
+journal = Journal.open(Path(sys.argv[1]), SystemClock())
+while True:
+    print(journal.append([step(n) for n in range(int(sys.argv[2]))])[-1].seq, flush=True)
+"""
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_what_was_written_outlasts_the_sudden_death_of_its_writer(
+    path: Path, clock: VirtualClock, seed: int
+) -> None:
+    chance = random.Random(seed)  # noqa: S311 - not a secret
+    Journal.create(path, clock).close()
+    told = 0
+    for _ in range(2):
+        at_once = chance.choice((1, 5, 60))
+        command = [sys.executable, "-c", WRITER, str(path), str(at_once)]
+        env = {"PYTHONPATH": str(Path(__file__).parents[3])}
+        with subprocess.Popen(command, stdout=subprocess.PIPE, env=env) as writer:
+            assert writer.stdout is not None
+            for _ in range(chance.randrange(1, 120)):
+                told = int(writer.stdout.readline())
+            writer.kill()
+            told = max([told, *map(int, writer.stdout.read().split())])
+
+        entries, damage = read(path)
+
+        assert damage is None, f"seed {seed}"
+        assert len(entries) >= told, f"seed {seed}"
+        assert (len(entries) - told) % at_once == 0, f"half a transaction is in: seed {seed}"
+
+
+def test_a_power_cut_loses_nothing_that_was_written(tmp_path: Path, path: Path) -> None:
+    events = many_events(40)
+    with written(path, events):
+        copy = crashed(path, tmp_path / "after")
+
+    entries, damage = read(copy)
+
+    assert [entry.event for entry in entries] == events
+    assert damage is None

@@ -1,0 +1,100 @@
+"""Entries that come into a list after they were taken off it: they are taken off once more."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ktui.cluster.ports import ConfigOp, Verdict, WriteResult
+from ktui.cluster.throttle_settings import FOLLOWER_REPLICAS
+from ktui.execution.journal.commands import SetThrottle
+from ktui.execution.run.events import Configure, Configured, FoundSetting, SettingsFound
+from ktui.execution.run.run import Run
+from ktui.execution.throttle.desired import ThrottleChanges
+from ktui.planning.throttle_rates import NO_THROTTLE
+from support.runs.throttled import ONE, ThrottledStory, change_list, topic
+
+TAKEN_OFF = r"after writing Configured.*TOPIC.*ACCEPTED"
+"""An entry whose request is on its way still."""
+
+
+def over(story: ThrottledStory) -> None:
+    """Carry it on until nothing is on its way any more."""
+    story.to_the_end()
+    story.clock.pass_time(100.0)
+    story.cluster.catch_up()
+
+
+def last_removal(story: ThrottledStory, answer: Verdict, times: int = 1) -> None:
+    """Have removals from the second on be answered so, and not be carried out, some times."""
+    sending, count = story.sending.alter_configs, [0]
+
+    async def send(changes: Any, **how: Any) -> Any:
+        count[0] += any(change.op is ConfigOp.SUBTRACT for change in changes)
+        if any(change.op is ConfigOp.SUBTRACT for change in changes) and 1 < count[0] <= 1 + times:
+            return {change.resource: WriteResult(answer, message="no") for change in changes}
+        return await sending(changes, **how)
+
+    story.sending.alter_configs = send  # type: ignore[method-assign]
+
+
+@pytest.mark.parametrize("answer", [Verdict.UNKNOWN, Verdict.REFUSED])
+@pytest.mark.parametrize("times", [1, 3])
+def test_an_entry_that_came_late_goes_also_where_the_request_for_that_fails(
+    times: int, answer: Verdict, tmp_path: Path
+) -> None:
+    story = ThrottledStory(tmp_path, ONE)
+    story.sending.settings_late_by_s[ConfigOp.APPEND] = 40.0
+    story.asked(10.0, SetThrottle(NO_THROTTLE))
+    last_removal(story, answer, times)
+
+    over(story)
+
+    story.assert_left_as_found()
+
+
+@pytest.mark.parametrize("dead_s", [2.0, 30.0])
+@pytest.mark.parametrize("by_s", [20.0, 50.0])
+def test_an_entry_goes_that_comes_after_it_was_taken_off_and_the_engine_was_killed(
+    by_s: float, dead_s: float, tmp_path: Path
+) -> None:
+    story = ThrottledStory(tmp_path, ONE)
+    story.sending.settings_late_by_s[ConfigOp.APPEND] = by_s
+    story.killed(TAKEN_OFF)
+
+    story.to_the_end(dead_s)
+    story.clock.pass_time(100.0)
+    story.cluster.catch_up()
+
+    story.assert_left_as_found()
+    assert story.reaper.where
+
+
+def test_an_entry_goes_that_comes_after_the_run_was_left_and_resumed(tmp_path: Path) -> None:
+    story = ThrottledStory(tmp_path, ONE)
+    story.sending.settings_late_by_s[ConfigOp.APPEND] = 50.0
+
+    story.played(until_s=8.0)
+    story.resumed()
+    story.clock.pass_time(100.0)
+    story.cluster.catch_up()
+
+    story.assert_left_as_found()
+
+
+def test_a_list_is_changed_once_in_a_request() -> None:
+    """Kafka refuses a request that names a setting of a topic twice."""
+    run, orders = Run("run"), topic("orders")
+    found = FoundSetting(orders, FOLLOWER_REPLICAS, None)
+    put_in = Configure(changes=(change_list(ConfigOp.APPEND, "1:5"),))
+    done = Configured(resource=orders, verdict=Verdict.ACCEPTED)
+    for event in (SettingsFound(found=(found,)), put_in, done):
+        run.throttled.apply(event)
+
+    removals = ThrottleChanges(run, {}, set()).removals(
+        {(orders, FOLLOWER_REPLICAS): frozenset({"0:4"})}
+    )
+
+    assert list(removals) == [change_list(ConfigOp.SUBTRACT, "0:4,1:5")]

@@ -1,0 +1,57 @@
+"""Lists of others that throttle a run's replicas, too: nothing goes unthrottled when they go."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ktui.cluster.ports import ConfigOp
+from ktui.execution.run.events import Configure
+from ktui.pacing.limits import Limits
+from ktui.simulated import events
+from support.runs.throttled import TWO, ThrottledStory, change_list
+from support.simulated.moving_clusters import tp
+
+FOUR = {f"orders-{n}": ((1, 2, 3), (4, 2, 3)) for n in range(4)}
+
+
+def appended(story: ThrottledStory) -> set[str | None]:
+    changes = (c for e in story.events if isinstance(e, Configure) for c in e.changes)
+    return {change.value for change in changes if change.op is ConfigOp.APPEND}
+
+
+@pytest.mark.parametrize("theirs", ["*", "0:4,1:5", "1:5", "7:7, 1:5"])
+def test_a_replica_is_listed_that_a_list_of_others_does_not_bind_any_more(
+    theirs: str, tmp_path: Path
+) -> None:
+    story = ThrottledStory(tmp_path, TWO)
+    story.cluster.configure([change_list(ConfigOp.SET, theirs)])
+    story.befalls(5.0, events.AlterConfigs((change_list(ConfigOp.DELETE, None),)))
+
+    story.to_the_end()
+
+    assert "1:5" in appended(story)
+    story.assert_left_as_found()
+
+
+def test_a_replica_is_listed_once_a_list_of_everything_set_midway_is_gone(tmp_path: Path) -> None:
+    story = ThrottledStory(tmp_path, FOUR)
+    story.befalls(5.0, events.AlterConfigs((change_list(ConfigOp.SET, "*"),)))
+    story.befalls(30.0, events.AlterConfigs((change_list(ConfigOp.DELETE, None),)))
+
+    story.to_the_end()
+
+    assert {"0:4", "3:4"} <= appended(story)
+    story.assert_left_as_found()
+
+
+def test_no_step_is_sent_while_a_list_that_it_counts_on_cannot_be_read(tmp_path: Path) -> None:
+    story = ThrottledStory(tmp_path, TWO, limits=Limits(replicas=1, partitions=1))
+    story.cluster.configure([change_list(ConfigOp.SET, "*")])
+    story.befalls(3.0, events.Deny("topic_configs"))
+    story.befalls(100.0, events.Allow("topic_configs"))
+
+    story.played(until_s=90.0)
+
+    assert story.witness.effective(tp("orders-1")) == []

@@ -1,0 +1,42 @@
+"""What a run has looked at and not touched is looked at anew before it is touched."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ktui.execution.journal.commands import SetThrottle
+from ktui.planning.throttle_rates import parse_throttle_rates
+from ktui.simulated import events
+from support.runs.throttled import ONE, TWO, ThrottledStory, set_rate
+
+
+@pytest.mark.parametrize("before", [None, 3_000_000])
+@pytest.mark.parametrize("after", [None, 800_000])
+def test_a_rate_set_while_the_engine_lay_dead_is_put_back(
+    before: int | None, after: int | None, tmp_path: Path
+) -> None:
+    story = ThrottledStory(tmp_path, ONE)
+    story.cluster.configure([set_rate(4, before)])
+    story.killed("after writing SettingsFound")
+    story.befalls(12.0, events.AlterConfigs((set_rate(4, after),)))
+
+    story.to_the_end(dead_s=30.0)
+
+    story.assert_left_as_found()
+    assert story.at_target("orders-0")
+
+
+def test_a_rate_that_somebody_changed_while_it_was_the_wanted_one_is_put_back(
+    tmp_path: Path,
+) -> None:
+    story = ThrottledStory(tmp_path, TWO)
+    story.cluster.configure([set_rate(4, 500_000)])
+    story.befalls(5.0, events.AlterConfigs((set_rate(4, 800_000),)))
+    story.asked(8.0, SetThrottle(parse_throttle_rates("600kB")))
+
+    story.to_the_end()
+
+    story.assert_left_as_found()
+    assert story.rates == {4: "800000"}
