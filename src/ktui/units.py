@@ -1,13 +1,14 @@
-"""Parse sizes, rates, times and shares from files: `4GiB`, `50MB/s`, `2m30s`, `30%`.
+"""Parse sizes, rates, times and shares, `4GiB`, `50MB/s`, `2m30s`, `30%`, and moments.
 
-Each is a type of its own, so that a record's field can have it. `parse_quantity` is msgspec's
-decoding hook for them.
+Each quantity is a type of its own, so that a record's field can have it. `parse_quantity` is
+msgspec's decoding hook for them. A moment is a time of day, or a date and time.
 """
 
 from __future__ import annotations
 
 import math
 import re
+from datetime import datetime
 from typing import Any
 
 _DECIMAL = {"B": 1, "kB": 10**3, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "PB": 10**15}
@@ -20,6 +21,7 @@ _DURATION = re.compile(rf"(?:{_NUMBER} ?(?:ms|[smhd]) ?)+")
 _PART = re.compile(rf"({_NUMBER}) ?(ms|[smhd])")
 _PERCENT = re.compile(rf"({_NUMBER}) ?%")
 _LARGEST = 1e18
+_CLOCK = re.compile(r"([01]?[0-9]|2[0-3]):([0-5][0-9])(?::([0-5][0-9]))?")
 
 
 class Size(int):
@@ -54,6 +56,25 @@ def parse_quantity(kind: type, value: Any) -> Any:
     if kind is Share:
         return Share(_share(value, "expected a share such as 30% or 0.3"))
     raise NotImplementedError(kind)
+
+
+def parse_clock(text: str) -> tuple[int, int, int] | None:
+    """Return the hour, minute and second of a time of day, `15:00` or `15:00:30`; else None."""
+    match = _CLOCK.fullmatch(text)
+    if match is None:
+        return None
+    hour, minute, second = (int(part or 0) for part in match.groups())
+    return hour, minute, second
+
+
+def parse_moment(text: str) -> datetime | None:
+    """Return a date and time in ISO 8601, local unless it has an offset; None for anything else."""
+    if "T" not in text.upper() and " " not in text:
+        return None  # a date alone would mean the midnight at its start, which is hardly meant
+    try:
+        return datetime.fromisoformat(text).astimezone()
+    except (ValueError, OverflowError):
+        return None
 
 
 def _bytes(value: Any, expected: str) -> float:

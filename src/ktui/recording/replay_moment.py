@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from datetime import datetime, timedelta
 
 from ktui.recording.replay_tape import Tape
-from ktui.units import Seconds, parse_quantity
+from ktui.units import Seconds, parse_clock, parse_moment, parse_quantity
 
 EXAMPLES = "14:02:31, 2026-11-21 14:02, or +1h30m from the beginning"
-_CLOCK = re.compile(r"([01]?[0-9]|2[0-3]):([0-5][0-9])(?::([0-5][0-9]))?")
 
 
 def parse_second(text: str, tape: Tape) -> float:
@@ -28,7 +26,7 @@ def parse_second(text: str, tape: Tape) -> float:
     if text.startswith("+"):
         at_s = tape.from_s + _duration(text[1:])
     else:
-        at = _time_of_day(text, tape.wall(tape.from_s)) or _exact(text)
+        at = _time_of_day(text, tape.wall(tape.from_s)) or parse_moment(text)
         if at is None:
             raise ValueError(f"{text!r} is not a moment. Use {EXAMPLES}")
         at_s = tape.second(at)
@@ -53,22 +51,13 @@ def _duration(text: str) -> float:
 
 def _time_of_day(text: str, beginning: datetime) -> datetime | None:
     """Return the first moment, not before the beginning, at which local clocks show this time."""
-    match = _CLOCK.fullmatch(text)
-    if match is None:
+    clock = parse_clock(text)
+    if clock is None:
         return None
-    hour, minute, second = (int(part or 0) for part in match.groups())
+    hour, minute, second = clock
     # without an offset: the offset may change meanwhile
     local = beginning.astimezone().replace(tzinfo=None)
     typed = local.replace(hour=hour, minute=minute, second=second, microsecond=0)
     whole = local.replace(microsecond=0)
     found = (typed if typed >= whole else typed + timedelta(days=1)).astimezone()
     return max(found, beginning) if typed == whole else found
-
-
-def _exact(text: str) -> datetime | None:
-    if "T" not in text.upper() and " " not in text:
-        return None  # a date alone would mean its first midnight: hardly intended
-    try:
-        return datetime.fromisoformat(text).astimezone()
-    except (ValueError, OverflowError):
-        return None

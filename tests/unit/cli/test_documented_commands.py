@@ -46,7 +46,7 @@ LISTED: Mapping[str, str] = {
     "pipeline run --master": "needs a Spark cluster; tests/pipeline/test_spark_cluster.py",
     "record --context": "records until its end in real time; tests/unit/cli/record/test_record.py",
     "resume": "starts an engine process; tests/unit/cli/start/test_resume.py",
-    "runs import": "takes a cluster; tests/unit/cli/run/test_runs_that_are_handed_over.py",
+    "runs import": "takes a cluster; tests/unit/cli/run/test_imported_runs.py",
     "start": "starts an engine process; tests/kafka/runs/test_start.py",
 }
 """Command lines that no test here runs, by how they begin: why, and the test of the verb."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from datetime import datetime, timedelta
 
 import click
@@ -12,9 +11,9 @@ from ktui.cli.options.common import grouped, parse_time
 from ktui.cli.options.recording import run_recorded_option
 from ktui.execution.run.options import OnForeignChange, OnStall, RunOptions
 from ktui.progress.stalls import STALLED_AFTER_S
+from ktui.units import parse_clock, parse_moment
 
 OPTION = "--until"
-_CLOCK = re.compile(r"([01]?[0-9]|2[0-3]):([0-5][0-9])(?::([0-5][0-9]))?")
 _FIX = "Give a time such as 15:00, or a date and time: 2026-11-21T15:00, 2026-11-21T15:00+01:00"
 
 until_option = click.option(
@@ -45,7 +44,7 @@ def parse_until(text: str | None, now: datetime) -> datetime | None:
     """
     if text is None:
         return None
-    until = _next(text.strip(), now) or _exact(text.strip())
+    until = _next(text.strip(), now) or parse_moment(text.strip())
     if until is None:
         raise BadInput(f"{OPTION} {text!r}: is not a time. {_FIX}")
     if until <= now:
@@ -55,22 +54,13 @@ def parse_until(text: str | None, now: datetime) -> datetime | None:
 
 def _next(text: str, now: datetime) -> datetime | None:
     """Return the next moment at which local clocks show this time of day."""
-    match = _CLOCK.fullmatch(text)
-    if match is None:
+    clock = parse_clock(text)
+    if clock is None:
         return None
-    hour, minute, second = (int(part or 0) for part in match.groups())
+    hour, minute, second = clock
     local = now.astimezone().replace(tzinfo=None)  # without an offset, which may change tonight
     today = local.replace(hour=hour, minute=minute, second=second, microsecond=0)
     return (today if today > local else today + timedelta(days=1)).astimezone()
-
-
-def _exact(text: str) -> datetime | None:
-    if "T" not in text.upper() and " " not in text:
-        return None  # a date alone means the midnight at its start, which is hardly meant
-    try:
-        return datetime.fromisoformat(text).astimezone()
-    except (ValueError, OverflowError):
-        return None
 
 
 LEAST_POLL_S, MOST_POLL_S = 0.1, 60.0

@@ -32,8 +32,7 @@ _NOT_NEEDED = WriteResult(Verdict.REFUSED, NOTHING_TO_CANCEL)
 class ForeignCancel:
     """Cancels foreign reassignments, and follows each of them to its outcome.
 
-    Kafka has no fencing. A reassignment that was begun again after it was shown is left to whoever
-    began it.
+    Kafka has no fencing. A reassignment that was begun again after it was shown is not cancelled.
 
     Args:
         writer: sends the cancels.

@@ -104,7 +104,7 @@ class BetweenSteps:
     def _changed_by_others(
         self, track: Track, state: PartitionState, situation: Situation, observed: Observed
     ) -> list[AnyRunEvent]:
-        """Leave a partition to whoever else has changed it, or go on from there if so chosen."""
+        """Leave a partition that others changed, or go on from there if the options say so."""
         if not self._memory.doubts.confirmed(track.tp, state.replicas, observed.seen):
             return []
         if self._options.on_foreign_change is OnForeignChange.SKIP:

@@ -33,7 +33,7 @@ FIRST_RETRY_S, LAST_RETRY_S = 1.0, 60.0
 
 
 class AnswerHandler:
-    """Takes in answers, and knows which partitions must not be tried again yet."""
+    """Processes answers, and tracks the partitions that must not be retried yet."""
 
     def __init__(self, memory: WorkingState) -> None:
         self._memory = memory

@@ -67,7 +67,7 @@ def refuse_exported(run: Run) -> None:
 
 
 def export_run(run_dir: RunDir, file: Path, clock: Clock) -> Run:
-    """Write a run to a file, and leave the run to whoever imports that file.
+    """Export a run to a file. From then on the run belongs to the directory that imports it.
 
     The run is given up before the file exists. If the file cannot be written, or is lost later, the
     export can be repeated.

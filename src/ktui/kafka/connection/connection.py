@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ktui.kafka.connection.property_table import PROPERTIES
-from ktui.kafka.connection.secret import Secret
+from ktui.kafka.connection.secret import Secret, reveal
 from ktui.kafka.connection.sources import RawSetting, from_file, from_mapping
 from ktui.kafka.connection.validate import check_complete, check_values, unused_settings
 
@@ -146,7 +146,7 @@ class Connection:
 
     def for_confluent(self) -> dict[str, str]:
         """Return the settings for confluent-kafka. The result holds secrets in the clear."""
-        values = {"client.id": "ktui"} | {n: _revealed(v) for n, v in self._values.items()}
+        values = {"client.id": "ktui"} | {n: reveal(v) for n, v in self._values.items()}
         if values.get("sasl.mechanism") == "OAUTHBEARER":
             values["sasl.oauthbearer.method"] = "oidc"
         return values
@@ -156,7 +156,7 @@ class Connection:
         values: dict[str, Any] = {"client_id": "ktui", "ssl_context": self._tls}
         for name, value in self._values.items():
             if key := PROPERTIES[name].kafka_python:
-                values[key] = _revealed(value)
+                values[key] = reveal(value)
         values["bootstrap_servers"] = self.bootstrap_servers
         mechanism = values.get("sasl_mechanism", "")
         if mechanism.startswith("SCRAM"):  # RFC 5802, 5.1; kafka-python does not escape
@@ -174,7 +174,7 @@ class Connection:
         return ClientCredentials(
             str(settings["token.endpoint.url"]),
             str(settings["client.id"]),
-            Secret(_revealed(settings["client.secret"])),
+            Secret(reveal(settings["client.secret"])),
             scope=str(settings["scope"]) if "scope" in settings else None,
             extensions=dict(pair.split("=", 1) for pair in pairs if "=" in pair),
         )
@@ -183,7 +183,3 @@ class Connection:
         from ktui.kafka.connection.tls import ssl_context_for  # noqa: PLC0415 -- slow to import, not always used
 
         return ssl_context_for(self._values, self._origin)
-
-
-def _revealed(value: str | Secret) -> str:
-    return value.reveal() if isinstance(value, Secret) else value

@@ -123,6 +123,11 @@ class Secret:
         raise TypeError("a Secret cannot be pickled")
 
 
+def reveal(value: str | Secret) -> str:
+    """Return a setting's text. Use it only to pass the value to a client."""
+    return value.reveal() if isinstance(value, Secret) else value
+
+
 def fetch_value(source: Mapping[object, object], where: str, key: str, folder: Path) -> str:
     """Fetch a value from its source: `{file: PATH}`, `{env: NAME}` or `{command: LINE}`.
 

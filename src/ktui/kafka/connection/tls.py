@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ktui.kafka.connection.errors import ConnectionProblem
-from ktui.kafka.connection.secret import Secret
+from ktui.kafka.connection.secret import Secret, reveal
 
 TlsValues = Mapping[str, str | Secret]
 
@@ -41,16 +41,16 @@ def _trust(context: ssl.SSLContext, values: TlsValues, origin: Mapping[str, str]
     pem, location = values.get("ssl.ca.pem"), values.get("ssl.ca.location")
     if pem is not None:
         with _naming_setting("ssl.ca.pem", origin, "is not a PEM certificate"):
-            context.load_verify_locations(cadata=_revealed(pem))
+            context.load_verify_locations(cadata=reveal(pem))
     elif location is not None:
         with _naming_setting("ssl.ca.location", origin, f"{location} holds no PEM certificate"):
-            folder = Path(_revealed(location)).is_dir()
-            context.load_verify_locations(**{"capath" if folder else "cafile": _revealed(location)})
+            folder = Path(reveal(location)).is_dir()
+            context.load_verify_locations(**{"capath" if folder else "cafile": reveal(location)})
     else:
         context.load_default_certs()
     if crl := values.get("ssl.crl.location"):
         with _naming_setting("ssl.crl.location", origin, f"{crl} holds no PEM revocation list"):
-            context.load_verify_locations(_revealed(crl))
+            context.load_verify_locations(reveal(crl))
         context.verify_flags |= ssl.VERIFY_CRL_CHECK_LEAF
 
 
@@ -64,7 +64,7 @@ def _load_identity(context: ssl.SSLContext, values: TlsValues, origin: Mapping[s
     def password() -> str:
         password_asked.append(True)
         key_password = values.get("ssl.key.password")
-        return "" if key_password is None else _revealed(key_password)
+        return "" if key_password is None else reveal(key_password)
 
     with _file(values, certificate) as chain, _file(values, key) as private:
         try:
@@ -122,16 +122,12 @@ def _file(values: TlsValues, key: str) -> Iterator[str]:
     """Yield the path of a setting's file; PEM text is in a temporary file meanwhile."""
     value = values[key]
     if key.endswith(".location"):
-        yield _revealed(value)
+        yield reveal(value)
         return
     descriptor, path = tempfile.mkstemp(suffix=".pem")  # readable by its owner alone
     try:
         with os.fdopen(descriptor, "w", encoding="ascii", errors="replace") as file:
-            file.write(_revealed(value))
+            file.write(reveal(value))
         yield path
     finally:
         Path(path).unlink()
-
-
-def _revealed(value: str | Secret) -> str:
-    return value.reveal() if isinstance(value, Secret) else value

@@ -1,4 +1,4 @@
-"""A run is exported from one state directory, and goes on in the one that imports it."""
+"""A run that was exported goes on in the state directory that imports it."""
 
 from __future__ import annotations
 
@@ -6,121 +6,34 @@ import asyncio
 import json
 import shutil
 import sqlite3
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import msgspec
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import CliRunner
 
-from ktui.cli.context.cluster import check_cluster
-from ktui.cli.context.config import Context
-from ktui.cli.context.errors import BadInput
 from ktui.cli.main import ktui
-from ktui.cluster.errors import Unreachable
-from ktui.cluster.group_claim import GroupClaim
-from ktui.cluster.ownership import ClaimStatus, OwnedByOthers, OwnedHere, Unowned
+from ktui.cluster.ownership import OwnedByOthers, OwnedHere, Unowned
 from ktui.cluster.partition import TopicPartition
-from ktui.cluster.ports import ConfigChange, ConfigOp, ConfigResource, ConfigScope
-from ktui.cluster.throttle_settings import FOLLOWER_RATE
-from ktui.execution.errors import RunProblem, RunRefused
 from ktui.execution.host.ownership import own_run
-from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.execution.journal.commands import CancelMoves
 from ktui.execution.journal.follower import RunFollower
 from ktui.execution.journal.journal import Journal
 from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.events import AnyRunEvent, Configure, Ended, Exported, Imported
-from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
 from ktui.simulated.clock import VirtualClock
-from support.cli.named_cluster import NamedCluster
+from support.cli.two_hosts import RATE, TwoHosts, assert_owned, told, words
 from support.journals.journals import crashed, planned, started, step, written
-from support.journals.owners import owner
-from support.simulated.moving_clusters import a_cluster
-
-RATE = ConfigChange(ConfigResource(ConfigScope.BROKER, "4"), FOLLOWER_RATE, ConfigOp.SET, "9000")
 
 
-class TwoHosts:
-    """Two state directories that know one cluster, and what engines would have been started."""
-
-    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.here, self.there = StateDir(folder / "here"), StateDir(folder / "there")
-        self.file = folder / "drain.run"
-        self.cluster = a_cluster({"orders": [(1, 2, 3)]})
-        self.engines: list[list[str]] = []
-        self.chosen: list[tuple[object, ...]] = []
-        monkeypatch.setattr("ktui.cli.context.cluster.choose_cluster", self._choose)
-        monkeypatch.setattr("ktui.cli.process.launch.start_engine", self._spawn)
-        monkeypatch.setattr("ktui.cli.start.follow.follow", lambda start, *_, **_more: start() or 0)
-
-    def _choose(self, *names: object) -> Any:
-        self.chosen.append(names)
-        groups = self.cluster.memberships
-        return NamedCluster(reader=self.cluster.reader, groups=groups, context=Context())
-
-    def _spawn(self, run: RunDir, arguments: list[str]) -> None:
-        del run
-        self.engines.append(arguments)
-
-    def run(self, *more: AnyRunEvent, name: str = "drain") -> RunDir:
-        run = self.here.create_run(name)
-        events = [started(2, self.cluster.spec.name), planned(2), *more]
-        written(run.journal, events).close()
-        return run
-
-    def ktui(self, *words: str, state: StateDir | None = None) -> Result:
-        where = str((state or self.here).path)
-        return CliRunner().invoke(ktui, [*words, "--state-dir", where])
-
-    def export(self, *options: str, name: str = "drain") -> Result:
-        return self.ktui("runs", "export", name, str(self.file), *options)
-
-    def take(self, *options: str, state: StateDir | None = None) -> Result:
-        return self.ktui("runs", "import", str(self.file), *options, state=state or self.there)
-
-    def resume(self, state: StateDir, name: str = "drain", *options: str) -> Result:
-        return self.ktui("resume", name, "--headless", *options, state=state)
-
-    def claimed_by(self, user: str) -> GroupClaim:
-        """Have another state directory own the cluster."""
-        name, clock = self.cluster.spec.name, VirtualClock(leaping=True)
-        claim = GroupClaim(self.cluster.memberships(), name, owner(user), clock)
-        asyncio.run(claim.claim(take_over=True))
-        return claim
-
-    @property
-    def standing(self) -> ClaimStatus:
-        """How things stand for a stranger."""
-        clock = VirtualClock(leaping=True)
-        groups = self.cluster.memberships()
-        claim = GroupClaim(groups, self.cluster.spec.name, owner("stranger"), clock)
-        return asyncio.run(claim.look())
+class Killed(Exception):
+    """The process is no more."""
 
 
-def told(state: StateDir, name: str = "drain") -> Run:
-    with RunFollower(state.run(name).journal) as follower:
-        follower.refresh()
-    return follower.run
-
-
-def assert_owned(standing: ClaimStatus) -> None:
-    assert isinstance(standing, OwnedByOthers), standing
-
-
-def words(result: Result) -> str:
-    assert isinstance(result.exception, RunRefused | RunProblem | BadInput), result.output
-    return str(result.exception)
-
-
-@pytest.fixture
-def hosts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> TwoHosts:
-    for name in ("KTUI_BOOTSTRAP_SERVER", "KTUI_CONTEXT"):
-        monkeypatch.delenv(name, raising=False)
-    return TwoHosts(tmp_path, monkeypatch)
+def killed(*_: object) -> None:
+    raise Killed
 
 
 def test_a_run_goes_on_where_it_is_imported_as_it_was_where_it_was_exported(
@@ -153,38 +66,6 @@ def test_a_run_goes_on_where_it_is_imported_as_it_was_where_it_was_exported(
     assert hosts.engines[-1][4:] == ["--context", "prod"]
 
 
-@pytest.mark.parametrize(
-    "verb",
-    [
-        ("resume", "drain"),
-        ("cancel", "drain", "--stop", "--all"),
-        ("pause", "drain"),
-        ("limits", "drain", "--partitions", "2"),
-    ],
-    ids=lambda verb: verb[0],
-)
-def test_nothing_goes_on_where_it_was_exported(hosts: TwoHosts, verb: tuple[str, ...]) -> None:
-    hosts.run()
-    hosts.export()
-
-    refused = words(hosts.ktui(*verb))
-
-    assert f"was exported to {hosts.file}, and goes on where that is imported" in refused
-    assert not hosts.engines
-
-
-def test_an_exported_run_is_listed_as_such(hosts: TwoHosts) -> None:
-    hosts.run()
-    hosts.export()
-
-    runs = json.loads(hosts.ktui("runs", "--json").output)["runs"]
-    status = hosts.ktui("status", "drain").output
-
-    assert [run["state"] for run in runs] == ["exported"]
-    assert f"exported it to {hosts.file}: it goes on where that is imported" in status
-    assert "ktui resume" not in status
-
-
 def test_a_journal_that_was_merely_copied_is_not_imported(hosts: TwoHosts) -> None:
     run = hosts.run()
     shutil.copy(run.journal, hosts.file)
@@ -204,66 +85,6 @@ def test_a_copied_run_does_not_go_on_while_the_other_one_lives(hosts: TwoHosts) 
 
     assert "run copy is a copy of run drain, which is owned by process" in refused
     assert not hosts.engines
-
-
-def test_a_run_that_is_carried_on_is_not_exported(hosts: TwoHosts) -> None:
-    run = hosts.run()
-
-    with own_run(run) as owned:
-        refused = words(hosts.export())
-
-    assert "run drain is owned by process" in refused
-    assert f"Have the engine leave it: kill {owned.holder.pid}" in refused
-
-    assert not hosts.file.exists()
-    assert told(hosts.here).exported is None
-
-
-def test_a_run_that_has_ended_is_not_exported(hosts: TwoHosts) -> None:
-    hosts.run(Ended(counts={State.DONE: 2}))
-
-    assert "has ended. Nothing of it is left to carry on elsewhere" in words(hosts.export())
-
-
-def test_nothing_is_written_over(hosts: TwoHosts) -> None:
-    hosts.run()
-    hosts.file.write_text("mine")
-
-    assert "exists already. Name another file" in words(hosts.export())
-    assert hosts.file.read_text() == "mine"
-    assert told(hosts.here).exported is None
-
-
-def test_a_cluster_is_not_given_up_while_another_run_of_the_directory_needs_it(
-    hosts: TwoHosts,
-) -> None:
-    hosts.run()
-    other = hosts.run(name="other")
-
-    with own_run(other):
-        refused = words(hosts.export())
-
-    assert "run other, owned by process" in refused
-    assert "is live on the cluster" in refused
-    assert told(hosts.here).exported is None
-
-
-def test_nor_while_another_run_has_left_its_throttle(hosts: TwoHosts) -> None:
-    hosts.run()
-    hosts.run(Configure(changes=(RATE,)), name="other")
-
-    assert "run other has left its throttle on broker 4" in words(hosts.export())
-    assert not hosts.file.exists()
-
-
-def test_a_lost_file_is_written_again(hosts: TwoHosts) -> None:
-    hosts.run()
-    hosts.export()
-    hosts.file.unlink()
-
-    assert hosts.export().exit_code == 0
-    assert hosts.take().exit_code == 0
-    assert told(hosts.there).exported is None
 
 
 def test_a_run_that_was_imported_nowhere_is_taken_back(hosts: TwoHosts) -> None:
@@ -439,38 +260,6 @@ def test_a_run_that_is_taken_back_is_exported_or_imported_whenever_that_is_kille
     assert follower.run.in_flight == 1
 
 
-class Killed(Exception):
-    """The process is no more."""
-
-
-def killed(*_: object) -> None:
-    raise Killed
-
-
-@pytest.mark.parametrize("place", ["no/such/folder.run", "n" * 300, "a-link.run"])
-def test_a_run_is_not_given_up_for_a_file_that_cannot_be_made(
-    hosts: TwoHosts, tmp_path: Path, place: str
-) -> None:
-    hosts.run()
-    hosts.resume(hosts.here)
-    (tmp_path / "a-link.run").symlink_to("nowhere")
-
-    refused = words(hosts.ktui("runs", "export", "drain", str(tmp_path / place)))
-
-    assert str(tmp_path / place) in refused
-    assert "Name another file" in refused
-    assert told(hosts.here).exported is None
-    assert_owned(hosts.standing)
-
-
-def test_who_has_lost_the_file_is_told_how_to_write_it_again(hosts: TwoHosts) -> None:
-    hosts.run()
-    hosts.export()
-    hosts.file.unlink()
-
-    assert "ktui runs export drain FILE" in words(hosts.resume(hosts.here))
-
-
 @pytest.mark.parametrize("ended", [False, True])
 def test_a_file_is_imported_once_into_a_state_directory(hosts: TwoHosts, *, ended: bool) -> None:
     hosts.run()
@@ -539,37 +328,6 @@ def test_a_file_does_not_choose_which_brokers_get_the_credentials_of_this_host(
     assert hosts.take("--bootstrap-server", "kafka.example:9092").exit_code == 0
 
 
-def test_a_run_of_a_cluster_that_this_host_does_not_reach_is_exported_all_the_same(
-    hosts: TwoHosts, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async def away(*_: object) -> None:
-        raise Unreachable("asking for the brokers")
-
-    monkeypatch.setattr("ktui.cli.run.hand_over.check_cluster", away)
-    hosts.run()
-
-    refused = words(hosts.export())
-
-    assert "asking for the brokers: no answer" in refused
-    assert "--no-ownership" in refused
-    assert told(hosts.here).exported is None
-    assert hosts.export("--no-ownership").exit_code == 0
-
-
-def test_a_cluster_that_is_anothers_by_now_is_not_given_up_and_that_is_said(
-    hosts: TwoHosts,
-) -> None:
-    hosts.run()
-    hosts.claimed_by("bob")
-
-    exported = hosts.export()
-
-    assert "bob on ops1" in exported.stderr
-    assert "import" in exported.stdout
-    assert "--take-over" in exported.stdout
-    assert_owned(hosts.standing)
-
-
 def test_beside_a_live_run_whose_journal_is_gone_it_is_said_why_none_goes_on(
     hosts: TwoHosts,
 ) -> None:
@@ -612,18 +370,6 @@ def test_a_run_that_was_not_exported_from_here_is_not_replaced(hosts: TwoHosts) 
     assert "this file does not continue it" in words(hosts.take(state=hosts.here))
 
 
-def test_a_run_is_exported_once_however_often_its_file_is_written(
-    hosts: TwoHosts, tmp_path: Path
-) -> None:
-    run = hosts.run()
-    hosts.export()
-    hosts.ktui("runs", "export", "drain", str(tmp_path / "again.run"))
-
-    with RunFollower(run.journal) as follower:
-        kinds = [type(entry.event) for entry in follower.refresh()]
-    assert kinds.count(Exported) == 1
-
-
 def test_a_run_with_a_throttle_is_not_imported_where_another_has_left_its_own(
     hosts: TwoHosts,
 ) -> None:
@@ -648,32 +394,3 @@ def test_a_run_is_taken_back_while_somebody_looks_at_it(hosts: TwoHosts) -> None
     with RunFollower(run.journal) as follower:
         assert isinstance(follower.refresh()[-1].event, Imported)
     assert follower.damage is None
-
-
-def test_a_damaged_run_is_not_exported_before_it_is_recovered(hosts: TwoHosts) -> None:
-    run = hosts.run(step(0))
-    whole = run.journal.read_bytes()
-    at = whole.rindex(b"adding")
-    run.journal.write_bytes(whole[:at] + b"A" + whole[at + 1 :])
-
-    assert "ktui resume drain` recovers what is whole" in words(hosts.export())
-    assert not hosts.file.exists()
-
-
-def test_no_process_carries_on_what_was_exported_while_it_was_started(
-    hosts: TwoHosts, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    hosts.run()
-    in_time = check_cluster
-
-    async def meanwhile(*cluster: Any) -> None:
-        await in_time(*cluster)
-        with ThreadPoolExecutor(1) as beside:
-            assert beside.submit(hosts.export).result().exit_code == 0
-
-    monkeypatch.setattr("ktui.cli.start.resume.check_cluster", meanwhile)
-
-    assert "was exported to" in words(hosts.resume(hosts.here))
-
-    assert not hosts.engines
-    assert hosts.standing == Unowned()
