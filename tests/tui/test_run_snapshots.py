@@ -206,7 +206,7 @@ def test_a_run_that_is_called_off(
 ) -> None:
     ada = Holder(4711, "ops1", "ada", datetime(2026, 11, 21, tzinfo=UTC))
     monkeypatch.setattr("ktui.tui.app.cancel_controller.this_process", lambda: ada)
-    monkeypatch.setattr("ktui.tui.run_view.attached.this_process", lambda: ada)
+    monkeypatch.setattr("ktui.execution.host.client.this_process", lambda: ada)
     scene = Scene(tmp_path, theme=theme)
     marked = ("end", "space", "up", "space", "home")
     called_off = scene.after(*marked, "c", "up", "right", "y", then_s=8 * POLL_S)
