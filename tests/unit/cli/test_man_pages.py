@@ -6,32 +6,32 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
-import click
-import man_pages
 import pytest
-
-from ktui.cli.main import ktui
 
 ROOT = Path(__file__).parents[3]
 PAGES = ROOT / "man"
-CONTEXTS = list(man_pages.contexts(ktui, "ktui"))
 
 
-def file_of(context: click.Context) -> Path:
-    return PAGES / f"{man_pages.name_of(context)}.1"
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The pages as `make man` makes them: in a process of its own, where nothing ran before."""
+    folder = tmp_path_factory.mktemp("man")
+    run(sys.executable, ROOT / "scripts" / "man_pages.py", folder)
+    return folder
 
 
-def test_every_verb_has_a_page_and_every_page_a_verb() -> None:
-    assert {file_of(context) for context in CONTEXTS} == set(PAGES.iterdir())
+def test_every_verb_has_a_page_that_says_what_its_help_says(made: Path) -> None:
+    pages, written = (
+        {page.name: page.read_text() for page in each.iterdir()} for each in (made, PAGES)
+    )
 
-
-@pytest.mark.parametrize("context", CONTEXTS, ids=lambda context: context.command_path)
-def test_a_page_says_what_the_help_of_its_verb_says(context: click.Context) -> None:
-    written = file_of(context).read_text(encoding="utf-8")
-
-    assert written == man_pages.page(context), "the help has changed: run `make man`"
+    assert pages.keys() == written.keys()
+    assert len(pages) > 30
+    stale = [name for name in pages if pages[name] != written[name]]
+    assert stale == [], "the help has changed: run `make man`"
 
 
 def test_every_page_can_be_read_by_the_programs_that_show_pages_here() -> None:
