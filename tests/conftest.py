@@ -79,6 +79,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     groups.arrange(items)
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """End the cluster or the Spark of a group after its last test.
+
+    pytest keeps both to the end of the process, and idle they take processor time from the tests
+    of other groups.
+    """
+    if nextitem and groups.ends_between(item, nextitem):
+        item.session._setupstate.teardown_exact(None)  # what pytest does after the last test
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Keep how long each test took, with its fixtures, in tests/out/durations.json."""
     seconds: dict[str, float] = defaultdict(float)

@@ -53,6 +53,12 @@ def group_of(item: pytest.Item) -> str:
     return item.nodeid.partition("::")[0]
 
 
+def ends_between(item: pytest.Item, nextitem: pytest.Item) -> bool:
+    """Return whether a test is the last of a group that shares a cluster or a Spark."""
+    group = group_of(item)
+    return group in _LONGEST_FIRST and group != group_of(nextitem)
+
+
 def _lab_group(item: pytest.Item, fixtures: Collection[str]) -> str:
     if not {"secured_lab", "ssl_lab"}.isdisjoint(fixtures):
         return "secured labs"
