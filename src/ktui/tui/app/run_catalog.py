@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -116,7 +117,7 @@ class RunCatalog:
         starts_one = isinstance(self._app.screen, PlanScreen)  # its own run is not reported
         status = self._run.status
         if (status is None or not status.owned) and not starts_one:
-            reporting = self._report_new_runs(self.state_dir, cluster_id)
+            reporting = partial(self._report_new_runs, self.state_dir, cluster_id)
             self._app.run_worker(reporting, group="newcomers", exit_on_error=False)
 
     async def _report_new_runs(self, state_dir: StateDir, cluster_id: str) -> None:
