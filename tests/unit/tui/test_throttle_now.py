@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
+from ktui.cluster.partition import TopicPartition
 from ktui.execution.host.catalog import RunState
 from ktui.execution.host.ownership import this_process
+from ktui.progress.inflow import Inflow
 from ktui.progress.timeline import Progress
 from ktui.tui.draw.cells import Piece
 from ktui.tui.run_view.attached import RunStatus
@@ -44,6 +47,16 @@ def test_a_run_that_is_under_way_says_nothing_of_where_its_throttle_is(tmp_path:
     status = RunStatus(name="drain-b3", state=RunState.RUNNING, throttle=now, holder=this_process())
 
     assert "its throttle" not in _text(first_line(status, BEGAN))
+
+
+def test_the_fastest_partition_is_named_only_while_something_is_written(tmp_path: Path) -> None:
+    run = run_of(a_run(tmp_path, *throttled()))
+    orders = TopicPartition("orders", 0)
+    quiet = Inflow(4, 1, bytes_s=9.0, fastest=orders, fastest_bytes_s=0.0)
+    busy = msgspec.structs.replace(quiet, fastest_bytes_s=1.0)
+
+    assert throttle_now(run, Progress(), {4: quiet}).fastest is None
+    assert throttle_now(run, Progress(), {4: busy}).fastest == busy
 
 
 def test_each_broker_has_what_is_wanted_what_is_set_and_what_was_there(tmp_path: Path) -> None:

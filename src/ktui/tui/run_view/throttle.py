@@ -30,7 +30,7 @@ class ThrottleNow(msgspec.Struct, frozen=True, kw_only=True):
     busiest: Inflow | None = None
     """The broker into which the most is copied."""
     fastest: Inflow | None = None
-    """The broker that has the partition with the most written to it."""
+    """The broker that has the partition with the most written to it; None if nothing is."""
     too_low: str = ""
     """The place where the throttle never lets a copy catch up, with a rate that would."""
 
@@ -70,7 +70,7 @@ def run_inflows(run: Run, progress: Progress) -> Inflows:
 def throttle_now(run: Run, progress: Progress, into: Inflows) -> ThrottleNow:
     """Summarize the throttle of a run."""
     known = [each for each in into.values() if each.bytes_s is not None]
-    written = [each for each in into.values() if each.fastest_bytes_s is not None]
+    written = [each for each in into.values() if each.fastest_bytes_s]
     return ThrottleNow(
         run=throttle_status(run),
         busiest=max(known, key=lambda each: each.bytes_s or 0.0, default=None),

@@ -79,6 +79,8 @@ def _inbound(row: RateNow) -> Piece:
 def _fastest(inflow: Inflow) -> str:
     if inflow.fastest is None:
         return figures.UNKNOWN
+    if not inflow.fastest_bytes_s:
+        return "-"  # none is the fastest of several to which nothing is written
     return f"{figures.as_rate(inflow.fastest_bytes_s)} {inflow.fastest}"
 
 
