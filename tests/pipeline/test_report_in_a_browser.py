@@ -10,7 +10,7 @@ import pytest
 from selenium.webdriver.common.keys import Keys
 
 from ktui.pipeline.lake.records import ReportFacts
-from ktui.pipeline.report.page.page import page
+from ktui.pipeline.report.page.page import FIGURES, page
 from support.pipeline.browser import Browser, a_browser
 from support.pipeline.report_facts import a_provenance, a_run
 
@@ -45,7 +45,7 @@ def _written(folder: Path, partitions: int = 24, topic: str = "orders") -> Path:
 def test_every_figure_is_drawn_and_the_console_stays_empty(browser: Browser, report: Path) -> None:
     browser.show(report)
 
-    assert browser.ask("return document.querySelectorAll('.drawing').length") == 8
+    assert browser.ask("return document.querySelectorAll('.drawing').length") == len(FIGURES)
     assert browser.said() == []
 
 

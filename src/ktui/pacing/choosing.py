@@ -87,8 +87,8 @@ class _Deciding:
 
     def _may_go_on(self, tp: TopicPartition) -> bool:
         if self._roster.holds_place(tp):
-            return self._room.turns > 0
-        return self._room.turns > 0 and self._room.places > 0
+            return self._room.free_steps > 0
+        return self._room.free_steps > 0 and self._room.free_places > 0
 
     def _still_ready(self) -> list[TopicPartition]:
         taken = {move.tp for move in self._moves}
@@ -118,12 +118,12 @@ class _Deciding:
             self._begin_among(self._room.fits_without_leader)
 
     def _begin_among(self, fits: Callable[[Demand], bool]) -> None:
-        if self._room.places <= 0 or self._room.turns <= 0:
+        if self._room.free_places <= 0 or self._room.free_steps <= 0:
             return
         for tp in self._roster.queue.walk(fits):
             self._take(tp, self._roster.step_of(tp))
             self._began = True
-            if self._room.places <= 0 or self._room.turns <= 0:
+            if self._room.free_places <= 0 or self._room.free_steps <= 0:
                 return
 
     def _run_alone(self) -> None:
@@ -142,7 +142,7 @@ class _Deciding:
 
     def _demand(self, tp: TopicPartition) -> Demand:
         step = self._roster.between.get(tp) or self._roster.ready[tp]
-        return Demand.of(step, by_broker=self._limits.per_broker is not None)
+        return Demand.of(step, self._limits)
 
     def _take(
         self, tp: TopicPartition, step: Step, *, holds_place: bool = True, alone: bool = False
@@ -150,8 +150,8 @@ class _Deciding:
         self._moves.append(Move(tp, step, alone=alone, holds_place=holds_place))
         self._room.take(step)
         if holds_place:
-            self._room.turns -= 1
-            self._room.places -= not self._roster.holds_place(tp)
+            self._room.free_steps -= 1
+            self._room.free_places -= not self._roster.holds_place(tp)
 
     def _adding(self) -> bool:
         """Whether a step of ours is or will be adding; stalled steps may stay so forever."""

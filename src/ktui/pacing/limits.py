@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 import re
 from collections.abc import Mapping
+from typing import NamedTuple
 
 import msgspec
 
@@ -70,19 +71,28 @@ class LimitsProblem(Exception):
         super().__init__(f"{option}: {problem}. {fix}")
 
 
-COUNTS = (
-    "replicas",
-    "partitions",
-    "leader-movements",
-    "replica-movements",
-    "per-broker",
-    "extra-replicas",
-    "cut-together",
-)
-"""The options that take a number or `none`, as the command line names them, without dashes."""
+class Count(NamedTuple):
+    """A limit that is a number or `none`."""
 
-LETTERS = dict(zip(COUNTS, "RPLMBEC", strict=True))
-"""The letter of each of these: KIP-435's, and ours."""
+    letter: str
+    """KIP-435's, or ours."""
+    meaning: str
+    """What is counted."""
+    gentle_only: bool = False
+
+
+COUNTS: Mapping[str, Count] = {
+    "replicas": Count("R", "replicas of one partition added at once"),
+    "partitions": Count("P", "partitions begun but not ended"),
+    "leader-movements": Count("L", "leader movements in flight"),
+    "replica-movements": Count("M", "replicas being added in the cluster"),
+    "per-broker": Count("B", "replicas being added on one broker"),
+    "extra-replicas": Count("E", "replicas beyond a partition's final number", gentle_only=True),
+    "cut-together": Count("C", "partitions that drop replicas in one request", gentle_only=True),
+}
+"""The limits that are counts, by their options as the command line names them, without dashes."""
+
+LETTERS = {option: count.letter for option, count in COUNTS.items()}
 
 CHOICES: Mapping[str, type[Shape | Mode | Order]] = {"shape": Shape, "mode": Mode, "order": Order}
 """The options that take one of several words."""
@@ -97,8 +107,6 @@ KIP_435_NAMES = {
 
 _LARGEST = 999_999_999
 _DIGITS = re.compile(r"[0-9]{1,9}")
-
-_GENTLE_ONLY = ("extra-replicas", "cut-together")
 
 
 def default_limits(brokers: int) -> Limits:
@@ -120,7 +128,7 @@ def parse_limits(options: Mapping[str, object], base: Limits | None = None) -> L
     values = {_option(name): _value(name, value) for name, value in options.items()}
     fields = {option.replace("-", "_"): value for option, value in values.items()}
     limits = msgspec.structs.replace(base or Limits(), **fields)
-    for option in _GENTLE_ONLY:
+    for option in (option for option, count in COUNTS.items() if count.gentle_only):
         if limits.shape is not Shape.GENTLE and getattr(limits, option.replace("-", "_")):
             fix = f"Use --{option} none, or --shape gentle"
             raise LimitsProblem(f"--{option}", f"it has no effect in shape {limits.shape}", fix)

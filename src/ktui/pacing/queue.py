@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Iterator
 import msgspec
 
 from ktui.cluster.partition import Brokers, TopicPartition
+from ktui.pacing.limits import Limits
 from ktui.pacing.situation import Step
 
 Rank = tuple[bool, int, str, int]
@@ -35,14 +36,9 @@ class Demand(msgspec.Struct, frozen=True, gc=False):
         return Demand(self.moves_leader, self.urgent, self.adds, self.brokers[:-1])
 
     @staticmethod
-    def of(step: Step, *, by_broker: bool) -> Demand:
-        """Return the demand of a step.
-
-        Args:
-            step: the step.
-            by_broker: whether there is a limit on each broker.
-        """
-        brokers = tuple(sorted(step.adds)) if by_broker else ()
+    def of(step: Step, limits: Limits) -> Demand:
+        """Return the demand of a step under limits."""
+        brokers = () if limits.per_broker is None else tuple(sorted(step.adds))
         return Demand(step.moves_leader, step.urgent, len(step.adds), brokers)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from math import inf
+from typing import Literal
 
 import msgspec
 
@@ -16,7 +17,7 @@ from ktui.pacing.situation import Step
 class Full(msgspec.Struct, frozen=True):
     """A limit that leaves no room for a step."""
 
-    limit: str
+    limit: Literal["partitions", "leader_movements", "replica_movements", "per_broker"]
     """The limit's field in `Limits`."""
     used: int
     most: int
@@ -33,9 +34,9 @@ class Room:
     because too few replicas are in sync may exceed M, since producers wait for that step.
 
     Attributes:
-        places: how many more partitions may begin.
-        turns: how many more steps may be in flight for partitions that hold a place. Fewer than
-            the begun partitions, once P has been lowered.
+        free_places: how many more partitions may begin.
+        free_steps: how many more steps may be in flight for partitions that hold a place; once P
+            has been lowered, fewer than these partitions.
     """
 
     def __init__(self, roster: Roster, others: Mapping[int, int]) -> None:
@@ -46,8 +47,8 @@ class Room:
         self._others = others
         self._taken: Counter[int] = Counter()
         most = inf if self._limits.partitions is None else self._limits.partitions
-        self.places = most - roster.places_taken
-        self.turns = most - roster.steps_in_places
+        self.free_places = most - roster.places_taken
+        self.free_steps = most - roster.steps_in_places
 
     def fits(self, demand: Demand) -> bool:
         """Whether a step fits now; steps are taken whole or not at all."""

@@ -213,8 +213,7 @@ class Roster:
             self.blocked[tp] = step
         elif not entry.begun:
             self.blocked.pop(tp, None)
-            by_broker = self.limits.per_broker is not None
-            self.queue.put(tp, self.rank(tp), Demand.of(step, by_broker=by_broker))
+            self.queue.put(tp, self.rank(tp), Demand.of(step, self.limits))
         else:
             self._file_begun(entry, step)
         return step

@@ -63,7 +63,7 @@ def waiting_for(
     if roster.flying_alone:
         return WaitsForLoneStep(next(move.tp for move in roster.in_flight.values() if move.alone))
     room = Room(roster, others)
-    demand = Demand.of(step, by_broker=roster.limits.per_broker is not None)
+    demand = Demand.of(step, roster.limits)
     if tp in roster.ready:
         return _others_of_cut(roster, tp) or room.lacks(demand)
     begun = tp in roster.between
@@ -83,8 +83,8 @@ def _others_of_cut(roster: Roster, tp: TopicPartition) -> WaitsForCut | None:
 def _place(roster: Roster, tp: TopicPartition, room: Room, *, begun: bool) -> Full | None:
     most = roster.limits.partitions or 0
     if begun and roster.holds_place(tp):
-        return Full("partitions", roster.steps_in_places, most) if room.turns <= 0 else None
-    if room.places > 0 and room.turns > 0:
+        return Full("partitions", roster.steps_in_places, most) if room.free_steps <= 0 else None
+    if room.free_places > 0 and room.free_steps > 0:
         return None
     return Full("partitions", max(roster.places_taken, roster.steps_in_places), most)
 

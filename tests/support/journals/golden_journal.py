@@ -119,7 +119,7 @@ def summary(run: Run) -> dict[str, Any]:
     made = {
         "seq": run.seq,
         "ended": run.ended,
-        "limits": run.limits,
+        "limits": {k: v for k, v in msgspec.to_builtins(run.limits).items() if v is not None},
         "rates": run.throttled.rates.words,
         "settings": sorted(f"{r.scope} {r.name} {key}" for r, key in run.throttled.ours),
         "plans": [each.added.plan for each in run.additions.plans],

@@ -8,20 +8,34 @@ import click
 
 from ktui.cli.context.errors import BadInput
 from ktui.cli.options.common import grouped
-from ktui.pacing.limits import CHOICES, LETTERS, Limits, LimitsProblem, default_limits, parse_limits
+from ktui.pacing.limits import (
+    CHOICES,
+    COUNTS,
+    Count,
+    Limits,
+    LimitsProblem,
+    default_limits,
+    parse_limits,
+)
 from ktui.planning.check.findings import ClusterSnapshot
 
 GivenLimits = dict[str, int | str | None]
 """The limits that options name, by option, as they were given: `none` lifts a limit."""
 
+_DEFAULTS = {
+    "replicas": " Default: 1.",
+    "partitions": " Default: one for each live broker.",
+    "cut-together": " Default: P.",
+}
+
+
+def _help(option: str, count: Count) -> str:
+    gentle = " Gentle only." if count.gentle_only else ""
+    return f"{count.meaning[0].upper()}{count.meaning[1:]}.{gentle}{_DEFAULTS.get(option, '')}"
+
+
 _HELP = {
-    "replicas": "Replicas of one partition being added at once. Default: 1.",
-    "partitions": "Partitions begun but not ended. Default: one for each live broker.",
-    "leader-movements": "Leader movements under way at once.",
-    "replica-movements": "Replicas being added at once in the whole cluster.",
-    "per-broker": "Replicas being added at once on one broker.",
-    "extra-replicas": "Replicas that a partition may have beyond its final number.",
-    "cut-together": "Partitions whose old replicas are removed together. Default: P.",
+    **{option: _help(option, count) for option, count in COUNTS.items()},
     "shape": "gentle (default): add all new replicas, then remove the old ones together. "
     "kip-435: add and remove in turns.",
     "mode": "rolling (default): begin a partition as soon as there is room. "
@@ -31,7 +45,7 @@ _HELP = {
 
 
 def _metavar(name: str) -> str:
-    return f"{LETTERS[name]}|none" if name in LETTERS else "|".join(CHOICES[name])
+    return f"{COUNTS[name].letter}|none" if name in COUNTS else "|".join(CHOICES[name])
 
 
 def _named_limits(**values: str | None) -> GivenLimits:

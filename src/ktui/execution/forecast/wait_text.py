@@ -169,7 +169,7 @@ def _full_reason(full: Full, track: Track) -> WaitReason:
                 f"{used}, broker {full.broker}{foreign}",
                 f"{words} on one broker, and {full.used:,} {are} there{theirs}.",
             )
-        case _:
+        case "replica_movements":
             adds = as_count(full.most, "replica")
             words = f"Its next step adds to the cluster: M lets {adds} be added at once, and"
             return WaitReason(f"{used} in use{foreign}", f"{words} {full.used:,} {are}{theirs}.")

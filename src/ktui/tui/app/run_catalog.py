@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from textual.app import App
+from textual.worker import WorkType
 
 from ktui.execution.engine.add_plan import CheckedExtraPlan
 from ktui.execution.errors import RunProblem
@@ -117,7 +118,7 @@ class RunCatalog:
         starts_one = isinstance(self._app.screen, PlanScreen)  # its own run is not reported
         status = self._run.status
         if (status is None or not status.owned) and not starts_one:
-            reporting = partial(self._report_new_runs, self.state_dir, cluster_id)
+            reporting: WorkType[None] = partial(self._report_new_runs, self.state_dir, cluster_id)
             self._app.run_worker(reporting, group="newcomers", exit_on_error=False)
 
     async def _report_new_runs(self, state_dir: StateDir, cluster_id: str) -> None:

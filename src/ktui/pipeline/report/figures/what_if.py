@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 
+from ktui.pacing.limits import COUNTS
 from ktui.pipeline.lake.records import ReportFacts, WhatIf
 from ktui.pipeline.report.figures.figure import JSON, Figure, Missing, layout, rows
 from ktui.pipeline.report.figures.text import without_markup
@@ -14,10 +15,8 @@ from ktui.quantities import UNKNOWN, as_count, as_duration, as_rate
 
 ID, TITLE = "what-if", "Other limits: how long it would have taken"
 _CELL_PX, _EDGES_PX = 30, 150
-_SHORT = {
-    "partitions": "P", "replicas": "R", "replica_movements": "M", "leader_movements": "L",
-    "per_broker": "B", "extra_replicas": "E", "cut_together": "C",
-}  # fmt: skip
+_COUNTS = {option.replace("-", "_"): count for option, count in COUNTS.items()}
+_LETTERS = ", ".join(f"{count.letter} {count.meaning}" for count in COUNTS.values())
 _WORDS = ("shape", "mode", "order")
 
 _Cells = dict[tuple[str, str], WhatIf]
@@ -43,10 +42,8 @@ def what_if_figure(facts: ReportFacts) -> Figure | Missing:
         says=_says(tried, names),
         caption=(
             "A cell is the predicted duration under the limits of its row and the throttle of its"
-            " column. P partitions, R replicas of one partition, M replica movements, L leader"
-            " movements, B replicas a broker, E extra replicas, C cut together. ★ is recommended,"
-            " ● is how the run was. An empty cell goes beyond what was recorded: no time is told of"
-            " it, and the table says what would have to be recorded."
+            f" column. {_LETTERS}. ★ is recommended, ● is how the run was. An empty cell goes"
+            " beyond what was recorded: there is no prediction, and the table says what to record first."
             + (f" Of several runs, {run_id} is drawn." if several else "")
         ),
         traces=[_heat(limits, throttles, cells)],
@@ -68,7 +65,7 @@ def limits_words(limits: str, *, in_full: bool = True) -> str:
         in_full: whether to add the shape, the mode and the order.
     """
     of = json.loads(limits)
-    words = [f"{letter}{of[name]}" for name, letter in _SHORT.items() if of.get(name) is not None]
+    words = [f"{c.letter}{of[name]}" for name, c in _COUNTS.items() if of.get(name) is not None]
     if in_full:
         words += [str(of[name]) for name in _WORDS if of.get(name)]
     return " ".join(words) or "no limit"
@@ -82,7 +79,7 @@ def _names(tried: Sequence[WhatIf]) -> dict[str, str]:
 
 def _place(limits: str) -> tuple[float, ...]:
     of = json.loads(limits)
-    return tuple(math.inf if of.get(name) is None else of[name] for name in _SHORT)
+    return tuple(math.inf if of.get(name) is None else of[name] for name in _COUNTS)
 
 
 def _looseness(throttle: str) -> tuple[float, str]:

@@ -21,13 +21,10 @@ from ktui.tui.widgets.text_field import TextField
 
 OPTIONS = (*COUNTS, *CHOICES)
 _MEANINGS = {
-    "replicas": "replicas of one partition added at once",
-    "partitions": "partitions under way at once",
-    "leader-movements": "leader movements in flight",
-    "replica-movements": "replicas being added in the cluster",
-    "per-broker": "replicas being added on one broker",
-    "extra-replicas": "replicas beyond its final number; gentle only",
-    "cut-together": "partitions cut in one request; gentle only",
+    **{
+        option: f"{count.meaning}{' (gentle)' if count.gentle_only else ''}"
+        for option, count in COUNTS.items()
+    },
     **{option: " or ".join(word.value for word in words) for option, words in CHOICES.items()},
 }
 _NUMBER = "A number from 1, or none for no limit."
@@ -72,7 +69,7 @@ class LimitsForm(Vertical):
         &.-no-use .use, &.-narrow .note { display: none; }
     }
     """
-    _NOTES_FROM = 108
+    _NOTES_FROM = 118
 
     class Changed(Message):
         """The text of a field has changed."""
