@@ -43,7 +43,7 @@ def what_if_figure(facts: ReportFacts) -> Figure | Missing:
         caption=(
             "A cell is the predicted duration under the limits of its row and the throttle of its"
             f" column. {_LETTERS}. ★ is recommended, ● is how the run was. An empty cell goes"
-            " beyond what was recorded: there is no prediction, and the table says what to record first."
+            " beyond what was recorded: there is no prediction, and the table says what to record."
             + (f" Of several runs, {run_id} is drawn." if several else "")
         ),
         traces=[_heat(limits, throttles, cells)],
