@@ -131,14 +131,18 @@ def _is_transient(error: ClusterError) -> bool:
 class KafkaGroups:
     """A `GroupMembership` on a real cluster. Connects at the first call.
 
-    It has connections of its own. Brokers answer the requests of one connection in order, and a
-    join may have to wait.
+    Args:
+        connection: the way to the cluster.
+        timeout_s: seconds to wait for an answer.
+        wire: the connections of a reader, for groups that are only described; closed by the reader.
+            By default it has connections of its own: brokers answer the requests of one connection
+            in order, and a join may have to wait.
     """
 
     def __init__(
         self, connection: Connection, *, timeout_s: float | None = None, wire: Wire | None = None
     ) -> None:
-        self._wire = wire or Wire(connection, timeout_s=timeout_s)
+        self._wire, self._owns_wire = wire or Wire(connection, timeout_s=timeout_s), wire is None
         self._limit_s = self._wire.timeout_s
         self._short_s = min(_SHORT_S, self._limit_s)
         self._coordinators = Coordinators(self._wire, _DESCRIBE)
@@ -192,8 +196,9 @@ class KafkaGroups:
         return requests.stores_groups(answer)
 
     async def aclose(self) -> None:
-        """Close every connection and thread. Memberships stay. Idempotent."""
-        await self._wire.aclose()
+        """Close every connection and thread of its own. Memberships stay. Idempotent."""
+        if self._owns_wire:
+            await self._wire.aclose()
 
 
 def _unchanged(answer: Any) -> Any:

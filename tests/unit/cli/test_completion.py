@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -73,10 +76,10 @@ def test_tab_after_ktui_offers_every_verb_that_the_help_shows(press_tab: PressTa
         ("ktui status ", ["drain-4", "move"]),
         ("ktui cancel dr", ["drain-4"]),
         ("ktui plan rollback m", ["move"]),
-        ("ktui replay m", ["move", "m"]),  # the last stands for files
+        ("ktui replay m", ["m", "move"]),  # the first stands for files
         ("ktui --context ", ["prod-eu", "test"]),
         ("ktui start --context=p", ["prod-eu"]),
-        ("ktui demo hot", ["hot-leader", "hot"]),
+        ("ktui demo hot", ["hot", "hot-leader"]),
     ],
 )
 def test_tab_completes_runs_contexts_and_scenarios(
@@ -100,6 +103,21 @@ def test_what_cannot_be_completed_prints_nothing(
     (tmp_path / "config.yaml").write_text("contexts: [", encoding="utf-8")
 
     assert press_tab(line) == []
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not installed")
+def test_bash_completes_runs_beside_files(tmp_path: Path) -> None:
+    program = tmp_path / "ktui"
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m ktui "$@"\n')
+    program.chmod(0o755)
+    script = (
+        f'source <({program} completion bash); COMP_WORDS=(ktui replay ""); COMP_CWORD=2;'
+        f' _ktui_completion {program} 2> /dev/null; echo "${{COMPREPLY[@]}}"'
+    )  # outside a command line that is being typed, bash complains of compopt
+
+    done = subprocess.run(["bash", "-c", script], stdout=subprocess.PIPE, text=True, check=True)
+
+    assert done.stdout == "drain-4 move\n"
 
 
 def test_a_request_for_an_unknown_shell_prints_nothing(capsys: pytest.CaptureFixture[str]) -> None:

@@ -103,7 +103,9 @@ class RunOnCluster:
         self.unfinished = unfinished if self.live else list(self.listed)
 
     def ask(self) -> None:
-        """Write the cancel into the run's journal."""
+        """Write the cancel into the run's journal; nothing if it would cover no partition."""
+        if not self.unfinished:  # a command without partitions covers the whole run
+            return
         whole = self.live and self._request.everything and self._request.kind is CancelKind.STOP
         partitions = () if whole else tuple(self.unfinished)
         try:

@@ -45,7 +45,7 @@ def _rows(partitions: Iterable[PartitionPreview]) -> Iterator[str]:
             str(each.tp),
             each.state.words,
             replica_list_text(each.held),
-            _sent(each),
+            each.sent,
             replica_list_text(each.replicas),
             str(len(each.replicas)),
             "-" if each.leader is None else str(each.leader),
@@ -53,7 +53,7 @@ def _rows(partitions: Iterable[PartitionPreview]) -> Iterator[str]:
         for each in ranked[:MOST_ROWS]
     ]
     yield from table(_HEADER, rows, right=(5, 6)).splitlines()
-    rest = Counter(map(_sent, ranked[MOST_ROWS:]))
+    rest = Counter(each.sent for each in ranked[MOST_ROWS:])
     if rest:
         counts = ", ".join(f"{count:,} {sent}" for sent, count in rest.most_common())
         yield f"and {rest.total():,} more: {counts}"
@@ -63,10 +63,6 @@ def _rank(each: PartitionPreview) -> int:
     if each.in_trouble:
         return 0
     return 1 if each.cancels or each.steps else 2
-
-
-def _sent(each: PartitionPreview) -> str:
-    return "nothing for now" if each.refused and not each.cancels else each.sent
 
 
 def _grouped(word: str, reasons: Iterable[tuple[TopicPartition, str | None]]) -> Iterator[str]:

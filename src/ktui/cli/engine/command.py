@@ -204,22 +204,22 @@ async def _run_engine(  # noqa: PLR0913, PLR0917 - what the command has made, ea
     hold = None if claim is None else ClusterHold(claim, clock)
     observer = Observer(reader, clock, patience_s=PATIENCE * run.options.poll_s)
     source = SameClusterSource(observer, run.started.cluster_id)
-    engine = Engine(
-        run,
-        journal,
-        HeartbeatSource(recorded.through(source), Heartbeat(state.run(run.name))),
-        ClusterPorts(reader, writer),
-        clock,
-        check_throttle=check_throttle,
-        gate_shut=CancelGateFile(state, run.started.cluster_id).words,
-        lost=owned.lost,
-        guard=None if hold is None else hold.guard,
-        recording=recorded.state,
-        earlier=EarlierRuns(state),
-    )
-    leave_on_signals(engine.leave, wait)
     owner = owned.holder
     try:
+        engine = Engine(
+            run,
+            journal,
+            HeartbeatSource(recorded.through(source), Heartbeat(state.run(run.name))),
+            ClusterPorts(reader, writer),
+            clock,
+            check_throttle=check_throttle,
+            gate_shut=CancelGateFile(state, run.started.cluster_id).words,
+            lost=owned.lost,
+            guard=None if hold is None else hold.guard,
+            recording=recorded.state,
+            earlier=EarlierRuns(state),
+        )
+        leave_on_signals(engine.leave, wait)
         await engine.carry_on(
             Owned(
                 pid=owner.pid,

@@ -1,15 +1,16 @@
-"""Options of many verbs, the names in them, and how several become one argument."""
+"""Options that several verbs share."""
 
 from __future__ import annotations
 
 import math
 import re
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import wraps
 from typing import Any, TypeVar
 
 import click
+from click.shell_completion import CompletionItem
 
 from ktui.cli.context.errors import BadInput
 from ktui.cluster.partition import TopicPartition
@@ -153,6 +154,14 @@ def complete_run(context: click.Context, _argument: click.Parameter, begun: str)
     """Return the runs of the state directory whose names begin so, for a shell."""
     state: StateDir = context.params["state"]
     return [folder.name for folder in state.run_dirs() if folder.name.startswith(begun)]
+
+
+def files_and(names: Iterable[str], begun: str) -> list[CompletionItem[str]]:
+    """Return completions for a name or a file.
+
+    Files come first: for them click's script for bash drops what came before.
+    """
+    return [CompletionItem(begun, type="file"), *map(CompletionItem, names)]
 
 
 run_argument = click.argument("name", metavar="RUN", shell_complete=complete_run)

@@ -29,8 +29,8 @@ class ProgressLine:
         if line == self._last:
             return
         if self.drawn:
-            width = os.get_terminal_size(sys.stderr.fileno()).columns
-            click.echo(f"{ERASE_LINE}{line[: width - 1]}", err=True, nl=False)
+            width = os.get_terminal_size(sys.stderr.fileno()).columns  # 0 where it is not known
+            click.echo(f"{ERASE_LINE}{line[: width - 1] if width else line}", err=True, nl=False)
         elif time.monotonic() - self._printed_at_s < self._every_s:
             return
         else:

@@ -50,7 +50,7 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
         return ["engine", self.name, *where, *named, *until, *record, *unowned]
 
     def owned(self) -> AbstractContextManager[None]:
-        """Own the cluster while the run is created, and from then on; see `claim.owned`."""
+        """Own the cluster while the run is created, and from then on; see `claim.own_cluster`."""
         return nullcontext() if self.owner is None else own_cluster(self.owner)
 
 

@@ -155,8 +155,7 @@ def _until_ms(session: Session) -> int:
 def _complete(
     context: click.Context, argument: click.Parameter, begun: str
 ) -> list[CompletionItem[str]]:
-    runs = common.complete_run(context, argument, begun)
-    return [*map(CompletionItem, runs), CompletionItem(begun, type="file")]
+    return common.files_and(common.complete_run(context, argument, begun), begun)
 
 
 @click.command("replay")

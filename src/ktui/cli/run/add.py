@@ -280,8 +280,9 @@ def _end_unchanged(extra: CheckedExtraPlan, *, json: bool) -> NoReturn:
 
 
 def _add(client: RunClient, extra: CheckedExtraPlan, path: Path, *, json: bool) -> None:
+    number = client.ask(extra.command())
     try:
-        number, answer = client.send(extra.command())
+        answer = client.wait_for_answer(number)
     except RunProblem:
         _unended_run(client, path)  # if it has ended meanwhile, the plan is not added later either
         raise

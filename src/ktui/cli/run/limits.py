@@ -39,6 +39,7 @@ def command(name: str, *, limits: GivenLimits, state: StateDir, json: bool) -> N
     for the engine's answer, which names that decision. Without an engine nothing changes: resume
     the run first.
     """
+    check_limits(limits)
     client = RunClient.find(state, name)
     if limits:
         check_limits(limits, client.read_live().limits)

@@ -75,7 +75,8 @@ def command(
         _check_over(client.read_live())
         send_command(client, LeaveThrottles(), json=json)
         return
-    owned, throttle = client.owner is not None, throttle_status(client.read().run)
+    throttle = throttle_status(client.read().run)
+    owned = client.owner is not None  # asked last: without an engine, the throttle may stay
     if json:
         shown = throttle_json(throttle, owned=owned)
         click.echo(encode(RunThrottleJson(SCHEMA_VERSION, name, shown)))

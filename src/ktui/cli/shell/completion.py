@@ -18,7 +18,7 @@ SHELLS = ("bash", "zsh", "fish")
 def command(context: click.Context, shell: str) -> None:
     """Print the script by which a shell completes verbs, options and runs.
 
-    Put it where the shell finds it, and open a new shell:
+    Put it where the shell finds it, and open a new shell. Make the folder first:
 
     ktui completion bash > ~/.local/share/bash-completion/completions/ktui
 

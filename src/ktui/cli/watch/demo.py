@@ -51,8 +51,7 @@ PATIENCE = 0.75
 def _complete(
     _context: click.Context, _argument: click.Parameter, begun: str
 ) -> list[CompletionItem[str]]:
-    shipped = [CompletionItem(name) for name in shipped_names() if name.startswith(begun)]
-    return [*shipped, CompletionItem(begun, type="file")]
+    return common.files_and((name for name in shipped_names() if name.startswith(begun)), begun)
 
 
 @click.command("demo")

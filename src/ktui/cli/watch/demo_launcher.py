@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable, Sequence
+from contextlib import AsyncExitStack
 from functools import partial
 
 import msgspec
@@ -124,30 +125,28 @@ class SimulatedEngines:
         task.add_done_callback(self._tasks.discard)
 
     async def _run_engine(self, folder: RunDir, ownership: Ownership, journal: Journal) -> None:
-        run = Run(folder.name).fold(journal.entries())
-        ports = ClusterPorts(self._cluster.reader(), self._cluster.writer())
-        observer = Observer(ports.reader, self._clock)
-        check = partial(check_one_throttle, self._state_dir, self._cluster.spec.name, run.name)
-        gate = CancelGateFile(self._state_dir, self._cluster.spec.name)
-        engine = Engine(
-            run,
-            journal,
-            observer,
-            ports,
-            self._clock,
-            check_throttle=check,
-            gate_shut=gate.words,
-            lost=ownership.lost,
-        )
-        self._engines.append(engine)
-        owner = ownership.holder
-        try:
+        async with AsyncExitStack() as held:
+            held.callback(ownership.release)
+            held.callback(journal.close)
+            run = Run(folder.name).fold(journal.entries())
+            ports = ClusterPorts(self._cluster.reader(), self._cluster.writer())
+            observer = Observer(ports.reader, self._clock)
+            held.push_async_callback(observer.aclose)
+            cluster_id = self._cluster.spec.name
+            engine = Engine(
+                run,
+                journal,
+                observer,
+                ports,
+                self._clock,
+                check_throttle=partial(check_one_throttle, self._state_dir, cluster_id, run.name),
+                gate_shut=CancelGateFile(self._state_dir, cluster_id).words,
+                lost=ownership.lost,
+            )
+            self._engines.append(engine)
+            held.callback(self._engines.remove, engine)
+            owner = ownership.holder
             await engine.carry_on(Owned(pid=os.getpid(), host=owner.host, user=owner.user))
-        finally:
-            self._engines.remove(engine)
-            await observer.aclose()
-            journal.close()
-            ownership.release()
 
     async def aclose(self) -> None:
         """Stop every engine; the runs stay unfinished."""

@@ -62,7 +62,7 @@ def _check_nobody_runs(state: StateDir, cluster_id: str, move: ListedReassignmen
     """Check that no live run has begun a reassignment; it would not know whose cancel this is.
 
     Raises:
-        RunProblem: a live run has; names the run and the keys to press.
+        RunProblem: a live run has; names the run.
     """
     for follower, owner in unfinished_journals(state, cluster_id):
         with follower:
@@ -70,6 +70,6 @@ def _check_nobody_runs(state: StateDir, cluster_id: str, move: ListedReassignmen
             if owner is not None and track is not None and track.step is not None:
                 name = follower.run.name
                 raise RunProblem(
-                    f"run {name} has begun this reassignment. Press r to attach to the run, then c "
-                    "to stop it there"
+                    f"run {name} has begun this reassignment. Stop it there: ktui cancel {name} "
+                    f"--stop --partition {move.tp.topic}:{move.tp.partition}"
                 )

@@ -30,15 +30,6 @@ _LAST_IN_SYNC_OUT = (
     "It is cancelled as soon as another replica is in sync: bring one of their brokers back"
 )
 
-_GOES_ON = "It is done by itself as soon as that has passed"
-_IS_GONE = "Nothing is done"
-_OF_OTHERS = (
-    "It is left to them; `ktui cancel --cluster --partition {0.topic}:{0.partition}` stops it"
-)
-_LAST_IN_SYNC_OUT = (
-    "It is cancelled as soon as another replica is in sync: bring one of their brokers back"
-)
-
 
 class PartitionPreview(msgspec.Struct, frozen=True, kw_only=True):
     """The result for one partition that is cancelled now, if nothing else happens to it."""
@@ -92,9 +83,10 @@ class PartitionPreview(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def sent(self) -> str:
         """What is sent for the partition, in a few words."""
+        if self.refused is not None and not self.cancels:
+            return "nothing for now"
         steps = as_count(len(self.steps), "step") if self.steps else ""
-        words = ", ".join(filter(None, ("cancel" if self.cancels else "", steps)))
-        return words or ("nothing" if self.refused is None else "nothing for now")
+        return ", ".join(filter(None, ("cancel" if self.cancels else "", steps))) or "nothing"
 
 
 class CancelPreview:

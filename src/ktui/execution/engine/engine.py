@@ -66,7 +66,7 @@ _ENDING_PAUSES = (PauseOrigin.SIGNAL, PauseOrigin.UNTIL, PauseOrigin.FAILURE)
 class Engine:
     """Carries one run on until it has ended, or is to be left.
 
-    One object carries it on once: it is made after this process has taken the run.
+    One object for each time that a process owns the run; `carry_on` is called once.
 
     Args:
         run: the fold of the journal so far.

@@ -98,7 +98,7 @@ class Observed:
 
 
 class StepOutcome(enum.StrEnum):
-    """The state of a step."""
+    """The outcome of a step, as observed."""
 
     FLYING = "flying"
     """Kafka lists the partition, with the target that was asked for."""

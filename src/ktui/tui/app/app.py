@@ -366,7 +366,7 @@ class KtuiApp(App[None], Services):
         """Hide the key of the screen that is already open."""
         del parameters
         own = _OPENS.get(action)
-        return own is None or not isinstance(self.screen, own)  # the app knows what it opens
+        return own is None or not isinstance(self.screen, own)
 
     async def _open(self, screen: Screen[None]) -> None:
         """Open a screen with the current data, unless one of its kind is already on top."""

@@ -137,8 +137,7 @@ class Polling:
     async def _poll_once(self) -> None:
         try:
             observation = await self._source.poll(self._interest())
-            self.progress = self._complete(self._with_past())
-            folded = await self._fold(observation)
+            folded = await self._fold(self._complete(self._with_past()), observation)
         except ClusterError as error:
             self._lose(_reason(error), str(error))
         except Exception as error:  # a defect does not end the view, which reports it
@@ -147,19 +146,22 @@ class Polling:
             self._lose(words, words)
         else:
             self._first = self._first or observation
+            self._past = None
             self._failures = 0
             self.progress, self.overview = folded
             self.outages.answered(observation.at, observation.monotonic_s)
             self._post(Polled())
 
     def _with_past(self) -> Progress:
-        past, self._past = self._past, None
-        return self.progress if past is None else merge_history(past, self.progress, self._first)
+        if self._past is None:
+            return self.progress
+        return merge_history(self._past, self.progress, self._first)
 
-    async def _fold(self, observation: Observation) -> tuple[Progress, Overview]:
-        if len(observation.partitions) + len(self.progress.timelines) > _MANY:
-            return await asyncio.to_thread(_fold_poll, self.progress, observation)
-        return _fold_poll(self.progress, observation)
+    @staticmethod
+    async def _fold(before: Progress, observation: Observation) -> tuple[Progress, Overview]:
+        if len(observation.partitions) + len(before.timelines) > _MANY:
+            return await asyncio.to_thread(_fold_poll, before, observation)
+        return _fold_poll(before, observation)
 
     def _lose(self, reason: str, details: str) -> None:
         self._failures += 1
