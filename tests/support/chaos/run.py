@@ -6,29 +6,25 @@ import asyncio
 import random
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from ktui.cluster.observation import Observation
-from ktui.cluster.observer import NO_INTEREST, Interest, Observer
+from ktui.cluster.observer import Observer
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import (
     ConfigChange,
     ConfigOp,
     ConfigResource,
     ConfigScope,
-    WriteResult,
 )
 from ktui.cluster.throttle_settings import FOLLOWER_RATE, FOLLOWER_REPLICAS, RATES, REPLICAS
-from ktui.execution.errors import JournalProblem, RunProblem, RunRefused
+from ktui.execution.errors import RunProblem, RunRefused
 from ktui.execution.host import ownership
 from ktui.execution.host.catalog import check_one_throttle
 from ktui.execution.host.ownership import own_run
 from ktui.execution.host.state_dir import StateDir
 from ktui.execution.journal.commands import (
-    Answer,
     CancelMoves,
     Command,
     Continue,
@@ -40,26 +36,30 @@ from ktui.execution.journal.commands import (
 )
 from ktui.execution.journal.journal import Journal
 from ktui.execution.run.cancel_kind import CancelKind
-from ktui.execution.run.events import AnyRunEvent, JournalEntry, Owned, SettingsGivenUp
+from ktui.execution.run.events import JournalEntry, Owned, SettingsGivenUp
 from ktui.execution.run.options import OnForeignThrottle
 from ktui.execution.run.run import Run
 from ktui.planning.throttle_rates import parse_throttle_rates
 from ktui.simulated import events as acts
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.events import OutsideEvent, ScheduledEvent
-from ktui.simulated.writer import SimulatedWriter
+from support.chaos.engine_ports import (
+    ArrivingWriter,
+    JudgedObserver,
+    SteppedClock,
+    chaotic_journal,
+)
 from support.chaos.faults import Fault, faults_of
 from support.chaos.judge import Judge
 from support.chaos.ports import ChaosReader, ChaosWriter
 from support.chaos.waits import Waits
-from support.chaos.who import ENGINE, POLL, Poll
+from support.chaos.who import ENGINE
 from support.runs.engine_runs import OWNER, Replicas
 from support.runs.held_to_rules import Rules
 from support.runs.killed import Killed, KilledRun
 from support.runs.throttle_rules import Others, settings_in
 from support.runs.troubled import BROKERS, OURS, TROUBLED_S, TroubledRun
 from support.runs.witnessed import WitnessedJournal
-from support.simulated.witness import WitnessedWriter
 
 FAULTS_S = 400.0
 """Seconds for which calls are slow and faults happen."""
@@ -71,68 +71,6 @@ THEIR_RATE = "7000000"
 """The rate that somebody else sets."""
 PARTITIONS = (10, 13)
 """The least and the most partitions of each of two topics."""
-
-
-class SteppedClock(VirtualClock):
-    """A clock whose wall time sometimes steps."""
-
-    def step(self, seconds: float) -> None:
-        self._start += timedelta(seconds=seconds)
-
-
-class _Judged(Observer):
-    """Notifies the judge of each poll."""
-
-    def __init__(self, run: ChaosRun) -> None:
-        super().__init__(run.reader, run.clock)
-        self._run = run
-
-    async def poll(self, interest: Interest = NO_INTEREST) -> Observation:
-        live = ENGINE.get() == self._run.engines  # another process may have taken the run
-        self._run.looks += live
-        poll = Poll()
-        token = POLL.set(poll)
-        try:
-            seen = await super().poll(interest)
-        finally:
-            poll.over = True
-            POLL.reset(token)
-        if live and ENGINE.get() == self._run.engines:
-            self._run.seen = seen
-            self._run.judge.looked()
-            self._run.tempt()
-        return seen
-
-    async def aclose(self) -> None:
-        await asyncio.sleep(
-            0
-        )  # a request made at the instant of a kill begins, and is then cancelled
-        await super().aclose()
-
-
-class _Arriving(WitnessedWriter):
-    """Reports requests as they arrive; `ChaosWriter` has reported that they left."""
-
-    async def alter_reassignments(
-        self,
-        targets: Mapping[TopicPartition, Replicas | None],
-        *,
-        allow_replication_factor_change: bool,
-        leaves_within_s: float | None = None,  # noqa: ARG002 - it has left
-    ) -> Mapping[TopicPartition, WriteResult]:
-        self._targets = dict(targets)
-        return await SimulatedWriter.alter_reassignments(
-            self, targets, allow_replication_factor_change=allow_replication_factor_change
-        )
-
-    async def elect_preferred_leaders(
-        self,
-        partitions: Any,
-        *,
-        leaves_within_s: float | None = None,  # noqa: ARG002 - it has left
-    ) -> Mapping[TopicPartition, WriteResult]:
-        self._targets = {}
-        return await SimulatedWriter.elect_preferred_leaders(self, partitions)
 
 
 class ChaosRun(TroubledRun):
@@ -160,7 +98,7 @@ class ChaosRun(TroubledRun):
         self.others = Others(self, self.other) if self.other else Others(self)
 
     def _set_up(self) -> None:
-        self.sending = _Arriving(self.cluster, self.witness)
+        self.sending = ArrivingWriter(self.cluster, self.witness)
         self.judge = Judge(self, self.min_isr)
         ports = (self.faults, self.judge, self)
         self.chaos_writer = ChaosWriter(self.sending, self.cluster, *ports)
@@ -278,12 +216,12 @@ class ChaosRun(TroubledRun):
                     self.carried = False
 
     def observer(self) -> Observer:
-        return _Judged(self)
+        return JudgedObserver(self)
 
     def opened(self) -> Journal:
         journal = super().opened()
         assert isinstance(journal, WitnessedJournal)
-        return _chaotic(journal, self)
+        return chaotic_journal(journal, self)
 
     # ----------------------------------------------------------- the actions of others
 
@@ -596,31 +534,3 @@ def _broker(number: int) -> ConfigResource:
 
 def _topic(name: str) -> ConfigResource:
     return ConfigResource(ConfigScope.TOPIC, name)
-
-
-def _chaotic(journal: WitnessedJournal, run: ChaosRun) -> WitnessedJournal:
-    """At random appends, lock the journal for a while, break it, or kill its engine."""
-    append, tell, clock = journal.append, journal.answer, run.clock
-    assert isinstance(clock, SteppedClock)
-
-    def appended(events: Sequence[AnyRunEvent]) -> Any:
-        faults = run.faults
-        if events and run.dies:
-            run.dies = False
-            raise Killed
-        if events and faults.strikes(Fault.BUSY_JOURNAL, 0.01):
-            clock.pass_time(faults.dice.choice((1.0, 7.0, 90.0)))
-        if events and faults.strikes(Fault.BROKEN_JOURNAL, 0.003):
-            raise JournalProblem("the disk reports an error")
-        if events and faults.strikes(Fault.KILLED, 0.003):
-            raise Killed
-        return append(events)
-
-    def answered(number: int, answer: Answer) -> None:
-        tell(number, answer)
-        if answer.accepted and answer.words.startswith("the run is being left"):
-            run.judge.told_to_leave.add(ENGINE.get())
-
-    journal.append = appended  # type: ignore[method-assign]
-    journal.answer = answered  # type: ignore[method-assign]
-    return journal
