@@ -15,6 +15,7 @@ from ktui.tui.screens.detail.screen import DetailScreen
 from ktui.tui.screens.events import EventsScreen
 from ktui.tui.screens.help import HelpScreen
 from ktui.tui.screens.watch.screen import WatchScreen
+from ktui.tui.widgets.footer import FooterKeys
 from support.simulated.moving_clusters import a_cluster, move
 from support.views.screens import colour_of
 from support.views.watching import LARGE, SMALL, Watching, an_app, watching
@@ -153,6 +154,19 @@ async def test_in_the_smallest_terminal_keys_are_left_out_of_the_footer_and_none
         assert watch.lines[-1].rstrip().endswith("q quit")
         assert "brokers" in watch.lines[-1]
         assert "limits" not in watch.lines[-1]
+
+
+async def test_a_key_in_the_footer_says_what_it_is_for_and_can_be_clicked() -> None:
+    async with watching(a_cluster(moving=["a-0"])) as watch:
+        footer = watch.app.screen.query_one(FooterKeys)
+        start, row = watch.lines[-1].index("b brokers"), len(watch.lines) - 1
+        for column in (start, start + len("b brokers") - 1):
+            await watch.pilot.hover(offset=(column, row))
+            assert str(footer.tooltip).startswith("Show the brokers")
+        await watch.pilot.hover(offset=(start - 1, row))
+        assert footer.tooltip is None
+        await watch.pilot.click(offset=(start, row))
+        assert isinstance(watch.app.screen, BrokersScreen)
 
 
 # --- leaving ---------------------------------------------------------------------------------

@@ -5,7 +5,6 @@ import pytest
 from textual.containers import VerticalScroll
 from textual.events import MouseScrollDown
 from textual.pilot import Pilot
-from textual.widgets import Footer
 
 from ktui.cluster.broker import Broker, TopicConfig
 from ktui.cluster.partition import PartitionState, TopicPartition
@@ -22,6 +21,7 @@ from ktui.progress.timeline import (
 )
 from ktui.tui.draw.themes import load_themes, role_style
 from ktui.tui.screens.detail.screen import DetailScreen
+from ktui.tui.widgets.footer import FooterKeys
 from support.views.screens import (
     BEGAN_S,
     BROKERS,
@@ -366,5 +366,5 @@ async def test_the_keys_stand_in_the_footer() -> None:
     app = host()
     async with app.run_test(size=(80, 24)) as pilot:
         text = await shown(pilot, app, progress(timeline()))
-        assert app.shown.query_one(Footer).display
+        assert app.shown.query_one(FooterKeys).display
         assert text.splitlines()[-1].split()[:6] == ["esc", "back", "[", "previous", "]", "next"]
