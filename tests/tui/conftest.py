@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Iterator
+
 import pytest
+from pytest_textual_snapshot import SVGImageExtension
+from syrupy.assertion import SnapshotAssertion
 from textual.screen import Screen
 
 
-@pytest.fixture(autouse=True)
-def _unpainted(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(autouse=True, scope="module")
+def _unpainted() -> Iterator[None]:
     """Spare the app the drawing of frames that nobody sees: it runs without a terminal.
 
     What is on the screen is drawn when a test reads it, and when it takes a picture.
@@ -22,4 +27,22 @@ def _unpainted(monkeypatch: pytest.MonkeyPatch) -> None:
         else:
             paint(screen)
 
-    monkeypatch.setattr(Screen, "_compositor_refresh", refresh)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Screen, "_compositor_refresh", refresh)
+        yield
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _utc() -> Iterator[None]:
+    """Let screens, which show local times, be the same in every country."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TZ", "UTC")
+        time.tzset()
+        yield
+    time.tzset()
+
+
+@pytest.fixture
+def kept(snapshot: SnapshotAssertion) -> SnapshotAssertion:
+    """The picture that is kept for a test."""
+    return snapshot.use_extension(SVGImageExtension)

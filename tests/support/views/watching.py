@@ -25,6 +25,10 @@ SMALL, MIDDLE, LARGE = (80, 24), (120, 30), (200, 60)
 POLL_S = 1.0
 RECOVERY_S = 15.0
 """Longer than a session takes to end, a broker to start, and the next attempt to come."""
+_KEYS = {
+    " ": "space", ",": "comma", "-": "minus", ".": "full_stop", "/": "slash", ":": "colon",
+    "=": "equals_sign",
+}  # fmt: skip
 _TURNS = 100
 """Turns of the event loop within which a poll is over, unless it waits for a broker that hangs."""
 
@@ -133,8 +137,7 @@ class Watching:
         await self.pilot.pause()
 
     async def type(self, text: str) -> None:
-        named = {" ": "space", ":": "colon", "-": "minus", "/": "slash", ",": "comma"}
-        await self.press(*(named.get(character, character) for character in text))
+        await self.press(*(_KEYS.get(character, character) for character in text))
 
     @property
     def text(self) -> str:
