@@ -82,7 +82,7 @@ class Watching:
         await self.until(lambda: self.looks.at_s)
         await self._taken_in()
         await self.pilot.pause()
-        await self.until(self._footer)
+        await self.until(lambda: not self.text.isspace())
 
     async def do(self, *happening: OutsideEvent) -> None:
         """Apply events to the cluster, and wait until the next poll is on the screen."""
@@ -132,6 +132,10 @@ class Watching:
             while not condition():
                 await self.pilot.pause()
 
+    async def resize(self, size: tuple[int, int]) -> None:
+        await self.pilot.resize_terminal(*size)
+        await self.pilot.pause()
+
     async def press(self, *keys: str) -> None:
         await self.pilot.press(*keys)
         await self.pilot.pause()
@@ -142,10 +146,6 @@ class Watching:
     @property
     def text(self) -> str:
         return screen_text(self.app)
-
-    def _footer(self) -> str:
-        """The last line of the screen, which is drawn last."""
-        return self.lines[-1].strip()
 
     @property
     def lines(self) -> list[str]:

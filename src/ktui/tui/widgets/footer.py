@@ -6,10 +6,10 @@ from typing import Any, ClassVar, NamedTuple
 
 from rich.cells import cell_len
 from textual.app import App
+from textual.binding import ActiveBinding
 from textual.content import Content
 from textual.events import Leave, MouseDown, MouseMove
 from textual.geometry import Offset
-from textual.screen import ActiveBinding
 from textual.timer import Timer
 from textual.widget import Widget
 
