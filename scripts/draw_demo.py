@@ -96,12 +96,13 @@ class Stage:
         return frame_of(self.app)
 
     async def _pass_time(self, seconds: float) -> None:
-        """Let the cluster's time pass, one poll at a time."""
+        """Let the cluster's time pass, one poll at a time, and draw the screen after the last."""
         until = self._clock.monotonic() + seconds
-        while self._clock.monotonic() < until:
-            await self._clock.advance(self._step_s)
-            while self._seen_s < self._clock.monotonic():
-                await self._pilot.pause()
+        with self.app.batch_update():
+            while self._clock.monotonic() < until:
+                await self._clock.advance(self._step_s)
+                while self._seen_s < self._clock.monotonic():
+                    await self._pilot.pause()
         await self._pilot.pause()
 
     @property

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
+from textual.widgets import Input
 
 from ktui.execution.cancel.gate import CancelGateFile
 from ktui.execution.journal.commands import Add
@@ -23,7 +23,6 @@ from support.views.cancel_dialog import known, state_of
 from support.views.running import RunWatched, a_quiet_cluster, moved, watching_run, watching_runs
 from support.views.watching import LARGE, SMALL
 
-SIZES = [SMALL, (120, 40), LARGE]
 OTHER = (7, 2, 3)
 
 
@@ -42,9 +41,20 @@ async def chosen(watch: RunWatched, path: Path) -> None:
     """Choose a plan that is to join the run, and read what becomes of it."""
     await watch.press("n")
     assert isinstance(watch.app.screen, AddScreen)
-    watch.app.screen.query_one("#plan-path").value = str(path)  # type: ignore[attr-defined]  # an Input's
-    await watch.press("enter")
+    await read(watch, path)
     await watch.until(lambda: not report(watch).startswith(("A plan is", "Reading")))
+
+
+async def read(watch: RunWatched, path: Path | str) -> None:
+    """Have a plan read."""
+    field = watch.app.screen.query_one("#plan-path", Input)
+    field.value = str(path)
+    field.focus()
+    await watch.press("enter")
+
+
+async def reported(watch: RunWatched, words: str) -> None:
+    await watch.until(lambda: words in report(watch) and "Reading" not in report(watch))
 
 
 async def choose_conflict(watch: RunWatched, *keys: str) -> None:
@@ -53,8 +63,9 @@ async def choose_conflict(watch: RunWatched, *keys: str) -> None:
 
 
 async def confirm(watch: RunWatched, name: str = "drain-3") -> None:
-    watch.app.screen.query_one("#plan-again").focus()
-    await watch.type(name)
+    field = watch.app.screen.query_one("#plan-again", Input)
+    field.value = name
+    field.focus()
     await watch.press("enter")
 
 
@@ -85,40 +96,61 @@ def asked(watch: RunWatched) -> list[Add]:
     return [each for each in commands if isinstance(each, Add)]
 
 
-@pytest.mark.parametrize("size", SIZES)
 async def test_a_plan_joins_the_live_run_once_it_was_read_and_the_runs_name_typed(
-    tmp_path: Path, size: tuple[int, int]
+    tmp_path: Path,
 ) -> None:
+    """In the smallest terminal; the other tests have room."""
     path = a_plan(tmp_path, plan_of(moved("b-0", "b-1")))
     cluster = a_quiet_cluster("a-0", "b-0", "b-1")
-    async with watching_run(cluster, tmp_path, moved("a-0"), size=size) as watch:
+    async with watching_run(cluster, tmp_path, moved("a-0"), size=SMALL) as watch:
         await chosen(watch, path)
         await watch.until(lambda: "in run drain-3: 2 join the queue" in report(watch))
         assert "replica movements" in report(watch)
-        await confirm(watch)
+        watch.app.screen.query_one("#plan-again").focus()
+        await watch.type("drain-3")
+        await watch.press("enter")
         await added(watch)
         await watch.pass_until("done 3/3")
         assert watch.app.attached is not None
         assert watch.app.attached.name == "drain-3"
 
 
-async def test_the_answer_of_the_run_is_told(tmp_path: Path) -> None:
+async def test_only_the_runs_name_adds_a_plan_and_the_run_answers(tmp_path: Path) -> None:
     path = a_plan(tmp_path, plan_of(moved("b-0")))
     cluster = a_slow_cluster("a-0", "b-0")
     async with watching_run(cluster, tmp_path, moved("a-0"), size=LARGE) as watch:
         await chosen(watch, path)
+        await confirm(watch, "more")
+        await watch.until(lambda: "Type drain-3 to add the plan" in said(watch))
+        await watch.press("escape")
+        assert isinstance(watch.app.screen, WatchScreen)
+        assert not asked(watch)
+
+        await chosen(watch, path)
         await confirm(watch)
         await added(watch)
         await watch.pass_until("add more.json: 1 joins the queue")
+        # the way back beside the journal has what was added
+        await watch.until(lambda: "b" in watch.run.rollback.read_text())
+        kept = json.loads(watch.run.rollback.read_text())["partitions"]
+        assert [(each["topic"], each["replicas"]) for each in kept] == [
+            ("a", [1, 2, 3]),
+            ("b", [1, 2, 3]),
+        ]
 
 
-async def test_what_is_asked_for_is_the_plan_as_a_whole_by_its_files_name(tmp_path: Path) -> None:
+async def test_a_partition_that_the_run_moves_elsewhere_is_named_and_rolled_back_first(
+    tmp_path: Path,
+) -> None:
     path = a_plan(tmp_path, plan_of(moved("b-0") | moved("a-0", target=OTHER)))
     cluster = a_slow_cluster("a-0", "b-0")
     async with watching_run(cluster, tmp_path, moved("a-0"), size=LARGE) as watch:
         await chosen(watch, path)
+        assert "1 is rolled back first, then queued" in report(watch)
+        assert "a-0  roll back: 4,5,6 in the run, 7,2,3 in the plan" in report(watch)
         await confirm(watch)
         await added(watch)
+        # the plan is asked for as a whole, by its file's name
         (command,) = asked(watch)
         assert command.plan == "more.json"
         assert command.on_conflict is OnConflict.ROLLBACK
@@ -126,19 +158,6 @@ async def test_what_is_asked_for_is_the_plan_as_a_whole_by_its_files_name(tmp_pa
             (tp("b-0"), (4, 5, 6)),
             (tp("a-0"), OTHER),
         }
-
-
-async def test_a_partition_that_the_run_moves_elsewhere_is_named_and_rolled_back_first(
-    tmp_path: Path,
-) -> None:
-    path = a_plan(tmp_path, plan_of(moved("a-0", target=OTHER)))
-    cluster = a_slow_cluster("a-0")
-    async with watching_run(cluster, tmp_path, moved("a-0"), size=LARGE) as watch:
-        await chosen(watch, path)
-        assert "1 is rolled back first, then queued" in report(watch)
-        assert "a-0  roll back: 4,5,6 in the run, 7,2,3 in the plan" in report(watch)
-        await confirm(watch)
-        await added(watch)
         await watch.pass_time(10)
         assert watch.app.attached is not None
         assert watch.app.attached.run.tracks[tp("a-0")].target == OTHER
@@ -168,23 +187,17 @@ async def test_what_the_run_moves_elsewhere_goes_on_from_where_it_is_where_that_
     cluster = a_slow_cluster("a-0")
     async with watching_run(cluster, tmp_path, moved("a-0"), size=LARGE) as watch:
         await chosen(watch, path)
-        await choose_conflict(watch, "left")
+        # a click chooses, too
+        line = watch.line("on conflict")
+        await watch.pilot.click("#plan-conflict", offset=(line.index("keep") - 1, 0))
+        await watch.until(lambda: "1 keeps the run's own target" in report(watch))
+        await choose_conflict(watch, "left", "left")
         await watch.until(lambda: "1 is cancelled, then goes on to the new target" in report(watch))
         await confirm(watch)
         await added(watch)
         assert asked(watch)[0].on_conflict is OnConflict.RETARGET
         await watch.pass_until("+7")
         assert 4 not in known(watch, "a-0").replicas
-
-
-async def test_what_is_to_become_of_a_conflict_is_chosen_by_a_click_too(tmp_path: Path) -> None:
-    path = a_plan(tmp_path, plan_of(moved("a-0", target=OTHER)))
-    cluster = a_slow_cluster("a-0")
-    async with watching_run(cluster, tmp_path, moved("a-0"), size=LARGE) as watch:
-        await chosen(watch, path)
-        line = watch.line("on conflict")
-        await watch.pilot.click("#plan-conflict", offset=(line.index("keep") - 1, 0))
-        await watch.until(lambda: "1 keeps the run's own target" in report(watch))
 
 
 async def test_what_becomes_of_it_follows_the_run(tmp_path: Path) -> None:
@@ -200,66 +213,48 @@ async def test_what_becomes_of_it_follows_the_run(tmp_path: Path) -> None:
         await watch.until(lambda: "1 that had ended is queued again" in report(watch))
 
 
-async def test_another_name_than_the_runs_adds_nothing(tmp_path: Path) -> None:
-    path = a_plan(tmp_path, plan_of(moved("b-0")))
-    cluster = a_slow_cluster("a-0", "b-0")
-    async with watching_run(cluster, tmp_path, moved("a-0"), size=LARGE) as watch:
-        await chosen(watch, path)
-        await confirm(watch, "more")
-        await watch.until(lambda: "Type drain-3 to add the plan" in said(watch))
-        await watch.press("escape")
-        assert isinstance(watch.app.screen, WatchScreen)
-        assert not asked(watch)
-
-
-async def test_what_must_be_allowed_by_name_is_a_problem_until_it_is(tmp_path: Path) -> None:
+async def test_a_plan_is_asked_for_only_when_it_has_something_to_do_and_no_problem(
+    tmp_path: Path,
+) -> None:
+    done = a_plan(tmp_path, plan_of(moved("a-0")), "done.json")
     path = a_plan(tmp_path, plan_of(moved("b-0", target=(1, 2))))
     cluster = a_slow_cluster("a-0", "b-0")
     async with watching_run(cluster, tmp_path, moved("a-0"), size=LARGE) as watch:
-        await chosen(watch, path)
-        assert "the replication factor changes from 3 to 2" in report(watch)
+        await chosen(watch, done)
+        await confirm(watch)
+        await watch.until(lambda: "There is nothing to do: 1 is at that target" in said(watch))
+        assert not asked(watch)
+
+        # what must be allowed by name is a problem until it is
+        await read(watch, path)
+        await watch.until(lambda: "the replication factor changes from 3 to 2" in report(watch))
         await confirm(watch)
         await watch.until(lambda: "The plan has problems" in said(watch))
         watch.app.screen.query_one("#allow-factor").focus()
         await watch.press("space")
         await watch.until(lambda: "problem" not in report(watch))
-        watch.app.screen.query_one("#plan-again").focus()
-        await watch.press("enter")
+        await confirm(watch)
         await added(watch)
         assert asked(watch)
 
 
-async def test_a_bad_plan_is_told_with_its_lines(tmp_path: Path) -> None:
+async def test_a_plan_read_before_is_not_added_once_another_cannot_be_read(tmp_path: Path) -> None:
     bad = '{"version": 1, "partitions": [\n{"topic": "a", "partition": 0, "replicas": [1, 1]}]}'
-    path = a_plan(tmp_path, bad)
-    async with watching_run(a_slow_cluster("a-0"), tmp_path, moved("a-0")) as watch:
-        await chosen(watch, path)
-        await watch.until(lambda: "more.json:2:" in report(watch))
-
-
-@pytest.mark.parametrize("other", ["none.json", "~nobody-has-this-name/plan.json"])
-async def test_a_plan_read_before_is_not_added_once_another_cannot_be_read(
-    tmp_path: Path, other: str
-) -> None:
     path = a_plan(tmp_path, plan_of(moved("b-0")))
     cluster = a_slow_cluster("a-0", "b-0")
     async with watching_run(cluster, tmp_path, moved("a-0"), size=LARGE) as watch:
-        await chosen(watch, path)
-        watch.app.screen.query_one("#plan-path").value = other  # type: ignore[attr-defined]  # an Input's
-        watch.app.screen.query_one("#plan-path").focus()
-        await watch.press("enter")
-        await watch.until(lambda: other in report(watch) and "Reading" not in report(watch))
-        await confirm(watch)
-        await watch.until(lambda: "No plan was read yet" in said(watch))
-        assert not asked(watch)
-
-
-async def test_a_plan_of_which_the_run_has_all_already_is_not_asked_for(tmp_path: Path) -> None:
-    path = a_plan(tmp_path, plan_of(moved("a-0")))
-    async with watching_run(a_slow_cluster("a-0"), tmp_path, moved("a-0"), size=LARGE) as watch:
-        await chosen(watch, path)
-        await confirm(watch)
-        await watch.until(lambda: "There is nothing to do: 1 is at that target" in said(watch))
+        await watch.press("n")
+        for other, words in (
+            ("none.json", "none.json"),
+            ("~nobody-has-this-name/plan.json", "~nobody-has-this-name/plan.json"),
+            (str(a_plan(tmp_path, bad, "bad.json")), "bad.json:2:"),  # with the problem's line
+        ):
+            await read(watch, path)
+            await watch.until(lambda: "1 joins the queue" in report(watch))
+            await read(watch, other)
+            await reported(watch, words)
+            await confirm(watch)
+            await watch.until(lambda: "No plan was read yet" in said(watch))
         assert not asked(watch)
 
 
@@ -271,21 +266,6 @@ async def test_under_a_throttle_it_is_measured_what_is_written(tmp_path: Path) -
         await watch.until(lambda: "Measuring for 2 s how much is written" in report(watch))
         await watch.pass_time(5)
         await watch.until(lambda: "never ends" in report(watch))
-
-
-async def test_the_way_back_beside_the_journal_has_what_was_added(tmp_path: Path) -> None:
-    path = a_plan(tmp_path, plan_of(moved("b-0")))
-    cluster = a_slow_cluster("a-0", "b-0")
-    async with watching_run(cluster, tmp_path, moved("a-0"), size=LARGE) as watch:
-        await chosen(watch, path)
-        await confirm(watch)
-        await added(watch)
-        await watch.until(lambda: "b" in watch.run.rollback.read_text())
-        kept = json.loads(watch.run.rollback.read_text())["partitions"]
-        assert [(each["topic"], each["replicas"]) for each in kept] == [
-            ("a", [1, 2, 3]),
-            ("b", [1, 2, 3]),
-        ]
 
 
 async def test_a_run_of_its_own_is_one_key_away_and_so_is_the_way_back(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from ktui.tui.screens.detail.screen import DetailScreen
 from ktui.tui.screens.events import EventsScreen
 from ktui.tui.screens.help import HelpScreen
 from ktui.tui.screens.watch.screen import WatchScreen
+from ktui.tui.widgets.footer import FooterKeys
 from support.simulated.moving_clusters import a_cluster, move
 from support.views.screens import colour_of
 from support.views.watching import LARGE, SMALL, Watching, an_app, watching
@@ -22,7 +23,14 @@ from support.views.watching import LARGE, SMALL, Watching, an_app, watching
 
 async def test_enter_opens_the_partition_under_the_cursor_and_escape_comes_back() -> None:
     async with watching(a_cluster(moving=["a-0", "b-0"])) as watch:
-        await watch.press("down", "enter")
+        # from the detail the next partition of the list can be opened
+        await watch.press("enter", "right_square_bracket")
+        assert "b-0" in watch.lines[1]
+        await watch.press("left_square_bracket")
+        assert "a-0" in watch.lines[1]
+        await watch.press("escape")
+
+        await watch.press("home", "down", "enter")
         assert isinstance(watch.app.screen, DetailScreen)
         assert "b-0" in watch.lines[1]
         await watch.see()
@@ -31,12 +39,15 @@ async def test_enter_opens_the_partition_under_the_cursor_and_escape_comes_back(
         assert watch.cursor == "b-0"
 
 
-async def test_from_the_detail_the_next_partition_of_the_list_can_be_opened() -> None:
-    async with watching(a_cluster(moving=["a-0", "b-0"])) as watch:
-        await watch.press("enter", "right_square_bracket")
-        assert "b-0" in watch.lines[1]
-        await watch.press("left_square_bracket")
-        assert "a-0" in watch.lines[1]
+async def test_each_screen_opens_with_its_key_and_closes_with_escape() -> None:
+    async with watching(a_cluster(moving=["a-0"])) as watch:
+        for key, kind in (("b", BrokersScreen), ("e", EventsScreen), ("question_mark", HelpScreen)):
+            await watch.press(key)
+            assert isinstance(watch.app.screen, kind)
+            await watch.press(key)
+            await watch.see()
+            await watch.press(*([] if isinstance(watch.app.screen, WatchScreen) else ["escape"]))
+            assert isinstance(watch.app.screen, WatchScreen)
 
 
 async def test_nobody_is_said_to_lead_a_topic_that_is_gone() -> None:
@@ -52,21 +63,6 @@ async def test_enter_where_there_is_nothing_to_open_says_so() -> None:
     async with watching(a_cluster()) as watch:
         await watch.press("enter")
         assert "There is no partition to open." in watch.text
-
-
-@pytest.mark.parametrize(
-    ("key", "kind"), [("b", BrokersScreen), ("e", EventsScreen), ("question_mark", HelpScreen)]
-)
-async def test_each_screen_opens_with_its_key_and_closes_with_escape(
-    key: str, kind: type[object]
-) -> None:
-    async with watching(a_cluster(moving=["a-0"])) as watch:
-        await watch.press(key)
-        assert isinstance(watch.app.screen, kind)
-        await watch.press(key)
-        await watch.see()
-        await watch.press(*([] if isinstance(watch.app.screen, WatchScreen) else ["escape"]))
-        assert isinstance(watch.app.screen, WatchScreen)
 
 
 async def test_the_whole_cluster_is_counted_only_while_the_brokers_are_looked_at() -> None:
@@ -155,6 +151,19 @@ async def test_in_the_smallest_terminal_keys_are_left_out_of_the_footer_and_none
         assert "limits" not in watch.lines[-1]
 
 
+async def test_a_key_in_the_footer_says_what_it_is_for_and_can_be_clicked() -> None:
+    async with watching(a_cluster(moving=["a-0"])) as watch:
+        footer = watch.app.screen.query_one(FooterKeys)
+        start, row = watch.lines[-1].index("b brokers"), len(watch.lines) - 1
+        for column in (start, start + len("b brokers") - 1):
+            await watch.pilot.hover(offset=(column, row))
+            assert str(footer.tooltip).startswith("Show the brokers")
+        await watch.pilot.hover(offset=(start - 1, row))
+        assert footer.tooltip is None
+        await watch.pilot.click(offset=(start, row))
+        assert isinstance(watch.app.screen, BrokersScreen)
+
+
 # --- leaving ---------------------------------------------------------------------------------
 
 
@@ -193,51 +202,51 @@ async def test_ctrl_c_quits_from_everywhere(keys: list[str]) -> None:
 # --- losing the cluster elsewhere, themes, title ---------------------------------------------
 
 
-@pytest.mark.parametrize("key", ["enter", "b", "e"])
-async def test_every_screen_says_that_tls_does_not_verify_the_cluster(key: str) -> None:
+async def test_every_screen_says_that_tls_does_not_verify_the_cluster() -> None:
     async with watching(a_cluster(moving=["a-0"]), SMALL, tls_unverified=True) as watch:
         assert "READ-ONLY   TLS unverified  " in watch.lines[0]
-        await watch.press(key)
-        assert "READ-ONLY   TLS unverified  " in watch.lines[0]
+        for key in ("enter", "b", "e"):
+            await watch.press(key)
+            assert "READ-ONLY   TLS unverified  " in watch.lines[0]
+            await watch.press("escape")
 
 
 @pytest.mark.parametrize("size", [SMALL, LARGE])
-@pytest.mark.parametrize("key", ["enter", "b", "e"])
 async def test_every_screen_says_which_brokers_are_down_and_that_the_cluster_is_lost(
-    key: str, size: tuple[int, int]
+    size: tuple[int, int],
 ) -> None:
     async with watching(a_cluster(moving=["a-0"]), size) as watch:
         await watch.do(events.Shutdown(4))
-        await watch.press(key)
-        assert "prod-eu" in watch.lines[0]
-        assert "READ-ONLY" in watch.lines[0]
-        assert "8/9 brokers, 4 down" in watch.lines[0]
+        for key in ("enter", "b", "e"):
+            await watch.press(key)
+            assert "prod-eu" in watch.lines[0]
+            assert "READ-ONLY" in watch.lines[0]
+            assert "8/9 brokers, 4 down" in watch.lines[0]
+            await watch.press("escape")
+        await watch.press("b")
         await watch.lose()
         await watch.pass_time(11)
         assert "! reconnecting  values 12 s old  no broker answered" in watch.lines[0]
-        assert "8/9 brokers" not in watch.lines[0]
+        for key in ("e", "enter"):  # opened while the cluster is lost, they say so at once
+            await watch.press("escape", key)
+            assert "! reconnecting  values 12 s old  no broker answered" in watch.lines[0]
+            assert "8/9 brokers" not in watch.lines[0]
         await watch.recover()
         assert "reconnecting" not in watch.text
 
 
-@pytest.mark.parametrize(("key", "words"), [("enter", "moving"), ("b", "alive")])
-async def test_values_of_a_lost_cluster_are_grey_on_every_screen(key: str, words: str) -> None:
+async def test_values_of_a_lost_cluster_are_grey_on_every_screen() -> None:
     async with watching(a_cluster(moving=["a-0"])) as watch:
-        await watch.press(key)
-        current = colour_of(watch.app, words)
-        await watch.lose()
-        grey = colour_of(watch.app, words)
-        assert None not in (grey, current)
-        assert grey != current
-        await watch.recover()
-        assert colour_of(watch.app, words) == current
-
-
-async def test_a_screen_opened_while_the_cluster_is_lost_says_so_at_once() -> None:
-    async with watching(a_cluster(moving=["a-0"])) as watch:
-        await watch.lose()
-        await watch.press("b")
-        assert "! reconnecting" in watch.lines[0]
+        for key, words in (("enter", "moving"), ("b", "alive")):
+            await watch.press(key)
+            current = colour_of(watch.app, words)
+            await watch.lose()
+            grey = colour_of(watch.app, words)
+            assert None not in (grey, current)
+            assert grey != current
+            await watch.recover()
+            assert colour_of(watch.app, words) == current
+            await watch.press("escape")
 
 
 async def test_an_outage_is_among_the_events_with_how_long_it_lasted() -> None:

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
+from functools import cache
 
 import pytest
 from textual.containers import VerticalScroll
@@ -12,7 +14,7 @@ from ktui.cluster.observation import Census, Observation
 from ktui.cluster.partition import PartitionState
 from ktui.progress.timeline import Progress
 from ktui.simulated import events
-from ktui.tui.draw.themes import load_themes, role_style
+from ktui.tui.draw.themes import role_style
 from ktui.tui.screens.brokers.screen import BrokersScreen, BrokerTable
 from support.simulated.moving_clusters import a_cluster, move, throttle
 from support.views.screens import (
@@ -20,6 +22,7 @@ from support.views.screens import (
     BROKERS,
     HOSTILE,
     RAN_S,
+    SHIPPED,
     SIZES,
     TP,
     Host,
@@ -83,6 +86,12 @@ async def seen_at(size: tuple[int, int], seen: Progress, *keys: str) -> str:
         return screen_text(app)
 
 
+@cache
+def drawn(size: tuple[int, int], *keys: str) -> str:
+    """The screen while a partition moves, after these keys; drawn once for all tests of it."""
+    return asyncio.run(seen_at(size, progress(timeline(), last=full()), *keys))
+
+
 async def until(pilot: Pilot[None], seen: Callable[[], bool]) -> None:
     """Let the app run until a condition holds; an app that hangs fails by the count of turns."""
     for _ in range(500):
@@ -102,10 +111,10 @@ def row(text: str, broker: int) -> list[str]:
 
 
 @pytest.mark.parametrize("size", SIZES)
-async def test_each_broker_has_a_row_with_what_the_reassignments_ask_of_it(
+def test_each_broker_has_a_row_with_what_the_reassignments_ask_of_it(
     size: tuple[int, int],
 ) -> None:
-    text = await seen_at(size, progress(timeline(), last=full()))
+    text = drawn(size)
     assert [line.split()[0] for line in text.splitlines() if line[:8].strip().isdigit()] == [
         "1", "2", "3", "4", "5", "9", "77",
     ]  # fmt: skip
@@ -116,8 +125,8 @@ async def test_each_broker_has_a_row_with_what_the_reassignments_ask_of_it(
     assert "48 MB/s" in " ".join(row(text, 1))
 
 
-async def test_added_and_retired_replicas_are_counted() -> None:
-    text = await seen_at((80, 24), progress(timeline(), last=full()))
+def test_added_and_retired_replicas_are_counted() -> None:
+    text = drawn((80, 24))
     heading = next(line for line in text.splitlines() if "retiring" in line)
     adding, retiring = heading.index("adding"), heading.index("retiring")
     lines = {
@@ -127,16 +136,16 @@ async def test_added_and_retired_replicas_are_counted() -> None:
     assert lines["3"][retiring : retiring + 8].strip() == "1"
 
 
-async def test_brokers_that_are_fenced_or_only_named_by_a_replica_list_are_both_down() -> None:
-    text = await seen_at((120, 30), progress(timeline(), last=full()), "end")
+def test_brokers_that_are_fenced_or_only_named_by_a_replica_list_are_both_down() -> None:
+    text = drawn((120, 30), "end")
     assert row(text, 9)[1] == row(text, 77)[1] == "down"
     assert "! 2 down" in text.splitlines()[1]
     assert "only replica lists name it" in text
     assert "not registered" in text
 
 
-async def test_leaders_and_replicas_come_from_the_census_with_its_time() -> None:
-    text = await seen_at((120, 30), progress(last=full()))
+def test_leaders_and_replicas_come_from_the_census_with_its_time() -> None:
+    text = drawn((120, 30))
     assert "230" in row(text, 1)
     assert "1,201" in row(text, 1)
     local = BEGAN.astimezone()
@@ -148,8 +157,8 @@ async def test_without_a_census_the_count_is_said_to_be_under_way() -> None:
     assert "leaders and replicas are being counted" in text.splitlines()[1]
 
 
-async def test_how_full_the_disks_are_is_a_bar_with_a_figure() -> None:
-    text = await seen_at((80, 24), progress(last=full()))
+def test_how_full_the_disks_are_is_a_bar_with_a_figure() -> None:
+    text = drawn((80, 24))
     assert row(text, 1)[-2:] == ["━────", "25%"]
     assert row(text, 2)[-1] == "90%"
     assert "!" in row(text, 2)
@@ -165,33 +174,33 @@ async def test_a_disk_that_is_nearly_full_is_coloured() -> None:
 
 
 @pytest.mark.parametrize("size", SIZES)
-async def test_the_panel_says_everything_of_the_broker_under_the_cursor(
+def test_the_panel_says_everything_of_the_broker_under_the_cursor(
     size: tuple[int, int],
 ) -> None:
-    text = await seen_at(size, progress(timeline(), last=full()))
+    text = drawn(size)
     for words in (
         "broker 1", "kafka-1.eu.example:9092", "eu-1b", "in 50 MB/s out 40 MB/s",
         "230 partitions", "1,201 replicas", "1.0 TiB of 4.0 TiB", "/var/lib/kafka",
     ):  # fmt: skip
         assert words in text
-    text = await seen_at(size, progress(timeline(), last=full()), "down")
+    text = drawn(size, "down")
     assert "! offline: KAFKA_STORAGE_ERROR  /b" in text
     assert "9.0 TiB of 10 TiB" in text
-    text = await seen_at(size, progress(timeline(), last=full()), "down", "down")
+    text = drawn(size, "down", "down")
     assert "! cordoned  /c" in text
 
 
-async def test_what_could_not_be_read_of_a_broker_is_in_its_panel() -> None:
+def test_what_could_not_be_read_of_a_broker_is_in_its_panel() -> None:
     keys = ["down"] * 5
-    text = await seen_at((120, 30), progress(timeline(), last=full()), *keys)
+    text = drawn((120, 30), *keys)
     assert "! broker 9: log dirs: no answer in 2.0 s" in text
     assert "Registered but fenced" in text
 
 
-async def test_a_wide_terminal_shows_more_columns() -> None:
+def test_a_wide_terminal_shows_more_columns() -> None:
     narrow, wide, widest = [
         next(line for line in text.splitlines() if "retiring" in line).split()
-        for text in [await seen_at(size, progress(last=full())) for size in SIZES]
+        for text in map(drawn, SIZES)
     ]
     assert narrow == ["broker", "state", "in", "out", "adding", "retiring", "lag", "disk"]
     assert set(wide) - set(narrow) == {"rack", "leaders", "replicas"}
@@ -239,19 +248,6 @@ async def test_the_cursor_stays_on_its_broker_as_others_come_and_go() -> None:
         await pilot.resize_terminal(120, 30)
         await pilot.pause()
         assert selected(app) == 4
-
-
-@pytest.mark.parametrize("theme", load_themes(None).themes)
-async def test_the_row_under_the_cursor_has_one_unbroken_background(theme: str) -> None:
-    app = host(theme)
-    async with app.run_test(size=(80, 24)) as pilot:
-        await shown(pilot, app, progress(timeline(), last=full()))
-        await pilot.press("down", "down")
-        await pilot.pause()
-        lines = app.screen._compositor.render_strips()
-        line = next(line for line in lines if line.text.split()[:2] == ["3", "alive"])
-        behind = {segment.style.bgcolor for segment in line if segment.style is not None}
-        assert behind == {role_style(app.theme_variables, "cursor").color}
 
 
 async def test_when_the_broker_under_the_cursor_goes_another_takes_its_place() -> None:
@@ -374,13 +370,21 @@ async def test_hostile_names_are_shown_as_they_are(size: tuple[int, int]) -> Non
     assert "[bold]x[/bold][@click=app.quit]y[/]" in text
 
 
-@pytest.mark.parametrize("theme", load_themes(None).themes)
-async def test_rows_take_a_new_theme_at_once(theme: str) -> None:
+async def test_rows_take_a_new_theme_at_once() -> None:
     app = host()
     async with app.run_test(size=(120, 30)) as pilot:
         await shown(pilot, app, progress(timeline(), last=full()))
-        app.theme = theme
-        await pilot.pause()
-        cells = [cell for strip in app.screen._compositor.render_strips() for cell in strip]
-        (down,) = {cell.style.color for cell in cells if cell.style and cell.text.strip() == "down"}
-        assert down == role_style(app.theme_variables, "stalled").color
+        await pilot.press("down", "down")
+        for theme in SHIPPED.themes:
+            app.theme = theme
+            await pilot.pause()
+            lines = app.screen._compositor.render_strips()
+            cells = [cell for line in lines for cell in line if cell.style is not None]
+            down = {
+                cell.style.color for cell in cells if cell.style and cell.text.strip() == "down"
+            }
+            assert down == {role_style(app.theme_variables, "stalled").color}
+            # the row under the cursor has one unbroken background
+            line = next(line for line in lines if line.text.split()[:2] == ["3", "alive"])
+            behind = {segment.style.bgcolor for segment in line if segment.style is not None}
+            assert behind == {role_style(app.theme_variables, "cursor").color}

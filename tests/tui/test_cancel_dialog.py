@@ -2,8 +2,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from ktui.execution.run.states import State
 from ktui.simulated import events
 from ktui.tui.screens.run.cancel import CancelScreen
@@ -16,18 +14,19 @@ from support.views.watching import LARGE, MIDDLE, SMALL
 NAMES = ("a-0", "a-1", "b-0")
 
 
-@pytest.mark.parametrize("size", [SMALL, MIDDLE, LARGE])
 async def test_the_dialog_says_what_is_sent_and_what_each_partition_will_be(
-    tmp_path: Path, size: tuple[int, int]
+    tmp_path: Path,
 ) -> None:
     cluster = a_quiet_cluster(*NAMES, messages=50_000)
-    async with watching_run(cluster, tmp_path, moved(*NAMES), size=size) as watch:
+    async with watching_run(cluster, tmp_path, moved(*NAMES), size=SMALL) as watch:
         await open_dialog(watch, "up")
-        assert "● everything in the run (3 partitions)" in watch.text
-        assert watch.line("a-0 ").split() == ["a-0", "adding", "cancel", *"123", "3", "1"]
-        assert watch.line("b-0 ").split() == ["b-0", "queued", "nothing", *"123", "3", "1"]
-        assert "1 in flight is cancelled, 2 go no further" in watch.text
-        assert "The cancel gate of the cluster is shut with it" in watch.text
+        for size in (SMALL, MIDDLE, LARGE):
+            await watch.resize(size)
+            assert "● everything in the run (3 partitions)" in watch.text
+            assert watch.line("a-0 ").split() == ["a-0", "adding", "cancel", *"123", "3", "1"]
+            assert watch.line("b-0 ").split() == ["b-0", "queued", "nothing", *"123", "3", "1"]
+            assert "1 in flight is cancelled, 2 go no further" in watch.text
+            assert "The cancel gate of the cluster is shut with it" in watch.text
 
 
 async def test_what_it_would_come_to_follows_what_is_chosen(tmp_path: Path) -> None:

@@ -28,6 +28,7 @@ cluster: {brokers: 4}
 topics: {orders: {partitions: 4, size: 1GiB}}
 plan: {start: 5s, throttle: 10MB/s, drain: [3]}
 """
+PACED = STORY.replace("drain: [3]", "drain: [3], limits: {replicas: 1, partitions: 1}")
 SPEED = 10.0
 
 
@@ -75,53 +76,55 @@ def told(demo: Demo) -> str:
     return "" if demo.app.notification is None else demo.app.notification.words
 
 
-@pytest.mark.parametrize("size", [(80, 24), (120, 30)])
-async def test_the_header_says_that_it_is_simulated_and_how_fast_time_runs(
-    tmp_path: Path, size: tuple[int, int]
-) -> None:
-    async with a_demo(tmp_path, size=size) as demo:
+async def test_the_plan_is_seen_under_its_throttle_until_it_is_done(tmp_path: Path) -> None:
+    async with a_demo(tmp_path, size=(80, 24)) as demo:
+        # the header says that it is simulated, and how fast time runs, on every screen
         await demo.until(lambda: "orders-0" in demo.text)
+        assert "SIMULATED x10" in demo.text.split("\n")[0]
+        await demo.pilot.resize_terminal(120, 30)
         assert "SIMULATED x10" in demo.text.split("\n")[0]
         await demo.press("b")
         await demo.until(lambda: "leaders" in demo.text)
         assert "SIMULATED x10" in demo.text.split("\n")[0]
+        await demo.press("escape")
 
-
-async def test_the_plan_is_seen_under_its_throttle_until_it_is_done(tmp_path: Path) -> None:
-    async with a_demo(tmp_path) as demo:
         await demo.until(lambda: "moving" in demo.text and "10 MB/s" in demo.text)
         await demo.until(lambda: "3 done" in demo.text)
         assert "nothing is moving" in demo.text
+        # when all has ended it says how to go on
+        await demo.until(lambda: "Nothing is being reassigned." in demo.text)
+        assert "This cluster is simulated: A small story." in demo.text
+        assert "Nothing moves any more: 3 done in " in demo.text
+        assert "play it again" in demo.text
+        assert "ktui demo --list" in demo.text
 
 
-PACED = STORY.replace("drain: [3]", "drain: [3], limits: {replicas: 1, partitions: 1}")
-
-
-async def test_a_plan_with_limits_is_a_run_whose_limits_can_be_changed(tmp_path: Path) -> None:
+async def test_a_plan_with_limits_is_a_run_whose_limits_and_throttle_can_be_changed(
+    tmp_path: Path,
+) -> None:
     async with a_demo(tmp_path, PACED) as demo:
         await demo.until(lambda: "run story" in demo.text and "step 1/2" in demo.text)
         assert "R 1  P 1  gentle rolling" in demo.text
         assert demo.text.count("queued") == 2
+        await demo.press("p", "y")
+        await demo.until(lambda: "PAUSED" in demo.text)
+        await demo.press("p", "y")
+        await demo.until(lambda: "RUNNING" in demo.text)
+
         await demo.press("l", "down", "3", "enter")
         await demo.until(lambda: "in force: they bind from decision 2 on" in demo.text)
         await demo.press("escape")
         await demo.until(lambda: "queued" not in demo.text and "P 3" in demo.text)
-        await demo.until(lambda: "ENDED" in demo.text)
-        assert "done 3/3" in demo.text
 
-
-async def test_the_throttle_of_a_story_is_its_runs_and_is_put_back_at_the_end(
-    tmp_path: Path,
-) -> None:
-    async with a_demo(tmp_path, PACED) as demo:
-        await demo.until(lambda: "throttle 10 MB/s into each broker" in demo.text)
+        assert "throttle 10 MB/s into each broker" in demo.text
         await demo.press("t")
         assert "throttle of run story: 10 MB/s into each broker" in demo.text
         await demo.press(*"90MB", "enter")
         await demo.until(lambda: "90 MB/s into each broker, at once" in demo.text)
         await demo.press("escape")
         await demo.until(lambda: "ENDED" in demo.text)
-        assert await throttles_of(demo) == {}
+        assert "done 3/3" in demo.text
+        assert await throttles_of(demo) == {}  # it is put back at the end
 
 
 async def test_the_story_of_a_throttle_that_is_too_low_is_cured_with_a_key(tmp_path: Path) -> None:
@@ -150,16 +153,6 @@ async def throttles_of(demo: Demo) -> dict[str, object]:
     }
 
 
-async def test_the_run_of_a_demo_can_be_paused(tmp_path: Path) -> None:
-    async with a_demo(tmp_path, PACED) as demo:
-        await demo.until(lambda: "run story" in demo.text)
-        await demo.press("p", "y")
-        await demo.until(lambda: "PAUSED" in demo.text)
-        await demo.press("p", "y")
-        await demo.until(lambda: "RUNNING" in demo.text)
-        await demo.until(lambda: "ENDED" in demo.text)
-
-
 async def test_the_story_is_told_at_the_start_and_again_on_a_key(tmp_path: Path) -> None:
     async with a_demo(tmp_path, STORY.replace("start: 5s", "start: 25s")) as demo:
         await demo.until(lambda: "Broker 3 is drained." in demo.text)
@@ -173,28 +166,21 @@ async def test_the_story_is_told_at_the_start_and_again_on_a_key(tmp_path: Path)
         await demo.until(lambda: "Broker 3 is drained." not in demo.text)
 
 
-async def test_nothing_lies_over_the_help(tmp_path: Path) -> None:
+async def test_its_own_keys_are_in_the_help_with_all_others(tmp_path: Path) -> None:
     async with a_demo(tmp_path) as demo:
+        groups = demo.app.help_groups()
+        everywhere = {key.keys: key.words for key in groups[0].keys}
+        assert everywhere["q"] == "Close this view, and end the simulated cluster"
+        words = {key.words for group in groups for key in group.keys}
+        assert {"Tell what happens here", "Play the story from the start"} <= words
+        assert "Show the brokers: traffic, disks, throttles" in words
+        # nothing lies over the help
         await demo.until(lambda: "i tells the story" in demo.text)
         await demo.press("question_mark")
         await demo.until(lambda: "list of partitions" in demo.text)
         assert not told(demo)
-
-
-async def test_the_help_says_that_quitting_ends_the_simulated_cluster(tmp_path: Path) -> None:
-    async with a_demo(tmp_path) as demo:
-        told = {key.keys: key.words for key in demo.app.help_groups()[0].keys}
-        assert told["q"] == "Close this view, and end the simulated cluster"
-
-
-async def test_when_all_has_ended_it_says_how_to_go_on(tmp_path: Path) -> None:
-    async with a_demo(tmp_path) as demo:
-        await demo.until(lambda: "3 done" in demo.text)
-        await demo.until(lambda: "Nothing is being reassigned." in demo.text)
-        assert "This cluster is simulated: A small story." in demo.text
-        assert "Nothing moves any more: 3 done in " in demo.text
-        assert "play it again" in demo.text
-        assert "ktui demo --list" in demo.text
+        await demo.press("escape")
+        await demo.until(lambda: demo.text.split("\n")[-1].split().count("brokers") == 1)
 
 
 async def test_it_can_be_played_again(tmp_path: Path) -> None:
@@ -248,14 +234,6 @@ async def test_the_cluster_is_polled_often_enough_to_lose_no_move(
 async def test_a_story_without_a_plan_is_told_all_the_same(tmp_path: Path) -> None:
     async with a_demo(tmp_path, STORY[: STORY.index("plan")]) as demo:
         await demo.until(lambda: "Nothing is being reassigned." in demo.text)
-
-
-async def test_its_own_keys_are_in_the_help_with_all_others(tmp_path: Path) -> None:
-    async with a_demo(tmp_path) as demo:
-        told = {key.words for group in demo.app.help_groups() for key in group.keys}
-        assert {"Tell what happens here", "Play the story from the start"} <= told
-        assert "Show the brokers: traffic, disks, throttles" in told
-        await demo.until(lambda: demo.text.split("\n")[-1].split().count("brokers") == 1)
 
 
 def test_a_newcomer_sees_it_live_in_a_terminal_plays_it_again_and_leaves() -> None:

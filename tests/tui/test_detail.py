@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import asyncio
+from functools import cache
+
 import msgspec
 import pytest
 from textual.containers import VerticalScroll
 from textual.events import MouseScrollDown
 from textual.pilot import Pilot
-from textual.widgets import Footer
 
 from ktui.cluster.broker import Broker, TopicConfig
 from ktui.cluster.partition import PartitionState, TopicPartition
@@ -20,13 +22,15 @@ from ktui.progress.timeline import (
     Stall,
     StallKind,
 )
-from ktui.tui.draw.themes import load_themes, role_style
+from ktui.tui.draw.themes import role_style
 from ktui.tui.screens.detail.screen import DetailScreen
+from ktui.tui.widgets.footer import FooterKeys
 from support.views.screens import (
     BEGAN_S,
     BROKERS,
     HOSTILE,
     RAN_S,
+    SHIPPED,
     SIZES,
     TP,
     Host,
@@ -66,15 +70,21 @@ async def seen_at(size: tuple[int, int], seen: Progress) -> str:
         return await shown(pilot, app, seen)
 
 
+@cache
+def drawn(size: tuple[int, int]) -> str:
+    """The screen of a move under way; drawn once for all tests of it."""
+    return asyncio.run(seen_at(size, progress(timeline())))
+
+
 def line_with(text: str, words: str) -> str:
     return next(line for line in text.splitlines() if words in line)
 
 
 @pytest.mark.parametrize("size", SIZES)
-async def test_the_top_says_which_partition_how_it_is_and_from_where_to_where(
+def test_the_top_says_which_partition_how_it_is_and_from_where_to_where(
     size: tuple[int, int],
 ) -> None:
-    text = await seen_at(size, progress(timeline()))
+    text = drawn(size)
     assert text.splitlines()[1].split() == ["orders-1", "STALLED", "3m"]
     for words in ("dPqkT3xvRHqXw8mXb0yZ9A", "1, epoch 12", "1 2 3  (order not known)", "1 2 9 4"):
         assert words in text
@@ -82,8 +92,8 @@ async def test_the_top_says_which_partition_how_it_is_and_from_where_to_where(
 
 
 @pytest.mark.parametrize("size", SIZES)
-async def test_each_broker_that_was_ever_a_replica_has_a_lane(size: tuple[int, int]) -> None:
-    text = await seen_at(size, progress(timeline()))
+def test_each_broker_that_was_ever_a_replica_has_a_lane(size: tuple[int, int]) -> None:
+    text = drawn(size)
     assert "═" * 30 in line_with(text, "*1     ")
     assert "━" * 30 in line_with(text, "in sync")
     assert "╌" * 25 in line_with(text, "retiring")
@@ -92,10 +102,10 @@ async def test_each_broker_that_was_ever_a_replica_has_a_lane(size: tuple[int, i
 
 
 @pytest.mark.parametrize("size", SIZES)
-async def test_a_replica_that_catches_up_has_its_share_lag_rate_and_time_left(
+def test_a_replica_that_catches_up_has_its_share_lag_rate_and_time_left(
     size: tuple[int, int],
 ) -> None:
-    text = await seen_at(size, progress(timeline()))
+    text = drawn(size)
     assert "87%" in line_with(text, "+4     ")
     line = line_with(text, "1.2 M msg, 3.2 GiB")
     assert "48 MB/s" in line
@@ -131,15 +141,17 @@ async def test_an_approximate_share_is_marked() -> None:
     assert "1.0 GiB" in line_with(text, "+4     ")
 
 
-@pytest.mark.parametrize("cause", list(Cause))
-async def test_an_alarm_names_its_cause_and_what_to_do(cause: Cause) -> None:
-    stall = Stall(StallKind.STALLED, cause, BEGAN_S + 408, 9, "as the cluster says")
-    lane = Lane(9, Role.ADDING, stall=stall)
-    text = await seen_at((200, 60), progress(timeline(lanes={9: lane})))
-    line = line_with(text, "! broker 9")
-    assert f"stalled for 3m 12s: {cause}: as the cluster says." in line
-    assert line.rstrip().endswith(".")
-    assert len(line.split(". ", 1)[1].split()) > 3
+async def test_an_alarm_names_its_cause_and_what_to_do() -> None:
+    app = host()
+    async with app.run_test(size=(200, 60)) as pilot:
+        for cause in Cause:
+            stall = Stall(StallKind.STALLED, cause, BEGAN_S + 408, 9, "as the cluster says")
+            lane = Lane(9, Role.ADDING, stall=stall)
+            text = await shown(pilot, app, progress(timeline(lanes={9: lane})))
+            line = line_with(text, "! broker 9")
+            assert f"stalled for 3m 12s: {cause}: as the cluster says." in line
+            assert line.rstrip().endswith(".")
+            assert len(line.split(". ", 1)[1].split()) > 3
 
 
 async def test_every_alarm_is_shown_the_falling_behind_too() -> None:
@@ -171,8 +183,8 @@ async def test_the_lag_curve_has_a_scale_with_its_unit_and_shares_the_lanes_time
         assert len(axis.rstrip()) == len(lane.rstrip())
 
 
-async def test_the_events_of_the_partition_stand_newest_first_with_local_times() -> None:
-    text = await seen_at((120, 30), progress(timeline()))
+def test_the_events_of_the_partition_stand_newest_first_with_local_times() -> None:
+    text = drawn((120, 30))
     lines = [line for line in text.splitlines() if "broker 2" in line and ":" in line]
     local = timeline().events[2].at.astimezone()
     assert lines[0].split()[1:7] == ["·", "broker", "2", "joined", "the", "ISR"]
@@ -267,12 +279,14 @@ ENDED = {
 }
 
 
-@pytest.mark.parametrize(("phase", "words"), ENDED.items())
-async def test_how_a_move_ended_is_said_with_how_long_it_took(phase: Phase, words: str) -> None:
-    ended = timeline(phase=phase, ended_at=observation(251).at, lanes={})
-    text = await seen_at((80, 24), progress(ended))
-    assert words in text.splitlines()[1]
-    assert ", 4m 11s" in line_with(text, "moved")
+async def test_how_a_move_ended_is_said_with_how_long_it_took() -> None:
+    app = host()
+    async with app.run_test(size=(80, 24)) as pilot:
+        for phase, words in ENDED.items():
+            ended = timeline(phase=phase, ended_at=observation(251).at, lanes={})
+            text = await shown(pilot, app, progress(ended))
+            assert words in text.splitlines()[1]
+            assert ", 4m 11s" in line_with(text, "moved")
 
 
 async def test_of_a_move_whose_start_was_not_seen_only_what_was_seen_is_told() -> None:
@@ -297,8 +311,8 @@ async def test_a_replica_that_only_waits_is_told_without_alarm() -> None:
         )
 
 
-async def test_a_replica_that_copies_nothing_has_no_rate() -> None:
-    text = await seen_at((120, 30), progress(timeline()))
+def test_a_replica_that_copies_nothing_has_no_rate() -> None:
+    text = drawn((120, 30))
     assert "0 B/s" not in text.replace("00 B/s", "")
     assert "48 MB/s" in text
 
@@ -351,20 +365,20 @@ async def test_hostile_names_are_shown_as_they_are_and_do_nothing(size: tuple[in
         assert app.is_running
 
 
-@pytest.mark.parametrize("theme", load_themes(None).themes)
-async def test_the_screen_takes_every_theme_while_it_is_open(theme: str) -> None:
+async def test_the_screen_takes_every_theme_while_it_is_open() -> None:
     app = host()
     async with app.run_test(size=(120, 30)) as pilot:
         before = await shown(pilot, app, progress(timeline()))
-        app.theme = theme
-        await pilot.pause()
-        assert screen_text(app) == before
-        assert colour_of(app, "retiring") == role_style(app.theme_variables, "retiring").color
+        for theme in SHIPPED.themes:
+            app.theme = theme
+            await pilot.pause()
+            assert screen_text(app) == before
+            assert colour_of(app, "retiring") == role_style(app.theme_variables, "retiring").color
 
 
 async def test_the_keys_stand_in_the_footer() -> None:
     app = host()
     async with app.run_test(size=(80, 24)) as pilot:
         text = await shown(pilot, app, progress(timeline()))
-        assert app.shown.query_one(Footer).display
+        assert app.shown.query_one(FooterKeys).display
         assert text.splitlines()[-1].split()[:6] == ["esc", "back", "[", "previous", "]", "next"]

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from ktui.pacing.limits import Limits, Shape
+from ktui.tui.screens.forms.limits_form import LimitInput
 from support.views.running import a_quiet_cluster, moved, watching_run
 from support.views.watching import LARGE, MIDDLE, SMALL
 
@@ -23,36 +24,6 @@ async def test_the_limits_in_force_stand_beside_what_is_in_flight(tmp_path: Path
         assert "Binds at the next step: 2 steps in flight stay as they are." in watch.text
 
 
-async def test_new_limits_bind_at_the_next_decision_which_is_told(tmp_path: Path) -> None:
-    cluster = a_quiet_cluster(*NAMES, messages=50_000)
-    async with watching_run(cluster, tmp_path, moved(*NAMES)) as watch:
-        await watch.press("l", "down")
-        await watch.type("3")
-        await watch.press("enter")
-        await watch.say("Asked for; it takes effect at the next decision.")
-        await watch.pass_until("in force: they bind from decision 2 on; 1 in flight stay")
-        assert watch.line("P partitions").split()[2] == "3"
-        await watch.press("escape")
-        await watch.pass_until("P 3")
-        await watch.press("e")
-        assert "limits: P 1 -> 3" in watch.text
-
-
-async def test_limits_that_are_not_in_force_yet_are_shown_beside_those_that_are(
-    tmp_path: Path,
-) -> None:
-    cluster = a_quiet_cluster(*NAMES, messages=50_000)
-    async with watching_run(cluster, tmp_path, moved(*NAMES)) as watch:
-        await watch.press("l", "down")
-        await watch.type("3")
-        await watch.press("enter")
-        await watch.say("Asked for")
-        watch.app.refresh_run()
-        await watch.pilot.pause()
-        assert "1 > 3" in watch.line("P partitions")
-        assert "P 1 (3 at the next step)" in watch.line("limits  R")
-
-
 async def test_several_limits_are_changed_at_once_and_one_is_lifted(tmp_path: Path) -> None:
     cluster = a_quiet_cluster(*NAMES, messages=50_000)
     async with watching_run(cluster, tmp_path, moved(*NAMES)) as watch:
@@ -68,30 +39,6 @@ async def test_several_limits_are_changed_at_once_and_one_is_lifted(tmp_path: Pa
         assert watch.app.attached.run.limits == Limits(replicas=2, shape=Shape.KIP_435)
 
 
-@pytest.mark.parametrize(
-    ("typed", "words"),
-    [
-        ("x", "'x' is not a whole number. Use a whole number from 1, or none to lift the limit"),
-        ("0", "0 is too small"),
-        ("-1", "'-1' is not a whole number"),
-    ],
-)
-@pytest.mark.parametrize("size", [SMALL, MIDDLE])
-async def test_bad_input_is_named_at_its_field_and_nothing_is_asked(
-    tmp_path: Path, typed: str, words: str, size: tuple[int, int]
-) -> None:
-    async with watching_run(a_quiet_cluster("a-0"), tmp_path, moved("a-0"), size=size) as watch:
-        await watch.press("l", "down")
-        await watch.type(typed)
-        await watch.press("enter")
-        await watch.see()
-        assert words in " ".join(watch.text.split())
-        assert "! P partitions:" in watch.text
-        assert "P!partitions" in watch.text
-        assert watch.app.attached is not None
-        assert watch.app.attached.status.coming is None
-
-
 async def test_a_limit_of_the_other_shape_is_refused_at_its_field(tmp_path: Path) -> None:
     limits = Limits(replicas=1, shape=Shape.KIP_435)
     async with watching_run(a_quiet_cluster("a-0"), tmp_path, moved("a-0"), limits) as watch:
@@ -100,38 +47,68 @@ async def test_a_limit_of_the_other_shape_is_refused_at_its_field(tmp_path: Path
         assert "! E extra replicas: it has no effect in shape kip-435" in watch.text
 
 
-async def test_limits_that_are_in_force_already_are_not_asked_for(tmp_path: Path) -> None:
-    async with watching_run(a_quiet_cluster("a-0"), tmp_path, moved("a-0")) as watch:
+async def test_new_limits_bind_at_the_next_decision_which_is_told(tmp_path: Path) -> None:
+    cluster = a_quiet_cluster(*NAMES, messages=50_000)
+    async with watching_run(cluster, tmp_path, moved(*NAMES)) as watch:
         await watch.press("l", "down")
-        await watch.type("1")
+        await watch.type("3")
         await watch.press("enter")
-        assert "These limits are in force already." in watch.text
+        await watch.say("Asked for; it takes effect at the next decision.")
+        # those that are not in force yet are shown beside those that are
+        watch.app.refresh_run()
+        await watch.pilot.pause()
+        assert "1 > 3" in watch.line("P partitions")
+        assert "P 1 (3 at the next step)" in watch.line("limits  R")
 
-
-async def test_without_a_process_that_carries_it_on_it_says_what_to_do_first(
-    tmp_path: Path,
-) -> None:
-    async with watching_run(a_quiet_cluster("a-0"), tmp_path, moved("a-0")) as watch:
-        await watch.engines.aclose()
-        await watch.see()
-        await watch.press("l", "2", "enter")
-        assert "Resume it first: ktui resume drain-3" in watch.text
-
-
-async def test_the_line_below_explains_the_limit_that_is_typed(tmp_path: Path) -> None:
-    async with watching_run(a_quiet_cluster("a-0"), tmp_path, moved("a-0"), size=SMALL) as watch:
-        await watch.press("l")
-        assert "R replicas: replicas of one partition added at once." in watch.text
-        await watch.press("up")
-        assert "order: topic or size-desc or size-asc or plan" in watch.text
+        await watch.pass_until("in force: they bind from decision 2 on; 1 in flight stay")
+        assert watch.line("P partitions").split()[2] == "3"
+        await watch.press("escape")
+        await watch.pass_until("P 3")
+        await watch.press("e")
+        assert "limits: P 1 -> 3" in watch.text
 
 
 @pytest.mark.parametrize("size", [SMALL, MIDDLE, LARGE])
-async def test_every_limit_is_on_the_screen(tmp_path: Path, size: tuple[int, int]) -> None:
+async def test_every_limit_is_on_the_screen_and_bad_input_is_named_at_its_field(
+    tmp_path: Path, size: tuple[int, int]
+) -> None:
     async with watching_run(a_quiet_cluster("a-0"), tmp_path, moved("a-0"), size=size) as watch:
         await watch.press("l")
         for letter in "RPLMBEC":
             assert any(line.split()[:1] == [letter] for line in watch.lines)
         assert "Binds at the next step" in watch.text
+        # the line below explains the limit that is typed
+        assert "R replicas: replicas of one partition added at once." in watch.text
+        await watch.press("up")
+        assert "order: topic or size-desc or size-asc or plan" in watch.text
+
+        field = watch.app.screen.query_one("#new-partitions", LimitInput)
+        field.focus()
+        for typed, words in (
+            ("x", "'x' is not a whole number. Use a whole number from 1, or none to lift"),
+            ("0", "0 is too small"),
+            ("-1", "'-1' is not a whole number"),
+        ):
+            field.value = ""
+            await watch.type(typed)
+            await watch.press("enter")
+            await watch.see()
+            assert words in " ".join(watch.text.split())
+            assert "! P partitions:" in watch.text
+            assert "P!partitions" in watch.text
+            assert watch.app.attached is not None
+            assert watch.app.attached.status.coming is None
         await watch.press("escape")
         assert "step 1/4" in watch.text
+
+
+async def test_limits_that_are_in_force_already_are_not_asked_for(tmp_path: Path) -> None:
+    async with watching_run(a_quiet_cluster("a-0"), tmp_path, moved("a-0")) as watch:
+        await watch.press("l", "down", "1", "enter")
+        assert "These limits are in force already." in watch.text
+        await watch.press("escape")
+        # without a process that carries the run on it says what to do first
+        await watch.engines.aclose()
+        await watch.see()
+        await watch.press("l", "2", "enter")
+        assert "Resume it first: ktui resume drain-3" in watch.text

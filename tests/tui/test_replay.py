@@ -50,30 +50,27 @@ async def test_it_shows_what_was_seen_and_says_that_it_is_a_replay(run: RunDir) 
         assert "orders-0" in replay.text
 
 
-async def test_what_is_queued_is_drawn_as_waiting(run: RunDir) -> None:
+async def test_in_a_wide_terminal_what_is_queued_is_drawn_as_waiting(run: RunDir) -> None:
     async with replaying(run.recording, (200, 60), at_s=20.0) as replay:
         await replay.until_told("queued (1)")
         (queued,) = (each for each in replay.lines if "queued (1)" in each)
         assert "┄┄" in queued
         assert "━" not in queued
-
-
-async def test_the_list_of_runs_names_the_recording(run: RunDir) -> None:
-    async with replaying(run.recording, (200, 60)) as replay:
+        # the list of runs names the recording
         await replay.press("r")
         await replay.until_told("runs   1")
         assert replay.line("runs   1").endswith(f"in the recording {run.recording}")
         assert "ktui-replay-" not in replay.text
-
-
-@pytest.mark.parametrize("size", [SMALL, (200, 60)])
-async def test_the_line_fits_every_terminal(run: RunDir, size: tuple[int, int]) -> None:
-    async with replaying(run.recording, size) as replay:
+        await replay.press("escape")
+        # the line fits every terminal
+        await replay.press("p", "shift+left")
         await replay.surveyed()
-        assert "▕" in line(replay)
-        assert "!" in line(replay)
-        assert line(replay).endswith("▏")
-        assert all(len(each) <= size[0] for each in replay.lines)
+        for size in ((200, 60), SMALL):
+            await replay.pilot.resize_terminal(*size)
+            assert "▕" in line(replay)
+            assert "!" in line(replay)
+            assert line(replay).endswith("▏")
+            assert all(len(each) <= size[0] for each in replay.lines)
 
 
 async def test_it_stands_and_goes_on(run: RunDir) -> None:
@@ -86,6 +83,16 @@ async def test_it_stands_and_goes_on(run: RunDir) -> None:
         assert "PAUSED" not in line(replay)
         await replay.pass_time(3)
         assert 2.9 < replay.position_s < 4
+        # a click on the line goes there
+        await replay.press("p")
+        await replay.surveyed()
+        bar = line(replay)
+        middle = (bar.index("▕") + bar.index("▏")) // 2
+        await replay.pilot.click(offset=(middle, 1))
+        await replay.at_rest()
+        position = replay.playing.position
+        share = (position.at_s - position.from_s) / (position.until_s - position.from_s)
+        assert 0.45 < share < 0.55
 
 
 async def test_it_goes_faster_and_slower(run: RunDir) -> None:
@@ -122,6 +129,26 @@ async def test_in_a_field_the_arrows_move_the_cursor(run: RunDir) -> None:
         await replay.press("p", "slash", *"ordrs", "left", "left", "e", "enter")
         assert "/orders" in replay.text.replace("filter ", "/")
         assert replay.position_s < 0.5
+        # a chosen view stays when it goes somewhere else
+        await replay.press("escape")
+        await replay.until_told("run drain-3  RUNNING")
+        await replay.press("v")
+        assert "reassigning" in replay.text
+        await replay.press("shift+right", "left", "shift+left")
+        assert "reassigning" in replay.text
+
+
+async def test_every_screen_says_where_it_is_and_goes_on_with_it(run: RunDir) -> None:
+    async with replaying(run.recording) as replay:
+        await replay.press("p")
+        await replay.until_told("run drain-3  RUNNING")
+        for key in ("b", "e", "l", "t", "r", "enter"):
+            await replay.press(key)
+            assert "PAUSED" in replay.text
+            assert "0:00 / " in replay.text
+            await replay.press("right")
+            assert "0:10 / " in replay.text
+            await replay.press("left", "escape")
 
 
 async def test_it_goes_from_event_to_event_and_tells_them(run: RunDir) -> None:
@@ -146,19 +173,6 @@ async def test_it_goes_to_a_time_that_is_typed(run: RunDir) -> None:
         assert line(replay).lstrip().startswith("0:25")
         await replay.press("a", "escape")
         assert line(replay).lstrip().startswith("0:25")
-
-
-async def test_a_click_on_the_line_goes_there(run: RunDir) -> None:
-    async with replaying(run.recording) as replay:
-        await replay.press("p")
-        await replay.surveyed()
-        bar = line(replay)
-        middle = (bar.index("▕") + bar.index("▏")) // 2
-        await replay.pilot.click(offset=(middle, 1))
-        await replay.at_rest()
-        position = replay.playing.position
-        share = (position.at_s - position.from_s) / (position.until_s - position.from_s)
-        assert 0.45 < share < 0.55
 
 
 async def test_at_the_end_it_stands_and_begins_again_when_told_to(run: RunDir) -> None:
@@ -191,16 +205,6 @@ async def test_the_run_is_as_it_was_at_the_moment_and_nothing_of_it_is_offered(
         assert len(replay.app.screen_stack) == 1
 
 
-async def test_a_chosen_view_stays_when_it_goes_somewhere_else(run: RunDir) -> None:
-    async with replaying(run.recording) as replay:
-        await replay.press("p")
-        await replay.until_told("run drain-3  RUNNING")
-        await replay.press("v")
-        assert "reassigning" in replay.text
-        await replay.press("shift+right", "left", "shift+left")
-        assert "reassigning" in replay.text
-
-
 async def test_nothing_can_be_changed_in_what_has_been(run: RunDir) -> None:
     async with replaying(run.recording) as replay:
         await replay.press("p")
@@ -216,17 +220,6 @@ async def test_nothing_can_be_changed_in_what_has_been(run: RunDir) -> None:
         assert "This is a replay" not in replay.text
         await replay.press("R")
         assert "This is a replay: nothing can be changed in what has been." in replay.text
-
-
-@pytest.mark.parametrize("key", ["b", "e", "l", "t", "r", "enter"])
-async def test_every_screen_says_where_it_is_and_goes_on_with_it(run: RunDir, key: str) -> None:
-    async with replaying(run.recording) as replay:
-        await replay.press("p")
-        await replay.until_told("run drain-3  RUNNING")
-        await replay.press(key)
-        await replay.until_told("PAUSED")
-        await replay.press("right")
-        assert "0:10 / " in replay.text
 
 
 async def test_the_detail_of_a_partition_goes_back_with_it(run: RunDir) -> None:

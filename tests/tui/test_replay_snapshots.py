@@ -1,37 +1,22 @@
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
-from typing import Any
+import asyncio
 
 import pytest
-from textual.pilot import Pilot
+from syrupy.assertion import SnapshotAssertion
 
-from ktui.cli.record.replay import replay_app
 from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.pacing.limits import Limits
 from ktui.simulated import events
-from ktui.simulated.clock import VirtualClock
-from ktui.tui.replay.app import ReplayApp
 from support.simulated.moving_clusters import a_cluster
-from support.views.replays import Course, Replaying, recorded_run, the_tape
+from support.views.pictures import Album, Look, each_of
+from support.views.replays import Course, recorded_run, replaying
 from support.views.running import a_new_run, moved
-from support.views.watching import LARGE, SMALL
+from support.views.watching import LARGE, MIDDLE, SMALL
 
-Compare = Callable[..., bool]
 NAMES = [f"orders-{n}" for n in range(6)]
-SIZES = [SMALL, (120, 30), LARGE]
-IDS = ["80x24", "120x30", "200x60"]
-
-
-@pytest.fixture(autouse=True)
-def _utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Pictures show local times, and are the same in every country."""
-    monkeypatch.setenv("TZ", "UTC")
-    time.tzset()
-    yield
-    monkeypatch.undo()
-    time.tzset()
+SIZES = [Look("dark", SMALL), Look("dark", MIDDLE), Look("dark", LARGE)]
+DETAIL = Look("dark", (120, 40))
 
 
 @pytest.fixture(scope="module")
@@ -46,47 +31,45 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> RunDir:
     )
 
 
-@pytest.fixture
-def app(run: RunDir) -> Iterator[ReplayApp]:
-    tape = the_tape(run.recording)
-    with replay_app(
-        tape, tape.from_s + 60, recording="drain-b3", real=VirtualClock(), speed=10.0
-    ) as app:
-        yield app
+@pytest.fixture(scope="module")
+def of_a_replay(run: RunDir) -> Album:
+    """A replay that stands in the middle of the run, then at its end."""
+    return asyncio.run(_pictures_of_a_replay(run))
 
 
-def after(app: ReplayApp, *keys: str) -> Callable[[Pilot[None]], Any]:
-    """Let the replay stand where it begins, know the whole recording, and press keys."""
-
-    async def run(pilot: Pilot[None]) -> None:
-        replay = Replaying(app, VirtualClock(), pilot)
-        await replay.at_rest()
+async def _pictures_of_a_replay(run: RunDir) -> Album:
+    album = Album()
+    async with replaying(run.recording, LARGE, at_s=60, name="drain-b3", speed=10.0) as replay:
         await replay.press("p")
         await replay.surveyed()
         await replay.until_told("run drain-b3")
-        await replay.press(*keys)
-        app.clear_notifications()
-        await replay.pilot.pause()
+        replay.app.clear_notifications()
+        await album.take("the middle", replay.pilot, *SIZES)
+        await replay.press("enter")
+        await album.take("the detail", replay.pilot, DETAIL)
+        await replay.press("escape", "a", *"soon", "enter")
+        replay.app.clear_notifications()
+        await album.take("the moment", replay.pilot, SIZES[1])
+        await replay.press("escape", *["shift+right"] * 20)
+        replay.app.clear_notifications()
+        await album.take("the end", replay.pilot, SIZES[1])
+    return album
 
-    return run
 
-
-@pytest.mark.parametrize("size", SIZES, ids=IDS)
+@each_of(*SIZES)
 def test_a_replay_in_the_middle_of_a_run(
-    snap_compare: Compare, app: ReplayApp, size: tuple[int, int]
+    of_a_replay: Album, kept: SnapshotAssertion, look: Look
 ) -> None:
-    assert snap_compare(app, terminal_size=size, run_before=after(app))
+    assert of_a_replay("the middle", look) == kept
 
 
-def test_a_replay_at_its_end(snap_compare: Compare, app: ReplayApp) -> None:
-    keys = ["shift+right"] * 20
-    assert snap_compare(app, terminal_size=(120, 30), run_before=after(app, *keys))
+def test_a_replay_at_its_end(of_a_replay: Album, kept: SnapshotAssertion) -> None:
+    assert of_a_replay("the end", SIZES[1]) == kept
 
 
-def test_the_moment_is_asked_for(snap_compare: Compare, app: ReplayApp) -> None:
-    keys = ["a", *"soon", "enter"]
-    assert snap_compare(app, terminal_size=(120, 30), run_before=after(app, *keys))
+def test_the_moment_is_asked_for(of_a_replay: Album, kept: SnapshotAssertion) -> None:
+    assert of_a_replay("the moment", SIZES[1]) == kept
 
 
-def test_the_detail_in_a_replay(snap_compare: Compare, app: ReplayApp) -> None:
-    assert snap_compare(app, terminal_size=(120, 40), run_before=after(app, "enter"))
+def test_the_detail_in_a_replay(of_a_replay: Album, kept: SnapshotAssertion) -> None:
+    assert of_a_replay("the detail", DETAIL) == kept

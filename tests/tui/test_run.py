@@ -2,7 +2,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
 from rich.text import Text
 
 from ktui.pacing.limits import Limits, Order
@@ -23,19 +22,16 @@ async def test_a_run_is_shown_with_how_far_it_is_and_its_limits(tmp_path: Path) 
         assert "RUNNING" in line
         assert "done 0/3" in line
         assert "R 1  P 1  gentle rolling" in watch.line("limits")
-        await watch.pass_until("done 1/3")
+        # each step says which of how many it is, and the last in which batch it was
+        seen: set[str] = set()
+        while "done 1/3" not in watch.text:
+            line = watch.line("a-0")
+            seen.update(f"{n}" for n in (1, 2, 3) if f"step {n}/4" in line)
+            await watch.see()
+        assert {"1", "2", "3"} <= seen
+        assert watch.line("a-0").split()[1:3] == ["done", "4"]
         await watch.pass_until("ENDED")
         assert "done 3/3" in watch.line("run drain-3")
-
-
-async def test_in_a_small_terminal_the_lines_lose_what_matters_least(tmp_path: Path) -> None:
-    cluster = a_quiet_cluster("a-0", "a-1")
-    async with watching_run(cluster, tmp_path, moved("a-0", "a-1"), size=SMALL) as watch:
-        await watch.pass_time(5)
-        assert all(len(line) <= SMALL[0] for line in watch.lines)
-        assert "RUNNING" in watch.line("run drain-3")
-        assert "done 0/2" in watch.line("run drain-3")
-        assert "R 1  P 1" in watch.line("limits")
 
 
 async def test_all_partitions_of_a_run_are_listed_those_that_wait_with_their_places(
@@ -48,8 +44,24 @@ async def test_all_partitions_of_a_run_are_listed_those_that_wait_with_their_pla
         places = [watch.line(name).split()[2] for name in names[1:]]
         assert places == ["(1)", "(2)", "(3)"]
         assert "1 2 3" in watch.line("b-0")
+        # the list can be filtered by the states of the run
+        await watch.press("slash")
+        await watch.type("state:queued")
+        await watch.press("enter")
+        assert watch.rows == names[1:]
         await watch.pass_until("done 1/4")
+        assert watch.rows == names[2:]
         assert "queued (1)" in watch.line("a-2")
+
+
+async def test_in_a_small_terminal_the_lines_lose_what_matters_least(tmp_path: Path) -> None:
+    cluster = a_quiet_cluster("a-0", "a-1")
+    async with watching_run(cluster, tmp_path, moved("a-0", "a-1"), size=SMALL) as watch:
+        await watch.pass_time(5)
+        assert all(len(line) <= SMALL[0] for line in watch.lines)
+        assert "RUNNING" in watch.line("run drain-3")
+        assert "done 0/2" in watch.line("run drain-3")
+        assert "R 1  P 1" in watch.line("limits")
 
 
 async def test_those_that_wait_stand_in_the_order_in_which_they_begin(tmp_path: Path) -> None:
@@ -57,17 +69,6 @@ async def test_those_that_wait_stand_in_the_order_in_which_they_begin(tmp_path: 
     plan = moved("b-0", "a-1", "a-0")
     async with watching_run(a_quiet_cluster("a-0", "a-1", "b-0"), tmp_path, plan, limits) as watch:
         assert watch.rows == ["b-0", "a-1", "a-0"]
-
-
-async def test_each_step_says_which_of_how_many_it_is_and_in_which_batch(tmp_path: Path) -> None:
-    async with watching_run(a_quiet_cluster("a-0"), tmp_path, moved("a-0")) as watch:
-        seen: set[str] = set()
-        while "ENDED" not in watch.text:
-            line = watch.line("a-0")
-            seen.update(f"{n}" for n in (1, 2, 3) if f"step {n}/4" in line)
-            await watch.see()
-        assert {"1", "2", "3"} <= seen
-        assert watch.line("a-0").split()[2:4] == ["done", "4"]
 
 
 async def test_the_run_is_a_view_beside_the_others(tmp_path: Path) -> None:
@@ -84,17 +85,6 @@ async def test_the_run_is_a_view_beside_the_others(tmp_path: Path) -> None:
         assert watch.rows == ["a-0", "a-1"]
 
 
-async def test_the_list_can_be_filtered_by_the_states_of_the_run(tmp_path: Path) -> None:
-    names = ["a-0", "a-1", "a-2"]
-    async with watching_run(a_quiet_cluster(*names), tmp_path, moved(*names)) as watch:
-        await watch.press("slash")
-        await watch.type("state:queued")
-        await watch.press("enter")
-        assert watch.rows == ["a-1", "a-2"]
-        await watch.pass_until("done 1/3")
-        assert watch.rows == ["a-2"]
-
-
 async def test_what_is_blocked_says_why_and_stands_above_what_waits(tmp_path: Path) -> None:
     cluster = a_quiet_cluster("a-0", "a-1", "a-2")
     plan = {**moved("a-0", "a-2"), **moved("a-1", target=(9, 2, 3))}
@@ -108,14 +98,6 @@ async def test_what_is_blocked_says_why_and_stands_above_what_waits(tmp_path: Pa
         assert watch.rows[0] == "a-1"
 
 
-async def test_someone_elses_move_of_a_waiting_partition_is_told_as_theirs(tmp_path: Path) -> None:
-    cluster = a_quiet_cluster("a-0", "a-1", messages=200_000)
-    async with watching_run(cluster, tmp_path, moved("a-0", "a-1")) as watch:
-        await watch.do(move("a-1", 7, 2, 3))
-        await watch.pass_until("foreign")
-        assert "foreign" in watch.line("a-1")
-
-
 async def test_a_step_that_falls_between_two_looks_is_nobody_elses_change(tmp_path: Path) -> None:
     async with watching_run(
         a_quiet_cluster("a-0", messages=20), tmp_path, moved("a-0"), Limits(), poll_s=10.0
@@ -125,41 +107,6 @@ async def test_a_step_that_falls_between_two_looks_is_nobody_elses_change(tmp_pa
         await watch.press("e")
         assert "done" in watch.text
         assert "changed elsewhere" not in watch.text
-
-
-async def test_the_detail_tells_the_steps_done_and_to_come_with_their_replicas(
-    tmp_path: Path,
-) -> None:
-    async with watching_run(a_quiet_cluster("a-0", "a-1"), tmp_path, moved("a-0", "a-1")) as watch:
-        await watch.pass_until("step 2/4")
-        await watch.press("enter")
-        (done,) = (line.split() for line in watch.lines if "done at" in line)
-        (flying,) = (line.split() for line in watch.lines if "in flight since" in line)
-        coming = [line.split() for line in watch.lines if "to come" in line]
-        assert done[:7] == ["1", "1", "2", "3", "4", "adds", "4"]
-        assert flying[:8] == ["2", "1", "2", "3", "4", "5", "adds", "5"]
-        assert coming[-1][:8] == ["4", "4", "5", "6", "drops", "1", "2", "3"]
-        assert "4 5 6" in watch.line("target")
-        assert "run drain-3: batch 1: 1,2,3 -> 1,2,3,4 (+4)" in watch.text
-
-
-async def test_a_partition_that_nobody_has_looked_at_has_a_detail_too(tmp_path: Path) -> None:
-    async with watching_run(a_quiet_cluster("a-0", "a-1"), tmp_path, moved("a-0", "a-1")) as watch:
-        await watch.press("down", "enter")
-        await watch.see()
-        assert "queued (1)" in watch.lines[1]
-        assert watch.text.count("to come") == 4
-        assert tp("a-1") in watch.looks.interests[-1].partitions
-
-
-async def test_what_the_run_does_is_among_the_events(tmp_path: Path) -> None:
-    async with watching_run(a_quiet_cluster("a-0"), tmp_path, moved("a-0")) as watch:
-        await watch.pass_until("step 2/4")
-        await watch.press("e")
-        lines = [line for line in watch.lines if "a-0" in line]
-        asked = next(i for i, line in enumerate(lines) if "batch 1" in line)
-        seen = next(i for i, line in enumerate(lines) if "reassignment started" in line)
-        assert asked < seen
 
 
 async def test_p_pauses_the_run_once_that_is_confirmed_and_lets_it_go_on(tmp_path: Path) -> None:
@@ -207,19 +154,6 @@ async def test_a_read_only_view_says_why_nothing_can_be_changed(tmp_path: Path) 
         assert "This view is read-only" in watch.text
 
 
-@pytest.mark.parametrize("key", ["l", "p"])
-async def test_without_a_run_the_keys_of_runs_say_how_to_get_one(tmp_path: Path, key: str) -> None:
-    async with watching_runs(a_quiet_cluster("a-0"), tmp_path) as watch:
-        await watch.press(key)
-        assert "attached to no run" in watch.text
-
-
-async def test_a_view_that_may_write_says_so(tmp_path: Path) -> None:
-    async with watching_runs(a_quiet_cluster("a-0"), tmp_path) as watch:
-        assert "WRITE" in watch.lines[0]
-        assert "READ-ONLY" not in watch.lines[0]
-
-
 async def test_quitting_says_that_the_run_goes_on_and_how_to_come_back(tmp_path: Path) -> None:
     async with watching_run(a_quiet_cluster("a-0"), tmp_path, moved("a-0")) as watch:
         await watch.press("q")
@@ -228,6 +162,49 @@ async def test_quitting_says_that_the_run_goes_on_and_how_to_come_back(tmp_path:
         assert isinstance(words, Text)
         assert "Run drain-3 goes on without it" in words.plain
         assert "ktui watch" in words.plain
+
+
+async def test_the_detail_tells_the_steps_done_and_to_come_with_their_replicas(
+    tmp_path: Path,
+) -> None:
+    async with watching_run(a_quiet_cluster("a-0", "a-1"), tmp_path, moved("a-0", "a-1")) as watch:
+        await watch.pass_until("step 2/4")
+        await watch.press("enter")
+        (done,) = (line.split() for line in watch.lines if "done at" in line)
+        (flying,) = (line.split() for line in watch.lines if "in flight since" in line)
+        coming = [line.split() for line in watch.lines if "to come" in line]
+        assert done[:7] == ["1", "1", "2", "3", "4", "adds", "4"]
+        assert flying[:8] == ["2", "1", "2", "3", "4", "5", "adds", "5"]
+        assert coming[-1][:8] == ["4", "4", "5", "6", "drops", "1", "2", "3"]
+        assert "4 5 6" in watch.line("target")
+        assert "run drain-3: batch 1: 1,2,3 -> 1,2,3,4 (+4)" in watch.text
+        # a partition that nobody has looked at has a detail, too
+        await watch.press("escape", "down", "enter")
+        await watch.see()
+        assert "queued (1)" in watch.lines[1]
+        assert watch.text.count("to come") == 4
+        assert tp("a-1") in watch.looks.interests[-1].partitions
+        # what the run does is among the events
+        await watch.press("escape", "e")
+        lines = [line for line in watch.lines if "a-0" in line]
+        asked = next(i for i, line in enumerate(lines) if "batch 1" in line)
+        seen = next(i for i, line in enumerate(lines) if "reassignment started" in line)
+        assert asked < seen
+
+
+async def test_without_a_run_the_keys_of_runs_say_how_to_get_one(tmp_path: Path) -> None:
+    async with watching_runs(a_quiet_cluster("a-0"), tmp_path) as watch:
+        # a view that may write says so, and does not say at its end that it changed nothing
+        assert "WRITE" in watch.lines[0]
+        assert "READ-ONLY" not in watch.lines[0]
+        for key in ("l", "p"):
+            await watch.press(key)
+            assert "attached to no run" in watch.text
+            watch.app.clear_notifications()
+        await watch.press("q")
+        await watch.until(lambda: watch.app._exit)
+        (words,) = watch.app._exit_renderables
+        assert str(words) == "ktui: view closed."
 
 
 async def test_a_run_that_no_process_carries_on_says_how_to_resume_it(tmp_path: Path) -> None:
@@ -239,30 +216,13 @@ async def test_a_run_that_no_process_carries_on_says_how_to_resume_it(tmp_path: 
         assert "ktui resume drain-3" in line
         await watch.press("p")
         assert "Resume it first" in " ".join(watch.text.split())
-
-
-async def test_quitting_tells_how_to_go_on_with_a_run_that_no_process_carries_on(
-    tmp_path: Path,
-) -> None:
-    async with watching_run(a_quiet_cluster("a-0"), tmp_path, moved("a-0")) as watch:
-        await watch.engines.aclose()
-        await watch.see()
+        # and so does quitting
         await watch.press("q")
         await watch.until(lambda: watch.app._exit)
         (words,) = watch.app._exit_renderables
         assert isinstance(words, Text)
         assert "`ktui resume drain-3` goes on with it." in words.plain
         assert "was changed" not in words.plain
-
-
-async def test_a_view_that_could_write_does_not_say_that_it_changed_nothing(
-    tmp_path: Path,
-) -> None:
-    async with watching_runs(a_quiet_cluster("a-0"), tmp_path) as watch:
-        await watch.press("q")
-        await watch.until(lambda: watch.app._exit)
-        (words,) = watch.app._exit_renderables
-        assert str(words) == "ktui: view closed."
 
 
 async def test_a_target_that_dies_leaves_no_eta_and_no_rate(tmp_path: Path) -> None:
@@ -276,15 +236,22 @@ async def test_a_target_that_dies_leaves_no_eta_and_no_rate(tmp_path: Path) -> N
         await watch.pass_time(SESSION_S)
         assert "copying" not in watch.line("limits")
         assert "ETA unknown" in watch.line("run drain-3")
+        # the stalled step says so in red, with its reason
+        await watch.pass_until("STALLED", most_s=120)
+        await watch.pass_time(5)
+        assert "broker 4 is down" in watch.line("a-0")
+        assert "1 STALLED" in watch.line("run drain-3")
+        assert colour_of(watch.app, "STALLED") is not None
 
 
-async def test_someone_elses_stalled_move_stays_foreign_and_tells_its_stall(
+async def test_someone_elses_move_of_a_waiting_partition_is_told_as_theirs_also_when_it_stalls(
     tmp_path: Path,
 ) -> None:
     cluster = a_quiet_cluster("a-0", "a-1", messages=200_000)
     async with watching_run(cluster, tmp_path, moved("a-0", "a-1")) as watch:
         await watch.do(move("a-1", 7, 2, 3))
         await watch.pass_until("foreign")
+        assert "foreign" in watch.line("a-1")
         await watch.do(events.Kill(7))
         await watch.pass_until("broker 7 is down", most_s=120)
         await watch.pass_time(SESSION_S)
@@ -292,14 +259,3 @@ async def test_someone_elses_stalled_move_stays_foreign_and_tells_its_stall(
         assert " foreign " in line
         assert "broker 7 is down" in line
         assert "STALLED" not in watch.text
-
-
-async def test_a_stalled_step_says_so_in_red_with_its_reason(tmp_path: Path) -> None:
-    cluster = a_quiet_cluster("a-0", messages=200_000)
-    async with watching_run(cluster, tmp_path, moved("a-0", target=(4, 2, 3))) as watch:
-        await watch.do(events.Kill(4))
-        await watch.pass_until("STALLED", most_s=120)
-        await watch.pass_time(5)
-        assert "broker 4 is down" in watch.line("a-0")
-        assert "1 STALLED" in watch.line("run drain-3")
-        assert colour_of(watch.app, "STALLED") is not None

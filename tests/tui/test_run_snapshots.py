@@ -1,42 +1,30 @@
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import pytest
-from textual.pilot import Pilot
+from syrupy.assertion import SnapshotAssertion
 
-from ktui.cli.watch.demo_launcher import SimulatedEngines
 from ktui.execution.host.ownership import Holder
-from ktui.execution.host.state_dir import StateDir
 from ktui.pacing.limits import Limits
 from ktui.planning.plan import plan_as_json
 from ktui.simulated import events
 from ktui.simulated.cluster import SimulatedCluster
 from support.runs.engine_runs import plan_of
 from support.simulated.moving_clusters import a_cluster, move, wait
-from support.views.running import a_new_run, moved
-from support.views.watching import LARGE, SMALL, Looks, Watching, an_app
+from support.views.pictures import Album, Look, each_of
+from support.views.running import RunWatched, a_new_run, moved, watching_runs
+from support.views.watching import LARGE, SMALL
 
-Compare = Callable[..., bool]
 WIDE = (120, 40)
-SIZES = [SMALL, WIDE, LARGE]
-IDS = ["80x24", "120x40", "200x60"]
+SIZES = [Look("dark", SMALL), Look("dark", WIDE), Look("dark", LARGE)]
+LIGHT, SIXTEEN = Look("light", WIDE), Look("sixteen", WIDE)
 RUN_S, POLL_S = 260.0, 2.0
 _ORIGINALS = ((1, 2, 3), (2, 3, 4), (3, 1, 2))
-
-
-@pytest.fixture(autouse=True)
-def _utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Pictures show local times, and are the same in every country."""
-    monkeypatch.setenv("TZ", "UTC")
-    time.tzset()
-    yield
-    monkeypatch.undo()
-    time.tzset()
 
 
 def busy_cluster() -> SimulatedCluster:
@@ -65,149 +53,148 @@ PLAN = {
 """One wants a dead broker; one is being moved by somebody else."""
 
 
-class Scene:
-    """The app over a run that is under way, for a picture of it."""
-
-    def __init__(self, folder: Path, **how: Any) -> None:
-        self._cluster = busy_cluster()
-        self._folder = folder
-        self._looks = Looks(self._cluster)
-        state_dir = StateDir(folder / "state")
-        self._engines = SimulatedEngines(self._cluster, state_dir)
-        self.app = an_app(
-            self._cluster,
-            self._looks,
-            read_only=False,
-            poll_s=POLL_S,
-            state_dir=state_dir,
-            engines=self._engines,
-            **how,
-        )
-
-    def after(
-        self,
-        *keys: str,
-        seconds: float = RUN_S,
-        then_s: float = 0.0,
-        until: str = "",
-        throttle: str = "none",
-    ) -> Callable[[Pilot[None]], Any]:
-        """Let the run go on for so long, then press keys, and wait for words if need be.
-
-        After the keys it goes on for some seconds more.
-        """
-
-        async def run(pilot: Pilot[None]) -> None:
-            watch = Watching(self.app, self._looks, self._cluster, pilot)
-            await watch.begin()
-            limits = Limits(replicas=1, partitions=4, per_broker=3)
-            folder = await self._engines.start(a_new_run(PLAN, limits, "drain-b3", throttle))
-            self._cluster.do(move("payments-2", 8, 1, 2))
-            self.app.call_later(self.app.attach_to, folder)
-            await watch.until(lambda: self.app.attached is not None)
-            await watch.pass_time(seconds)
-            await watch.press(*keys)
-            await watch.pass_time(then_s)
-            await watch.until(lambda: until in watch.text and self._at_rest())
-            await self._engines.aclose()
-
-        return run
-
-    def _at_rest(self) -> bool:
-        """Whether nothing is being worked out for the screen any more."""
-        return not any(w.is_running for w in self.app.workers if w.group != "polling")
+@asynccontextmanager
+async def watching_the_run(folder: Path, throttle: str = "none") -> AsyncIterator[RunWatched]:
+    """Start a run beside a foreign reassignment, and watch it."""
+    async with watching_runs(busy_cluster(), folder, size=LARGE, poll_s=POLL_S) as watch:
+        limits = Limits(replicas=1, partitions=4, per_broker=3)
+        run = await watch.engines.start(a_new_run(PLAN, limits, "drain-b3", throttle))
+        watch.cluster.do(move("payments-2", 8, 1, 2))
+        watch.app.call_later(watch.app.attach_to, run)
+        await watch.until(lambda: watch.app.attached is not None)
+        yield watch
 
 
-@pytest.mark.parametrize("size", SIZES, ids=IDS)
-@pytest.mark.parametrize("theme", ["dark", "light"])
-def test_a_busy_run(
-    snap_compare: Compare, tmp_path: Path, size: tuple[int, int], theme: str
-) -> None:
-    scene = Scene(tmp_path, theme=theme)
-    assert snap_compare(scene.app, terminal_size=size, run_before=scene.after())
+async def at_rest(watch: RunWatched) -> None:
+    """Wait until nothing is being worked out for the screen any more."""
+    workers = watch.app.workers
+    await watch.until(lambda: not any(w.is_running for w in workers if w.group != "polling"))
 
 
-def test_a_busy_run_in_sixteen_colours(snap_compare: Compare, tmp_path: Path) -> None:
-    scene = Scene(tmp_path, theme="sixteen")
-    assert snap_compare(scene.app, terminal_size=WIDE, run_before=scene.after("j"))
-
-
-@pytest.mark.parametrize("size", SIZES, ids=IDS)
-def test_the_limits_of_a_run(snap_compare: Compare, tmp_path: Path, size: tuple[int, int]) -> None:
-    scene = Scene(tmp_path)
-    typed = scene.after("l", "down", "x")
-    assert snap_compare(scene.app, terminal_size=size, run_before=typed)
-
-
-@pytest.mark.parametrize("size", SIZES, ids=IDS)
-@pytest.mark.parametrize("theme", ["dark", "light"])
-def test_the_throttle_of_a_run(
-    snap_compare: Compare, tmp_path: Path, size: tuple[int, int], theme: str
-) -> None:
-    scene = Scene(tmp_path, theme=theme)
-    typed = ["1", "5", "k", "B", "comma", "5", "equals_sign", "1", "M", "B"]
-    asked = scene.after("t", *typed, throttle="500kB,9=none")
-    assert snap_compare(scene.app, terminal_size=size, run_before=asked)
-
-
-@pytest.mark.parametrize("size", SIZES, ids=IDS)
-def test_a_throttle_that_is_too_low(
-    snap_compare: Compare, tmp_path: Path, size: tuple[int, int]
-) -> None:
-    scene = Scene(tmp_path)
-    too_low = scene.after(throttle="15kB", seconds=120.0)
-    assert snap_compare(scene.app, terminal_size=size, run_before=too_low)
-
-
-@pytest.mark.parametrize("size", SIZES, ids=IDS)
-def test_the_steps_of_a_partition(
-    snap_compare: Compare, tmp_path: Path, size: tuple[int, int]
-) -> None:
-    scene = Scene(tmp_path)
-    opened = scene.after("slash", *"orders-4", "enter", "enter")
-    assert snap_compare(scene.app, terminal_size=size, run_before=opened)
-
-
-def test_the_question_whether_to_pause(snap_compare: Compare, tmp_path: Path) -> None:
-    scene = Scene(tmp_path)
-    assert snap_compare(scene.app, terminal_size=SMALL, run_before=scene.after("p"))
-
-
-@pytest.mark.parametrize("size", SIZES, ids=IDS)
-def test_a_plan_before_it_is_started(
-    snap_compare: Compare, tmp_path: Path, size: tuple[int, int], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "plan.json").write_text(plan_as_json(plan_of(moved("audit-0", target=(4, 5, 6)))))
-    monkeypatch.chdir(tmp_path)
-    scene = Scene(tmp_path)
-    keys = [{".": "full_stop", "-": "minus"}.get(each, each) for each in "plan.json"]
-    read = scene.after("n", *keys, "enter", seconds=2.0, until="replica movements")
-    assert snap_compare(scene.app, terminal_size=size, run_before=read)
-
-
-@pytest.mark.parametrize("size", SIZES, ids=IDS)
-@pytest.mark.parametrize("theme", ["dark", "light"])
-def test_what_a_rollback_would_come_to(
-    snap_compare: Compare, tmp_path: Path, size: tuple[int, int], theme: str
-) -> None:
-    scene = Scene(tmp_path, theme=theme)
-    chosen = scene.after("c", "up", "right", then_s=2 * POLL_S)
-    assert snap_compare(scene.app, terminal_size=size, run_before=chosen)
-
-
-@pytest.mark.parametrize("size", SIZES, ids=IDS)
-@pytest.mark.parametrize("theme", ["dark", "light", "sixteen"])
-def test_a_run_that_is_called_off(
-    snap_compare: Compare,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    size: tuple[int, int],
-    theme: str,
-) -> None:
+@pytest.fixture(scope="module")
+def of_a_run(tmp_path_factory: pytest.TempPathFactory) -> Album:
+    """One run from its start until parts of it are cancelled."""
+    folder = tmp_path_factory.mktemp("run")
+    (folder / "plan.json").write_text(plan_as_json(plan_of(moved("audit-0", target=(4, 5, 6)))))
     ada = Holder(4711, "ops1", "ada", datetime(2026, 11, 21, tzinfo=UTC))
-    monkeypatch.setattr("ktui.tui.app.cancel_controller.this_process", lambda: ada)
-    monkeypatch.setattr("ktui.execution.host.client.this_process", lambda: ada)
-    scene = Scene(tmp_path, theme=theme)
-    marked = ("end", "space", "up", "space", "home")
-    called_off = scene.after(*marked, "c", "up", "right", "y", then_s=8 * POLL_S)
-    assert snap_compare(scene.app, terminal_size=size, run_before=called_off)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        patch.setattr("ktui.tui.app.cancel_controller.this_process", lambda: ada)
+        patch.setattr("ktui.execution.host.client.this_process", lambda: ada)
+        return asyncio.run(_pictures_of_a_run(folder))
+
+
+async def _pictures_of_a_run(folder: Path) -> Album:
+    album = Album()
+    async with watching_the_run(folder) as watch:
+        await watch.pass_time(2.0)
+        await watch.press("n")
+        await watch.type("plan.json")
+        await watch.press("enter")
+        await watch.say("replica movements")
+        await at_rest(watch)
+        await album.take("a plan", watch.pilot, *SIZES)
+        await watch.press("escape")
+        await watch.pass_time(RUN_S - 2.0)
+        await album.take("the run", watch.pilot, *SIZES, LIGHT)
+        await watch.press("p")
+        await album.take("pause", watch.pilot, SIZES[0])
+        await watch.press("escape", "l", "down", "x")
+        await album.take("limits", watch.pilot, *SIZES)
+        await watch.press("escape", "j")
+        await album.take("the run", watch.pilot, SIXTEEN)
+        await watch.press("slash", *"orders-4", "enter", "enter")
+        await album.take("steps", watch.pilot, *SIZES)
+        await watch.press("escape", "escape", "home", "c", "up", "right")
+        await watch.pass_time(2 * POLL_S)
+        await at_rest(watch)
+        await album.take("a rollback", watch.pilot, *SIZES, LIGHT)
+        await watch.press("escape", "end", "space", "up", "space", "home")
+        await watch.press("c", "up", "right", "y")
+        await watch.pass_time(8 * POLL_S)
+        await at_rest(watch)
+        await album.take("cancelled", watch.pilot, *SIZES, LIGHT, SIXTEEN)
+    return album
+
+
+@each_of(*SIZES, LIGHT)
+def test_a_busy_run(of_a_run: Album, kept: SnapshotAssertion, look: Look) -> None:
+    assert of_a_run("the run", look) == kept
+
+
+def test_a_busy_run_in_sixteen_colours(of_a_run: Album, kept: SnapshotAssertion) -> None:
+    assert of_a_run("the run", SIXTEEN) == kept
+
+
+@each_of(*SIZES)
+def test_the_limits_of_a_run(of_a_run: Album, kept: SnapshotAssertion, look: Look) -> None:
+    assert of_a_run("limits", look) == kept
+
+
+@each_of(*SIZES)
+def test_the_steps_of_a_partition(of_a_run: Album, kept: SnapshotAssertion, look: Look) -> None:
+    assert of_a_run("steps", look) == kept
+
+
+def test_the_question_whether_to_pause(of_a_run: Album, kept: SnapshotAssertion) -> None:
+    assert of_a_run("pause", SIZES[0]) == kept
+
+
+@each_of(*SIZES)
+def test_a_plan_before_it_is_started(of_a_run: Album, kept: SnapshotAssertion, look: Look) -> None:
+    assert of_a_run("a plan", look) == kept
+
+
+@each_of(*SIZES, LIGHT)
+def test_what_a_rollback_would_come_to(
+    of_a_run: Album, kept: SnapshotAssertion, look: Look
+) -> None:
+    assert of_a_run("a rollback", look) == kept
+
+
+@each_of(*SIZES, LIGHT, SIXTEEN)
+def test_a_run_that_is_called_off(of_a_run: Album, kept: SnapshotAssertion, look: Look) -> None:
+    assert of_a_run("cancelled", look) == kept
+
+
+@pytest.fixture(scope="module")
+def of_its_throttle(tmp_path_factory: pytest.TempPathFactory) -> Album:
+    """A run whose throttle is about to be changed."""
+    return asyncio.run(_pictures_of_its_throttle(tmp_path_factory.mktemp("run")))
+
+
+async def _pictures_of_its_throttle(folder: Path) -> Album:
+    album = Album()
+    async with watching_the_run(folder, "500kB,9=none") as watch:
+        await watch.pass_time(RUN_S)
+        await watch.press("t")
+        await watch.type("15kB,5=1MB")
+        await at_rest(watch)
+        await album.take("throttle", watch.pilot, *SIZES, LIGHT)
+    return album
+
+
+@each_of(*SIZES, LIGHT)
+def test_the_throttle_of_a_run(of_its_throttle: Album, kept: SnapshotAssertion, look: Look) -> None:
+    assert of_its_throttle("throttle", look) == kept
+
+
+@pytest.fixture(scope="module")
+def of_a_low_throttle(tmp_path_factory: pytest.TempPathFactory) -> Album:
+    """A run that is throttled below what is written to its partitions."""
+    return asyncio.run(_pictures_of_a_low_throttle(tmp_path_factory.mktemp("run")))
+
+
+async def _pictures_of_a_low_throttle(folder: Path) -> Album:
+    album = Album()
+    async with watching_the_run(folder, "15kB") as watch:
+        await watch.pass_time(120.0)
+        await album.take("the run", watch.pilot, *SIZES)
+    return album
+
+
+@each_of(*SIZES)
+def test_a_throttle_that_is_too_low(
+    of_a_low_throttle: Album, kept: SnapshotAssertion, look: Look
+) -> None:
+    assert of_a_low_throttle("the run", look) == kept

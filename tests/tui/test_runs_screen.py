@@ -15,16 +15,23 @@ from support.views.running import (
     watching_run,
     watching_runs,
 )
+from support.views.watching import SMALL
 
 
 async def test_the_runs_are_listed_with_how_far_each_is(tmp_path: Path) -> None:
-    async with watching_run(a_quiet_cluster("a-0", "b-0"), tmp_path, moved("a-0", "b-0")) as watch:
+    cluster = a_quiet_cluster("a-0", "b-0")
+    async with watching_run(cluster, tmp_path, moved("a-0", "b-0"), size=SMALL) as watch:
         await watch.pass_until("done 1/2")
         await watch.press("r")
         await watch.say("carried on by process")
         assert "RUNNING" in watch.line(NAME)
         assert "1/2" in watch.line(NAME)
         assert "drain-3.json" in watch.text
+        # every column is whole, in a small terminal, too
+        assert watch.app.attached is not None
+        begun = watch.app.attached.run.started_at
+        assert begun is not None
+        assert f"{begun.astimezone():%Y-%m-%d %H:%M}" in watch.line("RUNNING  ")
 
 
 async def test_enter_attaches_the_view_to_a_run(tmp_path: Path) -> None:
@@ -47,7 +54,7 @@ async def test_enter_attaches_the_view_to_a_run(tmp_path: Path) -> None:
 async def test_a_view_left_on_a_run_that_has_ended_tells_of_the_next_one_once(
     tmp_path: Path,
 ) -> None:
-    cluster = a_quiet_cluster("a-0", "b-0", messages=200_000)
+    cluster = a_quiet_cluster("a-0", "b-0", messages=20_000)
     async with watching_run(cluster, tmp_path, moved("a-0")) as watch:
         await watch.pass_until("ENDED", most_s=3_000)
         await watch.engines.start(a_new_run(moved("b-0"), ONE_BY_ONE, "other"))
@@ -64,10 +71,8 @@ async def test_where_there_are_none_it_says_how_to_start_one(tmp_path: Path) -> 
         await watch.press("r")
         await watch.say("There are no runs yet.")
         assert "ktui start PLAN" in watch.text
-
-
-async def test_a_folder_that_is_no_run_is_shown_as_such(tmp_path: Path) -> None:
-    async with watching_runs(a_quiet_cluster("a-0"), tmp_path) as watch:
+        # a folder that is no run is shown as such
+        await watch.press("escape")
         (watch.state_dir.runs / "alien").mkdir(parents=True)
         await watch.press("r")
         await watch.say("UNREADABLE")
@@ -153,34 +158,14 @@ async def test_a_run_that_is_live_or_over_is_not_resumed(tmp_path: Path) -> None
     async with watching_run(a_quiet_cluster("a-0"), tmp_path, moved("a-0")) as watch:
         await watch.press("r")
         await watch.say("carried on by")
-        await watch.press("R")
-        assert "is carried on already" in watch.text
+        watch.app.clear_notifications()
+        await watch.press("R", "R", "R")
+        # the refusal is told below the rows, once however often it is asked
+        assert watch.text.count("is carried on already") == 1
+        assert "! Run drain-3 is carried on already." in watch.text
         await watch.press("escape")
         await watch.pass_until("ENDED")
         await watch.press("r")
         await watch.say("ended at")
         await watch.press("R")
         assert "Run drain-3 has ended." in watch.text
-
-
-async def test_in_a_small_terminal_every_column_of_the_runs_is_whole(tmp_path: Path) -> None:
-    async with watching_run(a_quiet_cluster("a-0"), tmp_path, moved("a-0"), size=(80, 24)) as watch:
-        await watch.press("r")
-        await watch.say("carried on by process")
-        assert watch.app.attached is not None
-        begun = watch.app.attached.run.started_at
-        assert begun is not None
-        line = f"{begun.astimezone():%Y-%m-%d %H:%M}"
-        assert line in watch.line("RUNNING  ")
-
-
-async def test_a_refusal_to_resume_is_told_below_the_rows_however_often_it_is_asked(
-    tmp_path: Path,
-) -> None:
-    async with watching_run(a_quiet_cluster("a-0"), tmp_path, moved("a-0")) as watch:
-        await watch.press("r")
-        await watch.say("carried on by")
-        watch.app.clear_notifications()
-        await watch.press("R", "R", "R")
-        assert watch.text.count("is carried on already") == 1
-        assert "! Run drain-3 is carried on already." in watch.text

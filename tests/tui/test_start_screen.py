@@ -3,6 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from textual.widgets import Input
 
 from ktui.planning.plan import Plan, plan_as_json
 from ktui.tui.screens.plan.start import StartScreen
@@ -17,7 +18,7 @@ from support.views.running import (
     watching_run,
     watching_runs,
 )
-from support.views.watching import LARGE, MIDDLE, SMALL
+from support.views.watching import LARGE, SMALL
 
 
 def a_plan(folder: Path, plan: Plan | str, name: str = "drain-3.json") -> Path:
@@ -30,14 +31,33 @@ async def chosen(watch: RunWatched, path: Path) -> None:
     """Type the path of a plan on the screen that starts one."""
     await watch.press("n")
     assert isinstance(watch.app.screen, StartScreen)
-    watch.app.screen.query_one("#plan-path").value = str(path)  # type: ignore[attr-defined]  # an Input's
+    await read(watch, path)
+
+
+async def read(watch: RunWatched, path: Path) -> None:
+    """Have a plan read."""
+    field(watch, "#plan-path").value = str(path)
+    field(watch, "#plan-path").focus()
     await watch.press("enter")
+
+
+async def confirm(watch: RunWatched, name: str) -> None:
+    """Give the run's name again once the figures are those of what was typed, and start the run."""
+    workers = watch.app.workers
+    await watch.until(lambda: not any(w.is_running for w in workers if w.group == "figures"))
+    field(watch, "#plan-again").value = name
+    field(watch, "#plan-again").focus()
+    await watch.press("enter")
+
+
+def field(watch: RunWatched, name: str) -> Input:
+    return watch.app.screen.query_one(name, Input)
 
 
 async def chosen_for_a_run_of_its_own(watch: RunWatched, path: Path) -> None:
     """Type the path, then choose that the plan does not join the run that is live."""
     await watch.press("n")
-    watch.app.screen.query_one("#plan-path").value = str(path)  # type: ignore[attr-defined]  # an Input's
+    field(watch, "#plan-path").value = str(path)
     watch.app.screen.query_one("#plan-way").focus()
     await watch.press("right")
     await watch.until(lambda: isinstance(watch.app.screen, StartScreen))
@@ -55,12 +75,10 @@ def words_of(text: str) -> str:
     return " ".join(text.split())
 
 
-@pytest.mark.parametrize("size", [SMALL, MIDDLE, LARGE])
-async def test_a_plan_is_started_once_it_was_read_and_its_name_typed(
-    tmp_path: Path, size: tuple[int, int]
-) -> None:
+async def test_a_plan_is_started_once_it_was_read_and_its_name_typed(tmp_path: Path) -> None:
+    """In the smallest terminal; the other tests have room."""
     path = a_plan(tmp_path, plan_of(moved("a-0", "a-1")))
-    async with watching_runs(a_quiet_cluster("a-0", "a-1"), tmp_path, size=size) as watch:
+    async with watching_runs(a_quiet_cluster("a-0", "a-1"), tmp_path, size=SMALL) as watch:
         await chosen(watch, path)
         await watch.until(lambda: "replica movements" in report(watch))
         assert "leader epoch bumps" in report(watch)
@@ -74,222 +92,55 @@ async def test_a_plan_is_started_once_it_was_read_and_its_name_typed(
 
 
 async def test_another_name_than_the_runs_starts_nothing(tmp_path: Path) -> None:
-    path = a_plan(tmp_path, plan_of(moved("a-0")))
+    a_plan(tmp_path, plan_of(moved("a-0")))
     async with watching_runs(a_quiet_cluster("a-0"), tmp_path, size=LARGE) as watch:
-        await chosen(watch, path)
+        await watch.press("n")
+        assert "allow another live run" not in watch.text  # as there is none
+        # the path is completed as it is typed
+        field(watch, "#plan-path").value = f"{tmp_path}/dr"
+        await watch.press("end", "a")
+        await watch.say("drain-3.json")
+        await watch.press("right", "enter")
         await watch.until(lambda: "replica movements" in report(watch))
-        watch.app.screen.query_one("#plan-again").focus()
-        await watch.type("drain")
-        await watch.press("enter")
+
+        await confirm(watch, "drain")
         await watch.say("Type drain-3 to start the run")
-        await watch.press("escape")
+        # letters are no commands while a box can be ticked
+        watch.app.screen.query_one("#allow-factor").focus()
+        await watch.press("l", "p", "r", "b", "e", "q")
+        assert isinstance(watch.app.screen, StartScreen)
+        assert watch.app.is_running
+        await watch.press("space", "escape")
         assert isinstance(watch.app.screen, WatchScreen)
         assert not watch.state_dir.run_dirs()
-
-
-async def test_the_figures_follow_the_limits_as_they_are_typed(tmp_path: Path) -> None:
-    path = a_plan(tmp_path, plan_of(moved("a-0", "a-1")))
-    async with watching_runs(a_quiet_cluster("a-0", "a-1"), tmp_path, size=LARGE) as watch:
-        await chosen(watch, path)
-        await watch.until(lambda: "gentle, in force" in report(watch))
-        watch.app.screen.query_one("#new-shape").focus()
-        await watch.type("kip-435")
-        await watch.until(lambda: "kip-435, in force" in report(watch))
 
 
 async def test_a_limit_that_cannot_be_is_named_at_its_field_and_keeps_the_run_from_starting(
     tmp_path: Path,
 ) -> None:
-    path = a_plan(tmp_path, plan_of(moved("a-0")))
-    async with watching_runs(a_quiet_cluster("a-0"), tmp_path, size=LARGE) as watch:
-        await chosen(watch, path)
-        await watch.until(lambda: "replica movements" in report(watch))
-        watch.app.screen.query_one("#new-partitions").focus()
-        await watch.type("none of")
-        assert "! P partitions: 'none of' is not a whole number" in watch.text
-        watch.app.screen.query_one("#plan-again").focus()
-        await watch.type("drain-3")
-        await watch.press("enter")
-        await watch.until(lambda: "P partitions: 'none of' is not" in said(watch))
-        assert not watch.state_dir.run_dirs()
-
-
-async def throttle_typed(watch: RunWatched, words: str) -> None:
-    watch.app.screen.query_one("#throttle-rate").focus()
-    await watch.type(words)
-
-
-async def test_a_throttle_is_held_against_what_is_written_and_then_started_with(
-    tmp_path: Path,
-) -> None:
-    cluster = a_quiet_cluster("a-0", messages=100_000, inbound_s=2_000)
-    path = a_plan(tmp_path, plan_of(moved("a-0")))
-    async with watching_runs(cluster, tmp_path, size=LARGE) as watch:
-        await chosen(watch, path)
-        await watch.until(lambda: "replica movements" in report(watch))
-        await throttle_typed(watch, "1MB")
-        await watch.until(lambda: "Measuring for 2 s how much is written" in report(watch))
-        await watch.pass_until("! at 1.0 MB/s into brokers 4, 5 and 6 the run never ends")
-        assert "at 1.0 MB/s into brokers 4, 5 and 6, which are throttled" in words_of(report(watch))
-        watch.app.screen.query_one("#plan-again").focus()
-        await watch.type("drain-3")
-        await watch.press("enter")
-        await watch.until(lambda: watch.app.attached is not None)
-        assert watch.app.attached is not None
-        assert watch.app.attached.run.options.throttle.every == 1_000_000
-
-
-async def test_throttled_leaders_are_a_choice_with_its_warning(tmp_path: Path) -> None:
-    path = a_plan(tmp_path, plan_of(moved("a-0")))
-    async with watching_runs(a_quiet_cluster("a-0"), tmp_path, size=LARGE) as watch:
-        await chosen(watch, path)
-        await watch.until(lambda: "replica movements" in report(watch))
-        watch.app.screen.query_one("#throttle-leaders").focus()
-        await watch.press("space")
-        assert "! throttle: no rate is given to throttle leaders to" in watch.text
-        await throttle_typed(watch, "50MB")
-        await watch.until(lambda: "! --throttle-leaders: what in-sync followers" in watch.text)
-
-
-async def test_a_throttle_that_cannot_be_keeps_the_run_from_starting(tmp_path: Path) -> None:
-    path = a_plan(tmp_path, plan_of(moved("a-0")))
-    async with watching_runs(a_quiet_cluster("a-0"), tmp_path, size=LARGE) as watch:
-        await chosen(watch, path)
-        await watch.until(lambda: "replica movements" in report(watch))
-        await throttle_typed(watch, "fast")
-        assert "! throttle: 'fast'" in watch.text
-        watch.app.screen.query_one("#plan-again").focus()
-        await watch.type("drain-3")
-        await watch.press("enter")
-        await watch.until(lambda: "throttle: 'fast'" in said(watch))
-        assert not watch.state_dir.run_dirs()
-
-
-async def test_the_contexts_throttle_is_there_to_be_typed_over(tmp_path: Path) -> None:
-    path = a_plan(tmp_path, plan_of(moved("a-0")))
-    async with watching_runs(a_quiet_cluster("a-0"), tmp_path, size=LARGE) as watch:
-        watch.engines.throttle = "50MB"
-        await chosen(watch, path)
-        await watch.until(lambda: "at 50 MB/s into brokers 4, 5 and 6" in words_of(report(watch)))
-
-
-async def test_a_bad_plan_is_told_with_all_its_problems_and_their_lines(tmp_path: Path) -> None:
-    bad = '{"version": 1, "partitions": [\n{"topic": "a", "partition": 0, "replicas": [1, 1]},\n'
-    path = a_plan(tmp_path, bad + '{"topic": "a", "partition": -1, "replicas": []}]}')
-    async with watching_runs(a_quiet_cluster("a-0"), tmp_path) as watch:
-        await chosen(watch, path)
-        await watch.until(
-            lambda: "drain-3.json" in report(watch) and "Reading" not in report(watch)
-        )
-        assert ":2:" in report(watch) or "line 2" in report(watch)
-        assert ":3:" in report(watch) or "line 3" in report(watch)
-
-
-async def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
-    async with watching_runs(a_quiet_cluster("a-0"), tmp_path) as watch:
-        await chosen(watch, tmp_path / "none.json")
-        await watch.until(lambda: "Reading" not in report(watch))
-        assert "none.json" in report(watch)
-
-
-async def test_what_must_be_allowed_by_name_is_a_problem_until_it_is(tmp_path: Path) -> None:
-    path = a_plan(tmp_path, plan_of(moved("a-0", target=(1, 2))))
-    async with watching_runs(a_quiet_cluster("a-0"), tmp_path, size=LARGE) as watch:
-        await chosen(watch, path)
-        await watch.until(lambda: "problem" in report(watch))
-        assert "the replication factor changes from 3 to 2" in report(watch)
-        watch.app.screen.query_one("#plan-again").focus()
-        await watch.type("drain-3")
-        await watch.press("enter")
-        await watch.say("The plan has problems")
-        watch.app.screen.query_one("#allow-factor").focus()
-        await watch.press("space")
-        assert "x" in watch.line("allow replication factor changes").split()[0]
-        await watch.until(lambda: "problem" not in report(watch))
-        watch.app.screen.query_one("#plan-again").focus()
-        await watch.press("enter")
-        await watch.until(lambda: watch.app.attached is not None)
-        await watch.pass_until("ENDED")
-
-
-async def test_a_plan_that_is_at_its_target_is_not_started(tmp_path: Path) -> None:
-    path = a_plan(tmp_path, plan_of(moved("a-0", target=(1, 2, 3))))
-    async with watching_runs(a_quiet_cluster("a-0"), tmp_path, size=LARGE) as watch:
-        await chosen(watch, path)
-        await watch.until(lambda: "target" in report(watch))
-        watch.app.screen.query_one("#plan-again").focus()
-        await watch.type("drain-3")
-        await watch.press("enter")
-        await watch.say("there is nothing to do")
-
-
-async def test_a_second_run_on_the_cluster_is_started_only_once_that_is_allowed(
-    tmp_path: Path,
-) -> None:
-    cluster = a_quiet_cluster("a-0", "b-0", messages=500_000)
-    path = a_plan(tmp_path, plan_of(moved("b-0")), "other.json")
-    async with watching_run(cluster, tmp_path, moved("a-0"), size=(140, 40)) as watch:
-        await chosen_for_a_run_of_its_own(watch, path)
-        await watch.until(lambda: "replica movements" in report(watch))
-        watch.app.screen.query_one("#plan-again").focus()
-        await watch.type("other")
-        await watch.press("enter")
-        await watch.until(lambda: "Run drain-3 is live on this cluster" in said(watch))
-        await watch.until(lambda: words_of(said(watch)) in words_of(watch.text))
-        watch.app.screen.query_one("#allow-concurrent").focus()
-        await watch.press("space")
-        watch.app.screen.query_one("#plan-again").focus()
-        await watch.press("enter")
-        await watch.until(lambda: watch.app.attached and watch.app.attached.name == "other")
-
-
-async def test_without_another_live_run_there_is_nothing_to_allow(tmp_path: Path) -> None:
-    async with watching_runs(a_quiet_cluster("a-0"), tmp_path, size=LARGE) as watch:
-        await watch.press("n")
-        assert "allow another live run" not in watch.text
-
-
-async def test_a_run_that_waits_for_resume_over_the_same_partitions_is_warned_of(
-    tmp_path: Path,
-) -> None:
-    cluster = a_quiet_cluster("a-0", "a-1", messages=500_000)
-    path = a_plan(tmp_path, plan_of(moved("a-0", target=(7, 2, 3))), "other.json")
-    async with watching_runs(cluster, tmp_path, size=LARGE) as watch:
-        await watch.engines.start(a_new_run(moved("a-0", "a-1"), ONE_BY_ONE))
-        await watch.see()
-        await watch.engines.aclose()
-        await chosen(watch, path)
-        await watch.until(lambda: "replica movements" in report(watch))
-        assert (
-            "run drain-3 waits for resume, with 1 partition left that this plan has, too"
-            in words_of(report(watch))
-        )
-
-
-async def test_the_path_is_completed_as_it_is_typed(tmp_path: Path) -> None:
-    a_plan(tmp_path, plan_of(moved("a-0")))
-    async with watching_runs(a_quiet_cluster("a-0"), tmp_path, size=LARGE) as watch:
-        await watch.press("n")
-        await watch.type(f"{tmp_path}/dra")
-        await watch.say("drain-3.json")
-        await watch.press("right", "enter")
-        await watch.until(lambda: "replica movements" in report(watch))
-
-
-async def test_before_a_plan_is_read_no_limit_is_told_and_then_the_defaults_are(
-    tmp_path: Path,
-) -> None:
-    path = a_plan(tmp_path, plan_of(moved("a-0")))
-    async with watching_runs(a_quiet_cluster("a-0"), tmp_path, size=LARGE) as watch:
+    path = a_plan(tmp_path, plan_of(moved("a-0", "a-1")))
+    async with watching_runs(a_quiet_cluster("a-0", "a-1"), tmp_path, size=LARGE) as watch:
+        # before a plan is read no limit is told, and then the defaults are
         await watch.press("n")
         assert watch.line("R replicas").split()[2] == "-"
         await watch.press("escape")
         await chosen(watch, path)
-        await watch.until(lambda: "replica movements" in report(watch))
+        await watch.until(lambda: "gentle, in force" in report(watch))
         assert watch.line("R replicas").split()[2] == "1"
+        # the figures follow the limits as they are typed
+        watch.app.screen.query_one("#new-shape").focus()
+        await watch.type("kip-435")
+        await watch.until(lambda: "kip-435, in force" in report(watch))
+
+        watch.app.screen.query_one("#new-partitions").focus()
+        await watch.type("none of")
+        assert "! P partitions: 'none of' is not a whole number" in watch.text
+        await confirm(watch, "drain-3")
+        await watch.until(lambda: "P partitions: 'none of' is not" in said(watch))
+        assert not watch.state_dir.run_dirs()
 
 
-@pytest.mark.parametrize("size", [SMALL, (140, 40), LARGE])
+@pytest.mark.parametrize("size", [SMALL, (140, 40)])
 async def test_every_bad_limit_is_named_and_its_reason_is_in_sight(
     tmp_path: Path, size: tuple[int, int]
 ) -> None:
@@ -309,23 +160,124 @@ async def test_every_bad_limit_is_named_and_its_reason_is_in_sight(
         await watch.say("! R replicas: 'x' is not a whole number")
 
 
-async def test_a_live_run_is_told_before_a_plan_is_chosen(tmp_path: Path) -> None:
-    cluster = a_quiet_cluster("a-0", messages=500_000)
+async def test_a_throttle_that_cannot_be_keeps_the_run_from_starting(tmp_path: Path) -> None:
+    path = a_plan(tmp_path, plan_of(moved("a-0")))
+    async with watching_runs(a_quiet_cluster("a-0"), tmp_path, size=LARGE) as watch:
+        # the context's throttle is there to be typed over
+        watch.engines.throttle = "50MB"
+        await chosen(watch, path)
+        await watch.until(lambda: "at 50 MB/s into brokers 4, 5 and 6" in words_of(report(watch)))
+        # throttled leaders are a choice, with its warning
+        watch.app.screen.query_one("#throttle-leaders").focus()
+        await watch.press("space")
+        await watch.until(lambda: "! --throttle-leaders: what in-sync followers" in watch.text)
+        field(watch, "#throttle-rate").value = ""
+        await watch.say("! throttle: no rate is given to throttle leaders to")
+
+        await throttle_typed(watch, "fast")
+        assert "! throttle: 'fast'" in watch.text
+        await confirm(watch, "drain-3")
+        await watch.until(lambda: "throttle: 'fast'" in said(watch))
+        assert not watch.state_dir.run_dirs()
+
+
+async def test_a_file_without_a_plan_is_told_with_all_its_problems_and_their_lines(
+    tmp_path: Path,
+) -> None:
+    bad = '{"version": 1, "partitions": [\n{"topic": "a", "partition": 0, "replicas": [1, 1]},\n'
+    path = a_plan(tmp_path, bad + '{"topic": "a", "partition": -1, "replicas": []}]}')
+    async with watching_runs(a_quiet_cluster("a-0"), tmp_path) as watch:
+        await chosen(watch, path)
+        await watch.until(
+            lambda: "drain-3.json" in report(watch) and "Reading" not in report(watch)
+        )
+        assert ":2:" in report(watch) or "line 2" in report(watch)
+        assert ":3:" in report(watch) or "line 3" in report(watch)
+        # nor is there a plan in a file that is not there
+        await read(watch, tmp_path / "none.json")
+        await watch.until(lambda: "none.json" in report(watch) and "Reading" not in report(watch))
+
+
+async def test_what_must_be_allowed_by_name_is_a_problem_until_it_is(tmp_path: Path) -> None:
+    done = a_plan(tmp_path, plan_of(moved("a-0", target=(1, 2, 3))), "done.json")
+    path = a_plan(tmp_path, plan_of(moved("a-0", target=(1, 2))))
+    async with watching_runs(a_quiet_cluster("a-0"), tmp_path, size=LARGE) as watch:
+        # a plan that is at its target is not started
+        await chosen(watch, done)
+        await watch.until(lambda: "target" in report(watch))
+        await confirm(watch, "done")
+        await watch.say("there is nothing to do")
+
+        await read(watch, path)
+        await watch.until(lambda: "problem" in report(watch))
+        assert "the replication factor changes from 3 to 2" in report(watch)
+        await confirm(watch, "done")
+        await watch.say("The plan has problems")
+        watch.app.screen.query_one("#allow-factor").focus()
+        await watch.press("space")
+        assert "x" in watch.line("allow replication factor changes").split()[0]
+        await watch.until(lambda: "problem" not in report(watch))
+        await confirm(watch, "done")
+        await watch.until(lambda: watch.app.attached is not None)
+        await watch.pass_until("ENDED")
+
+
+async def test_a_second_run_on_the_cluster_is_started_only_once_that_is_allowed(
+    tmp_path: Path,
+) -> None:
+    cluster = a_quiet_cluster("a-0", "b-0", messages=500_000)
+    path = a_plan(tmp_path, plan_of(moved("b-0")), "other.json")
     async with watching_run(cluster, tmp_path, moved("a-0"), size=(140, 40)) as watch:
-        await watch.press("n")
-        watch.app.screen.query_one("#plan-way").focus()
-        await watch.press("right")
+        await chosen_for_a_run_of_its_own(watch, path)
+        # the live run is told before the plan is read
         await watch.say(
             "Run drain-3 is live on this cluster. Another is started only if that is allowed"
         )
+        await watch.until(lambda: "replica movements" in report(watch))
+        await confirm(watch, "other")
+        await watch.until(lambda: "Run drain-3 is live on this cluster" in said(watch))
+        await watch.until(lambda: words_of(said(watch)) in words_of(watch.text))
+        watch.app.screen.query_one("#allow-concurrent").focus()
+        await watch.press("space")
+        await confirm(watch, "other")
+        await watch.until(lambda: watch.app.attached and watch.app.attached.name == "other")
 
 
-async def test_letters_are_no_commands_while_a_box_can_be_ticked(tmp_path: Path) -> None:
-    async with watching_runs(a_quiet_cluster("a-0"), tmp_path, size=LARGE) as watch:
-        await watch.press("n")
-        watch.app.screen.query_one("#allow-factor").focus()
-        await watch.press("l", "p", "r", "b", "e", "q")
-        assert isinstance(watch.app.screen, StartScreen)
-        assert watch.app.is_running
-        await watch.press("space", "escape")
-        assert isinstance(watch.app.screen, WatchScreen)
+async def throttle_typed(watch: RunWatched, words: str) -> None:
+    watch.app.screen.query_one("#throttle-rate").focus()
+    await watch.type(words)
+
+
+async def test_a_throttle_is_held_against_what_is_written_and_then_started_with(
+    tmp_path: Path,
+) -> None:
+    cluster = a_quiet_cluster("a-0", messages=100_000, inbound_s=2_000)
+    path = a_plan(tmp_path, plan_of(moved("a-0")))
+    async with watching_runs(cluster, tmp_path, size=LARGE) as watch:
+        await chosen(watch, path)
+        await watch.until(lambda: "replica movements" in report(watch))
+        await throttle_typed(watch, "1MB")
+        await watch.until(lambda: "Measuring for 2 s how much is written" in report(watch))
+        await watch.pass_until("! at 1.0 MB/s into brokers 4, 5 and 6 the run never ends")
+        assert "at 1.0 MB/s into brokers 4, 5 and 6, which are throttled" in words_of(report(watch))
+        await confirm(watch, "drain-3")
+        await watch.until(lambda: watch.app.attached is not None)
+        assert watch.app.attached is not None
+        assert watch.app.attached.run.options.throttle.every == 1_000_000
+
+
+async def test_a_run_that_waits_for_resume_over_the_same_partitions_is_warned_of(
+    tmp_path: Path,
+) -> None:
+    cluster = a_quiet_cluster("a-0", "a-1", messages=500_000)
+    path = a_plan(tmp_path, plan_of(moved("a-0", target=(7, 2, 3))), "other.json")
+    async with watching_runs(cluster, tmp_path, size=LARGE) as watch:
+        await watch.engines.start(a_new_run(moved("a-0", "a-1"), ONE_BY_ONE))
+        await watch.see()
+        await watch.engines.aclose()
+        await chosen(watch, path)
+        await watch.until(lambda: "replica movements" in report(watch))
+        assert (
+            "run drain-3 waits for resume, with 1 partition left that this plan has, too"
+            in words_of(report(watch))
+        )

@@ -9,11 +9,19 @@ from textual.screen import Screen
 
 from ktui.progress.timeline import Progress
 from ktui.tui.draw.roles import ROLES
-from ktui.tui.draw.themes import load_themes
 from ktui.tui.screens.brokers.screen import BrokersScreen
 from ktui.tui.screens.detail.screen import DetailScreen
 from ktui.tui.screens.events import EventsScreen
-from support.views.screens import TP, Host, events, observation, progress, screen_text, timeline
+from support.views.screens import (
+    SHIPPED,
+    TP,
+    Host,
+    events,
+    observation,
+    progress,
+    screen_text,
+    timeline,
+)
 
 SCREENS = {
     "detail": lambda: DetailScreen(TP),
@@ -63,11 +71,12 @@ async def test_without_colour_the_same_words_and_signs_are_there(
     assert all(len(set(color.get_truecolor())) == 1 for color in seen)
 
 
-@pytest.mark.parametrize("theme", load_themes(None).themes)
-async def test_each_theme_gives_each_role_a_colour_that_the_screen_can_use(theme: str) -> None:
-    app = Host(EventsScreen(), theme)
+async def test_each_theme_gives_each_role_a_colour_that_the_screen_can_use() -> None:
+    app = Host(EventsScreen())
     async with app.run_test() as pilot:
-        await pilot.pause()
-        for role in ROLES:
-            style = app.stylesheet.parse_style(f"${role}")
-            assert style.foreground is not None
+        for theme in SHIPPED.themes:
+            app.theme = theme
+            await pilot.pause()
+            for role in ROLES:
+                style = app.stylesheet.parse_style(f"${role}")
+                assert style.foreground is not None

@@ -3,12 +3,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from ktui.cluster.ports import ConfigResource, ConfigScope
 from ktui.cluster.throttle_settings import FOLLOWER_RATE
 from ktui.pacing.limits import Limits
 from ktui.simulated.cluster import SimulatedCluster
+from ktui.tui.screens.forms.throttle_form import RateInput
 from ktui.tui.screens.run.throttle import ThrottleScreen
 from ktui.tui.screens.watch.screen import WatchScreen
 from support.runs.throttled import set_rate
@@ -46,87 +45,6 @@ async def rates_of(watch: RunWatched) -> dict[str, str]:
     return dict(sorted(found.items()))
 
 
-async def test_the_line_of_limits_tells_the_throttle_and_what_comes_in_under_it(
-    tmp_path: Path,
-) -> None:
-    async with throttled(tmp_path, "20MB", size=LARGE) as watch:
-        await watch.pass_time(20)
-        line = watch.line("limits")
-        assert "throttle 20 MB/s into each broker" in line
-        assert "20 MB/s in, broker 4" in line
-        assert "fastest inbound 2.0 MB/s a-" in line
-
-
-@pytest.mark.parametrize("size", [SMALL, MIDDLE, LARGE])
-async def test_a_throttle_that_never_ends_is_told_with_the_number_that_would(
-    tmp_path: Path, size: tuple[int, int]
-) -> None:
-    async with throttled(tmp_path, size=size) as watch:
-        await watch.pass_time(60)
-        assert "! THROTTLE TOO LOW: 1.0 MB/s into broker 4 never ends, over 4" in watch.text
-        assert "MB/s would" in watch.line("THROTTLE TOO LOW")
-
-
-async def test_each_broker_tells_what_is_wanted_set_and_was_there_before(tmp_path: Path) -> None:
-    cluster = a_written_cluster()
-    cluster.configure([set_rate(4, 7_000_000)])
-    async with throttled(tmp_path, "20MB,5=3MB", cluster=cluster, size=MIDDLE) as watch:
-        await watch.pass_time(20)
-        await watch.press("t")
-        assert "throttle of run drain-3: 20 MB/s into each broker, 3.0 MB/s into" in watch.text
-        row = watch.line(" 4       20 MB/s")
-        assert row.split()[3:7] == ["20", "MB/s", "7.0", "MB/s"]
-        assert "2.0 MB/s a-" in row
-        assert "2 replicas listed for it, of topic a." in watch.text
-
-
-async def test_another_throttle_is_in_force_at_once_and_that_is_told(tmp_path: Path) -> None:
-    async with throttled(tmp_path) as watch:
-        await watch.pass_time(60)
-        await watch.press("t")
-        await watch.type("30MB")
-        await watch.press("enter")
-        await watch.say("Asked for; the brokers are set with the run's next look.")
-        await watch.pass_until("30 MB/s into each broker, at once; 2 steps in flight")
-        assert await rates_of(watch) == {"4": "30000000"}
-        await watch.press("escape")
-        await watch.pass_until("throttle 30 MB/s into each broker")
-        assert "THROTTLE TOO LOW" not in watch.text
-
-
-async def test_at_the_end_every_rate_is_as_it_was(tmp_path: Path) -> None:
-    cluster = a_written_cluster(messages=20_000)
-    cluster.configure([set_rate(4, 7_000_000)])
-    async with throttled(tmp_path, "30MB", cluster=cluster) as watch:
-        await watch.pass_until("ENDED", most_s=600)
-        assert await rates_of(watch) == {"4": "7000000"}
-
-
-@pytest.mark.parametrize(
-    ("typed", "words"),
-    [
-        ("3MB", "May be too low for the 2 copies onto broker 4"),
-        ("1500kB", "Too low for a-"),
-        ("9MB", "All that is in flight catches up under it"),
-        ("9MB", "Lowered: for up to 11 s nothing may flow"),
-        ("20MB", "This is in force already."),
-        ("none", "Lifts the throttle: what was set is put back."),
-        ("20kB", "At 20 kB/s one fetch of 1 MiB takes 52 s"),
-        ("20 apples", "! throttle: '20 apples'"),
-    ],
-)
-async def test_what_is_typed_is_judged_before_it_is_asked_for(
-    tmp_path: Path, typed: str, words: str
-) -> None:
-    async with throttled(tmp_path, "20MB", size=LARGE) as watch:
-        await watch.pass_time(20)
-        await watch.press("t")
-        await watch.type(typed)
-        assert words in watch.text
-        assert watch.app.attached is not None
-        assert watch.app.attached.run.throttled.rates.every == 20_000_000
-
-
 async def test_many_brokers_can_be_paged_through_while_the_field_stays_in_sight(
     tmp_path: Path,
 ) -> None:
@@ -141,23 +59,6 @@ async def test_many_brokers_can_be_paged_through_while_the_field_stays_in_sight(
         assert "listed for it" in watch.text
         await watch.press("pageup", "pageup")
         assert "fastest inbound" in watch.text
-
-
-async def test_what_cannot_be_is_not_asked_for(tmp_path: Path) -> None:
-    async with throttled(tmp_path, "20MB", size=LARGE) as watch:
-        await watch.press("t")
-        await watch.type("5=x")
-        await watch.press("enter")
-        await watch.pass_time(3)
-        assert "! throttle: 'x'" in watch.text
-        assert "Asked for" not in watch.text
-
-
-async def test_a_broker_whose_own_rate_is_not_typed_again_is_told_of(tmp_path: Path) -> None:
-    async with throttled(tmp_path, "20MB,5=3MB", size=LARGE) as watch:
-        await watch.press("t")
-        await watch.type("30MB")
-        assert "Broker 5 would get 30 MB/s, too" in watch.text
 
 
 async def test_a_view_that_is_read_only_shows_it_and_says_why_it_cannot_be_changed(
@@ -189,12 +90,87 @@ async def test_without_a_process_it_says_what_stays_and_what_to_do_first(tmp_pat
         assert "Resume it first: ktui resume drain-3" in watch.text
 
 
-async def test_the_detail_tells_when_a_partition_was_throttled_and_when_no_more(
+async def test_a_throttle_that_never_ends_is_told_and_another_is_in_force_at_once(
     tmp_path: Path,
 ) -> None:
+    async with throttled(tmp_path) as watch:
+        await watch.pass_time(60)
+        for size in (SMALL, LARGE, MIDDLE):
+            await watch.resize(size)
+            assert "! THROTTLE TOO LOW: 1.0 MB/s into broker 4 never ends, over 4" in watch.text
+            assert "MB/s would" in watch.line("THROTTLE TOO LOW")  # the number that would
+
+        await watch.press("t")
+        await watch.type("30MB")
+        await watch.press("enter")
+        await watch.say("Asked for; the brokers are set with the run's next look.")
+        await watch.pass_until("30 MB/s into each broker, at once; 2 steps in flight")
+        assert await rates_of(watch) == {"4": "30000000"}
+        await watch.press("escape")
+        await watch.pass_until("throttle 30 MB/s into each broker")
+        assert "THROTTLE TOO LOW" not in watch.text
+
+
+async def test_each_broker_tells_what_is_wanted_set_and_was_there_before(tmp_path: Path) -> None:
+    cluster = a_written_cluster()
+    cluster.configure([set_rate(4, 7_000_000)])
+    async with throttled(tmp_path, "20MB,5=3MB", cluster=cluster, size=MIDDLE) as watch:
+        await watch.pass_time(20)
+        await watch.press("t")
+        assert "throttle of run drain-3: 20 MB/s into each broker, 3.0 MB/s into" in watch.text
+        row = watch.line(" 4       20 MB/s")
+        assert row.split()[3:7] == ["20", "MB/s", "7.0", "MB/s"]
+        assert "2.0 MB/s a-" in row
+        assert "2 replicas listed for it, of topic a." in watch.text
+        # a broker whose own rate is not typed again is told of
+        await watch.type("30MB")
+        assert "Broker 5 would get 30 MB/s, too" in watch.text
+
+
+async def test_at_the_end_every_rate_is_as_it_was(tmp_path: Path) -> None:
     cluster = a_written_cluster(messages=20_000)
+    cluster.configure([set_rate(4, 7_000_000)])
     async with throttled(tmp_path, "30MB", cluster=cluster, size=LARGE) as watch:
         await watch.pass_until("ENDED", most_s=600)
+        assert await rates_of(watch) == {"4": "7000000"}
+        # the detail tells when a partition was throttled, and when no more
         await watch.press("enter")
         assert "run drain-3: to be throttled on broker 4" in watch.text
         assert "run drain-3: no longer to be throttled on broker 4" in watch.text
+
+
+async def test_what_is_typed_is_judged_before_it_is_asked_for(tmp_path: Path) -> None:
+    async with throttled(tmp_path, "20MB", size=LARGE) as watch:
+        await watch.pass_time(20)
+        # the line of limits tells the throttle, and what comes in under it
+        line = watch.line("limits")
+        assert "throttle 20 MB/s into each broker" in line
+        assert "20 MB/s in, broker 4" in line
+        assert "fastest inbound 2.0 MB/s a-" in line
+
+        await watch.press("t")
+        field = watch.app.screen.query_one(RateInput)
+        for typed, *told in (
+            ("3MB", "May be too low for the 2 copies onto broker 4"),
+            ("1500kB", "Too low for a-"),
+            (
+                "9MB",
+                "All that is in flight catches up under it",
+                "Lowered: for up to 11 s nothing may flow",
+            ),
+            ("20MB", "This is in force already."),
+            ("none", "Lifts the throttle: what was set is put back."),
+            ("20kB", "At 20 kB/s one fetch of 1 MiB takes 52 s"),
+            ("20 apples", "! throttle: '20 apples'"),
+            ("5=x", "! throttle: 'x'"),
+        ):
+            field.value = ""
+            await watch.type(typed)
+            for words in told:
+                assert words in watch.text
+        await watch.press("enter")  # what cannot be is not asked for
+        await watch.pass_time(3)
+        assert "! throttle: 'x'" in watch.text
+        assert "Asked for" not in watch.text
+        assert watch.app.attached is not None
+        assert watch.app.attached.run.throttled.rates.every == 20_000_000

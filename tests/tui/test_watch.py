@@ -31,30 +31,28 @@ def shown(watch: Watching) -> list[str]:
 # --- a row -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("size", SIZES)
-async def test_a_moving_partition_shows_its_replicas_its_lag_its_share_and_its_time_left(
-    size: tuple[int, int],
-) -> None:
-    async with watching(half_way(), size) as watch:
+async def test_a_moving_partition_shows_its_replicas_its_lag_its_share_and_its_time_left() -> None:
+    async with watching(half_way()) as watch:
         await watch.pass_time(HALF_WAY_S)
-        row = watch.line("orders-0")
-        assert "moving 59%" in row
-        assert "2 3 >+4 *-1" in row
-        assert "206 k msg" in row
-        assert any(bar in row for bar in BARS)
-        assert "42 s" in row.split("msg")[1]
-        assert ("5.0 MB/s" in row) == ("rate" in watch.lines[3])
+        for size in SIZES:
+            await watch.resize(size)
+            row = watch.line("orders-0")
+            assert "moving 59%" in row
+            assert "2 3 >+4 *-1" in row
+            assert "206 k msg" in row
+            assert any(bar in row for bar in BARS)
+            assert "42 s" in row.split("msg")[1]
+            assert ("5.0 MB/s" in row) == ("rate" in watch.lines[3])
 
 
-@pytest.mark.parametrize("size", SIZES)
-async def test_no_line_is_wider_than_the_terminal_or_without_its_footer(
-    size: tuple[int, int],
-) -> None:
+async def test_no_line_is_wider_than_the_terminal_or_without_its_footer() -> None:
     long = "a-topic-with-" + "a-very-" * 20 + "long-name-0"
-    async with watching(a_cluster(moving=[long, "orders-0", "ordres-0"]), size) as watch:
-        assert all(len(line) <= size[0] for line in watch.lines)
-        assert "-0" in watch.line("a-topic"), "the number stays when the topic is cut"
-        assert "quit" in watch.lines[-1]
+    async with watching(a_cluster(moving=[long, "orders-0", "ordres-0"])) as watch:
+        for size in SIZES:
+            await watch.resize(size)
+            assert all(len(line) <= size[0] for line in watch.lines)
+            assert "-0" in watch.line("a-topic"), "the number stays when the topic is cut"
+            assert "quit" in watch.lines[-1]
 
 
 async def test_the_end_has_a_range_only_as_long_as_its_ends_differ_by_the_minute() -> None:
@@ -122,13 +120,14 @@ async def test_what_the_principal_may_not_describe_is_shown_without_made_up_sign
         assert "OFFLINE" not in row
 
 
-@pytest.mark.parametrize("size", SIZES)
-async def test_hostile_names_are_text_and_nothing_else(size: tuple[int, int]) -> None:
+async def test_hostile_names_are_text_and_nothing_else() -> None:
     topic = HOSTILE.replace("\\x1b", "")
     cluster = a_cluster(moving=["orders-0", f"{topic}-0", "[red]x[/red]-1"])
-    async with watching(cluster, size) as watch:
-        assert "[red]x[/red]-1" in watch.text
-        assert "! topic [" in watch.lines[2]
+    async with watching(cluster) as watch:
+        for size in SIZES:
+            await watch.resize(size)
+            assert "[red]x[/red]-1" in watch.text
+            assert "! topic [" in watch.lines[2]
         await watch.press("slash")
         await watch.type("nothing")
         await watch.press("enter", "escape", "end", "enter")
@@ -298,27 +297,25 @@ def mixed() -> SimulatedCluster:
     return cluster
 
 
-@pytest.mark.parametrize(
-    ("typed", "rows"),
-    [
-        ("ord", ["orders-0", "orders-1"]),
-        ("ORD", ["orders-0", "orders-1"]),
-        ("orders-1", ["orders-1"]),
-        ("broker:9", ["orders-1"]),
-        ("broker:5", ["payments-0"]),
-        ("topic:pay", ["payments-0"]),
-        ("partition:1", ["orders-1"]),
-        ("ord broker:4", ["orders-0"]),
-        ("state:mov", ["orders-0", "orders-1", "payments-0"]),
-        ("state:done", []),
-        ("state:x", ["orders-0", "orders-1", "payments-0"]),
-    ],
-)
-async def test_a_filter_is_in_force_while_it_is_typed(typed: str, rows: list[str]) -> None:
+async def test_a_filter_is_in_force_while_it_is_typed() -> None:
     async with watching(mixed()) as watch:
-        await watch.press("slash")
-        await watch.type(typed)
-        assert watch.rows == rows
+        for typed, rows in (
+            ("ord", ["orders-0", "orders-1"]),
+            ("ORD", ["orders-0", "orders-1"]),
+            ("orders-1", ["orders-1"]),
+            ("broker:9", ["orders-1"]),
+            ("broker:5", ["payments-0"]),
+            ("topic:pay", ["payments-0"]),
+            ("partition:1", ["orders-1"]),
+            ("ord broker:4", ["orders-0"]),
+            ("state:mov", ["orders-0", "orders-1", "payments-0"]),
+            ("state:done", []),
+            ("state:x", ["orders-0", "orders-1", "payments-0"]),
+        ):
+            await watch.press("slash")
+            await watch.type(typed)
+            assert watch.rows == rows, typed
+            await watch.press("escape")
 
 
 async def test_enter_keeps_the_filter_which_is_shown_and_escape_clears_it() -> None:
@@ -335,19 +332,17 @@ async def test_enter_keeps_the_filter_which_is_shown_and_escape_clears_it() -> N
         assert "filter" not in watch.lines[2]
 
 
-@pytest.mark.parametrize(
-    ("typed", "said"),
-    [
-        ("state:x", "no state 'x'; there are moving, stalled"),
-        ("broker:b", "broker:b is not a number"),
-        ("topic:", "topic: wants a value"),
-    ],
-)
-async def test_a_filter_that_cannot_be_meant_says_what_can(typed: str, said: str) -> None:
+async def test_a_filter_that_cannot_be_meant_says_what_can() -> None:
     async with watching(mixed()) as watch:
-        await watch.press("slash")
-        await watch.type(typed)
-        assert said in watch.lines[-1]
+        for typed, said in (
+            ("state:x", "no state 'x'; there are moving, stalled"),
+            ("broker:b", "broker:b is not a number"),
+            ("topic:", "topic: wants a value"),
+        ):
+            await watch.press("slash")
+            await watch.type(typed)
+            assert said in watch.lines[-1]
+            await watch.press("escape")
 
 
 async def test_a_filter_that_nothing_matches_says_so_and_how_to_clear_it() -> None:

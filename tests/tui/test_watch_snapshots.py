@@ -1,92 +1,76 @@
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
-from typing import Any
+import asyncio
 
 import pytest
-from textual.pilot import Pilot
+from syrupy.assertion import SnapshotAssertion
 
-from ktui.simulated.cluster import SimulatedCluster
 from support.simulated.moving_clusters import a_cluster
+from support.views.pictures import Album, Look, each_of
 from support.views.scene import LONG_S, POLL_S, busy
-from support.views.watching import LARGE, MIDDLE, SMALL, Looks, Watching, an_app
+from support.views.watching import LARGE, MIDDLE, SMALL, watching
 
-Compare = Callable[..., bool]
-
-
-@pytest.fixture(autouse=True)
-def _utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Pictures show local times, and are the same in every country."""
-    monkeypatch.setenv("TZ", "UTC")
-    time.tzset()
-    yield
-    monkeypatch.undo()
-    time.tzset()
+DARK = [Look("dark", SMALL), Look("dark", MIDDLE), Look("dark", LARGE)]
+LIGHT = Look("light", MIDDLE)
+OTHERS = [Look(theme, MIDDLE) for theme in ("high-contrast", "colour-blind", "sixteen")]
 
 
-class Scene:
-    """The app over a cluster, for a picture of it at the end of the ten minutes."""
-
-    def __init__(self, cluster: SimulatedCluster, **how: Any) -> None:
-        self._cluster = cluster
-        self._looks = Looks(cluster)
-        self.app = an_app(cluster, self._looks, poll_s=POLL_S, **how)
-
-    def after(self, *keys: str, lost_for_s: float = 0.0) -> Callable[[Pilot[None]], Any]:
-        """Let the ten minutes pass, then perhaps the cluster be lost, and press keys.
-
-        The picture is of a moment at which a poll has just failed: the second hand is our own.
-        """
-
-        async def run(pilot: Pilot[None]) -> None:
-            watch = Watching(self.app, self._looks, self._cluster, pilot)
-            await watch.begin()
-            await watch.pass_time(LONG_S)
-            if lost_for_s:
-                await watch.lose()
-                await watch.pass_time(lost_for_s - POLL_S)
-            await watch.press(*keys)
-
-        return run
+@pytest.fixture(scope="module")
+def of_ten_minutes() -> Album:
+    """Ten busy minutes of a cluster, at the end of which it is lost."""
+    return asyncio.run(_pictures_of_ten_minutes())
 
 
-@pytest.mark.parametrize("size", [SMALL, MIDDLE, LARGE], ids=["80x24", "120x30", "200x60"])
-@pytest.mark.parametrize("theme", ["dark", "light"])
-def test_the_busy_list(snap_compare: Compare, size: tuple[int, int], theme: str) -> None:
-    scene = Scene(busy(), theme=theme)
-    assert snap_compare(scene.app, terminal_size=size, run_before=scene.after())
+async def _pictures_of_ten_minutes() -> Album:
+    album = Album()
+    async with watching(busy(), LARGE, poll_s=POLL_S) as watch:
+        await watch.pass_time(LONG_S)
+        await album.take("the list", watch.pilot, *DARK, LIGHT)
+        await watch.press("j")
+        await album.take("the list", watch.pilot, *OTHERS)
+        await watch.press("home", "slash")
+        await watch.type("orders broker:9")
+        await album.take("a filter", watch.pilot, DARK[0])
+        await watch.press("escape")
+        await watch.lose()
+        await watch.pass_time(11 - POLL_S)  # a poll has just failed: the second hand is our own
+        await album.take("lost", watch.pilot, DARK[1])
+    return album
 
 
-@pytest.mark.parametrize("theme", ["high-contrast", "colour-blind", "sixteen"])
+@each_of(*DARK, LIGHT)
+def test_the_busy_list(of_ten_minutes: Album, kept: SnapshotAssertion, look: Look) -> None:
+    assert of_ten_minutes("the list", look) == kept
+
+
+@each_of(*OTHERS)
 def test_the_busy_list_in_the_themes_for_who_sees_otherwise(
-    snap_compare: Compare, theme: str
+    of_ten_minutes: Album, kept: SnapshotAssertion, look: Look
 ) -> None:
-    scene = Scene(busy(), theme=theme)
-    assert snap_compare(scene.app, terminal_size=MIDDLE, run_before=scene.after("j"))
+    assert of_ten_minutes("the list", look) == kept
 
 
-def test_the_list_of_a_lost_cluster(snap_compare: Compare) -> None:
-    scene = Scene(busy())
-    assert snap_compare(scene.app, terminal_size=MIDDLE, run_before=scene.after(lost_for_s=11))
+def test_a_filter_being_typed(of_ten_minutes: Album, kept: SnapshotAssertion) -> None:
+    assert of_ten_minutes("a filter", DARK[0]) == kept
 
 
-def test_a_filter_being_typed(snap_compare: Compare) -> None:
-    scene = Scene(busy())
-    typed = scene.after("slash", *"orders broker", "colon", "9")
-    assert snap_compare(scene.app, terminal_size=SMALL, run_before=typed)
+def test_the_list_of_a_lost_cluster(of_ten_minutes: Album, kept: SnapshotAssertion) -> None:
+    assert of_ten_minutes("lost", DARK[1]) == kept
 
 
-def test_chosen_topics(snap_compare: Compare) -> None:
-    scene = Scene(busy(), topics=["metrics", "orders"])
-    assert snap_compare(scene.app, terminal_size=MIDDLE, run_before=scene.after())
+async def test_chosen_topics(kept: SnapshotAssertion) -> None:
+    async with watching(busy(), MIDDLE, poll_s=POLL_S, topics=["metrics", "orders"]) as watch:
+        await watch.pass_time(LONG_S)
+        assert watch.app.export_screenshot(simplify=True) == kept
 
 
-def test_a_quiet_cluster(snap_compare: Compare) -> None:
-    scene = Scene(a_cluster())
-    assert snap_compare(scene.app, terminal_size=SMALL, run_before=scene.after())
+async def test_a_quiet_cluster(kept: SnapshotAssertion) -> None:
+    async with watching(a_cluster(), SMALL, poll_s=60.0) as watch:
+        await watch.pass_time(LONG_S)
+        assert watch.app.export_screenshot(simplify=True) == kept
 
 
-def test_the_help(snap_compare: Compare) -> None:
-    scene = Scene(a_cluster(moving=["orders-0"]))
-    assert snap_compare(scene.app, terminal_size=SMALL, run_before=scene.after("question_mark"))
+async def test_the_help(kept: SnapshotAssertion) -> None:
+    async with watching(a_cluster(moving=["orders-0"]), SMALL) as watch:
+        await watch.press("question_mark")
+        assert watch.app.export_screenshot(simplify=True) == kept

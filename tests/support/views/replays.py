@@ -194,12 +194,17 @@ class Replaying:
 
 @asynccontextmanager
 async def replaying(
-    path: Path, size: tuple[int, int] = MIDDLE, *, at_s: float | None = None, **how: Any
+    path: Path,
+    size: tuple[int, int] = MIDDLE,
+    *,
+    at_s: float | None = None,
+    name: str | None = None,
+    **how: Any,
 ) -> AsyncIterator[Replaying]:
     """Play a recording in a terminal of a size, and wait for its first frame."""
     tape, clock = the_tape(path), VirtualClock()
     start_s = tape.first_look_s if at_s is None else tape.from_s + at_s
-    with replay_app(tape, start_s, recording=str(path), real=clock, **how) as app:
+    with replay_app(tape, start_s, recording=name or str(path), real=clock, **how) as app:
         async with app.run_test(size=size, notifications=True) as pilot:
             replay = Replaying(app, clock, pilot)
             await replay.at_rest()

@@ -25,6 +25,10 @@ SMALL, MIDDLE, LARGE = (80, 24), (120, 30), (200, 60)
 POLL_S = 1.0
 RECOVERY_S = 15.0
 """Longer than a session takes to end, a broker to start, and the next attempt to come."""
+_KEYS = {
+    " ": "space", ",": "comma", "-": "minus", ".": "full_stop", "/": "slash", ":": "colon",
+    "=": "equals_sign",
+}  # fmt: skip
 _TURNS = 100
 """Turns of the event loop within which a poll is over, unless it waits for a broker that hangs."""
 
@@ -78,7 +82,7 @@ class Watching:
         await self.until(lambda: self.looks.at_s)
         await self._taken_in()
         await self.pilot.pause()
-        await self.until(self._footer)
+        await self.until(lambda: not self.text.isspace())
 
     async def do(self, *happening: OutsideEvent) -> None:
         """Apply events to the cluster, and wait until the next poll is on the screen."""
@@ -128,21 +132,20 @@ class Watching:
             while not condition():
                 await self.pilot.pause()
 
+    async def resize(self, size: tuple[int, int]) -> None:
+        await self.pilot.resize_terminal(*size)
+        await self.pilot.pause()
+
     async def press(self, *keys: str) -> None:
         await self.pilot.press(*keys)
         await self.pilot.pause()
 
     async def type(self, text: str) -> None:
-        named = {" ": "space", ":": "colon", "-": "minus", "/": "slash", ",": "comma"}
-        await self.press(*(named.get(character, character) for character in text))
+        await self.press(*(_KEYS.get(character, character) for character in text))
 
     @property
     def text(self) -> str:
         return screen_text(self.app)
-
-    def _footer(self) -> str:
-        """The last line of the screen, which is drawn last."""
-        return self.lines[-1].strip()
 
     @property
     def lines(self) -> list[str]:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import zip_longest
 from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Horizontal, VerticalScroll
+from textual.containers import VerticalScroll
 from textual.content import Content
+from textual.geometry import Size
 from textual.screen import ModalScreen
+from textual.widget import Widget
 from textual.widgets import Static
 
 from ktui.execution.run.cancel_kind import CancelKind
@@ -32,6 +35,7 @@ from ktui.tui.screens.watch.list import PartitionList
 from ktui.tui.screens.watch.screen import WatchScreen
 from ktui.tui.widgets.bindings import HelpGroup, help_group
 
+_INDENT, _SIGN_WIDTH = 2, 12
 _REPLICA_SIGNS = (
     (Piece("*5", "leader", bold=True), "leads the partition"),
     (Piece(">4", "next-leader"), "first replica of the target: to lead, but does not yet"),
@@ -86,11 +90,8 @@ class HelpScreen(ModalScreen[None]):
             border-title-color: $foreground; border-subtitle-color: $dim;
             scrollbar-size-vertical: 1;
         }
-        & Horizontal { height: auto; }
         & .title { margin-top: 1; }
         & .title:first-of-type { margin-top: 0; }
-        & .sign { width: 14; padding-left: 2; }
-        & .words { width: 1fr; }
     }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -118,12 +119,38 @@ class HelpScreen(ModalScreen[None]):
         self.dismiss()
 
 
+class SignTable(Widget):
+    """Signs and their meanings, side by side. One widget, so that the help opens at once."""
+
+    DEFAULT_CSS = """
+    SignTable { height: auto; }
+    """
+
+    def __init__(self, rows: Sequence[tuple[Piece, str]]) -> None:
+        super().__init__()
+        self._rows = rows
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        """Return the number of lines in so many columns."""
+        del container, viewport
+        return sum(1 for _ in self._lines(width))
+
+    def render(self) -> Content:
+        """Draw the rows, each in as many lines as it needs."""
+        return Content("\n").join(self._lines(self.size.width))
+
+    def _lines(self, width: int) -> Iterator[Content]:
+        for piece, words in self._rows:
+            signs = content([piece]).wrap(_SIGN_WIDTH)
+            meaning = Content(words).wrap(max(1, width - _INDENT - _SIGN_WIDTH))
+            for sign, line in zip_longest(signs, meaning, fillvalue=Content("")):
+                gap = " " * (_SIGN_WIDTH - sign.cell_length)
+                yield Content.assemble(" " * _INDENT, sign, gap, line)
+
+
 def _table(title: str, rows: Sequence[tuple[Piece, str]]) -> ComposeResult:
     yield Static(content([Piece(title, "header", bold=True)]), classes="title")
-    for sign, words in rows:
-        with Horizontal():
-            yield Static(content([sign]), classes="sign")
-            yield Static(Content(words), classes="words")
+    yield SignTable(rows)
 
 
 def help_groups(everywhere: Iterable[object]) -> list[HelpGroup]:

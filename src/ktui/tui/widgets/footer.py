@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar, NamedTuple
 
 from rich.cells import cell_len
-from textual.app import App, ComposeResult
+from textual.app import App
+from textual.binding import ActiveBinding
 from textual.content import Content
-from textual.events import Resize
+from textual.events import Leave, MouseDown, MouseMove
+from textual.geometry import Offset
 from textual.timer import Timer
-from textual.widgets import Footer, Static
-from textual.widgets._footer import FooterKey
+from textual.widget import Widget
 
 from ktui.tui.widgets.services import Notification, services
 
@@ -30,62 +31,154 @@ _SEVERITIES = {
 }
 
 
-class FooterKeys(Footer):
-    """Textual's footer as every screen has it: compact, in line with the text above.
+class _Key(NamedTuple):
+    """A key and what it does, as they stand in the line."""
 
-    Where the keys do not all fit, some are left out, so that none is cut.
+    display: str
+    active: ActiveBinding
+
+    @property
+    def action(self) -> str:
+        return self.active.binding.action.removeprefix("app.")
+
+    @property
+    def width(self) -> int:
+        return cell_len(f"{self.display} {self.active.binding.description}")
+
+
+class FooterKeys(Widget):
+    """The keys of a screen, in line with the text above, or a notification in their place.
+
+    Where the keys do not all fit, some are left out, so that none is cut. They are one widget:
+    Textual's own footer has one for each key, which takes most of the time to open a screen.
     """
 
+    COMPONENT_CLASSES: ClassVar[set[str]] = {
+        "footer--key",
+        "footer--description",
+        "footer--hover",
+    }
     DEFAULT_CSS = """
     FooterKeys {
+        dock: bottom;
+        height: 1;
         padding-left: 2;
-        & > #news { display: none; width: 1fr; height: auto; }
-        &.-news { height: auto; max-height: 3; padding: 0 2; }
-        &.-news > #news { display: block; }
-        &.-news > FooterKey { display: none; }
+        color: $footer-foreground;
+        background: $footer-background;
+        text-wrap: nowrap;
+        & > .footer--key {
+            color: $footer-key-foreground;
+            background: $footer-key-background;
+            text-style: bold;
+        }
+        & > .footer--description {
+            color: $footer-description-foreground;
+            background: $footer-description-background;
+        }
+        & > .footer--hover { background: $block-hover-background; }
+        &.-news { height: auto; max-height: 3; padding: 0 2; text-wrap: wrap; }
     }
     """
 
     def __init__(self) -> None:
-        super().__init__(compact=True, show_command_palette=False)
+        super().__init__()
+        self._notification: Notification | None = None
+        self._under_mouse: _Key | None = None
 
     def on_mount(self) -> None:
-        """Show the present notification."""
+        """Show the present notification, and follow which keys the screen has."""
+        self.screen.bindings_updated_signal.subscribe(self, lambda _screen: self.refresh())
         self.show_notification(services(self).notification)
+
+    @property
+    def allow_select(self) -> bool:
+        """Whether the text can be selected. Only that of a notification can: keys are clicked."""
+        return self._notification is not None
 
     def show_notification(self, notification: Notification | None) -> None:
         """Show a notification in place of the keys; None for the keys."""
-        self.set_class(notification is not None, "-news")
-        for line in self.query("#news").results(Static):
-            line.update(_drawn(notification))
+        if notification != self._notification:
+            self._notification = notification
+            self.set_class(notification is not None, "-news")
+            self.refresh(layout=True)
 
-    def compose(self) -> ComposeResult:
-        """Lay out the keys that fit, and the notification that stands in their place."""
-        yield Static(_drawn(services(self).notification), id="news", markup=False)
-        keys = [widget for widget in super().compose() if isinstance(widget, FooterKey)]
-        room = (self.size.width or self.app.size.width) - 2
+    def render(self) -> Content:
+        """Draw the notification, or the keys that fit."""
+        if self._notification is not None:
+            return _drawn(self._notification)
+        return Content(" ").join(map(self._draw, self._fitting_keys()))
+
+    def _draw(self, key: _Key) -> Content:
+        hover = ["footer--hover"] if key == self._under_mouse else []
+        dim = "" if key.active.enabled else "dim"
+        return Content.assemble(
+            (key.display, self.get_visual_style("footer--key", *hover)),
+            (
+                f" {key.active.binding.description}",
+                self.get_visual_style("footer--description", *hover),
+            ),
+        ).stylize(dim)
+
+    def _fitting_keys(self) -> list[_Key]:
         app = services(self)
         usual = _OF_A_RUN if app.attached is None else ()
         first = usual if app.keys_left_out_first is None else app.keys_left_out_first
+        keys = self._keys()
         for action in (*first, *_LEFT_OUT_FIRST):
-            if sum(map(_width, keys)) - 1 <= room:
+            if sum(key.width + 1 for key in keys) - 1 <= self.size.width - 2:
                 break
-            keys = [key for key in keys if key.action.removeprefix("app.") != action]
-        yield from keys
+            keys = [key for key in keys if key.action != action]
+        return keys
 
-    async def on_resize(self, event: Resize) -> None:
-        """Choose again which keys fit."""
+    def _keys(self) -> list[_Key]:
+        """Return the screen's keys that are to be shown, one for each action."""
+        by_action: dict[str, ActiveBinding] = {}
+        for active in self.screen.active_bindings.values():
+            if active.binding.show:
+                by_action.setdefault(active.binding.action, active)
+        return [
+            _Key(self.app.get_key_display(active.binding), active) for active in by_action.values()
+        ]
+
+    def on_mouse_down(self, event: MouseDown) -> None:
+        """Press the key under the mouse."""
+        key = self._key_at(event.get_content_offset(self))
+        if key is None:
+            return
+        if key.active.enabled:
+            self.app.simulate_key(key.active.binding.key)
+        else:
+            self.app.bell()
+
+    def on_mouse_move(self, event: MouseMove) -> None:
+        """Show which key is under the mouse, and what it is for."""
+        self._hover(self._key_at(event.get_content_offset(self)))
+
+    def on_leave(self, event: Leave) -> None:
+        """Show no key as under the mouse."""
         del event
-        await self.recompose()
+        self._hover(None)
+
+    def _key_at(self, offset: Offset | None) -> _Key | None:
+        """Return the key at a place in the line; None between two keys, and beside them."""
+        if offset is None or self._notification is not None:
+            return None
+        x = 0
+        for key in self._fitting_keys():
+            if x <= offset.x < x + key.width:
+                return key
+            x += key.width + 1
+        return None
+
+    def _hover(self, key: _Key | None) -> None:
+        if key != self._under_mouse:
+            self._under_mouse = key
+            self.tooltip = None if key is None else key.active.tooltip or None
+            self.styles.pointer = "default" if key is None else "pointer"
+            self.refresh()
 
 
-def _width(key: FooterKey) -> int:
-    return cell_len(f" {key.key_display} {key.description}")
-
-
-def _drawn(notification: Notification | None) -> Content:
-    if notification is None:
-        return Content("")
+def _drawn(notification: Notification) -> Content:
     sign, colour = _SEVERITIES[notification.severity]
     return Content.styled(f"{sign} {notification.words}", colour)
 

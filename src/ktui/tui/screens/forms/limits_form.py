@@ -86,6 +86,7 @@ class LimitsForm(Vertical):
         disabled: bool = False,
     ) -> None:
         super().__init__(disabled=disabled, classes="" if in_use else "-no-use")
+        self.add_class("-narrow", update=False)  # until its width is known
         self._base, self._heading = base, heading
         self._wrong: dict[str, str] = {}
         """The error of each invalid field, by option."""
@@ -99,7 +100,7 @@ class LimitsForm(Vertical):
                 yield Static(words, classes=name)
         for option in OPTIONS:
             with Horizontal(id=f"of-{option}"):
-                yield Static(classes="label")
+                yield Static(_label(option, wrong=False), classes="label")
                 yield Static(classes="now", markup=False)
                 choices = [word.value for word in CHOICES.get(option, ())]
                 yield LimitInput(
@@ -126,8 +127,8 @@ class LimitsForm(Vertical):
             now = _value(base, option)
             new = now if coming is None else _value(coming, option)
             then = (f" > {new}", "$next-leader") if new != now else ("", "")
-            row.query_one(".now", Static).update(Content.assemble(now, then))
-            row.query_one(".use", Static).update(Content(in_use.get(option, "")))
+            row.query_one(".now", Static).update(Content.assemble(now, then), layout=False)
+            row.query_one(".use", Static).update(Content(in_use.get(option, "")), layout=False)
 
     @property
     def typed(self) -> dict[str, int | str | None]:
@@ -164,14 +165,17 @@ class LimitsForm(Vertical):
             field.value = ""
 
     def _note(self, wrong: dict[str, str]) -> None:
-        self._wrong = wrong
-        for option in OPTIONS:
+        changed, self._wrong = wrong.keys() ^ self._wrong.keys(), wrong
+        for option in changed:
             row = self.query_one(f"#of-{option}")
             row.set_class(option in wrong, "-wrong")
-            row.query_one(".label", Static).update(_label(option, wrong=option in wrong))
+            label = _label(option, wrong=option in wrong)
+            row.query_one(".label", Static).update(label, layout=False)
         hint = self.query_one("#limits-hint", Static)
         hint.set_class(bool(wrong), "-wrong")
-        hint.update(Content(f"! {self.problem}" if wrong else self._hint()))
+        words = Content(f"! {self.problem}" if wrong else self._hint())
+        if words != hint.content:
+            hint.update(words)
         if wrong:
             self.call_after_refresh(hint.scroll_visible, animate=False)
 

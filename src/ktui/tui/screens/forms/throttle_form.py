@@ -117,7 +117,9 @@ class ThrottleForm(Vertical):
         event.stop()
         hint = self.query_one("#throttle-hint", Static)
         hint.set_class(bool(self.problem), "-wrong")
-        hint.update(Content(f"! {self.problem}" if self.problem else HINT))
+        words = f"! {self.problem}" if self.problem else HINT
+        if words != hint.content:
+            hint.update(words)
         self.post_message(self.Changed())
 
     @on(Input.Submitted)

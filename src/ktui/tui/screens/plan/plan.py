@@ -112,6 +112,7 @@ class PlanScreen(Screen[PlanOutcome | None]):
 
     def compose(self) -> ComposeResult:
         """Lay out the file, the figures, the choices, the form, and the keys."""
+        self.set_class(self._fits_side_by_side, "-wide", update=False)
         yield StatusHeader()
         yield from self.above()
         with VerticalScroll(id="plan-body", can_focus=False):
@@ -129,9 +130,9 @@ class PlanScreen(Screen[PlanOutcome | None]):
                     suggester=PathSuggester(),
                 )
             yield from self.choices()
+            columns = Static(self.BEFORE, id="plan-report", markup=False), self.form()
             with Vertical(id="plan-columns"):
-                yield Static(self.BEFORE, id="plan-report", markup=False)
-                yield self.form()
+                yield from reversed(columns) if self.has_class("-wide") else columns
         yield FooterKeys()
 
     # ----------------------------------------------------- what each of the screens defines
@@ -189,12 +190,17 @@ class PlanScreen(Screen[PlanOutcome | None]):
         if event.character is not None and event.character.isalpha():
             event.stop()
 
+    @property
+    def _fits_side_by_side(self) -> bool:
+        return self.app.size.width >= _SIDE_BY_SIDE
+
     @on(Resize)
     def _fit(self) -> None:
-        wide = self.size.width >= _SIDE_BY_SIDE
-        self.set_class(wide, "-wide")
-        columns, form = self.query_one("#plan-columns"), self.query_one(".form")
-        columns.move_child(form, before=0) if wide else columns.move_child(form, after=-1)
+        wide = self._fits_side_by_side
+        if wide != self.has_class("-wide"):
+            self.set_class(wide, "-wide")
+            columns, form = self.query_one("#plan-columns"), self.query_one(".form")
+            columns.move_child(form, before=0) if wide else columns.move_child(form, after=-1)
 
     @on(Choices.Chosen, "#plan-way")
     def _other_way(self, event: Choices.Chosen) -> None:
