@@ -39,8 +39,10 @@ def pytest_configure(config: pytest.Config) -> None:
         )
     _end_by_signals_as_by_ctrl_c()
     _keep_temporary_files_in_memory()
-    settings.register_profile("patient", deadline=None, suppress_health_check=[_TOO_SLOW])
-    settings.load_profile("patient")
+    patient = settings(deadline=None, suppress_health_check=[_TOO_SLOW])
+    settings.register_profile("quick", patient, max_examples=40)
+    settings.register_profile("soak", patient, max_examples=1_000)
+    settings.load_profile("quick")
 
 
 def _end_by_signals_as_by_ctrl_c() -> None:
