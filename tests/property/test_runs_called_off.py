@@ -69,7 +69,7 @@ def _cases() -> Iterator[Any]:
         limits = Limits(replicas=replicas, partitions=1, shape=shape)
         for stage, kind, scope in itertools.product(_stages(limits), CancelKind, SCOPES):
             number += 1
-            marks = () if number % 11 == 0 else (pytest.mark.soak,)
+            marks = () if number % 23 == 0 else (pytest.mark.soak,)
             name = f"{kind} {scope} {stage} R={replicas} {shape} {version}"
             yield pytest.param(limits, version, stage, kind, scope, id=name, marks=marks)
 

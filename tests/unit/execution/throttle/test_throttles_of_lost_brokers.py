@@ -20,21 +20,21 @@ from support.runs.throttled import TWO, ThrottledStory, broker, set_rate
 
 Timed = Sequence[tuple[float, events.OutsideEvent]]
 OUTAGES: dict[str, Timed] = {
-    "the target dies while it copies": [(5.0, events.Kill(4)), (200.0, events.Start(4))],
+    "the target dies while it copies": [(5.0, events.Kill(4)), (60.0, events.Start(4))],
     "the target dies, and is back at once": [(5.0, events.Kill(4)), (6.0, events.Start(4))],
     "the target hangs, and goes on": [(5.0, events.Hang(4)), (12.0, events.Resume(4))],
-    "the target hangs for long": [(5.0, events.Hang(4)), (90.0, events.Resume(4))],
+    "the target hangs for long": [(5.0, events.Hang(4)), (50.0, events.Resume(4))],
     "the target shuts down, and is back": [(5.0, events.Shutdown(4)), (40.0, events.Start(4))],
-    "the target dies when it is in sync": [(20.05, events.Kill(4)), (200.0, events.Start(4))],
-    "the target hangs when it is in sync": [(20.05, events.Hang(4)), (200.0, events.Resume(4))],
+    "the target dies when it is in sync": [(20.05, events.Kill(4)), (60.0, events.Start(4))],
+    "the target hangs when it is in sync": [(20.05, events.Hang(4)), (60.0, events.Resume(4))],
     "the target dies at the very end": [(42.0, events.Kill(5)), (42.0, events.Kill(4)),
-                                        (300.0, events.Start(4)), (300.0, events.Start(5))],
-    "the source dies, and is back": [(5.0, events.Kill(1)), (100.0, events.Start(1))],
+                                        (90.0, events.Start(4)), (90.0, events.Start(5))],
+    "the source dies, and is back": [(5.0, events.Kill(1)), (50.0, events.Start(1))],
     "the source dies for good": [(5.0, events.Kill(1))],
     "the source hangs": [(5.0, events.Hang(1)), (60.0, events.Resume(1))],
-    "a kept replica dies": [(5.0, events.Kill(2)), (100.0, events.Start(2))],
+    "a kept replica dies": [(5.0, events.Kill(2)), (50.0, events.Start(2))],
     "target and source die": [(5.0, events.Kill(1)), (6.0, events.Kill(4)),
-                              (100.0, events.Start(4)), (200.0, events.Start(1))],
+                              (50.0, events.Start(4)), (60.0, events.Start(1))],
     "one broker after the other is restarted": [
         (5.0 + 25.0 * n + late, act)
         for n, b in enumerate((1, 2, 3, 4, 5))
@@ -46,7 +46,13 @@ OUTAGES: dict[str, Timed] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("limits", [1, 2], ids=["one by one", "both at once"])
+@pytest.mark.parametrize(
+    "limits",
+    [
+        pytest.param(1, id="one by one", marks=pytest.mark.soak),
+        pytest.param(2, id="both at once"),
+    ],
+)
 @pytest.mark.parametrize("outage", OUTAGES)
 def test_nothing_stays_where_brokers_are_lost_for_a_while(
     outage: str, limits: int, tmp_path: Path
@@ -62,7 +68,13 @@ def test_nothing_stays_where_brokers_are_lost_for_a_while(
     _moved(story)
 
 
-@pytest.mark.parametrize("leaders", [False, True], ids=["followers", "leaders too"])
+@pytest.mark.parametrize(
+    "leaders",
+    [
+        pytest.param(False, id="followers", marks=pytest.mark.soak),
+        pytest.param(True, id="leaders too"),
+    ],
+)
 @pytest.mark.parametrize("outage", sorted(OUTAGES.keys() - {"the source dies for good"}))
 def test_nothing_stays_where_brokers_are_lost_and_stalled_steps_are_cancelled(
     outage: str,
