@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import re
@@ -79,6 +80,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if not groups.CLUSTERS.isdisjoint(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.kafka)
     groups.arrange(items)
+
+
+def pytest_collection_finish() -> None:
+    """Keep the collector of garbage from looking at all modules and tests again and again."""
+    gc.freeze()
 
 
 @pytest.hookimpl(tryfirst=True)
