@@ -110,9 +110,9 @@ def test_a_run_does_not_end_before_its_throttle_is_off_a_broker_that_is_down(
     tmp_path: Path,
 ) -> None:
     story = _with_a_dead_source(tmp_path)
-    story.befalls(500.0, events.Start(1))
+    story.befalls(130.0, events.Start(1))
 
-    story.played(until_s=450.0)
+    story.played(until_s=110.0)
     _moved(story)
     assert not story.run.ended
     assert story.run.throttled.brokers == [1]
@@ -123,7 +123,7 @@ def test_a_run_does_not_end_before_its_throttle_is_off_a_broker_that_is_down(
 
 def test_what_is_on_a_source_that_never_comes_back_can_be_let_go(tmp_path: Path) -> None:
     story = _with_a_dead_source(tmp_path)
-    story.asked(300.0, LeaveThrottles())
+    story.asked(100.0, LeaveThrottles())
 
     run = story.played()
 
@@ -141,14 +141,14 @@ def _over_but_for_broker_4(folder: Path) -> ThrottledStory:
     story = ThrottledStory(folder, {"orders-0": ((1, 2, 3), (4, 2, 3))})
     story.asked(10.0, SetThrottle(parse_throttle_rates("none")))
     story.befalls(9.9, events.Hang(4))
-    story.befalls(900.0, events.Resume(4))
+    story.befalls(150.0, events.Resume(4))
     return story
 
 
 def test_a_rate_is_put_back_as_soon_as_its_broker_is_back(tmp_path: Path) -> None:
     story = _over_but_for_broker_4(tmp_path)
 
-    story.played(until_s=300.0)
+    story.played(until_s=100.0)
     assert story.rates == {4: "500000"}
 
     story.resumed(until_s=1_900.0)
@@ -160,10 +160,10 @@ def test_what_is_on_a_broker_that_never_comes_back_can_be_let_go_and_is_told(
 ) -> None:
     story = ThrottledStory(tmp_path, TWO, on_stall=OnStall.CANCEL, stall_timeout_s=20.0)
     story.befalls(5.0, events.Kill(4), events.DeleteTopic("orders"))
-    story.played(until_s=300.0)
+    story.played(until_s=100.0)
     assert story.rates == {4: "500000"}
     assert not story.run.ended
-    story.asked(301.0, LeaveThrottles())
+    story.asked(101.0, LeaveThrottles())
 
     run = story.resumed()
 
