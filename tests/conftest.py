@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import re
@@ -39,8 +40,10 @@ def pytest_configure(config: pytest.Config) -> None:
         )
     _end_by_signals_as_by_ctrl_c()
     _keep_temporary_files_in_memory()
-    settings.register_profile("patient", deadline=None, suppress_health_check=[_TOO_SLOW])
-    settings.load_profile("patient")
+    patient = settings(deadline=None, suppress_health_check=[_TOO_SLOW])
+    settings.register_profile("quick", patient, max_examples=40)
+    settings.register_profile("soak", patient, max_examples=1_000)
+    settings.load_profile("quick")
 
 
 def _end_by_signals_as_by_ctrl_c() -> None:
@@ -77,6 +80,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if not groups.CLUSTERS.isdisjoint(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.kafka)
     groups.arrange(items)
+
+
+def pytest_collection_finish() -> None:
+    """Keep the collector of garbage from looking at all modules and tests again and again."""
+    gc.freeze()
 
 
 @pytest.hookimpl(tryfirst=True)

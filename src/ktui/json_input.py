@@ -55,7 +55,7 @@ def unknown_field(body: bytes, known: object) -> str | None:
 
 def _unknown(raw: Any, known: object, path: str) -> Iterator[str]:
     if isinstance(known, msgspec.Struct) and isinstance(raw, Mapping):
-        fields = {each.encode_name: each.name for each in msgspec.structs.fields(known)}
+        fields = dict(zip(known.__struct_encode_fields__, known.__struct_fields__, strict=True))
         tag = known.__struct_config__.tag_field
         for name, value in raw.items():
             if name in fields:

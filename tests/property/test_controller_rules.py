@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import pairwise
 
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from ktui.cluster.ports import Verdict
@@ -67,7 +67,6 @@ def _told(kept: Kept, deeds: list[Deed]) -> list[tuple[Registration, Registratio
 
 
 @given(kept_by, st.lists(deeds, max_size=30))
-@settings(max_examples=300)
 def test_every_record_is_one_that_kafka_could_have(kept: Kept, deeds: list[Deed]) -> None:
     for _, known in _told(kept, deeds):
         assert known.replicas
@@ -81,7 +80,6 @@ def test_every_record_is_one_that_kafka_could_have(kept: Kept, deeds: list[Deed]
 
 
 @given(kept_by, st.lists(deeds, max_size=30))
-@settings(max_examples=300)
 def test_a_leader_epoch_begins_with_each_new_leader_and_each_replica_taken_away(
     kept: Kept, deeds: list[Deed]
 ) -> None:
@@ -93,7 +91,6 @@ def test_a_leader_epoch_begins_with_each_new_leader_and_each_replica_taken_away(
 
 
 @given(kept_by, st.lists(deeds, max_size=30))
-@settings(max_examples=300)
 def test_what_is_told_one_after_another_is_the_history_of_the_record(
     kept: Kept, deeds: list[Deed]
 ) -> None:

@@ -272,7 +272,7 @@ class RunMachine(RuleBasedStateMachine):
 
 
 TestRun = RunMachine.TestCase
-TestRun.settings = settings(max_examples=100, stateful_step_count=25)
+TestRun.settings = settings(stateful_step_count=25)
 
 
 @given(plans, all_limits(), st.randoms(use_true_random=False))

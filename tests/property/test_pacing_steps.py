@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -228,7 +228,6 @@ def test_with_brokers_that_stay_down_it_ends_at_the_target_or_blocked(
 
 
 @given(situations(), st.lists(st.tuples(most_brokers, all_limits, st.booleans()), max_size=12))
-@settings(max_examples=200)
 def test_whatever_befalls_it_and_whichever_limits_come_it_ends_at_the_target_at_last(
     now: Situation, fate: list[tuple[frozenset[int], Limits, bool]]
 ) -> None:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from itertools import pairwise
 from random import Random
-from typing import Any, TypeVar
+from typing import TypeVar
 
-import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ktui.cluster.broker import BrokerConfig, LogDir, TopicConfig
@@ -133,10 +132,6 @@ def histories(draw: st.DrawFn) -> list[Observation]:
     return made
 
 
-def whatever_is_seen(check: Callable[[list[Observation]], None]) -> Callable[[], None]:
-    return given(histories())(check)
-
-
 def all_folds(history: list[Observation]) -> list[Progress]:
     made = [Progress()]
     for observation in history:
@@ -165,9 +160,8 @@ def assert_sane(lane: Lane) -> None:
     assert sane_slots(lane.history, HISTORY_SLOTS)
 
 
-@whatever_is_seen
-def test_every_figure_is_one_that_can_be_shown(history: list[Observation]) -> None:
-    for progress in all_folds(history):
+def every_figure_is_one_that_can_be_shown(folds: list[Progress]) -> None:
+    for progress in folds:
         for timeline in progress.timelines.values():
             for lane in timeline.lanes.values():
                 assert_sane(lane)
@@ -182,9 +176,8 @@ def test_every_figure_is_one_that_can_be_shown(history: list[Observation]) -> No
         )
 
 
-@whatever_is_seen
-def test_memory_is_bounded(history: list[Observation]) -> None:
-    for progress in all_folds(history):
+def memory_is_bounded(folds: list[Progress]) -> None:
+    for progress in folds:
         assert len(progress.timelines) <= len(PARTITIONS)
         for timeline in progress.timelines.values():
             assert sane_slots(timeline.recent, RECENT_SLOTS)
@@ -193,9 +186,7 @@ def test_memory_is_bounded(history: list[Observation]) -> None:
             assert len(timeline.lanes) <= len(BROKERS)
 
 
-@whatever_is_seen
-def test_phases_only_change_as_moves_do(history: list[Observation]) -> None:
-    folds = all_folds(history)
+def phases_only_change_as_moves_do(folds: list[Progress]) -> None:
     for before, after in pairwise(folds):
         for tp, now in after.timelines.items():
             was = before.timelines.get(tp)
@@ -216,28 +207,27 @@ def legal(was: Timeline | None, now: Timeline) -> bool:
     return now.phase is not Phase.SETTLED
 
 
-@whatever_is_seen
-def test_the_same_observations_always_tell_the_same_story(history: list[Observation]) -> None:
-    assert all_folds(history) == all_folds(history)
+def the_same_observations_always_tell_the_same_story(
+    history: list[Observation], folds: list[Progress]
+) -> None:
+    assert all_folds(history) == folds
 
 
-@whatever_is_seen
-def test_nothing_is_told_when_nothing_has_changed(history: list[Observation]) -> None:
-    progress = all_folds(history)[-1]
-    assert fold(progress, history[-1]).events == progress.events
+def nothing_is_told_when_nothing_has_changed(
+    history: list[Observation], folds: list[Progress]
+) -> None:
+    assert fold(folds[-1], history[-1]).events == folds[-1].events
 
 
-@whatever_is_seen
-def test_what_has_ended_on_its_target_is_on_it(history: list[Observation]) -> None:
-    for progress in all_folds(history):
+def what_has_ended_on_its_target_is_on_it(folds: list[Progress]) -> None:
+    for progress in folds:
         for timeline in progress.timelines.values():
             if timeline.phase is Phase.DONE:
                 assert timeline.state.replicas == timeline.target
 
 
-@whatever_is_seen
-def test_patience_is_never_counted_as_an_alarm(history: list[Observation]) -> None:
-    for progress in all_folds(history):
+def patience_is_never_counted_as_an_alarm(folds: list[Progress]) -> None:
+    for progress in folds:
         for timeline in progress.timelines.values():
             stall = timeline.stall
             if stall is not None and not stall.alarm:
@@ -245,9 +235,8 @@ def test_patience_is_never_counted_as_an_alarm(history: list[Observation]) -> No
                 assert stall.detail
 
 
-@whatever_is_seen
-def test_the_original_of_a_move_is_never_forgotten(history: list[Observation]) -> None:
-    for before, after in pairwise(all_folds(history)):
+def the_original_of_a_move_is_never_forgotten(folds: list[Progress]) -> None:
+    for before, after in pairwise(folds):
         for tp, now in after.timelines.items():
             was = before.timelines.get(tp)
             if was is None or (now.began_s, now.began_at) != (was.began_s, was.began_at):
@@ -256,34 +245,33 @@ def test_the_original_of_a_move_is_never_forgotten(history: list[Observation]) -
                 assert now.original == was.original or now.phase is Phase.SETTLED
 
 
-@given(states(PARTITIONS[0]), st.sampled_from([None, TopicConfig(), TopicConfig(2)]))
-def test_every_state_has_a_health(state: PartitionState, config: TopicConfig | None) -> None:
-    assert health(state, config)
-
-
-@whatever_is_seen
-def test_every_partition_has_a_state_word(history: list[Observation]) -> None:
+def every_partition_has_a_state_word(folds: list[Progress]) -> None:
     words = {phase.value for phase in Phase}
-    for timeline in all_folds(history)[-1].timelines.values():
+    for timeline in folds[-1].timelines.values():
         assert state_word(timeline, None) in words
         assert state_word(timeline, ()) in words | {"foreign"}
 
 
-EVERY_CHECK = (
-    test_every_figure_is_one_that_can_be_shown,
-    test_memory_is_bounded,
-    test_phases_only_change_as_moves_do,
-    test_the_same_observations_always_tell_the_same_story,
-    test_nothing_is_told_when_nothing_has_changed,
-    test_what_has_ended_on_its_target_is_on_it,
-    test_patience_is_never_counted_as_an_alarm,
-    test_the_original_of_a_move_is_never_forgotten,
-    test_every_partition_has_a_state_word,
+PROMISES = (
+    every_figure_is_one_that_can_be_shown,
+    memory_is_bounded,
+    phases_only_change_as_moves_do,
+    what_has_ended_on_its_target_is_on_it,
+    patience_is_never_counted_as_an_alarm,
+    the_original_of_a_move_is_never_forgotten,
+    every_partition_has_a_state_word,
 )
 
 
-@pytest.mark.soak
-@pytest.mark.parametrize("check", EVERY_CHECK, ids=lambda check: check.__name__)
-def test_it_holds_for_many_more_histories(check: Any) -> None:
-    again = given(histories())(check.hypothesis.inner_test)
-    settings(max_examples=1_000)(again)()
+@given(histories())
+def test_progress_keeps_its_promises_whatever_is_seen(history: list[Observation]) -> None:
+    folds = all_folds(history)
+    for promise in PROMISES:
+        promise(folds)
+    the_same_observations_always_tell_the_same_story(history, folds)
+    nothing_is_told_when_nothing_has_changed(history, folds)
+
+
+@given(states(PARTITIONS[0]), st.sampled_from([None, TopicConfig(), TopicConfig(2)]))
+def test_every_state_has_a_health(state: PartitionState, config: TopicConfig | None) -> None:
+    assert health(state, config)

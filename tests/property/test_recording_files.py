@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -33,13 +34,14 @@ FEW = settings(max_examples=30)
     st.booleans(),
 )
 def test_what_was_seen_is_read_from_the_files_before_and_after_sealing(
+    tmp_path_factory: pytest.TempPathFactory,
     history: list[Observation],
     most_bytes: int,
     longest_s: float,
     whole_every_s: float,
     closed: bool,  # noqa: FBT001  # drawn by Hypothesis
 ) -> None:
-    with TemporaryDirectory() as name:
+    with TemporaryDirectory(dir=tmp_path_factory.getbasetemp()) as name:
         recording = Recording(
             Path(name), most_bytes=most_bytes, longest_s=longest_s, whole_every_s=whole_every_s
         )

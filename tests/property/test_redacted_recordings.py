@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import msgspec
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ktui.cluster.broker import Broker, LogDir, TopicConfig
@@ -27,8 +27,6 @@ from support.recordings.named_events import (
 )
 
 KEY = b"a key of somebody's own"
-
-FEW = settings(max_examples=60)
 
 
 def head(cluster: str) -> Head:
@@ -62,7 +60,6 @@ def recordings(draw: st.DrawFn) -> list[AnyLine]:
     return made
 
 
-@FEW
 @given(recordings())
 def test_no_name_is_left_in_any_line_nor_in_what_brokers_and_sockets_said(
     recording: list[AnyLine],
@@ -73,7 +70,6 @@ def test_no_name_is_left_in_any_line_nor_in_what_brokers_and_sockets_said(
         assert MARK not in lines.encode(hide(line)).decode().lower()
 
 
-@FEW
 @given(events(), st.sampled_from(NAMES))
 def test_an_event_stays_what_it_is_but_for_names(event: AnyRunEvent, run: str) -> None:
     hidden = Redaction(KEY)(run_line(run, event))
@@ -96,7 +92,6 @@ def shape(value: object) -> object:
     return value
 
 
-@FEW
 @given(st.lists(named_observations(1.0), min_size=1, max_size=4))
 def test_what_is_played_is_what_was_seen_but_for_names(history: list[Observation]) -> None:
     hide, encoder = Redaction(KEY), Encoder()

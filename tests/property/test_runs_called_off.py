@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 import pytest
 
@@ -62,27 +62,64 @@ def _stages(limits: Limits) -> dict[str, Such]:
     return stages
 
 
-def _cases() -> Iterator[Any]:
-    """Give all cases; every so manieth of them is cheap enough for each day."""
-    number = 0
-    for replicas, shape, version in itertools.product((1, 2, None), Shape, ("4.2", "4.3")):
+class Case(NamedTuple):
+    """What is called off, how, and when."""
+
+    limits: Limits
+    version: str
+    stage: str
+    kind: CancelKind
+    scope: str
+
+
+def _cases() -> Iterator[Case]:
+    for replicas, shape, version in product((1, 2, None), Shape, ("4.2", "4.3")):
         limits = Limits(replicas=replicas, partitions=1, shape=shape)
-        for stage, kind, scope in itertools.product(_stages(limits), CancelKind, SCOPES):
-            number += 1
-            marks = () if number % 11 == 0 else (pytest.mark.soak,)
-            name = f"{kind} {scope} {stage} R={replicas} {shape} {version}"
-            yield pytest.param(limits, version, stage, kind, scope, id=name, marks=marks)
+        for stage, kind, scope in product(_stages(limits), CancelKind, SCOPES):
+            yield Case(limits, version, stage, kind, scope)
 
 
-@pytest.mark.parametrize(("limits", "version", "stage", "kind", "scope"), _cases())
-def test_what_is_called_off_ends_as_was_said_before(
-    limits: Limits, version: str, stage: str, kind: CancelKind, scope: str, tmp_path: Path
-) -> None:
-    story = CalledOffStory(tmp_path, WAYS, limits, {"messages": 2_500, "version": version})
-    command = SCOPES[scope]
-    story.called_off(_stages(limits)[stage], CancelMoves(kind, command.topics, command.partitions))
+CASES = [*_cases()]
+SOME_CASES = CASES[::23]
+"""Few enough for each day; the soak has all."""
+
+
+def _called_off(case: Case, folder: Path) -> None:
+    more = {"messages": 2_500, "version": case.version}
+    story = CalledOffStory(folder, WAYS, case.limits, more)
+    scope = SCOPES[case.scope]
+    story.called_off(
+        _stages(case.limits)[case.stage], CancelMoves(case.kind, scope.topics, scope.partitions)
+    )
 
     assert story.played().ended
 
     assert story.all_came
     story.assert_as_foreseen()
+
+
+@pytest.mark.parametrize("number", range(len(SOME_CASES)))
+def test_what_is_called_off_ends_as_was_said_before(number: int, tmp_path: Path) -> None:
+    _noted(SOME_CASES[number], tmp_path)
+
+
+def test_among_these_are_all_limits_versions_stages_kinds_and_scopes() -> None:
+    for some, every in zip(zip(*SOME_CASES, strict=True), zip(*CASES, strict=True), strict=True):
+        assert {*some} == {*every}
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("first", range(0, len(CASES), 50))
+def test_whatever_is_called_off_ends_as_was_said_before(first: int, tmp_path: Path) -> None:
+    for number, case in enumerate(CASES[first : first + 50]):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        _noted(case, folder)
+
+
+def _noted(case: Case, folder: Path) -> None:
+    try:
+        _called_off(case, folder)
+    except Exception as error:
+        error.add_note(str(case))
+        raise

@@ -7,13 +7,17 @@ from pathlib import Path
 
 import pytest
 
+from ktui.execution.journal.commands import CancelMoves
+from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
 from ktui.execution.run.track import Track
 from support.runs.cancelled_troubled import CalledOffTrouble, ThrottledAndCalledOff
-from support.runs.troubled import LONGEST_S, offline_reason
+from support.runs.seeds import ten_seeds
+from support.runs.troubled import LONGEST_S, TROUBLES, offline_reason
 from support.runs.witnessed import facts
 
+SEEDS = range(12)
 AGAIN_S = 400.0
 """Long enough for what is on its way, and for brokers that come back."""
 
@@ -74,12 +78,23 @@ def _says_why(run: CalledOffTrouble, outcome: Run, track: Track) -> bool:
             return False
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", SEEDS)
 def test_what_is_called_off_in_trouble_ends_right(seed: int, tmp_path: Path) -> None:
     _carried(CalledOffTrouble(seed, tmp_path))
 
 
-@pytest.mark.parametrize("seed", range(28))
+def test_every_kind_of_trouble_and_of_cancel_is_in_these_runs(tmp_path: Path) -> None:
+    runs = [CalledOffTrouble(seed, tmp_path) for seed in SEEDS]
+
+    assert set().union(*(run.troubles for run in runs)) == TROUBLES
+    commands = [command for run in runs for _, command in run.commands]
+    cancels = [command for command in commands if isinstance(command, CancelMoves)]
+    assert {each.kind for each in cancels} == {*CancelKind}
+    scopes = {(bool(each.topics), bool(each.partitions)) for each in cancels}
+    assert scopes == {(False, False), (True, False), (False, True)}
+
+
+@pytest.mark.parametrize("seed", range(8))
 def test_what_is_called_off_ends_right_where_the_engine_is_killed_too(
     seed: int, tmp_path: Path
 ) -> None:
@@ -87,25 +102,28 @@ def test_what_is_called_off_ends_right_where_the_engine_is_killed_too(
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("seed", range(60, 360))
-def test_what_is_called_off_in_300_runs_in_trouble_ends_right(seed: int, tmp_path: Path) -> None:
-    _carried(CalledOffTrouble(seed, tmp_path))
+@pytest.mark.parametrize("first", range(12, 362, 10))
+def test_what_is_called_off_in_350_runs_in_trouble_ends_right(first: int, tmp_path: Path) -> None:
+    for seed, folder in ten_seeds(first, tmp_path):
+        _carried(CalledOffTrouble(seed, folder))
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("seed", range(28, 228))
-def test_what_is_called_off_in_200_runs_ends_right_where_the_engine_is_killed_too(
-    seed: int, tmp_path: Path
+@pytest.mark.parametrize("first", range(8, 228, 10))
+def test_what_is_called_off_in_220_runs_ends_right_where_the_engine_is_killed_too(
+    first: int, tmp_path: Path
 ) -> None:
-    _carried(CalledOffTrouble(seed, tmp_path, killed=True))
+    for seed, folder in ten_seeds(first, tmp_path):
+        _carried(CalledOffTrouble(seed, folder, killed=True))
 
 
-@pytest.mark.parametrize("seed", range(24))
+@pytest.mark.parametrize("seed", range(8))
 def test_no_throttle_stays_of_what_is_called_off_in_trouble(seed: int, tmp_path: Path) -> None:
     _carried(ThrottledAndCalledOff(seed, tmp_path, killed=seed % 2 == 0))
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("seed", range(24, 324))
-def test_no_throttle_stays_of_what_is_called_off_in_300_runs(seed: int, tmp_path: Path) -> None:
-    _carried(ThrottledAndCalledOff(seed, tmp_path, killed=seed % 2 == 0))
+@pytest.mark.parametrize("first", range(8, 328, 10))
+def test_no_throttle_stays_of_what_is_called_off_in_320_runs(first: int, tmp_path: Path) -> None:
+    for seed, folder in ten_seeds(first, tmp_path):
+        _carried(ThrottledAndCalledOff(seed, folder, killed=seed % 2 == 0))

@@ -16,6 +16,7 @@ from ktui.execution.run.states import State
 from ktui.pacing.limits import Limits, Shape
 from support.runs.cancel_stories import CalledOffStory, begun, nth
 from support.runs.killed import Killed, KilledRun, Reaper
+from support.runs.seeds import ten_seeds
 from support.runs.throttled import ThrottledStory, change_list, set_rate
 from support.simulated.moving_clusters import tp
 
@@ -120,7 +121,7 @@ def _at_seeded_instants(seed: int, folder: Path) -> None:
     _carried(seed, folder / "killed", at)
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(8))
 def test_an_engine_killed_while_it_cancels_is_gone_on_with_to_the_same_end(
     seed: int, tmp_path: Path
 ) -> None:
@@ -128,11 +129,12 @@ def test_an_engine_killed_while_it_cancels_is_gone_on_with_to_the_same_end(
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("seed", range(20, 220))
-def test_engines_killed_at_200_seeded_instants_of_cancels_come_to_the_same_end(
-    seed: int, tmp_path: Path
+@pytest.mark.parametrize("first", range(8, 218, 10))
+def test_engines_killed_at_seeded_instants_of_210_cancelled_runs_come_to_the_same_end(
+    first: int, tmp_path: Path
 ) -> None:
-    _at_seeded_instants(seed, tmp_path)
+    for seed, folder in ten_seeds(first, tmp_path):
+        _at_seeded_instants(seed, folder)
 
 
 @pytest.mark.soak
@@ -174,7 +176,7 @@ def test_a_throttled_run_that_is_called_off_and_killed_leaves_no_throttle_behind
     kind: CancelKind, shape: Shape, tmp_path: Path
 ) -> None:
     count = _throttled(kind, shape, 0, tmp_path / "0").count
-    for instant in range(1, count + 1, 13):
+    for instant in range(1, count + 1, 31):
         _throttled(kind, shape, instant, tmp_path / str(instant))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -11,8 +12,12 @@ from ktui.execution.run.events import PauseOrigin
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
 from ktui.execution.run.track import Track
-from support.runs.troubled import TroubledRun, offline_reason
+from ktui.pacing.limits import Mode, Shape
+from support.runs.seeds import ten_seeds
+from support.runs.troubled import TROUBLES, TroubledRun, offline_reason
 from support.runs.witnessed import facts
+
+SEEDS = range(10)
 
 
 def _carried(seed: int, folder: Path, *, killed: bool = False) -> None:
@@ -78,25 +83,34 @@ def _says_why(run: TroubledRun, outcome: Run, track: Track) -> bool:
             return False
 
 
-@pytest.mark.parametrize("seed", range(24))
+@pytest.mark.parametrize("seed", SEEDS)
 def test_a_run_in_trouble_keeps_its_rules_and_ends_right(seed: int, tmp_path: Path) -> None:
     _carried(seed, tmp_path)
 
 
-@pytest.mark.parametrize("seed", range(8))
+def test_every_kind_of_trouble_and_of_limits_is_in_these_runs(tmp_path: Path) -> None:
+    runs = [TroubledRun(seed, tmp_path) for seed in SEEDS]
+
+    assert set().union(*(run.troubles for run in runs)) == TROUBLES
+    assert {(run.limits.shape, run.limits.mode) for run in runs} == {*product(Shape, Mode)}
+
+
+@pytest.mark.parametrize("seed", range(4))
 def test_a_run_in_trouble_whose_engine_is_killed_too_ends_right(seed: int, tmp_path: Path) -> None:
     _carried(seed, tmp_path, killed=True)
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("seed", range(24, 324))
-def test_300_runs_in_trouble_keep_their_rules_and_end_right(seed: int, tmp_path: Path) -> None:
-    _carried(seed, tmp_path)
+@pytest.mark.parametrize("first", range(10, 330, 10))
+def test_320_runs_in_trouble_keep_their_rules_and_end_right(first: int, tmp_path: Path) -> None:
+    for seed, folder in ten_seeds(first, tmp_path):
+        _carried(seed, folder)
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("seed", range(8, 108))
-def test_100_runs_in_trouble_whose_engines_are_killed_too_end_right(
-    seed: int, tmp_path: Path
+@pytest.mark.parametrize("first", range(4, 114, 10))
+def test_110_runs_in_trouble_whose_engines_are_killed_too_end_right(
+    first: int, tmp_path: Path
 ) -> None:
-    _carried(seed, tmp_path, killed=True)
+    for seed, folder in ten_seeds(first, tmp_path):
+        _carried(seed, folder, killed=True)

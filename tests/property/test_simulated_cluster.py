@@ -223,4 +223,4 @@ class SimulatedClusterMachine(RuleBasedStateMachine):
 
 
 TestSimulatedCluster = SimulatedClusterMachine.TestCase
-TestSimulatedCluster.settings = settings(max_examples=100, stateful_step_count=40)
+TestSimulatedCluster.settings = settings(stateful_step_count=40)

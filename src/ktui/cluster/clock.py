@@ -47,6 +47,15 @@ class SystemClock:
         await asyncio.sleep(seconds)
 
 
+async def wait_at_most(seconds: float, task: asyncio.Future[Any], clock: Clock) -> None:
+    """Wait until a task is done, or until so many seconds have passed; the task goes on."""
+    alarm = asyncio.ensure_future(clock.sleep(seconds))
+    try:
+        await asyncio.wait((task, alarm), return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        alarm.cancel()
+
+
 async def wait_for_first(*waits: Coroutine[Any, Any, Any]) -> None:
     """Wait until one of several coroutines has finished, and cancel the others."""
     tasks = [asyncio.ensure_future(wait) for wait in waits]

@@ -6,7 +6,7 @@ import asyncio
 import math
 from collections.abc import Collection, Mapping
 
-from ktui.cluster.clock import Clock, wait_for_first
+from ktui.cluster.clock import Clock, wait_at_most
 from ktui.cluster.errors import TimedOut, Unsupported
 from ktui.cluster.observation import Observation
 from ktui.cluster.partition import PartitionState, Reassignment, TopicPartition
@@ -60,7 +60,7 @@ class FreshMetadata:
             return await self._reader.describe_topics(names, fresh=True)
         asking = asyncio.ensure_future(self._reader.describe_topics(names, fresh=True))
         try:
-            await wait_for_first(asyncio.wait([asking]), self._clock.sleep(seconds))
+            await wait_at_most(seconds, asking, self._clock)
             if asking.done():
                 return asking.result()
         finally:

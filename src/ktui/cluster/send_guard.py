@@ -7,7 +7,7 @@ import logging
 from collections.abc import Coroutine
 from typing import Any, Protocol, TypeVar
 
-from ktui.cluster.clock import Clock, wait_for_first
+from ktui.cluster.clock import Clock, wait_at_most
 from ktui.cluster.ownership import (
     ClaimStatus,
     ClusterClaim,
@@ -135,7 +135,7 @@ class SendGuard:
         if self._checking is None:
             self._checking = asyncio.ensure_future(self._check())
         checking = self._checking
-        await wait_for_first(asyncio.wait([checking]), self._clock.sleep(LATE_S))
+        await wait_at_most(LATE_S, checking, self._clock)
         if not checking.done():
             self._judge(OwnerUnknown(f"no answer within {LATE_S:.0f} s"), now_s)
 

@@ -225,7 +225,7 @@ DEFECTS = (
         "a writer that cannot be reached",
         "108,000 events an hour in the journal",
         "AnswerHandler._back_off leaves a partition alone for longer each time",
-        stories.nothing_can_be_sent_for_an_hour,
+        stories.nothing_can_be_sent_for_ten_minutes,
         (AnswerHandler, "_back_off", _rests_a_second),
     ),
     Defect(

@@ -11,7 +11,7 @@ from typing import Any, Protocol, TypeVar
 import msgspec
 
 from ktui.cluster.broker import BrokerConfig
-from ktui.cluster.clock import Clock, wait_for_first
+from ktui.cluster.clock import Clock, wait_at_most
 from ktui.cluster.errors import ClusterError, Failure, Operation, TimedOut, Unsupported
 from ktui.cluster.partition import Reassignment, TopicPartition
 from ktui.cluster.ports import (
@@ -321,7 +321,7 @@ class ChaosWriter:
         delivery = asyncio.ensure_future(self._delivered(act, held_by, arrived))
         self.on_their_way.add(delivery)
         delivery.add_done_callback(self.on_their_way.discard)
-        await wait_for_first(asyncio.wait([delivery]), self._clock.sleep(CALL_LIMIT_S))
+        await wait_at_most(CALL_LIMIT_S, delivery, self._clock)
         lost = self._faults.strikes(Fault.LOST_ANSWER, 0.08)
         if not delivery.done() or lost:
             unknown = WriteResult(

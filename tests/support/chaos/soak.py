@@ -41,7 +41,6 @@ class Outcome(msgspec.Struct, frozen=True):
 
 def played(seed: int) -> Outcome:
     """Execute one seed's run to its end, and check its promises."""
-    logging.disable(logging.CRITICAL)
     with tempfile.TemporaryDirectory() as folder:
         run = ChaosRun(seed, Path(folder))
         problem = ""
@@ -50,6 +49,11 @@ def played(seed: int) -> Outcome:
             check_end(run)
         except Exception:  # noqa: BLE001 - it is reported with its seed
             problem = traceback.format_exc()
+    return outcome_of(seed, run, problem)
+
+
+def outcome_of(seed: int, run: ChaosRun, problem: str = "") -> Outcome:
+    """Return the outcome of a seed whose run is over."""
     return Outcome(
         seed,
         run.words,
@@ -62,34 +66,53 @@ def played(seed: int) -> Outcome:
     )
 
 
+class Tally:
+    """What happened in all seeds together."""
+
+    def __init__(self) -> None:
+        self.fired = Counter[Fault]()
+        self.changed = Counter[str]()
+        self.requests = Counter[str]()
+
+    def add(self, outcome: Outcome) -> None:
+        self.fired.update(outcome.fired)
+        self.changed.update(outcome.changed)
+        self.requests.update(outcome.requests)
+
+    @property
+    def never(self) -> list[str]:
+        """The kinds of fault, of request, and of change before a request, that no seed had."""
+        return [
+            *(fault.value for fault in Fault if not self.fired[fault]),
+            *(what for what in (MOVES, LAST, OTHERS) if not self.changed[what]),
+            *(what for what in (ON_A_RESUME, ON_MORE) if not self.requests[what]),
+        ]
+
+
 def main() -> int:
     """Play the seeds, and print a summary."""
     first, count = [*map(int, sys.argv[1:]), 0, COUNT][:2] if sys.argv[1:] else (0, COUNT)
-    fired, changed, requests = Counter[Fault](), Counter[str](), Counter[str]()
+    tally = Tally()
     failed: list[Outcome] = []
     simulated_s, partitions = 0.0, 0
-    with multiprocessing.Pool(os.cpu_count()) as pool:
+    with multiprocessing.Pool(os.cpu_count(), logging.disable, [logging.CRITICAL]) as pool:
         for outcome in pool.imap_unordered(played, range(first, first + count)):
             print(f"seed {outcome.seed}: {outcome.words}", flush=True)
             if outcome.problem:
                 failed.append(outcome)
                 print(outcome.problem, flush=True)
-            fired.update(outcome.fired)
-            changed.update(outcome.changed)
-            requests.update(outcome.requests)
+            tally.add(outcome)
             simulated_s += outcome.simulated_s
             partitions += outcome.partitions
     print(f"{count} seeds, {partitions} partitions, {simulated_s / 3600:.0f} simulated hours")
-    print("fired:", ", ".join(f"{fault.value} {fired[fault]}" for fault in Fault))
-    print("changed between a read and its request's effect:", dict(changed) or "nothing")
-    print("sent:", dict(requests))
-    silent = [fault.value for fault in Fault if not fired[fault]]
-    silent += [what for what in (MOVES, LAST, OTHERS) if not changed[what]]
-    silent += [what for what in (ON_A_RESUME, ON_MORE) if not requests[what]]
-    if silent and count >= COUNT:
+    print("fired:", ", ".join(f"{fault.value} {tally.fired[fault]}" for fault in Fault))
+    print("changed between a read and its request's effect:", dict(tally.changed) or "nothing")
+    print("sent:", dict(tally.requests))
+    silent = tally.never if count >= COUNT else []
+    if silent:
         print("never fired:", ", ".join(silent))
     print("failed:", ", ".join(str(outcome.seed) for outcome in failed) or "none")
-    return 1 if failed or (silent and count >= COUNT) else 0
+    return 1 if failed or silent else 0
 
 
 if __name__ == "__main__":

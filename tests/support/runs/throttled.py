@@ -29,6 +29,9 @@ from support.runs.throttle_rules import Others, ThrottleRules, settings_in
 RF3 = (1, 2, 3)
 ONE: Mapping[str, tuple[Replicas, Replicas]] = {"orders-0": (RF3, (4, 2, 3))}
 TWO = {**ONE, "orders-1": (RF3, (5, 2, 3))}
+IN_5_S: Mapping[str, Any] = {"messages": 2_500}
+IN_10_S: Mapping[str, Any] = {"messages": 5_000}
+"""Clusters whose replicas are copied in so many seconds at the rate of a run."""
 
 
 class _AtWords(Reaper):

@@ -32,6 +32,15 @@ LONGEST_S = 3_000.0
 """By then a run has ended, or is left because nothing more happens in it."""
 
 
+TROUBLES = {
+    events.Kill, events.Shutdown, events.Start, events.Hang, events.Resume, events.Slow,
+    events.FillDisk, events.ChangeController, events.LoseRequest, events.LoseAnswer,
+    events.DelayRequest, events.Deny, events.Alter, events.ElectLeaders, events.DeleteTopic,
+    events.CreateTopic,
+}  # fmt: skip
+"""All kinds of acts; the seeds that every test run plays have each of them."""
+
+
 class TroubledRun(KilledRun):
     """A run amid failing machines, other people's tools and changing limits.
 
@@ -183,6 +192,11 @@ class TroubledRun(KilledRun):
         assert self.engine is not None
         self.reaper.at = frozenset()
         self.engine.leave("nothing happens any more")
+
+    @property
+    def troubles(self) -> set[type[OutsideEvent]]:
+        """The kinds of acts of the seed, apart from those that mend everything at last."""
+        return {type(due.act) for due in self.acts if due.at_s < TROUBLED_S}
 
     def foreign(self) -> set[TopicPartition]:
         """Return the partitions that other people have altered."""

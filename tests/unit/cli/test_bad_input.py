@@ -12,23 +12,16 @@ from pathlib import Path
 
 import pytest
 
+from support.cli.called import Done, called, called_as_process
+
 
 @pytest.fixture
 def config_dir(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def ktui(config_dir: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    env = {name: value for name, value in os.environ.items() if not name.startswith("KTUI_")}
-    done = subprocess.run(
-        [sys.executable, "-m", "ktui", *arguments],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**env, "KTUI_CONFIG_DIR": str(config_dir)},
-    )
-    assert "Traceback" not in done.stderr
-    return done
+def ktui(config_dir: Path, *arguments: str) -> Done:
+    return called(*arguments, KTUI_CONFIG_DIR=str(config_dir))
 
 
 @pytest.fixture
@@ -64,7 +57,9 @@ def nobody_there() -> str:
 
 @pytest.mark.parametrize("verb", ["list", "doctor"])
 def test_an_unreachable_cluster_is_named(config_dir: Path, nobody_there: str, verb: str) -> None:
-    done = ktui(config_dir, verb, "--bootstrap-server", nobody_there)
+    done = called_as_process(
+        verb, "--bootstrap-server", nobody_there, KTUI_CONFIG_DIR=str(config_dir)
+    )
 
     assert done.returncode == 1
     assert nobody_there in done.stdout + done.stderr
@@ -72,7 +67,9 @@ def test_an_unreachable_cluster_is_named(config_dir: Path, nobody_there: str, ve
 
 
 def test_a_port_that_is_not_kafkas_is_recognised(config_dir: Path, not_kafka: str) -> None:
-    done = ktui(config_dir, "list", "--bootstrap-server", not_kafka)
+    done = called_as_process(
+        "list", "--bootstrap-server", not_kafka, KTUI_CONFIG_DIR=str(config_dir)
+    )
 
     assert done.returncode == 1
     assert done.stderr.count("\n") == 1
@@ -191,24 +188,34 @@ def test_every_verb_explains_itself(config_dir: Path, verb: str) -> None:
     assert "Usage: " in done.stdout
 
 
-def test_the_version_is_told(config_dir: Path) -> None:
-    assert ktui(config_dir, "--version").stdout.startswith("ktui, version ")
+def test_the_version_is_told() -> None:
+    done = called_as_process("--version")
+
+    assert done.returncode == 0
+    assert done.stdout.startswith("ktui, version ")
 
 
-def test_a_defect_of_its_own_is_one_sentence_and_a_traceback_only_on_request() -> None:
+def test_a_defect_of_its_own_is_one_sentence(
+    config_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ktui.cli.main.ktui", lambda **_: 1 // 0)
+
+    done = ktui(config_dir)
+
+    assert done.returncode == 1
+    assert "this is a defect in ktui: ZeroDivisionError" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_the_traceback_of_a_defect_is_shown_on_request() -> None:
     broken = "import ktui.cli.main as m; m.ktui = lambda **_: 1 // 0; m.main()"
-    env = {name: value for name, value in os.environ.items() if name != "KTUI_DEBUG"}
-    for debug, told in (
-        ({}, "this is a defect in ktui: ZeroDivisionError"),
-        ({"KTUI_DEBUG": "1"}, "Traceback"),
-    ):
-        done = subprocess.run(
-            [sys.executable, "-c", broken],
-            capture_output=True,
-            text=True,
-            check=False,
-            env={**env, **debug},
-        )
-        assert done.returncode == 1
-        assert told in done.stderr
-        assert ("Traceback" in done.stderr) == bool(debug)
+    done = subprocess.run(
+        [sys.executable, "-c", broken],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "KTUI_DEBUG": "1"},
+    )
+
+    assert done.returncode == 1
+    assert "Traceback" in done.stderr

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import ssl
 from collections.abc import AsyncIterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -37,22 +38,28 @@ def _answer(api: int, version: int, port: int) -> bytes:
         )
         told = MetadataResponse(version=version, brokers=[broker], controller_id=1, topics=[])
     else:
-        topic = ListPartitionReassignmentsResponse.OngoingTopicReassignment
-        moving = [
-            topic.OngoingPartitionReassignment(
-                version=0,
-                partition_index=each,
-                replicas=[1, 2, 3],
-                adding_replicas=[3],
-                removing_replicas=[1],
-            )
-            for each in range(_COUNT)
-        ]
-        told = ListPartitionReassignmentsResponse(
-            version=version,
-            error_code=0,
-            topics=[topic(version=0, name="orders", partitions=moving)],
+        return _moving(version)
+    return bytes(told.encode())
+
+
+@cache
+def _moving(version: int) -> bytes:
+    topic = ListPartitionReassignmentsResponse.OngoingTopicReassignment
+    moving = [
+        topic.OngoingPartitionReassignment(
+            version=0,
+            partition_index=each,
+            replicas=[1, 2, 3],
+            adding_replicas=[3],
+            removing_replicas=[1],
         )
+        for each in range(_COUNT)
+    ]
+    told = ListPartitionReassignmentsResponse(
+        version=version,
+        error_code=0,
+        topics=[topic(version=0, name="orders", partitions=moving)],
+    )
     return bytes(told.encode())
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import pytest
 
 from ktui.cluster.partition import TopicPartition
@@ -18,6 +20,7 @@ LONGEST_S = 120
 """Seconds of a viewer."""
 
 
+@cache
 def scenario(name: str) -> Scenario:
     return load_scenario(shipped_path(name))
 

@@ -12,7 +12,7 @@ import logging
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, TypeVar
 
-from ktui.cluster.clock import Clock, wait_for_first
+from ktui.cluster.clock import Clock, wait_at_most
 from ktui.cluster.errors import ClusterError, describe_unreadable
 from ktui.cluster.observation import Observation
 from ktui.cluster.observer import ObservationSource
@@ -312,14 +312,15 @@ class Engine:
         task = asyncio.ensure_future(work)
         try:
             while not task.done():
-                await wait_for_first(asyncio.wait([task]), self._clock.sleep(LISTENS_S))
+                await wait_at_most(LISTENS_S, task, self._clock)
                 if not task.done() and self._commands.has_commands:
                     self._commands.take_commands()
                     await self._cancel()
             return task.result()
         finally:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
+            if not task.done():
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
 
     async def _cancel(self) -> None:
         """Send the cancels that are due, before anything else is sent or awaited."""

@@ -11,37 +11,42 @@ import pytest
 
 from ktui.cli.pipeline.check import findings_text
 from ktui.pipeline.run.check import Findings
+from support.cli.called import called
 
 _HEAVY = ("pyspark", "py4j", "pyarrow", "pandas", "numpy", "plotly")
 
 
-def called(*words: str, without: str = "", **environment: str) -> subprocess.CompletedProcess[str]:
-    """Call ktui where a library is not installed; say at the end which heavy ones it loaded."""
+def called_without(library: str, *words: str) -> subprocess.CompletedProcess[str]:
+    """Call ktui where a library is not installed."""
     code = (
-        "import sys, atexit\n"
-        f"sys.modules.update({{name: None for name in {without!r}.split()}})\n"
-        f"loaded = lambda: print('loaded:', *(n for n in {_HEAVY} if sys.modules.get(n)))\n"
-        "atexit.register(loaded)\n"
+        "import sys\n"
+        f"sys.modules[{library!r}] = None\n"
         f"sys.argv = ['ktui', *{words!r}]\n"
         "from ktui.cli.main import main\n"
         "main()"
     )
     return subprocess.run(
         [sys.executable, "-c", code],
-        env={**os.environ, **environment},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
         check=False,
-        timeout=240,
     )
 
 
-@pytest.mark.parametrize(
-    "words", [["--help"], ["pipeline", "--help"], ["runs"], ["record", "--help"]]
-)
-def test_no_other_verb_loads_what_the_pipeline_needs(words: list[str], tmp_path: Path) -> None:
-    run = called(*words, KTUI_STATE_DIR=str(tmp_path))
+def test_no_other_verb_loads_what_the_pipeline_needs(tmp_path: Path) -> None:
+    calls = [["--help"], ["pipeline", "--help"], ["runs"], ["record", "--help"]]
+    code = (
+        "import sys\n"
+        "from ktui.cli.main import ktui\n"
+        f"for words in {calls!r}:\n"
+        "    assert not ktui(words, standalone_mode=False)\n"
+        f"print('loaded:', *(n for n in {_HEAVY} if sys.modules.get(n)))\n"
+    )
+    environment = {**os.environ, "KTUI_STATE_DIR": str(tmp_path)}
+    run = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False
+    )
 
     assert run.returncode == 0, run.stderr
     assert run.stdout.splitlines()[-1] == "loaded:"
@@ -52,10 +57,10 @@ def test_no_other_verb_loads_what_the_pipeline_needs(words: list[str], tmp_path:
     [("run", "pyspark"), ("check", "pyspark"), ("run", "pyarrow"), ("report", "pyarrow")],
 )
 def test_a_library_that_is_missing_is_told_with_what_installs_it(verb: str, library: str) -> None:
-    run = called("pipeline", verb, "--help", without=library)
+    run = called_without(library, "pipeline", verb, "--help")
 
     if verb == "report" and run.returncode == 0:  # its help needs none
-        run = called("pipeline", verb, "--lake", "x", "--run", "y", without=library)
+        run = called_without(library, "pipeline", verb, "--lake", "x", "--run", "y")
     assert run.returncode == 2, run.stdout + run.stderr
     assert f"needs {library}, which is not installed" in run.stderr
     assert "pip install 'ktui[pipeline]'" in run.stderr

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,6 +18,7 @@ from ktui.execution.run.events import JournalEntry
 from ktui.recording.reading import find_sessions
 from ktui.recording.recorder import Recorder
 from ktui.simulated.clock import VirtualClock
+from support.cli.called import Done, called
 from support.journals.journals import a_start
 from support.recordings.recorded_history import a_recording
 from support.simulated.observations import START, a_move, an_observation
@@ -27,18 +26,18 @@ from support.simulated.observations import START, a_move, an_observation
 RUN = [JournalEntry(number, START, event) for number, event in enumerate(a_start(), start=1)]
 
 
-def replay(*arguments: str, state: Path) -> subprocess.CompletedProcess[str]:
-    env = {name: value for name, value in os.environ.items() if not name.startswith("KTUI_")}
-    done = subprocess.run(
-        [sys.executable, "-m", "ktui", "replay", *arguments],
-        capture_output=True,
-        text=True,
-        check=False,
-        stdin=subprocess.DEVNULL,
-        env={**env, "KTUI_STATE_DIR": str(state), "TZ": "UTC"},
-    )
-    assert "Traceback" not in done.stderr
-    return done
+@pytest.fixture(autouse=True)
+def utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Have moments of this machine's time zone be those of the recordings."""
+    with monkeypatch.context() as there:
+        there.setenv("TZ", "UTC")
+        time.tzset()
+        yield
+    time.tzset()
+
+
+def replay(*arguments: str, state: Path) -> Done:
+    return called("replay", *arguments, KTUI_STATE_DIR=str(state))
 
 
 def looks(first_s: int = 0, count: int = 30) -> Iterator[Observation]:

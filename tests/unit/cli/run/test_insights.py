@@ -16,12 +16,12 @@ from ktui.insights.file import NAME, encode
 from ktui.insights.insights import ClusterInsights, Insights
 from ktui.insights.prior import Prior
 from ktui.insights.sections import NOTHING, sections
+from support.cli.called import Done, called
 from support.pipeline.insights import AT, RATE, insights, of_cluster
 
 
-def ktui(*args: str, state: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "ktui", "insights", "--state-dir", str(state), *args]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+def ktui(*args: str, state: Path) -> Done:
+    return called("insights", "--state-dir", str(state), *args)
 
 
 @pytest.fixture

@@ -60,6 +60,8 @@ def run_of(run: RunDir) -> Run:
 
 
 def test_limits_without_any_shows_those_in_force(live: RunDir) -> None:
+    call(live, "limits", "--replicas", "1", "--per-broker", "none", "--shape", "gentle")
+
     shown = call(live, "limits")
 
     lines = [line.split() for line in shown.stdout.splitlines()]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -11,21 +10,11 @@ import pytest
 
 from ktui.cli.watch.demo import command
 from ktui.simulated.scenario.library import load_scenario, shipped_names, shipped_path
+from support.cli.called import Done, called
 
 
-def demo(*arguments: str, config_dir: Path | None = None) -> subprocess.CompletedProcess[str]:
-    env = {name: value for name, value in os.environ.items() if not name.startswith("KTUI_")}
-    if config_dir is not None:
-        env["KTUI_CONFIG_DIR"] = str(config_dir)
-    done = subprocess.run(
-        [sys.executable, "-m", "ktui", "demo", *arguments],
-        capture_output=True,
-        text=True,
-        check=False,
-        env=env,
-    )
-    assert "Traceback" not in done.stderr
-    return done
+def demo(*arguments: str, **environment: str) -> Done:
+    return called("demo", *arguments, **environment)
 
 
 def test_the_list_names_every_scenario_with_what_happens() -> None:
@@ -95,7 +84,7 @@ def test_an_empty_name_is_no_name() -> None:
 
 def test_a_broken_config_file_is_named(tmp_path: Path) -> None:
     (tmp_path / "config.yaml").write_text("thme: dark\n", encoding="utf-8")
-    done = demo(config_dir=tmp_path)
+    done = demo(KTUI_CONFIG_DIR=str(tmp_path))
 
     assert done.returncode == 2
 

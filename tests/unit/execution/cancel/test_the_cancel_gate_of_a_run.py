@@ -59,9 +59,9 @@ def test_while_it_is_shut_nothing_goes_on_and_then_all_does(tmp_path: Path, limi
 def test_what_was_called_off_goes_back_while_it_is_shut(tmp_path: Path, limits: Limits) -> None:
     story = CalledOffStory(tmp_path, SEVERAL, limits)
     story.called_off(nth(2, altered("orders-0")), back("orders-0"))
-    shut(story, 12.0, 400.0)
+    shut(story, 12.0, 150.0)
 
-    story.played(until_s=300.0)
+    story.played(until_s=100.0)
 
     assert story.state("orders-0") is State.ROLLED_BACK
     assert story.now(tp("orders-0")) == story.before[tp("orders-0")]
@@ -74,7 +74,7 @@ def test_what_was_called_off_goes_back_while_it_is_shut(tmp_path: Path, limits: 
 def test_what_was_done_goes_back_while_all_places_are_held_by_what_may_not_go_on(
     tmp_path: Path, limits: Limits, why: str
 ) -> None:
-    story = CalledOffStory(tmp_path, SEVERAL, limits)
+    story = CalledOffStory(tmp_path, SEVERAL, limits, {"messages": 2_000})
 
     def halt() -> None:
         if why == "paused":
@@ -85,7 +85,7 @@ def test_what_was_done_goes_back_while_all_places_are_held_by_what_may_not_go_on
     story.then(nth(2, altered("orders-2")), halt)
     story.called_off(nth(2, step_over("orders-2")), back("orders-0"))
 
-    story.played(until_s=300.0)
+    story.played(until_s=60.0)
     assert story.all_came
     assert story.state("orders-0") is State.ROLLED_BACK
     assert story.now(tp("orders-0")) == story.before[tp("orders-0")]

@@ -66,8 +66,8 @@ def test_limits_that_change_in_the_middle_of_a_run_leave_what_is_in_flight_and_e
 ) -> None:
     limits = msgspec.structs.replace(Limits(replicas=1), **old)
     ways = _many(6, (4, 5, 3), (5, 6, 2))
-    story = Story(tmp_path, ways, limits)
-    story.asked(14.5, SetLimits(new))
+    story = Story(tmp_path, ways, limits, {"messages": 4_000})
+    story.asked(5.8, SetLimits(new))
 
     assert story.played().ended
 

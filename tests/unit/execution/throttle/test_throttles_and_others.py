@@ -19,7 +19,7 @@ from ktui.execution.run.events import SettingsGivenUp
 from ktui.pacing.limits import Limits
 from ktui.planning.throttle_rates import parse_throttle_rates
 from ktui.simulated import events
-from support.runs.throttled import ONE, TWO, ThrottledStory, change_list, set_rate
+from support.runs.throttled import IN_5_S, IN_10_S, ONE, TWO, ThrottledStory, change_list, set_rate
 
 SET, APPEND, SUBTRACT, DELETE = ConfigOp.SET, ConfigOp.APPEND, ConfigOp.SUBTRACT, ConfigOp.DELETE
 
@@ -53,10 +53,9 @@ BEFORE: dict[str, Sequence[ConfigChange]] = {
 }
 
 
-@pytest.mark.parametrize("leaders", [False, True], ids=["followers", "leaders too"])
 @pytest.mark.parametrize("what", BEFORE)
-def test_what_others_had_set_is_there_again(what: str, leaders: bool, tmp_path: Path) -> None:  # noqa: FBT001 - a parameter
-    story = ThrottledStory(tmp_path, TWO, throttle_leaders=leaders)
+def test_what_others_had_set_is_there_again(what: str, tmp_path: Path) -> None:
+    story = ThrottledStory(tmp_path, TWO, cluster=IN_5_S, throttle_leaders=True)
     story.cluster.configure(BEFORE[what])
 
     story.to_the_end()
@@ -69,7 +68,8 @@ def test_what_others_had_set_is_there_again(what: str, leaders: bool, tmp_path: 
 
 @pytest.mark.parametrize("what", BEFORE)
 def test_what_others_had_set_is_there_again_after_a_crash(what: str, tmp_path: Path) -> None:
-    story = ThrottledStory(tmp_path, TWO, limits=Limits(replicas=1, partitions=2))
+    limits = Limits(replicas=1, partitions=2)
+    story = ThrottledStory(tmp_path, TWO, limits=limits, cluster=IN_5_S)
     story.cluster.configure(BEFORE[what])
     story.killed("after writing Answered")
 
@@ -109,12 +109,18 @@ MEANWHILE: dict[str, Sequence[ConfigChange]] = {
 }
 
 
-@pytest.mark.parametrize("rate_before", [None, 3_000_000], ids=["none before", "a rate before"])
+@pytest.mark.parametrize(
+    "rate_before",
+    [
+        pytest.param(None, id="none before", marks=pytest.mark.soak),
+        pytest.param(3_000_000, id="a rate before"),
+    ],
+)
 @pytest.mark.parametrize("what", MEANWHILE)
 def test_what_somebody_sets_while_a_replica_is_copied_stays(
     what: str, rate_before: int | None, tmp_path: Path
 ) -> None:
-    story = ThrottledStory(tmp_path, TWO)
+    story = ThrottledStory(tmp_path, TWO, cluster=IN_10_S)
     if rate_before is not None:
         story.cluster.configure([set_rate(4, rate_before), change_list(SET, "0:9")])
     for change in MEANWHILE[what]:
@@ -128,11 +134,11 @@ def test_what_somebody_sets_while_a_replica_is_copied_stays(
 
 @pytest.mark.parametrize("what", MEANWHILE)
 def test_what_somebody_sets_between_two_steps_stays(what: str, tmp_path: Path) -> None:
-    story = ThrottledStory(tmp_path, TWO)
-    story.asked(5.0, Pause())
+    story = ThrottledStory(tmp_path, TWO, cluster=IN_5_S)
+    story.asked(3.0, Pause())
     for change in MEANWHILE[what]:
-        story.befalls(50.0, events.AlterConfigs((change,)))
-    story.asked(60.0, Continue())
+        story.befalls(15.0, events.AlterConfigs((change,)))
+    story.asked(20.0, Continue())
 
     story.to_the_end()
 
@@ -144,12 +150,12 @@ def test_what_somebody_sets_between_two_steps_stays(what: str, tmp_path: Path) -
 def test_what_somebody_sets_while_nobody_carries_the_run_on_stays(
     what: str, tmp_path: Path
 ) -> None:
-    story = ThrottledStory(tmp_path, TWO)
+    story = ThrottledStory(tmp_path, TWO, cluster=IN_5_S)
     for change in MEANWHILE[what]:
-        story.befalls(12.0, events.AlterConfigs((change,)))
+        story.befalls(3.0, events.AlterConfigs((change,)))
     story.killed("after writing Answered")
 
-    story.to_the_end(dead_s=30.0)
+    story.to_the_end(dead_s=15.0)
 
     story.assert_left_as_found()
     assert story.at_target(*TWO)

@@ -33,8 +33,15 @@ CHANGES: dict[str, list[tuple[float, str]]] = {
 }
 
 
-@pytest.mark.parametrize("before", [None, 3_000_000], ids=["none before", "a rate before"])
-@pytest.mark.parametrize("limits", [1, 2], ids=["one by one", "both at once"])
+@pytest.mark.parametrize(
+    ("limits", "before"),
+    [
+        pytest.param(1, 3_000_000, id="one by one, a rate before"),
+        pytest.param(2, None, id="both at once, none before"),
+        pytest.param(1, None, id="one by one, none before", marks=pytest.mark.soak),
+        pytest.param(2, 3_000_000, id="both at once, a rate before", marks=pytest.mark.soak),
+    ],
+)
 @pytest.mark.parametrize("change", CHANGES)
 def test_nothing_stays_where_the_rate_is_changed(
     change: str, limits: int, before: int | None, tmp_path: Path

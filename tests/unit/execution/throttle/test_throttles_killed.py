@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,7 +14,7 @@ from ktui.execution.journal.commands import SetThrottle
 from ktui.execution.run.events import StepOver
 from ktui.pacing.limits import Limits
 from ktui.planning.throttle_rates import parse_throttle_rates
-from support.runs.throttled import TWO, ThrottledStory, change_list, set_rate
+from support.runs.throttled import IN_5_S, TWO, ThrottledStory, change_list, set_rate
 
 INSTANTS = {
     "before the intent of a step is written": "before writing StepBegun",
@@ -32,9 +35,9 @@ INSTANTS = {
     "with a replica listed and not answered": "with settings to append done",
     "before the answer to a list is written": "before writing Configured.*'orders'",
     "once the answer to a list is written": "after writing Configured.*'orders'",
-    "before the alter is sent": "before sending 1 alters",
-    "with the alter on its way": "with 1 alters on their way",
-    "with the alter taken and not answered": "with 1 alters done",
+    "before the alter is sent": "before sending [12] alters",
+    "with the alter on its way": "with [12] alters on their way",
+    "with the alter taken and not answered": "with [12] alters done",
     "before the answer to the alter is written": "before writing Answered",
     "once the answer to the alter is written": "after writing Answered",
     "once the end of the copy is written": "after writing StepOver",
@@ -49,18 +52,21 @@ INSTANTS = {
     "with all put back and not answered": "with settings to delete done",
     "before the end of the run is written": "before writing Ended",
 }
-DEAD_S = [
-    pytest.param(0.3, id="at once"),
-    pytest.param(90.0, id="in a while", marks=pytest.mark.soak),
-]
+PUTS_BACK = {instant for instant, words in INSTANTS.items() if "delete" in words.lower()}
 
 
-@pytest.mark.parametrize("dead_s", DEAD_S)
-@pytest.mark.parametrize("instant", INSTANTS)
+def _cases() -> Iterator[Any]:
+    """Yield an instant and how long nobody carries the run on; of most the soak alone has them."""
+    for instant, dead_s in product(INSTANTS, (0.3, 90.0)):
+        marks = () if dead_s < 1.0 and instant in PUTS_BACK else (pytest.mark.soak,)
+        yield pytest.param(instant, dead_s, marks=marks)
+
+
+@pytest.mark.parametrize(("instant", "dead_s"), _cases())
 def test_nothing_stays_of_a_run_that_is_killed_and_resumed(
     instant: str, dead_s: float, tmp_path: Path
 ) -> None:
-    story = ThrottledStory(tmp_path, TWO)
+    story = ThrottledStory(tmp_path, TWO, cluster=IN_5_S)
     story.killed(INSTANTS[instant])
 
     story.to_the_end(dead_s)
@@ -71,16 +77,21 @@ def test_nothing_stays_of_a_run_that_is_killed_and_resumed(
 
 
 @pytest.mark.parametrize("instant", INSTANTS)
-def test_what_others_had_set_is_there_again_after_a_kill(instant: str, tmp_path: Path) -> None:
-    story = ThrottledStory(tmp_path, TWO, limits=Limits(replicas=1, partitions=2))
+def test_what_others_had_set_is_there_again_after_a_kill_and_nothing_else(
+    instant: str, tmp_path: Path
+) -> None:
+    limits = Limits(replicas=1, partitions=2)
+    story = ThrottledStory(tmp_path, TWO, limits=limits, cluster=IN_5_S)
     story.killed(INSTANTS[instant].replace("DELETE", "puts_back=True").replace("delete", "set"))
-    story.cluster.configure([set_rate(4, 3_000_000), set_rate(5, 5), set_rate(1, 7)])
+    story.cluster.configure([set_rate(4, 3_000_000), set_rate(1, 7)])  # on broker 5 there is none
     story.cluster.configure([change_list(ConfigOp.SET, "0:9, 1:9,7:1")])
 
     story.to_the_end()
 
     story.assert_left_as_found()
-    assert story.rates == {4: "3000000", 5: "5", 1: "7"}
+    assert story.reaper.where
+    assert story.at_target(*TWO)
+    assert story.rates == {4: "3000000", 1: "7"}
     assert story.lists == {"follower.replication.throttled.replicas": "0:9, 1:9,7:1"}
 
 

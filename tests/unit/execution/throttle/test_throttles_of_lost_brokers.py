@@ -20,21 +20,21 @@ from support.runs.throttled import TWO, ThrottledStory, broker, set_rate
 
 Timed = Sequence[tuple[float, events.OutsideEvent]]
 OUTAGES: dict[str, Timed] = {
-    "the target dies while it copies": [(5.0, events.Kill(4)), (200.0, events.Start(4))],
+    "the target dies while it copies": [(5.0, events.Kill(4)), (60.0, events.Start(4))],
     "the target dies, and is back at once": [(5.0, events.Kill(4)), (6.0, events.Start(4))],
     "the target hangs, and goes on": [(5.0, events.Hang(4)), (12.0, events.Resume(4))],
-    "the target hangs for long": [(5.0, events.Hang(4)), (90.0, events.Resume(4))],
+    "the target hangs for long": [(5.0, events.Hang(4)), (50.0, events.Resume(4))],
     "the target shuts down, and is back": [(5.0, events.Shutdown(4)), (40.0, events.Start(4))],
-    "the target dies when it is in sync": [(20.05, events.Kill(4)), (200.0, events.Start(4))],
-    "the target hangs when it is in sync": [(20.05, events.Hang(4)), (200.0, events.Resume(4))],
+    "the target dies when it is in sync": [(20.05, events.Kill(4)), (60.0, events.Start(4))],
+    "the target hangs when it is in sync": [(20.05, events.Hang(4)), (60.0, events.Resume(4))],
     "the target dies at the very end": [(42.0, events.Kill(5)), (42.0, events.Kill(4)),
-                                        (300.0, events.Start(4)), (300.0, events.Start(5))],
-    "the source dies, and is back": [(5.0, events.Kill(1)), (100.0, events.Start(1))],
+                                        (90.0, events.Start(4)), (90.0, events.Start(5))],
+    "the source dies, and is back": [(5.0, events.Kill(1)), (50.0, events.Start(1))],
     "the source dies for good": [(5.0, events.Kill(1))],
     "the source hangs": [(5.0, events.Hang(1)), (60.0, events.Resume(1))],
-    "a kept replica dies": [(5.0, events.Kill(2)), (100.0, events.Start(2))],
+    "a kept replica dies": [(5.0, events.Kill(2)), (50.0, events.Start(2))],
     "target and source die": [(5.0, events.Kill(1)), (6.0, events.Kill(4)),
-                              (100.0, events.Start(4)), (200.0, events.Start(1))],
+                              (50.0, events.Start(4)), (60.0, events.Start(1))],
     "one broker after the other is restarted": [
         (5.0 + 25.0 * n + late, act)
         for n, b in enumerate((1, 2, 3, 4, 5))
@@ -46,7 +46,13 @@ OUTAGES: dict[str, Timed] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("limits", [1, 2], ids=["one by one", "both at once"])
+@pytest.mark.parametrize(
+    "limits",
+    [
+        pytest.param(1, id="one by one", marks=pytest.mark.soak),
+        pytest.param(2, id="both at once"),
+    ],
+)
 @pytest.mark.parametrize("outage", OUTAGES)
 def test_nothing_stays_where_brokers_are_lost_for_a_while(
     outage: str, limits: int, tmp_path: Path
@@ -62,7 +68,13 @@ def test_nothing_stays_where_brokers_are_lost_for_a_while(
     _moved(story)
 
 
-@pytest.mark.parametrize("leaders", [False, True], ids=["followers", "leaders too"])
+@pytest.mark.parametrize(
+    "leaders",
+    [
+        pytest.param(False, id="followers", marks=pytest.mark.soak),
+        pytest.param(True, id="leaders too"),
+    ],
+)
 @pytest.mark.parametrize("outage", sorted(OUTAGES.keys() - {"the source dies for good"}))
 def test_nothing_stays_where_brokers_are_lost_and_stalled_steps_are_cancelled(
     outage: str,
@@ -98,9 +110,9 @@ def test_a_run_does_not_end_before_its_throttle_is_off_a_broker_that_is_down(
     tmp_path: Path,
 ) -> None:
     story = _with_a_dead_source(tmp_path)
-    story.befalls(500.0, events.Start(1))
+    story.befalls(130.0, events.Start(1))
 
-    story.played(until_s=450.0)
+    story.played(until_s=110.0)
     _moved(story)
     assert not story.run.ended
     assert story.run.throttled.brokers == [1]
@@ -111,7 +123,7 @@ def test_a_run_does_not_end_before_its_throttle_is_off_a_broker_that_is_down(
 
 def test_what_is_on_a_source_that_never_comes_back_can_be_let_go(tmp_path: Path) -> None:
     story = _with_a_dead_source(tmp_path)
-    story.asked(300.0, LeaveThrottles())
+    story.asked(100.0, LeaveThrottles())
 
     run = story.played()
 
@@ -129,14 +141,14 @@ def _over_but_for_broker_4(folder: Path) -> ThrottledStory:
     story = ThrottledStory(folder, {"orders-0": ((1, 2, 3), (4, 2, 3))})
     story.asked(10.0, SetThrottle(parse_throttle_rates("none")))
     story.befalls(9.9, events.Hang(4))
-    story.befalls(900.0, events.Resume(4))
+    story.befalls(150.0, events.Resume(4))
     return story
 
 
 def test_a_rate_is_put_back_as_soon_as_its_broker_is_back(tmp_path: Path) -> None:
     story = _over_but_for_broker_4(tmp_path)
 
-    story.played(until_s=300.0)
+    story.played(until_s=100.0)
     assert story.rates == {4: "500000"}
 
     story.resumed(until_s=1_900.0)
@@ -148,10 +160,10 @@ def test_what_is_on_a_broker_that_never_comes_back_can_be_let_go_and_is_told(
 ) -> None:
     story = ThrottledStory(tmp_path, TWO, on_stall=OnStall.CANCEL, stall_timeout_s=20.0)
     story.befalls(5.0, events.Kill(4), events.DeleteTopic("orders"))
-    story.played(until_s=300.0)
+    story.played(until_s=100.0)
     assert story.rates == {4: "500000"}
     assert not story.run.ended
-    story.asked(301.0, LeaveThrottles())
+    story.asked(101.0, LeaveThrottles())
 
     run = story.resumed()
 

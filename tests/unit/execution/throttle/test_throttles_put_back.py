@@ -20,7 +20,7 @@ from ktui.pacing.limits import Limits, Mode, Shape
 from ktui.simulated import events
 from ktui.simulated.layout import TopicSpec
 from support.runs.engine_runs import OWNER
-from support.runs.throttled import ONE, RF3, TWO, ThrottledStory
+from support.runs.throttled import IN_5_S, ONE, RF3, TWO, ThrottledStory
 from support.simulated.moving_clusters import cancel, move, tp
 
 MANY = {
@@ -77,12 +77,13 @@ WAYS: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("way", WAYS)
 def test_nothing_of_a_run_that_succeeds_stays(way: str, tmp_path: Path) -> None:
-    story = ThrottledStory(tmp_path, **WAYS[way])
+    how = WAYS[way]
+    story = ThrottledStory(tmp_path, **{**how, "cluster": {**IN_5_S, **how.get("cluster", {})}})
 
     story.to_the_end()
 
     story.assert_left_as_found()
-    assert story.at_target(*WAYS[way]["ways"])
+    assert story.at_target(*how["ways"])
     assert story.rules.bound
 
 
@@ -259,7 +260,7 @@ def test_nothing_of_a_run_stays_where_it_goes_otherwise(end: str, tmp_path: Path
 def test_nothing_stays_of_a_step_that_stalls_and_is_cancelled(tmp_path: Path) -> None:
     story = ThrottledStory(tmp_path, TWO, on_stall=OnStall.CANCEL, stall_timeout_s=30.0)
     story.befalls(5.0, events.Kill(4))
-    story.befalls(300.0, events.Start(4))
+    story.befalls(60.0, events.Start(4))
 
     story.to_the_end()
 

@@ -16,6 +16,8 @@ from ktui.pacing.limits import Limits
 from ktui.planning.throttle_rates import parse_throttle_rates
 from ktui.simulated import events
 from support.runs.throttled import (
+    IN_5_S,
+    IN_10_S,
     ONE,
     RF3,
     TWO,
@@ -31,13 +33,13 @@ KINDS = {
     "the replica to take off its list": ConfigOp.SUBTRACT,
     "what is put back": ConfigOp.DELETE,
 }
-LATE_S = [0.5, 5.0, 12.0, 30.0, 55.0]
+LATE_S = [0.5, 12.0, 55.0, *(pytest.param(by_s, marks=pytest.mark.soak) for by_s in (5.0, 30.0))]
 
 
 @pytest.mark.parametrize("by_s", LATE_S)
 @pytest.mark.parametrize("kind", KINDS)
 def test_nothing_stays_where_a_change_arrives_late(kind: str, by_s: float, tmp_path: Path) -> None:
-    story = ThrottledStory(tmp_path, TWO)
+    story = ThrottledStory(tmp_path, TWO, cluster=IN_5_S)
     story.sending.settings_late_by_s[KINDS[kind]] = by_s
 
     story.to_the_end()
@@ -67,7 +69,7 @@ def _takes_off(event: AnyRunEvent) -> bool:
 def test_nothing_stays_where_a_change_arrives_after_a_kill_and_a_resume(
     kind: str, tmp_path: Path
 ) -> None:
-    story = ThrottledStory(tmp_path, TWO)
+    story = ThrottledStory(tmp_path, TWO, cluster=IN_5_S)
     story.killed(f"with settings to {KINDS[kind]} on their way")
 
     story.to_the_end()
@@ -102,12 +104,12 @@ MISHAPS: dict[str, Sequence[events.OutsideEvent]] = {
 }
 
 
-@pytest.mark.parametrize("at_s", [0.0, 15.0])
+@pytest.mark.parametrize("at_s", [0.0, 8.0])
 @pytest.mark.parametrize("lost", MISHAPS)
 def test_nothing_stays_and_nothing_goes_unthrottled_where_this_is_lost(
     lost: str, at_s: float, tmp_path: Path
 ) -> None:
-    story = ThrottledStory(tmp_path, TWO)
+    story = ThrottledStory(tmp_path, TWO, cluster=IN_10_S)
     story.befalls(at_s, *MISHAPS[lost])
 
     story.to_the_end()
