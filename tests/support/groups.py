@@ -14,16 +14,16 @@ from support.kafka.labs import BEFORE_43
 
 CLUSTERS = frozenset({"lab", "secured_lab", "ssl_lab", "ten_lab", "lab_of"})
 """The fixtures that are real clusters."""
+_SPARKS = frozenset({"spark", "standalone"})
+"""The fixtures that are Spark: in this process, and as a cluster of processes."""
 _LONGEST_FIRST = (
     "runs",
     "spark",
-    "spark processes",
     "labs",
     "lab",
     "secured labs",
     "old lab",
 )
-_SPARK_PROCESSES = ("test_spark_cluster", "test_follow", "test_identical_tables")
 
 
 def arrange(items: list[pytest.Item]) -> None:
@@ -48,8 +48,8 @@ def group_of(item: pytest.Item) -> str:
         return _lab_group(item, fixtures)
     if "kafka/lab" in item.path.parent.as_posix():
         return "labs"
-    if "spark" in fixtures:
-        return "spark processes" if item.path.stem in _SPARK_PROCESSES else "spark"
+    if not _SPARKS.isdisjoint(fixtures):
+        return "spark"
     return item.nodeid.partition("::")[0]
 
 

@@ -71,6 +71,7 @@ class SparkCluster:
             "SPARK_LOCAL_DIRS": str(folder / "aside"),
             "SPARK_WORKER_DIR": str(folder / "work"),
             "SPARK_DAEMON_MEMORY": "256m",
+            "SPARK_LAUNCHER_OPTS": _SMALL,
             "SPARK_DAEMON_JAVA_OPTS": f"{_SMALL} -Dspark.master.rest.enabled=false",
         }
         self._master: subprocess.Popen[bytes] | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -16,8 +16,6 @@ _JAVA_OPTIONS = (
 )
 _SMALL = {
     "spark.driver.memory": "1g",
-    "spark.sql.shuffle.partitions": "2",
-    "spark.default.parallelism": "2",
     # a test's tables are small: compiling and adaptive planning cost far more than they gain
     "spark.driver.extraJavaOptions": _JAVA_OPTIONS,
     "spark.sql.adaptive.enabled": "false",
@@ -26,19 +24,19 @@ _SMALL = {
 }
 
 
-def a_small_spark(folder: Path) -> Iterator[SparkSession]:
+def a_small_spark(folder: Path, cores: int = 2) -> Iterator[SparkSession]:
     """Start Spark, and stop it at the end; its log is in the folder."""
-    session = start("local[2]", log=folder / "spark.log", more=_SMALL)
+    session = start(f"local[{cores}]", log=folder / "spark.log", more=_small(cores))
     yield session
     session.stop()
 
 
-def small_settings(given: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Return the environment in which a `ktui` process passes settings on to its Spark.
-
-    Args:
-        given: settings besides those of a small Spark, or in their place.
-    """
-    settings = {**_SMALL, **(given or {})}
-    words = " ".join(f"--conf '{name}={value}'" for name, value in settings.items())
+def small_settings() -> dict[str, str]:
+    """Return the environment in which a `ktui` process passes settings on to its Spark."""
+    words = " ".join(f"--conf '{name}={value}'" for name, value in _small(cores=1).items())
     return {"PYSPARK_SUBMIT_ARGS": f"{words} pyspark-shell"}
+
+
+def _small(cores: int) -> dict[str, str]:
+    tasks = {"spark.sql.shuffle.partitions": str(cores), "spark.default.parallelism": str(cores)}
+    return _SMALL | tasks
