@@ -23,7 +23,7 @@ def test_it_listens_on_this_machine_only(spark: SparkSession) -> None:
 
 
 def test_a_setting_of_the_users_stays_in_force(spark: SparkSession) -> None:
-    assert spark.conf.get("spark.sql.shuffle.partitions") == "2"  # as sparks.py asks for
+    assert spark.conf.get("spark.sql.shuffle.partitions") == "1"  # as sparks.py asks for
 
 
 @pytest.mark.parametrize(

@@ -218,7 +218,7 @@ def test_where_no_worker_has_what_an_executor_asks_for_it_says_so_rather_than_wa
 
 
 @pytest.mark.soak
-def test_where_all_workers_die_in_mid_run_it_says_so_and_a_later_run_does_it_all(
+def test_where_the_worker_dies_in_mid_run_it_says_so_and_a_later_run_does_it_all(
     standalone: SparkCluster,
     recorded: Path,
     expected: dict[str, Rows],
@@ -229,10 +229,10 @@ def test_where_all_workers_die_in_mid_run_it_says_so_and_a_later_run_does_it_all
     try:
         with _running(_ktui(*words), environment) as running:
             told = _until("samples", running)
-            standalone.kill_workers()
+            standalone.kill_worker()
             told += running.communicate(timeout=LIMIT_S)[1]
     finally:
-        standalone.start_workers()
+        standalone.start_worker()
 
     assert running.returncode == 1, told
     assert "its workers are gone" in told

@@ -32,7 +32,7 @@ STOPPED = PARTITIONS - 1
 
 @pytest.fixture(scope="module")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    yield from a_small_spark(tmp_path_factory.mktemp("spark"), cores=1)
+    yield from a_small_spark(tmp_path_factory.mktemp("spark"))
 
 
 @pytest.fixture

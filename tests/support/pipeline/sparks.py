@@ -1,4 +1,4 @@
-"""Spark for tests: small, and on two cores of this machine."""
+"""Spark for tests: small, and on one core of this machine."""
 
 from __future__ import annotations
 
@@ -16,6 +16,9 @@ _JAVA_OPTIONS = (
 )
 _SMALL = {
     "spark.driver.memory": "1g",
+    # several tasks for a stage run in the tests of a cluster
+    "spark.sql.shuffle.partitions": "1",
+    "spark.default.parallelism": "1",
     # a test's tables are small: compiling and adaptive planning cost far more than they gain
     "spark.driver.extraJavaOptions": _JAVA_OPTIONS,
     "spark.sql.adaptive.enabled": "false",
@@ -24,19 +27,14 @@ _SMALL = {
 }
 
 
-def a_small_spark(folder: Path, cores: int = 2) -> Iterator[SparkSession]:
+def a_small_spark(folder: Path) -> Iterator[SparkSession]:
     """Start Spark, and stop it at the end; its log is in the folder."""
-    session = start(f"local[{cores}]", log=folder / "spark.log", more=_small(cores))
+    session = start("local[1]", log=folder / "spark.log", more=_SMALL)
     yield session
     session.stop()
 
 
 def small_settings() -> dict[str, str]:
     """Return the environment in which a `ktui` process passes settings on to its Spark."""
-    words = " ".join(f"--conf '{name}={value}'" for name, value in _small(cores=1).items())
+    words = " ".join(f"--conf '{name}={value}'" for name, value in _SMALL.items())
     return {"PYSPARK_SUBMIT_ARGS": f"{words} pyspark-shell"}
-
-
-def _small(cores: int) -> dict[str, str]:
-    tasks = {"spark.sql.shuffle.partitions": str(cores), "spark.default.parallelism": str(cores)}
-    return _SMALL | tasks
