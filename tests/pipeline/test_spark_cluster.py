@@ -147,7 +147,8 @@ def test_a_cluster_whose_only_executor_is_killed_in_mid_run_makes_the_same_table
 ) -> None:
     """All that it has kept for later tables is lost with it."""
     words = ["run", "--master", standalone.url, *_run_words(recorded, tmp_path / "lake")]
-    environment = standalone.environment | _settings({"spark.cores.max": "1"})
+    alone = {"spark.cores.max": "1", "spark.sql.shuffle.partitions": "1"}
+    environment = standalone.environment | _settings(alone)
     with _running(_ktui(*words), environment) as running:
         told = _until("moves", running)
         assert standalone.kill_executors() == 1, told
