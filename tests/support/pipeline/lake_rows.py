@@ -110,17 +110,17 @@ def rows_of(table: pa.Table, name: str) -> Rows:
 def _values(column: pa.ChunkedArray) -> list[Any]:
     kind = column.type
     if pa.types.is_timestamp(kind):
-        ms = column.cast(pa.timestamp("ms", kind.tz), safe=False)
-        return ms.cast(pa.int64()).to_pylist()
-    if pa.types.is_date(kind):
-        return column.cast(pa.string()).to_pylist()
+        column = column.cast(pa.timestamp("ms", kind.tz), safe=False).cast(pa.int64())
+    elif pa.types.is_date(kind):
+        column = column.cast(pa.string())
+    values: list[Any] = column.to_pylist()
     if pa.types.is_map(kind):
-        return [dict(each) for each in column.to_pylist()]
+        return [dict(each) for each in values]
     return [
         [list(part.items()) if isinstance(part, dict) else part for part in each]
         if isinstance(each, list)
         else each
-        for each in column.to_pylist()
+        for each in values
     ]
 
 

@@ -90,7 +90,8 @@ def insights(of: Sources) -> list[ClusterInsights]:
 
 def _fetched(rows: DataFrame, *by: str) -> list[Row]:
     """Fetch rows, and sort them here, nulls first: in Spark it takes a job of its own."""
-    return sorted(rows.collect(), key=lambda row: [(row[n] is not None, row[n]) for n in by])
+    found = rows.collect()
+    return sorted(found, key=lambda row: [(row[name] is not None, row[name]) for name in by])
 
 
 def _assembled(row: Row, parts: Iterable[Mapping[str, dict[str, Any]]]) -> ClusterInsights:

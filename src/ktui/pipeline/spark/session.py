@@ -39,7 +39,7 @@ _ALWAYS = {
     "spark.sql.sources.partitionOverwriteMode": "static",
     "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
-    # noting each line that builds a query, for tracebacks that nobody sees, takes longer than it
+    # PySpark would note the caller of each column function, slowly, for tracebacks nobody sees
     "spark.python.sql.dataFrameDebugging.enabled": "false",
     "spark.sql.parquet.compression.codec": "zstd",
 }
