@@ -31,6 +31,12 @@ def no_stages(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(running, "derived_tables", lambda *_: iter(()))
 
 
+@pytest.fixture
+def no_tables(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave out all tables: a test is only about which segments are read."""
+    monkeypatch.setattr(running, "_write", lambda *_: {})
+
+
 class NoSpark:
     """Stands for a session where nothing of Spark is asked for."""
 
@@ -67,13 +73,13 @@ def test_a_faulty_segment_is_named_and_those_of_all_clusters_are_read(
 
     assert {"one", "other"} <= set(outcome.clusters)
     for cluster in ("one", "other"):
-        assert len(rows(spark, tmp_path / "lake", SAMPLES, ["t"], cluster_id=cluster)) == 9
+        assert len(rows(tmp_path / "lake", SAMPLES, ["t"], cluster_id=cluster)) == 9
     assert all(problem.startswith(f"{recorded}/") for problem in outcome.problems)
     said = told(outcome.problems)
     assert said.keys() == expected.keys()
     assert {name: said[name][: len(words)] for name, words in expected.items()} == expected
     assert said["bomb.jsonl.gz"].endswith(", and 1,000 lines more")
-    assert len(rows(spark, tmp_path / "lake", QUARANTINE, ["line"])) < 1_100
+    assert len(rows(tmp_path / "lake", QUARANTINE, ["line"])) < 1_100
     assert outcome.manifest.clusters == ["a-cluster", "one", "other", "unknown"]
 
     again = into_lake(spark, tmp_path / "lake", recorded)
@@ -82,7 +88,7 @@ def test_a_faulty_segment_is_named_and_those_of_all_clusters_are_read(
     assert "empty.jsonl.gz" in told(again.problems)
 
 
-@pytest.mark.usefixtures("no_stages")
+@pytest.mark.usefixtures("no_tables")
 def test_a_segment_may_have_any_name(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "recorded").mkdir()
     for number, name in enumerate(ODD_NAMES):
@@ -97,7 +103,7 @@ def test_a_segment_may_have_any_name(spark: SparkSession, tmp_path: Path) -> Non
     assert len(outcome.clusters) == len(ODD_NAMES)
 
 
-@pytest.mark.usefixtures("no_stages")
+@pytest.mark.usefixtures("no_tables")
 def test_a_segment_that_goes_away_before_it_is_read_leaves_the_others(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -132,7 +138,7 @@ def test_a_segment_that_is_too_large_is_not_loaded(
     assert f"{segment}: it has " in str(refused.value)
 
 
-@pytest.mark.usefixtures("no_stages")
+@pytest.mark.usefixtures("no_tables")
 def test_a_follower_goes_on_over_faulty_segments_and_names_each_once(
     spark: SparkSession, tmp_path: Path
 ) -> None:

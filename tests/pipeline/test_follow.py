@@ -6,7 +6,7 @@ import os
 import shutil
 import signal
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 import pytest
@@ -18,7 +18,7 @@ from ktui.lab.processes import wait_for
 from ktui.pipeline.errors import PipelineProblem, SparkFailed
 from ktui.pipeline.forecast.derived import DerivedOptions
 from ktui.pipeline.lake.files import LocalFiles
-from ktui.pipeline.lake.lake import FOLLOWING, Lake, read_manifest
+from ktui.pipeline.lake.lake import FOLLOWING, read_manifest
 from ktui.pipeline.lake.tables import BROKERS_BY_MINUTE, LINES, MOVES, POLLS, SAMPLES, STATES
 from ktui.pipeline.run import run as running
 from ktui.pipeline.run.follow_report import ended_by_signals
@@ -26,6 +26,7 @@ from ktui.pipeline.run.run import PipelineOutcome
 from support.pipeline.follower import Heard, a_follower, followed
 from support.pipeline.follower_process import LIMIT_S, FollowerProcess
 from support.pipeline.lake_recordings import into_lake, looks, record, rows
+from support.pipeline.lake_rows import lake_table
 
 TABLES = (LINES, SAMPLES, POLLS, STATES, MOVES, BROKERS_BY_MINUTE)
 
@@ -34,6 +35,12 @@ TABLES = (LINES, SAMPLES, POLLS, STATES, MOVES, BROKERS_BY_MINUTE)
 def no_stages(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave out the tables that are worked out from samples: a test is not about them, but slow."""
     monkeypatch.setattr(running, "derived_tables", lambda *_: iter(()))
+
+
+@pytest.fixture
+def no_tables(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave out all tables: a test is only about which segments are read, and when."""
+    monkeypatch.setattr(running, "_write", lambda *_: {})
 
 
 def segments(folder: Path, count: int, **how: Any) -> list[Path]:
@@ -51,18 +58,39 @@ def put(segment: Path, folder: Path) -> None:
     (folder / "copying").rename(folder / segment.name)
 
 
-def all_rows(spark: SparkSession, lake: Path) -> dict[str, list[str]]:
-    """Give the rows of the tables by name, sorted."""
-    opened = Lake.open(spark, str(lake))
-    return {table.name: sorted(map(repr, opened.table(table).collect())) for table in TABLES}
+def all_rows(lake: Path) -> dict[str, list[str]]:
+    """Return the rows of the tables by name, sorted."""
+    return {table.name: sorted(map(repr, lake_table(lake, table).to_pylist())) for table in TABLES}
+
+
+class Plain(NamedTuple):
+    """A recording, and the lake that one plain run makes of it."""
+
+    segments: list[Path]
+    lake: Path
+
+    @property
+    def folder(self) -> Path:
+        """The folder of the recording."""
+        return self.segments[0].parent
+
+
+@pytest.fixture(scope="module")
+def plain(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Plain:
+    folder = tmp_path_factory.mktemp("plain")
+    made = Plain(segments(folder / "recorded", 3), folder / "lake")
+    into_lake(spark, made.lake, made.folder)
+    return made
 
 
 @pytest.mark.usefixtures("no_stages")
 def test_segments_come_into_the_tables_as_they_appear_each_once(
-    spark: SparkSession, tmp_path: Path
+    spark: SparkSession, plain: Plain, tmp_path: Path
 ) -> None:
     """The last ones first, and ones of long ago, in folders that Spark would take for hidden."""
-    whole, lake = segments(tmp_path / "whole", 3), tmp_path / "a {lake} of 100%"
+    lake = tmp_path / "a {lake} of 100%"
+    shutil.copytree(plain.folder, tmp_path / "others")
+    whole = sorted((tmp_path / "others").iterdir())
     recorded = tmp_path / "my {recordings} [of] 100% *?"  # signs that mean something in patterns
     recorded.mkdir()
     os.utime(whole[-1], (1e9, 1e9))
@@ -73,16 +101,14 @@ def test_segments_come_into_the_tables_as_they_appear_each_once(
         assert not heard.found[0].files  # it waits, where a plain run would say there is nothing
         put(whole[-1], recorded / "_a-cluster")
         heard.until(lambda: heard.versions == [1])
-        shutil.copytree(tmp_path / "whole", tmp_path / "others")  # with a copy of the last one
-        (tmp_path / "others").rename(recorded / ".others")
+        (tmp_path / "others").rename(recorded / ".others")  # with a copy of the last one
         heard.until(lambda: sum(each.read for each in heard.outcomes) == len(whole))
 
     heard.until(lambda: heard.over)
     assert sum(each.copies for each in heard.outcomes) == 1
-    into_lake(spark, tmp_path / "plain", tmp_path / "whole")
     for table in (SAMPLES, POLLS):
-        ours = rows(spark, lake, table, table.schema.names)
-        assert ours == rows(spark, tmp_path / "plain", table, table.schema.names)
+        ours = rows(lake, table, table.schema.names)
+        assert ours == rows(plain.lake, table, table.schema.names)
         assert ours
 
 
@@ -106,7 +132,7 @@ def test_a_batch_that_is_in_the_lake_but_not_noted_when_it_dies_is_not_read_agai
     (notes,) = (path for path in (lake / FOLLOWING).iterdir() if path.is_dir())
     assert (notes / "offsets" / "0").exists()
     assert not (notes / "commits" / "0").exists()
-    before = rows(spark, lake, SAMPLES, ["segment", "line", "topic", "partition"])
+    before = rows(lake, SAMPLES, ["segment", "line", "topic", "partition"])
     assert before
 
     with followed(spark, heard, lake, tmp_path / "recorded"):
@@ -116,10 +142,10 @@ def test_a_batch_that_is_in_the_lake_but_not_noted_when_it_dies_is_not_read_agai
     first, again = heard.outcomes
     assert (first.found, again.found) == (1, 1)
     assert heard.versions == []
-    assert rows(spark, lake, SAMPLES, ["segment", "line", "topic", "partition"]) == before
+    assert rows(lake, SAMPLES, ["segment", "line", "topic", "partition"]) == before
 
 
-@pytest.mark.usefixtures("no_stages")
+@pytest.mark.usefixtures("no_tables")
 def test_files_that_are_gone_when_their_batch_is_done_again_are_left_out(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -146,12 +172,15 @@ def test_files_that_are_gone_when_their_batch_is_done_again_are_left_out(
 
 
 def test_killed_in_the_middle_of_a_batch_it_goes_on_where_it_was(
-    spark: SparkSession, tmp_path: Path
+    spark: SparkSession, plain: Plain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By kill -9, with its JVM, while it writes a version."""
     lake, recorded, heard = LocalFiles(tmp_path / "lake"), tmp_path / "recorded", Heard()
-    first, *others = segments(tmp_path / "whole", 3)
+    first, *others = plain.segments
     put(first, recorded)
+    with monkeypatch.context() as patched:
+        patched.setattr(running, "derived_tables", lambda *_: iter(()))
+        into_lake(spark, tmp_path / "lake", recorded)
 
     with FollowerProcess(tmp_path) as process:
         process.says("Following")
@@ -169,11 +198,10 @@ def test_killed_in_the_middle_of_a_batch_it_goes_on_where_it_was(
 
     assert heard.versions == [2]
     assert heard.outcomes[0].read == len(others)
-    into_lake(spark, tmp_path / "plain", tmp_path / "whole")
-    assert all_rows(spark, tmp_path / "lake") == all_rows(spark, tmp_path / "plain")
+    assert all_rows(tmp_path / "lake") == all_rows(plain.lake)
 
 
-@pytest.mark.usefixtures("no_stages")
+@pytest.mark.usefixtures("no_tables")
 def test_ended_by_sigterm_it_drops_what_is_begun_and_the_next_one_does_it(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -197,7 +225,7 @@ def test_ended_by_sigterm_it_drops_what_is_begun_and_the_next_one_does_it(
     assert heard.outcomes[0].read == 1
 
 
-@pytest.mark.usefixtures("no_stages")
+@pytest.mark.usefixtures("no_tables")
 def test_what_a_recorder_leaves_that_dies_meanwhile_is_made_whole_and_read(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -216,7 +244,7 @@ def test_what_a_recorder_leaves_that_dies_meanwhile_is_made_whole_and_read(
     assert heard.outcomes[-1].read == 1
 
 
-@pytest.mark.usefixtures("no_stages")
+@pytest.mark.usefixtures("no_tables")
 def test_while_another_run_writes_the_lake_it_waits_for_its_turn(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -235,7 +263,7 @@ def test_while_another_run_writes_the_lake_it_waits_for_its_turn(
     assert "another run is writing this lake" in heard.waited[0]
 
 
-@pytest.mark.usefixtures("no_stages")
+@pytest.mark.usefixtures("no_tables")
 def test_all_runs_are_played_anew_once_and_then_only_those_of_clusters_with_something_new(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -273,7 +301,7 @@ def test_a_second_follower_of_the_same_into_the_same_lake_is_refused(
             pass  # between batches the lake is free
 
 
-@pytest.mark.usefixtures("no_stages")
+@pytest.mark.usefixtures("no_tables")
 def test_notes_that_are_damaged_are_named_and_nothing_is_lost_when_they_are_removed(
     spark: SparkSession, tmp_path: Path
 ) -> None:

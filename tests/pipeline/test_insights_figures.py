@@ -107,7 +107,7 @@ def test_forecasts_are_held_against_each_other_where_all_of_them_told_something(
         told(1.0, 10.0, 10.0, 20.0, None),
     ]
     found = insights._eta(spark.createDataFrame([tuple(r.values()) for r in rows], kinds)).collect()
-    half, end = map(insights._eta_error, found)
+    half, end = sorted(map(insights._eta_error, found), key=lambda error: error.decile)
     assert (half.decile, half.moments, half.told) == (5, 3, 0.8)
     assert [round(x or 0, 3) for x in (half.ktui, half.linear, half.recent)] == [0.1, 0.3, 0.5]
     assert (end.decile, end.moments, end.ktui, end.told) == (9, 0, None, 1.0)

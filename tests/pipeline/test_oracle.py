@@ -17,8 +17,9 @@ from support.recordings.taped_runs import tapes_of_runs
 from support.recordings.tapes import Tape, cut_at_random, with_losses, write
 from support.recordings.wild_recordings import wild_tapes
 
-A_FEW = (range(15), range(55), range(80))
+A_FEW = (range(6), range(16), range(30))
 """Seeds of runs, of worlds in which only others move partitions, and of wild ones."""
+A_FEW_MORE = (range(100, 102), range(100, 105), range(100, 110))
 THOUSAND = (range(100, 220), range(100, 480), range(100, 600))
 Seeds = tuple[Iterable[int], Iterable[int], Iterable[int]]
 
@@ -34,45 +35,53 @@ def _written(folder: Path, seeds: Seeds) -> None:
         write(folder, cut_at_random(tape, dice))
 
 
-def _held_to_the_oracle(spark: SparkSession, folder: Path) -> dict[str, Counter[str]]:
-    """Hold each table to the oracle's, and give what the rows of some are about."""
+def _written_with_losses(folder: Path, seeds: Seeds) -> None:
+    dice = random.Random("losses")  # noqa: S311 - a test's dice
+    for tape in _recorded(seeds):
+        write(folder, list(with_losses(cut_at_random(tape, dice), dice)))
+
+
+def _held_to_the_oracle(spark: SparkSession, folder: Path) -> None:
     made, expected = worked_out_of(spark, folder), tables_of(folder)
     for name in expected:
         assert_same(made[name], expected[name], name)
-    return {
-        "states": Counter(row["state"] for row in expected["states"]),
-        "moves": Counter(row["outcome"] for row in expected["moves"]),
-    }
 
 
-def _met(found: dict[str, Counter[str]], least: int) -> None:
+def _met(folder: Path, least: int) -> None:
     """See that the recordings had something of everything in them."""
+    expected = tables_of(folder)
+    states = Counter(row["state"] for row in expected["states"])
+    moves = Counter(row["outcome"] for row in expected["moves"])
     for state in ("adding", "catching up", "stalled", "in sync", "queued", "electing"):
-        assert found["states"][state] >= least, found
-    assert found["states"]["between steps"] >= least, found
+        assert states[state] >= least, states
+    assert states["between steps"] >= least, states
     for outcome in ("done", "cancelled", "changed_elsewhere", "unknown", "rolled_back", "stopped"):
-        assert found["moves"][outcome] >= least, found
+        assert moves[outcome] >= least, moves
 
 
-def test_the_tables_of_random_recordings_are_those_of_the_oracle(
+def test_the_tables_of_random_recordings_whole_and_damaged_are_those_of_the_oracle(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    _written(tmp_path / "recordings", A_FEW)
-    _met(_held_to_the_oracle(spark, tmp_path / "recordings"), least=5)
+    """Both in one job; of the damaged ones, the tables hold what is whole."""
+    _written(tmp_path / "whole", A_FEW)
+    _met(tmp_path / "whole", least=5)
+    _written_with_losses(tmp_path / "damaged", A_FEW_MORE)
+
+    _held_to_the_oracle(spark, tmp_path)
 
 
 @pytest.mark.soak
 def test_the_tables_of_a_thousand_random_recordings_are_those_of_the_oracle(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    _written(tmp_path / "recordings", THOUSAND)
-    _met(_held_to_the_oracle(spark, tmp_path / "recordings"), least=50)
+    _written(tmp_path, THOUSAND)
+    _met(tmp_path, least=50)
+    _held_to_the_oracle(spark, tmp_path)
 
 
+@pytest.mark.soak
 def test_of_damaged_recordings_the_tables_hold_what_is_whole(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    dice = random.Random("losses")  # noqa: S311 - a test's dice
-    for tape in _recorded((range(100, 105), range(100, 115), range(100, 130))):
-        write(tmp_path / "recordings", list(with_losses(cut_at_random(tape, dice), dice)))
-    _held_to_the_oracle(spark, tmp_path / "recordings")
+    _written_with_losses(tmp_path, (range(100, 105), range(100, 115), range(100, 130)))
+    _held_to_the_oracle(spark, tmp_path)

@@ -42,16 +42,13 @@ def _written(folder: Path, partitions: int = 24, topic: str = "orders") -> Path:
     return path
 
 
-def test_every_figure_is_drawn_and_the_console_stays_empty(browser: Browser, report: Path) -> None:
+def test_every_figure_is_drawn_without_the_network_and_the_console_stays_empty(
+    browser: Browser, report: Path
+) -> None:
     browser.show(report)
 
     assert browser.ask("return document.querySelectorAll('.drawing').length") == len(FIGURES)
     assert browser.said() == []
-
-
-def test_nothing_is_asked_of_the_network(browser: Browser, report: Path) -> None:
-    browser.show(report)
-
     asked = browser.ask("return performance.getEntriesByType('resource').map((one) => one.name)")
 
     assert [name for name in asked if not name.startswith(("data:", "blob:"))] == []

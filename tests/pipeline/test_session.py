@@ -22,6 +22,10 @@ def test_it_listens_on_this_machine_only(spark: SparkSession) -> None:
     assert spark.sparkContext.uiWebUrl is None
 
 
+def test_a_setting_of_the_users_stays_in_force(spark: SparkSession) -> None:
+    assert spark.conf.get("spark.sql.shuffle.partitions") == "1"  # as sparks.py asks for
+
+
 @pytest.mark.parametrize(
     ("cause", "words"),
     [

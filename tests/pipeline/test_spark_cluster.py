@@ -15,12 +15,11 @@ import pytest
 from pyspark.sql import SparkSession
 
 from ktui.pipeline.forecast.derived import DerivedOptions
-from ktui.pipeline.lake.lake import Lake
 from ktui.pipeline.lake.tables import ETA_BACKTEST, FORECASTS, INSIGHTS, WHAT_IF
 from ktui.pipeline.run.run import PipelineRequest, run
 from ktui.pipeline.what_if.grid import read_grid
 from support.cli.shell import Done
-from support.pipeline.lake_rows import TABLES, Rows, assert_same, rows_of
+from support.pipeline.lake_rows import TABLES, Rows, assert_same, lake_rows, lake_table
 from support.pipeline.spark_cluster import (
     HOME,
     LIMIT_S,
@@ -42,7 +41,7 @@ _GRID = "limits:\n  partitions: [1, 5]\nthrottle: [none, 20MB/s]\n"
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkCluster]:
+def standalone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkCluster]:
     """A cluster on whose machines nothing is installed but the libraries."""
     folder = tmp_path_factory.mktemp("spark-cluster")
     python = python_with(folder / "python", *_EXECUTORS_NEED)
@@ -71,8 +70,7 @@ def _ktui(*words: str | Path) -> list[str]:
 
 
 def _run_words(recorded: Path, lake: Path) -> list[str]:
-    places = ["--recordings", str(recorded / "recordings"), "--lake", str(lake)]
-    return [*places, "--grid", str(recorded / "grid.yaml")]
+    return ["--recordings", str(recorded / "recordings"), "--lake", str(lake), "--no-insights"]
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +79,7 @@ def expected(spark: SparkSession, recorded: Path) -> dict[str, Rows]:
     lake = recorded / "lake"
     asked = DerivedOptions(read_grid(recorded / "grid.yaml"), anew=True)
     run(spark, PipelineRequest((str(recorded / "recordings"),), str(lake), asked=asked))
-    return _tables(spark, lake)
+    return _tables(lake)
 
 
 def _settings(given: Mapping[str, str]) -> dict[str, str]:
@@ -103,16 +101,19 @@ def _ended(command: list[str], environment: Mapping[str, str] | None = None) -> 
     )
 
 
-def _tables(spark: SparkSession, lake: Path) -> dict[str, Rows]:
-    """Give every table of a lake, files by their names."""
-    opened = Lake.open(spark, str(lake))
-    of_all = (*TABLES, FORECASTS, ETA_BACKTEST, WHAT_IF)
-    tables = {table.name: rows_of(opened.table(table), table.name) for table in of_all}
-    for row in tables["quarantine"]:
+def _tables(lake: Path) -> dict[str, Rows]:
+    """Return every table of a lake, with files by their names."""
+    found = lake_rows(lake, (*TABLES, FORECASTS, ETA_BACKTEST, WHAT_IF))
+    for row in found["quarantine"]:
         row["file"] = Path(row["file"]).name
-    told = opened.table(INSIGHTS).collect()
-    tables["insights"] = [_flat(json.loads(row["insights"])) for row in told]
-    return tables
+    told = lake_table(lake, INSIGHTS).to_pylist()
+    found["insights"] = [_flat(json.loads(row["insights"])) for row in told]
+    return found
+
+
+def _recorded_facts(tables: Mapping[str, Rows]) -> dict[str, Rows]:
+    """Leave out the tables that `--no-insights` leaves out."""
+    return {table.name: tables[table.name] for table in TABLES}
 
 
 def _flat(value: Any, name: str = "") -> dict[str, Any]:
@@ -141,24 +142,21 @@ def _same(made: Mapping[str, Rows], expected: Mapping[str, Rows]) -> None:
         assert_same(made[name], rows, name)
 
 
-def test_a_cluster_whose_executors_are_killed_in_mid_run_makes_the_same_tables(
-    cluster: SparkCluster,
-    spark: SparkSession,
-    recorded: Path,
-    expected: dict[str, Rows],
-    tmp_path: Path,
+def test_a_cluster_whose_only_executor_is_killed_in_mid_run_makes_the_same_tables(
+    standalone: SparkCluster, recorded: Path, expected: dict[str, Rows], tmp_path: Path
 ) -> None:
-    words = ["run", "--master", cluster.url, *_run_words(recorded, tmp_path / "lake")]
-    with _running(_ktui(*words), cluster.environment) as running:
+    """All that it has kept for later tables is lost with it."""
+    words = ["run", "--master", standalone.url, *_run_words(recorded, tmp_path / "lake")]
+    alone = {"spark.cores.max": "1", "spark.sql.shuffle.partitions": "1"}
+    environment = standalone.environment | _settings(alone)
+    with _running(_ktui(*words), environment) as running:
         told = _until("moves", running)
-        assert cluster.kill_executors() == 2, told
+        assert standalone.kill_executors() == 1, told
         told += running.communicate(timeout=LIMIT_S)[1]
 
     assert running.returncode == 0, told
-    _same(_tables(spark, tmp_path / "lake"), expected)
-    tasks = cluster.tasks()
-    assert "driver" not in tasks
-    assert {"0", "1"} < tasks.keys(), tasks  # and those that came in place of the two
+    _same(_tables(tmp_path / "lake"), _recorded_facts(expected))
+    assert standalone.tasks().keys() == {"0", "1"}  # the one that came in its place, too
 
 
 def _until(table: str, running: subprocess.Popen[str]) -> str:
@@ -173,8 +171,7 @@ def _until(table: str, running: subprocess.Popen[str]) -> str:
 
 
 def test_spark_submit_with_the_package_makes_the_same_tables_at_uris_without_ktui_installed(
-    cluster: SparkCluster,
-    spark: SparkSession,
+    standalone: SparkCluster,
     recorded: Path,
     expected: dict[str, Rows],
     tmp_path: Path,
@@ -187,7 +184,7 @@ def test_spark_submit_with_the_package_makes_the_same_tables_at_uris_without_ktu
     _done(
         [
             str(HOME / "bin" / "spark-submit"),
-            *("--master", cluster.url),
+            *("--master", standalone.url),
             *("--conf", f"{_MOUNTED}/recorded={recorded.as_uri()}"),
             *("--conf", f"{_MOUNTED}/made={tmp_path.as_uri()}"),
             *("--py-files", str(tmp_path / "ktui.zip")),
@@ -196,51 +193,50 @@ def test_spark_submit_with_the_package_makes_the_same_tables_at_uris_without_ktu
             *("--lake", "viewfs://ktui/made/lake"),
             *("--grid", str(recorded / "grid.yaml")),
         ],
-        {**cluster.environment, "PYSPARK_DRIVER_PYTHON": str(driver)},
+        {**standalone.environment, "PYSPARK_DRIVER_PYTHON": str(driver)},
     )
 
-    _same(_tables(spark, tmp_path / "lake"), expected)
-    assert cluster.tasks().keys() == {"0", "1"}
+    _same(_tables(tmp_path / "lake"), expected)
+    assert standalone.tasks().keys() == {"0", "1"}
 
 
 def test_where_no_worker_has_what_an_executor_asks_for_it_says_so_rather_than_wait_for_ever(
-    cluster: SparkCluster, recorded: Path, tmp_path: Path
+    standalone: SparkCluster, recorded: Path, tmp_path: Path
 ) -> None:
     asked = {
         "spark.executor.memory": "64g",
         "spark.ktui.executorWait": "2s",
         "spark.scheduler.maxRegisteredResourcesWaitingTime": "1s",
     }
-    words = ["run", "--master", cluster.url, *_run_words(recorded, tmp_path / "lake")]
+    words = ["run", "--master", standalone.url, *_run_words(recorded, tmp_path / "lake")]
 
-    done = _ended(_ktui(*words), cluster.environment | _settings(asked))
+    done = _ended(_ktui(*words), standalone.environment | _settings(asked))
 
     assert done.returncode == 1
-    assert f"ktui: {cluster.url} has provided no executor for 2 s" in done.stderr
+    assert f"ktui: {standalone.url} has provided no executor for 2 s" in done.stderr
     assert "none has the 64g" in done.stderr
     assert "Traceback" not in done.stderr
 
 
 @pytest.mark.soak
-def test_where_all_workers_die_in_mid_run_it_says_so_and_a_later_run_does_it_all(
-    cluster: SparkCluster,
-    spark: SparkSession,
+def test_where_the_worker_dies_in_mid_run_it_says_so_and_a_later_run_does_it_all(
+    standalone: SparkCluster,
     recorded: Path,
     expected: dict[str, Rows],
     tmp_path: Path,
 ) -> None:
-    words = ["run", "--master", cluster.url, *_run_words(recorded, tmp_path / "lake")]
-    environment = cluster.environment | _settings({"spark.ktui.executorWait": "5s"})
+    words = ["run", "--master", standalone.url, *_run_words(recorded, tmp_path / "lake")]
+    environment = standalone.environment | _settings({"spark.ktui.executorWait": "5s"})
     try:
         with _running(_ktui(*words), environment) as running:
             told = _until("samples", running)
-            cluster.kill_workers()
+            standalone.kill_worker()
             told += running.communicate(timeout=LIMIT_S)[1]
     finally:
-        cluster.start_workers()
+        standalone.start_worker()
 
     assert running.returncode == 1, told
     assert "its workers are gone" in told
     assert "Traceback" not in told
-    _done(_ktui(*words), cluster.environment)
-    _same(_tables(spark, tmp_path / "lake"), expected)
+    _done(_ktui(*words), standalone.environment)
+    _same(_tables(tmp_path / "lake"), _recorded_facts(expected))

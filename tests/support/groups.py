@@ -17,13 +17,12 @@ CLUSTERS = frozenset({"lab", "secured_lab", "ssl_lab", "ten_lab", "lab_of"})
 _LONGEST_FIRST = (
     "runs",
     "spark",
-    "spark processes",
+    "spark cluster",
     "labs",
     "lab",
     "secured labs",
     "old lab",
 )
-_SPARK_PROCESSES = ("test_spark_cluster", "test_follow", "test_identical_tables")
 
 
 def arrange(items: list[pytest.Item]) -> None:
@@ -48,8 +47,10 @@ def group_of(item: pytest.Item) -> str:
         return _lab_group(item, fixtures)
     if "kafka/lab" in item.path.parent.as_posix():
         return "labs"
+    if "standalone" in fixtures:
+        return "spark cluster"
     if "spark" in fixtures:
-        return "spark processes" if item.path.stem in _SPARK_PROCESSES else "spark"
+        return "spark"
     return item.nodeid.partition("::")[0]
 
 

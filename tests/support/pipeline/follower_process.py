@@ -27,9 +27,10 @@ class FollowerProcess:
         self._said = folder / "said.txt"
         recorded, lake, state = (str(folder / name) for name in ("recorded", "lake", "state"))
         words = ["--recordings", recorded, "--lake", lake, "--state-dir", state, "--no-insights"]
+        how = ["--follow", "--every=1s", "--master=local[1]"]
         with self._said.open("w") as said:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "ktui", "pipeline", "run", "--follow", "--every=1s", *words],
+                [sys.executable, "-m", "ktui", "pipeline", "run", *how, *words],
                 stdin=subprocess.DEVNULL,
                 stdout=said,
                 env={**os.environ, **small_settings()},

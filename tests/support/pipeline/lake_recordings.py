@@ -10,11 +10,11 @@ from pyspark.sql import SparkSession
 
 from ktui.cluster.observation import Observation
 from ktui.cluster.partition import TopicPartition
-from ktui.pipeline.lake.lake import Lake
 from ktui.pipeline.lake.schema import Table
 from ktui.pipeline.run.run import PipelineOutcome, PipelineRequest, run
 from ktui.recording.recorder import Recorder
 from ktui.simulated.clock import VirtualClock
+from support.pipeline.lake_rows import lake_table
 from support.simulated.observations import START, a_move, an_observation
 
 MOVING = tuple(TopicPartition("orders", number) for number in range(3))
@@ -50,11 +50,8 @@ def into_lake(spark: SparkSession, lake: Path, *recordings: Path, **more: Any) -
     return run(spark, PipelineRequest(tuple(map(str, recordings)), str(lake), **more))
 
 
-def rows(
-    spark: SparkSession, lake: Path, table: Table, columns: Sequence[str], **where: Any
-) -> list[tuple[Any, ...]]:
+def rows(lake: Path, table: Table, columns: Sequence[str], **where: Any) -> list[tuple[Any, ...]]:
     """Return some columns of a table's rows, sorted."""
-    found = Lake.open(spark, str(lake)).table(table)
-    for name, value in where.items():
-        found = found.where(found[name] == value)
-    return sorted(tuple(row) for row in found.select(*columns).collect())
+    found = lake_table(lake, table).to_pylist()
+    chosen = (row for row in found if all(row[name] == value for name, value in where.items()))
+    return sorted((tuple(row[name] for name in columns) for row in chosen), key=repr)

@@ -9,17 +9,19 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import Column, DataFrame, Row, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
-from pyspark.sql.types import DateType, StructField, TimestampType
+import pyarrow as pa
+from pyarrow import dataset
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.testing import assertSchemaEqual
 
 from ktui.pipeline.ingest import normalize, segments
 from ktui.pipeline.ingest.decode import SegmentSelection, decode
+from ktui.pipeline.lake import manifest as manifests
 from ktui.pipeline.lake import tables as schemas
 from ktui.pipeline.lake import tables as stage_schemas
 from ktui.pipeline.lake.enforce_schema import fit_to_table
-from ktui.pipeline.lake.lake import Lake
+from ktui.pipeline.lake.schema import Table
 from ktui.pipeline.run.run import PipelineRequest, run
 from ktui.pipeline.tables.all import derived_tables
 
@@ -42,7 +44,7 @@ _ELSEWHERE = {"ms", "segment"}
 def piped(spark: SparkSession, recordings: Path, lake: Path) -> dict[str, Rows]:
     """Run the pipeline, and return every table of the lake."""
     run(spark, PipelineRequest((str(recordings),), str(lake)))
-    return lake_rows(spark, lake)
+    return lake_rows(lake)
 
 
 def worked_out_of(spark: SparkSession, recordings: Path) -> dict[str, Rows]:
@@ -74,39 +76,55 @@ def worked_out_of(spark: SparkSession, recordings: Path) -> dict[str, Rows]:
         whole = fit_to_table(rows, table)
         inside = table is schemas.SAMPLES  # Spark forgets which fields inside an array are not null
         assertSchemaEqual(whole.schema, table.schema, ignoreNullable=inside)
-        found[table.name] = rows_of(whole, table.name)
+        found[table.name] = rows_of(whole.toArrow(), table.name)
     for kept in (decoded, copies, sessions, samples, events):
         kept.unpersist()
     return found
 
 
-def lake_rows(spark: SparkSession, lake: Path) -> dict[str, Rows]:
+def lake_rows(lake: Path, tables: Iterable[Table] = TABLES) -> dict[str, Rows]:
     """Return every table of a lake."""
-    opened = Lake.open(spark, str(lake))
-    return {table.name: rows_of(opened.table(table), table.name) for table in TABLES}
+    return {table.name: rows_of(lake_table(lake, table), table.name) for table in tables}
 
 
-def rows_of(table: DataFrame, name: str) -> Rows:
+def lake_table(lake: Path, table: Table) -> pa.Table:
+    """Read a table of a lake without Spark, whose jobs take far longer than their few rows."""
+    manifest = manifests.decode((lake / manifests.NAME).read_bytes())
+    parts = manifest.tables.get(table.name, {}).values()
+    files = [str(lake / file.path) for part in parts for file in part.files]
+    schema = to_arrow_schema(table.schema, timezone="UTC")
+    if not files:
+        return schema.empty_table()
+    folders = pa.schema([schema.field(name) for name in table.partition_columns])
+    found = dataset.dataset(files, partitioning=dataset.HivePartitioning(folders))
+    return found.to_table(columns=table.schema.names)
+
+
+def rows_of(table: pa.Table, name: str) -> Rows:
     """Return the rows of a table, with times in milliseconds."""
-    wanted = [_column(field) for field in table.schema if field.name not in _ELSEWHERE]
-    return [_plain(row, name) for row in table.select(*wanted).collect()]
+    names = [each for each in table.column_names if each not in _ELSEWHERE]
+    columns = [_values(table.column(each)) for each in names]
+    return [_plain(dict(zip(names, row, strict=True)), name) for row in zip(*columns, strict=True)]
 
 
-def _column(field: StructField) -> Column:
-    if isinstance(field.dataType, TimestampType):
-        return F.unix_millis(field.name).alias(field.name)
-    if isinstance(field.dataType, DateType):
-        return F.col(field.name).cast("string").alias(field.name)
-    return F.col(field.name)
+def _values(column: pa.ChunkedArray) -> list[Any]:
+    kind = column.type
+    if pa.types.is_timestamp(kind):
+        column = column.cast(pa.timestamp("ms", kind.tz), safe=False).cast(pa.int64())
+    elif pa.types.is_date(kind):
+        column = column.cast(pa.string())
+    values: list[Any] = column.to_pylist()
+    if pa.types.is_map(kind):
+        return [dict(each) for each in values]
+    return [
+        [list(part.items()) if isinstance(part, dict) else part for part in each]
+        if isinstance(each, list)
+        else each
+        for each in values
+    ]
 
 
-def _plain(row: Row, name: str) -> dict[str, Any]:
-    plain: dict[str, Any] = {
-        key: [list(e.asDict().items()) if isinstance(e, Row) else e for e in value]
-        if isinstance(value, list)
-        else value
-        for key, value in row.asDict().items()
-    }
+def _plain(plain: dict[str, Any], name: str) -> dict[str, Any]:
     match name:
         case "moves" if plain["limits"] is not None:
             plain["limits"] = json.loads(plain["limits"])

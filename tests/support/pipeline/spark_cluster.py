@@ -1,4 +1,4 @@
-"""A Spark cluster of processes: a standalone master and two workers, on 127.0.0.1 only."""
+"""A Spark cluster of processes: a standalone master and a worker, on 127.0.0.1 only."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ import pyspark
 from ktui.lab.processes import wait_for
 
 HOME = Path(pyspark.__file__).parent
-WORKERS = 2
+EXECUTORS = 2
 LIMIT_S = 900.0
 """Seconds: longer than any step takes on a busy machine."""
 _SMALL = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC"
@@ -35,8 +35,9 @@ spark.sql.codegen.factoryMode NO_CODEGEN
 spark.eventLog.enabled true
 spark.eventLog.compress false
 spark.eventLog.rolling.enabled false
-# no task begins before each worker has an executor
-spark.cores.max {WORKERS}
+# no task begins before there are all executors
+spark.executor.cores 1
+spark.cores.max {EXECUTORS}
 spark.scheduler.minRegisteredResourcesRatio 1.0
 spark.scheduler.maxRegisteredResourcesWaitingTime {LIMIT_S:.0f}s
 """
@@ -45,7 +46,9 @@ _STRANGE = ("PYTHONPATH", "PYTHONHOME", "SPARK_HOME", "PYSPARK_PYTHON", "PYSPARK
 
 
 class SparkCluster:
-    """A master and its workers, each with one core and its own process group.
+    """A master and its worker, which has a core for each of two executors.
+
+    Each is a process group of its own.
 
     Args:
         folder: the folder for logs, settings and the executors' temporary files.
@@ -71,29 +74,30 @@ class SparkCluster:
             "SPARK_LOCAL_DIRS": str(folder / "aside"),
             "SPARK_WORKER_DIR": str(folder / "work"),
             "SPARK_DAEMON_MEMORY": "256m",
+            "SPARK_LAUNCHER_OPTS": _SMALL,
             "SPARK_DAEMON_JAVA_OPTS": f"{_SMALL} -Dspark.master.rest.enabled=false",
         }
         self._master: subprocess.Popen[bytes] | None = None
-        self._workers: list[subprocess.Popen[bytes]] = []
+        self._worker: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        """Start the master and the workers, and wait until the master knows every worker."""
+        """Start the master and the worker, and wait until the master knows the worker."""
         self._master = self._spawn("master", "Master", "--port", "0")
         self.url = self._told("master", r"Starting Spark master at (spark://\S+)")[0]
-        self.start_workers()
+        self.start_worker()
 
-    def start_workers(self) -> None:
-        """Start the workers, and wait until the master knows them."""
+    def start_worker(self) -> None:
+        """Start the worker, and wait until the master knows it."""
         known = len(re.findall("Registering worker", self._log("master").read_text()))
-        for number in range(WORKERS):
-            words = ("--port", "0", "--cores", "1", "--memory", "600m", self.url)
-            self._workers.append(self._spawn(f"worker-{number}", "Worker", *words))
-        self._told("master", "Registering worker", known + WORKERS)
+        words = ("--port", "0", "--cores", str(EXECUTORS), "--memory", "1200m", self.url)
+        self._worker = self._spawn("worker", "Worker", *words)
+        self._told("master", "Registering worker", known + 1)
 
-    def kill_workers(self) -> None:
-        """Kill -9 every worker, with its executor."""
-        while self._workers:
-            _end(self._workers.pop())
+    def kill_worker(self) -> None:
+        """Kill -9 the worker, with its executors."""
+        if self._worker is not None:
+            _end(self._worker)
+        self._worker = None
 
     def kill_executors(self) -> int:
         """Kill -9 all executors; return how many there were."""
@@ -103,18 +107,18 @@ class SparkCluster:
             text=True,
             check=True,
         )
-        groups = {worker.pid for worker in self._workers}
+        assert self._worker is not None
         killed = 0
         for line in listed.stdout.splitlines():
             pid, group, command = line.split(maxsplit=2)
-            if int(group) in groups and "CoarseGrainedExecutorBackend" in command:
+            if int(group) == self._worker.pid and "CoarseGrainedExecutorBackend" in command:
                 os.kill(int(pid), signal.SIGKILL)
                 killed += 1
         return killed
 
     def close(self) -> None:
         """Kill everything that was started."""
-        self.kill_workers()
+        self.kill_worker()
         if self._master is not None:
             _end(self._master)
 

@@ -1,8 +1,8 @@
-"""Spark for tests: small, and on two cores of this machine."""
+"""Spark for tests: small, and on one core of this machine."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -16,8 +16,9 @@ _JAVA_OPTIONS = (
 )
 _SMALL = {
     "spark.driver.memory": "1g",
-    "spark.sql.shuffle.partitions": "2",
-    "spark.default.parallelism": "2",
+    # several tasks for a stage run in the tests of a cluster
+    "spark.sql.shuffle.partitions": "1",
+    "spark.default.parallelism": "1",
     # a test's tables are small: compiling and adaptive planning cost far more than they gain
     "spark.driver.extraJavaOptions": _JAVA_OPTIONS,
     "spark.sql.adaptive.enabled": "false",
@@ -28,17 +29,12 @@ _SMALL = {
 
 def a_small_spark(folder: Path) -> Iterator[SparkSession]:
     """Start Spark, and stop it at the end; its log is in the folder."""
-    session = start("local[2]", log=folder / "spark.log", more=_SMALL)
+    session = start("local[1]", log=folder / "spark.log", more=_SMALL)
     yield session
     session.stop()
 
 
-def small_settings(given: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Return the environment in which a `ktui` process passes settings on to its Spark.
-
-    Args:
-        given: settings besides those of a small Spark, or in their place.
-    """
-    settings = {**_SMALL, **(given or {})}
-    words = " ".join(f"--conf '{name}={value}'" for name, value in settings.items())
+def small_settings() -> dict[str, str]:
+    """Return the environment in which a `ktui` process passes settings on to its Spark."""
+    words = " ".join(f"--conf '{name}={value}'" for name, value in _SMALL.items())
     return {"PYSPARK_SUBMIT_ARGS": f"{words} pyspark-shell"}

@@ -93,7 +93,7 @@ def whole_insights(table: DataFrame) -> Insights:
     Clusters with an impossible figure, as from a forged recording, are left out.
     """
     clusters = []
-    for row in table.orderBy("cluster_id").collect():
+    for row in sorted(table.collect(), key=lambda row: row["cluster_id"]):
         with suppress(msgspec.ValidationError):
             clusters.append(msgspec.json.decode(row["insights"], type=ClusterInsights))
     made_at = datetime.now(UTC).replace(microsecond=0)

@@ -72,16 +72,26 @@ class Sources(msgspec.Struct, frozen=True, kw_only=True):
 
 def insights(of: Sources) -> list[ClusterInsights]:
     """Compute the insights of every cluster; only some hundred rows of each are fetched."""
+    advice = _fetched(_advice(of.what_if, of.runs), "began_t")
     parts: list[Mapping[str, dict[str, Any]]] = [
-        _by_cluster("pairs", _pairs(of.pairs), _pair),
-        _by_cluster("sizes", _sizes(of.moves), _size),
-        _by_cluster("stalls", _stalls(of.states, of.samples), _stall),
-        _by_cluster("eta", _eta(of.eta_backtest), _eta_error),
-        _by_cluster("advice", _advice(of.what_if, of.runs).where("recommended"), _advised),
-        _by_cluster("withheld", _advice(of.what_if, of.runs).where("NOT recommended"), _withheld),
+        _by_cluster("pairs", _fetched(_pairs(of.pairs), "leader", "broker"), _pair),
+        _by_cluster("sizes", _fetched(_sizes(of.moves), "size_class"), _size),
+        _by_cluster(
+            "stalls", reversed(_fetched(_stalls(of.states, of.samples), "seconds")), _stall
+        ),
+        _by_cluster("eta", _fetched(_eta(of.eta_backtest), "scope", "decile"), _eta_error),
+        _by_cluster("advice", (row for row in advice if row.recommended), _advised),
+        _by_cluster("withheld", (row for row in advice if not row.recommended), _withheld),
         _priors(of.moves, of.steps, of.curves),
     ]
-    return [_assembled(row, parts) for row in _clusters(of.moves, of.runs).collect()]
+    clusters = _fetched(_clusters(of.moves, of.runs), "cluster_id")
+    return [_assembled(row, parts) for row in clusters]
+
+
+def _fetched(rows: DataFrame, *by: str) -> list[Row]:
+    """Fetch rows, and sort them here, nulls first: in Spark it takes a job of its own."""
+    found = rows.collect()
+    return sorted(found, key=lambda row: [(row[name] is not None, row[name]) for name in by])
 
 
 def _assembled(row: Row, parts: Iterable[Mapping[str, dict[str, Any]]]) -> ClusterInsights:
@@ -98,9 +108,9 @@ def _assembled(row: Row, parts: Iterable[Mapping[str, dict[str, Any]]]) -> Clust
     )
 
 
-def _by_cluster(name: str, rows: DataFrame, read: Any) -> dict[str, dict[str, Any]]:
+def _by_cluster(name: str, rows: Iterable[Row], read: Any) -> dict[str, dict[str, Any]]:
     found: dict[str, list[Any]] = {}
-    for row in rows.collect():
+    for row in rows:
         found.setdefault(row.cluster_id, []).append(read(row))
     return {cluster: {name: tuple(each)} for cluster, each in found.items()}
 
@@ -113,7 +123,7 @@ def _clusters(moves: DataFrame, runs: DataFrame) -> DataFrame:
     )
     ran = runs.groupBy("cluster_id").agg(F.count("*").alias("runs"))
     both = moved.join(ran, "cluster_id", "full")
-    return both.na.fill(0, ["moves", "runs"]).orderBy("cluster_id")
+    return both.na.fill(0, ["moves", "runs"])
 
 
 def _percentiles(figure: str) -> tuple[Column, Column]:
@@ -128,8 +138,11 @@ def _spread(row: Row) -> Spread:
 def _pairs(pairs: DataFrame) -> DataFrame:
     rate = F.col("messages") * F.col("message_bytes") * 1000 / F.col("ms")
     grew = pairs.where("messages > 0 AND message_bytes IS NOT NULL AND leader IS NOT NULL")
-    by = ("cluster_id", "leader", "broker")
-    return grew.withColumn("bytes_s", rate).groupBy(*by).agg(*_percentiles("bytes_s")).orderBy(*by)
+    return (
+        grew.withColumn("bytes_s", rate)
+        .groupBy("cluster_id", "leader", "broker")
+        .agg(*_percentiles("bytes_s"))
+    )
 
 
 def _pair(row: Row) -> PairRate:
@@ -145,9 +158,8 @@ def _of_size(moves: DataFrame) -> DataFrame:
 def _sizes(moves: DataFrame) -> DataFrame:
     reached = [F.when(F.col("each") >= start, F.lit(n)) for n, start in enumerate(CLASSES)]
     place = F.greatest(*reached)
-    by = ("cluster_id", "size_class")
     sized = _of_size(moves).where("each IS NOT NULL").withColumn("size_class", place)
-    return sized.groupBy(*by).agg(*_percentiles("rate_bytes_p50")).orderBy(*by)
+    return sized.groupBy("cluster_id", "size_class").agg(*_percentiles("rate_bytes_p50"))
 
 
 def _size(row: Row) -> SizeRate:
@@ -201,11 +213,7 @@ def _stalls(states: DataFrame, samples: DataFrame) -> DataFrame:
     each = (*(f"one.{name}" for name in PARTITION), "from_t", "ended_t")
     judged = both.groupBy(*each).agg(F.min(place("it")).alias("place"))
     lasted = (F.sum(F.col("ended_t") - F.col("from_t")) / 1000).alias("seconds")
-    return (
-        judged.groupBy("cluster_id", "place")
-        .agg(F.count("*").alias("count"), lasted)
-        .orderBy("cluster_id", F.desc("seconds"))
-    )
+    return judged.groupBy("cluster_id", "place").agg(F.count("*").alias("count"), lasted)
 
 
 def _place(sample: Row | None) -> int:
@@ -229,11 +237,10 @@ def _eta(table: DataFrame) -> DataFrame:
         error = F.abs(F.col(name) - F.col("truth_s")) / F.col("truth_s")
         return F.median(F.when(all_known, error))
 
-    by = ("cluster_id", "scope", "decile")
     telling = table.where((F.col("truth_s") >= TELLING_S) & F.col("share").isNotNull())
     return (
         telling.withColumn("decile", decile)
-        .groupBy(*by)
+        .groupBy("cluster_id", "scope", "decile")
         .agg(
             F.count_if(all_known).alias("moments"),
             off("left_s").alias("ktui"),
@@ -241,7 +248,6 @@ def _eta(table: DataFrame) -> DataFrame:
             off("recent_s").alias("recent"),
             F.avg(F.col("left_s").isNotNull().cast("int")).alias("told"),
         )
-        .orderBy(*by)
     )
 
 
@@ -264,7 +270,7 @@ def _advice(table: DataFrame, runs: DataFrame) -> DataFrame:
     )
     kept = rows.groupBy("cluster_id").agg(latest.alias("latest"))
     kept = kept.select("cluster_id", F.inline("latest")).select("cluster_id", "run_id")
-    return rows.join(kept, ["cluster_id", "run_id"], "left_semi").orderBy("cluster_id", "began_t")
+    return rows.join(kept, ["cluster_id", "run_id"], "left_semi")
 
 
 def _advised(row: Row) -> RunAdvice:

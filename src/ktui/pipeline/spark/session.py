@@ -39,15 +39,18 @@ _ALWAYS = {
     "spark.sql.sources.partitionOverwriteMode": "static",
     "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
+    # PySpark would note the caller of each column function, slowly, for tracebacks nobody sees
+    "spark.python.sql.dataFrameDebugging.enabled": "false",
     "spark.sql.parquet.compression.codec": "zstd",
 }
 _ON_THIS_MACHINE = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.memory": f"{_quarter_of_memory_gib()}g",
-    "spark.sql.shuffle.partitions": "32",
     "spark.sql.ui.explainMode": "simple",  # plans are for web pages that are off
 }
+_SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
+_SHUFFLE_PARTITIONS_HERE = "32"
 _LOGGED_TWICE = ("DataFrameQueryContextLogger", "py4j", "SQLQueryContextLogger")
 """Loggers of errors that are raised as well."""
 _LAST_LINES = 8
@@ -87,9 +90,12 @@ def start(
     logging.getLogger().addHandler(logging.NullHandler())  # py4j logs interrupts there
     try:
         with _output_to(log), _interrupts_kept(), shared_classes(java) if local else nullcontext():
-            return builder.getOrCreate()
+            session = builder.getOrCreate()
     except (PySparkException, Py4JError, OSError) as error:
         raise PipelineProblem(f"Spark does not start: {root_cause(error)}{_quoted(log)}") from None
+    if local and not session.sparkContext.getConf().contains(_SHUFFLE_PARTITIONS):
+        session.conf.set(_SHUFFLE_PARTITIONS, _SHUFFLE_PARTITIONS_HERE)
+    return session
 
 
 def check_java() -> Java:

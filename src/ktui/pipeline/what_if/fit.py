@@ -37,12 +37,12 @@ def fetch_fit_inputs(
     """
     flows: defaultdict[str, list[InflowSample]] = defaultdict(list)
     taken: defaultdict[str, list[RecordedStep]] = defaultdict(list)
-    for row in inflows.toLocalIterator():
+    for row in inflows.collect():
         seconds = row.ms / 1000
         flows[row.cluster_id].append(
             InflowSample(row.run_id, row.broker, row.at_once, seconds, row.bytes, row.throttle)
         )
-    for row in steps.toLocalIterator():
+    for row in steps.collect():
         step = RecordedStep(
             row.run_id, adds=row.adds, took_s=row.took_ms / 1000, copying_s=row.copying_ms / 1000
         )
