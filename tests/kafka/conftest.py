@@ -18,13 +18,15 @@ from support.journals.owners import release
 from support.kafka.labs import BEFORE_43, a_lab
 
 _LABS = ("lab", "secured_lab", "ssl_lab", "ten_lab", "lab_of")
+_WITHOUT_RUNS = ("connection", "lab")
+"""The folders of tests that own no cluster."""
 
 
 @pytest.fixture(autouse=True)
 def unowned(request: pytest.FixtureRequest) -> Iterator[None]:
     """Have nobody own a shared lab after a test: the next one has another state directory."""
     yield
-    for name in _LABS:
+    for name in () if request.path.parent.name in _WITHOUT_RUNS else _LABS:
         if name in request.fixturenames:
             asyncio.run(_released(request.getfixturevalue(name)))
 
