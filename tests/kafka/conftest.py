@@ -17,7 +17,7 @@ from support.contract.real_world import RealWorld
 from support.journals.owners import release
 from support.kafka.labs import BEFORE_43, a_lab
 
-_LABS = ("lab", "secured_lab", "ssl_lab", "ten_lab", "lab_of")
+_LABS = ("lab", "secured_lab", "ssl_lab", "ten_lab", "lab_of", "old_lab")
 _WITHOUT_RUNS = ("connection", "lab")
 """The folders of tests that own no cluster."""
 
@@ -51,15 +51,18 @@ async def world(lab: Lab) -> AsyncIterator[RealWorld]:
         await world.aclose()
 
 
+@pytest.fixture(scope="session")
+def old_lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    """Five brokers of Kafka before 4.3."""
+    yield from a_lab(tmp_path_factory.mktemp("lab"), LabRequest(version=BEFORE_43))
+
+
 @pytest.fixture(scope="session", params=[BEFORE_43, "all"])
-def lab_of(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Lab]:
-    """Five brokers of Kafka before 4.3, for as long as tests want those, and then `lab`.
+def lab_of(request: pytest.FixtureRequest) -> Lab:
+    """`old_lab`, for as long as tests want that, and then `lab`.
 
     pytest takes the tests of one of the two after each other, whatever files they are in.
     """
-    if request.param == BEFORE_43:
-        yield from a_lab(tmp_path_factory.mktemp("lab"), LabRequest(version=BEFORE_43))
-    else:
-        yield request.getfixturevalue("lab")
+    name = "old_lab" if request.param == BEFORE_43 else "lab"
+    found: Lab = request.getfixturevalue(name)
+    return found

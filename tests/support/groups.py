@@ -12,7 +12,7 @@ import pytest
 
 from support.kafka.labs import BEFORE_43
 
-CLUSTERS = frozenset({"lab", "secured_lab", "ssl_lab", "ten_lab", "lab_of"})
+CLUSTERS = frozenset({"lab", "secured_lab", "ssl_lab", "ten_lab", "lab_of", "old_lab"})
 """The fixtures that are real clusters."""
 _LONGEST_FIRST = (
     "runs",
@@ -62,6 +62,6 @@ def ends_between(item: pytest.Item, nextitem: pytest.Item) -> bool:
 def _lab_group(item: pytest.Item, fixtures: Collection[str]) -> str:
     if not {"secured_lab", "ssl_lab"}.isdisjoint(fixtures):
         return "secured labs"
-    if BEFORE_43 in item.name:
+    if "old_lab" in fixtures or BEFORE_43 in item.name:
         return "old lab"
     return "runs" if item.path.parent.name == "runs" else "lab"
