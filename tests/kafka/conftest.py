@@ -57,12 +57,9 @@ def old_lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     yield from a_lab(tmp_path_factory.mktemp("lab"), LabRequest(version=BEFORE_43))
 
 
-@pytest.fixture(scope="session", params=[BEFORE_43, "all"])
+@pytest.fixture(params=[BEFORE_43, "all"])
 def lab_of(request: pytest.FixtureRequest) -> Lab:
-    """`old_lab`, for as long as tests want that, and then `lab`.
-
-    pytest takes the tests of one of the two after each other, whatever files they are in.
-    """
+    """`old_lab` and `lab`, in turn."""
     name = "old_lab" if request.param == BEFORE_43 else "lab"
     found: Lab = request.getfixturevalue(name)
     return found

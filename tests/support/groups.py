@@ -44,7 +44,7 @@ def _rank(item: pytest.Item) -> int:
 def group_of(item: pytest.Item) -> str:
     """Return the group of a test; tests that share nothing are grouped by their file."""
     fixtures: Collection[str] = getattr(item, "fixturenames", ())
-    if not CLUSTERS.isdisjoint(fixtures):
+    if not CLUSTERS.isdisjoint(fixtures) or _is_contract_on_kafka(item):
         return _lab_group(item, fixtures)
     if "kafka/lab" in item.path.parent.as_posix():
         return "labs"
@@ -57,6 +57,11 @@ def ends_between(item: pytest.Item, nextitem: pytest.Item) -> bool:
     """Return whether a test is the last of a group that shares a cluster or a Spark."""
     group = group_of(item)
     return group in _LONGEST_FIRST and group != group_of(nextitem)
+
+
+def _is_contract_on_kafka(item: pytest.Item) -> bool:
+    """Whether this is a contract test in its variant for the real cluster, not the simulated."""
+    return item.path.parent.name == "contract" and item.get_closest_marker("kafka") is not None
 
 
 def _lab_group(item: pytest.Item, fixtures: Collection[str]) -> str:
