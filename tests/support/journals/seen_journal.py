@@ -14,6 +14,8 @@ class SeenJournal:
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self._version: int | None = None
+        self._entries: list[JournalEntry] = []
         self._open()
 
     def entries(self) -> list[JournalEntry]:
@@ -21,6 +23,7 @@ class SeenJournal:
         if self._path.stat().st_ino != self._file:
             self.close()
             self._open()
+            self._version = None
         version = self._journal.data_version()
         if version != self._version:
             self._version, self._entries = version, list(self._journal.entries())
@@ -32,5 +35,3 @@ class SeenJournal:
     def _open(self) -> None:
         self._file = self._path.stat().st_ino if self._path.exists() else None
         self._journal = Journal.open(self._path, SystemClock(), read_only=True)
-        self._version: int | None = None
-        self._entries: list[JournalEntry] = []
