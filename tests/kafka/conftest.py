@@ -25,10 +25,11 @@ _WITHOUT_RUNS = ("connection", "lab")
 @pytest.fixture(autouse=True)
 def unowned(request: pytest.FixtureRequest) -> Iterator[None]:
     """Have nobody own a shared lab after a test: the next one has another state directory."""
+    names = () if request.path.parent.name in _WITHOUT_RUNS else _LABS
+    labs = [request.getfixturevalue(name) for name in names if name in request.fixturenames]
     yield
-    for name in () if request.path.parent.name in _WITHOUT_RUNS else _LABS:
-        if name in request.fixturenames:
-            asyncio.run(_released(request.getfixturevalue(name)))
+    for lab in labs:
+        asyncio.run(_released(lab))
 
 
 async def _released(lab: Lab) -> None:
