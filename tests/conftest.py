@@ -120,16 +120,16 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
 
 @pytest.fixture(scope="session")
 def secured_lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    """Three brokers with TLS, passwords (SCRAM and PLAIN) and ACLs, for the whole run."""
+    """Two brokers with TLS, passwords (SCRAM and PLAIN) and ACLs, for the whole run."""
     yield from a_lab(
-        tmp_path_factory.mktemp("lab"), LabRequest(brokers=3, security=Security.SASL_SSL)
+        tmp_path_factory.mktemp("lab"), LabRequest(brokers=2, security=Security.SASL_SSL)
     )
 
 
 @pytest.fixture(scope="session")
 def ssl_lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    """Two brokers that know their clients by certificate, with ACLs, for the whole run."""
-    yield from a_lab(tmp_path_factory.mktemp("lab"), LabRequest(brokers=2, security=Security.SSL))
+    """A broker that knows its clients by certificate, with ACLs, for the whole run."""
+    yield from a_lab(tmp_path_factory.mktemp("lab"), LabRequest(brokers=1, security=Security.SSL))
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,8 @@ import pytest
 
 from ktui.cluster.errors import ClusterError
 from ktui.cluster.partition import TopicPartition
-from support.contract.world import World
+from ktui.cluster.ports import Verdict
+from support.contract.world import World, alter
 
 
 async def test_a_cluster_tells_its_brokers_and_where_they_stand(world: World) -> None:
@@ -91,7 +92,9 @@ async def test_no_names_are_no_question(world: World) -> None:
     assert (await world.reader.topic_configs([])).configs == {}
 
 
-async def test_a_topic_larger_than_a_page_is_described_whole(world: World, topic_name: str) -> None:
+async def test_a_topic_larger_than_a_page_is_described_whole_and_every_page_as_fresh_as_asked(
+    world: World, topic_name: str
+) -> None:
     small = f"{topic_name}-z"
     await world.create_topic(topic_name, [[p % 5 + 1] for p in range(2_100)])
     await world.create_topic(small, [[1]])
@@ -107,6 +110,16 @@ async def test_a_topic_larger_than_a_page_is_described_whole(world: World, topic
     assert max(len(page.partitions) for page in pages) <= 2_000
     assert len(found) == len(set(found))
     assert told.partitions.keys() <= set(found)
+
+    last = TopicPartition(topic_name, 2_099)
+    for replicas in [(5, 1), (1, 5)] * 5:
+        altered = await alter(world, last, replicas, factor=True)
+        assert altered.verdict is Verdict.ACCEPTED, altered
+
+        told = await world.reader.describe_topics([topic_name], fresh=True)
+
+        assert len(told.partitions) == 2_100
+        assert told.partitions[last].replicas == replicas
 
 
 async def test_calls_may_be_made_all_at_once(world: World, topic_name: str) -> None:

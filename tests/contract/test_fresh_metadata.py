@@ -102,18 +102,6 @@ async def test_topics_are_there_once_they_are_made_and_absent_once_they_are_dele
         assert deleted.absent == {name}
 
 
-async def test_every_page_of_a_fresh_answer_is_fresh(world: World, topic_name: str) -> None:
-    await world.create_topic(topic_name, [[p % 5 + 1] for p in range(2_100)])
-    last = TopicPartition(topic_name, 2_099)
-    for replicas in [(5, 1), (1, 5)] * 5:
-        await altered(world, last, replicas)
-
-        told = await world.reader.describe_topics([topic_name], fresh=True)
-
-        assert len(told.partitions) == 2_100
-        assert told.partitions[last].replicas == replicas
-
-
 async def test_a_poll_for_fresh_partitions_misses_no_change_that_was_answered(
     world: World, tp: TopicPartition
 ) -> None:

@@ -51,10 +51,10 @@ async def test_a_live_cluster_still_goes_the_way_that_was_recorded(lab: Lab) -> 
 
 
 def _some_of(played: Many[Played]) -> list[Played]:
-    """Choose twenty, five of them with a broker that is killed; spread over all there are."""
+    """Choose twelve, three of them with a broker that is killed; spread over all there are."""
     quiet = [one for one in played if not one.sequence.outages]
     killed = [one for one in played if one.sequence.outages == ONE_OUTAGE]
-    return [*quiet[:: len(quiet) // 15][:15], *killed[:: len(killed) // 5][:5]]
+    return [*quiet[:: len(quiet) // 9][:9], *killed[:: len(killed) // 3][:3]]
 
 
 def test_every_version_was_recorded_with_the_sequences_that_are_made_today() -> None:

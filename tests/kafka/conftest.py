@@ -17,16 +17,19 @@ from support.contract.real_world import RealWorld
 from support.journals.owners import release
 from support.kafka.labs import BEFORE_43, a_lab
 
-_LABS = ("lab", "secured_lab", "ssl_lab", "ten_lab", "lab_of")
+_LABS = ("lab", "secured_lab", "ssl_lab", "ten_lab", "lab_of", "old_lab")
+_WITHOUT_RUNS = ("connection", "lab")
+"""The folders of tests that own no cluster."""
 
 
 @pytest.fixture(autouse=True)
 def unowned(request: pytest.FixtureRequest) -> Iterator[None]:
     """Have nobody own a shared lab after a test: the next one has another state directory."""
+    names = () if request.path.parent.name in _WITHOUT_RUNS else _LABS
+    labs = [request.getfixturevalue(name) for name in names if name in request.fixturenames]
     yield
-    for name in _LABS:
-        if name in request.fixturenames:
-            asyncio.run(_released(request.getfixturevalue(name)))
+    for lab in labs:
+        asyncio.run(_released(lab))
 
 
 async def _released(lab: Lab) -> None:
@@ -49,15 +52,15 @@ async def world(lab: Lab) -> AsyncIterator[RealWorld]:
         await world.aclose()
 
 
-@pytest.fixture(scope="session", params=[BEFORE_43, "all"])
-def lab_of(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Lab]:
-    """Five brokers of Kafka before 4.3, for as long as tests want those, and then `lab`.
+@pytest.fixture(scope="session")
+def old_lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    """Five brokers of Kafka before 4.3."""
+    yield from a_lab(tmp_path_factory.mktemp("lab"), LabRequest(version=BEFORE_43))
 
-    pytest takes the tests of one of the two after each other, whatever files they are in.
-    """
-    if request.param == BEFORE_43:
-        yield from a_lab(tmp_path_factory.mktemp("lab"), LabRequest(version=BEFORE_43))
-    else:
-        yield request.getfixturevalue("lab")
+
+@pytest.fixture(params=[BEFORE_43, "all"])
+def lab_of(request: pytest.FixtureRequest) -> Lab:
+    """`old_lab` and `lab`, in turn."""
+    name = "old_lab" if request.param == BEFORE_43 else "lab"
+    found: Lab = request.getfixturevalue(name)
+    return found

@@ -12,7 +12,7 @@ import pytest
 
 from support.kafka.labs import BEFORE_43
 
-CLUSTERS = frozenset({"lab", "secured_lab", "ssl_lab", "ten_lab", "lab_of"})
+CLUSTERS = frozenset({"lab", "secured_lab", "ssl_lab", "ten_lab", "lab_of", "old_lab"})
 """The fixtures that are real clusters."""
 _LONGEST_FIRST = (
     "runs",
@@ -43,7 +43,7 @@ def _rank(item: pytest.Item) -> int:
 def group_of(item: pytest.Item) -> str:
     """Return the group of a test; tests that share nothing are grouped by their file."""
     fixtures: Collection[str] = getattr(item, "fixturenames", ())
-    if not CLUSTERS.isdisjoint(fixtures):
+    if not CLUSTERS.isdisjoint(fixtures) or _is_contract_on_kafka(item):
         return _lab_group(item, fixtures)
     if "kafka/lab" in item.path.parent.as_posix():
         return "labs"
@@ -60,9 +60,14 @@ def ends_between(item: pytest.Item, nextitem: pytest.Item) -> bool:
     return group in _LONGEST_FIRST and group != group_of(nextitem)
 
 
+def _is_contract_on_kafka(item: pytest.Item) -> bool:
+    """Whether this is a contract test in its variant for the real cluster, not the simulated."""
+    return item.path.parent.name == "contract" and item.get_closest_marker("kafka") is not None
+
+
 def _lab_group(item: pytest.Item, fixtures: Collection[str]) -> str:
     if not {"secured_lab", "ssl_lab"}.isdisjoint(fixtures):
         return "secured labs"
-    if BEFORE_43 in item.name:
+    if "old_lab" in fixtures or BEFORE_43 in item.name:
         return "old lab"
     return "runs" if item.path.parent.name == "runs" else "lab"

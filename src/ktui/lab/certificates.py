@@ -1,16 +1,17 @@
-"""The certificates of a lab with TLS: its own authority's, the brokers', and one for each user."""
+"""The certificates of a lab with TLS: its own authority's, the brokers', and those of users."""
 
 from __future__ import annotations
 
 import os
 import secrets
 import subprocess
+from collections.abc import Iterable
 from importlib import resources
 from pathlib import Path
 
 from ktui.lab.errors import LabError
 from ktui.lab.java import run_java
-from ktui.lab.users import BROKER, USERS
+from ktui.lab.users import BROKER
 
 _DAYS = "3650"
 _AUTHORITY = ("-ext", "bc:c=ca:true", "-ext", "ku:c=keyCertSign,cRLSign")
@@ -29,7 +30,7 @@ def identity_file(folder: Path, name: str) -> Path:
     return folder / f"{name}.pem"
 
 
-def make(folder: Path, java: str) -> None:
+def make(folder: Path, java: str, users: Iterable[str]) -> None:
     """Create all keys and certificates in `folder`, as PEM.
 
     Kafka, librdkafka and Python can all read PEM.
@@ -37,6 +38,7 @@ def make(folder: Path, java: str) -> None:
     Args:
         folder: a folder that does not exist yet.
         java: the path of the java program; it must belong to a JDK, 17 or newer.
+        users: the users who log in with a certificate.
 
     Raises:
         LabError: the JDK's tools are missing or failed.
@@ -46,7 +48,7 @@ def make(folder: Path, java: str) -> None:
     environment = {**os.environ, "STORE_PASSWORD": secrets.token_urlsafe(18)}
     _key_pair(java, store, environment, "ca", "CN=ktui lab authority", *_AUTHORITY)
     _key_pair(java, store, environment, BROKER, f"CN={BROKER}", *_BROKER, *_ADDRESSES)
-    for user in USERS:
+    for user in users:
         _key_pair(java, store, environment, user, f"CN={user}", *_USER)
     with resources.as_file(resources.files("ktui.lab") / "PemFiles.java") as program:
         words = [str(program), str(store), str(folder)]
@@ -62,7 +64,7 @@ def _key_pair(
         *(str(keytool), "-genkeypair", "-alias", alias, "-dname", name, "-validity", _DAYS),
         *("-keyalg", "EC", "-groupname", "secp256r1", *extensions),
         *("-storetype", "PKCS12", "-keystore", str(store), "-storepass:env", "STORE_PASSWORD"),
-        "-J-XX:TieredStopAtLevel=1",
+        *("-J-XX:TieredStopAtLevel=1", "-J-XX:+UseSerialGC"),
     ]
     try:
         made = subprocess.run(  # noqa: S603 - the keytool beside the java that was found

@@ -8,9 +8,9 @@ import secrets
 import shutil
 import signal
 from collections.abc import Iterable
-from pathlib import Path
 
 from ktui.lab import processes, server_log
+from ktui.lab.class_archive import sharing_flags
 from ktui.lab.java import run_java
 from ktui.lab.layout import Lab, Node
 from ktui.lab.processes import Process
@@ -42,6 +42,7 @@ def format_all(lab: Lab, scram: Iterable[str] = ()) -> None:
     """
     run_java(
         lab.layout.java,
+        *sharing_flags(lab.layout.class_archive),
         *("-cp", lab.layout.joined_class_path, "kafka.tools.StorageTool", "format"),
         *("--cluster-id", lab.layout.cluster_id),
         *("--config", str(lab.properties_file(lab.controller))),
@@ -74,7 +75,7 @@ def start(lab: Lab, node: Node, *jvm_flags: str) -> int:
         "-XX:+UseSerialGC",
         "-XX:TieredStopAtLevel=1",
         "-XX:+ExitOnOutOfMemoryError",
-        *_class_sharing(layout.class_archive),
+        *sharing_flags(layout.class_archive),
         *jvm_flags,
         server_log.write_settings(lab.folder, layout.kafka_version),
         "-cp",
@@ -85,12 +86,6 @@ def start(lab: Lab, node: Node, *jvm_flags: str) -> int:
     excluded = ("KAFKA_", "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS")
     environment = {k: v for k, v in os.environ.items() if not k.startswith(excluded)}
     return processes.spawn(command, log=lab.log(node), environment=environment)
-
-
-def _class_sharing(archive: str | None) -> list[str]:
-    """Return JVM flags that use the archive if it exists, and print nothing if it does not fit."""
-    use = [f"-XX:SharedArchiveFile={archive}"] if archive and Path(archive).exists() else []
-    return ["-Xshare:auto", "-Xlog:disable", "-Xlog:all=error:stderr", *use]
 
 
 def running(lab: Lab) -> dict[int, Process]:

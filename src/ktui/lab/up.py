@@ -196,7 +196,8 @@ def _start_new(lab: Lab, connect: Connect, report: ProgressReport) -> Lab:
 def _write_files(lab: Lab, report: ProgressReport) -> None:
     if lab.layout.security.encrypted:
         report("making certificates")
-        certificates.make(lab.certificates, lab.layout.java)
+        by_certificate = () if lab.layout.security.by_password else users.USERS
+        certificates.make(lab.certificates, lab.layout.java, by_certificate)
     secured = security.server_settings(lab)
     for node in lab.layout.nodes:
         lab.home(node).mkdir(mode=0o700)

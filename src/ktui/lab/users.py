@@ -6,6 +6,7 @@ import secrets
 from pathlib import Path
 from zipfile import ZipFile
 
+from ktui.lab.class_archive import sharing_flags
 from ktui.lab.java import run_java
 from ktui.lab.layout import Lab
 
@@ -46,6 +47,7 @@ def grant_viewer(lab: Lab, admin_file: Path) -> None:
     """
     run_java(
         lab.layout.java,
+        *sharing_flags(lab.layout.class_archive),
         *("-cp", lab.layout.joined_class_path, _acl_command(lab.layout.class_path)),
         *("--bootstrap-server", lab.bootstrap_servers, "--command-config", str(admin_file)),
         *("--add", "--allow-principal", f"User:{VIEWER}", "--cluster", "--topic", "*"),

@@ -45,9 +45,9 @@ def test_one_who_may_only_look_can_check_a_plan_and_start_none(
     secured_lab: Lab, tmp_path: Path, topic_name: str
 ) -> None:
     viewer, admin = secured_lab.client_file("viewer"), secured_lab.client_file("admin")
-    create_topic(Connection.of(command_config=admin), topic_name, [[1, 2]])
+    create_topic(Connection.of(command_config=admin), topic_name, [[1]])
     plan, state = tmp_path / "plan.json", tmp_path / "state"
-    targets = [{"topic": topic_name, "partition": 0, "replicas": [3, 2]}]
+    targets = [{"topic": topic_name, "partition": 0, "replicas": [2]}]
     plan.write_text(json.dumps({"version": 1, "partitions": targets}))
 
     check = subprocess.run(

@@ -14,9 +14,7 @@ from typing import NamedTuple
 
 import pytest
 
-from ktui.cluster.clock import SystemClock
 from ktui.cluster.partition import Replica, TopicPartition
-from ktui.execution.journal.journal import Journal
 from ktui.execution.run.events import Ended, Owned, StepBegun, StepOver
 from ktui.kafka.connection.connection import Connection
 from ktui.kafka.workload import (
@@ -37,9 +35,10 @@ from support.kafka.real_runs import described
 from support.runs.pacing import on_the_way
 
 RUN = "moves"
-KILLS = 10
+FEW, MANY = 4, 10
+"""How often an engine is killed."""
 EVENTS, LONG_S, MOMENT_S = 6, 1.5, 0.3
-PARTITIONS = 20
+PARTITIONS = 12
 MIB = 1024 * 1024
 Process = subprocess.Popen[str]
 Replicas = tuple[int, ...]
@@ -88,13 +87,14 @@ def let_go(lab: Lab, moves: Moves) -> Iterator[Callable[[], None]]:
     remove_throttles(connection, adding)
 
 
+@pytest.mark.parametrize("kills", [FEW, pytest.param(MANY, marks=pytest.mark.soak)])
 @pytest.mark.parametrize("shape", list(Shape))
 def test_however_often_engines_are_killed_every_step_is_taken_once(
-    lab: Lab, shell: Shell, moves: Moves, let_go: Callable[[], None], shape: Shape
+    lab: Lab, shell: Shell, moves: Moves, let_go: Callable[[], None], shape: Shape, kills: int
 ) -> None:
     chance = random.Random(shape.value)  # noqa: S311 - a seed
     followers = [shell.begin("start", _plan(shell, moves), *_words(shape))]
-    for _ in range(KILLS):
+    for _ in range(kills):
         _kill_engine(shell, followers[-1], chance)
         followers.append(shell.begin("resume", RUN, "--headless"))
         shell.wait_for(RUN, Owned, len(followers))
@@ -103,8 +103,8 @@ def test_however_often_engines_are_killed_every_step_is_taken_once(
     shell.wait_for(RUN, Ended)
 
     codes = [ended(follower).returncode for follower in followers]
-    assert codes == [1] * KILLS + [-signal.SIGKILL]
-    assert len(shell.events(RUN, Owned)) == KILLS + 1
+    assert codes == [1] * kills + [-signal.SIGKILL]
+    assert len(shell.events(RUN, Owned)) == kills + 1
     _went_as_planned(lab, shell, moves, shape)
 
 
@@ -129,12 +129,11 @@ def _plan(shell: Shell, moves: Moves) -> str:
 
 
 def _words(shape: Shape) -> list[str]:
-    return ["--headless", "--shape", shape.value, "--partitions", "4", "--poll", "200ms"]
+    return ["--headless", "--shape", shape.value, "--partitions", "4", "--poll", "500ms"]
 
 
 def _last_seq(shell: Shell) -> int:
-    with Journal.open(shell.run_dir(RUN).journal, SystemClock(), read_only=True) as journal:
-        return journal.last_seq()
+    return len(shell.entries(RUN))
 
 
 def _went_as_planned(lab: Lab, shell: Shell, moves: Moves, shape: Shape) -> None:

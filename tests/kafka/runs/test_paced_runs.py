@@ -25,7 +25,9 @@ from support.kafka.real_runs import RealRun
 MIB = 1024 * 1024
 Replicas = tuple[int, ...]
 OLD, NEW = (1, 2, 3, 4, 5), (6, 7, 8, 9, 10)
-PARTITIONS = 60
+PARTITIONS = 24
+EVERY_EVENTS = 6
+"""So many events are between two changes of limits."""
 LIFTED: dict[str, int | str | None] = dict.fromkeys(
     ("replicas", "partitions", "replica-movements"), "none"
 )
@@ -45,7 +47,7 @@ def moved_while_used(lab: Lab, folder: Path, topic: str, shape: Shape) -> list[P
     run = RealRun(
         lab, folder, {TopicPartition(topic, 0): NEW}, Limits(replicas=2, shape=shape), poll_s=0.2
     )
-    with AckedMessages(connection, f"{topic}", 1) as messages:
+    with AckedMessages(connection, topic, 1, every_s=0.02) as messages:
         ended = asyncio.run(run.to_its_end())
     assert ended.counts[State.DONE] == 1
     assert messages.acknowledged
@@ -144,7 +146,7 @@ async def _with_changing_limits(run: RealRun, chance: random.Random, count: int)
     while not going.done():
         await asyncio.sleep(0.05)
         with Journal.open(run.path, run.clock) as journal:
-            if changes < count and journal.last_seq() >= seen + 10:
+            if changes < count and journal.last_seq() >= seen + EVERY_EVENTS:
                 seen = journal.last_seq()
                 changes += 1
                 options = LIFTED if changes == count else _some_limits(chance)

@@ -37,7 +37,7 @@ def client(secured_lab: Lab) -> Path:
 @pytest.fixture
 def topic(client: Path, topic_name: str) -> Iterator[str]:
     connection = Connection.of(command_config=client)
-    create_topic(connection, topic_name, [[1, 2]] * PARTITIONS)
+    create_topic(connection, topic_name, [[1]] * PARTITIONS)
     fill(connection, topic_name, range(PARTITIONS), bytes_each=MIB)
     yield topic_name
     delete_topics(connection, [topic_name])
@@ -46,7 +46,7 @@ def topic(client: Path, topic_name: str) -> Iterator[str]:
 @pytest.fixture
 def shell(secured_lab: Lab, tmp_path: Path, topic: str) -> Iterator[Shell]:
     shell = Shell(secured_lab, tmp_path)
-    plan = [{"topic": topic, "partition": n, "replicas": [3, 1]} for n in range(PARTITIONS)]
+    plan = [{"topic": topic, "partition": n, "replicas": [2]} for n in range(PARTITIONS)]
     shell.plan(RUN, plan)
     yield shell
     shell.close()

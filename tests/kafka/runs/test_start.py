@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import sqlite3
+import subprocess
 import sys
 from collections.abc import Iterator
 from datetime import datetime, timedelta
@@ -90,47 +91,50 @@ def listed_nothing(shell: Shell, plan: str) -> bool:
     return again.returncode == 0 and "nothing to do" in again.stderr
 
 
-def test_interrupted_once_it_waits_for_what_is_in_flight_and_can_be_resumed(
-    shell: Shell, topic: SlowTopic, plan: str
+def test_terminated_or_interrupted_it_is_left_at_once_or_once_nothing_is_in_flight_and_resumed(
+    lab: Lab, shell: Shell, topic: SlowTopic, plan: str
 ) -> None:
+    """SIGTERM and a second SIGINT leave at once; the first SIGINT waits for what is in flight."""
     follower = shell.begin("start", plan, *SLOW)
     shell.wait_for("drain", Answered, 2)
+    follower.send_signal(signal.SIGTERM)
+    is_left_at_once(shell, follower)
+    assert len(shell.events("drain", EngineLeft)) == 1
+    assert len(listed(lab)) == 2
 
+    follower = shell.begin("resume", "drain", "--headless")
+    shell.wait_for("drain", Owned, 2)
     follower.send_signal(signal.SIGINT)
     shell.wait_for("drain", Paused)
+    follower.send_signal(signal.SIGINT)
+    is_left_at_once(shell, follower)
+    assert len(shell.events("drain", EngineLeft)) == 2
+    assert len(listed(lab)) == 2
+
+    follower = shell.begin("resume", "drain", "--headless")
+    shell.wait_for("drain", Continued)
+    follower.send_signal(signal.SIGINT)
+    shell.wait_for("drain", Paused, 2)
     topic.let_go()
     left = ended(follower)
-
     assert left.returncode == 130, left.stderr
     assert "nothing more is submitted, and 2 steps in flight may finish" in left.stderr
     assert "to resume it: ktui resume drain" in left.stderr
-    assert len(shell.events("drain", StepBegun)) == 2
-    again = resumed(shell, topic)
+    adding = [step for step in shell.events("drain", StepBegun) if step.adding]
+    assert len(adding) == 2
+
+    again = shell.ktui("resume", "drain", "--headless")
     assert again.returncode == 0, again.stderr
-    assert len(shell.events("drain", Continued)) == 1
+    assert len(shell.events("drain", Continued)) == 2
+    assert len(shell.events("drain", Ended)) == 1
 
 
-@pytest.mark.parametrize("signals", [(signal.SIGINT, signal.SIGINT), (signal.SIGTERM,)])
-def test_interrupted_twice_or_terminated_it_is_left_at_once_and_kafka_goes_on(
-    lab: Lab, shell: Shell, topic: SlowTopic, plan: str, signals: tuple[signal.Signals, ...]
-) -> None:
-    follower = shell.begin("start", plan, *SLOW)
-    shell.wait_for("drain", Answered, 2)
-    for number in signals[:-1]:
-        follower.send_signal(number)
-        shell.wait_for("drain", Paused)
-    follower.send_signal(signals[-1])
+def is_left_at_once(shell: Shell, follower: subprocess.Popen[str]) -> None:
     left = ended(follower)
-
     assert left.returncode == 130, left.stderr
     assert "2 steps in flight go on in Kafka" in left.stderr
     assert "to resume it: ktui resume drain" in left.stderr
     assert shell.unowned("drain")  # the follower waits for the engine's exit, but not for long
-    assert len(shell.events("drain", EngineLeft)) == 1
-    assert len(listed(lab)) == 2
-    again = resumed(shell, topic)
-    assert again.returncode == 0, again.stderr
-    assert len(shell.events("drain", Ended)) == 1
 
 
 def test_a_killed_engine_is_told_of_and_the_run_goes_on_with_resume(
@@ -151,22 +155,7 @@ def test_a_killed_engine_is_told_of_and_the_run_goes_on_with_resume(
     assert sorted(step.partition for step in adding) == list(range(PARTITIONS))
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGHUP])
-def test_a_run_goes_on_when_its_terminal_is_lost(
-    shell: Shell, topic: SlowTopic, plan: str, number: signal.Signals
-) -> None:
-    follower = shell.begin("start", plan, *SLOW)
-    shell.wait_for("drain", StepBegun, 2)
-    follower.send_signal(number)
-    assert ended(follower).returncode == -number
-
-    topic.let_go()
-
-    shell.wait_for("drain", Ended)
-    assert shell.unowned("drain")
-
-
-def test_a_run_that_lives_is_not_started_or_resumed_a_second_time(
+def test_a_run_that_lives_is_not_started_or_resumed_again_and_goes_on_when_its_terminal_is_killed(
     shell: Shell, topic: SlowTopic, plan: str
 ) -> None:
     follower = shell.begin("start", plan, *SLOW)
@@ -183,21 +172,38 @@ def test_a_run_that_lives_is_not_started_or_resumed_a_second_time(
     assert "--concurrent" in other.stderr
     assert f"run drain is owned by process {pid}" in again.stderr
     assert [run.name for run in shell.state.run_dirs()] == ["drain"]
-    topic.let_go()
-    assert ended(follower).returncode == 0
+    goes_on_without(shell, topic, follower, signal.SIGKILL)
 
 
-def test_a_bad_plan_sends_nothing_and_leaves_no_run_behind(
-    lab: Lab, shell: Shell, topic: SlowTopic
+def goes_on_without(
+    shell: Shell, topic: SlowTopic, follower: subprocess.Popen[str], number: signal.Signals
 ) -> None:
+    """End the command that follows the run, and see that the run gets to its end without it."""
+    follower.send_signal(number)
+    assert ended(follower).returncode == -number
+    assert shell.owner("drain")
+    topic.let_go()
+    shell.wait_for("drain", Ended)
+    assert shell.unowned("drain")
+
+
+def test_a_bad_plan_and_a_dry_run_send_nothing_and_leave_no_run_behind(
+    lab: Lab, shell: Shell, topic: SlowTopic, plan: str
+) -> None:
+    told = json.loads(shell.ktui("start", plan, "--dry-run", "--json").stdout)
     moves = topic.targets
     moves[1]["replicas"] = [4, 1, 77]
-    plan = shell.plan("bad", moves)
+    bad = shell.plan("bad", moves)
+    refused = shell.ktui("start", bad, "--headless", "--json")
 
-    refused = shell.ktui("start", plan, "--headless", "--json")
-
+    steps = [step for batch in told["batches"] for step in batch["steps"] if not step["partition"]]
+    assert [(s["replicas"], s["adding"], s["removing"], s["elect"]) for s in steps] == [
+        ([*OLD, 4], [4], [], None),
+        (NEW, [], [2], None),
+    ]
+    assert (told["schema_version"], told["run"], told["problems"]) == (1, "drain", [])
     assert (refused.returncode, refused.stdout) == (2, "")
-    assert f"{plan}:1:" in refused.stderr
+    assert f"{bad}:1:" in refused.stderr
     assert "the cluster has no broker 77" in refused.stderr
     assert (listed(lab), shell.state.run_dirs()) == ({}, [])
 
@@ -217,7 +223,7 @@ def test_what_would_end_too_late_is_not_begun(shell: Shell, topic: SlowTopic, pl
     assert ended(follower).returncode == 0
 
 
-def test_limits_are_changed_and_the_run_paused_from_another_shell(
+def test_limits_are_changed_and_the_run_paused_from_another_shell_and_it_goes_on_when_hung_up(
     shell: Shell, topic: SlowTopic, plan: str
 ) -> None:
     follower = shell.begin("start", plan, *SLOW)
@@ -235,20 +241,7 @@ def test_limits_are_changed_and_the_run_paused_from_another_shell(
     shell.wait_for("drain", StepBegun, 3)
     third = shell.events("drain", StepBegun)[2]
     assert (third.partition, third.batch) == (2, 2)
-    topic.let_go()
-    assert ended(follower).returncode == 0
-
-
-def test_a_dry_run_tells_every_step_and_sends_nothing(lab: Lab, shell: Shell, plan: str) -> None:
-    told = json.loads(shell.ktui("start", plan, "--dry-run", "--json").stdout)
-
-    steps = [step for batch in told["batches"] for step in batch["steps"] if not step["partition"]]
-    assert [(s["replicas"], s["adding"], s["removing"], s["elect"]) for s in steps] == [
-        ([*OLD, 4], [4], [], None),
-        (NEW, [], [2], None),
-    ]
-    assert (told["schema_version"], told["run"], told["problems"]) == (1, "drain", [])
-    assert (listed(lab), shell.state.run_dirs()) == ({}, [])
+    goes_on_without(shell, topic, follower, signal.SIGHUP)
 
 
 def test_in_a_terminal_the_view_opens_and_the_run_goes_on_when_it_is_closed(

@@ -11,14 +11,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from ktui.cluster.clock import SystemClock
 from ktui.execution.errors import RunProblem
 from ktui.execution.host.ownership import Holder, holder
 from ktui.execution.host.state_dir import RunDir, StateDir
-from ktui.execution.journal.journal import Journal
 from ktui.execution.run.events import AnyRunEvent, JournalEntry
 from ktui.lab.layout import Lab
 from ktui.lab.processes import wait_for
+from support.journals.seen_journal import SeenJournal
 
 E = TypeVar("E")
 Done = subprocess.CompletedProcess[str]
@@ -43,6 +42,7 @@ class Shell:
             "KTUI_BOOTSTRAP_SERVER": lab.bootstrap_servers,
         }
         self._begun: list[subprocess.Popen[str]] = []
+        self._journals: dict[str, SeenJournal] = {}
 
     def begin(self, *words: str) -> subprocess.Popen[str]:
         """Call ktui, and go on while it runs."""
@@ -72,10 +72,15 @@ class Shell:
         return self.state.run(name)
 
     def entries(self, name: str) -> list[JournalEntry]:
-        """Return the entries of the run's journal; none while there is no journal."""
+        """Return the entries of the run's journal; none while there is no journal.
+
+        Tests ask many times a second: a journal that nobody has written to is not read again.
+        """
+        path = self.run_dir(name).journal
         try:
-            with Journal.open(self.run_dir(name).journal, SystemClock(), read_only=True) as journal:
-                return list(journal.entries())
+            if name not in self._journals:
+                self._journals[name] = SeenJournal(path)
+            return self._journals[name].entries()
         except RunProblem:
             return []
 
@@ -110,6 +115,8 @@ class Shell:
             if process.poll() is None:
                 process.kill()
             process.communicate()
+        while self._journals:
+            self._journals.popitem()[1].close()
 
 
 def ended(process: subprocess.Popen[str]) -> Done:

@@ -15,7 +15,7 @@ from support.contract.real_world import RealWorld
 from support.contract.world import LIMIT_S, until
 
 _QUIET_S = 0.8
-_LOOK_S = 0.1
+_LOOK_S = 0.2
 
 Look = tuple[dict[TopicPartition, PartitionState], dict[TopicPartition, Reassignment]]
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from ktui.cli.lab.command import connect
+from ktui.lab.class_archive import sharing_flags
 from ktui.lab.down import down
 from ktui.lab.errors import LabError
 from ktui.lab.layout import Lab
@@ -38,3 +39,13 @@ def is_before_43(lab: Lab) -> bool:
     """Return whether the lab's Kafka is before 4.3: there a move also waits for kept replicas."""
     major, minor, *_ = lab.layout.kafka_version.split(".")
     return (int(major), int(minor)) < (4, 3)
+
+
+def tool_command(lab: Lab, main: str, *arguments: str) -> list[str]:
+    """Return the command line of one of Kafka's own tools, with the lab's Java and jars."""
+    flags = [
+        "-XX:TieredStopAtLevel=1",
+        "-XX:+UseSerialGC",
+        *sharing_flags(lab.layout.class_archive),
+    ]
+    return [lab.layout.java, *flags, "-cp", lab.layout.joined_class_path, main, *arguments]

@@ -12,7 +12,7 @@ import msgspec
 
 from ktui.cluster.partition import TopicPartition
 from ktui.lab.layout import Lab, Node
-from support.kafka.labs import is_before_43
+from support.kafka.labs import is_before_43, tool_command
 
 MAIN, MAIN_BEFORE_43 = "org.apache.kafka.tools.DumpLogSegments", "kafka.tools.DumpLogSegments"
 _RECOVERING = 1
@@ -141,11 +141,9 @@ def dumped_with_times(lab: Lab) -> Iterator[tuple[int, int, dict[str, Any]]]:
     """Yield every record with its offset and its time in ms, from the longest controller log."""
     longest = max(lab.controllers, key=lambda controller: log_bytes(lab, controller))
     files = ",".join(map(str, _segments(lab, longest)))
-    options = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto"]
-    path = lab.layout.joined_class_path
     main = MAIN_BEFORE_43 if is_before_43(lab) else MAIN
-    command = [lab.layout.java, *options, "-cp", path, main, "--cluster-metadata-decoder"]
-    done = subprocess.run([*command, "--files", files], capture_output=True, text=True, check=True)
+    command = tool_command(lab, main, "--cluster-metadata-decoder", "--files", files)
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
     for line in done.stdout.splitlines():
         before, found, payload = line.partition("payload: ")
         if found and payload.startswith("{"):

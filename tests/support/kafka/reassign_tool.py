@@ -4,30 +4,18 @@ from __future__ import annotations
 
 import re
 import subprocess
-from pathlib import Path
 
 from ktui.cluster.partition import Reassignment, TopicPartition
 from ktui.lab.layout import Lab
+from support.kafka.labs import tool_command
 
 _LINE = re.compile(r"(?P<tp>\S+): replicas: (?P<replicas>[\d,]*)\.(?P<rest>.*)")
 MAIN = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
 
 
 def command(lab: Lab, *arguments: str) -> list[str]:
-    """Return the command line of the tool, with the lab's own Java and jars."""
-    path = ":".join(str(Path(entry)) for entry in lab.layout.class_path)
-    bootstrap = lab.bootstrap_servers
-    options = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto"]
-    return [
-        lab.layout.java,
-        *options,
-        "-cp",
-        path,
-        MAIN,
-        "--bootstrap-server",
-        bootstrap,
-        *arguments,
-    ]
+    """Return the command line of the tool on the lab."""
+    return tool_command(lab, MAIN, "--bootstrap-server", lab.bootstrap_servers, *arguments)
 
 
 def listed(lab: Lab) -> dict[TopicPartition, Reassignment]:
