@@ -52,7 +52,7 @@ def run() -> None:
         folder = Path(name)
         recorder = Recorder(folder / "recordings", SystemClock(), program="bench")
         for seen in _seen():
-            recorder.look(seen)
+            recorder.poll(seen)
         recorder.close()
         no_folder = folder / "file"
         no_folder.touch()

@@ -42,12 +42,12 @@ def _measure(moving: int, polls: int) -> None:
         recorder = Recorder(Path(name), SystemClock(), program="bench")
         for number, seen in enumerate(_seen(moving, polls)):
             started = time.process_time()
-            recorder.look(seen)
+            recorder.poll(seen)
             looks.append(time.process_time() - started)
             started = time.process_time()
             progress = fold(progress, seen)
             folds.append(time.process_time() - started)
-            text_bytes += len(encode(encoder.look(seen, seq=number, whole=number % 300 == 0)))
+            text_bytes += len(encode(encoder.poll(seen, seq=number, whole=number % 300 == 0)))
         recorder.close()
         if recorder.problem is not None:
             raise SystemExit(f"not measured: {recorder.problem}")

@@ -42,7 +42,7 @@ def version(is_real: bool, request: pytest.FixtureRequest) -> str:  # noqa: FBT0
 
 @pytest.fixture
 async def world(make_world: Make) -> AsyncIterator[World]:
-    """A cluster to make a promise on."""
+    """A cluster to test a promise on."""
     world = make_world()
     try:
         yield world

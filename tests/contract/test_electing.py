@@ -22,7 +22,7 @@ async def elect(world: World, tp: TopicPartition) -> WriteResult:
     return (await world.writer.elect_preferred_leaders([tp]))[tp]
 
 
-async def test_a_new_order_is_there_at_once_but_does_not_move_the_leader(
+async def test_a_new_replica_order_applies_at_once_but_does_not_move_the_leader(
     world: World, tp: TopicPartition
 ) -> None:
     await alter(world, tp, (3, 1, 2))
@@ -32,7 +32,7 @@ async def test_a_new_order_is_there_at_once_but_does_not_move_the_leader(
     assert now.leader == 2
 
 
-async def test_an_election_gives_the_lead_to_the_first_replica_under_a_new_epoch(
+async def test_an_election_makes_the_first_replica_leader_with_a_new_epoch(
     world: World, tp: TopicPartition
 ) -> None:
     before = await state(world, tp)
@@ -51,15 +51,13 @@ async def test_an_election_gives_the_lead_to_the_first_replica_under_a_new_epoch
     assert now.leader_epoch > before.leader_epoch
 
 
-async def test_an_election_that_is_not_needed_counts_as_done(
-    world: World, tp: TopicPartition
-) -> None:
+async def test_an_unneeded_election_counts_as_accepted(world: World, tp: TopicPartition) -> None:
     result = await elect(world, tp)
 
     assert (result.verdict, result.code) == (Verdict.ACCEPTED, "ELECTION_NOT_NEEDED")
 
 
-async def test_a_first_replica_that_is_not_in_sync_cannot_be_elected(
+async def test_a_preferred_leader_outside_the_isr_cannot_be_elected(
     world: World, tp: TopicPartition
 ) -> None:
     await hold_back(world, tp, 4)
@@ -73,7 +71,7 @@ async def test_a_first_replica_that_is_not_in_sync_cannot_be_elected(
     )
 
 
-async def test_each_partition_of_an_election_has_an_answer_of_its_own(
+async def test_each_partition_of_an_election_has_its_own_answer(
     world: World, tp: TopicPartition
 ) -> None:
     absent = TopicPartition(f"{tp.topic}-not-there", 3)

@@ -1,4 +1,4 @@
-"""What was answered before a fresh look at topics is in it, from whichever broker it comes."""
+"""A fresh description of topics includes every earlier acknowledged change, from any broker."""
 
 from __future__ import annotations
 
@@ -30,9 +30,7 @@ async def fresh(world: World, tp: TopicPartition) -> PartitionState:
     return (await world.reader.describe_topics([tp.topic], fresh=True)).partitions[tp]
 
 
-async def test_many_new_orders_in_a_row_are_each_seen_at_once(
-    world: World, tp: TopicPartition
-) -> None:
+async def test_each_of_many_reorders_is_seen_at_once(world: World, tp: TopicPartition) -> None:
     orders = itertools.cycle([(3, 2, 1), (1, 3, 2), (2, 1, 3)])
     for order in itertools.islice(orders, MANY):
         await altered(world, tp, order)
@@ -57,9 +55,7 @@ async def test_replicas_dropped_and_added_are_seen_at_once(
         assert (after.replicas, {*after.isr}) == ((2, 1, 3), {1, 2, 3})
 
 
-async def test_a_leader_is_seen_at_once_when_it_is_elected(
-    world: World, tp: TopicPartition
-) -> None:
+async def test_an_elected_leader_is_seen_at_once(world: World, tp: TopicPartition) -> None:
     orders = itertools.cycle([(3, 2, 1), (1, 3, 2), (2, 1, 3)])
     for order in itertools.islice(orders, MANY // 2):
         before = await fresh(world, tp)
@@ -86,7 +82,7 @@ async def test_a_cancel_is_seen_at_once(world: World, tp: TopicPartition) -> Non
         await altered(world, tp, (2, 1, 3))
 
 
-async def test_topics_are_there_once_they_are_made_and_absent_once_they_are_deleted(
+async def test_topics_are_present_once_created_and_absent_once_deleted(
     world: World, topic_name: str
 ) -> None:
     for number in range(MANY // 5):
@@ -102,9 +98,7 @@ async def test_topics_are_there_once_they_are_made_and_absent_once_they_are_dele
         assert deleted.absent == {name}
 
 
-async def test_a_poll_for_fresh_partitions_misses_no_change_that_was_answered(
-    world: World, tp: TopicPartition
-) -> None:
+async def test_a_fresh_poll_misses_no_acknowledged_change(world: World, tp: TopicPartition) -> None:
     observer = Observer(world.reader, world.clock)
     interest = Interest(partitions=frozenset({tp}), fresh=True)
     orders = itertools.cycle([(3, 2, 1), (1, 3, 2), (2, 1, 3)])

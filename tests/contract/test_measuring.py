@@ -1,4 +1,4 @@
-"""Log ends, log starts and bytes: what progress is made of."""
+"""Log ends, log starts and bytes: the measurements behind progress."""
 
 from __future__ import annotations
 
@@ -18,9 +18,7 @@ async def tp(world: World, topic_name: str) -> TopicPartition:
     return tp
 
 
-async def test_a_leader_tells_where_its_log_ends_and_starts(
-    world: World, tp: TopicPartition
-) -> None:
+async def test_a_leader_reports_its_log_end_and_log_start(world: World, tp: TopicPartition) -> None:
     answer = await world.reader.log_offsets(2, ends=[tp], starts=[tp])
 
     assert answer.ends == {tp: 4_000}
@@ -28,7 +26,7 @@ async def test_a_leader_tells_where_its_log_ends_and_starts(
     assert answer.errors == {}
 
 
-async def test_a_follower_tells_its_own_log_end_while_it_catches_up(
+async def test_a_follower_reports_its_own_log_end_while_it_catches_up(
     world: World, tp: TopicPartition
 ) -> None:
     await hold_back(world, tp, 4)
@@ -43,7 +41,7 @@ async def test_a_follower_tells_its_own_log_end_while_it_catches_up(
     assert 0 < follower < leader == 4_000
 
 
-async def test_an_in_sync_follower_ends_where_its_leader_does(
+async def test_an_in_sync_follower_has_the_log_end_of_its_leader(
     world: World, tp: TopicPartition
 ) -> None:
     async def caught_up() -> bool:
@@ -52,7 +50,7 @@ async def test_an_in_sync_follower_ends_where_its_leader_does(
     assert await until(caught_up, clock=world.clock)
 
 
-async def test_what_a_broker_cannot_answer_for_is_named_beside_what_it_can(
+async def test_partitions_a_broker_cannot_answer_for_are_named_beside_the_answers(
     world: World, tp: TopicPartition
 ) -> None:
     absent = TopicPartition(f"{tp.topic}-not-there", 0)
@@ -66,7 +64,7 @@ async def test_what_a_broker_cannot_answer_for_is_named_beside_what_it_can(
     assert elsewhere.errors == {tp: "NOT_LEADER_OR_FOLLOWER"}
 
 
-async def test_a_log_dir_tells_its_room_and_the_bytes_of_the_partitions_asked_for(
+async def test_a_log_dir_reports_its_free_space_and_the_sizes_of_requested_partitions(
     world: World, tp: TopicPartition
 ) -> None:
     async def sized() -> bool:
@@ -84,7 +82,7 @@ async def test_a_log_dir_tells_its_room_and_the_bytes_of_the_partitions_asked_fo
     assert 0 < only.usable_bytes < only.total_bytes
 
 
-async def test_log_dirs_can_be_asked_for_alone(world: World, tp: TopicPartition) -> None:
+async def test_log_dirs_can_be_read_without_partitions(world: World, tp: TopicPartition) -> None:
     answer = await world.reader.log_dirs(2, [])
 
     assert len(answer.log_dirs) == 1
@@ -92,6 +90,6 @@ async def test_log_dirs_can_be_asked_for_alone(world: World, tp: TopicPartition)
     assert (await world.reader.log_dirs(5, [tp])).sizes == {}
 
 
-async def test_a_broker_that_the_cluster_does_not_know_is_unreachable(world: World) -> None:
+async def test_an_unknown_broker_is_unreachable(world: World) -> None:
     with pytest.raises(Unreachable, match="broker 77"):
         await world.reader.log_dirs(77, [])

@@ -9,7 +9,7 @@ from ktui.cluster.ports import Verdict
 from support.contract.world import World, alter, hold_back, let_go, listed, settled, state, until
 
 MESSAGES, SIZE = 4_000, 1_000
-"""More than one fetch brings, so that a held back replica stays behind."""
+"""More than one fetch brings, so that a held-back replica stays behind."""
 
 
 @pytest.fixture
@@ -21,7 +21,7 @@ async def tp(world: World, topic_name: str) -> TopicPartition:
     return tp
 
 
-async def test_a_move_is_listed_as_the_target_in_order_then_what_is_removed(
+async def test_a_move_is_listed_with_its_target_in_order_then_the_removed_replicas(
     world: World, tp: TopicPartition
 ) -> None:
     await hold_back(world, tp, 4)
@@ -32,7 +32,7 @@ async def test_a_move_is_listed_as_the_target_in_order_then_what_is_removed(
     assert moving == Reassignment(replicas=(4, 5, 3, 1, 2), adding=(4, 5), removing=(1, 2))
 
 
-async def test_metadata_shows_the_same_replicas_and_the_old_ones_in_sync(
+async def test_metadata_shows_the_listed_replicas_with_the_old_ones_in_sync(
     world: World, tp: TopicPartition
 ) -> None:
     await hold_back(world, tp, 4)
@@ -49,7 +49,7 @@ async def test_metadata_shows_the_same_replicas_and_the_old_ones_in_sync(
     assert (now.adding, now.removing) == ((), ())
 
 
-async def test_a_move_that_is_let_go_ends_at_its_target(world: World, tp: TopicPartition) -> None:
+async def test_a_move_ends_at_its_target_once_released(world: World, tp: TopicPartition) -> None:
     await hold_back(world, tp, 4)
     await alter(world, tp, (4, 5, 3))
     await let_go(world, tp)
@@ -71,7 +71,7 @@ async def test_a_cancel_ends_the_move_at_once_and_loses_the_order(
     await settled(world, tp, (1, 2, 3))
 
 
-async def test_a_cancel_where_nothing_moves_is_refused(world: World, tp: TopicPartition) -> None:
+async def test_a_cancel_of_a_partition_at_rest_is_refused(world: World, tp: TopicPartition) -> None:
     result = await alter(world, tp, None)
 
     assert (result.verdict, result.code) == (Verdict.REFUSED, "NO_REASSIGNMENT_IN_PROGRESS")
@@ -90,7 +90,7 @@ async def test_an_impossible_target_is_refused_in_the_controllers_words(
     assert said in result.message
 
 
-async def test_each_partition_of_a_request_has_an_answer_of_its_own(
+async def test_each_partition_of_a_request_has_its_own_answer(
     world: World, tp: TopicPartition
 ) -> None:
     no_partition = TopicPartition(tp.topic, 77)
@@ -109,7 +109,7 @@ async def test_each_partition_of_a_request_has_an_answer_of_its_own(
     await settled(world, tp, (2, 1, 4))
 
 
-async def test_another_replication_factor_is_refused_unless_allowed(
+async def test_a_change_of_replication_factor_is_refused_unless_allowed(
     world: World, tp: TopicPartition
 ) -> None:
     result = await alter(world, tp, (2, 1, 3, 4))
@@ -132,7 +132,7 @@ async def test_the_replication_factor_of_a_moving_partition_is_that_of_its_targe
     assert (await alter(world, tp, (4, 1, 3, 2))).code == "INVALID_REPLICATION_FACTOR"
 
 
-async def test_the_same_target_again_changes_nothing(world: World, tp: TopicPartition) -> None:
+async def test_repeating_the_same_target_changes_nothing(world: World, tp: TopicPartition) -> None:
     await hold_back(world, tp, 4)
     await alter(world, tp, (4, 1, 3))
     before = await listed(world, tp)
@@ -142,7 +142,7 @@ async def test_the_same_target_again_changes_nothing(world: World, tp: TopicPart
     assert await listed(world, tp) == before
 
 
-async def test_a_target_that_keeps_what_is_being_removed_is_accepted_and_does_nothing(
+async def test_a_target_that_keeps_a_replica_being_removed_is_accepted_without_effect(
     world: World, tp: TopicPartition
 ) -> None:
     await hold_back(world, tp, 4)
@@ -154,7 +154,7 @@ async def test_a_target_that_keeps_what_is_being_removed_is_accepted_and_does_no
     assert await listed(world, tp) == before
 
 
-async def test_a_new_target_for_a_moving_partition_makes_it_forget_where_it_came_from(
+async def test_retargeting_a_moving_partition_loses_its_original_replicas(
     world: World, tp: TopicPartition
 ) -> None:
     await hold_back(world, tp, 4)
@@ -181,8 +181,8 @@ async def test_many_partitions_are_moved_and_cancelled_in_one_call(
     assert {r.verdict for r in results.values()} == {Verdict.ACCEPTED}
 
     async def all_there() -> bool:
-        told = await world.reader.describe_topics([topic_name])
-        return all(told.partitions[tp].replicas == (2,) for tp in partitions)
+        answer = await world.reader.describe_topics([topic_name])
+        return all(answer.partitions[tp].replicas == (2,) for tp in partitions)
 
     await until(all_there, clock=world.clock)
     cancelled = await world.writer.alter_reassignments(

@@ -1,4 +1,4 @@
-"""One state directory owns a cluster; others read who it is, and take it over only on purpose."""
+"""One state directory owns a cluster; others can read the owner and take over only explicitly."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ async def claimed(owners: Owners, me: ClusterOwner, sessions: Sessions = SESSION
     return claim
 
 
-async def test_nobody_owns_a_cluster_until_it_is_claimed(owners: Owners) -> None:
-    assert await owners.claim_of(ADA).look() == Unowned()
+async def test_a_cluster_has_no_owner_until_it_is_claimed(owners: Owners) -> None:
+    assert await owners.claim_of(ADA).read() == Unowned()
 
 
-async def test_everybody_can_read_who_owns_a_cluster_since_when_and_that_it_lives(
+async def test_anyone_can_read_the_owner_of_a_cluster_and_that_it_is_alive(
     owners: Owners,
 ) -> None:
     await claimed(owners, ADA)
 
-    assert await owners.claim_of(BOB).look() == OwnedByOthers(ADA, lives=True)
+    assert await owners.claim_of(BOB).read() == OwnedByOthers(ADA, lives=True)
 
 
-async def test_a_cluster_that_another_owns_is_refused_and_stays_with_its_owner(
+async def test_a_claim_on_an_owned_cluster_is_refused_and_the_owner_keeps_it(
     owners: Owners,
 ) -> None:
     ada = await claimed(owners, ADA)
@@ -53,7 +53,7 @@ async def test_a_cluster_that_another_owns_is_refused_and_stays_with_its_owner(
     assert await ada.check() == OwnedHere(ADA)
 
 
-async def test_an_owner_that_is_taken_over_learns_it_at_its_next_check(owners: Owners) -> None:
+async def test_an_owner_learns_of_a_takeover_at_its_next_check(owners: Owners) -> None:
     ada = await claimed(owners, ADA)
     bob = owners.claim_of(BOB)
 
@@ -63,7 +63,7 @@ async def test_an_owner_that_is_taken_over_learns_it_at_its_next_check(owners: O
     assert await bob.check() == OwnedHere(BOB)
 
 
-async def test_an_old_owner_neither_takes_the_cluster_back_nor_releases_it_unawares(
+async def test_a_former_owner_neither_reclaims_nor_releases_the_cluster(
     owners: Owners,
 ) -> None:
     ada = await claimed(owners, ADA)
@@ -85,7 +85,7 @@ async def test_a_released_cluster_is_free_at_once(owners: Owners) -> None:
     assert await owners.claim_of(BOB).claim(take_over=False) == OwnedHere(BOB)
 
 
-async def test_engines_of_one_state_directory_share_what_it_owns(owners: Owners) -> None:
+async def test_engines_of_one_state_directory_share_its_ownership(owners: Owners) -> None:
     first = await claimed(owners, ADA)
     later = owner("ada", run="another", since=SINCE + timedelta(hours=1))
     second = owners.claim_of(later)
@@ -98,7 +98,7 @@ async def test_engines_of_one_state_directory_share_what_it_owns(owners: Owners)
     assert await second.check() == standing
 
 
-async def test_the_older_engine_of_a_directory_releases_nothing_that_the_newer_one_holds(
+async def test_an_older_engine_does_not_release_the_claim_of_a_newer_one(
     owners: Owners,
 ) -> None:
     first = await claimed(owners, ADA)
@@ -109,7 +109,7 @@ async def test_the_older_engine_of_a_directory_releases_nothing_that_the_newer_o
     assert await second.check() == OwnedHere(ADA)
 
 
-async def test_of_two_that_claim_at_the_same_moment_one_owns_the_cluster(owners: Owners) -> None:
+async def test_only_one_of_two_simultaneous_claims_owns_the_cluster(owners: Owners) -> None:
     ada, bob = owners.claim_of(ADA), owners.claim_of(BOB)
 
     await asyncio.gather(ada.claim(take_over=False), bob.claim(take_over=False))
@@ -121,31 +121,31 @@ async def test_of_two_that_claim_at_the_same_moment_one_owns_the_cluster(owners:
     ]
 
 
-async def test_an_owner_that_falls_silent_is_told_as_such_and_owns_until_its_claim_lapses(
+async def test_a_silent_owner_is_shown_as_such_and_owns_until_its_claim_lapses(
     owners: Owners, world: World
 ) -> None:
     ada = await claimed(owners, ADA, Sessions(claim_s=(9.0,), engine_s=(6.0,)))
     bob = owners.claim_of(BOB)
 
-    async def lives_no_more() -> bool:
-        return await bob.look() == OwnedByOthers(ADA, lives=False)
+    async def is_silent() -> bool:
+        return await bob.read() == OwnedByOthers(ADA, lives=False)
 
     async def is_free() -> bool:
-        return await bob.look() == Unowned()
+        return await bob.read() == Unowned()
 
-    await until(lives_no_more, clock=world.clock)
+    await until(is_silent, clock=world.clock)
     assert await bob.claim(take_over=False) == OwnedByOthers(ADA, lives=False)
     await until(is_free, clock=world.clock)
-    assert await ada.check() == Unowned()  # and it does not take again what it had lost
+    assert await ada.check() == Unowned()  # and it does not reclaim the cluster it lost
 
 
-async def test_a_longer_session_than_brokers_allow_gives_way_to_a_shorter_one(
+async def test_a_session_longer_than_brokers_allow_falls_back_to_a_shorter_one(
     owners: Owners,
 ) -> None:
     await claimed(owners, ADA, Sessions(claim_s=(7_200.0, 60.0), engine_s=(1.0, 6.0)))
 
 
-async def test_what_a_claim_creates_and_needs_can_be_read_before(owners: Owners) -> None:
+async def test_a_claim_can_be_previewed_with_its_groups_and_permission(owners: Owners) -> None:
     ada = owners.claim_of(ADA, cluster_id="LkZ8")
 
     preview = await ada.preview()
@@ -154,7 +154,7 @@ async def test_what_a_claim_creates_and_needs_can_be_read_before(owners: Owners)
     assert "Read" in preview.permission
 
 
-async def test_after_a_claim_nothing_is_left_to_create(owners: Owners) -> None:
+async def test_a_preview_after_a_claim_has_nothing_left_to_create(owners: Owners) -> None:
     ada = await claimed(owners, ADA)
 
     preview = await ada.preview()

@@ -1,4 +1,4 @@
-"""Whatever is done to a cluster, the simulated one answers and ends as each real Kafka did."""
+"""The simulated cluster answers and ends like each real Kafka in every recorded sequence."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from support.contract.simulated_stage import SimulatedStage
 
 @pytest.fixture(params=VERSIONS)
 def recording(request: pytest.FixtureRequest) -> Recording:
-    """What one version of Kafka did."""
+    """The recording of one version of Kafka."""
     version: str = request.param
     return load(version)
 
 
-async def test_a_simulated_cluster_goes_the_way_of_the_real_one(recording: Recording) -> None:
+async def test_a_simulated_cluster_behaves_like_the_recorded_real_one(recording: Recording) -> None:
     minor = recording.kafka_version.rpartition(".")[0]
     found: list[Played] = []
     for together in batches([played.sequence for played in recording.played]):
@@ -38,7 +38,7 @@ async def test_a_simulated_cluster_goes_the_way_of_the_real_one(recording: Recor
     assert not lines, "\n".join(lines)
 
 
-async def test_a_live_cluster_still_goes_the_way_that_was_recorded(lab: Lab) -> None:
+async def test_a_live_cluster_still_behaves_as_recorded(lab: Lab) -> None:
     await asyncio.to_thread(without_leader_rebalance, lab)
     recording = load(lab.layout.kafka_version)
     expected = _some_of(recording.played)
@@ -57,7 +57,7 @@ def _some_of(played: Many[Played]) -> list[Played]:
     return [*quiet[:: len(quiet) // 9][:9], *killed[:: len(killed) // 3][:3]]
 
 
-def test_every_version_was_recorded_with_the_sequences_that_are_made_today() -> None:
+def test_every_version_was_recorded_with_the_current_sequences() -> None:
     recordings = [load(version) for version in VERSIONS]
     made = make(SEED)
 

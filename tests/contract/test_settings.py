@@ -41,7 +41,7 @@ async def test_a_new_topic_has_the_defaults(world: World, topic: str) -> None:
     assert await config_of(world, topic) == TopicConfig()
 
 
-async def test_settings_that_matter_to_a_move_are_read(world: World, topic: str) -> None:
+async def test_topic_settings_relevant_to_a_move_are_read(world: World, topic: str) -> None:
     await change(
         world,
         setting(ConfigScope.TOPIC, topic, "min.insync.replicas", ConfigOp.SET, "2"),
@@ -54,7 +54,7 @@ async def test_settings_that_matter_to_a_move_are_read(world: World, topic: str)
     assert await until(seen, clock=world.clock)
 
 
-async def test_a_list_grows_shrinks_and_goes(world: World, topic: str) -> None:
+async def test_a_list_setting_grows_shrinks_and_is_deleted(world: World, topic: str) -> None:
     for op, value, left in (
         (ConfigOp.SET, "0:1", "0:1"),
         (ConfigOp.APPEND, "0:2", "0:1,0:2"),
@@ -66,7 +66,7 @@ async def test_a_list_grows_shrinks_and_goes(world: World, topic: str) -> None:
         await throttled(world, topic, left)
 
 
-async def test_each_resource_of_a_change_has_an_answer_of_its_own(world: World, topic: str) -> None:
+async def test_each_resource_of_a_change_has_its_own_answer(world: World, topic: str) -> None:
     good = setting(ConfigScope.TOPIC, topic, "min.insync.replicas", ConfigOp.SET, "2")
     bad = setting(ConfigScope.TOPIC, f"{topic}-not-there", THROTTLED, ConfigOp.SET, "0:1")
     unknown = setting(ConfigScope.BROKER, "3", RATE, ConfigOp.SET, "fast")
@@ -83,9 +83,7 @@ async def test_each_resource_of_a_change_has_an_answer_of_its_own(world: World, 
     assert results[unknown.resource].message
 
 
-async def test_the_changes_of_one_resource_happen_together_or_not_at_all(
-    world: World, topic: str
-) -> None:
+async def test_the_changes_of_one_resource_are_atomic(world: World, topic: str) -> None:
     results = await world.writer.alter_configs(
         [
             setting(ConfigScope.TOPIC, topic, "min.insync.replicas", ConfigOp.SET, "2"),
@@ -97,7 +95,7 @@ async def test_the_changes_of_one_resource_happen_together_or_not_at_all(
     assert await config_of(world, topic) == TopicConfig()
 
 
-async def test_a_setting_is_changed_once_in_a_request(world: World, topic: str) -> None:
+async def test_a_request_that_changes_a_setting_twice_is_refused(world: World, topic: str) -> None:
     results = await world.writer.alter_configs(
         [
             setting(ConfigScope.TOPIC, topic, THROTTLED, ConfigOp.APPEND, "0:1"),
@@ -137,7 +135,7 @@ async def test_throttles_of_several_brokers_are_set_in_one_call_and_read_back(
     assert await until(lifted, clock=world.clock)
 
 
-async def test_a_broker_tells_the_settings_that_matter_to_a_move(world: World) -> None:
+async def test_a_broker_reports_the_settings_relevant_to_a_move(world: World) -> None:
     config = await world.reader.broker_config(4)
 
     assert config == BrokerConfig(
@@ -152,13 +150,15 @@ async def test_a_broker_tells_the_settings_that_matter_to_a_move(world: World) -
     assert config.replica_lag_time_max_ms is not None
 
 
-async def test_an_absent_topic_is_a_failure_beside_the_others(world: World, topic: str) -> None:
+async def test_an_absent_topic_is_a_failure_beside_the_other_answers(
+    world: World, topic: str
+) -> None:
     absent = f"{topic}-not-there"
 
-    told = await world.reader.topic_configs([absent, topic])
+    reported = await world.reader.topic_configs([absent, topic])
 
-    assert told.configs.keys() == {topic}
-    (failure,) = told.failures
+    assert reported.configs.keys() == {topic}
+    (failure,) = reported.failures
     assert (failure.operation, failure.topic) == (Operation.TOPIC_CONFIGS, absent)
     assert "UNKNOWN_TOPIC_OR_PARTITION" in failure.answer
     assert not failure.denied
@@ -175,20 +175,22 @@ def broker_of(broker: int | None) -> ConfigResource:
     return ConfigResource(ConfigScope.BROKER, "" if broker is None else str(broker))
 
 
-async def settled(world: World, wanted: SettingsAnswer, *names: str) -> None:
-    """Wait until settings are exactly these, also of the resources that there are no more of."""
+async def settled(world: World, expected_answer: SettingsAnswer, *names: str) -> None:
+    """Wait until the settings are exactly these, even for deleted resources."""
 
-    async def told() -> bool:
-        return await world.reader.settings(wanted.settings.keys(), names) == wanted
+    async def reported() -> bool:
+        return (
+            await world.reader.settings(expected_answer.settings.keys(), names) == expected_answer
+        )
 
-    assert await until(told, clock=world.clock)
+    assert await until(reported, clock=world.clock)
 
 
-async def test_what_is_set_on_a_topic_is_told_from_what_is_not(world: World, topic: str) -> None:
+async def test_own_topic_settings_are_distinguished_from_defaults(world: World, topic: str) -> None:
     default = {topic_of(topic): {THROTTLED: Setting("", ConfigSource.DEFAULT)}}
     await settled(world, SettingsAnswer(default), THROTTLED)
     for op, value, left in (
-        (ConfigOp.SET, "0:9, 0:8", "0:9,0:8"),  # told without the blank, which is there still
+        (ConfigOp.SET, "0:9, 0:8", "0:9,0:8"),  # returned without the blank, which is still stored
         (ConfigOp.SUBTRACT, "0:8", "0:9,0:8"),
         (ConfigOp.APPEND, "0:1", "0:9,0:8,0:1"),
         (ConfigOp.SET, "*", "*"),
@@ -203,7 +205,9 @@ async def test_what_is_set_on_a_topic_is_told_from_what_is_not(world: World, top
     await settled(world, SettingsAnswer(default), THROTTLED)
 
 
-async def test_without_names_all_that_somebody_has_set_is_told(world: World, topic: str) -> None:
+async def test_reading_without_names_returns_every_explicit_setting(
+    world: World, topic: str
+) -> None:
     await settled(world, SettingsAnswer({topic_of(topic): {}, broker_of(3): {}}))
     await change(
         world,
@@ -222,38 +226,38 @@ async def test_without_names_all_that_somebody_has_set_is_told(world: World, top
     await settled(world, SettingsAnswer(own))
 
 
-async def test_each_broker_tells_its_own_rate_and_nothing_where_it_has_none(world: World) -> None:
+async def test_each_broker_reports_its_own_rate_or_none(world: World) -> None:
     rates = (
         setting(ConfigScope.BROKER, str(b), RATE, ConfigOp.SET, str(b * 1_000_000)) for b in (2, 5)
     )
     await change(world, *rates)
 
-    told: dict[ConfigResource, dict[str, Setting]] = {broker_of(b): {} for b in (1, 3, 4)}
+    reported: dict[ConfigResource, dict[str, Setting]] = {broker_of(b): {} for b in (1, 3, 4)}
     for b in (2, 5):
-        told[broker_of(b)] = {RATE: Setting(str(b * 1_000_000), ConfigSource.OWN)}
-    await settled(world, SettingsAnswer(told), RATE)
+        reported[broker_of(b)] = {RATE: Setting(str(b * 1_000_000), ConfigSource.OWN)}
+    await settled(world, SettingsAnswer(reported), RATE)
 
 
-async def test_what_is_in_a_brokers_file_is_told_from_what_is_set_for_all(world: World) -> None:
+async def test_settings_from_a_brokers_file_are_distinguished_from_cluster_wide_ones(
+    world: World,
+) -> None:
     everybody = ConfigScope.BROKER, "", BIGGEST
     await change(world, setting(*everybody, ConfigOp.SET, "1048600"))
     try:
 
-        async def told() -> bool:
+        async def reported() -> bool:
             answer = await world.reader.settings([broker_of(4)], [LAG_TIME, BIGGEST])
             of_4 = answer.settings[broker_of(4)]
             assert of_4[LAG_TIME].source is ConfigSource.FILE
             assert of_4[LAG_TIME].own is None
             return of_4[BIGGEST] == Setting("1048600", ConfigSource.EVERY_BROKER)
 
-        assert await until(told, clock=world.clock)
+        assert await until(reported, clock=world.clock)
     finally:
         await change(world, setting(*everybody, ConfigOp.DELETE))
 
 
-async def test_a_resource_that_is_not_there_does_not_spoil_the_others(
-    world: World, topic: str
-) -> None:
+async def test_a_missing_resource_does_not_affect_the_others(world: World, topic: str) -> None:
     gone, nobody = topic_of(f"{topic}-not-there"), broker_of(99)
 
     answer = await world.reader.settings([nobody, gone, topic_of(topic), broker_of(1)], [THROTTLED])
@@ -267,20 +271,20 @@ async def test_a_resource_that_is_not_there_does_not_spoil_the_others(
     assert answer.failures[nobody]
 
 
-async def test_a_list_is_told_without_the_blanks_that_it_is_kept_with(
+async def test_a_list_is_returned_without_the_blanks_that_it_is_stored_with(
     world: World, topic: str
 ) -> None:
     await change(world, setting(ConfigScope.TOPIC, topic, THROTTLED, ConfigOp.SET, "0:1, 0:2"))
     resource = ConfigResource(ConfigScope.TOPIC, topic)
 
-    told = (await world.reader.settings([resource], [THROTTLED])).settings[resource]
+    reported = (await world.reader.settings([resource], [THROTTLED])).settings[resource]
     await change(world, setting(ConfigScope.TOPIC, topic, THROTTLED, ConfigOp.SUBTRACT, "0:2"))
     kept = (await world.reader.settings([resource], [THROTTLED])).settings[resource]
     await change(world, setting(ConfigScope.TOPIC, topic, THROTTLED, ConfigOp.SUBTRACT, " 0:2"))
     left = (await world.reader.settings([resource], [THROTTLED])).settings[resource]
 
-    assert [each[THROTTLED].own for each in (told, kept, left)] == ["0:1,0:2", "0:1,0:2", "0:1"]
+    assert [each[THROTTLED].own for each in (reported, kept, left)] == ["0:1,0:2", "0:1,0:2", "0:1"]
 
 
-async def test_settings_of_nothing_are_none(world: World) -> None:
+async def test_reading_settings_of_no_resources_returns_none(world: World) -> None:
     assert await world.reader.settings([]) == SettingsAnswer({})

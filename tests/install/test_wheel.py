@@ -48,7 +48,7 @@ def pages_of(folder: Path) -> dict[str, str]:
 
 
 class Installed:
-    """A virtual environment that has ktui, and what ktui asks for, and nothing else."""
+    """A virtual environment with only ktui and its dependencies."""
 
     def __init__(self, folder: Path, what: str) -> None:
         self.folder = folder
@@ -106,7 +106,7 @@ def test_an_installed_ktui_has_all_themes(installed: Installed) -> None:
 
 
 @pytest.mark.parametrize("shell", CHECK_SCRIPT)
-def test_an_installed_ktui_prints_a_completion_script_that_the_shell_takes(
+def test_an_installed_ktui_prints_a_valid_completion_script(
     installed: Installed, shell: str, tmp_path: Path
 ) -> None:
     script = tmp_path / "script"

@@ -1,4 +1,4 @@
-"""What tests on a real cluster share."""
+"""Fixtures shared by the tests on a real cluster."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _WITHOUT_RUNS = ("connection", "lab")
 
 @pytest.fixture(autouse=True)
 def unowned(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Have nobody own a shared lab after a test: the next one has another state directory."""
+    """Release the claim on a shared lab after a test: the next has another state directory."""
     names = () if request.path.parent.name in _WITHOUT_RUNS else _LABS
     labs = [request.getfixturevalue(name) for name in names if name in request.fixturenames]
     yield
@@ -44,7 +44,7 @@ async def _released(lab: Lab) -> None:
 
 @pytest.fixture
 async def world(lab: Lab) -> AsyncIterator[RealWorld]:
-    """Both ways into `lab`; the topics made through it go, and so do the rates of its brokers."""
+    """A reader and a writer of `lab`; its topics and broker rates are removed afterwards."""
     world = RealWorld(Connection.to(lab.bootstrap_servers))
     try:
         yield world

@@ -1,4 +1,4 @@
-"""What the table `batches` tells of a run's decisions."""
+"""The table `batches`: the decisions of a run."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from ktui.execution.run.states import State
 from ktui.pipeline.lake.tables import BATCHES
 from ktui.pipeline.tables.run_folds import run_folds
 from ktui.pipeline.tables.runs import batches
-from support.pipeline.sampled import Told, moment, ms, now, over, planned, started, step
+from support.pipeline.sampled import ScriptedRun, moment, ms, now, over, planned, started, step
 
-told = Told()
+history = ScriptedRun()
 
 Rows = dict[tuple[str, int], dict[str, Any]]
 
 
 @pytest.fixture(scope="module")
 def table(spark: SparkSession) -> DataFrame:
-    return batches(run_folds(told.run_events(spark))).persist()
+    return batches(run_folds(history.run_events(spark))).persist()
 
 
 @pytest.fixture(scope="module")
@@ -28,13 +28,13 @@ def rows(table: DataFrame) -> Rows:
     return {(row.run_id, row.batch): row.asDict() for row in table.collect()}
 
 
-told.ran(
+history.ran(
     (0, started(3)), (1, planned("a", "b", "c")),
     (2, step("a", 1)), (3, step("b", 1, elect=4)), (5, over("a")),
     (6, step("c", 2, alters=False, elect=4)), (7, step("a", 2)),
     (8, now("b", State.TOPIC_GONE)), (9, over("c")), run_id="one",
 )  # fmt: skip
-told.ran((0, started()), (1, planned("a")), (2, step("a", 1)), run_id="another")
+history.ran((0, started()), (1, planned("a")), (2, step("a", 1)), run_id="another")
 
 
 def test_a_batch_lasts_from_its_first_step_to_the_end_of_its_last(rows: Rows) -> None:
@@ -44,22 +44,22 @@ def test_a_batch_lasts_from_its_first_step_to_the_end_of_its_last(rows: Rows) ->
     assert row["ended"] == moment(ms(8)).replace(tzinfo=None)
 
 
-def test_a_batch_of_which_a_step_is_open_has_not_ended(rows: Rows) -> None:
+def test_a_batch_with_an_open_step_has_not_ended(rows: Rows) -> None:
     row = rows["one", 2]
     assert (row["began_t"], row["ended"], row["ended_t"]) == (ms(6), None, None)
 
 
-def test_a_batch_counts_its_partitions_and_what_its_steps_do(rows: Rows) -> None:
+def test_a_batch_counts_its_partitions_steps_alters_and_elections(rows: Rows) -> None:
     first, second = rows["one", 1], rows["one", 2]
     names = ("partitions", "steps", "alters", "elections")
     assert [first[name] for name in names] == [2, 2, 2, 1]
     assert [second[name] for name in names] == [2, 2, 1, 1]
 
 
-def test_batches_of_two_runs_are_told_apart(rows: Rows) -> None:
+def test_batches_of_two_runs_are_kept_apart(rows: Rows) -> None:
     assert rows["another", 1]["steps"] == 1
     assert {key for key in rows if key[0] == "another"} == {("another", 1)}
 
 
-def test_the_table_has_the_columns_types_and_nulls_that_it_says(table: DataFrame) -> None:
+def test_the_table_has_its_documented_schema(table: DataFrame) -> None:
     assert table.schema == BATCHES.schema

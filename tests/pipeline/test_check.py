@@ -1,4 +1,4 @@
-"""`check` counts what a lake is made of, and what is missing from it."""
+"""`check` counts the contents of a lake and what is missing from it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def checked(spark: SparkSession, folder: Path) -> Findings:
     return check(Lake.open(spark, str(lake)))
 
 
-def test_a_recording_that_is_whole_lacks_nothing(spark: SparkSession, folder: Path) -> None:
+def test_an_intact_recording_lacks_nothing(spark: SparkSession, folder: Path) -> None:
     record(folder, looks(4))
 
     found = checked(spark, folder)
@@ -41,7 +41,7 @@ def test_a_recording_that_is_whole_lacks_nothing(spark: SparkSession, folder: Pa
 
 
 def test_damage_copies_gaps_and_clock_steps_are_counted(spark: SparkSession, folder: Path) -> None:
-    """One session with a gap of 97 s, a clock that goes back by an hour, and a look damaged."""
+    """One session with a gap of 97 s, a clock set back by an hour, and a damaged poll."""
     first, *later = looks(4), *looks(3, from_s=100.0)
     seen = [*first, *(msgspec.structs.replace(s, at=s.at - timedelta(hours=1)) for s in later)]
     (segment,) = record(folder, iter(seen)).iterdir()

@@ -1,4 +1,4 @@
-"""What a cluster or its executors lack is told before any work is given to them."""
+"""Problems of a Spark cluster or its executors are reported before any work starts."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from ktui.pipeline.spark.session import start
 from support.pipeline.spark_cluster import python_with
 
 
-def test_a_master_that_does_not_answer_is_told_before_anything_is_started() -> None:
+def test_a_silent_master_is_reported_before_anything_is_started() -> None:
     with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))  # and nobody listens there
+        taken.bind(("127.0.0.1", 0))  # bound, but nobody listens
         url = f"spark://127.0.0.1:{taken.getsockname()[1]}"
 
         with pytest.raises(PipelineProblem, match=f"{url}: no master answers: Connection refused"):
             start(url)
 
 
-def test_a_library_that_the_python_of_executors_lacks_is_named(
+def test_a_library_missing_from_the_python_of_executors_is_named(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     python = python_with(tmp_path / "python", "ktui", "pyarrow")
@@ -37,7 +37,7 @@ def test_a_library_that_the_python_of_executors_lacks_is_named(
         _seen_with(python, spark, monkeypatch, tmp_path)
 
 
-def test_executors_of_another_version_of_python_are_told_with_both_versions(
+def test_executors_with_another_python_version_are_reported_with_both_versions(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(spark.sparkContext, "pythonVer", "3.99")  # as if this one was newer
@@ -48,7 +48,7 @@ def test_executors_of_another_version_of_python_are_told_with_both_versions(
         _seen_with(Path(sys.executable), spark, monkeypatch, tmp_path)
 
 
-def test_a_python_that_executors_do_not_find_is_named(
+def test_a_python_missing_on_the_executors_is_named(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     words = "No such file or directory. Executors start Python as /nowhere/python"
@@ -60,17 +60,17 @@ def test_a_python_that_executors_do_not_find_is_named(
 def _seen_with(
     python: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch, folder: Path
 ) -> None:
-    """Look at executors whose Python is another."""
+    """Check executors that use another Python."""
     monkeypatch.setattr(executors, "is_local", lambda _: False)
     monkeypatch.setattr(spark.sparkContext, "pythonExec", str(python))
     check_executors(spark.sparkContext, (), str(folder / "lake"), lambda _: None)
 
 
-def test_a_folder_that_executors_do_not_see_is_named(
+def test_a_folder_invisible_to_the_executors_is_named(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     def elsewhere(paths: Iterable[str]) -> Iterator[ProbeResult]:
-        """Look from a machine that has a folder of that name, too, without what is put there."""
+        """Probe from a machine whose folder of that name lacks the probe files."""
         yield ProbeResult("host-7", "python3", (), tuple(paths))
 
     monkeypatch.setattr(executors, "is_local", lambda _: False)

@@ -1,4 +1,4 @@
-"""What is wrong with a segment is that segment's alone: it is named, and all else is read."""
+"""A faulty segment affects only itself: it is named, and all others are read."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ODD_NAMES = ("a b", "a\nb", "a\\b", "%41", "a#b?c", "{a,b}", "[a]*", "\u00e9", "
 
 @pytest.fixture
 def no_stages(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Leave out the tables that are worked out from samples: a test is not about them, but slow."""
+    """Skip the tables derived from samples: they are slow and not under test here."""
     monkeypatch.setattr(running, "derived_tables", lambda *_: iter(()))
 
 
@@ -38,12 +38,12 @@ def no_tables(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class NoSpark:
-    """Stands for a session where nothing of Spark is asked for."""
+    """Stands in for a session that needs no Spark."""
 
     sparkContext = None  # noqa: N815 - as Spark calls it
 
     def tell(self, doing: str) -> None:
-        """Take what is begun."""
+        """Ignore the progress message."""
 
 
 @contextmanager
@@ -51,8 +51,8 @@ def no_spark(*_: object) -> Iterator[tuple[NoSpark, NoSpark]]:
     yield NoSpark(), NoSpark()
 
 
-def told(problems: tuple[str, ...] | list[str]) -> dict[str, str]:
-    """What is said of each file, by its name and without the number of a line."""
+def by_file_name(problems: tuple[str, ...] | list[str]) -> dict[str, str]:
+    """Return the problem of each file by file name, without line numbers."""
     found = {}
     for problem in problems:
         path, _, words = problem.partition(": ")
@@ -75,17 +75,17 @@ def test_a_faulty_segment_is_named_and_those_of_all_clusters_are_read(
     for cluster in ("one", "other"):
         assert len(rows(tmp_path / "lake", SAMPLES, ["t"], cluster_id=cluster)) == 9
     assert all(problem.startswith(f"{recorded}/") for problem in outcome.problems)
-    said = told(outcome.problems)
-    assert said.keys() == expected.keys()
-    assert {name: said[name][: len(words)] for name, words in expected.items()} == expected
-    assert said["bomb.jsonl.gz"].endswith(", and 1,000 lines more")
+    reported = by_file_name(outcome.problems)
+    assert reported.keys() == expected.keys()
+    assert {name: reported[name][: len(words)] for name, words in expected.items()} == expected
+    assert reported["bomb.jsonl.gz"].endswith(", and 1,000 lines more")
     assert len(rows(tmp_path / "lake", QUARANTINE, ["line"])) < 1_100
     assert outcome.manifest.clusters == ["a-cluster", "one", "other", "unknown"]
 
     again = into_lake(spark, tmp_path / "lake", recorded)
 
     assert not again.written
-    assert "empty.jsonl.gz" in told(again.problems)
+    assert "empty.jsonl.gz" in by_file_name(again.problems)
 
 
 @pytest.mark.usefixtures("no_tables")
@@ -104,7 +104,7 @@ def test_a_segment_may_have_any_name(spark: SparkSession, tmp_path: Path) -> Non
 
 
 @pytest.mark.usefixtures("no_tables")
-def test_a_segment_that_goes_away_before_it_is_read_leaves_the_others(
+def test_a_segment_that_vanishes_before_it_is_read_does_not_affect_the_others(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stays, goes = tmp_path / "recorded" / "stays", tmp_path / "recorded" / "goes"
@@ -139,7 +139,7 @@ def test_a_segment_that_is_too_large_is_not_loaded(
 
 
 @pytest.mark.usefixtures("no_tables")
-def test_a_follower_goes_on_over_faulty_segments_and_names_each_once(
+def test_a_follower_skips_faulty_segments_and_names_each_once(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     recorded = tmp_path / "recorded"
@@ -155,11 +155,11 @@ def test_a_follower_goes_on_over_faulty_segments_and_names_each_once(
         heard.until(lambda: any("one" in each.clusters for each in heard.outcomes))
         heard.until(lambda: any("later.jsonl.gz" in each for each in heard.problems))
 
-    assert told(heard.problems).keys() == {*expected, "later.jsonl.gz"}
+    assert by_file_name(heard.problems).keys() == {*expected, "later.jsonl.gz"}
     assert len(heard.problems) == len(expected) + 1
 
 
-def test_the_terminal_says_what_was_passed_over_and_how_many_more(
+def test_the_terminal_lists_skipped_files_and_how_many_more_there_are(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     problems = tuple(f"/r/{number}.jsonl.gz: \x1b[2J" for number in range(60))

@@ -1,4 +1,4 @@
-"""Recordings are followed: each line comes into the tables once, whatever dies meanwhile."""
+"""Followed recordings: each line enters the tables once, whatever dies meanwhile."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ TABLES = (LINES, SAMPLES, POLLS, STATES, MOVES, BROKERS_BY_MINUTE)
 
 @pytest.fixture
 def no_stages(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Leave out the tables that are worked out from samples: a test is not about them, but slow."""
+    """Skip the tables derived from samples: they are slow and not under test here."""
     monkeypatch.setattr(running, "derived_tables", lambda *_: iter(()))
 
 
@@ -44,7 +44,7 @@ def no_tables(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def segments(folder: Path, count: int, **how: Any) -> list[Path]:
-    """Record looks; give the closed segments, one for each look but the last ones."""
+    """Record polls; return the closed segments, one for each poll except the last ones."""
     record(folder, looks(count), most_bytes=1, **how)
     found = sorted(folder.rglob("*.gz"))
     assert len(found) > 2
@@ -52,7 +52,7 @@ def segments(folder: Path, count: int, **how: Any) -> list[Path]:
 
 
 def put(segment: Path, folder: Path) -> None:
-    """Put a copy of a segment into a folder, whole at once, with the time it was written."""
+    """Copy a segment into a folder atomically, with its modification time."""
     folder.mkdir(exist_ok=True)
     shutil.copy2(segment, folder / "copying")
     (folder / "copying").rename(folder / segment.name)
@@ -84,24 +84,24 @@ def plain(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Plai
 
 
 @pytest.mark.usefixtures("no_stages")
-def test_segments_come_into_the_tables_as_they_appear_each_once(
+def test_each_new_segment_is_added_to_the_tables_once(
     spark: SparkSession, plain: Plain, tmp_path: Path
 ) -> None:
-    """The last ones first, and ones of long ago, in folders that Spark would take for hidden."""
+    """The last segments come first, some old, in folders that Spark would treat as hidden."""
     lake = tmp_path / "a {lake} of 100%"
     shutil.copytree(plain.folder, tmp_path / "others")
     whole = sorted((tmp_path / "others").iterdir())
-    recorded = tmp_path / "my {recordings} [of] 100% *?"  # signs that mean something in patterns
+    recorded = tmp_path / "my {recordings} [of] 100% *?"  # characters with a meaning in patterns
     recorded.mkdir()
     os.utime(whole[-1], (1e9, 1e9))
     heard = Heard()
 
     with followed(spark, heard, lake, recorded):
         heard.until(lambda: bool(heard.found))
-        assert not heard.found[0].files  # it waits, where a plain run would say there is nothing
+        assert not heard.found[0].files  # it waits; a plain run would fail
         put(whole[-1], recorded / "_a-cluster")
         heard.until(lambda: heard.versions == [1])
-        (tmp_path / "others").rename(recorded / ".others")  # with a copy of the last one
+        (tmp_path / "others").rename(recorded / ".others")  # with a copy of the last segment
         heard.until(lambda: sum(each.read for each in heard.outcomes) == len(whole))
 
     heard.until(lambda: heard.over)
@@ -113,7 +113,7 @@ def test_segments_come_into_the_tables_as_they_appear_each_once(
 
 
 @pytest.mark.usefixtures("no_stages")
-def test_a_batch_that_is_in_the_lake_but_not_noted_when_it_dies_is_not_read_again(
+def test_a_batch_written_but_not_committed_by_a_dying_follower_is_not_read_again(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     segment, lake = segments(tmp_path / "whole", 3)[1], tmp_path / "lake"
@@ -146,7 +146,7 @@ def test_a_batch_that_is_in_the_lake_but_not_noted_when_it_dies_is_not_read_agai
 
 
 @pytest.mark.usefixtures("no_tables")
-def test_files_that_are_gone_when_their_batch_is_done_again_are_left_out(
+def test_files_missing_when_their_batch_is_repeated_are_left_out(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     one, other = segments(tmp_path / "whole", 3)[1:3]
@@ -171,10 +171,10 @@ def test_files_that_are_gone_when_their_batch_is_done_again_are_left_out(
     assert [each.found for each in heard.outcomes] == [0, 0, 1]
 
 
-def test_killed_in_the_middle_of_a_batch_it_goes_on_where_it_was(
+def test_a_follower_killed_in_the_middle_of_a_batch_resumes_where_it_was(
     spark: SparkSession, plain: Plain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By kill -9, with its JVM, while it writes a version."""
+    """Killed with -9, together with its JVM, while it writes a version."""
     lake, recorded, heard = LocalFiles(tmp_path / "lake"), tmp_path / "recorded", Heard()
     first, *others = plain.segments
     put(first, recorded)
@@ -202,7 +202,7 @@ def test_killed_in_the_middle_of_a_batch_it_goes_on_where_it_was(
 
 
 @pytest.mark.usefixtures("no_tables")
-def test_ended_by_sigterm_it_drops_what_is_begun_and_the_next_one_does_it(
+def test_a_follower_ended_by_sigterm_drops_its_batch_and_the_next_one_redoes_it(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     segment, lake = segments(tmp_path / "whole", 3)[1], tmp_path / "lake"
@@ -226,7 +226,7 @@ def test_ended_by_sigterm_it_drops_what_is_begun_and_the_next_one_does_it(
 
 
 @pytest.mark.usefixtures("no_tables")
-def test_what_a_recorder_leaves_that_dies_meanwhile_is_made_whole_and_read(
+def test_the_unfinished_segment_of_a_dead_recorder_is_completed_and_read(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     segment = segments(tmp_path / "whole", 3)[1]
@@ -236,7 +236,7 @@ def test_what_a_recorder_leaves_that_dies_meanwhile_is_made_whole_and_read(
     with followed(spark, heard, tmp_path / "lake", tmp_path / "recorded"):
         heard.until(lambda: bool(heard.found))
         left = segment.with_name(f"{segment.name}.tmp")
-        segment.rename(left)  # and nobody has it locked
+        segment.rename(left)  # and no process holds its lock
         put(left, tmp_path / "recorded")
         heard.until(lambda: heard.versions == [1])
 
@@ -245,7 +245,7 @@ def test_what_a_recorder_leaves_that_dies_meanwhile_is_made_whole_and_read(
 
 
 @pytest.mark.usefixtures("no_tables")
-def test_while_another_run_writes_the_lake_it_waits_for_its_turn(
+def test_a_follower_waits_while_another_run_writes_the_lake(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     segment = segments(tmp_path / "whole", 3)[1]
@@ -264,7 +264,7 @@ def test_while_another_run_writes_the_lake_it_waits_for_its_turn(
 
 
 @pytest.mark.usefixtures("no_tables")
-def test_all_runs_are_played_anew_once_and_then_only_those_of_clusters_with_something_new(
+def test_all_runs_are_replayed_once_and_then_only_those_of_clusters_with_new_data(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     segment = segments(tmp_path / "whole", 3)[1]
@@ -272,11 +272,11 @@ def test_all_runs_are_played_anew_once_and_then_only_those_of_clusters_with_some
     asked: list[DerivedOptions] = []
     monkeypatch.setattr(running, "_write_forecasts", lambda *_: None)
     monkeypatch.setattr(
-        running, "_write_simulated", lambda _v, _w, _k, given, _t: asked.append(given)
+        running, "_write_simulated", lambda _v, _w, _k, options, _t: asked.append(options)
     )
-    heard, wanted = Heard(), DerivedOptions(window_s=3_600.0, anew=True)
+    heard, requested = Heard(), DerivedOptions(window_s=3_600.0, anew=True)
 
-    with followed(spark, heard, tmp_path / "lake", tmp_path / "recorded", asked=wanted):
+    with followed(spark, heard, tmp_path / "lake", tmp_path / "recorded", asked=requested):
         heard.until(lambda: bool(heard.found))
         put(segment, tmp_path / "recorded")
         heard.until(lambda: heard.versions == [1])
@@ -286,7 +286,7 @@ def test_all_runs_are_played_anew_once_and_then_only_those_of_clusters_with_some
     assert heard.outcomes[-1].insights is not None
 
 
-def test_a_second_follower_of_the_same_into_the_same_lake_is_refused(
+def test_a_second_follower_of_the_same_recordings_into_the_same_lake_is_refused(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     (tmp_path / "recorded").mkdir()
@@ -302,7 +302,7 @@ def test_a_second_follower_of_the_same_into_the_same_lake_is_refused(
 
 
 @pytest.mark.usefixtures("no_tables")
-def test_notes_that_are_damaged_are_named_and_nothing_is_lost_when_they_are_removed(
+def test_damaged_checkpoints_are_named_and_removing_them_loses_nothing(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     segment, lake = segments(tmp_path / "whole", 3)[1], tmp_path / "lake"
@@ -315,10 +315,10 @@ def test_notes_that_are_damaged_are_named_and_nothing_is_lost_when_they_are_remo
         checksum.unlink()
     (notes / "offsets" / "0").write_text("v1\nwhat the power cut left")
 
-    with pytest.raises(SparkFailed) as told:
+    with pytest.raises(SparkFailed) as failed:
         a_follower(spark, Heard(), lake, tmp_path / "recorded").follow()
-    assert str(told.value).startswith(f"{notes}: ")
-    assert "Remove that folder" in str(told.value)
+    assert str(failed.value).startswith(f"{notes}: ")
+    assert "Remove that folder" in str(failed.value)
 
     shutil.rmtree(notes)
     anew = Heard()
@@ -327,7 +327,9 @@ def test_notes_that_are_damaged_are_named_and_nothing_is_lost_when_they_are_remo
     assert anew.versions == []
 
 
-def test_a_place_where_no_segments_can_come_is_told(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_place_where_no_segments_can_appear_is_refused(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     (tmp_path / "file").touch()
 
     with pytest.raises(PipelineProblem, match="missing: no such folder"):
@@ -341,7 +343,9 @@ def test_a_place_where_no_segments_can_come_is_told(spark: SparkSession, tmp_pat
     "words",
     [("--every", "5m"), ("--follow", "--every", "soon"), ("--follow", "--every", "0s")],
 )
-def test_a_wrong_time_between_two_polls_is_refused_by_name(words: tuple[str, ...]) -> None:
+def test_an_invalid_time_between_polls_is_refused_by_its_option_name(
+    words: tuple[str, ...],
+) -> None:
     done = CliRunner().invoke(command, words)
 
     assert done.exit_code == click.UsageError.exit_code

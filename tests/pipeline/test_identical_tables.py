@@ -1,4 +1,4 @@
-"""The same looks give the same tables, in whatever files, pieces and copies they come."""
+"""The same polls give the same tables in any files, pieces and copies."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _cut_in_two(tape: Tape, dice: random.Random) -> list[Recording]:
     return files_of(tape, tape.segments({dice.randrange(len(tape.items))}))
 
 
-def _told_whole_now_and_then(tape: Tape, dice: random.Random) -> list[Recording]:
+def _with_some_whole_polls(tape: Tape, dice: random.Random) -> list[Recording]:
     return files_of(tape, tape.segments((), {n for n in range(99) if dice.random() < 0.5}))
 
 
@@ -52,7 +52,7 @@ def _with_the_wall_clock_set(tape: Tape, dice: random.Random) -> list[Recording]
 
 
 def _copied(tape: Tape, dice: random.Random) -> list[Recording]:
-    """Some segments lie in other folders, too, and some lines come twice."""
+    """Some segments are copied to other folders and some lines are doubled."""
     files = cut_at_random(tape, dice)
     copies = [Recording(f"backup/{name}", lines) for name, lines in files]
     doubled = [[line for each in lines for line in (each, each)] for _, lines in files]
@@ -60,8 +60,8 @@ def _copied(tape: Tape, dice: random.Random) -> list[Recording]:
     return [*files, *dice.sample(copies, dice.randint(0, len(copies))), *again[:1]]
 
 
-def _in_files_that_are_named_otherwise(tape: Tape, dice: random.Random) -> list[Recording]:
-    """Files are found in another order than they were written in."""
+def _in_renamed_files(tape: Tape, dice: random.Random) -> list[Recording]:
+    """Files are found in an order other than that of writing."""
     files = _in_many_files(tape, dice)
     return [
         Recording(f"{dice.random():.9f}/{number}.jsonl.gz", lines)
@@ -76,10 +76,10 @@ def _with_garbage(tape: Tape, dice: random.Random) -> list[Recording]:
 _WAYS: Mapping[str, Way] = {
     "many files": _in_many_files,
     "cut in two": _cut_in_two,
-    "whole looks": _told_whole_now_and_then,
+    "whole looks": _with_some_whole_polls,
     "clock set": _with_the_wall_clock_set,
     "copies": _copied,
-    "other names": _in_files_that_are_named_otherwise,
+    "other names": _in_renamed_files,
     "garbage": _with_garbage,
 }
 
@@ -89,14 +89,14 @@ def _recordings() -> list[Tape]:
 
 
 def _as_cluster(way: str, tape: Tape) -> Tape:
-    """Give a tape as that of another cluster, so that all ways fit into one job."""
+    """Return a tape as that of another cluster, so that all ways fit into one job."""
     other = Tape(f"{way}/{tape.cluster_id}", f"{tape.session}/{way}")
     other.items = tape.items
     return other
 
 
 def _of_way(tables: Mapping[str, Rows], way: str) -> dict[str, Rows]:
-    """Give the rows of one way, by the clusters' and sessions' own names."""
+    """Return the rows of one way, with the original names of clusters and sessions."""
     found: dict[str, Rows] = {name: [] for name in tables}
     for name, rows in tables.items():
         for row in rows:
@@ -107,7 +107,7 @@ def _of_way(tables: Mapping[str, Rows], way: str) -> dict[str, Rows]:
     return found
 
 
-def test_the_same_looks_in_other_files_pieces_and_copies_give_the_same_tables(
+def test_the_same_polls_in_other_files_pieces_and_copies_give_the_same_tables(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     dice = random.Random("ways")  # noqa: S311 - a test's dice
@@ -127,7 +127,7 @@ def test_the_same_looks_in_other_files_pieces_and_copies_give_the_same_tables(
             assert_same(made[name], expected[name], f"{name}, {way}")
 
 
-def test_a_run_killed_as_it_writes_leaves_the_version_before_and_the_next_one_makes_up_for_it(
+def test_a_run_killed_while_writing_keeps_the_old_version_and_the_next_catches_up(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder, lake = tmp_path / "recordings", tmp_path / "lake"
@@ -161,7 +161,7 @@ def _current(lake: Path) -> dict[str, bytes]:
 
 
 def _killed_at(table: str, folder: Path, lake: Path) -> None:
-    """Kill -9 a `ktui pipeline run`, with all that it has started, as it writes a table."""
+    """Kill -9 a `ktui pipeline run` and its children while it writes a table."""
     words = ["run", "--recordings", str(folder), "--lake", str(lake), "--master", "local[1]"]
     running = subprocess.Popen(
         [sys.executable, "-m", "ktui", "pipeline", *words],
@@ -173,13 +173,13 @@ def _killed_at(table: str, folder: Path, lake: Path) -> None:
     )
     with running:
         assert running.stderr is not None
-        told = []
+        printed = []
         try:
             for line in running.stderr:
-                told.append(line.strip())
-                if told[-1] == table:
+                printed.append(line.strip())
+                if printed[-1] == table:
                     break
         finally:
             os.killpg(running.pid, signal.SIGKILL)
-    assert told[-1:] == [table], told
+    assert printed[-1:] == [table], printed
     assert running.returncode == -signal.SIGKILL

@@ -1,4 +1,4 @@
-"""How insights are summed up, on a few rows made by hand."""
+"""Insights computed from a few rows made by hand."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def seen(partition: int, t: int = 1_000, *, shadowed: bool = False, **how: Any) 
     return ("a", "orders", None, partition, t, *sample.values(), shadowed)
 
 
-def test_a_stall_is_told_by_the_most_telling_cause_that_its_first_minute_shows(
+def test_a_stall_is_attributed_to_the_strongest_cause_in_its_first_minute(
     spark: SparkSession,
 ) -> None:
     limited, behind = [(4, 30_000, None)], [(1, 100, 0), (4, 70, 0)]
@@ -68,8 +68,8 @@ def test_a_stall_is_told_by_the_most_telling_cause_that_its_first_minute_shows(
     found = insights._stalls(
         spark.createDataFrame(states, _STATES), spark.createDataFrame(samples, _SAMPLES)
     ).collect()
-    told_of = [insights._stall(row) for row in found]
-    assert {(one.cause, one.count, one.seconds) for one in told_of} == {
+    stalls = [insights._stall(row) for row in found]
+    assert {(one.cause, one.count, one.seconds) for one in stalls} == {
         ("target broker down", 1, 10.0),
         ("no leader", 1, 20.0),
         ("throttled", 2, 430.0),
@@ -92,7 +92,7 @@ def told(share: float, truth_s: float, *forecasts: float | None) -> dict[str, An
     }
 
 
-def test_forecasts_are_held_against_each_other_where_all_of_them_told_something(
+def test_forecasts_are_compared_only_at_moments_where_all_of_them_exist(
     spark: SparkSession,
 ) -> None:
     columns = ("cluster_id", "scope", "share", "truth_s", "left_s", "linear_s", "recent_s")
@@ -113,7 +113,7 @@ def test_forecasts_are_held_against_each_other_where_all_of_them_told_something(
     assert (end.decile, end.moments, end.ktui, end.told) == (9, 0, None, 1.0)
 
 
-def test_limits_are_advised_by_the_options_that_set_them() -> None:
+def test_advised_limits_are_named_by_their_options() -> None:
     text = (
         '{"replicas":1,"partitions":4,"leader_movements":null,"replica_movements":null,'
         '"per_broker":2,"extra_replicas":null,"cut_together":null,"shape":"kip-435",'

@@ -1,4 +1,4 @@
-"""The files of a lake are handled alike on a disk of this machine and through Hadoop's client."""
+"""The files of a lake behave the same on a local disk and through Hadoop's client."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def files(request: pytest.FixtureRequest, spark: SparkSession, tmp_path: Path) -
     return HadoopFiles(f"file://{tmp_path}", spark)
 
 
-def test_a_file_that_is_replaced_is_whole_and_the_new_one(files: LakeFiles) -> None:
+def test_a_replaced_file_is_complete_and_new(files: LakeFiles) -> None:
     assert files.read("manifest.json") is None
 
     files.replace("manifest.json", b"one")
@@ -27,7 +27,7 @@ def test_a_file_that_is_replaced_is_whole_and_the_new_one(files: LakeFiles) -> N
     assert files.read("manifest.json") == b"\x00\xff two"
 
 
-def test_folders_and_data_files_are_named_from_the_lake_on(
+def test_folders_and_data_files_are_named_relative_to_the_lake(
     files: LakeFiles, tmp_path: Path
 ) -> None:
     folder = tmp_path / "samples" / "version=1" / "cluster_id=a%3Ab" / "date=2026-01-01"
@@ -55,9 +55,7 @@ def test_folders_and_data_files_are_named_from_the_lake_on(
         ("file:///data/lake", LocalFiles),
     ],
 )
-def test_a_path_and_a_file_uri_are_of_this_machine(
-    spark: SparkSession, place: str, kind: type
-) -> None:
+def test_a_path_and_a_file_uri_are_local(spark: SparkSession, place: str, kind: type) -> None:
     found = lake_files(place, spark)
 
     assert isinstance(found, kind)

@@ -1,4 +1,4 @@
-"""Recordings come into a lake: each line once, whole versions only, and only what is new read."""
+"""Recordings enter a lake: each line once, complete versions only, and only new data read."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from support.pipeline_oracle.rows import tables_of
 
 @pytest.fixture
 def no_stages(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Leave out the tables that are worked out from samples: a test is not about them, but slow."""
+    """Skip the tables derived from samples: they are slow and not under test here."""
     _leave_stages_out(monkeypatch)
 
 
@@ -37,7 +37,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 class Grown:
-    """A lake of two clusters, and what each of the runs that it grew by has done."""
+    """A lake of two clusters, and the outcome of each run that extended it."""
 
     def __init__(self, spark: SparkSession, folder: Path) -> None:
         self.recorded, self.lake = folder / "recorded", folder / "lake"
@@ -88,13 +88,13 @@ def grown(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Grow
 
 
 class Beside:
-    """A lake of two sessions that overlap, one of a recorder that died; a third one goes on."""
+    """A lake of two overlapping sessions, one from a dead recorder; a third is still open."""
 
     def __init__(self, spark: SparkSession, folder: Path) -> None:
         self.lake = folder / "lake"
         record(folder / "one", looks(10))
         (segment,) = record(folder / "two", looks(10, from_s=5.0)).iterdir()
-        segment.rename(segment.with_name(f"{segment.name}.tmp"))  # and nobody has it locked
+        segment.rename(segment.with_name(f"{segment.name}.tmp"))  # and no process holds its lock
         record(folder / "three", looks(3, cluster_id="other"), close=False)
         places = (folder / name for name in ("one", "two", "three"))
         self.outcome = into_lake(spark, self.lake, *places)
@@ -109,7 +109,7 @@ def beside(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Bes
 
 @pytest.fixture
 def planned_anew(spark: SparkSession) -> Iterator[None]:
-    """Let Spark plan each stage anew by what the last one gave, as it does for users."""
+    """Let Spark re-plan each stage by the result of the last one, as it does for users."""
     name = "spark.sql.adaptive.enabled"
     before = spark.conf.get(name)
     assert before is not None
@@ -119,8 +119,8 @@ def planned_anew(spark: SparkSession) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("planned_anew")
-def test_what_is_recorded_comes_into_the_tables(spark: SparkSession, tmp_path: Path) -> None:
-    folder = tmp_path / "my {recordings} [of] 100% *?"  # signs that mean something in patterns
+def test_a_recording_is_written_to_the_tables(spark: SparkSession, tmp_path: Path) -> None:
+    folder = tmp_path / "my {recordings} [of] 100% *?"  # characters with a meaning in patterns
     record(folder, looks(5))
 
     outcome = into_lake(spark, tmp_path / "a {lake}", folder)
@@ -138,10 +138,10 @@ def test_what_is_recorded_comes_into_the_tables(spark: SparkSession, tmp_path: P
 
 
 @pytest.mark.usefixtures("no_stages")
-def test_it_matters_not_in_which_order_and_how_often_segments_come(
+def test_tables_do_not_depend_on_the_order_or_copies_of_segments(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    """The later segments first, as times are normalised by the earliest; then all, and copies."""
+    """The later segments first, since the earliest normalises the times; then all, and copies."""
     whole, parts, lake = tmp_path / "whole", tmp_path / "parts", tmp_path / "lake"
     record(whole, looks(4), most_bytes=1)
     segments = sorted(whole.rglob("*.gz"))
@@ -162,7 +162,7 @@ def test_it_matters_not_in_which_order_and_how_often_segments_come(
         assert ours
 
 
-def test_segments_that_are_not_asked_for_are_read_by_a_later_run(grown: Grown) -> None:
+def test_segments_left_out_of_a_selection_are_read_by_a_later_run(grown: Grown) -> None:
     assert (grown.chosen.read, grown.chosen.clusters) == (1, ("other",))
     assert grown.chosen.manifest.clusters == ["other"]
     assert (grown.rest.read, grown.rest.clusters) == (2, ("one", "other"))
@@ -175,7 +175,7 @@ def test_a_run_with_nothing_new_leaves_the_lake_as_it_is(grown: Grown) -> None:
     assert grown.before[0]
 
 
-def test_only_clusters_with_something_new_are_written_anew(grown: Grown) -> None:
+def test_only_clusters_with_new_data_are_rewritten(grown: Grown) -> None:
     before, after = grown.rest.manifest.tables, grown.more.manifest.tables
     assert (grown.more.read, grown.more.clusters) == (1, ("one",))
     assert all(parts.get("other") == before[name].get("other") for name, parts in after.items())
@@ -184,43 +184,45 @@ def test_only_clusters_with_something_new_are_written_anew(grown: Grown) -> None
     assert len(rows(grown.lake, POLLS, ["t"], cluster_id="other")) == 4
 
 
-def test_a_run_that_dies_leaves_the_version_before_and_the_next_one_tidies_up(
+def test_a_run_that_dies_leaves_the_old_version_and_the_next_one_cleans_up(
     grown: Grown,
 ) -> None:
     assert grown.after_death[1] == grown.after[1]
     assert grown.after_death[0].items() > grown.after[0].items()
-    assert grown.reader.count() == 21  # whoever has begun to read the version before can go on
+    assert grown.reader.count() == 21  # readers of the old version can continue
     assert len(rows(grown.lake, SAMPLES, ["t"])) == 27
     of_one, of_other = (grown.more.manifest.tables["samples"][each] for each in ("one", "other"))
     old = grown.rest.manifest.tables["samples"]["one"]
     needed = {part.folder.split("/")[1] for part in (of_one, of_other, old)}
     assert len(needed) == 2
     assert needed.isdisjoint({grown.left, *grown.oldest})
-    assert grown.versions() == needed  # those of the run that died, and of older ones, are gone
+    assert grown.versions() == needed  # versions of the dead run and older ones are gone
     assert not (grown.lake / "_staging").exists()
 
 
-def test_what_a_better_session_saw_shadows_what_others_saw(beside: Beside) -> None:
+def test_the_polls_of_a_better_session_shadow_those_of_others(beside: Beside) -> None:
     times = rows(beside.lake, POLLS, ["t"], shadowed=False)
     assert len(times) == len(set(times)) == 15
     assert len(rows(beside.lake, SAMPLES, ["t"], shadowed=True)) == 15
 
 
-def test_what_a_recorder_that_died_has_left_is_read_and_what_one_writes_is_not(
+def test_the_segment_of_a_dead_recorder_is_read_but_not_one_still_being_written(
     beside: Beside,
 ) -> None:
     assert (beside.outcome.read, beside.outcome.unfinished) == (2, 1)
     assert beside.outcome.manifest.clusters == ["a-cluster"]
 
 
-def test_where_nothing_is_recorded_it_says_how_to(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_folder_without_recordings_is_reported(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(PipelineProblem, match="nothing is recorded"):
         into_lake(spark, tmp_path / "lake", tmp_path)
     with pytest.raises(PipelineProblem, match="no such file or folder"):
         into_lake(spark, tmp_path / "lake", tmp_path / "missing")
 
 
-def test_two_runs_at_once_do_not_write_the_same_lake(spark: SparkSession, tmp_path: Path) -> None:
+def test_two_concurrent_runs_cannot_write_the_same_lake(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     with (
         LocalFiles(tmp_path).locked(),
         pytest.raises(PipelineProblem, match="another run is writing this lake"),
@@ -235,7 +237,7 @@ def test_a_lake_of_a_newer_ktui_is_refused(spark: SparkSession, tmp_path: Path) 
         Lake.open(spark, str(tmp_path))
 
 
-def test_where_there_is_no_lake_it_says_how_to_make_one(
+def test_a_missing_lake_is_reported_with_the_command_that_makes_one(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     with pytest.raises(PipelineProblem, match="ktui pipeline run --lake"):

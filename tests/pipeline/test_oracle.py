@@ -1,4 +1,4 @@
-"""Every table is, row for row, what an independent reading of its definition gives."""
+"""Every table equals, row for row, an independent implementation of its definition."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from support.recordings.tapes import Tape, cut_at_random, with_losses, write
 from support.recordings.wild_recordings import wild_tapes
 
 A_FEW = (range(6), range(16), range(30))
-"""Seeds of runs, of worlds in which only others move partitions, and of wild ones."""
+"""Seeds of runs, of worlds with only foreign moves, and of wild ones."""
 A_FEW_MORE = (range(100, 102), range(100, 105), range(100, 110))
 THOUSAND = (range(100, 220), range(100, 480), range(100, 600))
 Seeds = tuple[Iterable[int], Iterable[int], Iterable[int]]
@@ -41,14 +41,14 @@ def _written_with_losses(folder: Path, seeds: Seeds) -> None:
         write(folder, list(with_losses(cut_at_random(tape, dice), dice)))
 
 
-def _held_to_the_oracle(spark: SparkSession, folder: Path) -> None:
+def _compare_with_oracle(spark: SparkSession, folder: Path) -> None:
     made, expected = worked_out_of(spark, folder), tables_of(folder)
     for name in expected:
         assert_same(made[name], expected[name], name)
 
 
-def _met(folder: Path, least: int) -> None:
-    """See that the recordings had something of everything in them."""
+def _assert_covered(folder: Path, least: int) -> None:
+    """Assert that the recordings covered every state and outcome."""
     expected = tables_of(folder)
     states = Counter(row["state"] for row in expected["states"])
     moves = Counter(row["outcome"] for row in expected["moves"])
@@ -64,24 +64,24 @@ def test_the_tables_of_random_recordings_whole_and_damaged_are_those_of_the_orac
 ) -> None:
     """Both in one job; of the damaged ones, the tables hold what is whole."""
     _written(tmp_path / "whole", A_FEW)
-    _met(tmp_path / "whole", least=5)
+    _assert_covered(tmp_path / "whole", least=5)
     _written_with_losses(tmp_path / "damaged", A_FEW_MORE)
 
-    _held_to_the_oracle(spark, tmp_path)
+    _compare_with_oracle(spark, tmp_path)
 
 
 @pytest.mark.soak
-def test_the_tables_of_a_thousand_random_recordings_are_those_of_the_oracle(
+def test_tables_of_a_thousand_random_recordings_match_the_oracle(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     _written(tmp_path, THOUSAND)
-    _met(tmp_path, least=50)
-    _held_to_the_oracle(spark, tmp_path)
+    _assert_covered(tmp_path, least=50)
+    _compare_with_oracle(spark, tmp_path)
 
 
 @pytest.mark.soak
-def test_of_damaged_recordings_the_tables_hold_what_is_whole(
+def test_tables_of_damaged_recordings_hold_every_intact_line(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     _written_with_losses(tmp_path, (range(100, 105), range(100, 115), range(100, 130)))
-    _held_to_the_oracle(spark, tmp_path)
+    _compare_with_oracle(spark, tmp_path)

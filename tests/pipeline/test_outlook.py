@@ -1,4 +1,4 @@
-"""What a lake tells beyond what was seen: forecasts against the truth, other limits, insights."""
+"""Tables derived in a lake: forecasts against the truth, other limits, insights."""
 
 from __future__ import annotations
 
@@ -15,18 +15,20 @@ from ktui.pipeline.lake import tables
 from support.pipeline.drained_lake import SIZES, DrainedLake, records_of
 
 
-def test_what_was_told_of_a_run_is_held_against_its_end(drained_lake: DrainedLake) -> None:
+def test_the_backtest_compares_the_forecasts_of_a_run_with_its_end(
+    drained_lake: DrainedLake,
+) -> None:
     ended = {row.run_id: row.ended_t for row in records_of(drained_lake.first, tables.RUNS)}
     of_runs = records_of(drained_lake.first, tables.ETA_BACKTEST, scope="run")
     assert {row.run_id for row in of_runs} == {"two@1", "three@1", "alone@1", "throttled@1"}
     for row in of_runs:
         assert row.t + round(row.truth_s * 1000) == ended[row.run_id]
-    told = [row for row in of_runs if row.left_s is not None]
-    assert {row.run_id for row in told} >= {"two@1", "three@1"}
-    assert all(row.low_s <= row.left_s <= row.high_s for row in told)
+    forecasts = [row for row in of_runs if row.left_s is not None]
+    assert {row.run_id for row in forecasts} >= {"two@1", "three@1"}
+    assert all(row.low_s <= row.left_s <= row.high_s for row in forecasts)
 
 
-def test_each_run_and_partition_has_a_moment_in_five_seconds_at_most(
+def test_each_run_and_partition_has_at_most_one_moment_in_five_seconds(
     drained_lake: DrainedLake,
 ) -> None:
     rows = records_of(drained_lake.first, tables.ETA_BACKTEST)
@@ -43,7 +45,7 @@ def of_each_run(lake: Path) -> dict[str, list[Row]]:
     return {run_id: list(of) for run_id, of in groupby(ordered, key=lambda row: row.run_id)}
 
 
-def test_a_run_is_played_under_its_own_limits_and_all_others(drained_lake: DrainedLake) -> None:
+def test_a_run_is_simulated_under_its_own_limits_and_all_others(drained_lake: DrainedLake) -> None:
     runs = of_each_run(drained_lake.first)
     assert {run_id: len(of) for run_id, of in runs.items()} == {
         "two@1": 5,
@@ -58,7 +60,7 @@ def test_a_run_is_played_under_its_own_limits_and_all_others(drained_lake: Drain
         assert slow["10MB"] > 1.5 * slow["none"]
 
 
-def test_the_model_is_held_against_runs_that_it_was_not_fitted_on(
+def test_the_model_is_tested_on_runs_it_was_not_fitted_on(
     drained_lake: DrainedLake,
 ) -> None:
     runs = of_each_run(drained_lake.first)
@@ -69,7 +71,9 @@ def test_the_model_is_held_against_runs_that_it_was_not_fitted_on(
     assert {row.error_held_out for row in runs["alone@1"]} == {None}
 
 
-def test_one_way_is_recommended_for_each_run_and_why(drained_lake: DrainedLake) -> None:
+def test_one_combination_is_recommended_for_each_run_with_its_reason(
+    drained_lake: DrainedLake,
+) -> None:
     runs = of_each_run(drained_lake.first)
     alone = runs.pop("alone@1")
     for of in runs.values():
@@ -102,25 +106,25 @@ def test_insights_of_every_cluster_are_in_the_lake(drained_lake: DrainedLake) ->
     assert not a.stalls
 
 
-def test_a_lost_file_of_insights_is_made_again(drained_lake: DrainedLake) -> None:
+def test_a_lost_insights_file_is_rebuilt(drained_lake: DrainedLake) -> None:
     assert not drained_lake.nothing_new.read
     assert drained_lake.made_again.of("a") is not None
 
 
-def test_runs_are_played_anew_for_another_window_though_nothing_is_new(
+def test_runs_are_simulated_again_for_another_window_without_new_recordings(
     drained_lake: DrainedLake,
 ) -> None:
-    told = drained_lake.later
-    assert told.clusters == ("b",)
+    forecasts = drained_lake.later
+    assert forecasts.clusters == ("b",)
     runs = of_each_run(drained_lake.lake)
     for run_id in ("two@1", "three@1"):
         (advised,) = (row for row in runs[run_id] if row.recommended)
         assert advised.reason.startswith("the fewest at once of the ")
         assert '"partitions":1,' in advised.limits
-    assert insights_in(drained_lake.lake) == told.insights
+    assert insights_in(drained_lake.lake) == forecasts.insights
 
 
-def test_what_was_foretold_outlasts_the_recordings(drained_lake: DrainedLake) -> None:
+def test_forecasts_outlast_the_recordings(drained_lake: DrainedLake) -> None:
     assert _forecasts(drained_lake.lake, "alone@1") == _forecasts(drained_lake.first, "alone@1")
     assert _forecasts(drained_lake.lake, "alone@1")
     assert _forecasts(drained_lake.lake, "later@1")

@@ -1,4 +1,4 @@
-"""What the figures of a report say and leave out."""
+"""The contents of the figures of a report, and what they leave out."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _sample(**other: object) -> Sample:
 
 
 @pytest.mark.parametrize("figure", FIGURES)
-def test_each_figure_is_one_that_the_drawing_library_takes(
+def test_the_drawing_library_accepts_each_figure(
     figure: Callable[[ReportFacts], Figure | Missing],
 ) -> None:
     found = drawn(figure(a_run()))
@@ -49,7 +49,7 @@ def test_each_figure_is_one_that_the_drawing_library_takes(
 
 
 @pytest.mark.parametrize("figure", FIGURES)
-def test_where_nothing_was_recorded_a_sentence_stands_for_the_figure(
+def test_a_figure_without_recorded_data_is_replaced_by_a_sentence(
     figure: Callable[[ReportFacts], Figure | Missing],
 ) -> None:
     found = figure(EMPTY)
@@ -58,7 +58,7 @@ def test_where_nothing_was_recorded_a_sentence_stands_for_the_figure(
     assert found.why.endswith(".")
 
 
-def test_the_longest_moves_have_lanes_and_the_rest_is_said() -> None:
+def test_the_longest_moves_have_lanes_and_the_caption_counts_the_rest() -> None:
     found = drawn(moves_figure(a_run(100)))
 
     assert (
@@ -69,7 +69,7 @@ def test_the_longest_moves_have_lanes_and_the_rest_is_said() -> None:
     assert len(found.layout["yaxis"]["ticktext"]) == 40
 
 
-def test_lanes_stand_by_batch_and_every_other_batch_has_a_ground() -> None:
+def test_lanes_are_grouped_by_batch_and_every_other_batch_is_shaded() -> None:
     found = drawn(moves_figure(a_run(12)))
 
     assert [label.split(" ")[0] for label in found.layout["yaxis"]["ticktext"]] == [
@@ -87,17 +87,17 @@ def test_the_batches_of_several_runs_are_not_mixed_in_the_lanes_of_a_cluster() -
     assert found.layout["shapes"] == []
 
 
-def test_a_move_that_is_not_over_reaches_to_the_end_of_the_recording() -> None:
+def test_an_unfinished_move_extends_to_the_end_of_the_recording() -> None:
     facts = a_run(4)
-    going_on = msgspec.structs.replace(facts.moves[0], ended=None, outcome="adding")
-    facts = msgspec.structs.replace(facts, moves=(going_on, *facts.moves[1:]), intervals=())
+    unfinished = msgspec.structs.replace(facts.moves[0], ended=None, outcome="adding")
+    facts = msgspec.structs.replace(facts, moves=(unfinished, *facts.moves[1:]), intervals=())
 
     bars = drawn(moves_figure(facts)).traces[0]
 
     assert bars["base"][0] + bars["x"][0] == facts.span[1]
 
 
-def test_lag_is_what_the_furthest_new_replica_is_behind_its_leader() -> None:
+def test_lag_is_the_distance_of_the_furthest_new_replica_from_its_leader() -> None:
     ends = (LogEndRecord(1, 100), LogEndRecord(4, 70), LogEndRecord(5, 90))
 
     assert lag(_sample(adding=(4, 5), ends=ends)) == 30
@@ -107,14 +107,14 @@ def test_lag_is_what_the_furthest_new_replica_is_behind_its_leader() -> None:
     assert lag(_sample(ends=(LogEndRecord(1, 100), LogEndRecord(4, 105)))) == 0
 
 
-def test_each_slow_move_has_a_curve_of_its_own_look() -> None:
+def test_each_slow_move_has_a_curve_with_its_own_style() -> None:
     found = drawn(lag_figure(a_run(24)))
 
-    looks = {(trace["line"]["color"], trace["line"]["dash"]) for trace in found.traces[:8]}
-    assert len(looks) == 8
+    styles = {(trace["line"]["color"], trace["line"]["dash"]) for trace in found.traces[:8]}
+    assert len(styles) == 8
 
 
-def test_stalls_are_drawn_with_their_causes_the_longest_first() -> None:
+def test_stalls_are_drawn_longest_first_with_their_causes() -> None:
     facts = a_run(12)
     more = [
         Interval(topic="other", partition=n, state="stalled", began=BEGAN, ended=BEGAN + n * 1000)
@@ -133,17 +133,17 @@ def test_stalls_are_drawn_with_their_causes_the_longest_first() -> None:
     assert found.caption.endswith("The 11 shorter ones are left out.")
 
 
-def test_the_told_time_left_is_held_against_the_truth_and_naive_ways_at_half_way() -> None:
+def test_the_eta_figure_compares_ktui_with_the_truth_and_naive_forecasts_half_way() -> None:
     found = drawn(eta_figure(a_run(24)))
 
     assert found.says == (
-        "At half way the told time left was off by 10% (median); the naive ways by 60% stretched"
+        "At half way the prediction was off by 10% (median); the naive ways by 60% stretched"
         " and 50% at the last rate."
     )
     assert found.layout["yaxis"]["range"][1] < 2 * 18
 
 
-def test_of_limits_beyond_what_was_recorded_no_time_is_told_but_what_to_record() -> None:
+def test_limits_beyond_the_recorded_range_get_a_note_instead_of_a_time() -> None:
     facts = a_run()
     why = ("16 partitions at once, and 4 at most were recorded",)
     tried = tuple(
@@ -163,12 +163,12 @@ def test_of_limits_beyond_what_was_recorded_no_time_is_told_but_what_to_record()
     assert [z for row in heat["z"] for z in row if z is not None] == [7200 / 4 + 600]
     assert [text for row in heat["text"] for text in row if text] == ["40m ●"]
     assert found.table is not None
-    told = [cell for row in found.table.rows for cell in row]
-    assert told.count(why[0]) == len(tried) - 1
-    assert sum("40m" in cell for cell in told) == 1
+    cells = [cell for row in found.table.rows for cell in row]
+    assert cells.count(why[0]) == len(tried) - 1
+    assert sum("40m" in cell for cell in cells) == 1
 
 
-def test_the_example_report_advises_nothing_that_would_be_withheld() -> None:
+def test_the_example_report_withholds_its_recommendation() -> None:
     example = (Path(__file__).parents[2] / "docs" / "example-report.html").read_text()
 
     assert "None is recommended: 2 runs have to be recorded, and there is 1." in example
@@ -181,13 +181,13 @@ def test_the_recommended_limits_are_named_with_their_reason() -> None:
     assert found.says == (
         "16 combinations of limits and throttle played through. The run took 18m as it was;"
         " 40m are predicted for it. Recommended is P8, throttle 100 MB/s: the gentlest that fits"
-        " 30 minutes. Foretold by other runs only, it would have been off by 12%."
+        " 30 minutes. Predicted from other runs only, it is off by 12%."
     )
     cells = [cell for row in found.traces[0]["text"] for cell in row]
     assert [cell for cell in cells if "★" in cell or "●" in cell] == ["40m ●", "20m ★"]
 
 
-def test_other_limits_stand_from_strict_to_loose() -> None:
+def test_other_limits_are_ordered_from_strict_to_loose() -> None:
     facts = a_run()
     mixed = tuple(sorted(facts.what_ifs, key=lambda one: one.limits))
 
@@ -199,7 +199,7 @@ def test_other_limits_stand_from_strict_to_loose() -> None:
     ]  # fmt: skip
 
 
-def test_throttles_are_told_with_their_unit_however_they_were_given() -> None:
+def test_throttles_are_shown_with_their_unit_however_they_were_given() -> None:
     facts = a_run()
     given = {"100MB": "400000", "50MB": "50MB,3=20MB"}
     tried = tuple(
@@ -221,32 +221,32 @@ def test_limits_are_named_by_their_letters() -> None:
     assert limits_words("{}") == "no limit"
 
 
-def test_the_summary_says_what_became_of_the_run() -> None:
-    said = summary(msgspec.structs.replace(a_run(24), cluster_id="one"))
+def test_the_summary_describes_the_outcome_of_the_run() -> None:
+    made = summary(msgspec.structs.replace(a_run(24), cluster_id="one"))
 
-    assert said.title == "Run drain-4"
-    assert said.words == (
+    assert made.title == "Run drain-4"
+    assert made.words == (
         "plan.json on cluster one, from 2026-05-04 13:00:00 to 2026-05-04 13:18:00 UTC, 18m.",
         "24 moves of partitions: 24 done. 22 GiB were copied.",
         "1 partition stood still, 1 time, 2m in all.",
     )
-    assert dict(said.figures)["median rate of a replica"] == "8.0 MB/s"
+    assert dict(made.figures)["median rate of a replica"] == "8.0 MB/s"
 
 
-def test_a_summary_of_a_run_that_goes_on_says_so() -> None:
+def test_the_summary_of_an_unfinished_run_states_that_it_had_not_ended() -> None:
     facts = a_run(4)
     run = msgspec.structs.replace(facts.runs[0], ended=None, partitions=6)
-    going_on = msgspec.structs.replace(facts.moves[0], ended=None, outcome="adding")
-    facts = msgspec.structs.replace(facts, runs=(run,), moves=(going_on, *facts.moves[1:]))
+    unfinished = msgspec.structs.replace(facts.moves[0], ended=None, outcome="adding")
+    facts = msgspec.structs.replace(facts, runs=(run,), moves=(unfinished, *facts.moves[1:]))
 
-    said = summary(facts).words
+    made = summary(facts).words
 
-    assert said[0].endswith("It had not ended when the recording did.")
-    assert said[1].startswith("4 moves of partitions: 3 done, 1 adding.")
-    assert said[1].endswith("Of the plan, 2 partitions never began.")
+    assert made[0].endswith("It had not ended when the recording did.")
+    assert made[1].startswith("4 moves of partitions: 3 done, 1 adding.")
+    assert made[1].endswith("Of the plan, 2 partitions never began.")
 
 
-def test_a_summary_of_a_cluster_on_which_nothing_moved_is_one_sentence() -> None:
+def test_the_summary_of_a_quiet_cluster_is_one_sentence() -> None:
     assert summary(EMPTY).words == ("No partition has moved.",)
 
 
@@ -267,5 +267,5 @@ def test_a_long_name_keeps_its_beginning_and_its_end() -> None:
     assert len(names.short_partition_name(row)) == 26
 
 
-def test_times_are_told_in_utc_and_the_span_ends_with_the_run() -> None:
+def test_the_span_of_a_report_ends_with_the_run() -> None:
     assert a_run(4).span == (BEGAN, BEGAN + 8 * MINUTE)

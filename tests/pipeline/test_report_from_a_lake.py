@@ -1,4 +1,4 @@
-"""A report is made of what the lake has, of nothing else, and says so."""
+"""A report is made from the lake alone, and cites its sources."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def facts() -> ReportFacts:
 
 @pytest.fixture(scope="module")
 def lake(tmp_path_factory: pytest.TempPathFactory, facts: ReportFacts) -> Path:
-    """A lake that has that run, and another cluster's in which nothing moved."""
+    """A lake with that run, and with another cluster on which nothing moved."""
     rows: dict[str, list[dict[str, Any]]] = rows_of(facts)
     rows["polls"].append({"cluster_id": "still:one"})
     rows["run_events"] = [
@@ -98,7 +98,7 @@ def _load(lake: Path, run: str | None = "drain-4", cluster: str | None = None) -
     return load_facts(opened, choose_subject(opened, run, cluster))
 
 
-def test_a_report_has_what_the_lake_has(lake: Path, facts: ReportFacts) -> None:
+def test_a_report_has_every_fact_of_the_lake(lake: Path, facts: ReportFacts) -> None:
     found = _load(lake)
 
     assert found.runs == facts.runs
@@ -111,11 +111,11 @@ def test_a_report_has_what_the_lake_has(lake: Path, facts: ReportFacts) -> None:
     assert found.slowest == facts.slowest
 
 
-def test_limits_are_those_in_force_from_each_moment_on(lake: Path) -> None:
+def test_a_report_lists_the_limits_with_the_moment_they_came_into_force(lake: Path) -> None:
     assert _load(lake).limits == (LimitsSince(BEGAN, 4, 10), LimitsSince(BEGAN + 9_000, 6, None))
 
 
-def test_what_polls_saw_of_other_partitions_is_not_counted_as_the_runs(
+def test_polls_of_other_partitions_do_not_count_for_the_run(
     tmp_path: Path, facts: ReportFacts
 ) -> None:
     rows = rows_of(facts)
@@ -145,7 +145,7 @@ def test_a_partition_is_in_one_state_at_a_time() -> None:
     ]  # fmt: skip
 
 
-def test_a_cluster_on_which_nothing_moved_has_a_report_too(ktui: Ktui, tmp_path: Path) -> None:
+def test_a_quiet_cluster_has_a_report_too(ktui: Ktui, tmp_path: Path) -> None:
     output = tmp_path / "still.html"
 
     done = ktui("--cluster", "still:one", "-o", str(output))
@@ -156,7 +156,7 @@ def test_a_cluster_on_which_nothing_moved_has_a_report_too(ktui: Ktui, tmp_path:
     assert text.count("No partition has moved.") >= 2
 
 
-def test_a_report_is_written_where_it_was_asked_for(ktui: Ktui, tmp_path: Path) -> None:
+def test_a_report_is_written_to_the_requested_file(ktui: Ktui, tmp_path: Path) -> None:
     output = tmp_path / "drain.html"
 
     done = ktui("--run", "drain-4", "-o", str(output))
@@ -175,7 +175,7 @@ def test_a_report_is_written_where_it_was_asked_for(ktui: Ktui, tmp_path: Path) 
         (("--cluster", "x"), "no cluster x in the lake. Clusters: cluster-one, still:one."),
     ],
 )
-def test_what_the_lake_has_not_is_told_with_what_it_has(
+def test_a_missing_subject_is_reported_with_those_in_the_lake(
     ktui: Ktui, tmp_path: Path, words: tuple[str, ...], said: str
 ) -> None:
     done = ktui(*words, "-o", str(tmp_path / "report.html"))
@@ -185,7 +185,7 @@ def test_what_the_lake_has_not_is_told_with_what_it_has(
     assert not (tmp_path / "report.html").exists()
 
 
-def test_of_several_runs_of_a_name_one_is_asked_for_by_its_id(
+def test_a_run_with_an_ambiguous_name_is_chosen_by_its_id(
     tmp_path: Path, facts: ReportFacts
 ) -> None:
     run = facts.runs[0]
@@ -200,7 +200,7 @@ def test_of_several_runs_of_a_name_one_is_asked_for_by_its_id(
     assert choose_subject(opened, "drain-4@later", None) == Subject("cluster-one", other)
 
 
-def test_where_there_is_no_lake_the_way_to_one_is_told(tmp_path: Path) -> None:
+def test_a_missing_lake_is_reported_with_the_command_that_creates_one(tmp_path: Path) -> None:
     with pytest.raises(PipelineProblem, match=r"no lake. Make one .*: ktui pipeline run --lake "):
         ArrowLake.open(str(tmp_path / "nothing"))
 
@@ -208,7 +208,7 @@ def test_where_there_is_no_lake_the_way_to_one_is_told(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "content", [b"", b"{", b'{"schema_version":99}', b'{"schema_version":"a"}']
 )
-def test_a_lake_that_cannot_be_read_is_told_in_words(tmp_path: Path, content: bytes) -> None:
+def test_an_unreadable_lake_is_reported_in_words(tmp_path: Path, content: bytes) -> None:
     (tmp_path / manifests.NAME).write_bytes(content)
 
     with pytest.raises(PipelineProblem, match=f"^{tmp_path}/.*: the lake cannot be read: "):
@@ -216,7 +216,7 @@ def test_a_lake_that_cannot_be_read_is_told_in_words(tmp_path: Path, content: by
 
 
 @pytest.mark.parametrize("content", [None, b"", b"PAR1 and nothing else PAR1"])
-def test_tables_that_are_missing_or_damaged_are_told_in_a_line(
+def test_missing_or_damaged_tables_are_reported_in_one_line(
     tmp_path: Path, facts: ReportFacts, content: bytes | None
 ) -> None:
     lake = write_lake(tmp_path / "lake", rows_of(facts))
@@ -235,7 +235,7 @@ def test_a_lake_may_be_named_by_a_uri(lake: Path) -> None:
     assert ArrowLake.open(lake.as_uri()).manifest == ArrowLake.open(str(lake)).manifest
 
 
-def test_a_report_names_the_segments_it_rests_on_and_what_of_them_was_lost(lake: Path) -> None:
+def test_a_report_names_its_segments_and_their_lost_lines(lake: Path) -> None:
     opened = ArrowLake.open(str(lake))
     of_run, of_cluster = (
         choose_subject(opened, "drain-4", None),
@@ -251,7 +251,7 @@ def test_a_report_names_the_segments_it_rests_on_and_what_of_them_was_lost(lake:
     assert cluster.lost == (UnusableLine("a.gz", 7, "no"), UnusableLine("b.gz", 8, "no"))
 
 
-def test_what_was_lost_is_said_at_the_foot_of_the_page(facts: ReportFacts) -> None:
+def test_the_foot_of_the_page_lists_lost_lines(facts: ReportFacts) -> None:
     whole = page(facts, a_provenance())
     holed = page(facts, a_provenance(*[UnusableLine("a<b>.gz", 7, "not JSON")] * 60))
 
@@ -292,7 +292,7 @@ def test_the_page_is_one_file_and_names_are_only_text(facts: ReportFacts) -> Non
     assert tags.tags == plain.tags
 
 
-def test_nothing_that_is_drawn_ends_the_script_it_stands_in(facts: ReportFacts) -> None:
+def test_no_drawn_text_closes_its_script_element(facts: ReportFacts) -> None:
     figure = FIGURES[0](facts)
     assert isinstance(figure, Figure)
     hostile = msgspec.structs.replace(figure, traces=[{"name": "</script><!--"}])
@@ -303,7 +303,7 @@ def test_nothing_that_is_drawn_ends_the_script_it_stands_in(facts: ReportFacts) 
     assert json.loads(text)["lanes"]["data"] == hostile.traces
 
 
-def test_the_page_forbids_itself_the_network_and_scripts_that_are_not_its_own(
+def test_the_page_forbids_network_access_and_foreign_scripts(
     facts: ReportFacts,
 ) -> None:
     text = page(facts, a_provenance())
@@ -315,7 +315,7 @@ def test_the_page_forbids_itself_the_network_and_scripts_that_are_not_its_own(
     assert "unsafe-eval" not in policy[1]
 
 
-def test_without_javascript_every_figure_is_there_as_a_table(facts: ReportFacts) -> None:
+def test_every_figure_is_available_as_a_table_without_javascript(facts: ReportFacts) -> None:
     text = page(facts, a_provenance())
 
     assert text.count("<details>\n<summary>The same as a table") == len(FIGURES)
@@ -323,7 +323,7 @@ def test_without_javascript_every_figure_is_there_as_a_table(facts: ReportFacts)
     assert "<td>orders-7</td><td>stalled</td><td>2026-05-04 13:03:40</td><td>2m</td>" in text
 
 
-def test_a_report_needs_no_java_and_reads_no_more_than_it_is_asked_for(lake: Path) -> None:
+def test_a_report_needs_no_java_and_reads_only_the_requested_rows(lake: Path) -> None:
     opened = ArrowLake.open(str(lake))
     found = records(opened, "samples", InFlightCounts, pc.scalar(value=False))
     assert found == []

@@ -1,4 +1,4 @@
-"""The report as a person has it: in a real browser, wide and narrow, dark and light, by keys."""
+"""The report in a real browser: wide and narrow, dark and light, by keyboard."""
 
 from __future__ import annotations
 
@@ -49,9 +49,9 @@ def test_every_figure_is_drawn_without_the_network_and_the_console_stays_empty(
 
     assert browser.ask("return document.querySelectorAll('.drawing').length") == len(FIGURES)
     assert browser.said() == []
-    asked = browser.ask("return performance.getEntriesByType('resource').map((one) => one.name)")
+    requests = browser.ask("return performance.getEntriesByType('resource').map((one) => one.name)")
 
-    assert [name for name in asked if not name.startswith(("data:", "blob:"))] == []
+    assert [name for name in requests if not name.startswith(("data:", "blob:"))] == []
 
 
 @pytest.mark.parametrize("width", [360, 800, 1600])
@@ -91,7 +91,7 @@ def test_no_bar_is_higher_than_its_lane(browser: Browser, tmp_path: Path) -> Non
     assert max(heights) < 20
 
 
-def test_page_and_figures_follow_from_light_to_dark(browser: Browser, report: Path) -> None:
+def test_page_and_figures_switch_from_light_to_dark(browser: Browser, report: Path) -> None:
     ground = "return getComputedStyle(document.body).backgroundColor"
     text = "return document.getElementById('lanes-drawing')._fullLayout.font.color"
     browser.show(report, dark=False)
@@ -104,7 +104,7 @@ def test_page_and_figures_follow_from_light_to_dark(browser: Browser, report: Pa
     assert (browser.ask(ground), browser.ask(text)) == ("rgb(16, 20, 26)", "#e6e9ee")
 
 
-def test_tab_reaches_all_that_can_be_used(browser: Browser, report: Path) -> None:
+def test_tab_reaches_every_usable_element(browser: Browser, report: Path) -> None:
     browser.show(report)
     usable = "a[href], button, summary, [tabindex='0']"
     count = browser.ask(
@@ -124,7 +124,9 @@ def test_tab_reaches_all_that_can_be_used(browser: Browser, report: Path) -> Non
     assert missed == []
 
 
-def test_a_column_sorts_by_key_and_says_so(browser: Browser, report: Path) -> None:
+def test_a_column_is_sorted_by_key_and_the_order_is_announced(
+    browser: Browser, report: Path
+) -> None:
     browser.show(report)
     first = "return document.querySelector('#moves-table tbody td').textContent"
     assert browser.ask(first) == "orders-7"
@@ -141,9 +143,7 @@ def test_a_column_sorts_by_key_and_says_so(browser: Browser, report: Path) -> No
     assert browser.ask(sorts) == "ascending"
 
 
-def test_keys_zoom_and_move_along_time_and_nought_shows_all_again(
-    browser: Browser, report: Path
-) -> None:
+def test_keys_zoom_and_pan_along_time_and_zero_resets(browser: Browser, report: Path) -> None:
     browser.show(report)
     browser.ask("document.getElementById('lag-drawing').focus()")
     shown = "return document.getElementById('lag-drawing')._fullLayout.xaxis.range.map(Date.parse)"
@@ -161,7 +161,7 @@ def test_keys_zoom_and_move_along_time_and_nought_shows_all_again(
     assert browser.ask(shown) == whole
 
 
-def test_a_topic_that_is_markup_is_shown_as_its_text(browser: Browser, hostile: Path) -> None:
+def test_a_topic_name_with_markup_is_shown_as_text(browser: Browser, hostile: Path) -> None:
     browser.show(hostile)
 
     assert browser.ask("return typeof hacked") == "undefined"
@@ -173,7 +173,7 @@ def test_a_topic_that_is_markup_is_shown_as_its_text(browser: Browser, hostile: 
     assert browser.ask(label).startswith("0 · <img src=x on")
 
 
-def test_thousands_of_moves_are_drawn_and_what_is_left_out_is_said(
+def test_thousands_of_moves_are_drawn_with_a_note_of_those_left_out(
     browser: Browser, tmp_path: Path
 ) -> None:
     browser.show(_written(tmp_path, partitions=3000))
@@ -187,9 +187,7 @@ def test_thousands_of_moves_are_drawn_and_what_is_left_out_is_said(
     assert browser.said() == []
 
 
-def test_a_report_of_a_cluster_on_which_nothing_moved_is_a_page_too(
-    browser: Browser, tmp_path: Path
-) -> None:
+def test_the_report_of_a_quiet_cluster_is_a_page_of_notes(browser: Browser, tmp_path: Path) -> None:
     path = tmp_path / "report.html"
     nothing = ReportFacts(cluster_id="still", runs=(), of_run=False)
     path.write_text(page(nothing, a_provenance()), encoding="utf-8")
@@ -200,7 +198,7 @@ def test_a_report_of_a_cluster_on_which_nothing_moved_is_a_page_too(
     assert browser.said() == []
 
 
-def test_an_old_browser_says_why_it_draws_nothing(browser: Browser, report: Path) -> None:
+def test_an_old_browser_shows_why_it_draws_nothing(browser: Browser, report: Path) -> None:
     with browser.without("DecompressionStream"):
         browser.load(report)
         said = "return document.getElementById('lanes-drawing').textContent"

@@ -1,4 +1,4 @@
-"""What the report counts over time: states, what was under way, and what went into brokers."""
+"""Figures over time in the report: states, concurrency, and bytes into brokers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_every_partition_is_counted_once_in_the_states() -> None:
     )
 
 
-def test_a_move_that_no_look_saw_for_a_while_is_counted_on() -> None:
+def test_a_move_unseen_for_a_while_is_still_counted() -> None:
     facts = a_run(24)
     seen = tuple(i for i in facts.intervals if i.state not in {"adding", "in sync"})
 
@@ -34,7 +34,7 @@ def test_a_move_that_no_look_saw_for_a_while_is_counted_on() -> None:
     assert set(counts) == {24}
 
 
-def test_a_partition_that_was_stopped_before_it_moved_has_ended_a_waiting_one_not() -> None:
+def test_a_partition_stopped_before_its_move_has_ended_but_a_queued_one_has_not() -> None:
     facts = a_run(24)
     until = facts.span[1] - MINUTE
     stopped = Interval(
@@ -51,7 +51,7 @@ def test_a_partition_that_was_stopped_before_it_moved_has_ended_a_waiting_one_no
     assert found.says.endswith("In the end 24 moves have ended.")
 
 
-def test_the_most_that_was_under_way_is_drawn_against_the_limits_as_they_were() -> None:
+def test_peak_concurrency_is_drawn_against_the_limits_of_the_time() -> None:
     facts = a_run(8)
     peak = InFlightCounts(BEGAN + 61_500, 9, 31)
     facts = msgspec.structs.replace(
@@ -67,7 +67,7 @@ def test_the_most_that_was_under_way_is_drawn_against_the_limits_as_they_were() 
     assert "31 replicas were under way at a time; the limits were changed 1 time" in found.says
 
 
-def test_what_no_limit_was_set_for_has_no_line_of_a_limit() -> None:
+def test_no_limit_line_is_drawn_without_recorded_limits() -> None:
     facts = msgspec.structs.replace(a_run(8), limits=())
 
     found = drawn(concurrency_figure(facts))
@@ -76,7 +76,7 @@ def test_what_no_limit_was_set_for_has_no_line_of_a_limit() -> None:
     assert "no limits of the run were recorded" in found.says
 
 
-def test_the_busiest_brokers_have_strips_of_one_scale_and_the_rest_is_said() -> None:
+def test_the_busiest_brokers_have_strips_of_one_scale_and_the_rest_is_counted() -> None:
     minutes = tuple(
         Minute(broker=broker, minute=BEGAN, bytes_in=60e6 * broker) for broker in range(1, 12)
     )
@@ -92,7 +92,7 @@ def test_the_busiest_brokers_have_strips_of_one_scale_and_the_rest_is_said() -> 
     assert "3 brokers that took in less left out" in found.caption
 
 
-def test_the_throttle_is_drawn_from_left_to_right_and_not_where_no_minute_tells_it() -> None:
+def test_the_throttle_line_follows_time_and_breaks_at_unrecorded_minutes() -> None:
     minutes = [
         Minute(broker=4, minute=BEGAN + place * MINUTE, bytes_in=60e6, follower_throttle=rate)
         for place, rate in ((0, 2_000_000), (1, 3_000_000), (3, 3_000_000))
@@ -106,7 +106,7 @@ def test_the_throttle_is_drawn_from_left_to_right_and_not_where_no_minute_tells_
     assert line["y"] == [2_000_000, 2_000_000, 3_000_000, 3_000_000, None, 3_000_000, 3_000_000]
 
 
-def test_a_throttle_far_above_what_was_copied_does_not_flatten_the_strips() -> None:
+def test_a_throttle_far_above_the_copied_bytes_does_not_flatten_the_strips() -> None:
     minute = Minute(broker=4, minute=BEGAN, bytes_in=60e6, follower_throttle=10**12)
 
     found = drawn(brokers_figure(msgspec.structs.replace(a_run(4), minutes=(minute,))))

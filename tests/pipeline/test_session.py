@@ -1,4 +1,4 @@
-"""Spark starts on this machine, in UTC, and what goes wrong in it is told in a line."""
+"""Spark starts on this machine, in UTC, and its failures are reported in one line."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ktui.pipeline.errors import SparkFailed
 from ktui.pipeline.spark.failures import spark_errors_as_problems
 
 
-def test_times_are_in_utc(spark: SparkSession) -> None:
+def test_spark_times_are_in_utc(spark: SparkSession) -> None:
     text = "cast(timestamp_millis(0) as string) as at"
     row = spark.range(1).selectExpr(text).first()
 
@@ -17,7 +17,7 @@ def test_times_are_in_utc(spark: SparkSession) -> None:
     assert row["at"] == "1970-01-01 00:00:00"
 
 
-def test_it_listens_on_this_machine_only(spark: SparkSession) -> None:
+def test_spark_listens_on_this_machine_only(spark: SparkSession) -> None:
     assert spark.conf.get("spark.driver.bindAddress") == "127.0.0.1"
     assert spark.sparkContext.uiWebUrl is None
 
@@ -33,7 +33,7 @@ def test_a_setting_of_the_users_stays_in_force(spark: SparkSession) -> None:
         ("the dog ate it", "Spark failed: .*the dog ate it"),
     ],
 )
-def test_what_goes_wrong_in_spark_is_told_by_its_cause(
+def test_a_failure_in_spark_is_reported_by_its_cause(
     spark: SparkSession, cause: str, words: str
 ) -> None:
     with pytest.raises(SparkFailed, match=words), spark_errors_as_problems():

@@ -1,4 +1,4 @@
-"""On a cluster of processes the tables are those of one process, whatever dies meanwhile."""
+"""A cluster of processes makes the same tables as one process, whatever dies meanwhile."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ from support.recordings.wild_recordings import wild_tapes
 
 _EXECUTORS_NEED = ("msgspec", "pyarrow", "yaml")
 _MOUNTED = "spark.hadoop.fs.viewfs.mounttable.ktui.link."
-"""Puts a folder at viewfs://ktui/NAME, where it is reached by Hadoop's client only."""
+"""Mounts a folder at viewfs://ktui/NAME, where only Hadoop's client can reach it."""
 _GRID = "limits:\n  partitions: [1, 5]\nthrottle: [none, 20MB/s]\n"
 
 
 @pytest.fixture(scope="module")
 def standalone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkCluster]:
-    """A cluster on whose machines nothing is installed but the libraries."""
+    """A cluster whose machines have only the libraries installed."""
     folder = tmp_path_factory.mktemp("spark-cluster")
     python = python_with(folder / "python", *_EXECUTORS_NEED)
     assert imports(python, ["ktui", *_EXECUTORS_NEED]) == [*_EXECUTORS_NEED]
@@ -56,7 +56,7 @@ def standalone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkCluste
 
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Recordings of runs and of moves by others, damaged here and there; and a grid."""
+    """Partly damaged recordings of runs and of foreign moves, and a grid."""
     folder = tmp_path_factory.mktemp("recorded")
     dice = random.Random("cluster")  # noqa: S311 - a test's dice
     for tape in (*tapes_of_runs(range(1)), *tapes_of(range(1)), *wild_tapes(range(1))):
@@ -82,14 +82,14 @@ def expected(spark: SparkSession, recorded: Path) -> dict[str, Rows]:
     return _tables(lake)
 
 
-def _settings(given: Mapping[str, str]) -> dict[str, str]:
-    """Give the environment in which `ktui` passes settings on to Spark."""
-    words = " ".join(f"--conf {name}={value}" for name, value in given.items())
+def _settings(options: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment that makes `ktui` pass settings to Spark."""
+    words = " ".join(f"--conf {name}={value}" for name, value in options.items())
     return {"PYSPARK_SUBMIT_ARGS": f"{words} pyspark-shell"}
 
 
 def _done(command: list[str], environment: Mapping[str, str] | None = None) -> Done:
-    """Run a program to its end, which has to be a good one."""
+    """Run a program that must succeed."""
     done = _ended(command, environment)
     assert done.returncode == 0, done.stdout + done.stderr
     return done
@@ -106,8 +106,8 @@ def _tables(lake: Path) -> dict[str, Rows]:
     found = lake_rows(lake, (*TABLES, FORECASTS, ETA_BACKTEST, WHAT_IF))
     for row in found["quarantine"]:
         row["file"] = Path(row["file"]).name
-    told = lake_table(lake, INSIGHTS).to_pylist()
-    found["insights"] = [_flat(json.loads(row["insights"])) for row in told]
+    printed = lake_table(lake, INSIGHTS).to_pylist()
+    found["insights"] = [_flat(json.loads(row["insights"])) for row in printed]
     return found
 
 
@@ -117,7 +117,7 @@ def _recorded_facts(tables: Mapping[str, Rows]) -> dict[str, Rows]:
 
 
 def _flat(value: Any, name: str = "") -> dict[str, Any]:
-    """Name each figure by where it stands."""
+    """Name each figure by its path."""
     if not isinstance(value, dict | list):
         return {name: value}
     parts = value.items() if isinstance(value, dict) else enumerate(value)
@@ -126,7 +126,7 @@ def _flat(value: Any, name: str = "") -> dict[str, Any]:
 
 @contextmanager
 def _running(words: list[str], environment: Mapping[str, str]) -> Iterator[subprocess.Popen[str]]:
-    """Have a program run meanwhile; what it says on standard error can be read."""
+    """Run a program in the background; its standard error can be read."""
     with subprocess.Popen(
         words, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
     ) as process:
@@ -150,27 +150,27 @@ def test_a_cluster_whose_only_executor_is_killed_in_mid_run_makes_the_same_table
     alone = {"spark.cores.max": "1", "spark.sql.shuffle.partitions": "1"}
     environment = standalone.environment | _settings(alone)
     with _running(_ktui(*words), environment) as running:
-        told = _until("moves", running)
-        assert standalone.kill_executors() == 1, told
-        told += running.communicate(timeout=LIMIT_S)[1]
+        printed = _until("moves", running)
+        assert standalone.kill_executors() == 1, printed
+        printed += running.communicate(timeout=LIMIT_S)[1]
 
-    assert running.returncode == 0, told
+    assert running.returncode == 0, printed
     _same(_tables(tmp_path / "lake"), _recorded_facts(expected))
     assert standalone.tasks().keys() == {"0", "1"}  # the one that came in its place, too
 
 
 def _until(table: str, running: subprocess.Popen[str]) -> str:
-    """Read what a run tells until it works a table out."""
+    """Read the output of a run until it works on a table."""
     assert running.stderr is not None
-    told = ""
+    printed = ""
     for line in running.stderr:
-        told += line
+        printed += line
         if line.strip() == table:
-            return told
-    raise AssertionError(told)
+            return printed
+    raise AssertionError(printed)
 
 
-def test_spark_submit_with_the_package_makes_the_same_tables_at_uris_without_ktui_installed(
+def test_spark_submit_with_the_package_makes_the_same_tables_without_ktui_installed(
     standalone: SparkCluster,
     recorded: Path,
     expected: dict[str, Rows],
@@ -178,8 +178,8 @@ def test_spark_submit_with_the_package_makes_the_same_tables_at_uris_without_ktu
 ) -> None:
     driver = python_without(tmp_path / "python", "ktui", "pyspark", "py4j")
     assert imports(driver, ["ktui", "pyspark", "click"]) == ["click"]
-    told = _done(_ktui("package", tmp_path)).stdout
-    assert f"--py-files {tmp_path / 'ktui.zip'} {tmp_path / 'ktui_job.py'}" in told
+    printed = _done(_ktui("package", tmp_path)).stdout
+    assert f"--py-files {tmp_path / 'ktui.zip'} {tmp_path / 'ktui_job.py'}" in printed
 
     _done(
         [
@@ -200,7 +200,7 @@ def test_spark_submit_with_the_package_makes_the_same_tables_at_uris_without_ktu
     assert standalone.tasks().keys() == {"0", "1"}
 
 
-def test_where_no_worker_has_what_an_executor_asks_for_it_says_so_rather_than_wait_for_ever(
+def test_a_run_fails_with_a_reason_when_no_worker_fits_an_executor(
     standalone: SparkCluster, recorded: Path, tmp_path: Path
 ) -> None:
     asked = {
@@ -229,14 +229,14 @@ def test_where_the_worker_dies_in_mid_run_it_says_so_and_a_later_run_does_it_all
     environment = standalone.environment | _settings({"spark.ktui.executorWait": "5s"})
     try:
         with _running(_ktui(*words), environment) as running:
-            told = _until("samples", running)
+            printed = _until("samples", running)
             standalone.kill_worker()
-            told += running.communicate(timeout=LIMIT_S)[1]
+            printed += running.communicate(timeout=LIMIT_S)[1]
     finally:
         standalone.start_worker()
 
-    assert running.returncode == 1, told
-    assert "its workers are gone" in told
-    assert "Traceback" not in told
+    assert running.returncode == 1, printed
+    assert "its workers are gone" in printed
+    assert "Traceback" not in printed
     _done(_ktui(*words), standalone.environment)
     _same(_tables(tmp_path / "lake"), _recorded_facts(expected))

@@ -1,4 +1,4 @@
-"""What the table `states` tells of a partition, in the words of docs/pipeline-tables.md."""
+"""The table `states`: states of partitions, as defined in docs/pipeline-tables.md."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ktui.pipeline.tables.states import states
 from support.pipeline.sampled import (
     RUN,
     Row,
-    Told,
+    ScriptedRun,
     elect,
     moment,
     ms,
@@ -33,13 +33,13 @@ from support.pipeline.sampled import (
     tp,
 )
 
-told = Told()
+history = ScriptedRun()
 
 
 @pytest.fixture(scope="module")
 def table(spark: SparkSession) -> DataFrame:
-    spans = intervals(listed_samples(told.samples(spark)))
-    return states(spans, run_folds(told.run_events(spark)))
+    spans = intervals(listed_samples(history.samples(spark)))
+    return states(spans, run_folds(history.run_events(spark)))
 
 
 Rows = dict[str, list[Row]]
@@ -65,56 +65,60 @@ def spans(rows: Rows) -> Spans:
 
 
 def grown(*ends: tuple[float, int]) -> str:
-    """See 4's end at some seconds; the leader's is far ahead."""
-    return told.seen(*(sample(at, ends={1: 10_000, 4: end}) for at, end in ends))
+    """Record log ends of broker 4 at some seconds; the leader is far ahead."""
+    return history.seen(*(sample(at, ends={1: 10_000, 4: end}) for at, end in ends))
 
 
 standing_still = grown((0, 10), (10, 20), (20, 20), (39, 20), (40, 20), (50, 20))
 
 
-def test_a_replica_whose_end_has_not_moved_for_thirty_seconds_is_stalled_from_then_on(
+def test_a_replica_whose_log_end_stands_still_for_thirty_seconds_is_stalled(
     spans: Spans,
 ) -> None:
     assert spans[standing_still] == [("catching up", 0, 40), ("stalled", 40, 50)]
 
 
-going_on = grown((0, 10), (30, 10), (45, 10), (46, 11), (50, 12))
+growing_again = grown((0, 10), (30, 10), (45, 10), (46, 11), (50, 12))
 
 
 def test_a_stalled_partition_catches_up_again_as_soon_as_its_replica_grows(spans: Spans) -> None:
-    assert spans[going_on] == [("catching up", 0, 30), ("stalled", 30, 46), ("catching up", 46, 50)]
+    assert spans[growing_again] == [
+        ("catching up", 0, 30),
+        ("stalled", 30, 46),
+        ("catching up", 46, 50),
+    ]
 
 
-unread = told.seen(
+unread = history.seen(
     sample(0, ends={1: 10}), sample(50, ends={1: 20}), sample(80, ends={4: 0}), sample(81)
 )
 
 
-def test_a_partition_is_adding_until_an_end_of_a_missing_replica_is_read(spans: Spans) -> None:
+def test_a_partition_is_adding_until_a_log_end_of_a_missing_replica_is_read(spans: Spans) -> None:
     assert spans[unread] == [("adding", 0, 80), ("catching up", 80, 81)]
 
 
-in_sync = told.seen(
+in_sync = history.seen(
     sample(0, ends={4: 1}), sample(5, isr=(1, 2, 3, 4)), sample(6, adding=()), resting(9)
 )
 
 
-def test_a_partition_is_in_sync_once_its_added_replicas_are_until_it_is_listed_no_more(
+def test_a_partition_is_in_sync_from_its_last_added_replica_until_it_is_unlisted(
     spans: Spans,
 ) -> None:
     assert spans[in_sync] == [("catching up", 0, 5), ("in sync", 5, 9)]
 
 
-one_of_two = told.seen(
+one_of_two = history.seen(
     *(sample(at, adding=(4, 5), ends={4: 7, 5: at * 10}) for at in (0, 20, 40, 50))
 )
 
 
-def test_a_partition_of_which_one_missing_replica_grows_is_not_stalled(spans: Spans) -> None:
+def test_a_partition_with_one_growing_missing_replica_is_not_stalled(spans: Spans) -> None:
     assert spans[one_of_two] == [("catching up", 0, 50)]
 
 
-only_others = told.seen(
+only_others = history.seen(
     *(
         sample(at, adding=(4, 5), isr=(1, 2, 3, 5), ends={1: at * 9, 4: 7, 5: at * 9})
         for at in (0, 20, 40, 50)
@@ -122,11 +126,11 @@ only_others = told.seen(
 )
 
 
-def test_the_leader_and_replicas_in_sync_make_no_headway_for_the_missing_one(spans: Spans) -> None:
+def test_growth_of_in_sync_replicas_is_no_progress_for_the_missing_one(spans: Spans) -> None:
     assert spans[only_others] == [("catching up", 0, 40), ("stalled", 40, 50)]
 
 
-second_begins = told.seen(
+second_begins = history.seen(
     sample(0, adding=(4, 5), ends={4: 7}),
     sample(29, adding=(4, 5), ends={4: 7, 5: 0}),
     sample(58, adding=(4, 5), ends={4: 7, 5: 0}),
@@ -134,18 +138,18 @@ second_begins = told.seen(
 )
 
 
-def test_the_first_end_of_another_replica_is_headway(spans: Spans) -> None:
+def test_the_first_log_end_of_another_replica_is_progress(spans: Spans) -> None:
     assert spans[second_begins] == [("catching up", 0, 59), ("stalled", 59, 59)]
 
 
-forgotten = told.seen(sample(0, ends={4: 7}), sample(10), sample(20, ends={4: 7}), sample(30))
+forgotten = history.seen(sample(0, ends={4: 7}), sample(10), sample(20, ends={4: 7}), sample(30))
 
 
-def test_an_end_that_is_read_again_after_a_pause_is_no_headway(spans: Spans) -> None:
+def test_the_same_log_end_read_again_after_a_pause_is_no_progress(spans: Spans) -> None:
     assert spans[forgotten] == [("catching up", 0, 30), ("stalled", 30, 30)]
 
 
-undescribed = told.seen(
+undescribed = history.seen(
     sample(0, ends={4: 7}),
     sample(10, ends={4: 7}, described=False, isr=()),
     sample(20, ends={4: 7}),
@@ -154,110 +158,110 @@ undescribed = told.seen(
 )
 
 
-def test_a_look_without_metadata_ends_an_interval_but_not_the_wait_for_headway(
+def test_a_poll_without_metadata_ends_an_interval_but_not_the_stall_timer(
     spans: Spans,
 ) -> None:
     expected = [("catching up", 0, 10), ("catching up", 20, 30), ("stalled", 30, 31)]
     assert spans[undescribed] == expected
 
 
-a_minute = told.seen(sample(0, ends={4: 7}), sample(60, ends={4: 9}), sample(120, isr=(4,)))
-longer = told.seen(sample(0, ends={4: 7}), sample(10, ends={4: 8}), sample(70.001), sample(71))
+a_minute = history.seen(sample(0, ends={4: 7}), sample(60, ends={4: 9}), sample(120, isr=(4,)))
+longer = history.seen(sample(0, ends={4: 7}), sample(10, ends={4: 8}), sample(70.001), sample(71))
 
 
-def test_samples_a_minute_apart_are_one_story(spans: Spans) -> None:
+def test_samples_a_minute_apart_are_continuous(spans: Spans) -> None:
     assert spans[a_minute] == [("catching up", 0, 120), ("in sync", 120, 120)]
 
 
-def test_nothing_is_told_of_a_gap_longer_than_a_minute_and_all_begins_anew_after_it(
+def test_a_gap_longer_than_a_minute_has_no_state_and_restarts_the_intervals(
     spans: Spans,
 ) -> None:
     assert spans[longer] == [("catching up", 0, 10), ("adding", 70.001, 71)]
 
 
-def test_only_what_lasts_to_the_partitions_last_sample_is_open(rows: Rows) -> None:
+def test_only_an_interval_that_reaches_the_last_sample_is_open(rows: Rows) -> None:
     assert [row["open"] for row in rows[longer]] == [False, True]
     assert [row["open"] for row in rows[in_sync]] == [False, False]
     assert [row["open"] for row in rows[standing_still]] == [False, True]
 
 
-twice = told.seen(sample(0), sample(1), resting(2), sample(3), sample(4))
+twice = history.seen(sample(0), sample(1), resting(2), sample(3), sample(4))
 
 
 def test_a_partition_that_is_moved_again_has_two_intervals(spans: Spans) -> None:
     assert spans[twice] == [("adding", 0, 2), ("adding", 3, 4)]
 
 
-never_listed = told.seen(resting(0), resting(1))
+never_listed = history.seen(resting(0), resting(1))
 
 
 def test_a_partition_at_rest_is_in_no_state(spans: Spans) -> None:
     assert spans[never_listed] == []
 
 
-beside = told.seen(sample(0), sample(1), sample(1.5, isr=(4,), shadowed=True), sample(2))
+beside = history.seen(sample(0), sample(1), sample(1.5, isr=(4,), shadowed=True), sample(2))
 
 
 def test_a_shadowed_sample_changes_nothing(spans: Spans) -> None:
     assert spans[beside] == [("adding", 0, 2)]
 
 
-recreated = told.seen(
+recreated = history.seen(
     sample(0, topic_id="one"), sample(1, topic_id="one"), sample(2, topic_id="two"), sample(3)
 )
 
 
-def test_a_topic_that_was_created_again_is_another_one(rows: Rows) -> None:
+def test_a_recreated_topic_is_a_different_topic(rows: Rows) -> None:
     found = [(row["topic_id"], second(row["began_t"])) for row in rows[recreated]]
     assert found == [("one", 0), ("two", 2), (None, 3)]
 
 
-siblings = told.seen(sample(0), sample(1, partition=1), sample(2), sample(3, partition=1))
+siblings = history.seen(sample(0), sample(1, partition=1), sample(2), sample(3, partition=1))
 
 
-def test_partitions_are_told_apart(rows: Rows) -> None:
+def test_partitions_are_kept_apart(rows: Rows) -> None:
     found = [(r["partition"], r["began_t"], r["ended_t"]) for r in rows[siblings]]
     assert found == [(0, ms(0), ms(2)), (1, ms(1), ms(3))]
 
 
-taken_up = told.seen(
+adopted = history.seen(
     *(sample(at, ends={4: 10 * at}) for at in (0, 10)),
     *(sample(at, isr=(4,)) for at in (20, 30)),
     *(sample(at, ends={4: 10 * at}) for at in (31, 32)),
     resting(40),
 )
-told.ran(
-    (1, started()), (2, planned(taken_up)), (20, step(taken_up)), (30, over(taken_up)),
-    (30, now(taken_up)), run_id="taking-up",
+history.ran(
+    (1, started()), (2, planned(adopted)), (20, step(adopted)), (30, over(adopted)),
+    (30, now(adopted)), run_id="taking-up",
 )  # fmt: skip
 
 
-def test_an_interval_belongs_to_the_run_whose_step_was_under_way_when_it_began(rows: Rows) -> None:
-    found = [(row["state"], row["run_id"]) for row in rows[taken_up]]
+def test_an_interval_belongs_to_the_run_with_a_step_in_flight_at_its_beginning(rows: Rows) -> None:
+    found = [(row["state"], row["run_id"]) for row in rows[adopted]]
     assert found == [
         ("catching up", None),
         ("queued", "taking-up"),
         ("in sync", "taking-up"),
         ("catching up", None),
     ]
-    assert {row["run"] for row in rows[taken_up] if row["run_id"]} == {RUN}
+    assert {row["run"] for row in rows[adopted] if row["run_id"]} == {RUN}
 
 
-fought_over = told.seen(sample(10), sample(11))
+fought_over = history.seen(sample(10), sample(11))
 for run_id, second_of_step in (("b-first", 3), ("c-last", 5), ("a-last", 5)):
-    told.ran(
+    history.ran(
         (0, started()), (1, planned(fought_over)), (second_of_step, step(fought_over)),
         run_id=run_id,
     )  # fmt: skip
 
 
-def test_of_several_runs_the_one_that_stepped_last_has_the_interval(rows: Rows) -> None:
+def test_an_interval_belongs_to_the_run_that_stepped_last(rows: Rows) -> None:
     found = [row["run_id"] for row in rows[fought_over] if row["state"] == "adding"]
     assert found == ["a-last"]
 
 
-whole_run = told.topic()
-told.ran(
+whole_run = history.topic()
+history.ran(
     (0, started()), (1, planned(whole_run)),
     (5, step(whole_run)), (7, elect(whole_run)), (8, elect(whole_run)), (9, over(whole_run)),
     (12, step(whole_run, 2)), (20, over(whole_run)), (20, now(whole_run)),
@@ -266,12 +270,12 @@ told.ran(
 )  # fmt: skip
 
 
-def test_a_partition_of_a_run_is_queued_then_electing_then_between_its_steps(spans: Spans) -> None:
+def test_a_partition_of_a_run_is_queued_then_electing_then_between_steps(spans: Spans) -> None:
     assert spans[whole_run] == [("queued", 1, 5), ("electing", 7, 9), ("between steps", 9, 12)]
 
 
-left_waiting = told.topic()
-told.ran((0, started()), (1, planned(left_waiting)), (30, started()), run_id="left")
+left_waiting = history.topic()
+history.ran((0, started()), (1, planned(left_waiting)), (30, started()), run_id="left")
 
 
 def test_a_partition_still_queued_when_the_recording_ends_is_open(rows: Rows) -> None:
@@ -279,8 +283,8 @@ def test_a_partition_still_queued_when_the_recording_ends_is_open(rows: Rows) ->
     assert found == [("queued", ms(30), True)]
 
 
-still_electing = told.topic()
-told.ran(
+still_electing = history.topic()
+history.ran(
     (0, started()), (1, planned(still_electing)), (2, step(still_electing)),
     (4, elect(still_electing)), (5, now(still_electing, State.STALLED)),
     (6, elect(still_electing)), run_id="electing",
@@ -296,20 +300,20 @@ def test_an_election_ends_with_the_next_state_or_lasts_to_the_last_event(rows: R
     assert found == [(ms(4), ms(5), False), (ms(6), ms(6), True)]
 
 
-stopped = told.topic()
-told.ran(
+stopped = history.topic()
+history.ran(
     (0, started()), (1, planned(stopped)),
     (9, CancelAsked(kind=CancelKind.STOP, partitions=(tp(stopped),))), (20, started()),
     run_id="stopped",
 )  # fmt: skip
 
 
-def test_a_partition_that_is_called_off_in_the_queue_is_queued_no_more(rows: Rows) -> None:
+def test_a_partition_cancelled_in_the_queue_is_no_longer_queued(rows: Rows) -> None:
     assert [(row["ended_t"], row["open"]) for row in rows[stopped]] == [(ms(9), False)]
 
 
-stopped_half_way = told.topic()
-told.ran(
+stopped_half_way = history.topic()
+history.ran(
     (0, started()), (1, planned(stopped_half_way)), (2, step(stopped_half_way)),
     (3, CancelAsked(kind=CancelKind.STOP, partitions=(tp(stopped_half_way),))),
     (4, over(stopped_half_way)),
@@ -318,12 +322,12 @@ told.ran(
 )  # fmt: skip
 
 
-def test_a_partition_that_stood_stopped_was_not_between_steps(spans: Spans) -> None:
+def test_a_stopped_partition_is_not_between_steps(spans: Spans) -> None:
     assert spans[stopped_half_way] == [("queued", 1, 2)]
 
 
-ended_by_the_run = told.topic()
-told.ran(
+ended_by_the_run = history.topic()
+history.ran(
     (0, started()), (1, planned(ended_by_the_run)), (7, Ended(counts={})), (8, started()),
     run_id="ended",
 )  # fmt: skip
@@ -333,9 +337,9 @@ def test_nothing_is_queued_after_the_end_of_its_run(rows: Rows) -> None:
     assert [(row["ended_t"], row["open"]) for row in rows[ended_by_the_run]] == [(ms(7), False)]
 
 
-joining, extra = told.topic(), told.topic()
+joining, extra = history.topic(), history.topic()
 both = PlannedPart(partitions=(*planned(joining).partitions, *planned(extra).partitions))
-told.ran(
+history.ran(
     (0, started()), (1, planned(joining)), (2, step(joining)), (3, over(joining)),
     (3, now(joining)),
     (10, Added(plan="more.json", plan_sha256="0", partitions=2, on_conflict=OnConflict.KEEP)),
@@ -344,46 +348,48 @@ told.ran(
 )  # fmt: skip
 
 
-def test_what_an_extra_plan_wants_is_queued_from_when_the_run_takes_it(spans: Spans) -> None:
+def test_partitions_of_an_extra_plan_are_queued_from_the_moment_the_run_accepts_it(
+    spans: Spans,
+) -> None:
     assert spans[extra] == [("queued", 11, 16)]
     assert spans[joining] == [("queued", 1, 2), ("queued", 14, 15)]
 
 
-headless = told.topic()
-told.ran(
+headless = history.topic()
+history.ran(
     (5, over(headless)), (9, step(headless)), (12, elect(headless)), (13, now(headless)),
     run_id="headless",
 )  # fmt: skip
 
 
-def test_a_run_whose_beginning_was_not_recorded_tells_what_it_can(spans: Spans) -> None:
+def test_a_run_with_an_unrecorded_beginning_reports_what_it_can(spans: Spans) -> None:
     assert spans[headless] == [("between steps", 5, 9), ("electing", 12, 13)]
 
 
-readable = told.topic()
-told.ran((0, started()), (1, planned(readable)), run_id="newer")
-told.recorded(2, 3, '{"event":"of-a-newer-ktui"}', run_id="newer")
-told.recorded(3, 4, '{"event":"step","topic":7}', run_id="newer")
+readable = history.topic()
+history.ran((0, started()), (1, planned(readable)), run_id="newer")
+history.recorded(2, 3, '{"event":"of-a-newer-ktui"}', run_id="newer")
+history.recorded(3, 4, '{"event":"step","topic":7}', run_id="newer")
 
 
-def test_events_that_this_version_cannot_read_are_left_out(rows: Rows) -> None:
+def test_events_unreadable_by_this_version_are_left_out(rows: Rows) -> None:
     assert [(row["state"], row["ended_t"]) for row in rows[readable]] == [("queued", ms(1))]
 
 
-set_back = told.topic()
-told.ran((10, started()), (10, planned(set_back)), (7, step(set_back)), run_id="set-back")
+set_back = history.topic()
+history.ran((10, started()), (10, planned(set_back)), (7, step(set_back)), run_id="set-back")
 
 
-def test_no_interval_ends_before_it_begins_though_two_recorders_clocks_differ(spans: Spans) -> None:
+def test_no_interval_ends_before_it_begins_even_if_recorder_clocks_differ(spans: Spans) -> None:
     assert spans[set_back] == [("queued", 10, 10)]
 
 
-def test_timestamps_are_the_same_moments_and_the_date_is_that_of_the_beginning(rows: Rows) -> None:
+def test_timestamps_match_the_times_and_the_date_is_that_of_the_beginning(rows: Rows) -> None:
     row = rows[standing_still][0]
     began, ended = moment(ms(0)), moment(ms(40))
     assert (row["began"], row["ended"]) == (began.replace(tzinfo=None), ended.replace(tzinfo=None))
     assert row["date"] == began.date()
 
 
-def test_the_table_has_the_columns_types_and_nulls_that_it_says(table: DataFrame) -> None:
+def test_the_table_has_its_documented_schema(table: DataFrame) -> None:
     assert table.schema == STATES.schema

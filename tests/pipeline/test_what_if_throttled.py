@@ -1,4 +1,4 @@
-"""What is foretold of a run whose every copy a throttle held up, which was changed on the way."""
+"""Predictions for a run fully throttled by rates that were changed on the way."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def played(drained_lake: DrainedLake) -> dict[str, Row]:
     return {row.throttle: row for row in rows if '"partitions":4' in row.limits and not row.own}
 
 
-def test_without_a_throttle_it_is_foretold_as_fast_as_ktui_assumes_of_any_cluster(
+def test_an_unthrottled_what_if_uses_the_default_rate_after_only_throttled_runs(
     played: dict[str, Row],
 ) -> None:
     free, throttled = played["none"], played["3MB"]
@@ -26,16 +26,16 @@ def test_without_a_throttle_it_is_foretold_as_fast_as_ktui_assumes_of_any_cluste
     assert free.predicted_s < throttled.predicted_s / 2
 
 
-def test_under_a_throttle_it_is_foretold_to_take_in_what_the_throttle_lets_through(
+def test_a_throttled_what_if_predicts_the_rate_that_the_throttle_allows(
     played: dict[str, Row],
 ) -> None:
     assert played["3MB"].broker_bytes_s == pytest.approx(3 * MB, rel=0.1)
 
 
-def test_what_earlier_runs_tell_of_throttles_is_what_each_let_through_in_its_time(
+def test_insights_relate_copies_to_each_throttle_while_it_was_in_force(
     drained_lake: DrainedLake,
 ) -> None:
-    told = insights_in(drained_lake.first).of("c")
-    assert told is not None
-    assert told.prior is not None
-    assert told.prior.curve.throttled == pytest.approx(1.0, abs=0.05)
+    derived = insights_in(drained_lake.first).of("c")
+    assert derived is not None
+    assert derived.prior is not None
+    assert derived.prior.curve.throttled == pytest.approx(1.0, abs=0.05)

@@ -1,4 +1,4 @@
-"""Whatever happens to a cluster, its data keeps to what machines and throttles let through."""
+"""Whatever happens to a cluster, its data stays within what machines and throttles allow."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Classes = list[tuple[tuple[int, ...], int]]
 
 @st.composite
 def demands(draw: st.DrawFn) -> tuple[list[float], Classes]:
-    """Draw resources and who uses them; the first binds always."""
+    """Draw resources and their users; the first resource always binds."""
     capacities = draw(st.lists(st.floats(0, 1e9) | st.just(math.inf), min_size=1, max_size=8))
     capacities[0] = draw(st.floats(0, 1e9))
     used = st.sets(st.integers(0, len(capacities) - 1), max_size=3).map(lambda s: tuple({0, *s}))
@@ -35,7 +35,7 @@ def demands(draw: st.DrawFn) -> tuple[list[float], Classes]:
 
 
 @given(demands())
-def test_no_resource_gives_more_than_it_has_and_nobody_can_get_more(
+def test_rates_are_max_min_fair_within_the_capacity_of_each_resource(
     drawn: tuple[list[float], Classes],
 ) -> None:
     capacities, classes = drawn
@@ -56,7 +56,7 @@ def test_no_resource_gives_more_than_it_has_and_nobody_can_get_more(
 
 
 class Step(NamedTuple):
-    """One thing that happens, and how long it is until the next."""
+    """An event, and the time until the next one."""
 
     kind: str
     number: int
@@ -97,7 +97,7 @@ def world(seed: int = 0) -> DataPlane:
 
 
 def act(plane: DataPlane, step: Step) -> None:  # noqa: C901, PLR0912 - one line a kind
-    """Let one thing happen, where it can."""
+    """Apply one step where it is possible."""
     tps = sorted(plane.records)
     tp = tps[step.number % len(tps)]
     known, replication, other = plane.records[tp], plane.replication, step.other
@@ -153,7 +153,7 @@ def flows(plane: DataPlane) -> Iterator[tuple[Flow, Channel]]:
 
 
 def room(plane: DataPlane) -> list[float]:
-    """What the traffic in step leaves of each resource, counted anew."""
+    """Compute what the in-step traffic leaves of each resource."""
     replication, factor = plane.replication, plane.replication._moment.factor
     left = [0.0] * (4 * BROKERS)
     for number, host in replication._hosts.items():
@@ -174,7 +174,7 @@ def room(plane: DataPlane) -> list[float]:
 
 
 def check_shares(plane: DataPlane) -> None:
-    """No capacity is exceeded, and no flow could have more without a smaller one having less."""
+    """Check that no capacity is exceeded, and that no flow could gain at a larger one's cost."""
     plane.replication.next_event_s()
     rooms = room(plane)
     for log in logs(plane):
@@ -198,7 +198,7 @@ def check_shares(plane: DataPlane) -> None:
 
 
 def check_bytes(plane: DataPlane) -> None:
-    """Sums kept as things change are those counted anew, and no replica is ahead of its leader."""
+    """Check running sums against a recount, and that no replica is ahead of its leader."""
     replication = plane.replication
     for number, host in replication._hosts.items():
         held = sum(replication.size(tp, number) for tp in plane.records)
@@ -213,7 +213,7 @@ def check_bytes(plane: DataPlane) -> None:
 
 
 def check_flow(plane: DataPlane, to_s: float) -> None:
-    """What a replica has gained at the end of a time is its rate over it."""
+    """Check that what each replica gains over a time is its rate times that time."""
     replication = plane.replication
     next_s = min(to_s, replication.next_event_s(), replication.now_s + 1)
     next_s = min(next_s, replication._tides.next_turn_s(replication.now_s))
@@ -234,7 +234,7 @@ def check_flow(plane: DataPlane, to_s: float) -> None:
 
 
 @given(steps)
-def test_capacities_throttles_and_bytes_hold_whatever_happens(drawn: list[Step]) -> None:
+def test_capacities_throttles_and_byte_counts_hold_through_any_steps(drawn: list[Step]) -> None:
     plane = world()
     for step in drawn:
         act(plane, step)
@@ -251,7 +251,7 @@ History = tuple[list[tuple[float, FlowEvent]], dict[tuple[TopicPartition, int], 
 
 
 def history(drawn: list[Step], *, cuts: int = 1, seed: int = 0) -> History:
-    """Let the steps happen, time passing in so many pieces."""
+    """Run the steps, passing time in `cuts` pieces, and return the history."""
     plane = world(seed)
     for step in drawn:
         act(plane, step)
@@ -269,10 +269,10 @@ def history(drawn: list[Step], *, cuts: int = 1, seed: int = 0) -> History:
 
 
 @given(steps, st.integers(2, 5))
-def test_history_does_not_depend_on_how_often_it_is_looked_at(drawn: list[Step], cuts: int) -> None:
+def test_history_does_not_depend_on_how_often_it_is_observed(drawn: list[Step], cuts: int) -> None:
     assert history(drawn, cuts=cuts) == history(drawn)
 
 
 @given(steps, st.integers(0, 2**32))
-def test_one_seed_gives_one_history(drawn: list[Step], seed: int) -> None:
+def test_the_same_seed_gives_the_same_history(drawn: list[Step], seed: int) -> None:
     assert history(drawn, seed=seed) == history(drawn, seed=seed)

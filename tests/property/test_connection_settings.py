@@ -1,4 +1,4 @@
-"""Connection settings under any input: understood or refused in words, and never shown."""
+"""Connection settings under any input: parsed or refused with a message, secrets never shown."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def attempt(make: Callable[[], T]) -> T | ConnectionProblem:
 
 
 @given(st.dictionaries(NAMES, VALUES, max_size=8))
-def test_any_mapping_is_a_connection_or_a_problem_with_a_place(
+def test_any_mapping_gives_a_connection_or_a_problem_with_its_place(
     properties: dict[str, object],
 ) -> None:
     made = attempt(lambda: Connection.of(properties, where="here"))
@@ -54,7 +54,7 @@ def test_any_mapping_is_a_connection_or_a_problem_with_a_place(
 
 
 @given(st.binary(max_size=200))
-def test_any_file_is_a_connection_or_a_problem_with_a_place(
+def test_any_binary_file_is_refused_with_its_path(
     tmp_path_factory: pytest.TempPathFactory, content: bytes
 ) -> None:
     file = tmp_path_factory.mktemp("any") / "client.properties"
@@ -72,7 +72,7 @@ def test_any_file_is_a_connection_or_a_problem_with_a_place(
     ),
     st.dictionaries(NAMES, st.text(max_size=10), max_size=4),
 )
-def test_a_secret_is_shown_by_no_error_and_no_repr(
+def test_a_secret_never_appears_in_an_error_or_a_repr(
     secret_names: list[str], others: dict[str, str]
 ) -> None:
     jaas = f'x.ScramLoginModule required username="u" password="{SECRET}"'
@@ -87,7 +87,7 @@ def test_a_secret_is_shown_by_no_error_and_no_repr(
 
 
 @given(st.text(max_size=30), st.text(max_size=30), st.sampled_from("\"'"))
-def test_a_login_gives_back_the_name_and_password_that_were_quoted(
+def test_a_login_yields_the_name_and_password_that_were_quoted(
     name: str, password: str, quote: str
 ) -> None:
     def quoted(text: str) -> str:
@@ -95,13 +95,13 @@ def test_a_login_gives_back_the_name_and_password_that_were_quoted(
 
     text = f"a.b.ScramLoginModule required username={quoted(name)}\n password={quoted(password)} ;"
 
-    told = jaas_settings(text, "SCRAM-SHA-512", "here")
+    parsed = jaas_settings(text, "SCRAM-SHA-512", "here")
 
-    assert told == {"sasl.username": name, "sasl.password": password}
+    assert parsed == {"sasl.username": name, "sasl.password": password}
 
 
 @given(st.text(max_size=60))
-def test_any_login_is_understood_or_refused(text: str) -> None:
+def test_any_login_text_is_parsed_or_refused(text: str) -> None:
     with contextlib.suppress(ConnectionProblem):
         jaas_settings(text, None, "here")
 
@@ -123,7 +123,7 @@ def test_pem_is_the_same_however_its_lines_are_broken(body: str, data: st.DataOb
 
 
 @given(st.text(max_size=120))
-def test_any_text_is_read_as_entries_with_rising_lines(
+def test_any_text_is_refused_or_read_as_entries_with_unique_keys_and_lines(
     tmp_path_factory: pytest.TempPathFactory, text: str
 ) -> None:
     file = tmp_path_factory.mktemp("text") / "p"
@@ -158,7 +158,7 @@ def test_every_setting_reaches_confluent_under_its_name(tmp_path: Path, name: st
     value = samples[setting.kind]
     pair = {"ssl.certificate.pem": "x", "ssl.key.pem": "x"}  # neither goes without the other
 
-    told = Connection.of({"bootstrap.servers": "a:1", **pair, name: value})
+    parsed = Connection.of({"bootstrap.servers": "a:1", **pair, name: value})
 
-    assert told.for_confluent()[name] == {True: "true", 1_000: "1000"}.get(value, value)
-    assert SECRET not in repr(told)
+    assert parsed.for_confluent()[name] == {True: "true", 1_000: "1000"}.get(value, value)
+    assert SECRET not in repr(parsed)

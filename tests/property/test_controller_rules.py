@@ -28,11 +28,11 @@ kept_by = st.builds(
     st.sampled_from(["1", "2", "3"]),
 )
 
-Deed = Callable[[Kept], object]
+Action = Callable[[Kept], object]
 
 
 def _ask_isr(kept: Kept, brokers: frozenset[int]) -> None:
-    """Have the leader ask for itself and whoever of `brokers` is a replica."""
+    """Have the leader ask for an ISR of itself and those `brokers` that are replicas."""
     known = kept.record()
     if known.leader is not None:
         isr = tuple(b for b in known.replicas if b in brokers or b == known.leader)
@@ -46,7 +46,7 @@ def _restart(kept: Kept, broker: int) -> None:
 
 one_broker = st.sampled_from(BROKERS)
 some_brokers = st.frozensets(one_broker)
-deeds: st.SearchStrategy[Deed] = st.one_of(
+actions: st.SearchStrategy[Action] = st.one_of(
     st.builds(lambda target: lambda kept: kept.alter(*target), replica_lists),
     st.just(lambda kept: kept.cancel()),
     st.just(lambda kept: kept.elect()),
@@ -59,16 +59,16 @@ deeds: st.SearchStrategy[Deed] = st.one_of(
 )
 
 
-def _told(kept: Kept, deeds: list[Deed]) -> list[tuple[Registration, Registration]]:
-    """Do deeds, and give each change of a record."""
-    for deed in deeds:
-        deed(kept)
+def _changes(kept: Kept, actions: list[Action]) -> list[tuple[Registration, Registration]]:
+    """Apply the actions and return each change of a record."""
+    for action in actions:
+        action(kept)
     return [(c.before, c.after) for c in kept.told if c.before and c.after]
 
 
-@given(kept_by, st.lists(deeds, max_size=30))
-def test_every_record_is_one_that_kafka_could_have(kept: Kept, deeds: list[Deed]) -> None:
-    for _, known in _told(kept, deeds):
+@given(kept_by, st.lists(actions, max_size=30))
+def test_every_record_is_one_kafka_could_have(kept: Kept, actions: list[Action]) -> None:
+    for _, known in _changes(kept, actions):
         assert known.replicas
         assert len(set(known.replicas)) == len(known.replicas)
         assert len(set(known.isr)) == len(known.isr)
@@ -79,22 +79,20 @@ def test_every_record_is_one_that_kafka_could_have(kept: Kept, deeds: list[Deed]
         assert known.leader is None or known.leader in known.isr
 
 
-@given(kept_by, st.lists(deeds, max_size=30))
-def test_a_leader_epoch_begins_with_each_new_leader_and_each_replica_taken_away(
-    kept: Kept, deeds: list[Deed]
+@given(kept_by, st.lists(actions, max_size=30))
+def test_a_leader_epoch_begins_with_each_new_leader_and_each_removed_replica(
+    kept: Kept, actions: list[Action]
 ) -> None:
-    for before, after in _told(kept, deeds):
-        taken_away = {*before.replicas} - {*after.replicas}
-        begins = before.leader != after.leader or bool(taken_away)
+    for before, after in _changes(kept, actions):
+        removed = {*before.replicas} - {*after.replicas}
+        begins = before.leader != after.leader or bool(removed)
         assert after.leader_epoch == before.leader_epoch + begins
         assert after.partition_epoch == before.partition_epoch + 1
 
 
-@given(kept_by, st.lists(deeds, max_size=30))
-def test_what_is_told_one_after_another_is_the_history_of_the_record(
-    kept: Kept, deeds: list[Deed]
-) -> None:
-    _told(kept, deeds)
+@given(kept_by, st.lists(actions, max_size=30))
+def test_notified_changes_are_the_history_of_the_record(kept: Kept, actions: list[Action]) -> None:
+    _changes(kept, actions)
     changes: list[RecordChange] = kept.told
 
     assert changes[0].before is None
@@ -106,9 +104,7 @@ def test_what_is_told_one_after_another_is_the_history_of_the_record(
 
 
 @given(kept_by, replica_lists)
-def test_a_cancel_after_an_alter_gives_the_replicas_back(
-    kept: Kept, target: tuple[int, ...]
-) -> None:
+def test_a_cancel_after_an_alter_restores_the_replicas(kept: Kept, target: tuple[int, ...]) -> None:
     before = kept.record()
     kept.alter(*target)
     assume(kept.record().reassigning)
@@ -120,12 +116,12 @@ def test_a_cancel_after_an_alter_gives_the_replicas_back(
     assert (after.leader, after.isr) == (before.leader, before.isr)
 
 
-@given(kept_by, st.lists(deeds, max_size=10), replica_lists)
-def test_a_target_asked_for_twice_changes_no_replica_and_no_leader_the_second_time(
-    kept: Kept, deeds: list[Deed], target: tuple[int, ...]
+@given(kept_by, st.lists(actions, max_size=10), replica_lists)
+def test_repeating_an_alter_changes_no_replica_and_no_leader(
+    kept: Kept, actions: list[Action], target: tuple[int, ...]
 ) -> None:
-    for deed in deeds:
-        deed(kept)
+    for action in actions:
+        action(kept)
     kept.alter(*target)
     once = kept.record()
 

@@ -1,4 +1,4 @@
-"""Whatever happens to a run, and whichever limits come, each decision keeps those in force."""
+"""Whatever happens to a run and its limits, each decision keeps the limits in force."""
 
 from __future__ import annotations
 
@@ -51,14 +51,14 @@ def below(count: int, limit: int | None) -> bool:
 
 
 class RunMachine(RuleBasedStateMachine):
-    """A run, and an account of it that is kept apart from its own."""
+    """A run, and an independent model of it."""
 
     def __init__(self) -> None:
         super().__init__()
         self.limits = Limits()
         self.roster = Roster(self.limits)
         self.situations: dict[TopicPartition, Situation] = {}
-        self.flying: dict[TopicPartition, Move] = {}
+        self.in_flight: dict[TopicPartition, Move] = {}
         self.begun: set[TopicPartition] = set()
         self.waves: dict[TopicPartition, int] = {}
         self.others: dict[int, int] = {}
@@ -80,13 +80,13 @@ class RunMachine(RuleBasedStateMachine):
     def next(self, partition: TopicPartition) -> Next:
         return next_step(self.situations[partition], self.limits)
 
-    def going_on(self) -> set[TopicPartition]:
-        """Give who has begun, is not blocked and has not ended."""
-        between = (p for p in self.begun - {*self.flying} if isinstance(self.next(p), Step))
-        return {*between, *self.flying}
+    def active(self) -> set[TopicPartition]:
+        """Return the partitions that have begun, are not blocked and have not ended."""
+        between = (p for p in self.begun - {*self.in_flight} if isinstance(self.next(p), Step))
+        return {*between, *self.in_flight}
 
     def ready(self) -> set[TopicPartition]:
-        steps = ((p, self.next(p)) for p in self.begun - {*self.flying})
+        steps = ((p, self.next(p)) for p in self.begun - {*self.in_flight})
         return {p for p, step in steps if isinstance(step, Step) and step.cut}
 
     @rule(limits=all_limits())
@@ -104,37 +104,37 @@ class RunMachine(RuleBasedStateMachine):
 
     @rule(data=st.data())
     def a_step_ends(self, data: st.DataObject) -> None:
-        if self.flying:
-            self.succeed(data.draw(st.sampled_from(sorted(self.flying))))
+        if self.in_flight:
+            self.succeed(data.draw(st.sampled_from(sorted(self.in_flight))))
 
     @rule()
     def all_steps_end(self) -> None:
-        for moved in sorted(self.flying):
+        for moved in sorted(self.in_flight):
             self.succeed(moved)
 
     def succeed(self, moved: TopicPartition) -> None:
-        now = after(self.situations[moved], self.flying.pop(moved).step)
+        now = after(self.situations[moved], self.in_flight.pop(moved).step)
         self.situations[moved] = now
-        given_ = self.roster.over(moved, now)
-        assert given_ == self.next(moved)
+        outcome = self.roster.over(moved, now)
+        assert outcome == self.next(moved)
 
     @rule(data=st.data(), gone=st.frozensets(st.sampled_from(BROKERS), max_size=7))
-    def a_partition_suffers(self, data: st.DataObject, gone: frozenset[int]) -> None:
-        still = sorted(p for p in self.situations if p in self.roster and p not in self.flying)
+    def a_partition_degrades(self, data: st.DataObject, gone: frozenset[int]) -> None:
+        still = sorted(p for p in self.situations if p in self.roster and p not in self.in_flight)
         if not still:
             return
-        suffering = data.draw(st.sampled_from(still))
-        now = self.situations[suffering]
+        degraded = data.draw(st.sampled_from(still))
+        now = self.situations[degraded]
         isr = tuple(b for b in now.replicas if b not in gone)
         leader = now.leader if now.leader in isr else next(iter(isr), None)
         now = replace(now, isr=isr, leader=leader, online=frozenset(BROKERS) - gone)
-        self.situations[suffering] = now
-        self.roster.seen(suffering, now)
+        self.situations[degraded] = now
+        self.roster.seen(degraded, now)
 
     @rule()
-    def all_is_well_again(self) -> None:
+    def everything_recovers(self) -> None:
         for partition, now in self.situations.items():
-            if partition in self.roster and partition not in self.flying:
+            if partition in self.roster and partition not in self.in_flight:
                 self.situations[partition] = replace(
                     now,
                     isr=now.replicas,
@@ -150,13 +150,13 @@ class RunMachine(RuleBasedStateMachine):
         self.check(decision)
         self.roster.submitted(decision)
         for move in decision.moves:
-            self.flying[move.tp] = move
+            self.in_flight[move.tp] = move
             self.begun.add(move.tp)
 
     def check(self, decision: Decision) -> None:
         moves = list(decision.moves)
         for move in moves:
-            assert move.tp not in self.flying
+            assert move.tp not in self.in_flight
             assert move.step == self.next(move.tp)
         assert len({move.tp for move in moves}) == len(moves)
         self.check_places(moves)
@@ -170,25 +170,25 @@ class RunMachine(RuleBasedStateMachine):
         ready = self.ready()
         placed = [move for move in moves if move.tp not in ready]
         if placed:
-            cuts = {p for p, move in self.flying.items() if not move.holds_place}
-            flying = len({*self.flying} - cuts) + len(placed)
-            assert below(flying, self.limits.partitions)
+            cuts = {p for p, move in self.in_flight.items() if not move.holds_place}
+            in_flight = len({*self.in_flight} - cuts) + len(placed)
+            assert below(in_flight, self.limits.partitions)
         if any(move.tp not in self.begun for move in moves):
             holding = self.roster.places_taken
             new = sum(not self.roster.holds_place(move.tp) for move in placed)
             assert below(holding + new, self.limits.partitions)
 
     def check_leaders(self, moves: list[Move]) -> None:
-        moving = [move for move in (*moves, *self.flying.values()) if move.step.moves_leader]
+        moving = [move for move in (*moves, *self.in_flight.values()) if move.step.moves_leader]
         if any(move.step.moves_leader for move in moves):
             assert below(len(moving), self.limits.leader_movements)
 
     def check_adds(self, decision: Decision) -> None:
-        flying = [move.step.adds for move in self.flying.values()]
-        here = list(chain(*flying, *([b] * n for b, n in self.others.items())))
+        in_flight = [move.step.adds for move in self.in_flight.values()]
+        here = list(chain(*in_flight, *([b] * n for b, n in self.others.items())))
         for move in decision.steps:
             here += move.step.adds
-            alone = move.alone and not self.flying and len(list(decision.moves)) == 1
+            alone = move.alone and not self.in_flight and len(list(decision.moves)) == 1
             if move.step.adds and not move.step.urgent and not alone:
                 assert below(len(here), self.limits.replica_movements)
             for broker in move.step.adds:
@@ -199,7 +199,7 @@ class RunMachine(RuleBasedStateMachine):
         for cut in decision.cuts:
             assert below(len(cut), together)
             assert all(move.step.cut for move in cut)
-        adding = [*self.flying.values(), *decision.steps]
+        adding = [*self.in_flight.values(), *decision.steps]
         waited_for = [move for cut in decision.cuts for move in cut if move.tp in self.ready()]
         if waited_for and any(move.step.adds for move in adding):
             assert together is not None
@@ -209,7 +209,7 @@ class RunMachine(RuleBasedStateMachine):
     def check_mode(self, moves: list[Move]) -> None:
         begins = [move for move in moves if move.tp not in self.begun]
         if begins and self.limits.mode is Mode.WAVE:
-            assert not self.going_on()
+            assert not self.active()
         unlimited = replace(self.limits, partitions=None, mode=Mode.ROLLING, order=Order.TOPIC)
         held_back = unlimited != Limits(
             replicas=self.limits.replicas,
@@ -224,24 +224,24 @@ class RunMachine(RuleBasedStateMachine):
             assert waiting == 0 or taken >= free
 
     def alone(self) -> TopicPartition | None:
-        return next((p for p, move in self.flying.items() if move.alone), None)
+        return next((p for p, move in self.in_flight.items() if move.alone), None)
 
     def check_progress(self, moves: list[Move]) -> None:
-        """Something goes on wherever something can: nobody else is in the way."""
-        if self.flying or self.others:
+        """Check that something moves wherever it can when nobody else is in the way."""
+        if self.in_flight or self.others:
             return
         left = [p for p in self.situations if p in self.roster]
         if any(isinstance(self.next(p), Step) for p in left):
             assert moves
 
     @invariant()
-    def who_is_done_has_left_and_nobody_else(self) -> None:
+    def only_done_partitions_have_left(self) -> None:
         for partition in self.situations:
-            ended = partition not in self.flying and isinstance(self.next(partition), Done)
+            ended = partition not in self.in_flight and isinstance(self.next(partition), Done)
             assert (partition not in self.roster) == ended
 
     @invariant()
-    def everybody_stands_in_one_place(self) -> None:
+    def each_partition_is_in_one_place(self) -> None:
         for partition in self.situations:
             if partition not in self.roster:
                 continue
@@ -253,16 +253,16 @@ class RunMachine(RuleBasedStateMachine):
                 partition in self.roster.blocked,
             )
             assert sum(places) == 1
-            waits = partition not in self.flying and isinstance(self.next(partition), Blocked)
+            waits = partition not in self.in_flight and isinstance(self.next(partition), Blocked)
             assert (partition in self.roster.blocked) == waits
 
     def teardown(self) -> None:
-        """All well and nobody else about, the run comes to its end."""
+        """Check that the run ends once the brokers are well and nobody else moves partitions."""
         if not self.situations:
             return
         self.others = {}
         self.all_steps_end()
-        self.all_is_well_again()
+        self.everything_recovers()
         for _ in range(40 * len(self.situations)):
             self.decide()
             self.all_steps_end()
@@ -276,7 +276,7 @@ TestRun.settings = settings(stateful_step_count=25)
 
 
 @given(plans, all_limits(), st.randoms(use_true_random=False))
-def test_the_order_of_topics_does_not_depend_on_the_plans(
+def test_topic_order_does_not_depend_on_the_order_of_the_plan(
     plan: list[tuple[tuple[int, ...], tuple[int, ...]]], limits: Limits, chance: random.Random
 ) -> None:
     limits = replace(limits, order=Order.TOPIC)
@@ -290,7 +290,7 @@ def test_the_order_of_topics_does_not_depend_on_the_plans(
 
 
 @given(plans, st.integers(1, 4), st.sampled_from(Shape))
-def test_a_wave_is_whole_before_the_next_begins(
+def test_a_wave_completes_before_the_next_begins(
     plan: list[tuple[tuple[int, ...], tuple[int, ...]]], most: int, shape: Shape
 ) -> None:
     roster = Roster(Limits(replicas=1, partitions=most, mode=Mode.WAVE, shape=shape))

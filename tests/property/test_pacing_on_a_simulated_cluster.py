@@ -48,13 +48,13 @@ fates = st.lists(
 
 
 class Moved:
-    """One partition of a simulated cluster, carried to its target step by step.
+    """A partition of a simulated cluster, moved to its target step by step.
 
     Args:
         replicas: those at the start.
         target: those wanted.
-        limits: by which steps are cut.
-        version: whose rules the controller keeps.
+        limits: those that shape the steps.
+        version: the Kafka version whose rules the controller follows.
         min_isr: the topic's min.insync.replicas.
     """
 
@@ -85,23 +85,23 @@ class Moved:
         self.cluster = SimulatedCluster(spec, self.clock)
         self.in_flight: Step | None = None
         self.dead: set[int] = set()
-        """Those of the step in flight that it drops because they were dead; they may come back."""
+        """Dead brokers that the step in flight drops; they may come back."""
         self.taken: list[Step] = []
         self.changes: list[tuple[Registration, Registration]] = []
         self._listen()
 
     def _listen(self) -> None:
         records = self.cluster.controller._records
-        tell: Callable[[RecordChange], None] = records._notify
+        notify: Callable[[RecordChange], None] = records._notify
 
-        def told(change: RecordChange) -> None:
+        def notified(change: RecordChange) -> None:
             assert change.before is not None
             assert change.after is not None
             self.check(change.before, change.after)
             self.changes.append((change.before, change.after))
-            tell(change)
+            notify(change)
 
-        records._notify = told
+        records._notify = notified
 
     @property
     def record(self) -> Registration:
@@ -144,16 +144,16 @@ class Moved:
         self.cluster.catch_up()
 
     def turn(self) -> Next | None:
-        """End a step that is over; take the next one if there is one."""
+        """End a completed step; begin the next one if there is one."""
         if self.in_flight is not None and not self._is_over(self.in_flight):
             return None
         self.in_flight = None
         now = self.situation()
-        given_ = next_step(now, self.limits)
-        if isinstance(given_, Step):
+        outcome = next_step(now, self.limits)
+        if isinstance(outcome, Step):
             self.dead = {*now.dead}
-            self._take(given_)
-        return given_
+            self._take(outcome)
+        return outcome
 
     def _take(self, step: Step) -> None:
         before = self.record
@@ -170,7 +170,7 @@ class Moved:
             assert before.leader != step.elects
 
     def _is_over(self, step: Step) -> bool:
-        """Elect once the replicas are as asked; one who cannot lead is not waited for."""
+        """Elect once the replicas match; do not wait for one that cannot lead."""
         known = self.record
         if known.reassigning:
             return False
@@ -181,15 +181,15 @@ class Moved:
             assert known.leader == step.elects or step.elects not in known.isr
         return True
 
-    def carry_on(self) -> Next | None:
-        """Go on until it is done or nothing can be done."""
-        given_: Next | None = None
+    def run_to_end(self) -> Next | None:
+        """Run until the partition is done or blocked."""
+        outcome: Next | None = None
         for _ in range(STEPS):
-            given_ = self.turn()
-            if isinstance(given_, Done | Blocked):
-                return given_
+            outcome = self.turn()
+            if isinstance(outcome, Done | Blocked):
+                return outcome
             self.wait(LONG_S)
-        return given_
+        return outcome
 
 
 @given(some_replicas, some_replicas, limits_of_steps, versions, st.integers(1, 3))
@@ -197,13 +197,13 @@ def test_on_a_calm_cluster_every_step_completes_and_only_our_elections_move_the_
     replicas: Brokers, target: Brokers, limits: Limits, version: str, min_isr: int
 ) -> None:
     moved = Moved(replicas, target, limits, version, min_isr)
-    foretold = all_steps(moved.situation(), limits)
+    predicted = all_steps(moved.situation(), limits)
 
-    assert isinstance(moved.carry_on(), Done)
+    assert isinstance(moved.run_to_end(), Done)
 
     known = moved.record
     assert (known.replicas, known.leader) == (target, target[0])
-    assert moved.taken == foretold
+    assert moved.taken == predicted
     least = min(min_isr, len(target), len(replicas))
     fewest = min(len(replicas), len(target))
     for before, after in moved.changes:
@@ -213,24 +213,24 @@ def test_on_a_calm_cluster_every_step_completes_and_only_our_elections_move_the_
 
 
 @given(some_replicas, some_replicas, some_at_a_time, versions)
-def test_the_leader_epochs_that_begin_are_those_that_can_be_foretold(
+def test_leader_epochs_begin_exactly_as_predicted(
     replicas: Brokers, target: Brokers, limits: Limits, version: str
 ) -> None:
     moved = Moved(replicas, target, limits, version, 1)
-    foretold = 0
+    predicted = 0
     leader = replicas[0]
     for step in all_steps(moved.situation(), limits):
         takes_leader = leader in step.drops
-        foretold += bool(step.drops) + (step.elects is not None and not takes_leader)
+        predicted += bool(step.drops) + (step.elects is not None and not takes_leader)
         leader = target[0] if step.moves_leader else leader
 
-    moved.carry_on()
+    moved.run_to_end()
 
-    assert moved.record.leader_epoch == foretold
+    assert moved.record.leader_epoch == predicted
 
 
 @given(some_replicas, some_replicas, limits_of_steps, versions, fates, st.integers(1, 3))
-def test_with_brokers_that_die_every_step_is_accepted_and_completes_when_they_are_back(
+def test_every_step_is_accepted_and_completes_once_dead_brokers_are_back(
     replicas: Brokers,
     target: Brokers,
     limits: Limits,
@@ -247,7 +247,7 @@ def test_with_brokers_that_die_every_step_is_accepted_and_completes_when_they_ar
         moved.cluster.do(events.Start(broker))
     moved.wait(LONG_S)
 
-    assert isinstance(moved.carry_on(), Done)
+    assert isinstance(moved.run_to_end(), Done)
 
     known = moved.record
     assert (known.replicas, known.leader) == (target, target[0])

@@ -1,4 +1,4 @@
-"""A partition whose target was changed on its way: what only the earlier one wanted goes first."""
+"""A partition retargeted on its way: replicas only the earlier target wanted go first."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LIMITS = st.builds(Limits, replicas=st.sampled_from((1, 2, None)), shape=st.samp
 
 @st.composite
 def retargeted(draw: st.DrawFn) -> Situation:
-    """Give a partition that holds its original replicas, and some that nobody wants any more."""
+    """Draw a partition with its original replicas and some that are no longer wanted."""
     brokers = draw(st.permutations(BROKERS))
     original, intermediate = tuple(brokers[:3]), tuple(brokers[3 : draw(st.integers(4, 6))])
     replicas = (*original, *intermediate)
@@ -35,9 +35,7 @@ def retargeted(draw: st.DrawFn) -> Situation:
 
 
 @given(retargeted(), LIMITS)
-def test_all_that_nobody_wants_any_more_is_dropped_before_anything_is_added(
-    now: Situation, limits: Limits
-) -> None:
+def test_unwanted_replicas_are_dropped_before_any_is_added(now: Situation, limits: Limits) -> None:
     now = replace(now, isr=now.replicas)
     assume(now.leader not in now.intermediate)
 
@@ -48,7 +46,7 @@ def test_all_that_nobody_wants_any_more_is_dropped_before_anything_is_added(
 
 
 @given(retargeted(), LIMITS)
-def test_the_leader_stays_until_another_leads(now: Situation, limits: Limits) -> None:
+def test_an_unwanted_leader_stays_until_another_leads(now: Situation, limits: Limits) -> None:
     leader = now.intermediate[0]
     now = replace(now, isr=now.replicas, leader=leader)
 
@@ -59,7 +57,7 @@ def test_the_leader_stays_until_another_leads(now: Situation, limits: Limits) ->
 
 
 @given(retargeted(), LIMITS)
-def test_of_what_nobody_wants_those_out_of_sync_go_first(now: Situation, limits: Limits) -> None:
+def test_unwanted_replicas_out_of_sync_are_dropped_first(now: Situation, limits: Limits) -> None:
     step = next_step(now, limits)
 
     assume(isinstance(step, Step))
@@ -70,7 +68,9 @@ def test_of_what_nobody_wants_those_out_of_sync_go_first(now: Situation, limits:
 
 
 @given(retargeted(), LIMITS)
-def test_its_way_ends_at_the_target(now: Situation, limits: Limits) -> None:
+def test_the_steps_of_a_retargeted_partition_end_at_the_target(
+    now: Situation, limits: Limits
+) -> None:
     steps = all_steps(now, limits)
 
     assert steps[-1].target == now.target

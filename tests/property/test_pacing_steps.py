@@ -1,4 +1,4 @@
-"""Wherever a partition stands, its next step keeps every rule, and its way has an end."""
+"""In any situation, a partition's next step keeps every rule and its steps come to an end."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from support.runs.pacing import replica_lists
 
 BROKERS = range(8)
 LONGEST = 30
-"""More steps than any way of five replicas has."""
+"""More steps than any move of five replicas takes."""
 
 some_replicas = replica_lists(BROKERS, 5)
 some_brokers = st.frozensets(st.sampled_from(BROKERS))
@@ -30,7 +30,7 @@ all_limits = st.builds(
 
 @st.composite
 def situations(draw: st.DrawFn) -> Situation:
-    """Give any partition that there could be."""
+    """Draw any situation that a partition could be in."""
     replicas = draw(some_replicas)
     online = draw(most_brokers)
     lagging = draw(some_brokers)
@@ -50,21 +50,21 @@ def situations(draw: st.DrawFn) -> Situation:
 
 
 def seen_with(now: Situation, online: frozenset[int], *, in_sync: bool = True) -> Situation:
-    """Give a partition after brokers came and went; those that are there catch up, or do not."""
+    """Return a partition after brokers came and went; those present catch up, or do not."""
     isr = tuple(b for b in now.replicas if b in online and (in_sync or b in now.isr))
     leader = now.leader if now.leader in isr else next(iter(isr), None)
     return replace(now, isr=isr, leader=leader, online=online)
 
 
 def a_step(now: Situation, limits: Limits) -> Step:
-    given_ = next_step(now, limits)
-    assume(isinstance(given_, Step))
-    assert isinstance(given_, Step)
-    return given_
+    outcome = next_step(now, limits)
+    assume(isinstance(outcome, Step))
+    assert isinstance(outcome, Step)
+    return outcome
 
 
 @given(situations(), all_limits)
-def test_a_step_is_never_one_that_changes_nothing(now: Situation, limits: Limits) -> None:
+def test_a_step_always_changes_something(now: Situation, limits: Limits) -> None:
     step = a_step(now, limits)
 
     assert step.alters == (step.target != now.replicas)
@@ -72,7 +72,7 @@ def test_a_step_is_never_one_that_changes_nothing(now: Situation, limits: Limits
 
 
 @given(situations(), all_limits)
-def test_a_step_adds_only_what_is_wanted_and_drops_only_what_is_not(
+def test_a_step_adds_only_wanted_replicas_and_drops_only_unwanted_ones(
     now: Situation, limits: Limits
 ) -> None:
     step = a_step(now, limits)
@@ -84,7 +84,7 @@ def test_a_step_adds_only_what_is_wanted_and_drops_only_what_is_not(
 
 
 @given(situations(), all_limits)
-def test_no_more_is_added_at_once_than_allowed_but_for_min_isr(
+def test_a_step_adds_no_more_than_allowed_except_for_min_isr(
     now: Situation, limits: Limits
 ) -> None:
     step = a_step(now, limits)
@@ -98,7 +98,7 @@ def test_no_more_is_added_at_once_than_allowed_but_for_min_isr(
 
 
 @given(situations(), all_limits)
-def test_no_drop_of_ours_takes_a_partition_below_min_isr(now: Situation, limits: Limits) -> None:
+def test_no_drop_takes_a_partition_below_min_isr(now: Situation, limits: Limits) -> None:
     step = a_step(now, limits)
     in_sync = {*now.isr} - {*step.drops} | {*step.adds}
 
@@ -107,7 +107,7 @@ def test_no_drop_of_ours_takes_a_partition_below_min_isr(now: Situation, limits:
 
 
 @given(situations(), all_limits)
-def test_nothing_that_lives_is_dropped_unreplaced_unless_there_are_too_many(
+def test_a_live_replica_is_dropped_only_when_replaced_or_surplus(
     now: Situation, limits: Limits
 ) -> None:
     step = a_step(now, limits)
@@ -135,9 +135,7 @@ def test_the_leader_stays_until_the_new_one_can_lead(now: Situation, limits: Lim
 
 
 @given(situations(), all_limits)
-def test_the_first_replica_is_the_old_one_until_the_new_leader_leads(
-    now: Situation, limits: Limits
-) -> None:
+def test_the_replica_order_stays_until_the_new_leader_leads(now: Situation, limits: Limits) -> None:
     step = a_step(now, limits)
 
     if not step.moves_leader and not now.leads:
@@ -183,18 +181,18 @@ def test_a_cut_only_drops_and_only_when_every_target_is_in_sync(
 
 
 @given(situations(), all_limits)
-def test_a_blocked_partition_says_what_it_waits_for(now: Situation, limits: Limits) -> None:
-    given_ = next_step(now, limits)
-    assume(isinstance(given_, Blocked))
-    assert isinstance(given_, Blocked)
+def test_a_blocked_partition_names_what_it_waits_for(now: Situation, limits: Limits) -> None:
+    outcome = next_step(now, limits)
+    assume(isinstance(outcome, Blocked))
+    assert isinstance(outcome, Blocked)
 
-    assert given_.brokers or now.leader is None
-    assert {*given_.brokers} <= {*now.replicas, *now.target}
-    assert given_.sentence
+    assert outcome.brokers or now.leader is None
+    assert {*outcome.brokers} <= {*now.replicas, *now.target}
+    assert outcome.sentence
 
 
 @given(situations(), all_limits)
-def test_with_everything_online_and_in_sync_the_way_ends_at_the_target(
+def test_the_steps_end_at_the_target_with_everything_online_and_in_sync(
     now: Situation, limits: Limits
 ) -> None:
     now = seen_with(now, frozenset(BROKERS))
@@ -209,34 +207,34 @@ def test_with_everything_online_and_in_sync_the_way_ends_at_the_target(
 
 
 @given(situations(), all_limits)
-def test_nothing_that_is_online_and_in_sync_is_ever_blocked(now: Situation, limits: Limits) -> None:
+def test_a_partition_online_and_in_sync_is_never_blocked(now: Situation, limits: Limits) -> None:
     assert not isinstance(next_step(seen_with(now, frozenset(BROKERS)), limits), Blocked)
 
 
 @given(situations(), all_limits)
-def test_with_brokers_that_stay_down_it_ends_at_the_target_or_blocked(
+def test_the_steps_end_at_the_target_or_blocked_when_brokers_stay_down(
     now: Situation, limits: Limits
 ) -> None:
     for _ in range(LONGEST):
-        given_ = next_step(now, limits)
-        if not isinstance(given_, Step):
+        outcome = next_step(now, limits)
+        if not isinstance(outcome, Step):
             break
-        now = seen_with(after(now, given_), now.online)
-    assert not isinstance(given_, Step)
-    if isinstance(given_, Done):
+        now = seen_with(after(now, outcome), now.online)
+    assert not isinstance(outcome, Step)
+    if isinstance(outcome, Done):
         assert (now.replicas, now.leader) == (now.target, now.first)
 
 
 @given(situations(), st.lists(st.tuples(most_brokers, all_limits, st.booleans()), max_size=12))
-def test_whatever_befalls_it_and_whichever_limits_come_it_ends_at_the_target_at_last(
+def test_the_steps_end_at_the_target_after_any_outages_and_limit_changes(
     now: Situation, fate: list[tuple[frozenset[int], Limits, bool]]
 ) -> None:
     limits = Limits(replicas=1)
     for online, limits, in_sync in fate:
         now = seen_with(now, online, in_sync=in_sync)
-        given_ = next_step(now, limits)
-        if isinstance(given_, Step):
-            now = seen_with(after(now, given_), online)
+        outcome = next_step(now, limits)
+        if isinstance(outcome, Step):
+            now = seen_with(after(now, outcome), online)
 
     now = seen_with(now, frozenset(BROKERS))
     for step in all_steps(now, limits):

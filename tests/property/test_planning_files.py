@@ -1,4 +1,4 @@
-"""Whatever stands in a plan's file, it is read as written or refused with places."""
+"""Any plan file is read as written or refused with the places of its problems."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _read_or_refused(data: bytes) -> Plan | BadPlan:
 
 
 def _agree(data: bytes) -> None:
-    """Hold the fast reader and the one that finds places against each other."""
+    """Check that the fast reader and the one that finds places agree."""
     answer = _read_or_refused(data)
     slow = find_problems(data)
     if isinstance(answer, Plan):
@@ -61,16 +61,14 @@ def _agree(data: bytes) -> None:
 
 
 @given(plans)
-def test_a_plan_that_is_written_and_read_is_the_same(plan: Plan) -> None:
+def test_a_plan_survives_writing_and_reading(plan: Plan) -> None:
     text = plan_as_json(plan)
     assert read_plan(text.encode()).partitions == plan.partitions
     assert find_problems(text.encode()) is None
 
 
 @given(plans, st.sampled_from([None, 0, 3]), st.booleans())
-def test_however_it_is_laid_out_a_plan_is_the_same(
-    plan: Plan, indent: int | None, reverse: object
-) -> None:
+def test_a_plan_is_the_same_in_any_layout(plan: Plan, indent: int | None, reverse: object) -> None:
     rows = json.loads(plan_as_json(plan))["partitions"]
     if reverse:
         rows = [dict(reversed(row.items())) for row in rows]
@@ -79,7 +77,7 @@ def test_however_it_is_laid_out_a_plan_is_the_same(
 
 
 @given(st.binary(max_size=400))
-def test_bytes_of_any_kind_are_refused_by_the_one_error(data: bytes) -> None:
+def test_arbitrary_bytes_are_refused_as_a_bad_plan(data: bytes) -> None:
     with pytest.raises(BadPlan) as bad:
         read_plan(data)
     assert bad.value.problems

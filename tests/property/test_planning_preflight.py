@@ -1,4 +1,4 @@
-"""Whatever the plan and the limits, a preflight agrees with the steps that it foretells."""
+"""Whatever the plan and the limits, a preflight agrees with the steps that it forecasts."""
 
 from __future__ import annotations
 
@@ -35,22 +35,22 @@ shapes = st.sampled_from(Shape)
 min_isrs = st.integers(1, 3)
 
 
-def in_shape(given_: Limits, shape: Shape) -> Limits:
+def in_shape(drawn: Limits, shape: Shape) -> Limits:
     if shape is Shape.GENTLE:
-        return given_
-    return msgspec.structs.replace(given_, shape=shape, extra_replicas=None, cut_together=None)
+        return drawn
+    return msgspec.structs.replace(drawn, shape=shape, extra_replicas=None, cut_together=None)
 
 
 @given(ways, limits, shapes, min_isrs)
-def test_partitions_that_look_alike_go_the_way_that_each_goes_by_itself(
+def test_partitions_that_look_alike_take_the_steps_each_would_take_alone(
     some: list[Way], limits: Limits, shape: Shape, min_isr: int
 ) -> None:
     plan, snapshot = a_plan(*some), a_snapshot(*some, min_isr=min_isr)
     limits = in_shape(limits, shape)
 
-    told = steps_of(plan, snapshot, limits)
+    forecast = steps_of(plan, snapshot, limits)
 
-    for known, partition in zip(situations(plan, snapshot), told, strict=True):
+    for known, partition in zip(situations(plan, snapshot), forecast, strict=True):
         assert known.situation is not None
         assert partition.steps is not None
         alone = all_steps(known.situation, limits)
@@ -60,13 +60,13 @@ def test_partitions_that_look_alike_go_the_way_that_each_goes_by_itself(
 
 
 @given(ways, limits, shapes, min_isrs)
-def test_alters_elections_and_epochs_are_those_of_the_steps(
+def test_preflight_counts_alters_elections_and_epochs_as_the_steps_do(
     some: list[Way], limits: Limits, shape: Shape, min_isr: int
 ) -> None:
     plan, snapshot = a_plan(*some), a_snapshot(*some, min_isr=min_isr)
     limits = in_shape(limits, shape)
 
-    told = preflight(plan, snapshot, limits).in_force
+    forecast = preflight(plan, snapshot, limits).in_force
 
     alters = elections = bumps = 0
     most = 0
@@ -84,37 +84,41 @@ def test_alters_elections_and_epochs_are_those_of_the_steps(
             leader = now.target[0] if step.moves_leader else leader
             most = max(most, len({*held, *step.target}))
             held = step.target
-    assert (told.alters, told.elections, told.leader_epoch_bumps) == (alters, elections, bumps)
-    assert told.most_replicas == most
+    assert (forecast.alters, forecast.elections, forecast.leader_epoch_bumps) == (
+        alters,
+        elections,
+        bumps,
+    )
+    assert forecast.most_replicas == most
 
 
 @given(ways, sizes, limits, shapes)
-def test_every_plan_comes_to_its_end_in_no_less_time_than_its_busiest_broker_needs(
+def test_every_plan_takes_at_least_as_long_as_its_busiest_broker_needs(
     some: list[Way], sizes: list[int], limits: Limits, shape: Shape
 ) -> None:
-    told = preflight(a_plan(*some), a_snapshot(*some, sizes=sizes), in_shape(limits, shape))
+    forecast = preflight(a_plan(*some), a_snapshot(*some, sizes=sizes), in_shape(limits, shape))
 
-    assert told.time_s is not None
-    assert told.time_s.low <= told.time_s.middle <= told.time_s.high
-    if told.bound is not None:
-        assert told.time_s.middle >= told.bound.time_s.middle - 1e-3
-    assert (told.batches > 0) == (told.in_force.alters + told.in_force.elections > 0)
+    assert forecast.time_s is not None
+    assert forecast.time_s.low <= forecast.time_s.middle <= forecast.time_s.high
+    if forecast.bound is not None:
+        assert forecast.time_s.middle >= forecast.bound.time_s.middle - 1e-3
+    assert (forecast.batches > 0) == (forecast.in_force.alters + forecast.in_force.elections > 0)
 
 
 @given(ways, sizes, limits, shapes)
-def test_bytes_come_and_go_as_replicas_do_and_the_peak_is_no_less_than_the_end(
+def test_bytes_follow_the_replicas_and_peak_usage_is_at_least_final_usage(
     some: list[Way], sizes: list[int], limits: Limits, shape: Shape
 ) -> None:
     rooms = dict.fromkeys(BROKERS, (200 * GB, 100 * GB))
     snapshot = a_snapshot(*some, sizes=sizes, rooms=rooms)
-    told = preflight(a_plan(*some), snapshot, in_shape(limits, shape))
+    forecast = preflight(a_plan(*some), snapshot, in_shape(limits, shape))
 
     come: Counter[int] = Counter()
     go: Counter[int] = Counter()
     for (before, after), size in zip(some, sizes, strict=False):
         come.update(dict.fromkeys({*after} - {*before}, size))
         go.update(dict.fromkeys({*before} - {*after}, size))
-    for load in told.brokers:
+    for load in forecast.brokers:
         assert (load.bytes_in, load.bytes_out) == (come[load.broker], go[load.broker])
         assert load.room_after_bytes is not None
         assert load.room_at_peak_bytes is not None
@@ -122,21 +126,21 @@ def test_bytes_come_and_go_as_replicas_do_and_the_peak_is_no_less_than_the_end(
         assert load.room_at_peak_bytes >= 100 * GB - come[load.broker]
         if load.room_after_bytes < 100 * GB:
             assert load.room_at_peak_bytes <= load.room_after_bytes
-    assert told.bytes_to_copy == come.total()
+    assert forecast.bytes_to_copy == come.total()
 
 
 @given(ways, limits)
-def test_gentle_begins_one_epoch_a_partition_and_no_more_than_an_election_beside_it(
+def test_gentle_begins_at_most_one_epoch_per_partition_and_election(
     some: list[Way], limits: Limits
 ) -> None:
     limits = msgspec.structs.replace(limits, replicas=1, extra_replicas=None)
 
-    told = preflight(a_plan(*some), a_snapshot(*some), limits).in_force
+    forecast = preflight(a_plan(*some), a_snapshot(*some), limits).in_force
 
-    assert told.leader_epoch_bumps <= len(some) + told.elections
+    assert forecast.leader_epoch_bumps <= len(some) + forecast.elections
 
 
-def test_a_situation_is_of_the_plan_and_the_cluster() -> None:
+def test_a_situation_combines_the_plan_and_the_cluster() -> None:
     some: list[Way] = [((1, 2), (3, 2))]
 
     (known,) = situations(a_plan(*some), a_snapshot(*some, min_isr=2))

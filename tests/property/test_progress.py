@@ -196,8 +196,8 @@ def phases_only_change_as_moves_do(folds: list[Progress]) -> None:
 def legal(was: Timeline | None, now: Timeline) -> bool:
     begins = now.phase is (Phase.MOVING if now.state.reassigning else Phase.SETTLED)
     if was is None or (now.began_s, now.began_at) != (was.began_s, was.began_at):
-        between_looks = was is not None and was.phase.ended and was.state != now.state
-        return begins or (between_looks and now.phase is Phase.DONE)
+        between_polls = was is not None and was.phase.ended and was.state != now.state
+        return begins or (between_polls and now.phase is Phase.DONE)
     if None not in (ids := {was.state.topic_id, now.state.topic_id}) and len(ids) > 1:
         return begins
     if was.phase.ended or was.phase is Phase.SETTLED:

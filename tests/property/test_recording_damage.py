@@ -1,4 +1,4 @@
-"""However a file is damaged: nothing is told that was not written, and the damage is told."""
+"""However a file is damaged, only what was written is read, and the damage is reported."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Flips = dict[int, int]
 
 @cache
 def whole() -> tuple[bytes, list[GoodLine], list[Observation]]:
-    """A closed segment: its content, its lines, and what its recorder was shown."""
+    """Record a closed segment: its content, its lines, and what its recorder was shown."""
     with TemporaryDirectory() as folder:
         recording = Recording(Path(folder), whole_every_s=10.0)
         for _ in range(4):
@@ -50,34 +50,34 @@ def flipped(changes: Flips) -> bytes:
 
 
 @given(flips())
-def test_every_line_that_is_told_was_written_and_those_before_the_damage_are_told(
+def test_every_line_read_was_written_and_the_first_bad_line_is_reported(
     changes: Flips,
 ) -> None:
-    told = list(read_lines(flipped(changes)))
+    found = list(read_lines(flipped(changes)))
 
     originals = [each.text for each in whole()[1]]
-    texts = [each.text for each in told if isinstance(each, GoodLine)]
+    texts = [each.text for each in found if isinstance(each, GoodLine)]
     assert set(texts) <= set(originals)
-    first_bad = next((n for n, each in enumerate(told) if not isinstance(each, GoodLine)), None)
+    first_bad = next((n for n, each in enumerate(found) if not isinstance(each, GoodLine)), None)
     if texts != originals:
         assert first_bad is not None
-        assert told[first_bad].number == first_bad + 1
+        assert found[first_bad].number == first_bad + 1
 
 
 @given(st.integers(0, 31))
-def test_lines_before_the_damaged_place_are_all_told(sixteenth: int) -> None:
+def test_all_lines_before_the_damage_are_read(sixteenth: int) -> None:
     content, originals, _ = whole()
     place = 10 + (len(content) - 20) * sixteenth // 32
     before = good(content[:place])
 
-    told = good(flipped({place: 0xFF}))
+    found = good(flipped({place: 0xFF}))
 
-    assert [each.text for each in told[: len(before)]] == [each.text for each in before]
+    assert [each.text for each in found[: len(before)]] == [each.text for each in before]
     assert before == originals[: len(before)]
 
 
 @given(st.one_of(st.binary(), flips().map(flipped)))
-def test_no_content_whatever_ends_in_a_traceback(content: bytes) -> None:
+def test_no_file_content_ends_in_a_traceback(content: bytes) -> None:
     with TemporaryDirectory() as folder:
         for name in ("000000.jsonl.gz", "000001.jsonl.gz.tmp"):
             (Path(folder) / name).write_bytes(content)
@@ -92,10 +92,10 @@ def test_no_content_whatever_ends_in_a_traceback(content: bytes) -> None:
 
 
 @given(st.sets(st.integers(1, 41)), st.data())
-def test_what_is_played_of_a_damaged_session_was_seen_and_the_rest_is_told(
+def test_playback_of_a_damaged_session_has_only_recorded_polls_and_reports_damage(
     damaged: set[int], data: st.DataObject
 ) -> None:
-    """Lines are damaged one by one, within a file that can be unzipped."""
+    """Damage single lines within a file that can still be unzipped."""
     _, originals, shown = whole()
     texts = [each.text for each in originals]
     for number in damaged:
@@ -110,12 +110,12 @@ def test_what_is_played_of_a_damaged_session_was_seen_and_the_rest_is_told(
     with TemporaryDirectory() as folder:
         file = Path(folder) / "000000.jsonl.gz"
         file.write_bytes(gzip.compress(content))
-        told = list(play_session(the_session(file)))
+        found = list(play_session(the_session(file)))
 
-    seen = [each.observation for each in told if isinstance(each, PlayedPoll)]
+    seen = [each.observation for each in found if isinstance(each, PlayedPoll)]
     assert is_in_order(seen, shown)
     if len(seen) < len(shown):
-        assert any(isinstance(each, Damage) for each in told) or not isinstance(told[-1], End)
+        assert any(isinstance(each, Damage) for each in found) or not isinstance(found[-1], End)
 
 
 def is_in_order(some: list[Observation], of: list[Observation]) -> bool:
@@ -123,7 +123,7 @@ def is_in_order(some: list[Observation], of: list[Observation]) -> bool:
     return all(any(each == other for other in rest) for each in some)
 
 
-def test_the_made_up_recording_has_what_these_tests_are_about() -> None:
+def test_the_sample_recording_covers_what_these_tests_need() -> None:
     _, originals, shown = whole()
 
     assert len(originals) == 42

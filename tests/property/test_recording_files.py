@@ -1,4 +1,4 @@
-"""However a recorder cuts its files, and wherever it is killed: what was seen is read."""
+"""However a recorder splits its files, and wherever it is killed, all observations are read."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ FEW = settings(max_examples=30)
     st.sampled_from([0.5, 10.0, 300.0]),
     st.booleans(),
 )
-def test_what_was_seen_is_read_from_the_files_before_and_after_sealing(
+def test_observations_are_read_back_before_and_after_sealing(
     tmp_path_factory: pytest.TempPathFactory,
     history: list[Observation],
     most_bytes: int,
@@ -46,7 +46,7 @@ def test_what_was_seen_is_read_from_the_files_before_and_after_sealing(
             Path(name), most_bytes=most_bytes, longest_s=longest_s, whole_every_s=whole_every_s
         )
         for seen in history:
-            recording.recorder.look(seen)
+            recording.recorder.poll(seen)
             recording.clock.pass_time(1.0)
         recording.recorder.close() if closed else recording.die()
 

@@ -22,7 +22,7 @@ def test_what_is_read_is_what_was_seen_and_without_some_lines_that_or_nothing(
     decoder, lacking = Decoder(history[0].cluster_id), Decoder(history[0].cluster_id)
     follows = False
     for seq, seen in enumerate(history):
-        line = decode(encode(encoder.look(seen, seq=seq, whole=seq in whole)))
+        line = decode(encode(encoder.poll(seen, seq=seq, whole=seq in whole)))
         assert isinstance(line, PollLine)
         assert decoder.observation(line) == to_the_millisecond(seen)
         follows = seq not in missing and (follows or line.whole)
@@ -34,8 +34,8 @@ def test_what_is_read_is_what_was_seen_and_without_some_lines_that_or_nothing(
 
 
 @given(st.data())
-def test_a_line_of_which_any_byte_differs_is_not_believed(data: st.DataObject) -> None:
-    text = encode(Encoder().look(copying(1.0), seq=0)).removesuffix(b"\n")
+def test_a_line_with_any_changed_byte_fails_its_checksum(data: st.DataObject) -> None:
+    text = encode(Encoder().poll(copying(1.0), seq=0)).removesuffix(b"\n")
     at = data.draw(st.integers(0, len(text) - 1))
     changed = bytearray(text)
     changed[at] ^= data.draw(st.integers(1, 255))

@@ -1,4 +1,4 @@
-"""A recording that is given away names nothing, and says everything else."""
+"""A redacted recording hides every name and keeps everything else."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def run_line(run: str, event: AnyRunEvent) -> RunLine:
 def recordings(draw: st.DrawFn) -> list[AnyLine]:
     encoder, made = Encoder(), list[AnyLine]([head(draw(names))])
     for seq in range(1, draw(st.integers(1, 3))):
-        look = encoder.look(draw(named_observations(float(seq))), seq=seq)
+        look = encoder.poll(draw(named_observations(float(seq))), seq=seq)
         made += draw(
             st.sampled_from(
                 [
@@ -61,7 +61,7 @@ def recordings(draw: st.DrawFn) -> list[AnyLine]:
 
 
 @given(recordings())
-def test_no_name_is_left_in_any_line_nor_in_what_brokers_and_sockets_said(
+def test_no_name_is_left_in_any_line_or_error_text(
     recording: list[AnyLine],
 ) -> None:
     hide = Redaction(KEY)
@@ -71,7 +71,7 @@ def test_no_name_is_left_in_any_line_nor_in_what_brokers_and_sockets_said(
 
 
 @given(events(), st.sampled_from(NAMES))
-def test_an_event_stays_what_it_is_but_for_names(event: AnyRunEvent, run: str) -> None:
+def test_an_event_keeps_its_type_and_shape_except_for_names(event: AnyRunEvent, run: str) -> None:
     hidden = Redaction(KEY)(run_line(run, event))
 
     assert isinstance(hidden, RunLine)
@@ -81,7 +81,7 @@ def test_an_event_stays_what_it_is_but_for_names(event: AnyRunEvent, run: str) -
 
 
 def shape(value: object) -> object:
-    """Give a JSON value with its texts left out, but for those that are words of ktui's."""
+    """Return a JSON value with its texts replaced, except for ktui's own words."""
     match value:
         case dict():
             return {key: shape(item) for key, item in value.items()}
@@ -93,20 +93,20 @@ def shape(value: object) -> object:
 
 
 @given(st.lists(named_observations(1.0), min_size=1, max_size=4))
-def test_what_is_played_is_what_was_seen_but_for_names(history: list[Observation]) -> None:
+def test_playback_equals_the_observations_except_for_names(history: list[Observation]) -> None:
     hide, encoder = Redaction(KEY), Encoder()
     decoder = Decoder(hide.hide("cluster", history[0].cluster_id))
-    for seq, seen in enumerate(history):  # of what kind a name is in a text, it has to learn
-        hide(Encoder().look(seen, seq=seq))
+    for seq, seen in enumerate(history):  # it has to learn the kind of each name in a text
+        hide(Encoder().poll(seen, seq=seq))
 
     for seq, seen in enumerate(history):
-        line = hide(encoder.look(seen, seq=seq))
+        line = hide(encoder.poll(seen, seq=seq))
         assert isinstance(line, PollLine)
         assert decoder.observation(line) == hidden(seen, hide)
 
 
 def hidden(seen: Observation, hide: Redaction) -> Observation:
-    """Give an observation with each name replaced, whatever lines it is written as."""
+    """Return an observation with each name replaced."""
 
     def of(tp: TopicPartition) -> TopicPartition:
         return TopicPartition(hide.hide("topic", tp.topic), tp.partition)
@@ -155,7 +155,7 @@ def hidden(seen: Observation, hide: Redaction) -> Observation:
 
 
 @given(names, topics)
-def test_a_name_is_the_same_in_all_recordings_of_a_user_and_another_in_those_of_others(
+def test_a_name_is_hidden_alike_with_one_key_and_differently_with_another(
     earlier: str, topic: str
 ) -> None:
     one, other, of_another = Redaction(KEY), Redaction(KEY), Redaction(b"another key")

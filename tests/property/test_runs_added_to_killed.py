@@ -1,4 +1,4 @@
-"""kill -9 of an engine while an extra plan joins its run: all of it does or nothing, and ends."""
+"""kill -9 while an extra plan joins a run: the plan joins whole or not at all, and the run ends."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from support.simulated.moving_clusters import tp
 BROKERS = range(1, 8)
 
 
-class KilledAsAddedTo(AddingStory, KilledRun):
-    """A story that a seed decides, whose engine is killed at some instants.
+class KilledWhileAdding(AddingStory, KilledRun):
+    """A story decided by a seed, whose engine is killed at some instants.
 
     Args:
-        seed: of both plans, the limits, and of what is added when.
+        seed: decides both plans, the limits, and what is added when.
         folder: where the journal is.
         at: the instants at which it dies, counted from 1.
     """
@@ -50,21 +50,21 @@ class KilledAsAddedTo(AddingStory, KilledRun):
         self.adds(nth(dice.randint(1, 4), _begins), self.more, self.on_conflict)
 
     def to_the_end(self) -> Run:
-        """Carry it on through all its deaths; what comes late has come by then."""
-        carry_on = self.played
+        """Run to the end through all kills, until late requests have arrived."""
+        proceed = self.played
         while True:
             try:
-                outcome = carry_on(3_000.0)
+                outcome = proceed(3_000.0)
                 break
             except Killed:
                 self.clock.pass_time(self.chance.choice((0.0, 0.3, 2.0, 9.0, 60.0)))
-                carry_on = self.resumed
+                proceed = self.resumed
         self.clock.pass_time(70.0)
         self.cluster.catch_up()
         return outcome
 
     def check(self, outcome: Run) -> None:
-        """Each is where the last plan that holds for it wants it, and the first original kept."""
+        """Check that each partition is on the target of the plan in force for it."""
         assert outcome.ended
         self.check_requests()
         assert outcome.counts[State.DONE] == len(outcome.tracks)
@@ -88,11 +88,11 @@ def _some(dice: random.Random, count: int) -> Replicas:
     return tuple(dice.sample(BROKERS, count))
 
 
-def _carried(
+def _run_story(
     seed: int, folder: Path, at: set[int], reaper: Reaper | None = None
-) -> KilledAsAddedTo:
+) -> KilledWhileAdding:
     folder.mkdir()
-    story = KilledAsAddedTo(seed, folder, at)
+    story = KilledWhileAdding(seed, folder, at)
     story.reaper = reaper or story.reaper
     try:
         story.check(story.to_the_end())
@@ -103,14 +103,14 @@ def _carried(
 
 
 def _at_seeded_instants(seed: int, folder: Path) -> None:
-    count = _carried(seed, folder / "whole", set()).reaper.count
+    count = _run_story(seed, folder / "whole", set()).reaper.count
     dice = random.Random(f"instants {seed}")  # noqa: S311 - a test's dice
     at = {dice.randint(1, count) for _ in range(dice.choice((1, 1, 2, 3, 6)))}
-    _carried(seed, folder / "killed", at)
+    _run_story(seed, folder / "killed", at)
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_an_engine_killed_while_it_is_added_to_is_gone_on_with_to_the_same_end(
+def test_a_run_killed_while_a_plan_is_added_resumes_to_the_same_end(
     seed: int, tmp_path: Path
 ) -> None:
     _at_seeded_instants(seed, tmp_path)
@@ -126,44 +126,46 @@ def test_engines_killed_at_seeded_instants_of_210_runs_that_are_added_to_are_gon
 
 
 @pytest.mark.parametrize("on_conflict", OnConflict)
-def test_no_instant_of_adding_is_a_bad_one_to_be_killed_at(
+def test_a_run_killed_at_any_instant_of_adding_a_plan_ends_correctly(
     on_conflict: OnConflict, tmp_path: Path
 ) -> None:
     seed = _seed_of(on_conflict, tmp_path)
-    reaper = _Telling()
-    _carried(seed, tmp_path / "whole", set(), reaper)
-    adding = [n for n, where in enumerate(reaper.told, 1) if any(word in where for word in _ADDING)]
+    reaper = _RecordingReaper()
+    _run_story(seed, tmp_path / "whole", set(), reaper)
+    adding = [
+        n for n, where in enumerate(reaper.places, 1) if any(word in where for word in _ADDING)
+    ]
     assert len(adding) >= 4
     for instant in adding:
-        _carried(seed, tmp_path / str(instant), {instant})
+        _run_story(seed, tmp_path / str(instant), {instant})
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("on_conflict", OnConflict)
-def test_no_instant_of_a_run_that_is_added_to_is_a_bad_one_to_be_killed_at(
+def test_a_run_with_an_added_plan_killed_at_any_instant_ends_correctly(
     on_conflict: OnConflict, tmp_path: Path
 ) -> None:
     seed = _seed_of(on_conflict, tmp_path)
-    count = _carried(seed, tmp_path / "whole", set()).reaper.count
+    count = _run_story(seed, tmp_path / "whole", set()).reaper.count
     for instant in range(1, count + 1):
-        _carried(seed, tmp_path / str(instant), {instant})
+        _run_story(seed, tmp_path / str(instant), {instant})
 
 
 _ADDING = ("CancelAsked", "Added", "Joined", "answering")
 
 
-class _Telling(Reaper):
-    """Tells of every instant, and kills at none."""
+class _RecordingReaper(Reaper):
+    """A reaper that records every instant and kills at none."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.told: list[str] = []
+        self.places: list[str] = []
 
     def due(self, where: str) -> bool:
-        self.told.append(where)
+        self.places.append(where)
         return super().due(where)
 
 
 def _seed_of(on_conflict: OnConflict, folder: Path) -> int:
-    stories = ((n, KilledAsAddedTo(n, folder, set())) for n in range(100))
+    stories = ((n, KilledWhileAdding(n, folder, set())) for n in range(100))
     return next(n for n, story in stories if story.on_conflict is on_conflict)

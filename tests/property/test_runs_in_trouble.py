@@ -1,4 +1,4 @@
-"""Fault schedules: whatever befalls a cluster, a run keeps its rules and ends right."""
+"""Fault schedules: whatever happens to a cluster, a run keeps its rules and ends correctly."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from support.runs.witnessed import facts
 SEEDS = range(10)
 
 
-def _carried(seed: int, folder: Path, *, killed: bool = False) -> None:
+def _run_checked(seed: int, folder: Path, *, killed: bool = False) -> None:
     run = TroubledRun(seed, folder, killed=killed)
     try:
         outcome = asyncio.run(run.to_its_end())
@@ -34,7 +34,7 @@ def _carried(seed: int, folder: Path, *, killed: bool = False) -> None:
 
 
 def _check_end(run: TroubledRun, outcome: Run) -> None:
-    """Each partition has ended, and its end is true; or the run says why it goes no further."""
+    """Check that each partition truly ended, or that the run has a true reason why not."""
     for track in outcome.tracks.values():
         known = run.cluster.controller.get(track.tp)
         match track.state:
@@ -49,7 +49,7 @@ def _check_end(run: TroubledRun, outcome: Run) -> None:
             case State.FAILED:
                 assert "refused" in track.reason
             case _:
-                assert _says_why(run, outcome, track), track
+                assert _reason_holds(run, outcome, track), track
     if not outcome.ended:
         assert outcome.left
     assert facts(Run("run").fold(run.entries())) == facts(outcome)
@@ -57,7 +57,7 @@ def _check_end(run: TroubledRun, outcome: Run) -> None:
 
 
 def _check_drops(run: TroubledRun) -> None:
-    """By the controller's record, no request of ours left too few in sync as it came."""
+    """Check against the controller's record that no request left too few replicas in sync."""
     for each in run.witness.alters:
         if each.target and each.before and each.after and not each.late:
             fewer = len(each.after.isr) < len(each.before.isr)
@@ -65,8 +65,8 @@ def _check_drops(run: TroubledRun) -> None:
             assert not fewer or len(each.after.isr) >= least, f"below min ISR: {each}"
 
 
-def _says_why(run: TroubledRun, outcome: Run, track: Track) -> bool:
-    """Tell whether a partition that has not ended is truly kept from it, for what is told."""
+def _reason_holds(run: TroubledRun, outcome: Run, track: Track) -> bool:
+    """Return whether the reported reason truly keeps a partition from ending."""
     if PauseOrigin.FAILURE in outcome.pauses.whole:
         return True
     known, moving = run.cluster.controller.get(track.tp), run.cluster.controller.reassigning
@@ -77,15 +77,15 @@ def _says_why(run: TroubledRun, outcome: Run, track: Track) -> bool:
         case State.FOREIGN:
             return track.tp in moving
         case State.QUEUED:
-            full = bool(moving) and not outcome.flying  # what others add leaves no room
+            full = bool(moving) and not outcome.tracks_in_flight  # what others add leaves no room
             return full or outcome.gate.shut
         case _:
             return False
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_a_run_in_trouble_keeps_its_rules_and_ends_right(seed: int, tmp_path: Path) -> None:
-    _carried(seed, tmp_path)
+def test_a_run_in_trouble_keeps_its_rules_and_ends_correctly(seed: int, tmp_path: Path) -> None:
+    _run_checked(seed, tmp_path)
 
 
 def test_every_kind_of_trouble_and_of_limits_is_in_these_runs(tmp_path: Path) -> None:
@@ -96,15 +96,15 @@ def test_every_kind_of_trouble_and_of_limits_is_in_these_runs(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_a_run_in_trouble_whose_engine_is_killed_too_ends_right(seed: int, tmp_path: Path) -> None:
-    _carried(seed, tmp_path, killed=True)
+def test_a_run_in_trouble_whose_engine_is_killed_ends_correctly(seed: int, tmp_path: Path) -> None:
+    _run_checked(seed, tmp_path, killed=True)
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("first", range(10, 330, 10))
 def test_320_runs_in_trouble_keep_their_rules_and_end_right(first: int, tmp_path: Path) -> None:
     for seed, folder in ten_seeds(first, tmp_path):
-        _carried(seed, folder)
+        _run_checked(seed, folder)
 
 
 @pytest.mark.soak
@@ -113,4 +113,4 @@ def test_110_runs_in_trouble_whose_engines_are_killed_too_end_right(
     first: int, tmp_path: Path
 ) -> None:
     for seed, folder in ten_seeds(first, tmp_path):
-        _carried(seed, folder, killed=True)
+        _run_checked(seed, folder, killed=True)

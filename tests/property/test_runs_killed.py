@@ -1,4 +1,4 @@
-"""kill -9 of an engine, at any instant: the next one goes on, and the outcome is the same."""
+"""kill -9 of an engine, at any instant: the next one resumes to the same outcome."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ BROKERS = range(1, 8)
 
 
 def _a_run(seed: int, folder: Path, at: set[int]) -> KilledRun:
-    """Give a run that the seed alone decides, but for the instants at which it is killed."""
+    """Build a run decided by the seed alone, except for the instants at which it is killed."""
     chance = random.Random(seed)  # noqa: S311 - a test's dice
     replicas = [tuple(chance.sample(BROKERS, 3)) for _ in range(chance.randint(1, 5))]
     spec = ClusterSpec(
@@ -61,7 +61,7 @@ def _a_run(seed: int, folder: Path, at: set[int]) -> KilledRun:
 
 
 def _never_killed(seed: int, folder: Path) -> int:
-    """Give the number of instants at which a run could be killed."""
+    """Return the number of instants at which a run could be killed."""
     folder.mkdir()
     run = _a_run(seed, folder, set())
     _check(run, asyncio.run(run.to_its_end()))
@@ -79,7 +79,7 @@ def _killed(seed: int, folder: Path, at: set[int]) -> None:
 
 
 def _check(run: KilledRun, outcome: Run) -> None:
-    """Same assignment, same leaders, each step taken once, and a journal that tells the same."""
+    """Check assignment, leaders, that each step was taken once, and that the journal agrees."""
     assert outcome.ended
     for tp, target in run.targets.items():
         assert outcome.tracks[tp].state is State.DONE
@@ -90,7 +90,7 @@ def _check(run: KilledRun, outcome: Run) -> None:
 
 
 def _expected(run: KilledRun, tp: TopicPartition) -> list[Replicas]:
-    """Give the alters that bring a partition to its target where nothing goes wrong."""
+    """Return the alters that bring a partition to its target when nothing goes wrong."""
     planned = run.run.tracks[tp].planned
     calm = Situation(
         replicas=planned.original,
@@ -114,7 +114,7 @@ def _at_seeded_instants(seed: int, folder: Path) -> None:
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_an_engine_killed_at_any_instant_is_gone_on_with_to_the_same_outcome(
+def test_a_run_killed_at_seeded_instants_resumes_to_the_same_outcome(
     seed: int, tmp_path: Path
 ) -> None:
     _at_seeded_instants(seed, tmp_path)
@@ -131,6 +131,6 @@ def test_engines_killed_at_seeded_instants_of_210_runs_are_gone_on_with_to_the_s
 
 @pytest.mark.soak
 @pytest.mark.parametrize("seed", range(1_000, 1_006))
-def test_no_instant_of_a_run_is_a_bad_one_to_be_killed_at(seed: int, tmp_path: Path) -> None:
+def test_a_run_killed_at_any_instant_resumes_to_the_same_outcome(seed: int, tmp_path: Path) -> None:
     for instant in range(1, _never_killed(seed, tmp_path / "whole") + 1):
         _killed(seed, tmp_path / str(instant), {instant})

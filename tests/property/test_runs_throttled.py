@@ -1,4 +1,4 @@
-"""Throttles in runs that much befalls: nothing goes unthrottled, nothing of ours stays."""
+"""Throttles in runs in trouble: nothing goes unthrottled, and no throttle of ours stays."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from support.runs.throttled_troubled import ThrottledTrouble
 from support.runs.witnessed import facts
 
 AGAIN_S = 200.0
-"""Long enough for what is on its way, and for brokers that come back."""
+"""Long enough for requests in flight, and for brokers that come back."""
 
 
-def _carried(seed: int, folder: Path, *, killed: bool = False) -> None:
+def _run_checked(seed: int, folder: Path, *, killed: bool = False) -> None:
     run = ThrottledTrouble(seed, folder, killed=killed)
     try:
         outcome = asyncio.run(_played(run))
@@ -36,7 +36,7 @@ def _carried(seed: int, folder: Path, *, killed: bool = False) -> None:
 
 
 async def _played(run: ThrottledTrouble) -> Run:
-    """Carry a run on; once more where it was left or paused, now that everything is well."""
+    """Run to the end; resume once if left or paused, now that everything is well."""
     outcome = await run.to_its_end()
     await run.clock.sleep(AGAIN_S)
     if not outcome.ended:
@@ -56,15 +56,15 @@ async def _leave(run: ThrottledTrouble) -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_throttles_keep_their_rules_in_trouble_and_none_stays(seed: int, tmp_path: Path) -> None:
-    _carried(seed, tmp_path)
+def test_throttles_keep_their_rules_in_trouble_and_none_is_left_behind(
+    seed: int, tmp_path: Path
+) -> None:
+    _run_checked(seed, tmp_path)
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_throttles_keep_their_rules_where_the_engine_is_killed_too(
-    seed: int, tmp_path: Path
-) -> None:
-    _carried(seed, tmp_path, killed=True)
+def test_throttles_keep_their_rules_when_the_engine_is_killed(seed: int, tmp_path: Path) -> None:
+    _run_checked(seed, tmp_path, killed=True)
 
 
 def _killed_at(instant: int, folder: Path, limits: Limits) -> Reaper:
@@ -83,7 +83,9 @@ def _killed_at(instant: int, folder: Path, limits: Limits) -> Reaper:
 
 
 @pytest.mark.parametrize("partitions", [1, 2])
-def test_a_run_killed_anywhere_leaves_nothing_behind(partitions: int, tmp_path: Path) -> None:
+def test_a_throttled_run_killed_anywhere_leaves_no_throttle_behind(
+    partitions: int, tmp_path: Path
+) -> None:
     limits = Limits(replicas=1, partitions=partitions)
     instants = _killed_at(0, tmp_path / "0", limits).count
     for instant in range(partitions, instants + 1, 20):
@@ -92,7 +94,7 @@ def test_a_run_killed_anywhere_leaves_nothing_behind(partitions: int, tmp_path: 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("shape", Shape)
-def test_no_instant_of_a_run_with_throttles_is_a_bad_one_to_be_killed_at(
+def test_a_throttled_run_killed_at_any_instant_leaves_no_throttle_behind(
     shape: Shape, tmp_path: Path
 ) -> None:
     limits = Limits(replicas=1, partitions=2, shape=shape)
@@ -104,7 +106,7 @@ def test_no_instant_of_a_run_with_throttles_is_a_bad_one_to_be_killed_at(
 @pytest.mark.parametrize("first", range(4, 214, 10))
 def test_throttles_of_210_runs_keep_their_rules_in_trouble(first: int, tmp_path: Path) -> None:
     for seed, folder in ten_seeds(first, tmp_path):
-        _carried(seed, folder)
+        _run_checked(seed, folder)
 
 
 @pytest.mark.soak
@@ -113,4 +115,4 @@ def test_throttles_of_210_runs_whose_engines_are_killed_keep_their_rules(
     first: int, tmp_path: Path
 ) -> None:
     for seed, folder in ten_seeds(first, tmp_path):
-        _carried(seed, folder, killed=True)
+        _run_checked(seed, folder, killed=True)

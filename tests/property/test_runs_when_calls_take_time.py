@@ -1,4 +1,4 @@
-"""Time in every call: whatever changes while a run waits, nothing it sends costs data."""
+"""Calls that take time: whatever changes while a run waits, no request it sends loses data."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from support.chaos.run import ChaosRun
 from support.chaos.soak import Tally, outcome_of, played
 
 FOUND_BY_SEEDS = {"an alter by an old look": 14, "a request in a suspended broker": 40}
-"""Defects that no story is needed for, and within how many seeds they are found."""
+"""Defects that seeds alone find, and within how many seeds."""
 
 
 SEEDS = (0, 4, 5, 10, 20, 29)
@@ -51,6 +51,6 @@ def _carried(seed: int, folder: Path) -> ChaosRun:
     [defect for defect in DEFECTS if defect.name in FOUND_BY_SEEDS],
     ids=lambda defect: defect.name,
 )
-def test_seeds_alone_find_a_defect_that_is_put_back(defect: Defect) -> None:
+def test_seeds_alone_find_a_reintroduced_defect(defect: Defect) -> None:
     with put_back(defect):
         assert any(played(seed).problem for seed in range(FOUND_BY_SEEDS[defect.name]))

@@ -1,4 +1,4 @@
-"""Whatever happens to a simulated cluster, what is always true of a cluster stays true."""
+"""Whatever happens to a simulated cluster, the invariants of a cluster hold."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TOPICS = ("orders", "payments")
 PARTITIONS = 3
 
 ROUNDING = 10
-"""Bytes: sizes are told in whole ones."""
+"""Bytes: sizes are rounded to whole ones."""
 
 brokers = st.sampled_from(BROKERS)
 partitions = st.builds(TopicPartition, st.sampled_from(TOPICS), st.integers(0, PARTITIONS - 1))
@@ -47,7 +47,7 @@ def setting(scope: ConfigScope, name: str, key: str, value: str | None) -> event
 
 
 class Cluster:
-    """A cluster, and its time."""
+    """A cluster and its clock."""
 
     def __init__(self, version: str, seed: int) -> None:
         machine = {"net_in": NET, "net_out": NET, "disk_write": DISK}
@@ -68,7 +68,7 @@ class Cluster:
         self.cluster.catch_up()
 
     def seen(self) -> Any:
-        """Everything that a reader can see, once there is a controller."""
+        """Return everything that a reader can see, once there is a controller."""
         self.wait(2.0)
         return asyncio.run(self._seen())
 
@@ -93,9 +93,9 @@ class SimulatedClusterMachine(RuleBasedStateMachine):
         self.made = ("4.3", 0)
         self.here: Cluster | None = None
 
-    def happens(self, deed: Callable[[Cluster], None]) -> None:
-        self.history.append(deed)
-        deed(self.it)
+    def happens(self, action: Callable[[Cluster], None]) -> None:
+        self.history.append(action)
+        action(self.it)
 
     @property
     def it(self) -> Cluster:
@@ -145,7 +145,7 @@ class SimulatedClusterMachine(RuleBasedStateMachine):
         self.happens(lambda it: it.do(events.SetInbound(topic, inbound)))
 
     @rule(topic=st.sampled_from(TOPICS))
-    def make_anew(self, topic: str) -> None:
+    def recreate(self, topic: str) -> None:
         self.happens(lambda it: it.do(events.DeleteTopic(topic)))
         self.happens(lambda it: it.do(events.CreateTopic(a_topic(topic, 0.1 * MIB))))
 
@@ -186,7 +186,7 @@ class SimulatedClusterMachine(RuleBasedStateMachine):
                 replicas = set(known.replicas)
                 assert known.replicas
                 assert len(replicas) == len(known.replicas)
-                assert set(known.isr) <= replicas  # not so the ELR: Kafka leaves removed ones in it
+                assert set(known.isr) <= replicas  # not the ELR: Kafka leaves removed ones in it
                 assert set(known.adding) | set(known.removing) <= replicas
                 assert not set(known.isr) & set(known.elr)
                 if known.leader is not None:
@@ -217,8 +217,8 @@ class SimulatedClusterMachine(RuleBasedStateMachine):
         if self.here is None:
             return
         twin = Cluster(*self.made)
-        for deed in self.history:
-            deed(twin)
+        for action in self.history:
+            action(twin)
         assert twin.seen() == self.it.seen()
 
 

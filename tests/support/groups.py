@@ -1,4 +1,4 @@
-"""The groups of tests: those of one group run after each other in one process, and share fixtures.
+"""Groups of tests: the tests of a group run in sequence in one process and share fixtures.
 
 With pytest-xdist each process has its own session fixtures. A group keeps the tests of one lab, or
 of one Spark, together, so that each is started once.

@@ -33,12 +33,12 @@ def a_plan(folder: Path, plan: Plan | str, name: str = "more.json") -> Path:
 
 
 def a_slow_cluster(*names: str, **how: Any) -> Any:
-    """One on which nothing that is copied comes to its end while a test looks at it."""
+    """A cluster on which no copy finishes during a test."""
     return a_quiet_cluster(*names, **{"messages": 500_000, **how})
 
 
-async def chosen(watch: RunWatched, path: Path) -> None:
-    """Choose a plan that is to join the run, and read what becomes of it."""
+async def choose_plan(watch: RunWatched, path: Path) -> None:
+    """Choose a plan that is to join the run, and wait for its preview."""
     await watch.press("n")
     assert isinstance(watch.app.screen, AddScreen)
     await read(watch, path)
@@ -70,7 +70,7 @@ async def confirm(watch: RunWatched, name: str = "drain-3") -> None:
 
 
 async def added(watch: RunWatched) -> None:
-    """Let the run's process take in what was asked for, and the view see it."""
+    """Let the engine read the request, and the view show the result."""
     await watch.until(lambda: isinstance(watch.app.screen, WatchScreen))
     await watch.until(lambda: asked(watch))
     await watch.see()
@@ -81,29 +81,29 @@ def report(watch: RunWatched) -> str:
     return str(watch.app.screen.query_one("#plan-report").render())
 
 
-def said(watch: RunWatched) -> str:
-    return words_of(str(watch.app.screen.query_one("#plan-answer").render()))
+def answer_line(watch: RunWatched) -> str:
+    return joined_words(str(watch.app.screen.query_one("#plan-answer").render()))
 
 
-def words_of(text: str) -> str:
+def joined_words(text: str) -> str:
     return " ".join(text.split())
 
 
 def asked(watch: RunWatched) -> list[Add]:
-    """What was asked to be added, answered or not."""
+    """Return the add requests in the journal, answered or not."""
     with Journal.open(watch.run.journal, watch.clock, read_only=True) as journal:
         commands = [each.command for each in journal.asked(unanswered=False)]
     return [each for each in commands if isinstance(each, Add)]
 
 
-async def test_a_plan_joins_the_live_run_once_it_was_read_and_the_runs_name_typed(
+async def test_a_plan_joins_the_live_run_once_it_is_read_and_the_run_name_is_typed(
     tmp_path: Path,
 ) -> None:
     """In the smallest terminal; the other tests have room."""
     path = a_plan(tmp_path, plan_of(moved("b-0", "b-1")))
     cluster = a_quiet_cluster("a-0", "b-0", "b-1")
     async with watching_run(cluster, tmp_path, moved("a-0"), size=SMALL) as watch:
-        await chosen(watch, path)
+        await choose_plan(watch, path)
         await watch.until(lambda: "in run drain-3: 2 join the queue" in report(watch))
         assert "replica movements" in report(watch)
         watch.app.screen.query_one("#plan-again").focus()
@@ -119,14 +119,14 @@ async def test_only_the_runs_name_adds_a_plan_and_the_run_answers(tmp_path: Path
     path = a_plan(tmp_path, plan_of(moved("b-0")))
     cluster = a_slow_cluster("a-0", "b-0")
     async with watching_run(cluster, tmp_path, moved("a-0"), size=LARGE) as watch:
-        await chosen(watch, path)
+        await choose_plan(watch, path)
         await confirm(watch, "more")
-        await watch.until(lambda: "Type drain-3 to add the plan" in said(watch))
+        await watch.until(lambda: "Type drain-3 to add the plan" in answer_line(watch))
         await watch.press("escape")
         assert isinstance(watch.app.screen, WatchScreen)
         assert not asked(watch)
 
-        await chosen(watch, path)
+        await choose_plan(watch, path)
         await confirm(watch)
         await added(watch)
         await watch.pass_until("add more.json: 1 joins the queue")
@@ -139,13 +139,13 @@ async def test_only_the_runs_name_adds_a_plan_and_the_run_answers(tmp_path: Path
         ]
 
 
-async def test_a_partition_that_the_run_moves_elsewhere_is_named_and_rolled_back_first(
+async def test_a_conflicting_partition_is_named_and_rolled_back_first(
     tmp_path: Path,
 ) -> None:
     path = a_plan(tmp_path, plan_of(moved("b-0") | moved("a-0", target=OTHER)))
     cluster = a_slow_cluster("a-0", "b-0")
     async with watching_run(cluster, tmp_path, moved("a-0"), size=LARGE) as watch:
-        await chosen(watch, path)
+        await choose_plan(watch, path)
         assert "1 is rolled back first, then queued" in report(watch)
         assert "a-0  roll back: 4,5,6 in the run, 7,2,3 in the plan" in report(watch)
         await confirm(watch)
@@ -163,13 +163,13 @@ async def test_a_partition_that_the_run_moves_elsewhere_is_named_and_rolled_back
         assert watch.app.attached.run.tracks[tp("a-0")].target == OTHER
 
 
-async def test_what_the_run_moves_elsewhere_keeps_its_target_where_that_is_chosen(
+async def test_a_conflicting_partition_keeps_its_target_when_the_operator_chooses_keep(
     tmp_path: Path,
 ) -> None:
     path = a_plan(tmp_path, plan_of(moved("b-0") | moved("a-0", target=OTHER)))
     cluster = a_slow_cluster("a-0", "b-0")
     async with watching_run(cluster, tmp_path, moved("a-0"), size=LARGE) as watch:
-        await chosen(watch, path)
+        await choose_plan(watch, path)
         await choose_conflict(watch, "right")
         await watch.say("● keep")
         await watch.until(lambda: "1 keeps the run's own target" in report(watch))
@@ -180,13 +180,13 @@ async def test_what_the_run_moves_elsewhere_keeps_its_target_where_that_is_chose
         assert state_of(watch, "a-0") is State.ADDING
 
 
-async def test_what_the_run_moves_elsewhere_goes_on_from_where_it_is_where_that_is_chosen(
+async def test_a_conflicting_partition_is_retargeted_in_place_when_the_operator_chooses_so(
     tmp_path: Path,
 ) -> None:
     path = a_plan(tmp_path, plan_of(moved("a-0", target=OTHER)))
     cluster = a_slow_cluster("a-0")
     async with watching_run(cluster, tmp_path, moved("a-0"), size=LARGE) as watch:
-        await chosen(watch, path)
+        await choose_plan(watch, path)
         # a click chooses, too
         line = watch.line("on conflict")
         await watch.pilot.click("#plan-conflict", offset=(line.index("keep") - 1, 0))
@@ -200,11 +200,11 @@ async def test_what_the_run_moves_elsewhere_goes_on_from_where_it_is_where_that_
         assert 4 not in known(watch, "a-0").replicas
 
 
-async def test_what_becomes_of_it_follows_the_run(tmp_path: Path) -> None:
+async def test_the_preview_of_an_added_plan_follows_the_run(tmp_path: Path) -> None:
     path = a_plan(tmp_path, plan_of(moved("a-0", target=OTHER)))
     cluster = a_quiet_cluster("a-0", "a-1", messages=20_000)
     async with watching_run(cluster, tmp_path, moved("a-0", "a-1"), size=LARGE) as watch:
-        await chosen(watch, path)
+        await choose_plan(watch, path)
         assert "1 is rolled back first" in report(watch)
         for _ in range(200):
             if state_of(watch, "a-0") is State.DONE:
@@ -220,16 +220,18 @@ async def test_a_plan_is_asked_for_only_when_it_has_something_to_do_and_no_probl
     path = a_plan(tmp_path, plan_of(moved("b-0", target=(1, 2))))
     cluster = a_slow_cluster("a-0", "b-0")
     async with watching_run(cluster, tmp_path, moved("a-0"), size=LARGE) as watch:
-        await chosen(watch, done)
+        await choose_plan(watch, done)
         await confirm(watch)
-        await watch.until(lambda: "There is nothing to do: 1 is at that target" in said(watch))
+        await watch.until(
+            lambda: "There is nothing to do: 1 is at that target" in answer_line(watch)
+        )
         assert not asked(watch)
 
         # what must be allowed by name is a problem until it is
         await read(watch, path)
         await watch.until(lambda: "the replication factor changes from 3 to 2" in report(watch))
         await confirm(watch)
-        await watch.until(lambda: "The plan has problems" in said(watch))
+        await watch.until(lambda: "The plan has problems" in answer_line(watch))
         watch.app.screen.query_one("#allow-factor").focus()
         await watch.press("space")
         await watch.until(lambda: "problem" not in report(watch))
@@ -238,7 +240,9 @@ async def test_a_plan_is_asked_for_only_when_it_has_something_to_do_and_no_probl
         assert asked(watch)
 
 
-async def test_a_plan_read_before_is_not_added_once_another_cannot_be_read(tmp_path: Path) -> None:
+async def test_an_earlier_plan_is_not_added_after_another_file_fails_to_read(
+    tmp_path: Path,
+) -> None:
     bad = '{"version": 1, "partitions": [\n{"topic": "a", "partition": 0, "replicas": [1, 1]}]}'
     path = a_plan(tmp_path, plan_of(moved("b-0")))
     cluster = a_slow_cluster("a-0", "b-0")
@@ -254,25 +258,27 @@ async def test_a_plan_read_before_is_not_added_once_another_cannot_be_read(tmp_p
             await read(watch, other)
             await reported(watch, words)
             await confirm(watch)
-            await watch.until(lambda: "No plan was read yet" in said(watch))
+            await watch.until(lambda: "No plan was read yet" in answer_line(watch))
         assert not asked(watch)
 
 
-async def test_under_a_throttle_it_is_measured_what_is_written(tmp_path: Path) -> None:
+async def test_inbound_traffic_is_measured_when_the_run_has_a_throttle(tmp_path: Path) -> None:
     cluster = a_slow_cluster("a-0", "b-0", inbound_s=2_000)
     path = a_plan(tmp_path, plan_of(moved("b-0")))
     async with watching_run(cluster, tmp_path, moved("a-0"), throttle="1MB", size=LARGE) as watch:
-        await chosen(watch, path)
+        await choose_plan(watch, path)
         await watch.until(lambda: "Measuring for 2 s how much is written" in report(watch))
         await watch.pass_time(5)
         await watch.until(lambda: "never ends" in report(watch))
 
 
-async def test_a_run_of_its_own_is_one_key_away_and_so_is_the_way_back(tmp_path: Path) -> None:
+async def test_one_key_switches_between_adding_to_the_run_and_starting_a_new_one(
+    tmp_path: Path,
+) -> None:
     path = a_plan(tmp_path, plan_of(moved("b-0")))
     cluster = a_slow_cluster("a-0", "b-0")
     async with watching_run(cluster, tmp_path, moved("a-0"), size=(120, 40)) as watch:
-        await chosen(watch, path)
+        await choose_plan(watch, path)
         await watch.press("shift+tab", "right")
         await watch.until(lambda: isinstance(watch.app.screen, StartScreen))
         await watch.until(lambda: "gentle, in force" in report(watch))
@@ -284,43 +290,45 @@ async def test_a_run_of_its_own_is_one_key_away_and_so_is_the_way_back(tmp_path:
         assert isinstance(watch.app.screen, WatchScreen)
 
 
-async def test_a_read_only_view_adds_nothing_and_says_which_does(tmp_path: Path) -> None:
+async def test_a_read_only_view_adds_nothing_and_names_the_command_for_a_writable_one(
+    tmp_path: Path,
+) -> None:
     async with watching_run(a_slow_cluster("a-0"), tmp_path, moved("a-0"), write=False) as watch:
         await watch.press("n")
         assert isinstance(watch.app.screen, WatchScreen)
         await watch.say("This view is read-only; ktui watch --write opens one that is not.")
 
 
-async def test_while_the_cancel_gate_is_shut_nothing_is_added(tmp_path: Path) -> None:
+async def test_a_shut_cancel_gate_refuses_an_added_plan(tmp_path: Path) -> None:
     path = a_plan(tmp_path, plan_of(moved("b-0")))
     cluster = a_slow_cluster("a-0", "b-0")
     async with watching_run(cluster, tmp_path, moved("a-0"), size=LARGE) as watch:
         gate = CancelGateFile(watch.state_dir, cluster.spec.name)
         gate.shut(watch.clock.now(), "ada@ops1 (7)", "all of it")
         await watch.see()
-        await chosen(watch, path)
-        assert "shut by ada@ops1 (7): nothing is started or added" in words_of(watch.text)
+        await choose_plan(watch, path)
+        assert "shut by ada@ops1 (7): nothing is started or added" in joined_words(watch.text)
         await confirm(watch)
-        await watch.until(lambda: "open it with O" in said(watch))
+        await watch.until(lambda: "open it with O" in answer_line(watch))
         assert not asked(watch)
         gate.open()
-        await watch.pass_time(3)  # until the run's process has looked, too
+        await watch.pass_time(3)  # until the engine has polled, too
         assert not watch.app.screen.query_one("#plan-live").display
         await watch.press("enter")
         await added(watch)
 
 
-async def test_a_run_that_ends_meanwhile_takes_nothing_and_the_way_out_is_told(
+async def test_a_run_that_ended_meanwhile_refuses_the_plan_and_offers_a_run_of_its_own(
     tmp_path: Path,
 ) -> None:
     path = a_plan(tmp_path, plan_of(moved("b-0")))
     cluster = a_quiet_cluster("a-0", "b-0")
     async with watching_run(cluster, tmp_path, moved("a-0"), size=LARGE) as watch:
-        await chosen(watch, path)
+        await choose_plan(watch, path)
         await watch.pass_until("ENDED")
         await watch.say("Run drain-3 has ended and takes no plan: start it as a run of its own.")
         await confirm(watch)
-        await watch.until(lambda: "Run drain-3 has ended" in said(watch))
+        await watch.until(lambda: "Run drain-3 has ended" in answer_line(watch))
         watch.app.screen.query_one("#plan-way").focus()
         await watch.press("right")
         await watch.until(lambda: isinstance(watch.app.screen, StartScreen))
@@ -328,23 +336,27 @@ async def test_a_run_that_ends_meanwhile_takes_nothing_and_the_way_out_is_told(
         assert not watch.app.screen.query("#plan-way")
 
 
-async def test_a_run_that_no_process_carries_on_is_to_be_resumed_first(tmp_path: Path) -> None:
+async def test_a_run_without_an_engine_must_be_resumed_before_a_plan_is_added(
+    tmp_path: Path,
+) -> None:
     path = a_plan(tmp_path, plan_of(moved("b-0")))
     cluster = a_slow_cluster("a-0", "b-0")
     async with watching_run(cluster, tmp_path, moved("a-0"), size=LARGE) as watch:
-        await chosen(watch, path)
+        await choose_plan(watch, path)
         await watch.engines.aclose()
         await watch.pass_until("WAITING FOR RESUME")
         await confirm(watch)
-        await watch.until(lambda: "No process carries run drain-3 on" in said(watch))
-        assert "ktui resume drain-3" in said(watch)
+        await watch.until(lambda: "No process carries run drain-3 on" in answer_line(watch))
+        assert "ktui resume drain-3" in answer_line(watch)
         assert not asked(watch)
         await watch.press("escape", "n")
         assert isinstance(watch.app.screen, StartScreen)
         await watch.say("it takes plans once it is resumed")
 
 
-async def test_a_live_run_that_is_not_shown_is_named_with_the_way_to_it(tmp_path: Path) -> None:
+async def test_the_start_screen_names_a_live_run_that_is_not_shown_and_how_to_reach_it(
+    tmp_path: Path,
+) -> None:
     cluster = a_slow_cluster("a-0", "b-0")
     async with watching_run(cluster, tmp_path, moved("a-0"), size=LARGE) as watch:
         watch.app._run.close()
@@ -353,12 +365,12 @@ async def test_a_live_run_that_is_not_shown_is_named_with_the_way_to_it(tmp_path
         await watch.until(
             lambda: (
                 "To add the plan to run drain-3, leave with esc, show the run with r"
-                in words_of(watch.text)
+                in joined_words(watch.text)
             )
         )
 
 
-async def test_without_a_run_there_is_nothing_to_add_to(tmp_path: Path) -> None:
+async def test_a_plan_cannot_be_added_without_a_run(tmp_path: Path) -> None:
     async with watching_runs(a_quiet_cluster("a-0"), tmp_path, size=LARGE) as watch:
         await watch.press("n")
         assert isinstance(watch.app.screen, StartScreen)

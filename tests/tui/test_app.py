@@ -50,7 +50,7 @@ async def test_each_screen_opens_with_its_key_and_closes_with_escape() -> None:
             assert isinstance(watch.app.screen, WatchScreen)
 
 
-async def test_nobody_is_said_to_lead_a_topic_that_is_gone() -> None:
+async def test_a_deleted_topic_shows_no_leader() -> None:
     async with watching(a_cluster(moving=["a-0"])) as watch:
         await watch.press("enter")
         assert [line.split()[0] for line in watch.lines if "adding  " in line] == [">+4"]
@@ -59,13 +59,13 @@ async def test_nobody_is_said_to_lead_a_topic_that_is_gone() -> None:
         assert gone[-4:] == ["2", "3", "1", "4"]
 
 
-async def test_enter_where_there_is_nothing_to_open_says_so() -> None:
+async def test_enter_on_an_empty_list_reports_that_there_is_nothing_to_open() -> None:
     async with watching(a_cluster()) as watch:
         await watch.press("enter")
         assert "There is no partition to open." in watch.text
 
 
-async def test_the_whole_cluster_is_counted_only_while_the_brokers_are_looked_at() -> None:
+async def test_the_whole_cluster_is_counted_only_while_the_brokers_screen_is_open() -> None:
     async with watching(a_cluster()) as watch:
         await watch.press("b")
         await watch.see()
@@ -96,10 +96,10 @@ def _every_tooltip() -> set[str]:
     }
 
 
-def test_the_help_is_made_from_the_bindings_and_leaves_none_out() -> None:
+def test_the_help_lists_every_key_binding() -> None:
     app = an_app(a_cluster())
-    told = {key.words for group in app.help_groups() for key in group.keys}
-    assert _every_tooltip() <= told
+    listed = {key.words for group in app.help_groups() for key in group.keys}
+    assert _every_tooltip() <= listed
     assert len(_every_tooltip()) > 15
 
 
@@ -144,7 +144,7 @@ async def test_every_key_in_the_footer_does_something() -> None:
             assert words not in footer
 
 
-async def test_in_the_smallest_terminal_keys_are_left_out_of_the_footer_and_none_is_cut() -> None:
+async def test_the_smallest_terminal_leaves_keys_out_of_the_footer_but_cuts_none() -> None:
     async with watching(a_cluster(moving=["a-0"]), SMALL) as watch:
         assert watch.lines[-1].rstrip().endswith("q quit")
         assert "brokers" in watch.lines[-1]
@@ -173,7 +173,7 @@ def _last_words(watch: Watching) -> str:
     return words.plain
 
 
-async def test_quitting_says_what_goes_on_without_the_view() -> None:
+async def test_quitting_reports_how_many_reassignments_continue_without_the_view() -> None:
     async with watching(a_cluster(moving=["a-0", "b-0"])) as watch:
         await watch.press("q")
         await watch.until(lambda: not watch.app.is_running or watch.app._exit)
@@ -183,7 +183,7 @@ async def test_quitting_says_what_goes_on_without_the_view() -> None:
         )
 
 
-async def test_quitting_a_quiet_cluster_says_that_nothing_was_changed() -> None:
+async def test_quitting_a_quiet_cluster_reports_that_nothing_was_changed() -> None:
     async with watching(a_cluster()) as watch:
         await watch.press("q")
         await watch.until(lambda: watch.app._exit)
@@ -202,7 +202,7 @@ async def test_ctrl_c_quits_from_everywhere(keys: list[str]) -> None:
 # --- losing the cluster elsewhere, themes, title ---------------------------------------------
 
 
-async def test_every_screen_says_that_tls_does_not_verify_the_cluster() -> None:
+async def test_every_screen_warns_that_tls_does_not_verify_the_cluster() -> None:
     async with watching(a_cluster(moving=["a-0"]), SMALL, tls_unverified=True) as watch:
         assert "READ-ONLY   TLS unverified  " in watch.lines[0]
         for key in ("enter", "b", "e"):
@@ -212,7 +212,7 @@ async def test_every_screen_says_that_tls_does_not_verify_the_cluster() -> None:
 
 
 @pytest.mark.parametrize("size", [SMALL, LARGE])
-async def test_every_screen_says_which_brokers_are_down_and_that_the_cluster_is_lost(
+async def test_every_screen_shows_which_brokers_are_down_and_that_the_cluster_is_lost(
     size: tuple[int, int],
 ) -> None:
     async with watching(a_cluster(moving=["a-0"]), size) as watch:
@@ -249,7 +249,7 @@ async def test_values_of_a_lost_cluster_are_grey_on_every_screen() -> None:
             await watch.press("escape")
 
 
-async def test_an_outage_is_among_the_events_with_how_long_it_lasted() -> None:
+async def test_the_events_list_an_outage_and_its_duration() -> None:
     async with watching(a_cluster(moving=["a-0"], resting=["b-0"])) as watch:
         await watch.press("e")
         await watch.pass_time(10)
@@ -258,14 +258,14 @@ async def test_an_outage_is_among_the_events_with_how_long_it_lasted() -> None:
         await watch.pass_time(30)
         await watch.recover()
         await watch.do(move("b-0", 4, 2, 3))
-        told = [line for line in watch.lines if "cluster  " in line or "b-0" in line]
-        assert len(told) == 3
-        assert "cluster lost: no broker answered" in told[0]
-        assert "cluster answers again after 37 s" in told[1]
-        assert "b-0" in told[2]
+        listed = [line for line in watch.lines if "cluster  " in line or "b-0" in line]
+        assert len(listed) == 3
+        assert "cluster lost: no broker answered" in listed[0]
+        assert "cluster answers again after 37 s" in listed[1]
+        assert "b-0" in listed[2]
 
 
-async def test_a_theme_that_does_not_exist_is_named_and_the_default_is_used() -> None:
+async def test_an_unknown_theme_is_named_and_the_default_is_used() -> None:
     async with watching(a_cluster(), LARGE, theme="drak") as watch:
         await watch.until(lambda: "There is no theme 'drak'" in watch.text)
         assert watch.app.theme == "dark"
@@ -282,12 +282,12 @@ async def test_a_broken_theme_file_is_named_with_its_line_and_the_app_runs(
         assert watch.rows == ["a-0"]
 
 
-async def test_only_our_own_themes_are_offered() -> None:
+async def test_only_ktui_themes_are_offered() -> None:
     async with watching(a_cluster()) as watch:
         assert set(watch.app.available_themes) == set(load_themes(None).themes)
 
 
-async def test_the_terminals_title_tells_the_totals(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_terminal_title_shows_the_totals(monkeypatch: pytest.MonkeyPatch) -> None:
     async with watching(a_cluster(moving=["a-0", "b-0"], messages=10_000)) as watch:
         written: list[str] = []
         driver = watch.app._driver

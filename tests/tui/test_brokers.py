@@ -48,7 +48,7 @@ CENSUS = Census(BEGAN, 0.0, 1.0, 40, 12_034, {1: 230}, {1: 1_201}, ())
 
 
 class FilteringHost(Host[BrokersScreen]):
-    """A host that takes a filter, as the app does."""
+    """A host that accepts a filter, as the app does."""
 
     filtered: int | None = None
 
@@ -111,7 +111,7 @@ def row(text: str, broker: int) -> list[str]:
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_each_broker_has_a_row_with_what_the_reassignments_ask_of_it(
+def test_each_broker_has_a_row_with_its_share_of_the_reassignments(
     size: tuple[int, int],
 ) -> None:
     text = drawn(size)
@@ -152,12 +152,12 @@ def test_leaders_and_replicas_come_from_the_census_with_its_time() -> None:
     assert f"12,034 partitions counted at {local:%H:%M:%S}" in text.splitlines()[1]
 
 
-async def test_without_a_census_the_count_is_said_to_be_under_way() -> None:
+async def test_the_count_is_shown_as_under_way_until_there_is_a_census() -> None:
     text = await seen_at((120, 30), progress(last=observation()))
     assert "leaders and replicas are being counted" in text.splitlines()[1]
 
 
-def test_how_full_the_disks_are_is_a_bar_with_a_figure() -> None:
+def test_disk_usage_is_a_bar_with_a_figure() -> None:
     text = drawn((80, 24))
     assert row(text, 1)[-2:] == ["━────", "25%"]
     assert row(text, 2)[-1] == "90%"
@@ -174,7 +174,7 @@ async def test_a_disk_that_is_nearly_full_is_coloured() -> None:
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_the_panel_says_everything_of_the_broker_under_the_cursor(
+def test_the_panel_shows_every_detail_of_the_broker_under_the_cursor(
     size: tuple[int, int],
 ) -> None:
     text = drawn(size)
@@ -190,7 +190,7 @@ def test_the_panel_says_everything_of_the_broker_under_the_cursor(
     assert "! cordoned  /c" in text
 
 
-def test_what_could_not_be_read_of_a_broker_is_in_its_panel() -> None:
+def test_a_broker_panel_lists_what_could_not_be_read() -> None:
     keys = ["down"] * 5
     text = drawn((120, 30), *keys)
     assert "! broker 9: log dirs: no answer in 2.0 s" in text
@@ -250,7 +250,7 @@ async def test_the_cursor_stays_on_its_broker_as_others_come_and_go() -> None:
         assert selected(app) == 4
 
 
-async def test_when_the_broker_under_the_cursor_goes_another_takes_its_place() -> None:
+async def test_the_cursor_moves_to_another_broker_when_its_own_disappears() -> None:
     app = host()
     async with app.run_test(size=(80, 24)) as pilot:
         await shown(pilot, app, progress(last=observation()))
@@ -274,7 +274,7 @@ async def test_enter_shows_the_partitions_of_the_broker() -> None:
         assert app.screen is not app.shown
 
 
-async def test_in_the_app_enter_leads_back_to_a_list_filtered_to_the_broker() -> None:
+async def test_enter_returns_to_a_list_filtered_to_the_broker_in_the_app() -> None:
     cluster = a_cluster(resting=["far-0", "near-0"])
     cluster.do(move("far-0", 1, 3, 4))
     cluster.do(move("near-0", 1, 2, 5))
@@ -286,9 +286,7 @@ async def test_in_the_app_enter_leads_back_to_a_list_filtered_to_the_broker() ->
         assert "broker:5" in watch.text
 
 
-async def test_in_the_app_it_tells_what_a_move_asks_of_each_broker_and_which_does_not_answer() -> (
-    None
-):
+async def test_the_app_shows_the_load_of_a_move_per_broker_and_which_broker_is_silent() -> None:
     cluster = a_cluster(moving=["orders-0"], copied_s=5_000)
     cluster.do(throttle("follower", 4, 50_000_000))
     async with watching(cluster, (200, 60)) as watch:
@@ -328,7 +326,7 @@ async def test_escape_and_q_go_back(key: str) -> None:
         assert app.screen is not app.shown
 
 
-async def test_before_the_first_answer_it_says_so_and_enter_does_nothing() -> None:
+async def test_the_brokers_screen_waits_for_the_first_answer_and_ignores_enter() -> None:
     app = FilteringHost(BrokersScreen())
     async with app.run_test(size=(80, 24)) as pilot:
         assert "Waiting for the first answer of the cluster." in await shown(pilot, app, Progress())

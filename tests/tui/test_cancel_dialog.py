@@ -14,7 +14,7 @@ from support.views.watching import LARGE, MIDDLE, SMALL
 NAMES = ("a-0", "a-1", "b-0")
 
 
-async def test_the_dialog_says_what_is_sent_and_what_each_partition_will_be(
+async def test_the_dialog_shows_what_is_sent_and_how_each_partition_will_end(
     tmp_path: Path,
 ) -> None:
     cluster = a_quiet_cluster(*NAMES, messages=50_000)
@@ -29,7 +29,7 @@ async def test_the_dialog_says_what_is_sent_and_what_each_partition_will_be(
             assert "The cancel gate of the cluster is shut with it" in watch.text
 
 
-async def test_what_it_would_come_to_follows_what_is_chosen(tmp_path: Path) -> None:
+async def test_the_preview_of_a_cancel_follows_the_chosen_scope_and_action(tmp_path: Path) -> None:
     async with watching_run(a_quiet_cluster(*NAMES), tmp_path, moved(*NAMES)) as watch:
         await watch.pass_until("done 1/3")
         await open_dialog(watch)
@@ -48,7 +48,7 @@ async def test_what_it_would_come_to_follows_what_is_chosen(tmp_path: Path) -> N
         assert "● partition a-1" in watch.text
 
 
-async def test_enter_asks_for_nothing_and_esc_leaves_everything_as_it_is(tmp_path: Path) -> None:
+async def test_enter_requests_nothing_and_esc_leaves_everything_as_it_is(tmp_path: Path) -> None:
     async with watching_run(a_quiet_cluster(*NAMES), tmp_path, moved(*NAMES)) as watch:
         await open_dialog(watch)
         await watch.press("enter", "enter")
@@ -60,7 +60,7 @@ async def test_enter_asks_for_nothing_and_esc_leaves_everything_as_it_is(tmp_pat
         assert state_of(watch, "a-0") is State.ADDING
 
 
-async def test_the_marked_ones_come_first_and_those_of_no_run_are_left_out(
+async def test_marked_partitions_come_first_and_those_outside_the_run_are_left_out(
     tmp_path: Path,
 ) -> None:
     cluster = a_quiet_cluster(*NAMES, "x-0", messages=50_000)
@@ -75,7 +75,7 @@ async def test_the_marked_ones_come_first_and_those_of_no_run_are_left_out(
         assert "a-1" in watch.line("queued")
 
 
-async def test_a_read_only_view_shows_the_dialog_and_says_why_nothing_can_be_asked(
+async def test_a_read_only_view_shows_the_cancel_preview_and_why_it_cannot_be_requested(
     tmp_path: Path,
 ) -> None:
     cluster = a_quiet_cluster("a-0", messages=50_000)
@@ -89,13 +89,13 @@ async def test_a_read_only_view_shows_the_dialog_and_says_why_nothing_can_be_ask
         assert state_of(watch, "a-0") is State.ADDING
 
 
-async def test_without_a_run_c_says_how_to_get_one(tmp_path: Path) -> None:
+async def test_the_cancel_key_without_a_run_reports_that_none_is_attached(tmp_path: Path) -> None:
     async with watching_runs(a_quiet_cluster("a-0"), tmp_path) as watch:
         await watch.press("c")
         assert "attached to no run" in watch.text
 
 
-async def test_it_is_told_what_cannot_be_done_now_why_and_what_then(tmp_path: Path) -> None:
+async def test_the_dialog_shows_a_refused_rollback_and_its_cause(tmp_path: Path) -> None:
     cluster = a_quiet_cluster("a-0", "a-1")
     async with watching_run(cluster, tmp_path, moved("a-0", "a-1")) as watch:
         await watch.pass_until("done 1/2")
@@ -106,7 +106,9 @@ async def test_it_is_told_what_cannot_be_done_now_why_and_what_then(tmp_path: Pa
         assert "refused for now" in watch.text
 
 
-async def test_it_is_told_when_too_few_would_stay_in_sync(tmp_path: Path) -> None:
+async def test_the_dialog_warns_when_a_cancel_leaves_fewer_than_min_insync_replicas(
+    tmp_path: Path,
+) -> None:
     cluster = a_quiet_cluster("a-0", messages=500_000, configs={"min.insync.replicas": "2"})
     async with watching_run(cluster, tmp_path, moved("a-0")) as watch:
         await watch.do(events.Kill(2), events.Kill(3))

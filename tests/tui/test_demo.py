@@ -33,7 +33,7 @@ SPEED = 10.0
 
 
 class Demo:
-    """A demo under way, and the hand that moves its time on."""
+    """A running demo, with its clock and its keyboard."""
 
     def __init__(self, app: DemoApp, clock: VirtualClock, pilot: Pilot[None]) -> None:
         self.app = app
@@ -45,7 +45,7 @@ class Demo:
         return screen_text(self.app)
 
     async def until(self, condition: Callable[[], bool]) -> None:
-        """Let the cluster's time pass, a poll at a time, until something is so."""
+        """Advance the cluster's clock one poll at a time until a condition holds."""
         async with asyncio.timeout(60):
             while not condition():
                 await self.clock.advance(SPEED)
@@ -72,11 +72,11 @@ async def a_demo(
         yield Demo(app, clock, pilot)
 
 
-def told(demo: Demo) -> str:
+def shown(demo: Demo) -> str:
     return "" if demo.app.notification is None else demo.app.notification.words
 
 
-async def test_the_plan_is_seen_under_its_throttle_until_it_is_done(tmp_path: Path) -> None:
+async def test_the_demo_shows_its_plan_under_the_throttle_until_it_is_done(tmp_path: Path) -> None:
     async with a_demo(tmp_path, size=(80, 24)) as demo:
         # the header says that it is simulated, and how fast time runs, on every screen
         await demo.until(lambda: "orders-0" in demo.text)
@@ -127,7 +127,9 @@ async def test_a_plan_with_limits_is_a_run_whose_limits_and_throttle_can_be_chan
         assert await throttles_of(demo) == {}  # it is put back at the end
 
 
-async def test_the_story_of_a_throttle_that_is_too_low_is_cured_with_a_key(tmp_path: Path) -> None:
+async def test_one_key_raises_the_throttle_in_the_story_of_a_throttle_too_low(
+    tmp_path: Path,
+) -> None:
     story = shipped_path("throttle-too-low").read_text(encoding="utf-8")
     async with a_demo(tmp_path, story) as demo:
         await demo.until(lambda: "THROTTLE TOO LOW: 3.0 MB/s" in demo.text)
@@ -138,35 +140,35 @@ async def test_the_story_of_a_throttle_that_is_too_low_is_cured_with_a_key(tmp_p
 
 
 async def throttles_of(demo: Demo) -> dict[str, object]:
-    """Give the throttles that are set on brokers and topics."""
+    """Return the throttles that are set on brokers and topics."""
     assert isinstance(demo.app._runs.engines, SimulatedEngines)
     reader = demo.app._runs.engines._cluster.reader()
-    asked = [
+    resources = [
         *(ConfigResource(ConfigScope.BROKER, str(broker)) for broker in range(1, 6)),
         *(ConfigResource(ConfigScope.TOPIC, topic) for topic in ("orders", "clicks", "audit")),
     ]
-    answer = await reader.settings(asked)
+    answer = await reader.settings(resources)
     return {
-        f"{resource.scope} {resource.name}": told
-        for resource, told in answer.settings.items()
-        if told.keys() & {*RATES, *REPLICAS}
+        f"{resource.scope} {resource.name}": shown
+        for resource, shown in answer.settings.items()
+        if shown.keys() & {*RATES, *REPLICAS}
     }
 
 
-async def test_the_story_is_told_at_the_start_and_again_on_a_key(tmp_path: Path) -> None:
+async def test_the_story_is_shown_at_the_start_and_again_on_a_key(tmp_path: Path) -> None:
     async with a_demo(tmp_path, STORY.replace("start: 5s", "start: 25s")) as demo:
         await demo.until(lambda: "Broker 3 is drained." in demo.text)
-        assert not told(demo)
+        assert not shown(demo)
         await demo.until(lambda: "orders-0" in demo.text and "A small story" in demo.text)
-        assert told(demo)
+        assert shown(demo)
         await demo.press("i")
         await demo.until(lambda: "Broker 3 is drained." in demo.text)
-        assert not told(demo)
+        assert not shown(demo)
         await demo.press("i")
         await demo.until(lambda: "Broker 3 is drained." not in demo.text)
 
 
-async def test_its_own_keys_are_in_the_help_with_all_others(tmp_path: Path) -> None:
+async def test_the_help_lists_the_demo_keys_with_all_others(tmp_path: Path) -> None:
     async with a_demo(tmp_path) as demo:
         groups = demo.app.help_groups()
         everywhere = {key.keys: key.words for key in groups[0].keys}
@@ -178,19 +180,19 @@ async def test_its_own_keys_are_in_the_help_with_all_others(tmp_path: Path) -> N
         await demo.until(lambda: "i tells the story" in demo.text)
         await demo.press("question_mark")
         await demo.until(lambda: "list of partitions" in demo.text)
-        assert not told(demo)
+        assert not shown(demo)
         await demo.press("escape")
         await demo.until(lambda: demo.text.split("\n")[-1].split().count("brokers") == 1)
 
 
-async def test_it_can_be_played_again(tmp_path: Path) -> None:
+async def test_a_demo_can_be_played_again(tmp_path: Path) -> None:
     async with a_demo(tmp_path) as demo:
         await demo.press("R")
         await demo.until(lambda: demo.app._exit)
         assert demo.app.again
 
 
-async def test_leaving_says_that_the_cluster_is_gone_with_it(tmp_path: Path) -> None:
+async def test_leaving_a_demo_reports_that_the_simulated_cluster_has_ended(tmp_path: Path) -> None:
     async with a_demo(tmp_path) as demo:
         await demo.press("q")
         await demo.until(lambda: demo.app._exit)
@@ -200,18 +202,18 @@ async def test_leaving_says_that_the_cluster_is_gone_with_it(tmp_path: Path) -> 
         assert not demo.app.again
 
 
-async def test_what_the_cluster_refuses_of_the_plan_is_told(tmp_path: Path) -> None:
+async def test_partitions_that_the_cluster_refuses_are_reported(tmp_path: Path) -> None:
     story = f"{STORY}faults: [{{at: 1s, delete-topic: orders}}]\n"
     async with a_demo(tmp_path, story) as demo:
         await demo.until(lambda: "Not accepted" in demo.text)
         assert "Kafka refused it" in demo.text
         demo.app.clear_notifications()
         await demo.press("i")
-        await demo.until(lambda: "Not accepted of the plan" in demo.text)
+        await demo.until(lambda: "Refused parts of the plan" in demo.text)
         assert "UNKNOWN_TOPIC_OR_PARTITION" in demo.text
 
 
-async def test_a_broker_that_cannot_be_reached_is_told_in_plain_words(tmp_path: Path) -> None:
+async def test_an_unreachable_broker_is_reported_in_plain_words(tmp_path: Path) -> None:
     story = f"{STORY.replace('start: 5s', 'start: 20s')}faults: [{{at: 1s, kill: 4}}]\n"
     async with a_demo(tmp_path, story) as demo:
         await demo.until(lambda: "Not accepted" in demo.text)
@@ -221,7 +223,7 @@ async def test_a_broker_that_cannot_be_reached_is_told_in_plain_words(tmp_path: 
 
 
 @pytest.mark.parametrize(("speed", "interval_s"), [(1.0, 1.0), (10.0, 10.0), (100.0, 10.0)])
-async def test_the_cluster_is_polled_often_enough_to_lose_no_move(
+async def test_the_demo_polls_often_enough_to_miss_no_move(
     tmp_path: Path, speed: float, interval_s: float
 ) -> None:
     path = tmp_path / "story.yaml"
@@ -231,12 +233,12 @@ async def test_the_cluster_is_polled_often_enough_to_lose_no_move(
         assert app.cluster_status().interval_s == interval_s
 
 
-async def test_a_story_without_a_plan_is_told_all_the_same(tmp_path: Path) -> None:
+async def test_a_story_without_a_plan_is_shown_too(tmp_path: Path) -> None:
     async with a_demo(tmp_path, STORY[: STORY.index("plan")]) as demo:
         await demo.until(lambda: "Nothing is being reassigned." in demo.text)
 
 
-def test_a_newcomer_sees_it_live_in_a_terminal_plays_it_again_and_leaves() -> None:
+def test_a_demo_runs_in_a_terminal_is_played_again_and_quit() -> None:
     command = [sys.executable, "-m", "ktui", "demo", "--speed", "20"]
     with Terminal(command) as terminal:
         terminal.wait_for("SIMULATED x20")

@@ -81,7 +81,7 @@ def line_with(text: str, words: str) -> str:
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_the_top_says_which_partition_how_it_is_and_from_where_to_where(
+def test_the_top_shows_the_partition_its_state_and_its_replicas_before_and_after(
     size: tuple[int, int],
 ) -> None:
     text = drawn(size)
@@ -112,7 +112,7 @@ def test_a_replica_that_catches_up_has_its_share_lag_rate_and_time_left(
     assert "1m 12s (1m-1m 50s)" in line
 
 
-async def test_figures_of_another_length_do_not_shift_the_lanes() -> None:
+async def test_figures_of_a_different_width_do_not_shift_the_lanes() -> None:
     lane = Lane(4, Role.ADDING, lag_messages=5, share=0.999, rate_bytes_s=9.0)
     short = timeline(lanes={4: msgspec.structs.replace(lane, history=history((99, 150)))})
     many, few = [
@@ -122,7 +122,7 @@ async def test_figures_of_another_length_do_not_shift_the_lanes() -> None:
     assert many.index("┄") == few.index("█")
 
 
-async def test_the_time_of_a_move_that_has_ended_ends_with_it() -> None:
+async def test_the_time_axis_of_a_finished_move_ends_with_it() -> None:
     end = observation(251)
     done = timeline(phase=Phase.DONE, ended_at=end.at)
     heading = line_with(await seen_at((80, 24), progress(done)), "copied")
@@ -141,7 +141,7 @@ async def test_an_approximate_share_is_marked() -> None:
     assert "1.0 GiB" in line_with(text, "+4     ")
 
 
-async def test_an_alarm_names_its_cause_and_what_to_do() -> None:
+async def test_an_alarm_shows_its_cause_and_what_to_do() -> None:
     app = host()
     async with app.run_test(size=(200, 60)) as pilot:
         for cause in Cause:
@@ -154,7 +154,7 @@ async def test_an_alarm_names_its_cause_and_what_to_do() -> None:
             assert len(line.split(". ", 1)[1].split()) > 3
 
 
-async def test_every_alarm_is_shown_the_falling_behind_too() -> None:
+async def test_every_alarm_is_shown_including_falling_behind() -> None:
     behind = Stall(StallKind.FALLING_BEHIND, Cause.THROTTLED, BEGAN_S + 540, 4, "2.0 MB/s")
     lanes = {
         4: Lane(4, Role.ADDING, stall=behind),
@@ -166,7 +166,7 @@ async def test_every_alarm_is_shown_the_falling_behind_too() -> None:
 
 
 @pytest.mark.parametrize("size", SIZES)
-async def test_the_lag_curve_has_a_scale_with_its_unit_and_shares_the_lanes_time(
+async def test_the_lag_curve_has_a_scale_with_units_and_the_same_time_axis_as_the_lanes(
     size: tuple[int, int],
 ) -> None:
     app = host()
@@ -183,7 +183,7 @@ async def test_the_lag_curve_has_a_scale_with_its_unit_and_shares_the_lanes_time
         assert len(axis.rstrip()) == len(lane.rstrip())
 
 
-def test_the_events_of_the_partition_stand_newest_first_with_local_times() -> None:
+def test_the_partition_events_are_listed_newest_first_in_local_time() -> None:
     text = drawn((120, 30))
     lines = [line for line in text.splitlines() if "broker 2" in line and ":" in line]
     local = timeline().events[2].at.astimezone()
@@ -214,7 +214,7 @@ async def test_the_wheel_scrolls() -> None:
         assert body.scroll_offset.y > 0
 
 
-async def test_a_new_poll_leaves_the_reader_where_they_were() -> None:
+async def test_a_new_poll_keeps_the_scroll_position() -> None:
     app = host()
     async with app.run_test(size=(80, 24)) as pilot:
         await shown(pilot, app, progress(timeline()))
@@ -252,16 +252,16 @@ async def test_brackets_walk_through_the_list_and_stop_at_its_ends() -> None:
         assert screen_text(app).split("\n")[1].startswith(" orders-0 ")
 
 
-async def test_before_the_first_answer_it_says_so() -> None:
+async def test_the_detail_shows_that_it_waits_for_the_first_answer() -> None:
     assert "Waiting for the first answer of the cluster." in await seen_at((80, 24), Progress())
 
 
-async def test_a_partition_that_was_never_seen_to_move_is_said_to_be_so() -> None:
+async def test_a_partition_never_seen_moving_is_shown_as_not_being_reassigned() -> None:
     text = await seen_at((80, 24), progress())
     assert "This partition is not being reassigned" in text
 
 
-async def test_a_partition_that_vanished_stays_as_it_was_last_seen() -> None:
+async def test_a_partition_that_vanished_stays_on_screen_as_last_seen() -> None:
     app = host()
     async with app.run_test(size=(80, 24)) as pilot:
         await shown(pilot, app, progress(timeline()))
@@ -279,7 +279,7 @@ ENDED = {
 }
 
 
-async def test_how_a_move_ended_is_said_with_how_long_it_took() -> None:
+async def test_a_finished_move_shows_its_outcome_and_duration() -> None:
     app = host()
     async with app.run_test(size=(80, 24)) as pilot:
         for phase, words in ENDED.items():
@@ -289,7 +289,7 @@ async def test_how_a_move_ended_is_said_with_how_long_it_took() -> None:
             assert ", 4m 11s" in line_with(text, "moved")
 
 
-async def test_of_a_move_whose_start_was_not_seen_only_what_was_seen_is_told() -> None:
+async def test_a_move_with_an_unseen_start_shows_a_lower_bound_of_its_duration() -> None:
     local = f"{timeline().began_at.astimezone():%H:%M:%S}"
     under_way = await seen_at((120, 30), progress(timeline(seen_from_start=False)))
     assert f"seen since {local}, for at least 10m" in under_way
@@ -297,7 +297,7 @@ async def test_of_a_move_whose_start_was_not_seen_only_what_was_seen_is_told() -
     assert "at least 1m 2s" in await seen_at((120, 30), progress(done))
 
 
-async def test_a_replica_that_only_waits_is_told_without_alarm() -> None:
+async def test_a_replica_that_only_waits_is_shown_without_an_alarm() -> None:
     turn = "waits for its turn: 2.0 MB/s throttle"
     stall = Stall(StallKind.WAITING, Cause.THROTTLED, BEGAN_S + 588, 4, turn)
     lanes = {4: Lane(4, Role.ADDING, share=0.125, stall=stall)}
@@ -317,7 +317,7 @@ def test_a_replica_that_copies_nothing_has_no_rate() -> None:
     assert "48 MB/s" in text
 
 
-async def test_a_partition_that_does_not_move_says_so_and_what_is_wrong_with_it() -> None:
+async def test_a_partition_at_rest_is_shown_as_such_with_its_problems() -> None:
     state = PartitionState(TP, None, (1, 2, 3), (1,), 1)
     lanes = {1: Lane(1, Role.LEADER), 2: Lane(2, Role.OUT_OF_SYNC), 3: Lane(3, Role.OUT_OF_SYNC)}
     still = timeline(
@@ -334,7 +334,7 @@ async def test_a_partition_that_does_not_move_says_so_and_what_is_wrong_with_it(
     assert "none yet" in text
 
 
-async def test_an_offline_partition_and_one_not_described_say_what_is_not_known() -> None:
+async def test_an_offline_partition_is_not_confused_with_one_not_described() -> None:
     offline = PartitionState(TP, None, (1, 2), (), None)
     text = await seen_at((120, 30), progress(timeline(state=offline)))
     assert "none: offline" in text
@@ -343,7 +343,7 @@ async def test_an_offline_partition_and_one_not_described_say_what_is_not_known(
     assert "none: offline" not in text
 
 
-async def test_a_broker_that_the_cluster_does_not_know_has_a_lane_all_the_same() -> None:
+async def test_a_broker_unknown_to_the_cluster_still_has_a_lane() -> None:
     lanes = {77: Lane(77, Role.OUT_OF_SYNC, history=history((Mark.OUT_OF_SYNC, 150)))}
     text = await seen_at((200, 60), progress(timeline(lanes=lanes)))
     assert "unknown" in line_with(text, "77!")
@@ -376,7 +376,7 @@ async def test_the_screen_takes_every_theme_while_it_is_open() -> None:
             assert colour_of(app, "retiring") == role_style(app.theme_variables, "retiring").color
 
 
-async def test_the_keys_stand_in_the_footer() -> None:
+async def test_the_footer_lists_the_keys() -> None:
     app = host()
     async with app.run_test(size=(80, 24)) as pilot:
         text = await shown(pilot, app, progress(timeline()))

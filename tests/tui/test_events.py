@@ -35,7 +35,7 @@ async def shown(pilot: Pilot[None], app: Host[EventsScreen], seen: tuple[Event, 
     return screen_text(app)
 
 
-async def typed(pilot: Pilot[None], words: str) -> None:
+async def type_filter(pilot: Pilot[None], words: str) -> None:
     await pilot.press("slash", *words)
     await pilot.pause()
 
@@ -51,7 +51,7 @@ def files(folder: Path) -> list[Path]:
 
 
 @pytest.mark.parametrize("size", SIZES)
-async def test_an_event_has_its_local_time_its_severity_whom_it_is_about_and_what(
+async def test_an_event_line_shows_local_time_severity_subject_and_text(
     size: tuple[int, int],
 ) -> None:
     app = host()
@@ -65,14 +65,14 @@ async def test_an_event_has_its_local_time_its_severity_whom_it_is_about_and_wha
     ]
 
 
-async def test_the_title_counts_them_by_severity() -> None:
+async def test_the_title_counts_events_by_severity() -> None:
     app = host()
     async with app.run_test() as pilot:
         title = (await shown(pilot, app, MIXED)).splitlines()[1]
     assert title.split() == ["events", "3", "!", "warnings", "1", "‼", "trouble", "1"]
 
 
-async def test_events_of_more_than_one_day_have_their_day() -> None:
+async def test_events_spanning_several_days_show_their_date() -> None:
     late = Event(BEGAN + timedelta(days=2), "later", ORDERS)
     app = host()
     async with app.run_test() as pilot:
@@ -97,14 +97,16 @@ async def test_a_long_topic_keeps_its_partition_number() -> None:
 
 
 @pytest.mark.parametrize("size", SIZES)
-async def test_it_opens_at_the_newest_and_follows_it(size: tuple[int, int]) -> None:
+async def test_the_events_screen_opens_at_the_newest_event_and_follows_new_ones(
+    size: tuple[int, int],
+) -> None:
     app = host()
     async with app.run_test(size=size) as pilot:
         assert listed(await shown(pilot, app, events(500)))[-1].endswith("event 499")
         assert listed(await shown(pilot, app, events(501)))[-1].endswith("event 500")
 
 
-async def test_who_has_scrolled_up_stays_there_until_they_go_to_the_end() -> None:
+async def test_a_scrolled_up_list_stays_put_until_the_end_key() -> None:
     app = host()
     many = events(520)
     async with app.run_test() as pilot:
@@ -120,7 +122,7 @@ async def test_who_has_scrolled_up_stays_there_until_they_go_to_the_end() -> Non
         assert listed(await shown(pilot, app, many))[-1].endswith("event 519")
 
 
-async def test_the_wheel_scrolls_too() -> None:
+async def test_the_wheel_scrolls_the_events() -> None:
     app = host()
     async with app.run_test() as pilot:
         await shown(pilot, app, events(500))
@@ -129,7 +131,7 @@ async def test_the_wheel_scrolls_too() -> None:
         assert not listed(screen_text(app))[-1].endswith("event 499")
 
 
-async def test_what_falls_off_the_front_does_not_move_what_is_read() -> None:
+async def test_dropping_old_events_does_not_move_the_visible_ones() -> None:
     app = host()
     many = events(600)
     async with app.run_test() as pilot:
@@ -140,7 +142,7 @@ async def test_what_falls_off_the_front_does_not_move_what_is_read() -> None:
         assert listed(await shown(pilot, app, many[100:])) == before
 
 
-async def test_the_list_is_right_after_any_change_of_what_there_is() -> None:
+async def test_the_list_is_correct_after_any_change_of_the_events() -> None:
     app = host()
     many = events(600)
     async with app.run_test(size=(80, 60)) as pilot:
@@ -151,7 +153,7 @@ async def test_the_list_is_right_after_any_change_of_what_there_is() -> None:
             ]
 
 
-async def test_ten_thousand_events_make_only_the_lines_in_sight() -> None:
+async def test_only_visible_lines_of_ten_thousand_events_are_drawn() -> None:
     app = host()
     many = events(10_001)
     drawn = 0
@@ -160,12 +162,12 @@ async def test_ten_thousand_events_make_only_the_lines_in_sight() -> None:
         listing = app.shown.query_one(EventList)
         original = listing.render_line
 
-        def counted(y: int) -> object:
+        def counting(y: int) -> object:
             nonlocal drawn
             drawn += 1
             return original(y)
 
-        listing.render_line = counted  # type: ignore[method-assign,assignment] # a spy
+        listing.render_line = counting  # type: ignore[method-assign,assignment] # a spy
         text = await shown(pilot, app, many[1:])
         assert listed(text)[-1].endswith("event 10000")
         assert 0 < drawn < 200
@@ -174,11 +176,11 @@ async def test_ten_thousand_events_make_only_the_lines_in_sight() -> None:
         assert listed(screen_text(app))[0].endswith("event 1")
 
 
-async def test_the_filter_shows_what_has_all_its_words() -> None:
+async def test_the_filter_shows_events_that_contain_all_its_words() -> None:
     app = host()
     async with app.run_test() as pilot:
         await shown(pilot, app, MIXED)
-        await typed(pilot, "ISR orders")
+        await type_filter(pilot, "ISR orders")
         text = screen_text(app)
         assert [line.split(maxsplit=2)[2] for line in listed(text)[1:]] == [
             "orders-1  broker 7 joined the ISR"
@@ -187,31 +189,31 @@ async def test_the_filter_shows_what_has_all_its_words() -> None:
         assert "filter: ISR orders" in text.splitlines()[1]
 
 
-async def test_severities_are_words_to_filter_by() -> None:
+async def test_events_can_be_filtered_by_severity() -> None:
     app = host()
     async with app.run_test() as pilot:
         await shown(pilot, app, MIXED)
-        await typed(pilot, "trouble")
+        await type_filter(pilot, "trouble")
         assert listed(screen_text(app))[-1].endswith("reassignments could not be listed")
         assert len(listed(screen_text(app))) == 2
 
 
-async def test_new_events_pass_the_filter_too() -> None:
+async def test_the_filter_applies_to_new_events_too() -> None:
     app = host()
     async with app.run_test() as pilot:
         await shown(pilot, app, events(20))
-        await typed(pilot, "event 2")
+        await type_filter(pilot, "event 2")
         await pilot.press("enter")
         await pilot.pause()
         text = await shown(pilot, app, events(30))
         assert [int(line.split()[-1]) for line in listed(text)] == [2, 12, *range(20, 30)]
 
 
-async def test_enter_keeps_the_filter_and_escape_clears_it_before_it_goes_back() -> None:
+async def test_enter_keeps_the_filter_and_escape_clears_it_before_going_back() -> None:
     app = host()
     async with app.run_test() as pilot:
         await shown(pilot, app, MIXED)
-        await typed(pilot, "broker")
+        await type_filter(pilot, "broker")
         await pilot.press("enter")
         await pilot.pause()
         assert not app.shown.query_one(Input).display
@@ -225,28 +227,28 @@ async def test_enter_keeps_the_filter_and_escape_clears_it_before_it_goes_back()
         assert app.screen is not app.shown
 
 
-async def test_a_filter_that_nothing_passes_says_how_to_clear_it() -> None:
+async def test_a_filter_without_matches_shows_how_to_clear_it() -> None:
     app = host()
     async with app.run_test() as pilot:
         await shown(pilot, app, MIXED)
-        await typed(pilot, "zzz")
+        await type_filter(pilot, "zzz")
         assert "No event has 'zzz' in it. Escape clears the filter." in screen_text(app)
 
 
-async def test_when_nothing_has_happened_it_says_so() -> None:
+async def test_an_empty_events_screen_states_that_nothing_has_happened() -> None:
     app = host()
     async with app.run_test() as pilot:
         assert "Nothing has happened since this view was opened." in await shown(pilot, app, ())
 
 
-async def test_x_writes_what_is_shown_to_json_lines_and_says_where(
+async def test_x_exports_the_shown_events_as_json_lines_and_names_the_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     app = host()
     async with app.run_test(size=(120, 30), notifications=True) as pilot:
         await shown(pilot, app, MIXED)
-        await typed(pilot, "broker")
+        await type_filter(pilot, "broker")
         await pilot.press("enter", "x")
         await app.workers.wait_for_complete()
         await pilot.pause()
@@ -266,7 +268,7 @@ async def test_x_writes_what_is_shown_to_json_lines_and_says_where(
     assert next(iter(lines[1])) == "schema_version"
 
 
-async def test_x_with_nothing_to_write_says_so(
+async def test_x_without_events_reports_that_there_are_none_to_write(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -279,7 +281,7 @@ async def test_x_with_nothing_to_write_says_so(
     assert files(tmp_path) == []
 
 
-def test_an_export_goes_to_the_state_folder_where_the_current_one_takes_no_file(
+def test_an_export_falls_back_to_the_state_folder_if_the_current_one_is_unwritable(
     tmp_path: Path,
 ) -> None:
     path = write_events(MIXED, [tmp_path / "missing", tmp_path / "state"], BEGAN)
@@ -295,13 +297,13 @@ def test_a_second_export_in_the_same_second_does_not_overwrite_the_first(tmp_pat
     assert first.name == f"ktui-events-{BEGAN.astimezone():%Y%m%d-%H%M%S}.jsonl"
 
 
-def test_an_export_that_no_folder_takes_says_why(tmp_path: Path) -> None:
+def test_an_export_that_no_folder_accepts_raises_the_reason(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(OSError, match="file"):
         write_events(MIXED, [tmp_path / "missing", tmp_path / "file"], BEGAN)
 
 
-async def test_an_export_that_fails_is_told_and_harms_nothing(
+async def test_a_failed_export_is_reported_and_the_app_keeps_running(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "file").touch()
@@ -320,13 +322,13 @@ async def test_an_export_that_fails_is_told_and_harms_nothing(
 
 
 @pytest.mark.parametrize("size", SIZES)
-async def test_hostile_text_is_shown_as_it_is_and_can_be_looked_for(size: tuple[int, int]) -> None:
+async def test_hostile_text_is_shown_verbatim_and_can_be_searched(size: tuple[int, int]) -> None:
     app = host()
     hostile = Event(BEGAN, HOSTILE, TopicPartition(HOSTILE, 0), severity=2)
     async with app.run_test(size=size) as pilot:
         text = await shown(pilot, app, (hostile,))
         assert "[bold]x[/bold]" in text
-        await typed(pilot, "[bold")
+        await type_filter(pilot, "[bold")
         text = screen_text(app)
         assert "filter: [bold" in text.splitlines()[1]
         assert "1" in text.splitlines()[1]
@@ -343,7 +345,7 @@ async def test_lines_take_a_new_theme_at_once(theme: str) -> None:
         assert colour_of(app, "orders-1") == role_style(app.theme_variables, "header").color
 
 
-async def test_a_new_width_cuts_the_lines_anew_and_still_follows() -> None:
+async def test_a_resize_wraps_the_lines_again_and_still_follows_the_newest() -> None:
     app = host()
     words = " ".join(f"word{number}" for number in range(30))
     long = tuple(Event(BEGAN, f"{words} end{i}", ORDERS) for i in range(40))

@@ -40,7 +40,7 @@ async def test_cancelling_everything_shuts_the_gate_until_it_is_opened(tmp_path:
         assert "The cancel gate of this cluster is open." in watch.text
 
 
-async def test_what_the_gate_holds_back_says_so_and_goes_on_when_it_is_opened(
+async def test_partitions_held_back_by_the_gate_show_it_and_resume_when_it_opens(
     tmp_path: Path,
 ) -> None:
     cluster = a_quiet_cluster(*NAMES)
@@ -54,7 +54,7 @@ async def test_what_the_gate_holds_back_says_so_and_goes_on_when_it_is_opened(
         await watch.pass_until("done 3/3")
 
 
-async def test_a_foreign_reassignment_is_cancelled_only_by_its_own_key_which_names_it(
+async def test_a_foreign_reassignment_is_cancelled_only_by_its_own_key_and_dialog(
     tmp_path: Path,
 ) -> None:
     cluster = a_quiet_cluster("a-0", "x-0", messages=100_000)
@@ -67,10 +67,10 @@ async def test_a_foreign_reassignment_is_cancelled_only_by_its_own_key_which_nam
         assert "x-0 is not in run drain-3" in watch.text
         assert "X cancels this foreign reassignment" in " ".join(watch.text.split())
         await watch.press("X")
-        told = " ".join(watch.text.replace("│", " ").split())
-        assert "Cancel this foreign reassignment of x-0?" in told
-        assert "on its way to 7 8 9" in told
-        assert "keeps 1 2 3" in told
+        printed = " ".join(watch.text.replace("│", " ").split())
+        assert "Cancel this foreign reassignment of x-0?" in printed
+        assert "on its way to 7 8 9" in printed
+        assert "keeps 1 2 3" in printed
         await watch.press("enter")
         assert "Cancel this foreign" in watch.text
         await watch.press("y")
@@ -80,13 +80,15 @@ async def test_a_foreign_reassignment_is_cancelled_only_by_its_own_key_which_nam
         assert [json.loads(line)["outcome"] for line in written] == ["asked", "stopped"]
 
 
-async def test_what_the_run_itself_moves_is_no_foreign_reassignment(tmp_path: Path) -> None:
+async def test_a_reassignment_of_the_run_itself_is_not_foreign(tmp_path: Path) -> None:
     async with watching_run(a_quiet_cluster("a-0"), tmp_path, moved("a-0")) as watch:
         await watch.press("X")
         assert "No reassignment of somebody else is under the cursor" in watch.text
 
 
-async def test_what_another_live_run_moves_is_left_to_it(tmp_path: Path) -> None:
+async def test_a_reassignment_of_another_live_run_cannot_be_cancelled_as_foreign(
+    tmp_path: Path,
+) -> None:
     cluster = a_quiet_cluster("a-0", "b-0", messages=100_000)
     async with watching_run(cluster, tmp_path, moved("a-0"), ONE_BY_ONE) as watch:
         beside = a_new_run(moved("b-0"), Limits(), "other")
@@ -101,7 +103,7 @@ async def test_what_another_live_run_moves_is_left_to_it(tmp_path: Path) -> None
         assert known(watch, "b-0").adding
 
 
-async def test_the_gate_stays_open_where_a_run_is_refused_to_whoever_would_cancel_it(
+async def test_the_gate_stays_open_when_cancelling_the_run_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cluster = a_quiet_cluster(*NAMES)
@@ -109,10 +111,10 @@ async def test_the_gate_stays_open_where_a_run_is_refused_to_whoever_would_cance
         await watch.engines.aclose()
         await watch.see()
 
-        async def refused(run: RunDir, _ask: object) -> None:
+        async def refuse(run: RunDir, _ask: object) -> None:
             raise RunRefused(f"run {run.name} was exported to drain.run")
 
-        monkeypatch.setattr(watch.engines, "resume", refused)
+        monkeypatch.setattr(watch.engines, "resume", refuse)
         await carry_out(watch, "up")
         assert "was exported to drain.run" in watch.text
         assert CancelGateFile(watch.state_dir, cluster.spec.name).state() is None

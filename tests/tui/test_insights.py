@@ -1,4 +1,4 @@
-"""The Insights screen: what earlier runs tell of the cluster that is seen."""
+"""The Insights screen: what earlier runs showed about the watched cluster."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def host(state: Path, cluster: str | None = "prod") -> Host[InsightsScreen]:
 
 
 @pytest.mark.parametrize("size", SIZES)
-async def test_what_is_known_of_the_cluster_is_shown(tmp_path: Path, size: tuple[int, int]) -> None:
+async def test_the_insights_of_the_cluster_are_shown(tmp_path: Path, size: tuple[int, int]) -> None:
     publish_insights(insights("other", "prod"), tmp_path)
     app = host(tmp_path)
     async with app.run_test(size=size) as pilot:
@@ -40,7 +40,7 @@ async def test_what_is_known_of_the_cluster_is_shown(tmp_path: Path, size: tuple
         assert "recommended limits" in screen_text(app)
 
 
-async def test_where_nothing_is_known_the_way_there_is_shown(tmp_path: Path) -> None:
+async def test_without_insights_the_screen_shows_how_to_derive_them(tmp_path: Path) -> None:
     app = host(tmp_path)
     async with app.run_test() as pilot:
         text = " ".join((await settled(pilot, app)).split())
@@ -48,7 +48,7 @@ async def test_where_nothing_is_known_the_way_there_is_shown(tmp_path: Path) -> 
         assert "Derive insights from the recordings: ktui pipeline run" in text
 
 
-async def test_of_another_cluster_nothing_is_shown(tmp_path: Path) -> None:
+async def test_insights_of_another_cluster_are_not_shown(tmp_path: Path) -> None:
     publish_insights(insights("other"), tmp_path)
     for cluster in ("prod", None):
         app = host(tmp_path, cluster)
@@ -56,14 +56,14 @@ async def test_of_another_cluster_nothing_is_shown(tmp_path: Path) -> None:
             assert "Nothing is known of this cluster" in await settled(pilot, app)
 
 
-async def test_a_file_that_cannot_be_read_is_told(tmp_path: Path) -> None:
+async def test_an_unreadable_insights_file_is_reported(tmp_path: Path) -> None:
     (tmp_path / NAME).write_text("{")
     app = host(tmp_path)
     async with app.run_test(size=(160, 30)) as pilot:
         assert "this is not an insights file" in await settled(pilot, app)
 
 
-async def test_the_view_opens_it_and_goes_back(tmp_path: Path) -> None:
+async def test_the_view_opens_the_insights_and_returns(tmp_path: Path) -> None:
     cluster = a_quiet_cluster("orders-0")
     async with watching_runs(cluster, tmp_path) as watch:
         publish_insights(insights(cluster.spec.name), watch.state_dir.path)
@@ -73,7 +73,7 @@ async def test_the_view_opens_it_and_goes_back(tmp_path: Path) -> None:
         await watch.until(lambda: not isinstance(watch.app.screen, InsightsScreen))
 
 
-async def test_a_run_says_that_its_time_left_is_by_earlier_runs(tmp_path: Path) -> None:
+async def test_a_run_marks_an_eta_that_comes_from_earlier_runs(tmp_path: Path) -> None:
     cluster = a_quiet_cluster("orders-0", "orders-1", messages=2_000_000, copied_s=10_000.0)
     publish_insights(insights(cluster.spec.name), tmp_path / "state")
     async with watching_run(cluster, tmp_path, moved("orders-0", "orders-1")) as watch:

@@ -12,7 +12,7 @@ from support.views.watching import LARGE, MIDDLE, SMALL
 NAMES = ("a-0", "a-1", "a-2", "a-3")
 
 
-async def test_the_limits_in_force_stand_beside_what_is_in_flight(tmp_path: Path) -> None:
+async def test_the_limits_in_force_are_shown_beside_what_is_in_flight(tmp_path: Path) -> None:
     limits = Limits(replicas=1, partitions=2, per_broker=3)
     cluster = a_quiet_cluster(*NAMES, messages=100_000)
     async with watching_run(cluster, tmp_path, moved(*NAMES), limits) as watch:
@@ -47,7 +47,7 @@ async def test_a_limit_of_the_other_shape_is_refused_at_its_field(tmp_path: Path
         assert "! E extra replicas: it has no effect in shape kip-435" in watch.text
 
 
-async def test_new_limits_bind_at_the_next_decision_which_is_told(tmp_path: Path) -> None:
+async def test_new_limits_bind_at_the_next_decision_and_the_view_reports_it(tmp_path: Path) -> None:
     cluster = a_quiet_cluster(*NAMES, messages=50_000)
     async with watching_run(cluster, tmp_path, moved(*NAMES)) as watch:
         await watch.press("l", "down")
@@ -102,7 +102,7 @@ async def test_every_limit_is_on_the_screen_and_bad_input_is_named_at_its_field(
         assert "step 1/4" in watch.text
 
 
-async def test_limits_that_are_in_force_already_are_not_asked_for(tmp_path: Path) -> None:
+async def test_limits_already_in_force_are_not_requested_again(tmp_path: Path) -> None:
     async with watching_run(a_quiet_cluster("a-0"), tmp_path, moved("a-0")) as watch:
         await watch.press("l", "down", "1", "enter")
         assert "These limits are in force already." in watch.text

@@ -7,7 +7,7 @@ from support.views.running import a_quiet_cluster, moved, watching_run
 NAMES = ("a-0", "a-1", "b-0")
 
 
-async def test_space_marks_a_row_with_a_sign_and_lifts_its_mark_again(tmp_path: Path) -> None:
+async def test_space_marks_a_row_with_a_sign_and_unmarks_it_again(tmp_path: Path) -> None:
     async with watching_run(a_quiet_cluster(*NAMES), tmp_path, moved(*NAMES)) as watch:
         await watch.press("down", "space", "down", "space")
         assert watch.line("a-1").startswith(" ◆a-1")
@@ -20,7 +20,7 @@ async def test_space_marks_a_row_with_a_sign_and_lifts_its_mark_again(tmp_path: 
         assert "◆" not in watch.text
 
 
-async def test_marks_stay_while_the_list_is_sorted_and_filtered(tmp_path: Path) -> None:
+async def test_marks_survive_sorting_and_filtering(tmp_path: Path) -> None:
     async with watching_run(a_quiet_cluster(*NAMES), tmp_path, moved(*NAMES)) as watch:
         await watch.press("down", "space", "s", "S")
         assert watch.line("a-1").startswith("▌◆a-1")

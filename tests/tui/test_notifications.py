@@ -1,4 +1,4 @@
-"""What is told stands in the line of the keys, one thing at a time, and covers no row."""
+"""Notifications appear in the footer, one at a time, and cover no row."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from support.views.watching import LARGE, MIDDLE, SMALL
 
 
 @pytest.mark.parametrize("size", [SMALL, MIDDLE, LARGE])
-async def test_news_covers_no_row_and_does_not_pile_up(
+async def test_notifications_cover_no_row_and_do_not_pile_up(
     tmp_path: Path, size: tuple[int, int]
 ) -> None:
     names = [f"a-{n}" for n in range(40)]
@@ -26,7 +26,7 @@ async def test_news_covers_no_row_and_does_not_pile_up(
         assert "detail" not in watch.lines[-1]
 
 
-async def test_news_makes_place_for_the_keys_again_after_a_while(tmp_path: Path) -> None:
+async def test_a_notification_makes_room_for_the_keys_after_a_while(tmp_path: Path) -> None:
     async with watching_runs(a_quiet_cluster("a-0"), tmp_path) as watch:
         watch.app.notify("something was told", timeout=0.01)
         assert watch.app.notification is not None
@@ -35,7 +35,7 @@ async def test_news_makes_place_for_the_keys_again_after_a_while(tmp_path: Path)
         assert "something was told" not in watch.text
 
 
-async def test_news_is_told_on_whatever_screen_is_open(tmp_path: Path) -> None:
+async def test_notifications_appear_on_every_screen(tmp_path: Path) -> None:
     async with watching_run(a_quiet_cluster("a-0"), tmp_path, moved("a-0")) as watch:
         await watch.press("l")
         assert isinstance(watch.app.screen, LimitsScreen)
@@ -45,7 +45,7 @@ async def test_news_is_told_on_whatever_screen_is_open(tmp_path: Path) -> None:
         await watch.say("as it is: [bold]drain[/bold] is told")
 
 
-async def test_news_that_is_too_long_for_a_line_takes_another_and_is_told_in_full(
+async def test_a_notification_too_long_for_one_line_wraps_and_is_shown_in_full(
     tmp_path: Path,
 ) -> None:
     async with watching_runs(a_quiet_cluster("a-0"), tmp_path, size=SMALL) as watch:
@@ -55,7 +55,7 @@ async def test_news_that_is_too_long_for_a_line_takes_another_and_is_told_in_ful
         assert words in " ".join(watch.text.split())
 
 
-async def test_what_is_grave_is_told_before_what_is_not(tmp_path: Path) -> None:
+async def test_an_error_is_shown_before_a_notice(tmp_path: Path) -> None:
     async with watching_runs(a_quiet_cluster("a-0"), tmp_path) as watch:
         watch.app.notify("it was refused", severity="error", timeout=0.2)
         watch.app.notify("another run is live")

@@ -9,7 +9,7 @@ from support.views.screens import colour_of
 from support.views.watching import LARGE, SMALL, watching
 
 
-async def test_a_frozen_list_stands_still_while_the_header_goes_on() -> None:
+async def test_a_frozen_list_stands_still_while_the_header_updates() -> None:
     async with watching(a_cluster(moving=["a-0"], resting=["b-0"])) as watch:
         await watch.press("f")
         await watch.do(move("b-0", 4, 2, 3))
@@ -22,7 +22,7 @@ async def test_a_frozen_list_stands_still_while_the_header_goes_on() -> None:
         assert "FROZEN" not in watch.text
 
 
-async def test_losing_the_cluster_keeps_the_last_values_with_their_age_and_says_why() -> None:
+async def test_a_lost_cluster_keeps_its_last_values_with_their_age_and_the_reason() -> None:
     async with watching(a_cluster(moving=["a-0"])) as watch:
         await watch.lose()
         await watch.pass_time(11)
@@ -36,7 +36,7 @@ async def test_losing_the_cluster_keeps_the_last_values_with_their_age_and_says_
         assert not watch.partitions.stale
 
 
-async def test_brokers_that_take_connections_and_do_not_answer_are_a_lost_cluster_too() -> None:
+async def test_brokers_that_accept_connections_but_never_answer_are_a_lost_cluster() -> None:
     async with watching(a_cluster(moving=["a-0"])) as watch:
         await watch.do(*map(events.Hang, watch.cluster.machines))
         await watch.pass_time(10)
@@ -47,7 +47,7 @@ async def test_brokers_that_take_connections_and_do_not_answer_are_a_lost_cluste
         assert "moving" in watch.line("a-0")
 
 
-async def test_why_the_cluster_is_lost_is_told_shortly_and_always_alike() -> None:
+async def test_the_reason_for_a_lost_cluster_is_short_and_always_worded_the_same() -> None:
     async with watching(a_cluster(moving=["a-0"]), SMALL) as watch:
         await watch.do(events.Shutdown(4))
         await watch.lose()
@@ -59,7 +59,7 @@ async def test_why_the_cluster_is_lost_is_told_shortly_and_always_alike() -> Non
         assert colour_of(watch.app, "8/9 brokers, 4 down") == colour_of(watch.app, "a-0")
 
 
-async def test_values_grow_old_though_no_poll_has_failed_yet() -> None:
+async def test_values_age_even_before_a_poll_has_failed() -> None:
     async with watching(a_cluster(moving=["a-0"])) as watch:
         await watch.do(*map(events.Hang, watch.cluster.machines))
         await watch.press("b")
@@ -73,7 +73,7 @@ async def test_values_grow_old_though_no_poll_has_failed_yet() -> None:
         assert "old" not in watch.lines[0]
 
 
-async def test_a_cluster_that_was_never_reached_is_named_with_the_reason() -> None:
+async def test_a_cluster_never_reached_is_shown_with_the_reason() -> None:
     cluster = a_cluster(moving=["a-0"])
     for broker in cluster.machines:
         cluster.do(events.Hang(broker))
@@ -87,7 +87,7 @@ async def test_a_cluster_that_was_never_reached_is_named_with_the_reason() -> No
         assert "a-0" in watch.text
 
 
-async def test_the_pauses_between_vain_attempts_grow_to_five_seconds() -> None:
+async def test_the_pauses_between_failed_polls_grow_to_five_seconds() -> None:
     async with watching(a_cluster()) as watch:
         await watch.lose()
         await watch.pass_time(22)
@@ -97,7 +97,7 @@ async def test_the_pauses_between_vain_attempts_grow_to_five_seconds() -> None:
         assert watch.looks.at_s[7:] == [27, 32, 33, 34, 35, 36]
 
 
-async def test_a_defect_of_our_own_is_named_and_the_view_lives_on(
+async def test_an_internal_error_is_shown_and_the_view_keeps_running(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async with watching(a_cluster(moving=["a-0"])) as watch:
@@ -111,7 +111,7 @@ async def test_a_defect_of_our_own_is_named_and_the_view_lives_on(
         assert watch.rows == ["a-0"]
 
 
-async def test_what_the_last_poll_could_not_read_is_named_in_one_line() -> None:
+async def test_failures_of_the_last_poll_are_summed_up_in_one_line() -> None:
     async with watching(a_cluster(moving=["a-0"])) as watch:
         await watch.do(events.Hang(4), events.Deny("log_dirs"))
         await watch.pass_time(6)

@@ -1,4 +1,4 @@
-"""A view that is recorded says so, and tells when it is not any more."""
+"""A recorded view is marked as such, and reports when recording has stopped."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ from support.views.screens import SHIPPED
 from support.views.watching import MIDDLE, POLL_S, Looks, Watching
 
 
-async def test_it_says_rec_until_the_disk_is_full_and_then_why_not(tmp_path: Path) -> None:
+async def test_the_header_shows_rec_until_the_disk_is_full_and_then_why_it_stopped(
+    tmp_path: Path,
+) -> None:
     cluster = a_cluster(moving=["orders-0"])
     looks = Looks(cluster)
     recorder = Recorder(tmp_path / "recordings", cluster.clock, program="ktui of a test")
@@ -57,7 +59,7 @@ async def test_it_says_rec_until_the_disk_is_full_and_then_why_not(tmp_path: Pat
 
 
 @pytest.mark.parametrize("records", [True, False])
-async def test_only_a_view_that_was_asked_to_records(
+async def test_a_view_records_only_when_asked_to(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, records: bool
 ) -> None:
     shown: list[KtuiApp] = []

@@ -23,7 +23,7 @@ NAMES = ("orders-0", "orders-1", "orders-2")
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> RunDir:
-    """A run of some minutes, in the middle of which a broker dies and comes back."""
+    """A run of some minutes, during which a broker dies and comes back."""
     return recorded_run(
         StateDir(tmp_path_factory.mktemp("state")),
         a_cluster(resting=NAMES, messages=20_000),
@@ -34,11 +34,11 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> RunDir:
 
 
 def line(replay: Replaying) -> str:
-    """The line that says where the replay is."""
+    """Return the line with the position of the replay."""
     return replay.lines[1]
 
 
-async def test_it_shows_what_was_seen_and_says_that_it_is_a_replay(run: RunDir) -> None:
+async def test_a_replay_shows_the_recorded_polls_and_is_marked_as_a_replay(run: RunDir) -> None:
     async with replaying(run.recording) as replay:
         assert "prod-eu   REPLAY" in replay.lines[0]
         assert line(replay).lstrip().startswith("0:00 / ")
@@ -73,7 +73,7 @@ async def test_in_a_wide_terminal_what_is_queued_is_drawn_as_waiting(run: RunDir
             assert all(len(each) <= size[0] for each in replay.lines)
 
 
-async def test_it_stands_and_goes_on(run: RunDir) -> None:
+async def test_a_replay_pauses_and_resumes(run: RunDir) -> None:
     async with replaying(run.recording) as replay:
         await replay.press("p")
         assert "PAUSED" in line(replay)
@@ -95,7 +95,7 @@ async def test_it_stands_and_goes_on(run: RunDir) -> None:
         assert 0.45 < share < 0.55
 
 
-async def test_it_goes_faster_and_slower(run: RunDir) -> None:
+async def test_a_replay_speeds_up_and_slows_down(run: RunDir) -> None:
     async with replaying(run.recording, speed=3.0) as replay:
         await replay.press("plus")
         assert "x5 " in line(replay)
@@ -109,7 +109,7 @@ async def test_it_goes_faster_and_slower(run: RunDir) -> None:
         assert "x1000 " in line(replay)
 
 
-async def test_the_arrows_go_back_and_on_also_while_it_stands(run: RunDir) -> None:
+async def test_the_arrows_seek_back_and_forward_even_while_paused(run: RunDir) -> None:
     async with replaying(run.recording) as replay:
         await replay.press("p", "right", "right")
         assert line(replay).lstrip().startswith("0:2")
@@ -124,7 +124,7 @@ async def test_the_arrows_go_back_and_on_also_while_it_stands(run: RunDir) -> No
         assert line(replay).lstrip().startswith("0:00")
 
 
-async def test_in_a_field_the_arrows_move_the_cursor(run: RunDir) -> None:
+async def test_the_arrows_move_the_cursor_in_a_text_field(run: RunDir) -> None:
     async with replaying(run.recording) as replay:
         await replay.press("p", "slash", *"ordrs", "left", "left", "e", "enter")
         assert "/orders" in replay.text.replace("filter ", "/")
@@ -138,7 +138,7 @@ async def test_in_a_field_the_arrows_move_the_cursor(run: RunDir) -> None:
         assert "reassigning" in replay.text
 
 
-async def test_every_screen_says_where_it_is_and_goes_on_with_it(run: RunDir) -> None:
+async def test_every_screen_shows_the_replay_position_and_follows_it(run: RunDir) -> None:
     async with replaying(run.recording) as replay:
         await replay.press("p")
         await replay.until_told("run drain-3  RUNNING")
@@ -151,7 +151,7 @@ async def test_every_screen_says_where_it_is_and_goes_on_with_it(run: RunDir) ->
             await replay.press("left", "escape")
 
 
-async def test_it_goes_from_event_to_event_and_tells_them(run: RunDir) -> None:
+async def test_a_replay_jumps_from_event_to_event_and_shows_each(run: RunDir) -> None:
     async with replaying(run.recording) as replay:
         await replay.press("p", "full_stop")
         assert replay.told == "broker 9 is down"
@@ -163,7 +163,7 @@ async def test_it_goes_from_event_to_event_and_tells_them(run: RunDir) -> None:
         assert replay.position_s == at_s
 
 
-async def test_it_goes_to_a_time_that_is_typed(run: RunDir) -> None:
+async def test_a_replay_jumps_to_a_typed_time(run: RunDir) -> None:
     async with replaying(run.recording) as replay:
         await replay.press("p", "a")
         await replay.until_told("The recording goes from 2026-01-01")
@@ -175,7 +175,7 @@ async def test_it_goes_to_a_time_that_is_typed(run: RunDir) -> None:
         assert line(replay).lstrip().startswith("0:25")
 
 
-async def test_at_the_end_it_stands_and_begins_again_when_told_to(run: RunDir) -> None:
+async def test_a_replay_stops_at_its_end_and_starts_over_on_play(run: RunDir) -> None:
     async with replaying(run.recording, speed=100.0) as replay:
         await replay.pass_time(3)
         assert "END" in line(replay)
@@ -185,7 +185,7 @@ async def test_at_the_end_it_stands_and_begins_again_when_told_to(run: RunDir) -
         await replay.until_told("run drain-3  RUNNING")
 
 
-async def test_the_run_is_as_it_was_at_the_moment_and_nothing_of_it_is_offered(
+async def test_a_replayed_run_shows_its_state_at_that_moment_and_offers_no_actions(
     run: RunDir,
 ) -> None:
     async with replaying(run.recording) as replay:
@@ -205,7 +205,7 @@ async def test_the_run_is_as_it_was_at_the_moment_and_nothing_of_it_is_offered(
         assert len(replay.app.screen_stack) == 1
 
 
-async def test_nothing_can_be_changed_in_what_has_been(run: RunDir) -> None:
+async def test_nothing_can_be_changed_in_a_replay(run: RunDir) -> None:
     async with replaying(run.recording) as replay:
         await replay.press("p")
         await replay.until_told("run drain-3  RUNNING")
@@ -222,7 +222,7 @@ async def test_nothing_can_be_changed_in_what_has_been(run: RunDir) -> None:
         assert "This is a replay: nothing can be changed in what has been." in replay.text
 
 
-async def test_the_detail_of_a_partition_goes_back_with_it(run: RunDir) -> None:
+async def test_the_detail_of_a_partition_follows_the_replay_backwards(run: RunDir) -> None:
     async with replaying(run.recording) as replay:
         await replay.press("p", "shift+right")
         await replay.until_told("run drain-3")
@@ -233,7 +233,7 @@ async def test_the_detail_of_a_partition_goes_back_with_it(run: RunDir) -> None:
         assert replay.text.count("joined the ISR") < later
 
 
-async def test_the_keys_are_in_the_footer_and_in_the_help(run: RunDir) -> None:
+async def test_the_footer_and_the_help_list_the_replay_keys(run: RunDir) -> None:
     async with replaying(run.recording) as replay:
         footer = replay.lines[-1]
         for words in ("play/pause", "←→ 10 s", "-+ speed", ". next event", "a go to", "q quit"):
@@ -245,7 +245,9 @@ async def test_the_keys_are_in_the_footer_and_in_the_help(run: RunDir) -> None:
         assert "shift+→" in replay.text
 
 
-async def test_closed_it_says_how_to_go_on(run: RunDir, capsys: pytest.CaptureFixture[str]) -> None:
+async def test_closing_a_replay_prints_the_command_to_resume_it(
+    run: RunDir, capsys: pytest.CaptureFixture[str]
+) -> None:
     async with replaying(
         run.recording, again=lambda at: f"ktui replay drain-3 --at {at}"
     ) as replay:
@@ -255,17 +257,17 @@ async def test_closed_it_says_how_to_go_on(run: RunDir, capsys: pytest.CaptureFi
     assert "To go on from there: ktui replay drain-3 --at +20s" in words
 
 
-# ------------------------------------------------------------- what was not seen
+# ------------------------------------------------------------- gaps in the recording
 
 
-async def test_a_lost_cluster_is_lost_in_the_replay_and_comes_back(tmp_path: Path) -> None:
+async def test_a_replay_shows_the_cluster_as_lost_and_found_again(tmp_path: Path) -> None:
     clock = VirtualClock(START)
     recorder = Recorder(tmp_path, clock, program="a test")
     for second in range(30):
         if 10 <= second < 20:
             recorder.lost("connection refused")
         else:
-            recorder.look(an_observation([a_move()], float(second)))
+            recorder.poll(an_observation([a_move()], float(second)))
         clock.pass_time(1)
     recorder.close()
     async with replaying(tmp_path, at_s=5) as replay:
@@ -282,18 +284,20 @@ async def test_a_lost_cluster_is_lost_in_the_replay_and_comes_back(tmp_path: Pat
         assert "reconnecting" in replay.text
 
 
-async def test_what_a_poll_could_not_read_and_how_old_its_figures_are_is_as_it_was(
+async def test_a_replay_shows_the_failures_of_a_recorded_poll(
     tmp_path: Path,
 ) -> None:
     failure = Failure(Operation.LOG_ENDS, "no answer for 12 s", broker=3)
-    looks = [an_observation([a_move()], float(n), failures=(failure,)) for n in range(10)]
-    async with replaying(a_recording(tmp_path, looks)) as replay:
+    polls = [an_observation([a_move()], float(n), failures=(failure,)) for n in range(10)]
+    async with replaying(a_recording(tmp_path, polls)) as replay:
         assert "! broker 3: log ends" in replay.text
 
 
-async def test_damage_is_told_with_its_place_and_stands_among_the_events(tmp_path: Path) -> None:
-    looks = [an_observation([a_move()], float(n)) for n in range(60)]
-    (file,) = files_of(a_recording(tmp_path, looks, whole_every_s=30))
+async def test_damage_is_reported_with_its_file_and_line_and_listed_in_the_events(
+    tmp_path: Path,
+) -> None:
+    polls = [an_observation([a_move()], float(n)) for n in range(60)]
+    (file,) = files_of(a_recording(tmp_path, polls, whole_every_s=30))
     damaged(file, line=12)
     async with replaying(tmp_path, speed=10.0) as replay:
         await replay.pass_time(2)
@@ -305,15 +309,17 @@ async def test_damage_is_told_with_its_place_and_stands_among_the_events(tmp_pat
         assert "END" in replay.text
 
 
-async def test_of_what_was_not_looked_at_it_says_so(tmp_path: Path) -> None:
-    looks = [an_observation([], float(n)) for n in range(10)]
-    async with replaying(a_recording(tmp_path, looks)) as replay:
+async def test_a_replay_notes_partitions_missing_from_the_recording(tmp_path: Path) -> None:
+    polls = [an_observation([], float(n)) for n in range(10)]
+    async with replaying(a_recording(tmp_path, polls)) as replay:
         assert "Nothing is being reassigned." in replay.text
         await replay.press("v")
         assert "The recording does not tell of these" in replay.text
 
 
-async def test_of_a_run_whose_beginning_is_missing_it_says_so(run: RunDir, tmp_path: Path) -> None:
+async def test_a_run_with_a_missing_beginning_is_reported_as_not_shown(
+    run: RunDir, tmp_path: Path
+) -> None:
     for file in files_of(run.recording)[1:]:
         (tmp_path / file.name).write_bytes(file.read_bytes())
     async with replaying(tmp_path, speed=100.0) as replay:

@@ -1,4 +1,4 @@
-"""A view that comes to a run knows what the run's process has seen before."""
+"""A view that attaches to a run knows what its engine has seen before."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from support.views.running import a_new_run, moved, watching_runs
 NAMES = ("orders-0", "orders-1")
 
 
-async def left_in_the_middle(folder: Path) -> tuple[SimulatedCluster, RunDir]:
-    """Leave a run in the middle of its steps, some time after a broker died and came back."""
+async def interrupted_run(folder: Path) -> tuple[SimulatedCluster, RunDir]:
+    """Interrupt a run between its steps, some time after a broker died and came back."""
     cluster = a_cluster(resting=NAMES, messages=60_000)
     run = await record_run(
         StateDir(folder / "state"),
@@ -39,8 +39,8 @@ async def left_in_the_middle(folder: Path) -> tuple[SimulatedCluster, RunDir]:
     return cluster, run
 
 
-async def test_a_view_of_a_run_begins_with_what_its_process_has_seen(tmp_path: Path) -> None:
-    cluster, run = await left_in_the_middle(tmp_path)
+async def test_a_view_of_a_run_starts_with_the_history_its_engine_recorded(tmp_path: Path) -> None:
+    cluster, run = await interrupted_run(tmp_path)
     async with watching_runs(cluster, tmp_path, run=run.path) as watch:
         await watch.until(lambda: watch.app.attached is not None)
         await watch.until(lambda: len(watch.app.progress.events) > 2)
@@ -49,17 +49,17 @@ async def test_a_view_of_a_run_begins_with_what_its_process_has_seen(tmp_path: P
         assert watch.clock.monotonic() - timeline.began_s > 50
         await watch.press("e")
         assert "broker 9 is down" in watch.text
-        told = [event.what for event in watch.app.progress.events]
-        assert sum(words.startswith("reassignment ") for words in told) == len(NAMES)
+        listed = [event.what for event in watch.app.progress.events]
+        assert sum(words.startswith("reassignment ") for words in listed) == len(NAMES)
         await watch.press("escape")
         await watch.see()
         assert watch.app.progress.last is watch.looks.last
 
 
-async def test_a_recording_that_cannot_be_read_is_told_and_the_view_goes_on(
+async def test_an_unreadable_recording_is_reported_and_the_view_keeps_running(
     tmp_path: Path,
 ) -> None:
-    cluster, run = await left_in_the_middle(tmp_path)
+    cluster, run = await interrupted_run(tmp_path)
     for file in files_of(run.recording):
         file.write_bytes(gzip.compress(b"no line\n"))
     async with watching_runs(cluster, tmp_path, run=run.path) as watch:
@@ -72,8 +72,10 @@ async def test_a_recording_that_cannot_be_read_is_told_and_the_view_goes_on(
         assert watch.app.attached is not None
 
 
-async def test_it_is_what_the_view_would_have_seen_itself(tmp_path: Path) -> None:
-    cluster, run = await left_in_the_middle(tmp_path)
+async def test_the_loaded_history_equals_what_the_view_itself_would_have_seen(
+    tmp_path: Path,
+) -> None:
+    cluster, run = await interrupted_run(tmp_path)
     past = load_history(run, cluster.clock)
     assert past is not None
     looks = [
@@ -85,8 +87,8 @@ async def test_it_is_what_the_view_would_have_seen_itself(tmp_path: Path) -> Non
     assert [event.what for event in past.events] == [event.what for event in folded(looks).events]
 
 
-async def test_of_a_long_recording_only_the_newest_is_folded(tmp_path: Path) -> None:
-    cluster, run = await left_in_the_middle(tmp_path)
+async def test_only_the_newest_part_of_a_long_recording_is_folded(tmp_path: Path) -> None:
+    cluster, run = await interrupted_run(tmp_path)
     past = load_history(run, cluster.clock, most=40)
     assert past is not None
     (began,) = {timeline.began_s for timeline in past.timelines.values()}
@@ -94,13 +96,13 @@ async def test_of_a_long_recording_only_the_newest_is_folded(tmp_path: Path) -> 
     assert "broker 9 is down" not in [event.what for event in past.events]
 
 
-async def test_a_run_that_ended_long_ago_is_opened_with_the_lanes_and_lag_of_its_moves(
+async def test_a_run_that_ended_long_ago_opens_with_the_lanes_and_lag_of_its_moves(
     tmp_path: Path,
 ) -> None:
     cluster = a_cluster(resting=NAMES, messages=30_000)
-    wanted = a_new_run(moved(*NAMES), Limits(replicas=3, partitions=1))
+    new_run = a_new_run(moved(*NAMES), Limits(replicas=3, partitions=1))
     await record_run(
-        StateDir(tmp_path / "state"), cluster, wanted, Course(most_s=2_000.0, tail_s=700.0)
+        StateDir(tmp_path / "state"), cluster, new_run, Course(most_s=2_000.0, tail_s=700.0)
     )
     assert isinstance(cluster.clock, VirtualClock)
     cluster.clock.pass_time(3_600)
@@ -130,7 +132,7 @@ def seen(*seconds: int) -> list[Observation]:
     return [an_observation([a_move()], float(n), down={9} if n == 5 else ()) for n in seconds]
 
 
-def test_what_was_seen_before_and_by_the_view_itself_is_one_history() -> None:
+def test_the_recorded_history_and_the_views_own_merge_into_one() -> None:
     own = seen(*range(20, 30))
     both = merge_history(folded(seen(*range(20))), folded(own), own[0])
     whole = folded(seen(*range(30)))
@@ -140,7 +142,7 @@ def test_what_was_seen_before_and_by_the_view_itself_is_one_history() -> None:
     assert both.last == own[-1]
 
 
-def test_what_only_the_view_has_seen_stays() -> None:
+def test_a_merge_keeps_moves_seen_only_by_the_view() -> None:
     own = [an_observation([a_move(), a_move(T1)], float(n)) for n in range(20, 30)]
     both = merge_history(folded(seen(*range(25))), folded(own), own[0])
     assert both.timelines.keys() == {T0, T1}
@@ -149,7 +151,7 @@ def test_what_only_the_view_has_seen_stays() -> None:
 
 
 @pytest.mark.parametrize("nothing", [Progress()])
-def test_before_the_view_has_seen_anything_it_begins_with_what_was_seen(nothing: Progress) -> None:
+def test_a_view_without_polls_starts_with_the_recorded_history(nothing: Progress) -> None:
     past = folded(seen(1, 2, 3))
     assert merge_history(past, nothing, None) == past
     assert merge_history(nothing, past, past.last) == past

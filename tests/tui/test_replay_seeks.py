@@ -1,4 +1,4 @@
-"""Wherever a replay is sent: it shows what one shows that has played up to there."""
+"""A replay shows the same after a seek as when it was played to that point."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from support.recordings.recorded_history import a_recording
 from support.simulated.observations import a_move, an_observation
 
 SMALL = {"longest_s": 60, "whole_every_s": 20}
-"""Many files, of which each has several whole looks."""
+"""Many files, each with several complete polls."""
 
 
 class Operator:
-    """Sends a replay without a screen somewhere, and takes in what it tells."""
+    """Drives a replay without a screen and collects its notices."""
 
     def __init__(self, tape: Tape, folder: Path) -> None:
         self.tape, self.real = tape, VirtualClock()
@@ -54,7 +54,7 @@ class Operator:
                 await self.real.advance(0)
 
     def expected(self) -> Progress:
-        """Fold all that was recorded up to where the replay is."""
+        """Fold every poll recorded up to the position of the replay."""
         progress = Progress()
         for passing in self.tape.play():
             if isinstance(passing.what, Observation) and passing.at_s <= self.clock.monotonic():
@@ -62,8 +62,8 @@ class Operator:
         return progress
 
 
-async def sent(tape: Tape, folder: Path, shares: list[float], *, hurried: bool) -> None:
-    """Send a replay to places one after the other; hurried, before it has come to the last one."""
+async def seek_all(tape: Tape, folder: Path, shares: list[float], *, hurried: bool) -> None:
+    """Seek to several places in turn; if hurried, without waiting for the last seek."""
     operator = Operator(tape, folder)
     running = asyncio.create_task(operator.playing.run())
     for share in shares:
@@ -89,7 +89,7 @@ async def sent(tape: Tape, folder: Path, shares: list[float], *, hurried: bool) 
     hurried=st.booleans(),
     spacing=st.integers(1, 9),
 )
-def test_after_any_seeks_a_replay_shows_what_it_shows_when_played_up_to_there(
+def test_a_replay_shows_the_same_after_any_seeks_as_when_played_to_that_point(
     *, history: list[Observation], shares: list[float], hurried: bool, spacing: int
 ) -> None:
     with (
@@ -99,7 +99,7 @@ def test_after_any_seeks_a_replay_shows_what_it_shows_when_played_up_to_there(
         patch.setattr(survey, "SPACING", spacing)
         patch.setattr(survey, "MOST_CHECKPOINTS", 4)
         tape = Tape(find_sessions(a_recording(Path(folder, "recorded"), history, **SMALL)))
-        asyncio.run(sent(tape, Path(folder, "state"), shares, hurried=hurried))
+        asyncio.run(seek_all(tape, Path(folder, "state"), shares, hurried=hurried))
 
 
 def two_losses_of_a_broker() -> list[Observation]:
@@ -109,7 +109,7 @@ def two_losses_of_a_broker() -> list[Observation]:
     ]
 
 
-async def test_it_goes_from_event_to_event_in_both_ways(tmp_path: Path) -> None:
+async def test_a_replay_seeks_events_in_both_directions(tmp_path: Path) -> None:
     tape = Tape(find_sessions(a_recording(tmp_path / "recorded", two_losses_of_a_broker())))
     operator = Operator(tape, tmp_path / "state")
     running = asyncio.create_task(operator.playing.run())
@@ -132,7 +132,7 @@ async def test_it_goes_from_event_to_event_in_both_ways(tmp_path: Path) -> None:
     await asyncio.gather(running, return_exceptions=True)
 
 
-async def test_however_fast_it_plays_every_look_is_folded(tmp_path: Path) -> None:
+async def test_every_poll_is_folded_at_any_speed(tmp_path: Path) -> None:
     tape = Tape(find_sessions(a_recording(tmp_path / "recorded", two_losses_of_a_broker())))
     operator = Operator(tape, tmp_path / "state")
     operator.clock.run_at(1_000)
@@ -148,7 +148,7 @@ async def test_however_fast_it_plays_every_look_is_folded(tmp_path: Path) -> Non
     await asyncio.gather(running, return_exceptions=True)
 
 
-async def test_time_in_which_nothing_was_recorded_is_passed_over(tmp_path: Path) -> None:
+async def test_a_gap_in_the_recording_is_skipped(tmp_path: Path) -> None:
     history = two_losses_of_a_broker()
     a_recording(tmp_path / "recorded", history[:10])
     a_recording(tmp_path / "recorded", history[40:])

@@ -21,7 +21,7 @@ DETAIL = Look("dark", (120, 40))
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> RunDir:
-    """A run in which a broker dies on the way, and comes back."""
+    """A run during which a broker dies and comes back."""
     return recorded_run(
         StateDir(tmp_path_factory.mktemp("state")),
         a_cluster(resting=NAMES, messages=20_000, inbound_s=20),
@@ -67,7 +67,7 @@ def test_a_replay_at_its_end(of_a_replay: Album, kept: SnapshotAssertion) -> Non
     assert of_a_replay("the end", SIZES[1]) == kept
 
 
-def test_the_moment_is_asked_for(of_a_replay: Album, kept: SnapshotAssertion) -> None:
+def test_a_replay_prompts_for_a_moment(of_a_replay: Album, kept: SnapshotAssertion) -> None:
     assert of_a_replay("the moment", SIZES[1]) == kept
 
 

@@ -12,10 +12,10 @@ from support.views.screens import colour_of
 from support.views.watching import SMALL
 
 SESSION_S = 30.0
-"""More than a session takes to end."""
+"""Longer than a broker session takes to expire."""
 
 
-async def test_a_run_is_shown_with_how_far_it_is_and_its_limits(tmp_path: Path) -> None:
+async def test_a_run_is_shown_with_its_progress_and_limits(tmp_path: Path) -> None:
     cluster = a_quiet_cluster("a-0", "a-1", "a-2")
     async with watching_run(cluster, tmp_path, moved("a-0", "a-1", "a-2")) as watch:
         line = watch.line("run drain-3")
@@ -34,7 +34,7 @@ async def test_a_run_is_shown_with_how_far_it_is_and_its_limits(tmp_path: Path) 
         assert "done 3/3" in watch.line("run drain-3")
 
 
-async def test_all_partitions_of_a_run_are_listed_those_that_wait_with_their_places(
+async def test_all_partitions_of_a_run_are_listed_with_their_places_in_the_queue(
     tmp_path: Path,
 ) -> None:
     names = ["a-0", "a-1", "a-2", "b-0"]
@@ -54,7 +54,9 @@ async def test_all_partitions_of_a_run_are_listed_those_that_wait_with_their_pla
         assert "queued (1)" in watch.line("a-2")
 
 
-async def test_in_a_small_terminal_the_lines_lose_what_matters_least(tmp_path: Path) -> None:
+async def test_a_small_terminal_drops_the_least_important_parts_of_the_run_lines(
+    tmp_path: Path,
+) -> None:
     cluster = a_quiet_cluster("a-0", "a-1")
     async with watching_run(cluster, tmp_path, moved("a-0", "a-1"), size=SMALL) as watch:
         await watch.pass_time(5)
@@ -64,14 +66,14 @@ async def test_in_a_small_terminal_the_lines_lose_what_matters_least(tmp_path: P
         assert "R 1  P 1" in watch.line("limits")
 
 
-async def test_those_that_wait_stand_in_the_order_in_which_they_begin(tmp_path: Path) -> None:
+async def test_queued_partitions_are_listed_in_the_order_they_start(tmp_path: Path) -> None:
     limits = Limits(replicas=1, partitions=1, order=Order.PLAN)
     plan = moved("b-0", "a-1", "a-0")
     async with watching_run(a_quiet_cluster("a-0", "a-1", "b-0"), tmp_path, plan, limits) as watch:
         assert watch.rows == ["b-0", "a-1", "a-0"]
 
 
-async def test_the_run_is_a_view_beside_the_others(tmp_path: Path) -> None:
+async def test_the_run_is_one_of_the_views(tmp_path: Path) -> None:
     async with watching_run(
         a_quiet_cluster("a-0", "a-1", "x-0"), tmp_path, moved("a-0", "a-1")
     ) as watch:
@@ -85,7 +87,9 @@ async def test_the_run_is_a_view_beside_the_others(tmp_path: Path) -> None:
         assert watch.rows == ["a-0", "a-1"]
 
 
-async def test_what_is_blocked_says_why_and_stands_above_what_waits(tmp_path: Path) -> None:
+async def test_a_blocked_partition_shows_the_reason_and_is_listed_above_the_queue(
+    tmp_path: Path,
+) -> None:
     cluster = a_quiet_cluster("a-0", "a-1", "a-2")
     plan = {**moved("a-0", "a-2"), **moved("a-1", target=(9, 2, 3))}
     limits = Limits(replicas=1, partitions=2)
@@ -98,7 +102,7 @@ async def test_what_is_blocked_says_why_and_stands_above_what_waits(tmp_path: Pa
         assert watch.rows[0] == "a-1"
 
 
-async def test_a_step_that_falls_between_two_looks_is_nobody_elses_change(tmp_path: Path) -> None:
+async def test_a_step_that_falls_between_two_polls_is_not_a_foreign_change(tmp_path: Path) -> None:
     async with watching_run(
         a_quiet_cluster("a-0", messages=20), tmp_path, moved("a-0"), Limits(), poll_s=10.0
     ) as watch:
@@ -109,7 +113,7 @@ async def test_a_step_that_falls_between_two_looks_is_nobody_elses_change(tmp_pa
         assert "changed elsewhere" not in watch.text
 
 
-async def test_p_pauses_the_run_once_that_is_confirmed_and_lets_it_go_on(tmp_path: Path) -> None:
+async def test_p_pauses_and_resumes_the_run_after_a_confirmation(tmp_path: Path) -> None:
     async with watching_run(a_quiet_cluster("a-0", "a-1"), tmp_path, moved("a-0", "a-1")) as watch:
         await watch.press("p")
         assert "Pause run drain-3?" in watch.text
@@ -140,7 +144,7 @@ async def test_a_partition_is_paused_from_its_row(tmp_path: Path) -> None:
         await watch.pass_until("ENDED")
 
 
-async def test_a_read_only_view_says_why_nothing_can_be_changed(tmp_path: Path) -> None:
+async def test_a_read_only_view_explains_why_nothing_can_be_changed(tmp_path: Path) -> None:
     cluster = a_quiet_cluster("a-0")
     async with watching_run(cluster, tmp_path, moved("a-0"), write=False) as watch:
         assert "READ-ONLY" in watch.lines[0]
@@ -154,7 +158,7 @@ async def test_a_read_only_view_says_why_nothing_can_be_changed(tmp_path: Path) 
         assert "This view is read-only" in watch.text
 
 
-async def test_quitting_says_that_the_run_goes_on_and_how_to_come_back(tmp_path: Path) -> None:
+async def test_quitting_reports_that_the_run_continues_and_how_to_return(tmp_path: Path) -> None:
     async with watching_run(a_quiet_cluster("a-0"), tmp_path, moved("a-0")) as watch:
         await watch.press("q")
         await watch.until(lambda: watch.app._exit)
@@ -164,17 +168,17 @@ async def test_quitting_says_that_the_run_goes_on_and_how_to_come_back(tmp_path:
         assert "ktui watch" in words.plain
 
 
-async def test_the_detail_tells_the_steps_done_and_to_come_with_their_replicas(
+async def test_the_detail_lists_finished_and_coming_steps_with_their_replicas(
     tmp_path: Path,
 ) -> None:
     async with watching_run(a_quiet_cluster("a-0", "a-1"), tmp_path, moved("a-0", "a-1")) as watch:
         await watch.pass_until("step 2/4")
         await watch.press("enter")
         (done,) = (line.split() for line in watch.lines if "done at" in line)
-        (flying,) = (line.split() for line in watch.lines if "in flight since" in line)
+        (in_flight,) = (line.split() for line in watch.lines if "in flight since" in line)
         coming = [line.split() for line in watch.lines if "to come" in line]
         assert done[:7] == ["1", "1", "2", "3", "4", "adds", "4"]
-        assert flying[:8] == ["2", "1", "2", "3", "4", "5", "adds", "5"]
+        assert in_flight[:8] == ["2", "1", "2", "3", "4", "5", "adds", "5"]
         assert coming[-1][:8] == ["4", "4", "5", "6", "drops", "1", "2", "3"]
         assert "4 5 6" in watch.line("target")
         assert "run drain-3: batch 1: 1,2,3 -> 1,2,3,4 (+4)" in watch.text
@@ -187,12 +191,12 @@ async def test_the_detail_tells_the_steps_done_and_to_come_with_their_replicas(
         # what the run does is among the events
         await watch.press("escape", "e")
         lines = [line for line in watch.lines if "a-0" in line]
-        asked = next(i for i, line in enumerate(lines) if "batch 1" in line)
+        requested_at = next(i for i, line in enumerate(lines) if "batch 1" in line)
         seen = next(i for i, line in enumerate(lines) if "reassignment started" in line)
-        assert asked < seen
+        assert requested_at < seen
 
 
-async def test_without_a_run_the_keys_of_runs_say_how_to_get_one(tmp_path: Path) -> None:
+async def test_run_keys_without_a_run_report_that_none_is_attached(tmp_path: Path) -> None:
     async with watching_runs(a_quiet_cluster("a-0"), tmp_path) as watch:
         # a view that may write says so, and does not say at its end that it changed nothing
         assert "WRITE" in watch.lines[0]
@@ -207,7 +211,7 @@ async def test_without_a_run_the_keys_of_runs_say_how_to_get_one(tmp_path: Path)
         assert str(words) == "ktui: view closed."
 
 
-async def test_a_run_that_no_process_carries_on_says_how_to_resume_it(tmp_path: Path) -> None:
+async def test_a_run_without_an_engine_shows_how_to_resume_it(tmp_path: Path) -> None:
     async with watching_run(a_quiet_cluster("a-0"), tmp_path, moved("a-0")) as watch:
         await watch.engines.aclose()
         await watch.see()

@@ -9,7 +9,7 @@ from support.simulated.moving_clusters import tp
 from support.views.running import a_quiet_cluster, moved, watching_run, watching_runs
 
 
-async def test_the_time_of_a_partition_of_a_run_is_that_of_all_its_steps(tmp_path: Path) -> None:
+async def test_the_duration_of_a_partition_covers_all_steps_of_the_run(tmp_path: Path) -> None:
     async with watching_run(a_quiet_cluster("a-0"), tmp_path, moved("a-0")) as watch:
         await watch.pass_until("step 2/4")
         assert watch.app.attached is not None
@@ -24,7 +24,7 @@ async def test_the_time_of_a_partition_of_a_run_is_that_of_all_its_steps(tmp_pat
         assert f"{as_time(begun)} to {as_time(over)}, {took}" in watch.line("moved ")
 
 
-async def test_the_lanes_of_a_partition_that_is_done_show_all_its_steps(tmp_path: Path) -> None:
+async def test_the_lanes_of_a_finished_partition_show_all_its_steps(tmp_path: Path) -> None:
     async with watching_run(a_quiet_cluster("a-0"), tmp_path, moved("a-0")) as watch:
         await watch.pass_until("ENDED")
         await watch.press("enter")
@@ -38,7 +38,7 @@ async def test_the_lanes_of_a_partition_that_is_done_show_all_its_steps(tmp_path
         assert "The lanes begin at" not in watch.text
 
 
-async def test_a_leader_that_a_cut_moves_between_two_looks_has_its_star(tmp_path: Path) -> None:
+async def test_a_leader_moved_by_a_cut_between_two_polls_has_its_star(tmp_path: Path) -> None:
     cluster = a_quiet_cluster("a-0", "b-0")
     async with watching_run(cluster, tmp_path, moved("a-0", "b-0"), poll_s=5.0) as watch:
         await watch.pass_until("ENDED")
@@ -49,12 +49,12 @@ async def test_a_leader_that_a_cut_moves_between_two_looks_has_its_star(tmp_path
         assert "★" in watch.line("b-0")
 
 
-async def test_a_view_opened_during_a_stall_tells_of_it_as_the_run_does(tmp_path: Path) -> None:
+async def test_a_view_opened_during_a_stall_shows_it_as_the_run_does(tmp_path: Path) -> None:
     cluster = a_quiet_cluster("a-0", messages=200_000)
-    async with watching_run(cluster, tmp_path, moved("a-0", target=(4, 2, 3))) as old:
-        await old.do(events.Hang(4))
-        await old.pass_until("STALLED", most_s=120)
-        await old.pass_time(60)
+    async with watching_run(cluster, tmp_path, moved("a-0", target=(4, 2, 3))) as earlier:
+        await earlier.do(events.Hang(4))
+        await earlier.pass_until("STALLED", most_s=120)
+        await earlier.pass_time(60)
         async with watching_runs(cluster, tmp_path) as watch:
             await watch.until(lambda: watch.app.attached is not None)
             await watch.see()
@@ -67,7 +67,7 @@ async def test_a_view_opened_during_a_stall_tells_of_it_as_the_run_does(tmp_path
             assert "waits for" not in watch.text
 
 
-async def test_what_waits_says_for_what_in_its_row_and_in_full_in_its_detail(
+async def test_a_waiting_partition_shows_why_in_its_row_and_in_full_in_its_detail(
     tmp_path: Path,
 ) -> None:
     names = ["a-0", "a-1", "a-2"]
@@ -82,7 +82,7 @@ async def test_what_waits_says_for_what_in_its_row_and_in_full_in_its_detail(
         assert "P lets 2 partitions be under way, and 2 are: it begins when one" in watch.text
 
 
-async def test_who_is_ready_says_how_many_others_it_is_cut_with(tmp_path: Path) -> None:
+async def test_a_ready_partition_shows_how_many_others_it_is_cut_with(tmp_path: Path) -> None:
     cluster = a_quiet_cluster("a-0", "b-0")
     limits = Limits(replicas=1, partitions=2)
     plan = {**moved("a-0", target=(4, 2, 3)), **moved("b-0", target=(5, 6, 7))}
@@ -98,7 +98,7 @@ async def test_who_is_ready_says_how_many_others_it_is_cut_with(tmp_path: Path) 
         )
 
 
-async def test_the_limits_of_a_read_only_view_are_covered_by_no_message(tmp_path: Path) -> None:
+async def test_no_message_covers_the_limits_of_a_read_only_view(tmp_path: Path) -> None:
     async with watching_run(a_quiet_cluster("a-0"), tmp_path, moved("a-0"), write=False) as watch:
         await watch.press("p", "p")
         assert "ktui watch --write" in " ".join(watch.text.split())

@@ -28,7 +28,7 @@ _ORIGINALS = ((1, 2, 3), (2, 3, 4), (3, 1, 2))
 
 
 def busy_cluster() -> SimulatedCluster:
-    """Brokers of which one is dead, and topics to be moved."""
+    """A cluster with a dead broker and topics to be moved."""
     cluster = a_cluster(
         {
             "audit": [(1, 2)] * 3,
@@ -50,7 +50,7 @@ PLAN = {
     **moved("payments-1", target=(9, 3, 4)),
     **moved("payments-2", target=(7, 1, 2)),
 }
-"""One wants a dead broker; one is being moved by somebody else."""
+"""One partition targets a dead broker; another is being moved by somebody else."""
 
 
 @asynccontextmanager
@@ -136,7 +136,7 @@ def test_the_steps_of_a_partition(of_a_run: Album, kept: SnapshotAssertion, look
     assert of_a_run("steps", look) == kept
 
 
-def test_the_question_whether_to_pause(of_a_run: Album, kept: SnapshotAssertion) -> None:
+def test_the_pause_confirmation(of_a_run: Album, kept: SnapshotAssertion) -> None:
     assert of_a_run("pause", SIZES[0]) == kept
 
 
@@ -146,14 +146,12 @@ def test_a_plan_before_it_is_started(of_a_run: Album, kept: SnapshotAssertion, l
 
 
 @each_of(*SIZES, LIGHT)
-def test_what_a_rollback_would_come_to(
-    of_a_run: Album, kept: SnapshotAssertion, look: Look
-) -> None:
+def test_the_preview_of_a_rollback(of_a_run: Album, kept: SnapshotAssertion, look: Look) -> None:
     assert of_a_run("a rollback", look) == kept
 
 
 @each_of(*SIZES, LIGHT, SIXTEEN)
-def test_a_run_that_is_called_off(of_a_run: Album, kept: SnapshotAssertion, look: Look) -> None:
+def test_a_cancelled_run(of_a_run: Album, kept: SnapshotAssertion, look: Look) -> None:
     assert of_a_run("cancelled", look) == kept
 
 

@@ -18,7 +18,7 @@ from support.views.running import (
 from support.views.watching import SMALL
 
 
-async def test_the_runs_are_listed_with_how_far_each_is(tmp_path: Path) -> None:
+async def test_the_runs_are_listed_with_their_progress(tmp_path: Path) -> None:
     cluster = a_quiet_cluster("a-0", "b-0")
     async with watching_run(cluster, tmp_path, moved("a-0", "b-0"), size=SMALL) as watch:
         await watch.pass_until("done 1/2")
@@ -51,7 +51,7 @@ async def test_enter_attaches_the_view_to_a_run(tmp_path: Path) -> None:
         assert watch.rows == ["a-0"]
 
 
-async def test_a_view_left_on_a_run_that_has_ended_tells_of_the_next_one_once(
+async def test_a_view_of_an_ended_run_announces_the_next_run_once(
     tmp_path: Path,
 ) -> None:
     cluster = a_quiet_cluster("a-0", "b-0", messages=20_000)
@@ -66,7 +66,7 @@ async def test_a_view_left_on_a_run_that_has_ended_tells_of_the_next_one_once(
         assert "Run other of this cluster" not in watch.text
 
 
-async def test_where_there_are_none_it_says_how_to_start_one(tmp_path: Path) -> None:
+async def test_an_empty_list_of_runs_shows_how_to_start_one(tmp_path: Path) -> None:
     async with watching_runs(a_quiet_cluster("a-0"), tmp_path) as watch:
         await watch.press("r")
         await watch.say("There are no runs yet.")
@@ -80,14 +80,14 @@ async def test_where_there_are_none_it_says_how_to_start_one(tmp_path: Path) -> 
         assert isinstance(watch.app.screen, RunsScreen)
 
 
-async def left(watch: RunWatched) -> None:
-    """Start a run, and let its process go before its end."""
+async def abandon_run(watch: RunWatched) -> None:
+    """Start a run and close its engine before the run ends."""
     await watch.engines.start(a_new_run(moved("a-0"), ONE_BY_ONE))
     await watch.see()
     await watch.engines.aclose()
 
 
-async def test_a_live_run_of_the_cluster_is_shown_on_start_up(tmp_path: Path) -> None:
+async def test_the_view_attaches_to_a_live_run_at_startup(tmp_path: Path) -> None:
     cluster = a_quiet_cluster("a-0", messages=500_000)
     async with watching_runs(cluster, tmp_path) as first:
         await first.engines.start(a_new_run(moved("a-0"), ONE_BY_ONE))
@@ -99,10 +99,10 @@ async def test_a_live_run_of_the_cluster_is_shown_on_start_up(tmp_path: Path) ->
             assert "RUNNING" in watch.line("run drain-3  ")
 
 
-async def test_an_unfinished_run_is_offered_on_start_up_and_resumed(tmp_path: Path) -> None:
+async def test_an_unfinished_run_is_offered_at_startup_and_resumed(tmp_path: Path) -> None:
     cluster = a_quiet_cluster("a-0")
     async with watching_runs(cluster, tmp_path) as first:
-        await left(first)
+        await abandon_run(first)
     async with watching_runs(cluster, tmp_path) as watch:
         await watch.say("Run drain-3 waits to be resumed")
         assert "R  resume now" in watch.text
@@ -112,10 +112,10 @@ async def test_an_unfinished_run_is_offered_on_start_up_and_resumed(tmp_path: Pa
         assert "done 1/1" in watch.text
 
 
-async def test_an_unfinished_run_can_be_looked_at_or_left_alone(tmp_path: Path) -> None:
+async def test_an_unfinished_run_can_be_opened_or_left_alone(tmp_path: Path) -> None:
     cluster = a_quiet_cluster("a-0")
     async with watching_runs(cluster, tmp_path) as first:
-        await left(first)
+        await abandon_run(first)
     async with watching_runs(cluster, tmp_path) as watch:
         await watch.say("waits to be resumed")
         await watch.press("escape")
@@ -128,10 +128,12 @@ async def test_an_unfinished_run_can_be_looked_at_or_left_alone(tmp_path: Path) 
         await watch.say("WAITING FOR RESUME")
 
 
-async def test_a_read_only_view_offers_to_look_and_says_how_to_resume(tmp_path: Path) -> None:
+async def test_a_read_only_view_offers_to_open_the_run_and_names_the_resume_command(
+    tmp_path: Path,
+) -> None:
     cluster = a_quiet_cluster("a-0")
     async with watching_runs(cluster, tmp_path) as first:
-        await left(first)
+        await abandon_run(first)
     async with watching_runs(cluster, tmp_path, write=False) as watch:
         await watch.say("waits to be resumed")
         assert "ktui resume drain-3" in " ".join(watch.text.split())
@@ -146,7 +148,7 @@ async def test_a_read_only_view_offers_to_look_and_says_how_to_resume(tmp_path: 
 
 async def test_a_run_is_resumed_from_the_list_of_runs(tmp_path: Path) -> None:
     async with watching_runs(a_quiet_cluster("a-0"), tmp_path) as watch:
-        await left(watch)
+        await abandon_run(watch)
         await watch.press("r")
         await watch.say("WAITING FOR RESUME")
         await watch.press("R")
@@ -154,7 +156,7 @@ async def test_a_run_is_resumed_from_the_list_of_runs(tmp_path: Path) -> None:
         await watch.pass_until("ENDED")
 
 
-async def test_a_run_that_is_live_or_over_is_not_resumed(tmp_path: Path) -> None:
+async def test_a_live_or_ended_run_is_not_resumed(tmp_path: Path) -> None:
     async with watching_run(a_quiet_cluster("a-0"), tmp_path, moved("a-0")) as watch:
         await watch.press("r")
         await watch.say("carried on by")

@@ -27,7 +27,7 @@ def a_plan(folder: Path, plan: Plan | str, name: str = "drain-3.json") -> Path:
     return path
 
 
-async def chosen(watch: RunWatched, path: Path) -> None:
+async def choose_plan(watch: RunWatched, path: Path) -> None:
     """Type the path of a plan on the screen that starts one."""
     await watch.press("n")
     assert isinstance(watch.app.screen, StartScreen)
@@ -54,8 +54,8 @@ def field(watch: RunWatched, name: str) -> Input:
     return watch.app.screen.query_one(name, Input)
 
 
-async def chosen_for_a_run_of_its_own(watch: RunWatched, path: Path) -> None:
-    """Type the path, then choose that the plan does not join the run that is live."""
+async def choose_plan_for_new_run(watch: RunWatched, path: Path) -> None:
+    """Type the path, then choose a new run instead of joining the live one."""
     await watch.press("n")
     field(watch, "#plan-path").value = str(path)
     watch.app.screen.query_one("#plan-way").focus()
@@ -67,19 +67,19 @@ def report(watch: RunWatched) -> str:
     return str(watch.app.screen.query_one("#plan-report").render())
 
 
-def said(watch: RunWatched) -> str:
+def answer_line(watch: RunWatched) -> str:
     return str(watch.app.screen.query_one("#plan-answer").render())
 
 
-def words_of(text: str) -> str:
+def joined_words(text: str) -> str:
     return " ".join(text.split())
 
 
-async def test_a_plan_is_started_once_it_was_read_and_its_name_typed(tmp_path: Path) -> None:
+async def test_a_plan_is_started_once_it_is_read_and_its_name_is_typed(tmp_path: Path) -> None:
     """In the smallest terminal; the other tests have room."""
     path = a_plan(tmp_path, plan_of(moved("a-0", "a-1")))
     async with watching_runs(a_quiet_cluster("a-0", "a-1"), tmp_path, size=SMALL) as watch:
-        await chosen(watch, path)
+        await choose_plan(watch, path)
         await watch.until(lambda: "replica movements" in report(watch))
         assert "leader epoch bumps" in report(watch)
         watch.app.screen.query_one("#plan-again").focus()
@@ -91,7 +91,7 @@ async def test_a_plan_is_started_once_it_was_read_and_its_name_typed(tmp_path: P
         assert "done 2/2" in watch.text
 
 
-async def test_another_name_than_the_runs_starts_nothing(tmp_path: Path) -> None:
+async def test_a_mistyped_run_name_starts_nothing(tmp_path: Path) -> None:
     a_plan(tmp_path, plan_of(moved("a-0")))
     async with watching_runs(a_quiet_cluster("a-0"), tmp_path, size=LARGE) as watch:
         await watch.press("n")
@@ -115,7 +115,7 @@ async def test_another_name_than_the_runs_starts_nothing(tmp_path: Path) -> None
         assert not watch.state_dir.run_dirs()
 
 
-async def test_a_limit_that_cannot_be_is_named_at_its_field_and_keeps_the_run_from_starting(
+async def test_an_invalid_limit_is_reported_at_its_field_and_blocks_the_start(
     tmp_path: Path,
 ) -> None:
     path = a_plan(tmp_path, plan_of(moved("a-0", "a-1")))
@@ -124,7 +124,7 @@ async def test_a_limit_that_cannot_be_is_named_at_its_field_and_keeps_the_run_fr
         await watch.press("n")
         assert watch.line("R replicas").split()[2] == "-"
         await watch.press("escape")
-        await chosen(watch, path)
+        await choose_plan(watch, path)
         await watch.until(lambda: "gentle, in force" in report(watch))
         assert watch.line("R replicas").split()[2] == "1"
         # the figures follow the limits as they are typed
@@ -136,17 +136,17 @@ async def test_a_limit_that_cannot_be_is_named_at_its_field_and_keeps_the_run_fr
         await watch.type("none of")
         assert "! P partitions: 'none of' is not a whole number" in watch.text
         await confirm(watch, "drain-3")
-        await watch.until(lambda: "P partitions: 'none of' is not" in said(watch))
+        await watch.until(lambda: "P partitions: 'none of' is not" in answer_line(watch))
         assert not watch.state_dir.run_dirs()
 
 
 @pytest.mark.parametrize("size", [SMALL, (140, 40)])
-async def test_every_bad_limit_is_named_and_its_reason_is_in_sight(
+async def test_every_invalid_limit_is_marked_and_its_reason_is_visible(
     tmp_path: Path, size: tuple[int, int]
 ) -> None:
     path = a_plan(tmp_path, plan_of(moved("a-0")))
     async with watching_runs(a_quiet_cluster("a-0"), tmp_path, size=size) as watch:
-        await chosen(watch, path)
+        await choose_plan(watch, path)
         await watch.until(lambda: "replica movements" in report(watch))
         watch.app.screen.query_one("#new-replicas").focus()
         await watch.type("x")
@@ -160,13 +160,15 @@ async def test_every_bad_limit_is_named_and_its_reason_is_in_sight(
         await watch.say("! R replicas: 'x' is not a whole number")
 
 
-async def test_a_throttle_that_cannot_be_keeps_the_run_from_starting(tmp_path: Path) -> None:
+async def test_an_invalid_throttle_blocks_the_start(tmp_path: Path) -> None:
     path = a_plan(tmp_path, plan_of(moved("a-0")))
     async with watching_runs(a_quiet_cluster("a-0"), tmp_path, size=LARGE) as watch:
         # the context's throttle is there to be typed over
         watch.engines.throttle = "50MB"
-        await chosen(watch, path)
-        await watch.until(lambda: "at 50 MB/s into brokers 4, 5 and 6" in words_of(report(watch)))
+        await choose_plan(watch, path)
+        await watch.until(
+            lambda: "at 50 MB/s into brokers 4, 5 and 6" in joined_words(report(watch))
+        )
         # throttled leaders are a choice, with its warning
         watch.app.screen.query_one("#throttle-leaders").focus()
         await watch.press("space")
@@ -174,10 +176,10 @@ async def test_a_throttle_that_cannot_be_keeps_the_run_from_starting(tmp_path: P
         field(watch, "#throttle-rate").value = ""
         await watch.say("! throttle: no rate is given to throttle leaders to")
 
-        await throttle_typed(watch, "fast")
+        await type_throttle(watch, "fast")
         assert "! throttle: 'fast'" in watch.text
         await confirm(watch, "drain-3")
-        await watch.until(lambda: "throttle: 'fast'" in said(watch))
+        await watch.until(lambda: "throttle: 'fast'" in answer_line(watch))
         assert not watch.state_dir.run_dirs()
 
 
@@ -187,7 +189,7 @@ async def test_a_file_without_a_plan_is_told_with_all_its_problems_and_their_lin
     bad = '{"version": 1, "partitions": [\n{"topic": "a", "partition": 0, "replicas": [1, 1]},\n'
     path = a_plan(tmp_path, bad + '{"topic": "a", "partition": -1, "replicas": []}]}')
     async with watching_runs(a_quiet_cluster("a-0"), tmp_path) as watch:
-        await chosen(watch, path)
+        await choose_plan(watch, path)
         await watch.until(
             lambda: "drain-3.json" in report(watch) and "Reading" not in report(watch)
         )
@@ -198,12 +200,14 @@ async def test_a_file_without_a_plan_is_told_with_all_its_problems_and_their_lin
         await watch.until(lambda: "none.json" in report(watch) and "Reading" not in report(watch))
 
 
-async def test_what_must_be_allowed_by_name_is_a_problem_until_it_is(tmp_path: Path) -> None:
+async def test_a_change_of_replication_factor_is_a_problem_until_it_is_allowed(
+    tmp_path: Path,
+) -> None:
     done = a_plan(tmp_path, plan_of(moved("a-0", target=(1, 2, 3))), "done.json")
     path = a_plan(tmp_path, plan_of(moved("a-0", target=(1, 2))))
     async with watching_runs(a_quiet_cluster("a-0"), tmp_path, size=LARGE) as watch:
         # a plan that is at its target is not started
-        await chosen(watch, done)
+        await choose_plan(watch, done)
         await watch.until(lambda: "target" in report(watch))
         await confirm(watch, "done")
         await watch.say("there is nothing to do")
@@ -222,51 +226,53 @@ async def test_what_must_be_allowed_by_name_is_a_problem_until_it_is(tmp_path: P
         await watch.pass_until("ENDED")
 
 
-async def test_a_second_run_on_the_cluster_is_started_only_once_that_is_allowed(
+async def test_a_second_run_on_the_cluster_is_started_only_when_allowed(
     tmp_path: Path,
 ) -> None:
     cluster = a_quiet_cluster("a-0", "b-0", messages=500_000)
     path = a_plan(tmp_path, plan_of(moved("b-0")), "other.json")
     async with watching_run(cluster, tmp_path, moved("a-0"), size=(140, 40)) as watch:
-        await chosen_for_a_run_of_its_own(watch, path)
+        await choose_plan_for_new_run(watch, path)
         # the live run is told before the plan is read
         await watch.say(
             "Run drain-3 is live on this cluster. Another is started only if that is allowed"
         )
         await watch.until(lambda: "replica movements" in report(watch))
         await confirm(watch, "other")
-        await watch.until(lambda: "Run drain-3 is live on this cluster" in said(watch))
-        await watch.until(lambda: words_of(said(watch)) in words_of(watch.text))
+        await watch.until(lambda: "Run drain-3 is live on this cluster" in answer_line(watch))
+        await watch.until(lambda: joined_words(answer_line(watch)) in joined_words(watch.text))
         watch.app.screen.query_one("#allow-concurrent").focus()
         await watch.press("space")
         await confirm(watch, "other")
         await watch.until(lambda: watch.app.attached and watch.app.attached.name == "other")
 
 
-async def throttle_typed(watch: RunWatched, words: str) -> None:
+async def type_throttle(watch: RunWatched, words: str) -> None:
     watch.app.screen.query_one("#throttle-rate").focus()
     await watch.type(words)
 
 
-async def test_a_throttle_is_held_against_what_is_written_and_then_started_with(
+async def test_a_throttle_is_checked_against_inbound_traffic_and_then_used_by_the_run(
     tmp_path: Path,
 ) -> None:
     cluster = a_quiet_cluster("a-0", messages=100_000, inbound_s=2_000)
     path = a_plan(tmp_path, plan_of(moved("a-0")))
     async with watching_runs(cluster, tmp_path, size=LARGE) as watch:
-        await chosen(watch, path)
+        await choose_plan(watch, path)
         await watch.until(lambda: "replica movements" in report(watch))
-        await throttle_typed(watch, "1MB")
+        await type_throttle(watch, "1MB")
         await watch.until(lambda: "Measuring for 2 s how much is written" in report(watch))
         await watch.pass_until("! at 1.0 MB/s into brokers 4, 5 and 6 the run never ends")
-        assert "at 1.0 MB/s into brokers 4, 5 and 6, which are throttled" in words_of(report(watch))
+        assert "at 1.0 MB/s into brokers 4, 5 and 6, which are throttled" in joined_words(
+            report(watch)
+        )
         await confirm(watch, "drain-3")
         await watch.until(lambda: watch.app.attached is not None)
         assert watch.app.attached is not None
         assert watch.app.attached.run.options.throttle.every == 1_000_000
 
 
-async def test_a_run_that_waits_for_resume_over_the_same_partitions_is_warned_of(
+async def test_a_start_warns_of_an_unfinished_run_over_the_same_partitions(
     tmp_path: Path,
 ) -> None:
     cluster = a_quiet_cluster("a-0", "a-1", messages=500_000)
@@ -275,9 +281,9 @@ async def test_a_run_that_waits_for_resume_over_the_same_partitions_is_warned_of
         await watch.engines.start(a_new_run(moved("a-0", "a-1"), ONE_BY_ONE))
         await watch.see()
         await watch.engines.aclose()
-        await chosen(watch, path)
+        await choose_plan(watch, path)
         await watch.until(lambda: "replica movements" in report(watch))
         assert (
             "run drain-3 waits for resume, with 1 partition left that this plan has, too"
-            in words_of(report(watch))
+            in joined_words(report(watch))
         )

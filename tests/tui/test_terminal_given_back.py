@@ -1,4 +1,4 @@
-"""However the live view ends, the terminal is as it was before."""
+"""However the live view ends, it restores the terminal."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from support.views.terminal import Terminal
 LEAVE_ALTERNATE_SCREEN, SHOW_CURSOR = b"\x1b[?1049l", b"\x1b[?25h"
 
 
-def test_a_view_whose_terminal_is_gone_ends_also_where_nobody_sends_it_a_signal() -> None:
+def test_a_view_ends_when_its_terminal_is_gone_even_without_a_signal() -> None:
     command = [sys.executable, "-m", "ktui", "--bootstrap-server", "127.0.0.1:1"]
     with Terminal(command) as terminal:
         terminal.wait_for("connection refused")
@@ -21,7 +21,7 @@ def test_a_view_whose_terminal_is_gone_ends_also_where_nobody_sends_it_a_signal(
         assert terminal._process.wait(timeout=60) == -signal.SIGHUP
 
 
-def test_a_view_that_another_process_ends_gives_the_terminal_back() -> None:
+def test_a_view_terminated_by_another_process_restores_the_terminal() -> None:
     command = [sys.executable, "-m", "ktui", "--bootstrap-server", "127.0.0.1:1"]
     with Terminal(command) as terminal:
         terminal.wait_for("connection refused")

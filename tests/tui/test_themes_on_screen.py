@@ -52,7 +52,7 @@ async def drawn(screen: Screen[None], theme: str) -> tuple[str, set[Color]]:
 
 
 @pytest.mark.parametrize("screen", SCREENS.values(), ids=SCREENS.keys())
-async def test_the_sixteen_colour_theme_sends_nothing_but_the_terminals_own_colours(
+async def test_the_sixteen_colour_theme_uses_only_the_terminals_own_colours(
     screen: Any,
 ) -> None:
     _, seen = await drawn(screen(), "sixteen")
@@ -61,7 +61,7 @@ async def test_the_sixteen_colour_theme_sends_nothing_but_the_terminals_own_colo
 
 
 @pytest.mark.parametrize("screen", SCREENS.values(), ids=SCREENS.keys())
-async def test_without_colour_the_same_words_and_signs_are_there(
+async def test_screens_show_the_same_text_and_signs_without_colour(
     screen: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     coloured, _ = await drawn(screen(), "dark")
@@ -71,7 +71,7 @@ async def test_without_colour_the_same_words_and_signs_are_there(
     assert all(len(set(color.get_truecolor())) == 1 for color in seen)
 
 
-async def test_each_theme_gives_each_role_a_colour_that_the_screen_can_use() -> None:
+async def test_each_theme_has_a_usable_colour_for_each_role() -> None:
     app = Host(EventsScreen())
     async with app.run_test() as pilot:
         for theme in SHIPPED.themes:

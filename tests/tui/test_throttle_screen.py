@@ -38,14 +38,16 @@ def throttled(folder: Path, throttle: str = "1MB", **how: Any) -> Any:
 
 
 async def rates_of(watch: RunWatched) -> dict[str, str]:
-    """Give the rates that are set on brokers."""
-    asked = [ConfigResource(ConfigScope.BROKER, str(broker)) for broker in range(1, 10)]
-    answer = await watch.cluster.reader().settings(asked, (FOLLOWER_RATE,))
-    found = {r.name: told[FOLLOWER_RATE].value for r, told in answer.settings.items() if told}
+    """Return the rates that are set on brokers."""
+    resources = [ConfigResource(ConfigScope.BROKER, str(broker)) for broker in range(1, 10)]
+    answer = await watch.cluster.reader().settings(resources, (FOLLOWER_RATE,))
+    found = {
+        r.name: configs[FOLLOWER_RATE].value for r, configs in answer.settings.items() if configs
+    }
     return dict(sorted(found.items()))
 
 
-async def test_many_brokers_can_be_paged_through_while_the_field_stays_in_sight(
+async def test_many_brokers_can_be_paged_while_the_field_stays_visible(
     tmp_path: Path,
 ) -> None:
     own = ",".join(f"{broker}=3MB" for broker in range(1, 10))
@@ -61,7 +63,7 @@ async def test_many_brokers_can_be_paged_through_while_the_field_stays_in_sight(
         assert "fastest inbound" in watch.text
 
 
-async def test_a_view_that_is_read_only_shows_it_and_says_why_it_cannot_be_changed(
+async def test_a_read_only_view_shows_the_throttle_and_why_it_cannot_be_changed(
     tmp_path: Path,
 ) -> None:
     async with throttled(tmp_path, "20MB", write=False) as watch:
@@ -73,20 +75,22 @@ async def test_a_view_that_is_read_only_shows_it_and_says_why_it_cannot_be_chang
         assert isinstance(watch.app.screen, WatchScreen)
 
 
-async def test_without_a_run_the_key_says_why_it_does_nothing(tmp_path: Path) -> None:
+async def test_the_throttle_key_without_a_run_reports_that_none_is_attached(tmp_path: Path) -> None:
     async with watching_runs(a_quiet_cluster("a-0"), tmp_path) as watch:
         await watch.press("t")
         assert isinstance(watch.app.screen, WatchScreen)
         await watch.say("The view is attached to no run.")
 
 
-async def test_without_a_process_it_says_what_stays_and_what_to_do_first(tmp_path: Path) -> None:
+async def test_a_run_without_an_engine_shows_the_remaining_throttle_and_the_resume_command(
+    tmp_path: Path,
+) -> None:
     async with throttled(tmp_path, "20MB", size=LARGE) as watch:
         await watch.engines.aclose()
         await watch.see()
         assert "its throttle stays on broker 4 and topic a" in watch.line("WAITING FOR RESUME")
         await watch.press("t", "3", "enter")
-        assert "No process carries the run on; its throttle stays on broker 4" in watch.text
+        assert "The run has no engine; its throttle stays on broker 4" in watch.text
         assert "Resume it first: ktui resume drain-3" in watch.text
 
 
@@ -103,7 +107,7 @@ async def test_a_throttle_that_never_ends_is_told_and_another_is_in_force_at_onc
         await watch.press("t")
         await watch.type("30MB")
         await watch.press("enter")
-        await watch.say("Asked for; the brokers are set with the run's next look.")
+        await watch.say("Requested; the brokers are set at the run's next poll.")
         await watch.pass_until("30 MB/s into each broker, at once; 2 steps in flight")
         assert await rates_of(watch) == {"4": "30000000"}
         await watch.press("escape")
@@ -111,7 +115,9 @@ async def test_a_throttle_that_never_ends_is_told_and_another_is_in_force_at_onc
         assert "THROTTLE TOO LOW" not in watch.text
 
 
-async def test_each_broker_tells_what_is_wanted_set_and_was_there_before(tmp_path: Path) -> None:
+async def test_each_broker_row_shows_the_requested_current_and_previous_rate(
+    tmp_path: Path,
+) -> None:
     cluster = a_written_cluster()
     cluster.configure([set_rate(4, 7_000_000)])
     async with throttled(tmp_path, "20MB,5=3MB", cluster=cluster, size=MIDDLE) as watch:
@@ -127,7 +133,7 @@ async def test_each_broker_tells_what_is_wanted_set_and_was_there_before(tmp_pat
         assert "Broker 5 would get 30 MB/s, too" in watch.text
 
 
-async def test_at_the_end_every_rate_is_as_it_was(tmp_path: Path) -> None:
+async def test_every_rate_is_restored_when_the_run_ends(tmp_path: Path) -> None:
     cluster = a_written_cluster(messages=20_000)
     cluster.configure([set_rate(4, 7_000_000)])
     async with throttled(tmp_path, "30MB", cluster=cluster, size=LARGE) as watch:
@@ -139,7 +145,7 @@ async def test_at_the_end_every_rate_is_as_it_was(tmp_path: Path) -> None:
         assert "run drain-3: no longer to be throttled on broker 4" in watch.text
 
 
-async def test_what_is_typed_is_judged_before_it_is_asked_for(tmp_path: Path) -> None:
+async def test_a_typed_throttle_is_assessed_before_it_is_requested(tmp_path: Path) -> None:
     async with throttled(tmp_path, "20MB", size=LARGE) as watch:
         await watch.pass_time(20)
         # the line of limits tells the throttle, and what comes in under it
@@ -150,7 +156,7 @@ async def test_what_is_typed_is_judged_before_it_is_asked_for(tmp_path: Path) ->
 
         await watch.press("t")
         field = watch.app.screen.query_one(RateInput)
-        for typed, *told in (
+        for typed, *configs in (
             ("3MB", "May be too low for the 2 copies onto broker 4"),
             ("1500kB", "Too low for a-"),
             (
@@ -166,7 +172,7 @@ async def test_what_is_typed_is_judged_before_it_is_asked_for(tmp_path: Path) ->
         ):
             field.value = ""
             await watch.type(typed)
-            for words in told:
+            for words in configs:
                 assert words in watch.text
         await watch.press("enter")  # what cannot be is not asked for
         await watch.pass_time(3)

@@ -12,14 +12,14 @@ WORDS = "throttles left behind? ktui doctor"
 
 
 def forgotten(cluster: SimulatedCluster) -> SimulatedCluster:
-    """Have a rate on broker 4, and a replica of b listed, that nobody has taken off."""
+    """Leave a rate on broker 4 and a throttled replica of b behind."""
     b = ConfigResource(ConfigScope.TOPIC, "b")
     listed = ConfigChange(b, FOLLOWER_REPLICAS, ConfigOp.SET, "0:1")
     cluster.configure([set_rate(4, 7_000_000), listed])
     return cluster
 
 
-async def test_throttles_that_nobody_needs_are_counted_once_they_are_looked_at(
+async def test_leftover_throttles_are_counted_once_their_settings_are_read(
     tmp_path: Path,
 ) -> None:
     cluster = forgotten(a_quiet_cluster("a-0", "b-0"))
@@ -31,14 +31,14 @@ async def test_throttles_that_nobody_needs_are_counted_once_they_are_looked_at(
         assert f"2 {WORDS}" in watch.lines[0]
 
 
-async def test_a_cluster_without_throttles_is_told_nothing_of_them(tmp_path: Path) -> None:
+async def test_a_cluster_without_throttles_shows_no_note_of_them(tmp_path: Path) -> None:
     async with watching_runs(a_quiet_cluster("a-0", "b-0"), tmp_path, topics=["b"]) as watch:
         await watch.press("b")
         await watch.pass_time(2)
         assert "left behind" not in watch.text
 
 
-async def test_what_the_run_that_is_shown_has_set_is_not_counted(tmp_path: Path) -> None:
+async def test_throttles_of_the_attached_run_are_not_counted(tmp_path: Path) -> None:
     cluster = a_quiet_cluster("a-0", messages=5_000)
     async with watching_runs(cluster, tmp_path, topics=["a"]) as watch:
         new = a_new_run(moved("a-0"), ONE_BY_ONE, throttle="1MB")

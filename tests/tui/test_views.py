@@ -12,11 +12,11 @@ TROUBLED: dict[str, list[Replicas]] = {
     "under": [(1, 7, 8)],
     "gone": [(7, 8, 9)],
 }
-"""What is in trouble when 7, 8 and 9 are down, each in its own way."""
+"""Topics that are each in a different kind of trouble while brokers 7, 8 and 9 are down."""
 DOWN = [events.Kill(7), events.Kill(8), events.Kill(9)]
 
 
-async def test_nothing_moving_is_said_with_how_long_and_what_to_try() -> None:
+async def test_a_quiet_cluster_shows_for_how_long_and_what_to_try() -> None:
     async with watching(a_cluster(), SMALL) as watch:
         await watch.pass_time(90)
         assert "Nothing is being reassigned." in watch.text
@@ -25,7 +25,7 @@ async def test_nothing_moving_is_said_with_how_long_and_what_to_try() -> None:
         assert "T  choose topics" in watch.text
 
 
-async def test_the_unhealthy_view_asks_for_all_partitions_and_shows_those_in_trouble() -> None:
+async def test_the_unhealthy_view_reads_all_partitions_and_shows_those_in_trouble() -> None:
     async with watching(a_cluster(TROUBLED, configs=MIN_2), LARGE) as watch:
         await watch.do(*DOWN)
         await watch.pass_time(10)
@@ -42,7 +42,7 @@ async def test_the_unhealthy_view_asks_for_all_partitions_and_shows_those_in_tro
         assert "out of ISR: 7" in watch.line("away-0")
 
 
-async def test_a_healthy_cluster_says_so_and_how_many_partitions_were_looked_at() -> None:
+async def test_a_healthy_cluster_is_shown_as_such_with_the_number_of_partitions_checked() -> None:
     async with watching(a_cluster({"t": [(1, 2, 3)] * 12_034}), SMALL) as watch:
         await watch.press("v")
         await watch.see()
@@ -59,12 +59,12 @@ async def test_topics_named_at_the_start_are_shown_whether_they_move_or_not() ->
         assert "in sync" in watch.line("orders-0")
 
 
-async def test_a_topic_that_does_not_exist_is_named() -> None:
+async def test_a_missing_topic_is_named() -> None:
     async with watching(a_cluster(), topics=["ordres"]) as watch:
         assert "The cluster has no topic ordres." in watch.text
 
 
-async def test_topics_can_be_chosen_and_are_then_the_third_view() -> None:
+async def test_chosen_topics_become_the_third_view() -> None:
     async with watching(a_cluster(resting=["orders-0", "audit-0", "other-0"])) as watch:
         await watch.press("T")
         assert "Which topics?" in watch.text
@@ -77,7 +77,7 @@ async def test_topics_can_be_chosen_and_are_then_the_third_view() -> None:
         assert "reassigning" in watch.lines[2]
 
 
-async def test_without_chosen_topics_there_are_two_views_and_no_question_comes_up() -> None:
+async def test_there_are_two_views_and_no_prompt_without_chosen_topics() -> None:
     async with watching(a_cluster()) as watch:
         await watch.press("v")
         assert "unhealthy" in watch.lines[2]
@@ -86,15 +86,15 @@ async def test_without_chosen_topics_there_are_two_views_and_no_question_comes_u
         assert "Which topics?" not in watch.text
 
 
-async def test_leaving_the_question_for_topics_leaves_the_view() -> None:
+async def test_escaping_the_topics_prompt_keeps_the_view() -> None:
     async with watching(a_cluster()) as watch:
         await watch.press("v", "T", "escape")
         assert "unhealthy" in watch.lines[2]
 
 
-async def test_a_chosen_topic_that_does_not_exist_is_named_beside_those_that_do() -> None:
+async def test_a_missing_chosen_topic_is_named_beside_those_that_exist() -> None:
     async with watching(a_cluster(resting=["orders-0"])) as watch:
-        await watch.do(events.Hang(1), *map(events.Kill, range(2, 10)))  # who answers, answers late
+        await watch.do(events.Hang(1), *map(events.Kill, range(2, 10)))  # no live broker answers
         await watch.press("T")
         await watch.type("orders, nosuch")
         await watch.press("enter")
@@ -105,7 +105,7 @@ async def test_a_chosen_topic_that_does_not_exist_is_named_beside_those_that_do(
         assert watch.rows == ["orders-0"]
 
 
-async def test_a_topic_whose_metadata_was_not_answered_is_not_said_to_be_missing() -> None:
+async def test_a_topic_with_unanswered_metadata_is_not_reported_missing() -> None:
     cluster = a_cluster(resting=["orders-0", "audit-0"])
     async with watching(cluster, topics=["orders", "audit"]) as watch:
         await watch.do(events.Deny("describe_topics"))
@@ -113,7 +113,7 @@ async def test_a_topic_whose_metadata_was_not_answered_is_not_said_to_be_missing
         assert "no such topic" not in watch.text
 
 
-async def test_in_the_unhealthy_view_health_tells_more_than_that_a_move_is_done() -> None:
+async def test_the_unhealthy_view_shows_health_rather_than_a_finished_move() -> None:
     topics: dict[str, list[Replicas]] = {"n": [(1, 2, 3), (9,)], "t": [(5, 6, 7), (1, 2, 3)]}
     min_3 = {"min.insync.replicas": "3"}
     cluster = a_cluster(topics, moving=["t-1"], messages=1_500, configs=min_3)
@@ -136,7 +136,7 @@ async def test_in_the_unhealthy_view_health_tells_more_than_that_a_move_is_done(
         assert watch.rows == ["n-1", "t-1"]
 
 
-async def test_how_old_the_look_at_all_partitions_is_is_said() -> None:
+async def test_the_unhealthy_view_shows_the_time_of_its_last_full_poll() -> None:
     async with watching(a_cluster(resting=["t-0"]), LARGE) as watch:
         await watch.pass_time(5)
         await watch.press("v")
@@ -150,7 +150,7 @@ async def test_how_old_the_look_at_all_partitions_is_is_said() -> None:
         assert "No partition is under-replicated" in watch.text
 
 
-async def test_ended_moves_are_counted_apart() -> None:
+async def test_ended_moves_are_counted_separately() -> None:
     async with watching(a_cluster(moving=["a-0", "b-0", "c-0"], messages=10_000)) as watch:
         await watch.do(cancel("b-0"))
         await watch.pass_time(5)
@@ -159,7 +159,7 @@ async def test_ended_moves_are_counted_apart() -> None:
         assert "nothing is moving · 2 done, 1 cancelled lately" in watch.lines[1]
 
 
-async def test_another_view_is_looked_at_at_once_and_not_an_interval_later() -> None:
+async def test_switching_views_polls_at_once() -> None:
     async with watching(a_cluster()) as watch:
         await watch.pass_time(3)
         assert watch.looks.at_s == [0, 1, 2, 3]

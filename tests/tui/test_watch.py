@@ -19,7 +19,7 @@ HALF_WAY_S = 60.0
 
 
 def half_way() -> SimulatedCluster:
-    """orders-0 of 500,000 messages moves, 5,000 of them a second, while 100 are written."""
+    """A move of orders-0: 500,000 messages, 5,000 copied and 100 written a second."""
     return a_cluster(moving=["orders-0"], messages=500_000, copied_s=5_000, inbound_s=100)
 
 
@@ -31,7 +31,7 @@ def shown(watch: Watching) -> list[str]:
 # --- a row -----------------------------------------------------------------------------------
 
 
-async def test_a_moving_partition_shows_its_replicas_its_lag_its_share_and_its_time_left() -> None:
+async def test_a_moving_partition_shows_its_replicas_lag_share_and_time_left() -> None:
     async with watching(half_way()) as watch:
         await watch.pass_time(HALF_WAY_S)
         for size in SIZES:
@@ -45,7 +45,7 @@ async def test_a_moving_partition_shows_its_replicas_its_lag_its_share_and_its_t
             assert ("5.0 MB/s" in row) == ("rate" in watch.lines[3])
 
 
-async def test_no_line_is_wider_than_the_terminal_or_without_its_footer() -> None:
+async def test_no_line_is_wider_than_the_terminal_and_the_footer_is_whole() -> None:
     long = "a-topic-with-" + "a-very-" * 20 + "long-name-0"
     async with watching(a_cluster(moving=[long, "orders-0", "ordres-0"])) as watch:
         for size in SIZES:
@@ -55,7 +55,7 @@ async def test_no_line_is_wider_than_the_terminal_or_without_its_footer() -> Non
             assert "quit" in watch.lines[-1]
 
 
-async def test_the_end_has_a_range_only_as_long_as_its_ends_differ_by_the_minute() -> None:
+async def test_the_eta_is_a_range_only_while_its_ends_differ_by_a_minute() -> None:
     async with watching(half_way(), LARGE) as watch:
         await watch.pass_time(10)
         assert re.search(r"ETA \d\d:\d\d \(\d\d:\d\d-\d\d:\d\d\)$", watch.lines[1])
@@ -63,7 +63,7 @@ async def test_the_end_has_a_range_only_as_long_as_its_ends_differ_by_the_minute
         assert re.search(r"ETA \d\d:\d\d$", watch.lines[1])
 
 
-async def test_z_lets_the_timelines_reach_back_ten_five_or_two_minutes() -> None:
+async def test_z_zooms_the_timelines_to_ten_five_or_two_minutes() -> None:
     async with watching(half_way(), MIDDLE) as watch:
         await watch.pass_time(HALF_WAY_S)
         reaches, bars = [], []
@@ -77,7 +77,7 @@ async def test_z_lets_the_timelines_reach_back_ten_five_or_two_minutes() -> None
     assert bars[3] == bars[0]
 
 
-async def test_a_stalled_partition_stands_first_and_says_why() -> None:
+async def test_a_stalled_partition_is_listed_first_with_its_reason() -> None:
     async with watching(a_cluster(moving=["audit-0"], resting=["orders-0"])) as watch:
         await watch.do(move("orders-0", 5, 2, 3))
         assert watch.rows == ["audit-0", "orders-0"]
@@ -97,21 +97,21 @@ async def test_a_replica_out_of_the_isr_has_a_sign_beside_its_colour() -> None:
         assert "3!" in watch.line("orders-0")
 
 
-async def test_a_done_move_stays_in_the_list_and_says_when_it_ended() -> None:
+async def test_a_finished_move_stays_in_the_list_with_its_duration() -> None:
     async with watching(a_cluster(moving=["orders-0"], messages=10_500), LARGE) as watch:
         await watch.pass_time(20)
         assert "done" in watch.line("orders-0")
         assert " after at least 11 s" in watch.line("orders-0")
 
 
-async def test_a_broker_that_the_cluster_does_not_tell_of_is_told_as_down() -> None:
+async def test_a_broker_missing_from_the_metadata_is_shown_as_down() -> None:
     cluster = a_cluster(moving=["orders-0"], brokers=[1, 2, 3, 4], version="4.0")
     async with watching(cluster) as watch:
         await watch.do(events.Shutdown(4))
         assert "3/4 brokers, 4 down" in watch.lines[0]
 
 
-async def test_what_the_principal_may_not_describe_is_shown_without_made_up_signs() -> None:
+async def test_a_partition_without_describe_permission_is_shown_without_invented_signs() -> None:
     cluster = a_cluster(moving=["orders-0"])
     cluster.do(events.Deny("describe_topics"))
     async with watching(cluster) as watch:
@@ -120,7 +120,7 @@ async def test_what_the_principal_may_not_describe_is_shown_without_made_up_sign
         assert "OFFLINE" not in row
 
 
-async def test_hostile_names_are_text_and_nothing_else() -> None:
+async def test_hostile_names_are_treated_as_plain_text() -> None:
     topic = HOSTILE.replace("\\x1b", "")
     cluster = a_cluster(moving=["orders-0", f"{topic}-0", "[red]x[/red]-1"])
     async with watching(cluster) as watch:
@@ -137,7 +137,7 @@ async def test_hostile_names_are_text_and_nothing_else() -> None:
 # --- the cursor and the order ----------------------------------------------------------------
 
 
-async def test_new_rows_come_in_where_they_belong_and_leave_the_cursor_on_its_partition() -> None:
+async def test_new_rows_are_inserted_in_order_and_the_cursor_stays_on_its_partition() -> None:
     async with watching(a_cluster(moving=["b-0", "d-0"], resting=["a-0", "c-0"])) as watch:
         await watch.press("down")
         assert watch.cursor == "d-0"
@@ -163,7 +163,7 @@ def with_b_on_another_broker() -> SimulatedCluster:
     return cluster
 
 
-async def test_rows_keep_their_places_while_the_cursor_is_on_them() -> None:
+async def test_rows_hold_their_places_while_the_cursor_is_on_them() -> None:
     async with watching(with_b_on_another_broker()) as watch:
         await watch.press("down")
         await watch.do(events.Shutdown(9))
@@ -175,7 +175,7 @@ async def test_rows_keep_their_places_while_the_cursor_is_on_them() -> None:
         assert "(held)" not in watch.lines[2]
 
 
-async def test_by_figures_that_change_all_the_time_rows_are_placed_only_when_asked() -> None:
+async def test_rows_sorted_by_changing_figures_are_reordered_only_on_demand() -> None:
     async with watching(a_cluster(moving=["a-0"], resting=["b-0"])) as watch:
         await watch.do(move("b-0", 5, 2, 3), events.Slow(5, 0.5))
         await watch.press("s", "s")
@@ -188,7 +188,7 @@ async def test_by_figures_that_change_all_the_time_rows_are_placed_only_when_ask
         assert watch.rows == ["a-0", "b-0"]
 
 
-async def test_keys_work_on_the_first_rows_after_there_were_none() -> None:
+async def test_keys_work_on_the_first_rows_of_a_formerly_empty_list() -> None:
     async with watching(a_cluster(resting=["a-0", "b-0"])) as watch:
         assert "detail" in watch.lines[-1]
         await watch.do(move("a-0", 4, 2, 3), move("b-0", 4, 2, 3))
@@ -196,7 +196,7 @@ async def test_keys_work_on_the_first_rows_after_there_were_none() -> None:
         assert watch.cursor == "b-0"
 
 
-async def test_until_the_cursor_is_moved_trouble_comes_up_by_itself() -> None:
+async def test_partitions_in_trouble_rise_to_the_top_until_the_cursor_is_moved() -> None:
     async with watching(with_b_on_another_broker()) as watch:
         assert watch.rows == ["a-0", "b-0"]
         await watch.do(events.Shutdown(9))
@@ -229,7 +229,7 @@ async def test_the_cursor_can_be_moved_in_every_usual_way() -> None:
             assert f"t-{row}" in "\n".join(shown(watch)), keys
 
 
-async def test_sorting_goes_round_all_orders_and_says_which_is_in_force() -> None:
+async def test_the_sort_key_cycles_through_all_orders_and_shows_the_current_one() -> None:
     async with watching(a_cluster(moving=["a-0", "b-0"])) as watch:
         seen = []
         for _ in range(6):
@@ -239,7 +239,7 @@ async def test_sorting_goes_round_all_orders_and_says_which_is_in_force() -> Non
         assert "by state" in watch.lines[2]
 
 
-async def test_by_lag_the_largest_stands_first_and_the_unknown_last() -> None:
+async def test_sorting_by_lag_puts_the_largest_first_and_the_unknown_last() -> None:
     cluster = a_cluster(resting=["a-0", "b-0"], moving=["c-0"], version="4.0")
     async with watching(cluster) as watch:
         await watch.do(move("a-0", 5, 2, 3), events.Slow(4, 0.1))
@@ -252,7 +252,7 @@ async def test_by_lag_the_largest_stands_first_and_the_unknown_last() -> None:
         assert "lag ▲" in watch.lines[3]
 
 
-async def test_a_hundred_rows_scroll_with_the_wheel_and_leave_the_cursor() -> None:
+async def test_the_wheel_scrolls_a_hundred_rows_and_leaves_the_cursor() -> None:
     async with watching(a_cluster(moving=[f"t-{n}" for n in range(100)]), SMALL) as watch:
         watch.partitions.post_message(_wheel(watch))
         await watch.until(lambda: watch.partitions.scroll_offset.y > 0)
@@ -276,7 +276,7 @@ async def test_a_click_selects_a_double_click_opens_and_a_heading_sorts() -> Non
         assert "a-0" in watch.lines[1]
 
 
-async def test_the_cursor_stays_in_sight_when_the_terminal_shrinks() -> None:
+async def test_the_cursor_stays_visible_when_the_terminal_shrinks() -> None:
     async with watching(a_cluster(moving=[f"t-{n}" for n in range(200)]), LARGE) as watch:
         await watch.press(*["down"] * 40)
         await watch.pilot.resize_terminal(*SMALL)
@@ -290,14 +290,14 @@ async def test_the_cursor_stays_in_sight_when_the_terminal_shrinks() -> None:
 
 
 def mixed() -> SimulatedCluster:
-    """Three that move: orders-0 to 4, orders-1 to 9, payments-0 from 6 to 5."""
+    """Three moving partitions: orders-0 to 4, orders-1 to 9, payments-0 from 6 to 5."""
     cluster = a_cluster({"payments": [(6, 7, 8)]}, moving=["orders-0"], resting=["orders-1"])
     cluster.do(move("orders-1", 9, 2, 3))
     cluster.do(move("payments-0", 5, 7, 8))
     return cluster
 
 
-async def test_a_filter_is_in_force_while_it_is_typed() -> None:
+async def test_a_filter_applies_as_it_is_typed() -> None:
     async with watching(mixed()) as watch:
         for typed, rows in (
             ("ord", ["orders-0", "orders-1"]),
@@ -318,7 +318,7 @@ async def test_a_filter_is_in_force_while_it_is_typed() -> None:
             await watch.press("escape")
 
 
-async def test_enter_keeps_the_filter_which_is_shown_and_escape_clears_it() -> None:
+async def test_enter_keeps_and_shows_the_filter_and_escape_clears_it() -> None:
     async with watching(mixed()) as watch:
         await watch.press("slash")
         await watch.type("pay")
@@ -332,7 +332,7 @@ async def test_enter_keeps_the_filter_which_is_shown_and_escape_clears_it() -> N
         assert "filter" not in watch.lines[2]
 
 
-async def test_a_filter_that_cannot_be_meant_says_what_can() -> None:
+async def test_an_invalid_filter_is_reported_with_the_valid_values() -> None:
     async with watching(mixed()) as watch:
         for typed, said in (
             ("state:x", "no state 'x'; there are moving, stalled"),
@@ -345,7 +345,7 @@ async def test_a_filter_that_cannot_be_meant_says_what_can() -> None:
             await watch.press("escape")
 
 
-async def test_a_filter_that_nothing_matches_says_so_and_how_to_clear_it() -> None:
+async def test_a_filter_without_matches_shows_what_clearing_it_would_bring_back() -> None:
     async with watching(mixed(), SMALL) as watch:
         await watch.press("slash")
         await watch.type("zzz")
@@ -355,7 +355,7 @@ async def test_a_filter_that_nothing_matches_says_so_and_how_to_clear_it() -> No
         assert len(watch.rows) == 3
 
 
-async def test_the_cursor_comes_back_to_its_partition_when_the_filter_is_cleared() -> None:
+async def test_the_cursor_returns_to_its_partition_when_the_filter_is_cleared() -> None:
     async with watching(mixed()) as watch:
         await watch.press("end", "slash")
         await watch.type("orders")
@@ -367,7 +367,7 @@ async def test_the_cursor_comes_back_to_its_partition_when_the_filter_is_cleared
 # --- colours ---------------------------------------------------------------------------------
 
 
-async def test_rows_are_drawn_anew_in_another_theme() -> None:
+async def test_rows_are_redrawn_in_a_new_theme() -> None:
     async with watching(a_cluster(moving=["a-0"]), theme="dark") as watch:
         dark = watch.partitions.render_line(0)
         watch.app.theme = "light"
@@ -381,7 +381,7 @@ def _colours(strip: Strip) -> list[Color | None]:
     return [segment.style.color for segment in strip if segment.style and segment.text.strip()]
 
 
-async def test_without_colours_every_word_and_sign_is_there(
+async def test_the_list_shows_the_same_text_and_signs_without_colours(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     texts = []
@@ -397,12 +397,12 @@ async def test_without_colours_every_word_and_sign_is_there(
     assert "▌" in texts[1]
 
 
-async def test_a_line_that_has_not_changed_is_not_drawn_again() -> None:
+async def test_an_unchanged_line_is_not_redrawn() -> None:
     async with watching(a_cluster({"b": [(9,)]}, resting=["a-0"]), topics=["a", "b"]) as watch:
         await watch.press("s")
         drawn = [watch.partitions.render_line(y) for y in range(2)]
         assert all(watch.partitions.render_line(y) is strip for y, strip in enumerate(drawn))
         refreshed: list[object] = []
-        watch.partitions.refresh = lambda *regions, **_: refreshed.extend(regions)  # type: ignore[assignment,method-assign] # listening in
+        watch.partitions.refresh = lambda *regions, **_: refreshed.extend(regions)  # type: ignore[assignment,method-assign] # a spy
         await watch.do(events.Shutdown(9))
         assert [region.y for region in refreshed] == [1]  # type: ignore[attr-defined] # regions

@@ -16,7 +16,7 @@ contexts:
 """
 
 
-def test_a_context_that_is_read_only_refuses_a_view_that_writes(
+def test_a_read_only_context_refuses_a_writable_view(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "config.yaml").write_text(CONFIG, encoding="utf-8")
@@ -26,6 +26,6 @@ def test_a_context_that_is_read_only_refuses_a_view_that_writes(
     assert "context prod is read_only" in str(result.exception)
 
 
-def test_the_help_says_that_only_write_lets_the_view_change_anything() -> None:
+def test_the_help_states_that_only_write_lets_the_view_change_anything() -> None:
     words = " ".join(CliRunner().invoke(ktui, ["watch", "--help"]).output.split())
     assert "Changes nothing on the cluster, unless --write allows the view to start" in words

@@ -44,7 +44,7 @@ def test_the_busy_list(of_ten_minutes: Album, kept: SnapshotAssertion, look: Loo
 
 
 @each_of(*OTHERS)
-def test_the_busy_list_in_the_themes_for_who_sees_otherwise(
+def test_the_busy_list_in_the_accessible_themes(
     of_ten_minutes: Album, kept: SnapshotAssertion, look: Look
 ) -> None:
     assert of_ten_minutes("the list", look) == kept

@@ -1,4 +1,4 @@
-"""The pages in docs/ speak of what is there."""
+"""The pages in docs/ name only tests, files and pages that exist."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_every_file_that_a_page_links_to_exists(page: Path) -> None:
     assert missing == []
 
 
-def test_site_index_and_readme_put_every_page_into_the_same_group() -> None:
+def test_the_site_the_index_and_the_readme_put_every_page_into_the_same_group() -> None:
     site = tomllib.loads((ROOT / "zensical.toml").read_text(encoding="utf-8"))
     groups = {name: pages for one in site["project"]["nav"][1:] for name, pages in one.items()}
     index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
@@ -52,7 +52,7 @@ def test_site_index_and_readme_put_every_page_into_the_same_group() -> None:
     } == groups
 
 
-def test_the_pages_make_a_site_without_a_broken_link(tmp_path: Path) -> None:
+def test_the_pages_build_a_site_without_a_broken_link(tmp_path: Path) -> None:
     shutil.copytree(ROOT / "docs", tmp_path / "docs")
     shutil.copy(ROOT / "zensical.toml", tmp_path)
 
@@ -66,5 +66,5 @@ def test_the_pages_make_a_site_without_a_broken_link(tmp_path: Path) -> None:
 
     assert built.returncode == 0, built.stdout + built.stderr
     pages = {page.stem for page in (tmp_path / "docs").glob("*.md")} - {"index"}
-    made = {page.parent.name for page in (tmp_path / "build" / "site").glob("*/index.html")}
-    assert pages <= made
+    built_pages = {page.parent.name for page in (tmp_path / "build" / "site").glob("*/index.html")}
+    assert pages <= built_pages

@@ -1,4 +1,4 @@
-"""Files that outlast a power cut, and are never seen half written."""
+"""Files survive a power cut, and are never seen half written."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ import pytest
 from ktui.durable import make_folder, write_whole
 
 
-def test_a_file_is_on_the_disk_before_it_takes_the_place_of_the_old_one(
+def test_a_file_is_synced_to_disk_before_it_replaces_the_old_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "rollback.json"
     path.write_text("old", encoding="utf-8")
-    seen: list[tuple[str, str]] = []
+    syncs: list[tuple[str, str]] = []
 
     def synced(file: int) -> None:
-        synced_is = "folder" if stat.S_ISDIR(os.fstat(file).st_mode) else "file"
-        seen.append((synced_is, path.read_text(encoding="utf-8")))
+        kind = "folder" if stat.S_ISDIR(os.fstat(file).st_mode) else "file"
+        syncs.append((kind, path.read_text(encoding="utf-8")))
 
     monkeypatch.setattr(os, "fsync", synced)
     write_whole(path, b"new")
 
-    assert seen == [("file", "old"), ("folder", "new")]
+    assert syncs == [("file", "old"), ("folder", "new")]
     assert path.stat().st_mode & 0o777 == 0o600
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_a_file_that_cannot_be_written_leaves_the_old_one_and_nothing_else(
+def test_a_failed_write_leaves_the_old_file_and_nothing_else(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "rollback.json"
@@ -47,7 +47,7 @@ def test_a_file_that_cannot_be_written_leaves_the_old_one_and_nothing_else(
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_a_file_in_a_folders_place_is_no_folder(tmp_path: Path) -> None:
+def test_making_a_folder_where_a_file_exists_fails(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
 
     with pytest.raises(FileExistsError):

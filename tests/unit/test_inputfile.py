@@ -1,4 +1,4 @@
-"""A file that a person names is read up to a bound, and never waited for."""
+"""A file that a user names is read up to a bound, and never waited for."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _as_store(path: Path) -> object:
     return Connection.of({**BROKERS, "ssl.truststore.location": str(path)})
 
 
-NOBODY = "~nobody-has-this-name/file"
+UNKNOWN_HOME = "~nobody-has-this-name/file"
 
 
 @pytest.mark.parametrize(
@@ -49,9 +49,9 @@ NOBODY = "~nobody-has-this-name/file"
         lambda path: Connection.of({**BROKERS, "sasl.password": {"file": path}}),
     ],
 )
-def test_the_home_of_nobody_is_named(read: Callable[[str], object]) -> None:
+def test_an_unknown_home_folder_is_named(read: Callable[[str], object]) -> None:
     with pytest.raises((Unreadable, StateDirProblem, ConnectionProblem)) as caught:
-        read(NOBODY)
+        read(UNKNOWN_HOME)
     assert "~nobody-has-this-name" in str(caught.value)
 
 
@@ -68,14 +68,14 @@ READERS: tuple[Callable[[Path], object], ...] = (
 
 @pytest.fixture
 def pipe(tmp_path: Path) -> Path:
-    """A named pipe that nobody writes to."""
+    """A named pipe without a writer."""
     path = tmp_path / "pipe"
     os.mkfifo(path)
     return path
 
 
 @pytest.mark.parametrize("read", READERS)
-def test_a_pipe_or_a_device_is_refused_at_once_and_named(
+def test_a_pipe_or_a_device_is_refused_at_once_with_its_path(
     pipe: Path, read: Callable[[Path], object]
 ) -> None:
     for path, kind in ((pipe, "a named pipe"), (Path("/dev/zero"), "a device")):
@@ -83,7 +83,7 @@ def test_a_pipe_or_a_device_is_refused_at_once_and_named(
             read(path)
 
         assert str(path) in str(refused.value)
-        if read is not _as_store:  # which is told as a store that it cannot be
+        if read is not _as_store:  # which is reported as an invalid store
             assert f"it is {kind}; only regular files are read" in str(refused.value)
 
 
@@ -102,7 +102,7 @@ def test_a_file_larger_than_a_mebibyte_is_refused_with_the_bound(
 
 
 @pytest.mark.parametrize("read", [read_plan, _as_authority])
-def test_a_huge_plan_or_certificate_is_refused_without_reading_it(
+def test_a_huge_plan_or_certificate_is_refused_unread(
     tmp_path: Path, read: Callable[[Path], object]
 ) -> None:
     path = tmp_path / "huge"
@@ -113,14 +113,14 @@ def test_a_huge_plan_or_certificate_is_refused_without_reading_it(
         read(path)
 
 
-def test_a_file_that_is_as_large_as_may_be_is_read(tmp_path: Path) -> None:
+def test_a_file_of_the_largest_allowed_size_is_read(tmp_path: Path) -> None:
     path = tmp_path / "full"
     path.write_bytes(b"#" * MOST_BYTES)
 
     assert len(read_input(path)) == MOST_BYTES
 
 
-def test_what_a_shell_sends_through_a_pipe_of_its_own_is_read_up_to_the_bound() -> None:
+def test_a_pipe_from_a_shell_is_read_up_to_the_bound() -> None:
     for sent, bound in ((b"client.id=me\n", 13), (b"client.id=me\n", 12)):
         read, write = os.pipe()
         os.write(write, sent)
@@ -139,6 +139,8 @@ def test_what_a_shell_sends_through_a_pipe_of_its_own_is_read_up_to_the_bound() 
     ("name", "words"),
     [(".", "Is a directory"), ("none", "No such file or directory"), ("a\0b", "NUL character")],
 )
-def test_why_a_file_cannot_be_read_is_said(tmp_path: Path, name: str, words: str) -> None:
+def test_an_unreadable_file_is_refused_with_the_reason(
+    tmp_path: Path, name: str, words: str
+) -> None:
     with pytest.raises(Unreadable, match=words), open_input(tmp_path / name, 1):
         pass

@@ -1,4 +1,4 @@
-"""Quantities are read as people write them, and a wrong one says what was expected."""
+"""Quantities are parsed as people write them; a wrong one is refused with an example."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ktui.units import Rate, Seconds, Share, Size, parse_quantity
 
 
 @pytest.mark.parametrize(
-    ("kind", "written", "meant"),
+    ("kind", "written", "expected"),
     [
         (Size, 0, 0),
         (Size, 1_024, 1_024),
@@ -33,11 +33,11 @@ from ktui.units import Rate, Seconds, Share, Size, parse_quantity
         (Share, 1, 1),
     ],
 )
-def test_a_quantity_is_what_it_says(kind: type, written: object, meant: float) -> None:
+def test_a_quantity_is_parsed_with_its_unit(kind: type, written: object, expected: float) -> None:
     found = parse_quantity(kind, written)
 
     assert type(found) is kind
-    assert found == pytest.approx(meant)
+    assert found == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_a_quantity_is_what_it_says(kind: type, written: object, meant: float) -
         (Share, 30, "at most 100 %"),
     ],
 )
-def test_what_is_no_quantity_says_what_was_expected(
+def test_a_malformed_quantity_is_refused_with_what_was_expected(
     kind: type, written: object, words: str
 ) -> None:
     with pytest.raises(ValueError, match=re.escape(words)):

@@ -1,4 +1,4 @@
-"""An error in a file that a person wrote names the line and the fix."""
+"""An error in a file that a user wrote is reported with its line and its fix."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_a_good_file_is_read(write: Callable[[str], Path]) -> None:
         ("", 1, "expected a mapping, got nothing"),
     ],
 )
-def test_a_bad_file_says_which_line_and_why(
+def test_a_bad_file_is_reported_with_the_line_and_the_reason(
     write: Callable[[str], Path], text: str, line: int, words: str
 ) -> None:
     problem = problem_of(write(text))
@@ -77,34 +77,32 @@ def test_a_bad_file_says_which_line_and_why(
     assert str(problem).startswith(f"{problem.path}:{line}: ")
 
 
-def test_an_unreadable_file_says_so(tmp_path: Path) -> None:
+def test_a_missing_yaml_file_is_reported_as_unreadable(tmp_path: Path) -> None:
     assert "cannot be read: No such file" in str(problem_of(tmp_path / "missing.yaml"))
 
 
-def test_a_file_that_is_not_text_says_so(tmp_path: Path) -> None:
+def test_a_file_that_is_not_utf8_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "binary.yaml"
     path.write_bytes(b"\xff\xfe\x00")
 
     assert "not UTF-8" in str(problem_of(path))
 
 
-def test_a_key_like_no_other_lists_the_known_ones() -> None:
+def test_an_unknown_key_lists_the_known_ones() -> None:
     assert unknown_key("zzz", ["b", "a"]) == "unknown key 'zzz'; known keys: a, b"
 
 
 @pytest.mark.parametrize(
     "written", ["!hunter2", "!hunter2!x", "*hunter2", "&hunter2 a\nb: &hunter2 c"]
 )
-def test_a_password_without_its_quotes_is_not_shown(
-    write: Callable[[str], Path], written: str
-) -> None:
+def test_an_unquoted_password_is_not_shown(write: Callable[[str], Path], written: str) -> None:
     problem = problem_of(write(f"password: {written}\n")).problem
 
     assert "hunter2" not in problem
 
 
 @pytest.mark.parametrize("written", ["!hunter2", "*hunter2"])
-def test_a_text_without_its_quotes_is_told_to_get_them(
+def test_an_unquoted_text_is_reported_with_the_advice_to_quote_it(
     write: Callable[[str], Path], written: str
 ) -> None:
     problem = problem_of(write(f"door: 1\npassword: {written}\n"))
@@ -113,20 +111,20 @@ def test_a_text_without_its_quotes_is_told_to_get_them(
     assert "in quotes" in problem.problem
 
 
-def test_what_looks_like_a_date_and_is_none_is_a_problem_of_the_file(
+def test_an_impossible_date_is_a_problem_of_the_file(
     write: Callable[[str], Path],
 ) -> None:
     assert "in quotes" in problem_of(write("password: 2026-99-99\n")).problem
 
 
 @pytest.mark.parametrize("tagged", ["!!timestamp x", "!!bool x", "!!int x", "!!float x"])
-def test_what_is_tagged_as_what_it_is_not_is_a_problem_of_the_file(
+def test_a_value_with_a_wrong_tag_is_a_problem_of_the_file(
     write: Callable[[str], Path], tagged: str
 ) -> None:
     assert "not valid YAML: a value looks like" in str(problem_of(write(f"door: {tagged}")))
 
 
-def test_a_number_that_no_computer_counts_with_is_told_with_its_line(
+def test_a_number_of_too_many_digits_is_reported_with_its_line(
     write: Callable[[str], Path],
 ) -> None:
     problem = problem_of(write(f"door:\n  width: 0x{'f' * 5000}"))
@@ -134,13 +132,13 @@ def test_a_number_that_no_computer_counts_with_is_told_with_its_line(
     assert "a number of more than 40 digits; if it is text, put it in quotes" in str(problem)
 
 
-def test_a_file_nested_beyond_measure_is_a_problem_of_the_file(
+def test_too_deep_nesting_is_a_problem_of_the_file(
     write: Callable[[str], Path],
 ) -> None:
     assert "deep" in problem_of(write("[" * 5_000)).problem
 
 
-def test_aliases_that_write_out_more_than_any_file_holds_are_a_problem_of_the_file(
+def test_aliases_that_expand_without_bound_are_a_problem_of_the_file(
     write: Callable[[str], Path],
 ) -> None:
     tens = "".join(f"x{n}: &x{n} [{', '.join([f'*x{n - 1}'] * 10)}]\n" for n in range(1, 10))
@@ -155,7 +153,7 @@ def test_a_control_character_is_named_with_its_line(write: Callable[[str], Path]
     assert "the character U+0007 is not allowed" in problem.problem
 
 
-def test_a_number_or_yes_where_text_belongs_is_told_to_get_quotes(
+def test_a_yes_in_place_of_text_is_reported_with_the_advice_to_quote_it(
     write: Callable[[str], Path],
 ) -> None:
     problem = problem_of(write("door:\n  width: 1\n  colour: yes\n"))
@@ -165,7 +163,7 @@ def test_a_number_or_yes_where_text_belongs_is_told_to_get_quotes(
 
 
 @pytest.mark.parametrize("written", ["door: {width: 010}", "door: {width: -010}", "010: 1"])
-def test_a_number_that_begins_with_0_is_not_taken_for_octal(
+def test_a_number_with_a_leading_zero_is_refused(
     write: Callable[[str], Path], written: str
 ) -> None:
     problem = problem_of(write(f"rooms: []\n{written}\n"))

@@ -115,7 +115,7 @@ class GroupClaim:
             permitted=permitted,
         )
 
-    async def look(self) -> ClaimStatus:
+    async def read(self) -> ClaimStatus:
         """Read who owns the cluster, without changing the cluster."""
         try:
             return await self._read_owner()

@@ -115,7 +115,7 @@ class ClusterClaim(Protocol):
         """Preview what `claim` creates and needs, without changing anything on the cluster."""
         ...
 
-    async def look(self) -> ClaimStatus:
+    async def read(self) -> ClaimStatus:
         """Read who owns the cluster, without changing the cluster. Needs Describe on the groups."""
         ...
 

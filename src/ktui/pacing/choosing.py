@@ -65,7 +65,7 @@ class _Deciding:
         self._began = False
 
     def decision(self) -> Decision:
-        if not self._roster.flying_alone:
+        if not self._roster.alone_in_flight:
             self._go_on()
             self._cut(partitions_to_cut(self._roster))
             self._begin()

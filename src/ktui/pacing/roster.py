@@ -55,7 +55,7 @@ class Roster:
         """Steps in flight that hold a place."""
         self.leaders_moving = 0
         self.steps_adding = 0
-        self.flying_alone = 0
+        self.alone_in_flight = 0
         """Steps in flight that no other step may join."""
         self.replicas_adding = 0
         self.adding: Counter[int] = Counter()
@@ -152,9 +152,9 @@ class Roster:
         """
         before, self.limits = self.limits, limits
         if _filing(before) != _filing(limits):
-            flying = self.in_flight
+            in_flight = self.in_flight
             self.queue = Queue()
-            self._file_all([e for tp, e in self._entries.items() if tp not in flying])
+            self._file_all([e for tp, e in self._entries.items() if tp not in in_flight])
 
     def submitted(self, decision: Decision) -> None:
         """Record a submitted decision; refused moves are withdrawn afterwards."""
@@ -262,7 +262,7 @@ class Roster:
         self.steps_in_places += sign * move.holds_place
         self.leaders_moving += sign * move.step.moves_leader
         self.steps_adding += sign * bool(move.step.adds)
-        self.flying_alone += sign * move.alone
+        self.alone_in_flight += sign * move.alone
         self.replicas_adding += sign * len(move.step.adds)
         for broker in move.step.adds:
             self.adding[broker] += sign

@@ -60,7 +60,7 @@ def waiting_for(
         step: the partition's next step.
         others: replicas that other people's reassignments are adding, by broker.
     """
-    if roster.flying_alone:
+    if roster.alone_in_flight:
         return WaitsForLoneStep(next(move.tp for move in roster.in_flight.values() if move.alone))
     room = Room(roster, others)
     demand = Demand.of(step, roster.limits)

@@ -42,7 +42,7 @@ class Encoder:
         self._starts: dict[TopicPartition, Reading] = {}
         self._sizes: dict[Replica, Reading] = {}
 
-    def look(self, observation: Observation, *, seq: int, whole: bool = False) -> PollLine:
+    def poll(self, observation: Observation, *, seq: int, whole: bool = False) -> PollLine:
         """Encode an observation; a `whole` poll does not build on an earlier one."""
         if whole or self._before is None:
             self._begin()

@@ -30,4 +30,4 @@ class RecordingSource(SourceWrapper):
         return observation
 
     async def _record(self, observation: Observation) -> None:
-        self.recorder.look(observation)
+        self.recorder.poll(observation)

@@ -83,9 +83,9 @@ class Recorder:
         """Begin a session before the first poll, so that no line is held back for it."""
         self._try(lambda: self._session_on(cluster_id))
 
-    def look(self, observation: Observation) -> None:
+    def poll(self, observation: Observation) -> None:
         """Record an observation."""
-        self._try(lambda: self._session_on(observation.cluster_id).look(observation))
+        self._try(lambda: self._session_on(observation.cluster_id).poll(observation))
 
     def lost(self, reason: str) -> None:
         """Record that a poll failed as a whole, with the reason."""

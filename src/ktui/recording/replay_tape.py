@@ -127,7 +127,7 @@ class Tape:
                 at = at if isinstance(line, RunLine) else from_wall_ms(line.at)
             yield TapeItem(place, at_s, at, _content(happening, to_s(shift_ms)))
 
-    def last_looks(self, most: int) -> TapePosition | None:
+    def last_polls(self, most: int) -> TapePosition | None:
         """Return the place after which all polls together see `most` partitions; None for all."""
         for index, reel in reversed(list(enumerate(self._reels))):
             for number in reversed(range(len(reel.first_seqs))):

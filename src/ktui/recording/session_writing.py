@@ -59,12 +59,12 @@ class SessionWriter:
         """Bytes in the files so far."""
         return self._closed_bytes + self._segment.size
 
-    def look(self, observation: Observation) -> None:
+    def poll(self, observation: Observation) -> None:
         """Write the differences of an observation from the previous one."""
         self._make_room()
         ms = to_ms(observation.monotonic_s)
         whole = ms - self._whole_ms >= self._lengths.whole_every_ms
-        poll = self._encoder.look(observation, seq=self._seq, whole=whole)
+        poll = self._encoder.poll(observation, seq=self._seq, whole=whole)
         if poll.whole:
             self._whole_ms = ms
         self._put(poll)

@@ -1,4 +1,4 @@
-"""`ktui cancel --cluster` on a real cluster, where Kafka's own tool moves what is no run's."""
+"""`ktui cancel --cluster` on a real cluster, beside reassignments by Kafka's own tool."""
 
 from __future__ import annotations
 
@@ -35,19 +35,19 @@ def topic(lab: Lab, topic_name: str, shell: Shell) -> Iterator[SlowTopic]:
 
 
 def others_move(lab: Lab, shell: Shell, targets: list[dict[str, Any]]) -> None:
-    """Have Kafka's own tool reassign partitions."""
+    """Reassign partitions with Kafka's own tool."""
     plan = shell.plan("theirs", targets)
     words = reassign_tool.command(lab, "--execute", "--reassignment-json-file", plan)
     done = subprocess.run(words, capture_output=True, text=True, check=True)
     assert "Successfully started" in done.stdout, done.stdout
 
 
-def told(done: Done, code: int = 0) -> Any:
+def parsed_answer(done: Done, code: int = 0) -> Any:
     assert done.returncode == code, done.stdout + done.stderr
     return json.loads(done.stdout)
 
 
-def test_what_the_tool_moves_is_cancelled_and_a_live_run_is_asked(
+def test_cancel_cluster_cancels_foreign_moves_and_asks_a_live_run_to_stop(
     lab: Lab, shell: Shell, topic: SlowTopic
 ) -> None:
     others_move(lab, shell, topic.targets[:2])
@@ -60,7 +60,7 @@ def test_what_the_tool_moves_is_cancelled_and_a_live_run_is_asked(
 
     cancel = ("cancel", "--cluster", "--stop", "--topic", topic.name)
     shown = shell.ktui(*cancel, "--dry-run")
-    answer = told(shell.ktui(*cancel, "--json"))
+    answer = parsed_answer(shell.ktui(*cancel, "--json"))
     code = ended(run).returncode
 
     assert before == {0, 1, 2, 3}

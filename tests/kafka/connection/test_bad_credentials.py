@@ -1,4 +1,4 @@
-"""Wrong passwords and missing permissions are told in one sentence, and no secret is shown."""
+"""Wrong passwords and missing permissions take one sentence, and no secret is shown."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_the_superuser_may_do_everything(secured_lab: Lab) -> None:
     assert "everything ktui can do is permitted" in done.stdout
 
 
-def test_one_who_may_only_look_can_list_and_is_told_what_is_missing_to_change(
+def test_a_read_only_user_can_list_and_sees_which_permissions_are_missing(
     secured_lab: Lab,
 ) -> None:
     viewer = secured_lab.client_file("viewer")
@@ -36,12 +36,12 @@ def test_one_who_may_only_look_can_list_and_is_told_what_is_missing_to_change(
     assert ktui("list", viewer).stdout == "Nothing is being reassigned.\n"
     permissions = json.loads(ktui("doctor", viewer, "--json").stdout)["permissions"]
 
-    said = " ".join(finding["what"] for finding in permissions)
-    assert "Alter on the cluster is not granted" in said
-    assert "Describe on the cluster" not in said
+    findings = " ".join(finding["what"] for finding in permissions)
+    assert "Alter on the cluster is not granted" in findings
+    assert "Describe on the cluster" not in findings
 
 
-def test_one_who_may_only_look_can_check_a_plan_and_start_none(
+def test_a_read_only_user_can_check_a_plan_but_not_start_it(
     secured_lab: Lab, tmp_path: Path, topic_name: str
 ) -> None:
     viewer, admin = secured_lab.client_file("viewer"), secured_lab.client_file("admin")
@@ -68,7 +68,7 @@ def test_one_who_may_only_look_can_check_a_plan_and_start_none(
     assert not state.exists() or not any((state / "runs").glob("*"))
 
 
-def test_one_without_permissions_is_told_which_to_ask_for(secured_lab: Lab) -> None:
+def test_a_user_without_permissions_is_shown_which_to_ask_for(secured_lab: Lab) -> None:
     done = ktui("list", secured_lab.client_file("nobody"))
 
     assert done.returncode == 1
@@ -82,7 +82,7 @@ def test_one_without_permissions_is_told_which_to_ask_for(secured_lab: Lab) -> N
     assert "BAD   Describe on any topic is not granted: cannot see replicas" in doctor.stdout
 
 
-def test_a_wrong_password_is_called_one_and_not_shown(secured_lab: Lab, tmp_path: Path) -> None:
+def test_a_wrong_password_is_reported_but_never_shown(secured_lab: Lab, tmp_path: Path) -> None:
     good = secured_lab.client_file("admin").read_text(encoding="utf-8")
     secret = secured_lab.layout.passwords["admin"]
     bad = tmp_path / "client.properties"
@@ -97,7 +97,7 @@ def test_a_wrong_password_is_called_one_and_not_shown(secured_lab: Lab, tmp_path
         assert secret not in done.stdout + done.stderr
 
 
-def test_the_live_view_says_which_permission_is_missing_and_goes_on_trying(
+def test_the_live_view_names_the_missing_permission_and_keeps_trying(
     secured_lab: Lab,
 ) -> None:
     command = [sys.executable, "-m", "ktui", "--command-config"]

@@ -1,4 +1,4 @@
-"""What becomes of a call when brokers die, hang, or lose an answer on the way."""
+"""The outcome of a call when brokers die, hang, or lose an answer on the way."""
 
 from __future__ import annotations
 
@@ -74,8 +74,8 @@ async def test_a_view_of_everything_writes_nothing(
     assert proxied.seen[ApiKey.ListPartitionReassignments] == 1
 
 
-class TestAnAnswerThatIsLost:
-    async def test_leaves_an_alter_unknown_and_it_is_not_sent_again(
+class TestALostAnswer:
+    async def test_leaves_an_alter_unknown_and_never_resends_it(
         self, proxied: ProxiedCluster, writer: KafkaWriter, world: RealWorld, tp: TopicPartition
     ) -> None:
         await world.append(tp, 4_000, 1_000)
@@ -89,13 +89,13 @@ class TestAnAnswerThatIsLost:
 
         assert results[tp].verdict is Verdict.UNKNOWN
         assert "answer was lost" in results[tp].message
-        assert results[tp].node in proxied.brokers  # who is to be asked whether it goes on
+        assert results[tp].node in proxied.brokers  # the node to ask whether it is in progress
         assert proxied.seen[ApiKey.AlterPartitionReassignments] == 1
         moving = await listed(world, tp)
         assert moving is not None
         assert moving.adding == (4,)
 
-    async def test_leaves_every_partition_of_its_request_unknown_and_the_next_is_sent(
+    async def test_leaves_every_partition_of_its_request_unknown_but_sends_the_next_request(
         self, proxied: ProxiedCluster, writer: KafkaWriter, tp: TopicPartition
     ) -> None:
         many = [TopicPartition(tp.topic, p) for p in range(1_500)]
@@ -135,7 +135,7 @@ class TestAnAnswerThatIsLost:
         assert results[lost.resource].node == 2
         assert results[kept.resource].verdict is Verdict.ACCEPTED
 
-    async def test_leaves_an_alter_unknown_also_when_it_cannot_be_understood(
+    async def test_leaves_an_alter_unknown_when_the_answer_is_garbled(
         self, proxied: ProxiedCluster, writer: KafkaWriter, world: RealWorld, tp: TopicPartition
     ) -> None:
         for proxy in proxied.brokers.values():
@@ -149,7 +149,7 @@ class TestAnAnswerThatIsLost:
         assert proxied.seen[ApiKey.AlterPartitionReassignments] == 1
         await settled(world, tp, (1, 2, 3))
 
-    async def test_leaves_an_alter_unknown_also_when_the_broker_hangs(
+    async def test_leaves_an_alter_unknown_when_the_broker_hangs(
         self, proxied: ProxiedCluster, writer: KafkaWriter, world: RealWorld, tp: TopicPartition
     ) -> None:
         await writer.alter_reassignments({tp: None}, allow_replication_factor_change=True)
@@ -165,7 +165,7 @@ class TestAnAnswerThatIsLost:
 
 
 class TestAClosedConnection:
-    async def test_costs_a_read_nothing(
+    async def test_does_not_affect_a_read(
         self, proxied: ProxiedCluster, reader: KafkaReader, tp: TopicPartition
     ) -> None:
         await reader.log_offsets(1, ends=[tp])
@@ -176,7 +176,7 @@ class TestAClosedConnection:
         assert answer.ends == {tp: 0}
         assert proxied.seen[ApiKey.ListOffsets] == 3
 
-    async def test_sends_a_read_that_any_broker_can_answer_to_another(
+    async def test_moves_a_read_to_another_broker_that_can_answer(
         self, proxied: ProxiedCluster, reader: KafkaReader
     ) -> None:
         for proxy in proxied.brokers.values():
@@ -185,7 +185,7 @@ class TestAClosedConnection:
 
         assert await reader.list_reassignments() == {}
 
-    async def test_that_was_idle_is_opened_again(
+    async def test_is_reopened_after_being_idle(
         self, proxied: ProxiedCluster, reader: KafkaReader
     ) -> None:
         await reader.log_dirs(3, [])
@@ -214,7 +214,7 @@ class TestADeadBroker:
     ) -> None:
         await writer.elect_preferred_leaders([tp])
         proxied.kill(3)
-        await writer.elect_preferred_leaders([tp])  # by then it has seen connections end
+        await writer.elect_preferred_leaders([tp])  # now the client has seen the connections close
         dead, alive = (
             setting(ConfigScope.BROKER, broker, RATE, ConfigOp.SET, "1000000")
             for broker in ("3", "4")
@@ -226,7 +226,7 @@ class TestADeadBroker:
         assert "not sent" in results[dead.resource].message
         assert results[alive.resource].verdict is Verdict.ACCEPTED
 
-    async def test_that_is_the_only_one_asked_raises_for_a_write(
+    async def test_raises_for_a_write_that_only_it_can_answer(
         self, proxied: ProxiedCluster, writer: KafkaWriter, tp: TopicPartition
     ) -> None:
         await writer.elect_preferred_leaders([tp])
@@ -238,7 +238,7 @@ class TestADeadBroker:
 
 
 class TestAHangingBroker:
-    async def test_times_out_for_what_only_it_can_answer(
+    async def test_times_out_a_call_that_only_it_can_answer(
         self, proxied: ProxiedCluster, reader: KafkaReader, tp: TopicPartition
     ) -> None:
         await reader.describe_cluster()
@@ -250,7 +250,7 @@ class TestAHangingBroker:
         with pytest.raises(TimedOut, match="broker 3"):
             await slow
 
-    async def test_is_passed_over_for_what_any_broker_can_answer(
+    async def test_is_skipped_for_a_call_that_any_broker_can_answer(
         self, proxied: ProxiedCluster, reader: KafkaReader
     ) -> None:
         await reader.describe_cluster()
@@ -265,7 +265,7 @@ class TestAHangingBroker:
 
         assert await until(answered)
 
-    async def test_that_is_all_there_is_times_out(
+    async def test_times_out_when_no_other_broker_is_left(
         self, proxied: ProxiedCluster, reader: KafkaReader
     ) -> None:
         for proxy in proxied.brokers.values():
@@ -275,7 +275,7 @@ class TestAHangingBroker:
             await reader.list_reassignments()
 
 
-async def test_a_cluster_that_went_away_is_reached_again_when_it_is_back(
+async def test_a_lost_cluster_is_reached_again_when_it_is_back(
     proxied: ProxiedCluster, reader: KafkaReader
 ) -> None:
     await reader.describe_cluster()
@@ -310,7 +310,7 @@ async def test_closing_ends_calls_in_flight_and_leaves_no_thread(
     assert not [t for t in threading.enumerate() if t.name.startswith("kafka-io")]
 
 
-async def test_a_call_that_is_given_up_sends_nothing_later(
+async def test_an_abandoned_call_sends_nothing_later(
     proxied: ProxiedCluster, writer: KafkaWriter, tp: TopicPartition
 ) -> None:
     for proxy in proxied.brokers.values():
@@ -328,7 +328,7 @@ async def test_a_call_that_is_given_up_sends_nothing_later(
 class TestOlderBrokers:
     @pytest.fixture
     def before(self, lab: Lab) -> Iterator[ProxiedCluster]:
-        """Brokers that lack what came with 3.8 and 4.1."""
+        """Brokers without the requests that came with 3.8 and 4.1."""
         highest = {
             ApiKey.AlterPartitionReassignments: 0,
             ApiKey.DescribeTopicPartitions: None,
@@ -339,29 +339,29 @@ class TestOlderBrokers:
         with ProxiedCluster(addresses, highest=highest) as cluster:
             yield cluster
 
-    async def test_have_their_topics_described_all_the_same(
+    async def test_have_their_topics_described_by_older_requests(
         self, before: ProxiedCluster, tp: TopicPartition
     ) -> None:
         reader = KafkaReader(Connection.to(before.bootstrap_servers))
         try:
             absent = f"{tp.topic}-not-there"
-            told = await reader.describe_topics([tp.topic, absent])
+            described = await reader.describe_topics([tp.topic, absent])
             scanned = [page async for page in reader.scan_topics()]
             cluster = await reader.describe_cluster()
             (log_dir,) = (await reader.log_dirs(1, [])).log_dirs
         finally:
             await reader.aclose()
 
-        state = told.partitions[tp]
+        state = described.partitions[tp]
         assert (state.replicas, state.leader, state.elr) == ((2, 1, 3), 2, None)
         assert state.topic_id is not None
-        assert told.absent == {absent}
+        assert described.absent == {absent}
         assert tp in {tp for page in scanned for tp in page.partitions}
         assert before.seen[ApiKey.DescribeTopicPartitions] == 0
         assert all(broker.alive for broker in cluster.brokers.values())
         assert log_dir.total_bytes is None
 
-    async def test_have_the_replication_factor_guarded_by_the_program(
+    async def test_have_the_replication_factor_guarded_by_ktui_itself(
         self, before: ProxiedCluster, world: RealWorld, tp: TopicPartition
     ) -> None:
         await world.append(tp, 4_000, 1_000)

@@ -30,7 +30,7 @@ def tp(bootstrap: str, topic_name: str) -> Iterator[TopicPartition]:
     workload.delete_topics(Connection.to(bootstrap), [topic_name])
 
 
-async def test_a_broker_that_dies_is_shown_fenced_and_costs_its_own_figures_only(
+async def test_a_dead_broker_is_shown_fenced_and_only_its_own_figures_are_lost(
     outage: Outage, reader: KafkaReader, tp: TopicPartition
 ) -> None:
     await reader.log_offsets(5, ends=[tp])
@@ -52,7 +52,7 @@ async def test_a_broker_that_dies_is_shown_fenced_and_costs_its_own_figures_only
     assert (await reader.list_reassignments()) == {}
 
 
-async def test_a_broker_that_was_down_at_the_first_call_is_found_when_it_is_back(
+async def test_a_broker_down_at_the_first_call_is_found_when_it_is_back(
     outage: Outage, reader: KafkaReader, tp: TopicPartition
 ) -> None:
     outage.kill(5)
@@ -65,7 +65,7 @@ async def test_a_broker_that_was_down_at_the_first_call_is_found_when_it_is_back
     assert await until(missing)
     await asyncio.to_thread(outage.mend)
 
-    async def found() -> bool:  # not all brokers hear of it at once
+    async def found() -> bool:  # not all brokers learn of it at once
         try:
             return bool((await reader.log_dirs(5, [])).log_dirs)
         except Unreachable:
@@ -74,7 +74,7 @@ async def test_a_broker_that_was_down_at_the_first_call_is_found_when_it_is_back
     assert await until(found)
 
 
-async def test_a_broker_that_hangs_times_out_and_the_cluster_goes_on_being_read(
+async def test_a_hanging_broker_times_out_while_the_cluster_is_still_read(
     outage: Outage, reader: KafkaReader, tp: TopicPartition
 ) -> None:
     for broker in range(1, 6):
@@ -83,7 +83,7 @@ async def test_a_broker_that_hangs_times_out_and_the_cluster_goes_on_being_read(
 
     with pytest.raises(TimedOut, match="broker 5"):
         await reader.log_offsets(5, ends=[tp])
-    # An open connection to it is gone; a new one is taken by the system, and answered by nobody.
+    # The open connection is closed; the kernel accepts a new one, and nobody answers it.
     with pytest.raises(ClusterError, match="broker 5"):
         await reader.log_offsets(5, ends=[tp])
 

@@ -24,7 +24,7 @@ from support.contract.real_world import RealWorld
 from support.contract.world import setting
 
 PATIENT_S = 120.0
-"""A call's limit so long that only an error told at once ends the test in time."""
+"""A call limit so long that only an immediate error ends the test in time."""
 
 SOON_S = 60.0
 
@@ -39,7 +39,7 @@ async def reading(connection: Connection) -> AsyncIterator[KafkaReader]:
 
 
 async def failure(connection: Connection) -> ClusterError:
-    """What describing the cluster raises, long before the call's limit."""
+    """Return the error of describing the cluster, raised long before the call limit."""
     async with reading(connection) as reader:
         with pytest.raises(ClusterError) as caught:
             async with asyncio.timeout(SOON_S):
@@ -48,8 +48,8 @@ async def failure(connection: Connection) -> ClusterError:
 
 
 def settings(lab: Lab, user: str = "admin", **changes: object) -> Connection:
-    told = {k.replace("_", "."): v for k, v in changes.items()}
-    merged = {**clients.librdkafka_settings(lab, user), **told}
+    found = {k.replace("_", "."): v for k, v in changes.items()}
+    merged = {**clients.librdkafka_settings(lab, user), **found}
     return Connection.of({k: v for k, v in merged.items() if v is not None})
 
 
@@ -78,9 +78,9 @@ class TestLoggingIn:
         connection = settings(secured_lab, sasl_mechanism=mechanism)
 
         for probe in (probe_kafka_python, probe_confluent):
-            told = await probe(connection)
-            assert told.error is None
-            assert told.cluster_id == secured_lab.layout.cluster_id
+            found = await probe(connection)
+            assert found.error is None
+            assert found.cluster_id == secured_lab.layout.cluster_id
 
     async def test_by_password_works_with_a_java_client_file(self, secured_lab: Lab) -> None:
         connection = Connection.of(command_config=secured_lab.client_file("admin"))
@@ -114,9 +114,9 @@ class TestLoggingIn:
             assert (await probe(connection)).error is None
 
 
-class TestBeingTurnedAway:
+class TestRefusal:
     @pytest.mark.parametrize("mechanism", ["SCRAM-SHA-512", "PLAIN"])
-    async def test_for_a_wrong_password_is_told_at_once_in_the_brokers_words(
+    async def test_for_a_wrong_password_is_reported_at_once_in_the_brokers_words(
         self, secured_lab: Lab, mechanism: str
     ) -> None:
         error = await failure(with_password(secured_lab, "wr0ng-horse", mechanism))
@@ -128,7 +128,7 @@ class TestBeingTurnedAway:
         assert "sasl.password" in error.fix
         assert "wr0ng-horse" not in str(error)
 
-    async def test_for_a_wrong_password_is_told_by_the_other_client_too(
+    async def test_for_a_wrong_password_is_reported_by_the_other_client_too(
         self, secured_lab: Lab
     ) -> None:
         async with asyncio.timeout(SOON_S):
@@ -137,13 +137,13 @@ class TestBeingTurnedAway:
         assert type(probe.error) is AuthenticationFailed
         assert "wr0ng-horse" not in str(probe.error)
 
-    async def test_for_a_mechanism_that_the_listener_does_not_offer(self, secured_lab: Lab) -> None:
+    async def test_for_a_mechanism_not_offered_by_the_listener(self, secured_lab: Lab) -> None:
         error = await failure(settings(secured_lab, sasl_mechanism="SCRAM-SHA-256"))
 
         assert type(error) is AuthenticationFailed
         assert "sasl.mechanism" in error.fix
 
-    async def test_for_an_authority_that_is_not_trusted(self, secured_lab: Lab) -> None:
+    async def test_for_an_untrusted_authority(self, secured_lab: Lab) -> None:
         error = await failure(settings(secured_lab, ssl_ca_location=None))
 
         assert type(error) is AuthenticationFailed
@@ -162,13 +162,13 @@ class TestBeingTurnedAway:
         assert type(error) is NotKafka
         assert hint in error.fix
 
-    async def test_for_tls_where_there_is_none(self, lab: Lab) -> None:
+    async def test_for_tls_on_a_plaintext_listener(self, lab: Lab) -> None:
         error = await failure(a_login(lab, "SASL_SSL"))
 
         assert type(error) is NotKafka
         assert "security.protocol=SASL_PLAINTEXT" in error.fix
 
-    async def test_for_a_login_where_none_is_asked(self, lab: Lab) -> None:
+    async def test_for_a_login_on_a_listener_without_authentication(self, lab: Lab) -> None:
         error = await failure(a_login(lab, "SASL_PLAINTEXT"))
 
         assert type(error) is AuthenticationFailed
@@ -184,7 +184,7 @@ class TestPermissions:
         yield topic_name
         await world.aclose()
 
-    async def test_of_one_who_may_only_look_show_everything_and_change_nothing(
+    async def test_of_a_read_only_user_allow_every_read_and_no_write(
         self, secured_lab: Lab, topic: str
     ) -> None:
         connection = settings(secured_lab, "viewer")
@@ -218,7 +218,7 @@ class TestPermissions:
         }
         assert "Grant Alter on the cluster" in results[0].message
 
-    async def test_that_are_missing_are_named_for_what_was_asked(
+    async def test_that_are_missing_are_named_for_each_request(
         self, secured_lab: Lab, topic: str
     ) -> None:
         tp = TopicPartition(topic, 0)
@@ -239,7 +239,7 @@ class TestPermissions:
         assert offsets.errors == {tp: "TOPIC_AUTHORIZATION_FAILED"}
         assert [(f.topic, f.denied) for f in configs.failures] == [(topic, True)]
 
-    async def test_are_told_before_anything_is_tried(self, secured_lab: Lab, topic: str) -> None:
+    async def test_are_known_before_anything_is_tried(self, secured_lab: Lab, topic: str) -> None:
         viewer = await permissions(settings(secured_lab, "viewer"))
         nobody = await permissions(settings(secured_lab, "nobody"))
         admin = await permissions(settings(secured_lab))
@@ -266,21 +266,21 @@ async def permissions(connection: Connection, topics: Collection[str] | None = N
         await capabilities.aclose()
 
 
-async def test_each_broker_tells_what_it_supports(secured_lab: Lab) -> None:
+async def test_each_broker_reports_the_requests_it_supports(secured_lab: Lab) -> None:
     capabilities = Capabilities(settings(secured_lab))
     try:
-        told = await capabilities.brokers()
+        found = await capabilities.brokers()
     finally:
         await capabilities.aclose()
 
-    assert [b.broker for b in told] == [1, 2]
+    assert [b.broker for b in found] == [1, 2]
     version = secured_lab.layout.kafka_version
-    assert {b.release for b in told} == {version.rpartition(".")[0]}
-    assert {(b.lacks, b.error) for b in told} == {((), None)}
+    assert {b.release for b in found} == {version.rpartition(".")[0]}
+    assert {(b.lacks, b.error) for b in found} == {((), None)}
 
 
 class TestASecret:
-    """A password is hunted for in everything that is logged or shown."""
+    """A password is searched for in everything that is logged or shown."""
 
     @pytest.mark.parametrize("mechanism", ["SCRAM-SHA-512", "PLAIN"])
     @pytest.mark.parametrize("right", [True, False])
@@ -303,14 +303,14 @@ class TestASecret:
         out, err = capfd.readouterr()
         logged = "".join(record.getMessage() + repr(vars(record)) for record in caplog.records)
         assert "ktui.kafka.client" in {record.name for record in caplog.records}
-        for shown in (out, err, logged, repr(probes), repr(connection), _told(probes)):
+        for shown in (out, err, logged, repr(probes), repr(connection), _error_texts(probes)):
             for form in _forms(password):
                 assert form not in shown
         assert out == err == ""
 
 
-def _told(probes: Sequence[Probe]) -> str:
-    """Everything in the errors and what caused them."""
+def _error_texts(probes: Sequence[Probe]) -> str:
+    """Return the text of all errors and their causes."""
     words = []
     for probe in probes:
         error: BaseException | None = probe.error

@@ -1,4 +1,4 @@
-"""Java's stores and PEM files: refused with a command that, run as it stands, makes them good."""
+"""Java stores and PEM files: refused with a ready command that converts them."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ def refused(file: Path) -> ConnectionProblem:
     return caught.value
 
 
-def run(command: str, told: str) -> None:
-    """Run a shell line without a terminal, so that what it asks for is read from `told`."""
+def run(command: str, stdin: str) -> None:
+    """Run a shell line without a terminal, so that its prompts are answered from `stdin`."""
     done = subprocess.run(
         ["setsid", "--wait", "sh", "-c", command],
-        input=told,
+        input=stdin,
         capture_output=True,
         text=True,
         check=False,
@@ -37,7 +37,7 @@ def run(command: str, told: str) -> None:
     assert done.returncode == 0, done.stderr + done.stdout
 
 
-def told_command(problem: ConnectionProblem) -> str:
+def suggested_command(problem: ConnectionProblem) -> str:
     found = re.search(r"`(.+)`", problem.fix)
     assert found is not None
     return found[1]
@@ -63,7 +63,7 @@ def trust(ssl_lab: Lab, store: Path, kind: str) -> None:
 
 @pytest.mark.parametrize(("kind", "name"), [("JKS", "trust.jks"), ("PKCS12", "trust.p12")])
 @pytest.mark.parametrize("typed", [True, False])
-async def test_a_trust_store_is_refused_with_the_command_that_converts_it(
+async def test_a_java_trust_store_is_refused_with_the_command_that_converts_it(
     ssl_lab: Lab,
     tmp_path: Path,
     kind: str,
@@ -89,14 +89,14 @@ async def test_a_trust_store_is_refused_with_the_command_that_converts_it(
     assert f"a {kind} store cannot be read without Java" in str(problem)
     assert PASSWORD not in str(problem)
 
-    run(told_command(problem), f"{PASSWORD}\n")
+    run(suggested_command(problem), f"{PASSWORD}\n")
     pem = store.with_suffix(".pem")
     file.write_text(f"{begin}ssl.truststore.type=PEM\nssl.truststore.location={pem}\n")
     for probe in (probe_kafka_python, probe_confluent):
         assert (await probe(Connection.of(command_config=file))).error is None
 
 
-async def test_a_key_store_is_refused_with_the_command_that_converts_it(
+async def test_a_java_key_store_is_refused_with_the_command_that_converts_it(
     ssl_lab: Lab, tmp_path: Path, identity: Path
 ) -> None:
     file = tmp_path / "client.properties"
@@ -108,9 +108,9 @@ async def test_a_key_store_is_refused_with_the_command_that_converts_it(
 
     problem = refused(file)
 
-    # What a person types when asked, the pass phrase of the new file twice, is given as options.
+    # The pass phrases that a person types at the prompts are passed as options.
     options = f" -passin pass:{PASSWORD} -passout pass:open-up"
-    run(told_command(problem) + options, "")
+    run(suggested_command(problem) + options, "")
     pem = identity.with_suffix(".pem")
     begin += f"ssl.keystore.type=PEM\nssl.keystore.location={pem}\n"
 
@@ -126,11 +126,11 @@ async def test_a_key_store_is_refused_with_the_command_that_converts_it(
         assert (await probe(Connection.of(command_config=file))).error is None
 
 
-def test_a_jks_key_store_goes_by_way_of_pkcs12(tmp_path: Path) -> None:
+def test_a_jks_key_store_is_converted_by_way_of_pkcs12(tmp_path: Path) -> None:
     file = tmp_path / "client.properties"
     file.write_text("bootstrap.servers=a:1\nssl.keystore.location=/etc/kafka/client.jks\n")
 
-    command = told_command(refused(file))
+    command = suggested_command(refused(file))
 
     assert command == (
         "keytool -importkeystore -srckeystore /etc/kafka/client.jks "
@@ -170,7 +170,7 @@ def ssl_settings(lab: Lab, **changes: object) -> dict[str, object]:
     }
 
 
-def test_a_key_of_another_certificate_is_told(ssl_lab: Lab) -> None:
+def test_a_key_of_another_certificate_is_rejected(ssl_lab: Lab) -> None:
     other = str(ssl_lab.certificates / "viewer.pem")
 
     with pytest.raises(ConnectionProblem, match="the key is not this certificate's"):
@@ -178,7 +178,7 @@ def test_a_key_of_another_certificate_is_told(ssl_lab: Lab) -> None:
 
 
 @pytest.mark.parametrize("key", ["ssl.ca.location", "ssl.certificate.location"])
-def test_a_file_that_is_not_pem_is_told(ssl_lab: Lab, tmp_path: Path, key: str) -> None:
+def test_a_file_that_is_not_pem_is_rejected(ssl_lab: Lab, tmp_path: Path, key: str) -> None:
     rubbish = tmp_path / "rubbish.pem"
     rubbish.write_text("not a certificate")
 
@@ -189,12 +189,12 @@ def test_a_file_that_is_not_pem_is_told(ssl_lab: Lab, tmp_path: Path, key: str) 
     assert "-----BEGIN CERTIFICATE-----" in str(caught.value)
 
 
-def test_a_missing_pem_file_is_told_by_name(ssl_lab: Lab) -> None:
+def test_a_missing_pem_file_is_named(ssl_lab: Lab) -> None:
     with pytest.raises(ConnectionProblem, match=r"/no/such/ca\.pem: No such file"):
         Connection.of(ssl_settings(ssl_lab, ssl_ca_location="/no/such/ca.pem"))
 
 
-def test_a_certificate_without_its_key_is_told(ssl_lab: Lab) -> None:
+def test_a_certificate_without_its_key_is_rejected(ssl_lab: Lab) -> None:
     settings = ssl_settings(ssl_lab)
     del settings["ssl.key.location"]
 
@@ -202,7 +202,7 @@ def test_a_certificate_without_its_key_is_told(ssl_lab: Lab) -> None:
         Connection.of(settings)
 
 
-async def test_a_certificate_for_another_name_is_told_unless_names_do_not_matter(
+async def test_a_certificate_for_another_host_is_rejected_unless_names_are_not_verified(
     ssl_lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     resolve = socket.getaddrinfo

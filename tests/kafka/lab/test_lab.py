@@ -1,4 +1,4 @@
-"""A lab is a real Kafka: it starts, breaks where it is told to, heals, and leaves nothing."""
+"""A lab is a real Kafka: it starts, breaks on demand, heals, and leaves nothing behind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`ktui lab demo`: a reassignment to watch, and nothing left of it afterwards."""
+"""`ktui lab demo`: a reassignment to watch, and nothing left behind afterwards."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def demo(folder: Path, *python: str) -> Terminal:
 
 
 @pytest.mark.kafka
-def test_it_shows_a_reassignment_and_leaving_the_view_takes_the_lab_down(folder: Path) -> None:
+def test_the_lab_demo_shows_a_reassignment_and_quitting_takes_the_lab_down(folder: Path) -> None:
     with demo(folder, "-m", "ktui") as terminal:
         terminal.wait_for("filling the topic", seconds=180)
         terminal.wait_for(lambda text: "orders-0" in text and "payments-0" in text, seconds=120)
@@ -73,7 +73,7 @@ def test_a_closed_terminal_takes_the_lab_down_too(folder: Path) -> None:
     assert not folder.exists()
 
 
-def test_ctrl_c_while_it_is_set_up_takes_the_lab_down(folder: Path) -> None:
+def test_ctrl_c_during_setup_takes_the_lab_down(folder: Path) -> None:
     with demo(folder, "-c", WITHOUT_KAFKA.format(waits=True)) as terminal:
         terminal.wait_for("filling the topic")
         assert folder.exists()

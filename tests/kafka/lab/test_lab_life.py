@@ -1,4 +1,4 @@
-"""The verb `ktui lab`, from up to down, on labs of its own."""
+"""The command `ktui lab`, from up to down, on labs of its own."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class StartedLab(NamedTuple):
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Iterator[Path]:
-    """A lab's folder, with a blank in its name; whatever runs there after the test is ended."""
+    """A lab folder with a space in its name; anything running there is ended after the test."""
     folder = tmp_path / "a lab"
     yield folder
     if layout.exists(folder):
@@ -81,7 +81,7 @@ def states(folder: Path) -> dict[int, str]:
 
 
 def kafkas_of(folder: Path) -> list[processes.Process]:
-    """Every process whose command line names the folder as Kafka's, lab or no lab."""
+    """Return every Kafka process whose command line names the folder."""
     return [
         p
         for p in processes.running()
@@ -127,8 +127,8 @@ def test_a_broker_is_broken_and_mended_and_what_cannot_be_done_is_said_with_the_
 
     there_are = "It has the brokers 1 and the controller 100."
     assert refusal("kill", 7) == (2, f"ktui: no broker 7 in the lab in {shared}. {there_are}\n")
-    code, said = refusal("start", 1)
-    assert (code, said.startswith("ktui: broker-1 is already running (pid ")) == (1, True)
+    code, printed = refusal("start", 1)
+    assert (code, printed.startswith("ktui: broker-1 is already running (pid ")) == (1, True)
     assert refusal("resume", 1) == (1, "ktui: broker-1 is not suspended\n")
     becomes("suspend", "suspended")
     wake = f"Wake it with: ktui lab resume 1 --dir '{shared}'\n"
@@ -142,7 +142,7 @@ def test_a_broker_is_broken_and_mended_and_what_cannot_be_done_is_said_with_the_
     becomes("start", "running")
 
 
-def test_a_second_up_says_that_the_lab_runs_and_how_to_reach_it(shared: Path) -> None:
+def test_a_second_up_reports_that_the_lab_runs_and_its_address(shared: Path) -> None:
     before = {process.pid for process in kafkas_of(shared)}
     again = lab_up(shared)
     assert again.exit_code == 1
@@ -187,7 +187,7 @@ def test_a_lab_ended_with_keep_comes_up_again_with_its_data_and_ended_without_le
     ("number", "code"),
     [(signal.SIGKILL, -9), (signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGINT, 130)],
 )
-def test_a_lab_whose_starter_is_ended_midway_leaves_nothing(
+def test_a_lab_whose_starter_is_killed_midway_leaves_nothing_behind(
     folder: Path, number: signal.Signals, code: int
 ) -> None:
     with subprocess.Popen(
@@ -216,7 +216,7 @@ def test_a_taken_port_is_named_before_anything_starts(folder: Path) -> None:
     assert not folder.exists()
 
 
-def test_a_broker_that_dies_while_starting_is_quoted_and_everything_ended(
+def test_a_broker_that_dies_while_starting_is_quoted_and_the_lab_taken_down(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = properties.server_properties
@@ -260,7 +260,7 @@ def topics_seen(connection: Connection) -> set[str]:
     return set(AdminClient({**connection.for_confluent()}).list_topics(timeout=30).topics)
 
 
-def test_an_unknown_version_is_named_with_those_that_work(folder: Path) -> None:
+def test_an_unknown_version_is_refused_with_those_that_work(folder: Path) -> None:
     if "KAFKA_HOME" in os.environ:
         pytest.fail("unset KAFKA_HOME: this test asks Maven")
     refused = lab_up(folder, "--version", "9.9.9")

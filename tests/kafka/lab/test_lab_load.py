@@ -1,4 +1,4 @@
-"""The data, streams and throttles that demonstrations, tests and figures put on a cluster."""
+"""The data, streams and throttles that demos, tests and benchmarks put on a cluster."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ def ask(connection: Connection, question: Callable[[KafkaReader], Awaitable[T]])
 
 
 def ends_at(connection: Connection, broker: int, topic: str, partitions: int) -> list[int]:
-    wanted = [TopicPartition(topic, number) for number in range(partitions)]
+    tps = [TopicPartition(topic, number) for number in range(partitions)]
 
     async def offsets(reader: KafkaReader) -> OffsetsAnswer:
         await reader.describe_cluster()
-        return await reader.log_offsets(broker, ends=wanted)
+        return await reader.log_offsets(broker, ends=tps)
 
     answer = ask(connection, offsets)
-    return [answer.ends[tp] for tp in wanted]
+    return [answer.ends[tp] for tp in tps]
 
 
-def test_a_topic_has_the_replicas_it_was_given_and_the_data(
+def test_a_created_topic_has_the_requested_replicas_and_data(
     connection: Connection, topic_name: str
 ) -> None:
     replicas = workload.assign_round_robin(3, 2, [1, 2, 3])
@@ -62,7 +62,7 @@ def test_a_topic_has_the_replicas_it_was_given_and_the_data(
     workload.delete_topics(connection, [topic_name])
 
 
-def test_what_the_cluster_refuses_is_said_in_its_words(
+def test_a_refused_topic_raises_the_error_of_the_cluster(
     connection: Connection, topic_name: str
 ) -> None:
     with pytest.raises(Refused) as refused:
@@ -71,7 +71,7 @@ def test_what_the_cluster_refuses_is_said_in_its_words(
     assert topic_name in str(refused.value)
 
 
-def test_a_steady_producer_writes_to_every_partition_until_it_is_left(
+def test_a_steady_producer_writes_to_every_partition_until_it_is_closed(
     connection: Connection, topic_name: str
 ) -> None:
     workload.create_topic(connection, topic_name, [[1], [1]])
@@ -84,7 +84,7 @@ def test_a_steady_producer_writes_to_every_partition_until_it_is_left(
     workload.delete_topics(connection, [topic_name])
 
 
-def test_a_throttle_is_set_for_the_named_replicas_and_taken_back(
+def test_a_throttle_is_set_for_the_named_replicas_and_removed(
     connection: Connection, topic_name: str
 ) -> None:
     workload.create_topic(connection, topic_name, [[1, 2], [2, 3]])

@@ -1,4 +1,4 @@
-"""A secured lab lets in whom it should, and each user may do what their name says."""
+"""A secured lab admits the right users, each with the permissions of their role."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def topics_seen(settings: dict[str, str]) -> set[str]:
     return set(admin_client(settings).list_topics(timeout=20).topics)
 
 
-def comes_to_see(settings: dict[str, str], topic: str) -> bool:
-    """Wait until a user sees a topic: not all brokers hear of a new one at once."""
+def wait_until_visible(settings: dict[str, str], topic: str) -> bool:
+    """Wait until a user sees a topic: not all brokers learn of a new one at once."""
     return processes.wait_for(lambda: topic in topics_seen(settings), seconds=60)
 
 
@@ -62,18 +62,18 @@ def secured(request: pytest.FixtureRequest, secured_lab: Lab, ssl_lab: Lab) -> L
 def test_the_admin_may_do_everything(secured: Lab, topic_name: str) -> None:
     settings = clients.librdkafka_settings(secured, "admin")
     create(settings, topic_name)
-    assert comes_to_see(settings, topic_name)
+    assert wait_until_visible(settings, topic_name)
 
 
-def test_the_viewer_may_look_and_not_touch(secured: Lab, topic_name: str) -> None:
+def test_the_viewer_may_read_but_not_write(secured: Lab, topic_name: str) -> None:
     create(clients.librdkafka_settings(secured, "admin"), topic_name)
     viewer = clients.librdkafka_settings(secured, "viewer")
-    assert comes_to_see(viewer, topic_name)
+    assert wait_until_visible(viewer, topic_name)
     assert "min.insync.replicas" in broker_settings_seen(viewer)
     assert refusal_to_create(viewer, f"{topic_name}-2") in NO_PERMISSION
 
 
-def test_nobody_gets_in_and_may_do_nothing(secured: Lab, topic_name: str) -> None:
+def test_the_user_nobody_can_log_in_but_do_nothing(secured: Lab, topic_name: str) -> None:
     create(clients.librdkafka_settings(secured, "admin"), topic_name)
     nobody = clients.librdkafka_settings(secured, "nobody")
     assert brokers_seen(nobody) == {node.id for node in secured.brokers}
@@ -81,27 +81,27 @@ def test_nobody_gets_in_and_may_do_nothing(secured: Lab, topic_name: str) -> Non
     assert refusal_to_create(nobody, f"{topic_name}-2") in NO_PERMISSION
 
 
-def test_plain_logs_in_as_well_as_scram(secured_lab: Lab) -> None:
+def test_plain_logs_in_like_scram(secured_lab: Lab) -> None:
     settings = {**clients.librdkafka_settings(secured_lab, "viewer"), "sasl.mechanism": "PLAIN"}
     assert brokers_seen(settings) == {1, 2}
 
 
 @pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-512"])
-def test_a_wrong_password_does_not_get_in(secured_lab: Lab, mechanism: str) -> None:
+def test_a_wrong_password_is_rejected(secured_lab: Lab, mechanism: str) -> None:
     settings = clients.librdkafka_settings(secured_lab, "admin")
     settings |= {"sasl.mechanism": mechanism, "sasl.password": "wrong"}
     with pytest.raises(KafkaException):
         AdminClient({**settings, "log_level": 0}).list_topics(timeout=5)
 
 
-def test_an_authority_that_is_not_the_labs_is_not_trusted(secured_lab: Lab, ssl_lab: Lab) -> None:
+def test_an_authority_of_another_lab_is_not_trusted(secured_lab: Lab, ssl_lab: Lab) -> None:
     settings = clients.librdkafka_settings(secured_lab, "admin")
     settings["ssl.ca.location"] = clients.librdkafka_settings(ssl_lab, "admin")["ssl.ca.location"]
     with pytest.raises(KafkaException):
         AdminClient({**settings, "log_level": 0}).list_topics(timeout=5)
 
 
-def test_a_client_without_a_certificate_gets_in_and_may_do_nothing(
+def test_a_client_without_a_certificate_can_connect_but_do_nothing(
     ssl_lab: Lab, topic_name: str
 ) -> None:
     settings = clients.librdkafka_settings(ssl_lab, "admin")
@@ -116,6 +116,6 @@ async def test_the_client_file_of_each_user_connects_ktui(secured: Lab, user: st
     assert brokers_seen(from_file.for_confluent()) == {node.id for node in secured.brokers}
 
 
-def test_an_unknown_user_is_named_with_those_there_are(secured_lab: Lab) -> None:
+def test_an_unknown_user_is_refused_with_the_existing_ones(secured_lab: Lab) -> None:
     with pytest.raises(WrongInput, match=r"no user 'root'.*admin, viewer, nobody"):
         clients.librdkafka_settings(secured_lab, "root")

@@ -1,4 +1,4 @@
-"""A broker that died for good is drained of its replicas: on Kafka before 4.3 and from it on."""
+"""A permanently dead broker is drained of its replicas, on Kafka before and from 4.3."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ BEFORE_AND_AFTER = [
     ((1, 2, 5), (1, 2, 3)),
     ((5, 1, 2), (4, 1, 2)),  # it led
     ((3, 5, 4), (3, 2, 4)),
-    ((2, 4, 5), (4, 2, 1)),  # and another one shall lead
+    ((2, 4, 5), (4, 2, 1)),  # and another replica is to lead
 ]
 
 
@@ -45,7 +45,7 @@ def topics(lab_of: Lab, topic_name: str) -> Iterator[dict[Shape, str]]:
 
 @pytest.fixture
 def outage(lab_of: Lab) -> Iterator[Outage]:
-    """Breaks brokers of `lab_of`, which are whole again after the test."""
+    """Breaks brokers of `lab_of` and restores them after the test."""
     outage = Outage(lab_of)
     yield outage
     outage.mend()
@@ -73,7 +73,7 @@ def test_both_shapes_drain_a_dead_broker(
 
 
 async def _until_fenced(connection: Connection) -> bool:
-    """Wait until a broker's death is known; tells whether kept replicas are waited for."""
+    """Wait until the dead broker is fenced; return whether Kafka waits for kept replicas."""
     reader = KafkaReader(connection)
     clock = SystemClock()
     try:

@@ -1,4 +1,4 @@
-"""Engines that are killed in the middle of a run, held against the controller's own record."""
+"""Engines killed in the middle of a run, checked against the controller's own record."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def shell(lab: Lab, tmp_path: Path) -> Iterator[Shell]:
 
 @pytest.fixture
 def moves(lab: Lab, topic_name: str, shell: Shell) -> Iterator[Moves]:
-    """Partitions with data, which are to move every which way."""
+    """Partitions with data and random moves."""
     connection = Connection.to(lab.bootstrap_servers)
     chance = random.Random(PARTITIONS)  # noqa: S311 - a seed
     moves = [Move(*(tuple(chance.sample(range(1, 6), 3)) for _ in "ab")) for _ in range(PARTITIONS)]
@@ -89,7 +89,7 @@ def let_go(lab: Lab, moves: Moves) -> Iterator[Callable[[], None]]:
 
 @pytest.mark.parametrize("kills", [FEW, pytest.param(MANY, marks=pytest.mark.soak)])
 @pytest.mark.parametrize("shape", list(Shape))
-def test_however_often_engines_are_killed_every_step_is_taken_once(
+def test_every_step_is_taken_once_however_often_engines_are_killed(
     lab: Lab, shell: Shell, moves: Moves, let_go: Callable[[], None], shape: Shape, kills: int
 ) -> None:
     chance = random.Random(shape.value)  # noqa: S311 - a seed
@@ -98,18 +98,18 @@ def test_however_often_engines_are_killed_every_step_is_taken_once(
         _kill_engine(shell, followers[-1], chance)
         followers.append(shell.begin("resume", RUN, "--headless"))
         shell.wait_for(RUN, Owned, len(followers))
-    followers[-1].kill()  # the engine goes on
+    followers[-1].kill()  # the engine keeps running
     let_go()
     shell.wait_for(RUN, Ended)
 
     codes = [ended(follower).returncode for follower in followers]
     assert codes == [1] * kills + [-signal.SIGKILL]
     assert len(shell.events(RUN, Owned)) == kills + 1
-    _went_as_planned(lab, shell, moves, shape)
+    _assert_as_planned(lab, shell, moves, shape)
 
 
 def _kill_engine(shell: Shell, follower: Process, chance: random.Random) -> None:
-    """Kill it at most a moment after it has written some events, or waits for long."""
+    """Kill it within a moment of its next few events, or once it has waited for long."""
     shell.wait_for(RUN, Owned)
     enough = _last_seq(shell) + chance.randint(1, EVENTS)
     wait_for(lambda: _last_seq(shell) >= enough, seconds=LONG_S)
@@ -136,18 +136,18 @@ def _last_seq(shell: Shell) -> int:
     return len(shell.entries(RUN))
 
 
-def _went_as_planned(lab: Lab, shell: Shell, moves: Moves, shape: Shape) -> None:
+def _assert_as_planned(lab: Lab, shell: Shell, moves: Moves, shape: Shape) -> None:
     (topic,) = {tp.topic for tp in moves}
     ended_as = asyncio.run(described(Connection.to(lab.bootstrap_servers), topic))
     assert {tp: (state.replicas, state.leader) for tp, state in ended_as.items()} == {
         tp: (move.after, move.after[0]) for tp, move in moves.items()
     }
     records = partition_records(lab, topic)
-    asked = alters(records)
-    assert not [alter for alter in asked if alter.while_moving]
+    requested = alters(records)
+    assert not [alter for alter in requested if alter.while_moving]
     for tp, move in moves.items():
         steps = move.steps(shape)
-        of_it = [alter.target for alter in asked if alter.tp == tp]
+        of_it = [alter.target for alter in requested if alter.tp == tp]
         assert of_it == [step.target for step in steps if step.alters]
         elections = elected(record for record in records if record.tp == tp)
         assert elections == [step.elects for step in steps if step.elects is not None]
@@ -155,7 +155,7 @@ def _went_as_planned(lab: Lab, shell: Shell, moves: Moves, shape: Shape) -> None
 
 
 def _begun(shell: Shell, tp: TopicPartition) -> list[Replicas]:
-    """Give the steps that were begun, but for those of which nothing came."""
+    """Return the steps that were begun, except those whose request had no effect."""
     found: list[Replicas] = []
     for entry in shell.entries(RUN):
         match entry.event:

@@ -1,4 +1,4 @@
-"""State directories that want the same real cluster: one owns it, also after its engine died."""
+"""State directories competing for a real cluster: one owns it, even after its engine died."""
 
 from __future__ import annotations
 
@@ -47,55 +47,55 @@ def topic(lab: Lab, topic_name: str, ada: Shell, bob: Shell) -> Iterator[SlowTop
 
 
 def doctor(shell: Shell) -> str:
-    """Give what the doctor says first of who owns the cluster."""
+    """Return the first line of the doctor about the owner of the cluster."""
     done = shell.ktui("doctor", "--json")
     assert done.returncode == 0, done.stdout + done.stderr
     what: str = json.loads(done.stdout)["ownership"][0]["what"]
     return what
 
 
-def refused(done: Done, run: str) -> None:
+def assert_refused(done: Done, run: str) -> None:
     assert done.returncode == 2, done.stderr
     assert f"(run {run}, since " in done.stderr
     assert "--take-over" in done.stderr
 
 
-def test_a_live_run_is_told_of_its_cluster_being_taken_over_and_sends_nothing_more(
+def test_a_live_run_notices_a_takeover_of_its_cluster_and_sends_nothing_more(
     ada: Shell, bob: Shell, topic: SlowTopic
 ) -> None:
     plan = ada.plan("drain", topic.targets)
-    going = ada.begin("start", plan, *SLOW)
+    first_run = ada.begin("start", plan, *SLOW)
     ada.wait_for("drain", Answered)
-    refused(bob.ktui("start", plan, *SLOW, "--name", "mine"), "drain")
+    assert_refused(bob.ktui("start", plan, *SLOW, "--name", "mine"), "drain")
     assert not bob.state.runs.exists()
     assert "drain, since" in doctor(bob)
     assert doctor(ada).startswith("this state directory owns the cluster")
     sent = len(ada.events("drain", Answered))
 
-    taking = bob.begin("start", plan, *SLOW, "--name", "mine", "--take-over")
-    left = ended(going)
+    taking_over = bob.begin("start", plan, *SLOW, "--name", "mine", "--take-over")
+    left = ended(first_run)
 
     assert left.returncode == 130, left.stderr
     assert "has taken over the cluster: this engine sends nothing more" in left.stderr
     assert "(run mine, since " in ada.events("drain", EngineLeft)[-1].reason
     assert len(ada.events("drain", Answered)) == sent
-    refused(ada.ktui("resume", "drain", "--headless"), "mine")
+    assert_refused(ada.ktui("resume", "drain", "--headless"), "mine")
     topic.let_go()
-    assert ended(taking).returncode in (0, 3)
+    assert ended(taking_over).returncode in (0, 3)
     assert doctor(ada) == "nobody owns the cluster"
     assert ada.ktui("resume", "drain", "--headless").returncode in (0, 3)
 
 
-def test_a_run_whose_engine_was_killed_keeps_the_cluster_for_its_own_state_directory(
+def test_a_run_with_a_killed_engine_keeps_the_cluster_for_its_state_directory(
     ada: Shell, bob: Shell, topic: SlowTopic
 ) -> None:
     plan = ada.plan("drain", topic.targets)
-    going = ada.begin("start", plan, *SLOW)
+    first_run = ada.begin("start", plan, *SLOW)
     ada.wait_for("drain", Answered)
     os.kill(ada.owner("drain").pid, signal.SIGKILL)
-    ended(going)
+    ended(first_run)
 
-    refused(bob.ktui("start", plan, *SLOW, "--name", "mine"), "drain")
+    assert_refused(bob.ktui("start", plan, *SLOW, "--name", "mine"), "drain")
     topic.let_go()
     resumed = ada.ktui("resume", "drain", "--headless")
 
@@ -103,14 +103,14 @@ def test_a_run_whose_engine_was_killed_keeps_the_cluster_for_its_own_state_direc
     assert doctor(bob) == "nobody owns the cluster"
 
 
-def test_a_run_is_handed_over_to_another_state_directory_with_its_steps_in_flight(
+def test_a_run_moves_to_another_state_directory_with_its_steps_in_flight(
     ada: Shell, bob: Shell, topic: SlowTopic, tmp_path: Path
 ) -> None:
     plan, file = ada.plan("drain", topic.targets), str(tmp_path / "drain.run")
-    going = ada.begin("start", plan, *SLOW)
+    first_run = ada.begin("start", plan, *SLOW)
     ada.wait_for("drain", Answered)
-    going.send_signal(signal.SIGTERM)
-    assert ended(going).returncode == 130
+    first_run.send_signal(signal.SIGTERM)
+    assert ended(first_run).returncode == 130
     assert ada.unowned("drain")  # the follower waits for the engine's exit, but not for long
 
     exported = ada.ktui("runs", "export", "drain", file)
@@ -119,7 +119,7 @@ def test_a_run_is_handed_over_to_another_state_directory_with_its_steps_in_fligh
     assert exported.returncode == 0, exported.stderr
     assert "1 step in flight goes on in Kafka" in exported.stdout
     assert imported.returncode == 0, imported.stderr
-    refused(ada.ktui("start", plan, *SLOW, "--name", "mine"), "drain")
+    assert_refused(ada.ktui("start", plan, *SLOW, "--name", "mine"), "drain")
     topic.let_go()
     resumed = bob.ktui("resume", "drain", "--headless")
     assert resumed.returncode == 0, resumed.stderr

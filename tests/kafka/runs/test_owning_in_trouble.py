@@ -50,7 +50,7 @@ async def coordinators(bootstrap: str) -> AsyncIterator[Coordinators]:
     await wire.aclose()
 
 
-async def test_the_owner_stays_when_the_coordinator_dies_and_nobody_knows_until_another_is_there(
+async def test_ownership_survives_a_dead_coordinator_and_is_unknown_until_a_new_one(
     owners: Owners, coordinators: Coordinators, topic_name: str, outage: Outage
 ) -> None:
     ada = owners.claim_of(ADA)
@@ -66,16 +66,16 @@ async def test_the_owner_stays_when_the_coordinator_dies_and_nobody_knows_until_
     await until(ours_again)
     bob = owners.claim_of(BOB)
 
-    async def is_seen_to_live() -> bool:  # that is told by a coordinator of its own
+    async def is_seen_alive() -> bool:  # answered by a coordinator of its own
         await ada.check()
         standing = await bob.claim(take_over=False)
         assert isinstance(standing, OwnedByOthers)
         return standing == OwnedByOthers(ADA, lives=True)
 
-    await until(is_seen_to_live)
+    await until(is_seen_alive)
 
 
-async def test_an_owner_joins_again_after_a_stranger_has_joined_its_group(
+async def test_an_owner_rejoins_after_a_stranger_joins_its_group(
     owners: Owners, coordinators: Coordinators, topic_name: str
 ) -> None:
     ada = owners.claim_of(ADA)
@@ -96,7 +96,7 @@ async def test_an_owner_joins_again_after_a_stranger_has_joined_its_group(
     await until(has_joined)
     assert joining.result().generation_id > 1
     assert await ada.check() == OwnedHere(ADA)
-    assert await owners.claim_of(BOB).look() == OwnedByOthers(ADA, lives=True)
+    assert await owners.claim_of(BOB).read() == OwnedByOthers(ADA, lives=True)
 
 
 def named(lab: Lab, user: str) -> Connection:
@@ -105,22 +105,22 @@ def named(lab: Lab, user: str) -> Connection:
 
 @pytest.fixture
 def granted(secured_lab: Lab) -> Iterator[Any]:
-    """Grants the lab's user `nobody` an operation on all groups of ktui; taken back at the end."""
+    """Grants the lab's user `nobody` an operation on all ktui groups; revoked at the end."""
     admin = AdminClient({**clients.librdkafka_settings(secured_lab), "log_level": 0})
-    who = (ResourceType.GROUP, "ktui-", ResourcePatternType.PREFIXED, "User:nobody", "*")
+    principal = (ResourceType.GROUP, "ktui-", ResourcePatternType.PREFIXED, "User:nobody", "*")
 
     def grant(operation: AclOperation) -> None:
-        acl = AclBinding(*who, operation, AclPermissionType.ALLOW)
+        acl = AclBinding(*principal, operation, AclPermissionType.ALLOW)
         for done in admin.create_acls([acl]).values():
             done.result(20)
 
     yield grant
-    every = AclBindingFilter(*who, AclOperation.ANY, AclPermissionType.ANY)
+    every = AclBindingFilter(*principal, AclOperation.ANY, AclPermissionType.ANY)
     for done in admin.delete_acls([every]).values():
         done.result(20)
 
 
-async def test_looking_needs_describe_and_owning_needs_read_on_the_group_and_nothing_else(
+async def test_viewing_the_owner_needs_only_describe_and_owning_needs_only_read_on_groups(
     secured_lab: Lab, granted: Any, topic_name: str
 ) -> None:
     groups = partial(KafkaGroups, named(secured_lab, "nobody"))
@@ -130,16 +130,16 @@ async def test_looking_needs_describe_and_owning_needs_read_on_the_group_and_not
         await admins.claim_of(BOB).claim(take_over=True)  # so that brokers keep groups
         ada = owners.claim_of(ADA)
 
-        blind = await ada.look()
-        assert isinstance(blind, OwnerUnknown)
-        assert blind.denied
-        assert "Grant Describe on the groups" in blind.reason
+        undescribed = await ada.read()
+        assert isinstance(undescribed, OwnerUnknown)
+        assert undescribed.denied
+        assert "Grant Describe on the groups" in undescribed.reason
         assert (await ada.preview()).permitted is False
 
         granted(AclOperation.DESCRIBE)
 
         async def is_free() -> bool:
-            return await ada.look() == Unowned()
+            return await ada.read() == Unowned()
 
         await until(is_free)
         refused = await ada.claim(take_over=False)

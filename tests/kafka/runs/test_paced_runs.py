@@ -1,4 +1,4 @@
-"""Paced runs on ten real brokers, held against the controller's own record of what happened."""
+"""Paced runs on ten real brokers, checked against the controller's own record."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def bumps(records: list[PartitionRecord]) -> int:
     return sum(record.leader is not None for record in records if not record.created)
 
 
-def test_the_example_of_kip_435_goes_exactly_as_the_proposal_says(
+def test_the_example_of_kip_435_takes_exactly_the_steps_of_the_proposal(
     ten_lab: Lab, topic: str, tmp_path: Path
 ) -> None:
     records = moved_while_used(ten_lab, tmp_path, topic, Shape.KIP_435)
@@ -108,15 +108,15 @@ def test_limits_changed_twenty_times_mid_run_bind_every_decision_after_them(
 
     assert changes == 20
     assert run.run.counts[State.DONE] == PARTITIONS
-    _bound(partition_records(ten_lab, topic), targets, _limits_of_each_step(run))
+    _assert_within_limits(partition_records(ten_lab, topic), targets, _limits_of_each_step(run))
 
 
-def _bound(
+def _assert_within_limits(
     records: Iterable[PartitionRecord],
     targets: Mapping[TopicPartition, Replicas],
     in_force: Mapping[tuple[TopicPartition, Replicas], Limits],
 ) -> None:
-    """See that no step was submitted beyond the limits that were in force at it."""
+    """Assert that no step exceeded the limits in force when it was submitted."""
     replicas: dict[TopicPartition, Replicas] = {}
     adding: dict[TopicPartition, Replicas] = {}
     begun: set[TopicPartition] = set()
@@ -126,8 +126,8 @@ def _bound(
         replicas[tp] = record.replicas or replicas[tp]
         adding[tp] = adding.get(tp, ()) if record.adding is None else record.adding
         if record.adding and record.replicas:
-            asked = tuple(b for b in record.replicas if b not in (record.removing or ()))
-            limits = in_force[tp, asked]
+            requested = tuple(b for b in record.replicas if b not in (record.removing or ()))
+            limits = in_force[tp, requested]
             assert len(record.adding) <= (limits.replicas or 99)
             assert sum(map(len, adding.values())) <= (limits.replica_movements or 999)
             assert sum(map(bool, adding.values())) <= (limits.partitions or 999)
@@ -139,19 +139,19 @@ def _bound(
 
 
 async def _with_changing_limits(run: RealRun, chance: random.Random, count: int) -> int:
-    """Carry a run on while limits change with almost every decision; the last lifts them."""
+    """Run an engine while limits change with almost every decision; the last lifts them."""
     await run.start()
-    going = asyncio.create_task(run.carry_on())
-    changes, seen = 0, 0
-    while not going.done():
+    engine = asyncio.create_task(run.carry_on())
+    changes, last_seen = 0, 0
+    while not engine.done():
         await asyncio.sleep(0.05)
         with Journal.open(run.path, run.clock) as journal:
-            if changes < count and journal.last_seq() >= seen + EVERY_EVENTS:
-                seen = journal.last_seq()
+            if changes < count and journal.last_seq() >= last_seen + EVERY_EVENTS:
+                last_seen = journal.last_seq()
                 changes += 1
                 options = LIFTED if changes == count else _some_limits(chance)
                 journal.ask(SetLimits(options), "another shell")
-    await going
+    await engine
     return changes
 
 

@@ -1,4 +1,4 @@
-"""Runs on a secured cluster, recorded: through a kill, and without the secrets that open it."""
+"""Recorded runs on a secured cluster: through a kill, and without its secrets."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ RUN = "drain-zqx"
 PARTITIONS = 8
 MIB = 1024 * 1024
 SLOW = "10kB"
-"""A rate at which a partition of a MiB is still being copied however late one looks."""
+"""A rate so low that a partition of 1 MiB is copied for as long as a test needs."""
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ def shell(secured_lab: Lab, tmp_path: Path, topic: str) -> Iterator[Shell]:
 
 
 def of(session: Session) -> list[GoodLine]:
-    """Give the lines of a session, of which none may be damaged."""
+    """Return the lines of a session, none of which may be damaged."""
     found = [line for file in session.files for line in read_lines(file)]
     good = [line for line in found if isinstance(line, GoodLine)]
     assert good == found
@@ -61,16 +61,16 @@ def of(session: Session) -> list[GoodLine]:
 
 
 def looks(session: Session) -> list[Observation]:
-    return looks_in(session, of(session))
+    return polls_in(session, of(session))
 
 
-def looks_in(session: Session, good: list[GoodLine]) -> list[Observation]:
+def polls_in(session: Session, good: list[GoodLine]) -> list[Observation]:
     decoder = Decoder(session.head.cluster_id)
     return [decoder.observation(each.line) for each in good if isinstance(each.line, PollLine)]
 
 
 def sessions_showing(folder: Path, topic: str) -> int:
-    """Count the sessions in which the topic is seen to move; the last may still be written."""
+    """Count the sessions that show the topic moving; the last may still be written."""
     try:
         sessions = find_sessions(folder)
     except FileProblem:  # nothing is recorded yet
@@ -78,8 +78,8 @@ def sessions_showing(folder: Path, topic: str) -> int:
     count = 0
     for session in sessions:
         found = [line for file in session.files for line in read_lines(file)]
-        seen = looks_in(session, [line for line in found if isinstance(line, GoodLine)])
-        count += any(tp.topic == topic for look in seen for tp in look.reassigning)
+        seen = polls_in(session, [line for line in found if isinstance(line, GoodLine)])
+        count += any(tp.topic == topic for poll in seen for tp in poll.reassigning)
     return count
 
 
@@ -87,7 +87,7 @@ def entries(session: Session) -> set[int]:
     return {each.line.entry for each in of(session) if isinstance(each.line, RunLine)}
 
 
-def test_a_run_is_recorded_through_a_kill_and_no_secret_is_in_it(
+def test_a_run_is_recorded_through_a_kill_without_any_secret(
     secured_lab: Lab, shell: Shell, client: Path, topic: str
 ) -> None:
     plan, connects = str(shell.folder / f"{RUN}.json"), ("--command-config", str(client))
@@ -119,7 +119,7 @@ def test_a_run_is_recorded_through_a_kill_and_no_secret_is_in_it(
     assert passwords(secured_lab, shell) == set()
 
 
-def test_a_cluster_is_recorded_until_it_is_idle_and_the_copy_names_nothing(
+def test_a_cluster_is_recorded_until_idle_and_its_redacted_copy_contains_no_names(
     secured_lab: Lab, shell: Shell, client: Path, topic: str
 ) -> None:
     plan, connects = str(shell.folder / f"{RUN}.json"), ("--command-config", str(client))
@@ -155,6 +155,6 @@ def test_a_cluster_is_recorded_until_it_is_idle_and_the_copy_names_nothing(
 
 
 def passwords(lab: Lab, shell: Shell) -> set[str]:
-    """Give the passwords of the cluster that stand in any recording of a state directory."""
+    """Return the cluster passwords found in any recording of a state directory."""
     texts = [found.text.decode() for each in find_sessions(shell.state.path) for found in of(each)]
     return {word for word in lab.layout.passwords.values() for text in texts if word in text}

@@ -1,4 +1,4 @@
-"""Brokers and controllers are upgraded one after the other while a run goes."""
+"""Brokers and controllers are upgraded one after the other during a run."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def shell(old_lab: Lab, tmp_path: Path) -> Iterator[Shell]:
     shell.close()
 
 
-async def test_a_run_goes_on_through_a_rolling_upgrade_and_then_by_the_newer_rules(
+async def test_a_run_continues_through_a_rolling_upgrade_and_then_follows_the_newer_rules(
     old_lab: Lab, shell: Shell
 ) -> None:
     connection = Connection.of(librdkafka_settings(old_lab), where="the lab")
@@ -72,14 +72,14 @@ async def test_a_run_goes_on_through_a_rolling_upgrade_and_then_by_the_newer_rul
         assert shell.ktui("throttle", RUN, "none").returncode == 0
         assert wait_for(lambda: all_are_done(shell), seconds=180), shell.log(RUN)
 
-        # A replica that is kept is down: before 4.3 no step would complete, so none begins.
+        # A kept replica is down: before 4.3 no step would complete, so none begins.
         await asyncio.to_thread(Nodes(newer).kill, DOWN)
         await until(lambda: is_out_of_sync(connection))
         assert shell.ktui("continue", RUN, "--topic", GROWS).returncode == 0
-        await comes(shell, is_blocked)
+        await wait_for_entry(shell, is_blocked)
         assert not [step for step in shell.events(RUN, StepBegun) if step.topic == GROWS]
         finalize(newer, "4.3")
-        await comes(shell, has_grown)
+        await wait_for_entry(shell, has_grown)
         control.start(newer, DOWN)
         shell.wait_for(RUN, Ended)
 
@@ -88,12 +88,12 @@ async def test_a_run_goes_on_through_a_rolling_upgrade_and_then_by_the_newer_rul
     assert over_meanwhile > 0, "no step was over while nodes were restarted"
     (counts,) = [ended.counts for ended in shell.events(RUN, Ended)]
     assert counts == {State.DONE: len(WAYS) + 1}
-    await all_went_by_the_rules(newer, shell, connection)
+    await assert_rules_kept(newer, shell, connection)
     assert not left_over(connection, before)
 
 
 def start(shell: Shell) -> None:
-    """Begin one partition at a time, so slowly that it lasts as long as the upgrade."""
+    """Start a run of one partition at a time, slow enough to last through the upgrade."""
     targets = [
         {"topic": MOVED, "partition": number, "replicas": list(after)}
         for number, (_, after) in enumerate(WAYS)
@@ -107,11 +107,11 @@ def start(shell: Shell) -> None:
 
 
 def all_are_done(shell: Shell) -> bool:
-    """Whether all that is not held back is where it was to be."""
+    """Whether every partition that is not held back has reached its target."""
     return Run(RUN).fold(shell.entries(RUN)).counts[State.DONE] == len(WAYS)
 
 
-async def comes(shell: Shell, moment: Callable[[JournalEntry], bool]) -> None:
+async def wait_for_entry(shell: Shell, moment: Callable[[JournalEntry], bool]) -> None:
     async def seen() -> bool:
         return any(map(moment, shell.entries(RUN)))
 
@@ -136,10 +136,10 @@ def has_grown(entry: JournalEntry) -> bool:
     return isinstance(entry.event, StepOver) and entry.event.topic == GROWS
 
 
-async def all_went_by_the_rules(lab: Lab, shell: Shell, connection: Connection) -> None:
+async def assert_rules_kept(lab: Lab, shell: Shell, connection: Connection) -> None:
     entries = shell.entries(RUN)
-    looks = recorded_looks(shell.run_dir(RUN).recording)
-    replayed = Replayed(entries, looks, BROKERS, 1)
+    polls = recorded_looks(shell.run_dir(RUN).recording)
+    replayed = Replayed(entries, polls, BROKERS, 1)
     assert not list(replayed.problems())
     assert replayed.rules.decisions > len(WAYS)
     for topic, log in read_log(lab, [MOVED, GROWS]).items():
@@ -147,13 +147,13 @@ async def all_went_by_the_rules(lab: Lab, shell: Shell, connection: Connection) 
         assert lost_in_sync(log, 1) == ([], [])
         assert not log.unclean, topic
     found = await described(connection, MOVED) | await described(connection, GROWS)
-    wanted: dict[TopicPartition, tuple[int, ...]]
-    wanted = {TopicPartition(MOVED, n): after for n, (_, after) in enumerate(WAYS)}
-    wanted[TopicPartition(GROWS, 0)] = GROWN
-    assert {tp: state.replicas for tp, state in found.items()} == wanted
+    expected: dict[TopicPartition, tuple[int, ...]]
+    expected = {TopicPartition(MOVED, n): after for n, (_, after) in enumerate(WAYS)}
+    expected[TopicPartition(GROWS, 0)] = GROWN
+    assert {tp: state.replicas for tp, state in found.items()} == expected
 
 
 def left_over(connection: Connection, before: Settings) -> dict[str, str | None]:
-    """Give the throttles that stay; other settings differ from version to version."""
-    otherwise = changed(connection, before).items()
-    return {name: value for name, value in otherwise if "throttled" in name}
+    """Return the remaining throttles; other settings differ from version to version."""
+    differing = changed(connection, before).items()
+    return {name: value for name, value in differing if "throttled" in name}

@@ -57,7 +57,7 @@ def plan(shell: Shell, topic: SlowTopic) -> str:
 
 
 def resumed(shell: Shell, topic: SlowTopic) -> Done:
-    """Go on with the run, and let it get to its end."""
+    """Resume the run and let it finish."""
     topic.let_go()
     return shell.ktui("resume", "drain", "--headless")
 
@@ -137,7 +137,7 @@ def is_left_at_once(shell: Shell, follower: subprocess.Popen[str]) -> None:
     assert shell.unowned("drain")  # the follower waits for the engine's exit, but not for long
 
 
-def test_a_killed_engine_is_told_of_and_the_run_goes_on_with_resume(
+def test_a_killed_engine_is_reported_and_the_run_is_resumed(
     shell: Shell, topic: SlowTopic, plan: str
 ) -> None:
     follower = shell.begin("start", plan, *SLOW)
@@ -190,26 +190,30 @@ def goes_on_without(
 def test_a_bad_plan_and_a_dry_run_send_nothing_and_leave_no_run_behind(
     lab: Lab, shell: Shell, topic: SlowTopic, plan: str
 ) -> None:
-    told = json.loads(shell.ktui("start", plan, "--dry-run", "--json").stdout)
+    preview = json.loads(shell.ktui("start", plan, "--dry-run", "--json").stdout)
     moves = topic.targets
     moves[1]["replicas"] = [4, 1, 77]
     bad = shell.plan("bad", moves)
     refused = shell.ktui("start", bad, "--headless", "--json")
 
-    steps = [step for batch in told["batches"] for step in batch["steps"] if not step["partition"]]
+    steps = [
+        step for batch in preview["batches"] for step in batch["steps"] if not step["partition"]
+    ]
     assert [(s["replicas"], s["adding"], s["removing"], s["elect"]) for s in steps] == [
         ([*OLD, 4], [4], [], None),
         (NEW, [], [2], None),
     ]
-    assert (told["schema_version"], told["run"], told["problems"]) == (1, "drain", [])
+    assert (preview["schema_version"], preview["run"], preview["problems"]) == (1, "drain", [])
     assert (refused.returncode, refused.stdout) == (2, "")
     assert f"{bad}:1:" in refused.stderr
     assert "the cluster has no broker 77" in refused.stderr
     assert (listed(lab), shell.state.run_dirs()) == ({}, [])
 
 
-def test_what_would_end_too_late_is_not_begun(shell: Shell, topic: SlowTopic, plan: str) -> None:
-    topic.let_go()  # the run's own throttle bounds its rate, which the forecast knows
+def test_a_partition_forecast_to_end_after_the_deadline_is_not_started(
+    shell: Shell, topic: SlowTopic, plan: str
+) -> None:
+    topic.let_go()  # only the run's throttle bounds the rate, and the forecast knows it
     until = (datetime.now().astimezone() + timedelta(minutes=1)).isoformat()
 
     left = shell.ktui("start", plan, *SLOW, "--throttle", "10kB", "--until", until)
@@ -231,12 +235,12 @@ def test_limits_are_changed_and_the_run_paused_from_another_shell_and_it_goes_on
 
     changed = shell.ktui("limits", "drain", "--partitions", "3", "--json")
     paused = shell.ktui("pause", "drain")
-    goes_on = shell.ktui("continue", "drain")
+    continued = shell.ktui("continue", "drain")
     left = json.loads(shell.ktui("plan", "remaining", "drain").stdout)
 
     answer = json.loads(changed.stdout)
     assert (answer["accepted"], answer["batch"]) == (True, 2)
-    assert (paused.returncode, goes_on.returncode) == (0, 0), paused.stderr + goes_on.stderr
+    assert (paused.returncode, continued.returncode) == (0, 0), paused.stderr + continued.stderr
     assert left["partitions"] == topic.targets
     shell.wait_for("drain", StepBegun, 3)
     third = shell.events("drain", StepBegun)[2]
@@ -244,7 +248,7 @@ def test_limits_are_changed_and_the_run_paused_from_another_shell_and_it_goes_on
     goes_on_without(shell, topic, follower, signal.SIGHUP)
 
 
-def test_in_a_terminal_the_view_opens_and_the_run_goes_on_when_it_is_closed(
+def test_start_in_a_terminal_opens_the_view_and_closing_it_leaves_the_run_going(
     shell: Shell, topic: SlowTopic, plan: str
 ) -> None:
     words = [sys.executable, "-m", "ktui", "start", plan, *SLOW[1:]]
@@ -259,7 +263,7 @@ def test_in_a_terminal_the_view_opens_and_the_run_goes_on_when_it_is_closed(
     assert shell.unowned("drain")
 
 
-def test_a_damaged_journal_is_gone_on_with_as_far_as_it_is_whole_once_an_operator_says_so(
+def test_a_damaged_journal_is_resumed_from_its_intact_part_once_an_operator_continues(
     shell: Shell, topic: SlowTopic, plan: str
 ) -> None:
     follower = shell.begin("start", plan, *SLOW)

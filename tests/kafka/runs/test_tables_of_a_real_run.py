@@ -1,4 +1,4 @@
-"""A run on a real cluster, recorded as it went, becomes tables and a report that tell the truth."""
+"""The recording of a run on a real cluster becomes correct tables and a correct report."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ RUN = "drain"
 PARTITIONS = 4
 EACH = 4 * 1024 * 1024
 SLOW = "100kB/s"
-"""So slow is it that nobody needs to hurry who wants something of the run while it goes."""
+"""Slow enough to leave time for commands while the run is live."""
 FASTER = "500kB/s"
-"""Each partition takes 8 s at it, more than the 5 s between two readings of sizes."""
+"""Each partition takes 8 s at this rate, longer than the 5 s between two size readings."""
 STOPPED = PARTITIONS - 1
-"""The partition that is called off while it waits."""
+"""The partition that is cancelled while it is queued."""
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +46,7 @@ def topic(lab: Lab, topic_name: str) -> Iterator[str]:
 
 @pytest.fixture
 def shell(lab: Lab, tmp_path: Path, topic: str) -> Iterator[Shell]:
-    """A shell with a run behind it: throttled, its limits changed, a partition called off."""
+    """A shell after a throttled run with changed limits and a cancelled partition."""
     shell = Shell(lab, tmp_path)
     plan = [{"topic": topic, "partition": n, "replicas": [4, 1]} for n in range(PARTITIONS)]
     paced = ("--partitions", "1", "--throttle", SLOW, "--poll", "200ms", "--headless")
@@ -66,7 +66,7 @@ def shell(lab: Lab, tmp_path: Path, topic: str) -> Iterator[Shell]:
         shell.close()
 
 
-def test_its_tables_are_those_of_the_oracle_and_tell_what_the_journal_and_the_brokers_do(
+def test_tables_match_the_oracle_the_journal_and_the_brokers(
     spark: SparkSession, shell: Shell, topic: str, tmp_path: Path
 ) -> None:
     recordings, lake = shell.state.path, tmp_path / "lake"
@@ -76,8 +76,8 @@ def test_its_tables_are_those_of_the_oracle_and_tell_what_the_journal_and_the_br
     for name, rows in tables_of(recordings).items():
         assert_same(tables[name], rows, name)
     moves, (run,) = tables["moves"], tables["runs"]
-    told = json.loads(shell.ktui("status", RUN, "--json").stdout)["counts"]
-    assert dict(run["outcomes"]) == {state: count for state, count in told.items() if count}
+    run_counts = json.loads(shell.ktui("status", RUN, "--json").stdout)["counts"]
+    assert dict(run["outcomes"]) == {state: count for state, count in run_counts.items() if count}
     assert dict(run["outcomes"]) == {"done": PARTITIONS - 1, "stopped": 1}
     assert {row["partition"]: row["outcome"] for row in moves} == {
         each.tp.partition: "done"
@@ -99,5 +99,5 @@ def test_its_tables_are_those_of_the_oracle_and_tell_what_the_journal_and_the_br
 
 
 def into(broker: int, minutes: Rows) -> int:
-    """Give the bytes that the table of brokers has copied to one of them."""
+    """Return the bytes copied to a broker according to the table of brokers."""
     return sum(row["bytes_in"] or 0 for row in minutes if row["broker"] == broker)

@@ -1,4 +1,4 @@
-"""Throttled runs whose engine is killed or told to leave: resumed, they put all settings back."""
+"""Throttled runs whose engine is killed or signalled: once resumed they restore all settings."""
 
 from __future__ import annotations
 
@@ -57,10 +57,10 @@ def puts_back(event: AnyRunEvent) -> bool:
 
 Moment = Callable[[AnyRunEvent], bool]
 KILLED = {
-    "gentle, with nothing on its way": (Shape.GENTLE, (answers,) * 3),
-    "kip-435, with nothing on its way": (Shape.KIP_435, (answers,) * 2),
+    "gentle, with no request in flight": (Shape.GENTLE, (answers,) * 3),
+    "kip-435, with no request in flight": (Shape.KIP_435, (answers,) * 2),
 }
-KILLED_MID_REQUEST = {  # what is on its way may come for a minute
+KILLED_MID_REQUEST = {  # a request in flight may arrive for up to a minute
     f"{shape.value}, mid-request": (shape, (finds, throttles, answers, takes_off, puts_back))
     for shape in Shape
 }
@@ -78,7 +78,7 @@ def shell(lab: Lab, tmp_path: Path) -> Iterator[Shell]:
 
 
 @pytest.mark.parametrize(("shape", "moments"), CASES)
-async def test_killed_again_and_again_every_setting_is_as_before_once_it_has_ended(
+async def test_a_repeatedly_killed_run_restores_every_setting_at_its_end(
     lab: Lab,
     world: RealWorld,
     shell: Shell,
@@ -94,11 +94,11 @@ async def test_killed_again_and_again_every_setting_is_as_before_once_it_has_end
     follower = begin(shell, topic_name, [to for _, to in MOVES], "2MB", *words, *leaders)
 
     for moment in moments:
-        comes_again(shell, moment)
+        wait_for_another(shell, moment)
         os.kill(shell.owner(RUN).pid, signal.SIGKILL)
         assert ended(follower).returncode == 1
         follower = shell.begin("resume", RUN, "--headless")
-    comes_again(shell, lambda event: isinstance(event, Ended))
+    wait_for_another(shell, lambda event: isinstance(event, Ended))
 
     done = ended(follower)
     assert done.returncode == 0, done.stderr
@@ -106,7 +106,7 @@ async def test_killed_again_and_again_every_setting_is_as_before_once_it_has_end
     assert held_to_the_rules(ThrottleLog(lab, topic_name), "2000000", most=2) >= 7
 
 
-async def test_left_for_a_signal_only_what_is_in_flight_stays_throttled_until_it_is_resumed(
+async def test_a_signalled_engine_leaves_only_in_flight_replicas_throttled_until_resumed(
     world: RealWorld, shell: Shell, topic_name: str
 ) -> None:
     await world.create_topic(topic_name, [[1, 2]] * 4)
@@ -132,13 +132,13 @@ async def test_left_for_a_signal_only_what_is_in_flight_stays_throttled_until_it
     assert not changed(world.connection, before)
 
 
-def comes_again(shell: Shell, moment: Moment) -> None:
-    """Wait until the engine has come to such a moment once more; to an answer, when all are in."""
+def wait_for_another(shell: Shell, moment: Moment) -> None:
+    """Wait until the engine reaches such a moment again; for answers, until all are in."""
 
     def seen() -> tuple[int, bool]:
         entries = shell.entries(RUN)
         run = Run(RUN).fold(entries)
-        steps = (track.step for track in run.flying.values())
+        steps = (track.step for track in run.tracks_in_flight.values())
         out = run.throttled.asked or any(step and step.answered is None for step in steps)
         return sum(moment(entry.event) for entry in entries), not out
 
@@ -154,7 +154,7 @@ def comes_again(shell: Shell, moment: Moment) -> None:
 def begin(
     shell: Shell, topic: str, targets: Sequence[Sequence[int]], rate: str, *words: str
 ) -> Any:
-    """Start a throttled run of a topic, as an operator does."""
+    """Start a throttled run of a topic like an operator."""
     moves = [{"topic": topic, "partition": n, "replicas": list(to)} for n, to in enumerate(targets)]
     paced = ["--headless", "--poll", "200ms", *words, "--allow-replication-factor-change"]
     return shell.begin("start", shell.plan(RUN, moves), "--throttle", rate, *paced)

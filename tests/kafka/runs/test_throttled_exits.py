@@ -1,4 +1,4 @@
-"""However a throttled run on real brokers comes to its end, every setting is as it was before."""
+"""However a throttled run on real brokers ends, it restores every setting."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from support.kafka.throttle_log import ThrottleLog
 MIB = 1024 * 1024
 
 
-async def test_an_alter_that_is_refused_and_a_topic_that_is_deleted_leave_no_throttle(
+async def test_a_refused_alter_and_a_deleted_topic_leave_no_throttle(
     lab: Lab, world: RealWorld, topic_name: str, tmp_path: Path
 ) -> None:
     refused, gone = TopicPartition(topic_name, 0), TopicPartition(f"{topic_name}-gone", 0)
@@ -57,7 +57,7 @@ async def test_an_alter_that_is_refused_and_a_topic_that_is_deleted_leave_no_thr
     await run.start()
     async with asyncio.TaskGroup() as group:
         group.create_task(run.carry_on())
-        await until(lambda: flies(run, gone))
+        await until(lambda: is_in_flight(run, gone))
         await world.delete_topic(gone.topic)
 
     assert {tp: track.state for tp, track in run.run.tracks.items()} == {
@@ -71,7 +71,7 @@ async def test_an_alter_that_is_refused_and_a_topic_that_is_deleted_leave_no_thr
 
 
 class Misdirected:
-    """Asks for a broker that there is not in the first alter of a partition: Kafka refuses it."""
+    """A writer whose first alter of a partition names a missing broker: Kafka refuses it."""
 
     def __init__(self, writer: ClusterWriter, tp: TopicPartition) -> None:
         self._writer = writer
@@ -109,13 +109,13 @@ class Misdirected:
         await self._writer.aclose()
 
 
-async def flies(run: RealRun, tp: TopicPartition) -> bool:
+async def is_in_flight(run: RealRun, tp: TopicPartition) -> bool:
     """Whether Kafka has accepted the partition's step."""
-    track = run.run.flying.get(tp)
+    track = run.run.tracks_in_flight.get(tp)
     return track is not None and track.step is not None and track.step.answered is not None
 
 
-async def test_a_broker_that_is_down_at_the_end_has_its_own_rate_again_once_it_is_back(
+async def test_a_broker_down_at_the_end_gets_its_own_rate_back_once_it_returns(
     lab: Lab, world: RealWorld, outage: Outage, topic_name: str, tmp_path: Path
 ) -> None:
     await world.create_topic(topic_name, [[1, 2]] * 2)
@@ -134,7 +134,7 @@ async def test_a_broker_that_is_down_at_the_end_has_its_own_rate_again_once_it_i
     await run.start()
     async with asyncio.TaskGroup() as group:
         group.create_task(run.carry_on())
-        await until(lambda: flies(run, down))
+        await until(lambda: is_in_flight(run, down))
         outage.kill(5)
         await until(lambda: cancelled(world, down))
         await until(lambda: over(run))
@@ -148,10 +148,10 @@ async def test_a_broker_that_is_down_at_the_end_has_its_own_rate_again_once_it_i
 
 
 async def cancelled(world: RealWorld, tp: TopicPartition) -> bool:
-    """Cancel a move as another tool does; whoever was asked may be the broker that is down."""
+    """Cancel a move like another tool; the node asked may be the broker that is down."""
     return (await alter(world, tp, None)).verdict is Verdict.ACCEPTED
 
 
 async def over(run: RealRun) -> bool:
-    """Whether all partitions have come to their end, and one setting is still to be put back."""
+    """Whether all partitions have ended and one setting is still to be restored."""
     return run.run.over == len(run.run.tracks) and len(run.run.throttled.ours) == 1

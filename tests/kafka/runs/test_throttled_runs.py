@@ -1,4 +1,4 @@
-"""Throttled runs on real brokers: rates changed while they copy, and what others have set there."""
+"""Throttled runs on real brokers: rates changed while copying, and foreign throttles."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ AT_ONCE = 4 * 72 * 1024
 """Bytes that one fetch may bring beyond the rate: 64 KiB and a little of each partition."""
 HIGHEST, MUCH_HIGHER, LOW = 400_000, 1_200_000, 50_000
 LOOKED_S = 2.5
-"""In this time the rate before the last brings twice what may come by the last."""
+"""In this time the previous rate copies twice what the last one allows."""
 CHANGES = (
     "300kB", "350kB,5=250kB", "250kB,4=150kB", "200kB", "400kB", "100kB,5=400kB",
     "4=390kB,5=399kB", "350kB", "1200kB", "50kB",
@@ -54,39 +54,39 @@ async def test_a_rate_changed_ten_times_mid_run_binds_the_copies_at_once(
     copies = Copies(world.reader, targets)
     async with asyncio.TaskGroup() as group:
         group.create_task(run.carry_on())
-        await copied(copies, 3 * HIGHEST, bytes_s=HIGHEST)
+        await wait_until_copied(copies, 3 * HIGHEST, bytes_s=HIGHEST)
         for text in CHANGES[:-1]:
-            await changed_to(world, run, text)
+            await change_rate(world, run, text)
         more_than_before = allowed(copies.seconds, HIGHEST) + MIB
-        await copied(copies, more_than_before, bytes_s=MUCH_HIGHER)
-        await changed_to(world, run, CHANGES[-1])
-        await hardly_anything_comes(copies)
+        await wait_until_copied(copies, more_than_before, bytes_s=MUCH_HIGHER)
+        await change_rate(world, run, CHANGES[-1])
+        await assert_hardly_copying(copies)
         run.ask(SetThrottle(NO_THROTTLE))
 
     assert run.run.counts[State.DONE] == len(targets)
     assert not changed(world.connection, before)
 
 
-async def copied(copies: Copies, enough: int, *, bytes_s: int) -> None:
-    """Wait until each broker has copied so much, never faster than the rate lets it."""
+async def wait_until_copied(copies: Copies, enough: int, *, bytes_s: int) -> None:
+    """Wait until each broker has received enough, never faster than the rate allows."""
 
-    async def there() -> bool:
+    async def enough_copied() -> bool:
         found = [await copies.onto(broker) for broker in GAINING]
         assert max(found) <= allowed(copies.seconds, bytes_s), (copies.seconds, found)
         return min(found) >= enough
 
-    await until(there)
+    await until(enough_copied)
 
 
 def allowed(seconds: float, bytes_s: int) -> int:
-    """Give what a rate lets through from the start on; its quota counts whole seconds."""
+    """Return the bytes a rate allows in some seconds; its quota counts whole seconds."""
     return int((seconds + 1) * bytes_s) + AT_ONCE
 
 
-async def hardly_anything_comes(copies: Copies) -> None:
-    """See that brokers that have had far more than they may now stand still.
+async def assert_hardly_copying(copies: Copies) -> None:
+    """Assert that brokers far beyond the new rate stand still.
 
-    A broker tells of a setting a moment before it applies it.
+    A broker reports a setting shortly before it applies it.
     """
     began_s, first = copies.seconds, [await copies.onto(broker) for broker in GAINING]
 
@@ -98,15 +98,15 @@ async def hardly_anything_comes(copies: Copies) -> None:
     await until(for_a_while)
 
 
-async def changed_to(world: RealWorld, run: RealRun, text: str) -> None:
-    """Change the rate as another shell does, and wait until the brokers have it."""
+async def change_rate(world: RealWorld, run: RealRun, text: str) -> None:
+    """Change the rate like another shell, and wait until the brokers have it."""
     rates = parse_throttle_rates(text)
-    wanted = {broker: str(rates.of(broker)) for broker in GAINING}
+    expected = {broker: str(rates.of(broker)) for broker in GAINING}
     run.ask(SetThrottle(rates))
-    await until(lambda: are_in_force(world, wanted))
+    await until(lambda: are_in_force(world, expected))
 
 
-async def test_what_others_have_set_binds_again_when_the_throttle_is_lifted_mid_run(
+async def test_foreign_throttles_apply_again_when_the_runs_throttle_is_lifted_mid_run(
     lab: Lab, world: RealWorld, topic_name: str, tmp_path: Path
 ) -> None:
     listed, every = f"{topic_name}-listed", f"{topic_name}-every"
@@ -133,7 +133,9 @@ async def test_what_others_have_set_binds_again_when_the_throttle_is_lifted_mid_
         run.ask(SetThrottle(NO_THROTTLE))
         await until(lambda: are_in_force(world, {4: "20000", 5: None}))
         assert not changed(world.connection, before)
-        assert TopicPartition(every, 0) in run.run.flying  # at the rate of broker 4's owner
+        assert (
+            TopicPartition(every, 0) in run.run.tracks_in_flight
+        )  # at the rate of broker 4's owner
         rates = (FOLLOWER_RATE, LEADER_RATE)
         owns = (setting(ConfigScope.BROKER, "4", rate, ConfigOp.DELETE) for rate in rates)
         await change(world, *owns)
@@ -144,8 +146,8 @@ async def test_what_others_have_set_binds_again_when_the_throttle_is_lifted_mid_
 
 
 async def are_in_force(world: RealWorld, rates: Mapping[int, str | None]) -> bool:
-    """Whether the gaining brokers have these rates, as each tells its own."""
+    """Whether the gaining brokers report these rates as their own."""
     resources = {b: ConfigResource(ConfigScope.BROKER, str(b)) for b in rates}
-    told = (await world.reader.settings(resources.values(), {FOLLOWER_RATE})).settings
-    found = {b: told[resource].get(FOLLOWER_RATE) for b, resource in resources.items()}
+    configs = (await world.reader.settings(resources.values(), {FOLLOWER_RATE})).settings
+    found = {b: configs[resource].get(FOLLOWER_RATE) for b, resource in resources.items()}
     return {b: None if one is None else one.own for b, one in found.items()} == rates

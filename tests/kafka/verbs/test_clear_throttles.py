@@ -1,4 +1,4 @@
-"""`ktui doctor --clear-throttles` on a real cluster: what was left behind goes, all else stays."""
+"""`ktui doctor --clear-throttles` on a real cluster: it removes leftovers and nothing else."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ async def doctor(lab: Lab, folder: Path, *arguments: str) -> Any:
     return json.loads(out)
 
 
-async def test_everything_that_was_left_behind_is_found_and_goes_without_a_trace(
+async def test_all_leftover_throttles_are_found_and_removed_without_a_trace(
     lab: Lab, world: RealWorld, topic_name: str, tmp_path: Path
 ) -> None:
     blanks = f"{topic_name}-blanks"
@@ -60,7 +60,7 @@ async def test_everything_that_was_left_behind_is_found_and_goes_without_a_trace
         f"BROKER 2 {LEADER_RATE}": "1000",
         f"TOPIC {topic_name} {FOLLOWER_REPLICAS}": "0:1,0:2",
         f"TOPIC {topic_name} {LEADER_REPLICAS}": "*",
-        f"TOPIC {blanks} {FOLLOWER_REPLICAS}": "0:1,0:2",  # Kafka tells it without the blank
+        f"TOPIC {blanks} {FOLLOWER_REPLICAS}": "0:1,0:2",  # Kafka returns it without the blank
     }
     assert changed(world.connection, before, expected) == expected
 
@@ -79,7 +79,7 @@ async def test_everything_that_was_left_behind_is_found_and_goes_without_a_trace
     assert changed(world.connection, before) == {}
 
 
-async def test_what_a_move_in_flight_needs_is_kept(
+async def test_throttles_of_a_move_in_flight_are_kept(
     lab: Lab, world: RealWorld, topic_name: str, tmp_path: Path
 ) -> None:
     tp = TopicPartition(topic_name, 0)

@@ -1,4 +1,4 @@
-"""`ktui list` tells the reassignments of a real cluster as Kafka's own tool does."""
+"""`ktui list` shows the reassignments of a real cluster as Kafka's own tool does."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def listed_by_ktui(lab: Lab) -> dict[TopicPartition, Reassignment]:
     }
 
 
-def test_when_nothing_moves_it_agrees_with_kafkas_tool_and_says_so(lab: Lab) -> None:
+def test_list_agrees_with_kafkas_tool_and_reports_when_nothing_moves(lab: Lab) -> None:
     assert listed_by_ktui(lab) == listed_by_the_tool(lab) == {}
     assert ktui(lab) == "Nothing is being reassigned.\n"
     assert json.loads(ktui(lab, "--kafka-json")) == {}
@@ -68,7 +68,7 @@ def test_it_agrees_with_kafkas_tool_on_what_moves_and_has_every_field_of_the_con
     assert rows == [f"{topic_name}-{number}" for number in range(count)]
 
 
-def test_what_is_not_moving_is_not_listed(lab: Lab) -> None:
+def test_a_partition_that_does_not_move_is_not_listed(lab: Lab) -> None:
     assert ktui(lab, "--topic", "no-such-topic") == (
         "Nothing of what you asked for is being reassigned.\n"
     )

@@ -1,4 +1,4 @@
-"""Looking changes nothing: every request that the verbs send is counted on its way."""
+"""Viewing changes nothing: every request that the commands send is counted."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from support.views.terminal import Terminal
 ENTER, ESCAPE = "\r", "\x1b"
 WATCH = "f freeze"
 SCREENS = ((ENTER, "] next"), ("b", "its partitions"), ("e", "x export"), ("?", "esc closes"))
-"""The key of each screen, and words in its line of keys that no other has."""
+"""The key of each screen, and words that only its footer has."""
 
 
 def back_from(sign: str, screen: str) -> bool:
@@ -28,9 +28,7 @@ def proxied(lab: Lab) -> ProxiedCluster:
     return ProxiedCluster({node.id: ("127.0.0.1", node.port) for node in lab.brokers})
 
 
-def test_the_live_view_with_every_key_pressed_sends_no_request_that_writes(
-    lab: Lab, topic_name: str
-) -> None:
+def test_the_live_view_sends_no_write_request_on_any_key(lab: Lab, topic_name: str) -> None:
     topic = topic_name[-12:]
     with (
         slow_move(Connection.to(lab.bootstrap_servers), topic),
@@ -55,7 +53,7 @@ def test_the_live_view_with_every_key_pressed_sends_no_request_that_writes(
         assert cluster.writes_seen == []
 
 
-def test_list_and_doctor_send_no_request_that_writes(lab: Lab) -> None:
+def test_list_and_doctor_send_no_write_request(lab: Lab) -> None:
     with proxied(lab) as cluster:
         for verb in ("list", "doctor"):
             command = [sys.executable, "-m", "ktui", verb]

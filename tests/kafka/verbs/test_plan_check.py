@@ -1,4 +1,4 @@
-"""`ktui plan check` holds a plan against a real cluster, and leaves it as it was."""
+"""`ktui plan check` checks a plan against a real cluster and changes nothing."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def topic(lab: Lab, topic_name: str) -> Any:
     delete_topics(connection, [topic_name])
 
 
-def test_a_plan_is_held_against_the_cluster_and_nothing_is_sent(lab: Lab, topic: str) -> None:
+def test_a_plan_is_checked_against_the_cluster_and_nothing_is_sent(lab: Lab, topic: str) -> None:
     stays = {"topic": topic, "partition": 1, "replicas": [2, 3, 1]}
     moves = {"topic": topic, "partition": 0, "replicas": [4, 2, 3]}
     wrong = {"topic": topic[:-1], "partition": 0, "replicas": [4, 2, 77]}

@@ -1,4 +1,4 @@
-"""A run is started, changed and left from the view in a real terminal, and goes on without it."""
+"""A run is started and changed from the view in a real terminal, and continues without it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def topic(lab: Lab, topic_name: str) -> Iterator[SlowTopic]:
     delete_topics(topic.connection, [topic.name])
 
 
-def test_a_run_is_started_and_changed_from_the_view_and_goes_on_without_it(
+def test_a_run_is_started_and_changed_from_the_view_and_continues_without_it(
     lab: Lab, topic: SlowTopic, tmp_path: Path
 ) -> None:
     plan = tmp_path / "drain.json"

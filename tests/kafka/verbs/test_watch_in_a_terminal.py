@@ -26,7 +26,7 @@ def lag_on(screen: str, partition: str) -> float | None:
 
 
 @pytest.mark.parametrize("size", [(80, 24), (140, 40)], ids=["80x24", "140x40"])
-def test_the_move_is_seen_its_lag_falls_its_lanes_open_and_the_terminal_is_given_back(
+def test_a_session_shows_a_moves_falling_lag_and_lanes_and_restores_the_terminal(
     lab: Lab, topic_name: str, size: tuple[int, int]
 ) -> None:
     topic = topic_name[-12:]
@@ -59,7 +59,7 @@ def test_the_move_is_seen_its_lag_falls_its_lanes_open_and_the_terminal_is_given
         assert SHOW_CURSOR in terminal.output
 
 
-def test_ctrl_c_leaves_as_cleanly_as_q(lab: Lab) -> None:
+def test_ctrl_c_restores_the_terminal_like_q(lab: Lab) -> None:
     command = [sys.executable, "-m", "ktui", "--bootstrap-server", lab.bootstrap_servers]
     with Terminal(command) as terminal:
         terminal.wait_for("Nothing is being reassigned")

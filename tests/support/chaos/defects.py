@@ -238,7 +238,7 @@ DEFECTS = (
     Defect(
         "a stop of a partition whose request is open",
         "it is called stopped at once, and a minute later its alter arrives",
-        "requeue_called_off has it wait as a step in flight does, by hold_unanswered",
+        "requeue_cancelled has it wait as a step in flight does, by hold_unanswered",
         stories.a_partition_without_a_step_is_stopped,
         (WorkingState, "hold_unanswered", lambda *_: []),
     ),

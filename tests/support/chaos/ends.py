@@ -23,7 +23,7 @@ def check_end(run: ChaosRun) -> None:
 
 
 def _check_what_it_waits_for(run: ChaosRun, outcome: Run) -> None:
-    """Check that an idle run is idle for a reason: nothing that could go on stands still.
+    """Check that an idle run is idle for a reason: nothing that could proceed stands still.
 
     All machines are up again by then, and an operator has lifted every pause.
     """

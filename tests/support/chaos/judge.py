@@ -155,7 +155,7 @@ class Judge:
         """The engines that have answered that they are leaving."""
         self.disowned: dict[int, float] = {}
         self._quiet: dict[TopicPartition, tuple[float, int]] = {}
-        """Second and poll since which a partition could go on and has no reason."""
+        """Second and poll since which a partition could proceed and has no reason."""
         self.changed_since = Counter[str]()
         self.requests = Counter[str]()
         self._on_their_way: list[_OnItsWay] = []
@@ -297,7 +297,7 @@ class Judge:
         begun = track.step.begun
         assert state.replicas == begun.before, f"{tp} is altered from {begun.before}: {state}"
         assert begun.replicas == target, f"{tp}: no intent for {target}"
-        assert not track.step.called_off, f"{tp} is altered though it was called off"
+        assert not track.step.cancelled_by_operator, f"{tp} is altered though it was called off"
         self._keeps_data(tp, track, target, state)
         self._not_being_left(tp)
         self._new_step(tp)
@@ -414,7 +414,7 @@ class Judge:
 
     @_kept
     def looked(self) -> None:
-        """Check that each partition goes on or has a reason after a while."""
+        """Check that each partition proceeds or has a reason after a while."""
         if self._run.looks % LOOKS_A_CHECK:
             return
         still = dict.fromkeys(self._silent_steps(), "its step is not listed, without a word")
@@ -430,7 +430,7 @@ class Judge:
     def _silent_steps(self) -> list[TopicPartition]:
         """Return the partitions in flight that are not being reassigned and have no reason."""
         moving = self._run.cluster.controller.reassigning.keys()
-        flying = self._run.folded.flying.items()
+        flying = self._run.folded.tracks_in_flight.items()
         return [tp for tp, track in flying if not track.reason and tp not in moving]
 
     # ----------------------------------------------------------------- arrivals
@@ -502,10 +502,10 @@ class Judge:
                         self._next.add(ON_MORE)
 
     def _hear(self, event: AnyRunEvent) -> None:
-        """Restart the count of standing still where an event explains why partitions do."""
+        """Restart the standstill count of partitions whose pause an event explains."""
         match event:
-            case StepBegun():  # others have had their turn
-                flying = self._run.folded.flying
+            case StepBegun():  # other partitions have had their turn
+                flying = self._run.folded.tracks_in_flight
                 self._quiet = {tp: since for tp, since in self._quiet.items() if tp in flying}
             case Owned() | Outage():
                 self._quiet = {}

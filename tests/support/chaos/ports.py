@@ -53,7 +53,7 @@ class Beside(Protocol):
         """Have an operator send a command, about some partitions if any are given."""
 
     def ask_soon(self, partitions: Collection[TopicPartition]) -> None:
-        """Have an operator call some partitions off within a minute."""
+        """Have an operator cancel some partitions within a minute."""
 
     def alter(self, partitions: Collection[TopicPartition]) -> None:
         """Have somebody else alter, or cancel, one of some partitions."""
@@ -279,7 +279,7 @@ class ChaosWriter:
         await self._writer.aclose()
 
     async def all_arrived(self) -> None:
-        """Wait until no request is on its way any more."""
+        """Wait until no request is in flight any more."""
         while self.on_their_way:
             await asyncio.wait(self.on_their_way)
 
@@ -374,7 +374,7 @@ class ChaosWriter:
         return [broker for broker in machines if machines.power(broker) is Power.UP]
 
     async def _suspended(self, broker: int) -> bool:
-        """Suspend a broker for a while; return whether it then goes on with its requests."""
+        """Suspend a broker for a while; return whether it then resumes its requests."""
         machines = self._cluster.machines
         self._cluster.do(events.Hang(broker))
         until_s = self._clock.monotonic() + self._faults.dice.choice(SUSPENDED_S)

@@ -118,7 +118,7 @@ class ChaosRun(TroubledRun):
         self.at_rest = False
         """Whether nothing happened to the run for long after the faults had stopped."""
         self.turned_away = False
-        """Whether it is at rest because it may not go on beside the other run's throttle."""
+        """Whether it is at rest because it may not proceed beside the other run's throttle."""
         self.idle: dict[TopicPartition, str] = {}
         """What the run could have done, and did not, when it was at rest."""
         self.gated_for_good = False
@@ -267,7 +267,7 @@ class ChaosRun(TroubledRun):
 
     def tempt(self) -> None:
         """Have an operator stop a step with a new replica in sync, while the others may fail."""
-        for tp in self.folded.flying:
+        for tp in self.folded.tracks_in_flight:
             known = self.cluster.controller.get(tp)
             if known is not None and {*known.adding} & {*known.isr}:
                 if self.faults.strikes(Fault.COMMAND, 0.1):
@@ -300,7 +300,7 @@ class ChaosRun(TroubledRun):
         departed = self.judge.departed
         return [
             tp
-            for tp, track in self.folded.flying.items()
+            for tp, track in self.folded.tracks_in_flight.items()
             if track.step is not None and (tp, track.steps) not in departed
         ]
 
@@ -507,7 +507,7 @@ class OtherRun(ChaosRun):
     Args:
         first: the run that shares the cluster.
         targets: the partitions to move.
-        throttles: whether it may have a throttle: if both runs go on at once, only one may.
+        throttles: whether it may have a throttle: of two concurrent runs, only one may.
     """
 
     def __init__(

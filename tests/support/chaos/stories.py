@@ -527,7 +527,7 @@ def a_broker_that_has_a_request_never_comes_back(folder: Path) -> None:
 
 
 def somebody_sets_another_rate(folder: Path) -> None:
-    """Under `hold` that broker gets no more replicas, others go on; the run's rate can be set."""
+    """Under `hold` that broker gets no more replicas, others do; the run's rate can be set."""
     ways = {
         "orders-0": (RF3, (4, 2, 3)),
         "orders-1": (RF3, (4, 2, 3)),

@@ -32,7 +32,7 @@ class Waits:
     def __init__(self, run: WitnessedRun, min_isr: int) -> None:
         self._run, self._min_isr = run, min_isr
         self._controller = run.cluster.controller
-        ours = run.folded.flying
+        ours = run.folded.tracks_in_flight
         self._steps = [t.step.begun for t in ours.values() if t.step is not None]
         self._kept: dict[TopicPartition, Step] = {}
         """The next steps of partitions that wait for an open request: each keeps its room."""
@@ -43,7 +43,7 @@ class Waits:
         )  # fmt: skip
 
     def unexplained(self, *, at_rest: bool) -> Iterator[tuple[TopicPartition, str]]:
-        """Yield each partition that could go on, or has no reason, with what it could do.
+        """Yield each partition that could proceed, or has no reason, with its possible step.
 
         Args:
             at_rest: whether nothing has happened for long: then reasons must be true, too.
@@ -109,7 +109,7 @@ class Waits:
         return any(track.reason == open_request_text(broker) for broker in self._controller.fenced)
 
     def _far_behind(self, track: Track, following: Next | None, begun: list[Track]) -> bool:
-        """Return whether a partition is not polled yet: others before it in the queue go on."""
+        """Return whether a partition is not polled yet: others before it in the queue proceed."""
         goes_on = bool(self._steps or begun)
         return goes_on and not track.under_way and not isinstance(following, Step)
 
@@ -142,7 +142,7 @@ class Waits:
             return True
         if (
             track.under_way and not flying
-        ):  # of the partitions that wait only for a place, one goes on
+        ):  # one of the partitions that wait only for a place proceeds
             goes_on = [each for each in goes_on if self._waits_in_its_place(each)]
         places = sum(each.holds_place for each in flying) + len(goes_on)
         return _reached(limits.partitions, places)

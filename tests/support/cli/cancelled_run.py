@@ -40,7 +40,7 @@ MOVED: Ways = {
 class CancelledRun:
     """A run "drain" that was left at a second, its cluster, and the commands to it.
 
-    A process that is started for the run carries it on at once, to its end or `until_s`. Only then
+    A process that is started for the run executes it at once, to its end or `until_s`. Only then
     the verb goes on.
 
     Args:
@@ -90,7 +90,7 @@ class CancelledRun:
 
     @contextmanager
     def alive(self) -> Iterator[None]:
-        """Own the run as a live process, which carries it on once an answer is waited for."""
+        """Own the run as a live process, which executes it once an answer is waited for."""
         answer = RunClient._answer
 
         def answered(client: RunClient, journal: Journal, number: int) -> Answer:
@@ -111,7 +111,7 @@ class CancelledRun:
         return json.loads(result.stdout)
 
     def refusal(self, *words: str) -> str:
-        """Return the error of a wrong call, after which nothing was asked and nothing has begun."""
+        """Return the error of a wrong call, after which nothing was requested or begun."""
         asked = len(self.asked)
         error = self.cancel(*words).exception
         assert (len(self.asked), self.started) == (asked, [])

@@ -1,4 +1,4 @@
-"""A run that a real engine carries on beside the test, on a simulated cluster, at a brisk pace."""
+"""A run that a real engine executes beside the test, on a simulated cluster, at a fast pace."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ async def _carry_on(
             engine.carry_on(Owned(pid=me.pid, host=me.host, user=me.user))
         )
         while not leave.is_set() and not carrying.done():
-            if run.flying:
+            if run.tracks_in_flight:
                 going.set()
             await asyncio.sleep(0.01)
         engine.leave("the test is over")

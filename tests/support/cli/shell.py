@@ -45,7 +45,7 @@ class Shell:
         self._journals: dict[str, SeenJournal] = {}
 
     def begin(self, *words: str) -> subprocess.Popen[str]:
-        """Call ktui, and go on while it runs."""
+        """Call ktui, and return while it runs."""
         command = [sys.executable, "-m", "ktui", *words]
         process = subprocess.Popen(
             command,
@@ -89,7 +89,7 @@ class Shell:
         return [event for event in events if isinstance(event, kind)]
 
     def wait_for(self, name: str, kind: type[Any], count: int = 1) -> None:
-        """Wait until the run's journal has so many events of a kind."""
+        """Wait until the run's journal has ``count`` events of a kind."""
         came = wait_for(lambda: len(self.events(name, kind)) >= count, seconds=LIMIT_S)
         assert came, (name, kind, self.log(name))
 

@@ -1,4 +1,4 @@
-"""Two state directories, on two hosts, that know one cluster."""
+"""Two state directories, on two hosts, that share one cluster."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ RATE = ConfigChange(ConfigResource(ConfigScope.BROKER, "4"), FOLLOWER_RATE, Conf
 
 
 class TwoHosts:
-    """Two state directories that know one cluster, and what engines would have been started."""
+    """Two state directories that share one cluster, and the engines that were requested."""
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.here, self.there = StateDir(folder / "here"), StateDir(folder / "there")
@@ -80,11 +80,11 @@ class TwoHosts:
 
     @property
     def standing(self) -> ClaimStatus:
-        """How things stand for a stranger."""
+        """The claim status as seen by a stranger."""
         clock = VirtualClock(leaping=True)
         groups = self.cluster.memberships()
         claim = GroupClaim(groups, self.cluster.spec.name, owner("stranger"), clock)
-        return asyncio.run(claim.look())
+        return asyncio.run(claim.read())
 
 
 def told(state: StateDir, name: str = "drain") -> Run:

@@ -40,7 +40,7 @@ class Stage(World, Protocol):
         ...
 
     async def settle(self) -> None:
-        """Wait until nothing changes by itself any more, except replicas held back."""
+        """Wait until nothing changes by itself any more, except held-back replicas."""
         ...
 
 

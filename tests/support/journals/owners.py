@@ -1,4 +1,4 @@
-"""State directories that claim a cluster, for tests of who owns it."""
+"""State directories that claim a cluster, for tests of its ownership."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def owner(user: str, *, run: str = "orders", since: datetime = SINCE) -> Cluster
 
 
 class GoodClaim:
-    """A claim on a cluster that nobody else ever wants."""
+    """A claim on a cluster that nobody else ever claims."""
 
     def __init__(self, me: ClusterOwner) -> None:
         self._me = me
@@ -31,7 +31,7 @@ class GoodClaim:
             ("ktui-id",), "__consumer_offsets", makes_topic=False, permission="Read", permitted=True
         )
 
-    async def look(self) -> ClaimStatus:
+    async def read(self) -> ClaimStatus:
         return OwnedHere(self._me)
 
     async def claim(self, *, take_over: bool) -> ClaimStatus:

@@ -198,4 +198,4 @@ class AckedMessages:
 
 
 def _passed_over(_error: Any, _message: Any) -> None:
-    """Ignore a delivery report: the commit decides what became of the message."""
+    """Ignore a delivery report: the commit decides the fate of the message."""

@@ -1,4 +1,4 @@
-"""The requests to a cluster while partitions are called off: reassignments and polls."""
+"""The requests to a cluster while partitions are cancelled: reassignments and polls."""
 
 from __future__ import annotations
 

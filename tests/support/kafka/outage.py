@@ -17,7 +17,7 @@ class Outage:
         self._lab = lab
 
     def kill(self, broker: int) -> None:
-        """Kill the broker as a power loss does."""
+        """Kill the broker like a power loss."""
         control.kill(self._lab, broker)
 
     def suspend(self, broker: int) -> None:

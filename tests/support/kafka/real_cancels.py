@@ -1,4 +1,4 @@
-"""Partitions called off at a chosen stage of a run on a real cluster, compared with the preview."""
+"""Partitions cancelled at a chosen stage of a run on a real cluster, compared with the preview."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Replicas = tuple[int, ...]
 
 
 class Tripwire:
-    """A `ClusterWriter` that calls partitions off at one chosen answer before it returns it."""
+    """A `ClusterWriter` that cancels partitions at one chosen answer before it returns it."""
 
     def __init__(self, writer: ClusterWriter, called: CalledOff) -> None:
         self._writer = writer
@@ -84,13 +84,13 @@ class Tripwire:
 
 
 class CalledOff:
-    """A run of two topics, called off at a chosen stage of its first partition.
+    """A run of two topics, cancelled at a chosen stage of its first partition.
 
     `subject` has two partitions. `other` has one, which comes after them, unless the subject should
     still be queued.
 
     Args:
-        case: what is called off, and when.
+        case: what is cancelled, and when.
         world: the cluster.
         lab: the lab of the same cluster.
         folder: the folder of the journal.
@@ -119,11 +119,11 @@ class CalledOff:
         self.sent: list[tuple[TopicPartition, Replicas | None]] = []
         """The reassignments sent to the cluster, in order; None for a cancel."""
         self.sent_before = 0
-        """How many of `sent` were sent before the run was called off."""
+        """How many of `sent` were sent before the run was cancelled."""
         self.foreseen: dict[TopicPartition, PartitionPreview] = {}
 
     def at(self, request: Request) -> int | None:
-        """Return the number of the answer to this kind of request at which to call off, or None."""
+        """Return the number of the answer to this kind of request at which to cancel, or None."""
         at = self._moment.at
         return at[1] if isinstance(at, tuple) and at[0] is request else None
 
@@ -138,7 +138,7 @@ class CalledOff:
         await self._hold()
 
     async def played(self) -> None:
-        """Execute the run to its end, and call it off on the way."""
+        """Execute the run to its end, and cancel it on the way."""
         await self.run.start()
         if self.case.stage is Stage.DONE and self.case.scope is Scope.ALL:
             await self.run.carry_on()
@@ -155,7 +155,7 @@ class CalledOff:
             await asyncio.wait_for(going, LIMIT_S)
 
     async def call_off(self) -> None:
-        """Preview what happens to each partition, and call them off."""
+        """Preview the outcome of each partition, and cancel them."""
         with self._journal() as journal:
             folded = Run("run").fold(journal.entries())
         command = self._command()
@@ -236,7 +236,7 @@ class CalledOff:
     async def _in_state(self) -> bool:
         """Return whether the first partition is in the expected state, and the rest is held."""
         tracks, wanted = self.run.run.tracks, self._moment.partitions
-        held = [t for t in self.run.run.flying.values() if t.step and t.step.answered]
+        held = [t for t in self.run.run.tracks_in_flight.values() if t.step and t.step.answered]
         there = bool(tracks) and tracks[self.tp].state is self._moment.at
         return there and len(held) == wanted
 
@@ -244,7 +244,9 @@ class CalledOff:
         run = self.run.run
         with self._journal() as journal:
             taken = bool(journal.asked(unanswered=False)) and not journal.asked()
-        return taken and not any(t.step and t.step.called_off for t in run.flying.values())
+        return taken and not any(
+            t.step and t.step.cancelled_by_operator for t in run.tracks_in_flight.values()
+        )
 
     def _journal(self) -> Journal:
         return Journal.open(self.run.path, self.run.clock, read_only=True)

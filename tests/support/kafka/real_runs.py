@@ -96,7 +96,7 @@ class RealRun:
         return await self.carry_on()
 
     def ask(self, command: Command) -> None:
-        """Send a command to the live run, as another shell does."""
+        """Send a command to the live run, like another shell."""
         with Journal.open(self.path, self.clock) as journal:
             journal.ask(command, "another shell")
 

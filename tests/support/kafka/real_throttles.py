@@ -55,7 +55,7 @@ def changed(
 ) -> dict[str, str | None]:
     """Return the present value of each setting that differs from before.
 
-    Brokers learn of a change a moment after it was answered: so wait for the expected changes.
+    Brokers learn of a change a moment after it was answered, so wait for the expected changes.
     """
     found: dict[str, str | None] = {}
 

@@ -14,7 +14,7 @@ Replicas = tuple[int, ...]
 
 
 def steps_against_cancels(events: Iterable[AnyRunEvent], brokers: Collection[int]) -> list[str]:
-    """List the steps that moved a partition on after it was called off."""
+    """List the steps that moved a partition forward after it was cancelled."""
     kinds: dict[TopicPartition, CancelKind] = {}
     originals: dict[TopicPartition, Replicas] = {}
     wrong = []

@@ -50,7 +50,7 @@ class Browser:
         return self._driver.execute_script(script, *arguments)
 
     def wait_until(self, script: str) -> None:
-        """Wait until a script in the page returns something that is true."""
+        """Wait until a script in the page returns a true value."""
         WebDriverWait(self._driver, _PATIENCE_S, 0.05).until(lambda _: self.ask(script))
 
     def press(self, *keys: str) -> None:

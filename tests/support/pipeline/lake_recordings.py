@@ -37,7 +37,7 @@ def record(
     """Record observations as one session, and return its folder."""
     recorder = Recorder(folder, VirtualClock(START, leaping=True), program="tests", **how)
     for seen in observations:
-        recorder.look(seen)
+        recorder.poll(seen)
     if close:
         recorder.close()
     assert recorder.problem is None

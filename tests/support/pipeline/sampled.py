@@ -30,7 +30,7 @@ CLUSTER = "cluster"
 RUN = "drain-3"
 RUN_ID = "run-1"
 BEGINNING_MS = 1_800_000_000_000
-"""Second 0 of every story here, in ms; it is the beginning of a minute."""
+"""Second 0 of every story here, in ms, at the beginning of a minute."""
 
 Figures = Mapping[int, int]
 Row = dict[str, Any]
@@ -103,7 +103,7 @@ def resting(at: float, replicas: Sequence[int] = (4, 2, 3), **more: Any) -> Row:
     return sample(at, replicas=replicas, isr=replicas, adding=(), removing=(), **more)
 
 
-class Told:
+class ScriptedRun:
     """The stories of one module. Each has its own topic, so that one job computes them all."""
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Recordings of drains on simulated clusters, as the engine sees and journals them."""
+"""Recordings of drains on simulated clusters, as observed and journalled by the engine."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class _Looks(Observer):
 
     async def poll(self, interest: Interest = NO_INTEREST) -> Observation:
         seen = await super().poll(interest)
-        self.recorder.look(seen)
+        self.recorder.poll(seen)
         return seen
 
 

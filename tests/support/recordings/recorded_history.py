@@ -39,7 +39,7 @@ def a_recording(
     recorder = Recorder(folder, clock, **{"program": "a test", **how})
     for seen in history:
         clock.pass_time(max(0.0, seen.monotonic_s - clock.monotonic()))
-        recorder.look(seen)
+        recorder.poll(seen)
     recorder.close()
     assert recorder.problem is None
     return folder

@@ -34,11 +34,11 @@ class Recording:
         for _ in range(count):
             seen = copying(self.clock.monotonic(), **more)
             self.shown.append(seen)
-            self.recorder.look(seen)
+            self.recorder.poll(seen)
             self.clock.pass_time(every_s)
 
     def die(self) -> None:
-        """Abandon the session, as the system does when the recorder's process dies."""
+        """Abandon the session, as if the recorder's process died."""
         if self.recorder._session is not None:
             self.recorder._session.abandon()
 

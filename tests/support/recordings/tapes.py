@@ -128,7 +128,7 @@ def _now(clock: Any) -> tuple[int, int]:
 def _line(item: Item, encoder: Encoder, seq: int, *, whole: bool, ahead: int) -> AnyLine:
     at, ms, what = item
     if isinstance(what, Observation):
-        look: PollLine = encoder.look(what, seq=seq, whole=whole)
+        look: PollLine = encoder.poll(what, seq=seq, whole=whole)
         return msgspec.structs.replace(look, at=at + ahead, ms=ms)
     told = what.at if isinstance(what, RunLine) else at + ahead
     return msgspec.structs.replace(what, seq=seq, at=told, ms=ms)

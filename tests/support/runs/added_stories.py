@@ -22,7 +22,7 @@ SIZE = 1_000_000
 
 
 class AddingStory(Story):
-    """A story in which a command is asked as soon as an event has been written.
+    """A story in which a command is sent as soon as an event has been written.
 
     A replica is copied in 2.5 s by default. Every decision is checked against the limits and the
     forbidden steps, by the present goal of each partition.
@@ -51,11 +51,11 @@ class AddingStory(Story):
         targets: Mapping[str, Replicas],
         on_conflict: OnConflict = OnConflict.ROLLBACK,
     ) -> None:
-        """Ask to add an extra plan as soon as such an event has been written."""
+        """Request an extra plan as soon as such an event has been written."""
         self._waiting.append((such, targets, on_conflict))
 
     def asks(self, such: Such, command: Command) -> None:
-        """Ask another command as soon as such an event has been written."""
+        """Send another command as soon as such an event has been written."""
         self._waiting.append((such, command, OnConflict.ROLLBACK))
 
     def written(self, entries: Any) -> None:
@@ -88,7 +88,7 @@ class AddingStory(Story):
 
     @property
     def has_asked(self) -> bool:
-        """Whether every planned command has been asked."""
+        """Whether every planned command has been sent."""
         return not self._waiting
 
     @property

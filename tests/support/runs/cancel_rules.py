@@ -15,7 +15,7 @@ from support.simulated.witness import Departure
 class CancelRules:
     """Nothing that carries a partition to its target is sent once the partition is cancelled.
 
-    A request on its way at that time may still arrive. The only requests sent are cancels, and
+    A request in flight at that time may still arrive. The only requests sent are cancels, and
     steps begun after the cancel that lead back. While the cancel gate is shut, nothing else is
     sent at all.
     """

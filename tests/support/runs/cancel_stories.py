@@ -32,7 +32,7 @@ from support.runs.stories import Story
 from support.simulated.moving_clusters import tp
 
 Such = Callable[[AnyRunEvent], bool]
-"""Chooses the event on which a command is asked, at once."""
+"""Chooses the event on which a command is sent, at once."""
 
 
 class CalledOffStory(Story):
@@ -59,11 +59,11 @@ class CalledOffStory(Story):
         self._waiting: list[tuple[Such, Callable[[], None]]] = []
 
     def then(self, such: Such, act: Callable[[], None]) -> None:
-        """Do something as soon as such an event has been written."""
+        """Act as soon as such an event has been written."""
         self._waiting.append((such, act))
 
     def called_off(self, such: Such, command: CancelMoves) -> None:
-        """Cancel something as soon as such an event has been written."""
+        """Cancel partitions as soon as such an event has been written."""
 
         def call_off() -> None:
             self._foresee(command)
@@ -72,7 +72,7 @@ class CalledOffStory(Story):
         self.then(such, call_off)
 
     def ask(self, command: Command) -> None:
-        """Ask a command of the run now."""
+        """Send a command to the run now."""
         with Journal.open(self.path, self.clock) as journal:
             journal.ask(command, "somebody@here (2)")
 
@@ -98,7 +98,7 @@ class CalledOffStory(Story):
 
     @property
     def all_came(self) -> bool:
-        """Whether every event came on which something was to be done."""
+        """Whether every event with a planned action has occurred."""
         return not self._waiting
 
     def now(self, each: TopicPartition) -> tuple[Replicas, int | None]:
@@ -135,7 +135,7 @@ def state_of(cluster: SimulatedCluster, each: TopicPartition) -> PartitionState:
 
 
 def nth(number: int, such: Such) -> Such:
-    """Choose the nth event that is such."""
+    """Choose the nth matching event."""
     count = 0
 
     def chosen(event: AnyRunEvent) -> bool:

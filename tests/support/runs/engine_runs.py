@@ -1,4 +1,4 @@
-"""Runs of plans on simulated clusters, in virtual time, as an engine carries them on."""
+"""Runs of plans on simulated clusters, executed by an engine in virtual time."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ class PlannedRun:
             journal.append(events)
 
     async def carry_on(self, owner: Owned = OWNER) -> Run:
-        """Fold the journal, and let an engine carry the run on until it ends or is left."""
+        """Fold the journal, and let an engine execute the run until it ends or is left."""
         with self.opened() as journal:
             self.run = Run("run").fold(journal.entries())
             observer = self.observer()
@@ -138,7 +138,7 @@ class PlannedRun:
         return Observer(self.reader, self.clock)
 
     def opened(self) -> Journal:
-        """Open the journal for writing, as the engine does."""
+        """Open the journal for writing, like the engine."""
         return Journal.open(self.path, self.clock)
 
     async def to_its_end(self) -> Run:
@@ -169,5 +169,5 @@ class PlannedRun:
 
 
 def carried(run: PlannedRun) -> Run:
-    """Carry a run to its end, outside of any event loop."""
+    """Execute a run to its end, outside of any event loop."""
     return asyncio.run(run.to_its_end())

@@ -106,7 +106,7 @@ class _Decision:
             self._check_step(step)
 
     def _check_shut(self, step: StepBegun, track: Track) -> None:
-        """A cancelled partition goes on in any case, except for pauses asked for later."""
+        """A cancelled partition proceeds in any case, except under pauses requested later."""
         assert not self._before.pauses.stops(step.tp), "a step begins while it is paused"
         back = track.cancel is not None
         assert back or not self._before.cancel_gate.shut, "a step begins: the cancel gate is shut"
@@ -115,7 +115,9 @@ class _Decision:
 
     def _flying(self) -> list[StepBegun]:
         """Return the steps in flight once the decision is carried out."""
-        before = [t.step.begun for t in self._before.flying.values() if t.step is not None]
+        before = [
+            t.step.begun for t in self._before.tracks_in_flight.values() if t.step is not None
+        ]
         return [*before, *self._begun]
 
     def _check_places(self) -> None:
@@ -162,7 +164,7 @@ class _Decision:
                 assert adding[broker] <= self._limits.per_broker, broker
 
     def _others(self) -> Counter[int]:
-        flying = self._before.flying
+        flying = self._before.tracks_in_flight
         states = (s for tp, s in self._seen.partitions.items() if tp not in flying)
         return Counter(broker for state in states for broker in state.adding)
 
@@ -175,7 +177,7 @@ class _Decision:
         """Nothing begins before the last wave has ended, apart from blocked and held partitions."""
         firsts = [step for step in self._begun if not self._before.tracks[step.tp].under_way]
         if self._limits.mode is Mode.WAVE and firsts:
-            assert not self._before.flying
+            assert not self._before.tracks_in_flight
             going = [t for t in self._before.tracks.values() if self._goes_on(t)]
             assert not going, going
 

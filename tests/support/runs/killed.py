@@ -18,7 +18,7 @@ from support.runs.engine_runs import Replicas
 from support.runs.witnessed import WitnessedJournal, WitnessedRun
 
 LONGEST_ON_ITS_WAY_S = 60.0
-"""The longest that a broker keeps a request, from any sender."""
+"""The longest time in seconds that a broker keeps a request, from any sender."""
 
 
 class Killed(BaseException):
@@ -69,7 +69,7 @@ class _MortalJournal(WitnessedJournal):
 
 
 class _MortalWriter:
-    """Dies before a request leaves, while it is on its way, or once it has taken effect."""
+    """Dies before a request leaves, while it is in flight, or once it has taken effect."""
 
     def __init__(self, run: KilledRun) -> None:
         self._run = run
@@ -145,7 +145,7 @@ class KilledRun(WitnessedRun):
         folder: the folder of the journal.
         targets: the plan.
         limits: the limits in force at the start.
-        seed: of how long no engine runs each time, and how long requests are on their way.
+        seed: decides how long no engine runs each time, and how long requests are in flight.
         at: the instants at which the engine dies, counted from 1.
         options: the options of the run.
     """
@@ -173,7 +173,7 @@ class KilledRun(WitnessedRun):
         return journal
 
     async def to_its_end(self) -> Run:
-        """Start the run, and carry it on through all deaths of its engines."""
+        """Start the run, and execute it through all deaths of its engines."""
         await self.start()
         while True:
             try:

@@ -1,4 +1,4 @@
-"""Partitions on their way, and a cluster in which every step succeeds."""
+"""Moving partitions, and a cluster in which every step succeeds."""
 
 from __future__ import annotations
 

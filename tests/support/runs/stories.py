@@ -59,7 +59,7 @@ class Story(WitnessedRun):
         self._began_s = 0.0
 
     def already(self, *acts: OutsideEvent) -> None:
-        """Apply acts to the cluster long enough before the story that everybody knows of them."""
+        """Apply acts to the cluster long enough before the story for every broker to know."""
         for act in acts:
             self.cluster.do(act)
         self.clock.pass_time(15.0)
@@ -72,19 +72,19 @@ class Story(WitnessedRun):
             self.cluster.schedule(ScheduledEvent(self._began_s + at_s, act))
 
     def late(self, by_s: float) -> None:
-        """Let the first alter arrive so much later, when nobody waits for its answer any more."""
+        """Let the first alter arrive ``by_s`` seconds late, when nobody waits for its answer."""
         self.sending.late_by_s = by_s
 
     def asked(self, at_s: float, *commands: Command) -> None:
-        """Ask commands at a second of the story, all at once."""
+        """Send commands at a second of the story, all at once."""
         self._asked += ((at_s, command) for command in commands)
 
     def played(self, until_s: float = 1_000.0) -> Run:
-        """Carry the run to its end, or leave it at a second."""
+        """Execute the run to its end, or leave it at a second."""
         return asyncio.run(self._play(until_s, begin=True))
 
     def played_by(self, owner: Owned, until_s: float = 1_000.0) -> Run:
-        """Let a certain process carry the run on."""
+        """Let a certain process execute the run."""
         return asyncio.run(self._play(until_s, begin=True, owner=owner))
 
     def resumed(self, until_s: float = 1_000.0) -> Run:
@@ -92,7 +92,7 @@ class Story(WitnessedRun):
         return asyncio.run(self._play(until_s, begin=False))
 
     def reopened(self, *commands: Command, until_s: float = 1_000.0) -> Run:
-        """Let another process carry out commands, after the run has ended or was left."""
+        """Let another process execute commands, after the run has ended or was left."""
         self._began_s = self.clock.monotonic()
         with Journal.open(self.path, self.clock) as journal:
             for command in commands:
@@ -152,7 +152,7 @@ class Story(WitnessedRun):
         return self.seconds(lambda event: _is_step(event, name))
 
     def seconds(self, such: Any) -> list[float]:
-        """Return the seconds of the events that are such."""
+        """Return the seconds of the matching events."""
         began = self.told_at(0)
         return [(entry.at - began).total_seconds() for entry in self.entries() if such(entry.event)]
 

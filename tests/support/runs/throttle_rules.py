@@ -52,7 +52,7 @@ def settings_in(cluster: SimulatedCluster) -> Settings:
 
 
 class Others:
-    """The settings as they would be without our runs: the changes of everybody else alone."""
+    """The settings as they would be without our runs: only the changes of others."""
 
     def __init__(self, run: WitnessedRun, *beside: WitnessedRun) -> None:
         configs = run.cluster.controller.configs
@@ -132,7 +132,7 @@ class ThrottleRules:
             self._decided()
 
     def _decided(self) -> None:
-        """Check the lists against the poll behind a decision: none in sync is listed, none at rest.
+        """Check the lists against the poll of a decision: no listed replica is in sync or at rest.
 
         Entries that came late are excepted: they are removed again when no more of them can come.
         """
@@ -143,7 +143,9 @@ class ThrottleRules:
             if resource not in self._troubled and (resource, key) not in came_late:
                 for each in mine & self._listed(name, key):
                     tp = TopicPartition(name, int(each.partition(":")[0]))
-                    assert tp in self._run.folded.flying, f"{each} is listed, and not in flight"
+                    assert tp in self._run.folded.tracks_in_flight, (
+                        f"{each} is listed, and not in flight"
+                    )
         for tp, state in self._run.seen.partitions.items():
             up = self._ours_of(tp, FOLLOWER_REPLICAS) - {*self._run.cluster.metadata.fenced}
             resource = ConfigResource(ConfigScope.TOPIC, tp.topic)
@@ -164,8 +166,8 @@ class ThrottleRules:
                 self._altered(tp, target, arrival)
 
     def _overtaken(self, tp: TopicPartition, target: Replicas | None) -> bool:
-        """Whether a late request is not the step that the run has under way, at these rates."""
-        track = self._run.folded.flying.get(tp)
+        """Whether a late request differs from the run's step in flight, at these rates."""
+        track = self._run.folded.tracks_in_flight.get(tp)
         step = None if track is None or track.step is None else track.step.begun
         rates = (isinstance(each.event, ThrottleChanged) for each in self._run.told)
         return step is None or step.replicas != target or any(rates)

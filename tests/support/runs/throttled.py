@@ -70,11 +70,11 @@ class ThrottledStory(Story, KilledRun):
         self.rules = ThrottleRules(self, self.others)
 
     def killed(self, words: str) -> None:
-        """Kill its engine at the first instant that the words match."""
+        """Kill its engine at the first instant that matches the words."""
         self.reaper = _AtWords(words)
 
     def to_the_end(self, dead_s: float = 2.0, until_s: float = 2_000.0) -> Run:
-        """Carry the run on to its end, with another engine after each death."""
+        """Execute the run to its end, with another engine after each death."""
         carry_on = self.played
         while True:
             try:
@@ -132,7 +132,7 @@ def change_list(
 
 
 def many_entries(length: int) -> str:
-    """Return a list of replicas of so many bytes, or a few less."""
+    """Return a list of replicas of ``length`` bytes, or a few less."""
     found: list[str] = []
     left = length + 1
     for partition in range(1_000, 9_999):

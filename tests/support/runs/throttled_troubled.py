@@ -100,7 +100,7 @@ class ThrottledTrouble(TroubledRun):
             assert self._told(settings_in(self.cluster)) == self._told(self.others.settings)
             self._check_touched()
         for tp, listed in self._listed():
-            track = outcome.flying.get(tp)
+            track = outcome.tracks_in_flight.get(tp)
             assert track is not None, f"{tp} is listed on {listed}, and not in flight"
 
     def _listed(self) -> list[tuple[TopicPartition, str]]:

@@ -29,7 +29,7 @@ BROKERS = range(1, 8)
 OURS, THEIRS = ("orders", "payments"), "audit"
 TROUBLED_S = 100.0
 LONGEST_S = 3_000.0
-"""By then a run has ended, or is left because nothing more happens in it."""
+"""Seconds by which a run has ended, or is left because nothing more happens in it."""
 
 
 TROUBLES = {
@@ -174,7 +174,7 @@ class TroubledRun(KilledRun):
         return [*timed, (TROUBLED_S + 1.0, Continue())]
 
     async def to_its_end(self) -> Run:
-        """Carry the run on until it has ended, or nothing happens any more."""
+        """Execute the run until it has ended, or nothing happens any more."""
         asking = asyncio.create_task(self._ask())
         try:
             return await super().to_its_end()
@@ -182,7 +182,7 @@ class TroubledRun(KilledRun):
             asking.cancel()
 
     async def _ask(self) -> None:
-        """Ask the operators' commands, each at its time; at last leave the run."""
+        """Send the operators' commands, each at its time; finally leave the run."""
         began_s = self.clock.monotonic()
         for at_s, command in self.commands:
             await self.clock.sleep(began_s + at_s - self.clock.monotonic())
@@ -232,7 +232,7 @@ def started(run: Run) -> Started:
 
 
 def offline_reason(known: Registration) -> str:
-    """Return the reason that an offline partition has to give, by the controller's record."""
+    """Return the expected reason of an offline partition, by the controller's record."""
     if known.elr and not {*known.elr} & {*known.replicas}:
         return Blocked(BlockReason.ELIGIBLE_GONE, known.elr).sentence
     return "it is offline: no replica leads"

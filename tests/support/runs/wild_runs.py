@@ -1,4 +1,4 @@
-"""Events of runs in orders that no engine writes, and that a fold accepts all the same."""
+"""Events of runs in orders that no engine writes, but that a fold accepts."""
 
 from __future__ import annotations
 

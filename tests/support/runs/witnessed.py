@@ -68,7 +68,7 @@ class _Watched(Observer):
 
 
 def facts(run: Run) -> dict[str, Any]:
-    """Return all that a run knows, for comparison."""
+    """Return everything that a run knows, for comparison."""
     return {
         name: vars(value) if isinstance(value, Pauses) else value
         for name, value in vars(run).items()
@@ -78,7 +78,7 @@ def facts(run: Run) -> dict[str, Any]:
 class WitnessedRun(PlannedRun):
     """A run whose requests and journal are watched; a violation of the rules fails at once.
 
-    It may be killed and resumed: what is known of the run outlives its engines.
+    It may be killed and resumed: the known facts of the run outlive its engines.
     """
 
     def __init__(self, cluster: SimulatedCluster, folder: Path, *args: Any, **more: Any) -> None:
@@ -92,7 +92,7 @@ class WitnessedRun(PlannedRun):
         self.checks: list[Callable[[Sequence[JournalEntry]], None]] = []
         """Called with new entries before they are folded into the run."""
         self.engines = 0
-        """The number of engines that have carried the run on."""
+        """The number of engines that have executed the run."""
         self.looks = 0
         self.seen: Observation | None = None
         """The last poll of an engine."""

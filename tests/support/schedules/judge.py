@@ -35,7 +35,7 @@ from support.schedules.schedule import BROKERS, PARTITIONS, Asked, Fault
 
 _READ_S = 60.0
 _ENDS = frozenset({State.DONE, State.STOPPED, State.ROLLED_BACK})
-"""The states in which a partition may end that nobody else touches."""
+"""The possible final states of a partition that nobody else touches."""
 
 
 class Verdicts(msgspec.Struct):

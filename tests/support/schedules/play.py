@@ -61,7 +61,7 @@ _READ_OUT_S = 30.0
 _TRAPS_S = 40.0
 """Seconds to wait for the right moment for a fault."""
 _QUIET_S = 10.0
-"""A run with a journal entry in the last so many seconds is between two steps."""
+"""A run with a journal entry in the last this many seconds is between two steps."""
 _VERBS = {
     Asked.PAUSE: "pause",
     Asked.CONTINUE: "continue",
@@ -276,12 +276,12 @@ class Play:
         self._at(self.now_s + again_s, self._resume)
 
     def _resume(self) -> None:
-        if not (self._is_owned or self.run.ended):  # a cancel may have taken it up already
+        if not (self._is_owned or self.run.ended):  # a cancel may have resumed it already
             self.shell.begin("resume", self.name, "--headless")
 
     def unanswered(self) -> list[Track]:
         """Return the partitions with a request that was begun and not answered."""
-        return [track for track in self.run.flying.values() if _is_open(track)]
+        return [track for track in self.run.tracks_in_flight.values() if _is_open(track)]
 
     def leaving(self) -> list[Track]:
         """Return the partitions whose request is leaving or has left: their throttle is set."""
@@ -330,7 +330,7 @@ class Play:
         return "--command-config", str(config)
 
     def _to_the_end(self) -> None:
-        """Repair everything, let the run go on, and wait for its end."""
+        """Repair everything, let the run continue, and wait for its end."""
         self._due.clear()
         self.nodes.mend()
         self._look()
@@ -387,7 +387,9 @@ class Play:
     def _says_what_it_waits_for(self) -> None:
         left = [track for track in self.run.tracks.values() if not track.state.ended]
         moved_on = datetime.now(UTC) - self.entries[-1].at < timedelta(seconds=_QUIET_S)
-        if left and not (moved_on or self.run.flying or any(track.reason for track in left)):
+        if left and not (
+            moved_on or self.run.tracks_in_flight or any(track.reason for track in left)
+        ):
             self.problems.append(f"after {BOUND_S:.0f} s it says nothing of why: {left}")
 
     def _collect(self) -> None:

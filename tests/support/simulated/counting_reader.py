@@ -20,7 +20,7 @@ from ktui.cluster.ports import (
 
 
 class CountingReader:
-    """Passes every call on to `reader`, and returns the answers unchanged."""
+    """Forwards every call to `reader`, and returns the answers unchanged."""
 
     def __init__(self, reader: ClusterReader) -> None:
         self._reader = reader
@@ -31,7 +31,7 @@ class CountingReader:
         self._lists = 0
 
     def asked(self, broker: int) -> int:
-        """Return how often a broker was asked for log ends."""
+        """Return how often log ends were requested from a broker."""
         return [each for each, _ in self.asked_offsets].count(broker)
 
     async def describe_cluster(self) -> ClusterDescription:

@@ -9,7 +9,7 @@ from support.views.running import RunWatched
 
 
 async def open_dialog(watch: RunWatched, *keys: str) -> None:
-    """Open the cancel dialog, choose, and poll what is chosen."""
+    """Open the cancel dialog, choose, and poll the chosen partitions."""
     await watch.press("c", *keys)
     await watch.see()
     await watch.see()

@@ -1,4 +1,4 @@
-"""Recordings of simulated clusters, made as the program makes them, and apps that play them."""
+"""Recordings of simulated clusters, made like real ones, and apps that play them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def recorded_looks(
     """Record observations as they are, and return the folder."""
     recorder = Recorder(folder, clock or VirtualClock(), program="a test", **how)
     for look in looks:
-        recorder.look(look)
+        recorder.poll(look)
     recorder.close()
     assert recorder.problem is None
     return folder
@@ -67,7 +67,7 @@ def recorded_run(
     position: Course = USUAL,
     **how: Any,
 ) -> RunDir:
-    """Carry a run out on a simulated cluster, recorded as by its engine; see `record_run`."""
+    """Execute a run on a simulated cluster, recorded as by its engine; see `record_run`."""
     return asyncio.run(record_run(state, cluster, wanted, position, **how))
 
 
@@ -78,13 +78,13 @@ async def record_run(
     position: Course = USUAL,
     **how: Any,
 ) -> RunDir:
-    """Carry a run out on a simulated cluster, recorded as by its engine, and return its folder.
+    """Execute a run on a simulated cluster, recorded as by its engine, and return its folder.
 
     Args:
         state: the state directory of the run.
         cluster: the cluster it runs on.
         wanted: the run.
-        course: how long it is recorded, and what happens to the cluster.
+        course: how long it is recorded, and the events of the cluster.
         how: further arguments of the recorder.
     """
     happenings, most_s, poll_s, tail_s = dict(position.happenings), *position[1:]
@@ -104,7 +104,7 @@ async def record_run(
             events.take(follower.refresh())
             looking = asyncio.create_task(observer.poll(NO_INTEREST))
             await clock.advance(poll_s)
-            recorder.look(await looking)
+            recorder.poll(await looking)
             for at_s in [at_s for at_s in happenings if at_s <= clock.monotonic() - began_s]:
                 for act in happenings.pop(at_s):
                     cluster.do(act)
@@ -182,7 +182,7 @@ class Replaying:
         await self.at_rest()
 
     async def at_rest(self) -> None:
-        """Wait until all that is to be played by now is on the screen."""
+        """Wait until everything due by now is on the screen."""
         await self.until(lambda: self.playing.at_rest)
         await self.pilot.pause()
 

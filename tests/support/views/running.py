@@ -58,14 +58,14 @@ class RunWatched(Watching):
     run: RunDir
 
     async def pass_until(self, words: str, *, most_s: float = 300.0) -> None:
-        """Let time pass, poll by poll, until the screen shows something."""
+        """Let time pass, poll by poll, until the screen shows some words."""
         until_s = self.clock.monotonic() + most_s
         while words not in self.text:
             assert self.clock.monotonic() < until_s, f"{words!r} never came:\n{self.text}"
             await self.see()
 
     async def say(self, words: str) -> None:
-        """Wait, while the cluster's time stands still, until the screen shows something."""
+        """Wait, while the cluster's time stands still, until the screen shows some words."""
         await self.until(lambda: words in self.text)
 
 

@@ -95,7 +95,7 @@ def colour_of(app: App[None], words: str) -> Color | None:
 
 
 def events(count: int, severity: int = 0, tp: TopicPartition | None = None) -> tuple[Event, ...]:
-    """Return so many events, a second apart."""
+    """Return ``count`` events, a second apart."""
     return tuple(
         Event(at=BEGAN + timedelta(seconds=i), what=f"event {i}", severity=severity, tp=tp)
         for i in range(count)
@@ -112,7 +112,7 @@ BROKERS = {
 
 
 def observation(after_s: float = RAN_S, **changes: Any) -> Observation:
-    """Return what a poll saw so many seconds after the move began."""
+    """Return the result of a poll ``after_s`` seconds after the move began."""
     given: dict[str, Any] = {
         "cluster_id": "test",
         "controller": 1,
@@ -126,7 +126,7 @@ def observation(after_s: float = RAN_S, **changes: Any) -> Observation:
 
 
 def history(*parts: tuple[int, int]) -> Slots:
-    """Return slots of four seconds: so many of each mark, of 150 in all."""
+    """Return 150 slots of four seconds: the given number of each mark."""
     marks = b"".join(bytes((mark,)) * count for mark, count in parts)
     return Slots(slot_s=4.0, end_s=BEGAN_S + 4.0 * len(marks), marks=marks)
 

@@ -24,7 +24,7 @@ from support.views.screens import SHIPPED, screen_text
 SMALL, MIDDLE, LARGE = (80, 24), (120, 30), (200, 60)
 POLL_S = 1.0
 RECOVERY_S = 15.0
-"""Longer than a session takes to end, a broker to start, and the next attempt to come."""
+"""Longer than a session timeout, the start of a broker, and the pause until the next poll."""
 _KEYS = {
     " ": "space", ",": "comma", "-": "minus", ".": "full_stop", "/": "slash", ":": "colon",
     "=": "equals_sign",
@@ -105,7 +105,7 @@ class Watching:
         await self.pilot.pause()
 
     async def lose(self) -> None:
-        """Kill every broker, and see the next poll fail."""
+        """Kill every broker, and wait until the next poll has failed."""
         await self.do(*map(events.Kill, self.cluster.machines))
 
     async def recover(self) -> None:

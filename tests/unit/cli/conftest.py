@@ -1,4 +1,4 @@
-"""What tests of the command line share."""
+"""Fixtures that the tests of the command line share."""
 
 from __future__ import annotations
 
@@ -6,19 +6,21 @@ from pathlib import Path
 
 import pytest
 
-from support.cli.plan_desk import Desk
-from support.cli.start_desk import Office
+from support.cli.plan_sandbox import PlanSandbox
+from support.cli.start_sandbox import StartSandbox
 
 
 @pytest.fixture
-def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Desk:
-    return Desk(tmp_path, monkeypatch)
+def plan_sandbox(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PlanSandbox:
+    return PlanSandbox(tmp_path, monkeypatch)
 
 
 @pytest.fixture
-def office(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, desk: Desk) -> Office:
+def sandbox(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, plan_sandbox: PlanSandbox
+) -> StartSandbox:
     def start(*_: object) -> None:
         raise AssertionError("no engine is to be started")
 
     monkeypatch.setattr("ktui.cli.process.launch.start_engine", start)
-    return Office(tmp_path, monkeypatch, desk)
+    return StartSandbox(tmp_path, monkeypatch, plan_sandbox)

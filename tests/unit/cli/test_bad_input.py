@@ -1,4 +1,4 @@
-"""Whatever a person gets wrong, they get one clear sentence, the right exit code, no traceback."""
+"""Every mistake of a user gets one clear sentence, the right exit code and no traceback."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from support.cli.called import Done, called, called_as_process
+from support.cli.call_ktui import Done, call_ktui, call_ktui_process
 
 
 @pytest.fixture
@@ -21,18 +21,18 @@ def config_dir(tmp_path: Path) -> Path:
 
 
 def ktui(config_dir: Path, *arguments: str) -> Done:
-    return called(*arguments, KTUI_CONFIG_DIR=str(config_dir))
+    return call_ktui(*arguments, KTUI_CONFIG_DIR=str(config_dir))
 
 
 @pytest.fixture
 def not_kafka() -> Iterator[str]:
-    """Answer every connection as a web server would."""
+    """The address of a server that answers every connection as a web server would."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         server.settimeout(0.2)
-        leave = threading.Event()
+        stop = threading.Event()
 
         def serve() -> None:
-            while not leave.is_set():
+            while not stop.is_set():
                 try:
                     connection, _ = server.accept()
                 except TimeoutError:
@@ -44,30 +44,32 @@ def not_kafka() -> Iterator[str]:
         thread = threading.Thread(target=serve)
         thread.start()
         yield f"127.0.0.1:{server.getsockname()[1]}"
-        leave.set()
+        stop.set()
         thread.join()
 
 
 @pytest.fixture
-def nobody_there() -> str:
-    """Give an address at which nothing listens."""
+def closed_port() -> str:
+    """An address at which nothing listens."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         return f"127.0.0.1:{server.getsockname()[1]}"
 
 
 @pytest.mark.parametrize("verb", ["list", "doctor"])
-def test_an_unreachable_cluster_is_named(config_dir: Path, nobody_there: str, verb: str) -> None:
-    done = called_as_process(
-        verb, "--bootstrap-server", nobody_there, KTUI_CONFIG_DIR=str(config_dir)
+def test_an_unreachable_cluster_is_named_with_the_reason(
+    config_dir: Path, closed_port: str, verb: str
+) -> None:
+    done = call_ktui_process(
+        verb, "--bootstrap-server", closed_port, KTUI_CONFIG_DIR=str(config_dir)
     )
 
     assert done.returncode == 1
-    assert nobody_there in done.stdout + done.stderr
+    assert closed_port in done.stdout + done.stderr
     assert "connection refused" in done.stdout + done.stderr
 
 
-def test_a_port_that_is_not_kafkas_is_recognised(config_dir: Path, not_kafka: str) -> None:
-    done = called_as_process(
+def test_a_port_that_does_not_speak_kafka_is_recognised(config_dir: Path, not_kafka: str) -> None:
+    done = call_ktui_process(
         "list", "--bootstrap-server", not_kafka, KTUI_CONFIG_DIR=str(config_dir)
     )
 
@@ -77,7 +79,9 @@ def test_a_port_that_is_not_kafkas_is_recognised(config_dir: Path, not_kafka: st
     assert "this is not Kafka's" in done.stderr
 
 
-def test_no_cluster_named_lists_the_contexts_and_says_how_to_name_one(config_dir: Path) -> None:
+def test_naming_no_cluster_lists_the_contexts_and_the_options_that_name_one(
+    config_dir: Path,
+) -> None:
     (config_dir / "config.yaml").write_text(
         "contexts:\n  prod-eu:\n    properties: {bootstrap.servers: 'broker1:9092'}\n",
         encoding="utf-8",
@@ -101,7 +105,7 @@ def test_an_unknown_context_lists_the_known_ones(config_dir: Path) -> None:
     assert "no context 'prod-us'. Known contexts: prod-eu" in done.stderr
 
 
-def test_broken_yaml_is_named_with_its_line(config_dir: Path) -> None:
+def test_broken_yaml_is_reported_with_its_file_and_line(config_dir: Path) -> None:
     (config_dir / "config.yaml").write_text("contexts:\n  a: [\n", encoding="utf-8")
 
     done = ktui(config_dir, "list", "--context", "a")
@@ -110,7 +114,7 @@ def test_broken_yaml_is_named_with_its_line(config_dir: Path) -> None:
     assert f"{config_dir / 'config.yaml'}:3: not valid YAML" in done.stderr
 
 
-def test_a_context_without_brokers_says_what_is_missing(config_dir: Path) -> None:
+def test_a_context_without_brokers_is_refused_with_the_missing_property(config_dir: Path) -> None:
     (config_dir / "config.yaml").write_text("contexts: {a: {}}\n", encoding="utf-8")
 
     done = ktui(config_dir, "list", "--context", "a")
@@ -130,24 +134,26 @@ def test_a_context_without_brokers_says_what_is_missing(config_dir: Path) -> Non
         (("list", "--command-config", "/no/such/file"), "/no/such/file"),
     ],
 )
-def test_bad_options_are_named(config_dir: Path, arguments: tuple[str, ...], words: str) -> None:
+def test_bad_options_are_refused_by_name(
+    config_dir: Path, arguments: tuple[str, ...], words: str
+) -> None:
     done = ktui(config_dir, *arguments)
 
     assert done.returncode == 2
     assert words in done.stderr
 
 
-def test_a_folder_that_cannot_be_made_is_named(config_dir: Path) -> None:
+def test_a_folder_that_cannot_be_created_is_named(config_dir: Path) -> None:
     (config_dir / "file").touch()
-    place = str(config_dir / "file")
+    folder = str(config_dir / "file")
 
-    done = ktui(config_dir, "lab", "up", "--dir", place)
+    done = ktui(config_dir, "lab", "up", "--dir", folder)
 
     assert done.returncode == 1
-    assert done.stderr == f"ktui: Not a directory ({place})\n"
+    assert done.stderr == f"ktui: Not a directory ({folder})\n"
 
 
-def test_a_config_folder_that_is_none_is_named(config_dir: Path) -> None:
+def test_a_config_folder_that_is_a_file_is_named(config_dir: Path) -> None:
     (config_dir / "file").touch()
 
     done = ktui(config_dir / "file", "list")
@@ -167,7 +173,7 @@ def test_the_live_view_without_a_terminal_points_to_list(
     assert "`ktui list`" in done.stderr
 
 
-def test_whoever_stops_reading_the_output_gets_no_traceback(config_dir: Path) -> None:
+def test_a_reader_that_closes_the_pipe_gets_no_traceback(config_dir: Path) -> None:
     read, write = os.pipe()
     os.close(read)
     command = [sys.executable, "-m", "ktui", "--help"]
@@ -181,15 +187,15 @@ def test_whoever_stops_reading_the_output_gets_no_traceback(config_dir: Path) ->
 
 
 @pytest.mark.parametrize("verb", ["", "watch", "list", "doctor", "lab", "demo", "plan"])
-def test_every_verb_explains_itself(config_dir: Path, verb: str) -> None:
+def test_every_verb_has_a_help_page(config_dir: Path, verb: str) -> None:
     done = ktui(config_dir, *filter(None, (verb, "--help")))
 
     assert done.returncode == 0
     assert "Usage: " in done.stdout
 
 
-def test_the_version_is_told() -> None:
-    done = called_as_process("--version")
+def test_the_version_is_printed() -> None:
+    done = call_ktui_process("--version")
 
     assert done.returncode == 0
     assert done.stdout.startswith("ktui, version ")

@@ -14,7 +14,7 @@ from ktui.cli.shell.completion import REQUEST, complete
 
 
 @pytest.fixture(autouse=True)
-def of_a_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def user_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A user with two runs and two contexts."""
     for run in ("drain-4", "move"):
         (tmp_path / "runs" / run).mkdir(parents=True)
@@ -63,7 +63,7 @@ def test_tab_completes_verbs_options_and_choices(
     assert press_tab(line) == words
 
 
-def test_tab_after_ktui_offers_every_verb_that_the_help_shows(press_tab: PressTab) -> None:
+def test_tab_after_ktui_offers_the_verbs_in_the_help_and_no_hidden_one(press_tab: PressTab) -> None:
     offered = press_tab("ktui ")
 
     assert {"watch", "start", "completion"} <= set(offered)
@@ -88,7 +88,7 @@ def test_tab_completes_runs_contexts_and_scenarios(
     assert press_tab(line) == words
 
 
-def test_runs_are_those_of_the_state_directory_on_the_line(
+def test_tab_completes_runs_of_the_state_directory_on_the_line(
     press_tab: PressTab, tmp_path: Path
 ) -> None:
     (tmp_path / "other" / "runs" / "here").mkdir(parents=True)
@@ -97,7 +97,7 @@ def test_runs_are_those_of_the_state_directory_on_the_line(
 
 
 @pytest.mark.parametrize("line", ["ktui --context ", "ktui nonsense x", "ktui 'open"])
-def test_what_cannot_be_completed_prints_nothing(
+def test_a_line_that_cannot_be_completed_prints_nothing(
     press_tab: PressTab, tmp_path: Path, line: str
 ) -> None:
     (tmp_path / "config.yaml").write_text("contexts: [", encoding="utf-8")
@@ -126,7 +126,7 @@ def test_a_request_for_an_unknown_shell_prints_nothing(capsys: pytest.CaptureFix
     assert capsys.readouterr() == ("", "")
 
 
-def test_the_program_answers_the_request_of_a_script(
+def test_ktui_answers_a_completion_request_from_a_shell_script(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv(REQUEST, "fish_complete")

@@ -1,4 +1,4 @@
-"""Every command line in README.md and docs/ is one that ktui takes, and runs where it can."""
+"""ktui accepts every command line in README.md and docs/, and runs those that it can run here."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ktui.insights.file import NAME as INSIGHTS
 from ktui.insights.file import encode
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
-from support.cli.cancel_office import CancelOffice
+from support.cli.cancel_sandbox import CancelSandbox
 from support.cli.cancelled_run import MOVED, CancelledRun
 from support.cli.named_cluster import NamedCluster
 from support.journals.owners import GoodClaim
@@ -34,7 +34,7 @@ ROOT = Path(__file__).parents[3]
 _BLOCK = re.compile(r"^```[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _ENDS = {"|", ">", ">>", "2>", "&&", ";", "&"}
 
-LISTED: Mapping[str, str] = {
+EXEMPT: Mapping[str, str] = {
     "doctor": "tries two Kafka clients; tests/unit/cli/doctor/test_connection.py",
     "doctor --clear-throttles": "watches for 10 s; tests/unit/cli/doctor/test_clear_throttles.py",
     "lab": "starts a real Kafka; tests/kafka/lab/test_lab.py",
@@ -49,7 +49,7 @@ LISTED: Mapping[str, str] = {
     "runs import": "takes a cluster; tests/unit/cli/run/test_imported_runs.py",
     "start": "starts an engine process; tests/kafka/runs/test_start.py",
 }
-"""Command lines that no test here runs, by how they begin: why, and the test of the verb."""
+"""Command lines that no test here runs, by their prefix: why, and the test of the verb."""
 
 PLAN = '{"version": 1, "partitions": [{"topic": "orders", "partition": 0, "replicas": [4, 2, 3]}]}'
 EXIT_CODES: Mapping[str, int] = {"plan check bad.json": 2}
@@ -82,13 +82,13 @@ class CommandLine(NamedTuple):
             verb == "throttle" and len(more) > 1
         )
 
-    def begins(self, beginning: str) -> bool:
-        return f"{shlex.join(self.words)} ".startswith(f"{beginning} ")
+    def begins(self, prefix: str) -> bool:
+        return f"{shlex.join(self.words)} ".startswith(f"{prefix} ")
 
     @property
     def listed(self) -> str | None:
         """Why no test here runs it; None for one that is run."""
-        return LISTED.get(max((each for each in LISTED if self.begins(each)), key=len, default=""))
+        return EXEMPT.get(max((each for each in EXEMPT if self.begins(each)), key=len, default=""))
 
 
 def command_lines() -> Iterator[CommandLine]:
@@ -99,7 +99,7 @@ def command_lines() -> Iterator[CommandLine]:
 
 
 def commands_in_sentences() -> Iterator[CommandLine]:
-    """Yield the calls of ktui that stand in a sentence; these leave values out, or name some X."""
+    """Yield the calls of ktui in the prose; these omit values, or name some X."""
     for path in (ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))):
         sentences = _BLOCK.sub("", path.read_text(encoding="utf-8"))
         for code in re.findall(r"`(ktui [^`]+)`", sentences):
@@ -129,19 +129,19 @@ def parse(command: click.Command, words: list[str], parent: click.Context | None
     """Parse a command line down to the arguments of its verb, and run nothing.
 
     Raises:
-        click.UsageError: an option, an argument or a verb that ktui does not take.
+        click.UsageError: an option, an argument or a verb that ktui does not accept.
     """
     context = command.make_context(command.name or "ktui", list(words), parent=parent)
-    left = [*context._protected_args, *context.args]
-    if isinstance(command, click.Group) and left:
-        _, verb, rest = command.resolve_command(context, left)
-        assert verb is not None, left
+    rest_of_line = [*context._protected_args, *context.args]
+    if isinstance(command, click.Group) and rest_of_line:
+        _, verb, rest = command.resolve_command(context, rest_of_line)
+        assert verb is not None, rest_of_line
         parse(verb, rest, context)
 
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The files that the pages' command lines name, in a home folder of their user."""
+    """The files that the documented command lines name, in a home folder."""
     home = tmp_path_factory.mktemp("home")
     scenario = _first_block("scenarios.md", "yaml")
     context = '{properties: {bootstrap.servers: "127.0.0.1:1"}}'
@@ -179,11 +179,11 @@ def _first_block(page: str, language: str) -> str:
 def home(files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A copy of the files, as the home folder and the current one."""
     home = shutil.copytree(files, tmp_path / "home")
-    live_in(home, monkeypatch)
+    use_as_home(home, monkeypatch)
     return home
 
 
-def live_in(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def use_as_home(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(home)
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("KTUI_CONFIG_DIR", str(home / "config"))
@@ -192,7 +192,7 @@ def live_in(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def cluster(monkeypatch: pytest.MonkeyPatch) -> SimulatedCluster:
-    """A cluster on which a partition moves, whatever brokers or context are named."""
+    """A cluster with a partition in motion, whatever brokers or context the line names."""
     cluster = a_cluster(moving=["orders-0"], resting=["payments-3"])
     assert isinstance(cluster.clock, VirtualClock)
     cluster.clock.pass_time(1.0)
@@ -207,7 +207,7 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> SimulatedCluster:
 
 @pytest.fixture
 def views(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The kinds of the views that are ready to be shown; tests/tui shows them."""
+    """The class names of the views that would be shown; tests/tui shows them."""
     opened: list[str] = []
 
     async def show(app: App[None]) -> None:
@@ -228,37 +228,37 @@ def assert_done(line: CommandLine, result: Result) -> None:
     assert result.exit_code == expected, (result.output, result.exception)
 
 
-def test_the_pages_have_command_lines() -> None:
+def test_the_documentation_has_command_lines() -> None:
     assert len(LINES) > 80
     assert len(RUN) > 40
 
 
 @pytest.mark.parametrize("line", LINES, ids=str)
-def test_ktui_takes_every_command_line_of_its_pages(
+def test_ktui_accepts_every_documented_command_line(
     line: CommandLine, files: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if "..." in line.words or "…" in line.text:
         pytest.fail(f"{line.page} cuts a command line short: {line.text}")
-    live_in(files, monkeypatch)
+    use_as_home(files, monkeypatch)
 
     parse(ktui, line.expanded)
 
 
 @pytest.mark.parametrize("line", IN_SENTENCES, ids=str)
-def test_ktui_has_the_verb_and_the_options_of_every_command_in_a_sentence(
+def test_ktui_has_the_verb_and_options_of_every_command_in_a_sentence(
     line: CommandLine, files: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    live_in(files, monkeypatch)
+    use_as_home(files, monkeypatch)
 
-    left_out = (click.BadParameter, click.BadOptionUsage, click.exceptions.NoArgsIsHelpError)
-    with suppress(*left_out, click.exceptions.Exit):  # --help exits
+    omitted_values = (click.BadParameter, click.BadOptionUsage, click.exceptions.NoArgsIsHelpError)
+    with suppress(*omitted_values, click.exceptions.Exit):  # --help exits
         parse(ktui, line.words)
 
 
 @pytest.mark.parametrize(
     "line", [line for line in RUN if not {"drain", "--cluster"} & {*line.words}], ids=str
 )
-def test_a_command_line_without_an_engine_runs(
+def test_a_documented_command_line_without_an_engine_runs(
     line: CommandLine,
     home: Path,
     cluster: SimulatedCluster,
@@ -269,12 +269,14 @@ def test_a_command_line_without_an_engine_runs(
     result = call(line)
 
     assert_done(line, result)
-    shows = line.words[:1] in (["watch"], ["demo"], ["replay"]) or line.text.startswith("ktui --")
-    assert len(views) == (shows and "--list" not in line.words)
+    shows_view = line.words[:1] in (["watch"], ["demo"], ["replay"]) or line.text.startswith(
+        "ktui --"
+    )
+    assert len(views) == (shows_view and "--list" not in line.words)
 
 
 @pytest.mark.parametrize("line", [line for line in RUN if "drain" in line.words], ids=str)
-def test_a_command_line_about_a_run_runs(
+def test_a_documented_command_line_about_a_run_runs(
     line: CommandLine, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (home / "drain.run").unlink()  # what `ktui runs export` is about to write
@@ -289,20 +291,20 @@ def test_a_command_line_about_a_run_runs(
 
 
 @pytest.mark.parametrize("line", [line for line in RUN if "--cluster" in line.words], ids=str)
-def test_a_command_line_about_everything_on_the_cluster_runs(
+def test_a_documented_command_line_about_a_whole_cluster_runs(
     line: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    office = CancelOffice(tmp_path, monkeypatch)
-    office.others_move("orders-0")
-    monkeypatch.setenv("KTUI_STATE_DIR", str(office.state.path))
+    sandbox = CancelSandbox(tmp_path, monkeypatch)
+    sandbox.others_move("orders-0")
+    monkeypatch.setenv("KTUI_STATE_DIR", str(sandbox.state.path))
 
     result = call(line)
 
     assert_done(line, result)
-    assert office.moving == set()
+    assert sandbox.moving == set()
 
 
-@pytest.mark.parametrize("beginning", LISTED)
-def test_every_listed_command_line_is_on_a_page_and_its_verb_has_its_test(beginning: str) -> None:
-    assert any(line.begins(beginning) for line in LINES)
-    assert (ROOT / LISTED[beginning].split("; ")[1]).exists()
+@pytest.mark.parametrize("prefix", EXEMPT)
+def test_every_exempted_command_line_is_documented_and_has_its_own_test(prefix: str) -> None:
+    assert any(line.begins(prefix) for line in LINES)
+    assert (ROOT / EXEMPT[prefix].split("; ")[1]).exists()

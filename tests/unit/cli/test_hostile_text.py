@@ -1,4 +1,4 @@
-"""Whatever text ktui is given, none of it drives or deceives the terminal that it is shown on."""
+"""No text that ktui is given can control or deceive the terminal that shows it."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from ktui.cli.main import main
 from ktui.cli.output.json_form import encode
 
 HOSTILE = "x\x1b]52;c;cm0gLXJm\x07\x1b[2J\x1b[31m\u202egpj\x9b1m"
-"""Sets the clipboard, clears the screen, turns the rest round."""
+"""Sets the clipboard, clears the screen, reverses the text after it."""
 ESCAPED = r"x\x1b]52;c;cm0gLXJm\x07\x1b[2J\x1b[31m\u202egpj\x9b1m"
 
 
 class Screen(io.StringIO):
-    """What a terminal is sent."""
+    """A terminal that keeps what it is sent."""
 
     def isatty(self) -> bool:
         return True
 
 
-def sent(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> str:
-    """Call ktui on a terminal; give what the terminal got, without ktui's own line of progress."""
+def printed_by(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> str:
+    """Run ktui on a terminal; return what was printed, without ktui's own progress line."""
     screen = Screen()
     monkeypatch.setattr(sys, "argv", ["ktui", *arguments])
     monkeypatch.setattr(sys, "stdout", screen)
@@ -75,13 +75,13 @@ def _folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ],
     ids=lambda arguments: " ".join(arguments).replace(HOSTILE, "HOSTILE"),
 )
-def test_what_is_repeated_of_the_command_line_is_spelt_out(
+def test_hostile_text_from_the_command_line_is_printed_escaped(
     monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...]
 ) -> None:
-    told = sent(monkeypatch, *arguments)
+    printed = printed_by(monkeypatch, *arguments)
 
-    assert [c for c in told if not c.isprintable() and c not in "\n\t"] == []
-    assert told.strip()
+    assert [c for c in printed if not c.isprintable() and c not in "\n\t"] == []
+    assert printed.strip()
 
 
 @pytest.mark.parametrize(
@@ -97,37 +97,37 @@ def test_what_is_repeated_of_the_command_line_is_spelt_out(
         'contexts: {a: {command_config: "%s"}}',
     ],
 )
-def test_what_is_repeated_of_the_config_file_is_spelt_out(
+def test_hostile_text_from_the_config_file_is_printed_escaped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, config: str
 ) -> None:
-    spelt = HOSTILE.encode("unicode_escape").decode()  # YAML's escapes are the same
-    (tmp_path / "config.yaml").write_text(config % spelt, encoding="utf-8")
+    escaped = HOSTILE.encode("unicode_escape").decode()  # YAML's escapes are the same
+    (tmp_path / "config.yaml").write_text(config % escaped, encoding="utf-8")
 
     for arguments in (("list", "--context", "a"), ("list",)):
-        told = sent(monkeypatch, *arguments)
-        assert [c for c in told if not c.isprintable() and c not in "\n\t"] == []
-        assert told.strip()
+        printed = printed_by(monkeypatch, *arguments)
+        assert [c for c in printed if not c.isprintable() and c not in "\n\t"] == []
+        assert printed.strip()
 
 
-def test_a_hostile_name_is_seen_for_what_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert ESCAPED in sent(monkeypatch, "plan", "check", HOSTILE)
+def test_a_hostile_file_name_is_printed_escaped(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert ESCAPED in printed_by(monkeypatch, "plan", "check", HOSTILE)
 
 
-def test_the_traceback_of_a_defect_is_cleaned_too(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_traceback_of_a_defect_is_escaped_too(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(**_: object) -> None:
         raise ValueError(HOSTILE)
 
     monkeypatch.setenv("KTUI_DEBUG", "1")
     monkeypatch.setattr("ktui.cli.main.ktui", broken)
 
-    told = sent(monkeypatch)
+    printed = printed_by(monkeypatch)
 
-    assert "Traceback" in told
-    assert ESCAPED in told
-    assert "\x1b" not in told
+    assert "Traceback" in printed
+    assert ESCAPED in printed
+    assert "\x1b" not in printed
 
 
-def test_lines_styling_and_the_line_of_progress_of_its_own_stay() -> None:
+def test_ktui_keeps_its_own_newlines_styles_and_progress_line() -> None:
     screen = Screen()
     stream = CleanStream(screen)
     warning = styled("WARN", fg="yellow")
@@ -141,8 +141,8 @@ def test_lines_styling_and_the_line_of_progress_of_its_own_stay() -> None:
     )
 
 
-def test_json_stays_json_and_has_nothing_invisible_in_it() -> None:
-    told = encode({HOSTILE: [HOSTILE, "\x7f", "\U000e0001"]})
+def test_json_output_stays_valid_and_has_no_invisible_characters() -> None:
+    printed = encode({HOSTILE: [HOSTILE, "\x7f", "\U000e0001"]})
 
-    assert told.replace("\n", "").isprintable()
-    assert json.loads(told) == {HOSTILE: [HOSTILE, "\x7f", "\U000e0001"]}
+    assert printed.replace("\n", "").isprintable()
+    assert json.loads(printed) == {HOSTILE: [HOSTILE, "\x7f", "\U000e0001"]}

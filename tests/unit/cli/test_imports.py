@@ -20,7 +20,7 @@ def test_neither_the_command_nor_the_screens_nor_progress_load_a_kafka_client() 
     assert not CLIENTS & roots_loaded_by(f"import {modules}")
 
 
-def test_listing_loads_neither_the_screens_library_nor_the_second_client() -> None:
+def test_listing_loads_neither_textual_nor_the_second_kafka_client() -> None:
     loaded = roots_loaded_by("import ktui.cli.run.list, ktui.kafka.reader")
 
     assert "kafka" in loaded

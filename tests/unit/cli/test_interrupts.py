@@ -22,8 +22,8 @@ ASKED = "interrupted: pausing the run. Interrupt again to leave at once"
 PAUSED = "paused: nothing more is submitted, and 1 step in flight may finish"
 
 
-class AnEngine:
-    """An engine whose life is a script: a moment of it each time that somebody looks."""
+class ScriptedEngine:
+    """An engine that follows a script, one step each time it is polled."""
 
     def __init__(self, run: RunDir, script: Iterator[None]) -> None:
         self.run = run
@@ -40,38 +40,38 @@ def state(tmp_path: Path) -> StateDir:
     return StateDir(tmp_path / "state")
 
 
-def test_the_run_is_said_to_be_paused_once_it_is(
+def test_ctrl_c_reports_the_run_paused_once_it_is(
     state: StateDir, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("ktui.cli.start.follow._POLL_S", 0.0)
-    told = ""
+    printed = ""
 
-    def said() -> str:
-        nonlocal told
-        told += capsys.readouterr().err
-        return told
+    def output() -> str:
+        nonlocal printed
+        printed += capsys.readouterr().err
+        return printed
 
     run = state.create_run("drain")
     with Journal.create(run.journal, VirtualClock()) as journal:
         journal.append([*a_start(), step(0), step(1)])
 
-        def life() -> Iterator[None]:
+        def engine_script() -> Iterator[None]:
             signal.raise_signal(signal.SIGINT)
             yield
             (asked,) = journal.asked()
-            assert ASKED in said()
+            assert ASKED in output()
             journal.append([over(0), Paused(by=PauseOrigin.OPERATOR)])
             yield
-            assert "nothing more is submitted" not in said()
+            assert "nothing more is submitted" not in output()
             journal.append([Paused(by=PauseOrigin.SIGNAL, command=asked.id)])
             journal.answer(asked.id, Answer(accepted=True, words="paused"))
             yield
-            assert PAUSED in said()
+            assert PAUSED in output()
             journal.append([over(1), EngineLeft(reason="interrupted")])
 
-        start = cast("Callable[[], EngineProcess]", lambda: AnEngine(run, life()))
+        start = cast("Callable[[], EngineProcess]", lambda: ScriptedEngine(run, engine_script()))
         code = follow(start, state, json=False)
 
     assert code == 130
-    assert "to resume it: ktui resume drain" in said()
-    assert said().count(PAUSED) == 1
+    assert "to resume it: ktui resume drain" in output()
+    assert output().count(PAUSED) == 1

@@ -1,4 +1,4 @@
-"""The manual pages say what the help says."""
+"""The manual pages match the help."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ PAGES = ROOT / "man"
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The pages as `make man` makes them: in a process of its own, where nothing ran before."""
+def generated(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The pages as `make man` generates them: in a fresh process."""
     folder = tmp_path_factory.mktemp("man")
     run(sys.executable, ROOT / "scripts" / "man_pages.py", folder)
     return folder
 
 
-def test_every_verb_has_a_page_that_says_what_its_help_says(made: Path) -> None:
-    pages, written = (
-        {page.name: page.read_text() for page in each.iterdir()} for each in (made, PAGES)
+def test_every_verb_has_a_man_page_that_matches_its_help(generated: Path) -> None:
+    pages, committed = (
+        {page.name: page.read_text() for page in each.iterdir()} for each in (generated, PAGES)
     )
 
-    assert pages.keys() == written.keys()
+    assert pages.keys() == committed.keys()
     assert len(pages) > 30
-    stale = [name for name in pages if pages[name] != written[name]]
+    stale = [name for name in pages if pages[name] != committed[name]]
     assert stale == [], "the help has changed: run `make man`"
 
 
-def test_every_page_can_be_read_by_the_programs_that_show_pages_here() -> None:
+def test_the_man_pages_are_readable_with_groff_and_mandoc() -> None:
     for program in filter(shutil.which, ("groff", "mandoc")):
         page = run(program, "-man", "-Tascii", PAGES / "ktui-start.1")
 

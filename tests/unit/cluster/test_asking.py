@@ -1,4 +1,4 @@
-"""Questions to many brokers that are given up."""
+"""Cancelled requests to many brokers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ktui.cluster.errors import Operation
 from ktui.simulated.clock import VirtualClock
 
 
-async def test_a_question_that_is_given_up_before_it_was_asked_leaves_nothing_behind() -> None:
+async def test_a_request_cancelled_before_it_was_sent_leaves_nothing_behind() -> None:
     async def question() -> int:
         return 1
 

@@ -1,4 +1,4 @@
-"""The machine's own clock: seconds that pass also while it sleeps."""
+"""The system clock: seconds pass even while the machine sleeps."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from ktui.cluster.clock import SystemClock
 ASLEEP_S = 3_600.0
 
 
-def test_a_while_that_the_machine_was_asleep_counts_as_time_that_has_passed(
+def test_time_asleep_counts_as_passed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    # On Linux only CLOCK_BOOTTIME goes on meanwhile, elsewhere CLOCK_MONOTONIC does.
+    # On Linux only CLOCK_BOOTTIME advances during sleep; elsewhere CLOCK_MONOTONIC does.
     reading = time.clock_gettime
-    goes_on = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
-    asleep_s = {goes_on: 0.0}
+    boot_clock = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+    asleep_s = {boot_clock: 0.0}
 
     def read(which: int) -> float:
         return reading(which) + asleep_s.get(which, 0.0)
@@ -25,7 +25,7 @@ def test_a_while_that_the_machine_was_asleep_counts_as_time_that_has_passed(
     monkeypatch.setattr(time, "clock_gettime", read)
     clock = SystemClock()
     before = clock.monotonic()
-    asleep_s[goes_on] = ASLEEP_S
+    asleep_s[boot_clock] = ASLEEP_S
 
     assert clock.monotonic() - before >= ASLEEP_S
 

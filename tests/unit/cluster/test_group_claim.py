@@ -51,7 +51,7 @@ async def claimed(owners: Owners, me: ClusterOwner = ADA) -> GroupClaim:
 async def checked(
     cluster: SimulatedCluster, claims: Iterable[GroupClaim], for_s: float, every_s: float = 1.0
 ) -> None:
-    """Let engines check at each of their turns, all of which find the cluster theirs."""
+    """Let engines check every turn, and find each time that they own the cluster."""
     until_s = cluster.clock.monotonic() + for_s
     while cluster.clock.monotonic() < until_s:
         for claim in claims:
@@ -59,36 +59,36 @@ async def checked(
         wait(cluster, every_s)
 
 
-async def test_an_engine_that_checks_at_each_turn_owns_the_cluster_for_hours(
+async def test_an_engine_that_checks_every_turn_owns_the_cluster_for_hours(
     cluster: SimulatedCluster, owners: Owners
 ) -> None:
     ada = await claimed(owners)
 
     await checked(cluster, [ada], 2 * HOUR_S, every_s=4.0)
 
-    assert await owners.claim_of(BOB).look() == OwnedByOthers(ADA, lives=True)
+    assert await owners.claim_of(BOB).read() == OwnedByOthers(ADA, lives=True)
 
 
-async def test_an_owner_whose_engine_died_owns_for_half_an_hour(
+async def test_an_owner_with_a_dead_engine_owns_for_half_an_hour(
     cluster: SimulatedCluster, owners: Owners
 ) -> None:
     await claimed(owners)
     bob = owners.claim_of(BOB)
 
     wait(cluster, 19.0)
-    just_before = await bob.look()
+    just_before = await bob.read()
     wait(cluster, 2.0)
-    silent = await bob.look()
+    silent = await bob.read()
     wait(cluster, 1_770.0)
-    still = await bob.look()
+    still = await bob.read()
     wait(cluster, 10.0)
 
     assert just_before == OwnedByOthers(ADA, lives=True)
     assert silent == still == OwnedByOthers(ADA, lives=False)
-    assert await bob.look() == Unowned()
+    assert await bob.read() == Unowned()
 
 
-async def test_a_resume_in_the_same_directory_needs_no_take_over(
+async def test_a_resume_in_the_same_directory_needs_no_takeover(
     cluster: SimulatedCluster, owners: Owners
 ) -> None:
     before = await claimed(owners)
@@ -98,7 +98,7 @@ async def test_a_resume_in_the_same_directory_needs_no_take_over(
     assert await before.check() == OwnedHere(ADA)
 
 
-async def test_an_engine_that_was_away_for_too_long_does_not_take_the_cluster_again_unasked(
+async def test_an_engine_away_for_too_long_does_not_reclaim_the_cluster_by_itself(
     cluster: SimulatedCluster, owners: Owners
 ) -> None:
     ada = await claimed(owners)
@@ -109,7 +109,7 @@ async def test_an_engine_that_was_away_for_too_long_does_not_take_the_cluster_ag
     assert await ada.claim(take_over=False) == OwnedHere(ADA)
 
 
-async def test_an_older_engine_keeps_the_cluster_when_the_newer_one_of_its_directory_dies(
+async def test_an_older_engine_keeps_the_cluster_when_a_newer_one_of_its_directory_dies(
     cluster: SimulatedCluster, owners: Owners
 ) -> None:
     older = await claimed(owners)
@@ -118,10 +118,10 @@ async def test_an_older_engine_keeps_the_cluster_when_the_newer_one_of_its_direc
 
     await checked(cluster, [older], 2 * HOUR_S, every_s=4.0)
 
-    assert await owners.claim_of(BOB).look() == OwnedByOthers(ADA, lives=True)
+    assert await owners.claim_of(BOB).read() == OwnedByOthers(ADA, lives=True)
 
 
-async def test_while_the_coordinator_is_down_nobody_knows_and_then_the_owner_is_the_same(
+async def test_the_owner_is_unknown_while_the_coordinator_is_down_and_then_unchanged(
     cluster: SimulatedCluster, owners: Owners
 ) -> None:
     ada = await claimed(owners)
@@ -138,7 +138,7 @@ async def test_while_the_coordinator_is_down_nobody_knows_and_then_the_owner_is_
     assert await ada.check() == OwnedHere(ADA)
 
 
-async def test_an_outage_of_all_brokers_costs_no_owner_the_cluster(
+async def test_an_owner_survives_an_outage_of_all_brokers(
     cluster: SimulatedCluster, owners: Owners
 ) -> None:
     ada = await claimed(owners)
@@ -154,7 +154,7 @@ async def test_an_outage_of_all_brokers_costs_no_owner_the_cluster(
     assert await ada.check() == OwnedHere(ADA)
 
 
-async def test_who_may_not_join_is_told_which_permission_is_missing_and_owns_once_it_is_granted(
+async def test_a_denied_claim_names_the_missing_permission_and_succeeds_once_granted(
     cluster: SimulatedCluster, owners: Owners
 ) -> None:
     ada = owners.claim_of(ADA)
@@ -170,7 +170,7 @@ async def test_who_may_not_join_is_told_which_permission_is_missing_and_owns_onc
     assert await ada.check() == OwnedHere(ADA)
 
 
-async def test_without_describe_on_the_group_nobody_knows(
+async def test_the_owner_is_unknown_without_describe_on_the_group(
     cluster: SimulatedCluster, owners: Owners
 ) -> None:
     await claimed(owners)
@@ -179,7 +179,7 @@ async def test_without_describe_on_the_group_nobody_knows(
     assert isinstance(await owners.claim_of(BOB).claim(take_over=True), OwnerUnknown)
 
 
-async def test_a_cluster_that_cannot_be_released_says_why_and_stays_ours(
+async def test_a_failed_release_returns_the_reason_and_keeps_the_cluster(
     cluster: SimulatedCluster, owners: Owners
 ) -> None:
     ada = await claimed(owners)
@@ -189,10 +189,10 @@ async def test_a_cluster_that_cannot_be_released_says_why_and_stays_ours(
 
     assert why is not None
     assert "GROUP_AUTHORIZATION_FAILED" in why
-    assert await owners.claim_of(BOB).look() == OwnedByOthers(ADA, lives=True)
+    assert await owners.claim_of(BOB).read() == OwnedByOthers(ADA, lives=True)
 
 
-async def test_whether_an_owner_lives_is_not_known_while_that_cannot_be_asked(
+async def test_liveness_of_an_owner_is_unknown_while_its_coordinator_is_down(
     cluster: SimulatedCluster, owners: Owners
 ) -> None:
     await claimed(owners)
@@ -201,7 +201,7 @@ async def test_whether_an_owner_lives_is_not_known_while_that_cannot_be_asked(
     assert for_engines != cluster.groups.coordinator(f"ktui-{CLUSTER}")
     cluster.do(events.Kill(for_engines))
 
-    assert await owners.claim_of(BOB).look() == OwnedByOthers(ADA, lives=None)
+    assert await owners.claim_of(BOB).read() == OwnedByOthers(ADA, lives=None)
 
 
 NOTE = (
@@ -219,7 +219,7 @@ NOTE = (
         (b"", "unidentified"),
     ],
 )
-async def test_what_others_write_into_a_group_is_shown_harmlessly_or_not_at_all(
+async def test_foreign_group_metadata_is_shown_escaped_or_as_unidentified(
     cluster: SimulatedCluster, owners: Owners, note: bytes, shown: str
 ) -> None:
     await cluster.memberships().join(f"ktui-{CLUSTER}", note, 60.0)
@@ -232,8 +232,8 @@ async def test_what_others_write_into_a_group_is_shown_harmlessly_or_not_at_all(
     assert await bob.claim(take_over=True) == OwnedHere(BOB)
 
 
-class InUse:
-    """Groups that another program uses, or that somebody joins without ever coming to an end."""
+class GroupsInUse:
+    """Groups used by another program, or stuck in an endless join."""
 
     def __init__(self, kind: str, *, settled: bool) -> None:
         self._seen = GroupDescription(kind, settled, (MemberDescription("x", INSTANCE, b""),))
@@ -249,12 +249,12 @@ class InUse:
 @pytest.mark.parametrize(
     ("groups", "reason"),
     [
-        (InUse("consumer", settled=True), "used by something else (consumer)"),
-        (InUse("ktui", settled=False), "joining"),
+        (GroupsInUse("consumer", settled=True), "used by something else (consumer)"),
+        (GroupsInUse("ktui", settled=False), "joining"),
     ],
 )
-async def test_a_group_in_other_use_is_left_alone(
-    cluster: SimulatedCluster, groups: InUse, reason: str
+async def test_a_group_used_by_another_program_is_left_alone(
+    cluster: SimulatedCluster, groups: GroupsInUse, reason: str
 ) -> None:
     claim = GroupClaim(groups, CLUSTER, ADA, cluster.clock)  # type: ignore[arg-type]
 
@@ -265,8 +265,8 @@ async def test_a_group_in_other_use_is_left_alone(
     assert groups.joins == 0
 
 
-class Watched:
-    """Groups of a simulated cluster that answer a moment late, and count what they are asked."""
+class CountedGroups:
+    """Groups of a simulated cluster that answer a moment late and count their requests."""
 
     def __init__(self, cluster: SimulatedCluster) -> None:
         self._groups = cluster.memberships()
@@ -275,18 +275,18 @@ class Watched:
     def __getattr__(self, name: str) -> Any:
         call = getattr(self._groups, name)
 
-        async def late(group: str, *given: Any) -> Any:
+        async def late(group: str, *arguments: Any) -> Any:
             self.asked[f"{name} {group}"] += 1
             await asyncio.sleep(0)
-            return await call(group, *given)
+            return await call(group, *arguments)
 
         return late
 
 
-async def test_an_engine_that_claims_and_checks_at_the_same_time_joins_once(
+async def test_an_engine_with_concurrent_checks_joins_once(
     cluster: SimulatedCluster,
 ) -> None:
-    groups = Watched(cluster)
+    groups = CountedGroups(cluster)
     ada = GroupClaim(groups, CLUSTER, ADA, cluster.clock)
 
     standings = await asyncio.gather(ada.check(), ada.check(), ada.check())
@@ -295,28 +295,30 @@ async def test_an_engine_that_claims_and_checks_at_the_same_time_joins_once(
     assert groups.asked[f"join ktui-{CLUSTER}"] == 1
 
 
-async def test_a_name_that_goes_on_and_on_is_cut(cluster: SimulatedCluster, owners: Owners) -> None:
+async def test_an_overlong_owner_name_is_cut(cluster: SimulatedCluster, owners: Owners) -> None:
     note = NOTE.replace(b"mallory", b"m" * 20_000)
     await cluster.memberships().join(f"ktui-{CLUSTER}", note, 60.0)
 
-    assert len(str(await owners.claim_of(BOB).look())) < 400
+    assert len(str(await owners.claim_of(BOB).read())) < 400
 
 
-async def test_who_is_overtaken_while_it_claims_is_told_at_once(cluster: SimulatedCluster) -> None:
-    claims = [GroupClaim(Watched(cluster), CLUSTER, me, cluster.clock) for me in (ADA, BOB)]
+async def test_a_claim_overtaken_by_another_reports_the_owner_at_once(
+    cluster: SimulatedCluster,
+) -> None:
+    claims = [GroupClaim(CountedGroups(cluster), CLUSTER, me, cluster.clock) for me in (ADA, BOB)]
 
     standings = await asyncio.gather(*(claim.claim(take_over=False) for claim in claims))
 
     assert standings == [OwnedByOthers(BOB, lives=False), OwnedHere(BOB)]
     ada, bob = claims
     await bob.release()
-    assert await ada.check() == Unowned()  # and it does not claim what it had lost
+    assert await ada.check() == Unowned()  # and it does not reclaim what it had lost
 
 
-async def test_a_check_costs_one_request_and_a_sign_of_life_every_five_seconds_another(
+async def test_a_check_costs_one_request_plus_a_liveness_heartbeat_every_five_seconds(
     cluster: SimulatedCluster,
 ) -> None:
-    groups = Watched(cluster)
+    groups = CountedGroups(cluster)
     ada = GroupClaim(groups, CLUSTER, ADA, cluster.clock)
     await ada.claim(take_over=False)
     groups.asked.clear()
@@ -329,29 +331,29 @@ async def test_a_check_costs_one_request_and_a_sign_of_life_every_five_seconds_a
     }
 
 
-async def test_an_engine_that_hung_for_a_minute_is_seen_to_live_again(
+async def test_an_engine_that_hung_for_a_minute_is_shown_alive_again(
     cluster: SimulatedCluster, owners: Owners
 ) -> None:
     ada, bob = await claimed(owners), owners.claim_of(BOB)
     wait(cluster, 60.0)
-    hanging = await bob.look()
+    hanging = await bob.read()
 
     await ada.check()
 
     assert hanging == OwnedByOthers(ADA, lives=False)
-    assert await bob.look() == OwnedByOthers(ADA, lives=True)
+    assert await bob.read() == OwnedByOthers(ADA, lives=True)
 
 
-async def test_an_engine_of_somebody_else_is_no_sign_that_the_owner_lives(
+async def test_a_foreign_engine_is_no_proof_that_the_owner_is_alive(
     cluster: SimulatedCluster, owners: Owners
 ) -> None:
     await claimed(owners)
     await cluster.memberships().join(f"ktui-{CLUSTER}", msgspec.json.encode(BOB), 60.0)
 
-    assert await owners.claim_of(ADA).look() == OwnedByOthers(BOB, lives=False)
+    assert await owners.claim_of(ADA).read() == OwnedByOthers(BOB, lives=False)
 
 
-async def test_engines_of_a_directory_stay_and_can_be_released_while_nobody_tells_who_lives(
+async def test_engines_keep_and_can_release_their_claim_while_liveness_is_unknown(
     cluster: SimulatedCluster, owners: Owners
 ) -> None:
     older, newer = await claimed(owners), await claimed(owners)
@@ -360,7 +362,7 @@ async def test_engines_of_a_directory_stay_and_can_be_released_while_nobody_tell
     assert await older.check() == OwnedHere(ADA, lives=None)
     assert await newer.check() == OwnedHere(ADA)
     assert await newer.release() is None
-    assert await owners.claim_of(BOB).look() == Unowned()
+    assert await owners.claim_of(BOB).read() == Unowned()
 
 
 async def test_a_release_leaves_no_member_behind(cluster: SimulatedCluster, owners: Owners) -> None:
@@ -373,8 +375,8 @@ async def test_a_release_leaves_no_member_behind(cluster: SimulatedCluster, owne
         assert (await groups.describe(name)).members == ()
 
 
-class Stirred:
-    """Groups of a simulated cluster in which a member has to join again, once."""
+class MustRejoin:
+    """Groups of a simulated cluster in which a member must rejoin once."""
 
     def __init__(self, cluster: SimulatedCluster) -> None:
         self._groups = cluster.memberships()
@@ -398,12 +400,12 @@ class Stirred:
 
 
 @pytest.mark.parametrize("taken_over", [False, True])
-async def test_an_owner_that_has_to_join_again_does_so_as_itself_and_replaces_nobody(
+async def test_an_owner_that_must_rejoin_does_so_as_itself_and_replaces_nobody(
     cluster: SimulatedCluster,
     owners: Owners,
     taken_over: bool,  # noqa: FBT001 - both cases, in turn
 ) -> None:
-    groups = Stirred(cluster)
+    groups = MustRejoin(cluster)
     ada = GroupClaim(groups, CLUSTER, ADA, cluster.clock)
     await ada.claim(take_over=False)
     if taken_over:

@@ -1,4 +1,4 @@
-"""Counts over the whole cluster, and the partitions that are not well anywhere in it."""
+"""Counts over the whole cluster, and its unhealthy partitions."""
 
 from __future__ import annotations
 
@@ -13,51 +13,51 @@ from ktui.simulated import events
 from support.simulated.polled_cluster import EVERYONE, ORDERS, a_topic, looking
 
 
-async def test_a_census_that_failed_is_no_longer_told_once_nobody_wants_one() -> None:
+async def test_a_failed_census_is_no_longer_reported_once_it_is_not_requested() -> None:
     interest = Interest(census=True)
-    async with looking() as look:
-        await look.do(events.ChangeController())  # the list waits for it, and meanwhile all die
-        first = asyncio.create_task(look.observer.poll(interest))
-        await look.clock.advance(0.5)
-        await look.do(*map(events.Kill, EVERYONE), then_wait_s=1.0)
+    async with looking() as watcher:
+        await watcher.do(events.ChangeController())  # the list waits for it, and meanwhile all die
+        first = asyncio.create_task(watcher.observer.poll(interest))
+        await watcher.clock.advance(0.5)
+        await watcher.do(*map(events.Kill, EVERYONE), then_wait_s=1.0)
         await first
-        await look.do(*map(events.Start, EVERYONE), then_wait_s=15.0)
-        told = [failure.operation for failure in (await look.poll(interest)).failures]
-        assert Operation.CENSUS in told
+        await watcher.do(*map(events.Start, EVERYONE), then_wait_s=15.0)
+        failed = [failure.operation for failure in (await watcher.poll(interest)).failures]
+        assert Operation.CENSUS in failed
 
-        assert (await look.poll()).failures == ()
+        assert (await watcher.poll()).failures == ()
 
 
-async def test_a_new_census_is_taken_as_soon_as_a_broker_goes_or_comes() -> None:
+async def test_a_change_of_live_brokers_triggers_a_new_census() -> None:
     interest = Interest(unhealthy=True)
-    async with looking(a_topic("orders", (1, 2, 3))) as look:
-        await look.poll(interest)
-        await look.poll(interest)
-        await look.do(events.Shutdown(3), then_wait_s=3.0)
+    async with looking(a_topic("orders", (1, 2, 3))) as watcher:
+        await watcher.poll(interest)
+        await watcher.poll(interest)
+        await watcher.do(events.Shutdown(3), then_wait_s=3.0)
 
-        await look.poll(interest)
-        observation = await look.poll(interest)
+        await watcher.poll(interest)
+        observation = await watcher.poll(interest)
 
-        assert look.reader.calls["scan_topics"] == 2
+        assert watcher.reader.calls["scan_topics"] == 2
         assert observation.partitions.keys() == {ORDERS}
 
 
 async def test_a_census_under_way_is_not_a_failure() -> None:
-    async with looking() as look:
-        observation = await look.poll(Interest(census=True))
+    async with looking() as watcher:
+        observation = await watcher.poll(Interest(census=True))
 
         assert observation.census is None
         assert observation.failures == ()
 
 
-async def test_unhealthy_partitions_are_found_by_a_census_and_then_looked_at_every_poll() -> None:
+async def test_unhealthy_partitions_are_found_by_a_census_and_then_polled_every_time() -> None:
     interest = Interest(unhealthy=True)
     topics = a_topic("orders", (1, 2, 3), (1, 2, 4)), a_topic("audit", (5,))
-    async with looking(*topics) as look:
-        await look.do(events.Kill(4), events.Kill(5), then_wait_s=10.0)
+    async with looking(*topics) as watcher:
+        await watcher.do(events.Kill(4), events.Kill(5), then_wait_s=10.0)
 
-        await look.poll(interest)
-        observation = await look.poll(interest)
+        await watcher.poll(interest)
+        observation = await watcher.poll(interest)
 
         sick, dead = TopicPartition("orders", 1), TopicPartition("audit", 0)
         assert observation.partitions.keys() == {sick, dead}
@@ -66,10 +66,10 @@ async def test_unhealthy_partitions_are_found_by_a_census_and_then_looked_at_eve
         assert observation.census.partitions == 3
         assert observation.census.leaders == {1: 2}
         assert observation.census.replicas == {1: 2, 2: 2, 3: 1, 4: 1, 5: 1}
-        assert look.reader.calls["scan_topics"] == 1
+        assert watcher.reader.calls["scan_topics"] == 1
 
 
-async def test_of_very_many_unhealthy_partitions_the_worst_are_looked_at(
+async def test_only_the_worst_of_very_many_unhealthy_partitions_are_polled(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("ktui.cluster.observer.MOST_UNHEALTHY", 2)
@@ -78,11 +78,11 @@ async def test_of_very_many_unhealthy_partitions_the_worst_are_looked_at(
         a_topic("orders", (4, 5, 1)),
         a_topic("zebra", (5,)),
     )
-    async with looking(*topics) as look:
-        await look.do(events.Kill(4), events.Kill(5), then_wait_s=10.0)
+    async with looking(*topics) as watcher:
+        await watcher.do(events.Kill(4), events.Kill(5), then_wait_s=10.0)
 
-        await look.poll(Interest(unhealthy=True))
-        observation = await look.poll(Interest(unhealthy=True))
+        await watcher.poll(Interest(unhealthy=True))
+        observation = await watcher.poll(Interest(unhealthy=True))
 
         assert observation.partitions.keys() == {
             TopicPartition("zebra", 0), TopicPartition("orders", 0)

@@ -1,4 +1,4 @@
-"""A poll that is to know all that was decided before it."""
+"""A poll that must include every earlier decision."""
 
 from __future__ import annotations
 
@@ -12,47 +12,45 @@ from support.simulated.polled_cluster import ORDERS, a_topic, looking
 FRESH = Interest(partitions=frozenset({ORDERS}), fresh=True)
 
 
-async def test_a_fresh_poll_knows_what_was_decided_before_it() -> None:
-    async with looking(a_topic("orders", (2, 1, 3))) as look:
-        await look.do(events.Alter({ORDERS: (3, 1, 2)}))
+async def test_a_fresh_poll_includes_every_earlier_decision() -> None:
+    async with looking(a_topic("orders", (2, 1, 3))) as watcher:
+        await watcher.do(events.Alter({ORDERS: (3, 1, 2)}))
 
-        observation = await look.poll(FRESH)
+        observation = await watcher.poll(FRESH)
 
         assert observation.partitions[ORDERS].replicas == (3, 1, 2)
         assert observation.fresh
 
 
-async def test_any_other_poll_does_not_claim_to() -> None:
-    async with looking(a_topic("orders", (2, 1, 3))) as look:
-        await look.do(events.Alter({ORDERS: (3, 1, 2)}))
+async def test_an_ordinary_poll_does_not_claim_to_be_fresh() -> None:
+    async with looking(a_topic("orders", (2, 1, 3))) as watcher:
+        await watcher.do(events.Alter({ORDERS: (3, 1, 2)}))
 
-        observation = await look.poll(Interest(partitions=frozenset({ORDERS})))
+        observation = await watcher.poll(Interest(partitions=frozenset({ORDERS})))
 
         assert observation.partitions[ORDERS].replicas == (2, 1, 3)
         assert not observation.fresh
 
 
-async def test_what_cannot_be_known_to_be_fresh_is_still_seen_and_not_asked_for_at_every_poll() -> (
-    None
-):
-    async with looking(a_topic("orders", (2, 1, 3))) as look:
-        await look.do(events.Deny("describe_quorum"))
-        first, _ = await look.poll(FRESH), await look.poll(FRESH)
+async def test_a_poll_of_unprovable_freshness_is_not_fresh_and_not_retried_every_time() -> None:
+    async with looking(a_topic("orders", (2, 1, 3))) as watcher:
+        await watcher.do(events.Deny("describe_quorum"))
+        first, _ = await watcher.poll(FRESH), await watcher.poll(FRESH)
 
         assert not first.fresh
         assert first.partitions.keys() == {ORDERS}
-        assert look.reader.calls["describe_topics"] == 3
+        assert watcher.reader.calls["describe_topics"] == 3
 
-        await look.do(events.Allow("describe_quorum"), then_wait_s=FRESH_AGAIN_S)
-        assert (await look.poll(FRESH)).fresh
+        await watcher.do(events.Allow("describe_quorum"), then_wait_s=FRESH_AGAIN_S)
+        assert (await watcher.poll(FRESH)).fresh
 
 
-async def test_brokers_that_are_far_behind_the_controller_are_waited_for_in_vain() -> None:
-    async with looking(a_topic("orders", (2, 1, 3))) as look:
-        look.cluster.metadata.lag_s = 20.0
-        await look.do(events.Alter({ORDERS: (3, 1, 2)}))
-        polling = asyncio.create_task(look.observer.poll(FRESH))
-        await look.clock.advance(10.0)
+async def test_brokers_far_behind_the_controller_make_a_fresh_poll_stale() -> None:
+    async with looking(a_topic("orders", (2, 1, 3))) as watcher:
+        watcher.cluster.metadata.lag_s = 20.0
+        await watcher.do(events.Alter({ORDERS: (3, 1, 2)}))
+        polling = asyncio.create_task(watcher.observer.poll(FRESH))
+        await watcher.clock.advance(10.0)
 
         observation = await polling
 

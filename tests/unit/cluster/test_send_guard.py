@@ -1,4 +1,4 @@
-"""Whether an engine may send, by what it is told about who owns the cluster."""
+"""Whether an engine may send, depending on the owner of the cluster."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from support.journals.owners import owner
 ADA, BOB = owner("ada"), owner("bob")
 
 
-class Told:
-    """A claim that answers as it is told to."""
+class ScriptedClaim:
+    """A claim with scripted answers."""
 
     def __init__(self, *standings: ClaimStatus) -> None:
         self._standings = list(standings)
@@ -34,17 +34,17 @@ class Told:
 
 
 async def may_send(guard: SendGuard, *, begins_step: bool) -> str | None:
-    """Ask, and judge the answer at once, as an engine does."""
+    """Ask, and evaluate the answer at once, like an engine."""
     await guard.ask()
     return guard.why_not(begins_step=begins_step)
 
 
-def guarded(told: Told, clock: VirtualClock | None = None) -> SendGuard:
-    return SendGuard(told, clock or VirtualClock())  # type: ignore[arg-type]  # it only checks
+def guarded(scripted: ScriptedClaim, clock: VirtualClock | None = None) -> SendGuard:
+    return SendGuard(scripted, clock or VirtualClock())  # type: ignore[arg-type]  # it only checks
 
 
-async def test_an_owner_sends() -> None:
-    guard = guarded(Told(OwnedHere(ADA)))
+async def test_an_owner_may_send() -> None:
+    guard = guarded(ScriptedClaim(OwnedHere(ADA)))
 
     assert await may_send(guard, begins_step=True) is None
     assert guard.standing == OwnedHere(ADA)
@@ -58,11 +58,11 @@ async def test_an_owner_sends() -> None:
         (Unowned(), "lapsed"),
     ],
 )
-async def test_who_has_lost_the_cluster_sends_nothing_more_whoever_owns_it_later(
+async def test_an_engine_that_lost_the_cluster_never_sends_again(
     standing: ClaimStatus, why: str
 ) -> None:
-    told = Told(OwnedHere(ADA), standing, OwnedHere(ADA))
-    guard = guarded(told)
+    scripted = ScriptedClaim(OwnedHere(ADA), standing, OwnedHere(ADA))
+    guard = guarded(scripted)
     assert await may_send(guard, begins_step=True) is None
 
     ends_something = await may_send(guard, begins_step=False)
@@ -71,12 +71,12 @@ async def test_who_has_lost_the_cluster_sends_nothing_more_whoever_owns_it_later
     assert why in ends_something
     assert guard.lost == ends_something
     assert await may_send(guard, begins_step=True) == ends_something
-    assert told.checks == 2
+    assert scripted.checks == 2
 
 
-async def test_while_nobody_knows_who_owns_the_cluster_only_what_ends_things_is_sent() -> None:
+async def test_only_requests_that_end_something_are_sent_while_the_owner_is_unknown() -> None:
     clock = VirtualClock()
-    guard = guarded(Told(OwnerUnknown("the coordinator is down"), OwnedHere(ADA)), clock)
+    guard = guarded(ScriptedClaim(OwnerUnknown("the coordinator is down"), OwnedHere(ADA)), clock)
 
     begins = await may_send(guard, begins_step=True)
 
@@ -88,22 +88,22 @@ async def test_while_nobody_knows_who_owns_the_cluster_only_what_ends_things_is_
     assert await may_send(guard, begins_step=True) is None
 
 
-async def test_an_unknown_owner_is_not_asked_for_again_with_every_request() -> None:
-    clock, told = VirtualClock(), Told(OwnerUnknown("the coordinator is down"))
-    guard = guarded(told, clock)
+async def test_an_unknown_owner_is_not_checked_again_at_every_request() -> None:
+    clock, scripted = VirtualClock(), ScriptedClaim(OwnerUnknown("the coordinator is down"))
+    guard = guarded(scripted, clock)
 
     for _ in range(10):
         await may_send(guard, begins_step=False)
-    asked_at_once = told.checks
+    checks_at_once = scripted.checks
     clock.pass_time(3.0)
     await may_send(guard, begins_step=False)
 
-    assert (asked_at_once, told.checks) == (1, 2)
+    assert (checks_at_once, scripted.checks) == (1, 2)
 
 
-async def test_an_answer_counts_for_a_few_seconds_only() -> None:
+async def test_an_answer_is_valid_for_only_a_few_seconds() -> None:
     clock = VirtualClock()
-    guard = guarded(Told(OwnedHere(ADA)), clock)
+    guard = guarded(ScriptedClaim(OwnedHere(ADA)), clock)
     assert guard.why_not(begins_step=False) is not None  # nobody was asked yet
     await guard.ask()
 
@@ -116,11 +116,11 @@ async def test_an_answer_counts_for_a_few_seconds_only() -> None:
     assert guard.why_not(begins_step=False) is not None
 
 
-async def test_who_waits_for_an_answer_that_does_not_come_goes_on_with_what_ends_things() -> None:
-    clock, told = VirtualClock(leaping=True), Told(OwnedHere(ADA))
-    guard = guarded(told, clock)
+async def test_an_overdue_answer_still_allows_requests_that_end_something() -> None:
+    clock, scripted = VirtualClock(leaping=True), ScriptedClaim(OwnedHere(ADA))
+    guard = guarded(scripted, clock)
     await guard.ask()
-    told.silent = True
+    scripted.silent = True
 
     async def work() -> str:
         return "done"
@@ -132,11 +132,11 @@ async def test_who_waits_for_an_answer_that_does_not_come_goes_on_with_what_ends
     assert guard.why_not(begins_step=False) is None
     clock.pass_time(60.0)
     await guard.ask()
-    assert told.checks == 2, "a question that is open still was asked again"
+    assert scripted.checks == 2, "an open question was asked again"
 
 
-async def test_an_answer_that_nobody_expected_is_no_answer() -> None:
-    class Odd(Told):
+async def test_an_unexpected_error_counts_as_no_answer() -> None:
+    class Odd(ScriptedClaim):
         async def check(self) -> ClaimStatus:
             raise KeyError("members")
 

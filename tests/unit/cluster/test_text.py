@@ -1,4 +1,4 @@
-"""What a cluster calls things can neither drive nor deceive a terminal."""
+"""Names from a cluster can neither control nor deceive a terminal."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ktui.cluster.text import clean
 
 
 @pytest.mark.parametrize("name", ["orders", "payments.eu-west_1", "Überweisung", "注文"])
-def test_ordinary_names_stay_as_they_are(name: str) -> None:
+def test_ordinary_names_are_unchanged(name: str) -> None:
     assert clean(name) == name
 
 

@@ -29,7 +29,9 @@ def test_a_list_is_read_as_kafka_reads_it(text: str, read: set[str]) -> None:
 
 
 @given(st.sets(st.tuples(IDS, IDS)))
-def test_a_list_binds_whom_it_names_and_nobody_else(replicas: set[tuple[int, int]]) -> None:
+def test_a_throttled_list_includes_only_the_replicas_it_names(
+    replicas: set[tuple[int, int]],
+) -> None:
     text = ",".join(throttled_entry(*each) for each in replicas)
 
     assert all(list_includes(text, *each) for each in replicas)
@@ -39,7 +41,7 @@ def test_a_list_binds_whom_it_names_and_nobody_else(replicas: set[tuple[int, int
 
 
 @given(IDS, IDS)
-def test_a_list_of_everything_binds_everybody_and_an_empty_one_nobody(
+def test_a_list_of_all_includes_every_replica_and_an_empty_one_none(
     partition: int, broker: int
 ) -> None:
     assert list_includes(ALL, partition, broker)

@@ -1,4 +1,4 @@
-"""The file of insights: what a reader finds, whatever stands there."""
+"""The insights file: what a reader gets from it, valid or not."""
 
 from __future__ import annotations
 
@@ -21,28 +21,28 @@ from ktui.insights.insights import Insights
 from support.pipeline.insights import insights, of_cluster
 
 
-def test_what_is_written_is_read(tmp_path: Path) -> None:
+def test_published_insights_are_read_back(tmp_path: Path) -> None:
     publish_insights(insights("prod", "test"), tmp_path / "state")
     assert read_insights(tmp_path / "state" / NAME) == insights("prod", "test")
     assert insights_of(tmp_path / "state", "test") == of_cluster("test")
     assert [each.name for each in (tmp_path / "state").iterdir()] == [NAME]
 
 
-def test_where_nothing_was_made_yet_nothing_is_known(tmp_path: Path) -> None:
+def test_a_state_directory_without_a_file_has_no_insights(tmp_path: Path) -> None:
     assert insights_in(tmp_path) == Insights()
     assert insights_of(tmp_path, "prod") is None
     with pytest.raises(FileProblem, match="there is no such file; make a new one: ktui"):
         read_insights(tmp_path / NAME)
 
 
-def test_insights_of_one_lake_leave_those_of_other_clusters(tmp_path: Path) -> None:
+def test_publishing_insights_keeps_those_of_other_clusters(tmp_path: Path) -> None:
     publish_insights(insights("a", "b"), tmp_path)
     publish_insights(insights("b", "c"), tmp_path)
     assert [each.cluster_id for each in insights_in(tmp_path).clusters] == ["a", "b", "c"]
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"clusters": []}', '{"schema_version": "1"}'])
-def test_a_file_that_holds_none_is_told_and_whoever_needs_none_goes_on(
+def test_a_malformed_file_is_refused_and_treated_as_no_insights_by_a_run(
     tmp_path: Path, text: str
 ) -> None:
     (tmp_path / NAME).write_text(text)
@@ -66,7 +66,7 @@ def test_a_file_that_holds_none_is_told_and_whoever_needs_none_goes_on(
         (b'"cluster_id": "prod"', b'"cluster_id": "\xff"'),
     ],
 )
-def test_figures_that_cannot_be_are_refused_so_that_no_run_goes_by_them(
+def test_impossible_figures_are_refused_and_not_used_by_a_run(
     tmp_path: Path, figure: bytes, other: bytes
 ) -> None:
     text = encode(insights())
@@ -78,19 +78,19 @@ def test_figures_that_cannot_be_are_refused_so_that_no_run_goes_by_them(
     assert insights_of(tmp_path, "prod") is None
 
 
-def test_a_file_of_a_newer_ktui_is_told_to_be_one(tmp_path: Path) -> None:
+def test_a_file_of_a_newer_ktui_is_refused_as_such(tmp_path: Path) -> None:
     (tmp_path / NAME).write_text('{"schema_version": 2, "made_at": "tomorrow"}')
     with pytest.raises(FileProblem, match="written by a newer ktui"):
         insights_in(tmp_path)
 
 
-def test_fields_that_this_ktui_does_not_know_are_passed_over(tmp_path: Path) -> None:
+def test_unknown_fields_of_an_insights_file_are_ignored(tmp_path: Path) -> None:
     text = encode(insights()).decode().replace('"runs": 3', '"colour": "red", "runs": 3', 1)
     (tmp_path / NAME).write_text(text)
     assert insights_in(tmp_path) == insights()
 
 
-def test_a_run_learns_of_earlier_ones_in_its_own_state_directory(tmp_path: Path) -> None:
+def test_a_run_uses_insights_of_its_own_state_directory(tmp_path: Path) -> None:
     state = StateDir(tmp_path)
     publish_insights(insights("prod"), tmp_path)
     assert EarlierRuns.beside(state.run("drain"))("prod") == of_cluster().prior

@@ -1,4 +1,4 @@
-"""What brokers answer, read into ktui's words: also what a healthy cluster would not say."""
+"""Answers of brokers, parsed into ktui's types: also those that no healthy cluster gives."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from ktui.kafka.transport.batches import by_topic, chunks
 ID = uuid.UUID(bytes=b"\xfb\xff\xbe" + bytes(13))
 
 
-def test_fenced_brokers_are_there_but_not_alive() -> None:
+def test_fenced_brokers_are_listed_as_not_alive() -> None:
     broker = DescribeClusterResponse.DescribeClusterBroker
     answer = DescribeClusterResponse(
         version=2,
@@ -37,17 +37,17 @@ def test_fenced_brokers_are_there_but_not_alive() -> None:
         ],
     )
 
-    told = metadata.cluster_description(answer, waits_for_kept=True)
+    described = metadata.cluster_description(answer, waits_for_kept=True)
 
-    assert told.cluster_id == r"abc\x1b[2J"
-    assert told.controller is None
-    assert told.brokers == {
+    assert described.cluster_id == r"abc\x1b[2J"
+    assert described.controller is None
+    assert described.brokers == {
         1: Broker(1, "a", 9092, r"r\x07"),
         2: Broker(2, "", -1, None, alive=False),
     }
 
 
-def test_a_partition_is_read_whatever_state_it_is_in() -> None:
+def test_a_partition_without_a_leader_is_parsed() -> None:
     topic = DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponseTopic
     partition = topic.DescribeTopicPartitionsResponsePartition
     answer = topic(
@@ -72,10 +72,10 @@ def test_a_partition_is_read_whatever_state_it_is_in() -> None:
         ],
     )
 
-    told = metadata.topics_answer([answer])
+    described = metadata.topics_answer([answer])
 
     tp = TopicPartition("orders", 0)
-    assert told.partitions[tp] == PartitionState(
+    assert described.partitions[tp] == PartitionState(
         tp=tp,
         topic_id="-_--AAAAAAAAAAAAAAAAAA",
         replicas=(1, 99),
@@ -87,7 +87,7 @@ def test_a_partition_is_read_whatever_state_it_is_in() -> None:
     )
 
 
-def test_an_older_brokers_metadata_says_the_same_but_for_what_it_does_not_know() -> None:
+def test_metadata_of_an_older_broker_is_parsed_without_its_unknown_fields() -> None:
     topic = MetadataResponse.MetadataResponseTopic
     answer = topic(
         version=9,
@@ -107,43 +107,48 @@ def test_an_older_brokers_metadata_says_the_same_but_for_what_it_does_not_know()
         ],
     )
 
-    told = metadata.topics_answer([answer]).partitions[TopicPartition("orders", 3)]
+    described = metadata.topics_answer([answer]).partitions[TopicPartition("orders", 3)]
 
-    assert (told.topic_id, told.elr) == (None, None)
-    assert (told.replicas, told.isr, told.leader, told.leader_epoch) == ((2, 1), (2,), 2, 7)
+    assert (described.topic_id, described.elr) == (None, None)
+    assert (described.replicas, described.isr, described.leader, described.leader_epoch) == (
+        (2, 1),
+        (2,),
+        2,
+        7,
+    )
 
 
-def test_topics_that_cannot_be_told_are_sorted_by_why() -> None:
+def test_topics_that_cannot_be_described_are_sorted_by_reason() -> None:
     topic = MetadataResponse.MetadataResponseTopic
     answers = [
         topic(version=9, error_code=code, name=name, partitions=[])
         for name, code in (("gone", 3), ("secret", 29), ("odd\u202e", 17), ("busy", -1))
     ]
 
-    told = metadata.topics_answer(answers)
+    described = metadata.topics_answer(answers)
 
-    assert told.absent == {"gone"}
-    assert [(f.topic, f.answer.partition(" to this")[0], f.denied) for f in told.failures] == [
+    assert described.absent == {"gone"}
+    assert [(f.topic, f.answer.partition(" to this")[0], f.denied) for f in described.failures] == [
         ("secret", "TOPIC_AUTHORIZATION_FAILED. Grant Describe on topic secret", True),
         (r"odd\u202e", "INVALID_TOPIC_EXCEPTION", False),
         ("busy", "UNKNOWN_SERVER_ERROR", False),
     ]
-    assert {f.operation for f in told.failures} == {Operation.METADATA}
+    assert {f.operation for f in described.failures} == {Operation.METADATA}
 
 
-def test_the_zero_id_is_no_id() -> None:
+def test_the_zero_topic_id_is_no_id() -> None:
     assert metadata.format_topic_id(uuid.UUID(int=0)) is None
     assert metadata.format_topic_id(None) is None
 
 
-def test_later_pages_ask_for_the_topics_not_yet_told() -> None:
+def test_later_pages_ask_for_the_remaining_topics() -> None:
     cursor = DescribeTopicPartitionsResponse.Cursor(topic_name="b", partition_index=5, version=0)
 
     assert metadata.remaining_names(["a", "b", "c"], None) == ["a", "b", "c"]
     assert metadata.remaining_names(["a", "b", "c"], cursor) == ["b", "c"]
 
 
-def test_reassignments_are_read_in_the_controllers_order() -> None:
+def test_reassignments_are_parsed_in_the_order_of_the_controller() -> None:
     topic = ListPartitionReassignmentsResponse.OngoingTopicReassignment
     partition = topic.OngoingPartitionReassignment
     answer = ListPartitionReassignmentsResponse(
@@ -170,7 +175,7 @@ def test_reassignments_are_read_in_the_controllers_order() -> None:
     }
 
 
-def test_log_dirs_tell_what_works_what_failed_and_what_is_cordoned() -> None:
+def test_log_dirs_are_parsed_with_sizes_failures_and_cordons() -> None:
     result = DescribeLogDirsResponse.DescribeLogDirsResult
     topic = result.DescribeLogDirsTopic
     size = topic.DescribeLogDirsPartition
@@ -229,17 +234,17 @@ def test_log_dirs_tell_what_works_what_failed_and_what_is_cordoned() -> None:
         ],
     )
 
-    told = log_dirs.read_log_dirs(3, answer, [TopicPartition("t", 0)])
+    described = log_dirs.read_log_dirs(3, answer, [TopicPartition("t", 0)])
 
-    assert told.sizes == {TopicPartition("t", 0): 10}
-    assert told.log_dirs == (
+    assert described.sizes == {TopicPartition("t", 0): 10}
+    assert described.log_dirs == (
         LogDir(3, "/a", None, 100, 60, cordoned=True),
         LogDir(3, "/b"),
         LogDir(3, r"/c\n", "KAFKA_STORAGE_ERROR"),
     )
 
 
-def configs(**told: str | None) -> object:
+def configs(**described: str | None) -> object:
     result = DescribeConfigsResponse.DescribeConfigsResult
     config = result.DescribeConfigsResourceResult
     return result(
@@ -247,26 +252,26 @@ def configs(**told: str | None) -> object:
         error_code=0,
         configs=[
             config(version=4, name=name.replace("_", "."), value=value)
-            for name, value in told.items()
+            for name, value in described.items()
         ],
     )
 
 
-def test_settings_of_a_topic_are_read() -> None:
-    told = configs(
+def test_settings_of_a_topic_are_parsed() -> None:
+    described = configs(
         min_insync_replicas="2",
         cleanup_policy="compact,delete",
         remote_storage_enable="true",
         follower_replication_throttled_replicas="0:1,\x1b0:2",
     )
 
-    assert settings.topic_config(told) == TopicConfig(
+    assert settings.topic_config(described) == TopicConfig(
         2, compacted=True, tiered=True, follower_throttled_replicas=r"0:1,\x1b0:2"
     )
 
 
-def test_settings_of_a_broker_that_are_unset_or_odd_are_none() -> None:
-    told = configs(
+def test_unset_or_malformed_settings_of_a_broker_are_none() -> None:
+    described = configs(
         leader_replication_throttled_rate="9223372036854775807",
         follower_replication_throttled_rate="1000000",
         replica_fetch_backoff_ms="soon",
@@ -274,7 +279,7 @@ def test_settings_of_a_broker_that_are_unset_or_odd_are_none() -> None:
         unclean_leader_election_enable=None,
     )
 
-    assert settings.broker_config(told) == BrokerConfig(
+    assert settings.broker_config(described) == BrokerConfig(
         follower_throttle_rate=1_000_000, auto_leader_rebalance=True
     )
 
@@ -283,7 +288,7 @@ def test_settings_of_a_broker_that_are_unset_or_odd_are_none() -> None:
     ("code", "kind"),
     [(31, NotAuthorized), (35, Unsupported), (7, TimedOut), (42, Refused)],
 )
-def test_an_error_for_the_whole_call_is_typed_and_says_what_was_asked(
+def test_an_error_of_a_whole_call_is_typed_and_names_the_attempt(
     code: int, kind: type[Exception]
 ) -> None:
     error = error_codes.error_for_refusal(
@@ -310,11 +315,11 @@ def test_an_error_for_the_whole_call_is_typed_and_says_what_was_asked(
         (12_345, "ERROR_12345"),
     ],
 )
-def test_errors_go_by_kafkas_names(code: int, name: str) -> None:
+def test_error_codes_get_the_names_that_kafka_gives_them(code: int, name: str) -> None:
     assert error_codes.name_of(code) == name
 
 
-def test_partitions_are_grouped_once_each_and_cut_into_chunks() -> None:
+def test_partitions_are_grouped_by_topic_once_each_and_split_into_chunks() -> None:
     tps = [TopicPartition("b", 1), TopicPartition("a", 0), TopicPartition("b", 1)]
 
     assert by_topic(tps) == {"b": [1], "a": [0]}

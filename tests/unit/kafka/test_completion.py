@@ -1,4 +1,4 @@
-"""Whether Kafka completes a move without the replicas that it keeps, as far as brokers tell."""
+"""Whether Kafka completes a move before its kept replicas are in sync, by metadata.version."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ class Brokers:
 
 
 @pytest.mark.parametrize(("level", "waits"), [(21, True), (29, True), (30, False), (None, True)])
-async def test_kept_replicas_are_waited_for_before_4_3_and_where_nobody_tells(
+async def test_kafka_waits_for_kept_replicas_before_4_3_and_where_the_version_is_unknown(
     level: int | None,
     waits: bool,  # noqa: FBT001 - a column of the table
 ) -> None:
     assert await CompletionRule(Brokers(level)).waits_for_kept() is waits  # type: ignore[arg-type]
 
 
-async def test_it_is_not_asked_in_every_poll() -> None:
+async def test_the_completion_rule_is_asked_for_only_once() -> None:
     brokers = Brokers(30)
     completion = CompletionRule(brokers)  # type: ignore[arg-type]
 

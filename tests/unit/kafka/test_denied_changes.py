@@ -1,4 +1,4 @@
-"""A change that is denied names the permission that it needs, on the resource that lacks it."""
+"""A denied change names the permission that it needs, and on which resource."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ALTER = Purpose("altering reassignments", needs="Alter on the cluster")
 
 
 class Answering:
-    """In place of a wire: every request is answered so."""
+    """A fake wire that gives every request the same answer."""
 
     timeout_s = 1.0
 
@@ -32,23 +32,25 @@ class Answering:
 
 
 def sender(answer: Callable[[], Any]) -> Sender[TopicPartition]:
-    def told(code: int) -> Iterator[tuple[TopicPartition, int, str | None]]:
+    def codes(code: int) -> Iterator[tuple[TopicPartition, int, str | None]]:
         yield ORDERS, code, None
 
-    return Sender(cast("Wire", Answering(answer)), ALTER, told)
+    return Sender(cast("Wire", Answering(answer)), ALTER, codes)
 
 
 @pytest.mark.parametrize(
     ("code", "needs"), [(31, "Alter on the cluster"), (29, "Alter on topic orders"), (42, "")]
 )
-async def test_for_a_partition_of_it(code: int, needs: str) -> None:
+async def test_a_change_denied_for_a_partition_names_the_permission_it_needs(
+    code: int, needs: str
+) -> None:
     results = await sender(lambda: code).in_turn([BatchedRequest([ORDERS], lambda: None)])
     assert results[ORDERS].verdict is Verdict.REFUSED
     assert results[ORDERS].needs == needs
     assert ("Grant " in results[ORDERS].message) is bool(needs)
 
 
-async def test_as_a_whole() -> None:
+async def test_a_change_denied_as_a_whole_names_the_permission_it_needs() -> None:
     def denied() -> NotAuthorized:
         error = error_codes.error_for_refusal(
             31, None, attempted="x", where="broker 1", needs=ALTER.needs

@@ -1,4 +1,4 @@
-"""Metadata that is known to be fresh, on brokers that are late, down, or do not tell."""
+"""Metadata that is known to be fresh, from brokers that are late, down, or do not report it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def quorum(*, end: int = 43, committed: int = 43, code: int = 0) -> Any:
     voters = [
         partition.ReplicaState(version=2, replica_id=voter, log_end_offset=at) for voter, at in ends
     ]
-    told = partition(
+    described = partition(
         version=2,
         partition_index=0,
         error_code=code,
@@ -37,7 +37,7 @@ def quorum(*, end: int = 43, committed: int = 43, code: int = 0) -> Any:
         high_watermark=committed,
         current_voters=voters,
     )
-    topics = [topic(version=2, topic_name="__cluster_metadata", partitions=[told])]
+    topics = [topic(version=2, topic_name="__cluster_metadata", partitions=[described])]
     return DescribeQuorumResponse(version=2, error_code=0, topics=topics)
 
 
@@ -64,7 +64,7 @@ def page(replicas: list[int], *, last: bool = True) -> Any:
 
 
 class Brokers:
-    """Brokers by id, each with how far it has read the log; they read on with every question."""
+    """Brokers by id, each with how far it has read the log; they read on at every request."""
 
     timeout_s = 0.2
 
@@ -123,11 +123,11 @@ def reader(brokers: Brokers) -> KafkaReader:
 
 
 async def replicas(brokers: Brokers) -> tuple[int, ...]:
-    told = await reader(brokers).describe_topics(["orders"], fresh=True)
-    return told.partitions[ORDERS].replicas
+    described = await reader(brokers).describe_topics(["orders"], fresh=True)
+    return described.partitions[ORDERS].replicas
 
 
-async def test_a_broker_that_has_read_the_whole_log_is_asked() -> None:
+async def test_fresh_metadata_comes_from_a_broker_that_has_read_the_whole_log() -> None:
     brokers = Brokers(b1=42)
 
     assert await replicas(brokers) == (2, 1)
@@ -135,7 +135,7 @@ async def test_a_broker_that_has_read_the_whole_log_is_asked() -> None:
     assert brokers.pages_from == [1]
 
 
-async def test_one_that_is_a_record_behind_is_waited_for() -> None:
+async def test_a_broker_that_is_behind_is_waited_for() -> None:
     brokers = Brokers(b1=39)
 
     assert await replicas(brokers) == (2, 1)
@@ -143,7 +143,7 @@ async def test_one_that_is_a_record_behind_is_waited_for() -> None:
     assert brokers.asked["ApiVersionsRequest"] == 4
 
 
-async def test_what_the_controller_has_decided_counts_before_it_is_committed() -> None:
+async def test_uncommitted_records_of_the_controller_are_waited_for() -> None:
     brokers = Brokers(b1=41)
     brokers.quorums = [quorum(end=43, committed=42)]
 
@@ -152,7 +152,7 @@ async def test_what_the_controller_has_decided_counts_before_it_is_committed() -
     assert brokers.asked["ApiVersionsRequest"] == 2
 
 
-async def test_a_broker_that_is_down_is_passed_over() -> None:
+async def test_a_broker_that_is_down_is_skipped() -> None:
     brokers = Brokers(b1=42, b2=42)
     brokers.down = {1}
 
@@ -171,9 +171,9 @@ async def test_all_pages_come_from_brokers_that_have_caught_up() -> None:
 
     brokers.before_page = die_before_the_second_page
 
-    told = await reader(brokers).describe_topics(["orders"], fresh=True)
+    described = await reader(brokers).describe_topics(["orders"], fresh=True)
 
-    assert len(told.partitions) == 2
+    assert len(described.partitions) == 2
     assert brokers.pages_from == [1, 2]
     assert brokers.read[2] > 42
 
@@ -187,14 +187,14 @@ async def test_a_broker_is_not_tested_again_for_every_page() -> None:
     assert brokers.asked["ApiVersionsRequest"] == 1
 
 
-async def test_while_one_controller_hands_over_to_another_the_next_one_is_waited_for() -> None:
+async def test_the_next_controller_is_waited_for_during_a_failover() -> None:
     brokers = Brokers(b1=42)
     brokers.quorums = [quorum(code=NOT_LEADER), quorum(end=-1, committed=-1), quorum()]
 
     assert await replicas(brokers) == (2, 1)
 
 
-async def test_no_controller_is_no_answer_in_time() -> None:
+async def test_a_cluster_without_a_controller_times_out() -> None:
     brokers = Brokers(b1=42)
     brokers.quorums = [quorum(code=NOT_LEADER)]
 
@@ -202,7 +202,7 @@ async def test_no_controller_is_no_answer_in_time() -> None:
         await replicas(brokers)
 
 
-async def test_brokers_that_stay_behind_are_no_answer_in_time() -> None:
+async def test_brokers_that_stay_behind_time_out() -> None:
     brokers = Brokers(b1=0)
 
     with pytest.raises(TimedOut, match="no broker has read up to record 42"):
@@ -211,7 +211,7 @@ async def test_brokers_that_stay_behind_are_no_answer_in_time() -> None:
     assert brokers.pages_from == []
 
 
-async def test_who_may_not_ask_is_told_that_it_cannot_be_known_and_what_to_grant() -> None:
+async def test_a_denied_freshness_check_is_unsupported_and_names_the_grant() -> None:
     brokers = Brokers(b1=42)
     denied = NotAuthorized("asking", answer="CLUSTER_AUTHORIZATION_FAILED", fix="Grant Describe")
     brokers.quorums = [denied]
@@ -220,14 +220,14 @@ async def test_who_may_not_ask_is_told_that_it_cannot_be_known_and_what_to_grant
         await replicas(brokers)
 
 
-async def test_brokers_that_do_not_tell_how_far_they_are_are_too_old() -> None:
+async def test_brokers_that_do_not_report_their_progress_are_unsupported() -> None:
     brokers = Brokers(b1=-1)
 
     with pytest.raises(Unsupported, match="broker 1"):
         await replicas(brokers)
 
 
-async def test_a_plain_look_asks_for_nothing_but_the_topics() -> None:
+async def test_an_ordinary_poll_asks_only_for_the_topics() -> None:
     brokers = Brokers(b1=42)
 
     await reader(brokers).describe_topics(["orders"])
@@ -236,7 +236,7 @@ async def test_a_plain_look_asks_for_nothing_but_the_topics() -> None:
     assert brokers.pages_from == [None]
 
 
-async def test_thousands_of_topics_are_not_named_again_in_every_page() -> None:
+async def test_thousands_of_topics_are_asked_for_in_batches() -> None:
     brokers = Brokers(b1=42)
     brokers.pages = [page([2, 1]) for _ in range(3)]
 

@@ -22,13 +22,13 @@ MEMBER = Member("owner-1", 3)
 
 
 class Brokers:
-    """Brokers that answer from a list, the last answer again and again."""
+    """Brokers that answer from a list, and then repeat its last answer."""
 
     timeout_s = 5.0
 
     def __init__(self) -> None:
         self.coordinators: list[tuple[int, int]] = [(0, 1)]
-        """Error code and broker of each look-up."""
+        """Error code and broker of each lookup."""
         self.heartbeats: list[int | ClusterError] = [0]
         self.store = 0
         self.left = 0
@@ -62,13 +62,13 @@ class Brokers:
 
     def _FindCoordinator(self) -> Any:  # noqa: N802
         code, broker = _next(self.coordinators)
-        told = FindCoordinatorResponse.Coordinator(
+        reply = FindCoordinatorResponse.Coordinator(
             version=4, key="g", node_id=broker, host="h", port=1, error_code=code
         )
-        return FindCoordinatorResponse(version=4, coordinators=[told])
+        return FindCoordinatorResponse(version=4, coordinators=[reply])
 
     def _DescribeGroups(self) -> Any:  # noqa: N802
-        told = DescribeGroupsResponse.DescribedGroup(
+        reply = DescribeGroupsResponse.DescribedGroup(
             version=5,
             error_code=self.described,
             group_id="g",
@@ -77,19 +77,19 @@ class Brokers:
             protocol_data="",
             members=[],
         )
-        return DescribeGroupsResponse(version=5, groups=[told])
+        return DescribeGroupsResponse(version=5, groups=[reply])
 
     def _Heartbeat(self) -> Any:  # noqa: N802
-        told = _next(self.heartbeats)
-        if isinstance(told, ClusterError):
-            raise told
-        return HeartbeatResponse(version=4, error_code=told)
+        reply = _next(self.heartbeats)
+        if isinstance(reply, ClusterError):
+            raise reply
+        return HeartbeatResponse(version=4, error_code=reply)
 
     def _LeaveGroup(self) -> Any:  # noqa: N802
-        told = LeaveGroupResponse.MemberResponse(
+        reply = LeaveGroupResponse.MemberResponse(
             version=4, member_id="owner-1", group_instance_id="owner", error_code=self.left
         )
-        return LeaveGroupResponse(version=4, error_code=0, members=[told])
+        return LeaveGroupResponse(version=4, error_code=0, members=[reply])
 
     def kinds(self) -> list[str]:
         return [kind for kind, _ in self.asked]
@@ -110,7 +110,7 @@ def groups(brokers: Brokers, monkeypatch: pytest.MonkeyPatch) -> KafkaGroups:
     return KafkaGroups(Connection.to("127.0.0.1:1"), wire=brokers)  # type: ignore[arg-type]
 
 
-async def test_looking_at_a_cluster_without_groups_looks_up_no_coordinator_as_that_makes_a_topic(
+async def test_describing_a_group_looks_up_no_coordinator_before_the_offsets_topic_exists(
     brokers: Brokers, groups: KafkaGroups
 ) -> None:
     brokers.store = UNKNOWN_TOPIC
@@ -122,7 +122,7 @@ async def test_looking_at_a_cluster_without_groups_looks_up_no_coordinator_as_th
     assert brokers.kinds() == ["Metadata", "Metadata"]
 
 
-async def test_who_may_not_see_the_topic_of_groups_can_look_all_the_same(
+async def test_a_group_can_be_described_without_permission_on_the_offsets_topic(
     brokers: Brokers, groups: KafkaGroups
 ) -> None:
     brokers.store = NO_TOPIC_PERMISSION
@@ -160,7 +160,7 @@ async def test_a_coordinator_that_cannot_be_reached_is_looked_up_again(
     assert brokers.asked[-1] == ("Heartbeat", 2)
 
 
-async def test_a_coordinator_that_is_known_is_not_looked_up_for_each_heartbeat(
+async def test_a_known_coordinator_is_not_looked_up_for_each_heartbeat(
     brokers: Brokers, groups: KafkaGroups
 ) -> None:
     for _ in range(3):
@@ -170,7 +170,7 @@ async def test_a_coordinator_that_is_known_is_not_looked_up_for_each_heartbeat(
 
 
 @pytest.mark.parametrize(
-    ("code", "heard"),
+    ("code", "expected"),
     [
         (FENCED, HeartbeatAnswer.GONE),
         (UNKNOWN_MEMBER, HeartbeatAnswer.GONE),
@@ -178,15 +178,15 @@ async def test_a_coordinator_that_is_known_is_not_looked_up_for_each_heartbeat(
         (REBALANCING, HeartbeatAnswer.REJOIN),
     ],
 )
-async def test_a_member_hears_that_it_is_gone_or_has_to_join_again(
-    brokers: Brokers, groups: KafkaGroups, code: int, heard: HeartbeatAnswer
+async def test_a_heartbeat_reports_that_the_member_is_gone_or_must_rejoin(
+    brokers: Brokers, groups: KafkaGroups, code: int, expected: HeartbeatAnswer
 ) -> None:
     brokers.heartbeats = [code]
 
-    assert await groups.heartbeat("g", MEMBER) is heard
+    assert await groups.heartbeat("g", MEMBER) is expected
 
 
-async def test_an_answer_that_means_neither_is_an_error_with_its_name(
+async def test_an_unexpected_heartbeat_answer_is_an_error_with_its_name(
     brokers: Brokers, groups: KafkaGroups
 ) -> None:
     brokers.heartbeats = [UNEXPECTED]
@@ -198,7 +198,7 @@ async def test_an_answer_that_means_neither_is_an_error_with_its_name(
 
 
 @pytest.mark.parametrize("part", ["look-up", "answer"])
-async def test_a_permission_that_is_missing_is_named_wherever_an_answer_tells_it(
+async def test_a_missing_group_permission_is_named_at_either_request(
     brokers: Brokers, groups: KafkaGroups, part: str
 ) -> None:
     if part == "look-up":
@@ -211,7 +211,7 @@ async def test_a_permission_that_is_missing_is_named_wherever_an_answer_tells_it
 
 
 @pytest.mark.parametrize("code", [0, FENCED, UNKNOWN_MEMBER])
-async def test_leaving_is_done_where_one_is_no_member_any_more(
+async def test_leaving_a_group_succeeds_for_a_member_that_is_already_gone(
     brokers: Brokers, groups: KafkaGroups, code: int
 ) -> None:
     brokers.left = code
@@ -219,7 +219,7 @@ async def test_leaving_is_done_where_one_is_no_member_any_more(
     await groups.leave("g", MEMBER)
 
 
-async def test_leaving_that_is_refused_for_another_reason_is_an_error(
+async def test_leaving_a_group_fails_on_any_other_refusal(
     brokers: Brokers, groups: KafkaGroups
 ) -> None:
     brokers.left = UNEXPECTED
@@ -228,7 +228,7 @@ async def test_leaving_that_is_refused_for_another_reason_is_an_error(
         await groups.leave("g", MEMBER)
 
 
-async def test_brokers_that_cannot_create_the_topic_of_groups_are_told_from_busy_ones(
+async def test_brokers_that_cannot_create_the_offsets_topic_differ_from_busy_ones(
     brokers: Brokers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(brokers, "timeout_s", 0.01)

@@ -1,4 +1,4 @@
-"""What is imported, and when: a list of reassignments must not wait for what it does not use."""
+"""What is imported, and when: listing reassignments must not wait for unused modules."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def run(program: str) -> str:
     return done.stdout.strip()
 
 
-def test_reading_a_cluster_loads_neither_the_other_client_nor_consumers_and_producers() -> None:
+def test_reading_a_cluster_loads_no_second_client_no_consumer_and_no_producer() -> None:
     loaded = run("import sys, ktui.kafka.reader, ktui.kafka.writer; print(*sys.modules)").split()
 
     assert "kafka.net.manager" in loaded
@@ -27,7 +27,7 @@ def test_reading_a_cluster_loads_neither_the_other_client_nor_consumers_and_prod
         assert unused not in loaded
 
 
-def test_settings_alone_load_no_client_at_all() -> None:
+def test_reading_connection_settings_loads_no_client() -> None:
     loaded = run("import sys, ktui.kafka.connection.connection; print(*sys.modules)").split()
 
     assert not [m for m in loaded if m.startswith(("kafka.", "confluent_kafka"))]
@@ -41,11 +41,11 @@ def test_settings_alone_load_no_client_at_all() -> None:
         "import kafka, kafka.errors; print(kafka.consumer.KafkaConsumer.__name__)",
     ],
 )
-def test_the_package_is_whole_for_whoever_asks_it_for_more(use: str) -> None:
+def test_the_kafka_package_is_still_complete_for_other_users(use: str) -> None:
     assert run(f"import ktui.kafka.reader; {use}") == "KafkaConsumer"
 
 
-def test_a_name_that_the_package_has_not_is_still_an_error() -> None:
+def test_an_unknown_name_in_the_kafka_package_is_still_an_error() -> None:
     program = "import ktui.kafka.reader, kafka; print(hasattr(kafka, 'NoSuchName'))"
 
     assert run(program) == "False"

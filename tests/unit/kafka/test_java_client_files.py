@@ -1,4 +1,4 @@
-"""Client properties files as Kafka's own tools take them."""
+"""Client properties files as Kafka's own tools accept them."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ request.timeout.ms=30000
     }
 
 
-def test_a_file_of_librdkafka_is_taken_too(file: Path) -> None:
+def test_a_file_of_librdkafka_is_accepted_too(file: Path) -> None:
     file.write_text(
         "metadata.broker.list=kafka-1:9093\nsecurity.protocol=sasl_plaintext\n"
         "sasl.mechanisms=PLAIN\nsasl.username=ada\nsasl.password=x\n"
@@ -65,7 +65,7 @@ def test_a_file_of_librdkafka_is_taken_too(file: Path) -> None:
     assert settings["sasl_mechanism"] == "PLAIN"
 
 
-def test_settings_that_a_view_has_no_use_for_are_ignored_and_told(file: Path) -> None:
+def test_unused_settings_are_ignored_with_a_warning(file: Path) -> None:
     file.write_text(
         "bootstrap.servers=a:1\nkey.serializer=x.Y\nacks=all\ngroup.id=g\nssl.protocol=TLSv1.3\n"
     )
@@ -75,7 +75,7 @@ def test_settings_that_a_view_has_no_use_for_are_ignored_and_told(file: Path) ->
     assert warning.endswith("not used by ktui: key.serializer, acks, group.id, ssl.protocol")
 
 
-def test_a_security_setting_that_is_not_known_is_not_ignored(file: Path) -> None:
+def test_an_unknown_security_setting_is_refused(file: Path) -> None:
     file.write_text("bootstrap.servers=a:1\n\nssl.trust.everything=true\n")
 
     problem = refused(file)
@@ -84,7 +84,7 @@ def test_a_security_setting_that_is_not_known_is_not_ignored(file: Path) -> None
     assert problem.key == "ssl.trust.everything"
 
 
-def test_a_misspelt_setting_is_told_its_line_and_what_was_meant(file: Path) -> None:
+def test_a_misspelt_setting_is_refused_with_its_line_and_a_suggestion(file: Path) -> None:
     file.write_text("# first\nboostrap.servers=a:1\n")
 
     assert str(refused(file)) == (
@@ -92,19 +92,19 @@ def test_a_misspelt_setting_is_told_its_line_and_what_was_meant(file: Path) -> N
     )
 
 
-def test_a_config_provider_is_not_taken_for_a_password(file: Path) -> None:
+def test_a_config_provider_is_not_mistaken_for_a_password(file: Path) -> None:
     file.write_text("bootstrap.servers=a:1\nsasl.password=${env:PASSWORD}\n")
 
     assert "{env: NAME}" in str(refused(file))
 
 
-def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
     problem = refused(tmp_path / "nowhere.properties")
 
     assert "nowhere.properties: cannot be read: No such file" in str(problem)
 
 
-def test_an_empty_algorithm_is_how_java_is_told_not_to_compare_names(file: Path) -> None:
+def test_an_empty_identification_algorithm_turns_the_host_name_check_off(file: Path) -> None:
     file.write_text(
         "bootstrap.servers=a:1\nsecurity.protocol=SSL\nssl.endpoint.identification.algorithm=\n"
     )
@@ -127,7 +127,7 @@ def test_an_empty_algorithm_is_how_java_is_told_not_to_compare_names(file: Path)
         (f'{SCRAM} required username="ada";', "sasl.password"),
     ],
 )
-def test_a_malformed_login_is_told_by_file_and_line_and_never_quoted(
+def test_a_malformed_login_is_reported_with_file_and_line_and_never_quoted(
     file: Path, jaas: str, words: str
 ) -> None:
     file.write_text(
@@ -165,7 +165,7 @@ def test_kerberos_and_oauth_logins_are_translated(file: Path) -> None:
 
 
 class TestTheFormat:
-    def test_is_that_of_java_properties(self, file: Path) -> None:
+    def test_a_properties_file_is_parsed_as_java_parses_it(self, file: Path) -> None:
         file.write_bytes(
             b"! a comment\r\n"
             b"  spaced   =  value with blanks \r\n"
@@ -192,7 +192,7 @@ class TestTheFormat:
             "ends": ("here", 12),
         }
 
-    def test_a_bad_escape_is_told_with_its_line(self, file: Path) -> None:
+    def test_a_bad_escape_is_reported_with_its_line(self, file: Path) -> None:
         file.write_text("a=1\nb=C:\\users\n")
 
         with pytest.raises(ConnectionProblem, match=r"client\.properties:2.*hexadecimal"):
@@ -210,7 +210,7 @@ class TestTheFormat:
             max_size=8,
         )
     )
-    def test_gives_back_whatever_java_would_have_stored(
+    def test_every_file_that_java_would_store_is_read_back(
         self, tmp_path_factory: pytest.TempPathFactory, entries: dict[str, str]
     ) -> None:
         entries = {k: v for k, v in entries.items() if _encodable(k + v)}

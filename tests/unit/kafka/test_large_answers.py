@@ -1,4 +1,4 @@
-"""An answer of several MiB is read to its end, in the clear and over TLS."""
+"""An answer of several MiB is read to its end, over plaintext and over TLS."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from support.kafka.certificates import Authority
 _COUNT = 50_000
 _API_VERSIONS, _METADATA, _LIST = 18, 3, 46
 _FLEXIBLE = {_API_VERSIONS: 0, _METADATA: 0, _LIST: 1}
-"""How many bytes of tagged fields follow the header of an answer."""
+"""Bytes of tagged fields after the header of an answer."""
 
 
 def _answer(api: int, version: int, port: int) -> bytes:
@@ -31,15 +31,15 @@ def _answer(api: int, version: int, port: int) -> bytes:
             ApiVersionsResponse.ApiVersion(version=2, api_key=key, min_version=0, max_version=high)
             for key, high in known
         ]
-        told = ApiVersionsResponse(version=version, error_code=0, api_keys=keys)
+        response = ApiVersionsResponse(version=version, error_code=0, api_keys=keys)
     elif api == _METADATA:
         broker = MetadataResponse.MetadataResponseBroker(
             1, "127.0.0.1", port, None, version=version
         )
-        told = MetadataResponse(version=version, brokers=[broker], controller_id=1, topics=[])
+        response = MetadataResponse(version=version, brokers=[broker], controller_id=1, topics=[])
     else:
         return _moving(version)
-    return bytes(told.encode())
+    return bytes(response.encode())
 
 
 @cache
@@ -55,12 +55,12 @@ def _moving(version: int) -> bytes:
         )
         for each in range(_COUNT)
     ]
-    told = ListPartitionReassignmentsResponse(
+    response = ListPartitionReassignmentsResponse(
         version=version,
         error_code=0,
         topics=[topic(version=0, name="orders", partitions=moving)],
     )
-    return bytes(told.encode())
+    return bytes(response.encode())
 
 
 @contextlib.asynccontextmanager

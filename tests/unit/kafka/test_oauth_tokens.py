@@ -19,7 +19,7 @@ from ktui.kafka.connection.oauth import ClientCredentials
 from ktui.kafka.connection.secret import Secret
 from ktui.kafka.reader import KafkaReader
 
-SECRET = "xK9-hunter2-Qz7"  # noqa: S105 -- what the tests hunt for
+SECRET = "xK9-hunter2-Qz7"  # noqa: S105 -- what the tests search for
 
 
 class Endpoint(http.server.ThreadingHTTPServer):
@@ -53,7 +53,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.wfile.write(data)
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 -- http.server's name
-        """Say nothing."""
+        """Log nothing."""
 
 
 @pytest.fixture
@@ -70,7 +70,7 @@ def credentials(url: str) -> ClientCredentials:
     return ClientCredentials(url, "ktui:1", Secret(SECRET), scope="kafka", extensions={"a": "b"})
 
 
-def test_a_token_is_asked_for_as_the_standard_says(endpoint: Endpoint) -> None:
+def test_a_token_request_follows_the_standard(endpoint: Endpoint) -> None:
     assert credentials(endpoint.url).token() == "tok-1"
 
     ((authorization, form),) = endpoint.asked
@@ -107,7 +107,7 @@ def test_a_stale_token_is_replaced(endpoint: Endpoint) -> None:
         pytest.param(200, b" " * 2**21, AuthenticationFailed, "larger than 1 MiB", id="large"),
     ],
 )
-def test_an_endpoint_that_gives_no_token_is_told_with_its_address(
+def test_an_endpoint_without_a_token_is_reported_with_its_address(
     endpoint: Endpoint, status: int, body: object, kind: type[ClusterError], words: str
 ) -> None:
     endpoint.status, endpoint.body = status, body
@@ -121,17 +121,17 @@ def test_an_endpoint_that_gives_no_token_is_told_with_its_address(
 
 
 @pytest.mark.parametrize(
-    "life",
+    "lifetime",
     [b"NaN", b"Infinity", b"1" + b"0" * 400, b"-9e999", b'"1h"', b"null"],
     ids=["nan", "infinite", "huge", "negative", "text", "null"],
 )
-def test_a_token_is_taken_whatever_its_life_is_said_to_be(endpoint: Endpoint, life: bytes) -> None:
-    endpoint.body = b'{"access_token": "tok-1", "expires_in": ' + life + b"}"
+def test_a_token_with_a_malformed_lifetime_is_accepted(endpoint: Endpoint, lifetime: bytes) -> None:
+    endpoint.body = b'{"access_token": "tok-1", "expires_in": ' + lifetime + b"}"
 
     assert credentials(endpoint.url).token() == "tok-1"
 
 
-def test_what_does_not_speak_http_is_told_with_its_address() -> None:
+def test_an_endpoint_that_does_not_speak_http_is_reported_with_its_address() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         url = f"http://127.0.0.1:{server.getsockname()[1]}/token"
         threading.Thread(target=_garbage, args=(server,), daemon=True).start()
@@ -156,7 +156,7 @@ def test_the_secret_does_not_follow_a_redirect(endpoint: Endpoint, status: int) 
         credentials(endpoint.url).token()
 
 
-async def test_an_endpoint_that_is_down_is_told_instead_of_the_cluster() -> None:
+async def test_an_endpoint_that_is_down_is_reported_instead_of_the_cluster() -> None:
     connection = Connection.of(
         {
             "bootstrap.servers": "127.0.0.1:9",
@@ -178,5 +178,5 @@ async def test_an_endpoint_that_is_down_is_told_instead_of_the_cluster() -> None
     assert SECRET not in f"{caught.value} {connection!r}"
 
 
-def test_extensions_are_handed_on() -> None:
+def test_oauth_extensions_are_passed_on() -> None:
     assert credentials("http://127.0.0.1:1").extensions() == {"a": "b"}

@@ -1,4 +1,4 @@
-"""Connection settings from a context: what is taken, what is refused, and in which words."""
+"""Connection settings from a context: which are accepted or refused, and with which message."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def refused(properties: dict[str, object], **more: Any) -> ConnectionProblem:
     return caught.value
 
 
-def test_an_address_is_enough() -> None:
+def test_an_address_alone_makes_a_connection() -> None:
     connection = Connection.to("kafka-1:9092, kafka-2:9092")
 
     assert connection.bootstrap_servers == ["kafka-1:9092", "kafka-2:9092"]
@@ -36,23 +36,23 @@ def test_an_address_is_enough() -> None:
 
 
 @pytest.mark.parametrize(
-    ("written", "meant"),
+    ("written", "expected"),
     [
         ("[::1]:9092", "[::1]:9092"),
         ("SASL_SSL://kafka-1:9093", "kafka-1:9093"),
         (["kafka-1:9092", "kafka-2:9092"], "kafka-1:9092,kafka-2:9092"),
     ],
 )
-def test_addresses_may_be_written_in_several_ways(written: object, meant: str) -> None:
+def test_addresses_may_be_written_in_several_ways(written: object, expected: str) -> None:
     connection = Connection.of({"bootstrap.servers": written})
 
-    assert connection.for_confluent()["bootstrap.servers"] == meant
+    assert connection.for_confluent()["bootstrap.servers"] == expected
 
 
 @pytest.mark.parametrize(
     "address", ["kafka-1", "kafka-1:", ":9092", "a:0", "a:70000", "a b:1", ","]
 )
-def test_what_is_no_address_is_refused_with_the_form_to_write(address: str) -> None:
+def test_a_malformed_address_is_refused_with_the_expected_form(address: str) -> None:
     problem = refused({"bootstrap.servers": address})
 
     assert "host:port" in str(problem)
@@ -60,11 +60,13 @@ def test_what_is_no_address_is_refused_with_the_form_to_write(address: str) -> N
     assert str(problem).startswith("config.yaml, context prod: bootstrap.servers: ")
 
 
-def test_without_an_address_the_option_is_named() -> None:
+def test_a_missing_address_is_refused_with_its_option() -> None:
     assert "--bootstrap-server" in str(refused({"client.id": "me"}))
 
 
-def test_the_option_wins_over_the_context_and_the_context_over_the_file(tmp_path: Path) -> None:
+def test_the_option_overrides_the_context_and_the_context_overrides_the_file(
+    tmp_path: Path,
+) -> None:
     file = tmp_path / "client.properties"
     file.write_text("bootstrap.servers=file:1\nclient.id=file\nrequest.timeout.ms=4000\n")
 
@@ -79,7 +81,7 @@ def test_the_option_wins_over_the_context_and_the_context_over_the_file(tmp_path
     assert connection.timeout_s == 4
 
 
-def test_each_client_gets_the_settings_in_its_own_words() -> None:
+def test_each_client_gets_the_settings_under_its_own_names() -> None:
     connection = Connection.of(SASL)
 
     ours = connection.for_kafka_python()
@@ -90,7 +92,7 @@ def test_each_client_gets_the_settings_in_its_own_words() -> None:
     assert connection.for_confluent() == {"client.id": "ktui", **SASL}
 
 
-def test_a_scram_user_with_a_comma_is_spelt_as_the_standard_wants() -> None:
+def test_a_scram_user_with_a_comma_is_escaped_as_the_standard_requires() -> None:
     connection = Connection.of(SASL | {"sasl.username": "CN=ada,O=x"})
 
     assert connection.for_kafka_python()["sasl_plain_username"] == "CN=3Dada=2CO=3Dx"
@@ -105,14 +107,14 @@ def test_a_scram_user_with_a_comma_is_spelt_as_the_standard_wants() -> None:
         ("ssl.ca.locations", "ssl.ca.location"),
     ],
 )
-def test_a_misspelt_setting_is_told_what_was_meant(wrong: str, near: str) -> None:
+def test_a_misspelt_setting_is_refused_with_a_suggestion(wrong: str, near: str) -> None:
     problem = refused({"bootstrap.servers": "a:1", wrong: "x"})
 
     assert problem.key == wrong
     assert f"Did you mean {near}?" in str(problem)
 
 
-def test_a_setting_of_another_kind_of_client_is_no_connection_setting() -> None:
+def test_a_setting_of_a_producer_is_refused() -> None:
     assert "is not a connection setting" in str(
         refused({"bootstrap.servers": "a:1", "acks": "all"})
     )
@@ -134,7 +136,7 @@ def test_a_setting_of_another_kind_of_client_is_no_connection_setting() -> None:
         ("sasl.username", ["a"], "expected text"),
     ],
 )
-def test_a_value_that_cannot_be_is_refused_by_name(key: str, value: object, words: str) -> None:
+def test_an_invalid_value_is_refused_with_its_setting(key: str, value: object, words: str) -> None:
     problem = refused({"bootstrap.servers": "a:1", key: value})
 
     assert problem.key == key
@@ -142,7 +144,7 @@ def test_a_value_that_cannot_be_is_refused_by_name(key: str, value: object, word
 
 
 @pytest.mark.parametrize("written", [83, 1.5, True])
-def test_a_password_that_yaml_takes_for_something_else_is_not_guessed(written: object) -> None:
+def test_a_password_that_yaml_reads_as_another_type_is_refused(written: object) -> None:
     properties = {"bootstrap.servers": "kafka-1:9092", "sasl.password": written}
 
     with pytest.raises(ConnectionProblem, match=r"sasl.password: is not text. Put it in quotes"):
@@ -150,7 +152,7 @@ def test_a_password_that_yaml_takes_for_something_else_is_not_guessed(written: o
 
 
 @pytest.mark.parametrize("missing", ["sasl.username", "sasl.password", "sasl.mechanism"])
-def test_what_a_mechanism_needs_must_be_there(missing: str) -> None:
+def test_a_setting_that_the_mechanism_needs_is_required(missing: str) -> None:
     problem = refused({k: v for k, v in SASL.items() if k != missing})
 
     assert problem.key == missing
@@ -178,7 +180,7 @@ def test_oauth_needs_an_endpoint_and_a_client() -> None:
     assert connection.for_kafka_python()["sasl_oauth_token_provider"].extensions() == {}
 
 
-def test_settings_without_effect_are_warned_of() -> None:
+def test_settings_without_effect_give_a_warning() -> None:
     connection = Connection.of(
         {"bootstrap.servers": "a:1", "sasl.mechanism": "PLAIN"}, where="context prod"
     )
@@ -227,7 +229,7 @@ class TestASecret:
             ({"file": "a", "env": "b"}, "{file: PATH}"),
         ],
     )
-    def test_that_cannot_be_got_is_an_error_that_names_the_source(
+    def test_that_cannot_be_read_is_refused_with_its_source(
         self, source: object, words: str
     ) -> None:
         problem = refused(SASL | {"sasl.password": source})
@@ -253,21 +255,21 @@ class TestASecret:
         assert problem.key == "sasl.password"
         assert "sleep did not end within 0.01 s" in str(problem)
 
-    def test_of_a_command_may_have_a_mebibyte(self) -> None:
+    def test_from_a_command_may_have_a_mebibyte(self) -> None:
         line = ["sh", "-c", "head -c 1048576 /dev/zero | tr '\\000' x; echo lost >&2"]
 
         connection = Connection.of(SASL | {"sasl.password": {"command": line}})
 
         assert connection.for_confluent()["sasl.password"] == "x" * 1024**2
 
-    def test_shows_itself_nowhere(self) -> None:
+    def test_is_never_shown(self) -> None:
         connection = Connection.of(SASL)
 
         for shown in (repr(connection), str(connection), f"{connection}", repr(vars(connection))):
             assert "open sesame" not in shown
         assert "***" in repr(connection)
 
-    def test_is_told_from_its_neighbour_without_being_shown(self) -> None:
+    def test_is_comparable_without_being_shown(self) -> None:
         secret = Secret("a")
 
         assert secret == Secret("a") != Secret("b")
@@ -276,7 +278,7 @@ class TestASecret:
             secret.__reduce__()
 
 
-def test_a_limit_of_time_without_end_is_the_longest_there_is() -> None:
+def test_an_endless_timeout_becomes_the_longest_possible() -> None:
     connection = Connection.of({"bootstrap.servers": "a:1", "socket.timeout.ms": "9" * 5000})
 
     assert connection.timeout_s < 10**7

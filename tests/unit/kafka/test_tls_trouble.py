@@ -1,4 +1,4 @@
-"""What is wrong with TLS is told with what mends it, and never by giving up what protects."""
+"""TLS problems are reported with a fix that never turns a protection off."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
 
 @contextlib.contextmanager
 def broker(tls: ssl.SSLContext) -> Iterator[int]:
-    """Shake hands with whoever comes; give the port."""
+    """Shake hands with every client; yield the port."""
 
     def serve() -> None:
         while True:
@@ -46,7 +46,7 @@ def broker(tls: ssl.SSLContext) -> Iterator[int]:
 async def failure(
     authority: Authority, tls: ssl.SSLContext, host: str = "127.0.0.1"
 ) -> ClusterError:
-    """The error of connecting to a broker that shakes hands so."""
+    """Return the error of connecting to a broker that shakes hands with these settings."""
     with broker(tls) as port:
         settings = {
             "bootstrap.servers": f"{host}:{port}",
@@ -68,7 +68,7 @@ async def failure(
         ("DNS:kafka-1", "localhost", "DNS:localhost"),
     ],
 )
-async def test_a_certificate_for_other_names_is_to_be_met_by_its_names_or_issued_anew(
+async def test_a_certificate_for_other_names_is_reported_with_the_names_to_use_or_add(
     authority: Authority, names: str, host: str, entry: str
 ) -> None:
     error = await failure(authority, authority.context(names), host)
@@ -88,7 +88,7 @@ async def test_a_certificate_for_other_names_is_to_be_met_by_its_names_or_issued
         (1, 3, "certificate is not yet valid", "Check this machine's clock"),
     ],
 )
-async def test_a_certificate_out_of_its_time_is_told_with_the_clock(
+async def test_an_expired_or_early_certificate_is_reported_with_a_hint_at_the_clock(
     authority: Authority, begins_h: float, ends_h: float, answer: str, fix: str
 ) -> None:
     tls = authority.context("IP:127.0.0.1", begins_h=begins_h, ends_h=ends_h)
@@ -101,7 +101,7 @@ async def test_a_certificate_out_of_its_time_is_told_with_the_clock(
     assert "clock" in error.fix
 
 
-async def test_the_other_client_takes_a_certificate_that_fails_for_a_failed_login_too(
+async def test_the_second_client_reports_a_bad_certificate_as_a_failed_login_too(
     authority: Authority,
 ) -> None:
     with broker(authority.context("DNS:kafka-1")) as port:
@@ -116,7 +116,7 @@ async def test_the_other_client_takes_a_certificate_that_fails_for_a_failed_logi
     assert "certificate verify failed" in probe.error.answer
 
 
-async def test_a_certificate_of_an_unknown_authority_is_told_with_the_setting_of_authorities(
+async def test_a_certificate_of_an_unknown_authority_is_reported_with_its_setting(
     authority: Authority, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     other = Authority(tmp_path_factory.mktemp("other"))
@@ -127,7 +127,7 @@ async def test_a_certificate_of_an_unknown_authority_is_told_with_the_setting_of
 
 
 @pytest.mark.filterwarnings("ignore:ssl.TLSVersion")
-async def test_a_broker_with_old_tls_alone_is_told_which_setting_of_it_to_change(
+async def test_a_broker_with_only_old_tls_is_reported_with_the_broker_setting_to_change(
     authority: Authority,
 ) -> None:
     tls = authority.context("IP:127.0.0.1")
@@ -143,7 +143,7 @@ async def test_a_broker_with_old_tls_alone_is_told_which_setting_of_it_to_change
     assert "PLAINTEXT" not in error.fix
 
 
-async def test_a_broker_that_wants_our_certificate_is_told_with_the_setting_of_it(
+async def test_a_broker_that_requires_a_client_certificate_is_reported_with_its_setting(
     authority: Authority,
 ) -> None:
     tls = authority.context("IP:127.0.0.1")
@@ -162,16 +162,16 @@ async def test_a_broker_that_wants_our_certificate_is_told_with_the_setting_of_i
         ("ssl.endpoint.identification.algorithm", "none"),
     ],
 )
-def test_what_tls_does_not_verify_is_told_with_the_setting_and_who_says_so(
+def test_a_check_that_tls_skips_is_reported_with_its_setting_and_its_source(
     setting: str, value: str
 ) -> None:
     settings = {"bootstrap.servers": "kafka-1:9093", "security.protocol": "SSL", setting: value}
 
-    (told,) = Connection.of(settings, where="config.yaml, context prod").unverified
+    (warning,) = Connection.of(settings, where="config.yaml, context prod").unverified
     in_the_clear = Connection.of({**settings, "security.protocol": "PLAINTEXT"})
     verified = Connection.of({**settings, setting: {"none": "https", "false": "true"}[value]})
 
-    assert told.startswith(f"config.yaml, context prod: {setting}={value}: ")
-    assert "can pose as a broker" in told
+    assert warning.startswith(f"config.yaml, context prod: {setting}={value}: ")
+    assert "can pose as a broker" in warning
     assert in_the_clear.unverified == ()
     assert verified.unverified == ()

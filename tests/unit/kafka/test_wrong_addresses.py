@@ -1,4 +1,4 @@
-"""A bootstrap address where there is no Kafka: said at once, with the address and what to do."""
+"""A bootstrap address without Kafka is reported at once, with the address and a fix."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ async def answer_next(
     size = int.from_bytes(await reader.readexactly(4), "big")
     asked = await reader.readexactly(size)
     version = int.from_bytes(asked[2:4], "big")
-    told = answer(version=version, error_code=0, **_FIELDS[answer])
-    frame = asked[4:8] + told.encode()
+    response = answer(version=version, error_code=0, **_FIELDS[answer])
+    frame = asked[4:8] + response.encode()
     writer.write(len(frame).to_bytes(4, "big") + frame)
     await writer.drain()
 
@@ -80,7 +80,7 @@ async def listening(talk: Talk, tls: ssl.SSLContext | None = None) -> AsyncItera
 
 
 def free_addresses(count: int) -> list[str]:
-    """Addresses that nobody listens on."""
+    """Return addresses with no listener."""
     with contextlib.ExitStack() as held:
         taken = [held.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
         return [f"127.0.0.1:{one.getsockname()[1]}" for one in taken]
@@ -89,7 +89,7 @@ def free_addresses(count: int) -> list[str]:
 async def failure(
     address: str, *, timeout_s: float = 20, security: dict[str, object] | None = None
 ) -> ClusterError:
-    """What listing reassignments through this address raises."""
+    """Return the error that listing reassignments through this address raises."""
     connection = Connection.of({"bootstrap.servers": address, **(security or {})})
     reader = KafkaReader(connection, timeout_s=timeout_s)
     with pytest.raises(ClusterError) as caught:
@@ -99,7 +99,7 @@ async def failure(
     return caught.value
 
 
-async def test_a_port_that_nobody_listens_on() -> None:
+async def test_a_closed_port_is_reported_as_connection_refused() -> None:
     (address,) = free_addresses(1)
 
     error = await failure(address)
@@ -111,7 +111,7 @@ async def test_a_port_that_nobody_listens_on() -> None:
     )
 
 
-async def test_a_host_that_does_not_exist() -> None:
+async def test_an_unknown_host_is_reported_with_its_name() -> None:
     error = await failure("no-such-host.invalid:9092")
 
     assert type(error) is Unreachable
@@ -119,7 +119,7 @@ async def test_a_host_that_does_not_exist() -> None:
     assert error.fix == "Check the host name"
 
 
-async def test_several_addresses_are_all_named() -> None:
+async def test_an_error_of_several_addresses_names_them_all() -> None:
     one, other = free_addresses(2)
 
     error = await failure(f"{one},{other}")
@@ -127,7 +127,7 @@ async def test_several_addresses_are_all_named() -> None:
     assert set(error.where.split(", ")) == {one, other}
 
 
-async def test_one_good_reason_is_told_rather_than_the_dead_addresses_around_it() -> None:
+async def test_a_specific_error_of_one_address_outranks_dead_addresses() -> None:
     async def web_server(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read(1)
         writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
@@ -142,7 +142,7 @@ async def test_one_good_reason_is_told_rather_than_the_dead_addresses_around_it(
 
 
 @pytest.mark.parametrize("greeting", ["HTTP/1.1 400 Bad Request", "SSH-2.0-OpenSSH", "220 mail"])
-async def test_a_server_of_another_kind(greeting: str) -> None:
+async def test_a_server_of_another_protocol_is_reported_with_its_greeting(greeting: str) -> None:
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read(1)
         writer.write(greeting.encode() + b"\r\n\r\n")
@@ -158,7 +158,7 @@ async def test_a_server_of_another_kind(greeting: str) -> None:
     assert "Check the port" in error.fix
 
 
-async def test_a_server_that_hangs_up() -> None:
+async def test_a_server_that_hangs_up_is_reported_with_a_hint_at_tls() -> None:
     async def talk(reader: asyncio.StreamReader, _writer: asyncio.StreamWriter) -> None:
         await reader.read(1)
 
@@ -170,7 +170,7 @@ async def test_a_server_that_hangs_up() -> None:
     assert "security.protocol=SSL" in error.fix
 
 
-async def test_a_server_that_says_nothing() -> None:
+async def test_a_silent_server_is_reported_as_a_timeout() -> None:
     async def talk(reader: asyncio.StreamReader, _writer: asyncio.StreamWriter) -> None:
         await reader.read()
 
@@ -182,7 +182,7 @@ async def test_a_server_that_says_nothing() -> None:
     assert "sent nothing" in error.answer
 
 
-async def test_a_server_in_the_clear_where_tls_was_configured() -> None:
+async def test_a_plaintext_server_is_reported_where_tls_was_configured() -> None:
     async def talk(reader: asyncio.StreamReader, _writer: asyncio.StreamWriter) -> None:
         await reader.readexactly(4)  # as a broker does, which takes TLS for a huge request
 
@@ -193,7 +193,7 @@ async def test_a_server_in_the_clear_where_tls_was_configured() -> None:
     assert "security.protocol=PLAINTEXT" in error.fix
 
 
-async def test_a_server_that_says_nothing_to_tls() -> None:
+async def test_a_server_that_is_silent_to_tls_is_reported() -> None:
     async def talk(reader: asyncio.StreamReader, _writer: asyncio.StreamWriter) -> None:
         await reader.read()
         await asyncio.Event().wait()
@@ -205,7 +205,7 @@ async def test_a_server_that_says_nothing_to_tls() -> None:
     assert error.where == address
 
 
-async def test_a_server_that_answers_rubbish() -> None:
+async def test_a_server_that_answers_garbage_is_reported_as_not_kafka() -> None:
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read(1)
         writer.write(b"\0\0\0\x08" + b"\xff" * 8)
@@ -233,7 +233,7 @@ LARGE_FOR_A_HELLO = (200 * 1024**2).to_bytes(4, "big")
         (LARGE_FOR_A_HELLO, False, False),
     ],
 )
-async def test_an_answer_that_would_be_huge_is_given_up_at_its_first_bytes(
+async def test_a_huge_answer_is_abandoned_at_its_first_bytes(
     authority: Authority, *, prefix: bytes, hello: bool, tls: bool
 ) -> None:
     sent = 0
@@ -263,7 +263,7 @@ async def test_an_answer_that_would_be_huge_is_given_up_at_its_first_bytes(
     assert sent < 32 * 1024**2, "more than the buffers of the two sockets take was read"
 
 
-async def test_the_other_client_says_so_too() -> None:
+async def test_the_second_client_reports_a_closed_port_too() -> None:
     (address,) = free_addresses(1)
 
     probe = await probe_confluent(Connection.to(address))
@@ -274,7 +274,7 @@ async def test_the_other_client_says_so_too() -> None:
     assert probe.error.where == address
 
 
-async def test_a_library_that_is_missing_for_a_login_is_told_by_each_client() -> None:
+async def test_a_login_library_that_is_missing_is_reported_by_each_client() -> None:
     async def kafka_that_takes_any_login(
         reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:

@@ -1,4 +1,4 @@
-"""scripts/ensure-java.sh: silent where all is there, else it installs or gives the line to type."""
+"""scripts/ensure-java.sh: silent if nothing is missing, else it installs or prints the command."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def ensure_java(programs: Path, **environment: str) -> subprocess.CompletedProce
 
 
 def package_manager(programs: Path, name: str) -> Path:
-    """Make one that installs a JDK 17 and Maven, and notes that it did."""
+    """Create one that installs a JDK 17 and Maven, and logs that it did."""
     said, spare = programs.parent / "said", programs.parent / "spare"
     spare.mkdir()
     java(spare, "17.0.15")
@@ -58,7 +58,7 @@ def package_manager(programs: Path, name: str) -> Path:
 
 
 @pytest.mark.parametrize("version", ["17.0.15", "21", "25-ea"])
-def test_it_says_nothing_where_all_is_there(programs: Path, version: str) -> None:
+def test_ensure_java_is_silent_when_nothing_is_missing(programs: Path, version: str) -> None:
     java(programs, version)
     program(programs, "javac", ":")
     program(programs, "mvn", ":")
@@ -66,7 +66,7 @@ def test_it_says_nothing_where_all_is_there(programs: Path, version: str) -> Non
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
-def test_without_rights_it_stops_with_the_one_line_to_type(programs: Path) -> None:
+def test_ensure_java_without_rights_stops_with_the_command_to_type(programs: Path) -> None:
     said = package_manager(programs, "apt-get")
     done = ensure_java(programs)
     assert done.returncode == 1
@@ -76,7 +76,7 @@ def test_without_rights_it_stops_with_the_one_line_to_type(programs: Path) -> No
     assert not said.exists()
 
 
-def test_a_sudo_that_would_ask_for_a_password_counts_as_no_rights(programs: Path) -> None:
+def test_a_sudo_that_asks_for_a_password_counts_as_no_rights(programs: Path) -> None:
     said = package_manager(programs, "dnf")
     program(programs, "sudo", "exit 1")
     done = ensure_java(programs)
@@ -114,13 +114,13 @@ def test_a_java_that_is_too_old_is_named(programs: Path, version: str, complaint
     assert "Maven" not in done.stderr.split("No known")[0]
 
 
-def test_a_runtime_without_compiler_is_not_enough(programs: Path) -> None:
+def test_a_java_runtime_without_compiler_is_not_enough(programs: Path) -> None:
     java(programs, "17.0.15")
     program(programs, "mvn", ":")
     assert "is only a runtime, without javac" in ensure_java(programs).stderr
 
 
-def test_java_home_counts_before_the_path(programs: Path, tmp_path: Path) -> None:
+def test_java_home_takes_precedence_over_the_path(programs: Path, tmp_path: Path) -> None:
     java(programs, "11.0.2")
     program(programs, "mvn", ":")
     home = tmp_path / "jdk"
@@ -130,7 +130,7 @@ def test_java_home_counts_before_the_path(programs: Path, tmp_path: Path) -> Non
     assert ensure_java(programs, JAVA_HOME=str(home)).returncode == 0
 
 
-def test_an_installation_that_fails_is_said(programs: Path) -> None:
+def test_a_failed_installation_is_reported(programs: Path) -> None:
     program(programs, "id", "echo 0")
     program(programs, "yum", "echo 'no such package'; exit 1")
     done = ensure_java(programs)
@@ -139,7 +139,7 @@ def test_an_installation_that_fails_is_said(programs: Path) -> None:
     assert "That failed" in done.stderr
 
 
-def test_an_installation_that_does_not_help_is_said(programs: Path) -> None:
+def test_an_installation_that_does_not_help_is_reported(programs: Path) -> None:
     program(programs, "id", "echo 0")
     program(programs, "apk", ":")
     done = ensure_java(programs)
@@ -147,7 +147,7 @@ def test_an_installation_that_does_not_help_is_said(programs: Path) -> None:
     assert "Installed, but still missing:" in done.stderr
 
 
-def test_a_system_without_a_known_package_manager_is_told_so(programs: Path) -> None:
+def test_a_system_without_a_known_package_manager_is_reported(programs: Path) -> None:
     done = ensure_java(programs)
     assert done.returncode == 1
     assert "No known package manager was found" in done.stderr

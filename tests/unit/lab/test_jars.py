@@ -1,4 +1,4 @@
-"""Where a lab's Kafka and its Java come from, and what is said when they do not."""
+"""The sources of a lab's Kafka and Java, and the errors when they are missing."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ OFFLINE = "echo '[ERROR] Unknown host repo: Temporary failure in name resolution
 
 @pytest.fixture
 def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A machine of its own: an empty cache, and programs as the test writes them into bin/."""
+    """An isolated machine: an empty cache, and the programs that the test writes into bin/."""
     programs = tmp_path / "bin"
     programs.mkdir()
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
@@ -62,20 +62,20 @@ def names(class_path: tuple[str, ...]) -> list[str]:
     return [Path(jar).name for jar in class_path]
 
 
-def test_jars_come_through_maven_once_and_the_steps_are_told(machine: Path) -> None:
+def test_jars_are_fetched_through_maven_once_with_progress(machine: Path) -> None:
     program(machine, "mvn", FETCHES)
-    said: list[str] = []
-    first = jars.fetch("4.3.1", said.append)
+    progress: list[str] = []
+    first = jars.fetch("4.3.1", progress.append)
     assert names(first) == ["a.jar", "kafka_2.13-4.3.1.jar"]
-    assert jars.fetch("4.3.1", said.append) == first
+    assert jars.fetch("4.3.1", progress.append) == first
     assert fetches(machine) == 1
-    assert said == [
+    assert progress == [
         "fetching Kafka 4.3.1 through Maven",
         "fetching Kafka 4.3.1 through Maven: 10 jars so far",
     ]
 
 
-def test_two_fetches_at_once_are_one(machine: Path) -> None:
+def test_concurrent_fetches_run_maven_once(machine: Path) -> None:
     program(machine, "mvn", FETCHES)
     threads = [
         threading.Thread(target=jars.fetch, args=("4.3.1", lambda _: None)) for _ in range(4)
@@ -88,7 +88,7 @@ def test_two_fetches_at_once_are_one(machine: Path) -> None:
 
 
 @pytest.mark.parametrize("maven", [NO_SUCH, NO_SUCH_REMEMBERED])
-def test_a_version_that_is_not_published_is_told_with_those_that_are(
+def test_an_unpublished_version_is_refused_with_the_published_ones(
     machine: Path, maven: str
 ) -> None:
     program(machine, "mvn", maven)
@@ -97,14 +97,14 @@ def test_a_version_that_is_not_published_is_told_with_those_that_are(
     assert "Help 1" not in str(error.value)
 
 
-def test_when_maven_fails_its_own_words_are_quoted_and_nothing_half_stays(machine: Path) -> None:
+def test_a_maven_failure_is_quoted_and_leaves_no_partial_files(machine: Path) -> None:
     program(machine, "mvn", OFFLINE)
     with pytest.raises(LabError, match="Temporary failure in name resolution"):
         jars.fetch("4.3.1", lambda _: None)
     assert [path.suffix for path in (machine / "cache" / "ktui").iterdir()] == [".lock"]
 
 
-def test_without_maven_it_says_how_to_get_it(
+def test_a_missing_maven_is_reported_with_how_to_get_it(
     machine: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(machine / "bin"))
@@ -113,7 +113,7 @@ def test_without_maven_it_says_how_to_get_it(
 
 
 @pytest.mark.parametrize("version", ["4", "4.3", "latest", "4.3.1-rc1", "../4.3.1", ""])
-def test_what_is_no_version_is_refused(version: str) -> None:
+def test_a_malformed_version_is_refused(version: str) -> None:
     with pytest.raises(WrongInput, match="is not a Kafka version"):
         jars.check_version(version)
 
@@ -144,11 +144,11 @@ def test_a_kafka_home_without_kafka_is_named(
 
 
 @pytest.mark.parametrize(("kafka", "java"), [("3.9.1", 11), ("4.0.0", 17), ("4.3.1", 17)])
-def test_each_kafka_has_its_lowest_java(kafka: str, java: int) -> None:
+def test_each_kafka_has_a_minimum_java_release(kafka: str, java: int) -> None:
     assert needed_release(kafka) == java
 
 
-def test_without_java_it_says_which_and_how_to_get_it(
+def test_a_missing_java_is_reported_with_the_release_needed(
     machine: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(machine / "bin"))

@@ -1,4 +1,4 @@
-"""The state of a lab: what lab.json keeps, and what is said when it is not there."""
+"""The state of a lab: the contents of lab.json, and the errors when it is missing."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from ktui.lab.layout import Security
 from support.kafka.lab_layout import written_lab
 
 
-def test_what_was_saved_is_loaded_again(tmp_path: Path) -> None:
+def test_a_saved_lab_is_loaded_unchanged(tmp_path: Path) -> None:
     lab = written_lab(tmp_path, Security.SASL_SSL)
     layout.save(lab)
     assert layout.load(tmp_path) == lab
 
 
-def test_it_is_for_its_owner_only_since_it_holds_passwords(tmp_path: Path) -> None:
+def test_lab_json_holds_passwords_and_is_readable_by_its_owner_only(tmp_path: Path) -> None:
     layout.save(written_lab(tmp_path, Security.SASL_SSL))
     assert stat.S_IMODE((tmp_path / "lab.json").stat().st_mode) == 0o600
 
 
-def test_a_folder_without_a_lab_says_how_to_start_one_there(tmp_path: Path) -> None:
+def test_a_folder_without_a_lab_is_reported_with_how_to_start_one(tmp_path: Path) -> None:
     with pytest.raises(WrongInput) as error:
         layout.load(tmp_path)
     assert str(error.value) == (
@@ -47,6 +47,6 @@ def test_commands_for_the_default_folder_need_no_dir(
     assert layout.dir_option(Path("/my lab")) == " --dir '/my lab'"
 
 
-def test_a_broker_that_is_not_there_is_answered_with_those_that_are(tmp_path: Path) -> None:
+def test_an_unknown_broker_is_refused_with_the_existing_ones(tmp_path: Path) -> None:
     with pytest.raises(WrongInput, match=r"no broker 3 .*brokers 1, 2 and the controller 100"):
         written_lab(tmp_path).node(3)

@@ -1,4 +1,4 @@
-"""Ports for a lab: free ones are found, asked-for ones are checked."""
+"""Ports for a lab: free ones are found, requested ones are checked."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ktui.lab import ports
 from ktui.lab.errors import LabError, WrongInput
 
 
-def test_the_ports_found_follow_each_other_and_are_free() -> None:
+def test_chosen_ports_are_consecutive_and_free() -> None:
     found = ports.choose(6)
     assert found == list(range(found[0], found[0] + 6))
     assert all(ports.is_free(port) for port in found)
@@ -21,12 +21,12 @@ def test_a_taken_port_is_not_free() -> None:
         assert not ports.is_free(server.getsockname()[1])
 
 
-def test_asked_for_ports_are_taken_from_the_first_on() -> None:
+def test_requested_ports_are_consecutive_from_the_first() -> None:
     first, *_ = ports.choose(3)
     assert ports.from_first(first, 3) == [first, first + 1, first + 2]
 
 
-def test_a_taken_port_among_the_asked_for_is_named() -> None:
+def test_a_taken_port_among_the_requested_ones_is_named() -> None:
     first, second, _ = ports.choose(3)
     with (
         socket.create_server(("127.0.0.1", second)),
@@ -36,12 +36,14 @@ def test_a_taken_port_among_the_asked_for_is_named() -> None:
 
 
 @pytest.mark.parametrize("first", [-1, 0, 1023, 65534, 70000])
-def test_ports_that_do_not_exist_are_refused(first: int) -> None:
+def test_ports_out_of_range_are_refused(first: int) -> None:
     with pytest.raises(WrongInput, match="must lie between 1024 and 65535"):
         ports.from_first(first, 3)
 
 
-def test_when_nothing_is_free_it_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lack_of_free_ports_is_reported_with_the_option_to_use(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(ports, "is_free", lambda _port: False)
     with pytest.raises(LabError, match=r"no 6 free ports in a row .*--ports"):
         ports.choose(6)

@@ -1,4 +1,4 @@
-"""The processes of a lab are found and signalled, and nobody else's are."""
+"""The processes of a lab are found and signalled, and no others."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SLEEPER = "import time; time.sleep(600)"
 
 
 class Spawner:
-    """Starts processes that look as they are told to, and ends them after the test."""
+    """Starts processes with a given command line, and ends them after the test."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -36,7 +36,7 @@ class Spawner:
         return pid
 
     def end_all(self) -> None:
-        """Kill what still runs."""
+        """Kill the processes that still run."""
         for pid in self._pids:
             process = processes.find_by_pid(pid)
             if process:
@@ -52,7 +52,7 @@ def spawn(tmp_path: Path) -> Iterator[Spawner]:
 
 @pytest.fixture
 def java(tmp_path: Path) -> str:
-    """A program of the name java."""
+    """A program named java."""
     program = tmp_path / "bin" / "java"
     program.parent.mkdir()
     program.symlink_to(Path(shutil.which("python3", path=sys.base_prefix + "/bin") or "").resolve())
@@ -65,7 +65,9 @@ def test_a_node_is_found_by_its_properties_file(tmp_path: Path, java: str, spawn
     assert {node: process.pid for node, process in nodes.running(lab).items()} == {2: pid}
 
 
-def test_strangers_are_not_taken_for_a_node(tmp_path: Path, java: str, spawn: Spawner) -> None:
+def test_foreign_processes_are_not_mistaken_for_a_node(
+    tmp_path: Path, java: str, spawn: Spawner
+) -> None:
     lab = written_lab(tmp_path)
     mine = str(lab.properties_file(lab.node(2)))
     spawn(sys.executable, "kafka.Kafka", mine)
@@ -75,7 +77,7 @@ def test_strangers_are_not_taken_for_a_node(tmp_path: Path, java: str, spawn: Sp
     assert nodes.running(lab) == {}
 
 
-def test_down_ends_its_own_and_leaves_another_lab_alone(
+def test_down_ends_its_own_processes_and_leaves_another_lab_alone(
     tmp_path: Path, java: str, spawn: Spawner
 ) -> None:
     first, second = written_lab(tmp_path / "one"), written_lab(tmp_path / "two")
@@ -96,7 +98,7 @@ def test_a_reused_pid_is_never_signalled(spawn: Spawner) -> None:
     assert not processes.has_ended(now)
 
 
-def test_a_suspended_process_is_seen_as_such_and_still_ends(spawn: Spawner) -> None:
+def test_a_suspended_process_is_recognised_and_can_still_be_ended(spawn: Spawner) -> None:
     process = processes.find_by_pid(spawn(sys.executable))
     assert process is not None
     assert not process.suspended
@@ -110,7 +112,7 @@ def test_a_suspended_process_is_seen_as_such_and_still_ends(spawn: Spawner) -> N
     assert nodes.signal_and_wait([process], signal.SIGTERM, seconds=10)
 
 
-def test_signalling_what_has_ended_says_so(spawn: Spawner) -> None:
+def test_signalling_an_ended_process_reports_it(spawn: Spawner) -> None:
     process = processes.find_by_pid(spawn(sys.executable))
     assert process is not None
     assert nodes.signal_and_wait([process], signal.SIGKILL, seconds=10)

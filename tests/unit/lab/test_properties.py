@@ -1,4 +1,4 @@
-"""What the nodes of a lab are told, and what its clients are."""
+"""The settings of the nodes and of the clients of a lab."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_every_node_of_a_lab_with_three_controllers_knows_all_of_them(tmp_path: 
     assert len({lab.home(node) for node in nodes}) == len(nodes)
 
 
-def test_settings_that_were_asked_for_go_before_those_of_a_lab(tmp_path: Path) -> None:
+def test_requested_settings_override_those_of_a_lab(tmp_path: Path) -> None:
     lab = written_lab(tmp_path)
     settings = {"min.insync.replicas": "2", "connections.max.reauth.ms": "5000"}
     lab = Lab(tmp_path, msgspec.structs.replace(lab.layout, settings=settings))
@@ -57,11 +57,11 @@ def test_settings_that_were_asked_for_go_before_those_of_a_lab(tmp_path: Path) -
     assert settings.items() <= of_node(lab, 100).items()
 
 
-def test_topics_are_made_on_purpose_only(tmp_path: Path) -> None:
+def test_topics_are_not_created_automatically(tmp_path: Path) -> None:
     assert of_node(written_lab(tmp_path), 1)["auto.create.topics.enable"] == "false"
 
 
-def test_internal_topics_never_want_more_replicas_than_there_are_brokers(tmp_path: Path) -> None:
+def test_internal_topics_never_need_more_replicas_than_there_are_brokers(tmp_path: Path) -> None:
     assert of_node(written_lab(tmp_path), 1)["offsets.topic.replication.factor"] == "2"
 
 
@@ -74,27 +74,27 @@ def test_a_plaintext_lab_has_no_authorizer(tmp_path: Path) -> None:
 def test_a_secured_lab_is_secured_everywhere(tmp_path: Path, kind: Security) -> None:
     lab = written_lab(tmp_path, kind)
     for node in lab.layout.nodes:
-        told = of_node(lab, node.id)
+        rendered = of_node(lab, node.id)
         name = kind.value.upper()
-        assert told["listener.security.protocol.map"] == f"CONTROLLER:{name},CLIENTS:{name}"
-        assert told["authorizer.class.name"].endswith("StandardAuthorizer")
-        assert "User:admin" in told["super.users"]
-        assert "ANONYMOUS" not in told["super.users"]
+        assert rendered["listener.security.protocol.map"] == f"CONTROLLER:{name},CLIENTS:{name}"
+        assert rendered["authorizer.class.name"].endswith("StandardAuthorizer")
+        assert "User:admin" in rendered["super.users"]
+        assert "ANONYMOUS" not in rendered["super.users"]
 
 
-def test_a_value_with_a_backslash_survives_the_file() -> None:
+def test_a_backslash_in_a_value_is_escaped() -> None:
     assert render({"rule": r"RULE:^CN=(\w+)$"}) == "rule=RULE:^CN=(\\\\w+)$\n"
 
 
 @pytest.mark.parametrize("user", ["admin", "viewer", "nobody"])
-def test_a_client_file_says_the_same_as_the_librdkafka_settings(tmp_path: Path, user: str) -> None:
+def test_a_client_file_matches_the_librdkafka_settings(tmp_path: Path, user: str) -> None:
     lab = written_lab(tmp_path, Security.SASL_PLAINTEXT)
     clients.write_files(lab)
     from_file = Connection.of(command_config=lab.client_file(user)).for_confluent()
     assert from_file.items() >= clients.librdkafka_settings(lab, user).items()
 
 
-def test_client_files_are_for_their_owner_only(tmp_path: Path) -> None:
+def test_client_files_are_readable_by_their_owner_only(tmp_path: Path) -> None:
     lab = written_lab(tmp_path, Security.SASL_PLAINTEXT)
     clients.write_files(lab)
     assert stat.S_IMODE(lab.client_file("admin").stat().st_mode) == 0o600

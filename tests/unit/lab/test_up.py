@@ -1,4 +1,4 @@
-"""What keeps a lab from starting is said before anything is started."""
+"""Problems that keep a lab from starting are reported before anything is started."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ class Usage(NamedTuple):
     free: int
 
 
-def refused(folder: Path, wanted: LabRequest) -> LabError:
+def refused(folder: Path, request: LabRequest) -> LabError:
     with pytest.raises(LabError) as error:
-        up(folder, wanted, connect, lambda _: None)
+        up(folder, request, connect, lambda _: None)
     return error.value
 
 
 @pytest.mark.parametrize("brokers", [-1, 0, 100])
-def test_a_lab_has_one_broker_at_least_and_ids_below_the_controllers(
+def test_a_lab_has_at_least_one_broker_and_broker_ids_below_the_controllers(
     tmp_path: Path, brokers: int
 ) -> None:
     error = refused(tmp_path / "lab", LabRequest(brokers=brokers))
@@ -38,13 +38,13 @@ def test_a_lab_has_one_broker_at_least_and_ids_below_the_controllers(
     assert str(error) == f"--brokers {brokers}. A lab has 1 to 99 brokers."
 
 
-def test_a_folder_with_other_things_in_it_is_not_taken(tmp_path: Path) -> None:
+def test_a_folder_that_is_not_empty_is_refused(tmp_path: Path) -> None:
     (tmp_path / "thesis.txt").write_text("all of it")
     assert "is not empty" in str(refused(tmp_path, LabRequest()))
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
 
 
-def test_without_room_on_the_disk_nothing_is_started(
+def test_nothing_is_started_without_disk_space(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(jars, "fetch", lambda *_: ("/jars/a.jar",))
@@ -56,14 +56,14 @@ def test_without_room_on_the_disk_nothing_is_started(
     assert not (tmp_path / "lab").exists()
 
 
-def test_a_start_that_was_cut_off_is_to_be_cleared(tmp_path: Path) -> None:
+def test_an_interrupted_start_must_be_cleared_first(tmp_path: Path) -> None:
     layout.save(written_lab(tmp_path))
     assert "whose start was interrupted. Clear it with: ktui lab down" in str(
         refused(tmp_path, LabRequest(brokers=2))
     )
 
 
-def test_of_two_starts_at_once_in_a_folder_the_second_gives_way(tmp_path: Path) -> None:
+def test_the_second_of_two_concurrent_starts_in_a_folder_is_refused(tmp_path: Path) -> None:
     lab = written_lab(tmp_path)
     layout.create(lab)
     with pytest.raises(LabError, match="another ktui is starting a lab"):
@@ -71,19 +71,19 @@ def test_of_two_starts_at_once_in_a_folder_the_second_gives_way(tmp_path: Path) 
     assert layout.load(tmp_path) == lab
 
 
-def test_what_is_no_version_is_refused_first(tmp_path: Path) -> None:
+def test_a_malformed_version_is_refused_first(tmp_path: Path) -> None:
     error = refused(tmp_path / "lab", LabRequest(version="latest"))
     assert str(error).startswith("'latest' is not a Kafka version")
 
 
-def test_an_id_never_looks_like_an_option_to_kafkas_tools() -> None:
+def test_a_generated_id_never_looks_like_an_option() -> None:
     ids = [nodes.new_id() for _ in range(2000)]
     assert not [made for made in ids if made.startswith("-")]
     assert {len(made) for made in ids} == {22}
     assert len(set(ids)) == 2000
 
 
-def test_the_telling_lines_of_a_log_are_its_last_errors_without_stack_frames(
+def test_the_error_lines_of_a_log_are_its_last_errors_without_stack_frames(
     tmp_path: Path,
 ) -> None:
     log = tmp_path / "server.log"
@@ -101,11 +101,11 @@ def test_the_telling_lines_of_a_log_are_its_last_errors_without_stack_frames(
     )
 
 
-def test_a_log_without_errors_gives_its_last_lines(tmp_path: Path) -> None:
+def test_a_log_without_errors_yields_its_last_lines(tmp_path: Path) -> None:
     log = tmp_path / "server.log"
     log.write_text("".join(f"line {number}\n" for number in range(20)))
     assert server_log.error_lines(log, most=2) == ("line 18", "line 19")
 
 
-def test_a_log_that_is_not_there_tells_nothing(tmp_path: Path) -> None:
+def test_a_missing_log_yields_no_lines(tmp_path: Path) -> None:
     assert server_log.error_lines(tmp_path / "server.log") == ()

@@ -1,4 +1,4 @@
-"""Limits as they are typed."""
+"""Parsing of limits as typed."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_every_limit_has_the_name_of_its_option() -> None:
     )
 
 
-def test_kip_435s_names_mean_the_same() -> None:
+def test_the_names_of_kip_435_set_the_same_limits() -> None:
     named = parse_limits(
         {
             "reassignment.parallel.replica.count": 1,
@@ -57,39 +57,41 @@ def test_kip_435s_names_mean_the_same() -> None:
     assert named == Limits(replicas=1, partitions=2, leader_movements=3, replica_movements=4)
 
 
-def test_what_is_not_given_stays_and_none_lifts_a_limit() -> None:
+def test_an_omitted_limit_stays_and_none_lifts_one() -> None:
     before = Limits(replicas=1, partitions=20, shape=Shape.KIP_435)
 
     assert parse_limits({"partitions": "none"}, before) == Limits(replicas=1, shape=Shape.KIP_435)
 
 
-def test_a_run_begins_gently_one_replica_at_a_time_and_a_partition_a_broker() -> None:
+def test_a_run_defaults_to_gentle_with_one_replica_and_a_partition_per_broker() -> None:
     assert default_limits(5) == Limits(
         replicas=1, partitions=5, shape=Shape.GENTLE, mode=Mode.ROLLING, order=Order.TOPIC
     )
 
 
 @pytest.mark.parametrize("value", ["0", 0, "-1", -3, "2.5", 2.5, "many", "", True, "²"])
-def test_a_limit_that_is_no_whole_number_from_1_is_refused_with_the_option(value: object) -> None:
-    said = problem(per_broker=value)
+def test_a_limit_that_is_not_a_whole_number_from_1_is_refused_with_its_option(
+    value: object,
+) -> None:
+    message = problem(per_broker=value)
 
-    assert said.startswith("--per-broker: ")
-    assert said.endswith("Use a whole number from 1, or none to lift the limit")
+    assert message.startswith("--per-broker: ")
+    assert message.endswith("Use a whole number from 1, or none to lift the limit")
 
 
-def test_a_word_that_is_not_known_is_refused_with_those_that_are() -> None:
+def test_an_unknown_word_is_refused_with_the_known_ones() -> None:
     assert problem(mode="waves") == ("--mode: 'waves' is not a valid value. Use rolling or wave")
     assert problem(shape=None).startswith("--shape: None is not")
 
 
-def test_an_option_that_is_not_known_is_refused_with_those_that_are() -> None:
+def test_an_unknown_option_is_refused_with_the_known_ones() -> None:
     assert problem(replica=1).startswith(
         "replica: there is no such limit. The limits are --replicas, "
     )
 
 
 @pytest.mark.parametrize("option", ["extra-replicas", "cut-together"])
-def test_a_limit_of_gentle_is_refused_in_the_other_shape(option: str) -> None:
+def test_a_limit_of_the_gentle_shape_is_refused_with_kip_435(option: str) -> None:
     fix = f"Use --{option} none, or --shape gentle"
 
     with pytest.raises(LimitsProblem) as raised:

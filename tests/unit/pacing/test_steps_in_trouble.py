@@ -1,4 +1,4 @@
-"""What a partition's next step is, or why there is none, when brokers are down or lag."""
+"""A partition's next step, or why there is none, when brokers are down or lag."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def refusal(now: Situation, limits: Limits) -> tuple[BlockReason, tuple[int, ...
 
 
 @BOTH
-def test_where_too_few_are_in_sync_as_many_as_are_lacking_are_added_at_once(
+def test_a_partition_below_min_isr_adds_all_lacking_replicas_at_once(
     limits: Limits,
 ) -> None:
     now = on_the_way((0, 1, 2, 3), (4, 5, 6, 7), isr=(0,), min_isr=3)
@@ -31,7 +31,7 @@ def test_where_too_few_are_in_sync_as_many_as_are_lacking_are_added_at_once(
     assert (given.adds, given.drops, given.urgent) == ((4, 5), (), True)
 
 
-def test_where_too_few_are_in_sync_kip_435_elects_the_new_leader_if_it_is_among_them() -> None:
+def test_kip_435_below_min_isr_elects_the_new_leader_if_it_is_added() -> None:
     now = on_the_way((0, 1, 2), (3, 4, 5), isr=(0,), min_isr=2)
 
     assert step(next_step(now, kip_435(2))).target == (3, 4, 0, 1, 2)
@@ -46,14 +46,14 @@ def test_a_limit_on_extra_replicas_does_not_keep_a_partition_below_min_isr() -> 
     assert step(next_step(now, gentle(extra=1))).adds == (3, 4)
 
 
-def test_the_minimum_is_never_more_than_the_plan_leaves() -> None:
+def test_min_isr_never_exceeds_the_replicas_the_plan_leaves() -> None:
     now = on_the_way((0, 1, 2), (0,), min_isr=2)
 
     assert step(next_step(now, kip_435(2))).target == (0,)
 
 
 @ALL
-def test_a_replica_on_a_dead_broker_goes_with_the_first_step_beyond_the_limit(
+def test_the_first_step_drops_a_dead_brokers_replica_beyond_the_limit(
     limits: Limits,
 ) -> None:
     now = on_the_way((0, 1, 2), (3, 0, 4), isr=(0, 1), offline=(2,), before_4_3=True)
@@ -61,7 +61,7 @@ def test_a_replica_on_a_dead_broker_goes_with_the_first_step_beyond_the_limit(
     assert 2 in step(next_step(now, limits)).drops
 
 
-def test_a_dead_brokers_replica_alone_is_dropped_where_there_is_one_too_many() -> None:
+def test_only_the_dead_brokers_replica_is_dropped_where_there_is_one_too_many() -> None:
     now = on_the_way((0, 1, 2), (0, 1), isr=(0, 1), offline=(2,))
 
     assert step(next_step(now, kip_435())).target == (0, 1)
@@ -83,13 +83,13 @@ def test_before_4_3_a_kept_replica_that_is_offline_blocks(limits: Limits) -> Non
 
 
 @ALL
-def test_from_4_3_a_step_that_adds_goes_though_a_kept_replica_is_offline(limits: Limits) -> None:
+def test_from_4_3_a_step_that_adds_proceeds_with_a_kept_replica_offline(limits: Limits) -> None:
     now = on_the_way((0, 1, 2), (0, 1, 3), isr=(0, 2), offline=(1,))
 
     assert step(next_step(now, limits)).adds == (3,)
 
 
-def test_from_4_3_a_step_that_drops_more_than_it_adds_waits_for_all_that_stay() -> None:
+def test_from_4_3_a_step_that_drops_more_than_it_adds_waits_for_every_kept_replica() -> None:
     now = on_the_way((0, 1, 2, 3), (0, 1), isr=(0, 2, 3), offline=(1,))
 
     assert refusal(now, kip_435()) == (BlockReason.KEPT_OFFLINE, (1,))
@@ -109,7 +109,7 @@ def test_a_replica_that_min_isr_needs_is_passed_over_for_the_next() -> None:
     assert step(next_step(now, kip_435())).drops == (2,)
 
 
-def test_no_drop_leaves_fewer_in_sync_than_the_minimum() -> None:
+def test_no_drop_leaves_fewer_in_sync_than_min_isr() -> None:
     now = on_the_way((0, 1, 2), (0, 1), isr=(0, 2), min_isr=2)
 
     assert refusal(now, kip_435()) == (BlockReason.BELOW_MIN_ISR, (2,))
@@ -123,7 +123,7 @@ def test_the_leader_stays_while_its_successor_is_not_in_sync(limits: Limits) -> 
     assert refusal(now, limits)[1] == (1,)
 
 
-def test_with_a_target_down_the_others_go_first_and_then_it_says_which_is_waited_for() -> None:
+def test_with_a_target_down_the_others_go_first_and_the_refusal_names_it() -> None:
     now = on_the_way((0, 1, 2), (3, 1, 4), offline=(3,))
 
     given = step(next_step(now, kip_435()))
@@ -154,7 +154,9 @@ def test_a_partition_without_a_leader_waits(limits: Limits) -> None:
 
 
 @ALL
-def test_an_offline_partition_names_the_eligible_leader_that_is_no_replica(limits: Limits) -> None:
+def test_an_offline_partition_names_the_eligible_leader_that_is_not_a_replica(
+    limits: Limits,
+) -> None:
     offline = replace(on_the_way((1, 2), (4, 5), leader=None), isr=(), eligible=(3,))
 
     found = next_step(offline, limits)
@@ -167,14 +169,14 @@ def test_an_offline_partition_names_the_eligible_leader_that_is_no_replica(limit
 
 
 @ALL
-def test_a_partition_that_somebody_moves_is_never_altered(limits: Limits) -> None:
+def test_a_partition_being_reassigned_is_never_altered(limits: Limits) -> None:
     now = replace(on_the_way((0, 1), (2, 3)), reassigning=True)
 
     assert refusal(now, limits) == (BlockReason.REASSIGNING, ())
 
 
 @ALL
-def test_a_leader_that_cannot_take_over_yet_blocks_the_end(limits: Limits) -> None:
+def test_a_new_leader_that_is_not_in_sync_blocks_the_end(limits: Limits) -> None:
     now = on_the_way((3, 4), (3, 4), isr=(4,), leader=4)
 
     assert refusal(now, limits) == (BlockReason.FIRST_NOT_IN_SYNC, (3,))
@@ -186,13 +188,13 @@ def test_a_cut_waits_until_every_target_is_in_sync() -> None:
     assert refusal(now, gentle()) == (BlockReason.TARGET_NOT_IN_SYNC, (4,))
 
 
-def test_another_order_waits_for_nobody_who_is_offline() -> None:
+def test_a_reorder_does_not_wait_for_an_offline_replica() -> None:
     now = on_the_way((3, 5, 4), (3, 4, 5), isr=(3, 5), offline=(4,), before_4_3=True)
 
     assert step(next_step(now, kip_435())).target == (3, 4, 5)
 
 
-def test_the_order_of_the_cluster_stays_until_the_new_leader_leads() -> None:
+def test_the_current_replica_order_stays_until_the_new_leader_can_lead() -> None:
     now = on_the_way((0, 1, 2), (3, 1, 4), offline=(3,))
     assert step(next_step(now, kip_435())).target[0] == 0
 

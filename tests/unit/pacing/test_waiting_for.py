@@ -1,4 +1,4 @@
-"""What keeps a partition from its next step is said as it is decided."""
+"""What a partition waits for before its next step, as the decision sees it."""
 
 from __future__ import annotations
 
@@ -34,25 +34,25 @@ def why(roster: Roster, partition: int, others: dict[int, int] | None = None) ->
     return waiting_for(roster, moved, roster.step_of(moved), others or {})
 
 
-def test_one_that_goes_with_the_next_decision_waits_for_nothing() -> None:
+def test_a_partition_in_the_next_decision_waits_for_nothing() -> None:
     assert why(roster_of(GENTLE, ADDS_4), 0) is None
 
 
-def test_one_waits_for_a_place() -> None:
+def test_a_partition_waits_for_a_free_place() -> None:
     roster = roster_of(GENTLE, *[ADDS_4] * 3)
     submit(roster)
 
     assert why(roster, 2) == Full("partitions", 2, 2)
 
 
-def test_one_waits_for_room_on_a_broker_that_others_use_too() -> None:
+def test_a_partition_waits_for_room_on_a_broker_shared_with_others() -> None:
     roster = roster_of(replace(GENTLE, partitions=5, per_broker=2), *[ADDS_4] * 3, ADDS_5)
     submit(roster, {4: 1})
 
     assert why(roster, 1, {4: 1}) == Full("per_broker", 2, 2, broker=4, others=1)
 
 
-def test_one_waits_for_room_in_the_cluster_or_for_a_leader_movement() -> None:
+def test_a_partition_waits_for_a_replica_movement_or_a_leader_movement() -> None:
     most = replace(GENTLE, partitions=5, replica_movements=2)
     roster = roster_of(most, *[ADDS_4] * 3)
     submit(roster, {9: 1})
@@ -63,7 +63,7 @@ def test_one_waits_for_room_in_the_cluster_or_for_a_leader_movement() -> None:
     assert why(roster, 1) == Full("leader_movements", 1, 1)
 
 
-def test_in_waves_one_waits_for_the_end_of_the_wave() -> None:
+def test_a_partition_waits_for_the_end_of_the_wave() -> None:
     roster = roster_of(replace(GENTLE, mode=Mode.WAVE), *[ADDS_4] * 4)
     submit(roster)
     complete(roster, 1)
@@ -71,7 +71,7 @@ def test_in_waves_one_waits_for_the_end_of_the_wave() -> None:
     assert why(roster, 3) == WaitsForNextWave(1, 2)
 
 
-def test_one_that_is_ready_waits_for_the_others_of_its_cut() -> None:
+def test_a_ready_partition_waits_for_the_others_of_its_cut() -> None:
     limits = replace(GENTLE, partitions=3, cut_together=2)
     roster = roster_of(limits, *[ADDS_4] * 3)
     submit(roster)
@@ -82,7 +82,7 @@ def test_one_that_is_ready_waits_for_the_others_of_its_cut() -> None:
     assert why(roster, 1) is None
 
 
-def test_with_no_number_given_the_cut_waits_for_the_end_of_all_adding() -> None:
+def test_a_cut_without_a_limit_waits_until_all_replicas_are_added() -> None:
     roster = roster_of(Limits(replicas=1), *[ADDS_4] * 2)
     submit(roster)
     complete(roster, 1)
@@ -90,7 +90,7 @@ def test_with_no_number_given_the_cut_waits_for_the_end_of_all_adding() -> None:
     assert why(roster, 1) == WaitsForCut(1, None)
 
 
-def test_who_adds_more_than_m_waits_until_nothing_else_moves_and_then_all_wait_for_it() -> None:
+def test_a_step_over_the_movement_limit_goes_alone_and_the_rest_wait_for_it() -> None:
     big = ((1, 2, 3), (4, 5, 6))
     limits = Limits(replicas=3, partitions=2, replica_movements=2, shape=Shape.GENTLE)
     roster = roster_of(limits, ADDS_4, big, ADDS_5)
@@ -104,14 +104,14 @@ def test_who_adds_more_than_m_waits_until_nothing_else_moves_and_then_all_wait_f
         submit(alone)
         if tp(0) not in alone.in_flight:
             complete(alone)
-    assert alone.flying_alone
+    assert alone.alone_in_flight
     left = [n for n in (1,) if tp(n) in alone]
     assert [why(alone, n) for n in left] == [WaitsForLoneStep(tp(0))] * len(left)
 
 
 @st.composite
 def runs(draw: st.DrawFn) -> tuple[Roster, dict[int, int]]:
-    """A run after some decisions, some steps of which are over, with the last one submitted."""
+    """Draw a run after some decisions, with some steps complete and the last one submitted."""
     some = replica_lists(BROKERS, 4)
     limits = Limits(
         replicas=draw(st.sampled_from((1, 2, None))),
@@ -129,10 +129,10 @@ def runs(draw: st.DrawFn) -> tuple[Roster, dict[int, int]]:
     roster = roster_of(limits, *ways)
     for _ in range(draw(st.integers(0, 5))):
         submit(roster, others)
-        flying = sorted(each.partition for each in roster.in_flight)
-        over = draw(st.sets(st.sampled_from(flying))) if flying else set()
-        if over:
-            complete(roster, *over)
+        moving = sorted(each.partition for each in roster.in_flight)
+        completed = draw(st.sets(st.sampled_from(moving))) if moving else set()
+        if completed:
+            complete(roster, *completed)
     submit(roster, others)
     return roster, others
 
@@ -146,7 +146,7 @@ def waiting(roster: Roster) -> set[TopicPartition]:
 
 
 @given(runs())
-def test_whoever_a_decision_leaves_out_waits_for_something(
+def test_every_partition_left_out_of_a_decision_waits_for_something(
     run: tuple[Roster, dict[int, int]],
 ) -> None:
     roster, others = run
@@ -156,7 +156,9 @@ def test_whoever_a_decision_leaves_out_waits_for_something(
 
 
 @given(runs())
-def test_those_that_have_not_begun_need_not_be_known(run: tuple[Roster, dict[int, int]]) -> None:
+def test_the_reason_to_wait_depends_only_on_partitions_that_have_begun(
+    run: tuple[Roster, dict[int, int]],
+) -> None:
     roster, others = run
     begun = Roster(roster.limits)
     begun.add(
@@ -168,5 +170,5 @@ def test_those_that_have_not_begun_need_not_be_known(run: tuple[Roster, dict[int
     begun.add(WantedPartition(each, roster.situation(each), begun=True) for each in between)
     for each in waiting(roster):
         step = roster.step_of(each)
-        told = waiting_for(roster, each, step, others)
-        assert waiting_for(begun, each, step, others) == told
+        reason = waiting_for(roster, each, step, others)
+        assert waiting_for(begun, each, step, others) == reason

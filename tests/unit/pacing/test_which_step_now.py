@@ -1,4 +1,4 @@
-"""Which partitions step now, under each limit."""
+"""Which partitions take their next step, under each limit."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_no_more_partitions_begin_than_there_are_places() -> None:
     assert numbers(submit(roster)) == []
 
 
-def test_rolling_a_place_is_filled_as_soon_as_it_is_free() -> None:
+def test_in_rolling_mode_a_place_is_filled_as_soon_as_it_is_free() -> None:
     roster = roster_of(KIP, *several(5))
     submit(roster)
 
@@ -52,7 +52,7 @@ def test_rolling_a_place_is_filled_as_soon_as_it_is_free() -> None:
     assert numbers(submit(roster)) == [2]
 
 
-def test_a_begun_partition_goes_on_before_another_begins() -> None:
+def test_a_begun_partition_continues_before_another_begins() -> None:
     roster = roster_of(KIP, ALL_MOVE, *several(3))
     submit(roster)
 
@@ -61,7 +61,7 @@ def test_a_begun_partition_goes_on_before_another_begins() -> None:
     assert numbers(submit(roster)) == [0, 2]
 
 
-def test_begun_partitions_go_on_in_the_order_of_the_queue() -> None:
+def test_begun_partitions_continue_in_queue_order() -> None:
     roster = roster_of(KIP, *several(2, ALL_MOVE))
     submit(roster)
 
@@ -71,7 +71,7 @@ def test_begun_partitions_go_on_in_the_order_of_the_queue() -> None:
 
 
 def about_to_add(roster: Roster, partition: int) -> None:
-    """Carry a partition to where its next step adds, while others leave no room for that."""
+    """Bring a partition to a step that adds while others leave no room for it."""
     for _ in range(2):
         submit(roster)
         complete(roster, partition)
@@ -87,7 +87,7 @@ def test_a_begun_partition_keeps_its_place_while_a_limit_makes_it_wait() -> None
     assert numbers(submit(roster, {9: 1})) == [1]
 
 
-def test_one_that_comes_back_takes_no_place_that_another_waits_in() -> None:
+def test_a_partition_that_comes_back_does_not_take_the_place_of_a_waiting_one() -> None:
     roster = roster_of(replace(KIP, partitions=1, replica_movements=1), *several(2, ALL_MOVE))
     submit(roster)
     now = after(roster.situation(tp(0)), roster.in_flight[tp(0)].step)
@@ -100,7 +100,7 @@ def test_one_that_comes_back_takes_no_place_that_another_waits_in() -> None:
     assert numbers(submit(roster)) == [1]
 
 
-def test_in_waves_nothing_begins_until_all_of_the_wave_have_ended() -> None:
+def test_in_wave_mode_nothing_begins_until_the_whole_wave_has_ended() -> None:
     roster = roster_of(replace(KIP, mode=Mode.WAVE), *several(3))
     submit(roster)
 
@@ -111,7 +111,7 @@ def test_in_waves_nothing_begins_until_all_of_the_wave_have_ended() -> None:
     assert numbers(submit(roster)) == [2]
 
 
-def test_a_wave_has_one_number_and_each_rolling_decision_its_own() -> None:
+def test_a_wave_has_one_batch_number_and_each_rolling_decision_its_own() -> None:
     waves = roster_of(replace(KIP, mode=Mode.WAVE), *several(3, ALL_MOVE))
     rolling = roster_of(KIP, *several(3, ALL_MOVE))
 
@@ -120,7 +120,7 @@ def test_a_wave_has_one_number_and_each_rolling_decision_its_own() -> None:
     assert decide_steps(rolling).batch == 8
 
 
-def test_a_blocked_partition_gives_its_place_away_and_takes_one_again_before_new_ones() -> None:
+def test_a_blocked_partition_gives_up_its_place_and_regains_one_before_new_ones() -> None:
     roster = roster_of(replace(KIP, partitions=1), ALL_MOVE, *several(3))
     submit(roster)
     whole = roster.situation(tp(0))
@@ -145,7 +145,7 @@ def test_a_wave_does_not_wait_for_a_blocked_partition() -> None:
     assert numbers(submit(roster)) == [2, 3]
 
 
-def test_leaders_move_no_more_at_once_than_allowed_and_others_take_their_place() -> None:
+def test_leader_movements_stay_within_the_limit_and_others_fill_the_places() -> None:
     limits = replace(KIP, partitions=4, leader_movements=1)
     roster = roster_of(limits, *several(2), *several(3, LEADER_MOVES), *several(3))
 
@@ -155,7 +155,7 @@ def test_leaders_move_no_more_at_once_than_allowed_and_others_take_their_place()
     assert [move.step.moves_leader for move in decision.moves] == [True, False, False, False]
 
 
-def test_without_a_limit_on_leaders_the_queue_is_kept() -> None:
+def test_without_a_leader_movement_limit_queue_order_is_kept() -> None:
     roster = roster_of(replace(KIP, partitions=3), *several(2), *several(3, LEADER_MOVES))
 
     assert numbers(submit(roster)) == [0, 1, 2]
@@ -169,7 +169,7 @@ def test_a_begun_partition_whose_leader_is_to_move_waits_for_its_turn() -> None:
     assert [numbers(decision) for decision in run(roster)] == [[0, 1], [0], [1]]
 
 
-def test_a_step_that_adds_too_much_is_passed_over_whole() -> None:
+def test_a_step_that_adds_too_many_replicas_is_skipped_not_split() -> None:
     limits = Limits(replicas=3, partitions=9, replica_movements=4)
     roster = roster_of(limits, ALL_MOVE, ALL_MOVE, ADDS_ONE, ADDS_ONE)
 
@@ -179,7 +179,7 @@ def test_a_step_that_adds_too_much_is_passed_over_whole() -> None:
     assert sum(len(move.step.adds) for move in decision.moves) == 4
 
 
-def test_what_others_add_counts_for_the_cluster_and_for_each_broker() -> None:
+def test_replicas_others_add_count_against_cluster_and_broker_limits() -> None:
     def begun(others: dict[int, int], limits: Limits) -> list[int]:
         return numbers(submit(roster_of(limits, *several(3)), others))
 
@@ -195,7 +195,7 @@ def test_a_busy_broker_is_passed_over_for_partitions_that_go_elsewhere() -> None
     assert numbers(submit(roster)) == [0, 2, 4]
 
 
-def test_a_step_that_can_never_fit_goes_alone_and_says_so() -> None:
+def test_a_step_that_can_never_fit_goes_alone_and_is_marked_so() -> None:
     limits = Limits(replicas=3, partitions=9, replica_movements=2)
     roster = roster_of(limits, ALL_MOVE, ADDS_ONE, DROPS_ONE)
 
@@ -216,13 +216,13 @@ def test_nothing_joins_a_step_that_goes_alone() -> None:
     assert numbers(submit(roster)) == []
 
 
-def test_a_step_that_can_never_fit_waits_for_other_people_too() -> None:
+def test_a_step_that_can_never_fit_also_waits_for_moves_of_others() -> None:
     roster = roster_of(Limits(replicas=3, replica_movements=2), ALL_MOVE)
 
     assert numbers(submit(roster, {9: 1})) == []
 
 
-def test_producers_that_wait_for_replicas_do_not_wait_for_a_limit_on_them() -> None:
+def test_a_partition_below_min_isr_does_not_wait_for_the_replica_movement_limit() -> None:
     limits = Limits(replicas=1, partitions=9, replica_movements=1)
     roster = roster_of(limits, ADDS_ONE)
     lacking = on_the_way((0, 1, 2), (3, 4, 5), isr=(0,), min_isr=3)
@@ -246,7 +246,7 @@ def test_ready_partitions_hold_no_place_and_are_cut_when_there_are_enough() -> N
     assert [move.tp.partition for move in decision.steps] == [4]
 
 
-def test_as_many_are_cut_together_as_there_are_places_unless_told_otherwise() -> None:
+def test_by_default_as_many_are_cut_together_as_there_are_places() -> None:
     roster = roster_of(replace(ONE_BY_ONE, partitions=3), *several(9))
     submit(roster)
 
@@ -255,7 +255,7 @@ def test_as_many_are_cut_together_as_there_are_places_unless_told_otherwise() ->
     assert [len(cut) for cut in submit(roster).cuts] == [3]
 
 
-def test_one_by_one_each_cut_is_a_request_of_its_own() -> None:
+def test_cuts_made_one_by_one_are_separate_requests() -> None:
     roster = roster_of(Limits(replicas=1, partitions=3, cut_together=1), *several(3))
     submit(roster)
 
@@ -264,7 +264,7 @@ def test_one_by_one_each_cut_is_a_request_of_its_own() -> None:
     assert [len(cut) for cut in submit(roster).cuts] == [1, 1, 1]
 
 
-def test_one_that_an_earlier_process_began_takes_a_place_before_others_begin() -> None:
+def test_a_partition_begun_by_an_earlier_process_takes_a_place_before_others_begin() -> None:
     limits = Limits(replicas=1, partitions=1, replica_movements=1)
     roster = Roster(limits)
     begun = on_the_way((0, 1, 5), (0, 2, 5))
@@ -277,7 +277,7 @@ def test_one_that_an_earlier_process_began_takes_a_place_before_others_begin() -
     assert numbers(submit(roster)) == [0]
 
 
-def test_nobody_waits_to_be_cut_with_one_that_is_stalled() -> None:
+def test_ready_partitions_do_not_wait_to_be_cut_with_a_stalled_one() -> None:
     roster = roster_of(Limits(replicas=1, partitions=4, cut_together=8), *several(3))
     submit(roster)
     complete(roster, 0, 1)
@@ -291,7 +291,7 @@ def test_nobody_waits_to_be_cut_with_one_that_is_stalled() -> None:
     assert [len(together) for together in submit(roster).cuts] == [1]
 
 
-def test_those_that_are_ready_are_cut_when_nothing_adds_any_more() -> None:
+def test_ready_partitions_are_cut_when_nothing_adds_any_more() -> None:
     roster = roster_of(Limits(replicas=1, partitions=4, cut_together=8), *several(3))
     submit(roster)
 
@@ -302,7 +302,7 @@ def test_those_that_are_ready_are_cut_when_nothing_adds_any_more() -> None:
     assert [len(cut) for cut in submit(roster).cuts] == [3]
 
 
-def test_in_waves_the_wave_is_cut_before_the_next_begins() -> None:
+def test_a_wave_is_cut_before_the_next_begins() -> None:
     limits = Limits(replicas=1, partitions=2, cut_together=9, mode=Mode.WAVE)
     roster = roster_of(limits, *several(4))
 
@@ -311,7 +311,7 @@ def test_in_waves_the_wave_is_cut_before_the_next_begins() -> None:
     assert done == [([0, 1], 0), ([0, 1], 1), ([2, 3], 0), ([2, 3], 1)]
 
 
-def test_a_limit_on_leaders_caps_how_many_are_cut_together() -> None:
+def test_the_leader_movement_limit_caps_how_many_are_cut_together() -> None:
     limits = Limits(replicas=1, partitions=4, leader_movements=2)
     roster = roster_of(limits, *several(4, ALL_MOVE))
 
@@ -320,7 +320,7 @@ def test_a_limit_on_leaders_caps_how_many_are_cut_together() -> None:
     assert cuts == [[], [], [], [2], [2]]
 
 
-def test_no_more_wait_to_be_cut_together_than_leaders_may_move() -> None:
+def test_ready_partitions_do_not_wait_for_a_cut_larger_than_the_leader_limit() -> None:
     roster = roster_of(Limits(replicas=3, partitions=2, leader_movements=1), *several(2, ALL_MOVE))
     submit(roster)
 
@@ -337,7 +337,7 @@ def test_partitions_that_only_drop_take_places_and_are_cut_at_once() -> None:
     assert done == [[2], [2], [1]]
 
 
-def test_partitions_begin_by_topic_by_size_or_as_the_plan_has_them() -> None:
+def test_partitions_begin_in_topic_size_or_plan_order() -> None:
     def first(order: Order) -> list[int]:
         limits = Limits(replicas=1, order=order)
         roster = Roster(limits)
@@ -351,7 +351,7 @@ def test_partitions_begin_by_topic_by_size_or_as_the_plan_has_them() -> None:
     assert first(Order.SIZE_ASC) == [0, 1, 2, 3]
 
 
-def test_topics_go_by_name_before_partitions_by_number() -> None:
+def test_topic_order_sorts_by_name_then_by_partition_number() -> None:
     roster = Roster(Limits(replicas=1))
     named = [tp(10, "b"), tp(2, "b"), tp(11, "a")]
     roster.add(WantedPartition(one, on_the_way(*ADDS_ONE)) for one in named)
@@ -359,7 +359,7 @@ def test_topics_go_by_name_before_partitions_by_number() -> None:
     assert [move.tp for move in submit(roster).moves] == [tp(11, "a"), tp(2, "b"), tp(10, "b")]
 
 
-def test_another_order_holds_for_those_who_have_not_begun() -> None:
+def test_a_changed_order_applies_to_partitions_that_have_not_begun() -> None:
     roster = roster_of(ONE_BY_ONE, *several(5), sizes=(1, 2, 3, 4, 5))
     submit(roster)
 
@@ -368,7 +368,7 @@ def test_another_order_holds_for_those_who_have_not_begun() -> None:
     assert numbers(submit(roster)) == [4]
 
 
-def test_a_lowered_limit_leaves_what_is_in_flight_and_binds_the_next_decision() -> None:
+def test_a_lowered_limit_leaves_steps_in_flight_and_binds_the_next_decision() -> None:
     roster = roster_of(replace(KIP, partitions=4), *several(6, ALL_MOVE))
     submit(roster)
 
@@ -381,7 +381,7 @@ def test_a_lowered_limit_leaves_what_is_in_flight_and_binds_the_next_decision() 
     assert numbers(submit(roster)) == [0]
 
 
-def test_another_shape_binds_the_next_step_also_of_partitions_that_have_begun() -> None:
+def test_a_changed_shape_binds_the_next_step_even_of_begun_partitions() -> None:
     roster = roster_of(KIP, ALL_MOVE)
     submit(roster)
     roster.set_limits(ONE_BY_ONE)
@@ -392,7 +392,7 @@ def test_another_shape_binds_the_next_step_also_of_partitions_that_have_begun() 
     assert move.step.target == (3, 0, 1, 2, 4)
 
 
-def test_a_partition_that_stood_ready_goes_on_in_the_other_shape() -> None:
+def test_a_ready_partition_continues_in_the_other_shape() -> None:
     roster = roster_of(ONE_BY_ONE, ((0, 1, 2), (0, 1, 3)), *several(3, ALL_MOVE))
     submit(roster)
     complete(roster, 0)
@@ -415,7 +415,7 @@ def test_a_withdrawn_partition_frees_what_it_held() -> None:
     assert numbers(submit(roster)) == [2]
 
 
-def test_a_held_partition_waits_without_a_place_and_goes_on_when_released() -> None:
+def test_a_held_partition_waits_without_a_place_and_continues_when_released() -> None:
     roster = roster_of(replace(KIP, partitions=1), ALL_MOVE, *several(2))
     submit(roster)
 
@@ -428,7 +428,7 @@ def test_a_held_partition_waits_without_a_place_and_goes_on_when_released() -> N
     assert numbers(submit(roster)) == [0]
 
 
-def test_a_partition_at_its_target_is_not_taken_on() -> None:
+def test_a_partition_at_its_target_is_not_added_to_the_roster() -> None:
     roster = Roster(ONE_BY_ONE)
 
     given = roster.add([WantedPartition(tp(0), on_the_way((1, 2), (1, 2)))])
@@ -438,21 +438,21 @@ def test_a_partition_at_its_target_is_not_taken_on() -> None:
     assert len(roster) == 0
 
 
-def test_a_resumed_run_carries_on_those_that_had_begun_before_it_begins_others() -> None:
+def test_a_resumed_run_continues_begun_partitions_before_beginning_others() -> None:
     roster = Roster(replace(KIP, partitions=1))
     roster.add(WantedPartition(tp(n), on_the_way(*ALL_MOVE), begun=n == 2) for n in range(3))
 
     assert numbers(submit(roster)) == [2]
 
 
-def test_the_first_of_the_queue_are_known_before_they_begin() -> None:
+def test_the_head_of_the_queue_is_known_before_it_begins() -> None:
     roster = roster_of(KIP, *several(5))
     submit(roster)
 
     assert roster.queue.first(2) == [tp(2), tp(3)]
 
 
-def test_who_has_left_the_queue_leaves_nothing_behind() -> None:
+def test_withdrawn_partitions_leave_nothing_behind_in_the_queue() -> None:
     roster = roster_of(Limits(per_broker=9), *several(3, ALL_MOVE), *several(70))
     submit(roster)
     for n in range(73):
@@ -464,14 +464,14 @@ def test_who_has_left_the_queue_leaves_nothing_behind() -> None:
     assert roster.replicas_adding == 0
 
 
-def test_a_decision_changes_nothing() -> None:
+def test_deciding_does_not_change_the_roster() -> None:
     roster = roster_of(ONE_BY_ONE, *several(5))
 
     assert decide_steps(roster) == decide_steps(roster)
     assert not roster.in_flight
 
 
-def test_what_is_carried_elsewhere_goes_before_all_others_in_flight_or_not() -> None:
+def test_redirected_partitions_rank_before_all_others_in_flight_or_not() -> None:
     one_add = replace(KIP, partitions=3, replica_movements=1)
     roster = roster_of(one_add, *several(4, ALL_MOVE))
     submit(roster)

@@ -1,4 +1,4 @@
-"""A segment becomes rows: each line, each sample, and whatever could not be read."""
+"""A segment becomes rows: each line, each sample, and everything unreadable."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from support.recordings.faulty_segments import summed, unsummed
 
 @pytest.fixture
 def texts(tmp_path: Path) -> list[bytes]:
-    """The lines of a recording: a head, five looks, an end."""
+    """The lines of a recording: a head, five polls, an end."""
     (segment,) = record(tmp_path / "recorded", looks(5)).iterdir()
     return gzip.decompress(segment.read_bytes()).splitlines(keepends=True)
 
@@ -36,17 +36,17 @@ def rows(texts: Iterable[bytes], kind: str) -> list[dict[str, Any]]:
     return [dict(zip(names, row, strict=True)) for row in found]
 
 
-def test_each_line_is_told_with_its_place(texts: list[bytes]) -> None:
-    told = rows(texts, "line")
+def test_each_line_becomes_a_row_with_its_position(texts: list[bytes]) -> None:
+    decoded_rows = rows(texts, "line")
 
-    assert [row["kind"] for row in told] == ["head", *["look"] * 5, "end"]
-    assert [row["seq"] for row in told] == list(range(7))
-    assert [row["line"] for row in told] == list(range(1, 8))
-    assert all(row["decoded"] for row in told)
-    assert [row["reassigning"] for row in told[1:6]] == [3] * 5
+    assert [row["kind"] for row in decoded_rows] == ["head", *["look"] * 5, "end"]
+    assert [row["seq"] for row in decoded_rows] == list(range(7))
+    assert [row["line"] for row in decoded_rows] == list(range(1, 8))
+    assert all(row["decoded"] for row in decoded_rows)
+    assert [row["reassigning"] for row in decoded_rows[1:6]] == [3] * 5
 
 
-def test_each_partition_of_a_look_is_a_sample_with_its_figures(texts: list[bytes]) -> None:
+def test_each_partition_of_a_poll_becomes_a_sample_with_its_figures(texts: list[bytes]) -> None:
     samples = rows(texts, "sample")
 
     assert len(samples) == 15
@@ -57,7 +57,7 @@ def test_each_partition_of_a_look_is_a_sample_with_its_figures(texts: list[bytes
     assert last["t"] == last["ms"] == 4_000
 
 
-def test_a_broker_that_is_down_is_told_with_the_replicas_on_it(tmp_path: Path) -> None:
+def test_a_broker_that_is_down_is_listed_in_samples_with_replicas_on_it(tmp_path: Path) -> None:
     (segment,) = record(tmp_path, looks(1, down=[3, 7])).iterdir()
 
     samples = rows([gzip.decompress(segment.read_bytes())], "sample")
@@ -65,7 +65,7 @@ def test_a_broker_that_is_down_is_told_with_the_replicas_on_it(tmp_path: Path) -
     assert [row["down"] for row in samples] == [[3]] * 3
 
 
-def test_a_damaged_look_is_quarantined_with_those_that_build_on_it(texts: list[bytes]) -> None:
+def test_a_damaged_poll_is_quarantined_with_those_that_build_on_it(texts: list[bytes]) -> None:
     texts[3] = texts[3].replace(b'"ms"', b'"mz"')
 
     assert [row["line"] for row in rows(texts, "quarantine")] == [4, 5, 6]
@@ -73,7 +73,7 @@ def test_a_damaged_look_is_quarantined_with_those_that_build_on_it(texts: list[b
     assert [row["decoded"] for row in rows(texts, "line")] == [True] * 3 + [False] * 2 + [True]
 
 
-def test_a_look_that_is_missing_makes_those_after_it_unusable_until_a_whole_one(
+def test_a_missing_poll_makes_later_ones_unusable_until_a_complete_one(
     tmp_path: Path,
 ) -> None:
     (segment,) = record(tmp_path, looks(6), whole_every_s=4.0).iterdir()
@@ -84,7 +84,7 @@ def test_a_look_that_is_missing_makes_those_after_it_unusable_until_a_whole_one(
     assert sorted({row["seq"] for row in rows(texts, "sample")}) == [1, 5, 6]
 
 
-def test_a_line_that_comes_twice_is_decoded_once(texts: list[bytes]) -> None:
+def test_a_duplicate_line_is_decoded_once(texts: list[bytes]) -> None:
     twice = [*texts[:3], texts[2], *texts[3:], *texts]
 
     assert rows(twice, "quarantine") == []
@@ -111,7 +111,7 @@ def test_only_the_beginning_of_a_bad_line_is_kept(texts: list[bytes]) -> None:
 
 
 @pytest.mark.parametrize("cluster_id", ["", "__HIVE_DEFAULT_PARTITION__", "%" * 100])
-def test_a_cluster_whose_id_can_name_no_folder_is_quarantined(
+def test_a_cluster_id_that_cannot_name_a_folder_is_quarantined(
     texts: list[bytes], cluster_id: str
 ) -> None:
     head = unsummed(
@@ -125,17 +125,17 @@ def test_a_cluster_whose_id_can_name_no_folder_is_quarantined(
     assert rows(texts, "line") == []
 
 
-def test_looks_that_tell_of_more_and_more_partitions_have_a_bound(
+def test_the_samples_of_a_segment_are_bounded(
     texts: list[bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(decoding, "MOST_SAMPLES", 7)
 
     assert len(rows(texts, "sample")) == 9
-    (told,) = rows(texts, "quarantine")
-    assert told["reason"] == "it tells of more than 7 partitions and looks; the rest is left out"
+    (decoded_rows,) = rows(texts, "quarantine")
+    assert decoded_rows["reason"] == "it holds more than 7 samples; the rest is left out"
 
 
-def test_a_row_that_its_table_cannot_hold_is_quarantined_and_the_rest_is_kept(
+def test_a_row_too_large_for_its_table_is_quarantined_and_the_rest_is_kept(
     texts: list[bytes],
 ) -> None:
     """A throttle of 10^30 bytes a second, in the middle of others."""
@@ -158,7 +158,7 @@ def test_a_row_that_its_table_cannot_hold_is_quarantined_and_the_rest_is_kept(
     ] * 3
 
 
-def test_whatever_is_in_a_file_it_becomes_rows(texts: list[bytes]) -> None:
+def test_a_truncated_file_of_any_length_becomes_rows(texts: list[bytes]) -> None:
     whole = gzip.compress(b"".join(texts), mtime=0)
 
     for length in range(0, len(whole), 7):
@@ -178,7 +178,7 @@ def test_whatever_is_in_a_file_it_becomes_rows(texts: list[bytes]) -> None:
         (SegmentSelection(clusters=frozenset({"other"})), False),
     ],
 )
-def test_a_segment_is_chosen_by_its_cluster_and_its_times(
+def test_a_segment_is_selected_by_its_cluster_and_its_times(
     choice: SegmentSelection, *, wanted: bool
 ) -> None:
     head: Line = Head(

@@ -1,4 +1,4 @@
-"""Forecasts as the live view made them, found again in a recording."""
+"""Forecasts of the live view, recomputed from a recording."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_a_run_is_forecast_from_its_first_seconds_to_its_end(told: list[Forecast
     assert sum(each.told is not None for each in run) > len(run) / 2
 
 
-def test_of_each_run_and_partition_one_moment_in_five_seconds_is_told(
+def test_each_run_and_partition_has_at_most_one_forecast_in_five_seconds(
     told: list[Forecast],
 ) -> None:
     places = [(e.scope, e.topic, e.partition, e.t // EVERY_MS) for e in told]
@@ -57,7 +57,7 @@ def test_a_partition_is_forecast_until_it_is_in_sync(told: list[Forecast]) -> No
     assert off[len(off) // 2] < 3.0
 
 
-def test_the_naive_forecasts_go_by_the_share_done(told: list[Forecast]) -> None:
+def test_the_naive_forecasts_are_based_on_the_share_done(told: list[Forecast]) -> None:
     run = of(RUN, told)
     began = run[0].t - 1_000
     for each in run[4:]:
@@ -68,7 +68,7 @@ def test_the_naive_forecasts_go_by_the_share_done(told: list[Forecast]) -> None:
     assert min(first) >= 10_000
 
 
-def test_what_is_cancelled_is_not_taken_for_the_truth(segments: list[bytes]) -> None:
+def test_only_partitions_that_ended_have_forecasts(segments: list[bytes]) -> None:
     events = list(session_events(segments, "simulated"))
     half = events[: len(events) // 2]
     told = list(EtaReplay().forecasts(half))
@@ -76,14 +76,14 @@ def test_what_is_cancelled_is_not_taken_for_the_truth(segments: list[bytes]) -> 
     assert 0 < len(ended) < len(SIZES)
 
 
-def test_segments_in_any_order_and_twice_tell_the_same(
+def test_segments_in_any_order_and_duplicated_give_the_same_forecasts(
     segments: list[bytes], told: list[Forecast]
 ) -> None:
     again = EtaReplay().forecasts(session_events([*segments, *segments[::-1]], "simulated"))
     assert list(again) == told
 
 
-def test_an_event_of_a_newer_ktui_ends_what_is_told_of_its_run(segments: list[bytes]) -> None:
+def test_an_event_of_a_newer_ktui_ends_the_forecasts_of_its_run(segments: list[bytes]) -> None:
     import msgspec  # noqa: PLC0415 - this test alone changes lines
 
     from ktui.recording.lines import RunLine  # noqa: PLC0415 - as above

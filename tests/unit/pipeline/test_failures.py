@@ -1,4 +1,4 @@
-"""What went wrong in Spark is told in a line, also where Python raised it on an executor."""
+"""Failures in Spark take one line, even if Python raised them on an executor."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ PYTHONPATH was:
         ("", "ValueError"),
     ],
 )
-def test_what_spark_raises_is_told_by_the_line_that_matters(raised: str, words: str) -> None:
+def test_a_spark_error_is_summed_up_in_its_decisive_line(raised: str, words: str) -> None:
     assert error_sentence(ValueError(raised)) == f"Spark failed: {words}"
 
 
-def test_a_disk_that_is_full_is_told_as_that() -> None:
+def test_a_full_disk_is_reported_as_such() -> None:
     words = error_sentence(ValueError("java.io.IOException: No space left on device"))
 
     assert words == "no space is left on the disk of the lake, or of Spark's temporary files"

@@ -1,4 +1,4 @@
-"""A lake that was given to somebody reads and writes nothing outside of its folder."""
+"""A lake from an untrusted source reads and writes nothing outside its folder."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FOLDER = "moves/lake_version=000001-aa/cluster_id=c"
 
 
 def write(lake: Path, folder: str, *files: str) -> Path:
-    """Write a lake of one part, whose folder is there where it may be."""
+    """Write a lake whose manifest names one part."""
     lake.mkdir(exist_ok=True)
     part = TablePart(folder, tuple(DataFile(file, 1) for file in files), 1)
     (lake / NAME).write_bytes(encode(Manifest(version=1, tables={"moves": {"c": part}})))
@@ -24,17 +24,17 @@ def write(lake: Path, folder: str, *files: str) -> Path:
 
 
 def refusals(lake: Path) -> set[str]:
-    """What the pipeline says of a lake, and what a report does."""
+    """Return how the pipeline and a report refuse a lake."""
 
-    def said(open_: object) -> str:
+    def refusal(open_: object) -> str:
         with pytest.raises(PipelineProblem) as refused:
             open_()  # type: ignore[operator]
         return str(refused.value).removeprefix("file://")
 
     return {
-        said(lambda: read_manifest(LocalFiles(lake))),
-        said(lambda: ArrowLake.open(str(lake))),
-        said(lambda: ArrowLake.open(f"file://{lake}")).replace("file://", ""),
+        refusal(lambda: read_manifest(LocalFiles(lake))),
+        refusal(lambda: ArrowLake.open(str(lake))),
+        refusal(lambda: ArrowLake.open(f"file://{lake}")).replace("file://", ""),
     }
 
 
@@ -53,14 +53,14 @@ def refusals(lake: Path) -> set[str]:
         "moves/a\0b",
     ],
 )
-def test_a_manifest_whose_folder_is_elsewhere_is_refused_by_its_entry(
+def test_a_manifest_with_a_folder_outside_the_lake_is_refused_by_its_entry(
     tmp_path: Path, folder: str
 ) -> None:
     lake = write(tmp_path / "lake", folder)
 
-    (said,) = refusals(lake)
+    (refusal,) = refusals(lake)
 
-    assert said == (
+    assert refusal == (
         f"{lake}/{NAME}: the lake cannot be read: tables.moves.c.folder: {folder!r} leaves the "
         "lake; ktui never writes such an entry. Make a new lake: ktui pipeline run --lake DIR"
     )
@@ -69,11 +69,12 @@ def test_a_manifest_whose_folder_is_elsewhere_is_refused_by_its_entry(
 @pytest.mark.parametrize(
     "file", ["../secret.parquet", "/etc/passwd", f"{FOLDER}/../x", "moves/x", f"{FOLDER}x/y"]
 )
-def test_a_manifest_whose_file_is_not_in_its_folder_is_refused(tmp_path: Path, file: str) -> None:
-    (said,) = refusals(write(tmp_path / "lake", FOLDER, file))
+def test_a_manifest_with_a_file_outside_its_folder_is_refused(tmp_path: Path, file: str) -> None:
+    (refusal,) = refusals(write(tmp_path / "lake", FOLDER, file))
 
     assert (
-        f"{NAME}: the lake cannot be read: tables.moves.c.files: {file!r} leaves the lake" in said
+        f"{NAME}: the lake cannot be read: tables.moves.c.files: {file!r} leaves the lake"
+        in refusal
     )
 
 
@@ -84,13 +85,13 @@ def test_a_link_out_of_the_lake_is_refused(tmp_path: Path, link: str) -> None:
     (lake / link).parent.mkdir(parents=True, exist_ok=True)
     (lake / link).symlink_to(tmp_path / "secret")
 
-    (said,) = refusals(lake)
+    (refusal,) = refusals(lake)
 
-    assert f"/{NAME}: " in said
-    assert "leaves the lake" in said
+    assert f"/{NAME}: " in refusal
+    assert "leaves the lake" in refusal
 
 
-def test_a_link_by_which_the_next_version_would_be_written_elsewhere_is_refused(
+def test_a_link_that_would_redirect_the_next_version_is_refused(
     tmp_path: Path,
 ) -> None:
     (tmp_path / "lake").mkdir()
@@ -122,8 +123,8 @@ def test_links_within_the_lake_and_to_the_lake_are_followed(tmp_path: Path) -> N
         b'{"schema_version":1,"program":"\xff"}',
     ],
 )
-def test_a_manifest_that_is_none_is_named(tmp_path: Path, content: bytes) -> None:
+def test_an_invalid_manifest_is_named(tmp_path: Path, content: bytes) -> None:
     (tmp_path / NAME).write_bytes(content)
 
-    for said in refusals(tmp_path):
-        assert said.startswith(f"{tmp_path}/{NAME}: ")
+    for refusal in refusals(tmp_path):
+        assert refusal.startswith(f"{tmp_path}/{NAME}: ")

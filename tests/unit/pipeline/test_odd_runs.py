@@ -1,4 +1,4 @@
-"""A run whose recorded events cannot be leaves no table of others without its rows."""
+"""A run with impossible recorded events costs no other run its rows."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def key(*parts: object) -> tuple[pa.Scalar, ...]:
     return tuple(map(pa.scalar, parts))
 
 
-def test_a_run_of_a_partition_without_replicas_is_not_played_and_raises_nothing() -> None:
+def test_a_run_with_a_partition_without_replicas_is_skipped_without_an_error() -> None:
     play = what_if._lot((GridCell(started(1).limits),), 1, what_if.Models({"c": MODEL}, {}))
     for original, count in (((1,), 1), ((), 0)):
         events = pa.Table.from_pylist(rows([started(1), planned(original=original)]))
@@ -57,23 +57,25 @@ def test_a_run_of_a_partition_without_replicas_is_not_played_and_raises_nothing(
         assert what_if._advised(None)(table).num_rows == count
 
 
-def test_a_run_with_figures_that_no_table_holds_is_left_out() -> None:
+def test_a_run_with_figures_too_large_for_a_table_is_left_out() -> None:
     fold = run_folds._folded()
     for partition, count in ((0, 1), (2**40, 0)):
         events = pa.Table.from_pylist(rows([started(1), planned(partition)]))
         assert fold(key("c", "r@1"), events).num_rows == count
 
 
-def test_events_that_do_not_fit_those_before_them_are_left_out_of_a_run() -> None:
-    told = rows([started(1), planned(), planned()])
-    told[1:1] = [{**told[0], "event": text} for text in ("", "[" * 5_000, "{}", '{"event":"x"}')]
+def test_invalid_and_repeated_events_are_left_out_of_a_run() -> None:
+    recorded = rows([started(1), planned(), planned()])
+    recorded[1:1] = [
+        {**recorded[0], "event": text} for text in ("", "[" * 5_000, "{}", '{"event":"x"}')
+    ]
 
-    facts = run_folds.fold(told)
+    facts = run_folds.fold(recorded)
 
     assert [part.topic for part in facts.partitions] == ["orders"]
 
 
-def test_a_session_that_the_fold_cannot_take_tells_no_forecasts_and_raises_nothing(
+def test_a_session_that_fails_to_fold_has_no_forecasts_and_raises_nothing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     table = pa.table({"cluster_id": ["c"], "session": ["s"], "content": [a_session()]})
@@ -88,7 +90,7 @@ def test_a_session_that_the_fold_cannot_take_tells_no_forecasts_and_raises_nothi
 
 
 def a_session() -> bytes:
-    """A session of a run of one partition, and five looks."""
+    """Return a session with a run of one partition and five polls."""
     head = Head(seq=0, at=0, ms=0, schema_version=1, session="s", segment=0, cluster_id="c")
     events: list[AnyRunEvent] = [started(1), planned()]
     of_run = [
@@ -96,6 +98,6 @@ def a_session() -> bytes:
         for n, event in enumerate(events, start=1)
     ]
     encoder = Encoder()
-    seen = [encoder.look(look, seq=3 + n) for n, look in enumerate(looks(5))]
-    told: list[AnyLine] = [head, *of_run, *seen]
-    return gzip.compress(b"".join(map(lines.encode, told)))
+    seen = [encoder.poll(look, seq=3 + n) for n, look in enumerate(looks(5))]
+    recorded: list[AnyLine] = [head, *of_run, *seen]
+    return gzip.compress(b"".join(map(lines.encode, recorded)))

@@ -1,4 +1,4 @@
-"""What `ktui pipeline run` is told to play."""
+"""The options of `ktui pipeline run` for simulated limits."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from ktui.pipeline.forecast.derived import DerivedOptions
 from ktui.pipeline.what_if.grid import usual_grid
 
 
-def given(**options: Any) -> DerivedOptions | None:
+def options_of(**options: Any) -> DerivedOptions | None:
     usual = {"grid": None, "window": None, "no_insights": False, "keep_insights": False}
     return read_derived_options({**usual, **options})
 
 
-def test_unless_told_otherwise_the_usual_grid_is_played_without_a_window() -> None:
-    assert given() == DerivedOptions(usual_grid(), None)
+def test_the_default_is_the_usual_grid_without_a_window() -> None:
+    assert options_of() == DerivedOptions(usual_grid(), None)
 
 
-def test_a_window_is_a_time(tmp_path: Path) -> None:
+def test_a_window_is_read_as_a_duration(tmp_path: Path) -> None:
     grid = tmp_path / "grid.yaml"
     grid.write_text("limits: {partitions: [1, 2]}\n")
-    asked = given(window="4h", grid=grid)
+    asked = options_of(window="4h", grid=grid)
     assert asked is not None
     assert asked.window_s == 14_400.0
     assert len(asked.cells) == 2
@@ -34,15 +34,15 @@ def test_a_window_is_a_time(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["soon", "-4h", "0s", ""])
-def test_what_is_no_window_is_told(text: str) -> None:
+def test_an_invalid_window_is_refused(text: str) -> None:
     with pytest.raises(click.UsageError, match="--window: "):
-        given(window=text)
+        options_of(window=text)
 
 
-def test_a_grid_that_cannot_be_used_is_told_before_anything_is_read(tmp_path: Path) -> None:
+def test_an_unreadable_grid_is_refused_before_anything_is_read(tmp_path: Path) -> None:
     with pytest.raises(FileProblem, match="cannot be read"):
-        given(grid=tmp_path / "nowhere.yaml")
+        options_of(grid=tmp_path / "nowhere.yaml")
 
 
 def test_insights_can_be_left_out() -> None:
-    assert given(no_insights=True) is None
+    assert options_of(no_insights=True) is None

@@ -1,4 +1,4 @@
-"""A place is a path of this machine, or a URI of any file system."""
+"""A place is a local path or a URI of any file system."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from ktui.pipeline.lake.files import local_path
         ("s3a://bucket/lake", None),
     ],
 )
-def test_a_path_is_told_from_a_uri(place: str, path: str | None) -> None:
+def test_a_local_path_is_distinguished_from_a_uri(place: str, path: str | None) -> None:
     assert local_path(place) == (None if path is None else Path(path))
 
 
-def test_the_home_of_nobody_is_named() -> None:
+def test_an_unknown_home_folder_is_named() -> None:
     with pytest.raises(PipelineProblem, match="there is no home folder ~nobody-has-this-name"):
         local_path("~nobody-has-this-name/lake")

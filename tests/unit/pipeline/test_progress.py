@@ -1,4 +1,4 @@
-"""How far Spark is stands in one line on a terminal, and in plain lines elsewhere."""
+"""Spark progress takes one redrawn line on a terminal, and plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_on_a_terminal_the_line_is_drawn_over_and_gone_in_the_end() -> None:
+def test_a_terminal_redraws_the_progress_line_and_clears_it_at_the_end() -> None:
     terminal = Terminal()
     line = SparkProgress(terminal)
 
@@ -26,7 +26,7 @@ def test_on_a_terminal_the_line_is_drawn_over_and_gone_in_the_end() -> None:
     assert terminal.getvalue().split("\r\x1b[K") == ["", "decoding ...", "moves ...", ""]
 
 
-def test_elsewhere_each_thing_that_is_begun_is_a_line() -> None:
+def test_a_pipe_gets_one_line_per_progress_step() -> None:
     pipe = io.StringIO()
     line = SparkProgress(pipe)
 
@@ -37,7 +37,7 @@ def test_elsewhere_each_thing_that_is_begun_is_a_line() -> None:
     assert pipe.getvalue() == "decoding\nmoves\n"
 
 
-def test_what_stays_is_a_line_of_its_own_above_the_one_that_is_drawn_over(
+def test_a_permanent_line_is_printed_above_the_progress_line(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     terminal = Terminal()
@@ -50,7 +50,7 @@ def test_what_stays_is_a_line_of_its_own_above_the_one_that_is_drawn_over(
     assert terminal.getvalue().split("\r\x1b[K") == ["", "waiting ...", "waiting ..."]
 
 
-def test_elsewhere_what_is_only_shown_is_left_out_and_what_is_said_stays(
+def test_a_pipe_omits_transient_lines_and_keeps_permanent_ones(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     pipe = io.StringIO()

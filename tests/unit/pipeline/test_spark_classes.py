@@ -1,4 +1,4 @@
-"""Spark starts sooner by the classes that an earlier JVM left behind, and never fails for them."""
+"""Spark starts faster with the classes archived by an earlier JVM, and never fails by them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ktui.pipeline.spark.class_archive import shared_classes
 
 JAVA = Java("/usr/bin/java", 17, "17.0.15+6")
 WRITTEN = b"\xf0\x0b\xab\xa8"
-"""How an archive begins once all of it is there."""
+"""The first bytes of a complete archive."""
 
 
 @pytest.fixture
@@ -26,8 +26,8 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / 'a "blank" place' / "ktui"
 
 
-def _given(java: Java = JAVA) -> Mapping[str, str]:
-    """Give what a JVM would be started with: the -XX options, with their values."""
+def _jvm_options(java: Java = JAVA) -> Mapping[str, str]:
+    """Return the -XX options, with their values, that a JVM would be started with."""
     with shared_classes(java):
         words = shlex.split(os.environ["SPARK_SUBMIT_OPTS"])
     named = (word.removeprefix("-XX:").partition("=") for word in words)
@@ -35,84 +35,84 @@ def _given(java: Java = JAVA) -> Mapping[str, str]:
 
 
 def _leave_behind(content: bytes = WRITTEN + b"classes", java: Java = JAVA) -> Path:
-    """Do what a first JVM does when it ends."""
-    archive = Path(_given(java)["ArchiveClassesAtExit"])
+    """Write the archive that a first JVM leaves at its end."""
+    archive = Path(_jvm_options(java)["ArchiveClassesAtExit"])
     archive.write_bytes(content)
     return archive
 
 
-def test_later_jvms_share_the_classes_that_the_first_left_behind(cache: Path) -> None:
+def test_later_jvms_share_the_classes_archived_by_the_first(cache: Path) -> None:
     assert _leave_behind().parent == cache
 
     for _ in range(2):
-        archive = Path(_given()["SharedArchiveFile"])
+        archive = Path(_jvm_options()["SharedArchiveFile"])
         assert archive.read_bytes() == WRITTEN + b"classes"
-        assert "ArchiveClassesAtExit" not in _given()
+        assert "ArchiveClassesAtExit" not in _jvm_options()
 
 
 @pytest.mark.usefixtures("cache")
-def test_an_archive_that_is_being_written_is_not_read() -> None:
+def test_an_archive_still_being_written_is_not_used() -> None:
     new = _leave_behind(bytes(4) + b"classes")
 
-    assert "SharedArchiveFile" not in _given()
+    assert "SharedArchiveFile" not in _jvm_options()
 
     new.write_bytes(WRITTEN + b"classes")
-    assert "SharedArchiveFile" in _given()
+    assert "SharedArchiveFile" in _jvm_options()
 
 
 @pytest.mark.usefixtures("cache")
-def test_what_a_jvm_left_unfinished_long_ago_is_removed() -> None:
+def test_an_old_unfinished_archive_is_removed() -> None:
     new = _leave_behind(bytes(4))
     os.utime(new, (0, 0))
 
-    assert "SharedArchiveFile" not in _given()
+    assert "SharedArchiveFile" not in _jvm_options()
     assert not new.exists()
 
 
 @pytest.mark.usefixtures("cache")
-def test_an_archive_that_was_cut_short_is_not_read() -> None:
+def test_a_truncated_archive_is_not_used() -> None:
     _leave_behind()
-    archive = Path(_given()["SharedArchiveFile"])
+    archive = Path(_jvm_options()["SharedArchiveFile"])
     archive.write_bytes(WRITTEN)
 
-    assert "SharedArchiveFile" not in _given()
+    assert "SharedArchiveFile" not in _jvm_options()
 
 
 @pytest.mark.usefixtures("cache")
-def test_another_java_has_an_archive_of_its_own() -> None:
+def test_each_java_has_its_own_archive() -> None:
     _leave_behind()
 
-    assert "SharedArchiveFile" not in _given(Java("/usr/bin/java", 17, "17.0.16+8"))
+    assert "SharedArchiveFile" not in _jvm_options(Java("/usr/bin/java", 17, "17.0.16+8"))
 
 
 def test_only_the_latest_few_archives_are_kept(cache: Path) -> None:
     for age in range(5, 0, -1):
         java = Java("/usr/bin/java", 17, f"build {age}")
         os.utime(_leave_behind(java=java), (10**9 - age, 10**9 - age))
-        _given(java)
+        _jvm_options(java)
 
     assert len(list(cache.iterdir())) == 3
-    assert "SharedArchiveFile" in _given(Java("/usr/bin/java", 17, "build 1"))
+    assert "SharedArchiveFile" in _jvm_options(Java("/usr/bin/java", 17, "build 1"))
 
 
 @pytest.mark.usefixtures("cache")
-def test_an_archive_with_which_spark_does_not_start_is_gone_the_next_time() -> None:
+def test_an_archive_that_breaks_the_start_of_spark_is_dropped() -> None:
     _leave_behind()
-    assert "SharedArchiveFile" in _given()
+    assert "SharedArchiveFile" in _jvm_options()
 
     with pytest.raises(RuntimeError), shared_classes(JAVA):
         raise RuntimeError
 
-    assert "SharedArchiveFile" not in _given()
+    assert "SharedArchiveFile" not in _jvm_options()
 
 
-def test_without_a_place_for_it_spark_starts_as_it_always_did(
+def test_spark_starts_without_an_archive_when_the_cache_is_unusable(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "file").touch()
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
 
-    assert _given() == {}
+    assert _jvm_options() == {}
 
 
 def test_nothing_is_written_to_a_disk_that_is_nearly_full(
@@ -121,11 +121,11 @@ def test_nothing_is_written_to_a_disk_that_is_nearly_full(
     usage = shutil.disk_usage(cache.parents[1])._replace(free=2**20)
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage)
 
-    assert _given() == {}
+    assert _jvm_options() == {}
 
 
 @pytest.mark.usefixtures("cache")
-def test_options_that_the_user_gives_spark_stay_and_go_before(
+def test_spark_options_of_the_user_are_kept_and_take_precedence(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("SPARK_SUBMIT_OPTS", "-Xss4m")
@@ -140,7 +140,7 @@ def test_options_that_the_user_gives_spark_stay_and_go_before(
 
 @pytest.mark.usefixtures("cache")
 @pytest.mark.parametrize("content", [b"junk" * 5000, WRITTEN * 5000, b""])
-def test_a_damaged_archive_keeps_no_jvm_from_starting_and_none_speaks_of_it(content: bytes) -> None:
+def test_a_damaged_archive_neither_stops_a_jvm_nor_changes_its_output(content: bytes) -> None:
     java = find_java(17, "This test").program
     quiet = ["-Xmx64m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-version"]
     _leave_behind(content)

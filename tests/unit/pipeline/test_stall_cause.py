@@ -1,4 +1,4 @@
-"""What stood still, and the cause that its samples show, in the live view's words."""
+"""Stalls, and the causes that their samples show, in the words of the live view."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ktui.progress.timeline import Cause
 BEHIND = (LogEndRecord(1, 100), LogEndRecord(4, 70))
 CAUGHT_UP = (LogEndRecord(1, 100), LogEndRecord(4, 100))
 HELD = {"isr": (1, 2, 4), "replicas": (4, 1, 2, 3), "removing": (3,)}
-"""Added and in sync is 4; 1 and 2 are to stay, and 3 is to go."""
+"""Broker 4 is added and in sync; 1 and 2 are kept, and 3 is removed."""
 
 
 def _sample(**other: object) -> Sample:
@@ -45,13 +45,13 @@ def _interval(state: str, began: int, ended: int) -> Interval:
         ),
     ],
 )  # fmt: skip
-def test_a_sample_tells_what_stands_in_the_way_of_a_copy(
+def test_a_sample_shows_the_cause_that_blocks_a_copy(
     sample: Sample, cause: Cause, words: str
 ) -> None:
     assert cause_of([sample]) == (cause, words)
 
 
-def test_a_replica_that_lags_though_nothing_stands_in_its_way_does_not_fetch() -> None:
+def test_a_lagging_replica_without_another_cause_is_not_fetching() -> None:
     elsewhere = (
         ThrottleRecord(1, 30_000, None),
         ThrottleRecord(2, 30_000, 30_000),
@@ -66,21 +66,21 @@ def test_a_replica_that_lags_though_nothing_stands_in_its_way_does_not_fetch() -
 @pytest.mark.parametrize(
     "rates", [ThrottleRecord(4, 50_000_000), ThrottleRecord(1, None, 50_000_000)]
 )
-def test_a_throttle_that_may_give_others_their_turn_is_no_reason_to_call_a_replica_not_fetching(
+def test_a_lagging_replica_under_a_high_throttle_has_an_unknown_cause(
     rates: ThrottleRecord,
 ) -> None:
     assert cause_of([_sample(ends=BEHIND, rates=(rates,))]) == (Cause.UNKNOWN, "")
 
 
 @pytest.mark.parametrize("ends", [(), (LogEndRecord(1, 100),), (LogEndRecord(4, 70),)])
-def test_a_replica_of_which_it_is_not_known_how_far_it_is_is_not_called_not_fetching(
+def test_a_replica_of_unknown_lag_is_not_reported_as_not_fetching(
     ends: tuple[LogEndRecord, ...],
 ) -> None:
     assert cause_of([_sample(ends=ends)]) == (Cause.UNKNOWN, "")
 
 
 @pytest.mark.parametrize("rates", [(), (ThrottleRecord(4, 30_000),)])
-def test_a_replica_that_has_all_and_is_not_in_the_isr_is_kept_out_of_it(
+def test_a_caught_up_replica_outside_the_isr_is_kept_out_of_sync(
     rates: tuple[ThrottleRecord, ...],
 ) -> None:
     found = cause_of([_sample(ends=CAUGHT_UP, rates=rates)])
@@ -88,7 +88,7 @@ def test_a_replica_that_has_all_and_is_not_in_the_isr_is_kept_out_of_it(
     assert found == (Cause.KEPT_OUT_OF_SYNC, "broker 4 had all, and was not in the ISR")
 
 
-def test_of_two_new_replicas_the_one_that_lags_tells_the_cause() -> None:
+def test_the_lagging_one_of_two_new_replicas_is_the_cause() -> None:
     ends = (*CAUGHT_UP, LogEndRecord(5, 70))
 
     found = cause_of([_sample(adding=(4, 5), ends=ends)])
@@ -96,7 +96,7 @@ def test_of_two_new_replicas_the_one_that_lags_tells_the_cause() -> None:
     assert found == (Cause.NOT_FETCHING, "broker 5 did not fetch from 1")
 
 
-def test_a_move_is_held_by_a_replica_that_is_to_stay_and_is_out_of_the_isr() -> None:
+def test_a_kept_replica_out_of_the_isr_is_the_cause_that_holds_a_move() -> None:
     held = _sample(**HELD | {"isr": (1, 4)})
     down = _sample(**HELD | {"isr": (1, 4), "down": (2,)})
 
@@ -105,18 +105,18 @@ def test_a_move_is_held_by_a_replica_that_is_to_stay_and_is_out_of_the_isr() -> 
     assert cause_of([_sample(**HELD)]) == (Cause.UNKNOWN, "all in sync, yet not completed")
 
 
-def test_a_stall_has_the_most_telling_cause_that_its_samples_show() -> None:
+def test_a_stall_has_the_strongest_cause_in_its_samples() -> None:
     samples = [_sample(), _sample(leader=None), _sample(down=(4,)), _sample(ends=BEHIND)]
 
     assert cause_of(samples) == (Cause.TARGET_DOWN, "broker 4 was down")
     assert cause_of([]) == (Cause.UNKNOWN, "")
 
 
-def test_causes_are_ranked_as_the_live_view_does() -> None:
+def test_causes_are_ranked_as_in_the_live_view() -> None:
     assert tuple(Cause) == MOST_TELLING
 
 
-def test_a_move_that_does_not_end_though_all_is_in_sync_stands_still_after_half_a_minute() -> None:
+def test_an_in_sync_move_that_does_not_end_stalls_after_half_a_minute() -> None:
     seen = [
         _interval("in sync", 0, 30_000),
         _interval("stalled", 30_000, 31_000),
@@ -130,9 +130,7 @@ def test_a_move_that_does_not_end_though_all_is_in_sync_stands_still_after_half_
     ]
 
 
-def test_the_cause_is_looked_for_in_the_first_minute_of_a_stall_and_not_in_what_follows_it() -> (
-    None
-):
+def test_the_cause_is_searched_only_in_the_first_minute_of_a_stall() -> None:
     assert cause_window(_interval("stalled", 1_000, 9_000)) == (1_000, 9_000)
     assert cause_window(_interval("stalled", 1_000, 900_000)) == (1_000, 61_000)
     assert cause_window(_interval("stalled", 1_000, 1_000)) == (1_000, 1_001)

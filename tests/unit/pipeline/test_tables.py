@@ -1,4 +1,4 @@
-"""Tables are what docs/pipeline.md says, and a stage says what an input lacks."""
+"""The tables match docs/pipeline.md."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from ktui.pipeline.lake.schema import Table
 
 PAGE = Path(__file__).parents[3] / "docs" / "pipeline.md"
 DERIVED = (tables.FORECASTS, tables.ETA_BACKTEST, tables.INSIGHTS, tables.WHAT_IF)
-"""docs/pipeline-tables.md is about these."""
+"""Tables described in docs/pipeline-tables.md."""
 TABLES = [
     table for table in vars(tables).values() if isinstance(table, Table) and table not in DERIVED
 ]
 
 
 def documented(name: str) -> dict[str, str]:
-    """The columns that the page tells of a table, with their types."""
+    """Return the documented columns of a table with their types."""
     section = PAGE.read_text(encoding="utf-8").split(f"### `{name}`\n")[1].split("\n### ")[0]
     rows = re.findall(r"^\| `(\w+)` \| `(.+?)`(.*?) \|", section, re.MULTILINE)
     return {column: kind + null for column, kind, null in rows}
@@ -34,14 +34,14 @@ def described(schema: StructType) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
-def test_the_page_tells_each_column_with_its_type(table: Table) -> None:
+def test_the_docs_list_each_column_with_its_type(table: Table) -> None:
     assert documented(table.name) == described(table.schema)
 
 
 @pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
-def test_a_table_can_be_kept_by_what_its_folders_are_named_by(table: Table) -> None:
+def test_partition_columns_are_columns_of_the_table(table: Table) -> None:
     assert set(table.partition_columns) <= set(table.schema.names)
 
 
-def test_no_two_tables_have_one_name() -> None:
+def test_table_names_are_unique() -> None:
     assert len({table.name for table in TABLES}) == len(TABLES) == 10

@@ -1,4 +1,4 @@
-"""Nothing is advised beyond what was recorded; what has to be recorded is said instead."""
+"""Nothing is advised beyond the recorded evidence; the missing recordings are named instead."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def uses(draw: st.DrawFn) -> SimulatedUse:
 
 
 @given(use=uses(), seen=evidence())
-def test_what_is_within_asks_for_no_more_than_was_recorded(
+def test_a_use_within_the_evidence_exceeds_nothing_recorded(
     use: SimulatedUse, seen: Evidence
 ) -> None:
     if list(beyond_evidence(use, seen)):
@@ -89,7 +89,7 @@ def test_what_is_within_asks_for_no_more_than_was_recorded(
 
 
 @given(use=uses(), seen=evidence(), more=evidence())
-def test_more_that_is_recorded_never_takes_a_way_out_of_what_is_within(
+def test_more_evidence_never_excludes_a_use_that_was_within(
     use: SimulatedUse, seen: Evidence, more: Evidence
 ) -> None:
     both = Evidence(
@@ -106,7 +106,7 @@ def test_more_that_is_recorded_never_takes_a_way_out_of_what_is_within(
     assert len(list(missing_evidence(both))) <= len(list(missing_evidence(seen)))
 
 
-def test_a_way_as_it_was_recorded_is_within() -> None:
+def test_a_use_as_recorded_is_within_the_evidence() -> None:
     assert list(beyond_evidence(USE, SEEN)) == []
     assert list(missing_evidence(SEEN)) == []
 
@@ -121,14 +121,14 @@ def test_a_way_as_it_was_recorded_is_within() -> None:
         ({"partitions": 9}, "9 partitions at once, and 8 at most were recorded"),
     ],
 )
-def test_what_goes_beyond_is_named_with_what_was_recorded(
+def test_a_use_beyond_the_evidence_is_named_with_the_recorded_bound(
     more: dict[str, object], told: str
 ) -> None:
     assert list(beyond_evidence(msgspec.structs.replace(USE, **more), SEEN)) == [told]
 
 
-def test_a_throttle_of_fifty_times_the_one_that_was_seen_is_beyond() -> None:
-    """All that was recorded was held up by it: how fast brokers are without it is not known."""
+def test_a_throttle_fifty_times_the_recorded_one_is_beyond_the_evidence() -> None:
+    """Every recorded copy was limited by it, so the unthrottled rate is unknown."""
     step = RecordedStep("run", adds=True, took_s=30.0, copying_s=28.0)
     model = fit([InflowSample("run", 1, 2, 60.0, 60.0 * 2 * MB, 2 * MB)], [step] * 12, 2)
     assert model is not None
@@ -149,7 +149,7 @@ def test_a_throttle_of_fifty_times_the_one_that_was_seen_is_beyond() -> None:
     assert list(beyond_evidence(same, model.seen)) == []
 
 
-def test_a_throttle_that_held_nothing_up_is_as_good_as_none() -> None:
+def test_a_throttle_that_never_limited_copies_counts_as_none() -> None:
     """Kafka's largest rate stands for "no limit" on many clusters."""
     model = fit([InflowSample("run", 1, 2, 60.0, 60.0 * 20 * MB, 2**63 - 1)], [])
     assert model is not None
@@ -162,7 +162,7 @@ def test_a_throttle_that_held_nothing_up_is_as_good_as_none() -> None:
     assert list(beyond_evidence(use, model.seen)) == ["no throttle above 20 MB/s was recorded"]
 
 
-def test_what_was_recorded_for_a_moment_only_tells_nothing() -> None:
+def test_short_recordings_are_not_evidence() -> None:
     long, short = TELLING_S, TELLING_S / 4
     model = fit(
         [
@@ -185,7 +185,7 @@ def test_what_was_recorded_for_a_moment_only_tells_nothing() -> None:
 @pytest.mark.parametrize(
     ("error", "far"), [(None, 0), (0.5, 0), (-0.5, 0), (0.51, 1), (-0.6, 1), (float("nan"), 1)]
 )
-def test_a_model_that_is_far_off_for_a_run_advises_nothing(error: float | None, far: int) -> None:
+def test_a_model_far_off_for_a_run_gives_no_advice(error: float | None, far: int) -> None:
     assert len(list(model_too_far_off(error))) == far
 
 
@@ -208,7 +208,7 @@ played = st.builds(
 
 
 @given(cells=st.lists(played, min_size=1, max_size=8), window=st.none() | st.floats(1, 1e6))
-def test_nothing_that_goes_beyond_is_ever_advised_nor_its_time_told(
+def test_limits_beyond_the_evidence_are_never_advised(
     cells: list[SimulatedCell], window: float | None
 ) -> None:
     cells[0] = msgspec.structs.replace(cells[0], own=True)
@@ -223,7 +223,7 @@ def test_nothing_that_goes_beyond_is_ever_advised_nor_its_time_told(
         assert advice.place is not None
 
 
-def test_a_faster_way_beyond_is_said_to_need_recording_without_a_time() -> None:
+def test_advice_mentions_faster_limits_beyond_the_evidence_without_a_time() -> None:
     def way(predicted_s: float, *further: str, own: bool = False) -> SimulatedCell:
         return SimulatedCell(
             cell=GridCell(Limits()), own=own, predicted_s=predicted_s, low_s=1.0,

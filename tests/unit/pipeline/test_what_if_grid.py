@@ -1,4 +1,4 @@
-"""The limits that runs are played under, as a file names them."""
+"""The limits that runs are simulated under, as read from a file."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def grid(tmp_path: Path) -> Path:
     return tmp_path / "grid.yaml"
 
 
-def test_every_limit_goes_with_every_other_and_with_every_throttle(grid: Path) -> None:
+def test_a_grid_combines_every_limit_with_every_other_and_every_throttle(grid: Path) -> None:
     grid.write_text(
         "limits:\n  partitions: [1, 5]\n  shape: [gentle, kip-435]\nthrottle: [none, 50MB/s]\n"
     )
@@ -53,8 +53,10 @@ def test_the_usual_grid_has_each_cell_once() -> None:
         ("limits:\n  shape: [kip-435]\n  extra-replicas: [1]\n", 1, "has no effect"),
     ],
 )
-def test_what_is_wrong_is_told_with_its_line(grid: Path, text: str, line: int, words: str) -> None:
+def test_a_mistake_in_a_grid_is_reported_with_its_line(
+    grid: Path, text: str, line: int, words: str
+) -> None:
     grid.write_text(text)
-    with pytest.raises(FileProblem, match=re.escape(words)) as told:
+    with pytest.raises(FileProblem, match=re.escape(words)) as refused:
         read_grid(grid)
-    assert told.value.line == line
+    assert refused.value.line == line

@@ -1,4 +1,4 @@
-"""Recorded runs, played under other limits, and which of them are advised."""
+"""Recorded runs simulated under other limits, and the limits advised."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def one_by_one(throttle: str = "none", partitions: int = 1) -> GridCell:
     return GridCell(Limits(replicas=1, partitions=partitions), parse_throttle_rates(throttle))
 
 
-def test_a_run_one_by_one_takes_each_copy_alone_and_each_step_beside() -> None:
+def test_a_sequential_run_takes_the_sum_of_its_copies_and_steps() -> None:
     played = simulate_cell(a_run().moves(), one_by_one(), MODEL)
     copying, joining = 8 * 100 / 10, 8 * MODEL.joining_s
     assert copying + joining < played.predicted_s <= copying + joining + 8 * MODEL.other_s
@@ -65,7 +65,7 @@ def test_a_run_one_by_one_takes_each_copy_alone_and_each_step_beside() -> None:
     assert played.low_s < played.predicted_s < played.high_s
 
 
-def test_more_at_once_are_faster_as_far_as_their_broker_takes_them_in() -> None:
+def test_higher_concurrency_is_faster_up_to_the_rate_of_the_broker() -> None:
     moves = a_run().moves()
     alone, two, four = (simulate_cell(moves, one_by_one(partitions=n), MODEL) for n in (1, 2, 4))
     assert alone.predicted_s > two.predicted_s > four.predicted_s
@@ -73,14 +73,14 @@ def test_more_at_once_are_faster_as_far_as_their_broker_takes_them_in() -> None:
     assert alone.peak_extra_replicas <= two.peak_extra_replicas <= four.peak_extra_replicas
 
 
-def test_a_throttle_makes_it_slower() -> None:
+def test_a_throttle_makes_a_run_slower() -> None:
     moves = a_run().moves()
     throttled = simulate_cell(moves, one_by_one("5MB"), MODEL)
     assert throttled.predicted_s > simulate_cell(moves, one_by_one(), MODEL).predicted_s
     assert throttled.broker_bytes_s == 5 * MB
 
 
-def test_a_run_that_changed_its_limits_is_known_to_have() -> None:
+def test_a_run_that_changed_its_limits_is_not_steady() -> None:
     run = a_run()
     assert run.steady
     run.take(LimitsChanged(old=Limits(), new=Limits(partitions=2), batch=1, in_flight=0))
@@ -93,7 +93,7 @@ def the_cells() -> list[SimulatedCell]:
     return [own, *(simulate_cell(moves, one_by_one(partitions=n), MODEL) for n in (1, 4, 8))]
 
 
-def test_ways_with_more_at_once_than_were_recorded_are_not_advised() -> None:
+def test_limits_above_the_recorded_concurrency_are_not_advised() -> None:
     few = msgspec.structs.replace(MODEL.seen, most_at_once=2, partitions=2)
     model = msgspec.structs.replace(MODEL, seen=few)
     moves = a_run().moves()
@@ -105,7 +105,7 @@ def test_ways_with_more_at_once_than_were_recorded_are_not_advised() -> None:
     assert advise([own, more], more.high_s).place is None
 
 
-def test_in_a_window_the_fewest_at_once_are_advised_that_end_in_it_at_the_slowest() -> None:
+def test_the_lowest_concurrency_that_surely_fits_a_window_is_advised() -> None:
     played = the_cells()
     window_s = played[2].high_s
     advice = advise(played, window_s)
@@ -113,7 +113,7 @@ def test_in_a_window_the_fewest_at_once_are_advised_that_end_in_it_at_the_slowes
     assert "the fewest at once of the 2 that fit" in advice.reason
 
 
-def test_where_nothing_fits_nothing_is_advised_and_the_soonest_is_told() -> None:
+def test_nothing_is_advised_if_nothing_fits_and_the_soonest_is_named() -> None:
     played = the_cells()
     advice = advise(played, 5.0)
     assert advice.place is None
@@ -121,7 +121,7 @@ def test_where_nothing_fits_nothing_is_advised_and_the_soonest_is_told() -> None
     assert advice.told_of == min(range(4), key=lambda n: played[n].high_s)
 
 
-def test_without_a_window_the_fastest_is_advised_that_holds_no_more_than_the_run_did() -> None:
+def test_the_fastest_limits_with_no_more_extra_replicas_are_advised_without_a_window() -> None:
     played = the_cells()
     advice = advise(played, None)
     assert advice.place is not None

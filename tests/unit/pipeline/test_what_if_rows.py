@@ -1,4 +1,4 @@
-"""The rows of one recorded run that is played under other limits."""
+"""The rows of one recorded run simulated under other limits."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def rows_of(run: PlayableRun, lasted: RealDuration, *more: GridCell) -> list[dic
     return list(advised_rows([*simulated_rows(run, [run.cell, *more], model(10.0), lasted)], None))
 
 
-def test_only_the_row_of_its_own_limits_tells_how_long_the_run_took() -> None:
+def test_only_the_row_of_its_own_limits_has_the_actual_time_of_the_run() -> None:
     own, other = rows_of(a_run(), RealDuration(50_000, None), GridCell(Limits(partitions=1)))
     assert (own["own"], own["actual_s"]) == (True, 50.0)
     assert (other["own"], other["actual_s"]) == (False, None)
@@ -69,22 +69,22 @@ def test_only_the_row_of_its_own_limits_tells_how_long_the_run_took() -> None:
     assert own["predicted_s"] == pytest.approx(40, abs=3)
 
 
-def test_every_row_tells_how_far_off_other_runs_are_about_this_one() -> None:
-    told = rows_of(a_run(), RealDuration(40_000, model(5.0)), GridCell(Limits(partitions=1)))
-    (error,) = {row["error_held_out"] for row in told}
+def test_every_row_has_the_error_of_a_model_fitted_on_other_runs() -> None:
+    found = rows_of(a_run(), RealDuration(40_000, model(5.0)), GridCell(Limits(partitions=1)))
+    (error,) = {row["error_held_out"] for row in found}
     assert error == pytest.approx(1.0, abs=0.1)
 
 
-def test_nothing_is_advised_of_a_run_for_which_other_runs_tell_another_time() -> None:
-    told = rows_of(a_run(), RealDuration(40_000, model(5.0)), GridCell(Limits(partitions=1)))
+def test_nothing_is_advised_for_a_run_that_other_runs_mispredict() -> None:
+    found = rows_of(a_run(), RealDuration(40_000, model(5.0)), GridCell(Limits(partitions=1)))
 
-    assert not any(row["recommended"] for row in told)
-    (reason,) = (row["reason"] for row in told if row["reason"])
-    assert reason.startswith("what other runs tell is ")
-    assert all(row["beyond"] for row in told)
+    assert not any(row["recommended"] for row in found)
+    (reason,) = (row["reason"] for row in found if row["reason"])
+    assert reason.startswith("predicted from other runs, this one is ")
+    assert all(row["beyond"] for row in found)
 
 
-def test_a_run_that_was_meddled_with_says_nothing_of_the_model() -> None:
+def test_a_run_with_changed_limits_does_not_test_the_model() -> None:
     run = a_run()
     run.take(LimitsChanged(old=Limits(), new=Limits(partitions=2), batch=1, in_flight=0))
     assert {row["error_held_out"] for row in rows_of(run, RealDuration(40_000, model(5.0)))} == {
@@ -95,7 +95,7 @@ def test_a_run_that_was_meddled_with_says_nothing_of_the_model() -> None:
     }
 
 
-def test_a_run_that_had_nothing_to_move_has_no_rows() -> None:
+def test_a_run_with_nothing_to_move_has_no_rows() -> None:
     assert not list(
         simulated_rows(a_run((1, 2, 3)), [GridCell(Limits())], model(10.0), RealDuration(1, None))
     )
@@ -105,11 +105,11 @@ rates = st.none() | st.integers(1, 10**12)
 
 
 @given(rates, st.dictionaries(st.integers(0, 50), rates, max_size=4))
-def test_a_throttle_is_spelled_as_the_option_takes_it(
+def test_a_throttle_is_spelled_in_the_syntax_of_the_option(
     every: int | None, brokers: dict[int, int | None]
 ) -> None:
     own = tuple(BrokerRate(broker, rate) for broker, rate in sorted(brokers.items()))
-    wanted = ThrottleRates(every, own)
+    throttle_rates = ThrottleRates(every, own)
     assert msgspec.structs.astuple(
-        parse_throttle_rates(throttle_option(wanted))
-    ) == msgspec.structs.astuple(wanted)
+        parse_throttle_rates(throttle_option(throttle_rates))
+    ) == msgspec.structs.astuple(throttle_rates)

@@ -10,29 +10,29 @@ from ktui.planning.read.problems import BadPlan
 from ktui.planning.read.read import read_plan
 
 CORPUS = Path(__file__).parent / "corpus"
-TOLD = dict(
+EXPECTED = dict(
     entry.split("\n", 1) for entry in (CORPUS / "told.txt").read_text().strip().split("\n\n")
 )
 
 
-def _told(name: str) -> list[str]:
-    return [line.strip() for line in TOLD[name].splitlines()]
+def _expected(name: str) -> list[str]:
+    return [line.strip() for line in EXPECTED[name].splitlines()]
 
 
-def test_every_bad_plan_has_its_answer_and_every_answer_its_plan() -> None:
-    assert {file.name for file in CORPUS.glob("*.json")} == set(TOLD)
+def test_every_bad_plan_of_the_corpus_has_its_expected_mistakes() -> None:
+    assert {file.name for file in CORPUS.glob("*.json")} == set(EXPECTED)
 
 
-@pytest.mark.parametrize("name", sorted(TOLD))
-def test_a_bad_plan_is_told_every_mistake_with_its_place(name: str) -> None:
+@pytest.mark.parametrize("name", sorted(EXPECTED))
+def test_a_bad_plan_is_refused_with_every_mistake_and_its_place(name: str) -> None:
     with pytest.raises(BadPlan) as bad:
         read_plan((CORPUS / name).read_bytes())
-    assert str(bad.value).splitlines() == _told(name)
+    assert str(bad.value).splitlines() == _expected(name)
     assert bad.value.problems
     assert all(problem.place is not None for problem in bad.value.problems)
 
 
-def test_the_file_is_named_with_each_mistake() -> None:
+def test_each_mistake_of_a_plan_is_reported_with_the_file_name() -> None:
     file = CORPUS / "partition-three-times.json"
     with pytest.raises(BadPlan) as bad:
         read_plan(file)

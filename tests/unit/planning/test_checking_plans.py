@@ -1,4 +1,4 @@
-"""A plan is held against its cluster before anything is sent."""
+"""A plan is checked against its cluster before anything is sent."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _check(plan: Plan, cluster: ClusterSnapshot) -> tuple[Severity, str]:
     return finding.severity, finding.sentence
 
 
-def test_a_sound_plan_on_a_healthy_cluster_leaves_nothing_to_say() -> None:
+def test_a_sound_plan_on_a_healthy_cluster_has_no_findings() -> None:
     assert check_plan(_plan((0, (3, 4, 5)), (1, (2, 1, 3))), _cluster()) == ()
 
 
@@ -75,21 +75,21 @@ def test_an_unknown_topic_is_a_problem_and_the_nearest_name_is_suggested() -> No
     assert finding.sentence == "the cluster has no topic order; did you mean orders?"
 
 
-def test_an_unknown_topic_without_a_like_name_is_told_alone() -> None:
+def test_an_unknown_topic_without_a_similar_name_gets_no_suggestion() -> None:
     assert _check(_plan((0, (1, 2, 3)), topic="zzz"), _cluster()) == (
         Severity.PROBLEM,
         "the cluster has no topic zzz",
     )
 
 
-def test_every_unknown_topic_is_told_however_many() -> None:
+def test_every_unknown_topic_is_reported() -> None:
     targets = tuple(PartitionTarget(f"order{n}", 0, (1, 2, 3)) for n in range(50))
     findings = check_plan(Plan(targets), _cluster())
     assert [finding.partitions[0].topic for finding in findings] == [t.topic for t in targets]
     assert sum("did you mean" in finding.sentence for finding in findings) == 20
 
 
-def test_a_topic_that_may_not_be_read_is_not_called_unknown() -> None:
+def test_a_topic_that_may_not_be_read_is_unreadable_and_not_unknown() -> None:
     failure = Failure(Operation.METADATA, "not authorized to Describe", topic="secrets")
     cluster = msgspec.structs.replace(_cluster(), failures=(failure,))
     finding = _only(check_plan(_plan((0, (1, 2, 3)), topic="secrets"), cluster))
@@ -97,7 +97,7 @@ def test_a_topic_that_may_not_be_read_is_not_called_unknown() -> None:
     assert finding.sentence == "topic secrets could not be read: not authorized to Describe"
 
 
-def test_an_unknown_partition_is_told_with_those_that_there_are() -> None:
+def test_an_unknown_partition_is_reported_with_the_known_ones() -> None:
     assert _check(_plan((3, (1, 2, 4)), (7, (1, 2, 4))), _cluster()) == (
         Severity.PROBLEM,
         "orders has 3 partitions, 0 to 2, and not orders-3 and orders-7",
@@ -107,7 +107,7 @@ def test_an_unknown_partition_is_told_with_those_that_there_are() -> None:
     )
 
 
-def test_every_unknown_broker_is_told_with_those_that_there_are() -> None:
+def test_every_unknown_broker_is_reported_with_the_known_ones() -> None:
     findings = check_plan(_plan((0, (1, 2, 9)), (1, (8, 9, 1))), _cluster())
     assert [(f.severity, f.kind, f.partitions) for f in findings] == [
         (Severity.PROBLEM, FindingKind.BROKER_UNKNOWN, (_tp(0), _tp(1))),
@@ -140,7 +140,7 @@ def test_a_change_of_the_replication_factor_needs_its_option(
     assert allowed == msgspec.structs.replace(finding, severity=Severity.NOTE)
 
 
-def test_the_replication_factor_of_a_moving_partition_is_that_before_its_move() -> None:
+def test_a_moving_partition_has_the_replication_factor_from_before_its_move() -> None:
     listed = {_tp(0): Reassignment((4, 5, 3, 1, 2), (4, 5), (1, 2))}
     cluster = msgspec.structs.replace(_cluster(), listed=listed)
     assert FindingKind.REPLICATION_FACTOR_CHANGE not in {
@@ -161,7 +161,7 @@ def test_fewer_replicas_than_min_insync_replicas_need_their_option() -> None:
     assert allowed == msgspec.structs.replace(finding, severity=Severity.WARNING)
 
 
-def test_settings_that_may_not_be_read_are_said_to_be_unchecked() -> None:
+def test_settings_that_may_not_be_read_are_reported_as_unchecked() -> None:
     cluster = msgspec.structs.replace(_cluster(), configs={})
     assert _check(_plan((0, (4, 2, 3)), (1, (4, 2, 3))), cluster) == (
         Severity.WARNING,
@@ -169,7 +169,7 @@ def test_settings_that_may_not_be_read_are_said_to_be_unchecked() -> None:
     )
 
 
-def test_a_permission_to_read_settings_that_is_missing_is_named() -> None:
+def test_a_missing_permission_to_read_settings_is_named() -> None:
     answer = "TOPIC_AUTHORIZATION_FAILED. Grant DescribeConfigs on topic orders"
     denied = Failure(Operation.TOPIC_CONFIGS, answer, topic="orders", denied=True)
     cluster = msgspec.structs.replace(_cluster(), configs={}, failures=(denied,))
@@ -180,7 +180,7 @@ def test_a_permission_to_read_settings_that_is_missing_is_named() -> None:
     assert sentence.endswith(f"so min.insync.replicas is not checked: {answer}")
 
 
-def test_a_target_broker_that_is_down_is_warned_of() -> None:
+def test_a_target_broker_that_is_down_is_a_warning() -> None:
     brokers = {**_cluster().brokers, 4: Broker(id=4, rack="a", alive=False)}
     cluster = msgspec.structs.replace(_cluster(), brokers=brokers)
     assert _check(_plan((0, (4, 2, 3))), cluster) == (
@@ -194,7 +194,7 @@ def test_a_broker_known_only_from_a_replica_list_is_down_and_not_unknown() -> No
     assert [finding.kind for finding in findings] == [FindingKind.BROKER_DOWN]
 
 
-def test_partitions_that_are_not_well_before_the_start_are_warned_of() -> None:
+def test_unhealthy_partitions_are_a_warning() -> None:
     offline = msgspec.structs.replace(_state(0), leader=None, isr=())
     behind = msgspec.structs.replace(_state(1), isr=(1, 2))
     findings = check_plan(_plan((0, (4, 2, 3)), (1, (4, 2, 3))), _cluster(offline, behind))
@@ -204,12 +204,12 @@ def test_partitions_that_are_not_well_before_the_start_are_warned_of() -> None:
     ]
 
 
-def test_a_partition_that_could_not_be_described_is_not_called_offline() -> None:
+def test_a_partition_that_could_not_be_described_is_not_reported_as_offline() -> None:
     hidden = msgspec.structs.replace(_state(0), leader=None, isr=(), described=False)
     assert check_plan(_plan((0, (4, 2, 3))), _cluster(hidden)) == ()
 
 
-def test_a_reassignment_by_someone_else_is_warned_of() -> None:
+def test_a_reassignment_by_someone_else_is_a_warning() -> None:
     listed = {_tp(0): Reassignment((4, 2, 3, 1), (4,), (1,))}
     cluster = msgspec.structs.replace(_cluster(), listed=listed)
     assert _check(_plan((0, (5, 1, 3))), cluster) == (
@@ -218,7 +218,7 @@ def test_a_reassignment_by_someone_else_is_warned_of() -> None:
     )
 
 
-def test_original_replicas_that_are_not_there_any_more_are_reported() -> None:
+def test_outdated_original_replicas_are_reported() -> None:
     target = PartitionTarget("orders", 0, (4, 5, 3), original_replicas=(2, 1, 3))
     finding = _only(check_plan(Plan((target,)), _cluster()))
     assert (finding.severity, finding.kind) == (Severity.WARNING, FindingKind.ORIGINAL_DIFFERS)
@@ -235,7 +235,7 @@ def test_original_replicas_of_a_moving_partition_are_compared_without_their_orde
     assert _only(check_plan(Plan((target,)), cluster)).kind is FindingKind.FOREIGN_REASSIGNMENT
 
 
-def test_two_replicas_in_one_rack_are_warned_of_where_there_are_enough_racks() -> None:
+def test_two_replicas_in_one_rack_are_a_warning_with_enough_racks() -> None:
     assert _check(_plan((0, (1, 4, 3)), (1, (2, 5, 1))), _cluster()) == (
         Severity.WARNING,
         (
@@ -246,7 +246,7 @@ def test_two_replicas_in_one_rack_are_warned_of_where_there_are_enough_racks() -
 
 
 @pytest.mark.parametrize(
-    ("racks", "warned"),
+    ("racks", "expected"),
     [
         ({1: "a", 2: "a", 3: "b", 4: "b"}, False),
         ({1: "a", 2: "a", 3: "a", 4: "b"}, True),
@@ -255,11 +255,11 @@ def test_two_replicas_in_one_rack_are_warned_of_where_there_are_enough_racks() -
         ({1: None, 2: None, 3: None, 4: None}, False),
     ],
 )
-def test_racks_are_judged_by_how_many_there_are(
-    racks: dict[int, str | None], *, warned: bool
+def test_shared_racks_are_a_warning_only_with_an_unused_rack(
+    racks: dict[int, str | None], *, expected: bool
 ) -> None:
     findings = check_plan(_plan((0, (3, 2, 1))), _cluster(_state(0), racks=racks))
-    assert [finding.kind for finding in findings] == ([FindingKind.RACKS] if warned else [])
+    assert [finding.kind for finding in findings] == ([FindingKind.RACKS] if expected else [])
 
 
 def test_a_plan_whose_partitions_are_all_at_their_target_has_nothing_to_do() -> None:
@@ -301,7 +301,7 @@ def test_the_options_are_spelt_as_on_the_command_line() -> None:
     ]
 
 
-def test_what_many_partitions_share_is_one_finding_that_names_them_all() -> None:
+def test_a_mistake_of_many_partitions_is_one_finding_with_all_of_them() -> None:
     states = [_state(number) for number in range(1234)]
     plan = _plan(*((state.tp.partition, (1, 2, 3, 5)) for state in states))
     finding = _only(check_plan(plan, _cluster(*states)))
@@ -311,7 +311,7 @@ def test_what_many_partitions_share_is_one_finding_that_names_them_all() -> None
     )
 
 
-def test_findings_name_the_place_in_the_file() -> None:
+def test_findings_have_their_place_in_the_file() -> None:
     text = b"""{"version": 1, "partitions": [
   {"topic": "orders", "partition": 1, "replicas": [4, 2, 3]},
   {"partition": 77, "topic": "orders", "replicas": [1, 2, 3]},
@@ -329,11 +329,11 @@ def test_findings_name_the_place_in_the_file() -> None:
     }
 
 
-def test_findings_of_a_plan_that_came_from_no_file_have_no_place() -> None:
+def test_findings_of_a_plan_without_a_file_have_no_place() -> None:
     assert _only(check_plan(_plan((0, (1, 2, 9))), _cluster())).place is None
 
 
-def test_a_partition_as_a_whole_is_placed_where_its_object_begins() -> None:
+def test_a_finding_about_a_whole_partition_is_placed_at_the_start_of_its_object() -> None:
     plan = read_plan(
         json.dumps(
             {

@@ -1,4 +1,4 @@
-"""How much is written to the partitions that move is measured once; what is not known stays so."""
+"""The rate of writes to moving partitions is measured once; an unknown rate stays unknown."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ PLAN = Plan(
         PartitionTarget("orders", 2, (3, 2, 1)),
     )
 )
-"""The last is only put into another order: nothing of it is copied."""
+"""The last is only reordered: nothing of it is copied."""
 
 
 def orders(inbound_s: float = 2_000.0, **more: Any) -> SimulatedCluster:
-    """A cluster that is written to, in a time that goes on whenever everybody waits."""
+    """A cluster with writes, in virtual time that advances while all tasks wait."""
     topics = {"orders": [(1, 2, 3), (2, 3, 1), (1, 2, 3)]}
     cluster = a_cluster(topics, inbound_s=inbound_s, **more)
     clock = VirtualClock(leaping=True)
@@ -45,7 +45,7 @@ async def measured(cluster: SimulatedCluster, plan: Plan = PLAN) -> ClusterSnaps
     return await take_snapshot(cluster.reader(), plan, cluster.clock)
 
 
-async def test_what_is_written_is_measured_of_the_partitions_that_get_replicas() -> None:
+async def test_the_inbound_rate_is_measured_for_partitions_that_gain_replicas() -> None:
     seen = await measured(orders())
 
     assert set(seen.inbound) == {tp("orders-0"), tp("orders-1")}
@@ -53,14 +53,14 @@ async def test_what_is_written_is_measured_of_the_partitions_that_get_replicas()
     assert seen.failures == ()
 
 
-async def test_where_nothing_is_written_the_rate_is_zero_though_no_size_is_known() -> None:
+async def test_a_partition_without_writes_has_rate_zero_even_with_an_unknown_size() -> None:
     cluster = orders(0.0)
     cluster.do(events.Deny("log_dirs"))
 
     assert (await measured(cluster)).inbound == {tp("orders-0"): 0, tp("orders-1"): 0}
 
 
-async def test_without_a_throttle_nothing_is_measured() -> None:
+async def test_nothing_is_measured_without_a_throttle() -> None:
     cluster = orders()
     reader = CountingReader(cluster.reader())
 
@@ -70,7 +70,7 @@ async def test_without_a_throttle_nothing_is_measured() -> None:
     assert (reader.calls["log_offsets"], reader.calls["settings"]) == (0, 0)
 
 
-async def test_it_takes_two_seconds_and_two_questions_a_leader_however_many_partitions() -> None:
+async def test_measuring_takes_two_seconds_and_two_requests_per_leader_at_any_scale() -> None:
     replicas = [(1 + n % 3, 4 + n % 3, 7) for n in range(300)]
     cluster = SimulatedCluster(a_cluster({"orders": replicas}).spec, VirtualClock(leaping=True))
     plan = Plan(tuple(PartitionTarget("orders", n, (*r, 8)) for n, r in enumerate(replicas)))
@@ -84,11 +84,11 @@ async def test_it_takes_two_seconds_and_two_questions_a_leader_however_many_part
     assert cluster.clock.monotonic() - began_s < MEASURED_S + 1.0
 
 
-async def test_where_offsets_do_not_measure_size_the_rate_is_not_known() -> None:
+async def test_the_rate_of_a_compacted_topic_is_unknown() -> None:
     assert (await measured(orders(configs={"cleanup.policy": "compact"}))).inbound == {}
 
 
-async def test_where_the_size_is_not_known_neither_is_the_rate() -> None:
+async def test_the_rate_is_unknown_without_the_size() -> None:
     cluster = orders()
     cluster.do(events.Deny("log_dirs"))
 
@@ -96,7 +96,7 @@ async def test_where_the_size_is_not_known_neither_is_the_rate() -> None:
 
 
 class Watched(CountingReader):
-    """Lets something happen before the second look at the log ends of broker 1."""
+    """A reader that triggers an event before the second read of the log ends of broker 1."""
 
     def __init__(self, cluster: SimulatedCluster, happens: Callable[[], None]) -> None:
         super().__init__(cluster.reader())
@@ -118,7 +118,7 @@ def time_out() -> None:
     raise TimedOut("reading log ends", where="broker 1")
 
 
-async def test_a_leader_that_does_not_answer_costs_its_own_partitions_only() -> None:
+async def test_a_leader_that_does_not_answer_leaves_only_its_own_partitions_unmeasured() -> None:
     cluster = orders()
 
     seen = await take_snapshot(Watched(cluster, time_out), PLAN, cluster.clock)
@@ -137,7 +137,7 @@ async def test_a_leader_that_dies_meanwhile_leaves_the_rate_unknown() -> None:
     assert set(seen.inbound) == {tp("orders-1")}
 
 
-async def test_rates_of_brokers_are_read_with_where_they_come_from() -> None:
+async def test_throttle_rates_of_brokers_are_read_with_their_source() -> None:
     cluster = orders()
     cluster.do(throttle("follower", 4, 5_000_000))
     wait(cluster, 1.0)

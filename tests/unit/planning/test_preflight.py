@@ -1,4 +1,4 @@
-"""A preflight says what a plan will do before anything is sent."""
+"""A preflight predicts what a plan will do before anything is sent."""
 
 from __future__ import annotations
 
@@ -43,25 +43,25 @@ def cost(shape: Shape, *ways: Way, **more: Any) -> ShapeCost:
     return next(each for each in figures(*ways, **more).shapes if each.shape is shape)
 
 
-def load(told: Preflight, broker: int) -> DiskLoad:
-    return next(each for each in told.brokers if each.broker == broker)
+def load(result: Preflight, broker: int) -> DiskLoad:
+    return next(each for each in result.brokers if each.broker == broker)
 
 
-def kinds(told: Preflight) -> list[FindingKind]:
-    return [finding.kind for finding in told.warnings]
+def kinds(result: Preflight) -> list[FindingKind]:
+    return [finding.kind for finding in result.warnings]
 
 
-def only(told: Preflight) -> str:
-    (finding,) = told.warnings
+def only(result: Preflight) -> str:
+    (finding,) = result.warnings
     assert finding.severity is Severity.WARNING
     return finding.sentence
 
 
-def test_each_broker_is_told_what_comes_and_what_goes() -> None:
-    told = figures(ONE, ALL, sizes=[2 * GB, 3 * GB], rooms={4: ROOMY, 1: ROOMY})
+def test_each_broker_has_its_gains_losses_and_room() -> None:
+    result = figures(ONE, ALL, sizes=[2 * GB, 3 * GB], rooms={4: ROOMY, 1: ROOMY})
 
-    assert told.bytes_to_copy == 2 * GB + 3 * 3 * GB
-    assert load(told, 4) == DiskLoad(
+    assert result.bytes_to_copy == 2 * GB + 3 * 3 * GB
+    assert load(result, 4) == DiskLoad(
         broker=4,
         gains=2,
         loses=0,
@@ -72,15 +72,15 @@ def test_each_broker_is_told_what_comes_and_what_goes() -> None:
         room_after_bytes=45 * GB,
         room_at_peak_bytes=45 * GB,
     )
-    assert (load(told, 1).bytes_out, load(told, 1).room_after_bytes) == (5 * GB, 55 * GB)
-    assert load(told, 1).room_at_peak_bytes == 50 * GB
+    assert (load(result, 1).bytes_out, load(result, 1).room_after_bytes) == (5 * GB, 55 * GB)
+    assert load(result, 1).room_at_peak_bytes == 50 * GB
 
 
-def test_what_stays_where_it_is_counts_for_nothing() -> None:
-    told = figures(((1, 2, 3), (1, 2, 3)))
+def test_partitions_that_stay_cost_nothing() -> None:
+    result = figures(((1, 2, 3), (1, 2, 3)))
 
-    assert (told.bytes_to_copy, told.brokers, told.batches) == (0, (), 0)
-    assert (told.time_s, told.bound) == (Span(0, 0, 0), None)
+    assert (result.bytes_to_copy, result.brokers, result.batches) == (0, (), 0)
+    assert (result.time_s, result.bound) == (Span(0, 0, 0), None)
 
 
 @pytest.mark.parametrize(
@@ -94,24 +94,25 @@ def test_what_stays_where_it_is_counts_for_nothing() -> None:
         (((1, 2, 3), (3, 1, 2)), (1, 1, 1, 3), (1, 1, 1, 3)),
     ],
 )
-def test_both_shapes_are_told_with_alters_elections_epochs_and_the_most_replicas(
+def test_both_shapes_have_alters_elections_epochs_and_the_most_replicas(
     way: Way, gentle: tuple[int, ...], kip_435: tuple[int, ...]
 ) -> None:
-    told = figures(way).shapes
+    result = figures(way).shapes
 
-    assert [each.shape for each in told] == [Shape.GENTLE, Shape.KIP_435]
+    assert [each.shape for each in result] == [Shape.GENTLE, Shape.KIP_435]
     assert [
-        (each.alters, each.elections, each.leader_epoch_bumps, each.most_replicas) for each in told
+        (each.alters, each.elections, each.leader_epoch_bumps, each.most_replicas)
+        for each in result
     ] == [gentle, kip_435]
 
 
-def test_the_shape_in_force_is_told_first() -> None:
-    told = figures(ALL, limits=KIP)
+def test_the_shape_in_force_comes_first() -> None:
+    result = figures(ALL, limits=KIP)
 
-    assert [each.shape for each in told.shapes] == [Shape.KIP_435, Shape.GENTLE]
+    assert [each.shape for each in result.shapes] == [Shape.KIP_435, Shape.GENTLE]
 
 
-def test_extra_replicas_are_those_beyond_what_is_held_at_first_and_at_last() -> None:
+def test_extra_replicas_are_those_beyond_the_original_and_the_target() -> None:
     up: Way = ((1, 2), (1, 2, 3, 4))
 
     assert cost(Shape.GENTLE, ALL).peak_extra_replicas == 3
@@ -120,18 +121,18 @@ def test_extra_replicas_are_those_beyond_what_is_held_at_first_and_at_last() -> 
     assert cost(Shape.GENTLE, ((1, 2, 3, 4), (1, 5))).peak_extra_replicas == 1
 
 
-def test_limits_hold_down_the_extra_replicas() -> None:
-    waiting_for_their_cut, begun = 6, 4
+def test_limits_reduce_the_extra_replicas() -> None:
+    waiting_for_their_cut, in_flight = 6, 4
     peak = cost(Shape.GENTLE, *[ALL] * 10).peak_extra_replicas
-    assert peak == waiting_for_their_cut * 3 + begun
+    assert peak == waiting_for_their_cut * 3 + in_flight
     one_extra = msgspec.structs.replace(START, extra_replicas=1)
     peak = cost(Shape.GENTLE, *[ALL] * 10, limits=one_extra).peak_extra_replicas
-    assert peak == waiting_for_their_cut + begun
+    assert peak == waiting_for_their_cut + in_flight
     in_twos = msgspec.structs.replace(START, partitions=2, cut_together=1)
     assert cost(Shape.GENTLE, *[ALL] * 10, limits=in_twos).peak_extra_replicas == 2 * 3 + 2
 
 
-def test_a_large_plans_other_shape_is_judged_by_a_part_of_it(
+def test_the_other_shape_of_a_large_plan_is_estimated_from_a_part_of_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     whole = [cost(Shape.KIP_435, *[ALL] * 200, limits=limits) for limits in (START, Limits())]
@@ -143,44 +144,44 @@ def test_a_large_plans_other_shape_is_judged_by_a_part_of_it(
     assert part == whole
 
 
-def test_the_time_is_that_of_copies_polls_cuts_and_elections() -> None:
+def test_the_time_is_made_of_copies_polls_cuts_and_elections() -> None:
     assert time(ONE) == Span(10 + 1, 20 + 1, 50 + 1)
     assert time(ONE, limits=KIP) == Span(10 + 2, 20 + 2, 50 + 2)
     assert time(((1, 2, 3), (1, 2))) == Span(1, 1, 1)
     assert time(((1, 2, 3), (2, 1, 3))) == Span(2, 2, 2)
 
 
-def test_a_copys_end_is_seen_by_the_next_poll() -> None:
+def test_the_end_of_a_copy_is_noticed_by_the_next_poll() -> None:
     assert time(ONE, sizes=[1_000_000]).middle == 2
     assert time(ONE, sizes=[70_000_000], limits=KIP).middle == 4
 
 
-def test_a_brokers_rate_is_shared_by_all_that_it_is_adding() -> None:
+def test_the_rate_of_a_broker_is_shared_by_the_replicas_it_adds() -> None:
     assert time(ONE, ONE).middle == 41
     assert time(ONE, ONE, sizes=[GB, 3 * GB]).middle == 81
     assert time(ONE, ((1, 2, 3), (5, 2, 3))).middle == 21
 
 
-def test_places_are_refilled_while_others_wait_for_their_cut() -> None:
+def test_free_places_are_refilled_while_others_wait_for_their_cut() -> None:
     one_by_one = msgspec.structs.replace(START, partitions=1)
 
-    told = figures(ONE, ((1, 2, 3), (5, 2, 3)), limits=one_by_one)
+    result = figures(ONE, ((1, 2, 3), (5, 2, 3)), limits=one_by_one)
 
-    assert told.time_s is not None
-    assert (told.time_s.middle, told.batches) == (41, 3)
+    assert result.time_s is not None
+    assert (result.time_s.middle, result.batches) == (41, 3)
 
 
 def test_waves_are_counted_and_wait_for_each_other() -> None:
     waves = msgspec.structs.replace(START, partitions=2, mode=Mode.WAVE)
     ways: list[Way] = [((1, 2, 3), (broker, 2, 3)) for broker in (4, 5, 6, 7)]
 
-    told = figures(*ways, limits=waves, sizes=[GB, 2 * GB, GB, GB])
+    result = figures(*ways, limits=waves, sizes=[GB, 2 * GB, GB, GB])
 
-    assert told.time_s is not None
-    assert (told.time_s.middle, told.batches) == (41 + 21, 2)
+    assert result.time_s is not None
+    assert (result.time_s.middle, result.batches) == (41 + 21, 2)
 
 
-def test_the_order_matters_to_the_time() -> None:
+def test_the_order_of_the_queue_affects_the_time() -> None:
     ways: list[Way] = [((1, 2, 3), (broker, 2, 3)) for broker in (4, 5, 6)]
     by_size = msgspec.structs.replace(START, partitions=2, order=Order.SIZE_DESC)
     sizes = [GB, GB, 2 * GB]
@@ -192,7 +193,7 @@ def test_the_order_matters_to_the_time() -> None:
     assert time(*ways, limits=by_plan, sizes=sizes).middle == 61
 
 
-def test_however_few_wait_in_the_queue_at_a_time_the_run_is_the_same(
+def test_the_size_of_the_waiting_queue_does_not_change_the_figures(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     ways: list[Way] = [((1, 2, 3), (4 + n % 5, 2, 3)) for n in range(60)]
@@ -212,99 +213,102 @@ def test_no_run_is_faster_than_its_busiest_broker() -> None:
     assert (bound.broker, bound.time_s) == (4, Span(30, 60, 150))
 
 
-def test_a_rate_that_is_given_is_taken_as_exact() -> None:
+def test_an_assumed_rate_is_taken_as_exact() -> None:
     assert time(ONE, assume=10e6) == Span(101, 101, 101)
 
 
-def test_a_throttled_broker_has_its_throttles_rate_and_never_more() -> None:
+def test_a_throttled_broker_never_exceeds_the_rate_of_its_throttle() -> None:
     configs = {4: BrokerConfig(follower_throttle_rate=5_000_000), 1: BrokerConfig()}
 
-    told = figures(ONE, ((1, 2, 3), (5, 2, 3)), broker_configs=configs)
+    result = figures(ONE, ((1, 2, 3), (5, 2, 3)), broker_configs=configs)
 
-    assert told.rates.throttles == (BrokerThrottle(4, 5_000_000),)
-    assert told.time_s == Span(201, 201, 401)
-    assert told.bound is not None
-    assert (told.bound.broker, told.bound.time_s) == (4, Span(200, 200, 400))
+    assert result.rates.throttles == (BrokerThrottle(4, 5_000_000),)
+    assert result.time_s == Span(201, 201, 401)
+    assert result.bound is not None
+    assert (result.bound.broker, result.bound.time_s) == (4, Span(200, 200, 400))
 
 
-def test_a_rate_that_is_given_goes_before_throttles() -> None:
+def test_an_assumed_rate_overrides_throttles() -> None:
     configs = {4: BrokerConfig(follower_throttle_rate=5_000_000)}
 
     assert time(ONE, assume=10e6, broker_configs=configs).middle == 101
 
 
-def test_sizes_that_are_not_known_leave_their_figures_open_and_no_others() -> None:
+def test_unknown_sizes_leave_only_their_own_figures_unknown() -> None:
     failure = Failure(Operation.LOG_DIRS, "not authorized", broker=1, denied=True)
     ways: list[Way] = [ONE, ((2, 3, 1), (2, 3, 5))]
 
-    told = figures(*ways, sizes=[None, GB], failures=(failure,), rooms={4: ROOMY, 5: ROOMY})
+    result = figures(*ways, sizes=[None, GB], failures=(failure,), rooms={4: ROOMY, 5: ROOMY})
 
-    assert (told.sizes_unknown, told.bytes_to_copy) == (1, None)
-    assert (told.time_s, told.bound) == (None, None)
-    assert load(told, 4).bytes_in is None
-    assert load(told, 4).room_bytes == 50 * GB
-    assert load(told, 4).room_after_bytes is None
-    assert load(told, 5).room_after_bytes == 49 * GB
-    assert (told.in_force.leader_epoch_bumps, told.batches) == (2, 2)
-    assert kinds(told) == [FindingKind.DISKS_UNREADABLE]
-    assert only(told) == (
+    assert (result.sizes_unknown, result.bytes_to_copy) == (1, None)
+    assert (result.time_s, result.bound) == (None, None)
+    assert load(result, 4).bytes_in is None
+    assert load(result, 4).room_bytes == 50 * GB
+    assert load(result, 4).room_after_bytes is None
+    assert load(result, 5).room_after_bytes == 49 * GB
+    assert (result.in_force.leader_epoch_bumps, result.batches) == (2, 2)
+    assert kinds(result) == [FindingKind.DISKS_UNREADABLE]
+    assert only(result) == (
         "the log dirs of broker 1 could not be read, so the size of 1 partition is not known: "
         "not authorized"
     )
 
 
 def test_a_partition_that_only_loses_replicas_needs_no_size_for_its_time() -> None:
-    told = figures(((1, 2, 3), (1, 2)), sizes=[None])
+    result = figures(((1, 2, 3), (1, 2)), sizes=[None])
 
-    assert (told.bytes_to_copy, told.time_s) == (0, Span(1, 1, 1))
-    assert load(told, 3).bytes_out is None
+    assert (result.bytes_to_copy, result.time_s) == (0, Span(1, 1, 1))
+    assert load(result, 3).bytes_out is None
 
 
-def test_a_disk_that_would_be_full_is_warned_of() -> None:
-    told = figures(ONE, sizes=[8 * GB], rooms={4: (100 * GB, 5 * GB)})
+def test_a_full_disk_is_forecast_as_a_warning() -> None:
+    result = figures(ONE, sizes=[8 * GB], rooms={4: (100 * GB, 5 * GB)})
 
-    assert load(told, 4).room_after_bytes == -3 * GB
-    assert kinds(told) == [FindingKind.DISK_FULL]
-    assert only(told) == (
+    assert load(result, 4).room_after_bytes == -3 * GB
+    assert kinds(result) == [FindingKind.DISK_FULL]
+    assert only(result) == (
         "broker 4 gets 7.5 GiB, has room for 4.7 GiB now, and would be full: 2.8 GiB too much"
     )
 
 
-def test_a_disk_that_would_be_full_only_until_the_cut_is_warned_of_in_gentle() -> None:
+def test_a_disk_that_would_be_full_until_the_cut_is_a_warning() -> None:
     swap: list[Way] = [((1, 2, 3), (4, 2, 3)), ((4, 2, 3), (1, 2, 3))]
     rooms = {1: (100 * GB, 30 * GB), 4: (100 * GB, 6 * GB)}
     kip = msgspec.structs.replace(KIP, partitions=1)
 
-    told = figures(*swap, sizes=[8 * GB, 8 * GB], rooms=rooms)
+    result = figures(*swap, sizes=[8 * GB, 8 * GB], rooms=rooms)
     other = figures(*swap, sizes=[8 * GB, 4 * GB], rooms=rooms, limits=kip)
 
-    assert (load(told, 4).room_after_bytes, load(told, 4).room_at_peak_bytes) == (6 * GB, -2 * GB)
-    assert only(told) == (
+    assert (load(result, 4).room_after_bytes, load(result, 4).room_at_peak_bytes) == (
+        6 * GB,
+        -2 * GB,
+    )
+    assert only(result) == (
         "broker 4 gets 7.5 GiB, has room for 5.6 GiB now, and would be full before old replicas "
         "leave it: 1.9 GiB too much"
     )
     assert load(other, 4).room_at_peak_bytes == -2 * GB
 
 
-def test_what_left_a_disk_before_makes_room_for_what_comes_later() -> None:
+def test_replicas_that_leave_a_disk_make_room_for_later_ones() -> None:
     swap: list[Way] = [((4, 2, 3), (1, 2, 3)), ((1, 2, 3), (4, 2, 3))]
     rooms = {4: (100 * GB, 15 * GB)}
     kip = msgspec.structs.replace(KIP, partitions=1)
 
-    told = figures(*swap, sizes=[8 * GB, 8 * GB], rooms=rooms, limits=kip)
+    result = figures(*swap, sizes=[8 * GB, 8 * GB], rooms=rooms, limits=kip)
 
-    assert load(told, 4).room_at_peak_bytes == 15 * GB
-    assert told.warnings == ()
-
-
-def test_a_disk_with_less_than_a_tenth_left_is_warned_of() -> None:
-    told = figures(ONE, sizes=[8 * GB], rooms={4: (100 * GB, 15 * GB)})
-
-    assert kinds(told) == [FindingKind.DISK_LOW]
-    assert only(told).endswith("now, and would have 6.5 GiB, 7% of its disk, left")
+    assert load(result, 4).room_at_peak_bytes == 15 * GB
+    assert result.warnings == ()
 
 
-def test_log_dirs_that_take_nothing_are_no_room_and_are_warned_of() -> None:
+def test_a_disk_with_less_than_a_tenth_left_is_a_warning() -> None:
+    result = figures(ONE, sizes=[8 * GB], rooms={4: (100 * GB, 15 * GB)})
+
+    assert kinds(result) == [FindingKind.DISK_LOW]
+    assert only(result).endswith("now, and would have 6.5 GiB, 7% of its disk, left")
+
+
+def test_offline_and_cordoned_log_dirs_are_no_room_and_a_warning() -> None:
     offline = LogDir(4, "/a", error="KAFKA_STORAGE_ERROR")
     working = LogDir(4, "/b", total_bytes=100 * GB, usable_bytes=50 * GB)
     closed = LogDir(4, "/c", total_bytes=100 * GB, usable_bytes=50 * GB, cordoned=True)
@@ -328,28 +332,28 @@ def test_a_broker_that_gains_nothing_is_not_judged_by_its_disks() -> None:
     assert figures(ONE, log_dirs={1: (full,)}).warnings == ()
 
 
-def test_a_step_that_can_never_fit_is_named() -> None:
+def test_a_step_beyond_the_limits_is_reported_as_going_alone() -> None:
     limits = Limits(replicas=3, partitions=6, replica_movements=2)
 
-    told = figures(ONE, ALL, limits=limits)
+    result = figures(ONE, ALL, limits=limits)
 
-    assert told.warnings[0].partitions == (tp(1),)
-    assert only(told) == (
+    assert result.warnings[0].partitions == (tp(1),)
+    assert only(result) == (
         "a step adds more replicas than --replica-movements 2 allows, and goes alone, when nothing "
         "else moves: orders-1"
     )
     assert figures(ONE, ALL, limits=START).warnings == ()
 
 
-def test_what_is_added_to_reach_min_isr_is_bound_by_no_limit() -> None:
+def test_replicas_added_to_reach_min_isr_are_bound_by_no_limit() -> None:
     limits = Limits(replicas=1, partitions=6, replica_movements=1)
 
     assert figures(((1,), (1, 2, 3)), limits=limits, min_isr=3).warnings == ()
 
 
-def test_limits_may_change_on_the_same_ground() -> None:
+def test_one_base_serves_preflights_under_several_limits() -> None:
     ways, again = [ONE, ALL, ONE], msgspec.structs.replace(START, partitions=1)
-    ground = PreflightBase(a_plan(*ways), a_snapshot(*ways))
+    base = PreflightBase(a_plan(*ways), a_snapshot(*ways))
 
     for limits in (START, KIP, again, START):
-        assert ground.under(limits) == figures(*ways, limits=limits)
+        assert base.under(limits) == figures(*ways, limits=limits)

@@ -1,4 +1,4 @@
-"""A preflight is read before anything is sent: it says what it knows, and what it does not."""
+"""The text of a preflight: what is known of a plan before it is sent, and what is not."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ START = Limits(replicas=1, partitions=6)
 ROOMS = {1: (100 * GB, 50 * GB), 4: (100 * GB, 40 * GB)}
 
 
-def told(*ways: Way, limits: Limits = START, assume: Rate | None = None, **more: Any) -> str:
+def printed(*ways: Way, limits: Limits = START, assume: Rate | None = None, **more: Any) -> str:
     return "\n".join(lines(preflight(a_plan(*ways), a_snapshot(*ways, **more), limits, assume)))
 
 
-def test_all_of_it_fits_a_narrow_terminal_and_is_told_in_blocks() -> None:
-    text = told(ONE, ((1, 2, 3), (1, 2, 3)), rooms=ROOMS)
+def test_a_preflight_fits_a_narrow_terminal_in_blocks() -> None:
+    text = printed(ONE, ((1, 2, 3), (1, 2, 3)), rooms=ROOMS)
 
     assert text.splitlines() == [
         "partitions in the plan         2",
@@ -54,17 +54,17 @@ def test_all_of_it_fits_a_narrow_terminal_and_is_told_in_blocks() -> None:
 
 
 def test_a_plan_with_nothing_to_do_has_no_time() -> None:
-    assert told(((1, 2, 3), (1, 2, 3))).splitlines()[-1] == "leader movements         0"
+    assert printed(((1, 2, 3), (1, 2, 3))).splitlines()[-1] == "leader movements         0"
 
 
-def test_a_disk_that_lacks_room_has_less_than_none() -> None:
-    assert "     4      1      0  7.5 GiB      0 B   1.9 GiB  -5.6 GiB  -5.6 GiB" in told(
+def test_a_disk_that_lacks_room_is_shown_with_a_negative_figure() -> None:
+    assert "     4      1      0  7.5 GiB      0 B   1.9 GiB  -5.6 GiB  -5.6 GiB" in printed(
         ONE, sizes=[8 * GB], rooms={4: (100 * GB, 2 * GB)}
     )
 
 
-def test_what_is_not_known_is_a_dash_and_said() -> None:
-    text = told(ONE, OTHER, sizes=[None, GB])
+def test_unknown_figures_are_a_dash_with_the_reason() -> None:
+    text = printed(ONE, OTHER, sizes=[None, GB])
 
     assert "to be copied             -" in text
     assert "     4      1      0        -    -         -      -        -" in text
@@ -101,30 +101,30 @@ def test_what_is_not_known_is_a_dash_and_said() -> None:
         ),
     ],
 )
-def test_the_rate_that_the_time_rests_on_is_said(
+def test_the_time_is_shown_with_the_rate_it_is_based_on(
     throttled: dict[int, int], assume: float | None, sentence: str
 ) -> None:
     configs = {broker: BrokerConfig(follower_throttle_rate=r) for broker, r in throttled.items()}
     rate = None if assume is None else Rate(assume)
 
-    text = told(ONE, OTHER, assume=rate, broker_configs=configs)
+    text = printed(ONE, OTHER, assume=rate, broker_configs=configs)
 
     assert text.splitlines()[-1] == f"      at {sentence}"
 
 
-def test_shapes_are_one_where_all_replicas_are_added_at_once() -> None:
-    text = told(ONE, limits=Limits(partitions=6))
+def test_both_shapes_are_one_column_when_all_replicas_are_added_at_once() -> None:
+    text = printed(ONE, limits=Limits(partitions=6))
 
     assert "\n                        all at once\nalters                  1\n" in text
 
 
-def test_waves_are_called_so() -> None:
+def test_batches_of_waves_are_called_waves() -> None:
     waves = msgspec.structs.replace(START, partitions=1, mode=Mode.WAVE)
 
-    assert "in about 2 waves" in told(ONE, OTHER, limits=waves)
+    assert "in about 2 waves" in printed(ONE, OTHER, limits=waves)
 
 
-def test_a_time_without_a_range_is_told_alone() -> None:
+def test_a_time_without_a_range_is_printed_alone() -> None:
     assert time_in_words(Span(100.1, 100.2, 100.3)) == "1m 40s"
     assert time_in_words(Span(60, 120, 240)) == "2m (1m-4m)"
     assert time_in_words(None) == "unknown"

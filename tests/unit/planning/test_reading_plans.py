@@ -1,4 +1,4 @@
-"""Plans that are read, and the limits of reading."""
+"""Reading plans, and the limits of reading."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _file(rows: list[str]) -> bytes:
     return f'{{"version": 1, "partitions": [{", ".join(rows)}]}}'.encode()
 
 
-def test_what_kafkas_tool_prints_is_a_plan() -> None:
+def test_the_output_of_kafkas_tool_is_a_plan() -> None:
     plan = read_plan(PRINTED_BY_KAFKA)
     assert plan.partitions == (
         PartitionTarget("foo", 0, (1, 2), ("any", "any")),
@@ -60,14 +60,14 @@ def test_original_replicas_are_kept_for_comparison() -> None:
     )
 
 
-def test_the_order_of_the_keys_and_the_space_around_them_do_not_matter() -> None:
+def test_the_order_of_keys_and_whitespace_do_not_matter() -> None:
     odd = (
         b' {"partitions" :\r\n[{"replicas":[ 7 ],\t"topic":"a_b-c.d","partition":-0}],"version":1} '
     )
     assert read_plan(odd).partitions == (PartitionTarget("a_b-c.d", 0, (7,)),)
 
 
-def test_a_name_with_escapes_is_the_name_it_stands_for() -> None:
+def test_escapes_in_a_name_are_decoded() -> None:
     escaped = (
         rb'{"version":1,"partitions":[{"topi\u0063":"\u006frders","partition":0,"replicas":[1]}]}'
     )
@@ -87,14 +87,16 @@ def test_a_plan_is_read_from_its_path(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["missing.json", ".", "with\0nul", "plan\x1b[31m.json"])
-def test_a_path_that_cannot_be_read_is_told_so(tmp_path: Path, name: str) -> None:
+def test_a_path_that_cannot_be_read_is_refused(tmp_path: Path, name: str) -> None:
     bad = _refused(tmp_path / name)
     assert len(bad.problems) == 1
     assert "cannot be read" in str(bad)
     assert str(bad).isprintable()
 
 
-def test_a_file_that_is_too_large_is_told_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_is_too_large_is_refused_with_the_limit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(planfile, "MOST_BYTES", 2 * 1024**2)
     bad = _refused(PRINTED_BY_KAFKA.ljust(2 * 1024**2 + 1))
     assert bad.problems == (
@@ -102,7 +104,7 @@ def test_a_file_that_is_too_large_is_told_the_limit(monkeypatch: pytest.MonkeyPa
     )
 
 
-def test_a_pipe_of_the_shell_without_an_end_is_read_only_as_far_as_the_limit(
+def test_an_endless_pipe_is_read_only_up_to_the_limit(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(planfile, "MOST_BYTES", 4)
@@ -115,7 +117,9 @@ def test_a_pipe_of_the_shell_without_an_end_is_read_only_as_far_as_the_limit(
         os.close(write)
 
 
-def test_a_plan_with_too_many_partitions_is_told_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_plan_with_too_many_partitions_is_refused_with_the_limit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr("ktui.planning.read.diagnose.MOST_PARTITIONS", 3)
     monkeypatch.setattr(planfile, "MOST_PARTITIONS", 3)
     assert len(read_plan(_file([_row(n) for n in range(3)])).partitions) == 3
@@ -137,7 +141,7 @@ def test_mistakes_beyond_the_first_hundred_are_counted() -> None:
     assert "partitions[99].replicas[1]: broker 1 is named twice" in lines[99]
 
 
-def test_mistakes_far_apart_each_have_their_own_line() -> None:
+def test_distant_mistakes_each_have_their_own_line() -> None:
     rows = [_row(n) for n in range(5000)]
     rows[4] = _row(4, "[]")
     rows[4000] = _row(3, "[2]")
@@ -163,7 +167,7 @@ def test_no_problem_is_found_in_a_sound_plan() -> None:
     assert find_problems(OF_KIP_236) is None
 
 
-def test_a_written_plan_is_kafkas_json_with_one_partition_a_line() -> None:
+def test_a_plan_is_written_as_kafkas_json_with_one_partition_per_line() -> None:
     plan = Plan(
         (
             PartitionTarget("orders", 0, (1, 2), original_replicas=(3, 4)),
@@ -178,11 +182,11 @@ def test_a_written_plan_is_kafkas_json_with_one_partition_a_line() -> None:
     )
 
 
-def test_a_plan_of_nothing_is_written_as_json_too() -> None:
+def test_an_empty_plan_is_written_as_json() -> None:
     assert json.loads(plan_as_json(Plan(()))) == {"version": 1, "partitions": []}
 
 
-def test_a_mistake_that_only_the_fast_reader_sees_is_still_told(
+def test_a_mistake_that_only_the_fast_reader_finds_is_still_reported(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     class Refusing:

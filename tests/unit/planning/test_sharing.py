@@ -1,4 +1,4 @@
-"""How copies share what leaders send and brokers take in, and what is left of a run played so."""
+"""How copies share the rates of leaders and brokers, and the time left of a run simulated so."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ A, B = TopicPartition("a", 0), TopicPartition("a", 1)
 
 
 class Rooms(msgspec.Struct):
-    """Rates by broker; who is not named has the usual one, and sends without end."""
+    """Rates by broker; any other one takes the usual rate, and sends without a limit."""
 
     sent: dict[int, float] = {}
     taken: dict[int, float] = {}
@@ -47,7 +47,7 @@ RATES = st.floats(100, 1000)
 
 
 @given(COPIES, st.dictionaries(st.integers(1, 4), RATES), st.dictionaries(st.integers(5, 8), RATES))
-def test_nobody_sends_or_takes_in_more_than_he_can_and_every_copy_is_held_up_by_somebody(
+def test_no_broker_exceeds_its_rate_and_every_copy_is_limited_by_one(
     copies: dict[Pair, int], sent: dict[int, float], taken: dict[int, float]
 ) -> None:
     rooms = Rooms(sent, taken, usual=100.0)
@@ -62,11 +62,11 @@ def test_nobody_sends_or_takes_in_more_than_he_can_and_every_copy_is_held_up_by_
         assert full_out or full_in
 
 
-def test_a_leader_that_is_asked_for_too_much_gives_each_copy_the_same() -> None:
+def test_an_overloaded_leader_gives_each_copy_the_same_rate() -> None:
     assert fair_rates({(1, 5): 1, (1, 6): 2}, Rooms(sent={1: 9.0})) == {(1, 5): 3.0, (1, 6): 3.0}
 
 
-def test_who_has_been_copied_leaves_its_share_to_the_others() -> None:
+def test_a_finished_copy_leaves_its_share_to_the_others() -> None:
     copies = FairShareCopies(Rooms())
     copies.add(A, (1, 5), 10.0, 0.0)
     copies.add(B, (2, 5), 20.0, 0.0)
@@ -84,24 +84,24 @@ def wanted(tp: TopicPartition, size: int = 100) -> WantedPartition:
     return WantedPartition(tp, situation, size)
 
 
-def flying(one: WantedPartition, limits: Limits, left: dict[int, float]) -> StepInFlight:
+def in_flight(one: WantedPartition, limits: Limits, left: dict[int, float]) -> StepInFlight:
     step = next_step(one.situation, limits)
     assert isinstance(step, Step)
     return StepInFlight(one, Move(one.tp, step), left)
 
 
-def test_what_is_in_flight_goes_on_from_where_it_is_and_the_others_follow() -> None:
+def test_steps_in_flight_continue_from_where_they_are_and_the_others_follow() -> None:
     limits = Limits(replicas=1, partitions=1)
     alone = simulate_rest_of_run(
         RestOfRun([], [wanted(A)]), limits, StepOverhead(), FairShareCopies(Rooms())
     )
     half = simulate_rest_of_run(
-        RestOfRun([flying(wanted(A), limits, {5: 50.0})], []),
+        RestOfRun([in_flight(wanted(A), limits, {5: 50.0})], []),
         limits,
         StepOverhead(),
         FairShareCopies(Rooms()),
     )
-    both = RestOfRun([flying(wanted(A), limits, {5: 50.0})], [wanted(B)])
+    both = RestOfRun([in_flight(wanted(A), limits, {5: 50.0})], [wanted(B)])
     then = simulate_rest_of_run(both, limits, StepOverhead(), FairShareCopies(Rooms()))
     assert alone.copying_s == 10.0
     assert half.copying_s == 5.0
@@ -111,18 +111,18 @@ def test_what_is_in_flight_goes_on_from_where_it_is_and_the_others_follow() -> N
 
 def test_a_step_that_has_copied_everything_ends_with_the_next_poll() -> None:
     limits = Limits(replicas=1, partitions=1)
-    told = simulate_rest_of_run(
-        RestOfRun([flying(wanted(A), limits, {})], []),
+    outcome = simulate_rest_of_run(
+        RestOfRun([in_flight(wanted(A), limits, {})], []),
         limits,
         StepOverhead(),
         FairShareCopies(Rooms()),
     )
-    assert told.copying_s == 0.0
-    assert 0 < told.waiting_s <= 5
+    assert outcome.copying_s == 0.0
+    assert 0 < outcome.waiting_s <= 5
 
 
-def test_nothing_is_left_where_nothing_flies_or_waits() -> None:
-    told = simulate_rest_of_run(
+def test_an_empty_run_takes_no_time() -> None:
+    outcome = simulate_rest_of_run(
         RestOfRun([], []), Limits(), StepOverhead(), FairShareCopies(Rooms())
     )
-    assert told.copying_s == told.waiting_s == 0
+    assert outcome.copying_s == outcome.waiting_s == 0

@@ -1,4 +1,4 @@
-"""One look at a cluster reads what a plan is about, and misses what nobody tells."""
+"""A snapshot of a cluster has what a plan needs, without what cannot be read."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def orders() -> SimulatedCluster:
     return a_cluster({"orders": [(1, 2, 3), (2, 3, 1), (5, 6, 7)], "payments": [(5, 6, 7)]})
 
 
-async def test_the_sizes_are_those_of_the_plans_partitions_at_their_leaders() -> None:
+async def test_sizes_are_read_for_the_plans_partitions_at_their_leaders() -> None:
     seen = await take_snapshot(orders().reader(), PLAN)
 
     assert seen.sizes == {Replica(tp("orders-0"), 1): SIZE, Replica(tp("orders-1"), 2): SIZE}
@@ -33,14 +33,14 @@ async def test_the_sizes_are_those_of_the_plans_partitions_at_their_leaders() ->
     assert seen.failures == ()
 
 
-async def test_only_brokers_that_have_or_get_replicas_are_asked() -> None:
+async def test_only_brokers_that_have_or_gain_replicas_are_asked() -> None:
     seen = await take_snapshot(orders().reader(), PLAN)
 
     assert set(seen.log_dirs) == set(seen.broker_configs) == {1, 2, 3, 4}
     assert {each.broker for dirs in seen.log_dirs.values() for each in dirs} == {1, 2, 3, 4}
 
 
-async def test_throttles_of_the_brokers_are_seen() -> None:
+async def test_throttles_of_brokers_are_read() -> None:
     cluster = orders()
     cluster.do(throttle("follower", 4, 5_000_000))
 
@@ -60,7 +60,7 @@ async def test_brokers_that_are_down_are_not_asked() -> None:
     assert seen.failures == ()
 
 
-async def test_what_may_not_be_read_is_missing_and_named_with_each_broker() -> None:
+async def test_denied_log_dirs_and_settings_are_missing_and_named_by_broker() -> None:
     cluster = orders()
     cluster.do(events.Deny("log_dirs"))
     cluster.do(events.Deny("broker_config"))
@@ -75,7 +75,7 @@ async def test_what_may_not_be_read_is_missing_and_named_with_each_broker() -> N
     ]
 
 
-async def test_settings_of_topics_that_may_not_be_read_are_missing_and_named() -> None:
+async def test_denied_topic_settings_are_missing_and_named() -> None:
     cluster = orders()
     cluster.do(events.Deny("topic_configs"))
 
@@ -87,7 +87,7 @@ async def test_settings_of_topics_that_may_not_be_read_are_missing_and_named() -
     ]
 
 
-async def test_one_broker_that_does_not_answer_costs_its_own_figures_only(
+async def test_a_broker_that_does_not_answer_leaves_only_its_own_figures_unknown(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     answer = SimulatedReader.log_dirs
@@ -109,7 +109,7 @@ async def test_one_broker_that_does_not_answer_costs_its_own_figures_only(
 
 
 @pytest.mark.parametrize("trouble", [Unsupported, TimedOut])
-async def test_where_fresh_metadata_cannot_be_had_any_will_do(
+async def test_a_snapshot_falls_back_to_metadata_that_may_not_be_fresh(
     monkeypatch: pytest.MonkeyPatch, trouble: type[Unsupported | TimedOut]
 ) -> None:
     asked: list[bool] = []
@@ -131,7 +131,7 @@ async def test_where_fresh_metadata_cannot_be_had_any_will_do(
     assert tp("orders-0") in seen.partitions
 
 
-async def test_a_partition_that_someone_else_moves_is_as_large_as_its_leader() -> None:
+async def test_a_partition_that_someone_else_moves_has_the_size_of_its_leader() -> None:
     cluster = orders()
     cluster.do(move("orders-0", 6, 2, 3))
     wait(cluster, 1.0)

@@ -1,4 +1,4 @@
-"""How fast a run is played: what brokers take in at once, and what steps take beside."""
+"""The speed of a simulated run: the intake of brokers, and the overhead of steps."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def ends(inbound: BrokerIntake) -> list[float]:
 
 
 @given(SIZES)
-def test_copies_that_do_not_get_in_each_others_way_end_as_if_alone(sizes: list[int]) -> None:
+def test_copies_without_contention_end_as_if_alone(sizes: list[int]) -> None:
     inbound = BrokerIntake(lambda at_once: 10.0 * at_once)
     for size in sizes:
         inbound.add(A, size, 0.0)
@@ -29,9 +29,7 @@ def test_copies_that_do_not_get_in_each_others_way_end_as_if_alone(sizes: list[i
 
 
 @given(SIZES, st.floats(0, 5))
-def test_a_broker_is_never_faster_than_with_the_most_at_once(
-    sizes: list[int], half_at: float
-) -> None:
+def test_a_rate_curve_is_never_faster_than_its_maximum(sizes: list[int], half_at: float) -> None:
     curve = BrokerIntake(lambda at_once: 10.0 * at_once / (at_once + half_at))
     flat = BrokerIntake(lambda _: 10.0)
     for size in sizes:
@@ -40,7 +38,7 @@ def test_a_broker_is_never_faster_than_with_the_most_at_once(
     assert all(a >= b - 1e-6 for a, b in zip(ends(curve), ends(flat), strict=True))
 
 
-def played(tempo: RunSpeed, partitions: int = 3) -> SimulatedOutcome:
+def simulated(speed: RunSpeed, partitions: int = 3) -> SimulatedOutcome:
     wanted = [
         WantedPartition(
             TopicPartition("a", n),
@@ -55,18 +53,18 @@ def played(tempo: RunSpeed, partitions: int = 3) -> SimulatedOutcome:
         )
         for n in range(partitions)
     ]
-    return simulate_run(wanted, Limits(replicas=1, partitions=1), tempo)
+    return simulate_run(wanted, Limits(replicas=1, partitions=1), speed)
 
 
-def test_what_steps_take_beside_copying_comes_on_top_of_each() -> None:
-    plain = played(RunSpeed(lambda *_: 10.0))
-    joining = played(RunSpeed(lambda *_: 10.0, joining_s=5))
-    slow = played(RunSpeed(lambda *_: 10.0, other_s=4))
+def test_the_overhead_of_steps_is_added_to_their_copying() -> None:
+    plain = simulated(RunSpeed(lambda *_: 10.0))
+    joining = simulated(RunSpeed(lambda *_: 10.0, joining_s=5))
+    slow = simulated(RunSpeed(lambda *_: 10.0, other_s=4))
     assert plain.copying_s == joining.copying_s == slow.copying_s == 30.0
     assert joining.waiting_s == plain.waiting_s + 3 * 5
     assert slow.waiting_s > plain.waiting_s
 
 
-def test_each_broker_has_a_rate_of_its_own() -> None:
-    fast = played(RunSpeed(lambda broker, _at_once: 100.0 if broker == 4 else 1.0))
+def test_each_broker_has_its_own_rate() -> None:
+    fast = simulated(RunSpeed(lambda broker, _at_once: 100.0 if broker == 4 else 1.0))
     assert fast.copying_s == 3.0

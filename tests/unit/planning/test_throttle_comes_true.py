@@ -1,4 +1,4 @@
-"""What a preflight says of a throttle is what comes of it, on the simulated cluster."""
+"""What a preflight predicts of a throttle comes true on the simulated cluster."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ PLAN = Plan(tuple(PartitionTarget("orders", n, (4, 2, 3)) for n in range(3)))
 
 
 def cluster() -> SimulatedCluster:
-    """Three partitions, to each of which 2 MB/s are written, and a fast network."""
-    made = a_cluster(
+    """Return a cluster of three partitions with 2 MB/s of writes each, and a fast network."""
+    built = a_cluster(
         resting=NAMES, messages=20_000, inbound_s=2_000, copied_s=80_000, configs=LISTED
     )
-    ours = SimulatedCluster(made.spec, VirtualClock(leaping=True))
+    ours = SimulatedCluster(built.spec, VirtualClock(leaping=True))
     wait(ours, 30.0)
     return ours
 
 
-def told(rate: int, limits: Limits) -> list[str]:
-    """The findings of a preflight on a measured cluster."""
+def never_ends_warnings(rate: int, limits: Limits) -> list[str]:
+    """Return the warnings of a preflight that the run never ends."""
     ours = cluster()
     seen = asyncio.run(take_snapshot(ours.reader(), PLAN, ours.clock))
     figures = preflight(PLAN, seen, limits, throttle=ThrottleRates(rate))
@@ -43,7 +43,7 @@ def told(rate: int, limits: Limits) -> list[str]:
 
 
 def ends(rate: int, names: tuple[str, ...] = NAMES) -> bool:
-    """Whether moves that begin together have ended after an hour."""
+    """Return whether moves that start together have ended after an hour."""
     ours = cluster()
     ours.do(throttle("follower", 4, rate))
     ours.do(events.Alter({tp(name): (4, 2, 3) for name in names}))
@@ -52,18 +52,18 @@ def ends(rate: int, names: tuple[str, ...] = NAMES) -> bool:
 
 
 @pytest.mark.parametrize("rate", [1 * MB, 5 * MB, 5_900_000])
-def test_where_it_says_never_it_never_ends_and_with_more_than_it_names_it_does(rate: int) -> None:
-    (sentence,) = told(rate, Limits())
+def test_a_run_forecast_to_never_end_does_not_end_until_the_named_rate(rate: int) -> None:
+    (sentence,) = never_ends_warnings(rate, Limits())
     numbers = [float(number) * MB for number in re.findall(r"([\d.]+) MB/s", sentence)]
 
     assert not ends(rate)
     assert ends(round(max(numbers) * 1.05))
-    assert told(round(max(numbers) * 1.05), Limits()) == []
+    assert never_ends_warnings(round(max(numbers) * 1.05), Limits()) == []
 
 
-def test_the_lower_limit_that_it_names_ends_it_too() -> None:
-    (sentence,) = told(5 * MB, Limits())
+def test_a_run_ends_under_the_lower_limit_that_the_forecast_names() -> None:
+    (sentence,) = never_ends_warnings(5 * MB, Limits())
 
     assert "--per-broker 2 would end it" in sentence
     assert ends(5 * MB, NAMES[:2])
-    assert told(5 * MB, Limits(per_broker=2)) == []
+    assert never_ends_warnings(5 * MB, Limits(per_broker=2)) == []

@@ -60,12 +60,12 @@ WRONG: dict[str, str] = {
 
 
 @pytest.mark.parametrize("text", WRITTEN)
-def test_rates_are_read_with_their_units(text: str) -> None:
+def test_rates_are_parsed_with_their_units(text: str) -> None:
     assert parse_throttle_rates(text) == WRITTEN[text]
 
 
 @pytest.mark.parametrize("text", WRONG)
-def test_what_is_no_rate_is_named_with_what_to_write_instead(text: str) -> None:
+def test_a_malformed_rate_is_refused_with_an_example(text: str) -> None:
     with pytest.raises(ThrottleProblem, match="such as") as caught:
         parse_throttle_rates(text)
 
@@ -74,7 +74,7 @@ def test_what_is_no_rate_is_named_with_what_to_write_instead(text: str) -> None:
 
 
 @given(RATES, st.dictionaries(st.integers(0, 2**31 - 1), RATES))
-def test_every_broker_has_its_own_rate_or_that_of_all(
+def test_every_broker_has_its_own_rate_or_the_common_one(
     every: int | None, own: dict[int, int | None]
 ) -> None:
     parts = [_text(every), *(f"{broker}={_text(rate)}" for broker, rate in own.items())]
@@ -87,7 +87,7 @@ def test_every_broker_has_its_own_rate_or_that_of_all(
 
 
 @given(st.text(max_size=40))
-def test_any_text_is_read_or_refused_in_words(text: str) -> None:
+def test_any_text_is_parsed_or_refused(text: str) -> None:
     try:
         rates = parse_throttle_rates(text)
     except ThrottleProblem:
@@ -107,7 +107,7 @@ def test_any_text_is_read_or_refused_in_words(text: str) -> None:
         ("3=20MB", "20 MB/s into broker 3"),
     ],
 )
-def test_rates_are_told_in_words(text: str, words: str) -> None:
+def test_throttle_rates_are_worded_by_broker(text: str, words: str) -> None:
     assert parse_throttle_rates(text).words == words
 
 

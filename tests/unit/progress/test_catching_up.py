@@ -1,4 +1,4 @@
-"""What is shown of a replica that catches up: lag, share, rates and the time left."""
+"""The figures of a replica that is catching up: lag, share, rates and time left."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def lane(progress: Progress, broker: int = 4) -> Lane:
     return progress.timelines[T0].lanes[broker]
 
 
-def test_the_lag_is_the_leaders_end_less_the_followers() -> None:
+def test_the_lag_is_the_leaders_end_minus_the_followers() -> None:
     seen = an_observation([a_move()], ends={(T0, 1): 6_000, (T0, 4): 198}, starts={T0: 0})
     adding = lane(folded([seen]))
     assert adding.role is Role.ADDING
@@ -36,7 +36,7 @@ def test_the_share_counts_from_the_leaders_log_start() -> None:
     assert lane(folded([seen])).share == 0.5
 
 
-def test_a_follower_that_has_not_reached_the_log_start_has_nothing_yet() -> None:
+def test_a_follower_short_of_the_log_start_has_a_share_of_zero() -> None:
     seen = an_observation([a_move()], ends={(T0, 1): 2_000, (T0, 4): 0}, starts={T0: 1_000})
     assert lane(folded([seen])).share == 0.0
 
@@ -53,14 +53,14 @@ def test_a_follower_ahead_of_an_older_reading_of_the_leader_does_not_lag() -> No
     assert adding.share == 1.0
 
 
-def test_the_lag_tells_when_the_follower_was_read() -> None:
+def test_the_lag_carries_the_time_the_follower_was_read() -> None:
     seen = an_observation([a_move()], 10.0, ends={(T0, 1): 9, (T0, 4): Reading(4, 7.5)})
     adding = lane(folded([seen]))
     assert adding.lag_at is not None
     assert (seen.at - adding.lag_at).total_seconds() == 2.5
 
 
-def test_bytes_come_from_the_sizes_on_disk() -> None:
+def test_the_lag_in_bytes_comes_from_the_sizes_on_disk() -> None:
     seen = an_observation(
         [a_move()],
         ends={(T0, 1): 100, (T0, 4): 40},
@@ -70,7 +70,7 @@ def test_bytes_come_from_the_sizes_on_disk() -> None:
     assert lane(folded([seen])).lag_bytes == 3_500
 
 
-def test_bytes_come_from_messages_when_those_were_read_later() -> None:
+def test_the_lag_in_bytes_comes_from_messages_when_log_ends_are_newer() -> None:
     seen = an_observation(
         [a_move()],
         10.0,
@@ -81,7 +81,7 @@ def test_bytes_come_from_messages_when_those_were_read_later() -> None:
     assert lane(folded([seen])).lag_bytes == 60 * 50
 
 
-def test_a_larger_copy_than_the_leaders_does_not_lag_in_bytes() -> None:
+def test_a_copy_larger_than_the_leaders_has_no_lag_in_bytes() -> None:
     seen = an_observation([a_move()], sizes={(T0, 1): 5_000, (T0, 4): 6_000})
     assert lane(folded([seen])).lag_bytes == 0
 
@@ -100,7 +100,7 @@ def test_a_compacted_topic_is_measured_by_bytes_and_marked_approximate() -> None
     assert adding.lag_messages == 100
 
 
-def test_where_a_broker_refuses_log_ends_bytes_are_shown() -> None:
+def test_lag_is_shown_in_bytes_when_a_broker_refuses_log_ends() -> None:
     seen = an_observation([a_move()], sizes={(T0, 1): 4_000, (T0, 4): 1_000})
     adding = lane(folded([seen]))
     assert adding.lag_messages is None
@@ -109,7 +109,7 @@ def test_where_a_broker_refuses_log_ends_bytes_are_shown() -> None:
     assert adding.approximate
 
 
-def test_without_any_figure_nothing_is_claimed() -> None:
+def test_lag_share_and_time_left_are_unknown_without_figures() -> None:
     adding = lane(folded([an_observation([a_move()])]))
     assert adding.lag_messages is None
     assert adding.lag_bytes is None
@@ -117,7 +117,7 @@ def test_without_any_figure_nothing_is_claimed() -> None:
     assert adding.left_s is None
 
 
-def test_the_last_figures_stay_with_their_time_while_new_ones_are_missing() -> None:
+def test_the_last_figures_and_their_time_stay_while_new_ones_are_missing() -> None:
     *_, last = observations = moving(seconds=5)
     adding = lane(folded([*observations, an_observation([a_move(topic_id=None)], 6.0)]))
     known = lane(folded(observations))
@@ -126,7 +126,7 @@ def test_the_last_figures_stay_with_their_time_while_new_ones_are_missing() -> N
     assert adding.share == known.share
 
 
-def test_rates_are_found_however_irregular_the_polls() -> None:
+def test_rates_are_right_even_when_polls_are_irregular() -> None:
     polls = [
         an_observation(
             [a_move()],
@@ -142,7 +142,7 @@ def test_rates_are_found_however_irregular_the_polls() -> None:
     assert adding.rate_bytes_s == pytest.approx(50_000, rel=0.01)
 
 
-def test_gulps_of_a_throttle_are_smoothed() -> None:
+def test_the_rate_smooths_the_bursts_of_a_throttle() -> None:
     polls = [
         an_observation(
             [a_move()],
@@ -156,7 +156,7 @@ def test_gulps_of_a_throttle_are_smoothed() -> None:
     assert rates == pytest.approx([1_000] * 60, rel=0.05)
 
 
-def test_two_gulps_in_each_window_of_a_throttle_swing_the_rate_by_a_sixth_at_most() -> None:
+def test_two_bursts_per_throttle_window_swing_the_rate_by_at_most_a_sixth() -> None:
     polls = [
         an_observation(
             [a_move()],
@@ -170,7 +170,7 @@ def test_two_gulps_in_each_window_of_a_throttle_swing_the_rate_by_a_sixth_at_mos
     assert rates == pytest.approx([1_000] * 60, rel=0.17)
 
 
-def test_a_copy_that_stops_is_not_taken_for_a_pause_for_long() -> None:
+def test_the_rate_of_a_copy_that_stops_falls_after_a_short_pause() -> None:
     cluster = a_cluster(moving=["orders-0"])
     recorder = Recorder(cluster)
     polls = recorder.record(60)
@@ -196,7 +196,7 @@ def test_rates_restart_after_a_long_gap() -> None:
     assert lane(folded([*polls, *recorder.record()])).rate_messages_s is None
 
 
-def test_the_time_when_the_whole_cluster_was_away_does_not_slow_the_rate_of_a_copy() -> None:
+def test_an_outage_of_the_whole_cluster_does_not_lower_the_rate_of_a_copy() -> None:
     cluster = a_cluster(moving=["orders-0"], inbound_s=100)
     recorder = Recorder(cluster)
     now = folded(recorder.record(60))
@@ -214,7 +214,7 @@ def test_the_time_when_the_whole_cluster_was_away_does_not_slow_the_rate_of_a_co
         assert adding.left_s.middle == pytest.approx(1_000, rel=0.3)
 
 
-def test_what_was_copied_while_nobody_looked_is_no_burst() -> None:
+def test_progress_between_distant_polls_does_not_inflate_the_rate() -> None:
     cluster = a_cluster(moving=["orders-0"], copied_s=18_000)
     cluster.do(events.Slow(4, 1 / 18))
     recorder = Recorder(cluster)
@@ -228,7 +228,7 @@ def test_what_was_copied_while_nobody_looked_is_no_burst() -> None:
     assert (adding.rate_messages_s or 0) < 2_500
 
 
-def test_the_time_that_a_broker_was_down_does_not_slow_the_rate_of_its_copy() -> None:
+def test_downtime_of_a_broker_does_not_lower_the_rate_of_its_copy() -> None:
     cluster = a_cluster(moving=["orders-0"])
     recorder = Recorder(cluster)
     polls = recorder.record(10)
@@ -239,24 +239,24 @@ def test_the_time_that_a_broker_was_down_does_not_slow_the_rate_of_its_copy() ->
     assert lane(folded(polls)).rate_messages_s == pytest.approx(1_000)
 
 
-def test_a_reading_seen_twice_changes_no_rate() -> None:
+def test_a_reading_seen_twice_does_not_change_the_rate() -> None:
     polls = moving(seconds=10)
     again = at(polls[-1], 9.5)
     assert lane(folded([*polls, again])).rate_messages_s == lane(folded(polls)).rate_messages_s
 
 
-def test_time_left_counts_what_is_written_meanwhile() -> None:
+def test_time_left_includes_what_is_written_meanwhile() -> None:
     adding = lane(folded(moving(seconds=60, messages=100_000, inbound_s=100, copied_s=1_000)))
     assert adding.lag_messages == 46_900
     assert adding.left_s is not None
     assert adding.left_s.middle == pytest.approx(46_900 / 900, rel=0.01)
 
 
-def test_there_is_no_time_left_to_tell_when_more_is_written_than_copied() -> None:
+def test_time_left_is_unknown_when_more_is_written_than_copied() -> None:
     assert lane(folded(moving(seconds=20, inbound_s=500, copied_s=400))).left_s is None
 
 
-def test_the_range_is_wide_at_first_and_narrows_when_the_rate_is_steady() -> None:
+def test_the_range_of_time_left_is_wide_at_first_and_narrows_at_a_steady_rate() -> None:
     early = lane(folded(moving(seconds=10, messages=1_000_000))).left_s
     late = lane(folded(moving(seconds=100, messages=1_000_000))).left_s
     assert early is not None
@@ -265,7 +265,7 @@ def test_the_range_is_wide_at_first_and_narrows_when_the_rate_is_steady() -> Non
     assert late.high / late.low < 1.5
 
 
-def test_a_rate_that_is_shared_with_another_copy_is_told_anew_within_seconds() -> None:
+def test_time_left_adapts_within_seconds_when_another_copy_shares_the_rate() -> None:
     company = TopicPartition("company", 0)
     copied, polls = 0, []
     for second in range(70):
@@ -278,7 +278,7 @@ def test_a_rate_that_is_shared_with_another_copy_is_told_anew_within_seconds() -
     assert left.middle == pytest.approx((1_000_000 - copied) / 1_000, rel=0.1)
 
 
-def test_an_uneven_rate_widens_the_range() -> None:
+def test_an_uneven_rate_widens_the_range_of_time_left() -> None:
     copied, polls = 0, []
     for second in range(140):
         copied += 2_000 if second // 30 % 2 == 0 else 500
@@ -300,7 +300,7 @@ def test_a_replica_in_sync_has_caught_up() -> None:
     assert now.timelines[T0].lag_messages is None
 
 
-def test_a_kept_replica_that_fell_out_shows_its_lag() -> None:
+def test_a_kept_replica_that_left_the_isr_shows_its_lag() -> None:
     state = a_partition(isr=(1, 2))
     seen = an_observation([state], ends={(T0, 1): 500, (T0, 3): 100}, starts={T0: 0})
     out = lane(folded([seen]), 3)
@@ -308,7 +308,7 @@ def test_a_kept_replica_that_fell_out_shows_its_lag() -> None:
     assert out.lag_messages == 400
 
 
-def test_the_inbound_rate_of_the_leader_is_told() -> None:
+def test_a_timeline_has_the_inbound_rate_of_the_leader() -> None:
     timeline = folded(moving(seconds=20, inbound_s=100)).timelines[T0]
     assert timeline.inbound_messages_s == pytest.approx(100)
     assert timeline.inbound_bytes_s == pytest.approx(100_000, rel=0.01)

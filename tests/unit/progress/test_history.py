@@ -33,7 +33,7 @@ def test_the_row_shows_the_replica_farthest_behind() -> None:
     assert recent(folded([seen])).marks == bytes((30,))
 
 
-def test_rows_line_up_whenever_their_moves_began() -> None:
+def test_rows_of_moves_that_began_at_different_times_line_up() -> None:
     polls = moving(seconds=9, from_s=103.0)
     assert recent(folded(polls[:1])).end_s == 105.0
     assert recent(folded(polls)).end_s == 115.0
@@ -91,7 +91,7 @@ def test_unhealthy_partitions_are_marked() -> None:
     )
 
 
-def test_each_lane_tells_its_own_history_by_the_second() -> None:
+def test_each_lane_keeps_its_own_history_by_the_second() -> None:
     lanes = folded(moving(seconds=3, messages=100, inbound_s=0, copied_s=10)).timelines[T0].lanes
     assert history(lanes[4]).marks == bytes((0, 10, 20))
     assert history(lanes[1]).marks == bytes([Mark.LEADER] * 3)
@@ -121,7 +121,7 @@ def test_trouble_of_one_second_stays_visible_when_slots_double(second: int) -> N
     assert slots.marks.count(Mark.LEADER_MOVED) == 1
 
 
-def test_a_replica_added_later_was_nothing_before() -> None:
+def test_a_replica_added_later_is_blank_before_it_was_added() -> None:
     first = a_move(target=(4, 2, 3))
     second = a_partition(T0, (4, 5, 2, 1, 3), isr=(1, 2, 3), adding=(5,), removing=(1, 3), leader=1)
     polls = [an_observation([first], float(n)) for n in range(3)]
@@ -141,7 +141,7 @@ def test_lanes_keep_their_places_and_history_ends_with_the_move() -> None:
     assert list(now.timelines[T0].lanes) == order
 
 
-def test_a_settled_partition_costs_nothing_while_nothing_changes() -> None:
+def test_an_unchanged_settled_partition_keeps_its_timeline_object() -> None:
     before = folded([an_observation([a_partition()], 10.0)])
     after = fold(before, an_observation([a_partition()], 11.0))
     assert after.timelines[T0] is before.timelines[T0]

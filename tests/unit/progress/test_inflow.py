@@ -1,4 +1,4 @@
-"""Of each broker: what is copied into it, and what is written to what comes to it."""
+"""The inflow of each broker: what is copied onto it, and what is written to those partitions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from support.simulated.observations import T0, T1, a_move, a_partition, an_obser
 from support.simulated.seen_polls import Recorder, moving
 
 
-def test_the_rate_into_a_broker_is_that_of_all_its_copies_together() -> None:
+def test_the_rate_into_a_broker_is_the_sum_of_its_copies() -> None:
     targets = dict.fromkeys(("orders-0", "orders-1"), (4, 2, 3))
 
     (into,) = inflows(folded(moving(60, targets=targets, copied_s=2_000))).values()
@@ -22,7 +22,7 @@ def test_the_rate_into_a_broker_is_that_of_all_its_copies_together() -> None:
     assert into.inbound_bytes_s == pytest.approx(200_000, rel=0.01)
 
 
-def test_what_is_copied_under_a_throttle_is_shown_beside_it() -> None:
+def test_the_rate_into_a_broker_is_shown_with_its_throttle() -> None:
     listed = {"follower.replication.throttled.replicas": "*"}
     cluster = a_cluster(
         moving=["orders-0"], messages=10**7, inbound_s=500, copied_s=50_000, configs=listed
@@ -60,7 +60,7 @@ def ends(tp: TopicPartition, inbound: int, second: int) -> dict[tuple[TopicParti
     return {(tp, 1): 10**6 + inbound * second, (tp, 4): 100 * second}
 
 
-def test_what_is_not_known_is_not_guessed() -> None:
+def test_unknown_rates_are_not_guessed() -> None:
     now = folded([an_observation([a_move(T0)])])
 
     assert inflows(now) == {4: Inflow(broker=4, copies=1)}
@@ -71,7 +71,7 @@ def test_brokers_that_copy_nothing_have_no_entry() -> None:
     assert inflows(Progress()) == {}
 
 
-def test_a_move_that_has_ended_counts_no_more() -> None:
+def test_an_ended_move_no_longer_counts() -> None:
     cluster = a_cluster(resting=["orders-0"], messages=100)
     recorder = Recorder(cluster)
     cluster.do(move("orders-0", 4, 2, 3))

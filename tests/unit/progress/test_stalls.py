@@ -40,7 +40,7 @@ def cause(progress: Progress) -> tuple[Cause, str]:
     return found.cause, found.detail
 
 
-def test_an_end_that_has_not_moved_for_30_s_is_a_stall() -> None:
+def test_a_log_end_that_has_not_moved_for_30_s_is_a_stall() -> None:
     assert stall(folded(standing(30))) is None
     now = folded(standing(31))
     found = stall(now)
@@ -49,7 +49,7 @@ def test_an_end_that_has_not_moved_for_30_s_is_a_stall() -> None:
     assert now.timelines[T0].phase is Phase.STALLED
 
 
-def test_slow_polls_need_five_of_them() -> None:
+def test_a_stall_takes_five_polls_even_when_polls_are_slow() -> None:
     polls = moving(seconds=100, poll_s=10, copied_s=0)
     assert stall(folded(polls[:5])) is None
     assert stall(folded(polls[:6])) is not None
@@ -85,19 +85,19 @@ def test_missing_figures_are_unknown_not_stalled() -> None:
     assert stall(folded(polls)) is None
 
 
-def test_a_leader_that_gives_no_figures_stalls_nobody() -> None:
+def test_a_leader_without_figures_stalls_no_replica() -> None:
     polls = [an_observation([a_move()], float(n), ends={(T0, 4): 40}) for n in range(100)]
     assert stall(folded(polls)) is None
 
 
-def test_a_lost_cluster_is_no_stall() -> None:
+def test_a_lost_cluster_is_not_a_stall() -> None:
     later = standing(20, from_s=600.0)
     now = folded([*standing(10), *later])
     assert stall(now) is None
     assert stall(folded(standing(5, from_s=620.0), now)) is not None
 
 
-def test_a_target_that_is_down_is_named_though_it_gives_no_figures() -> None:
+def test_a_target_that_is_down_is_named_even_without_figures() -> None:
     polls = [an_observation([a_move()], float(n), down=[4]) for n in range(40)]
     assert folded(polls[:30]).timelines[T0].phase is Phase.MOVING
     assert folded(polls).timelines[T0].phase is Phase.STALLED
@@ -145,7 +145,7 @@ def test_a_kept_replica_out_of_the_isr_holds_up_a_move_that_is_otherwise_complet
     assert now.timelines[T0].lanes[3].stall == stall(now)
 
 
-def test_a_kept_replica_whose_broker_is_down_is_said_to_be() -> None:
+def test_the_cause_names_a_kept_replica_whose_broker_is_down() -> None:
     polls = [an_observation([a_move(isr=(1, 2, 4))], float(n), down=[3]) for n in range(40)]
     assert cause(folded(polls))[1] == "broker 3 is out of the ISR and down"
 
@@ -167,7 +167,7 @@ def test_a_lag_that_rises_for_a_minute_is_falling_behind() -> None:
     assert now.timelines[T0].phase is Phase.MOVING
 
 
-def test_a_lag_that_rises_only_between_gulps_is_not_falling_behind() -> None:
+def test_a_lag_that_rises_only_between_bursts_is_not_falling_behind() -> None:
     polls = [
         an_observation(
             [a_move()],
@@ -206,7 +206,7 @@ def test_a_throttle_that_lets_enough_through_is_mentioned_but_not_blamed() -> No
         ({"states": [a_move(leader=None)]}, (Cause.NO_LEADER, "no leader to copy from")),
     ],
 )
-def test_what_hinders_a_copy_is_said_at_once_and_alarms_after_30_s(
+def test_the_obstacle_to_a_copy_is_named_at_once_and_alarms_after_30_s(
     more: dict[str, Any], expected: tuple[Cause, str]
 ) -> None:
     states = more.pop("states", [a_move()])
@@ -230,12 +230,15 @@ def test_a_broker_that_is_back_has_30_s_to_make_headway(seconds: int) -> None:
         after = folded(back[:end], now)
         assert stall(after) is None
         assert "stalled" not in " ".join(e.what for e in after.events[len(now.events) :])
-    told = [event.what for event in folded(back[:29], now).events[len(now.events) :]]
-    assert told == ["broker 4 is back", *(["replica 4 can copy again"] if seconds == 50 else [])]
+    reported = [event.what for event in folded(back[:29], now).events[len(now.events) :]]
+    assert reported == [
+        "broker 4 is back",
+        *(["replica 4 can copy again"] if seconds == 50 else []),
+    ]
     assert cause(folded(back, now))[0] is Cause.NOT_FETCHING
 
 
-def test_the_cause_follows_what_is_seen() -> None:
+def test_the_cause_of_a_stall_follows_the_latest_poll() -> None:
     now = folded(standing(40))
     down = [at(poll, 40.0 + n) for n, poll in enumerate(standing(2, down=[4]))]
     after = folded(down, now)

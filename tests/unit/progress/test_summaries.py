@@ -40,15 +40,15 @@ from support.simulated.seen_polls import Recorder, moving
         (a_partition(isr=(), leader=None, described=False), Health.UNKNOWN),
     ],
 )
-def test_health_is_the_worst_that_holds(state: PartitionState, expected: Health) -> None:
+def test_health_is_the_worst_condition_that_holds(state: PartitionState, expected: Health) -> None:
     assert health(state, TopicConfig(min_insync_replicas=2)) is expected
 
 
-def test_without_settings_min_isr_is_not_judged() -> None:
+def test_min_isr_is_not_judged_without_topic_settings() -> None:
     assert health(a_partition(isr=(1,)), None) is Health.UNDER_REPLICATED
 
 
-def test_the_state_word_says_stalled_before_foreign() -> None:
+def test_the_state_word_is_stalled_rather_than_foreign() -> None:
     stalled = folded(moving(seconds=40, copied_s=0)).timelines[T0]
     assert state_word(stalled, None) == "stalled"
     assert state_word(stalled, ()) == "stalled"
@@ -66,7 +66,7 @@ def test_a_partition_at_rest_is_not_foreign() -> None:
     assert state_word(timeline, {T1}) == "settled"
 
 
-def test_a_brokers_load_is_what_is_copied_onto_it_and_from_it() -> None:
+def test_a_brokers_load_counts_copies_onto_it_and_from_it() -> None:
     targets = dict.fromkeys(("orders-0", "orders-1"), (4, 2, 3))
     loads = broker_loads(folded(moving(30, targets=targets, copied_s=2_000)))
     assert list(loads) == list(range(1, 10))
@@ -84,7 +84,7 @@ def test_a_brokers_leaders_come_from_the_census() -> None:
     assert [loads[b].leaders for b in (1, 2, 3)] == [20, 10, 0]
 
 
-def test_totals_count_each_move_once_by_how_it_stands() -> None:
+def test_totals_count_each_move_once_by_its_state() -> None:
     cluster = a_cluster(moving=["orders-0"], resting=["orders-1"], messages=10_500)
     cluster.do(move("orders-1", 5, 2, 3))
     cluster.do(events.Slow(5, 0.1))
@@ -94,7 +94,7 @@ def test_totals_count_each_move_once_by_how_it_stands() -> None:
     assert totals(Progress()) == Totals()
 
 
-def test_totals_sum_what_is_left_and_end_with_the_slowest() -> None:
+def test_totals_sum_the_remaining_bytes_and_end_with_the_slowest_move() -> None:
     now = folded(moving(60, targets={"orders-0": (4, 2, 3), "orders-1": (6, 5, 3)}))
     whole = totals(now)
     assert whole.bytes_left == pytest.approx(3 * 46_900_000, rel=0.01)
@@ -104,7 +104,7 @@ def test_totals_sum_what_is_left_and_end_with_the_slowest() -> None:
     assert whole.share == pytest.approx(59_000 / 105_900)
 
 
-def test_the_share_of_the_whole_is_by_bytes_of_what_is_under_way() -> None:
+def test_the_total_share_is_weighted_by_bytes_of_the_moves_under_way() -> None:
     done = TopicPartition("orders", 2)
     states = [a_move(T0), a_move(T1), a_move(done)]
     ends = {(T0, 1): 9_000, (T0, 4): 0, (T1, 1): 1_000, (T1, 4): 1_000}
@@ -121,7 +121,7 @@ def test_the_share_of_the_whole_is_by_bytes_of_what_is_under_way() -> None:
     assert totals(folded([an_observation([a_move(done)]), over])).share is None
 
 
-def test_the_share_of_the_whole_does_not_fall_when_a_move_is_done() -> None:
+def test_the_total_share_does_not_fall_when_a_move_completes() -> None:
     ends = {(T0, 1): 1_000, (T0, 4): 500, (T1, 1): 1_000, (T1, 4): 900}
     sizes = {key: end * 1_000 for key, end in ends.items()}
     starts = {T0: 0, T1: 0}
@@ -137,9 +137,7 @@ def test_the_share_of_the_whole_does_not_fall_when_a_move_is_done() -> None:
     assert (totals(folded(seen)).share or 0.0) > 0.7
 
 
-def test_the_whole_ends_with_the_broker_that_is_last_not_with_a_replica_that_waits_its_turn() -> (
-    None
-):
+def test_the_total_time_left_is_that_of_the_last_broker_not_of_a_waiting_replica() -> None:
     slow = {T0: 950, T1: 50}
     polls = [
         an_observation(
@@ -164,7 +162,7 @@ def test_the_whole_ends_with_the_broker_that_is_last_not_with_a_replica_that_wai
     assert slowest.middle > 10 * whole.left_s.middle
 
 
-def test_the_end_of_the_whole_is_unknown_while_one_move_stands_still() -> None:
+def test_the_total_time_left_is_unknown_while_a_move_is_stalled() -> None:
     polls = [
         an_observation(
             [a_move(T0), a_move(T1)],
@@ -179,5 +177,5 @@ def test_the_end_of_the_whole_is_unknown_while_one_move_stands_still() -> None:
     assert whole.left_s is None
 
 
-def test_totals_count_what_falls_behind() -> None:
+def test_totals_count_moves_that_fall_behind() -> None:
     assert totals(folded(moving(seconds=90, inbound_s=400, copied_s=200))).falling_behind == 1

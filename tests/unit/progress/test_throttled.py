@@ -1,4 +1,4 @@
-"""A throttle under what is written is told as such, with the number that would end it."""
+"""A throttle below the inbound rate is reported as such, with the rate that would suffice."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def alarm(progress: Progress, tp: TopicPartition = T0) -> tuple[StallKind, Cause
 
 def never(figures: str) -> tuple[StallKind, Cause, str]:
     needed = figures.removesuffix(" in").rpartition(", ")[2]
-    told = f"{figures}: never finishes; more than {needed} would"
-    return StallKind.FALLING_BEHIND, Cause.THROTTLED, told
+    reported = f"{figures}: never finishes; more than {needed} would"
+    return StallKind.FALLING_BEHIND, Cause.THROTTLED, reported
 
 
 def folds(observations: list[Observation], progress: Progress | None = None) -> list[Progress]:
@@ -48,7 +48,7 @@ def folds(observations: list[Observation], progress: Progress | None = None) -> 
 def changed(
     cluster: SimulatedCluster, before: int, after: int, *, after_s: int = 60
 ) -> tuple[list[Progress], list[Progress]]:
-    """Throttle broker 4, after so many seconds with another rate, and look for 90 s more."""
+    """Throttle broker 4, change its rate after some seconds, and poll for 90 s more."""
     recorder = Recorder(cluster)
     cluster.do(throttle("follower", 4, before))
     first = folds(recorder.record(after_s))
@@ -56,7 +56,7 @@ def changed(
     return first, folds(recorder.record(90), first[-1])
 
 
-def test_a_throttle_below_the_inbound_rate_is_named_with_the_number_that_would_do() -> None:
+def test_a_throttle_below_the_inbound_rate_is_named_with_the_rate_that_would_suffice() -> None:
     cluster = a_cluster(moving=["orders-0"], inbound_s=4_100, copied_s=50_000, configs=FOLLOWERS)
     cluster.do(throttle("follower", 4, 2_000_000))
 
@@ -68,14 +68,14 @@ def test_a_throttle_below_the_inbound_rate_is_named_with_the_number_that_would_d
     assert (totals(now).stalled, totals(now).falling_behind) == (0, 1)
 
 
-def test_a_throttle_of_just_what_is_written_never_lets_a_replica_catch_up() -> None:
+def test_a_throttle_equal_to_the_inbound_rate_never_lets_a_replica_catch_up() -> None:
     assert alarm(folded(written([2_000] * 40, rate=2_000_000))) == never(
         "2.0 MB/s throttle, 2.0 MB/s in"
     )
     assert stall(folded(written([2_000] * 40, rate=2_001_000))) is None
 
 
-def test_a_throttle_is_shared_by_all_that_it_binds() -> None:
+def test_a_throttle_is_shared_by_all_replicas_it_applies_to() -> None:
     names = ["orders-0", "orders-1"]
     cluster = a_cluster(moving=names, inbound_s=2_000, copied_s=50_000, configs=FOLLOWERS)
     cluster.do(throttle("follower", 4, 3_000_000))
@@ -99,7 +99,7 @@ def test_a_leaders_throttle_must_feed_its_in_sync_followers_too() -> None:
 
 
 @pytest.mark.parametrize("after_s", [60, 14, 9])
-def test_after_a_lowered_rate_nothing_is_an_alarm_and_the_time_left_grows_step_by_step(
+def test_lowering_the_rate_raises_no_alarm_and_time_left_grows_step_by_step(
     after_s: int,
 ) -> None:
     cluster = a_cluster(
@@ -117,7 +117,7 @@ def test_after_a_lowered_rate_nothing_is_an_alarm_and_the_time_left_grows_step_b
     assert rate == pytest.approx(2_000_000, rel=0.25)
 
 
-def test_a_rate_lowered_under_what_is_written_is_told_soon_and_once_and_never_as_a_stall() -> None:
+def test_a_rate_lowered_below_inbound_is_reported_soon_once_and_never_as_a_stall() -> None:
     cluster = a_cluster(
         moving=["orders-0"], messages=5 * 10**6, inbound_s=8_100, copied_s=50_000, configs=FOLLOWERS
     )
@@ -127,11 +127,11 @@ def test_a_rate_lowered_under_what_is_written_is_told_soon_and_once_and_never_as
     assert [stall(now) is None for now in after] == [True] * 14 + [False] * 76
     assert alarm(after[14]) == never("2.0 MB/s throttle, 8.1 MB/s in")
     assert Phase.STALLED not in {now.timelines[T0].phase for now in after}
-    told = [event.what for event in after[-1].events if event.severity]
-    assert told == [f"replica 4 falling behind: {never('2.0 MB/s throttle, 8.1 MB/s in')[2]}"]
+    reported = [event.what for event in after[-1].events if event.severity]
+    assert reported == [f"replica 4 falling behind: {never('2.0 MB/s throttle, 8.1 MB/s in')[2]}"]
 
 
-def test_a_rate_that_is_raised_ends_the_alarm_at_once() -> None:
+def test_raising_the_rate_ends_the_alarm_at_once() -> None:
     cluster = a_cluster(
         moving=["orders-0"], messages=5 * 10**6, inbound_s=8_100, copied_s=50_000, configs=FOLLOWERS
     )
@@ -151,12 +151,12 @@ def test_a_rate_that_is_raised_ends_the_alarm_at_once() -> None:
 def written(
     inbound: list[int], *, rate: int, others: int = 0, copied: int = 300
 ) -> list[Observation]:
-    """Polls in which so many messages of 1,000 bytes are written to orders-0 each second.
+    """Build polls in which orders-0 gets the given messages of 1,000 bytes each second.
 
     Args:
-        inbound: of each second.
+        inbound: messages written to orders-0 in each second.
         rate: the throttle of broker 4, onto which orders-0 and orders-1 are copied.
-        others: what is written to orders-1; nothing of it is copied if 0.
+        others: messages written to orders-1 each second; 0 leaves orders-1 out.
         copied: messages of each partition that are copied each second.
     """
     states = [a_move(T0)] + ([a_move(T1)] if others else [])
@@ -179,22 +179,22 @@ def written(
     return polls
 
 
-def test_a_burst_of_writing_is_no_alarm() -> None:
+def test_a_burst_of_writes_raises_no_alarm() -> None:
     burst = [100] * 60 + [20_000] * 5 + [100] * 60
 
     assert {stall(now) for now in folds(written(burst, rate=5_000_000, copied=4_000))} == {None}
 
 
-def test_an_inbound_rate_about_that_of_the_throttle_does_not_make_the_alarm_come_and_go() -> None:
+def test_an_inbound_rate_close_to_the_throttle_does_not_make_the_alarm_flap() -> None:
     swinging = [2_000 + (150 if n // 10 % 2 else -150) for n in range(300)]
 
-    told = [stall(now) is not None for now in folds(written(swinging, rate=1_950_000))]
+    reported = [stall(now) is not None for now in folds(written(swinging, rate=1_950_000))]
 
-    first = told.index(True)
-    assert all(told[first:])
+    first = reported.index(True)
+    assert all(reported[first:])
 
 
-def test_the_number_that_would_do_is_never_under_the_rate_that_does_not() -> None:
+def test_the_suggested_rate_is_never_below_the_insufficient_one() -> None:
     now = folded(written([2_100] * 60 + [1_950] * 90, rate=2_000_000))
 
     assert (
@@ -204,14 +204,14 @@ def test_the_number_that_would_do_is_never_under_the_rate_that_does_not() -> Non
     assert stall(folded(less)) is None
 
 
-def test_a_partition_to_which_little_is_written_catches_up_beside_one_that_never_does() -> None:
+def test_a_partition_with_few_writes_catches_up_beside_one_that_never_does() -> None:
     now = folded(written([8_000] * 40, rate=2_000_000, others=100))
 
     assert alarm(now) == never("2.0 MB/s throttle, 8.1 MB/s in")
     assert stall(now, T1) is None
 
 
-def test_a_replica_that_has_caught_up_is_not_told_of_though_its_throttle_is_low() -> None:
+def test_a_caught_up_replica_raises_no_alarm_under_a_low_throttle() -> None:
     polls = written([3_000] * 40, rate=2_000_000, copied=3_000)
     level = [
         an_observation(
@@ -229,7 +229,7 @@ def test_a_replica_that_has_caught_up_is_not_told_of_though_its_throttle_is_low(
     assert stall(folded(level)) is None
 
 
-def test_figures_that_are_missing_neither_raise_nor_end_the_alarm() -> None:
+def test_missing_figures_neither_raise_nor_end_the_alarm() -> None:
     polls = written([8_000] * 60, rate=2_000_000)
     blind = [
         an_observation(

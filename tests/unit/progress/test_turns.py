@@ -1,4 +1,4 @@
-"""Replicas that share a throttle copy in turn: who waits for its turn is not stalled."""
+"""Replicas that share a throttle copy in turn: one that waits for its turn is not stalled."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MANY = [a_move(TopicPartition("orders", n)) for n in range(20)]
 
 
 def in_turn(seconds: int, *, at_work: int, rate: int = 900_000) -> list[Observation]:
-    """Polls in which broker 4 copies the first partitions of MANY and has no turn for the rest."""
+    """Build polls in which broker 4 copies the first partitions of MANY while the rest wait."""
     return [
         an_observation(
             MANY,
@@ -46,7 +46,7 @@ def test_a_replica_that_waits_for_its_turn_under_a_throttle_in_use_is_not_stalle
     assert now.timelines[MANY[0].tp].stall is None
 
 
-def test_replicas_that_are_done_between_two_polls_have_used_the_throttle_too() -> None:
+def test_replicas_completed_between_two_polls_count_as_use_of_the_throttle() -> None:
     polls = in_turn(40, at_work=1)
     standing_still = [a_partition(MANY[0].tp, (4, 2, 3)), *MANY[1:]]
     polls = [
@@ -78,7 +78,7 @@ def stall_of_last(progress: Progress) -> Stall:
 
 
 def at_a_stop(poll: Observation) -> Observation:
-    """The same poll, but what is being copied has not moved."""
+    """Return the same poll without any progress of the copies."""
     ends = {r: reading for r, reading in poll.ends.items() if r.broker == 1}
     still = {r: Reading(7, poll.monotonic_s) for r in poll.ends if r.broker != 1}
     return msgspec.structs.replace(poll, ends={**ends, **still})
@@ -97,7 +97,7 @@ def test_waiting_ends_in_an_alarm_when_the_others_stop_too() -> None:
     assert folded(stopped, now).timelines[MANY[-1].tp].phase is Phase.STALLED
 
 
-def test_a_stall_that_turns_into_waiting_is_not_told_as_headway() -> None:
+def test_a_stall_that_turns_into_waiting_is_not_reported_as_headway() -> None:
     now = folded(at_a_stop(poll) for poll in in_turn(40, at_work=2))
     polls = [at(poll, 40.0 + n) for n, poll in enumerate(in_turn(4, at_work=2)[1:])]
     after = folded(

@@ -1,4 +1,4 @@
-"""What is damaged is told with its place, and what is whole is read beside it."""
+"""Damage is reported with its place, and everything intact around it is read."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from support.recordings.recordings import (
 
 @pytest.fixture
 def recording(tmp_path: Path) -> Recording:
-    """Twenty looks, of which each fifth is whole, closed: lines 2 to 21 of one file."""
+    """Twenty polls, every fifth of them whole, then closed: lines 2 to 21 of one file."""
     recording = Recording(tmp_path / "recordings", whole_every_s=5.0)
     recording.looks(20)
     recording.recorder.close()
@@ -45,31 +45,31 @@ def rewrite(recording: Recording, texts: Sequence[bytes]) -> Path:
     return file
 
 
-def summed(text: bytes) -> bytes:
-    """A line as some other program may write it, with its checksum."""
+def with_checksum(text: bytes) -> bytes:
+    """Return a line with its checksum, as another program may write it."""
     text = text.removesuffix(b"}")
     return text + b',"crc":"%08x"}' % crc32(text)
 
 
-def test_a_line_that_was_changed_is_told_and_the_looks_that_build_on_it_are_left_out(
+def test_a_changed_line_is_reported_and_the_polls_that_build_on_it_are_skipped(
     recording: Recording,
 ) -> None:
     texts = texts_of(recording)
     texts[7] = texts[7].replace(b'"took_ms":10', b'"took_ms":20')
     file = rewrite(recording, texts)
 
-    told = happenings(recording.folder)
+    result = happenings(recording.folder)
 
-    seen = [each.observation for each in told if isinstance(each, PlayedPoll)]
+    seen = [each.observation for each in result if isinstance(each, PlayedPoll)]
     shown = all_to_the_millisecond(recording.shown)
     assert seen == shown[:6] + shown[10:]
-    changed, left_out = (str(each) for each in told if isinstance(each, Damage))
+    changed, left_out = (str(each) for each in result if isinstance(each, Damage))
     assert changed == (f"{file}:8: its checksum is missing or wrong: the line was changed")
     assert left_out == f"{file}:12: 3 polls skipped up to here: an earlier one is missing"
-    assert isinstance(told[-1], End)
+    assert isinstance(result[-1], End)
 
 
-def test_a_line_that_is_missing_is_told(recording: Recording) -> None:
+def test_missing_lines_are_reported(recording: Recording) -> None:
     texts = texts_of(recording)
     file = rewrite(recording, texts[:7] + texts[9:])
 
@@ -81,23 +81,23 @@ def test_a_line_that_is_missing_is_told(recording: Recording) -> None:
     ]
 
 
-def test_a_segment_that_is_missing_is_told(tmp_path: Path) -> None:
+def test_a_missing_segment_is_reported(tmp_path: Path) -> None:
     recording = Recording(tmp_path, longest_s=5.0)
     recording.looks(20)
     recording.recorder.close()
     files = files_in(tmp_path)
     files[1].unlink()
 
-    told = happenings(tmp_path)
+    result = happenings(tmp_path)
 
-    assert [str(each) for each in told if isinstance(each, Damage)] == [
+    assert [str(each) for each in result if isinstance(each, Damage)] == [
         f"{files[2]}:1: 6 lines of the session missing before this one"
     ]
-    seen = [each.observation for each in told if isinstance(each, PlayedPoll)]
+    seen = [each.observation for each in result if isinstance(each, PlayedPoll)]
     assert seen == all_to_the_millisecond(recording.shown[:5] + recording.shown[10:])
 
 
-def test_a_file_that_vanishes_while_it_is_played_is_told(recording: Recording) -> None:
+def test_a_file_that_vanishes_during_replay_is_reported(recording: Recording) -> None:
     session = the_session(recording.folder)
     session.files[0].unlink()
 
@@ -106,37 +106,37 @@ def test_a_file_that_vanishes_while_it_is_played_is_told(recording: Recording) -
     assert str(damage) == f"{session.files[0]}:1: cannot be read: No such file or directory"
 
 
-def test_lines_that_come_twice_are_told_once(recording: Recording, tmp_path: Path) -> None:
+def test_duplicate_lines_are_played_once(recording: Recording, tmp_path: Path) -> None:
     (file,) = files_in(recording.folder)
     texts = texts_of(recording)
     (tmp_path / "recordings" / "copy.jsonl.gz").write_bytes(file.read_bytes())
     file.write_bytes(gzip.compress(b"\n".join([*texts, *texts[3:9], b""])))
 
-    told = happenings(recording.folder)
+    result = happenings(recording.folder)
 
-    assert [each.observation for each in told if isinstance(each, PlayedPoll)] == (
+    assert [each.observation for each in result if isinstance(each, PlayedPoll)] == (
         all_to_the_millisecond(recording.shown)
     )
-    assert not any(isinstance(each, Damage) for each in told)
+    assert not any(isinstance(each, Damage) for each in result)
 
 
-def test_a_line_of_no_known_kind_is_told_and_reading_goes_on(recording: Recording) -> None:
+def test_lines_of_an_unknown_kind_are_reported_and_reading_continues(recording: Recording) -> None:
     texts = texts_of(recording)
     texts[5:5] = [
-        summed(b'{"kind":"weather","seq":5,"at":1,"ms":1}'),
+        with_checksum(b'{"kind":"weather","seq":5,"at":1,"ms":1}'),
         b"",
         b"\xff\xfe",
         b"[[[[" * 9,
     ]
     file = rewrite(recording, texts)
 
-    told = bad(file)
+    result = bad(file)
 
-    assert [each.number for each in told] == [6, 7, 8, 9]
-    assert told[0].reason == (
+    assert [each.number for each in result] == [6, 7, 8, 9]
+    assert result[0].reason == (
         "not a line that this ktui knows: Invalid value 'weather' - at `$.kind`"
     )
-    assert told[2].text == b"\xff\xfe"
+    assert result[2].text == b"\xff\xfe"
     assert len(good(file)) == 22
 
 
@@ -152,18 +152,18 @@ def test_a_line_of_no_known_kind_is_told_and_reading_goes_on(recording: Recordin
         b"7",
     ],
 )
-def test_what_cannot_be_is_no_line(recording: Recording, text: bytes) -> None:
+def test_an_impossible_line_is_reported_as_bad(recording: Recording, text: bytes) -> None:
     texts = texts_of(recording)
-    file = rewrite(recording, [*texts[:4], summed(text), *texts[4:]])
+    file = rewrite(recording, [*texts[:4], with_checksum(text), *texts[4:]])
 
-    (told,) = bad(file)
+    (result,) = bad(file)
 
-    assert told.number == 5
-    assert told.reason.startswith("not a line that this ktui knows: ")
+    assert result.number == 5
+    assert result.reason.startswith("not a line that this ktui knows: ")
 
 
 @pytest.mark.parametrize(
-    "look",
+    "contents",
     [
         b'"ends":[[1,0,[77,5]]]',
         b'"ends":[[1,0,[0,5,1]]]',
@@ -173,12 +173,13 @@ def test_what_cannot_be_is_no_line(recording: Recording, text: bytes) -> None:
         b'"absent":[5]',
     ],
 )
-def test_a_look_that_tells_of_what_cannot_be_is_left_out(recording: Recording, look: bytes) -> None:
+def test_a_poll_with_impossible_contents_is_skipped(recording: Recording, contents: bytes) -> None:
     texts = texts_of(recording)
-    impossible = summed(
-        b'{"kind":"look","seq":21,"at":1767268820000,"ms":20000,"took_ms":1,"follows":20,%b}' % look
+    impossible = with_checksum(
+        b'{"kind":"look","seq":21,"at":1767268820000,"ms":20000,"took_ms":1,"follows":20,%b}'
+        % contents
     )
-    possible = summed(
+    possible = with_checksum(
         b'{"kind":"look","seq":22,"at":1767268820000,"ms":20000,"took_ms":1,"follows":20}'
     )
     file = rewrite(recording, [*texts[:21], impossible, possible])
@@ -189,35 +190,35 @@ def test_a_look_that_tells_of_what_cannot_be_is_left_out(recording: Recording, l
     assert str(left_out) == f"{file}:23: 2 polls skipped up to here: an earlier one is missing"
 
 
-def test_a_newer_version_is_told_and_nothing_of_it_is_believed(recording: Recording) -> None:
+def test_a_newer_version_is_refused_and_none_of_it_is_read(recording: Recording) -> None:
     head, *rest = texts_of(recording)
     newer = head[: head.index(b',"crc"')].replace(b'"schema_version":1', b'"schema_version":2')
-    file = rewrite(recording, [summed(newer + b',"session_id":{}}'), *rest])
+    file = rewrite(recording, [with_checksum(newer + b',"session_id":{}}'), *rest])
 
     assert good(file) == []
-    with pytest.raises(FileProblem) as told:
+    with pytest.raises(FileProblem) as result:
         find_sessions(recording.folder)
-    assert str(told.value) == (
+    assert str(result.value) == (
         f"{file}:1: not a readable recording: written by a newer ktui, as version 2; "
         "this one reads up to 1. Use the ktui that wrote it, or a newer one"
     )
 
 
-def test_fields_that_this_version_does_not_know_are_left_aside(recording: Recording) -> None:
+def test_unknown_fields_of_a_recording_are_ignored(recording: Recording) -> None:
     texts = [
-        summed(text[: text.index(b',"crc"')] + b',"weather":{"rain":[true]}}')
+        with_checksum(text[: text.index(b',"crc"')] + b',"weather":{"rain":[true]}}')
         for text in texts_of(recording)
     ]
     rewrite(recording, texts)
 
-    told = happenings(recording.folder)
+    result = happenings(recording.folder)
 
-    assert [each.observation for each in told if isinstance(each, PlayedPoll)] == (
+    assert [each.observation for each in result if isinstance(each, PlayedPoll)] == (
         all_to_the_millisecond(recording.shown)
     )
 
 
-def test_what_is_no_recording_is_named(tmp_path: Path) -> None:
+def test_a_path_that_is_not_a_recording_is_refused_with_the_reason(tmp_path: Path) -> None:
     nothing = tmp_path / "nothing"
     with pytest.raises(FileProblem, match="nothing: cannot be read: No such file or directory"):
         find_sessions(nothing)
@@ -233,12 +234,12 @@ def test_what_is_no_recording_is_named(tmp_path: Path) -> None:
     with pytest.raises(FileProblem, match=r"empty.jsonl.gz:1: not a readable recording"):
         find_sessions(empty)
     other = tmp_path / "other.jsonl.gz"
-    other.write_bytes(gzip.compress(summed(b'{"kind":"end","seq":0,"at":1,"ms":1}') + b"\n"))
+    other.write_bytes(gzip.compress(with_checksum(b'{"kind":"end","seq":0,"at":1,"ms":1}') + b"\n"))
     with pytest.raises(FileProblem, match=r"other.jsonl.gz:1: .* does not begin with a head"):
         find_sessions(other)
 
 
-def test_files_without_a_head_are_named_beside_those_that_can_be_read(
+def test_files_without_a_head_are_reported_beside_readable_ones(
     recording: Recording,
 ) -> None:
     (recording.folder / "rubbish.jsonl.gz").write_bytes(b"rubbish")
@@ -253,7 +254,7 @@ def test_files_without_a_head_are_named_beside_those_that_can_be_read(
     assert len(find_sessions(recording.folder)) == 1
 
 
-def test_files_put_one_behind_another_are_read_as_one(tmp_path: Path) -> None:
+def test_concatenated_files_are_read_as_one(tmp_path: Path) -> None:
     recording = Recording(tmp_path / "recordings", longest_s=5.0)
     recording.looks(12)
     recording.recorder.close()
@@ -267,15 +268,15 @@ def test_files_put_one_behind_another_are_read_as_one(tmp_path: Path) -> None:
     )
 
 
-def test_a_line_without_an_end_does_not_fill_the_memory(
+def test_an_endless_line_does_not_fill_the_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(unzipping, "LONGEST_LINE", 2_000_000)
     file = tmp_path / "bomb.jsonl.gz"
     file.write_bytes(gzip.compress(b" " * 50_000_000, 9))
 
-    (told,) = read_lines(file)
+    (result,) = read_lines(file)
 
-    assert isinstance(told, BadLine)
-    assert told.reason == "a line has more than 2,000,000 bytes"
-    assert len(told.text) < 4_000_000
+    assert isinstance(result, BadLine)
+    assert result.reason == "a line has more than 2,000,000 bytes"
+    assert len(result.text) < 4_000_000

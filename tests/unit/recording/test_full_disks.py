@@ -1,4 +1,4 @@
-"""A disk that takes no more ends the recording, and nothing else."""
+"""A full disk stops the recording, and nothing else."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def no_space(*_: object) -> int:
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
-def test_a_full_disk_ends_the_recording_and_says_so(
+def test_a_full_disk_stops_the_recording_with_the_reason(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     recording = Recording(tmp_path)
@@ -74,14 +74,14 @@ def test_a_disk_that_takes_half_a_line_loses_that_line_only(tmp_path: Path) -> N
     (file,) = files_in(tmp_path)
     assert problem == f"{file.parent}: recording has stopped: File too large"
     assert file.stat().st_size == MOST_BYTES
-    same = Recording(tmp_path / "unlimited")
-    same.looks(int(count))
+    unlimited = Recording(tmp_path / "unlimited")
+    unlimited.looks(int(count))
     seen = [each.observation for each in happenings(file) if isinstance(each, PlayedPoll)]
     assert int(count) - len(seen) in {0, 1}, "of the last line its end alone may be missing"
-    assert seen == all_to_the_millisecond(same.shown[: len(seen)])
+    assert seen == all_to_the_millisecond(unlimited.shown[: len(seen)])
 
 
-def test_a_disk_that_is_full_from_the_beginning_is_a_problem_and_holds_no_file(
+def test_a_disk_that_is_full_from_the_start_stops_the_recording_and_keeps_no_lock(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     recording = Recording(tmp_path)
@@ -98,15 +98,15 @@ def test_a_disk_that_is_full_from_the_beginning_is_a_problem_and_holds_no_file(
     assert_nothing_more_is_recorded(recording)
 
 
-def test_the_last_of_a_disk_is_left_to_others(
+def test_a_recording_stops_before_it_fills_the_disk(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     recording = Recording(tmp_path)
     recording.looks(5)
 
     with monkeypatch.context() as nearly_full:
-        little = SimpleNamespace(f_bavail=255, f_frsize=1024 * 1024)
-        nearly_full.setattr("ktui.recording.recorder.os.statvfs", lambda _: little)
+        little_space = SimpleNamespace(f_bavail=255, f_frsize=1024 * 1024)
+        nearly_full.setattr("ktui.recording.recorder.os.statvfs", lambda _: little_space)
         recording.looks(1)
 
     assert recording.recorder.problem is not None
@@ -117,7 +117,9 @@ def test_the_last_of_a_disk_is_left_to_others(
     assert seen_in(tmp_path) == all_to_the_millisecond(recording.shown[:5])
 
 
-def test_a_folder_that_cannot_be_made_is_a_problem_and_no_error(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_created_stops_the_recording_without_an_error(
+    tmp_path: Path,
+) -> None:
     in_the_way = tmp_path / "recordings"
     in_the_way.write_text("a file")
     recording = Recording(in_the_way)
@@ -130,7 +132,7 @@ def test_a_folder_that_cannot_be_made_is_a_problem_and_no_error(tmp_path: Path) 
     assert recording.recorder.problem == f"{in_the_way}: recording has stopped: Not a directory"
 
 
-def test_a_folder_that_is_taken_away_is_a_problem_and_no_error(tmp_path: Path) -> None:
+def test_a_folder_that_is_deleted_stops_the_recording_without_an_error(tmp_path: Path) -> None:
     recording = Recording(tmp_path / "recordings")
     recording.looks(3)
     (file,) = files_in(tmp_path)

@@ -1,4 +1,4 @@
-"""Files made to harm whoever reads them cost little, and hide nothing of those beside them."""
+"""Hostile files cost a reader little, and hide none of the files beside them."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from support.recordings.recordings import Recording, bad, files_in, good
 
 MIB = 1024 * 1024
 FEW_BYTES = 4 * MIB
-"""What may be unzipped of a file that has many times as much, before it is given up."""
+"""The most that is unzipped of a much larger file before it is abandoned."""
 
 
 class Counted(Unzipped):
-    """Keeps every reader that was made, to see how much each has unzipped."""
+    """Keeps every reader that is made, to see how much each has unzipped."""
 
     made: list[Unzipped]
 
@@ -37,7 +37,7 @@ class Counted(Unzipped):
 
 @pytest.fixture
 def unzipped(monkeypatch: pytest.MonkeyPatch) -> list[Unzipped]:
-    """Give those that unzip files from here on."""
+    """The readers that unzip files during the test."""
     Counted.made = []
     for module in ("reading", "sealing"):
         monkeypatch.setattr(f"ktui.recording.{module}.Unzipped", Counted)
@@ -52,7 +52,7 @@ def recording(tmp_path: Path) -> Recording:
     return recording
 
 
-def summed(text: bytes) -> bytes:
+def with_checksum(text: bytes) -> bytes:
     return text + b',"crc":"%08x"}\n' % crc32(text)
 
 
@@ -66,50 +66,50 @@ HEAD = (
 )
 
 
-def test_a_file_of_line_feeds_is_given_up_after_a_thousand_of_them(
+def test_a_file_of_line_feeds_is_abandoned_after_a_thousand_of_them(
     tmp_path: Path, unzipped: list[Unzipped]
 ) -> None:
-    """20 KB of gzip that stand for 20 MB: each would become an object, and a row of a table."""
+    """20 KB of gzip that hold 20 MB: each byte would become an object, and a row of a table."""
     bomb = tmp_path / "bomb.jsonl.gz"
-    bomb.write_bytes(zipped(summed(HEAD), b"\n" * 20 * MIB))
+    bomb.write_bytes(zipped(with_checksum(HEAD), b"\n" * 20 * MIB))
     assert bomb.stat().st_size < 25_000
 
-    told = bad(bomb)
+    reported = bad(bomb)
 
-    assert len(told) == MOST_BAD + 1
-    assert told[-1].reason == "after 1,000 bad lines the rest is skipped"
+    assert len(reported) == MOST_BAD + 1
+    assert reported[-1].reason == "after 1,000 bad lines the rest is skipped"
     assert unzipped[0].text_bytes < FEW_BYTES
     (session,) = find_sessions(bomb)
     assert session.head.session == "s"
 
 
-def test_what_is_unzipped_of_a_file_has_a_bound(
+def test_the_unzipped_size_of_a_file_is_bounded(
     monkeypatch: pytest.MonkeyPatch, unzipped: list[Unzipped]
 ) -> None:
     monkeypatch.setattr(unzipping, "MOST_TEXT", 3 * MIB)
-    line = summed(b'{"kind":"lost","seq":1,"at":1,"ms":1,"reason":"' + b"x" * 1_000 + b'"')
-    content = zipped(summed(HEAD), line * 40_000)
+    line = with_checksum(b'{"kind":"lost","seq":1,"at":1,"ms":1,"reason":"' + b"x" * 1_000 + b'"')
+    content = zipped(with_checksum(HEAD), line * 40_000)
 
-    told = list(read_lines(content))
+    reported = list(read_lines(content))
 
-    assert isinstance(told[-1], BadLine)
-    assert told[-1].reason == "it unzips to more than 3,145,728 bytes: the rest is skipped"
-    assert len(told) > 2_000
+    assert isinstance(reported[-1], BadLine)
+    assert reported[-1].reason == "it unzips to more than 3,145,728 bytes: the rest is skipped"
+    assert len(reported) > 2_000
     assert unzipped[0].text_bytes <= FEW_BYTES
 
 
-def test_the_lines_of_a_file_have_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_of_lines_of_a_file_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(unzipping, "MOST_LINES", 50)
-    line = summed(b'{"kind":"lost","seq":1,"at":1,"ms":1,"reason":""')
+    line = with_checksum(b'{"kind":"lost","seq":1,"at":1,"ms":1,"reason":""')
 
-    told = list(read_lines(zipped(summed(HEAD), line * 100)))
+    reported = list(read_lines(zipped(with_checksum(HEAD), line * 100)))
 
-    assert len(told) == 51
-    assert isinstance(told[-1], BadLine)
-    assert told[-1].reason == "it has 50 lines or more: the rest is skipped"
+    assert len(reported) == 51
+    assert isinstance(reported[-1], BadLine)
+    assert reported[-1].reason == "it has 50 lines or more: the rest is skipped"
 
 
-def test_a_long_line_is_joined_once_however_small_its_pieces_are(
+def test_a_long_line_is_joined_from_pieces_of_any_size(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(unzipping, "_TEXT_BYTES", 7)
@@ -121,7 +121,7 @@ def test_a_long_line_is_joined_once_however_small_its_pieces_are(
     assert reader.rest == line
 
 
-def test_sealing_gives_up_a_file_that_unzips_without_an_end(
+def test_sealing_abandons_a_file_that_unzips_endlessly(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, unzipped: list[Unzipped]
 ) -> None:
     monkeypatch.setattr(unzipping, "MOST_LINES", 5_000)
@@ -138,7 +138,7 @@ def test_sealing_gives_up_a_file_that_unzips_without_an_end(
     assert files_in(tmp_path) == [left]
 
 
-def test_what_has_a_segments_name_and_is_no_file_is_named_and_passed_over(
+def test_special_files_named_like_segments_are_reported_and_skipped(
     recording: Recording,
 ) -> None:
     folder = recording.folder
@@ -152,8 +152,8 @@ def test_what_has_a_segments_name_and_is_no_file_is_named_and_passed_over(
     found, problems = find_segments(folder)
 
     assert len(found) == 1
-    told = {problem.path.name: str(problem).split(": ", 1)[1] for problem in problems}
-    assert told == {
+    reported = {problem.path.name: str(problem).split(": ", 1)[1] for problem in problems}
+    assert reported == {
         "device.jsonl.gz": "a device, not a file",
         "empty.jsonl.gz": "not a readable recording: there is nothing in it",
         "fifo.jsonl.gz": "a FIFO, not a file",
@@ -165,7 +165,7 @@ def test_what_has_a_segments_name_and_is_no_file_is_named_and_passed_over(
     assert [problem.path.name for problem in seal(folder).problems] == ["fifo.jsonl.gz.tmp"]
 
 
-def test_a_fifo_is_refused_and_not_waited_for(tmp_path: Path) -> None:
+def test_a_fifo_is_refused_without_waiting(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "fifo")
 
     with pytest.raises(FileProblem, match="fifo: a FIFO, not a file"):
@@ -195,15 +195,15 @@ def test_a_socket_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         b',"ms":1' + b"0" * 5_000,
     ],
 )
-def test_a_head_that_tells_what_no_recorder_does_is_refused(more: bytes) -> None:
-    (told,) = read_lines(zipped(summed(HEAD + more)))
+def test_a_head_that_no_recorder_writes_is_refused(more: bytes) -> None:
+    (reported,) = read_lines(zipped(with_checksum(HEAD + more)))
 
-    assert isinstance(told, BadLine)
-    assert told.reason.startswith("not a line that this ktui knows: ")
+    assert isinstance(reported, BadLine)
+    assert reported.reason.startswith("not a line that this ktui knows: ")
 
 
 @pytest.mark.parametrize(
-    "look",
+    "contents",
     [
         b'"controller":2147483648',
         b'"names":[[0,"t",4294967296,null]]',
@@ -212,19 +212,21 @@ def test_a_head_that_tells_what_no_recorder_does_is_refused(more: bytes) -> None
         b'"names":[[0,"' + b"t" * 3_000 + b'",0,null]]',
     ],
 )
-def test_a_look_with_numbers_that_kafka_does_not_have_is_refused(look: bytes) -> None:
-    line = summed(b'{"kind":"look","seq":1,"at":1,"ms":1,"took_ms":1,"whole":true,%b' % look)
+def test_a_poll_with_numbers_beyond_kafkas_range_is_refused(contents: bytes) -> None:
+    line = with_checksum(
+        b'{"kind":"look","seq":1,"at":1,"ms":1,"took_ms":1,"whole":true,%b' % contents
+    )
 
-    _head, told = read_lines(zipped(summed(HEAD), line))
+    _head, reported = read_lines(zipped(with_checksum(HEAD), line))
 
-    assert isinstance(told, BadLine)
+    assert isinstance(reported, BadLine)
 
 
-def test_names_with_nul_and_signs_of_paths_stay_text(tmp_path: Path) -> None:
+def test_names_with_nul_and_path_separators_make_no_path(tmp_path: Path) -> None:
     head = HEAD.replace(b'"session":"s"', rb'"session":"../../\u0000x"')
 
-    (told,) = good(zipped(summed(head)))
+    (reported,) = good(zipped(with_checksum(head)))
 
-    assert isinstance(told.line, Head)
-    assert session_folder(tmp_path, told.line).parent.parent == tmp_path
-    assert session_folder(tmp_path, told.line).name == "19700101T000000Z--x"
+    assert isinstance(reported.line, Head)
+    assert session_folder(tmp_path, reported.line).parent.parent == tmp_path
+    assert session_folder(tmp_path, reported.line).name == "19700101T000000Z--x"

@@ -29,7 +29,7 @@ from support.recordings.recordings import (
 from support.simulated.observations import START
 
 TESTS = Path(__file__).parents[2]
-RECORD_FOR_EVER = """
+RECORD_FOREVER = """
 import sys
 from pathlib import Path
 from support.recordings.recordings import Recording
@@ -42,8 +42,8 @@ while True:
 
 
 @pytest.fixture
-def small(tmp_path: Path) -> Path:
-    """The file of a recorder that was killed after twelve lines: a head, looks and others."""
+def killed_file(tmp_path: Path) -> Path:
+    """The file of a recorder that was killed after twelve lines: a head, polls and others."""
     recording = Recording(tmp_path / "killed")
     recording.looks(4)
     recording.recorder.run_event("move", "move@noon", 1, START, b'{"event":"started"}')
@@ -55,10 +55,10 @@ def small(tmp_path: Path) -> Path:
     return file
 
 
-def test_of_a_file_cut_off_at_any_byte_every_whole_line_is_read(
-    small: Path, tmp_path: Path
+def test_every_whole_line_is_read_of_a_file_cut_off_at_any_byte(
+    killed_file: Path, tmp_path: Path
 ) -> None:
-    whole, content = good(small), small.read_bytes()
+    whole, content = good(killed_file), killed_file.read_bytes()
     cut = tmp_path / "000000.jsonl.gz.tmp"
     longest = 0
     for size in range(len(content)):
@@ -72,32 +72,32 @@ def test_of_a_file_cut_off_at_any_byte_every_whole_line_is_read(
 
 
 @pytest.mark.parametrize("text_bytes", [1, 5, 64])
-def test_no_end_of_a_text_is_lost_however_little_is_unzipped_at_once(
-    small: Path, monkeypatch: pytest.MonkeyPatch, text_bytes: int
+def test_no_line_is_lost_with_any_size_of_unzipped_chunks(
+    killed_file: Path, monkeypatch: pytest.MonkeyPatch, text_bytes: int
 ) -> None:
-    whole = good(small)
+    whole = good(killed_file)
 
     monkeypatch.setattr(unzipping, "_TEXT_BYTES", text_bytes)
 
-    assert good(small) == whole
+    assert good(killed_file) == whole
 
 
-def test_a_line_that_is_cut_off_is_told_with_its_place(small: Path) -> None:
-    content = small.read_bytes()
-    small.write_bytes(content[:-8])
+def test_a_line_that_is_cut_off_is_reported_with_its_place(killed_file: Path) -> None:
+    content = killed_file.read_bytes()
+    killed_file.write_bytes(content[:-8])
 
-    (cut,) = bad(small)
+    (cut,) = bad(killed_file)
 
     assert cut.number == 12
     assert cut.text.startswith(b'{"kind":"look","seq":11')
     assert cut.reason == "it is cut off in the middle of a line"
 
 
-def test_a_segment_that_was_closed_and_is_cut_off_is_told_even_between_two_lines(
-    small: Path, tmp_path: Path
+def test_a_closed_segment_cut_off_between_two_lines_is_reported(
+    killed_file: Path, tmp_path: Path
 ) -> None:
     closed = tmp_path / "000000.jsonl.gz"
-    small.rename(closed)
+    killed_file.rename(closed)
 
     (cut,) = bad(closed)
 
@@ -105,15 +105,15 @@ def test_a_segment_that_was_closed_and_is_cut_off_is_told_even_between_two_lines
     assert len(good(closed)) == 12
 
 
-def test_a_segment_being_written_is_not_called_damaged(small: Path) -> None:
-    assert bad(small) == []
-    assert [*read_lines(small.read_bytes(), unfinished=True)] == good(small)
+def test_an_open_segment_is_not_reported_as_damaged(killed_file: Path) -> None:
+    assert bad(killed_file) == []
+    assert [*read_lines(killed_file.read_bytes(), unfinished=True)] == good(killed_file)
 
 
 def test_sealing_a_file_cut_off_anywhere_keeps_every_whole_line(
-    small: Path, tmp_path: Path
+    killed_file: Path, tmp_path: Path
 ) -> None:
-    content = small.read_bytes()
+    content = killed_file.read_bytes()
     for size in (*range(30), *range(30, len(content), 31), len(content)):
         cut = tmp_path / str(size) / "000000.jsonl.gz.tmp"
         cut.parent.mkdir()
@@ -131,9 +131,9 @@ def test_sealing_a_file_cut_off_anywhere_keeps_every_whole_line(
 
 
 @contextmanager
-def recording_for_ever(folder: Path) -> Iterator[subprocess.Popen[str]]:
+def recording_forever(folder: Path) -> Iterator[subprocess.Popen[str]]:
     with subprocess.Popen(
-        [sys.executable, "-c", RECORD_FOR_EVER, folder],
+        [sys.executable, "-c", RECORD_FOREVER, folder],
         env={**os.environ, "PYTHONPATH": str(TESTS)},
         stdout=subprocess.PIPE,
         text=True,
@@ -144,34 +144,34 @@ def recording_for_ever(folder: Path) -> Iterator[subprocess.Popen[str]]:
             process.kill()
 
 
-def after_looks(process: subprocess.Popen[str], count: int) -> None:
+def wait_for_polls(process: subprocess.Popen[str], count: int) -> None:
     assert process.stdout is not None
     for line in process.stdout:
         if int(line) == count:
             return
 
 
-def test_every_look_of_a_killed_process_is_read(tmp_path: Path) -> None:
-    with recording_for_ever(tmp_path) as process:
-        after_looks(process, 100)
+def test_every_poll_of_a_killed_recorder_is_read(tmp_path: Path) -> None:
+    with recording_forever(tmp_path) as process:
+        wait_for_polls(process, 100)
         process.send_signal(signal.SIGKILL)
         assert process.stdout is not None
-        told_of = process.stdout.read().split("\n")[:-1]
-    shown = int(told_of[-1]) if told_of else 100
+        printed = process.stdout.read().split("\n")[:-1]
+    shown = int(printed[-1]) if printed else 100
 
-    told = happenings(tmp_path)
+    played = happenings(tmp_path)
 
-    seen = [each.observation for each in told if isinstance(each, PlayedPoll)]
+    seen = [each.observation for each in played if isinstance(each, PlayedPoll)]
     assert shown <= len(seen) <= shown + 1
-    assert sum(isinstance(each, Damage) for each in told) <= 1
-    same = Recording(tmp_path / "same")
-    same.looks(len(seen))
-    assert seen == all_to_the_millisecond(same.shown)
+    assert sum(isinstance(each, Damage) for each in played) <= 1
+    expected = Recording(tmp_path / "same")
+    expected.looks(len(seen))
+    assert seen == all_to_the_millisecond(expected.shown)
 
 
-def test_what_a_killed_process_left_behind_is_sealed_and_read_the_same(tmp_path: Path) -> None:
-    with recording_for_ever(tmp_path) as process:
-        after_looks(process, 100)
+def test_a_killed_recorders_files_read_the_same_after_sealing(tmp_path: Path) -> None:
+    with recording_forever(tmp_path) as process:
+        wait_for_polls(process, 100)
     seen = [each.observation for each in happenings(tmp_path) if isinstance(each, PlayedPoll)]
 
     sealed = seal(tmp_path)
@@ -182,9 +182,9 @@ def test_what_a_killed_process_left_behind_is_sealed_and_read_the_same(tmp_path:
     assert seen_in(tmp_path) == seen
 
 
-def test_a_segment_that_a_live_process_is_at_is_left_alone(tmp_path: Path) -> None:
-    with recording_for_ever(tmp_path) as process:
-        after_looks(process, 5)
+def test_the_segment_of_a_live_recorder_is_not_sealed(tmp_path: Path) -> None:
+    with recording_forever(tmp_path) as process:
+        wait_for_polls(process, 5)
         process.send_signal(signal.SIGSTOP)
         before = files_in(tmp_path)
 
@@ -195,38 +195,40 @@ def test_a_segment_that_a_live_process_is_at_is_left_alone(tmp_path: Path) -> No
         process.send_signal(signal.SIGCONT)
 
 
-def test_a_file_that_has_just_been_begun_is_left_to_its_recorder(tmp_path: Path) -> None:
-    begun = tmp_path / "000000.jsonl.gz.tmp"
-    begun.touch()
+def test_a_file_that_was_just_started_is_left_to_its_recorder(tmp_path: Path) -> None:
+    new_file = tmp_path / "000000.jsonl.gz.tmp"
+    new_file.touch()
 
     sealed = seal(tmp_path)
 
     assert sealed == Sealed((), ())
-    assert files_in(tmp_path) == [begun]
+    assert files_in(tmp_path) == [new_file]
 
 
-def test_a_sealing_that_was_killed_is_done_again(small: Path) -> None:
-    whole = list(read_lines(small))
-    (small.parent / "000000.jsonl.gz.sealing").write_bytes(b"half")
-    (small.parent / "000000.jsonl.gz").write_bytes(small.read_bytes()[:300])
+def test_a_killed_sealing_is_repeated(killed_file: Path) -> None:
+    whole = list(read_lines(killed_file))
+    (killed_file.parent / "000000.jsonl.gz.sealing").write_bytes(b"half")
+    (killed_file.parent / "000000.jsonl.gz").write_bytes(killed_file.read_bytes()[:300])
 
-    sealed = seal(small.parent)
+    sealed = seal(killed_file.parent)
 
-    assert sealed.files == (small.parent / "000000.jsonl.gz",)
-    assert files_in(small.parent) == list(sealed.files)
+    assert sealed.files == (killed_file.parent / "000000.jsonl.gz",)
+    assert files_in(killed_file.parent) == list(sealed.files)
     assert list(read_lines(sealed.files[0])) == whole
     assert isinstance(good(sealed.files[0])[0].line, Head)
 
 
-def test_a_damaged_segment_is_not_sealed_for_its_rest_may_be_saved_by_hand(small: Path) -> None:
-    content = bytearray(small.read_bytes())
+def test_a_damaged_segment_is_not_sealed_so_that_it_can_be_repaired_by_hand(
+    killed_file: Path,
+) -> None:
+    content = bytearray(killed_file.read_bytes())
     content[2] = 99
-    small.write_bytes(content)
+    killed_file.write_bytes(content)
 
-    sealed = seal(small.parent)
+    sealed = seal(killed_file.parent)
 
     assert sealed.files == ()
     (problem,) = sealed.problems
-    assert str(problem).startswith(f"{small}:1: it cannot be unzipped from here on")
-    assert files_in(small.parent) == [small]
-    assert small.read_bytes() == content
+    assert str(problem).startswith(f"{killed_file}:1: it cannot be unzipped from here on")
+    assert files_in(killed_file.parent) == [killed_file]
+    assert killed_file.read_bytes() == content

@@ -1,4 +1,4 @@
-"""What an older ktui has recorded stays readable. Never make these files anew: add another."""
+"""Recordings of older versions stay readable. Never regenerate these files: add another."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FIXTURES = Path(__file__).parent / "fixtures"
 
 ORDERS = TopicPartition("orders", 0)
 AUDIT = TopicPartition("audit", 3)
-OLD = TopicPartition("old", 1)
+DELETED = TopicPartition("old", 1)
 
 FIRST = Observation(
     cluster_id="5L6g3nShT-eMCtK--X86sw",
@@ -43,7 +43,7 @@ FIRST = Observation(
         ),
         AUDIT: PartitionState(AUDIT, None, (1, 2), (), None, adding=(2,), described=False),
     },
-    absent=frozenset({OLD}),
+    absent=frozenset({DELETED}),
     fresh=True,
     waits_for_kept=False,
     ends={
@@ -96,7 +96,7 @@ FIRST = Observation(
         Failure(Operation.TOPIC_CONFIGS, "not authorized", topic="audit", denied=True),
     ),
 )
-"""Everything that an observation can tell has a value other than what it has by default."""
+"""An observation in which every field has a value other than its default."""
 
 SECOND = Observation(
     cluster_id=FIRST.cluster_id,
@@ -116,7 +116,7 @@ SECOND = Observation(
 )
 
 
-def test_version_1_is_read() -> None:
+def test_a_recording_of_version_1_is_read() -> None:
     (session,) = find_sessions(FIXTURES / "version-1.jsonl.gz")
 
     first, lost, event, second, end = play_session(session)

@@ -1,4 +1,4 @@
-"""What is recorded is for its owner's eyes only, whatever the umask."""
+"""A recording is readable by its owner only, whatever the umask."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_folders_and_files_of_a_recording_are_private(tmp_path: Path) -> None:
     assert sealed.stat().st_mode & 0o777 == 0o600
 
 
-def test_a_folder_that_is_there_keeps_its_mode(tmp_path: Path) -> None:
+def test_an_existing_folder_keeps_its_mode(tmp_path: Path) -> None:
     tmp_path.chmod(0o750)
 
     recording = Recording(tmp_path)

@@ -1,4 +1,4 @@
-"""Looks that are recorded are as those that are not."""
+"""A recorded poll returns what an unrecorded one does."""
 
 from __future__ import annotations
 
@@ -23,27 +23,27 @@ from support.simulated.polled_cluster import EVERYONE, Looking, looking_at_a_mov
 EVERYTHING = Interest(topics=frozenset({"orders"}), fresh=True, unhealthy=True, census=True)
 
 
-class RecordedLooks:
-    """What an observer sees of a simulated cluster, recorded."""
+class RecordedPolls:
+    """The recorded polls of a simulated cluster."""
 
-    def __init__(self, look: Looking, folder: Path) -> None:
-        self._clock = look.clock
-        recorder = Recorder(folder, look.clock, program="ktui of a test")
-        self.source = RecordingSource(look.observer, recorder)
+    def __init__(self, polled: Looking, folder: Path) -> None:
+        self._clock = polled.clock
+        recorder = Recorder(folder, polled.clock, program="ktui of a test")
+        self.source = RecordingSource(polled.observer, recorder)
 
     async def poll(self, interest: Interest = NO_INTEREST) -> Observation:
-        looking = asyncio.create_task(self.source.poll(interest))
+        polling = asyncio.create_task(self.source.poll(interest))
         await self._clock.advance(1.0)
-        return await looking
+        return await polling
 
 
-async def test_what_is_seen_of_a_cluster_is_in_the_recording(tmp_path: Path) -> None:
-    async with looking_at_a_move() as look:
-        looks = RecordedLooks(look, tmp_path)
-        seen = [await looks.poll() for _ in range(10)]
-        seen += [await looks.poll(EVERYTHING) for _ in range(40)]
-        await look.do(events.Hang(4))
-        seen += [await looks.poll(EVERYTHING) for _ in range(5)]
+async def test_every_poll_of_a_cluster_is_in_the_recording(tmp_path: Path) -> None:
+    async with looking_at_a_move() as polled:
+        polls = RecordedPolls(polled, tmp_path)
+        seen = [await polls.poll() for _ in range(10)]
+        seen += [await polls.poll(EVERYTHING) for _ in range(40)]
+        await polled.do(events.Hang(4))
+        seen += [await polls.poll(EVERYTHING) for _ in range(5)]
 
     assert seen[-1].failures
     assert seen[-1].census is not None
@@ -53,29 +53,29 @@ async def test_what_is_seen_of_a_cluster_is_in_the_recording(tmp_path: Path) -> 
 async def test_a_poll_that_fails_is_recorded_with_the_reason_and_fails_as_before(
     tmp_path: Path,
 ) -> None:
-    async with looking_at_a_move() as look:
-        looks = RecordedLooks(look, tmp_path)
-        await looks.poll()
-        await look.do(*map(events.Kill, EVERYONE))
-        with pytest.raises(Unreachable) as told:
-            await looks.poll()
+    async with looking_at_a_move() as polled:
+        polls = RecordedPolls(polled, tmp_path)
+        await polls.poll()
+        await polled.do(*map(events.Kill, EVERYONE))
+        with pytest.raises(Unreachable) as raised:
+            await polls.poll()
 
     seen, lost = happenings(tmp_path)
     assert isinstance(seen, PlayedPoll)
     assert isinstance(lost, LostPollLine)
-    assert lost.reason == str(told.value)
+    assert lost.reason == str(raised.value)
 
 
-async def test_settings_that_someone_says_are_changed_are_read_in_the_next_look(
+async def test_settings_reported_as_changed_are_read_in_the_next_poll(
     tmp_path: Path,
 ) -> None:
     change = ConfigChange(topic_resource("orders"), "min.insync.replicas", ConfigOp.SET, "2")
-    async with looking_at_a_move() as look:
-        looks = RecordedLooks(look, tmp_path)
-        await looks.poll()
-        await look.do(events.AlterConfigs((change,)))
-        looks.source.settings_changed({"orders"}, ())
-        await looks.poll()
+    async with looking_at_a_move() as polled:
+        polls = RecordedPolls(polled, tmp_path)
+        await polls.poll()
+        await polled.do(events.AlterConfigs((change,)))
+        polls.source.settings_changed({"orders"}, ())
+        await polls.poll()
 
     before, after = seen_in(tmp_path)
     assert before.topic_configs["orders"].min_insync_replicas == 1

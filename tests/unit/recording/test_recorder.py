@@ -1,4 +1,4 @@
-"""What a recorder is told is in its files, in its order, as soon as it is told."""
+"""A recorder writes what it gets to its files at once and in order."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def recording(tmp_path: Path) -> Recording:
     return Recording(tmp_path / "recordings")
 
 
-def test_what_is_read_is_what_was_shown_at_every_moment(recording: Recording) -> None:
+def test_a_recording_reads_back_as_observed_at_every_moment(recording: Recording) -> None:
     for _ in range(20):
         recording.looks(1, every_s=0.75)
 
@@ -43,19 +43,19 @@ def test_what_is_read_is_what_was_shown_at_every_moment(recording: Recording) ->
     assert seen_in(recording.folder) == all_to_the_millisecond(recording.shown)
 
 
-def test_everything_that_an_observation_can_tell_is_recorded(recording: Recording) -> None:
+def test_every_field_of_an_observation_is_recorded(recording: Recording) -> None:
     by_default = Observation(
         cluster_id="", controller=None, brokers={}, partitions={}, at=START, monotonic_s=0, took_s=0
     )
     for name in Observation.__struct_fields__:
         assert getattr(FIRST, name) != getattr(by_default, name), f"{name} is not recorded yet"
 
-    recording.recorder.look(FIRST)
+    recording.recorder.poll(FIRST)
 
     assert seen_in(recording.folder) == [FIRST]
 
 
-def test_a_session_has_a_folder_named_by_its_cluster_and_its_beginning(
+def test_a_session_has_a_folder_named_by_its_cluster_and_its_start(
     recording: Recording,
 ) -> None:
     recording.looks(1)
@@ -67,7 +67,7 @@ def test_a_session_has_a_folder_named_by_its_cluster_and_its_beginning(
     assert files_in(recording.folder) == [recording.recorder.path / "000000.jsonl.gz"]
 
 
-def test_the_head_says_who_recorded_what_by_which_version(tmp_path: Path) -> None:
+def test_the_head_names_the_program_the_cluster_and_the_version(tmp_path: Path) -> None:
     recording = Recording(tmp_path, program="ktui 1.2.3", cluster="prod")
     recording.looks(1)
 
@@ -78,7 +78,7 @@ def test_the_head_says_who_recorded_what_by_which_version(tmp_path: Path) -> Non
     assert not head.redacted
 
 
-def test_nobody_else_may_read_a_recording_whatever_the_umask(tmp_path: Path) -> None:
+def test_a_recording_is_private_with_any_umask(tmp_path: Path) -> None:
     before = os.umask(0o000)
     try:
         recording = Recording(tmp_path / "run" / "recording")
@@ -87,12 +87,12 @@ def test_nobody_else_may_read_a_recording_whatever_the_umask(tmp_path: Path) -> 
     finally:
         os.umask(before)
 
-    made = list((tmp_path / "run").rglob("*"))
-    assert {path.stat().st_mode & 0o777 for path in made if path.is_file()} == {0o600}
-    assert {path.stat().st_mode & 0o777 for path in made if path.is_dir()} == {0o700}
+    created = list((tmp_path / "run").rglob("*"))
+    assert {path.stat().st_mode & 0o777 for path in created if path.is_file()} == {0o600}
+    assert {path.stat().st_mode & 0o777 for path in created if path.is_dir()} == {0o700}
 
 
-def test_a_session_that_was_closed_says_so(recording: Recording) -> None:
+def test_a_closed_session_ends_with_an_end_line(recording: Recording) -> None:
     recording.looks(2)
     assert not isinstance(happenings(recording.folder)[-1], End)
 
@@ -103,7 +103,7 @@ def test_a_session_that_was_closed_says_so(recording: Recording) -> None:
     assert [type(each) for each in happenings(recording.folder)] == [PlayedPoll, PlayedPoll, End]
 
 
-def test_events_of_a_run_and_lost_polls_stand_between_the_looks(recording: Recording) -> None:
+def test_run_events_and_lost_polls_are_recorded_between_the_polls(recording: Recording) -> None:
     recording.looks(1)
     recording.recorder.run_event("move", "move@noon", 7, START, b'{"event":"started","n":[1]}')
     recording.recorder.lost("no answer\x1b[2J")
@@ -121,7 +121,7 @@ def test_events_of_a_run_and_lost_polls_stand_between_the_looks(recording: Recor
     assert isinstance(second, PlayedPoll)
 
 
-def test_what_is_told_before_the_first_look_waits_for_it(recording: Recording) -> None:
+def test_lines_before_the_first_poll_are_written_with_it(recording: Recording) -> None:
     recording.recorder.run_event("move", "move@noon", 1, START, b'{"event":"started"}')
     recording.recorder.lost("no answer")
     assert recording.recorder.path is None
@@ -136,18 +136,20 @@ def test_what_is_told_before_the_first_look_waits_for_it(recording: Recording) -
     ]
 
 
-def test_a_cluster_that_does_not_answer_for_days_takes_no_memory(recording: Recording) -> None:
+def test_a_cluster_that_is_lost_for_days_keeps_a_bounded_number_of_lines(
+    recording: Recording,
+) -> None:
     for _ in range(1_500):
         recording.recorder.lost("no answer")
     recording.recorder.run_event("move", "move@noon", 1, START, b'{"event":"started"}')
     recording.looks(1)
 
-    told = [type(each) for each in happenings(recording.folder)]
+    kinds = [type(each) for each in happenings(recording.folder)]
 
-    assert told == [*[LostPollLine] * 1_000, RunLine, PlayedPoll]
+    assert kinds == [*[LostPollLine] * 1_000, RunLine, PlayedPoll]
 
 
-def test_a_recorder_that_never_saw_a_cluster_leaves_nothing(recording: Recording) -> None:
+def test_a_recorder_that_never_saw_a_cluster_leaves_no_file(recording: Recording) -> None:
     recording.recorder.lost("no answer")
     recording.recorder.close()
 
@@ -155,7 +157,7 @@ def test_a_recorder_that_never_saw_a_cluster_leaves_nothing(recording: Recording
     assert recording.recorder.problem is None
 
 
-def test_lines_are_numbered_without_a_gap_over_all_segments(tmp_path: Path) -> None:
+def test_lines_are_numbered_without_a_gap_across_segments(tmp_path: Path) -> None:
     recording = Recording(tmp_path, longest_s=3.0)
     for _ in range(10):
         recording.looks(1)
@@ -205,16 +207,21 @@ def test_every_segment_can_be_read_without_the_others(tmp_path: Path) -> None:
         assert seen == all_to_the_millisecond(recording.shown[number * 4 : number * 4 + 4])
 
 
-def test_a_look_is_whole_now_and_then(tmp_path: Path) -> None:
+def test_a_whole_poll_is_recorded_at_regular_intervals(tmp_path: Path) -> None:
     recording = Recording(tmp_path, whole_every_s=10.0)
     recording.looks(35)
 
     (file,) = the_session(tmp_path).files
 
-    assert [look.ms for look in look_lines(file) if look.whole] == [0, 10_000, 20_000, 30_000]
+    assert [poll_line.ms for poll_line in look_lines(file) if poll_line.whole] == [
+        0,
+        10_000,
+        20_000,
+        30_000,
+    ]
 
 
-def test_another_cluster_is_another_session_in_its_own_folder(recording: Recording) -> None:
+def test_another_cluster_gets_its_own_session_and_folder(recording: Recording) -> None:
     recording.recorder.lost("no answer")
     recording.looks(2)
     recording.looks(3, cluster_id="another")
@@ -236,7 +243,7 @@ def test_another_cluster_is_another_session_in_its_own_folder(recording: Recordi
 
 
 @pytest.mark.parametrize("cluster_id", ["../../etc", "/etc", "..", "", "a/b", "x" * 500, "ü\n"])
-def test_no_cluster_names_a_folder_outside_of_the_recordings(
+def test_no_cluster_id_leads_to_a_folder_outside_the_recordings(
     tmp_path: Path, cluster_id: str
 ) -> None:
     recording = Recording(tmp_path / "recordings")
@@ -250,13 +257,13 @@ def test_no_cluster_names_a_folder_outside_of_the_recordings(
     assert seen_in(tmp_path)[0].cluster_id == cluster_id
 
 
-def test_what_stays_as_it_is_is_told_once(tmp_path: Path) -> None:
+def test_unchanged_facts_are_recorded_once(tmp_path: Path) -> None:
     recording = Recording(tmp_path)
-    still = an_observation(
+    unchanged = an_observation(
         brokers=range(1, 100), failures=(Failure(Operation.LOG_DIRS, "no answer", 3),)
     )
     for second in range(50):
-        recording.recorder.look(msgspec.structs.replace(still, monotonic_s=float(second)))
+        recording.recorder.poll(msgspec.structs.replace(unchanged, monotonic_s=float(second)))
 
     first, *rest = [each.text for each in lines_of_looks(tmp_path)]
 
@@ -276,7 +283,7 @@ def test_two_recorders_of_one_folder_do_not_mix(tmp_path: Path) -> None:
     assert lengths == {3, 6}
 
 
-def test_an_error_of_the_recorder_itself_ends_the_recording_only(
+def test_a_defect_of_the_recorder_stops_only_the_recording(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     def broken(line: AnyLine) -> AnyLine:
@@ -295,15 +302,15 @@ def test_an_error_of_the_recorder_itself_ends_the_recording_only(
     assert seen_in(tmp_path) == all_to_the_millisecond(recording.shown[:2])
 
 
-def test_a_whole_look_begins_from_nothing(tmp_path: Path) -> None:
+def test_a_whole_poll_builds_on_no_earlier_one(tmp_path: Path) -> None:
     recording = Recording(tmp_path, whole_every_s=1.0)
     recording.looks(4)
 
     (file,) = the_session(tmp_path).files
 
-    for before, look in pairwise(look_lines(file)):
-        assert look.follows is None
-        assert look.names == before.names
+    for before, poll_line in pairwise(look_lines(file)):
+        assert poll_line.follows is None
+        assert poll_line.names == before.names
 
 
 def lines_of_looks(folder: Path) -> list[GoodLine]:

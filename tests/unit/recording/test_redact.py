@@ -1,4 +1,4 @@
-"""What a redacted recording keeps of free texts, so that it is still of use."""
+"""What a redacted recording keeps of free texts, so that it stays useful."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def redaction() -> Redaction:
 
 
 @pytest.mark.parametrize(
-    ("said", "kept"),
+    ("message", "kept"),
     [
         ("no answer for 2.1 s", "no answer for 2.1 s"),
         ("NOT_CONTROLLER: not the one", "NOT_CONTROLLER: not the one"),
@@ -40,15 +40,15 @@ def redaction() -> Redaction:
         ("25% at 50 MB/s", "25% at 50 MB/s"),
     ],
 )
-def test_what_went_wrong_is_still_told(said: str, kept: str) -> None:
+def test_a_redacted_error_message_stays_readable(message: str, kept: str) -> None:
     hide = redaction()
     names = {"orders": hide.hide("topic", "orders"), "host": hide.hide("host", "kafka-1.example")}
 
-    assert hide.text(said) == kept.format(**names)
+    assert hide.text(message) == kept.format(**names)
 
 
 @pytest.mark.parametrize(
-    "said",
+    "message",
     [
         "10.0.0.7",
         "fe80::1ff:fe23",
@@ -59,19 +59,19 @@ def test_what_went_wrong_is_still_told(said: str, kept: str) -> None:
         "eu-west-1",
     ],
 )
-def test_a_word_that_nobody_knows_is_hidden(said: str) -> None:
-    assert said not in redaction().text(f"it says {said}: no")
-    assert redaction().text(f"it says {said}: no").startswith("it says name-")
+def test_an_unknown_word_is_hidden(message: str) -> None:
+    assert message not in redaction().text(f"it says {message}: no")
+    assert redaction().text(f"it says {message}: no").startswith("it says name-")
 
 
-def test_a_topic_that_is_called_like_a_plain_word_is_hidden_where_it_is_told_of() -> None:
+def test_a_topic_named_like_a_plain_word_is_hidden_in_a_partition_name() -> None:
     hide = redaction()
     hidden = hide.hide("topic", "leader")
 
     assert hide.text("leader-3 has no replica") == f"{hidden}-3 has no replica"
 
 
-def test_a_list_of_a_throttle_stays_though_a_topic_is_called_like_a_number() -> None:
+def test_a_throttled_replica_list_is_kept_despite_a_topic_named_like_a_number() -> None:
     hide = redaction()
     hide.hide("topic", "0")
 
@@ -79,7 +79,7 @@ def test_a_list_of_a_throttle_stays_though_a_topic_is_called_like_a_number() -> 
     assert hide.text("5000000") == "5000000"
 
 
-def test_the_head_says_that_names_are_hidden_and_is_of_another_session() -> None:
+def test_a_redacted_head_is_marked_and_has_another_session() -> None:
     head = Head(
         **LINE, schema_version=1, session="0" * 32, segment=2, cluster_id="lkc-7", cluster="prod",
         program="ktui 0.1.0 watch",
@@ -93,7 +93,7 @@ def test_the_head_says_that_names_are_hidden_and_is_of_another_session() -> None
     assert hidden.cluster_id.startswith("cluster-")
 
 
-def test_a_loss_before_anything_was_seen_names_nobody() -> None:
+def test_a_lost_poll_before_the_first_one_names_no_host() -> None:
     hidden = Redaction(b"a key")(
         LostPollLine(**LINE, reason="connecting (kafka-1.example:9092): refused")
     )
@@ -103,7 +103,7 @@ def test_a_loss_before_anything_was_seen_names_nobody() -> None:
     assert hidden.reason.endswith(": refused")
 
 
-def test_a_run_is_known_again_by_its_name_and_when_it_was_started() -> None:
+def test_a_redacted_run_keeps_a_consistent_name_and_its_start_time() -> None:
     event = Answered(
         topic="orders", partition=0, request=Request.ALTER, verdict=Verdict.REFUSED,
         code="INVALID_REPLICA_ASSIGNMENT",
@@ -119,12 +119,12 @@ def test_a_run_is_known_again_by_its_name_and_when_it_was_started() -> None:
     assert isinstance(hidden, RunLine)
     assert hidden.run == hide.hide("run", "drain")
     assert hidden.run_id == f"{hidden.run}@2026-01-01T12:00:00.000000Z"
-    told = msgspec.json.decode(hidden.event)
-    assert told["topic"] == hide.hide("topic", "orders")
-    assert (told["event"], told["code"]) == ("answered", "INVALID_REPLICA_ASSIGNMENT")
+    decoded = msgspec.json.decode(hidden.event)
+    assert decoded["topic"] == hide.hide("topic", "orders")
+    assert (decoded["event"], decoded["code"]) == ("answered", "INVALID_REPLICA_ASSIGNMENT")
 
 
-def test_the_file_and_the_name_of_an_exported_run_are_hidden_whatever_words_are_in_them() -> None:
+def test_the_file_and_the_name_of_an_exported_run_are_hidden_even_as_plain_words() -> None:
     event = Exported(run="drain", file="/run/data/plan.run", host="host", user="user")
     line = RunLine(**LINE, run="drain", run_id="drain", entry=7, event=msgspec.Raw(encode(event)))
     hide = redaction()
@@ -132,9 +132,9 @@ def test_the_file_and_the_name_of_an_exported_run_are_hidden_whatever_words_are_
     hidden = hide(line)
 
     assert isinstance(hidden, RunLine)
-    told = msgspec.json.decode(hidden.event)
-    assert told.pop("event") == "exported"
-    assert told == {
+    decoded = msgspec.json.decode(hidden.event)
+    assert decoded.pop("event") == "exported"
+    assert decoded == {
         "run": hide.hide("run", "drain"),
         "file": hide.hide("path", "/run/data/plan.run"),
         "host": hide.hide("host", "host"),
@@ -143,12 +143,12 @@ def test_the_file_and_the_name_of_an_exported_run_are_hidden_whatever_words_are_
 
 
 @pytest.mark.parametrize("event", get_args(AnyRunEvent), ids=lambda event: event.__name__)
-def test_every_field_of_an_event_keeps_its_name_so_that_the_event_can_be_read(event: type) -> None:
+def test_every_field_name_of_an_event_is_kept(event: type) -> None:
     for field in msgspec.structs.fields(event):
         assert all(map(is_plain, field.name.split("_"))), field.name
 
 
-def test_every_error_of_kafkas_is_told_by_its_name() -> None:
+def test_every_error_name_of_kafka_is_kept() -> None:
     names = {str(getattr(error, "message", "")) for error in CODES}
     codes = sorted(name for name in names if name.isupper())
 
@@ -166,12 +166,12 @@ HIDDEN = {
 SHOWN = {"Head.program"}
 
 
-def test_every_text_of_a_line_is_hidden_but_what_names_the_program() -> None:
+def test_every_text_of_a_line_is_hidden_except_the_program() -> None:
     assert set(texts_of(inspect.type_info(AnyLine), "")) == HIDDEN | SHOWN
 
 
 def texts_of(kind: inspect.Type, name: str) -> Iterator[str]:
-    """Name the fields, however deep in a line, that hold a text."""
+    """Yield the names of the fields, at any depth of a line, that hold a text."""
     match kind:
         case inspect.StrType():
             yield name

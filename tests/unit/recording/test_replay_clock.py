@@ -1,4 +1,4 @@
-"""The time of a recording stands, runs, and goes where it is sent."""
+"""The clock of a recording stands, runs and jumps."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ def a_clock(speed: float = 1.0) -> tuple[ReplayClock, VirtualClock]:
 
 
 async def asleep(clock: ReplayClock, seconds: float) -> asyncio.Task[None]:
-    """Have somebody sleep, and see that he does."""
+    """Start a task that sleeps, and wait until it does."""
     sleeper = asyncio.create_task(clock.sleep(seconds))
     for _ in range(10):
         await asyncio.sleep(0)
     return sleeper
 
 
-async def test_it_stands_until_it_is_told_to_run() -> None:
+async def test_the_clock_stands_until_it_is_run() -> None:
     clock, real = a_clock()
     await real.advance(7)
     assert (clock.monotonic(), clock.running, clock.paused) == (FROM_S, False, True)
@@ -36,14 +36,14 @@ async def test_it_stands_until_it_is_told_to_run() -> None:
 
 
 @pytest.mark.parametrize("speed", [0.5, 1.0, 20.0])
-async def test_so_many_of_its_seconds_pass_in_one_of_ours(speed: float) -> None:
+async def test_the_clock_runs_at_its_speed(speed: float) -> None:
     clock, real = a_clock(speed)
     clock.run()
     await real.advance(4)
     assert clock.monotonic() == FROM_S + 4 * speed
 
 
-async def test_it_stands_at_the_end() -> None:
+async def test_the_clock_stands_at_the_end_of_the_recording() -> None:
     clock, real = a_clock()
     clock.run()
     await real.advance(1_000)
@@ -54,7 +54,7 @@ async def test_it_stands_at_the_end() -> None:
     assert (clock.monotonic(), clock.running) == (FROM_S, True)
 
 
-async def test_who_sleeps_wakes_when_so_much_of_the_recording_has_passed() -> None:
+async def test_a_sleeper_wakes_after_that_much_of_the_recording() -> None:
     clock, real = a_clock(speed=10)
     clock.run()
     sleeper = await asleep(clock, 30)
@@ -64,7 +64,7 @@ async def test_who_sleeps_wakes_when_so_much_of_the_recording_has_passed() -> No
     assert sleeper.done()
 
 
-async def test_who_sleeps_beyond_the_end_wakes_at_the_end() -> None:
+async def test_a_sleeper_beyond_the_end_wakes_at_the_end() -> None:
     clock, real = a_clock()
     clock.run()
     sleeper = await asleep(clock, 300)
@@ -93,7 +93,7 @@ async def test_a_pause_does_not_count_as_sleep() -> None:
     assert sleeper.done()
 
 
-async def test_another_speed_changes_how_long_who_sleeps_has_yet_to_sleep() -> None:
+async def test_another_speed_changes_the_rest_of_a_sleep() -> None:
     clock, real = a_clock()
     clock.run()
     sleeper = await asleep(clock, 50)
@@ -105,7 +105,7 @@ async def test_another_speed_changes_how_long_who_sleeps_has_yet_to_sleep() -> N
     assert sleeper.done()
 
 
-async def test_a_jump_wakes_who_sleeps() -> None:
+async def test_a_jump_wakes_a_sleeper() -> None:
     clock, real = a_clock()
     sleeper = await asleep(clock, 50)
     clock.move_to(FROM_S + 1)
@@ -113,7 +113,7 @@ async def test_a_jump_wakes_who_sleeps() -> None:
     assert sleeper.done()
 
 
-async def test_it_runs_on_from_where_it_is_held() -> None:
+async def test_the_clock_runs_on_from_where_it_is_held() -> None:
     clock, real = a_clock(speed=100)
     clock.run()
     await real.advance(0.5)
@@ -122,7 +122,7 @@ async def test_it_runs_on_from_where_it_is_held() -> None:
     assert clock.monotonic() == pytest.approx(FROM_S + 30)
 
 
-def test_no_speed_is_beyond_what_can_be_followed() -> None:
+def test_the_speed_is_limited_to_a_range() -> None:
     clock, _ = a_clock()
     clock.run_at(0)
     assert clock.speed == SLOWEST
@@ -130,7 +130,7 @@ def test_no_speed_is_beyond_what_can_be_followed() -> None:
     assert clock.speed == FASTEST
 
 
-def test_wall_time_is_as_it_was_told_last() -> None:
+def test_wall_time_follows_the_last_set_value() -> None:
     clock, _ = a_clock()
     clock.set_wall(FIRST_MOMENT.replace(hour=3), FROM_S)
     assert clock.now() == FIRST_MOMENT.replace(hour=3)

@@ -23,31 +23,31 @@ from support.recordings.recorded_history import a_recording, damaged, files_of
 from support.simulated.observations import START, T0, a_move, an_observation
 
 
-def a_history(first_s: float = 100.0, looks: int = 60, step_s: float = 10.0) -> list[Observation]:
-    """A move that copies on and on, looked at now and then."""
+def a_history(first_s: float = 100.0, polls: int = 60, step_s: float = 10.0) -> list[Observation]:
+    """Return polls of a move that copies without an end."""
     return [
         an_observation([a_move()], first_s + n * step_s, ends={(T0, 1): 10_000, (T0, 4): 10 * n})
-        for n in range(looks)
+        for n in range(polls)
     ]
 
 
-def looks(passings: list[TapeItem]) -> list[Observation]:
+def polls(passings: list[TapeItem]) -> list[Observation]:
     return [each.what for each in passings if isinstance(each.what, Observation)]
 
 
-def test_it_plays_what_was_seen_in_its_order(tmp_path: Path) -> None:
+def test_a_tape_plays_the_polls_in_order(tmp_path: Path) -> None:
     history = a_history()
     tape = Tape(find_sessions(a_recording(tmp_path, history)))
     passings = list(tape.play())
-    assert looks(passings) == history
+    assert polls(passings) == history
     assert all(a.at_s <= b.at_s and a.place <= b.place for a, b in pairwise(passings))
     assert (tape.first_look_s, tape.until_s) == (100.0, 690.0)
     assert tape.wall(tape.until_s) == START + timedelta(seconds=690)
     assert tape.second(START + timedelta(seconds=400)) == pytest.approx(400.0)
 
 
-def test_it_goes_on_after_any_place(tmp_path: Path) -> None:
-    tape = Tape(find_sessions(a_recording(tmp_path, a_history(looks=25), longest_s=60)))
+def test_a_tape_plays_on_from_any_place(tmp_path: Path) -> None:
+    tape = Tape(find_sessions(a_recording(tmp_path, a_history(polls=25), longest_s=60)))
     whole = list(tape.play())
     assert len(files_of(tmp_path)) > 3
     for number, passing in enumerate(whole):
@@ -55,44 +55,46 @@ def test_it_goes_on_after_any_place(tmp_path: Path) -> None:
 
 
 def test_sessions_on_the_same_clock_keep_their_seconds(tmp_path: Path) -> None:
-    a_recording(tmp_path, a_history(looks=5))
-    a_recording(tmp_path, a_history(900.0, looks=5))
+    a_recording(tmp_path, a_history(polls=5))
+    a_recording(tmp_path, a_history(900.0, polls=5))
     tape = Tape(find_sessions(tmp_path))
-    assert [each.monotonic_s for each in looks(list(tape.play()))][5:] == [
+    assert [each.monotonic_s for each in polls(list(tape.play()))][5:] == [
         900 + 10 * n for n in range(5)
     ]
     assert [(s.from_s, s.until_s) for s in tape.stretches] == [(100, 140), (900, 940)]
 
 
 def restarted(history: list[Observation], by_s: float) -> list[Observation]:
-    """The same on a machine whose monotonic clock began so much later."""
-    made = []
+    """Return the same polls with a monotonic clock that started that much later."""
+    shifted = []
     for seen in history:
         ends = {key: msgspec.structs.replace(r, at_s=r.at_s - by_s) for key, r in seen.ends.items()}
-        made.append(msgspec.structs.replace(seen, monotonic_s=seen.monotonic_s - by_s, ends=ends))
-    return made
+        shifted.append(
+            msgspec.structs.replace(seen, monotonic_s=seen.monotonic_s - by_s, ends=ends)
+        )
+    return shifted
 
 
-def test_after_a_restart_of_the_machine_wall_times_tell_the_seconds(tmp_path: Path) -> None:
-    first, second = a_history(looks=5), a_history(900.0, looks=5)
+def test_sessions_around_a_restart_are_aligned_by_wall_time(tmp_path: Path) -> None:
+    first, second = a_history(polls=5), a_history(900.0, polls=5)
     a_recording(tmp_path, first)
     a_recording(tmp_path, restarted(second, 850.0), monotonic_from_s=-850.0)
-    assert looks(list(Tape(find_sessions(tmp_path)).play())) == [*first, *second]
+    assert polls(list(Tape(find_sessions(tmp_path)).play())) == [*first, *second]
 
 
-def test_it_is_brought_to_the_seconds_of_another_clock_by_wall_times(tmp_path: Path) -> None:
-    history = a_history(looks=5)
+def test_a_tape_is_aligned_to_another_clock_by_wall_time(tmp_path: Path) -> None:
+    history = a_history(polls=5)
     a_recording(tmp_path, restarted(history, 70.0), monotonic_from_s=-70.0)
     axis = Axis(wall_ms(START), to_ms(0.0))
-    assert looks(list(Tape(find_sessions(tmp_path), axis).play())) == history
+    assert polls(list(Tape(find_sessions(tmp_path), axis).play())) == history
 
 
-def test_a_damaged_line_is_told_with_its_place_and_what_is_whole_is_played(tmp_path: Path) -> None:
-    history = a_history(looks=40)
+def test_a_damaged_line_is_reported_with_its_place_and_the_rest_is_played(tmp_path: Path) -> None:
+    history = a_history(polls=40)
     file = a_recording(tmp_path, history, whole_every_s=100)
     damaged(files_of(file)[0], line=13)
     passings = list(Tape(find_sessions(tmp_path)).play())
-    seen = looks(passings)
+    seen = polls(passings)
     damage = next(each.what for each in passings if isinstance(each.what, Damage))
     assert damage.number == 13
     assert seen[:11] == history[:11]
@@ -100,30 +102,30 @@ def test_a_damaged_line_is_told_with_its_place_and_what_is_whole_is_played(tmp_p
     assert all(each in history for each in seen)
 
 
-def test_a_file_that_is_cut_off_plays_up_to_there(tmp_path: Path) -> None:
-    history = a_history(looks=40)
+def test_a_file_that_is_cut_off_plays_up_to_its_cut(tmp_path: Path) -> None:
+    history = a_history(polls=40)
     (file,) = files_of(a_recording(tmp_path, history))
     file.write_bytes(file.read_bytes()[:-200])
     passings = list(Tape(find_sessions(tmp_path)).play())
-    seen = looks(passings)
+    seen = polls(passings)
     assert seen == history[: len(seen)]
     assert len(seen) > 20
     assert isinstance(passings[-1].what, Damage)
 
 
-def test_of_a_long_recording_the_newest_looks_can_be_had(tmp_path: Path) -> None:
-    history = a_history(looks=25)
+def test_a_tape_can_play_only_the_newest_polls(tmp_path: Path) -> None:
+    history = a_history(polls=25)
     tape = Tape(find_sessions(a_recording(tmp_path, history, longest_s=60)))
-    assert looks(list(tape.play(tape.last_looks(7)))) == history[-7:]
-    assert tape.last_looks(25) is None
+    assert polls(list(tape.play(tape.last_polls(7)))) == history[-7:]
+    assert tape.last_polls(25) is None
 
 
 @pytest.fixture
 def two_days(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Tape]:
-    """From 12:01:40 on, for 36 hours, told in UTC."""
+    """A tape of 36 hours from 12:01:40, in UTC."""
     monkeypatch.setenv("TZ", "UTC")
     time.tzset()
-    yield Tape(find_sessions(a_recording(tmp_path, a_history(looks=37, step_s=3_600))))
+    yield Tape(find_sessions(a_recording(tmp_path, a_history(polls=37, step_s=3_600))))
     monkeypatch.undo()
     time.tzset()
 
@@ -141,7 +143,7 @@ def two_days(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Tape]:
         ("2026-01-02T02:00+01:00", 46_800.0),
     ],
 )
-def test_a_moment_can_be_given_in_several_ways(two_days: Tape, text: str, second: float) -> None:
+def test_a_moment_can_be_written_in_several_ways(two_days: Tape, text: str, second: float) -> None:
     assert parse_second(text, two_days) == pytest.approx(second)
 
 
@@ -157,7 +159,7 @@ def test_a_moment_can_be_given_in_several_ways(two_days: Tape, text: str, second
         ("25:00", "is not a moment"),
     ],
 )
-def test_what_is_no_moment_of_it_is_told_with_what_can_be_given(
+def test_an_invalid_moment_is_refused_with_the_valid_forms(
     two_days: Tape, text: str, problem: str
 ) -> None:
     with pytest.raises(ValueError, match=r".") as raised:
@@ -165,12 +167,12 @@ def test_what_is_no_moment_of_it_is_told_with_what_can_be_given(
     assert problem in str(raised.value)
 
 
-def test_a_session_that_goes_on_is_played_as_far_as_it_has_come(tmp_path: Path) -> None:
-    history, clock = a_history(looks=5), VirtualClock(START)
+def test_an_open_session_is_played_as_far_as_it_goes(tmp_path: Path) -> None:
+    history, clock = a_history(polls=5), VirtualClock(START)
     recorder = Recorder(tmp_path, clock, program="a test")
     for seen in history:
-        recorder.look(seen)
+        recorder.poll(seen)
     passings = list(Tape(find_sessions(tmp_path)).play())
-    assert looks(passings) == history
+    assert polls(passings) == history
     assert not any(isinstance(each.what, Damage) for each in passings)
     recorder.close()

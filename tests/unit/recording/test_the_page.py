@@ -1,4 +1,4 @@
-"""docs/recording.md tells the format as it is."""
+"""docs/recording.md describes the format as it is."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from support.recordings.recordings import happenings
 from support.simulated.polled_cluster import ORDERS
 
 PAGE = (Path(__file__).parents[3] / "docs" / "recording.md").read_text(encoding="utf-8")
-TOLD = [Head, PollLine, LostPollLine, RunLine, End, CensusLine]
+KINDS = [Head, PollLine, LostPollLine, RunLine, End, CensusLine]
 WITHIN = [Broker, BrokerConfig, LogDir, TopicConfig, Failure]
 
 
-@pytest.mark.parametrize("kind", [*TOLD, *WITHIN], ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("kind", [*KINDS, *WITHIN], ids=lambda kind: kind.__name__)
 def test_every_field_of_the_format_is_on_the_page(kind: type[msgspec.Struct]) -> None:
     fields = {field.encode_name for field in msgspec.structs.fields(kind)}
 
@@ -33,10 +33,10 @@ def test_the_example_on_the_page_is_a_recording(tmp_path: Path) -> None:
     file = tmp_path / "000000.jsonl.gz"
     file.write_bytes(gzip.compress(example.encode()))
 
-    told = happenings(file)
+    played = happenings(file)
 
-    assert [type(each) for each in told] == [PlayedPoll, RunLine, PlayedPoll, LostPollLine, End]
-    first, _, second, *_ = told
+    assert [type(each) for each in played] == [PlayedPoll, RunLine, PlayedPoll, LostPollLine, End]
+    first, _, second, *_ = played
     assert isinstance(first, PlayedPoll)
     assert isinstance(second, PlayedPoll)
     ends = {replica.broker: reading.value for replica, reading in second.observation.ends.items()}

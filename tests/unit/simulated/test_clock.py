@@ -1,4 +1,4 @@
-"""Virtual time passes when it is told to, and wakes whoever sleeps in order."""
+"""Virtual time passes only when advanced, and wakes sleepers in order."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import asyncio
 from ktui.simulated.clock import FIRST_MOMENT, ScaledClock, VirtualClock
 
 
-async def test_time_stands_still_until_it_is_told_to_pass() -> None:
+async def test_virtual_time_stands_still_until_it_is_advanced() -> None:
     clock = VirtualClock()
 
     await asyncio.sleep(0)
@@ -16,7 +16,7 @@ async def test_time_stands_still_until_it_is_told_to_pass() -> None:
     assert clock.now() == FIRST_MOMENT
 
 
-async def test_sleepers_wake_in_the_order_of_their_moments_each_at_its_own() -> None:
+async def test_sleepers_wake_in_order_each_at_its_own_time() -> None:
     clock = VirtualClock()
     woken: list[tuple[str, float]] = []
 
@@ -34,7 +34,7 @@ async def test_sleepers_wake_in_the_order_of_their_moments_each_at_its_own() -> 
     tasks[-1].cancel()
 
 
-async def test_who_sleeps_again_within_the_time_wakes_again() -> None:
+async def test_a_sleeper_that_sleeps_again_within_the_advance_wakes_again() -> None:
     clock = VirtualClock()
     woken: list[float] = []
 
@@ -50,7 +50,7 @@ async def test_who_sleeps_again_within_the_time_wakes_again() -> None:
     assert woken == [3.0, 6.0, 9.0]
 
 
-async def test_a_leaping_clock_leaps_to_the_next_sleeper_once_everybody_sleeps() -> None:
+async def test_a_leaping_clock_leaps_to_the_next_sleeper_once_all_tasks_sleep() -> None:
     clock = VirtualClock(leaping=True)
 
     async def work() -> None:
@@ -62,21 +62,21 @@ async def test_a_leaping_clock_leaps_to_the_next_sleeper_once_everybody_sleeps()
     assert clock.monotonic() == 300.0
 
 
-async def test_no_time_passes_while_somebody_is_awake_however_much_there_is_to_do() -> None:
+async def test_no_time_passes_while_a_task_is_awake_however_long_it_works() -> None:
     async def work(clock: VirtualClock) -> float:
         await clock.sleep(1.0)
         for _ in range(100):
             await asyncio.sleep(0)
         return clock.monotonic()
 
-    leaping, told = VirtualClock(leaping=True), VirtualClock()
+    leaping, advanced = VirtualClock(leaping=True), VirtualClock()
     done, _ = await asyncio.gather(work(leaping), leaping.sleep(2.0))
-    also_done, _ = await asyncio.gather(work(told), told.advance(2.0))
+    also_done, _ = await asyncio.gather(work(advanced), advanced.advance(2.0))
 
     assert (done, also_done) == (1.0, 1.0)
 
 
-async def test_a_leaping_clock_takes_no_time_for_a_wait_that_is_given_up() -> None:
+async def test_a_leaping_clock_takes_no_time_for_a_cancelled_wait() -> None:
     clock = VirtualClock(leaping=True)
     patience = asyncio.create_task(clock.sleep(60.0))
     await asyncio.sleep(0)
@@ -87,7 +87,7 @@ async def test_a_leaping_clock_takes_no_time_for_a_wait_that_is_given_up() -> No
     assert clock.monotonic() == 1.0
 
 
-async def test_a_scaled_clock_runs_that_much_faster() -> None:
+async def test_a_scaled_clock_runs_faster_by_its_factor() -> None:
     slow, fast = ScaledClock(1.0), ScaledClock(1_000.0)
 
     await fast.sleep(10.0)

@@ -37,7 +37,7 @@ def test_a_broker_that_shuts_down_hands_its_partitions_on_at_once() -> None:
     assert known(cluster).leader == 2
 
 
-def test_a_broker_that_shuts_down_is_alive_for_two_seconds_leads_nothing_and_is_in_no_isr() -> None:
+def test_a_broker_shutting_down_stays_alive_two_seconds_without_leads_or_isr() -> None:
     cluster = a_cluster()
     cluster.do(events.Shutdown(1))
 
@@ -51,7 +51,7 @@ def test_a_broker_that_shuts_down_is_alive_for_two_seconds_leads_nothing_and_is_
     assert cluster.machines.up() == [2, 3, 4, 5]
 
 
-def test_a_broker_that_shuts_down_is_taken_into_no_isr_though_it_copies() -> None:
+def test_a_broker_shutting_down_joins_no_isr_even_though_it_copies() -> None:
     cluster = a_cluster(shutdown_s=60.0)
     cluster.do(events.Shutdown(4))
     cluster.do(events.Alter({ORDERS: (1, 2, 4)}))
@@ -63,7 +63,7 @@ def test_a_broker_that_shuts_down_is_taken_into_no_isr_though_it_copies() -> Non
     assert known(cluster).reassigning
 
 
-def test_a_broker_killed_while_it_shuts_down_is_fenced_when_its_session_ends() -> None:
+def test_a_broker_killed_during_shutdown_is_fenced_when_its_session_ends() -> None:
     cluster = a_cluster()
     cluster.do(events.Shutdown(1))
     wait(cluster, 1.0)
@@ -75,7 +75,7 @@ def test_a_broker_killed_while_it_shuts_down_is_fenced_when_its_session_ends() -
     assert cluster.controller.is_fenced(1)
 
 
-def test_a_broker_that_hangs_while_it_shuts_down_is_gone_once_it_goes_on() -> None:
+def test_a_broker_that_hangs_during_shutdown_is_gone_once_it_resumes() -> None:
     cluster = a_cluster()
     cluster.do(events.Shutdown(1))
     cluster.do(events.Hang(1))
@@ -88,7 +88,7 @@ def test_a_broker_that_hangs_while_it_shuts_down_is_gone_once_it_goes_on() -> No
     assert cluster.machines.up() == [2, 3, 4, 5]
 
 
-def test_a_broker_told_to_start_while_it_shuts_down_comes_back_once_it_is_gone() -> None:
+def test_a_broker_started_during_shutdown_comes_back_once_it_is_gone() -> None:
     cluster = a_cluster()
     cluster.do(events.Shutdown(1))
     cluster.do(events.Shutdown(1))
@@ -101,7 +101,7 @@ def test_a_broker_told_to_start_while_it_shuts_down_comes_back_once_it_is_gone()
     assert set(known(cluster).isr) == {1, 2, 3}
 
 
-def test_a_broker_that_was_resumed_in_time_was_never_missed() -> None:
+def test_a_broker_resumed_in_time_leaves_no_isr() -> None:
     cluster = a_cluster()
     cluster.do(events.Hang(2))
     wait(cluster, 5.0)
@@ -113,7 +113,7 @@ def test_a_broker_that_was_resumed_in_time_was_never_missed() -> None:
     assert known(cluster).partition_epoch == 0
 
 
-def test_a_broker_that_is_back_joins_the_isr_again() -> None:
+def test_a_broker_that_is_back_rejoins_the_isr() -> None:
     cluster = a_cluster()
     cluster.do(events.Kill(3))
     wait(cluster, 60.0)
@@ -127,7 +127,7 @@ def test_a_broker_that_is_back_joins_the_isr_again() -> None:
     assert set(known(cluster).isr) == {1, 2, 3}
 
 
-def test_a_broker_started_again_before_its_session_ends_is_missed_until_then() -> None:
+def test_a_broker_restarted_before_its_session_ends_is_missing_until_then() -> None:
     cluster = a_cluster()
     cluster.do(events.Kill(1))
     wait(cluster, 1.0)
@@ -154,7 +154,7 @@ def test_a_broker_that_hangs_and_is_then_killed_has_one_session_only() -> None:
     assert known(cluster).leader == 2
 
 
-def test_what_is_off_can_neither_hang_nor_go_on() -> None:
+def test_a_stopped_broker_can_neither_hang_nor_resume() -> None:
     cluster = a_cluster()
     cluster.do(events.Shutdown(1))
     cluster.do(events.Hang(1))
@@ -178,7 +178,7 @@ def test_a_new_controller_gives_every_broker_a_new_session() -> None:
     assert known(cluster).leader == 2
 
 
-def test_nothing_is_decided_while_there_is_no_controller() -> None:
+def test_nothing_is_decided_without_a_controller() -> None:
     cluster = a_cluster()
     cluster.do(events.Alter({ORDERS: (1, 2, 4)}))
     wait(cluster, 9.9)
@@ -194,7 +194,7 @@ def test_nothing_is_decided_while_there_is_no_controller() -> None:
     assert known(cluster).isr == (1, 2)
 
 
-def test_a_broker_that_is_back_takes_part_once_there_is_a_controller() -> None:
+def test_a_resumed_broker_is_unfenced_once_there_is_a_controller() -> None:
     cluster = a_cluster()
     cluster.do(events.Hang(3))
     wait(cluster, 10.0)
@@ -208,7 +208,7 @@ def test_a_broker_that_is_back_takes_part_once_there_is_a_controller() -> None:
     assert set(known(cluster).isr) == {1, 2, 3}
 
 
-def test_producers_write_nothing_to_a_partition_that_nobody_leads() -> None:
+def test_producers_write_nothing_to_a_partition_without_a_leader() -> None:
     cluster = a_cluster()
     before = cluster.replication.end(ORDERS, 2)
     cluster.do(events.Kill(1))
@@ -219,7 +219,7 @@ def test_producers_write_nothing_to_a_partition_that_nobody_leads() -> None:
     assert cluster.replication.end(ORDERS, 2) == before
 
 
-def test_a_disk_that_producers_fill_at_once_takes_its_broker_down_at_once() -> None:
+def test_a_disk_filled_at_once_by_producers_takes_its_broker_down_at_once() -> None:
     cluster = a_cluster()
     wait(cluster, 10.0)
     cluster.do(events.Append(ORDERS, 2 * 1_000 * GIB // 1_000))
@@ -229,7 +229,7 @@ def test_a_disk_that_producers_fill_at_once_takes_its_broker_down_at_once() -> N
     assert cluster.machines.up() == [4, 5]
 
 
-def test_a_copy_that_a_throttle_starves_stands_still_though_old_data_is_deleted() -> None:
+def test_a_copy_starved_by_a_throttle_stands_still_while_old_data_is_deleted() -> None:
     rate, listed = (f"follower.replication.throttled.{what}" for what in ("rate", "replicas"))
     topic = TopicSpec(
         name="orders",
@@ -248,7 +248,7 @@ def test_a_copy_that_a_throttle_starves_stands_still_though_old_data_is_deleted(
     assert cluster.replication.start(ORDERS) > 0
 
 
-def test_what_a_topic_keeps_may_be_a_setting_of_all_brokers() -> None:
+def test_retention_can_be_set_for_all_brokers() -> None:
     cluster = a_cluster(broker_configs={"log.retention.bytes": str(50 * MIB)})
     assert cluster.replication.size(ORDERS, 1) == 50 * MIB
 
@@ -259,7 +259,7 @@ def test_what_a_topic_keeps_may_be_a_setting_of_all_brokers() -> None:
     assert cluster.replication.size(ORDERS, 1) == 20 * MIB
 
 
-def test_a_broker_killed_while_it_starts_stays_down() -> None:
+def test_a_broker_killed_during_startup_stays_down() -> None:
     cluster = a_cluster()
     cluster.do(events.Kill(3))
     wait(cluster, 10.0)
@@ -273,7 +273,7 @@ def test_a_broker_killed_while_it_starts_stays_down() -> None:
     assert 3 not in known(cluster).isr
 
 
-def test_what_is_already_so_changes_nothing() -> None:
+def test_repeated_broker_events_change_nothing() -> None:
     cluster = a_cluster()
     for act in (events.Start(1), events.Resume(1)):
         cluster.do(act)
@@ -298,7 +298,7 @@ def test_a_full_disk_takes_its_broker_down() -> None:
     assert known(cluster).reassigning
 
 
-def test_the_cluster_balances_leaders_by_itself() -> None:
+def test_the_cluster_rebalances_leaders_by_itself() -> None:
     cluster = a_cluster(auto_leader_rebalance=True)
     cluster.do(events.Alter({ORDERS: (3, 1, 2)}))
     wait(cluster, 299.0)
@@ -309,7 +309,7 @@ def test_the_cluster_balances_leaders_by_itself() -> None:
     assert known(cluster).leader == 3
 
 
-def test_an_offline_partition_gets_any_leader_once_that_is_allowed() -> None:
+def test_an_offline_partition_gets_an_unclean_leader_when_allowed() -> None:
     topic = TopicSpec(
         name="orders",
         replicas=((1, 2),),
@@ -332,7 +332,7 @@ def test_an_offline_partition_gets_any_leader_once_that_is_allowed() -> None:
     assert (cluster.replication.end(ORDERS, 2) or 0) < (before or 0)
 
 
-def test_a_broker_whose_disk_was_full_can_be_started_once_there_is_room() -> None:
+def test_a_broker_with_a_formerly_full_disk_can_be_started_once_there_is_room() -> None:
     cluster = a_cluster()
     cluster.do(events.FillDisk(3, leave=0))
     wait(cluster, 60.0)

@@ -1,4 +1,4 @@
-"""What can become of a request: lost, late, denied, or answered from stale metadata."""
+"""Outcomes of a request: lost, late, denied, or answered from stale metadata."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def moving(cluster: SimulatedCluster) -> bool:
     return ORDERS in cluster.controller.reassigning
 
 
-async def test_a_lost_request_is_of_unknown_outcome_and_did_nothing() -> None:
+async def test_a_lost_request_has_an_unknown_outcome_and_no_effect() -> None:
     cluster = a_cluster()
     cluster.do(events.LoseRequest())
 
@@ -45,7 +45,7 @@ async def test_a_lost_request_is_of_unknown_outcome_and_did_nothing() -> None:
     assert cluster.now_s < cluster.clock.monotonic()  # the caller waited for an answer
 
 
-async def test_a_lost_answer_is_of_unknown_outcome_and_the_change_is_made() -> None:
+async def test_a_lost_answer_has_an_unknown_outcome_but_the_change_is_made() -> None:
     cluster = a_cluster()
     cluster.do(events.LoseAnswer())
 
@@ -54,7 +54,7 @@ async def test_a_lost_answer_is_of_unknown_outcome_and_the_change_is_made() -> N
     assert moving(cluster)
 
 
-async def test_a_late_request_restarts_a_move_that_was_cancelled_meanwhile() -> None:
+async def test_a_late_request_starts_a_move_after_its_cancel_was_refused() -> None:
     cluster = a_cluster()
     cluster.do(events.DelayRequest(by_s=30.0))
     assert (await alter(cluster, TARGET)).verdict is Verdict.UNKNOWN
@@ -65,7 +65,7 @@ async def test_a_late_request_restarts_a_move_that_was_cancelled_meanwhile() -> 
     assert moving(cluster)
 
 
-async def test_only_the_next_change_has_the_mishap() -> None:
+async def test_an_injected_fault_affects_only_the_next_change() -> None:
     cluster = a_cluster()
     cluster.do(events.LoseRequest())
     await alter(cluster, TARGET)
@@ -73,7 +73,7 @@ async def test_only_the_next_change_has_the_mishap() -> None:
     assert (await alter(cluster, TARGET)).verdict is Verdict.ACCEPTED
 
 
-async def test_brokers_learn_of_a_decision_a_moment_after_it_is_listed() -> None:
+async def test_metadata_lags_a_moment_behind_the_list_of_reassignments() -> None:
     cluster = a_cluster(metadata_lag_s=0.1)
     reader = cluster.reader()
     await alter(cluster, TARGET)
@@ -88,7 +88,7 @@ async def test_brokers_learn_of_a_decision_a_moment_after_it_is_listed() -> None
     assert fresh.replicas == (1, 2, 4, 3)
 
 
-async def test_a_topic_deleted_and_made_anew_is_the_old_one_for_a_moment() -> None:
+async def test_metadata_shows_the_old_topic_for_a_moment_after_it_is_recreated() -> None:
     cluster = a_cluster(metadata_lag_s=0.1)
     reader = cluster.reader()
     before = (await reader.describe_topics(["orders"])).partitions[ORDERS]
@@ -117,7 +117,7 @@ async def test_a_deleted_topic_is_absent_once_brokers_know() -> None:
     assert [page async for page in reader.scan_topics()] == []
 
 
-async def test_a_permission_that_is_missing_is_named_until_it_is_granted() -> None:
+async def test_a_missing_permission_is_named_until_it_is_granted() -> None:
     cluster = a_cluster()
     reader = cluster.reader()
     cluster.do(events.Deny("log_dirs"))
@@ -129,14 +129,14 @@ async def test_a_permission_that_is_missing_is_named_until_it_is_granted() -> No
     assert (await reader.log_dirs(1, [ORDERS])).sizes
 
 
-async def test_who_may_not_describe_topics_finds_none_in_a_scan() -> None:
+async def test_a_scan_without_describe_permission_finds_no_topics() -> None:
     cluster = a_cluster()
     cluster.do(events.Deny("scan_topics"))
 
     assert [page async for page in cluster.reader().scan_topics()] == []
 
 
-async def test_the_permission_that_is_missing_is_in_kafkas_words() -> None:
+async def test_a_missing_permission_is_reported_in_kafkas_words() -> None:
     cluster = a_cluster()
     cluster.do(events.Deny("list_reassignments"))
 
@@ -147,7 +147,7 @@ async def test_the_permission_that_is_missing_is_in_kafkas_words() -> None:
     assert "Grant Describe on the cluster to this principal" in denied.value.fix
 
 
-async def test_a_change_that_is_denied_is_refused_for_each_of_its_parts() -> None:
+async def test_a_denied_change_is_refused_for_each_of_its_parts() -> None:
     cluster = a_cluster()
     cluster.do(events.Deny("alter_reassignments"))
 
@@ -158,7 +158,7 @@ async def test_a_change_that_is_denied_is_refused_for_each_of_its_parts() -> Non
     assert not moving(cluster)
 
 
-async def test_what_follows_a_lost_request_is_not_sent_for_no_time_is_left() -> None:
+async def test_requests_after_a_lost_one_are_not_sent_because_time_has_run_out() -> None:
     topic = TopicSpec(name="many", replicas=((1, 2),) * 2_500)
     cluster = a_cluster(topics=(topic,))
     for _ in range(2):
@@ -175,7 +175,7 @@ async def test_what_follows_a_lost_request_is_not_sent_for_no_time_is_left() -> 
     assert len(cluster.controller.reassigning) == 1_000
 
 
-async def test_a_lost_setting_of_one_broker_costs_the_other_brokers_nothing() -> None:
+async def test_a_lost_setting_of_one_broker_does_not_affect_the_others() -> None:
     cluster = a_cluster()
     cluster.do(events.LoseRequest())
     first, second = (ConfigResource(ConfigScope.BROKER, broker) for broker in ("1", "2"))
@@ -188,7 +188,7 @@ async def test_a_lost_setting_of_one_broker_costs_the_other_brokers_nothing() ->
     assert results[second].verdict is Verdict.ACCEPTED
 
 
-async def test_a_change_sent_to_brokers_that_hang_is_of_unknown_outcome() -> None:
+async def test_a_change_sent_to_hanging_brokers_has_an_unknown_outcome() -> None:
     cluster = a_cluster()
     cluster.do(events.Hang(3))
     resource = ConfigResource(ConfigScope.BROKER, "3")
@@ -200,7 +200,7 @@ async def test_a_change_sent_to_brokers_that_hang_is_of_unknown_outcome() -> Non
     assert (await alter(cluster, TARGET)).verdict is Verdict.UNKNOWN
 
 
-async def test_metadata_tells_a_death_and_what_comes_of_it_in_one() -> None:
+async def test_metadata_shows_a_dead_broker_and_its_consequences_together() -> None:
     cluster = a_cluster(metadata_lag_s=0.1, shutdown_s=0.0)
     reader = cluster.reader()
     cluster.do(events.Shutdown(1))
@@ -225,7 +225,7 @@ async def test_metadata_names_any_live_broker_as_the_controller() -> None:
     assert named == {2, 3, 4, 5}
 
 
-async def test_a_partition_below_0_is_not_the_last_one() -> None:
+async def test_a_negative_partition_number_is_unknown() -> None:
     cluster = a_cluster()
     below = TopicPartition("orders", -1)
 
@@ -234,7 +234,7 @@ async def test_a_partition_below_0_is_not_the_last_one() -> None:
     assert answer.errors == {below: "UNKNOWN_TOPIC_OR_PARTITION"}
 
 
-async def test_a_broker_that_hangs_answers_nobody_and_another_answers_for_the_cluster() -> None:
+async def test_a_hanging_broker_never_answers_and_another_answers_for_the_cluster() -> None:
     cluster = a_cluster()
     reader = cluster.reader()
     cluster.do(events.Hang(3))
@@ -247,7 +247,7 @@ async def test_a_broker_that_hangs_answers_nobody_and_another_answers_for_the_cl
     assert (await reader.log_offsets(3, ends=[ORDERS])).ends
 
 
-async def test_with_every_broker_down_nobody_answers() -> None:
+async def test_calls_are_unreachable_with_every_broker_down() -> None:
     cluster = a_cluster()
     for broker in range(1, 6):
         cluster.do(events.Kill(broker))
@@ -258,7 +258,7 @@ async def test_with_every_broker_down_nobody_answers() -> None:
         await alter(cluster, TARGET)
 
 
-async def test_with_every_broker_hanging_a_call_times_out() -> None:
+async def test_calls_time_out_with_every_broker_hanging() -> None:
     cluster = a_cluster()
     for broker in range(1, 6):
         cluster.do(events.Hang(broker))
@@ -267,7 +267,7 @@ async def test_with_every_broker_hanging_a_call_times_out() -> None:
         await cluster.reader().list_reassignments()
 
 
-async def test_a_setting_of_a_broker_that_is_down_is_not_sent_and_the_others_are() -> None:
+async def test_only_the_setting_of_a_broker_that_is_down_is_not_sent() -> None:
     cluster = a_cluster()
     cluster.do(events.Kill(3))
     rate = "follower.replication.throttled.rate"
@@ -283,7 +283,7 @@ async def test_a_setting_of_a_broker_that_is_down_is_not_sent_and_the_others_are
         await cluster.writer().alter_configs(changes[1:])
 
 
-async def test_while_controllers_change_hands_a_request_waits_for_the_new_one() -> None:
+async def test_a_request_waits_for_the_new_controller_during_a_change() -> None:
     cluster = a_cluster()
     cluster.do(events.ChangeController())
 
@@ -292,7 +292,7 @@ async def test_while_controllers_change_hands_a_request_waits_for_the_new_one() 
     assert cluster.clock.monotonic() >= 1.0
 
 
-async def test_before_4_1_our_side_guards_the_replication_factor_itself() -> None:
+async def test_the_client_guards_the_replication_factor_before_4_1() -> None:
     cluster = a_cluster(version="3.9")
 
     result = await alter(cluster, (1, 2, 3, 4))
@@ -301,7 +301,7 @@ async def test_before_4_1_our_side_guards_the_replication_factor_itself() -> Non
     assert not moving(cluster)
 
 
-async def test_before_4_1_fenced_brokers_are_not_told() -> None:
+async def test_metadata_omits_fenced_brokers_before_4_1() -> None:
     old, new = a_cluster(version="4.0"), a_cluster(version="4.1")
     for cluster in (old, new):
         cluster.do(events.Shutdown(5))
@@ -311,7 +311,7 @@ async def test_before_4_1_fenced_brokers_are_not_told() -> None:
     assert not (await new.reader().describe_cluster()).brokers[5].alive
 
 
-async def test_what_other_tools_do_is_seen_like_our_own_doing() -> None:
+async def test_scheduled_changes_by_other_tools_take_effect_like_direct_ones() -> None:
     cluster = a_cluster()
     cluster.schedule(events.ScheduledEvent(5.0, events.Alter({ORDERS: TARGET})))
     wait(cluster, 4.0)
@@ -324,7 +324,7 @@ async def test_what_other_tools_do_is_seen_like_our_own_doing() -> None:
     assert not moving(cluster)
 
 
-def test_the_end_of_a_copy_is_where_the_leaders_log_ends() -> None:
+def test_a_finished_copy_has_the_log_end_of_its_leader() -> None:
     cluster = a_cluster()
     cluster.do(events.Alter({ORDERS: TARGET}))
     wait(cluster, 5.0)
@@ -339,7 +339,7 @@ def test_the_end_of_a_copy_is_where_the_leaders_log_ends() -> None:
     assert cluster.replication.end(ORDERS, 4) == cluster.replication.end(ORDERS, 1)
 
 
-def test_a_topic_of_the_start_is_never_left_out_in_silence() -> None:
+def test_an_invalid_initial_topic_raises_an_error() -> None:
     topic = TopicSpec(name="audit", replicas=((1,),), configs={"min.insync.replicas": "two"})
     spec = ClusterSpec(brokers=(BrokerSpec(id=1),), topics=(topic,))
 

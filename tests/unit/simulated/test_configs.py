@@ -32,7 +32,7 @@ FORMAT = (
 
 
 def settings(version: str = "4.3", **static: str) -> Configs:
-    """Give the settings of three brokers and the topic orders."""
+    """Return the settings of three brokers and the topic orders."""
     spec = ClusterSpec(
         brokers=tuple(BrokerSpec(id=broker) for broker in (1, 2, 3)),
         broker_configs={key.replace("_", "."): value for key, value in static.items()},
@@ -67,7 +67,7 @@ def test_a_topic_without_settings_has_the_defaults() -> None:
     assert configs.throttled("orders", LEADERS) == frozenset()
 
 
-def test_a_broker_without_settings_has_those_of_the_cluster_as_it_is_described() -> None:
+def test_a_broker_without_settings_has_those_of_the_cluster_spec() -> None:
     assert settings().broker_config(2) == BrokerConfig(
         auto_leader_rebalance=False,
         leader_imbalance_check_interval_s=300,
@@ -78,7 +78,7 @@ def test_a_broker_without_settings_has_those_of_the_cluster_as_it_is_described()
     )
 
 
-def test_a_topic_without_a_setting_of_its_own_has_that_of_the_brokers() -> None:
+def test_a_topic_without_its_own_setting_inherits_that_of_the_brokers() -> None:
     configs = settings(
         min_insync_replicas="2", log_retention_bytes="5000", log_cleanup_policy="compact"
     )
@@ -95,7 +95,7 @@ def test_a_topic_without_a_setting_of_its_own_has_that_of_the_brokers() -> None:
     assert configs.retention_bytes("orders") is None
 
 
-def test_a_list_grows_shrinks_and_goes() -> None:
+def test_a_list_setting_grows_shrinks_and_is_deleted() -> None:
     configs = settings()
     for op, value, left in (
         (ConfigOp.SET, "0:1", "0:1"),
@@ -111,7 +111,7 @@ def test_a_list_grows_shrinks_and_goes() -> None:
         assert configs.of_topic("orders", FOLLOWERS, "") == left
 
 
-def test_the_last_that_is_subtracted_leaves_an_empty_list_and_not_no_setting() -> None:
+def test_subtracting_the_last_item_leaves_an_empty_list_rather_than_no_setting() -> None:
     configs = settings()
     alter(configs, FOLLOWERS, "0:1")
 
@@ -122,7 +122,7 @@ def test_the_last_that_is_subtracted_leaves_an_empty_list_and_not_no_setting() -
     assert configs.of(ORDERS) == {}
 
 
-def test_what_is_appended_to_a_list_that_is_not_set_comes_after_its_default() -> None:
+def test_an_item_appended_to_an_unset_list_follows_its_default() -> None:
     configs = settings()
 
     alter(configs, "cleanup.policy", "compact", ConfigOp.APPEND)
@@ -130,7 +130,7 @@ def test_what_is_appended_to_a_list_that_is_not_set_comes_after_its_default() ->
     assert configs.of(ORDERS) == {"cleanup.policy": "delete,compact"}
 
 
-def test_a_list_with_blanks_is_taken_and_its_parts_after_a_blank_cannot_be_subtracted() -> None:
+def test_a_list_with_blanks_is_accepted_but_items_after_a_blank_cannot_be_subtracted() -> None:
     configs = settings()
     assert alter(configs, FOLLOWERS, "0:1, 0:2") == ACCEPTED
     assert configs.throttled("orders", FOLLOWERS) == frozenset({(0, 1), (0, 2)})
@@ -195,7 +195,7 @@ def test_a_star_throttles_every_replica_and_nothing_can_be_appended_to_it() -> N
         ),
     ],
 )
-def test_a_topics_setting_that_makes_no_sense_is_refused_in_kafkas_words(
+def test_an_invalid_topic_setting_is_refused_in_kafkas_words(
     key: str, value: str, words: str
 ) -> None:
     configs = settings()
@@ -204,7 +204,7 @@ def test_a_topics_setting_that_makes_no_sense_is_refused_in_kafkas_words(
     assert configs.of(ORDERS) == {}
 
 
-def test_a_topic_can_be_tiered_where_the_brokers_are() -> None:
+def test_a_topic_can_be_tiered_if_the_brokers_support_it() -> None:
     configs = settings(remote_log_storage_system_enable="true")
 
     assert alter(configs, "remote.storage.enable", "true") == ACCEPTED
@@ -212,14 +212,14 @@ def test_a_topic_can_be_tiered_where_the_brokers_are() -> None:
     assert configs.topic_config("orders") == TopicConfig(tiered=True)
 
 
-def test_a_setting_that_is_no_list_takes_no_append() -> None:
+def test_appending_to_a_setting_that_is_not_a_list_is_refused() -> None:
     assert alter(settings(), MINIMUM, "2", ConfigOp.APPEND) == refusal(
         "INVALID_CONFIG", f"Can't APPEND to key {MINIMUM} because its type is not LIST."
     )
     assert alter(settings(), RATE, "2", ConfigOp.SUBTRACT, THIRD).verdict is Verdict.REFUSED
 
 
-def test_a_list_takes_no_more_characters_than_a_record_does() -> None:
+def test_a_list_longer_than_a_record_is_refused() -> None:
     assert alter(settings(), FOLLOWERS, ",".join(["0:1"] * 10_000)) == refusal(
         "INVALID_CONFIG",
         "The configuration value cannot be added because it exceeds the maximum value size of "
@@ -227,7 +227,7 @@ def test_a_list_takes_no_more_characters_than_a_record_does() -> None:
     )
 
 
-def test_a_change_without_a_value_or_made_twice_is_refused() -> None:
+def test_a_change_without_a_value_or_with_a_duplicate_key_is_refused() -> None:
     configs = settings()
     twice = [ConfigChange(ORDERS, FOLLOWERS, ConfigOp.APPEND, part) for part in ("0:1", "0:2")]
 
@@ -239,7 +239,7 @@ def test_a_change_without_a_value_or_made_twice_is_refused() -> None:
     }
 
 
-def test_a_topic_that_is_not_there_has_no_settings_to_change() -> None:
+def test_settings_of_a_missing_topic_cannot_be_changed() -> None:
     audit = ConfigResource(ConfigScope.TOPIC, "audit")
 
     assert alter(settings(), FOLLOWERS, "0:1", resource=audit) == refusal(
@@ -247,7 +247,7 @@ def test_a_topic_that_is_not_there_has_no_settings_to_change() -> None:
     )
 
 
-def test_the_changes_of_one_resource_happen_together_or_not_at_all() -> None:
+def test_the_changes_of_one_resource_are_atomic() -> None:
     configs = settings()
 
     results = configs.alter(
@@ -263,7 +263,7 @@ def test_the_changes_of_one_resource_happen_together_or_not_at_all() -> None:
     assert configs.broker_config(3).follower_throttle_rate == 1_000
 
 
-def test_a_brokers_setting_comes_before_that_of_all_brokers() -> None:
+def test_a_brokers_own_setting_overrides_that_of_all_brokers() -> None:
     configs = settings()
     alter(configs, RATE, "1000", resource=EVERY)
     alter(configs, RATE, "2000", resource=THIRD)
@@ -290,16 +290,14 @@ def test_a_brokers_setting_comes_before_that_of_all_brokers() -> None:
         ),
     ],
 )
-def test_a_brokers_setting_that_makes_no_sense_is_an_invalid_request(
-    key: str, value: str, words: str
-) -> None:
+def test_an_invalid_broker_setting_is_an_invalid_request(key: str, value: str, words: str) -> None:
     configs = settings()
 
     assert alter(configs, key, value, resource=THIRD) == refusal("INVALID_REQUEST", words)
     assert configs.of(THIRD) == {}
 
 
-def test_a_broker_that_is_not_there_has_no_settings_to_change() -> None:
+def test_settings_of_an_unregistered_broker_cannot_be_changed() -> None:
     nobody = ConfigResource(ConfigScope.BROKER, "9")
 
     assert alter(settings(), RATE, "1", resource=nobody) == refusal(
@@ -307,7 +305,7 @@ def test_a_broker_that_is_not_there_has_no_settings_to_change() -> None:
     )
 
 
-def test_with_an_elr_the_minimum_isr_is_the_same_on_all_brokers() -> None:
+def test_the_minimum_isr_is_the_same_on_all_brokers_with_elr() -> None:
     configs = settings()
     assert alter(configs, MINIMUM, "2", resource=THIRD) == refusal(
         "INVALID_CONFIG", "Broker-level min.insync.replicas cannot be altered while ELR is enabled."
@@ -319,7 +317,7 @@ def test_with_an_elr_the_minimum_isr_is_the_same_on_all_brokers() -> None:
     assert alter(configs, MINIMUM, "2", resource=EVERY) == ACCEPTED
 
 
-def test_without_an_elr_each_broker_may_have_a_minimum_isr_of_its_own() -> None:
+def test_each_broker_may_have_its_own_minimum_isr_without_elr() -> None:
     configs = settings("4.0")
 
     assert alter(configs, MINIMUM, "2", resource=THIRD) == ACCEPTED

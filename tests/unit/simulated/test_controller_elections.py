@@ -1,4 +1,4 @@
-"""Who leads: elections on a simulated controller (KIP-460), and what leaders may ask (KIP-497)."""
+"""Elections on a simulated controller (KIP-460) and ISR changes by leaders (KIP-497)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from support.simulated.controllers import TP, Kept
 ACCEPTED = WriteResult(Verdict.ACCEPTED)
 
 
-def test_an_election_gives_the_lead_to_the_first_replica() -> None:
+def test_an_election_makes_the_first_replica_leader() -> None:
     kept = Kept((2, 1, 3))
     kept.alter(3, 1, 2)
 
@@ -21,13 +21,13 @@ def test_an_election_gives_the_lead_to_the_first_replica() -> None:
     assert kept.record().leader == 3
 
 
-def test_an_election_that_is_not_needed_counts_as_done() -> None:
+def test_an_unneeded_election_counts_as_accepted() -> None:
     assert Kept((2, 1, 3)).elect() == WriteResult(
         Verdict.ACCEPTED, "ELECTION_NOT_NEEDED", "Leader election not needed for topic partition."
     )
 
 
-def test_a_first_replica_that_is_not_in_sync_is_not_elected() -> None:
+def test_a_preferred_leader_outside_the_isr_is_not_elected() -> None:
     kept = Kept((2, 1, 3))
     kept.alter(4, 2, 1, 3)
 
@@ -37,7 +37,7 @@ def test_a_first_replica_that_is_not_in_sync_is_not_elected() -> None:
     assert kept.record().leader == 2
 
 
-def test_an_election_of_what_is_not_there_is_refused_beside_the_rest() -> None:
+def test_an_election_of_missing_partitions_is_refused_beside_the_rest() -> None:
     kept = Kept((2, 1, 3))
     kept.alter(1, 2, 3)
     no_partition, no_topic = TopicPartition("orders", 7), TopicPartition("audit", 0)
@@ -56,7 +56,7 @@ def test_an_election_of_what_is_not_there_is_refused_beside_the_rest() -> None:
     assert kept.record().leader == 1
 
 
-def test_an_election_larger_than_a_request_may_be_is_refused_as_a_whole() -> None:
+def test_an_election_above_the_request_limit_is_refused_as_a_whole() -> None:
     kept = Kept(*[(1, 2)] * (RECORDS + 1))
     partitions = [TopicPartition("orders", number) for number in range(RECORDS + 1)]
     for chunk in (partitions[:RECORDS], partitions[RECORDS:]):
@@ -68,7 +68,7 @@ def test_an_election_larger_than_a_request_may_be_is_refused_as_a_whole() -> Non
     assert kept.record().leader == 1
 
 
-def test_leaders_are_balanced_where_the_first_replica_is_in_sync_some_at_a_time() -> None:
+def test_leaders_are_rebalanced_to_in_sync_first_replicas_some_at_a_time() -> None:
     kept = Kept(*[(1, 2)] * 5)
     partitions = [TopicPartition("orders", number) for number in range(5)]
     kept.controller.alter(dict.fromkeys(partitions, (2, 1)), allow_replication_factor_change=False)
@@ -80,7 +80,7 @@ def test_leaders_are_balanced_where_the_first_replica_is_in_sync_some_at_a_time(
     assert kept.controller.rebalance_leaders(most=3) == 0
 
 
-def test_leaders_are_balanced_in_the_middle_of_a_move_too() -> None:
+def test_leaders_are_rebalanced_during_a_move_too() -> None:
     kept = Kept((2, 1, 3))
     kept.alter(3, 2, 4)
 
@@ -90,7 +90,7 @@ def test_leaders_are_balanced_in_the_middle_of_a_move_too() -> None:
     assert kept.record().adding == (4,)
 
 
-def test_the_isr_is_kept_in_the_order_in_which_the_leader_gives_it() -> None:
+def test_the_isr_keeps_the_order_sent_by_the_leader() -> None:
     kept = Kept((2, 1, 3))
     kept.drop_out(1)
     kept.join(1)
@@ -98,7 +98,7 @@ def test_the_isr_is_kept_in_the_order_in_which_the_leader_gives_it() -> None:
     assert kept.record().isr == (2, 3, 1)
 
 
-def test_the_same_isr_again_changes_nothing() -> None:
+def test_repeating_the_same_isr_changes_nothing() -> None:
     kept = Kept((2, 1, 3))
     before = kept.record()
 
@@ -119,7 +119,7 @@ def test_the_same_isr_again_changes_nothing() -> None:
         (TopicPartition("audit", 0), (2,), 2, "UNKNOWN_TOPIC_ID"),
     ],
 )
-def test_an_isr_that_cannot_be_is_refused(
+def test_an_invalid_isr_is_refused(
     tp: TopicPartition, isr: tuple[int, ...], leader: int, error: str
 ) -> None:
     kept = Kept((2, 1, 3))
@@ -131,14 +131,14 @@ def test_an_isr_that_cannot_be_is_refused(
     assert kept.record() is before
 
 
-def test_a_broker_that_is_shutting_down_is_not_taken_into_an_isr() -> None:
+def test_a_broker_shutting_down_cannot_join_an_isr() -> None:
     kept = Kept((2, 1, 3))
     kept.controller.controlled_shutdown(3)
 
     assert kept.join(3) == "INELIGIBLE_REPLICA"
 
 
-def test_a_leader_that_completes_its_own_removal_is_told_that_another_leads() -> None:
+def test_a_leader_that_completes_its_own_removal_learns_of_the_new_leader() -> None:
     kept = Kept((2, 1, 3))
     kept.alter(1, 3, 4)
 

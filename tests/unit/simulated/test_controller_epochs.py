@@ -12,7 +12,7 @@ Deed = Callable[[Kept], object]
 
 
 def begun(kept: Kept, deed: Deed) -> int:
-    """Count the leader epochs that a deed begins."""
+    """Count the leader epochs that an action begins."""
     before = kept.record().leader_epoch
     deed(kept)
     return kept.record().leader_epoch - before
@@ -40,7 +40,7 @@ def kept(request: pytest.FixtureRequest) -> Kept:
         pytest.param(lambda kept: kept.elect(), id="an election that is not needed"),
     ],
 )
-def test_no_epoch_begins_with(kept: Kept, deed: Deed) -> None:
+def test_no_leader_epoch_begins_with(kept: Kept, deed: Deed) -> None:
     assert begun(kept, deed) == 0
 
 
@@ -65,7 +65,7 @@ def test_no_epoch_begins_when_a_removal_is_cancelled(kept: Kept) -> None:
     assert kept.record().replicas == (2, 1, 3)
 
 
-def test_one_epoch_begins_when_a_move_is_done_whoever_leads(kept: Kept) -> None:
+def test_one_epoch_begins_when_a_move_is_done_with_the_same_or_a_new_leader(kept: Kept) -> None:
     kept.alter(2, 1, 4)
     assert begun(kept, lambda kept: kept.join(4)) == 1
     assert kept.record().leader == 2
@@ -97,7 +97,7 @@ def test_one_epoch_begins_when_the_leader_is_lost(kept: Kept) -> None:
     assert kept.record().leader == 1
 
 
-def test_every_decision_counts_in_the_partition_epoch_and_a_request_for_nothing_does_not(
+def test_every_decision_raises_the_partition_epoch_but_an_empty_request_does_not(
     kept: Kept,
 ) -> None:
     kept.alter(4, 1, 3)

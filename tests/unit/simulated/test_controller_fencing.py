@@ -38,7 +38,7 @@ def test_only_the_partitions_of_a_broker_change_when_it_is_fenced() -> None:
     assert [change.tp.partition for change in kept.told] == [0, 2]
 
 
-def test_partitions_that_came_to_a_broker_later_change_too() -> None:
+def test_partitions_moved_to_a_broker_later_change_too_when_it_is_fenced() -> None:
     kept = Kept((1, 2))
     kept.alter(1, 3)
     kept.join(3)
@@ -48,7 +48,7 @@ def test_partitions_that_came_to_a_broker_later_change_too() -> None:
     assert kept.record().isr == (1,)
 
 
-def test_a_broker_that_is_back_joins_no_isr_by_itself_and_takes_no_lead() -> None:
+def test_an_unfenced_broker_joins_no_isr_and_leads_nothing_by_itself() -> None:
     kept = Kept((2, 1, 3))
     kept.fence(2)
     before = kept.record()
@@ -60,7 +60,7 @@ def test_a_broker_that_is_back_joins_no_isr_by_itself_and_takes_no_lead() -> Non
 
 
 @pytest.mark.parametrize("version", WITHOUT_ELR)
-def test_without_an_elr_the_last_in_sync_stays_in_the_isr_of_an_offline_partition(
+def test_the_last_in_sync_replica_of_an_offline_partition_stays_in_the_isr_without_elr(
     version: str,
 ) -> None:
     kept = Kept((2, 1), version=version)
@@ -75,7 +75,7 @@ def test_without_an_elr_the_last_in_sync_stays_in_the_isr_of_an_offline_partitio
 
 
 @pytest.mark.parametrize("version", WITH_ELR)
-def test_with_an_elr_the_last_in_sync_is_the_eligible_leader_of_an_offline_partition(
+def test_the_last_in_sync_replica_of_an_offline_partition_is_eligible_with_elr(
     version: str,
 ) -> None:
     kept = Kept((2, 1), version=version)
@@ -93,7 +93,7 @@ def test_with_an_elr_the_last_in_sync_is_the_eligible_leader_of_an_offline_parti
     assert back.last_known_leader is None
 
 
-def test_whoever_was_in_sync_when_the_isr_fell_below_the_minimum_is_eligible() -> None:
+def test_replicas_in_sync_when_the_isr_fell_below_the_minimum_are_eligible() -> None:
     kept = Kept((1, 2, 3), configs=TWO)
 
     kept.fence(3)
@@ -128,7 +128,7 @@ def test_a_minimum_above_the_replication_factor_counts_as_the_replication_factor
     assert kept.record().elr == ()
 
 
-def test_a_broker_that_did_not_shut_down_properly_is_not_eligible_any_more() -> None:
+def test_a_broker_after_an_unclean_shutdown_is_no_longer_eligible() -> None:
     kept = Kept((1, 2, 3), configs=TWO)
     kept.fence(3, 2)
 
@@ -137,7 +137,7 @@ def test_a_broker_that_did_not_shut_down_properly_is_not_eligible_any_more() -> 
     assert kept.record().elr == ()
 
 
-def test_a_broker_that_did_shut_down_properly_stays_eligible() -> None:
+def test_a_broker_after_a_clean_shutdown_stays_eligible() -> None:
     kept = Kept((1, 2, 3), configs=TWO)
     kept.fence(3)
     kept.controller.controlled_shutdown(2)
@@ -148,7 +148,7 @@ def test_a_broker_that_did_shut_down_properly_stays_eligible() -> None:
     assert kept.record().elr == (2,)
 
 
-def test_a_broker_that_is_started_anew_before_its_session_ends_leaves_every_isr() -> None:
+def test_a_broker_restarted_before_its_session_ends_leaves_every_isr() -> None:
     kept = Kept((2, 1, 3))
 
     kept.controller.unclean_start(2)
@@ -157,7 +157,7 @@ def test_a_broker_that_is_started_anew_before_its_session_ends_leaves_every_isr(
     assert (kept.record().isr, kept.record().leader) == ((1, 3), 1)
 
 
-def test_the_last_known_leader_leads_again_when_nobody_is_eligible() -> None:
+def test_the_last_known_leader_leads_again_when_no_replica_is_eligible() -> None:
     kept = Kept((1, 2))
     kept.fence(2, 1)
     kept.controller.unclean_start(1)
@@ -170,7 +170,7 @@ def test_the_last_known_leader_leads_again_when_nobody_is_eligible() -> None:
     assert (kept.record().isr, kept.record().leader) == ((1,), 1)
 
 
-def test_another_minimum_empties_the_elrs_that_rest_on_the_old_one() -> None:
+def test_changing_the_minimum_isr_empties_the_elrs_based_on_the_old_one() -> None:
     kept = Kept((1, 2, 3), configs=TWO)
     kept.fence(3, 2)
     before = kept.record()
@@ -185,7 +185,7 @@ def test_another_minimum_empties_the_elrs_that_rest_on_the_old_one() -> None:
     assert kept.record().leader_epoch == before.leader_epoch
 
 
-def test_another_minimum_of_all_brokers_empties_every_elr() -> None:
+def test_changing_the_minimum_isr_of_all_brokers_empties_every_elr() -> None:
     kept = Kept((1, 2, 3), static=TWO)
     kept.fence(3, 2)
     assert kept.record().elr == (2,)
@@ -196,7 +196,7 @@ def test_another_minimum_of_all_brokers_empties_every_elr() -> None:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_where_unclean_elections_are_allowed_any_replica_alive_leads(version: str) -> None:
+def test_any_live_replica_leads_when_unclean_elections_are_allowed(version: str) -> None:
     kept = Kept((1, 2, 3), version=version, configs=UNCLEAN)
     kept.drop_out(2, 3)
 
@@ -206,7 +206,7 @@ def test_where_unclean_elections_are_allowed_any_replica_alive_leads(version: st
     assert (lost.isr, lost.elr, lost.leader) == ((2,), (), 2)
 
 
-def test_where_unclean_elections_are_allowed_the_first_to_come_back_leads() -> None:
+def test_the_first_replica_to_return_leads_when_unclean_elections_are_allowed() -> None:
     kept = Kept((1, 2, 3), configs=UNCLEAN)
     kept.fence(3, 2, 1)
     assert kept.record().leader is None
@@ -216,7 +216,7 @@ def test_where_unclean_elections_are_allowed_the_first_to_come_back_leads() -> N
     assert (kept.record().isr, kept.record().leader) == ((3,), 3)
 
 
-def test_an_offline_partition_gets_any_leader_once_its_topic_has_come_to_allow_it() -> None:
+def test_an_offline_partition_gets_any_leader_once_its_topic_allows_it() -> None:
     kept = Kept((1, 2), (1, 2), (2, 3))
     kept.fence(2, 1)
     kept.controller.unfence(2)
@@ -233,7 +233,7 @@ def test_an_offline_partition_gets_any_leader_once_its_topic_has_come_to_allow_i
     assert kept.controller.elect_unclean_leaders(most=1) == 0
 
 
-def test_a_broker_that_shuts_down_hands_its_leaders_on_and_stays_out_until_it_is_started() -> None:
+def test_a_broker_shutting_down_hands_over_its_leaders_and_stays_out_until_restarted() -> None:
     kept = Kept((2, 1, 3))
 
     kept.controller.controlled_shutdown(2)
@@ -246,7 +246,7 @@ def test_a_broker_that_shuts_down_hands_its_leaders_on_and_stays_out_until_it_is
     assert kept.join(2) is None
 
 
-def test_a_move_goes_on_when_its_leader_fails() -> None:
+def test_a_move_continues_when_its_leader_fails() -> None:
     kept = Kept((2, 1, 3))
     kept.alter(4, 1, 3)
 
@@ -268,7 +268,7 @@ def test_fencing_the_last_replica_that_a_move_waits_for_does_not_end_the_move() 
     assert 4 not in kept.record().isr
 
 
-def test_partitions_of_a_topic_that_is_gone_are_left_alone() -> None:
+def test_partitions_of_a_deleted_topic_are_left_alone() -> None:
     kept = Kept((1, 2))
     kept.fence(2, 1)
     kept.controller.delete_topic("orders")

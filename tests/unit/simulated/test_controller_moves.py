@@ -17,7 +17,7 @@ def refusal(code: str, message: str) -> WriteResult:
     return WriteResult(Verdict.REFUSED, code, message)
 
 
-def test_a_move_is_on_record_as_the_target_in_order_then_what_is_removed() -> None:
+def test_a_move_is_recorded_as_its_target_in_order_then_the_removed_replicas() -> None:
     kept = Kept((2, 1, 3))
 
     assert kept.alter(4, 5, 3, factor=False) == ACCEPTED
@@ -30,7 +30,7 @@ def test_a_move_is_on_record_as_the_target_in_order_then_what_is_removed() -> No
 
 
 @pytest.mark.parametrize("version", [*BEFORE_4_3, "4.3"])
-def test_a_move_is_done_when_all_of_its_target_is_in_sync(version: str) -> None:
+def test_a_move_is_done_when_its_whole_target_is_in_sync(version: str) -> None:
     kept = Kept((2, 1, 3), version=version)
     kept.alter(4, 5, 3)
 
@@ -44,7 +44,7 @@ def test_a_move_is_done_when_all_of_its_target_is_in_sync(version: str) -> None:
 
 
 @pytest.mark.parametrize("version", BEFORE_4_3)
-def test_before_4_3_a_kept_replica_out_of_sync_holds_the_move_up(version: str) -> None:
+def test_a_kept_replica_out_of_sync_blocks_the_move_before_4_3(version: str) -> None:
     kept = Kept((1, 2, 3), version=version)
     kept.fence(3)
     kept.alter(1, 4, 3)
@@ -57,7 +57,7 @@ def test_before_4_3_a_kept_replica_out_of_sync_holds_the_move_up(version: str) -
     assert kept.record().replicas == (1, 4, 3)
 
 
-def test_from_4_3_a_move_waits_for_what_it_adds_alone_whatever_the_minimum_isr() -> None:
+def test_a_move_waits_only_for_added_replicas_from_4_3_whatever_the_minimum_isr() -> None:
     kept = Kept((3, 1, 2), configs={"min.insync.replicas": "2"})
     kept.drop_out(1, 2)
     kept.alter(1, 2, 4)
@@ -68,7 +68,7 @@ def test_from_4_3_a_move_waits_for_what_it_adds_alone_whatever_the_minimum_isr()
     assert (done.replicas, done.isr, done.leader) == ((1, 2, 4), (4,), 4)
 
 
-def test_from_4_3_a_move_that_shrinks_still_waits_for_all_that_stay() -> None:
+def test_a_shrinking_move_still_waits_for_all_kept_replicas_from_4_3() -> None:
     kept = Kept((1, 2, 3, 4))
     kept.drop_out(2)
     kept.alter(1, 2, 5)
@@ -81,7 +81,7 @@ def test_from_4_3_a_move_that_shrinks_still_waits_for_all_that_stay() -> None:
 
 
 @pytest.mark.parametrize("version", ["4.2", "4.3"])
-def test_a_removal_waits_for_all_that_stay(version: str) -> None:
+def test_a_removal_waits_for_all_kept_replicas(version: str) -> None:
     kept = Kept((1, 2, 3), version=version)
     kept.drop_out(2)
 
@@ -93,7 +93,7 @@ def test_a_removal_waits_for_all_that_stay(version: str) -> None:
 
 
 @pytest.mark.parametrize("version", ["4.2", "4.3"])
-def test_a_removal_with_all_that_stay_in_sync_is_done_at_once_and_never_listed(
+def test_a_removal_with_all_kept_replicas_in_sync_is_done_at_once_and_never_listed(
     version: str,
 ) -> None:
     kept = Kept((3, 1, 2), version=version)
@@ -105,7 +105,7 @@ def test_a_removal_with_all_that_stay_in_sync_is_done_at_once_and_never_listed(
     assert kept.record().leader == 1
 
 
-def test_a_new_order_is_there_at_once_and_does_not_move_the_leader() -> None:
+def test_a_new_replica_order_applies_at_once_and_does_not_move_the_leader() -> None:
     kept = Kept((2, 1, 3))
 
     kept.alter(3, 1, 2)
@@ -114,7 +114,7 @@ def test_a_new_order_is_there_at_once_and_does_not_move_the_leader() -> None:
     assert (kept.record().leader, kept.record().isr) == (2, (2, 1, 3))
 
 
-def test_the_same_target_again_changes_nothing() -> None:
+def test_repeating_the_same_target_changes_nothing() -> None:
     kept = Kept((2, 1, 3))
     kept.alter(4, 1, 3)
     before = kept.record()
@@ -124,7 +124,7 @@ def test_the_same_target_again_changes_nothing() -> None:
     assert kept.record() is before
 
 
-def test_a_target_that_keeps_what_is_being_removed_is_accepted_and_changes_nothing() -> None:
+def test_a_target_that_keeps_a_replica_being_removed_is_accepted_without_effect() -> None:
     kept = Kept((2, 1, 3))
     kept.alter(4, 1, 3)
     before = kept.record()
@@ -134,7 +134,7 @@ def test_a_target_that_keeps_what_is_being_removed_is_accepted_and_changes_nothi
     assert kept.record() is before
 
 
-def test_a_new_target_for_a_moving_partition_makes_it_forget_where_it_came_from() -> None:
+def test_retargeting_a_moving_partition_loses_its_original_replicas() -> None:
     kept = Kept((2, 1, 3))
     kept.alter(4, 1, 3)
     kept.alter(4, 5, 1)
@@ -145,7 +145,7 @@ def test_a_new_target_for_a_moving_partition_makes_it_forget_where_it_came_from(
     assert not kept.record().reassigning
 
 
-def test_rolling_back_by_altering_to_the_original_hangs_on_4_3_until_it_is_cancelled() -> None:
+def test_altering_back_to_the_original_hangs_on_4_3_until_it_is_cancelled() -> None:
     kept = Kept((2, 1, 3))
     kept.alter(4, 1, 3)
 
@@ -159,7 +159,7 @@ def test_rolling_back_by_altering_to_the_original_hangs_on_4_3_until_it_is_cance
 
 
 @pytest.mark.parametrize("version", BEFORE_4_3)
-def test_rolling_back_by_altering_to_the_original_is_done_at_once_before_4_3(version: str) -> None:
+def test_altering_back_to_the_original_is_done_at_once_before_4_3(version: str) -> None:
     kept = Kept((2, 1, 3), version=version)
     kept.alter(4, 1, 3)
 
@@ -170,7 +170,7 @@ def test_rolling_back_by_altering_to_the_original_is_done_at_once_before_4_3(ver
 
 
 @pytest.mark.parametrize(("version", "hangs"), [("4.2", False), ("4.3", True)])
-def test_another_target_that_drops_what_is_being_added_hangs_on_4_3(
+def test_a_new_target_that_drops_a_replica_being_added_hangs_on_4_3(
     version: str, *, hangs: bool
 ) -> None:
     kept = Kept((2, 1, 3), version=version)
@@ -181,7 +181,7 @@ def test_another_target_that_drops_what_is_being_added_hangs_on_4_3(
     assert kept.record().reassigning is hangs
 
 
-def test_a_target_that_names_what_is_being_removed_loses_it_when_it_completes() -> None:
+def test_a_target_that_names_a_replica_being_removed_still_ends_with_it() -> None:
     kept = Kept((2, 1, 3))
     kept.alter(4, 1, 3)
     kept.alter(5, 4, 2)
@@ -203,13 +203,13 @@ def test_a_cancel_ends_the_move_at_once_and_loses_the_order() -> None:
     assert not kept.controller.reassigning
 
 
-def test_a_cancel_where_nothing_moves_is_refused() -> None:
+def test_a_cancel_of_a_partition_at_rest_is_refused() -> None:
     kept = Kept((2, 1, 3))
 
     assert kept.cancel() == refusal("NO_REASSIGNMENT_IN_PROGRESS", "")
 
 
-def test_a_cancel_that_would_leave_nobody_in_sync_is_refused() -> None:
+def test_a_cancel_that_would_empty_the_isr_is_refused() -> None:
     kept = Kept((1, 2))
     kept.alter(3, 1, 2, 4)
     kept.join(3)
@@ -223,7 +223,7 @@ def test_a_cancel_that_would_leave_nobody_in_sync_is_refused() -> None:
     assert kept.record().leader == 3
 
 
-def test_where_unclean_elections_are_allowed_that_cancel_gives_up_the_data() -> None:
+def test_a_cancel_gives_up_data_when_unclean_elections_are_allowed() -> None:
     kept = Kept((1, 2), configs={"unclean.leader.election.enable": "true"})
     kept.alter(3, 1, 2, 4)
     kept.join(3)
@@ -236,7 +236,7 @@ def test_where_unclean_elections_are_allowed_that_cancel_gives_up_the_data() -> 
     assert (done.replicas, done.isr, done.leader) == ((1, 2), (2,), 2)
 
 
-def test_a_dead_target_is_accepted_and_the_move_hangs_until_it_is_cancelled() -> None:
+def test_a_move_to_a_dead_broker_is_accepted_and_hangs_until_it_is_cancelled() -> None:
     kept = Kept((1, 2, 3))
     kept.fence(4)
 
@@ -268,7 +268,7 @@ def test_an_impossible_target_is_refused_in_the_controllers_words(
     assert len(kept.told) == 1
 
 
-def test_what_is_not_there_is_refused_beside_the_rest() -> None:
+def test_missing_partitions_are_refused_beside_the_rest() -> None:
     kept = Kept((2, 1, 3))
     no_partition, no_topic = TopicPartition("orders", 7), TopicPartition("audit", 0)
 
@@ -286,7 +286,7 @@ def test_what_is_not_there_is_refused_beside_the_rest() -> None:
 
 
 @pytest.mark.parametrize("version", ["4.1", "4.3"])
-def test_another_replication_factor_is_refused_unless_allowed(version: str) -> None:
+def test_a_change_of_replication_factor_is_refused_unless_allowed(version: str) -> None:
     kept = Kept((2, 1, 3), version=version)
 
     assert kept.alter(2, 1, 3, 4, factor=False) == refusal(
@@ -296,7 +296,7 @@ def test_another_replication_factor_is_refused_unless_allowed(version: str) -> N
 
 
 @pytest.mark.parametrize("version", ["3.9", "4.0"])
-def test_before_4_1_brokers_change_the_replication_factor_without_a_word(version: str) -> None:
+def test_brokers_silently_change_the_replication_factor_before_4_1(version: str) -> None:
     kept = Kept((2, 1, 3), version=version)
 
     assert kept.alter(2, 1, 3, 4, factor=False) == ACCEPTED
@@ -312,7 +312,7 @@ def test_the_replication_factor_of_a_moving_partition_is_that_of_its_target() ->
     )
 
 
-def test_a_request_alters_no_more_partitions_than_it_may_make_records_and_does_those() -> None:
+def test_a_request_above_the_record_limit_alters_only_the_partitions_below_it() -> None:
     kept = Kept(*[(1, 2)] * (RECORDS + 3))
     partitions = [TopicPartition("orders", number) for number in range(RECORDS + 3)]
     no_change, first, *others, last = partitions
@@ -328,7 +328,7 @@ def test_a_request_alters_no_more_partitions_than_it_may_make_records_and_does_t
     assert kept.record(last).replicas == (1, 2)
 
 
-def test_each_decision_is_told_once_with_the_record_before_and_after() -> None:
+def test_each_decision_is_published_once_with_the_record_before_and_after() -> None:
     kept = Kept((1, 2), (2, 1))
     second = TopicPartition("orders", 1)
     befores = kept.record(second), kept.record()

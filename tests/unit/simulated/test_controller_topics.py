@@ -1,4 +1,4 @@
-"""Topics of a simulated cluster: made, deleted, and made again under their old name."""
+"""Topics of a simulated cluster: created, deleted, and recreated under the same name."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SPEC = ClusterSpec(brokers=tuple(BrokerSpec(id=broker) for broker in (1, 2, 3)))
 
 
 def ids(seed: int) -> list[str]:
-    """Make, delete and make a topic again, and give the ids told."""
+    """Create, delete and recreate a topic; return the published ids."""
     told: list[str] = []
     controller = Controller(SPEC, lambda change: told.append(change.topic_id), seed=seed)
     controller.create_topic(ORDERS)
@@ -23,7 +23,7 @@ def ids(seed: int) -> list[str]:
     return told
 
 
-def test_a_topic_made_again_has_another_id_and_the_same_history_has_the_same_ids() -> None:
+def test_a_recreated_topic_has_a_new_id_and_a_seed_always_gives_the_same_ids() -> None:
     first, _, *deleted, again, _ = ids(seed=7)
 
     assert deleted == [first, first]
@@ -39,7 +39,7 @@ def test_a_topic_id_is_22_characters_as_kafkas_tools_print_it() -> None:
     assert not set(topic_id) & set("+/=")
 
 
-def test_a_new_topic_is_in_sync_on_the_brokers_that_are_up_and_led_by_the_first_of_them() -> None:
+def test_a_new_topic_is_in_sync_on_live_brokers_and_led_by_the_first_of_them() -> None:
     kept = Kept((1, 2, 3))
     kept.fence(1)
 
@@ -51,7 +51,7 @@ def test_a_new_topic_is_in_sync_on_the_brokers_that_are_up_and_led_by_the_first_
     assert kept.controller.rebalance_leaders() == 0
 
 
-def test_a_topic_is_not_made_on_brokers_that_are_all_down() -> None:
+def test_a_topic_cannot_be_created_on_brokers_that_are_all_down() -> None:
     kept = Kept((3, 4))
     kept.fence(1, 2)
 
@@ -66,7 +66,7 @@ def test_a_topic_is_not_made_on_brokers_that_are_all_down() -> None:
     assert "audit" not in kept.controller.topics
 
 
-def test_a_topic_is_not_made_twice() -> None:
+def test_an_existing_topic_cannot_be_created_again() -> None:
     kept = Kept((1, 2))
 
     assert kept.controller.create_topic(ORDERS) == WriteResult(
@@ -74,7 +74,7 @@ def test_a_topic_is_not_made_twice() -> None:
     )
 
 
-def test_a_topic_is_not_made_with_settings_that_kafka_refuses() -> None:
+def test_a_topic_with_invalid_settings_cannot_be_created() -> None:
     kept = Kept((1, 2))
 
     result = kept.controller.create_topic(
@@ -99,7 +99,7 @@ def test_a_deleted_topic_takes_its_moves_and_settings_with_it() -> None:
     assert kept.cancel().code == "NO_REASSIGNMENT_IN_PROGRESS"
 
 
-def test_a_topic_that_is_not_there_cannot_be_deleted() -> None:
+def test_a_missing_topic_cannot_be_deleted() -> None:
     result = Kept((1, 2)).controller.delete_topic("audit")
 
     assert (result.verdict, result.code) == (Verdict.REFUSED, "UNKNOWN_TOPIC_OR_PARTITION")

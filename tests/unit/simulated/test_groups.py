@@ -24,7 +24,7 @@ async def heard(cluster: SimulatedCluster, member: Member) -> HeartbeatAnswer:
     return await cluster.memberships().heartbeat(GROUP, member)
 
 
-async def test_who_joins_without_an_id_replaces_the_member_and_the_generation_stays() -> None:
+async def test_a_join_without_an_id_replaces_the_member_and_keeps_the_generation() -> None:
     cluster = a_cluster()
     first = await joined(cluster)
 
@@ -36,7 +36,7 @@ async def test_who_joins_without_an_id_replaces_the_member_and_the_generation_st
     assert await heard(cluster, second) is HeartbeatAnswer.STAYS
 
 
-async def test_who_was_replaced_can_neither_join_again_by_its_id_nor_remove_its_successor() -> None:
+async def test_a_replaced_member_can_neither_rejoin_by_its_id_nor_remove_its_successor() -> None:
     cluster = a_cluster()
     first = await joined(cluster)
     second = await joined(cluster)
@@ -48,7 +48,7 @@ async def test_who_was_replaced_can_neither_join_again_by_its_id_nor_remove_its_
     assert await heard(cluster, second) is HeartbeatAnswer.STAYS
 
 
-async def test_a_member_that_joins_again_is_of_the_next_generation() -> None:
+async def test_a_member_that_rejoins_gets_the_next_generation() -> None:
     cluster = a_cluster()
     first = await joined(cluster)
 
@@ -59,23 +59,21 @@ async def test_a_member_that_joins_again_is_of_the_next_generation() -> None:
 
 
 @pytest.mark.parametrize("session_s", [5.999, 1_800.001])
-async def test_a_session_that_kafka_does_not_allow_is_refused(session_s: float) -> None:
+async def test_a_session_outside_kafkas_limits_is_refused(session_s: float) -> None:
     with pytest.raises(Refused) as refused:
         await a_cluster().memberships().join(GROUP, b"", session_s)
 
     assert refused.value.code == "INVALID_SESSION_TIMEOUT"
 
 
-async def test_a_session_begins_anew_at_another_coordinator_and_not_for_who_was_gone_before() -> (
-    None
-):
+async def test_a_new_coordinator_restarts_live_sessions_but_not_expired_ones() -> None:
     cluster = a_cluster(session_timeout_s=9.0)
     member = await joined(cluster)
     coordinator = cluster.groups.coordinator(GROUP)
     assert coordinator is not None
     wait(cluster, SESSION_S - 1.0)
     cluster.do(events.Kill(coordinator))
-    wait(cluster, SESSION_S - 1.0)  # the session begins anew when the dead one is fenced, at 9 s
+    wait(cluster, SESSION_S - 1.0)  # the session restarts when the dead broker is fenced, at 9 s
 
     assert cluster.groups.coordinator(GROUP) != coordinator
     assert await heard(cluster, member) is HeartbeatAnswer.STAYS

@@ -53,7 +53,7 @@ for act in (
 """
 
 
-def _told(hash_seed: str) -> str:
+def _printed(hash_seed: str) -> str:
     return subprocess.run(
         [sys.executable, "-c", _STORY],
         env={**os.environ, "PYTHONHASHSEED": hash_seed},
@@ -63,5 +63,5 @@ def _told(hash_seed: str) -> str:
     ).stdout
 
 
-def test_another_process_with_other_hashes_tells_the_same_in_the_same_order() -> None:
-    assert _told("1") == _told("2")
+def test_a_process_with_other_hashes_prints_the_same_answers_in_the_same_order() -> None:
+    assert _printed("1") == _printed("2")

@@ -12,7 +12,7 @@ from support.simulated.data_plane import MB, broker, data_plane, topic
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 
 
-def test_producers_write_at_the_topics_rate_and_in_sync_followers_keep_step() -> None:
+def test_producers_write_at_the_topic_rate_and_in_sync_followers_keep_up() -> None:
     plane = data_plane(topic("t", (0, 1), bytes_each=5_000, inbound=2_000.0))
     assert plane.end(T0, 0) == 5
     plane.run(10.0)
@@ -21,19 +21,19 @@ def test_producers_write_at_the_topics_rate_and_in_sync_followers_keep_step() ->
     assert plane.replication.rate(T0, 1) == 2_000.0
 
 
-def test_a_cluster_in_which_nothing_copies_has_nothing_to_do_for_hours() -> None:
+def test_a_cluster_without_copies_has_no_event_for_hours() -> None:
     plane = data_plane(topic("t", (0, 1), inbound=2_000.0), tide=Tide(swing=0.3, noise=0.1))
     plane.run(1.0)
     assert plane.replication.next_event_s() > 2 * 3_600
 
 
-def test_ends_are_read_as_whole_messages() -> None:
+def test_log_ends_are_whole_messages() -> None:
     plane = data_plane(topic("t", (0,), message_bytes=700, inbound=1_000.0))
     plane.run(1.0)
     assert plane.end(T0, 0) == 1
 
 
-def test_the_tide_carries_all_topics_together() -> None:
+def test_the_tide_affects_all_topics_equally() -> None:
     spec = (topic("t", (0,), inbound=1_000.0), topic("u", (1,), inbound=3_000.0))
     plane = data_plane(*spec, tide=Tide(swing=0.5, period_s=3_600.0))
     plane.run(1_800.0)
@@ -41,7 +41,7 @@ def test_the_tide_carries_all_topics_together() -> None:
     assert plane.end(TopicPartition("u", 0), 1) == pytest.approx(3 * plane.end(T0, 0), abs=3)
 
 
-def test_an_added_replica_begins_empty_and_copies_until_it_has_caught_up() -> None:
+def test_an_added_replica_starts_empty_and_copies_until_it_has_caught_up() -> None:
     plane = data_plane(topic("t", (0, 1), bytes_each=1_000 * MB))
     plane.add(T0, 2)
     assert (plane.end(T0, 2), plane.replication.size(T0, 2)) == (0, 0)
@@ -52,7 +52,7 @@ def test_an_added_replica_begins_empty_and_copies_until_it_has_caught_up() -> No
     assert plane.lag(T0, 2) == 0
 
 
-def test_a_log_that_grows_takes_longer_to_catch_up_with() -> None:
+def test_a_growing_log_takes_longer_to_catch_up_with() -> None:
     plane = data_plane(topic("t", (0,), bytes_each=950 * MB, inbound=1.0 * MB))
     plane.add(T0, 1)
     assert plane.run(20.0) == [(pytest.approx(950 / 99), CaughtUp(T0, 1))]
@@ -66,14 +66,14 @@ def test_a_follower_slower_than_the_producers_never_catches_up() -> None:
     assert plane.lag(T0, 1) == 10_000 + 3_600 * 1_000
 
 
-def test_in_sync_traffic_leaves_less_for_those_who_copy() -> None:
+def test_in_sync_traffic_leaves_less_bandwidth_for_copies() -> None:
     busy = topic("busy", (0, 1), inbound=60.0 * MB)
     plane = data_plane(topic("t", (0,), bytes_each=1_000 * MB), busy)
     plane.add(T0, 2)
     assert plane.replication.rate(T0, 2) == pytest.approx(40 * MB)
 
 
-def test_flows_that_share_a_broker_share_what_it_can() -> None:
+def test_flows_that_share_a_broker_share_its_bandwidth() -> None:
     plane = data_plane(topic("t", (0,), (1,), bytes_each=1_000 * MB), brokers=4)
     plane.add(T0, 2)
     plane.add(T1, 2, 3)
@@ -82,14 +82,14 @@ def test_flows_that_share_a_broker_share_what_it_can() -> None:
     assert plane.replication.rate(T1, 3) == pytest.approx(50 * MB)
 
 
-def test_a_slow_disk_holds_back_who_writes_to_it() -> None:
+def test_a_slow_disk_limits_the_copies_onto_it() -> None:
     brokers = [broker(0), broker(1, disk_write=30.0 * MB)]
     plane = data_plane(topic("t", (0,), bytes_each=1_000 * MB), brokers=brokers)
     plane.add(T0, 1)
     assert plane.replication.rate(T0, 1) == pytest.approx(30 * MB)
 
 
-def test_when_one_has_caught_up_the_others_get_its_share() -> None:
+def test_remaining_copies_get_the_share_of_a_finished_one() -> None:
     small = topic("small", (0,), bytes_each=100 * MB)
     plane = data_plane(topic("t", (0,), bytes_each=1_000 * MB), small)
     plane.add(T0, 1)
@@ -97,17 +97,17 @@ def test_when_one_has_caught_up_the_others_get_its_share() -> None:
     assert [at for at, _ in plane.run(60.0)] == [pytest.approx(2.0), pytest.approx(11.0)]
 
 
-def test_a_replica_that_the_controller_does_not_accept_keeps_step_and_asks_each_second() -> None:
+def test_a_replica_not_accepted_by_the_controller_keeps_up_and_asks_every_second() -> None:
     plane = data_plane(topic("t", (0,), bytes_each=100 * MB, inbound=10_000.0))
     plane.add(T0, 1)
-    asked = [round(at, 1) for at, _ in plane.run(4.5, accepting=False)]
-    assert asked == [1.0, 2.0, 3.0, 4.0]
+    requested_at = [round(at, 1) for at, _ in plane.run(4.5, accepting=False)]
+    assert requested_at == [1.0, 2.0, 3.0, 4.0]
     assert plane.lag(T0, 1) == 0
     plane.accept(T0, 1)
     assert plane.run(60.0) == []
 
 
-def test_a_replica_taken_away_takes_its_bytes_with_it() -> None:
+def test_a_removed_replica_frees_its_bytes() -> None:
     plane = data_plane(topic("t", (0, 1), bytes_each=100 * MB))
     plane.add(T0, 2)
     plane.run(0.5)
@@ -120,7 +120,7 @@ def test_a_replica_taken_away_takes_its_bytes_with_it() -> None:
     assert plane.end(T0, 1) == 0
 
 
-def test_when_the_lead_changes_hands_copying_goes_on_from_the_new_leader() -> None:
+def test_copying_continues_from_the_new_leader_after_a_change() -> None:
     plane = data_plane(topic("t", (0, 1), bytes_each=200 * MB))
     plane.add(T0, 2)
     plane.run(1.0)
@@ -130,7 +130,7 @@ def test_when_the_lead_changes_hands_copying_goes_on_from_the_new_leader() -> No
     assert plane.run(5.0) == [(pytest.approx(2.0), CaughtUp(T0, 2))]
 
 
-def test_a_change_of_the_inbound_rate_counts_from_now_on() -> None:
+def test_a_change_of_the_inbound_rate_applies_from_that_moment() -> None:
     plane = data_plane(topic("t", (0, 1), inbound=1_000.0))
     plane.run(10.0)
     plane.replication.set_inbound("t", 5_000.0)
@@ -149,14 +149,14 @@ def test_a_deleted_topic_takes_everything_with_it() -> None:
     assert plane.run(60.0) == []
 
 
-def test_a_recreated_topic_is_another_one() -> None:
+def test_a_recreated_topic_starts_from_scratch() -> None:
     plane = data_plane(topic("t", (0, 1), bytes_each=100 * MB))
     plane.delete("t")
     plane.create(topic("t", (1, 2), bytes_each=1_000), topic_id="second")
     assert (plane.end(T0, 1), plane.replication.end(T0, 0)) == (1, None)
 
 
-def test_an_offset_of_a_partition_that_is_not_there_is_none() -> None:
+def test_a_missing_replica_has_no_offset_and_no_size() -> None:
     plane = data_plane(topic("t", (0, 1)))
     assert plane.replication.end(TopicPartition("t", 9), 0) is None
     assert plane.replication.end(T0, 3) is None

@@ -1,4 +1,4 @@
-"""What is kept, what it takes on disk, and disks that run full."""
+"""Retention, disk usage, and disks that run full."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from support.simulated.data_plane import MB, broker, data_plane, topic
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 
 
-def test_a_broker_uses_what_its_replicas_hold() -> None:
+def test_a_broker_uses_the_disk_space_of_its_replicas() -> None:
     plane = data_plane(topic("t", (0, 1), (1, 2), bytes_each=10 * MB, inbound=1.0 * MB))
     plane.run(5.0)
     assert [plane.replication.used(b) for b in range(4)] == [15 * MB, 30 * MB, 15 * MB, 0]
 
 
-def test_a_copy_takes_room_as_it_comes() -> None:
+def test_a_copy_takes_disk_space_as_it_grows() -> None:
     plane = data_plane(topic("t", (0,), bytes_each=500 * MB))
     plane.add(T0, 1)
     plane.run(2.0)
     assert plane.replication.used(1) == plane.replication.size(T0, 1) == 200 * MB
 
 
-def test_retention_moves_the_start_so_that_no_more_is_kept() -> None:
+def test_retention_moves_the_log_start_to_stay_within_its_limit() -> None:
     kept = topic("t", (0, 1), inbound=1.0 * MB, configs={"retention.bytes": str(30 * MB)})
     plane = data_plane(kept)
     plane.run(20.0)
@@ -34,7 +34,7 @@ def test_retention_moves_the_start_so_that_no_more_is_kept() -> None:
     assert plane.replication.size(T0, 0) == plane.replication.used(1) == 30 * MB
 
 
-def test_retention_that_is_lowered_deletes_at_once_and_raised_brings_nothing_back() -> None:
+def test_lowered_retention_deletes_at_once_and_raising_it_restores_nothing() -> None:
     plane = data_plane(topic("t", (0, 1), bytes_each=100 * MB))
     plane.replication.set_retention("t", 40 * MB)
     assert plane.replication.used(0) == 40 * MB
@@ -47,7 +47,7 @@ def test_retention_of_minus_one_keeps_everything() -> None:
     assert plane.replication.size(T0, 0) == 5 * MB
 
 
-def test_an_added_replica_begins_where_the_log_begins() -> None:
+def test_an_added_replica_starts_at_the_log_start() -> None:
     plane = data_plane(topic("t", (0,), bytes_each=300 * MB))
     plane.replication.set_retention("t", 200 * MB)
     plane.add(T0, 1)
@@ -55,7 +55,7 @@ def test_an_added_replica_begins_where_the_log_begins() -> None:
     assert plane.run(10.0) == [(pytest.approx(2.0), CaughtUp(T0, 1))]
 
 
-def test_a_copy_that_retention_overtakes_goes_on_from_where_the_log_begins() -> None:
+def test_a_copy_overtaken_by_retention_continues_from_the_log_start() -> None:
     brokers = [broker(0), broker(1, net_in=1.0 * MB)]
     kept = topic("t", (0,), inbound=5.0 * MB, configs={"retention.bytes": str(50 * MB)})
     plane = data_plane(kept, brokers=brokers)
@@ -81,14 +81,14 @@ def test_producers_fill_disks_too() -> None:
     assert plane.run(20_000.0) == [(pytest.approx(10_000.0, abs=1.0), DiskFull(1))]
 
 
-def test_what_retention_deletes_does_not_fill_a_disk() -> None:
+def test_data_deleted_by_retention_does_not_fill_a_disk() -> None:
     brokers = [broker(0, disk_bytes=100 * MB)]
     kept = topic("t", (0,), inbound=1.0 * MB, configs={"retention.bytes": str(90 * MB)})
     plane = data_plane(kept, brokers=brokers)
     assert plane.run(86_400.0) == []
 
 
-def test_something_else_can_take_a_disk_but_for_some_room() -> None:
+def test_other_data_can_fill_a_disk_up_to_a_given_room() -> None:
     plane = data_plane(topic("t", (0,), inbound=1.0 * MB))
     plane.run(10.0)
     plane.replication.fill_disk(0, 50 * MB)
@@ -96,7 +96,7 @@ def test_something_else_can_take_a_disk_but_for_some_room() -> None:
     assert plane.run(100.0) == [(pytest.approx(60.0, abs=0.01), DiskFull(0))]
 
 
-def test_a_disk_that_is_still_full_fails_again_when_its_broker_comes_back() -> None:
+def test_a_disk_still_full_fails_again_when_its_broker_comes_back() -> None:
     plane = data_plane(topic("t", (0,), bytes_each=1 * MB))
     plane.replication.fill_disk(0, 0)
     assert plane.run(10.0) == [(0.0, DiskFull(0))]

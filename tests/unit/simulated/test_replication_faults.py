@@ -1,4 +1,4 @@
-"""Brokers that die, hang, slow down and come back, and what becomes of their replicas."""
+"""Brokers that die, hang, slow down and come back, and the effect on their replicas."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from support.simulated.data_plane import MB, broker, data_plane, topic
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 
 
-def test_nobody_writes_to_a_leader_that_is_down() -> None:
+def test_producers_do_not_write_to_a_leader_that_is_down() -> None:
     plane = data_plane(topic("t", (0, 1), inbound=1_000.0))
     plane.run(5.0)
     plane.replication.broker_down(0)
@@ -23,7 +23,7 @@ def test_nobody_writes_to_a_leader_that_is_down() -> None:
     assert (plane.end(T0, 0), plane.end(T0, 1)) == (5, 10)
 
 
-def test_nobody_writes_to_a_partition_without_leader() -> None:
+def test_producers_do_not_write_to_a_partition_without_leader() -> None:
     plane = data_plane(topic("t", (0, 1), inbound=1_000.0))
     plane.decide(T0, leader=None)
     plane.run(20.0)
@@ -33,7 +33,7 @@ def test_nobody_writes_to_a_partition_without_leader() -> None:
     assert plane.end(T0, 0) == 5
 
 
-def test_a_follower_that_is_down_stands_still_and_copies_when_it_is_back() -> None:
+def test_a_follower_that_is_down_stands_still_and_copies_again_when_it_is_back() -> None:
     plane = data_plane(topic("t", (0, 1), bytes_each=1 * MB, inbound=1.0 * MB))
     plane.replication.broker_down(1)
     plane.replication.broker_down(1)
@@ -44,7 +44,7 @@ def test_a_follower_that_is_down_stands_still_and_copies_when_it_is_back() -> No
     assert plane.run(200.0) == [(pytest.approx(100.0), CaughtUp(T0, 1))]
 
 
-def test_a_follower_in_step_all_the_while_asks_to_be_in_the_isr_again() -> None:
+def test_a_follower_that_missed_nothing_asks_to_rejoin_the_isr_at_once() -> None:
     plane = data_plane(topic("t", (0, 1), bytes_each=1 * MB))
     plane.replication.broker_down(1)
     plane.decide(T0, isr=(0,))
@@ -53,13 +53,13 @@ def test_a_follower_in_step_all_the_while_asks_to_be_in_the_isr_again() -> None:
     assert plane.run(60.0) == [(9.0, CaughtUp(T0, 1))]
 
 
-def test_a_follower_shut_out_of_the_isr_while_it_is_well_asks_to_be_let_in() -> None:
+def test_a_healthy_follower_dropped_from_the_isr_asks_to_rejoin() -> None:
     plane = data_plane(topic("t", (0, 1), inbound=1_000.0))
     plane.decide(T0, isr=(0,))
     assert plane.run(60.0) == [(0.0, CaughtUp(T0, 1))]
 
 
-def test_after_all_replicas_were_down_each_that_comes_back_rejoins() -> None:
+def test_each_replica_rejoins_after_all_were_down() -> None:
     plane = data_plane(topic("t", (0, 1, 2), inbound=1_000.0))
     for down in range(3):
         plane.replication.broker_down(down)
@@ -94,7 +94,7 @@ def test_a_move_waits_while_its_source_is_down() -> None:
     assert plane.run(20.0)[0] == (pytest.approx(12.0), CaughtUp(T0, 2))
 
 
-def test_who_has_more_than_an_unclean_leader_loses_it() -> None:
+def test_a_replica_ahead_of_an_unclean_leader_is_truncated() -> None:
     plane = data_plane(topic("t", (0, 1), bytes_each=1 * MB, inbound=1.0 * MB))
     plane.replication.broker_down(1)
     plane.run(20.0)
@@ -119,7 +119,7 @@ def test_a_member_of_the_isr_that_lags_for_too_long_falls_behind() -> None:
     assert plane.run(200.0) == []
 
 
-def test_a_member_of_the_isr_that_has_everything_does_not_fall_behind() -> None:
+def test_a_member_of_the_isr_that_misses_nothing_does_not_fall_behind() -> None:
     plane = data_plane(topic("t", (0, 1), bytes_each=1_000), lag_time_max_s=30.0)
     plane.replication.broker_down(1)
     assert plane.run(300.0) == []
@@ -127,7 +127,7 @@ def test_a_member_of_the_isr_that_has_everything_does_not_fall_behind() -> None:
     assert next(event for _, event in plane.run(400.0)) == FellBehind(T0, 1)
 
 
-def test_a_new_leader_gives_its_followers_the_full_time() -> None:
+def test_a_new_leader_gives_its_followers_the_full_lag_time() -> None:
     plane = data_plane(topic("t", (0, 1, 2), inbound=1_000.0), lag_time_max_s=30.0)
     plane.replication.broker_down(1)
     plane.run(20.0)
@@ -135,7 +135,7 @@ def test_a_new_leader_gives_its_followers_the_full_time() -> None:
     assert plane.run(60.0) == [(50.0, FellBehind(T0, 1))]
 
 
-def test_a_broker_too_slow_for_its_producers_falls_behind_in_all_it_follows() -> None:
+def test_a_broker_too_slow_for_its_producers_falls_behind_on_every_partition() -> None:
     spec = topic("t", (0, 1), (2, 1), inbound=10.0 * MB)
     plane = data_plane(spec, lag_time_max_s=30.0)
     plane.run(10.0)
@@ -145,7 +145,7 @@ def test_a_broker_too_slow_for_its_producers_falls_behind_in_all_it_follows() ->
     assert plane.lag(T0, 1) == pytest.approx(35 * 5_000, abs=1)
 
 
-def test_a_slow_broker_keeps_up_with_the_little_it_can() -> None:
+def test_a_slow_broker_keeps_up_with_small_topics_only() -> None:
     small, big = topic("small", (0, 1), inbound=1.0 * MB), topic("big", (0, 1), inbound=50.0 * MB)
     plane = data_plane(small, big, lag_time_max_s=30.0)
     plane.replication.slow(1, 0.1)
@@ -161,7 +161,7 @@ def test_a_leader_too_slow_to_serve_its_followers_leaves_them_behind() -> None:
     assert [event for _, event in plane.run(31.0)] == [FellBehind(T0, 1), FellBehind(T0, 2)]
 
 
-def test_a_broker_that_is_fast_again_catches_up_before_it_is_missed() -> None:
+def test_a_broker_that_is_fast_again_in_time_does_not_fall_behind() -> None:
     plane = data_plane(topic("t", (0, 1), inbound=20.0 * MB), lag_time_max_s=30.0)
     plane.replication.slow(1, 0.1)
     plane.run(20.0)

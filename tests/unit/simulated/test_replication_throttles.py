@@ -1,4 +1,4 @@
-"""Replication throttles: whom they bind, what counts, and what happens when one is lowered."""
+"""Replication throttles: which replicas they limit, what counts, and lowering one."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_a_followers_throttle_binds_the_replicas_listed_for_it() -> None:
     assert plane.replication.rate(T0, 3) == 5 * MB
 
 
-def test_a_list_for_another_partition_or_broker_binds_nothing() -> None:
+def test_a_list_of_other_partitions_or_brokers_has_no_effect() -> None:
     plane = moving()
     follower_throttle(plane, 3, 5.0 * MB)
     throttled(plane, followers=ThrottledReplicas({(1, 3), (0, 2)}))
@@ -71,7 +71,7 @@ def test_replicas_on_one_broker_share_its_throttle() -> None:
     assert plane.replication.rate(T0, 3) == plane.replication.rate(T1, 3) == 3 * MB
 
 
-def test_a_throttle_taken_off_lets_everything_through() -> None:
+def test_a_removed_throttle_limits_nothing() -> None:
     plane = moving()
     throttled(plane, followers=EVERYWHERE)
     follower_throttle(plane, 3, 5.0 * MB)
@@ -80,7 +80,7 @@ def test_a_throttle_taken_off_lets_everything_through() -> None:
     assert plane.replication.rate(T0, 3) == 100 * MB
 
 
-def test_in_sync_traffic_of_listed_replicas_counts_for_the_followers_throttle() -> None:
+def test_in_sync_traffic_of_listed_replicas_counts_towards_the_follower_throttle() -> None:
     in_sync = topic("s", (0, 3), inbound=2.0 * MB)
     plane = data_plane(topic("t", (1,), bytes_each=1_000 * MB), in_sync)
     plane.add(T0, 3)
@@ -120,9 +120,7 @@ def test_a_leaders_throttle_below_the_in_sync_traffic_starves_the_move_for_good(
     assert plane.replication.rate(T0, 3) == pytest.approx(1 * MB)
 
 
-def test_a_throttle_lowered_below_what_flows_stays_shut_until_the_windows_average_is_under() -> (
-    None
-):
+def test_a_lowered_throttle_stays_shut_until_the_window_average_is_below_it() -> None:
     plane = moving()
     throttled(plane, followers=EVERYWHERE)
     follower_throttle(plane, 3, 30.0 * MB)
@@ -136,7 +134,7 @@ def test_a_throttle_lowered_below_what_flows_stays_shut_until_the_windows_averag
     assert plane.end(T0, 3) == 602_000
 
 
-def test_a_throttle_lowered_twice_stays_shut_from_the_first_time_on() -> None:
+def test_a_throttle_lowered_twice_stays_shut_from_the_first_change() -> None:
     plane = moving()
     throttled(plane, followers=EVERYWHERE)
     follower_throttle(plane, 3, 30.0 * MB)
@@ -150,7 +148,7 @@ def test_a_throttle_lowered_twice_stays_shut_from_the_first_time_on() -> None:
     assert plane.end(T0, 3) == 303_000
 
 
-def test_a_throttle_that_is_raised_or_set_again_binds_at_once() -> None:
+def test_a_throttle_that_is_raised_or_set_again_applies_at_once() -> None:
     plane = moving()
     throttled(plane, followers=EVERYWHERE)
     follower_throttle(plane, 3, 5.0 * MB)
@@ -161,7 +159,7 @@ def test_a_throttle_that_is_raised_or_set_again_binds_at_once() -> None:
     assert plane.replication.rate(T0, 3) == 8 * MB
 
 
-def test_a_replica_taken_off_the_list_goes_on_unthrottled_from_where_it_is() -> None:
+def test_a_replica_taken_off_the_list_continues_unthrottled_from_its_position() -> None:
     plane = moving()
     throttled(plane, followers=EVERYWHERE)
     follower_throttle(plane, 3, 10.0 * MB)
@@ -171,7 +169,7 @@ def test_a_replica_taken_off_the_list_goes_on_unthrottled_from_where_it_is() -> 
     assert plane.run(60.0) == [(pytest.approx(19.0), CaughtUp(T0, 3))]
 
 
-def test_a_throttle_of_nothing_holds_back_even_an_empty_partition() -> None:
+def test_a_throttle_of_zero_holds_back_even_an_empty_partition() -> None:
     plane = data_plane(topic("t", (0,)))
     follower_throttle(plane, 1, 0.0)
     throttled(plane, followers=EVERYWHERE)

@@ -1,4 +1,4 @@
-"""docs/ tell every key of a scenario file, and every story that comes with ktui."""
+"""docs/ describe every key of a scenario file and every scenario shipped with ktui."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ WORDS = set(re.findall(r"[\w-]+", " ".join(re.findall(r"`([^`\n]+)`", PAGE))))
 @pytest.mark.parametrize(
     "key", [*KEYS, *COUNTS, *CHOICES, *FAULTS, *sorted(CALLS), *Shape, *Mode, *Order]
 )
-def test_every_key_is_explained(key: str) -> None:
+def test_the_docs_explain_every_scenario_key(key: str) -> None:
     assert key in WORDS
 
 
 @pytest.mark.parametrize("name", shipped_names())
-def test_every_story_is_told(name: str) -> None:
+def test_the_docs_list_every_shipped_scenario(name: str) -> None:
     assert f"| `{name}` |" in (DOCS / "demo.md").read_text(encoding="utf-8")
 
 
-def test_the_example_can_be_played(tmp_path: Path) -> None:
+def test_the_documented_example_can_be_loaded(tmp_path: Path) -> None:
     example = re.search(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
     assert example is not None
     path = tmp_path / "example.yaml"

@@ -1,4 +1,4 @@
-"""A scenario file says what it says; a mistake in one is named with its line and the fix."""
+"""Scenario files are read in full; a mistake is named with its line and the fix."""
 
 from __future__ import annotations
 
@@ -57,10 +57,10 @@ def tp(topic: str, partition: int) -> TopicPartition:
     return TopicPartition(topic, partition)
 
 
-# --- what a file can say ----------------------------------------------------------------------
+# --- contents of a file ---------------------------------------------------------------------
 
 
-def test_the_least_that_can_be_said_is_a_title(read: Read) -> None:
+def test_a_scenario_needs_only_a_title(read: Read) -> None:
     scenario = read("title: Nothing happens\n")
 
     assert [broker.id for broker in scenario.spec.brokers] == [1, 2, 3]
@@ -68,7 +68,7 @@ def test_the_least_that_can_be_said_is_a_title(read: Read) -> None:
     assert scenario.speed == 1
 
 
-def test_a_cluster_can_be_told_in_all_its_parts(read: Read) -> None:
+def test_every_part_of_a_cluster_can_be_specified(read: Read) -> None:
     spec = read(
         """
 title: A cluster
@@ -108,7 +108,7 @@ cluster:
     }
 
 
-def test_topics_are_placed_in_turn_or_where_they_are_said_to_be(read: Read) -> None:
+def test_topics_are_placed_round_robin_or_as_specified(read: Read) -> None:
     orders, audit = read(TWO_TOPICS).spec.topics
 
     assert orders == TopicSpec(
@@ -120,7 +120,7 @@ def test_topics_are_placed_in_turn_or_where_they_are_said_to_be(read: Read) -> N
     assert audit.replicas == ((1, 2), (3, 4))
 
 
-def test_replicas_of_a_partition_stand_in_different_racks(read: Read) -> None:
+def test_replicas_of_a_partition_are_placed_in_different_racks(read: Read) -> None:
     scenario = read(
         "title: Racks\ncluster: {brokers: 6, racks: [a, a, b, b, c, c]}\n"
         "topics: {orders: {partitions: 12}}\n"
@@ -131,20 +131,20 @@ def test_replicas_of_a_partition_stand_in_different_racks(read: Read) -> None:
         assert {racks[broker] for broker in replicas} == {"a", "b", "c"}
 
 
-def test_a_topic_can_be_kept_to_some_brokers(read: Read) -> None:
+def test_a_topic_can_be_restricted_to_some_brokers(read: Read) -> None:
     part = "{partitions: 9, brokers: [2, 4]}"
     (topic,) = read(f"title: x\ncluster: {{brokers: 6}}\ntopics: {{a: {part}}}\n").spec.topics
 
     assert set(topic.replicas) == {(2, 4), (4, 2)}
 
 
-def test_many_topics_alike_are_written_as_a_range(read: Read) -> None:
+def test_many_similar_topics_can_be_written_as_a_range(read: Read) -> None:
     text = "title: Many\ntopics: {'t-{08..11}': {partitions: 2}}\n"
 
     assert [topic.name for topic in read(text).spec.topics] == ["t-08", "t-09", "t-10", "t-11"]
 
 
-def test_faults_come_in_the_order_of_time(read: Read) -> None:
+def test_faults_are_ordered_by_time(read: Read) -> None:
     scenario = read(f"{TWO_TOPICS}faults:\n  - {{at: 2m, start: 3}}\n  - {{at: 30s, kill: 3}}\n")
 
     assert [(due.at_s, due.act) for due in scenario.faults] == [
@@ -195,13 +195,13 @@ def test_faults_come_in_the_order_of_time(read: Read) -> None:
         ),
     ],
 )  # fmt: skip
-def test_everything_that_can_happen_to_a_cluster_can_be_written(
+def test_every_outside_event_can_be_written_as_a_fault(
     read: Read, written: str, meant: OutsideEvent
 ) -> None:
     assert act(read, written) == meant
 
 
-def test_a_cancel_of_all_is_of_every_partition(read: Read) -> None:
+def test_a_cancel_of_all_covers_every_partition(read: Read) -> None:
     cancel = act(read, "cancel: all")
 
     assert isinstance(cancel, events.Alter)
@@ -209,7 +209,7 @@ def test_a_cancel_of_all_is_of_every_partition(read: Read) -> None:
     assert set(cancel.targets.values()) == {None}
 
 
-def test_a_recreated_topic_has_the_same_layout_and_nothing_in_it(read: Read) -> None:
+def test_a_recreated_topic_has_the_same_layout_and_no_data(read: Read) -> None:
     scenario = read(f"{TWO_TOPICS}faults: [{{at: 5s, recreate-topic: orders}}]\n")
     deleted, created = (due.act for due in scenario.faults)
 
@@ -337,7 +337,7 @@ def test_a_mistake_in_a_fault_is_named_with_its_line(read: Read, written: str, w
     assert words in found.problem
 
 
-def test_a_topic_that_was_deleted_before_is_not_there_any_more(read: Read) -> None:
+def test_a_fault_on_a_topic_deleted_earlier_is_refused(read: Read) -> None:
     late, early = "{at: 20s, elect: [audit]}", "{at: 10s, delete-topic: audit}"
     found = problem(read, f"{TWO_TOPICS}faults:\n  - {late}\n  - {early}\n")
 
@@ -376,7 +376,7 @@ def test_a_mistake_in_the_plan_is_named_with_its_line(read: Read, written: str, 
     assert words in found.problem
 
 
-def test_a_plan_without_a_goal_says_which_there_are(read: Read) -> None:
+def test_a_plan_without_a_goal_is_refused_with_the_possible_ones(read: Read) -> None:
     found = problem(read, f"{TWO_TOPICS}plan: {{start: 5s}}\n")
 
     assert found.line == 7
@@ -402,11 +402,11 @@ def test_a_plan_without_a_goal_says_which_there_are(read: Read) -> None:
         "title: x\ncluster: {disk: .nan}\n",
     ],
 )
-def test_a_file_that_is_something_else_is_a_problem_of_the_file(read: Read, text: str) -> None:
+def test_a_file_that_is_not_a_scenario_is_refused_with_a_line(read: Read, text: str) -> None:
     assert problem(read, text).line is not None
 
 
-def test_aliases_that_write_out_billions_of_values_are_refused(read: Read) -> None:
+def test_aliases_that_expand_to_billions_of_values_are_refused(read: Read) -> None:
     bomb = "".join(
         f"  {chr(98 + n)}: &{chr(98 + n)} [{', '.join(['*' + chr(97 + n)] * 10)}]\n"
         for n in range(9)
@@ -416,7 +416,7 @@ def test_aliases_that_write_out_billions_of_values_are_refused(read: Read) -> No
     assert "more than 200,000 values, counting aliases as written out" in found.problem
 
 
-def test_anchors_are_fine(read: Read) -> None:
+def test_yaml_anchors_are_accepted(read: Read) -> None:
     text = "title: x\ntopics:\n  a: &a {partitions: 2}\n  b: {<<: *a, size: 1MB}\n"
     a, b = read(text).spec.topics
 
@@ -432,7 +432,7 @@ def test_anchors_are_fine(read: Read) -> None:
         ("remote.storage.enable: true", "Tiered Storage functionality is disabled"),
     ],
 )
-def test_a_setting_that_kafka_would_not_take_is_named_before_the_story_begins(
+def test_a_setting_that_kafka_would_refuse_is_named_when_the_file_is_loaded(
     read: Read, setting: str, words: str
 ) -> None:
     topic = f"  a:\n    partitions: 1\n    configs:\n      {setting}\n"
@@ -452,7 +452,7 @@ def test_a_setting_that_kafka_would_not_take_is_named_before_the_story_begins(
         ("configure: [{broker: 1, key: min.insync.replicas, value: 2}]", "cannot be altered"),
     ],
 )
-def test_a_setting_changed_later_is_checked_before_the_story_begins(
+def test_a_setting_changed_by_a_fault_is_checked_when_the_file_is_loaded(
     read: Read, written: str, words: str
 ) -> None:
     found = problem(read, f"{TWO_TOPICS}faults:\n  - at: 5s\n    {written}\n")
@@ -461,7 +461,7 @@ def test_a_setting_changed_later_is_checked_before_the_story_begins(
     assert words in found.problem
 
 
-def test_a_disk_that_cannot_hold_its_topics_is_named_with_what_it_would_need(read: Read) -> None:
+def test_a_disk_too_small_for_its_topics_is_named_with_the_size_it_needs(read: Read) -> None:
     topics = "topics:\n  a: {replicas: [[1]], size: 512MiB}\n  b: {replicas: [[1]], size: 9.5GiB}\n"
     found = problem(read, f"title: x\ncluster: {{disk: 1GiB}}\n{topics}")
 
@@ -469,7 +469,7 @@ def test_a_disk_that_cannot_hold_its_topics_is_named_with_what_it_would_need(rea
     assert "broker 1 would need 10 GiB; its disk has 1 GiB" in found.problem
 
 
-def test_more_replicas_than_can_be_played_are_refused(read: Read) -> None:
+def test_more_replicas_than_the_limit_are_refused(read: Read) -> None:
     text = (
         "title: x\ncluster: {brokers: 9}\ntopics: {a: {partitions: 200000, replication-factor: 6}}"
     )
@@ -477,5 +477,5 @@ def test_more_replicas_than_can_be_played_are_refused(read: Read) -> None:
     assert "1,200,000 replicas in all; the limit is 1,000,000" in problem(read, text).problem
 
 
-def test_a_title_is_short_enough_for_its_line(read: Read) -> None:
+def test_a_title_too_long_for_its_line_is_refused(read: Read) -> None:
     assert "title: expected text of length <= 100" in problem(read, f"title: {'x' * 101}\n").problem

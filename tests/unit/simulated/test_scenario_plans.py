@@ -1,4 +1,4 @@
-"""What an operator's intent comes to, replica by replica."""
+"""The targets that an operator's intent turns into, replica by replica."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def after(topics: list[TopicSpec], targets: ScenarioTargets) -> list[tuple[int, 
 
 
 @given(st.integers(1, 60), st.integers(1, 4), st.sets(st.integers(1, 6), min_size=1, max_size=2))
-def test_a_drained_broker_has_nothing_left_and_no_partition_loses_or_doubles_a_replica(
+def test_a_drain_empties_the_broker_and_no_partition_loses_or_doubles_a_replica(
     partitions: int, factor: int, off: set[int]
 ) -> None:
     topics = [topic("t", partitions, factor)]
@@ -51,7 +51,7 @@ def test_a_drained_broker_has_nothing_left_and_no_partition_loses_or_doubles_a_r
             assert before in off or before == now
 
 
-def test_the_places_of_a_drained_broker_are_dealt_evenly() -> None:
+def test_replicas_of_a_drained_broker_are_spread_evenly() -> None:
     topics = [topic("t", 60, 3)]
     loads = Counter(b for replicas in after(topics, drain_targets(topics, {"t"}, NO_RACKS, {3}))
                     for b in replicas)  # fmt: skip
@@ -59,19 +59,19 @@ def test_the_places_of_a_drained_broker_are_dealt_evenly() -> None:
     assert max(loads.values()) - min(loads.values()) <= 1
 
 
-def test_a_replica_moves_within_its_rack_so_that_no_rack_has_two() -> None:
+def test_a_drained_replica_moves_within_its_rack_so_that_no_rack_has_two() -> None:
     topics = [topic("t", 30, 3)]
     for replicas in after(topics, drain_targets(topics, {"t"}, RACKS, {3})):
         assert len({RACKS[broker] for broker in replicas}) == 3
 
 
-def test_only_the_topics_that_are_named_move() -> None:
+def test_only_the_named_topics_move() -> None:
     topics = [topic("a", 12, 3), topic("b", 12, 3)]
 
     assert {tp.topic for tp in drain_targets(topics, {"b"}, NO_RACKS, {3})} == {"b"}
 
 
-def test_a_drain_that_leaves_too_few_brokers_says_so() -> None:
+def test_a_drain_that_leaves_too_few_brokers_is_refused() -> None:
     with pytest.raises(TooFewBrokers, match="every remaining broker already has a replica of t-"):
         drain_targets([topic("t", 6, 3)], {"t"}, NO_RACKS, {1, 2, 3, 4})
 
@@ -90,20 +90,20 @@ def test_new_brokers_get_their_share_and_no_partition_doubles_a_replica(
 
 
 @given(st.integers(1, 40), st.integers(1, 6), st.integers(1, 6))
-def test_another_factor_keeps_what_is_there_in_order(
-    partitions: int, factor: int, wanted: int
+def test_a_change_of_replication_factor_keeps_existing_replicas_in_order(
+    partitions: int, factor: int, new_factor: int
 ) -> None:
     topics = [topic("t", partitions, factor)]
     for before, now in zip(
         topics[0].replicas,
-        after(topics, replication_factor_targets(topics, {"t"}, RACKS, wanted)),
+        after(topics, replication_factor_targets(topics, {"t"}, RACKS, new_factor)),
         strict=True,
     ):
-        assert len(now) == wanted == len(set(now))
-        assert now[: min(factor, wanted)] == before[: min(factor, wanted)]
+        assert len(now) == new_factor == len(set(now))
+        assert now[: min(factor, new_factor)] == before[: min(factor, new_factor)]
 
 
-def test_the_lead_goes_to_replicas_that_are_there_already_evenly() -> None:
+def test_leadership_is_spread_evenly_over_existing_replicas() -> None:
     topics = [TopicSpec(name="t", replicas=((1, 2, 3),) * 8)]
     result = after(topics, leaders_off_targets(topics, {"t"}, {1}))
 
@@ -111,11 +111,11 @@ def test_the_lead_goes_to_replicas_that_are_there_already_evenly() -> None:
     assert all(set(replicas) == {1, 2, 3} for replicas in result)
 
 
-def test_a_lone_replica_cannot_give_up_its_lead() -> None:
+def test_a_single_replica_cannot_give_up_leadership() -> None:
     topics = [TopicSpec(name="t", replicas=((1,), (1, 2)))]
 
     assert leaders_off_targets(topics, {"t"}, {1}) == {TopicPartition("t", 1): (2, 1)}
 
 
-def test_neighbours_in_the_order_of_placing_stand_in_different_racks() -> None:
+def test_brokers_are_ordered_with_alternating_racks() -> None:
     assert alternate_racks({1: "a", 2: "a", 3: "b", 4: "b", 5: None}) == [1, 3, 5, 2, 4]

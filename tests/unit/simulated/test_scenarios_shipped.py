@@ -1,4 +1,4 @@
-"""The scenarios that come with ktui show what they say, soon after they are started."""
+"""The scenarios shipped with ktui show what they promise, soon after they start."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def scenario(name: str) -> Scenario:
     return load_scenario(shipped_path(name))
 
 
-def test_all_the_stories_are_there_and_the_default_is_the_first() -> None:
+def test_all_scenarios_are_shipped_and_the_default_is_the_first() -> None:
     assert shipped_names()[0] == DEFAULT == "drain-a-broker"
     assert set(shipped_names()) >= {
         "drain-a-dead-broker", "expand-by-two", "replication-factor-3", "hot-leader",
@@ -35,19 +35,19 @@ def test_all_the_stories_are_there_and_the_default_is_the_first() -> None:
 
 
 @pytest.mark.parametrize("name", shipped_names())
-def test_each_says_in_a_few_lines_what_to_look_at(name: str) -> None:
+def test_each_scenario_has_a_short_title_and_description(name: str) -> None:
     story = scenario(name)
 
     assert 0 < len(story.title) <= 60
     assert 100 < len(story.about) <= 420
 
 
-def test_the_largest_has_a_hundred_thousand_partitions() -> None:
+def test_the_largest_scenario_has_a_hundred_thousand_partitions() -> None:
     assert sum(len(topic.replicas) for topic in scenario(LARGE).spec.topics) == 100_000
 
 
 @pytest.mark.parametrize("name", shipped_names())
-async def test_within_seconds_partitions_are_seen_at_different_stages(name: str) -> None:
+async def test_partitions_show_different_stages_within_seconds(name: str) -> None:
     async with playing(scenario(name)) as play:
         shares: set[int] = set()
         async for progress in play.watch(10):
@@ -63,7 +63,7 @@ async def test_within_seconds_partitions_are_seen_at_different_stages(name: str)
 @pytest.mark.parametrize(
     "name", ["drain-a-broker", "expand-by-two", "replication-factor-3", "hot-leader"]
 )
-async def test_where_nothing_goes_wrong_everything_reaches_its_target(name: str) -> None:
+async def test_every_partition_reaches_its_target_in_scenarios_without_faults(name: str) -> None:
     async with playing(scenario(name)) as play:
         alarms = [
             timeline.stall
@@ -77,13 +77,13 @@ async def test_where_nothing_goes_wrong_everything_reaches_its_target(name: str)
 
 
 @pytest.mark.parametrize("name", [name for name in SMALL if name != UNTIL_CURED])
-async def test_each_story_ends_within_two_minutes(name: str) -> None:
+async def test_each_scenario_ends_within_two_minutes(name: str) -> None:
     async with playing(scenario(name)) as play:
-        looks = [phases(progress) async for progress in play.watch_to_the_end()]
-        assert len(looks) <= LONGEST_S
+        polls = [phases(progress) async for progress in play.watch_to_the_end()]
+        assert len(polls) <= LONGEST_S
 
 
-async def test_a_dead_broker_is_drained_of_what_it_cannot_give_any_more() -> None:
+async def test_a_dead_broker_is_drained() -> None:
     async with playing(scenario("drain-a-dead-broker")) as play:
         down = [not p.last.alive(3) async for p in play.watch_to_the_end() if p.last is not None]
         assert down[-1]
@@ -91,20 +91,20 @@ async def test_a_dead_broker_is_drained_of_what_it_cannot_give_any_more() -> Non
 
 
 @pytest.mark.parametrize(("name", "broker"), [("dead-target", 6), ("broker-dies-mid-move", 5)])
-async def test_what_goes_onto_a_broker_that_is_down_stalls_until_it_is_back(
+async def test_moves_onto_a_broker_that_is_down_stall_until_it_is_back(
     name: str, broker: int
 ) -> None:
     async with playing(scenario(name)) as play:
-        looks = [_stalls(progress) async for progress in play.watch_to_the_end()]
-        assert (StallKind.STALLED, Cause.TARGET_DOWN, broker) in set().union(*looks)
-        assert looks[-1] == set()
+        polls = [_stalls(progress) async for progress in play.watch_to_the_end()]
+        assert (StallKind.STALLED, Cause.TARGET_DOWN, broker) in set().union(*polls)
+        assert polls[-1] == set()
         assert await _off_target(play) == {}
 
 
-async def test_a_throttle_below_what_is_written_is_told_and_never_ends_by_itself() -> None:
+async def test_a_throttle_below_the_inbound_rate_is_reported_and_the_moves_never_end() -> None:
     async with playing(scenario(UNTIL_CURED)) as play:
-        looks = [_stalls(progress) async for progress in play.watch(LONGEST_S)]
-        found = {(kind, cause) for kind, cause, _ in set().union(*looks)}
+        polls = [_stalls(progress) async for progress in play.watch(LONGEST_S)]
+        found = {(kind, cause) for kind, cause, _ in set().union(*polls)}
         assert found == {(StallKind.FALLING_BEHIND, Cause.THROTTLED)}
         assert await _off_target(play)
 
@@ -124,22 +124,22 @@ async def test_another_operators_moves_and_cancels_are_seen() -> None:
         }
 
 
-async def test_a_topic_that_is_deleted_or_made_anew_ends_its_moves() -> None:
+async def test_deleting_or_recreating_a_topic_ends_its_moves() -> None:
     async with playing(scenario("topic-deleted-mid-move")) as play:
-        told = {
+        deletions = {
             event.what: event.tp.topic
             async for progress in play.watch_to_the_end()
             for event in progress.events
             if event.tp is not None and "deleted" in event.what
         }
-        assert told == {
+        assert deletions == {
             "topic deleted": "clicks",
             "topic deleted and recreated under the same name; its reassignment is gone": "payments",
         }
 
 
 async def _off_target(play: Play) -> dict[TopicPartition, tuple[int, ...]]:
-    """Give the partitions of the plan that are not on their target, and where they are."""
+    """Return the partitions of the plan that are off their target, with their replicas."""
     assert play.scenario.plan is not None
     targets = play.scenario.plan.targets
     answer = await play.cluster.reader().describe_topics({tp.topic for tp in targets})

@@ -46,7 +46,7 @@ def replicas(state: PartitionState) -> str:
 # --- marks -----------------------------------------------------------------------------------
 
 
-def test_every_mark_has_a_sign_of_its_own_and_a_role_that_themes_colour() -> None:
+def test_every_mark_has_its_own_sign_and_a_role_that_themes_colour() -> None:
     assert len({cell.glyph for cell in SIGNS.values()}) == len(SIGNS) == len(Mark)
     assert not {cell.glyph for cell in SIGNS.values()} & set(BARS)
     assert {cell.role for cell in SIGNS.values()} <= ROLES.keys()
@@ -96,13 +96,13 @@ def test_a_shorter_span_shows_the_same_moments_in_more_cells() -> None:
     assert two == "▁" * 12 + "█" * 12
 
 
-def test_the_newest_is_to_the_right_and_what_was_not_watched_is_blank() -> None:
+def test_a_timeline_has_the_newest_slot_on_the_right_and_unwatched_slots_blank() -> None:
     assert drawn(bytes([0, 50, Mark.IN_SYNC]), 120).endswith("  ▁▅━")
     assert drawn(bytes([0]), 120).strip() == "▁"
 
 
 @pytest.mark.parametrize("mark", [Mark.STALLED, Mark.LEADER_MOVED, Mark.CANCELLED])
-def test_a_moment_of_trouble_is_seen_however_narrow_the_timeline(mark: Mark) -> None:
+def test_a_moment_of_trouble_is_shown_at_any_width_of_the_timeline(mark: Mark) -> None:
     marks = bytes([40] * 50 + [mark] + [60] * 69)
     for width in (120, 60, 24, 10, 5):
         assert SIGNS[mark].glyph in drawn(marks, width)
@@ -120,7 +120,7 @@ def test_cells_move_left_with_time_and_never_change_what_they_show(
     assert after == before[1:] + " "
 
 
-def test_the_sign_of_a_moment_stands_in_its_cell_and_moves_left_with_it() -> None:
+def test_the_sign_of_a_moment_is_in_its_cell_and_moves_left_with_it() -> None:
     slots = Slots(slot_s=5.0, end_s=600.0, marks=bytes((Mark.IN_SYNC,)) * 120)
     sign = SignAt(542.0, CANCEL_SIGNS[CancelKind.ROLLBACK])
     pieces = timeline_cells(slots, 120, 599.0, sign=sign)
@@ -132,14 +132,14 @@ def test_the_sign_of_a_moment_stands_in_its_cell_and_moves_left_with_it() -> Non
     assert "↩" not in "".join(piece.text for piece in gone)
 
 
-def test_what_waits_is_drawn_as_waiting_though_it_was_seen_to_be_in_sync() -> None:
+def test_a_waiting_replica_is_drawn_as_waiting_even_if_it_was_in_sync() -> None:
     marks = [Mark.IN_SYNC, Mark.OUT_OF_SYNC, Mark.IN_SYNC, Mark.LEADER_MOVED, Mark.IN_SYNC]
     slots = Slots(slot_s=5.0, end_s=600.0, marks=bytes(marks))
     pieces = timeline_cells(slots, 120, 599.0, waits=WaitedSpan(565.0))
     assert "".join(piece.text for piece in pieces).strip() == "┄┄┄░┄★┄"
 
 
-def test_what_was_in_sync_after_its_wait_is_drawn_so() -> None:
+def test_a_replica_in_sync_after_its_wait_is_drawn_in_sync() -> None:
     slots = Slots(slot_s=5.0, end_s=600.0, marks=bytes([Mark.IN_SYNC, 50, *[Mark.IN_SYNC] * 3]))
     pieces = timeline_cells(slots, 120, 599.0, waits=WaitedSpan(0.0, 580.0))
     assert "".join(piece.text for piece in pieces) == "┄" * 116 + "▅━━━"
@@ -148,7 +148,7 @@ def test_what_was_in_sync_after_its_wait_is_drawn_so() -> None:
     assert "".join(piece.text for piece in pieces) == "┄" * 101 + " " * 18 + "━"
 
 
-def test_a_timeline_that_was_not_continued_moves_on_to_the_left() -> None:
+def test_a_timeline_without_new_slots_keeps_moving_left() -> None:
     assert drawn(bytes([100]), 120, 5_000 + 5 * 10).endswith("█" + " " * 11)
 
 
@@ -171,7 +171,7 @@ def test_a_timeline_that_was_not_continued_moves_on_to_the_left() -> None:
         (a_partition(replicas=()), ""),
     ],
 )
-def test_replicas_have_a_sign_for_what_they_are(state: PartitionState, words: str) -> None:
+def test_replicas_are_drawn_with_a_sign_for_their_state(state: PartitionState, words: str) -> None:
     assert replicas(state) == words
 
 

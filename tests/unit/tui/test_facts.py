@@ -15,20 +15,20 @@ def rows(width: int) -> list[str]:
     return [line.plain.rstrip() for line in facts(PAIRS, width)]
 
 
-def test_with_room_facts_stand_side_by_side() -> None:
+def test_facts_are_side_by_side_in_a_wide_terminal() -> None:
     assert rows(100) == [
         "leader  1, epoch 12   topic id  dPqkT3xvRHqXw8mXb0yZ9A   ISR  1 2 3",
     ]
 
 
-def test_with_less_room_they_stand_in_fewer_columns_that_line_up() -> None:
+def test_facts_are_in_fewer_aligned_columns_in_a_narrower_terminal() -> None:
     assert rows(60) == [
         "leader  1, epoch 12   topic id  dPqkT3xvRHqXw8mXb0yZ9A",
         "ISR     1 2 3",
     ]
 
 
-def test_with_hardly_any_room_each_has_a_line() -> None:
+def test_facts_have_a_line_each_in_a_narrow_terminal() -> None:
     assert rows(20) == [
         "leader    1, epoch 12",
         "topic id  dPqkT3xvRHqXw8mXb0yZ9A",
@@ -36,6 +36,6 @@ def test_with_hardly_any_room_each_has_a_line() -> None:
     ]
 
 
-def test_a_value_is_never_read_as_markup() -> None:
+def test_the_value_of_a_fact_is_never_parsed_as_markup() -> None:
     (line,) = facts([("rack", Content("[red]a[/red]"))], 40)
     assert "[red]a[/red]" in line.plain

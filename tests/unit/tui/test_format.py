@@ -53,14 +53,14 @@ def test_rates_are_in_decimal_units(rate: float | None, words: str) -> None:
         (float("inf"), ">99d"), (float("nan"), "-"), (-5, "0 s"), (None, "-"),
     ],
 )  # fmt: skip
-def test_durations_are_told_in_their_two_largest_units(seconds: float | None, words: str) -> None:
+def test_durations_are_shown_in_their_two_largest_units(seconds: float | None, words: str) -> None:
     assert figures.as_duration(seconds) == words
 
 
 @pytest.mark.parametrize(
     ("share", "words"), [(0, "0%"), (0.999, "99%"), (1, "100%"), (1.5, "100%"), (None, "-")]
 )
-def test_a_share_is_all_only_when_it_is_all(share: float | None, words: str) -> None:
+def test_a_share_is_100_percent_only_when_complete(share: float | None, words: str) -> None:
     assert figures.as_share(share) == words
 
 
@@ -68,7 +68,7 @@ def test_an_approximate_share_is_marked() -> None:
     assert figures.as_share(0.5, approximate=True) == "~50%"
 
 
-def test_a_range_is_told_with_its_ends() -> None:
+def test_a_range_is_shown_with_its_ends() -> None:
     assert figures.as_duration_range(Range(110, 130, 180)) == "2m 10s (1m 50s-3m)"
     assert figures.as_duration_range(Range(3, 3.1, 3.4)) == "3 s"
 
@@ -84,26 +84,26 @@ def test_an_age_has_one_unit_and_is_never_too_old(seconds: float, words: str) ->
 @pytest.mark.parametrize(
     ("seconds", "words"), [(0.009, "9 ms"), (0.9996, "1.0 s"), (1.24, "1.2 s")]
 )
-def test_how_long_a_poll_took_is_told_in_milliseconds_up_to_a_second(
+def test_the_duration_of_a_poll_is_shown_in_milliseconds_up_to_a_second(
     seconds: float, words: str
 ) -> None:
     assert figures.as_took(seconds) == words
 
 
-def test_counts_have_their_noun_in_the_right_number() -> None:
+def test_counts_have_their_noun_in_singular_or_plural() -> None:
     assert figures.as_count(1, "partition") == "1 partition"
     assert figures.as_count(12_034, "partition") == "12,034 partitions"
     assert figures.as_count(2, "entry", "entries") == "2 entries"
 
 
-def test_a_coming_time_has_its_date_only_on_another_day() -> None:
+def test_a_future_time_has_its_date_only_on_another_day() -> None:
     now = datetime(2026, 11, 21, 12, tzinfo=UTC)
     assert re.fullmatch(r"\d\d:\d\d", figures.as_clock(now + timedelta(minutes=1), now))
     later = figures.as_clock(now + timedelta(days=2), now)
     assert re.fullmatch(r"Nov 2[34] \d\d:\d\d", later)
 
 
-def test_the_offset_from_utc_is_told_in_hours_and_minutes() -> None:
+def test_the_offset_from_utc_is_shown_in_hours_and_minutes() -> None:
     assert re.fullmatch(r"[+-]\d\d:\d\d", figures.as_offset(datetime(2026, 1, 1, tzinfo=UTC)))
 
 
@@ -125,7 +125,7 @@ def test_a_rounded_count_is_within_a_twentieth_of_the_truth(amount: float) -> No
 
 
 @given(amounts, amounts)
-def test_more_is_never_told_as_less(one: float, other: float) -> None:
+def test_a_larger_size_is_never_shown_as_smaller(one: float, other: float) -> None:
     small, large = sorted((one, other))
     worths: Callable[[float], float] = lambda x: _worth(  # noqa: E731 - named for the reader
         figures.as_bytes(x), BINARY, r"([\d.]+) ((?:[KMGTPE]i)?B)"

@@ -24,7 +24,7 @@ def test_a_falling_lag_is_a_slope_under_a_scale_with_its_unit() -> None:
     ]
 
 
-def test_what_was_never_read_is_empty_and_what_lies_between_is_on_a_line() -> None:
+def test_cells_before_the_first_reading_are_empty_and_gaps_are_interpolated() -> None:
     curve = draw([(125.0, 80), (165.0, 0)], AXIS, 2)
     assert curve.top == 80
     assert curve.levels == (0, 0, 16, 12, 8, 4, 0, 0, 0, 0)
@@ -35,7 +35,7 @@ def test_a_cell_with_many_readings_shows_the_worst() -> None:
     assert curve.levels[:3] == (8, 3, 0)
 
 
-def test_a_lag_of_one_message_is_seen_beside_a_huge_one() -> None:
+def test_a_lag_of_one_message_is_visible_beside_a_huge_one() -> None:
     curve = draw([(101.0, 1_000_000), (111.0, 1), (121.0, 0)], AXIS, 4)
     assert curve.levels[1:3] == (1, 0)
 
@@ -45,7 +45,7 @@ def test_no_lag_at_all_is_a_flat_line_with_a_scale() -> None:
 
 
 @given(st.integers(0, 10**15))
-def test_the_scale_is_round_just_above_and_has_a_round_half(value: int) -> None:
+def test_the_scale_is_a_round_number_just_above_the_lag_with_a_round_half(value: int) -> None:
     top = nice_ceiling(value)
     assert top >= value
     assert top % 2 == 0

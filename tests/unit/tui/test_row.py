@@ -19,7 +19,7 @@ from support.simulated.moving_clusters import tp
 from support.views.screens import BEGAN, BEGAN_S, timeline
 
 
-def test_a_replica_that_waits_for_its_turn_leaves_its_partition_moving() -> None:
+def test_a_replica_that_waits_for_its_turn_keeps_its_partition_moving() -> None:
     seen = timeline(tp("a-0"), phase=Phase.MOVING, lanes={4: _waiting_lane()})
     words = row_pieces(seen, layout(200, Extents()), RowContext(BEGAN_S + 60))
     text = "".join(piece.text for piece in words)
@@ -36,13 +36,16 @@ def _waiting_lane() -> Lane:
 
 
 @pytest.mark.parametrize("width", range(100, 150))
-def test_no_figure_is_cut_where_a_reason_has_too_little_room(width: int) -> None:
-    whole = "0.3 MB/s throttle, 1.7 MB/s in"
-    stall = Stall(StallKind.FALLING_BEHIND, Cause.THROTTLED, BEGAN_S, 4, whole)
+def test_no_figure_is_cut_in_a_reason_that_is_too_long(width: int) -> None:
+    full_reason = "0.3 MB/s throttle, 1.7 MB/s in"
+    stall = Stall(StallKind.FALLING_BEHIND, Cause.THROTTLED, BEGAN_S, 4, full_reason)
     lanes = {4: Lane(4, Role.ADDING, share=0.125, stall=stall)}
     ended = BEGAN + timedelta(seconds=91)
-    for seen, told in (
-        (timeline(phase=Phase.MOVING, lanes=lanes), (whole, "0.3 MB/s throttle …", "0.3 MB/s …")),
+    for seen, endings in (
+        (
+            timeline(phase=Phase.MOVING, lanes=lanes),
+            (full_reason, "0.3 MB/s throttle …", "0.3 MB/s …"),
+        ),
         (
             timeline(phase=Phase.DONE, lanes={}, ended_at=ended),
             (f"at {as_time(ended)} after 1m 31s", f"at {as_time(ended)}", ""),
@@ -50,28 +53,28 @@ def test_no_figure_is_cut_where_a_reason_has_too_little_room(width: int) -> None
     ):
         words = row_pieces(seen, layout(width, Extents()), RowContext(BEGAN_S + 60))
         text = "".join(piece.text for piece in words).rstrip()
-        assert text.endswith(told)
+        assert text.endswith(endings)
         assert "after 1m" not in text or text.endswith("after 1m 31s")
 
 
 def _in_a_run(state: State, why: str) -> RowContext:
-    """A moment of a run of a-0 alone."""
+    """Return the context of a run of a-0 alone."""
     run = Run("run")
     rows = RunRows(run)
     planned = Planned(
         topic="a", partition=0, topic_id=None, target=(4, 2, 3), original=(1, 2, 3), leader=1,
         size=1,
     )  # fmt: skip
-    now_in = StateEntered(topic="a", partition=0, state=state, reason=why)
-    happened: list[AnyRunEvent] = [started(1), PlannedPart(partitions=(planned,)), now_in]
-    entries = [JournalEntry(n, BEGAN, event) for n, event in enumerate(happened, 1)]
+    entered = StateEntered(topic="a", partition=0, state=state, reason=why)
+    run_events: list[AnyRunEvent] = [started(1), PlannedPart(partitions=(planned,)), entered]
+    entries = [JournalEntry(n, BEGAN, event) for n, event in enumerate(run_events, 1)]
     run.fold(entries)
     rows.take(entries)
     return RowContext(BEGAN_S + 60, run=rows)
 
 
 @pytest.mark.parametrize("state", [State.BLOCKED, State.FOREIGN, State.QUEUED])
-def test_a_reason_spreads_over_the_figures_that_its_row_has_none_of(state: State) -> None:
+def test_a_reason_spreads_over_the_empty_figures_of_its_row(state: State) -> None:
     why = "broker 4, which is to be added, is down"
     gone = Lane(4, Role.OUT_OF_SYNC)
     seen = timeline(tp("a-0"), phase=Phase.DONE, lanes={4: gone})
@@ -79,7 +82,7 @@ def test_a_reason_spreads_over_the_figures_that_its_row_has_none_of(state: State
     assert "".join(piece.text for piece in words).rstrip().endswith(why)
 
 
-def test_what_was_changed_elsewhere_stays_so_and_tells_of_the_stall_of_who_moves_it() -> None:
+def test_a_partition_changed_elsewhere_stays_so_and_shows_the_stall_of_its_move() -> None:
     stall = Stall(StallKind.STALLED, Cause.TARGET_DOWN, BEGAN_S, 7, "broker 7 is down")
     seen = timeline(tp("a-0"), phase=Phase.STALLED, lanes={7: Lane(7, Role.ADDING, stall=stall)})
     context = _in_a_run(State.CHANGED_ELSEWHERE, "it is on 7,2,3")

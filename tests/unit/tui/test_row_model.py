@@ -25,7 +25,9 @@ orderings = st.builds(
 filters = st.sampled_from(["", "a", "state:done", "partition:1", "topic:b state:mov"])
 
 
-def made(facts: Mapping[TopicPartition, tuple[float, Phase]]) -> dict[TopicPartition, Timeline]:
+def timelines_of(
+    facts: Mapping[TopicPartition, tuple[float, Phase]],
+) -> dict[TopicPartition, Timeline]:
     return {
         tp: timeline(tp, began_s=began, phase=phase, lanes={})
         for tp, (began, phase) in facts.items()
@@ -37,14 +39,14 @@ def belongs(each: Timeline) -> bool:
 
 
 @given(st.lists(some, min_size=1, max_size=5), orderings, filters)
-def test_updates_end_where_arranging_everything_anew_would(
+def test_updates_end_in_the_same_order_as_a_fresh_arrangement(
     steps: list[dict[TopicPartition, tuple[float, Phase]]], ordering: Ordering, text: str
 ) -> None:
     kept, fresh = Arrangement(belongs), Arrangement(belongs)
     kept.arrange(ordering=ordering, rowfilter=RowFilter(text))
     for step in steps:
-        kept.update(made(step), NOW, reposition=True)
-    fresh.update(made(steps[-1]), NOW, reposition=True)
+        kept.update(timelines_of(step), NOW, reposition=True)
+    fresh.update(timelines_of(steps[-1]), NOW, reposition=True)
     fresh.arrange(ordering=ordering, rowfilter=RowFilter(text))
     assert kept.rows == fresh.rows
     assert kept.belonging == fresh.belonging
@@ -52,26 +54,26 @@ def test_updates_end_where_arranging_everything_anew_would(
 
 
 @given(st.lists(some, min_size=2, max_size=5), orderings)
-def test_held_rows_never_change_places_among_each_other_until_they_are_released(
+def test_held_rows_keep_their_relative_order_until_they_are_released(
     steps: list[dict[TopicPartition, tuple[float, Phase]]], ordering: Ordering
 ) -> None:
     held = Arrangement(belongs)
     held.arrange(ordering=ordering)
     for step in steps:
         before = list(held.rows)
-        held.update(made(step), NOW, reposition=False)
+        held.update(timelines_of(step), NOW, reposition=False)
         stayed = [tp for tp in before if tp in held.rows]
         assert [tp for tp in held.rows if tp in stayed] == stayed
     held.reposition()
     fresh = Arrangement(belongs)
-    fresh.update(made(steps[-1]), NOW, reposition=True)
+    fresh.update(timelines_of(steps[-1]), NOW, reposition=True)
     fresh.arrange(ordering=ordering)
     assert held.rows == fresh.rows
 
 
-def test_an_update_without_a_change_says_so() -> None:
+def test_an_update_without_a_change_returns_false() -> None:
     arrangement = Arrangement(belongs)
-    timelines = made({NAMES[0]: (1.0, Phase.MOVING)})
+    timelines = timelines_of({NAMES[0]: (1.0, Phase.MOVING)})
     assert arrangement.update(timelines, NOW, reposition=True)
     assert not arrangement.update(dict(timelines), NOW, reposition=True)
 

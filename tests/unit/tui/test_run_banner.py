@@ -1,4 +1,4 @@
-"""What makes place first where the line of a run is too long for its terminal."""
+"""What the line of a run drops first when it is too long for its terminal."""
 
 from __future__ import annotations
 
@@ -27,24 +27,24 @@ LOW, MIDDLE, HIGH = (f"{(BEGAN + timedelta(minutes=n)).astimezone():%H:%M}" for 
 MIDDLE_AT, RANGE = f"ETA {MIDDLE}", f"({LOW}-{HIGH})"
 
 
-def shown(width: int) -> str:
+def banner_line(width: int) -> str:
     return "".join(piece.text for piece in first_line(STATUS, BEGAN, width))
 
 
-def test_where_there_is_room_the_range_stands_beside_the_eta() -> None:
-    assert f"47%  {MIDDLE_AT} {RANGE}" in shown(200)
+def test_the_banner_shows_the_range_beside_the_eta_in_a_wide_terminal() -> None:
+    assert f"47%  {MIDDLE_AT} {RANGE}" in banner_line(200)
 
 
-def test_at_80_columns_the_percentage_goes_only_after_the_range_and_the_eta_stays() -> None:
-    line = shown(80)
+def test_the_banner_keeps_the_eta_and_drops_the_range_at_80_columns() -> None:
+    line = banner_line(80)
     assert "1 stopped  1 rolled back" in line
     assert MIDDLE_AT in line
     assert "(" not in line
 
 
 @pytest.mark.parametrize("width", range(70, 200))
-def test_what_is_less_needed_goes_before_what_is_more(width: int) -> None:
-    line = shown(width)
-    there = [words in line for words in ("GB of", RANGE, "47%", MIDDLE_AT)]
-    assert there == sorted(there)
+def test_the_banner_drops_less_important_facts_first(width: int) -> None:
+    line = banner_line(width)
+    kept = [words in line for words in ("GB of", RANGE, "47%", MIDDLE_AT)]
+    assert kept == sorted(kept)
     assert len(line) == width

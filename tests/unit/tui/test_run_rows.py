@@ -1,4 +1,4 @@
-"""What the view makes of a run's journal: rows, places in the queue, steps."""
+"""What the view derives from the journal of a run: rows, places in the queue, steps."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ GB = 10**9
 TP = TopicPartition("a", 0)
 
 
-class Told:
-    """A run, and those who follow it, event by event."""
+class FollowedRun:
+    """A run and the rows that follow it, event by event."""
 
     def __init__(self, *sizes: int, target: tuple[int, ...] = (4, 2, 3)) -> None:
         self.run = Run("run")
@@ -65,8 +65,8 @@ class Told:
         return self.happen(_adds_4(partition))
 
     def add(self, partition: int = 0) -> None:
-        over = StepOver(topic="a", partition=partition, replicas=(1, 2, 3, 4), leader=1)
-        self.happen(_adds_4(partition), over)
+        step_over = StepOver(topic="a", partition=partition, replicas=(1, 2, 3, 4), leader=1)
+        self.happen(_adds_4(partition), step_over)
 
 
 def _adds_4(partition: int) -> StepBegun:
@@ -94,37 +94,39 @@ def _copying(tp: TopicPartition, share: float) -> Timeline:
 # --- places ----------------------------------------------------------------------------------
 
 
-def test_the_first_to_begin_has_the_first_place() -> None:
-    told = Told(1, 1, 1)
-    tracks = list(told.run.tracks.values())
-    assert [told.rows.place(track) for track in tracks] == [1, 2, 3]
-    told.begin(1)
-    assert [told.rows.place(track) for track in tracks] == [1, None, 2]
+def test_the_next_partition_to_start_has_the_first_place() -> None:
+    followed = FollowedRun(1, 1, 1)
+    tracks = list(followed.run.tracks.values())
+    assert [followed.rows.place(track) for track in tracks] == [1, 2, 3]
+    followed.begin(1)
+    assert [followed.rows.place(track) for track in tracks] == [1, None, 2]
 
 
-def test_one_that_is_blocked_has_no_place_until_it_can_go() -> None:
-    told = Told(1, 1)
-    track = told.run.tracks[TP]
-    told.happen(
+def test_a_blocked_partition_has_no_place_until_it_can_move() -> None:
+    followed = FollowedRun(1, 1)
+    track = followed.run.tracks[TP]
+    followed.happen(
         StateEntered(topic="a", partition=0, state=State.BLOCKED, reason="broker 4 is offline")
     )
-    assert told.rows.place(track) is None
-    told.happen(StateEntered(topic="a", partition=0, state=State.QUEUED))
-    assert told.rows.place(track) == 1
+    assert followed.rows.place(track) is None
+    followed.happen(StateEntered(topic="a", partition=0, state=State.QUEUED))
+    assert followed.rows.place(track) == 1
 
 
-def test_another_order_gives_all_other_places() -> None:
-    told = Told(1, 3, 2)
-    old, new = told.run.limits, Limits(order=Order.SIZE_DESC)
-    touched = told.happen(LimitsChanged(old=old, new=new, batch=0, in_flight=0))
-    assert [told.rows.place(track) for track in told.run.tracks.values()] == [3, 1, 2]
+def test_another_order_gives_all_partitions_new_places() -> None:
+    followed = FollowedRun(1, 3, 2)
+    old, new = followed.run.limits, Limits(order=Order.SIZE_DESC)
+    touched = followed.happen(LimitsChanged(old=old, new=new, batch=0, in_flight=0))
+    assert [followed.rows.place(track) for track in followed.run.tracks.values()] == [3, 1, 2]
     assert len(touched) == 3
 
 
 @given(st.lists(st.tuples(st.integers(0, 7), st.sampled_from(list(State))), max_size=30))
-def test_places_are_those_of_who_waits_counted_anew(changes: list[tuple[int, State]]) -> None:
-    told = Told(*[1] * 8)
-    tracks = list(told.run.tracks.values())
+def test_places_match_a_fresh_count_of_the_waiting_partitions(
+    changes: list[tuple[int, State]],
+) -> None:
+    followed = FollowedRun(*[1] * 8)
+    tracks = list(followed.run.tracks.values())
     places = QueuePlaces(tracks, Order.TOPIC)
     for number, state in changes:
         tracks[number].state = state
@@ -136,29 +138,29 @@ def test_places_are_those_of_who_waits_counted_anew(changes: list[tuple[int, Sta
 # --- rows and steps --------------------------------------------------------------------------
 
 
-def test_a_partition_that_nobody_has_looked_at_has_a_row_with_its_replicas() -> None:
-    told = Told(1)
-    (row,) = told.rows.with_unpolled({}).values()
+def test_a_partition_without_a_poll_has_a_row_with_its_replicas() -> None:
+    followed = FollowedRun(1)
+    (row,) = followed.rows.with_unpolled({}).values()
     assert row.state.replicas == (1, 2, 3)
-    told.add()
-    (row,) = told.rows.with_unpolled({}).values()
+    followed.add()
+    (row,) = followed.rows.with_unpolled({}).values()
     assert row.state.replicas == (1, 2, 3, 4)
 
 
-def test_what_is_seen_of_a_partition_goes_before_what_the_run_knows() -> None:
-    told, seen = Told(1), _copying(TP, 0.5)
-    assert told.rows.with_unpolled({TP: seen})[TP] is seen
+def test_a_polled_partition_overrides_what_the_run_knows() -> None:
+    followed, seen = FollowedRun(1), _copying(TP, 0.5)
+    assert followed.rows.with_unpolled({TP: seen})[TP] is seen
 
 
-def test_only_partitions_that_something_happened_to_are_touched() -> None:
-    told = Told(1, 1, 1)
-    assert told.begin(1) == {TopicPartition("a", 1)}
-    assert told.happen(Paused(by=PauseOrigin.OPERATOR)) == set()
+def test_only_partitions_with_an_event_are_touched() -> None:
+    followed = FollowedRun(1, 1, 1)
+    assert followed.begin(1) == {TopicPartition("a", 1)}
+    assert followed.happen(Paused(by=PauseOrigin.OPERATOR)) == set()
 
 
-def test_the_steps_to_come_are_those_of_the_limits_in_force() -> None:
-    told = Told(1, target=(4, 5, 6))
-    track = told.run.tracks[TP]
+def test_the_steps_to_come_follow_the_limits_in_force() -> None:
+    followed = FollowedRun(1, target=(4, 5, 6))
+    track = followed.run.tracks[TP]
     one_by_one = steps_to_come(track, Limits(replicas=1))
     assert [step.target for step in one_by_one] == [
         (1, 2, 3, 4), (1, 2, 3, 4, 5), (1, 2, 3, 4, 5, 6), (4, 5, 6),
@@ -167,31 +169,31 @@ def test_the_steps_to_come_are_those_of_the_limits_in_force() -> None:
     assert len(steps_to_come(track, Limits())) == 1
 
 
-def test_the_steps_to_come_begin_where_the_one_in_flight_will_end() -> None:
-    told = Told(1, target=(4, 5, 6))
-    told.begin()
-    track = told.run.tracks[TP]
-    assert track.steps + told.rows.steps_left(track) == 4
+def test_the_steps_to_come_start_where_the_one_in_flight_will_end() -> None:
+    followed = FollowedRun(1, target=(4, 5, 6))
+    followed.begin()
+    track = followed.run.tracks[TP]
+    assert track.steps + followed.rows.steps_left(track) == 4
     assert steps_to_come(track, Limits(replicas=1))[0].adds == (5,)
 
 
-def test_a_step_that_was_given_up_is_told_with_its_reason() -> None:
-    told = Told(1)
-    told.begin()
-    told.happen(
+def test_an_abandoned_step_is_listed_with_its_reason() -> None:
+    followed = FollowedRun(1)
+    followed.begin()
+    followed.happen(
         StepOver(
             topic="a", partition=0, replicas=(1, 2, 3), leader=1, reached=False,
             reason="its step was cancelled",
         )
     )  # fmt: skip
-    (step,) = told.rows.steps_taken(TP)
+    (step,) = followed.rows.steps_taken(TP)
     assert (step.reached, step.reason) == (False, "its step was cancelled")
 
 
 # --- what was asked, and what is seen ----------------------------------------------------------
 
 
-def test_limits_that_were_asked_for_add_up_in_order() -> None:
+def test_pending_changes_of_limits_add_up_in_order() -> None:
     asked: list[Command] = [
         SetLimits({"partitions": 3}),
         StopEngine(),
@@ -202,9 +204,9 @@ def test_limits_that_were_asked_for_add_up_in_order() -> None:
     assert limits_after(Limits(), [SetLimits({"replicas": "many"})]) is None
 
 
-def test_replicas_that_a_later_step_of_ours_asked_for_are_its_target() -> None:
-    told = Told(GB)
-    told.begin()
+def test_the_replicas_that_the_latest_step_requested_are_the_target() -> None:
+    followed = FollowedRun(GB)
+    followed.begin()
     settling = _copying(TP, 1.0)
     settling = Timeline(
         **{
@@ -214,58 +216,58 @@ def test_replicas_that_a_later_step_of_ours_asked_for_are_its_target() -> None:
         }
     )
     progress = Progress({TP: settling})
-    told_once = with_requested_replicas(progress, told.run)
-    assert told_once.timelines[TP].target == settling.target
-    assert told_once.timelines[TP].goes_on
-    assert with_requested_replicas(told_once, told.run) is told_once
-    told.happen(
+    updated = with_requested_replicas(progress, followed.run)
+    assert updated.timelines[TP].target == settling.target
+    assert updated.timelines[TP].goes_on
+    assert with_requested_replicas(updated, followed.run) is updated
+    followed.happen(
         StepOver(topic="a", partition=0, replicas=(1, 2, 3, 4), leader=1),
         StepBegun(
             topic="a", partition=0, batch=2, replicas=(4, 2, 3), adding=(), removing=(1,),
             elect=None, before=(1, 2, 3, 4), leader=1, cut=True,
         ),
     )  # fmt: skip
-    assert with_requested_replicas(progress, told.run).timelines[TP].target == (4, 2, 3)
+    assert with_requested_replicas(progress, followed.run).timelines[TP].target == (4, 2, 3)
 
 
-# --- called off --------------------------------------------------------------------------------
+# --- cancelled ---------------------------------------------------------------------------------
 
 
-def _called_off(kind: CancelKind, *partitions: int) -> CancelAsked:
+def _cancelled(kind: CancelKind, *partitions: int) -> CancelAsked:
     return CancelAsked(kind=kind, partitions=tuple(TopicPartition("a", n) for n in partitions))
 
 
-def test_what_goes_back_has_its_place_before_those_that_wait_to_begin() -> None:
-    told = Told(1, 1, 1)
-    told.add(2)
-    told.happen(StateEntered(topic="a", partition=2, state=State.DONE))
-    touched = told.happen(_called_off(CancelKind.ROLLBACK, 2))
-    tracks = list(told.run.tracks.values())
+def test_a_rollback_has_its_place_before_partitions_that_wait_to_start() -> None:
+    followed = FollowedRun(1, 1, 1)
+    followed.add(2)
+    followed.happen(StateEntered(topic="a", partition=2, state=State.DONE))
+    touched = followed.happen(_cancelled(CancelKind.ROLLBACK, 2))
+    tracks = list(followed.run.tracks.values())
     assert touched == {TopicPartition("a", 2)}
     assert tracks[2].state is State.ROLLING_BACK
-    assert [told.rows.place(track) for track in tracks] == [2, 3, 1]
+    assert [followed.rows.place(track) for track in tracks] == [2, 3, 1]
 
 
-def test_what_is_stopped_before_it_begins_has_no_place_in_the_queue() -> None:
-    told = Told(1, 1)
-    told.happen(_called_off(CancelKind.STOP, 0))
-    assert [told.rows.place(track) for track in told.run.tracks.values()] == [None, 1]
+def test_a_partition_stopped_before_its_start_has_no_place_in_the_queue() -> None:
+    followed = FollowedRun(1, 1)
+    followed.happen(_cancelled(CancelKind.STOP, 0))
+    assert [followed.rows.place(track) for track in followed.run.tracks.values()] == [None, 1]
 
 
-def test_the_steps_to_come_of_what_is_rolled_back_lead_to_its_original_replicas() -> None:
-    told = Told(1, target=(4, 5, 6))
-    told.add()
-    told.happen(_called_off(CancelKind.ROLLBACK, 0))
-    track = told.run.tracks[TP]
+def test_the_steps_to_come_of_a_rollback_lead_to_the_original_replicas() -> None:
+    followed = FollowedRun(1, target=(4, 5, 6))
+    followed.add()
+    followed.happen(_cancelled(CancelKind.ROLLBACK, 0))
+    track = followed.run.tracks[TP]
     (step,) = steps_to_come(track, Limits(replicas=1))
     assert (step.target, step.drops) == ((1, 2, 3), (4,))
-    assert told.rows.steps_left(track) == 1
+    assert followed.rows.steps_left(track) == 1
 
 
-def test_a_step_in_flight_that_is_called_off_is_not_counted_as_if_it_would_end() -> None:
-    told = Told(1, target=(4, 5, 6))
-    told.begin()
-    told.happen(_called_off(CancelKind.ROLLBACK, 0))
-    assert steps_to_come(told.run.tracks[TP], Limits(replicas=1)) == []
-    told.happen(_called_off(CancelKind.STOP, 0))
-    assert steps_to_come(told.run.tracks[TP], Limits(replicas=1)) == []
+def test_a_cancelled_step_in_flight_is_not_counted_as_completing() -> None:
+    followed = FollowedRun(1, target=(4, 5, 6))
+    followed.begin()
+    followed.happen(_cancelled(CancelKind.ROLLBACK, 0))
+    assert steps_to_come(followed.run.tracks[TP], Limits(replicas=1)) == []
+    followed.happen(_cancelled(CancelKind.STOP, 0))
+    assert steps_to_come(followed.run.tracks[TP], Limits(replicas=1)) == []

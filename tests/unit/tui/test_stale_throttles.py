@@ -1,4 +1,4 @@
-"""Throttles that nobody needs are found by what is looked at, and those in use are not."""
+"""Throttles that no move needs are found in polls, and those in use are not."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ def test_a_rate_that_is_set_while_nothing_moves_is_left_behind() -> None:
 
 
 @pytest.mark.parametrize("listed", ["*", "0:9", "7:4", "x"])
-def test_what_is_listed_of_a_topic_that_rests_is_left_behind(listed: str) -> None:
+def test_throttled_replicas_of_a_topic_at_rest_are_left_behind(listed: str) -> None:
     assert unneeded_throttles(seen(listed), {}) == {LIST}
 
 
-def test_only_what_is_being_added_may_be_listed() -> None:
+def test_only_replicas_being_added_may_be_listed() -> None:
     adding = a_move(T0).adding[0]
 
     assert unneeded_throttles(seen(f"{T0.partition}:{adding}", moves=True), {}) == set()
@@ -47,14 +47,14 @@ def test_only_what_is_being_added_may_be_listed() -> None:
     assert unneeded_throttles(seen("*", moves=True), {}) == set()
 
 
-def test_what_the_run_has_set_itself_is_not() -> None:
+def test_throttles_that_the_run_has_set_are_not_left_behind() -> None:
     ours = {RATE: frozenset({"1000"}), LIST: frozenset({"0:9"})}
 
     assert unneeded_throttles(seen("0:9", rate=1_000), ours) == set()
     assert unneeded_throttles(seen("0:9,1:9"), ours) == {LIST}
 
 
-def test_what_was_needed_just_now_is_told_only_once_it_was_read_again() -> None:
+def test_a_throttle_needed_a_moment_ago_is_reported_only_after_another_read() -> None:
     leftovers = StaleThrottles()
 
     leftovers.note(seen("0:9", rate=1_000, moves=True), {})
@@ -65,7 +65,7 @@ def test_what_was_needed_just_now_is_told_only_once_it_was_read_again() -> None:
     assert leftovers.count == 2
 
 
-def test_what_stood_there_before_the_view_was_opened_is_told_at_once() -> None:
+def test_a_throttle_from_before_the_view_opened_is_reported_at_once() -> None:
     leftovers = StaleThrottles()
 
     leftovers.note(seen("0:9", rate=1_000), {})

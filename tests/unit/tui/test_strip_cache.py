@@ -21,12 +21,12 @@ def drawn(rows: StripCache, row: RowInputs) -> Strip:
     return rows.strip(row, LAYOUT, PAINT, WIDTH, stale=False)
 
 
-def test_a_row_that_shows_the_same_is_drawn_once() -> None:
+def test_an_unchanged_row_is_drawn_once() -> None:
     rows = StripCache()
     assert drawn(rows, ROW) is drawn(rows, ROW._replace(marked=False))
 
 
-def test_what_was_drawn_last_is_known_also_when_it_is_again_as_it_was_at_first() -> None:
+def test_the_cache_knows_the_last_strip_that_was_drawn_of_a_row() -> None:
     rows = StripCache()
     assert rows.known(TP) is None
     first = drawn(rows, ROW)
@@ -36,7 +36,7 @@ def test_what_was_drawn_last_is_known_also_when_it_is_again_as_it_was_at_first()
     assert rows.known(TP) != marked
 
 
-def test_the_cursor_and_a_mark_have_a_sign_each_in_front_of_the_row() -> None:
+def test_the_cursor_and_a_mark_each_have_a_sign_before_the_row() -> None:
     rows = StripCache()
     assert drawn(rows, ROW).text.startswith("  orders-1")
     assert drawn(rows, ROW._replace(marked=True)).text.startswith(" ◆orders-1")

@@ -66,13 +66,13 @@ def test_the_shipped_themes_load_without_a_problem() -> None:
 
 
 @pytest.mark.parametrize("name", SHIPPED)
-def test_a_shipped_theme_says_the_colour_of_every_role_itself(name: str) -> None:
+def test_a_shipped_theme_sets_the_colour_of_every_role_itself(name: str) -> None:
     text = (shipped_folder() / f"{name}.yaml").read_text(encoding="utf-8")
     assert [role for role in ROLES if f"\n  {role}: " not in text] == []
 
 
 @pytest.mark.parametrize("name", SHIPPED)
-def test_the_words_of_a_shipped_theme_stand_out_from_what_is_behind_them(name: str) -> None:
+def test_the_text_of_a_shipped_theme_stands_out_from_its_background(name: str) -> None:
     theme = shipped(name)
     words = {role: theme.variables[role] for role, what in ROLES.items() if what.text}
     words |= {"foreground": theme.foreground or "", "primary": theme.primary}
@@ -95,7 +95,7 @@ def test_the_high_contrast_theme_keeps_a_contrast_of_seven_to_one() -> None:
 
 
 @pytest.mark.parametrize("name", SHIPPED)
-def test_the_words_on_a_badge_stand_out_from_it(name: str) -> None:
+def test_the_text_of_a_badge_stands_out_from_it(name: str) -> None:
     theme = shipped(name)
     assert contrast(theme.variables["badge-text"], theme.variables["badge"]) >= 4.5
 
@@ -112,7 +112,7 @@ def test_the_sixteen_colour_theme_uses_the_terminals_own_colours_only() -> None:
 
 
 @pytest.mark.parametrize("theme", BUILTIN_THEMES.values(), ids=lambda theme: theme.name)
-def test_every_role_has_a_colour_in_a_theme_that_knows_nothing_of_roles(theme: Theme) -> None:
+def test_every_role_has_a_colour_in_a_theme_without_roles(theme: Theme) -> None:
     defaults = role_defaults(theme)
     assert defaults.keys() == ROLES.keys()
     for color in defaults.values():
@@ -135,7 +135,7 @@ def test_a_users_theme_replaces_the_shipped_one_of_its_name(folder: Path) -> Non
     assert loaded.themes["dark"].variables["adding"] == shipped("dark").variables["adding"]
 
 
-def test_a_theme_takes_what_it_does_not_say_from_the_one_it_extends(folder: Path) -> None:
+def test_a_theme_inherits_what_it_does_not_set(folder: Path) -> None:
     write(folder, "a.yaml", 'name: paper\nextends: light\ncolors: {background: "#fff8e0"}\n')
     write(folder, "b.yaml", "name: paper-red\nextends: paper\nroles: {adding: darkred}\n")
     theme = load(folder).themes["paper-red"]
@@ -152,19 +152,19 @@ def test_a_broken_override_leaves_the_shipped_theme_in_place(folder: Path) -> No
     assert [(problem.path, problem.line) for problem in loaded.problems] == [(path, 2)]
 
 
-def test_a_folder_that_is_not_there_is_no_problem(tmp_path: Path) -> None:
+def test_a_missing_theme_folder_is_no_problem(tmp_path: Path) -> None:
     assert load(tmp_path / "none").problems == ()
 
 
 BAD = {
-    "a key that is almost right": (
+    "a key with a typo": (
         "name: x\nextends: dark\ncolours: {}\n", 3, "unknown key 'colours'; did you mean 'colors'?",
     ),
-    "a key like nothing known": (
+    "an unknown key": (
         "name: x\nextends: dark\nfont: Fira\n", 3,
         "unknown key 'font'; known keys: ansi, colors, dark, extends, name, roles",
     ),
-    "a role that is almost right": (
+    "a role with a typo": (
         "name: x\nextends: dark\nroles:\n  adding: blue\n  stalld: red\n", 5,
         "unknown key 'stalld'; did you mean 'stalled'?",
     ),
@@ -172,11 +172,11 @@ BAD = {
         "name: x\nextends: dark\nroles:\n  adding: blue\n  adding: red\n", 5,
         "'adding' is given twice",
     ),
-    "a colour that is almost right": (
+    "a colour with a typo": (
         "name: x\nextends: dark\nroles:\n  adding: blu\n", 4,
         "`adding` is not a colour: 'blu'; did you mean blue?",
     ),
-    "a colour like nothing known": (
+    "an unknown colour": (
         "name: x\nextends: dark\nroles:\n  adding: '#12'\n", 4,
         "`adding` is not a colour: '#12'; write \"#5aa9ff\", a CSS name or ansi_blue",
     ),
@@ -184,7 +184,7 @@ BAD = {
         "name: x\nextends: dark\nroles:\n  adding: #5aa9ff\n", 4,
         '`adding` has no colour; one that begins with # needs quotes: "#5aa9ff"',
     ),
-    "a colour that one sees through": (
+    "a see-through colour": (
         "name: x\nextends: dark\nroles:\n  adding: '#5aa9ff80'\n", 4,
         "`adding` is see-through: '#5aa9ff80'; give an opaque colour",
     ),
@@ -250,7 +250,7 @@ BAD = {
 
 
 @pytest.mark.parametrize(("text", "line", "what"), BAD.values(), ids=BAD.keys())
-def test_a_mistake_is_named_with_its_file_and_line_and_the_others_load(
+def test_a_mistake_in_a_theme_is_reported_with_file_and_line_and_the_others_load(
     folder: Path, text: str, line: int, what: str
 ) -> None:
     path = write(folder, "bad.yaml", text)
@@ -260,7 +260,7 @@ def test_a_mistake_is_named_with_its_file_and_line_and_the_others_load(
     assert set(loaded.themes) == {*SHIPPED, "good"}
 
 
-def test_every_mistake_of_a_file_is_named_at_once(folder: Path) -> None:
+def test_all_mistakes_of_a_theme_file_are_reported_at_once(folder: Path) -> None:
     write(folder, "bad.yaml", "nam: x\nextends: dark\nroles:\n  adding: blu\n  leder: red\n")
     assert [problem.line for problem in load(folder).problems] == [1, 1, 4, 5]
 
@@ -276,7 +276,7 @@ def test_themes_that_extend_each_other_are_a_problem_of_each(folder: Path) -> No
     assert set(loaded.themes) == set(SHIPPED)
 
 
-def test_two_files_of_one_name_are_a_problem_of_the_second(folder: Path) -> None:
+def test_two_themes_of_one_name_are_a_problem_of_the_second(folder: Path) -> None:
     write(folder, "a.yaml", "name: twin\nextends: dark\n")
     write(folder, "b.yaml", "name: twin\nextends: light\n")
     loaded = load(folder)

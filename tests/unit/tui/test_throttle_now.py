@@ -1,4 +1,4 @@
-"""What the lines of a run tell of a throttle that outlives its steps, and its rows of brokers."""
+"""What the lines of a run show of a throttle that outlives its steps, and its rows of brokers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from support.views.screens import BEGAN
         (RunState.RESUMABLE, False, "its throttle stays on broker 4"),
     ],
 )
-def test_a_run_of_which_only_the_throttle_is_left_says_where(
+def test_the_banner_shows_where_the_left_over_throttle_of_a_run_is(
     tmp_path: Path,
     state: RunState,
     owned: bool,  # noqa: FBT001 - a parameter
@@ -41,7 +41,7 @@ def test_a_run_of_which_only_the_throttle_is_left_says_where(
     assert words in _text(first_line(status, BEGAN))
 
 
-def test_a_run_that_is_under_way_says_nothing_of_where_its_throttle_is(tmp_path: Path) -> None:
+def test_the_banner_of_a_moving_run_does_not_show_where_its_throttle_is(tmp_path: Path) -> None:
     run = run_of(a_run(tmp_path, *throttled()))
     now = throttle_now(run, Progress(), {})
     status = RunStatus(name="drain-b3", state=RunState.RUNNING, throttle=now, holder=this_process())
@@ -59,7 +59,7 @@ def test_the_fastest_partition_is_named_only_while_something_is_written(tmp_path
     assert throttle_now(run, Progress(), {4: busy}).fastest == busy
 
 
-def test_each_broker_has_what_is_wanted_what_is_set_and_what_was_there(tmp_path: Path) -> None:
+def test_each_broker_has_its_wanted_set_and_original_rate(tmp_path: Path) -> None:
     run = run_of(a_run(tmp_path, *throttled()))
 
     (row, *_) = (row for row in rates_now(run, {}) if row.broker == 4)

@@ -18,7 +18,7 @@ def axis_of(row: Slots, width: int) -> TimeAxis:
     return axis
 
 
-def test_a_short_history_takes_a_cell_a_slot_so_that_it_grows_to_the_right() -> None:
+def test_a_short_history_has_a_cell_per_slot_and_grows_to_the_right() -> None:
     axis = axis_of(slots(bytes((1, 2, 3))), 40)
     assert (axis.cells, axis.cell_s, axis.start_s) == (3, 1.0, 100.0)
     assert axis.marks(slots(bytes((1, 2, 3)))) == bytes((1, 2, 3))
@@ -31,24 +31,22 @@ def test_a_long_history_puts_equal_numbers_of_slots_into_a_cell() -> None:
     assert axis.marks(row)[:3] == bytes((3, 7, 11))
 
 
-def test_trouble_in_a_cell_is_not_hidden_by_what_came_after() -> None:
+def test_trouble_in_a_cell_is_not_hidden_by_later_slots() -> None:
     row = slots(bytes((10, Mark.STALLED, 11, 12)))
     assert axis_of(row, 2).marks(row) == bytes((Mark.STALLED, 12))
 
 
 @pytest.mark.parametrize("width", [0, -3])
-def test_no_room_is_no_axis(width: int) -> None:
+def test_an_axis_without_room_is_none(width: int) -> None:
     assert TimeAxis.over([slots(b"\1")], width) is None
 
 
-def test_no_history_is_no_axis() -> None:
+def test_an_axis_without_a_history_is_none() -> None:
     assert TimeAxis.over([], 40) is None
 
 
 @given(st.integers(1, 240), st.integers(1, 150))
-def test_an_axis_never_takes_more_room_than_there_is_and_ends_with_the_last_slot(
-    count: int, width: int
-) -> None:
+def test_an_axis_fits_its_room_and_ends_with_the_last_slot(count: int, width: int) -> None:
     row = slots(bytes((7,)) * count)
     axis = axis_of(row, width)
     assert axis.cells <= width

@@ -56,8 +56,8 @@ class RunOnCluster:
 
         Each step is in the journal before it is sent.
         """
-        flying = self._follower.run.flying
-        return {tp: t.step.begun.replicas for tp, t in flying.items() if t.step is not None}
+        in_flight = self._follower.run.tracks_in_flight
+        return {tp: t.step.begun.replicas for tp, t in in_flight.items() if t.step is not None}
 
     @property
     def words(self) -> str:

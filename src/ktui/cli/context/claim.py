@@ -142,7 +142,7 @@ async def check_no_other_owner(request: ClaimRequest) -> None:
         RunRefused: another one owns it.
     """
     async with aclosing(reading_claim(request.cluster, request.state, request.cluster_id)) as claim:
-        standing = await claim.look()
+        standing = await claim.read()
     if isinstance(standing, OwnedByOthers) and request.take_over:
         await _claim_newly(request)
     else:
@@ -173,7 +173,7 @@ async def owner_findings(request: ClaimRequest | None, reader: KafkaReader) -> t
     if request is None:
         return ()
     claim = reading_claim(request.cluster, request.state, request.cluster_id, reader)
-    standing, preview = await claim.look(), await claim.preview()
+    standing, preview = await claim.read(), await claim.preview()
     warning = _warning(standing, request)
     if warning is not None:
         return (Finding(Severity.WARNING, FindingKind.OWNER, (), warning),)
@@ -237,7 +237,7 @@ class ClusterHold:
 async def _claim_newly(request: ClaimRequest) -> bool:
     """Claim the cluster. Returns whether this state directory did not own it before."""
     async with aclosing(request.claim()) as claim:
-        before, preview = await claim.look(), await claim.preview()
+        before, preview = await claim.read(), await claim.preview()
         if isinstance(before, Unowned) and preview.makes_topic:
             click.echo(f"note: {_topic_note(preview)}", err=True)
         standing = await claim.claim(take_over=request.take_over)
@@ -256,7 +256,7 @@ async def release_cluster(request: ClaimRequest) -> str | None:
 
 async def _release_claim(claim: ClusterClaim) -> str | None:
     """Release our claim, also where another engine of ours had the heartbeats."""
-    standing = await claim.look()
+    standing = await claim.read()
     if isinstance(standing, OwnedHere):
         standing = await claim.claim(take_over=False)
     if isinstance(standing, OwnedHere):

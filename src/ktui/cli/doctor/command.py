@@ -129,7 +129,7 @@ async def _ownership(cluster: Cluster, reader: KafkaReader, state: StateDir) -> 
         claim = reading_claim(cluster, state, cluster_id, reader)
     except RunProblem as problem:
         return [DoctorFinding(Level.WARNING, f"could not read who owns the cluster: {problem}")]
-    status, preview = await claim.look(), await claim.preview()
+    status, preview = await claim.read(), await claim.preview()
     return judge_ownership(status, preview, off=not cluster.context.ownership)
 
 

@@ -98,7 +98,7 @@ class ClusterRecording(RecordingSource):
         await asyncio.shield(self._writing)
 
     def _record_with_runs(self, observation: Observation) -> None:
-        self.recorder.look(observation)
+        self.recorder.poll(observation)
         self.runs.record_new_events(observation.cluster_id)
 
     async def aclose(self) -> None:

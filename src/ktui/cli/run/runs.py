@@ -23,7 +23,7 @@ from ktui.execution.run.states import State
 from ktui.planning.names import join_some
 
 _LEFT_OUT = (State.CHANGED_ELSEWHERE, State.TOPIC_GONE)
-_CALLED_OFF = (
+_BY_OPERATOR = (
     State.STOPPED,
     State.ROLLED_BACK,
     State.STOPPING,
@@ -167,7 +167,7 @@ def _print_table(runs: list[RunSummary]) -> None:
         "RUN",
         "STATE",
         "DONE",
-        "CALLED OFF",
+        "CANCELLED",
         "FAILED",
         "LEFT OUT",
         "STARTED",
@@ -207,7 +207,7 @@ def _row(run: RunSummary) -> tuple[str, ...]:
         name,
         state,
         f"{counts.get(State.DONE, 0):,}/{run.partitions:,}",
-        f"{sum(counts.get(each, 0) for each in _CALLED_OFF):,}",
+        f"{sum(counts.get(each, 0) for each in _BY_OPERATOR):,}",
         f"{counts.get(State.FAILED, 0):,}",
         f"{sum(counts.get(each, 0) for each in _LEFT_OUT):,}",
         local_time(run.started_at),

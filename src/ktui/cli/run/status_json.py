@@ -97,7 +97,7 @@ def read_status(client: RunClient, state: StateDir) -> Status:
     run, estimate = found.run, Estimate(found.run, EarlierRuns(state))
     estimate.take(found.entries)
     now, last_poll = SystemClock().now(), last_poll_at(client.folder)
-    estimate.look(now)
+    estimate.update(now)
     running = run_state(run, owner) is RunState.RUNNING
     return Status(
         run=run,
@@ -145,7 +145,7 @@ class AddedPlanJson(msgspec.Struct, frozen=True, kw_only=True):
     who: str
 
 
-class FlyingJson(msgspec.Struct, frozen=True, kw_only=True):
+class InFlightJson(msgspec.Struct, frozen=True, kw_only=True):
     """A step in flight (KIP-435's current batch)."""
 
     topic: str
@@ -192,7 +192,7 @@ class WaitingJson(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
 
 
-class CalledOffJson(msgspec.Struct, frozen=True, kw_only=True):
+class CancelledJson(msgspec.Struct, frozen=True, kw_only=True):
     """A partition that an operator has cancelled."""
 
     topic: str
@@ -254,11 +254,11 @@ class StatusJson(msgspec.Struct, frozen=True, kw_only=True):
     """Estimated seconds until the end; null while unknown, and unless the run is running."""
     left_by_earlier_runs: bool
     """Whether `left_s` rests on the rates of earlier runs: this run has no rate of its own yet."""
-    in_flight: tuple[FlyingJson, ...]
+    in_flight: tuple[InFlightJson, ...]
     waiting: tuple[WaitingJson, ...]
     """The partitions that have begun and wait for a step, then the next one to begin."""
     troubled: tuple[TroubledJson, ...]
-    called_off: tuple[CalledOffJson, ...]
+    called_off: tuple[CancelledJson, ...]
     damage: str | None
     """The damage of the journal, also after it was recovered."""
 
@@ -303,14 +303,14 @@ def status_json(status: Status) -> StatusJson:
         bytes_done=run.copies.done,
         left_s=status.copied.left_s,
         left_by_earlier_runs=status.copied.by_earlier_runs,
-        in_flight=tuple(map(_flying, run.flying.values())),
+        in_flight=tuple(map(_in_flight, run.tracks_in_flight.values())),
         waiting=tuple(map(_waiting, status.waits)),
         troubled=tuple(
             TroubledJson(reason=track.reason, **_place(track), **_replicas(track))
             for track in run.troubled.values()
         ),
         called_off=tuple(
-            CalledOffJson(cancel=kind, **_place(track), **_replicas(track))
+            CancelledJson(cancel=kind, **_place(track), **_replicas(track))
             for track, kind in status.cancelled
         ),
         damage=status.damage or run.damage,
@@ -343,9 +343,9 @@ def _added(plan: AddedPlan) -> AddedPlanJson:
     )
 
 
-def _flying(track: Track) -> FlyingJson:
+def _in_flight(track: Track) -> InFlightJson:
     begun = None if track.step is None else track.step.begun
-    return FlyingJson(
+    return InFlightJson(
         **_place(track),
         **_replicas(track),
         batch=track.batch,

@@ -42,7 +42,7 @@ def status_text(status: Status, state: StateDir) -> str:
         _in_flight(run),
         _troubled(run),
         _waiting(status.waits),
-        _called_off(status),
+        _cancelled(status),
     ]
     text = "\n\n".join("\n".join(lines) for lines in sections if lines)
     return "\n".join(map(clean, text.split("\n")))
@@ -163,14 +163,14 @@ def _left(left_s: Range) -> str:
 
 
 def _in_flight(run: Run) -> list[str]:
-    if not run.flying:
+    if not run.tracks_in_flight:
         return ["nothing is in flight"]
     header = ("PARTITION", "STATE", "BATCH", "REPLICAS", "TO", "ELECT", "TARGET", "SINCE")
-    rows = [_flying(track) for track in run.flying.values()]
+    rows = [_step_row(track) for track in run.tracks_in_flight.values()]
     return [f"in flight: {as_count(len(rows), 'step')}", table(header, rows, right=(2, 5))]
 
 
-def _flying(track: Track) -> tuple[str, ...]:
+def _step_row(track: Track) -> tuple[str, ...]:
     begun = None if track.step is None else track.step.begun
     return (
         str(track.tp),
@@ -208,7 +208,7 @@ def _waiting(waits: Sequence[Waiting]) -> list[str]:
     return ["waiting for their next step", *_first_rows(header, rows)]
 
 
-def _called_off(status: Status) -> list[str]:
+def _cancelled(status: Status) -> list[str]:
     """List the partitions that operators have cancelled, those still moving first."""
     cancelled = sorted(status.cancelled, key=lambda each: each[0].state.ended)
     if not cancelled:
@@ -226,7 +226,7 @@ def _called_off(status: Status) -> list[str]:
         )
         for track, kind in cancelled
     ]
-    return [f"called off: {as_count(len(cancelled), 'partition')}", *_first_rows(header, rows)]
+    return [f"cancelled: {as_count(len(cancelled), 'partition')}", *_first_rows(header, rows)]
 
 
 def _state(track: Track) -> tuple[str, str, str]:

@@ -146,9 +146,9 @@ class _Following:
         for warning in self._warnings.new():
             self._line.print(warning)
         if any(map(self._is_our_pause, new)):
-            flying = as_count(follower.run.in_flight, "step")
+            in_flight = as_count(follower.run.in_flight, "step")
             self._line.print(
-                f"paused: nothing more is submitted, and {flying} in flight may finish"
+                f"paused: nothing more is submitted, and {in_flight} in flight may finish"
             )
         if self._json:
             self._print([entry for entry in new if entry.seq > self._after])
@@ -162,7 +162,7 @@ class _Following:
     def _progress(self, follower: RunFollower, now: datetime) -> str:
         if self._estimate is None:
             return progress_line(follower.run, None)
-        self._estimate.look(now)
+        self._estimate.update(now)
         return progress_line(follower.run, self._estimate.copied)
 
     def _pause(self) -> None:

@@ -66,7 +66,7 @@ def _check_nobody_runs(state: StateDir, cluster_id: str, move: ListedReassignmen
     """
     for follower, owner in unfinished_journals(state, cluster_id):
         with follower:
-            track = follower.run.flying.get(move.tp)
+            track = follower.run.tracks_in_flight.get(move.tp)
             if owner is not None and track is not None and track.step is not None:
                 name = follower.run.name
                 raise RunProblem(

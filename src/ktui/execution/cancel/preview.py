@@ -185,7 +185,7 @@ def min_isr_danger(in_sync: Collection[int], least: int) -> str | None:
 
 
 def _is_ours(track: Track, state: PartitionState) -> bool:
-    return track.step is not None and step_outcome(track.step, state) is StepOutcome.FLYING
+    return track.step is not None and step_outcome(track.step, state) is StepOutcome.IN_FLIGHT
 
 
 def _refused(preview: PartitionPreview, reason: str, way_out: str) -> PartitionPreview:
@@ -212,7 +212,7 @@ def _cancelled(
     state: PartitionState,
 ) -> PartitionPreview:
     stops = turned.cancel is CancelKind.STOP
-    after, flying = _settled(state), state.reassigning
+    after, in_flight = _settled(state), state.reassigning
     situation = observed.situation(turned, after)
     goes_to = find_goal(turned, after.replicas, after.isr, after.leader)
     goes_on = None if stops else situation
@@ -220,13 +220,13 @@ def _cancelled(
     least = 1 if situation is None else situation.min_insync_replicas
     preview = replace(
         unchanged,
-        cancels=flying and bool(after.isr),
+        cancels=in_flight and bool(after.isr),
         steps=() if goes_on is None else tuple(all_steps(goes_on, limits)),
         replicas=goes_to.replicas,
         leader=after.leader if stops else lead,
-        danger=min_isr_danger(after.isr, least) if flying else None,
+        danger=min_isr_danger(after.isr, least) if in_flight else None,
     )
-    if flying and not after.isr:
+    if in_flight and not after.isr:
         return _refused(preview, LAST_IN_SYNC, _LAST_IN_SYNC_OUT)
     following = None if goes_on is None else next_step(goes_on, limits)
     if isinstance(following, Blocked):

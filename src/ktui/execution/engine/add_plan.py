@@ -227,7 +227,7 @@ def _settled(
     a while do not show how many replicas a partition is to have.
     """
     begun = {tp: track for tp, track in tracks.items() if track.begun and not track.state.ended}
-    listed = {tp: each for tp, each in seen.listed.items() if tp not in run.flying}
+    listed = {tp: each for tp, each in seen.listed.items() if tp not in run.tracks_in_flight}
     states = {tp: _before(state, begun.get(tp)) for tp, state in seen.partitions.items()}
     return msgspec.structs.replace(seen, partitions=states, listed=listed)
 
@@ -262,10 +262,10 @@ class PlanAdder:
         words = join_effects_text(how for how, _ in joinings)
         if not taken_on:
             return Answer(accepted=True, words=f"nothing is added: {words}")
-        called_off = {kind: self._called_off(taken_on, kind) for kind in _CANCEL_FIRST.values()}
+        to_cancel = {kind: self._to_cancel(taken_on, kind) for kind in _CANCEL_FIRST.values()}
         cancels = [
             CancelAsked(kind=kind, partitions=part, command=asked.id, who=asked.who)
-            for kind, partitions in called_off.items()
+            for kind, partitions in to_cancel.items()
             for part in chunked(partitions)
         ]
         added = Added(
@@ -278,7 +278,7 @@ class PlanAdder:
         )
         planned_events = planned_parts([planned for _, planned in taken_on])
         self._record([added, *planned_events, *cancels])
-        self._record(self._decider.call_off([tp for tps in called_off.values() for tp in tps]))
+        self._record(self._decider.cancel([tp for tps in to_cancel.values() for tp in tps]))
         self._record(self._decider.join([p.tp for how, p in taken_on if how is JoinEffect.NEW]))
         self.queue_rested()
         return Answer(accepted=True, words=words, batch=self._decider.next_batch)
@@ -304,7 +304,7 @@ class PlanAdder:
         track = self._run.tracks.get(planned.tp)
         return join_effect(track, planned.target, command.on_conflict), planned
 
-    def _called_off(
+    def _to_cancel(
         self, taken_on: Sequence[tuple[JoinEffect, Planned]], kind: CancelKind
     ) -> list[TopicPartition]:
         """Return the partitions to call off that are not yet called off in this way."""

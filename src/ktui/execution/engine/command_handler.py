@@ -97,7 +97,7 @@ class CommandHandler:
             case Continue():
                 return self._continue(asked.command, asked)
             case CancelMoves():
-                return self._call_off(asked.command, asked)
+                return self._mark_cancelled(asked.command, asked)
             case Add():
                 return self._adding.carry_out(asked.command, asked)
             case StopEngine():
@@ -107,7 +107,7 @@ class CommandHandler:
                 return refuse_unknown(asked)
 
     def _set_limits(self, command: SetLimits, asked: StoredCommand) -> Answer:
-        old, flying = self._run.limits, self._run.in_flight
+        old, in_flight = self._run.limits, self._run.in_flight
         try:
             new = parse_limits(command.options, old)
         except LimitsProblem as problem:
@@ -119,13 +119,13 @@ class CommandHandler:
             old=old,
             new=new,
             batch=binds - 1,
-            in_flight=flying,
+            in_flight=in_flight,
             command=asked.id,
             who=asked.who,
         )
         self._record([changed])
         self._decider.set_limits(new)
-        stay = f"; {flying:,} in flight stay as they are" if flying else ""
+        stay = f"; {in_flight:,} in flight stay as they are" if in_flight else ""
         since = f"from decision {binds:,} on"
         if new.mode is Mode.WAVE:
             rest = "the rest of " if binds == self._run.batch else ""
@@ -179,10 +179,10 @@ class CommandHandler:
         self._record([paused])
         self._decider.apply_pauses()
         scope = scope_text(command.topics, command.partitions)
-        flying = 0 if scope else self._run.in_flight
+        in_flight = 0 if scope else self._run.in_flight
         words = "paused: nothing new is submitted"
         words += f" for {scope}" if scope else ""
-        words += f"; {flying:,} in flight will finish" if flying else ""
+        words += f"; {in_flight:,} in flight will finish" if in_flight else ""
         return Answer(accepted=True, words=words)
 
     def _continue(self, command: Continue, asked: StoredCommand) -> Answer:
@@ -204,16 +204,16 @@ class CommandHandler:
         held = [tp.topic for tp in command.partitions if self._run.pauses.holds(tp)]
         return f"lifted; topic {held[0]} is paused still" if held else "it goes on"
 
-    def _call_off(self, command: CancelMoves, asked: StoredCommand) -> Answer:
+    def _mark_cancelled(self, command: CancelMoves, asked: StoredCommand) -> Answer:
         scope = CancelScope(self._run, command.kind, command.topics, command.partitions)
         affected = [tp for tp, effect in scope.effects.items() if not effect.idle]
         words = scope.words
         for part in chunked(affected):
-            called_off = CancelAsked(
+            cancel = CancelAsked(
                 kind=command.kind, partitions=part, command=asked.id, who=asked.who
             )
-            self._record([called_off])
-        self._record(self._decider.call_off(affected))
+            self._record([cancel])
+        self._record(self._decider.cancel(affected))
         return Answer(accepted=True, words=words)
 
     def _unknown(self, command: Pause | Continue | CancelMoves) -> str | None:

@@ -21,7 +21,7 @@ from ktui.execution.engine.observed import Observed
 from ktui.execution.engine.outcomes import AnswerHandler
 from ktui.execution.engine.requeue import (
     as_journaled,
-    requeue_called_off,
+    requeue_cancelled,
     requeue_joined,
     steps_to_restore,
 )
@@ -191,10 +191,10 @@ class Decider:
 
     def _follow(self, observed: Observed) -> None:
         """Keep the timelines of partitions in flight: they show stalls and the time left."""
-        flying, before = self._roster.in_flight, self._memory.progress
-        timelines = {tp: line for tp, line in before.timelines.items() if tp in flying}
+        in_flight, before = self._roster.in_flight, self._memory.progress
+        timelines = {tp: line for tp, line in before.timelines.items() if tp in in_flight}
         kept = msgspec.structs.replace(before, timelines=timelines, events=())
-        self._memory.progress = fold(kept, observed.only(flying))
+        self._memory.progress = fold(kept, observed.only(in_flight))
 
     def _next_to_poll(self) -> set[TopicPartition]:
         """Return the partitions to poll next: the begun ones, and the first 2P of the queue."""
@@ -316,7 +316,7 @@ class Decider:
         run = self.run
         shut = bool(run.pauses.whole) or run.gate.shut or run.cancel_gate.shut
         shut = shut or self._deadline.passed(self._polled_at)
-        if shut and not run.called_off:
+        if shut and not run.cancelling:
             return Decision(self._roster.batch)
         self._cancels_only.apply(shut=shut)
         decision = decide_steps(self._roster, self._others)
@@ -342,12 +342,12 @@ class Decider:
         """Set the limits for the next decision. Steps in flight stay as they are."""
         self._roster.set_limits(limits)
 
-    def call_off(self, partitions: Iterable[TopicPartition]) -> list[AnyRunEvent]:
+    def cancel(self, partitions: Iterable[TopicPartition]) -> list[AnyRunEvent]:
         """Carry out that operators called partitions off. The run has applied that event already.
 
         Steps in flight are cancelled with the next requests that are sent, before all others.
         """
-        events, not_polled = requeue_called_off(partitions, self._memory, self._steps)
+        events, not_polled = requeue_cancelled(partitions, self._memory, self._steps)
         self._to_poll |= not_polled
         self.apply_pauses()
         return events
@@ -391,7 +391,7 @@ class Decider:
                 return []
             counts = {state: n for state, n in self.run.counts.items() if n}
             return [Ended(counts=counts, open=self._open_requests())]
-        if self.run.pauses.whole or self.run.called_off:
+        if self.run.pauses.whole or self.run.cancelling:
             return []
         left = len(self.run.tracks) - self.run.over
         if self._deadline.passed(self._polled_at):

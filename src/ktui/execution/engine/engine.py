@@ -172,7 +172,7 @@ class Engine:
         return [Continued(by=by) for by in _ENDING_PAUSES if by in self._run.pauses.whole]
 
     def _reason_to_leave(self) -> str | None:
-        goes_back = any(not self._run.pauses.stops(tp) for tp in self._run.called_off)
+        goes_back = any(not self._run.pauses.stops(tp) for tp in self._run.cancelling)
         if self._run.in_flight or goes_back:
             return None
         whole = self._run.pauses.whole
@@ -190,7 +190,7 @@ class Engine:
                 return
             self._check_gate()
             await self._cancel()
-            self._throttling.look(self._decider.timelines)
+            self._throttling.update(self._decider.timelines)
             await self._loosen_throttles()  # before any cut, or election
             hindered = self._throttling.hindered
             decided = self._decider.decide(may_look_again=left > 0, unthrottleable=hindered)

@@ -112,7 +112,7 @@ class Deadline:
         return bool(self._memory.held(Hold.TOO_LATE)) and not waits
 
     def _too_late(self, tp: TopicPartition, now: datetime) -> bool:
-        if self._run.until is None or tp in self._run.called_off:
+        if self._run.until is None or tp in self._run.cancelling:
             return False
         left_s = (self._run.until - now).total_seconds()
         return self._pace.needed_s(self._run.tracks[tp], self._throttle) > left_s
@@ -134,10 +134,10 @@ class CancelsOnly:
     def apply(self, *, shut: bool) -> None:
         """Free the places of partitions that may not go on, or restore them once they may."""
         roster = self._memory.roster
-        self._memory.release_all(Hold.SHUT, lambda tp: not shut or self._is_called_off(tp))
+        self._memory.release_all(Hold.SHUT, lambda tp: not shut or self._is_cancelled(tp))
         if shut:
             for tp in (*roster.between, *roster.ready):
-                if not self._is_called_off(tp):
+                if not self._is_cancelled(tp):
                     self._memory.hold(tp, Hold.SHUT)
 
     def may_go(self, move: Move) -> bool:
@@ -145,7 +145,7 @@ class CancelsOnly:
 
         Bad health of the cluster holds back only steps that add load, not steps that reduce it.
         """
-        return self._is_called_off(move.tp) and not (self.unhealthy and move.step.adds)
+        return self._is_cancelled(move.tp) and not (self.unhealthy and move.step.adds)
 
-    def _is_called_off(self, tp: TopicPartition) -> bool:
-        return tp in self._run.called_off and not self._run.pauses.stops(tp)
+    def _is_cancelled(self, tp: TopicPartition) -> bool:
+        return tp in self._run.cancelling and not self._run.pauses.stops(tp)

@@ -44,7 +44,7 @@ CANCEL_AGAIN_S, CANCEL_LATEST_S = 10.0, 60.0
 """Seconds for which a cancel without effect is left alone. They double each time."""
 UNSEEN_S = 5.0
 """Seconds after which a step that the cluster does not describe is shown as stalled."""
-_CALLED_OFF = "an operator has called it off"
+_BY_OPERATOR = "an operator has called it off"
 _HIDDEN = "it is not cancelled: {}"
 _ARRIVED = frozenset({StepOutcome.REACHED, StepOutcome.ELECTION_DUE})
 
@@ -57,8 +57,8 @@ def any_ends_soon(memory: WorkingState, now: datetime, poll_s: float) -> bool:
         now: the time of that poll.
         poll_s: the usual seconds between two polls.
     """
-    flying = memory.roster.in_flight.values()
-    return any(_ends_soon(move, memory, now, poll_s) for move in flying)
+    in_flight = memory.roster.in_flight.values()
+    return any(_ends_soon(move, memory, now, poll_s) for move in in_flight)
 
 
 def _ends_soon(move: Move, memory: WorkingState, now: datetime, poll_s: float) -> bool:
@@ -169,7 +169,7 @@ class StepsInFlight:
                 notes.cancelled_s, notes.cancels = observed.seen.monotonic_s, notes.cancels + 1
                 events.append(Cancel(topic=tp.topic, partition=tp.partition, reason=reason))
             elif track.step is not None and state is not None:
-                if step_outcome(track.step, state) is StepOutcome.FLYING:
+                if step_outcome(track.step, state) is StepOutcome.IN_FLIGHT:
                     events += self._not_cancelled(track, LAST_IN_SYNC)
             elif track.step is not None and not observed.gone(track):
                 events += self._not_cancelled(track, _HIDDEN.format(observed.hidden(tp.topic)))
@@ -179,17 +179,17 @@ class StepsInFlight:
     def _may_elect(self, tp: TopicPartition) -> bool:
         run, track = self._memory.run, self._memory.run.tracks[tp]
         shut = run.cancel_gate.shut and track.cancel is None
-        return not (shut or tp in run.throttled.partitions or track.step_called_off)
+        return not (shut or tp in run.throttled.partitions or track.step_cancelled_by_operator)
 
     @property
     def cancels_due(self) -> Collection[TopicPartition]:
         """The partitions whose steps are to be cancelled before anything else is sent."""
         return self._cancels.keys()
 
-    def call_off(self, track: Track) -> None:
+    def cancel(self, track: Track) -> None:
         """Cancel a step as soon as a read made for the cancel allows it."""
         if track.step is not None:
-            self._cancels[track.tp] = _CALLED_OFF
+            self._cancels[track.tp] = _BY_OPERATOR
 
     def judge(self, observed: Observed) -> list[AnyRunEvent]:
         """Judge every step in flight."""
@@ -214,7 +214,7 @@ class StepsInFlight:
     ) -> list[AnyRunEvent] | None:
         """Judge one step; None if the settings of its topic are needed and unknown."""
         how, notes = step_outcome(step, state), self._notes[track.tp]
-        if how is StepOutcome.FLYING:
+        if how is StepOutcome.IN_FLIGHT:
             self._memory.doubts.clear(track.tp)
             notes.listed, notes.unseen_s = True, None
             return self._still_in_flight(track, step, state)
@@ -240,7 +240,7 @@ class StepsInFlight:
             return []
         hidden = observed.hidden(track.tp.topic)
         self._memory.roster.stall(track.tp, stalled=True)
-        if track.step_called_off:
+        if track.step_cancelled_by_operator:
             return self._not_cancelled(track, _HIDDEN.format(hidden))
         return self._stalled(track, hidden, hidden)
 
@@ -282,7 +282,9 @@ class StepsInFlight:
                 track.tp, (how, state.replicas), observed.seen
             ):
                 return []
-            case StepOutcome.AS_BEFORE if step.called_off:  # asked for, no matter who cancelled it
+            case StepOutcome.AS_BEFORE if (
+                step.cancelled_by_operator
+            ):  # asked for, no matter who cancelled it
                 return self._end_step(track, situation, reached=False, reason="it was cancelled")
             case _:
                 changed = how is StepOutcome.CHANGED
@@ -303,7 +305,7 @@ class StepsInFlight:
         again.
         """
         to_follow = next_step(situation, self._memory.run.limits)
-        settled = isinstance(to_follow, Done) and not track.step_called_off
+        settled = isinstance(to_follow, Done) and not track.step_cancelled_by_operator
         yields_place = self._memory.yields_place(track, self._now_s)
         silent = yields_place and not isinstance(to_follow, Done)
         if self._memory.awaits_answer(track, self._now_s) and not (settled or silent):
@@ -350,8 +352,8 @@ class StepsInFlight:
 
     def _elect(self, track: Track, step: OpenStep, situation: Situation) -> list[AnyRunEvent]:
         """Ask for the election at the end of a step, repeatedly for a while."""
-        if step.called_off:
-            return self._end_step(track, situation, reached=False, reason=_CALLED_OFF)
+        if step.cancelled_by_operator:
+            return self._end_step(track, situation, reached=False, reason=_BY_OPERATOR)
         notes, leader = self._notes[track.tp], step.begun.elect
         if notes.electing_s is not None and self._now_s - notes.electing_s >= ELECT_FOR_S:
             reason = f"broker {leader} was not elected in {ELECT_FOR_S:.0f} s"
@@ -365,9 +367,9 @@ class StepsInFlight:
     def _still_in_flight(
         self, track: Track, step: OpenStep, state: PartitionState
     ) -> list[AnyRunEvent]:
-        if step.called_off:
+        if step.cancelled_by_operator:
             self._memory.roster.stall(track.tp, stalled=True)
-            return self._cancel_step(track, state, _CALLED_OFF)
+            return self._cancel_step(track, state, _BY_OPERATOR)
         stall = self._stalls.of(track)
         self._memory.roster.stall(track.tp, stalled=stall is not None)
         if stall is None:
@@ -390,7 +392,7 @@ class StepsInFlight:
 
     def _not_cancelled(self, track: Track, reason: str) -> list[AnyRunEvent]:
         """Report why a step is not cancelled, once."""
-        if not track.step_called_off:
+        if not track.step_cancelled_by_operator:
             return self._stalled(track, reason, reason)
         return state_change(track, State.REFUSED, reason)
 

@@ -100,7 +100,7 @@ class Observed:
 class StepOutcome(enum.StrEnum):
     """The outcome of a step, as observed."""
 
-    FLYING = "flying"
+    IN_FLIGHT = "in flight"
     """Kafka lists the partition, with the target that was asked for."""
     REACHED = "reached"
     ELECTION_DUE = "election due"
@@ -122,7 +122,7 @@ def step_outcome(step: OpenStep, state: PartitionState) -> StepOutcome:
     """
     begun = step.begun
     if state.reassigning:
-        return StepOutcome.FLYING if state.target == begun.replicas else StepOutcome.TAKEN_OVER
+        return StepOutcome.IN_FLIGHT if state.target == begun.replicas else StepOutcome.TAKEN_OVER
     if state.replicas == begun.replicas:
         led = begun.elect is None or state.leader == begun.elect
         return StepOutcome.REACHED if led else StepOutcome.ELECTION_DUE

@@ -132,6 +132,6 @@ class AnswerHandler:
 
 def _not_cancelled(track: Track, result: WriteResult) -> list[AnyRunEvent]:
     """Return why an operator's cancel has no effect; it is repeated as long as it has none."""
-    if not track.step_called_off or result.code == NOTHING_TO_CANCEL:
+    if not track.step_cancelled_by_operator or result.code == NOTHING_TO_CANCEL:
         return []
     return [state_event(track, State.REFUSED, refusal_text(result))]

@@ -49,7 +49,7 @@ def may_cancel(track: Track, observed: Observed) -> bool:
     state = observed.state(track.tp)
     if track.step is None or state is None or observed.gone(track):
         return False
-    return step_outcome(track.step, state) is StepOutcome.FLYING and keeps_data(state)
+    return step_outcome(track.step, state) is StepOutcome.IN_FLIGHT and keeps_data(state)
 
 
 def keeps_data(state: PartitionState) -> bool:

@@ -182,7 +182,7 @@ class LastCheck:
     ) -> Mapping[TopicPartition, WriteResult]:
         """Return refusals for partitions that a command, the gate or the deadline forbids now."""
         tracks, shut = self._run.tracks, self._run.cancel_gate.shut
-        off = {tp for tp in sending.partitions if tracks[tp].step_called_off}
+        off = {tp for tp in sending.partitions if tracks[tp].step_cancelled_by_operator}
         held = {tp for tp in sending.partitions if shut and tracks[tp].cancel is None}
         new = decided.begun & sending.partitions.keys()
         until = self._run.until
@@ -190,11 +190,11 @@ class LastCheck:
         paused = {tp for tp in new if self._run.pauses.stops(tp)}
         return {
             **not_sent(
-                sending.only(late - self._run.called_off.keys()),
+                sending.only(late - self._run.cancelling.keys()),
                 "the time given with --until has come",
             ),
             **not_sent(sending.only(paused), "it was paused before it was sent"),
-            **not_sent(sending.only(off), "it was called off before it was sent"),
+            **not_sent(sending.only(off), "it was cancelled before it was sent"),
             **not_sent(sending.only(held), "the cancel gate was shut before it was sent"),
         }
 

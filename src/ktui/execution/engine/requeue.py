@@ -50,7 +50,7 @@ def as_journaled(track: Track) -> WantedPartition:
     )
 
 
-def requeue_called_off(
+def requeue_cancelled(
     partitions: Iterable[TopicPartition],
     memory: WorkingState,
     flights: StepsInFlight,
@@ -95,7 +95,7 @@ def _redirect(track: Track, memory: WorkingState, flights: StepsInFlight) -> lis
         return memory.hold_unanswered(track)
     following = memory.roster.redirect(track.tp, turned)
     if track.step is not None:
-        flights.call_off(track)
+        flights.cancel(track)
         return []
     if isinstance(following, Blocked) and following.why is BlockReason.REASSIGNING:
         return []  # or it was not polled yet: the next poll decides

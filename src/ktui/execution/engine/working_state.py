@@ -95,7 +95,7 @@ class WorkingState:
         """
         self.roster.stall(track.tp, stalled=True)
         why = open_request_text(self.unanswered.node(track.tp))
-        stalls = track.step is not None and not track.step_called_off
+        stalls = track.step is not None and not track.step_cancelled_by_operator
         return state_change(track, State.STALLED if stalls else track.state, why)
 
     def awaits_answer(self, track: Track, now_s: float) -> bool:

@@ -106,7 +106,7 @@ class CopyProgress:
         """Return the growth factor of partitions after `passed_s` seconds of the run."""
         return max(0.1, 1 + self._growth * passed_s)
 
-    def look(self, now: datetime, seen: Timelines, expected_bytes_s: float) -> None:
+    def update(self, now: datetime, seen: Timelines, expected_bytes_s: float) -> None:
         """Update the progress of the copies.
 
         Args:
@@ -115,9 +115,9 @@ class CopyProgress:
             expected_bytes_s: the rate of a replica that is not observed, in bytes a second.
         """
         self._copies = {}
-        for track in self._run.flying.values():
+        for track in self._run.tracks_in_flight.values():
             step = track.step
-            if step is None or not step.begun.adding or step.called_off:
+            if step is None or not step.begun.adding or step.cancelled_by_operator:
                 continue
             timeline = seen.get(track.tp)
             if timeline is None:

@@ -162,7 +162,7 @@ class Estimate:
             self._copied.append(_Spell(since, at, size * len(begun.adding)))
             self.pace.learn_step(size, (at - since).total_seconds())
 
-    def look(self, now: datetime, seen: Timelines | None = None) -> None:
+    def update(self, now: datetime, seen: Timelines | None = None) -> None:
         """Update the estimate at a poll.
 
         Args:
@@ -170,17 +170,17 @@ class Estimate:
             seen: the timelines of the observed partitions. A partition in flight without one is
                 assumed to be copied as fast as those before it.
         """
-        self._forecast.look(now, seen or {}, self.pace.known_bytes_s)
+        self._forecast.update(now, seen or {}, self.pace.known_bytes_s)
         done = self._forecast.headway.done
-        flying = [
+        in_flight = [
             _Spell(track.step.at, now, done(track))
-            for track in self.run.flying.values()
+            for track in self.run.tracks_in_flight.values()
             if track.step is not None
         ]
-        self._under_way = int(sum(spell.work for spell in flying))
+        self._under_way = int(sum(spell.work for spell in in_flight))
         points = self._points
         if not points:
-            points.extend(self._history(now, flying))
+            points.extend(self._history(now, in_flight))
         if points and self._work > points[-1][1]:
             self._grew_at = now
         if len(points) > 1 and points[-1][0] - points[-2][0] < _SPACING:
@@ -189,12 +189,12 @@ class Estimate:
         while now - points[0][0] > WINDOW:
             points.popleft()
 
-    def _history(self, now: datetime, flying: list[_Spell]) -> Iterable[tuple[datetime, int]]:
+    def _history(self, now: datetime, in_flight: list[_Spell]) -> Iterable[tuple[datetime, int]]:
         """Yield the run's progress in the last minutes, by its journal."""
         spells = self._copied if self.run.copies.whole else self._ended
         while spells and now - spells[0].until > WINDOW:
             spells.popleft()
-        known = [spell for spell in (*spells, *flying) if spell.work]
+        known = [spell for spell in (*spells, *in_flight) if spell.work]
         since = max(self._since or self.run.started_at or now, now - WINDOW)
         self._grew_at = max((spell.until for spell in known), default=None)
         moments = (since + (now - since) * part / _HISTORY for part in range(_HISTORY))
@@ -253,7 +253,7 @@ class Estimate:
         """Whether the forecast rests on earlier runs, for this one has no rate of its own yet."""
         sizes = sum(
             track.planned.size
-            for track in self.run.flying.values()
+            for track in self.run.tracks_in_flight.values()
             if track.step is not None and track.step.begun.adding
         )
         no_rate = self._forecast.looked and not self._held and not self._long_enough and sizes > 0

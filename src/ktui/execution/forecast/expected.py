@@ -13,7 +13,7 @@ from ktui.pacing.situation import Situation
 def expected_situation(track: Track) -> Situation:
     """Return a partition's situation after its step in flight, if there is one."""
     replicas, leader = track.replicas, track.planned.leader
-    if track.step is not None and not track.step.called_off:
+    if track.step is not None and not track.step.cancelled_by_operator:
         begun = track.step.begun
         replicas, leader = begun.replicas, begun.leader if begun.elect is None else begun.elect
     elif track.sent is not None:  # a step is over, and the first replica may have been elected

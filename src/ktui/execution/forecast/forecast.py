@@ -76,10 +76,10 @@ class TimeLeftForecast:
         seconds, rates = min(took_s, _JUDGED_S), dict.fromkeys(pairs, size / took_s)
         self._capacity.learn(dict.fromkeys(pairs, 1), rates, seconds, self._run.throttled.rates)
 
-    def look(self, now: datetime, seen: Timelines, expected_bytes_s: float) -> None:
+    def update(self, now: datetime, seen: Timelines, expected_bytes_s: float) -> None:
         """Update the forecast at a poll; `expected_bytes_s` is the rate of unobserved replicas."""
         self._at = now
-        self.headway.look(now, seen, expected_bytes_s)
+        self.headway.update(now, seen, expected_bytes_s)
 
     def left_s(self) -> Range:
         """Return the seconds left, by the rates of this run or else of earlier runs.

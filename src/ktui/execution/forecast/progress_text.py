@@ -75,12 +75,14 @@ def end_lines(run: Run) -> list[str]:
     """Describe a run's end, or where it was left; then the partitions not done, with the reason."""
     count = as_count(len(run.tracks), "partition")
     if not run.ended:
-        flying = ""
+        in_flight = ""
         if run.in_flight:
             go = "goes on" if run.in_flight == 1 else "go on"
-            flying = f"; {as_count(run.in_flight, 'step')} in flight {go} in Kafka"
+            in_flight = f"; {as_count(run.in_flight, 'step')} in flight {go} in Kafka"
         why = f" ({run.left})" if run.left else ""
-        left = f"run {run.name} was left{why}: {run.counts[State.DONE]:,} of {count} done{flying}"
+        left = (
+            f"run {run.name} was left{why}: {run.counts[State.DONE]:,} of {count} done{in_flight}"
+        )
         return [left, *filter(None, [throttle_status(run).stays])]
     if run.counts[State.DONE] == run.over:
         all_of_them = f"all {count}" if len(run.tracks) > 1 else count

@@ -55,15 +55,21 @@ def simulate_remaining(
         joining_s: the seconds of a step that adds, beside copying.
         grown: the growth factor of waiting partitions since the start of the run.
     """
-    flying, every = _thinned(_by_target(filter(_flies, run.flying.values())))
-    waiting = [t for t in run.tracks.values() if not (t.state.ended or t.tp in run.flying)]
+    in_flight, every = _thinned(_by_target(filter(_goes_to_target, run.tracks_in_flight.values())))
+    waiting = [
+        t for t in run.tracks.values() if not (t.state.ended or t.tp in run.tracks_in_flight)
+    ]
     begun = [track for track in waiting if track.under_way]
     fresh = [track for track in waiting if not track.under_way]
     simulated, _ = _thinned(fresh if _one_by_one(run.limits) else _by_target(fresh))
     queue, each = _Queue(simulated), _stand_for(simulated, fresh)
     larger, longer = (1.0, each) if _one_by_one(run.limits) else (each, 1.0)
     left = RestOfRun(
-        [_flying(track, track.step, headway, every) for track in flying if track.step is not None],
+        [
+            _in_flight(track, track.step, headway, every)
+            for track in in_flight
+            if track.step is not None
+        ],
         [
             *(_wanted(track, grown) for track in begun),
             *(_wanted(track, grown * larger) for track in simulated),
@@ -119,12 +125,12 @@ def _by_target(tracks: Iterable[Track]) -> list[Track]:
     return sorted(tracks, key=lambda track: track.planned.target)
 
 
-def _flies(track: Track) -> bool:
+def _goes_to_target(track: Track) -> bool:
     """Whether its step goes on to its end: a cancelled step takes no time worth counting."""
-    return track.step is not None and not track.step.called_off
+    return track.step is not None and not track.step.cancelled_by_operator
 
 
-def _flying(track: Track, step: OpenStep, headway: CopyProgress, every: float) -> StepInFlight:
+def _in_flight(track: Track, step: OpenStep, headway: CopyProgress, every: float) -> StepInFlight:
     begun = step.begun
     return StepInFlight(
         WantedPartition(track.tp, situation_before(track, step), track.planned.size, begun=True),

@@ -128,24 +128,28 @@ class Waits:
 
     @cached_property
     def _others(self) -> dict[int, int]:
-        return {} if self._observed is None else self._observed.others(self._run.flying)
+        return {} if self._observed is None else self._observed.others(self._run.tracks_in_flight)
 
     @cached_property
     def _roster(self) -> Roster:
         """The partitions that have begun; the others take no room."""
         run = self._run
         roster = Roster(run.limits)
-        flying = {track.tp: track.step for track in run.flying.values() if track.step is not None}
+        in_flight = {
+            track.tp: track.step
+            for track in run.tracks_in_flight.values()
+            if track.step is not None
+        }
         roster.add(
-            WantedPartition(tp, _flying(run.tracks[tp]), run.tracks[tp].planned.size, begun=True)
-            for tp in flying
+            WantedPartition(tp, _in_flight(run.tracks[tp]), run.tracks[tp].planned.size, begun=True)
+            for tp in in_flight
         )
         moves = (
             Move(tp, step.begun.step, step.begun.alone, step.begun.holds_place)
-            for tp, step in flying.items()
+            for tp, step in in_flight.items()
         )
         roster.submitted(Decision(run.batch, steps=tuple(moves)))
-        for tp in flying:
+        for tp in in_flight:
             roster.stall(tp, stalled=run.tracks[tp].state is State.STALLED)
         roster.add(
             WantedPartition(
@@ -168,7 +172,7 @@ class Waits:
         return track.cancel is not None and not run.pauses.stops(track.tp)
 
 
-def _flying(track: Track) -> Situation:
+def _in_flight(track: Track) -> Situation:
     """Count a partition as not done while its step is in flight, whatever comes of it."""
     return msgspec.structs.replace(expected_situation(track), reassigning=True)
 

@@ -75,7 +75,7 @@ def check_one_throttle(
         if owner is None and _stands_in_the_way(run, resumed=resumed and stands):
             raise RunRefused(
                 f"run {run.name} has left its rate on {join_named('broker', brokers, most=8)}, and "
-                "no process carries it on. A broker has only one rate, so two runs would overwrite "
+                "has no engine. A broker has only one rate, so two runs would overwrite "
                 f"each other's. Go on with that run: ktui resume {run.name}; or stop it for good: "
                 f"ktui cancel {run.name} --stop --all. Either puts back the earlier rate"
             )

@@ -180,7 +180,7 @@ def _read_whole(run_dir: RunDir, journal: Journal) -> Run:
     if not run.complete:
         raise RunRefused(f"{journal.path}: the start of the run was cut off: nothing was sent")
     if run.ended:
-        raise RunRefused(f"run {run.name} has ended. Nothing of it is left to carry on elsewhere")
+        raise RunRefused(f"run {run.name} has ended. Nothing of it is left to do elsewhere")
     return run
 
 

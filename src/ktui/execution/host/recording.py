@@ -63,7 +63,7 @@ class LiveRunsRecording:
     def going_on(self) -> bool:
         """Whether a run still has something to do, and is not paused."""
         runs = (follower.run for follower, _ in self._followed.values())
-        return any(not run.ended and (run.flying or not run.pauses.whole) for run in runs)
+        return any(not run.ended and (run.tracks_in_flight or not run.pauses.whole) for run in runs)
 
     def record_new_events(self, cluster_id: str) -> None:
         """Record new events. This never raises because of a run."""

@@ -101,11 +101,11 @@ class Run:
         """The last batch before the present limits."""
         self.tracks: dict[TopicPartition, Track] = {}
         self.counts: Counter[State] = Counter()
-        self.flying: dict[TopicPartition, Track] = {}
+        self.tracks_in_flight: dict[TopicPartition, Track] = {}
         """Partitions with a step in flight: the current batch, in the order of their steps."""
         self.troubled: dict[TopicPartition, Track] = {}
         """Partitions in one of the states of `UNWELL`, such as blocked, stalled or failed."""
-        self.called_off: dict[TopicPartition, Track] = {}
+        self.cancelling: dict[TopicPartition, Track] = {}
         """Partitions that an operator has cancelled, and that have not ended yet."""
         self.batch = 0
         self.pauses = Pauses()
@@ -156,7 +156,7 @@ class Run:
     @property
     def in_flight(self) -> int:
         """How many steps are in flight."""
-        return len(self.flying)
+        return len(self.tracks_in_flight)
 
     def apply(self, entry: JournalEntry) -> None:
         """Apply the next entry of the journal."""
@@ -203,7 +203,7 @@ class Run:
                 self.additions.overrule(event)
                 self.ended_at = None
                 for tp in event.partitions:
-                    self._call_off(self.tracks[tp], event.kind, at)
+                    self._mark_cancelled(self.tracks[tp], event.kind, at)
             case HealthGate():
                 self.gate = event
             case CancelGate():
@@ -267,7 +267,7 @@ class Run:
         if event.alters:
             track.sent, track.open_alter, track.open_nodes = event.replicas, True, ()
             track.open_cancel = False
-        self.flying[event.tp] = track
+        self.tracks_in_flight[event.tp] = track
         adds, drops = bool(event.adding), bool(event.removing) or event.elect is None
         self._move(track, state_when_sent(adds=adds, drops=drops), at)
 
@@ -304,11 +304,11 @@ class Run:
             track.step.cancels += 1
         self._move(track, State.STOPPING, at, event.reason)
 
-    def _call_off(self, track: Track, kind: CancelKind, at: datetime) -> None:
+    def _mark_cancelled(self, track: Track, kind: CancelKind, at: datetime) -> None:
         track.under_way = track.under_way and not track.state.ended
         track.cancel, track.refusals = kind, 0
         if track.step is not None:
-            track.step.called_off = True
+            track.step.cancelled_by_operator = True
             self._move(track, State.STOPPING, at)
         elif track.begun:
             self._move(track, State.QUEUED, at)
@@ -320,7 +320,7 @@ class Run:
         track = self.tracks[event.tp]
         track.replicas = event.replicas
         track.step = None
-        self.flying.pop(event.tp, None)
+        self.tracks_in_flight.pop(event.tp, None)
         self._move(track, State.QUEUED, at, event.reason)
 
     def _move(self, track: Track, state: State, at: datetime, reason: str = "") -> None:
@@ -336,9 +336,9 @@ class Run:
             self.troubled.pop(track.tp, None)
         if state.ended:
             track.step = None
-            self.flying.pop(track.tp, None)
-            self.called_off.pop(track.tp, None)
+            self.tracks_in_flight.pop(track.tp, None)
+            self.cancelling.pop(track.tp, None)
             if state in UNWELL:
                 self.additions.forget(track)
         elif track.cancel is not None:
-            self.called_off[track.tp] = track
+            self.cancelling[track.tp] = track

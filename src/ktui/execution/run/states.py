@@ -80,7 +80,7 @@ _IN_FLIGHT = frozenset(
     {State.ADDING, State.DROPPING, State.ELECTING, State.STALLED, State.STOPPING}
 )
 _ON_ITS_WAY = (State.QUEUED, State.READY, State.ADDING, State.DROPPING, State.ELECTING)
-_CALLED_OFF = {
+_BY_OPERATOR = {
     CancelKind.STOP: {
         **dict.fromkeys((*_ON_ITS_WAY, State.DONE), State.STOPPED),
         State.BLOCKED: State.REFUSED,
@@ -112,4 +112,4 @@ def state_when_cancelled(state: State, cancel: CancelKind | None) -> State:
         state: the state of a partition on the way to its target.
         cancel: the operator's cancel; None returns the state as it is.
     """
-    return state if cancel is None else _CALLED_OFF[cancel].get(state, state)
+    return state if cancel is None else _BY_OPERATOR[cancel].get(state, state)

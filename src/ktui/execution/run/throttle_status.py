@@ -79,8 +79,8 @@ def _why_left(run: Run, changed: Collection[SettingKey]) -> str | None:
     if run.left is None:
         return f"{where}: its engine has not removed it"
     if run.in_flight:
-        flying = as_count(run.in_flight, "step")
-        return f"{where}: {flying} in flight {'needs' if run.in_flight == 1 else 'need'} it"
+        in_flight = as_count(run.in_flight, "step")
+        return f"{where}: {in_flight} in flight {'needs' if run.in_flight == 1 else 'need'} it"
     return f"{where}: it could not be removed"
 
 

@@ -27,7 +27,7 @@ class OpenStep(msgspec.Struct):
     """The last answer to an election."""
     cancels: int = 0
     """How many cancels of the step were requested and not refused."""
-    called_off: bool = False
+    cancelled_by_operator: bool = False
     """Whether an operator has cancelled the partition since the step began."""
 
     @property
@@ -89,9 +89,9 @@ class Track(msgspec.Struct):
         return (self.then or self.planned).target
 
     @property
-    def step_called_off(self) -> bool:
+    def step_cancelled_by_operator(self) -> bool:
         """Whether the step in flight was cancelled by an operator since it began."""
-        return self.step is not None and self.step.called_off
+        return self.step is not None and self.step.cancelled_by_operator
 
     @property
     def begun(self) -> bool:

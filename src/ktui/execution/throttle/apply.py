@@ -77,9 +77,9 @@ class ThrottleManager:
         self._read_back_s: dict[SettingKey, float] = {}
         """When each setting that the run relies on was last read back."""
 
-    def look(self, timelines: CopyTimelines) -> None:
+    def update(self, timelines: CopyTimelines) -> None:
         """Update the progress of the replicas that are being added."""
-        self._near.look(timelines)
+        self._near.update(timelines)
 
     async def loosen(self, seen: Observation, *, leaving: bool = False) -> None:
         """Remove list entries that are not wanted any more, and restore settings no longer needed.
@@ -93,7 +93,7 @@ class ThrottleManager:
             leaving: whether the engine exits, so that only the steps in flight still need
                 throttles.
         """
-        self._settings.look(seen.monotonic_s)
+        self._settings.update(seen.monotonic_s)
         if not self._throttled.ours:
             return
         if self._guard.is_due:  # the poll may have taken long
@@ -219,7 +219,7 @@ class ThrottleManager:
         due = self._due(seen)
         return {
             key
-            for key in due.promised(self._run.flying)
+            for key in due.promised(self._run.tracks_in_flight)
             if (ours := self._throttled.ours.get(key)) is not None
             and ours.touched
             and key not in self._throttled.foreign

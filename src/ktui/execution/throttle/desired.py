@@ -242,7 +242,7 @@ def _wanted(run: Run, states: States, near: Collection[Replica]) -> Lists:
     """Return the replicas that each list should name."""
     lists: defaultdict[SettingKey, dict[TopicPartition, BrokerSet]] = defaultdict(dict)
     rates = run.throttled.rates
-    for tp, track in run.flying.items() if rates else ():
+    for tp, track in run.tracks_in_flight.items() if rates else ():
         begun = None if track.step is None else track.step.begun
         state = states.get(tp)
         if begun is None or not (joining := _joining(begun, state, near)):

@@ -34,13 +34,13 @@ class NearlyInSync:
         self._run = run
         self.replicas: frozenset[Replica] = frozenset()
 
-    def look(self, timelines: CopyTimelines) -> None:
+    def update(self, timelines: CopyTimelines) -> None:
         """Update `replicas` by the progress of the replicas that are being added."""
         throttled = bool(self._run.throttled.rates)
         self.replicas = frozenset(self._near(timelines)) if throttled else frozenset()
 
     def _near(self, timelines: CopyTimelines) -> Iterator[Replica]:
-        for tp in self._run.flying:
+        for tp in self._run.tracks_in_flight:
             timeline = timelines.get(tp)
             for lane in () if timeline is None else timeline.lanes.values():
                 replica = Replica(tp, lane.broker)

@@ -104,7 +104,7 @@ class SettingsWriter:
         self.denied = ""
         """Why the last throttles may not be set: the missing permission. Empty if none is."""
 
-    def look(self, now_s: float) -> None:
+    def update(self, now_s: float) -> None:
         """Note a poll, once; polls show when a lost request can no longer take effect."""
         if now_s != self._polled_s:
             self._polled_s = now_s

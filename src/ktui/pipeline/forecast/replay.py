@@ -169,7 +169,9 @@ class EtaReplay:
             yield forecast
 
     def _forecast_partitions(self, seen: DecodedPoll) -> None:
-        run_of = {tp: run_id for run_id, each in self._runs.items() for tp in each.run.flying}
+        run_of = {
+            tp: run_id for run_id, each in self._runs.items() for tp in each.run.tracks_in_flight
+        }
         for tp, state in seen.observation.partitions.items():
             if not state.described or not set(state.adding) - set(state.isr):
                 continue
@@ -201,7 +203,7 @@ def _of_run(
     timelines: Mapping[TopicPartition, Timeline],
 ) -> Iterator[Forecast]:
     run, now = followed.run, seen.observation.at
-    followed.estimate.look(now, timelines)
+    followed.estimate.update(now, timelines)
     if followed.track is None:
         passed = (now - run.started_at).total_seconds() if run.started_at else 0.0
         followed.track = _Track(seen.t - round(passed * 1000))

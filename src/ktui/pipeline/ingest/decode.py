@@ -175,7 +175,7 @@ def rows_of(path: str, content: bytes) -> Iterator[tuple[str, LineRow]]:
             continue
         reason = _no_folder(each.line)
         if reason is None and samples > MOST_SAMPLES:
-            reason = f"it tells of more than {MOST_SAMPLES:,} partitions and looks"
+            reason = f"it holds more than {MOST_SAMPLES:,} samples"
         if reason is not None:
             yield segment.bad(each.number, each.text, f"{reason}; the rest is left out")
             return

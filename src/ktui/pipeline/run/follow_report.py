@@ -87,7 +87,7 @@ def _version(outcome: PipelineOutcome) -> str:
     if outcome.copies:
         what.append(f"{as_count(outcome.copies, 'duplicate file')} left out")
     if not what:
-        what.append("runs played again")
+        what.append("runs simulated again")
     news = f"version {outcome.manifest.version}: {', '.join(what)}; {rows:,} rows in all"
     return f"{at:%Y-%m-%d %H:%M:%S %z}  {news}"
 

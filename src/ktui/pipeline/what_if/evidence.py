@@ -101,4 +101,4 @@ def model_too_far_off(error: float | None) -> Iterator[str]:
         error: (predicted - actual) / actual; None where it is not known.
     """
     if error is not None and not abs(error) <= FARTHEST_OFF:
-        yield f"what other runs tell is {abs(error):.0%} off for this one; record runs like it"
+        yield f"predicted from other runs, this one is {abs(error):.0%} off; record runs like it"

@@ -68,7 +68,7 @@ class StepInFlight(msgspec.Struct, frozen=True):
 class RestOfRun(msgspec.Struct, frozen=True):
     """The rest of a run when the simulation begins."""
 
-    flying: Sequence[StepInFlight]
+    in_flight: Sequence[StepInFlight]
     waiting: Sequence[WantedPartition]
     """The other partitions, in the plan's order; those with earlier steps are `begun`."""
 
@@ -139,7 +139,7 @@ def simulate_rest_of_run(
         on_decision: called for each decision.
     """
     simulated = _SimulatedRun(limits, overhead, copying, on_decision)
-    simulated.resume(left.flying)
+    simulated.resume(left.in_flight)
     simulated.take_on(left.waiting)
     return simulated.result()
 
@@ -178,13 +178,13 @@ class _SimulatedRun:
         if limits.partitions is not None:
             self._waiting = max(_WAITING, 2 * limits.partitions)
 
-    def resume(self, flying: Sequence[StepInFlight]) -> None:
+    def resume(self, in_flight: Sequence[StepInFlight]) -> None:
         """Set up the steps that are in flight when the simulation begins."""
-        self._under_way.update({one.wanted.tp: one.wanted for one in flying})
-        self._roster.add(one.wanted for one in flying)
-        flying = [one for one in flying if one.wanted.tp in self._roster]
-        self._roster.submitted(Decision(1, steps=tuple(one.move for one in flying)))
-        for one in flying:
+        self._under_way.update({one.wanted.tp: one.wanted for one in in_flight})
+        self._roster.add(one.wanted for one in in_flight)
+        in_flight = [one for one in in_flight if one.wanted.tp in self._roster]
+        self._roster.submitted(Decision(1, steps=tuple(one.move for one in in_flight)))
+        for one in in_flight:
             if one.left:
                 self._copy(one.move, one.left)
             else:

@@ -72,7 +72,7 @@ class StoryScreen(ModalScreen[None]):
             return []
         more = len(self._refused) - _MOST_REFUSALS
         lines = [*self._refused[:_MOST_REFUSALS], *([f"and {more:,} more"] if more > 0 else ())]
-        return ["\n".join(("Not accepted of the plan:", *lines))]
+        return ["\n".join(("Refused parts of the plan:", *lines))]
 
     def action_close(self) -> None:
         """Close the story."""
@@ -124,7 +124,7 @@ class DemoApp(KtuiApp):
 
     def _show_title(self) -> None:
         if self.screen is self.watch_screen:
-            words = "i tells the story, R plays it from the start"
+            words = "i shows the story, R plays it from the start"
             self.notify(words, title=self._story.title, timeout=_TITLE_S, markup=False)
 
     async def action_show_help(self) -> None:
@@ -158,8 +158,8 @@ class DemoApp(KtuiApp):
         if refused:
             more = f", and {len(refused) - 1:,} more" if len(refused) > 1 else ""
             self.notify(
-                f"{refused[0]}{more}; i tells it again.",
-                title="Not accepted of the plan",
+                f"{refused[0]}{more}; i shows it again.",
+                title="Refused parts of the plan",
                 severity="warning",
                 timeout=_REFUSED_S,
                 markup=False,

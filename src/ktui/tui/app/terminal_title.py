@@ -28,7 +28,7 @@ def closed(overview: Overview, run: RunStatus | None, *, write: bool) -> str:
     if of_run := _run_without_view(run):
         return f"ktui: view closed.{of_run}"
     if run is not None and run.state is RunState.RESUMABLE:
-        waits = f"No process carries run {run.name} on; `ktui resume {run.name}` goes on with it."
+        waits = f"Run {run.name} has no engine. Start one: `ktui resume {run.name}`."
         words = f"ktui: view closed. {waits}"
     elif write:
         words = "ktui: view closed."
@@ -56,5 +56,5 @@ def _run_without_view(status: RunStatus | None) -> str:
         return f" Run {name} stays paused; `ktui continue {name}` lets it go on."
     return (
         f" Run {name} goes on without it: `ktui watch` shows it again,"
-        f" `ktui status {name}` tells how it is."
+        f" `ktui status {name}` shows its state."
     )

@@ -53,7 +53,7 @@ def load_history(folder: RunDir, clock: Clock, most: int = MOST_LOOKS) -> Progre
     ended: dict[TopicPartition, Timeline] = {}
     remaining = iter(entries)
     next_entry = next(remaining, None)
-    for item in tape.play(tape.last_looks(most)):
+    for item in tape.play(tape.last_polls(most)):
         if isinstance(item.what, Observation):
             while next_entry is not None and next_entry.at <= item.what.at:
                 run.apply(next_entry)

@@ -118,7 +118,7 @@ class ReplayApp(KtuiApp, inherit_bindings=False):
         self._resume_command = again
         self._newest: RunDir | None = None
         self.watch_screen.when_never_polled = (
-            "The recording does not tell of these: whoever made it did not look at them."
+            "The recording does not have these: its recorder did not read them."
         )
         playing.post_to(self.post_message)
 

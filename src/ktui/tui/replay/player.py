@@ -184,7 +184,7 @@ class Player:
     def _report_damages(self) -> None:
         damages, self._walk.damages = self._walk.damages, []
         if damages:
-            more = f"; e tells of {len(damages) - 1:,} more" if len(damages) > 1 else ""
+            more = f"; e shows {len(damages) - 1:,} more" if len(damages) > 1 else ""
             self._post(ReplayNotice(f"The recording is damaged: {damages[0]}{more}", "error"))
 
     def _put_on_stage(self) -> tuple[Overview, RunDir | None]:

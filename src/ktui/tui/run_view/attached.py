@@ -144,7 +144,7 @@ class AttachedRun:
     def note_poll(self, progress: Progress) -> None:
         """Update from a poll: the steps in flight, and reassignments of others."""
         now = self._clock.now()
-        self._estimate.look(now, progress.timelines)
+        self._estimate.update(now, progress.timelines)
         self.inflows = run_inflows(self.run, progress)
         self._throttle = throttle_now(self.run, progress, self.inflows)
         self.rows.waits = Waits(

@@ -12,14 +12,14 @@ NO_RUN = "The view is attached to no run. r shows the runs there are, n starts a
 NO_ENGINES = "Nothing can be started from here."
 FOREIGN = "Somebody else reassigns it: X cancels this foreign reassignment."
 NOT_FOREIGN = "No reassignment of somebody else is under the cursor. c cancels what the run does."
-NOT_CURRENT = "The cluster does not answer: what is told here is as it was seen last."
+NOT_CURRENT = "The cluster does not answer: this is the last state that was read."
 SHUTS_GATE = (
     "The cancel gate of the cluster is shut with it: no run submits anything on it but what cancels"
     " and rolls back, until O opens it."
 )
 OPENING_GATE = (
     "It was shut by {}. Once it is open, every run of this cluster submits again what was not"
-    " called off, and plans can be started."
+    " cancelled, and plans can be started."
 )
 GATE_SHUT = (
     "The cancel gate of the cluster is shut {}: nothing is started or added until it is open. Leave"
@@ -48,7 +48,7 @@ def takes_no_plans(status: RunStatus) -> str:
         return f"Run {status.name} has ended and takes no plan: start it as a run of its own."
     if not status.owned:
         return (
-            f"No process carries run {status.name} on: it takes plans once it is resumed. Leave"
+            f"Run {status.name} has no engine: it takes plans once it is resumed. Leave"
             f" with esc, then r and R, or: ktui resume {status.name}"
         )
     return ""
@@ -57,9 +57,9 @@ def takes_no_plans(status: RunStatus) -> str:
 def resumed_for_cancel(status: RunStatus, *, whole: bool) -> str:
     """Return what happens to a run without an engine when some or all of it is cancelled."""
     if status.state is RunState.ENDED:
-        return "The run has ended: a process takes it up again for this, and ends with it."
+        return "The run has ended: an engine is started for this, and ends with it."
     rest = "" if whole else ", and the rest of it is paused"
-    return f"No process carries the run on: one takes it up for this{rest}."
+    return f"The run has no engine: one is started for this{rest}."
 
 
 def cancel_consequences(move: ListedReassignment) -> str:
@@ -79,10 +79,10 @@ def pause_consequences(status: RunStatus, *, paused: bool) -> str:
     if paused:
         why = f" It is paused {status.why}." if status.why else ""
         return f"{left} of it have not ended, and will be moved under the limits in force.{why}"
-    flying = figures.as_count(status.in_flight, "step")
+    in_flight = figures.as_count(status.in_flight, "step")
     return (
         f"Nothing new is submitted for its {left} that have not ended."
-        f" Nothing is cancelled: {flying} in flight will finish. p lets it go on."
+        f" Nothing is cancelled: {in_flight} in flight will finish. p lets it go on."
     )
 
 
@@ -91,6 +91,6 @@ def why_unchangeable(status: RunStatus) -> str | None:
     if status.state is RunState.ENDED:
         return f"Run {status.name} has ended."
     if not status.owned:
-        words = f"No process carries run {status.name} on. Resume it first: r, or"
+        words = f"Run {status.name} has no engine. Resume it first: r, or"
         return f"{words} ktui resume {status.name}"
     return None

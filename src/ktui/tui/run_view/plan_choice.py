@@ -27,7 +27,7 @@ from ktui.quantities import as_count
 from ktui.tui.run_view.launchers import EngineLauncher
 
 MOST_FINDINGS = 50
-PROBLEMS = "The plan has problems, which are told above: nothing is sent."
+PROBLEMS = "The plan has the problems above: nothing is sent."
 _COLOURS = {Severity.PROBLEM: "bold $error", Severity.WARNING: "$warning", Severity.NOTE: "$dim"}
 _UNFINISHED = (
     "warning: run {} waits for resume, with {} left that this plan has, too; R in the list of"
@@ -59,7 +59,7 @@ CONFLICTS = (
         OnConflict.ROLLBACK,
         "roll back",
         "What the run moves elsewhere goes back at once to its original replicas, then is queued"
-        " anew.",
+        " again.",
     ),
     Conflict(
         OnConflict.KEEP,

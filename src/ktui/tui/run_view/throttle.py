@@ -63,8 +63,8 @@ class RateNow(msgspec.Struct, frozen=True, kw_only=True):
 def run_inflows(run: Run, progress: Progress) -> Inflows:
     """Return the traffic into each broker by the steps of a run that are in flight."""
     known = progress.timelines
-    flying = {tp: known[tp] for tp in run.flying if tp in known}
-    return inflows(msgspec.structs.replace(progress, timelines=flying))
+    in_flight = {tp: known[tp] for tp in run.tracks_in_flight if tp in known}
+    return inflows(msgspec.structs.replace(progress, timelines=in_flight))
 
 
 def throttle_now(run: Run, progress: Progress, into: Inflows) -> ThrottleNow:
@@ -84,8 +84,8 @@ def _too_low(run: Run, progress: Progress, into: Inflows) -> str:
     if not run.throttled.rates:
         return ""
     known = progress.timelines
-    flying = [known[tp] for tp in run.flying if tp in known]
-    starved = [lane for t in flying for lane in t.lanes.values() if _starves(lane)]
+    in_flight = [known[tp] for tp in run.tracks_in_flight if tp in known]
+    starved = [lane for t in in_flight for lane in t.lanes.values() if _starves(lane)]
     if not starved:
         return ""
     if run.options.throttle_leaders:  # the stall names the side, and the rate needed

@@ -95,7 +95,7 @@ def _lost_rates(old: ThrottleRates, new: ThrottleRates) -> Iterator[str]:
     lost = [e.broker for e in old.brokers if e.broker not in kept and e.bytes_s != new.every]
     if lost:
         rate = "no throttle" if new.every is None else as_rate(new.every)
-        yield f"{_brokers(lost).capitalize()} would get {rate}, too: name its own rate anew."
+        yield f"{_brokers(lost).capitalize()} would get {rate}, too: type its own rate again."
 
 
 def _brokers(ids: list[int]) -> str:

@@ -109,7 +109,7 @@ def _unknown(insights: Insights) -> str:
         return NOTHING
     return (
         "Nothing is known of this cluster: no run of it was recorded, or none since insights were"
-        " made last. `ktui pipeline run` makes them anew."
+        " made last. `ktui pipeline run` makes new ones."
     )
 
 

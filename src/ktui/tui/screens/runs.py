@@ -34,7 +34,7 @@ _NOT_RESUMED = {
     RunState.ENDED: "has ended",
     RunState.EXPORTED: "was exported, and goes on where it is imported",
 }
-_HEADINGS = ("run", "state", "done", "failed", "called off", "started")
+_HEADINGS = ("run", "state", "done", "failed", "cancelled", "started")
 _AROUND = 2
 """Cells of padding that the table adds to each cell."""
 _LEAST_NAME = 12
@@ -82,7 +82,7 @@ class RunsScreen(Screen[None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q", "back", "back", key_display="esc", tooltip="Go back"),
         Binding("enter", "attach", "show it", key_display="↵", tooltip="Attach the view to it"),
-        Binding("R", "resume", "resume", tooltip="Have a process go on with it"),
+        Binding("R", "resume", "resume", tooltip="Start an engine for it"),
         Binding("c", "roll_back", "roll back", tooltip="Attach the view to it, and roll it back"),
     ]
 
@@ -229,14 +229,14 @@ def _widths(rows: Iterable[Sequence[tuple[str, str]]], room: int) -> list[int]:
 def _row(run: RunSummary) -> list[tuple[str, str]]:
     word, role = state_words(run.state)
     done, failed = run.counts.get(State.DONE, 0), run.counts.get(State.FAILED, 0)
-    called_off = sum(run.counts.get(state, 0) for state in (State.STOPPED, State.ROLLED_BACK))
+    cancelled = sum(run.counts.get(state, 0) for state in (State.STOPPED, State.ROLLED_BACK))
     started = "" if run.started_at is None else f"{run.started_at.astimezone():%Y-%m-%d %H:%M}"
     return [
         (run.name, "foreground"),
         (word, role),
         (f"{done:,}/{run.partitions:,}", "foreground"),
         (f"{failed:,}", "stalled" if failed else "dim"),
-        (f"{called_off:,}", "cancelled" if called_off else "dim"),
+        (f"{cancelled:,}", "cancelled" if cancelled else "dim"),
         (started, "dim"),
     ]
 
@@ -248,9 +248,9 @@ def _facts(run: RunSummary) -> list[str]:
         f"{run.over:,} of {run.partitions:,} ended{f': {counts}' if counts else ''}",
     ]
     if run.holder is not None:
-        lines.append(f"carried on by {run.holder}")
+        lines.append(f"engine: {run.holder}")
     elif run.state is RunState.RESUMABLE:
-        lines.append(f"no process carries it on; R, or: ktui resume {run.name}")
+        lines.append(f"no engine; R, or: ktui resume {run.name}")
     elif run.state is RunState.EXPORTED:
         lines.append("exported: it goes on where it is imported")
     if run.ended_at is not None:

@@ -1,4 +1,4 @@
-"""`ktui cancel RUN`: what is called off, of a run that lives, was left, or has ended."""
+"""`ktui cancel RUN`: what it cancels of a run that is live, has lost its engine, or has ended."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from ktui.simulated.events import Kill
 from support.cli.cancelled_run import MOVED, THREE, CancelledRun
 from support.simulated.moving_clusters import tp
 
-Made = Callable[..., CancelledRun]
+MakeRun = Callable[..., CancelledRun]
 
 
 @pytest.fixture
-def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Made:
+def make_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MakeRun:
     def make(**more: Any) -> CancelledRun:
         return CancelledRun(tmp_path, monkeypatch, **more)
 
@@ -31,9 +31,9 @@ def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Made:
 
 
 @pytest.fixture
-def left(made: Made) -> CancelledRun:
-    """Give a run of which orders-0 and audit-0 are in flight, and nobody carries on."""
-    return made()
+def abandoned(make_run: MakeRun) -> CancelledRun:
+    """A run without an engine, with orders-0 and audit-0 in flight."""
+    return make_run()
 
 
 def rows(text: str) -> list[str]:
@@ -58,17 +58,19 @@ def rows(text: str) -> list[str]:
         (("drain", "--remove-cancel", "--dry-run"), "--remove-cancel takes no other cancel option"),
     ],
 )
-def test_what_cannot_be_asked_is_refused_with_the_fix(
-    left: CancelledRun, words: tuple[str, ...], fix: str
+def test_an_impossible_cancel_is_refused_with_the_fix(
+    abandoned: CancelledRun, words: tuple[str, ...], fix: str
 ) -> None:
-    assert fix in left.refusal(*words)
+    assert fix in abandoned.refusal(*words)
 
 
-def test_a_dry_run_says_what_becomes_of_each_and_asks_for_nothing(left: CancelledRun) -> None:
-    told = left.cancel("drain", "--stop", "--all", "--dry-run")
+def test_a_dry_run_lists_the_fate_of_each_partition_and_asks_for_nothing(
+    abandoned: CancelledRun,
+) -> None:
+    result = abandoned.cancel("drain", "--stop", "--all", "--dry-run")
 
-    assert told.exit_code == 0
-    assert rows(told.stdout) == [
+    assert result.exit_code == 0
+    assert rows(result.stdout) == [
         "run drain: stop 3 partitions: 2 in flight are cancelled, 1 goes no further",
         "PARTITION STATE REPLICAS SENT AFTER RF LEADER",
         "orders-0 adding 1,2,3 cancel 1,2,3 3 1",
@@ -78,17 +80,17 @@ def test_a_dry_run_says_what_becomes_of_each_and_asks_for_nothing(left: Cancelle
         "It would also shut the cluster's cancel gate: runs submit nothing else.",
         "Nothing was changed.",
     ]
-    assert (left.asked, left.started, left.gate.state()) == ([], [], None)
+    assert (abandoned.asked, abandoned.started, abandoned.gate.state()) == ([], [], None)
 
 
-def test_scripts_get_every_partition_with_its_steps(left: CancelledRun) -> None:
-    told = left.json("drain", "--rollback", "--topic", "orders", "--dry-run")
+def test_json_of_a_dry_run_lists_every_partition_with_its_steps(abandoned: CancelledRun) -> None:
+    result = abandoned.json("drain", "--rollback", "--topic", "orders", "--dry-run")
 
-    assert next(iter(told)) == "schema_version"
-    assert (told["run"], told["kind"], told["dry_run"]) == ("drain", "rollback", True)
-    assert (told["acts"]["cancel"], told["acts"]["dequeue"]) == (1, 1)
-    assert (told["answer"], told["gate"], told["shuts_gate"]) == (None, None, False)
-    first, second = told["partitions"]
+    assert next(iter(result)) == "schema_version"
+    assert (result["run"], result["kind"], result["dry_run"]) == ("drain", "rollback", True)
+    assert (result["acts"]["cancel"], result["acts"]["dequeue"]) == (1, 1)
+    assert (result["answer"], result["gate"], result["shuts_gate"]) == (None, None, False)
+    first, second = result["partitions"]
     assert (first["topic"], first["partition"], first["state"]) == ("orders", 0, "adding")
     assert (first["act"], first["cancels"], first["steps"]) == ("cancel", True, [])
     assert (first["replicas"], first["leader"]) == ([1, 2, 3], 1)
@@ -96,150 +98,154 @@ def test_scripts_get_every_partition_with_its_steps(left: CancelledRun) -> None:
     assert (second["partition"], second["act"]) == (1, "dequeue")
 
 
-def test_forty_partitions_are_shown_and_the_rest_is_counted(made: Made) -> None:
+def test_a_preview_shows_forty_partitions_and_counts_the_rest(make_run: MakeRun) -> None:
     ways = {f"orders-{n}": (THREE, (4, 5, 6)) for n in range(60)}
-    run = made(ways=ways)
+    run = make_run(ways=ways)
 
-    told = rows(run.cancel("drain", "--stop", "--all", "--dry-run").stdout)
+    result = rows(run.cancel("drain", "--stop", "--all", "--dry-run").stdout)
 
-    shown = [line for line in told if line.startswith("orders-")]
+    shown = [line for line in result if line.startswith("orders-")]
     assert len(shown) == 40
     assert "cancel" in shown[0]
-    assert "and 20 more: 20 nothing" in told
+    assert "and 20 more: 20 nothing" in result
     every = run.json("drain", "--stop", "--all", "--dry-run")["partitions"]
     assert len(every) == 60
 
 
-def test_replicas_beyond_the_plan_are_told_with_the_trim_that_drops_them(made: Made) -> None:
-    run = made(left_s=15.0)
+def test_a_preview_shows_extra_replicas_with_the_trim_that_drops_them(make_run: MakeRun) -> None:
+    run = make_run(left_s=15.0)
 
-    told = run.cancel("drain", "--stop", "--partition", "orders:0", "--dry-run").stdout
+    result = run.cancel("drain", "--stop", "--partition", "orders:0", "--dry-run").stdout
 
     state = f" --state-dir {run.state.path}"
     assert (
         "orders-0 (4, plan 3) keeps more replicas than planned. Drop them too: "
         f"ktui cancel drain --trim --partition orders:0{state}"
-    ) in told
+    ) in result
 
 
-def test_what_is_refused_and_what_is_risked_is_told_with_the_partitions(made: Made) -> None:
-    run = made(cluster={"configs": {"min.insync.replicas": "2"}, "messages": 100_000})
+def test_a_preview_warns_of_partitions_that_would_fall_below_min_isr(make_run: MakeRun) -> None:
+    run = make_run(cluster={"configs": {"min.insync.replicas": "2"}, "messages": 100_000})
     for broker in (2, 3):
         run.cluster.do(Kill(broker))
     run.story.clock.pass_time(20.0)
     run.cluster.catch_up()
 
-    told = run.cancel("drain", "--stop", "--partition", "orders:0", "--dry-run").stdout
+    result = run.cancel("drain", "--stop", "--partition", "orders:0", "--dry-run").stdout
 
-    assert "danger: orders-0: 1 would stay in sync, fewer than min.insync.replicas (2)" in told
-
-
-def test_a_live_run_answers_and_its_words_are_printed(left: CancelledRun) -> None:
-    with left.alive():
-        told = left.cancel("drain", "--stop", "--topic", "orders")
-
-    assert told.exit_code == 0, told.output
-    assert "run drain: 1 in flight is cancelled, 1 goes no further\n" in told.stdout
-    assert "follow the result: ktui status drain" in told.stdout
-    assert [each.command for each in left.asked] == [CancelMoves(CancelKind.STOP, ("orders",))]
-    assert left.started == []
-    assert left.gate.state() is None
-    assert left.state_of("orders-0") is State.STOPPED
-    assert left.state_of("audit-0") is State.DONE
+    assert "danger: orders-0: 1 would stay in sync, fewer than min.insync.replicas (2)" in result
 
 
-def test_scripts_get_the_answer_with_what_was_foreseen(left: CancelledRun) -> None:
-    with left.alive():
-        told = left.json("drain", "--rollback", "--partition", "orders:0")
+def test_cancelling_a_live_run_prints_its_answer(abandoned: CancelledRun) -> None:
+    with abandoned.alive():
+        result = abandoned.cancel("drain", "--stop", "--topic", "orders")
 
-    assert told["answer"]["accepted"] is True
-    assert told["answer"]["words"] == "1 in flight is cancelled"
-    assert told["partitions"][0]["cancels"] is True
-    assert left.replicas("orders-0") == THREE
+    assert result.exit_code == 0, result.output
+    assert "run drain: 1 in flight is cancelled, 1 goes no further\n" in result.stdout
+    assert "follow the result: ktui status drain" in result.stdout
+    assert [each.command for each in abandoned.asked] == [CancelMoves(CancelKind.STOP, ("orders",))]
+    assert abandoned.started == []
+    assert abandoned.gate.state() is None
+    assert abandoned.state_of("orders-0") is State.STOPPED
+    assert abandoned.state_of("audit-0") is State.DONE
 
 
-def test_everything_of_a_live_run_shuts_the_gate_before_it_is_asked(left: CancelledRun) -> None:
-    with left.alive():
-        told = left.cancel("drain", "--rollback", "--all")
+def test_json_holds_the_answer_of_the_run_with_the_preview(abandoned: CancelledRun) -> None:
+    with abandoned.alive():
+        result = abandoned.json("drain", "--rollback", "--partition", "orders:0")
 
-    assert told.exit_code == 0, told.output
-    shut = left.gate.state()
+    assert result["answer"]["accepted"] is True
+    assert result["answer"]["words"] == "1 in flight is cancelled"
+    assert result["partitions"][0]["cancels"] is True
+    assert abandoned.replicas("orders-0") == THREE
+
+
+def test_cancelling_all_of_a_live_run_shuts_the_gate_before_asking_it(
+    abandoned: CancelledRun,
+) -> None:
+    with abandoned.alive():
+        result = abandoned.cancel("drain", "--rollback", "--all")
+
+    assert result.exit_code == 0, result.output
+    shut = abandoned.gate.state()
     assert shut is not None
     assert shut.reason == "roll back all of run drain"
-    (asked,) = left.asked
+    (asked,) = abandoned.asked
     assert (asked.command, asked.who) == (CancelMoves(CancelKind.ROLLBACK), shut.who)
     assert shut.at <= asked.at
-    assert f"is shut, by {shut.words}" in told.stdout
-    assert "ktui cancel drain --remove-cancel" in told.stdout
-    assert {name: left.replicas(name) for name in MOVED} == {
+    assert f"is shut, by {shut.words}" in result.stdout
+    assert "ktui cancel drain --remove-cancel" in result.stdout
+    assert {name: abandoned.replicas(name) for name in MOVED} == {
         name: original for name, (original, _) in MOVED.items()
     }
 
 
-def test_of_a_run_that_nobody_carries_on_the_rest_is_paused_first(left: CancelledRun) -> None:
-    left.until_s = 100.0
+def test_cancelling_part_of_a_run_without_an_engine_pauses_the_rest_first(
+    abandoned: CancelledRun,
+) -> None:
+    abandoned.until_s = 100.0
 
-    told = left.cancel("drain", "--rollback", "--partition", "orders:0")
+    result = abandoned.cancel("drain", "--rollback", "--partition", "orders:0")
 
-    assert told.exit_code == 0, told.output
-    assert "Starting one; the rest of the run is paused first" in told.stderr
-    assert "the rest of the run is paused. Continue it: ktui continue drain" in told.stderr
-    assert [each.command for each in left.asked] == [
+    assert result.exit_code == 0, result.output
+    assert "Starting one; the rest of the run is paused first" in result.stderr
+    assert "the rest of the run is paused. Continue it: ktui continue drain" in result.stderr
+    assert [each.command for each in abandoned.asked] == [
         Pause(),
         CancelMoves(CancelKind.ROLLBACK, (), (tp("orders-0"),)),
     ]
-    assert len(left.started) == 1
-    assert left.state_of("orders-0") is State.ROLLED_BACK
-    assert left.state_of("orders-1") is State.QUEUED
-    assert left.run.pauses.reason is not None
+    assert len(abandoned.started) == 1
+    assert abandoned.state_of("orders-0") is State.ROLLED_BACK
+    assert abandoned.state_of("orders-1") is State.QUEUED
+    assert abandoned.run.pauses.reason is not None
 
 
-def test_of_a_run_that_nobody_carries_on_nothing_is_left_to_pause_when_all_is_called_off(
-    left: CancelledRun,
+def test_cancelling_all_of_a_run_without_an_engine_pauses_nothing(
+    abandoned: CancelledRun,
 ) -> None:
-    told = left.cancel("drain", "--stop", "--all")
+    result = abandoned.cancel("drain", "--stop", "--all")
 
-    assert told.exit_code == 0, told.output
-    assert "paused" not in told.stderr
-    assert [each.command for each in left.asked] == [CancelMoves(CancelKind.STOP)]
-    assert left.gate.state() is not None
-    assert left.run.ended
-    assert left.run.counts[State.STOPPED] == 3
+    assert result.exit_code == 0, result.output
+    assert "paused" not in result.stderr
+    assert [each.command for each in abandoned.asked] == [CancelMoves(CancelKind.STOP)]
+    assert abandoned.gate.state() is not None
+    assert abandoned.run.ended
+    assert abandoned.run.counts[State.STOPPED] == 3
 
 
-def test_a_run_that_has_ended_is_rolled_back_as_a_whole(made: Made) -> None:
-    run = made(left_s=1_000.0)
+def test_an_ended_run_is_rolled_back_as_a_whole(make_run: MakeRun) -> None:
+    run = make_run(left_s=1_000.0)
     assert run.run.counts[State.DONE] == 3
 
-    told = run.cancel("drain", "--rollback")
+    result = run.cancel("drain", "--rollback")
 
-    assert told.exit_code == 0, told.output
-    assert "run drain: 3 go back" in told.stdout
+    assert result.exit_code == 0, result.output
+    assert "run drain: 3 go back" in result.stdout
     assert run.run.counts[State.ROLLED_BACK] == 3
     assert run.replicas("audit-0") == (2, 3, 1)
     assert run.gate.state() is None
 
 
-def test_a_run_that_has_ended_cannot_be_stopped(made: Made) -> None:
-    run = made(left_s=1_000.0)
+def test_an_ended_run_cannot_be_stopped(make_run: MakeRun) -> None:
+    run = make_run(left_s=1_000.0)
 
     assert "has ended, so there is nothing to stop. Undo it with --rollback" in run.refusal(
         "drain", "--stop", "--all"
     )
 
 
-def test_a_dry_run_says_that_the_rest_of_a_run_without_a_process_would_be_paused(
-    left: CancelledRun,
+def test_a_dry_run_warns_that_the_rest_of_a_run_without_an_engine_would_be_paused(
+    abandoned: CancelledRun,
 ) -> None:
-    told = left.cancel("drain", "--stop", "--topic", "orders", "--dry-run").stdout
+    result = abandoned.cancel("drain", "--stop", "--topic", "orders", "--dry-run").stdout
 
-    assert "This cancel would start an engine and pause the rest of the run" in told
+    assert "This cancel would start an engine and pause the rest of the run" in result
 
 
-def test_a_rollback_that_lost_its_process_is_taken_up_when_it_is_asked_for_again(
-    made: Made,
+def test_a_rollback_that_lost_its_engine_resumes_when_requested_again(
+    make_run: MakeRun,
 ) -> None:
-    run = made(left_s=1_000.0)
+    run = make_run(left_s=1_000.0)
     run.until_s = 5.0
     run.cancel("drain", "--rollback")
     assert run.state_of("orders-0") is State.ROLLING_BACK
@@ -248,15 +254,15 @@ def test_a_rollback_that_lost_its_process_is_taken_up_when_it_is_asked_for_again
     again = run.cancel("drain", "--rollback", "--all")
 
     assert again.exit_code == 0, again.output
-    told = rows(again.stdout)
-    assert told[0] == "run drain: roll back 3 partitions: 3 are cancelled already"
-    assert "audit-0 rolling back 5,6,4 nothing 2,3,1 3 2" in told
+    result = rows(again.stdout)
+    assert result[0] == "run drain: roll back 3 partitions: 3 are cancelled already"
+    assert "audit-0 rolling back 5,6,4 nothing 2,3,1 3 2" in result
     assert len(run.started) == 2
     assert run.run.counts[State.ROLLED_BACK] == 3
 
 
-def test_where_nothing_is_left_to_do_no_process_is_started(made: Made) -> None:
-    run = made(left_s=1_000.0)
+def test_a_cancel_with_nothing_left_to_do_starts_no_engine(make_run: MakeRun) -> None:
+    run = make_run(left_s=1_000.0)
     run.cancel("drain", "--rollback")
     asked = len(run.asked)
 
@@ -268,76 +274,78 @@ def test_where_nothing_is_left_to_do_no_process_is_started(made: Made) -> None:
     assert (len(run.started), len(run.asked)) == (1, asked)
 
 
-def test_a_cluster_that_is_away_keeps_nobody_from_stopping_a_live_run(left: CancelledRun) -> None:
-    away(left)
-    with left.alive():
-        told = left.cancel("drain", "--stop", "--topic", "orders")
+def test_a_live_run_can_be_stopped_while_the_cluster_is_unreachable(
+    abandoned: CancelledRun,
+) -> None:
+    make_unreachable(abandoned)
+    with abandoned.alive():
+        result = abandoned.cancel("drain", "--stop", "--topic", "orders")
 
-    assert told.exit_code == 0, told.output
-    assert "no preview of the partitions: " in told.stdout
-    assert [each.command for each in left.asked] == [CancelMoves(CancelKind.STOP, ("orders",))]
+    assert result.exit_code == 0, result.output
+    assert "no preview of the partitions: " in result.stdout
+    assert [each.command for each in abandoned.asked] == [CancelMoves(CancelKind.STOP, ("orders",))]
 
 
-def away(run: CancelledRun) -> None:
-    class Away:
+def make_unreachable(run: CancelledRun) -> None:
+    class UnreachableReader:
         async def describe_cluster(self) -> None:
             raise Unreachable("no broker answers")
 
         async def aclose(self) -> None:
             pass
 
-    run.reader = Away  # type: ignore[assignment]
+    run.reader = UnreachableReader  # type: ignore[assignment]
 
 
-def test_without_the_cluster_nothing_is_begun_for_a_run_that_nobody_carries_on(
-    left: CancelledRun,
+def test_an_unreachable_cluster_starts_no_cancel_of_a_run_without_an_engine(
+    abandoned: CancelledRun,
 ) -> None:
-    away(left)
+    make_unreachable(abandoned)
 
     for more in ((), ("--dry-run",)):
-        error = left.cancel("drain", "--stop", "--all", *more).exception
+        error = abandoned.cancel("drain", "--stop", "--all", *more).exception
         assert isinstance(error, ClusterError)
-    assert (left.asked, left.started, left.gate.state()) == ([], [], None)
+    assert (abandoned.asked, abandoned.started, abandoned.gate.state()) == ([], [], None)
 
 
-def test_another_cluster_is_refused_with_both_named(
-    left: CancelledRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_cancel_on_the_wrong_cluster_is_refused_with_both_clusters_named(
+    abandoned: CancelledRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     other = CancelledRun(tmp_path / "other", monkeypatch, cluster={"name": "elsewhere"})
-    left.reader = other.cluster.reader
-    monkeypatch.setattr("ktui.cli.context.cluster.choose_cluster", left._choose)
+    abandoned.reader = other.cluster.reader
+    monkeypatch.setattr("ktui.cli.context.cluster.choose_cluster", abandoned._choose)
 
-    refused = left.cancel("drain", "--stop", "--all")
+    refused = abandoned.cancel("drain", "--stop", "--all")
 
     assert isinstance(refused.exception, RunRefused)
     expected = "prod-eu is cluster elsewhere, but run drain belongs to cluster simulated"
     assert expected in str(refused.exception)
-    assert (left.asked, left.gate.state()) == ([], None)
+    assert (abandoned.asked, abandoned.gate.state()) == ([], None)
 
 
-def test_in_a_read_only_context_it_is_only_said_what_would_come_of_it(left: CancelledRun) -> None:
-    left.context = Context(read_only=True)
+def test_a_read_only_context_allows_a_dry_run_and_refuses_a_cancel(abandoned: CancelledRun) -> None:
+    abandoned.context = Context(read_only=True)
 
-    refused = left.cancel("drain", "--stop", "--all")
-    said = left.cancel("drain", "--stop", "--all", "--dry-run")
+    refused = abandoned.cancel("drain", "--stop", "--all")
+    dry_run = abandoned.cancel("drain", "--stop", "--all", "--dry-run")
 
     assert isinstance(refused.exception, BadInput)
     assert "is read_only" in str(refused.exception)
-    assert said.exit_code == 0
-    assert left.asked == []
+    assert dry_run.exit_code == 0
+    assert abandoned.asked == []
 
 
-def test_a_process_that_dies_at_once_leaves_what_was_asked_to_the_next(
-    left: CancelledRun, monkeypatch: pytest.MonkeyPatch
+def test_an_engine_that_dies_at_once_leaves_the_command_to_the_next_one(
+    abandoned: CancelledRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def die(*_: object) -> None:
         raise RunProblem("the engine of run drain has died: no space left")
 
     monkeypatch.setattr("ktui.cli.process.launch.start_engine", die)
 
-    error = left.cancel("drain", "--stop", "--all").exception
+    error = abandoned.cancel("drain", "--stop", "--all").exception
 
     assert isinstance(error, RunProblem)
     assert "no space left. Your command is in the journal" in str(error)
     assert "ktui resume drain" in str(error)
-    assert [each.answer for each in left.asked] == [None]
+    assert [each.answer for each in abandoned.asked] == [None]

@@ -1,4 +1,4 @@
-"""The cancel gate on the command line: who meets it is told who shut it and how it is opened."""
+"""The cancel gate on the command line: each refusal names who shut it and how to open it."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from ktui.cli.main import ktui
 from ktui.execution.cancel.gate import CancelGateFile
 from ktui.execution.host.state_dir import StateDir
 from support.cli.cancelled_run import CancelledRun
-from support.cli.plan_desk import Desk
-from support.cli.start_desk import Office
+from support.cli.plan_sandbox import PlanSandbox
+from support.cli.start_sandbox import StartSandbox
 from support.journals.journals import CLUSTER, a_start, written
 from support.simulated.moving_clusters import a_cluster
 
@@ -29,7 +29,7 @@ def shut(state: StateDir, cluster_id: str = "simulated") -> CancelGateFile:
 
 
 @pytest.fixture
-def left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CancelledRun:
+def abandoned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CancelledRun:
     return CancelledRun(tmp_path, monkeypatch)
 
 
@@ -46,7 +46,7 @@ def call(state: StateDir, *words: str) -> str:
     return result.stdout
 
 
-def test_it_is_opened_by_the_name_of_a_run_without_asking_the_cluster(here: StateDir) -> None:
+def test_naming_a_run_opens_the_cancel_gate_without_asking_the_cluster(here: StateDir) -> None:
     gate = shut(here, CLUSTER)
 
     opened = call(here, "cancel", "drain", "--remove-cancel")
@@ -58,17 +58,17 @@ def test_it_is_opened_by_the_name_of_a_run_without_asking_the_cluster(here: Stat
     assert gate.state() is None
 
 
-def test_it_is_opened_by_naming_the_cluster(left: CancelledRun) -> None:
-    gate = shut(left.state)
+def test_naming_the_cluster_opens_the_cancel_gate(abandoned: CancelledRun) -> None:
+    gate = shut(abandoned.state)
 
-    opened = left.cancel("--cluster", "--remove-cancel", "--bootstrap-server", "b1:9092")
+    opened = abandoned.cancel("--cluster", "--remove-cancel", "--bootstrap-server", "b1:9092")
 
     assert opened.exit_code == 0, opened.output
     assert "cluster simulated is now open. It was shut by ada@ops1" in opened.stdout
     assert gate.state() is None
 
 
-def test_scripts_are_told_who_had_shut_it(here: StateDir) -> None:
+def test_json_of_an_opened_gate_names_who_had_shut_it(here: StateDir) -> None:
     shut(here, CLUSTER)
 
     opened = json.loads(call(here, "cancel", "drain", "--remove-cancel", "--json"))
@@ -83,31 +83,31 @@ def test_scripts_are_told_who_had_shut_it(here: StateDir) -> None:
     assert again["had_shut"] is None
 
 
-def test_nothing_is_started_while_it_is_shut(office: Office) -> None:
-    shut(office.state)
+def test_a_start_is_refused_while_the_cancel_gate_is_shut(sandbox: StartSandbox) -> None:
+    shut(sandbox.state)
 
-    refused = office.refusal(office.plan(), "--bootstrap-server", "b1:9092")
+    refused = sandbox.refusal(sandbox.plan(), "--bootstrap-server", "b1:9092")
 
     assert refused.startswith("nothing new is begun: the cancel gate of cluster simulated is shut")
     assert WHO in refused
     command = "ktui cancel --cluster --bootstrap-server b1:9092 --remove-cancel"
-    assert f"Open it with: {command} --state-dir {office.state.path}" in refused
-    assert office.runs == []
+    assert f"Open it with: {command} --state-dir {sandbox.state.path}" in refused
+    assert sandbox.runs == []
 
 
-def test_a_dry_run_warns_of_it(office: Office) -> None:
-    shut(office.state)
+def test_a_dry_run_of_a_start_warns_of_a_shut_cancel_gate(sandbox: StartSandbox) -> None:
+    shut(sandbox.state)
 
-    told = office.start(office.plan(), "--dry-run")
+    outcome = sandbox.start(sandbox.plan(), "--dry-run")
 
-    assert told.exit_code == 0
-    assert "warning: nothing new is begun: the cancel gate of cluster simulated" in told.stdout
+    assert outcome.exit_code == 0
+    assert "warning: nothing new is begun: the cancel gate of cluster simulated" in outcome.stdout
 
 
-def test_the_check_of_a_plan_warns_of_it(desk: Desk, tmp_path: Path) -> None:
-    desk.cluster(a_cluster({"orders": [(1, 2, 3)]}))
+def test_plan_check_warns_of_a_shut_cancel_gate(plan_sandbox: PlanSandbox, tmp_path: Path) -> None:
+    plan_sandbox.cluster(a_cluster({"orders": [(1, 2, 3)]}))
     state = StateDir(tmp_path / "state")
-    words = ("plan", "check", desk.plan(orders_0=(4, 2, 3)), "--context", "prod")
+    words = ("plan", "check", plan_sandbox.plan(orders_0=(4, 2, 3)), "--context", "prod")
 
     before = call(state, *words)
     shut(state)
@@ -120,33 +120,37 @@ def test_the_check_of_a_plan_warns_of_it(desk: Desk, tmp_path: Path) -> None:
     assert "cancel gate shut" in [finding["kind"] for finding in found]
 
 
-def test_a_run_is_resumed_under_it_and_told_that_it_waits(left: CancelledRun) -> None:
-    shut(left.state)
-    seen = []
-    left.carry_on = lambda: seen.append("carried on")  # type: ignore[method-assign]
+def test_a_run_resumes_under_a_shut_cancel_gate_with_a_warning_that_it_waits(
+    abandoned: CancelledRun,
+) -> None:
+    shut(abandoned.state)
+    resumed = []
+    abandoned.carry_on = lambda: resumed.append("carried on")  # type: ignore[method-assign]
 
-    told = CliRunner().invoke(ktui, ["resume", "drain", "--state-dir", str(left.state.path)])
+    outcome = CliRunner().invoke(
+        ktui, ["resume", "drain", "--state-dir", str(abandoned.state.path)]
+    )
 
-    assert "Until then only cancels are submitted" in told.stderr
-    assert "ktui cancel drain --remove-cancel" in told.stderr
-    assert seen == ["carried on"]
+    assert "Until then only cancels are submitted" in outcome.stderr
+    assert "ktui cancel drain --remove-cancel" in outcome.stderr
+    assert resumed == ["carried on"]
 
 
-def test_runs_and_status_show_it_with_the_command_that_opens_it(here: StateDir) -> None:
+def test_runs_and_status_show_a_shut_gate_with_the_command_that_opens_it(here: StateDir) -> None:
     shut(here, CLUSTER)
-    opens = f"ktui cancel drain --remove-cancel --state-dir {here.path}"
+    open_command = f"ktui cancel drain --remove-cancel --state-dir {here.path}"
 
     table, status = call(here, "runs"), call(here, "status", "drain")
 
     for text in (table, status):
         assert f"shut, by {WHO}" in text
-        assert opens in text
+        assert open_command in text
     (gate,) = json.loads(call(here, "runs", "--json"))["cancel_gates"]
     assert gate == json.loads(call(here, "status", "drain", "--json"))["cancel_gate"]
     assert gate["who"] == WHO
 
 
-def test_the_gate_of_another_cluster_is_no_matter_of_a_run(here: StateDir) -> None:
+def test_runs_and_status_ignore_the_cancel_gate_of_another_cluster(here: StateDir) -> None:
     shut(here, "another")
 
     assert "gate" not in call(here, "runs")

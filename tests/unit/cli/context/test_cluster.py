@@ -1,4 +1,4 @@
-"""A cluster is called by what its user named."""
+"""A cluster goes by the name that its user gave."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("KTUI_BOOTSTRAP_SERVER", raising=False)
 
 
-def test_a_context_goes_by_its_name_and_an_address_by_itself() -> None:
+def test_a_cluster_is_named_by_its_context_or_its_address() -> None:
     assert choose_cluster(None, None, "prod").name == "prod"
     assert choose_cluster("three:9092,four:9092", None, None).name == "three:9092"
 
 
-def test_a_context_at_another_address_is_not_called_by_its_name_alone() -> None:
+def test_a_context_at_another_address_is_named_with_that_address() -> None:
     cluster = choose_cluster("tunnel:9092", None, "prod")
 
     assert cluster.name == "prod at tunnel:9092"
     assert cluster.connection.bootstrap_servers == ["tunnel:9092"]
 
 
-def test_the_environment_names_a_cluster_only_where_no_option_does(
+def test_the_environment_names_a_cluster_only_without_an_option(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("KTUI_CONTEXT", "prod")

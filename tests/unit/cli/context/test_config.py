@@ -1,4 +1,4 @@
-"""config.yaml names several clusters; what is wrong in it is named by line."""
+"""config.yaml names several clusters; its mistakes are reported by line."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ def load(tmp_path: Path, text: str) -> Config:
     return load_config(path)
 
 
-def test_an_absent_file_means_no_contexts(tmp_path: Path) -> None:
+def test_a_missing_config_file_means_no_contexts(tmp_path: Path) -> None:
     assert load_config(tmp_path / "config.yaml").contexts == {}
 
 
-def test_contexts_carry_properties_and_preferences(tmp_path: Path) -> None:
+def test_a_context_has_its_properties_and_preferences(tmp_path: Path) -> None:
     config = load(tmp_path, GOOD)
 
     prod = config.context("prod-eu")
@@ -43,7 +43,7 @@ def test_contexts_carry_properties_and_preferences(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("word", "owns"), [("off", False), ("false", False), ("on", True)])
-def test_a_context_may_do_without_owning_its_cluster(
+def test_a_context_may_turn_ownership_of_its_cluster_off(
     tmp_path: Path, word: str, *, owns: bool
 ) -> None:
     config = load(tmp_path, f"contexts:\n  a:\n    ownership: {word}\n  b: {{}}\n")
@@ -90,7 +90,9 @@ def test_a_context_may_do_without_owning_its_cluster(
         ("contexts:\n  a:\n    throttle: [5MB]\n", 3, "contexts.a.throttle: expected"),
     ],
 )
-def test_a_mistake_is_named_with_its_line(tmp_path: Path, text: str, line: int, words: str) -> None:
+def test_a_mistake_in_the_config_is_reported_with_its_line(
+    tmp_path: Path, text: str, line: int, words: str
+) -> None:
     with pytest.raises(FileProblem) as caught:
         load(tmp_path, text)
 
@@ -98,7 +100,7 @@ def test_a_mistake_is_named_with_its_line(tmp_path: Path, text: str, line: int, 
     assert words in caught.value.problem
 
 
-def test_an_unknown_context_lists_those_there_are(tmp_path: Path) -> None:
+def test_a_config_without_a_context_lists_the_contexts_that_it_has(tmp_path: Path) -> None:
     with pytest.raises(FileProblem, match=r"no context 'prod'\. Known contexts: lab, prod-eu"):
         load(tmp_path, GOOD).context("prod")
 

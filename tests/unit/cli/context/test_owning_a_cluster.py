@@ -31,11 +31,11 @@ from ktui.execution.run.events import AnyRunEvent, Configure
 from ktui.simulated import events
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
-from support.cli.cancel_office import CancelOffice
+from support.cli.cancel_sandbox import CancelSandbox
 from support.cli.named_cluster import NamedCluster
-from support.cli.plan_desk import Desk
-from support.cli.start_desk import Office
-from support.cli.throttle_ward import Ward
+from support.cli.plan_sandbox import PlanSandbox
+from support.cli.start_sandbox import StartSandbox
+from support.cli.throttle_sandbox import ThrottleSandbox
 from support.journals.journals import planned, started, written
 from support.journals.owners import owner
 from support.simulated.moving_clusters import a_cluster, tp
@@ -45,11 +45,13 @@ class Spawned(Exception):
     """An engine would have been started."""
 
 
-class OwningOffice(Office):
-    """An office whose engines are not started, but noted."""
+class OwningOffice(StartSandbox):
+    """An sandbox that notes its engines instead of starting them."""
 
-    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch, desk: Desk) -> None:
-        super().__init__(folder, monkeypatch, desk)
+    def __init__(
+        self, folder: Path, monkeypatch: pytest.MonkeyPatch, plan_sandbox: PlanSandbox
+    ) -> None:
+        super().__init__(folder, monkeypatch, plan_sandbox)
         self.its: SimulatedCluster
         self.engine: list[str] = []
         self.fails: Exception | None = None
@@ -81,195 +83,201 @@ class OwningOffice(Office):
 
     @property
     def standing(self) -> ClaimStatus:
-        """How things stand for a stranger."""
-        return asyncio.run(self.claim_of("stranger").look())
+        """The claim status that a stranger sees."""
+        return asyncio.run(self.claim_of("stranger").read())
 
     def started(self, *options: str) -> Result:
         return self.start(self.plan(orders_0=(4, 2, 3)), "--headless", *options)
 
 
 @pytest.fixture
-def office(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, desk: Desk) -> OwningOffice:
-    return OwningOffice(tmp_path, monkeypatch, desk)
+def sandbox(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, plan_sandbox: PlanSandbox
+) -> OwningOffice:
+    return OwningOffice(tmp_path, monkeypatch, plan_sandbox)
 
 
-def test_who_starts_a_run_owns_the_cluster_by_user_host_and_run(office: OwningOffice) -> None:
-    office.started("--name", "drain")
+def test_starting_a_run_claims_the_cluster_for_the_run_and_its_state_directory(
+    sandbox: OwningOffice,
+) -> None:
+    sandbox.started("--name", "drain")
 
-    found = office.standing
+    found = sandbox.standing
     assert isinstance(found, OwnedByOthers)
     assert found.owner is not None
-    assert (found.owner.run, found.owner.state_dir) == ("drain", ensure_id(office.state))
-    assert "--no-ownership" not in office.engine
+    assert (found.owner.run, found.owner.state_dir) == ("drain", ensure_id(sandbox.state))
+    assert "--no-ownership" not in sandbox.engine
 
 
-def test_a_cluster_of_another_is_refused_before_anything_is_made(office: OwningOffice) -> None:
-    office.owned_by("bob")
+def test_a_start_on_someone_elses_cluster_is_refused_before_anything_is_created(
+    sandbox: OwningOffice,
+) -> None:
+    sandbox.owned_by("bob")
 
-    words = office.refusal(office.plan(orders_0=(4, 2, 3)), "--headless")
+    words = sandbox.refusal(sandbox.plan(orders_0=(4, 2, 3)), "--headless")
 
     assert "nothing was sent: bob on ops1 (run orders, since " in words
     assert "--take-over" in words
-    assert office.runs == []
-    assert not office.engine
+    assert sandbox.runs == []
+    assert not sandbox.engine
 
 
-def test_who_has_two_state_directories_is_told_that_the_other_one_owns_the_cluster(
-    office: OwningOffice, tmp_path: Path
+def test_a_refusal_points_to_a_users_other_state_directory_that_owns_the_cluster(
+    sandbox: OwningOffice, tmp_path: Path
 ) -> None:
-    office.started()
-    office.state = StateDir(tmp_path / "second")
+    sandbox.started()
+    sandbox.state = StateDir(tmp_path / "second")
 
-    words = office.refusal(office.plan(orders_0=(4, 2, 3)), "--headless")
+    words = sandbox.refusal(sandbox.plan(orders_0=(4, 2, 3)), "--headless")
 
     assert "That is another state directory of yours here: use --state-dir" in words
 
 
-def test_a_cluster_is_taken_over_on_purpose_only(office: OwningOffice) -> None:
-    office.owned_by("bob")
+def test_a_cluster_is_taken_over_only_on_request(sandbox: OwningOffice) -> None:
+    sandbox.owned_by("bob")
 
-    office.started("--take-over")
+    sandbox.started("--take-over")
 
-    assert office.engine
-    assert isinstance(asyncio.run(office.claim_of("bob").look()), OwnedByOthers)
+    assert sandbox.engine
+    assert isinstance(asyncio.run(sandbox.claim_of("bob").read()), OwnedByOthers)
 
 
-def test_a_run_of_the_same_state_directory_needs_no_take_over(office: OwningOffice) -> None:
-    office.started("--name", "first")
-    office.engine = []
+def test_a_run_of_the_same_state_directory_needs_no_take_over(sandbox: OwningOffice) -> None:
+    sandbox.started("--name", "first")
+    sandbox.engine = []
 
-    office.started("--name", "second")
+    sandbox.started("--name", "second")
 
-    assert office.engine[1] == "second"
-    assert office.runs == ["first", "second"]
+    assert sandbox.engine[1] == "second"
+    assert sandbox.runs == ["first", "second"]
 
 
 @pytest.mark.parametrize("options", [("--no-ownership",), ()])
-def test_who_may_not_join_groups_is_told_how_to_go_on_without(
-    office: OwningOffice, options: tuple[str, ...]
+def test_a_user_who_may_not_join_groups_is_shown_how_to_run_without_ownership(
+    sandbox: OwningOffice, options: tuple[str, ...]
 ) -> None:
-    office.its.denied.update({"describe_group", "join_group"})
-    words = office.refusal(office.plan(orders_0=(4, 2, 3)), "--headless")
+    sandbox.its.denied.update({"describe_group", "join_group"})
+    words = sandbox.refusal(sandbox.plan(orders_0=(4, 2, 3)), "--headless")
     assert "the owner of the cluster is unknown" in words
     assert "--no-ownership, or `ownership: off`" in words
-    assert office.runs == []
+    assert sandbox.runs == []
 
-    office.cluster(office.its, ownership=bool(options))
-    office.started(*options)
+    sandbox.cluster(sandbox.its, ownership=bool(options))
+    sandbox.started(*options)
 
-    assert "--no-ownership" in office.engine
+    assert "--no-ownership" in sandbox.engine
 
 
-def test_a_cluster_that_is_not_owned_cannot_be_taken_over(office: OwningOffice) -> None:
-    words = office.refusal(office.plan(), "--headless", "--take-over", "--no-ownership")
+def test_take_over_and_no_ownership_exclude_each_other(sandbox: OwningOffice) -> None:
+    words = sandbox.refusal(sandbox.plan(), "--headless", "--take-over", "--no-ownership")
 
     assert "--take-over" in words
 
 
 @pytest.mark.parametrize("before", ["nobody's", "ours"])
-def test_a_start_that_fails_leaves_the_cluster_as_it_was(office: OwningOffice, before: str) -> None:
+def test_a_failed_start_leaves_the_ownership_as_it_was(sandbox: OwningOffice, before: str) -> None:
     if before == "ours":
-        office.started("--name", "first")
-    office.fails = Spawned()
+        sandbox.started("--name", "first")
+    sandbox.fails = Spawned()
 
-    assert isinstance(office.started("--name", "second").exception, Spawned)
+    assert isinstance(sandbox.started("--name", "second").exception, Spawned)
 
-    assert isinstance(office.standing, Unowned) == (before == "nobody's")
+    assert isinstance(sandbox.standing, Unowned) == (before == "nobody's")
 
 
-def test_a_start_that_gives_up_waiting_leaves_the_cluster_to_its_engine(
-    office: OwningOffice,
+def test_a_start_that_stops_waiting_leaves_the_cluster_to_its_engine(
+    sandbox: OwningOffice,
 ) -> None:
-    office.fails = Spawned()
-    with ExitStack() as lives:
-        office.takes = lives.enter_context
+    sandbox.fails = Spawned()
+    with ExitStack() as live_engines:
+        sandbox.takes = live_engines.enter_context
 
-        assert isinstance(office.started("--name", "first").exception, Spawned)
+        assert isinstance(sandbox.started("--name", "first").exception, Spawned)
 
-        assert isinstance(office.standing, OwnedByOthers)
-
-
-def test_a_name_that_is_taken_claims_nothing(office: OwningOffice) -> None:
-    office.state.create_run("drain")
-
-    office.refusal(office.plan(), "--headless", "--name", "drain")
-
-    assert office.standing == Unowned()
+        assert isinstance(sandbox.standing, OwnedByOthers)
 
 
-def test_what_brokers_create_for_it_is_said_the_first_time(office: OwningOffice) -> None:
-    assert "makes brokers create __consumer_offsets" in office.started("--name", "first").stderr
-    assert "__consumer_offsets" not in office.started("--name", "second").stderr
+def test_a_name_that_is_taken_claims_nothing(sandbox: OwningOffice) -> None:
+    sandbox.state.create_run("drain")
+
+    sandbox.refusal(sandbox.plan(), "--headless", "--name", "drain")
+
+    assert sandbox.standing == Unowned()
+
+
+def test_the_first_start_warns_that_brokers_create_the_offsets_topic(sandbox: OwningOffice) -> None:
+    assert "makes brokers create __consumer_offsets" in sandbox.started("--name", "first").stderr
+    assert "__consumer_offsets" not in sandbox.started("--name", "second").stderr
 
 
 @pytest.mark.parametrize("live", [False, True])
-def test_a_run_that_has_ended_releases_the_cluster_unless_another_of_its_directory_is_live(
-    office: OwningOffice, *, live: bool
+def test_an_ended_run_releases_the_cluster_unless_a_run_of_its_directory_is_live(
+    sandbox: OwningOffice, *, live: bool
 ) -> None:
-    end_of(office, "first", live=live)
+    end_run(sandbox, "first", live=live)
 
-    assert isinstance(office.standing, OwnedByOthers if live else Unowned)
+    assert isinstance(sandbox.standing, OwnedByOthers if live else Unowned)
 
 
-def test_a_run_that_has_ended_keeps_the_cluster_for_one_that_has_left_its_throttle(
-    office: OwningOffice,
+def test_an_ended_run_keeps_the_cluster_for_a_run_that_left_its_throttle_behind(
+    sandbox: OwningOffice,
 ) -> None:
     rate = ConfigChange(broker_resource(4), FOLLOWER_RATE, ConfigOp.SET, "9000")
-    other = office.state.create_run("third")
-    begun: list[AnyRunEvent] = [
-        started(1, office.cluster_id),
+    other = sandbox.state.create_run("third")
+    recorded: list[AnyRunEvent] = [
+        started(1, sandbox.cluster_id),
         planned(1),
         Configure(changes=(rate,)),
     ]
-    written(other.journal, begun).close()
+    written(other.journal, recorded).close()
 
-    end_of(office, "first")
+    end_run(sandbox, "first")
 
-    assert isinstance(office.standing, OwnedByOthers)
-
-
-def test_a_run_that_is_to_be_resumed_keeps_the_cluster(office: OwningOffice) -> None:
-    end_of(office, "first", ended=False)
-
-    assert isinstance(office.standing, OwnedByOthers)
+    assert isinstance(sandbox.standing, OwnedByOthers)
 
 
-def test_a_cluster_that_cannot_be_released_is_told_of(
-    office: OwningOffice, caplog: pytest.LogCaptureFixture
+def test_an_unfinished_run_keeps_the_cluster(sandbox: OwningOffice) -> None:
+    end_run(sandbox, "first", ended=False)
+
+    assert isinstance(sandbox.standing, OwnedByOthers)
+
+
+def test_a_cluster_that_cannot_be_released_is_logged(
+    sandbox: OwningOffice, caplog: pytest.LogCaptureFixture
 ) -> None:
-    end_of(office, "first", denied=True)
+    end_run(sandbox, "first", denied=True)
 
     assert "the cluster stays owned: the owner of the cluster is unknown" in caplog.text
 
 
-def end_of(
-    office: OwningOffice, run: str, *, live: bool = False, ended: bool = True, denied: bool = False
+def end_run(
+    sandbox: OwningOffice, run: str, *, live: bool = False, ended: bool = True, denied: bool = False
 ) -> None:
-    """Have an engine of a run hold the cluster until its end; another one's run may be live."""
-    named: Any = NamedCluster(reader=office.its.reader, groups=office.its.memberships)
+    """Let the engine of a run hold the cluster until it ends; a second run may be live."""
+    named: Any = NamedCluster(reader=sandbox.its.reader, groups=sandbox.its.memberships)
 
-    async def to_its_end() -> None:
+    async def hold_until_the_end() -> None:
         holds: list[ClusterHold] = []
         for name in (run, "second"):
-            how = claim_request(named, office.state, office.cluster_id, name)
+            how = claim_request(named, sandbox.state, sandbox.cluster_id, name)
             assert how is not None
             holds.append(ClusterHold(how, VirtualClock(leaping=True)))
             await holds[-1].guard.ask()
         if denied:
-            office.its.denied.update({"describe_group", "join_group"})
+            sandbox.its.denied.update({"describe_group", "join_group"})
         await holds[0].end(ended=ended)
         await holds[1].end(ended=False)
 
-    second = office.state.create_run("second")
-    written(second.journal, [started(1, office.cluster_id), planned(1)]).close()
+    second = sandbox.state.create_run("second")
+    written(second.journal, [started(1, sandbox.cluster_id), planned(1)]).close()
     with own_run(second) if live else nullcontext():
-        asyncio.run(to_its_end())
+        asyncio.run(hold_until_the_end())
 
 
-def test_cancels_of_what_others_began_are_refused_on_a_cluster_of_another(
+def test_cancelling_others_reassignments_is_refused_on_someone_elses_cluster(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    cancels = CancelOffice(tmp_path, monkeypatch)
+    cancels = CancelSandbox(tmp_path, monkeypatch)
     cancels.others_move("orders-0")
     bob = claim_on(cancels.cluster, "bob")
     asyncio.run(bob.claim(take_over=True))
@@ -286,19 +294,19 @@ def test_cancels_of_what_others_began_are_refused_on_a_cluster_of_another(
     assert isinstance(asyncio.run(bob.check()), OwnedByOthers)
 
 
-def test_nor_are_they_once_another_took_the_cluster_over_just_before(
+def test_a_cluster_cancel_is_refused_after_a_takeover_during_its_preview(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    cancels = CancelOffice(tmp_path, monkeypatch)
+    cancels = CancelSandbox(tmp_path, monkeypatch)
     cancels.others_move("orders-0")
     groups, name = cancels.cluster.groups, f"ktui-{cancels.cluster.spec.name}"
 
-    def meanwhile(_: object) -> str:
+    def bob_takes_over(_: object) -> str:
         note = msgspec.json.encode(owner("bob"))
         groups.join(name, note, 1_800.0, "", cancels.cluster.now_s)
         return ""
 
-    monkeypatch.setattr("ktui.cli.cancel.cluster.found_text", meanwhile)
+    monkeypatch.setattr("ktui.cli.cancel.cluster.found_text", bob_takes_over)
     refused = cancels.cancel("--stop", "--all")
 
     assert isinstance(refused.exception, RunRefused)
@@ -306,7 +314,9 @@ def test_nor_are_they_once_another_took_the_cluster_over_just_before(
     assert cancels.moving == {"orders-0"}
 
 
-async def test_nor_are_they_cancelled_from_the_view(tmp_path: Path) -> None:
+async def test_the_live_view_cancels_no_reassignment_on_someone_elses_cluster(
+    tmp_path: Path,
+) -> None:
     cluster = a_cluster({"orders": [(1, 2, 3)]})
     cluster.do(events.Alter({tp("orders-0"): (4, 2, 3)}))
     named: Any = NamedCluster(
@@ -324,83 +334,83 @@ async def test_nor_are_they_cancelled_from_the_view(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("cancels", [True, False])
-async def test_what_the_view_calls_off_goes_on_while_the_owner_cannot_be_asked(
+async def test_the_live_view_resumes_a_run_with_an_unknown_owner_only_to_cancel(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, cancels: bool
 ) -> None:
     cluster = a_cluster({"orders": [(1, 2, 3)]})
     named: Any = NamedCluster(reader=cluster.reader, groups=cluster.memberships)
     cluster.denied.update({"describe_group", "join_group"})
-    state, begun = StateDir(tmp_path / "state"), list[str]()
+    state, recorded = StateDir(tmp_path / "state"), list[str]()
     run = state.create_run("drain")
     written(run.journal, [started(1, cluster.spec.name), planned(1)]).close()
     monkeypatch.setattr(
-        "ktui.cli.process.launch.start_engine", lambda run, _: begun.append(run.name)
+        "ktui.cli.process.launch.start_engine", lambda run, _: recorded.append(run.name)
     )
     engines = ProcessEngines(named, cluster.reader(), {}, state)
 
     if cancels:
-        await engines.resume(run, lambda: begun.append("asked"))
+        await engines.resume(run, lambda: recorded.append("asked"))
     else:
         with pytest.raises(RunRefused, match="the owner of the cluster is unknown"):
             await engines.resume(run)
 
-    assert begun == (["asked", "drain"] if cancels else [])
+    assert recorded == (["asked", "drain"] if cancels else [])
 
 
-def test_throttles_are_not_taken_off_a_cluster_of_another(
+def test_throttles_are_cleared_on_someone_elses_cluster_only_after_a_takeover(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ward = Ward(tmp_path, monkeypatch)
-    ward.left_behind()
-    bob = claim_on(ward.patient, "bob")
+    sandbox = ThrottleSandbox(tmp_path, monkeypatch)
+    sandbox.left_behind()
+    bob = claim_on(sandbox.patient, "bob")
     asyncio.run(bob.claim(take_over=True))
-    before = dict(ward.settings)
+    before = dict(sandbox.settings)
 
-    refused = ward.clear()
+    refused = sandbox.clear()
     assert isinstance(refused.exception, RunRefused)
     assert "--take-over" in str(refused.exception)
-    assert ward.settings == before
+    assert sandbox.settings == before
 
-    assert ward.clear("--take-over").exit_code == 0
-    assert not ward.settings
+    assert sandbox.clear("--take-over").exit_code == 0
+    assert not sandbox.settings
 
 
-def test_nor_if_that_becomes_anothers_while_the_operator_is_asked(
+def test_throttles_stay_if_the_cluster_is_taken_over_during_the_question(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ward = Ward(tmp_path, monkeypatch)
-    ward.left_behind()
-    ward.moves("payments", 0, 5, 2, 3)
-    before = dict(ward.settings)
+    sandbox = ThrottleSandbox(tmp_path, monkeypatch)
+    sandbox.left_behind()
+    sandbox.moves("payments", 0, 5, 2, 3)
+    before = dict(sandbox.settings)
 
-    def hours_later(_question: str) -> bool:
-        bob = claim_on(ward.patient, "bob").claim(take_over=True)
-        with ThreadPoolExecutor(1) as beside:
-            beside.submit(asyncio.run, bob).result()
+    def take_over_and_confirm(_question: str) -> bool:
+        bob = claim_on(sandbox.patient, "bob").claim(take_over=True)
+        with ThreadPoolExecutor(1) as executor:
+            executor.submit(asyncio.run, bob).result()
         return True
 
     tty = SimpleNamespace(isatty=lambda: True)
     monkeypatch.setattr(
         "ktui.cli.doctor.clear_throttles.sys", SimpleNamespace(stdin=tty, stdout=tty)
     )
-    monkeypatch.setattr("click.confirm", hours_later)
+    monkeypatch.setattr("click.confirm", take_over_and_confirm)
 
-    refused = ward.clear()
+    refused = sandbox.clear()
 
     assert isinstance(refused.exception, RunRefused)
     assert "bob on ops1" in str(refused.exception)
-    assert ward.settings == before
+    assert sandbox.settings == before
 
 
-def test_while_the_owner_cannot_be_asked_throttles_are_taken_off_all_the_same(
+def test_throttles_are_cleared_while_the_owner_is_unknown(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ward = Ward(tmp_path, monkeypatch)
-    ward.left_behind()
-    ward.patient.denied.update({"describe_group", "join_group"})
+    sandbox = ThrottleSandbox(tmp_path, monkeypatch)
+    sandbox.left_behind()
+    sandbox.patient.denied.update({"describe_group", "join_group"})
 
-    assert ward.clear().exit_code == 0
-    assert not ward.settings
+    assert sandbox.clear().exit_code == 0
+    assert not sandbox.settings
 
 
 def claim_on(cluster: SimulatedCluster, user: str) -> GroupClaim:

@@ -1,4 +1,4 @@
-"""The doctor says which operations brokers lack and which permissions are missing, and why."""
+"""The doctor reports which operations brokers lack and which permissions are missing, and why."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ktui.kafka.capabilities import GRANTS, NEEDS, BrokerAbilities, Grant, Permi
 EVERYTHING = frozenset(grant.operation for grant in GRANTS)
 
 
-def test_a_cluster_of_one_tested_release_is_good() -> None:
+def test_brokers_of_one_tested_release_are_good() -> None:
     found = judge_abilities([BrokerAbilities(1, "4.3"), BrokerAbilities(2, "4.3")])
 
     assert {finding.level for finding in found} == {Level.GOOD}
@@ -30,7 +30,7 @@ def test_a_cluster_in_the_middle_of_an_upgrade_is_a_warning() -> None:
     assert any(f.what == "brokers run 4.2 and 4.3" for f in found)
 
 
-def test_an_operation_that_is_lacking_says_what_is_missed() -> None:
+def test_a_missing_operation_is_reported_with_its_consequence() -> None:
     required = next(need for need in NEEDS if need.required)
     optional = next(need for need in NEEDS if not need.required)
 
@@ -52,7 +52,7 @@ def test_a_broker_that_does_not_answer_is_named() -> None:
     ]
 
 
-def test_full_permissions_are_good_news() -> None:
+def test_full_permissions_are_good() -> None:
     (found,) = judge_permissions(Permissions(EVERYTHING, {"orders": EVERYTHING}))
 
     assert found.level is Level.GOOD
@@ -71,14 +71,14 @@ def test_a_missing_read_is_a_warning_and_a_missing_write_only_a_note() -> None:
     assert "kafka-acls" in describe.fix
 
 
-def test_who_sees_no_topic_is_told_that_it_may_be_for_lack_of_a_permission() -> None:
+def test_seeing_no_topic_is_noted_with_the_permission_that_may_be_missing() -> None:
     (good, note) = judge_permissions(Permissions(EVERYTHING, {}))
 
     assert (good.level, note.level) == (Level.GOOD, Level.NOTE)
     assert "Describe is not granted" in note.what
 
 
-def test_who_may_do_nothing_at_all_is_told_that_as_trouble_with_each_permission() -> None:
+def test_having_no_permission_at_all_is_trouble_for_each_permission() -> None:
     found = judge_permissions(Permissions(frozenset(), {}))
 
     assert {finding.level for finding in found} == {Level.TROUBLE}
@@ -95,7 +95,7 @@ def test_who_may_do_nothing_at_all_is_told_that_as_trouble_with_each_permission(
     assert "--operation Describe --topic NAME" in found[4].fix
 
 
-def test_who_may_not_even_list_reassignments_is_in_trouble_whatever_else_is_granted() -> None:
+def test_a_user_who_may_not_list_reassignments_is_in_trouble_regardless_of_other_grants() -> None:
     found = judge_permissions(Permissions(frozenset(), {"orders": EVERYTHING}))
 
     assert found[0].level is Level.TROUBLE
@@ -103,7 +103,7 @@ def test_who_may_not_even_list_reassignments_is_in_trouble_whatever_else_is_gran
 
 
 @pytest.mark.parametrize("grant", GRANTS)
-def test_each_missing_permission_says_in_a_sentence_what_cannot_be_done(grant: Grant) -> None:
+def test_each_grant_describes_its_purpose_with_a_verb(grant: Grant) -> None:
     verbs = "list", "read", "start", "set", "see"
 
     assert grant.purpose.split()[0] in verbs

@@ -1,4 +1,4 @@
-"""What the doctor says of a connection and of the secrets that it is made with."""
+"""The doctor judges a connection and the secrets that it uses."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from support.kafka.certificates import Authority
 
 
 @pytest.fixture
-def nobody_there() -> str:
+def closed_port() -> str:
     with socket.create_server(("127.0.0.1", 0)) as server:
         return f"127.0.0.1:{server.getsockname()[1]}"
 
 
 def connection(address: str, folder: Path, *lines: str) -> list[dict[str, Any]]:
-    """What the doctor finds of a connection by a client file."""
+    """Return the findings of the doctor on the connection of a client file."""
     file = folder / "client.properties"
     file.write_text("\n".join((f"bootstrap.servers={address}", *lines)))
     file.chmod(0o600)
@@ -30,19 +30,19 @@ def connection(address: str, folder: Path, *lines: str) -> list[dict[str, Any]]:
     return found
 
 
-def test_what_tls_does_not_verify_is_warned_of_by_its_setting(
-    tmp_path: Path, nobody_there: str
+def test_the_doctor_warns_of_each_setting_that_turns_tls_verification_off(
+    tmp_path: Path, closed_port: str
 ) -> None:
-    off = "enable.ssl.certificate.verification=false"
-    names = "ssl.endpoint.identification.algorithm="
+    unverified = "enable.ssl.certificate.verification=false"
+    unchecked_names = "ssl.endpoint.identification.algorithm="
 
-    found = connection(nobody_there, tmp_path, "security.protocol=SSL", off, names)
+    found = connection(closed_port, tmp_path, "security.protocol=SSL", unverified, unchecked_names)
 
     warnings = [finding for finding in found if finding["level"] == "warning"]
-    place = tmp_path / "client.properties"
+    client_file = tmp_path / "client.properties"
     assert [warning["what"].split(": anyone")[0] for warning in warnings] == [
-        f"TLS unverified: {place}:3: {off}",
-        f"TLS unverified: {place}:4: {names}none",
+        f"TLS unverified: {client_file}:3: {unverified}",
+        f"TLS unverified: {client_file}:4: {unchecked_names}none",
     ]
     fixes = [warning["fix"] for warning in warnings]
     assert all("Remove that setting. Set ssl.ca.location" in fix for fix in fixes)
@@ -59,11 +59,11 @@ def secrets_found(done: Result) -> list[tuple[str, str]]:
 @pytest.mark.parametrize(
     ("mode", "who"), [(0o644, "everyone on its machine"), (0o640, "its group"), (0o600, None)]
 )
-def test_a_client_file_with_a_password_that_others_may_read_is_warned_of(
-    tmp_path: Path, nobody_there: str, mode: int, who: str | None
+def test_the_doctor_warns_of_a_client_file_with_a_password_that_others_may_read(
+    tmp_path: Path, closed_port: str, mode: int, who: str | None
 ) -> None:
     file = tmp_path / "our client.properties"
-    lines = (f"bootstrap.servers={nobody_there}", *SCRAM, "sasl.password=open sesame")
+    lines = (f"bootstrap.servers={closed_port}", *SCRAM, "sasl.password=open sesame")
     file.write_text("\n".join(lines))
     file.chmod(mode)
 
@@ -82,11 +82,11 @@ def test_a_client_file_with_a_password_that_others_may_read_is_warned_of(
     )
 
 
-def test_a_client_file_without_a_secret_may_be_read_by_everyone(
-    tmp_path: Path, nobody_there: str
+def test_the_doctor_accepts_a_readable_client_file_without_a_secret(
+    tmp_path: Path, closed_port: str
 ) -> None:
     file = tmp_path / "client.properties"
-    file.write_text(f"bootstrap.servers={nobody_there}")
+    file.write_text(f"bootstrap.servers={closed_port}")
     file.chmod(0o644)
 
     done = CliRunner().invoke(ktui, ["doctor", "--command-config", str(file), "--json"])
@@ -95,12 +95,12 @@ def test_a_client_file_without_a_secret_may_be_read_by_everyone(
 
 
 @pytest.mark.parametrize("inline", [True, False])
-def test_of_a_context_the_file_that_has_the_password_is_warned_of(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, nobody_there: str, *, inline: bool
+def test_the_doctor_warns_of_the_file_that_holds_the_password_of_a_context(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, closed_port: str, *, inline: bool
 ) -> None:
     config, secret = tmp_path / "config.yaml", tmp_path / "kafka.password"
     settings: dict[str, object] = {
-        "bootstrap.servers": nobody_there,
+        "bootstrap.servers": closed_port,
         **dict(line.split("=") for line in SCRAM),
     }
     settings["sasl.password"] = "open sesame" if inline else {"file": secret.name}
@@ -117,16 +117,19 @@ def test_of_a_context_the_file_that_has_the_password_is_warned_of(
     ]
 
 
-def test_a_private_key_that_others_may_read_is_warned_of_whatever_names_it(
-    tmp_path: Path, nobody_there: str
+def test_the_doctor_warns_of_a_readable_private_key_named_by_any_setting(
+    tmp_path: Path, closed_port: str
 ) -> None:
-    both = Authority(tmp_path).server("DNS:ada")
-    both.chmod(0o640)
-    by_java = ("ssl.keystore.type=PEM", f"ssl.keystore.location={both}")
-    by_librdkafka = (f"ssl.certificate.location={both}", f"ssl.key.location={both}")
+    key_and_certificate = Authority(tmp_path).server("DNS:ada")
+    key_and_certificate.chmod(0o640)
+    by_java = ("ssl.keystore.type=PEM", f"ssl.keystore.location={key_and_certificate}")
+    by_librdkafka = (
+        f"ssl.certificate.location={key_and_certificate}",
+        f"ssl.key.location={key_and_certificate}",
+    )
 
     for lines in (by_java, by_librdkafka):
-        found = connection(nobody_there, tmp_path, "security.protocol=SSL", *lines)
+        found = connection(closed_port, tmp_path, "security.protocol=SSL", *lines)
         assert [each["what"] for each in found if "chmod" in each["fix"]] == [
-            f"{both}: readable by its group (mode 640), and holds ssl.key.location"
+            f"{key_and_certificate}: readable by its group (mode 640), and holds ssl.key.location"
         ]

@@ -1,4 +1,4 @@
-"""The doctor names what endangers a reassignment, and the fix; a well cluster gets good news."""
+"""The doctor names each danger to a reassignment with its fix; a healthy cluster is good."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ktui.cluster.partition import TopicPartition
 from ktui.progress.health import Health
 
 ORDERS_0 = TopicPartition("orders", 0)
-WELL = DoctorFacts(
+HEALTHY = DoctorFacts(
     brokers={b: Broker(b, "h", 9092) for b in (1, 2, 3)},
     log_dirs=(LogDir(1, "/data", None, 1000, 500),),
     broker_configs={
@@ -24,14 +24,14 @@ WELL = DoctorFacts(
 
 
 def facts(**more: object) -> DoctorFacts:
-    return msgspec.structs.replace(WELL, **more)
+    return msgspec.structs.replace(HEALTHY, **more)
 
 
 def bad(found: list[DoctorFinding]) -> list[DoctorFinding]:
     return [finding for finding in found if finding.level is not Level.GOOD]
 
 
-def test_a_well_cluster_gets_only_good_news() -> None:
+def test_a_healthy_cluster_gets_only_good_findings() -> None:
     assert bad(judge_cluster(facts())) == []
 
 
@@ -39,7 +39,7 @@ def test_a_well_cluster_gets_only_good_news() -> None:
     ("given", "level", "words"),
     [
         (
-            facts(brokers=dict(WELL.brokers) | {3: Broker(3, alive=False)}),
+            facts(brokers=dict(HEALTHY.brokers) | {3: Broker(3, alive=False)}),
             Level.TROUBLE,
             "down: broker 3 (2 of 3 are up)",
         ),
@@ -108,7 +108,7 @@ def test_a_well_cluster_gets_only_good_news() -> None:
         ),
     ],
 )
-def test_what_endangers_a_reassignment_is_named(
+def test_each_danger_to_a_reassignment_is_named(
     given: DoctorFacts, level: Level, words: str
 ) -> None:
     matching = [f for f in bad(judge_cluster(given)) if words in f.what]
@@ -116,15 +116,15 @@ def test_what_endangers_a_reassignment_is_named(
     assert [f.level for f in matching] == [level]
 
 
-def test_what_could_not_be_read_is_said() -> None:
+def test_facts_that_could_not_be_read_are_reported() -> None:
     found = bad(judge_cluster(facts(unread=("broker 3: log dirs: no answer in time",))))
 
     assert [f.what for f in found] == ["could not read: broker 3: log dirs: no answer in time"]
 
 
-def test_nothing_is_said_of_what_could_not_be_read() -> None:
+def test_the_doctor_judges_nothing_that_it_could_not_read() -> None:
     blind = DoctorFacts(
-        brokers=WELL.brokers,
+        brokers=HEALTHY.brokers,
         moving=None,
         broker_configs={},
         topic_configs={},
@@ -138,7 +138,7 @@ def test_nothing_is_said_of_what_could_not_be_read() -> None:
     ]
 
 
-def test_long_lists_are_cut_and_counted() -> None:
+def test_a_long_list_of_brokers_is_cut_and_the_rest_counted() -> None:
     brokers = {b: Broker(b, alive=False) for b in range(1, 10)}
 
     found = judge_cluster(facts(brokers=brokers))
@@ -146,5 +146,5 @@ def test_long_lists_are_cut_and_counted() -> None:
     assert any("down: brokers 1, 2, 3, 4, 5 and 4 more (0 of 9 are up)" in f.what for f in found)
 
 
-def test_a_single_replica_topic_is_not_called_tight() -> None:
+def test_a_single_replica_topic_gets_no_warning_of_no_spare_replica() -> None:
     assert bad(judge_cluster(facts(replication_factors={"orders": 1}))) == []

@@ -1,4 +1,4 @@
-"""The doctor names a reassignment that a late request of an ended run has begun."""
+"""The doctor names a reassignment that a late request of an ended run has started."""
 
 from __future__ import annotations
 
@@ -30,9 +30,11 @@ def a_run(folder: Path, *, ended: bool) -> StateDir:
     return state
 
 
-def as_it_asked() -> Reassignment:
-    begun = step(0)
-    return Reassignment((*begun.replicas, *begun.removing), begun.adding, begun.removing)
+def as_requested() -> Reassignment:
+    requested = step(0)
+    return Reassignment(
+        (*requested.replicas, *requested.removing), requested.adding, requested.removing
+    )
 
 
 @pytest.mark.parametrize(
@@ -42,34 +44,34 @@ def as_it_asked() -> Reassignment:
         (False, Level.NOTE, "ktui resume drain"),
     ],
 )
-def test_a_reassignment_that_a_left_run_asked_for_is_named(
+def test_a_reassignment_that_an_abandoned_run_requested_is_named(
     tmp_path: Path, *, ended: bool, level: Level, fix: str
 ) -> None:
     state = a_run(tmp_path, ended=ended)
 
-    (finding,) = judge_late(late_requests(state, CLUSTER, {ORDERS: as_it_asked()}))
+    (finding,) = judge_late(late_requests(state, CLUSTER, {ORDERS: as_requested()}))
 
     assert finding.level is level
     assert "as run drain asked" in finding.what
     assert fix in finding.fix
 
 
-def test_somebody_elses_reassignment_is_not_taken_for_a_late_request(tmp_path: Path) -> None:
+def test_someone_elses_reassignment_is_not_mistaken_for_a_late_request(tmp_path: Path) -> None:
     state = a_run(tmp_path, ended=True)
     theirs = Reassignment((7, 8, 9), (7, 8, 9), ())
 
     assert late_requests(state, CLUSTER, {ORDERS: theirs}) == []
-    assert late_requests(state, "elsewhere", {ORDERS: as_it_asked()}) == []
+    assert late_requests(state, "elsewhere", {ORDERS: as_requested()}) == []
 
 
-def test_what_a_live_run_asked_for_is_not_late(tmp_path: Path) -> None:
+def test_a_reassignment_that_a_live_run_requested_is_not_late(tmp_path: Path) -> None:
     state = a_run(tmp_path, ended=False)
 
     with own_run(state.run("drain")):
-        assert late_requests(state, CLUSTER, {ORDERS: as_it_asked()}) == []
+        assert late_requests(state, CLUSTER, {ORDERS: as_requested()}) == []
 
 
-def test_a_run_that_has_ended_with_an_open_request_says_so(tmp_path: Path) -> None:
+def test_the_summary_of_an_ended_run_lists_its_open_requests(tmp_path: Path) -> None:
     state = a_run(tmp_path, ended=True)
 
     assert summarize_run(state.run("drain")).open_requests == ENDED.open

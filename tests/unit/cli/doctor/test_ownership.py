@@ -1,4 +1,4 @@
-"""The doctor says who owns a cluster, what owning it creates, and which permission it wants."""
+"""The doctor reports who owns a cluster, what ownership creates, and which permission it needs."""
 
 from __future__ import annotations
 
@@ -48,14 +48,16 @@ def found(
         (OwnerUnknown("no coordinator"), Level.WARNING, "no coordinator"),
     ],
 )
-def test_who_owns_it_is_said_first(standing: ClaimStatus, level: Level, words: str) -> None:
+def test_the_doctor_reports_the_owner_of_the_cluster_first(
+    standing: ClaimStatus, level: Level, words: str
+) -> None:
     first = found(standing)[0]
 
     assert first.level is level
     assert words in first.what
 
 
-def test_another_owner_is_told_with_the_way_to_take_over() -> None:
+def test_the_doctor_reports_another_owner_with_the_way_to_take_over() -> None:
     assert "--take-over" in found(OwnedByOthers(BOB, lives=True))[0].fix
 
 
@@ -66,7 +68,9 @@ def test_another_owner_is_told_with_the_way_to_take_over() -> None:
         (None, "brokers create __consumer_offsets if it does not exist"),
     ],
 )
-def test_what_a_run_will_create_is_said(*, makes_topic: bool | None, words: str) -> None:
+def test_the_doctor_reports_the_groups_and_the_topic_that_a_run_creates(
+    *, makes_topic: bool | None, words: str
+) -> None:
     what = found(makes_topic=makes_topic)[1].what
 
     assert "ktui-a and ktui-a-engine" in what
@@ -74,14 +78,14 @@ def test_what_a_run_will_create_is_said(*, makes_topic: bool | None, words: str)
     assert "__consumer_offsets" not in found()[1].what
 
 
-def test_a_missing_permission_is_told_with_what_grants_it_and_the_way_without() -> None:
-    for lacking in (found(permitted=False)[-1], found(OwnerUnknown("denied", denied=True))[0]):
-        assert lacking.level is Level.WARNING
-        assert "kafka-acls --add --operation Read --group ktui-" in lacking.fix
-        assert "ownership: off" in lacking.fix
+def test_a_missing_group_permission_is_reported_with_its_grant_and_the_way_without() -> None:
+    for finding in (found(permitted=False)[-1], found(OwnerUnknown("denied", denied=True))[0]):
+        assert finding.level is Level.WARNING
+        assert "kafka-acls --add --operation Read --group ktui-" in finding.fix
+        assert "ownership: off" in finding.fix
 
 
-def test_where_ownership_is_off_that_is_said_in_place_of_what_it_takes() -> None:
+def test_the_doctor_notes_ownership_that_is_off_instead_of_its_needs() -> None:
     _, off = found(off=True, permitted=False)
 
     assert off.level is Level.NOTE

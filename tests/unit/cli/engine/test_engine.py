@@ -1,4 +1,4 @@
-"""The process that carries a run on is not led astray by what was left behind."""
+"""An engine process is not misled by what an earlier one left behind."""
 
 from __future__ import annotations
 
@@ -55,20 +55,20 @@ def journal(tmp_path: Path) -> Journal:
     return written(tmp_path / "journal.db", a_start())
 
 
-def test_to_leave_or_leave_behind_and_to_pause_for_a_signal_are_not_asked_of_the_next_process(
+def test_stale_commands_to_leave_or_to_pause_for_a_signal_do_not_reach_the_next_engine(
     journal: Journal,
 ) -> None:
-    theirs = (StopEngine(), LeaveThrottles(), Pause(by=PauseOrigin.SIGNAL))
-    asked = (*theirs, Pause(), SetLimits({"replicas": 2}), SetThrottle(NO_THROTTLE), Continue())
+    stale = (StopEngine(), LeaveThrottles(), Pause(by=PauseOrigin.SIGNAL))
+    asked = (*stale, Pause(), SetLimits({"replicas": 2}), SetThrottle(NO_THROTTLE), Continue())
     for command in asked:
         journal.ask(command, "ada@ops1 (1)")
 
     reject_stale_commands(journal)
 
-    assert [each.command for each in journal.asked()] == list(asked[len(theirs) :])
+    assert [each.command for each in journal.asked()] == list(asked[len(stale) :])
 
 
-async def test_another_cluster_at_the_same_address_ends_it_before_anything_is_sent() -> None:
+async def test_another_cluster_at_the_same_address_ends_the_engine_before_it_sends() -> None:
     cluster = a_cluster()
     observer = Observer(cluster.reader(), cluster.clock)
 
@@ -80,7 +80,7 @@ async def test_another_cluster_at_the_same_address_ends_it_before_anything_is_se
     await observer.aclose()
 
 
-async def test_each_look_is_noted_also_one_that_finds_no_cluster(tmp_path: Path) -> None:
+async def test_each_poll_is_noted_even_one_that_finds_the_wrong_cluster(tmp_path: Path) -> None:
     run, cluster = StateDir(tmp_path / "state").create_run("drain"), a_cluster()
     observer = Observer(cluster.reader(), cluster.clock)
     source = HeartbeatSource(SameClusterSource(observer, "elsewhere"), Heartbeat(run))
@@ -98,14 +98,14 @@ async def test_each_look_is_noted_also_one_that_finds_no_cluster(tmp_path: Path)
     assert first <= (last_poll_at(run) or first)
 
 
-def test_a_run_whose_start_was_cut_off_is_not_carried_on(tmp_path: Path) -> None:
+def test_a_run_whose_start_was_cut_off_is_refused(tmp_path: Path) -> None:
     journal = written(tmp_path / "cut.db", [started(3), planned(2)])
 
     with pytest.raises(RunProblem, match="Its start was cut off, and nothing was sent"):
         read_run(journal, "drain")
 
 
-async def test_a_signal_ends_it_also_while_another_process_keeps_its_journal_locked(
+async def test_a_signal_ends_the_engine_while_another_process_locks_its_journal(
     journal: Journal, caplog: pytest.LogCaptureFixture
 ) -> None:
     journal.close()
@@ -131,7 +131,7 @@ async def test_a_signal_ends_it_also_while_another_process_keeps_its_journal_loc
     assert "ktui decides and sends nothing until the journal is free" in caplog.text
 
 
-def test_a_wait_for_a_locked_journal_is_told_with_how_long_it_took(
+def test_a_wait_for_a_locked_journal_is_logged_with_its_length(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     JournalWait().ends(130.0)
@@ -139,7 +139,7 @@ def test_a_wait_for_a_locked_journal_is_told_with_how_long_it_took(
     assert "the journal is free again after 2m 10s. The run continues" in caplog.text
 
 
-def test_its_log_tells_decisions_and_troubles_and_a_follower_hears_of_the_troubles(
+def test_the_engine_log_has_decisions_and_failed_partitions(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     now, run = VirtualClock().now(), Run("drain")
@@ -148,14 +148,14 @@ def test_its_log_tells_decisions_and_troubles_and_a_follower_hears_of_the_troubl
     )
     for seq, event in enumerate([*a_start(), step(0, 7), step(1, 7), failed], start=1):
         run.apply(JournalEntry(seq, now, event))
-    told = [
+    entries = [
         JournalEntry(4, now, step(0, 7)),
         JournalEntry(5, now, step(1, 7)),
         JournalEntry(6, now, failed),
     ]
 
     with caplog.at_level("INFO", "ktui.cli.engine.log"):
-        EngineLog(run).write(told)
+        EngineLog(run).write(entries)
 
     assert [record.getMessage() for record in caplog.records] == [
         "decision 7: 2 steps; 1 of 3 partitions have ended",
@@ -163,20 +163,20 @@ def test_its_log_tells_decisions_and_troubles_and_a_follower_hears_of_the_troubl
     ]
 
 
-def test_its_log_tells_of_throttles_that_are_changed_or_left_and_not_of_each_that_is_set(
+def test_the_engine_log_has_throttles_changed_or_given_up_but_not_each_setting(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     now, run = VirtualClock().now(), Run("drain")
-    theirs = SettingsGivenUp(resource=BROKER_4, keys=("rate",), reason="someone else set it to 7")
+    stale = SettingsGivenUp(resource=BROKER_4, keys=("rate",), reason="someone else set it to 7")
     untouched = SettingsGivenUp(resource=ORDERS, keys=("list",), reason="")
-    told = [
-        JournalEntry(n, now, e) for n, e in enumerate([*throttled(), theirs, untouched], start=1)
+    entries = [
+        JournalEntry(n, now, e) for n, e in enumerate([*throttled(), stale, untouched], start=1)
     ]
-    for entry in told:
+    for entry in entries:
         run.apply(entry)
 
     with caplog.at_level("INFO", "ktui.cli.engine.log"):
-        EngineLog(run).write(told[len(a_start()) :])
+        EngineLog(run).write(entries[len(a_start()) :])
 
     assert [(record.levelname, record.getMessage()) for record in caplog.records] == [
         ("INFO", "decision 1: 1 step; 0 of 2 partitions have ended"),
@@ -185,7 +185,7 @@ def test_its_log_tells_of_throttles_that_are_changed_or_left_and_not_of_each_tha
     ]
 
 
-def test_its_log_tells_what_is_called_off_and_a_follower_hears_of_the_gate_and_of_refusals(
+def test_the_engine_log_has_cancels_refusals_and_the_cancel_gate(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     now, run = VirtualClock().now(), Run("drain")
@@ -197,12 +197,12 @@ def test_its_log_tells_what_is_called_off_and_a_follower_hears_of_the_gate_and_o
     back = StateEntered(topic="orders", partition=1, state=State.DONE)
     gate = CancelGate(shut=True, reason="ada@ops1 (1) at 14:00, to stop all of run drain")
     events = [*a_start(), step(1), asked, refused, gate, CancelGate(shut=False), back]
-    told = [JournalEntry(n, now, event) for n, event in enumerate(events, start=1)]
-    for entry in told:
+    entries = [JournalEntry(n, now, event) for n, event in enumerate(events, start=1)]
+    for entry in entries:
         run.apply(entry)
 
     with caplog.at_level("INFO", "ktui.cli.engine.log"):
-        EngineLog(run).write(told[len(a_start()) + 1 :])
+        EngineLog(run).write(entries[len(a_start()) + 1 :])
 
     assert [(record.levelname, record.getMessage()) for record in caplog.records] == [
         ("INFO", "roll back orders-1, asked by ada@ops1 (1)"),

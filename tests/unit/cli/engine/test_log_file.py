@@ -1,4 +1,4 @@
-"""An engine's log stays small, says nothing twice, and is followed across its files."""
+"""The log of an engine stays small, repeats nothing, and is followed across its files."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def log(tmp_path: Path) -> Path:
 
 @contextmanager
 def an_engine(log: Path, most_bytes: int = 400) -> Iterator[logging.Logger]:
-    """Have a process whose output is its log, as an engine's is."""
+    """Yield a logger whose process writes its output to the log, as an engine does."""
     with log.open("a", encoding="utf-8") as output:
         handler = LogFile(log, output, (output.fileno(),), most_bytes)
         engine = logging.Logger("an engine")  # noqa: LOG001 - of this test alone
@@ -29,11 +29,11 @@ def an_engine(log: Path, most_bytes: int = 400) -> Iterator[logging.Logger]:
         handler.close()
 
 
-def said(log: Path) -> list[str]:
+def messages(log: Path) -> list[str]:
     return [line.partition(" ")[2] for line in log.read_text(encoding="utf-8").splitlines()]
 
 
-def test_a_long_log_is_put_aside_and_the_two_newest_of_those_are_kept(log: Path) -> None:
+def test_a_long_log_is_rotated_and_two_old_files_are_kept(log: Path) -> None:
     with an_engine(log) as engine:
         for number in range(60):
             engine.info("decision %d", number)
@@ -42,13 +42,13 @@ def test_a_long_log_is_put_aside_and_the_two_newest_of_those_are_kept(log: Path)
     assert kept == ["engine.log", "engine.log.1", "engine.log.2"]
     assert all(path.stat().st_size < 450 for path in log.parent.iterdir())
     files = [log.with_name(name) for name in ("engine.log.2", "engine.log.1", "engine.log")]
-    lines = [line for path in files for line in said(path)]
+    lines = [line for path in files for line in messages(path)]
     assert lines == [f"INFO decision {number}" for number in range(60)][-len(lines) :]
     assert len(lines) > 20
     assert {path.stat().st_mode & 0o077 for path in files[2:]} == {0}
 
 
-def test_what_a_library_says_goes_to_the_new_file_too(log: Path) -> None:
+def test_a_library_writes_to_the_new_file_after_a_rotation(log: Path) -> None:
     with log.open("a", encoding="utf-8") as output, an_engine(log) as engine:
         handler = LogFile(log, output, (output.fileno(),), 10)
         engine.addHandler(handler)
@@ -56,10 +56,10 @@ def test_what_a_library_says_goes_to_the_new_file_too(log: Path) -> None:
         engine.info("decision 2")
         os.write(output.fileno(), b"a library complains\n")
 
-    assert said(log)[-1] == "library complains"
+    assert messages(log)[-1] == "library complains"
 
 
-def test_a_log_that_is_somewhere_else_is_left_alone(log: Path) -> None:
+def test_output_that_goes_elsewhere_rotates_no_log(log: Path) -> None:
     log.write_text("another engine's " * 100, encoding="utf-8")
     elsewhere = log.with_name("terminal")
 
@@ -68,18 +68,18 @@ def test_a_log_that_is_somewhere_else_is_left_alone(log: Path) -> None:
         for number in range(3):
             handler.handle(logging.makeLogRecord({"msg": f"decision {number}"}))
 
-    assert len(said(elsewhere)) == 3
+    assert len(messages(elsewhere)) == 3
     assert sorted(path.name for path in log.parent.iterdir()) == ["engine.log", "terminal"]
 
 
-def test_what_repeats_is_told_once_with_how_often_it_came(log: Path) -> None:
+def test_repeated_messages_are_logged_once_with_their_count(log: Path) -> None:
     with an_engine(log, 10_000) as engine:
         for _ in range(42):
             engine.warning("the cluster is lost")
         engine.info("decision 7")
         engine.info("decision 7")
 
-    assert said(log) == [
+    assert messages(log) == [
         "WARNING the cluster is lost",
         "WARNING repeated 41 times: the cluster is lost",
         "INFO decision 7",
@@ -87,20 +87,20 @@ def test_what_repeats_is_told_once_with_how_often_it_came(log: Path) -> None:
     ]
 
 
-def test_a_follower_misses_no_warning_where_the_log_is_put_aside(log: Path) -> None:
+def test_a_follower_misses_no_warning_when_the_log_rotates(log: Path) -> None:
     with an_engine(log) as engine:
         warnings = WarningReader(log)
-        heard = []
+        received = []
         for number in range(40):
             engine.warning("trouble %d", number)
             if number % 3 == 0:
-                heard += warnings.new()
-        heard += warnings.new()
+                received += warnings.new()
+        received += warnings.new()
 
-    assert heard == [f"trouble {number}" for number in range(40)]
+    assert received == [f"trouble {number}" for number in range(40)]
 
 
-def test_a_follower_hears_the_warnings_that_are_new_and_whole(tmp_path: Path) -> None:
+def test_a_follower_gets_only_new_and_complete_warnings(tmp_path: Path) -> None:
     log = tmp_path / "engine.log"
     log.write_text("2026-11-21T12:00:00.000Z WARNING before\n")
     warnings = WarningReader(log)

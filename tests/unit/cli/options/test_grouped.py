@@ -31,13 +31,13 @@ def draw(*, before: bool, area: int, after: bool) -> None:
     click.echo(f"{before} {area} {after}")
 
 
-def test_a_verb_gets_what_its_options_make_together() -> None:
+def test_a_verb_gets_one_value_made_from_grouped_options() -> None:
     assert CliRunner().invoke(draw, ["--width", "3", "--after", "--height", "4"]).output == (
         "False 12 True\n"
     )
 
 
-def test_the_help_has_them_in_their_order() -> None:
+def test_the_help_lists_grouped_options_in_their_order() -> None:
     words = CliRunner().invoke(draw, ["--help"]).output.split()
 
     assert [word for word in words if word in {"First.", "Second.", "Third.", "Fourth."}] == [
@@ -54,7 +54,7 @@ def test_the_help_has_them_in_their_order() -> None:
         (["--bootstrap-server", "a:9092"], ClusterChoice(bootstrap_server="a:9092")),
     ],
 )
-def test_the_options_that_name_a_cluster_are_one_choice(
+def test_the_options_that_name_a_cluster_reach_a_verb_as_one_choice(
     arguments: list[str], chosen: ClusterChoice
 ) -> None:
     choices = []

@@ -1,4 +1,4 @@
-"""`ktui pipeline` says what it needs, and nothing else of ktui pays for it."""
+"""`ktui pipeline` names the libraries that it needs, and no other verb loads them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from ktui.cli.pipeline.check import findings_text
 from ktui.pipeline.run.check import Findings
-from support.cli.called import called
+from support.cli.call_ktui import call_ktui
 
 _HEAVY = ("pyspark", "py4j", "pyarrow", "pandas", "numpy", "plotly")
 
@@ -34,7 +34,7 @@ def called_without(library: str, *words: str) -> subprocess.CompletedProcess[str
     )
 
 
-def test_no_other_verb_loads_what_the_pipeline_needs(tmp_path: Path) -> None:
+def test_no_other_verb_loads_the_libraries_of_the_pipeline(tmp_path: Path) -> None:
     calls = [["--help"], ["pipeline", "--help"], ["runs"], ["record", "--help"]]
     code = (
         "import sys\n"
@@ -56,7 +56,9 @@ def test_no_other_verb_loads_what_the_pipeline_needs(tmp_path: Path) -> None:
     ("verb", "library"),
     [("run", "pyspark"), ("check", "pyspark"), ("run", "pyarrow"), ("report", "pyarrow")],
 )
-def test_a_library_that_is_missing_is_told_with_what_installs_it(verb: str, library: str) -> None:
+def test_a_missing_library_is_named_with_the_command_that_installs_it(
+    verb: str, library: str
+) -> None:
     run = called_without(library, "pipeline", verb, "--help")
 
     if verb == "report" and run.returncode == 0:  # its help needs none
@@ -67,8 +69,8 @@ def test_a_library_that_is_missing_is_told_with_what_installs_it(verb: str, libr
     assert "Traceback" not in run.stderr
 
 
-def test_without_java_it_says_that_it_needs_one(tmp_path: Path) -> None:
-    run = called("pipeline", "run", "--state-dir", str(tmp_path), PATH="", JAVA_HOME="")
+def test_the_pipeline_without_java_explains_that_it_needs_java(tmp_path: Path) -> None:
+    run = call_ktui("pipeline", "run", "--state-dir", str(tmp_path), PATH="", JAVA_HOME="")
 
     assert run.returncode == 1
     assert "The pipeline needs Java 17, and no java was found" in run.stderr
@@ -81,15 +83,15 @@ def test_a_java_that_is_too_old_is_named(tmp_path: Path) -> None:
     java.write_text("#!/bin/sh\necho 'openjdk version \"11.0.2\"' >&2\n", encoding="utf-8")
     java.chmod(0o755)
 
-    run = called("pipeline", "run", "--state-dir", str(tmp_path), JAVA_HOME=str(tmp_path))
+    run = call_ktui("pipeline", "run", "--state-dir", str(tmp_path), JAVA_HOME=str(tmp_path))
 
     assert run.returncode == 1
     assert f"needs Java 17, and {java} is 11" in run.stderr
 
 
 @pytest.mark.parametrize("words", [["--since", "yesterday"], ["--until", "15:00"]])
-def test_a_time_that_is_none_is_refused_with_examples(words: list[str]) -> None:
-    run = called("pipeline", "run", *words)
+def test_a_malformed_time_is_refused_with_examples(words: list[str]) -> None:
+    run = call_ktui("pipeline", "run", *words)
 
     assert run.returncode == 2
     assert "is not a time. Give a date, or a date and time: 2026-11-21" in run.stderr
@@ -111,7 +113,7 @@ def findings(**figures: object) -> Findings:
     return Findings(**{**counts, **rest, **figures})  # type: ignore[arg-type]  # given by name
 
 
-def test_a_lake_with_every_line_says_so() -> None:
+def test_the_findings_confirm_that_a_lake_has_every_line() -> None:
     words = findings_text(findings(segments=1, sessions=1, lines=7, looks=5), "/lake")
 
     assert "Read: 1 segment, 1 session, 7 lines, 5 polls" in words
@@ -119,7 +121,7 @@ def test_a_lake_with_every_line_says_so() -> None:
     assert words.endswith("Every line that was recorded is in the tables.")
 
 
-def test_what_is_missing_from_a_lake_is_told_by_its_reason() -> None:
+def test_the_findings_list_what_a_lake_lacks_and_why() -> None:
     found = findings(missing=2, quarantined={"it is cut off": 1}, gaps=1, longest_gap_ms=90_000)
 
     words = findings_text(found, "/lake")

@@ -1,4 +1,4 @@
-"""`ktui plan check` tells what is wrong with a plan, and what it would do, before it is sent."""
+"""`ktui plan check` reports the problems and the effects of a plan before it is sent."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from ktui.cli.context.errors import BadInput
 from ktui.cli.main import ktui
 from ktui.cli.plan.command import check as check_command
 from ktui.simulated import events
-from support.cli.plan_desk import Desk, answer, check
+from support.cli.plan_sandbox import PlanSandbox, answer, check
 from support.simulated.moving_clusters import a_cluster, throttle, wait
 
 SIZE = 1_000_000_000
-"""Of each partition."""
+"""Bytes in each partition."""
 DISK = 1_000 * 1024**3
 CORPUS = Path(__file__).parents[2] / "planning" / "corpus"
-TOLD = dict(
+EXPECTED = dict(
     entry.split("\n", 1) for entry in (CORPUS / "told.txt").read_text().strip().split("\n\n")
 )
 
@@ -33,22 +33,22 @@ def nobody_connects(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("nobody_connects")
-@pytest.mark.parametrize("name", sorted(TOLD))
-def test_a_bad_plan_is_refused_with_all_its_mistakes_before_anything_is_connected_to(
+@pytest.mark.parametrize("name", sorted(EXPECTED))
+def test_a_bad_plan_is_refused_with_all_its_mistakes_before_ktui_connects(
     name: str,
 ) -> None:
     result = check(str(CORPUS / name))
 
-    told = [line.strip() for line in TOLD[name].splitlines()]
+    output = [line.strip() for line in EXPECTED[name].splitlines()]
     assert result.exit_code == 2
     assert result.stdout == ""
     assert result.stderr.splitlines() == [
-        line if line.startswith("and ") else f"{CORPUS / name}:{line}" for line in told
+        line if line.startswith("and ") else f"{CORPUS / name}:{line}" for line in output
     ]
 
 
 @pytest.mark.usefixtures("nobody_connects")
-def test_a_bad_plan_from_standard_input_is_named_so() -> None:
+def test_a_bad_plan_from_standard_input_is_called_stdin() -> None:
     result = check("-", read=b'{"version": 2,\n "partitions": []}')
 
     assert result.exit_code == 2
@@ -59,23 +59,25 @@ def test_a_bad_plan_from_standard_input_is_named_so() -> None:
 
 
 @pytest.mark.usefixtures("nobody_connects")
-def test_a_plan_that_is_not_there_is_named(tmp_path: Path) -> None:
+def test_a_missing_plan_is_named(tmp_path: Path) -> None:
     result = check(str(tmp_path / "plan.json"))
 
     assert result.exit_code == 2
     assert result.stderr == f"{tmp_path / 'plan.json'}: cannot be read: No such file or directory\n"
 
 
-def test_a_closed_standard_input_holds_no_plan(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_plan_from_a_closed_standard_input_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", None)
 
     with pytest.raises(BadInput, match="there is no standard input"):
         check_command.main(["-"], standalone_mode=False)
 
 
-def test_a_sound_plan_is_summed_up(desk: Desk) -> None:
-    desk.cluster(a_cluster({"orders": [(1, 2, 3), (2, 3, 1), (3, 1, 2), (4, 5, 6)]}))
-    plan = desk.plan(orders_0=(4, 2, 3), orders_1=(3, 2, 5), orders_2=(3, 1, 2), orders_3=(4, 7, 8))
+def test_a_sound_plan_is_summarised(plan_sandbox: PlanSandbox) -> None:
+    plan_sandbox.cluster(a_cluster({"orders": [(1, 2, 3), (2, 3, 1), (3, 1, 2), (4, 5, 6)]}))
+    plan = plan_sandbox.plan(
+        orders_0=(4, 2, 3), orders_1=(3, 2, 5), orders_2=(3, 1, 2), orders_3=(4, 7, 8)
+    )
 
     result = check(plan)
 
@@ -112,18 +114,20 @@ def test_a_sound_plan_is_summed_up(desk: Desk) -> None:
     )
 
 
-def test_a_plan_may_come_from_standard_input(desk: Desk) -> None:
-    desk.cluster(a_cluster({"orders": [(1, 2, 3)]}))
-    plan = Path(desk.plan(orders_0=(4, 2, 3))).read_bytes()
+def test_a_plan_may_come_from_standard_input(plan_sandbox: PlanSandbox) -> None:
+    plan_sandbox.cluster(a_cluster({"orders": [(1, 2, 3)]}))
+    plan = Path(plan_sandbox.plan(orders_0=(4, 2, 3))).read_bytes()
 
     result = check("-", "--json", read=plan)
 
     assert answer(result)["plan"] == "<stdin>"
 
 
-def test_each_problem_is_told_with_its_line_and_the_plan_is_not_fit(desk: Desk) -> None:
-    desk.cluster(a_cluster({"orders": [(1, 2, 3)], "payments": [(1, 2, 3)]}))
-    plan = desk.plan(order_0=(1, 2, 3), orders_0=(1, 2, 77), payments_0=(1, 2))
+def test_each_problem_is_reported_with_its_line_and_fails_the_check(
+    plan_sandbox: PlanSandbox,
+) -> None:
+    plan_sandbox.cluster(a_cluster({"orders": [(1, 2, 3)], "payments": [(1, 2, 3)]}))
+    plan = plan_sandbox.plan(order_0=(1, 2, 3), orders_0=(1, 2, 77), payments_0=(1, 2))
 
     result = check(plan)
 
@@ -142,21 +146,21 @@ def test_each_problem_is_told_with_its_line_and_the_plan_is_not_fit(desk: Desk) 
     assert lines[-1] == "3 problems: the plan cannot be started."
 
 
-def test_findings_of_one_severity_stand_in_the_files_order(desk: Desk) -> None:
-    desk.cluster(a_cluster({"orders": [(1, 2, 3), (1, 2, 3)]}))
+def test_findings_of_one_severity_are_in_the_order_of_the_file(plan_sandbox: PlanSandbox) -> None:
+    plan_sandbox.cluster(a_cluster({"orders": [(1, 2, 3), (1, 2, 3)]}))
 
-    told = answer(check(desk.plan(orders_0=(1, 2), order_0=(1, 2, 77)), "--json"), 2)
+    output = answer(check(plan_sandbox.plan(orders_0=(1, 2), order_0=(1, 2, 77)), "--json"), 2)
 
-    assert [(p["place"]["line"], p["kind"]) for p in told["problems"]] == [
+    assert [(p["place"]["line"], p["kind"]) for p in output["problems"]] == [
         (2, "replication factor change"),
         (3, "topic unknown"),
         (3, "broker unknown"),
     ]
 
 
-def test_what_is_allowed_is_a_problem_no_more(desk: Desk) -> None:
-    desk.cluster(a_cluster({"orders": [(1, 2, 3)]}, configs={"min.insync.replicas": "2"}))
-    plan = desk.plan(orders_0=(1,))
+def test_an_allowed_problem_becomes_a_warning(plan_sandbox: PlanSandbox) -> None:
+    plan_sandbox.cluster(a_cluster({"orders": [(1, 2, 3)]}, configs={"min.insync.replicas": "2"}))
+    plan = plan_sandbox.plan(orders_0=(1,))
 
     assert check(plan).exit_code == 2
     assert check(plan, "--allow-replication-factor-change").exit_code == 2
@@ -167,57 +171,63 @@ def test_what_is_allowed_is_a_problem_no_more(desk: Desk) -> None:
     assert result.stdout.endswith("\nNo problem, 1 warning.\n")
 
 
-def test_a_plan_that_is_carried_out_already_says_so(desk: Desk) -> None:
-    desk.cluster(a_cluster({"orders": [(1, 2, 3), (2, 3, 1)]}))
+def test_a_plan_already_at_its_targets_has_nothing_to_do(plan_sandbox: PlanSandbox) -> None:
+    plan_sandbox.cluster(a_cluster({"orders": [(1, 2, 3), (2, 3, 1)]}))
 
-    result = check(desk.plan(orders_0=(1, 2, 3), orders_1=(2, 3, 1)))
+    result = check(plan_sandbox.plan(orders_0=(1, 2, 3), orders_1=(2, 3, 1)))
 
     assert result.exit_code == 0
     assert "nothing to do: every partition is at its target already (2)" in result.stdout
     assert result.stdout.endswith("\nNothing to do.\n")
 
 
-def test_someone_elses_move_is_warned_of_and_counted_from_where_it_began(desk: Desk) -> None:
-    desk.cluster(a_cluster(moving=["orders-0"]))  # from 1, 2 and 3 to 4, 2 and 3
+def test_someone_elses_move_is_warned_of_and_counted_from_its_original_replicas(
+    plan_sandbox: PlanSandbox,
+) -> None:
+    plan_sandbox.cluster(a_cluster(moving=["orders-0"]))  # from 1, 2 and 3 to 4, 2 and 3
 
-    told = answer(check(desk.plan(orders_0=(4, 2, 3)), "--json"))
+    output = answer(check(plan_sandbox.plan(orders_0=(4, 2, 3)), "--json"))
 
-    assert [warning["kind"] for warning in told["warnings"]] == ["foreign reassignment"]
-    assert told["summary"]["brokers"] == [
+    assert [warning["kind"] for warning in output["warnings"]] == ["foreign reassignment"]
+    assert output["summary"]["brokers"] == [
         {"broker": 1, "gains": 0, "loses": 1},
         {"broker": 4, "gains": 1, "loses": 0},
     ]
 
 
-def test_topics_that_may_not_be_described_are_told_with_kafkas_words(desk: Desk) -> None:
+def test_topics_that_may_not_be_described_are_problems_of_unreadable_topics(
+    plan_sandbox: PlanSandbox,
+) -> None:
     cluster = a_cluster({"orders": [(1, 2, 3)]})
     cluster.do(events.Deny("describe_topics"))
-    desk.cluster(cluster)
+    plan_sandbox.cluster(cluster)
 
-    told = answer(check(desk.plan(orders_0=(4, 2, 3)), "--json", "--steps"), 2)
+    output = answer(check(plan_sandbox.plan(orders_0=(4, 2, 3)), "--json", "--steps"), 2)
 
-    assert [problem["kind"] for problem in told["problems"]] == ["topic unreadable"]
-    assert told["summary"]["unknown"] == 1
-    assert told["partitions"] == [{"topic": "orders", "partition": 0, "steps": None}]
+    assert [problem["kind"] for problem in output["problems"]] == ["topic unreadable"]
+    assert output["summary"]["unknown"] == 1
+    assert output["partitions"] == [{"topic": "orders", "partition": 0, "steps": None}]
 
 
-def test_an_unknown_topic_is_told_even_where_names_may_not_be_read(desk: Desk) -> None:
+def test_an_unknown_topic_is_reported_even_without_permission_to_list_topics(
+    plan_sandbox: PlanSandbox,
+) -> None:
     cluster = a_cluster({"orders": [(1, 2, 3)]})
     cluster.do(events.Deny("scan_topics"))
-    desk.cluster(cluster)
+    plan_sandbox.cluster(cluster)
 
-    (problem,) = answer(check(desk.plan(order_0=(4, 2, 3)), "--json"), 2)["problems"]
+    (problem,) = answer(check(plan_sandbox.plan(order_0=(4, 2, 3)), "--json"), 2)["problems"]
 
     assert problem["sentence"] == "the cluster has no topic order"
 
 
-def test_the_json_of_a_check_has_every_field_of_the_contract(desk: Desk) -> None:
-    desk.cluster(a_cluster({"orders": [(1, 2, 3)]}))
-    plan = desk.plan(orders_0=(4, 2, 3, 5))
+def test_the_json_of_a_check_has_every_field_of_the_contract(plan_sandbox: PlanSandbox) -> None:
+    plan_sandbox.cluster(a_cluster({"orders": [(1, 2, 3)]}))
+    plan = plan_sandbox.plan(orders_0=(4, 2, 3, 5))
 
-    told = answer(check(plan, "--json"), 2)
+    output = answer(check(plan, "--json"), 2)
 
-    assert list(told.items()) == [
+    assert list(output.items()) == [
         ("schema_version", 1),
         ("plan", plan),
         ("cluster", "prod-eu"),
@@ -295,7 +305,7 @@ def test_the_json_of_a_check_has_every_field_of_the_contract(desk: Desk) -> None
 
 
 def load(broker: int, *, gains: int = 0, loses: int = 0, room: int = 0) -> dict[str, int]:
-    """Give the figures of a broker that now has so many bytes of the disk less."""
+    """Return the figures of a broker with that many bytes of its disk in use."""
     return {
         "broker": broker,
         "gains": gains,
@@ -320,13 +330,13 @@ def shape(name: str, *, alters: int, elections: int, bumps: int, most: int) -> d
     }
 
 
-def test_the_assumed_rate_is_taken_by_its_option(desk: Desk) -> None:
-    desk.cluster(a_cluster({"orders": [(1, 2, 3)]}))
-    plan = desk.plan(orders_0=(4, 2, 3))
+def test_assume_rate_sets_the_rate_of_the_time_estimate(plan_sandbox: PlanSandbox) -> None:
+    plan_sandbox.cluster(a_cluster({"orders": [(1, 2, 3)]}))
+    plan = plan_sandbox.plan(orders_0=(4, 2, 3))
 
-    told = answer(check(plan, "--json", "--assume-rate", "10MB/s"))["preflight"]
+    output = answer(check(plan, "--json", "--assume-rate", "10MB/s"))["preflight"]
 
-    assert told["time_s"] == {"low": 101.0, "middle": 101.0, "high": 101.0}
+    assert output["time_s"] == {"low": 101.0, "middle": 101.0, "high": 101.0}
     assert answer(check(plan, "--json", "--assume-rate", "1000000"))["preflight"]["time_s"] == {
         **dict.fromkeys(("low", "middle", "high"), 1001.0)
     }
@@ -334,7 +344,7 @@ def test_the_assumed_rate_is_taken_by_its_option(desk: Desk) -> None:
 
 @pytest.mark.usefixtures("nobody_connects")
 @pytest.mark.parametrize("rate", ["fast", "0", "-1MB/s", "10 parsecs/s", "0MB/s"])
-def test_a_rate_that_is_none_is_named_with_its_option_before_anything_is_connected_to(
+def test_a_malformed_rate_is_refused_with_its_option_before_ktui_connects(
     rate: str,
 ) -> None:
     result = check("plan.json", "--assume-rate", rate)
@@ -343,64 +353,64 @@ def test_a_rate_that_is_none_is_named_with_its_option_before_anything_is_connect
     assert str(result.exception).startswith("--assume-rate: ")
 
 
-def test_a_throttle_of_a_broker_is_the_rate_into_it(desk: Desk) -> None:
+def test_the_throttle_of_a_broker_is_the_rate_into_it(plan_sandbox: PlanSandbox) -> None:
     cluster = a_cluster({"orders": [(1, 2, 3)]})
     cluster.do(throttle("follower", 4, 5_000_000))
-    desk.cluster(cluster)
+    plan_sandbox.cluster(cluster)
 
-    result = check(desk.plan(orders_0=(4, 2, 3)))
+    result = check(plan_sandbox.plan(orders_0=(4, 2, 3)))
 
     assert "time  3m 21s (3m 21s-6m 41s), in" in result.stdout
     assert "5.0 MB/s into broker 4, which is throttled\n" in result.stdout
 
 
-def test_log_dirs_that_may_not_be_read_leave_the_figures_open(desk: Desk) -> None:
+def test_unreadable_log_dirs_leave_the_time_and_bytes_unknown(plan_sandbox: PlanSandbox) -> None:
     cluster = a_cluster({"orders": [(1, 2, 3)]})
     cluster.do(events.Deny("log_dirs"))
-    desk.cluster(cluster)
-    plan = desk.plan(orders_0=(4, 2, 3))
+    plan_sandbox.cluster(cluster)
+    plan = plan_sandbox.plan(orders_0=(4, 2, 3))
 
-    result, told = check(plan), answer(check(plan, "--json"))
+    result, output = check(plan), answer(check(plan, "--json"))
 
     assert result.exit_code == 0
-    (warning,) = told["warnings"]
+    (warning,) = output["warnings"]
     assert warning["kind"] == "disks unreadable"
     assert "broker 1, broker 2, broker 3 and 1 more could not be read" in warning["sentence"]
-    assert told["preflight"]["time_s"] is None
-    assert told["preflight"]["brokers"][1]["bytes_in"] is None
+    assert output["preflight"]["time_s"] is None
+    assert output["preflight"]["brokers"][1]["bytes_in"] is None
     assert result.stdout.endswith("\nNo problem, 1 warning.\n")
 
 
-def test_a_disk_that_would_be_full_is_a_warning(desk: Desk) -> None:
+def test_a_disk_that_would_be_full_is_a_warning(plan_sandbox: PlanSandbox) -> None:
     cluster = a_cluster({"orders": [(1, 2, 3)]})
     cluster.do(events.FillDisk(4, leave=SIZE // 2))
-    desk.cluster(cluster)
+    plan_sandbox.cluster(cluster)
 
-    told = answer(check(desk.plan(orders_0=(4, 2, 3)), "--json"))
+    output = answer(check(plan_sandbox.plan(orders_0=(4, 2, 3)), "--json"))
 
-    assert [(w["kind"], w["place"]) for w in told["warnings"]] == [("disk full", None)]
+    assert [(w["kind"], w["place"]) for w in output["warnings"]] == [("disk full", None)]
 
 
-def test_brokers_that_are_down_take_no_part_in_the_limits(desk: Desk) -> None:
+def test_brokers_that_are_down_do_not_count_towards_the_limits(plan_sandbox: PlanSandbox) -> None:
     cluster = a_cluster({"orders": [(1, 2, 3)]})
     cluster.do(events.Shutdown(9))
     wait(cluster, 5.0)
-    desk.cluster(cluster)
+    plan_sandbox.cluster(cluster)
 
-    told = answer(check(desk.plan(orders_0=(4, 2, 3)), "--json"))
+    output = answer(check(plan_sandbox.plan(orders_0=(4, 2, 3)), "--json"))
 
-    assert told["limits"]["partitions"] == 8
+    assert output["limits"]["partitions"] == 8
 
 
-def test_a_hostile_file_name_is_shown_escaped(desk: Desk, tmp_path: Path) -> None:
-    desk.cluster(a_cluster({"orders": [(1, 2, 3)]}))
-    plan = Path(desk.plan(orders_0=(4, 2, 3))).rename(tmp_path / "\x1b[31m\udcff.json")
+def test_a_hostile_file_name_is_shown_escaped(plan_sandbox: PlanSandbox, tmp_path: Path) -> None:
+    plan_sandbox.cluster(a_cluster({"orders": [(1, 2, 3)]}))
+    plan = Path(plan_sandbox.plan(orders_0=(4, 2, 3))).rename(tmp_path / "\x1b[31m\udcff.json")
 
     assert answer(check(str(plan), "--json"))["plan"] == f"{tmp_path}/\\x1b[31m\\udcff.json"
 
 
 @pytest.mark.parametrize("arguments", [["plan", "--help"], ["plan", "check", "-h"]])
-def test_it_explains_itself(arguments: list[str]) -> None:
+def test_help_of_the_verb_is_printed(arguments: list[str]) -> None:
     result = CliRunner().invoke(ktui, arguments)
 
     assert result.exit_code == 0

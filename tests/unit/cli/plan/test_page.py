@@ -1,4 +1,4 @@
-"""docs/plans.md shows what `ktui plan check` really prints."""
+"""docs/plans.md shows what `ktui plan check` actually prints."""
 
 from __future__ import annotations
 
@@ -7,24 +7,24 @@ from pathlib import Path
 
 import pytest
 
-from support.cli.plan_desk import Desk, check
+from support.cli.plan_sandbox import PlanSandbox, check
 from support.simulated.moving_clusters import a_cluster
 
 PAGE = (Path(__file__).parents[4] / "docs" / "plans.md").read_text(encoding="utf-8")
 
 
-def printed(first_line: str) -> str:
-    """Give what stands below a command of the page."""
+def shown_below(first_line: str) -> str:
+    """Return the output that the page shows below a command."""
     found = re.search(rf"```\n\$ {re.escape(first_line)}\n(.*?)```", PAGE, re.DOTALL)
     assert found is not None
     return found[1]
 
 
-def test_the_pages_plan_is_answered_as_the_page_says(
-    desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_plan_check_prints_the_answer_that_the_page_shows(
+    plan_sandbox: PlanSandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     orders = [(1, 2, 3), (2, 3, 1), (3, 1, 2)]
-    desk.cluster(
+    plan_sandbox.cluster(
         a_cluster(
             {"orders": orders, "payments": [(1, 2, 3)], "audit": [(1, 2)]}, brokers=range(1, 6)
         )
@@ -36,10 +36,10 @@ def test_the_pages_plan_is_answered_as_the_page_says(
 
     result = check("plan.json", "--steps")
 
-    assert result.stdout == printed("ktui plan check plan.json --context prod-eu --steps")
+    assert result.stdout == shown_below("ktui plan check plan.json --context prod-eu --steps")
 
 
-def test_the_pages_mistakes_are_told_as_the_page_says(
+def test_plan_check_prints_the_mistakes_that_the_page_shows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -51,4 +51,4 @@ def test_the_pages_mistakes_are_told_as_the_page_says(
         encoding="ascii",
     )
 
-    assert check("bad.json").stderr == printed("ktui plan check bad.json")
+    assert check("bad.json").stderr == shown_below("ktui plan check bad.json")

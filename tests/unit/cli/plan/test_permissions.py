@@ -1,18 +1,18 @@
-"""A run that lacks a permission is refused by its name, before anything is made or sent."""
+"""A run that lacks a permission is refused with its name, before anything is created or sent."""
 
 from __future__ import annotations
 
 import pytest
 
-from support.cli.plan_desk import Desk, answer, check
-from support.cli.start_desk import Office
+from support.cli.plan_sandbox import PlanSandbox, answer, check
+from support.cli.start_sandbox import StartSandbox
 from support.simulated.moving_clusters import a_cluster
 
 ON_BROKERS = [("cluster", "AlterConfigs")]
 
 
 @pytest.mark.parametrize(
-    ("not_granted", "named"),
+    ("not_granted", "permission"),
     [
         (ON_BROKERS, "AlterConfigs on the cluster is not granted to this principal"),
         ([("cluster", "DescribeConfigs")], "DescribeConfigs on the cluster is not granted"),
@@ -21,42 +21,46 @@ ON_BROKERS = [("cluster", "AlterConfigs")]
         ([("cluster", "Alter")], "Alter on the cluster is not granted"),
     ],
 )
-def test_a_throttled_start_without_a_permission_for_it_is_refused_by_its_name(
-    office: Office, not_granted: list[tuple[str, str]], named: str
+def test_a_throttled_start_that_lacks_a_permission_is_refused_with_its_name(
+    sandbox: StartSandbox, not_granted: list[tuple[str, str]], permission: str
 ) -> None:
-    office.cluster(a_cluster({"orders": [(1, 2, 3)]}), not_granted=not_granted)
+    sandbox.cluster(a_cluster({"orders": [(1, 2, 3)]}), not_granted=not_granted)
 
-    told = office.start(office.plan(), "--throttle", "50MB")
+    result = sandbox.start(sandbox.plan(), "--throttle", "50MB")
 
-    assert told.exit_code == 2
-    (line,) = [line for line in told.stderr.splitlines() if "not granted" in line]
-    assert named in line
-    assert f"Grant it with kafka-acls --add --operation {named.split(maxsplit=1)[0]} --" in line
-    assert told.stderr.endswith("nothing was sent\n")
-    assert office.runs == []
+    assert result.exit_code == 2
+    (line,) = [line for line in result.stderr.splitlines() if "not granted" in line]
+    assert permission in line
+    assert (
+        f"Grant it with kafka-acls --add --operation {permission.split(maxsplit=1)[0]} --" in line
+    )
+    assert result.stderr.endswith("nothing was sent\n")
+    assert sandbox.runs == []
 
 
-def test_the_throttle_of_a_context_needs_the_same_permissions(office: Office) -> None:
-    office.cluster(a_cluster({"orders": [(1, 2, 3)]}), not_granted=ON_BROKERS, throttle="50MB")
+def test_the_throttle_of_a_context_needs_the_same_permissions(sandbox: StartSandbox) -> None:
+    sandbox.cluster(a_cluster({"orders": [(1, 2, 3)]}), not_granted=ON_BROKERS, throttle="50MB")
 
-    assert office.start(office.plan()).exit_code == 2
-    assert str(office.start(office.plan(), "--throttle", "none").exception) == (
+    assert sandbox.start(sandbox.plan()).exit_code == 2
+    assert str(sandbox.start(sandbox.plan(), "--throttle", "none").exception) == (
         "no engine is to be started"
     )
 
 
-def test_without_a_throttle_the_permissions_to_set_one_are_not_needed(office: Office) -> None:
-    office.cluster(a_cluster({"orders": [(1, 2, 3)]}), not_granted=ON_BROKERS)
+def test_a_start_without_a_throttle_needs_no_permission_to_set_one(sandbox: StartSandbox) -> None:
+    sandbox.cluster(a_cluster({"orders": [(1, 2, 3)]}), not_granted=ON_BROKERS)
 
-    told = office.start(office.plan())
+    result = sandbox.start(sandbox.plan())
 
-    assert str(told.exception) == "no engine is to be started"
-    assert "not granted" not in told.stderr
+    assert str(result.exception) == "no engine is to be started"
+    assert "not granted" not in result.stderr
 
 
-def test_a_check_tells_of_them_too_and_may_be_made_by_one_who_may_not_start(desk: Desk) -> None:
-    plan = desk.plan(orders_0=(4, 2, 3))
-    desk.cluster(
+def test_plan_check_reports_missing_permissions_to_a_user_who_may_not_start(
+    plan_sandbox: PlanSandbox,
+) -> None:
+    plan = plan_sandbox.plan(orders_0=(4, 2, 3))
+    plan_sandbox.cluster(
         a_cluster({"orders": [(1, 2, 3)]}), not_granted=[*ON_BROKERS, ("cluster", "Alter")]
     )
 

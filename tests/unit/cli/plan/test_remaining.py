@@ -1,4 +1,4 @@
-"""`ktui plan remaining` makes a plan of what is left of a run."""
+"""`ktui plan remaining` makes a plan of the unfinished partitions of a run."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def here(tmp_path: Path) -> StateDir:
     return StateDir(tmp_path / "state")
 
 
-def now_in(partition: int, state: State) -> StateEntered:
+def entered(partition: int, state: State) -> StateEntered:
     return StateEntered(topic="orders", partition=partition, state=state)
 
 
@@ -36,12 +36,12 @@ def remaining(here: StateDir, *more: AnyRunEvent, options: tuple[str, ...] = ())
 
 
 MIDDLE = (
-    step(0), accepted(0), now_in(0, State.DONE), step(1), accepted(1),
-    now_in(2, State.FAILED), now_in(3, State.TOPIC_GONE),
+    step(0), accepted(0), entered(0, State.DONE), step(1), accepted(1),
+    entered(2, State.FAILED), entered(3, State.TOPIC_GONE),
 )  # fmt: skip
 
 
-def test_what_is_not_done_is_a_plan_that_kafkas_tool_reads_too(here: StateDir) -> None:
+def test_plan_remaining_prints_a_plan_of_the_unfinished_partitions(here: StateDir) -> None:
     done = remaining(here, *MIDDLE)
 
     assert (done.exit_code, done.stderr) == (0, "")
@@ -53,11 +53,11 @@ def test_what_is_not_done_is_a_plan_that_kafkas_tool_reads_too(here: StateDir) -
     }
 
 
-def test_what_was_stopped_or_rolled_back_remains(here: StateDir) -> None:
-    off = tuple(TopicPartition("orders", n) for n in (0, 1))
+def test_plan_remaining_includes_stopped_and_rolled_back_partitions(here: StateDir) -> None:
+    both = tuple(TopicPartition("orders", n) for n in (0, 1))
     events = (
-        now_in(2, State.DONE), now_in(3, State.DONE), now_in(4, State.DONE), step(0),
-        CancelAsked(kind=CancelKind.ROLLBACK, partitions=off), over(0), now_in(0, State.DONE),
+        entered(2, State.DONE), entered(3, State.DONE), entered(4, State.DONE), step(0),
+        CancelAsked(kind=CancelKind.ROLLBACK, partitions=both), over(0), entered(0, State.DONE),
     )  # fmt: skip
 
     done = remaining(here, *events)
@@ -65,7 +65,7 @@ def test_what_was_stopped_or_rolled_back_remains(here: StateDir) -> None:
     assert [each["partition"] for each in json.loads(done.stdout)["partitions"]] == [0, 1]
 
 
-def test_it_is_written_to_a_file(here: StateDir, tmp_path: Path) -> None:
+def test_plan_remaining_writes_the_plan_to_a_file(here: StateDir, tmp_path: Path) -> None:
     done = remaining(here, *MIDDLE, options=("--output", str(tmp_path / "rest.json")))
 
     assert (done.exit_code, done.stdout) == (0, "")
@@ -73,8 +73,8 @@ def test_it_is_written_to_a_file(here: StateDir, tmp_path: Path) -> None:
     assert "3 partitions" in done.stderr
 
 
-def test_when_nothing_is_left_that_is_said(here: StateDir) -> None:
-    done = remaining(here, *(now_in(n, State.DONE) for n in range(5)))
+def test_plan_remaining_of_a_finished_run_is_refused(here: StateDir) -> None:
+    done = remaining(here, *(entered(n, State.DONE) for n in range(5)))
 
     assert isinstance(done.exception, RunRefused)
     assert "nothing is left of run drain" in str(done.exception)

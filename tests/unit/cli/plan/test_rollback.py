@@ -1,4 +1,4 @@
-"""The way back from a run is a plan: written when it is made, and given at any time after."""
+"""The way back from a run is a plan: written when the run is created, printed on request."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def rollback(here: StateDir, *more: AnyRunEvent, options: tuple[str, ...] = ()) 
     return CliRunner().invoke(ktui, words)
 
 
-def of(partition: int, replicas: list[int]) -> dict[str, object]:
+def entry(partition: int, replicas: list[int]) -> dict[str, object]:
     return {
         "topic": "orders",
         "partition": partition,
@@ -40,28 +40,28 @@ def of(partition: int, replicas: list[int]) -> dict[str, object]:
     }
 
 
-def test_it_gives_the_replicas_from_before_in_their_order(here: StateDir) -> None:
+def test_plan_rollback_lists_the_original_replicas_in_their_order(here: StateDir) -> None:
     moved_by_others = msgspec.structs.replace(step(1), before=(3, 2, 1))
 
-    told = rollback(here, step(0), moved_by_others)
+    result = rollback(here, step(0), moved_by_others)
 
-    assert (told.exit_code, told.stderr) == (0, "")
-    assert json.loads(told.stdout) == {
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert json.loads(result.stdout) == {
         "version": 1,
-        "partitions": [of(0, [1, 2, 3]), of(1, [3, 2, 1]), of(2, [1, 2, 3])],
+        "partitions": [entry(0, [1, 2, 3]), entry(1, [3, 2, 1]), entry(2, [1, 2, 3])],
     }
 
 
-def test_it_is_written_to_a_file_that_is_a_plan(here: StateDir, tmp_path: Path) -> None:
-    told = rollback(here, options=("-o", str(tmp_path / "back.json")))
+def test_plan_rollback_writes_a_plan_to_a_file(here: StateDir, tmp_path: Path) -> None:
+    result = rollback(here, options=("-o", str(tmp_path / "back.json")))
 
-    assert (told.exit_code, told.stdout) == (0, "")
-    assert "3 partitions" in told.stderr
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert "3 partitions" in result.stderr
     plan = read_plan(tmp_path / "back.json")
     assert [target.replicas for target in plan.partitions] == [(1, 2, 3)] * 3
 
 
-def test_partitions_whose_topics_are_gone_are_left_out(here: StateDir) -> None:
+def test_plan_rollback_leaves_out_partitions_of_deleted_topics(here: StateDir) -> None:
     gone = [StateEntered(topic="orders", partition=n, state=State.TOPIC_GONE) for n in range(3)]
 
     some = json.loads(rollback(here, gone[1]).stdout)["partitions"]
@@ -69,20 +69,20 @@ def test_partitions_whose_topics_are_gone_are_left_out(here: StateDir) -> None:
     assert [each["partition"] for each in some] == [0, 2]
 
 
-def test_where_nothing_is_left_to_go_back_with_that_is_said(here: StateDir) -> None:
+def test_plan_rollback_without_a_partition_left_is_refused(here: StateDir) -> None:
     gone = [StateEntered(topic="orders", partition=n, state=State.TOPIC_GONE) for n in range(3)]
 
-    told = rollback(here, *gone)
+    result = rollback(here, *gone)
 
-    assert isinstance(told.exception, RunRefused)
-    assert "run drain has no partition to roll back" in str(told.exception)
+    assert isinstance(result.exception, RunRefused)
+    assert "run drain has no partition to roll back" in str(result.exception)
 
 
 class Spawned(Exception):
     """An engine would have been started."""
 
 
-def begun(here: StateDir, monkeypatch: pytest.MonkeyPatch) -> None:
+def launch_run(here: StateDir, monkeypatch: pytest.MonkeyPatch) -> None:
     def spawn(*_: object) -> None:
         raise Spawned
 
@@ -95,18 +95,18 @@ def begun(here: StateDir, monkeypatch: pytest.MonkeyPatch) -> None:
     launch_new_run(launch, first)
 
 
-def test_a_run_has_it_beside_its_journal_before_anything_is_sent(
+def test_a_new_run_has_its_rollback_plan_before_its_engine_starts(
     here: StateDir, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with pytest.raises(Spawned):
-        begun(here, monkeypatch)
+        launch_run(here, monkeypatch)
 
     plan = here.run("drain").rollback
-    assert json.loads(plan.read_text())["partitions"] == [of(0, [1, 2, 3]), of(1, [1, 2, 3])]
+    assert json.loads(plan.read_text())["partitions"] == [entry(0, [1, 2, 3]), entry(1, [1, 2, 3])]
     assert len(read_plan(plan).partitions) == 2
 
 
-def test_a_run_whose_way_back_cannot_be_written_is_not_made(
+def test_a_run_whose_rollback_plan_cannot_be_written_is_not_created(
     here: StateDir, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*_: object) -> None:
@@ -115,6 +115,6 @@ def test_a_run_whose_way_back_cannot_be_written_is_not_made(
     monkeypatch.setattr("ktui.execution.host.launch.write_rollback", full)
 
     with pytest.raises(RunProblem, match="No space left"):
-        begun(here, monkeypatch)
+        launch_run(here, monkeypatch)
 
     assert here.run_dirs() == []

@@ -1,4 +1,4 @@
-"""`ktui record`: what moves on a cluster ends in files, until it is enough."""
+"""`ktui record`: a cluster's moves are recorded in files until a stop condition is met."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ COPY_S = 5
 """Seconds that the move takes."""
 
 
-class Table:
-    """A cluster that is recorded, in time that leaps, and what is told of it."""
+class RecordedCluster:
+    """A cluster recorded in virtual time, with the reports and the notices of its recording."""
 
     def __init__(self, folder: Path, cluster: SimulatedCluster) -> None:
         assert isinstance(cluster.clock, VirtualClock)
@@ -76,94 +76,98 @@ class Table:
 
 
 @pytest.fixture
-def table(tmp_path: Path) -> Table:
-    return Table(tmp_path, a_cluster(moving=["orders-0"], messages=COPY_S * 1_000))
+def recorded_cluster(tmp_path: Path) -> RecordedCluster:
+    return RecordedCluster(tmp_path, a_cluster(moving=["orders-0"], messages=COPY_S * 1_000))
 
 
-async def test_it_ends_some_seconds_after_the_last_move_and_has_all_of_it(table: Table) -> None:
-    over = await table.record(idle=True)
-
-    assert over is RecordingEnd.AS_ASKED
-    looks = [line for line in table.lines if isinstance(line, PollLine)]
-    assert len(looks) == len(table.told) == table.told[-1].looks
-    assert (table.told[0].moving, table.told[-1].moving) == (1, 0)
-    moving_s = sum(1 for told in table.told if told.moving)
-    assert COPY_S <= moving_s < len(table.told) - 9
-    assert isinstance(table.lines[-1], End)
-    assert table.told[-1].path == str(table.recorder.path)
-
-
-async def test_it_ends_after_as_long_as_it_was_asked_for(table: Table) -> None:
-    assert await table.record(seconds=3.0) is RecordingEnd.AS_ASKED
-    assert len(table.told) == 4
-
-
-async def test_interrupted_it_ends_at_once_and_in_good_order(table: Table) -> None:
-    def interrupt(recorded: RecordedJson) -> None:
-        table.told.append(recorded)
-        if recorded.looks == 2:
-            table.stop.set()
-
-    table.tell = interrupt  # type: ignore[method-assign]  # a test's own
-
-    assert await table.record() is RecordingEnd.INTERRUPTED
-    assert table.told[-1].looks == 2
-    assert isinstance(table.lines[-1], End)
-
-
-async def test_a_cluster_that_does_not_answer_at_first_is_an_error_and_no_recording(
-    table: Table,
+async def test_an_idle_recording_ends_some_seconds_after_the_last_move(
+    recorded_cluster: RecordedCluster,
 ) -> None:
-    for machine in table.cluster.machines:
-        table.cluster.do(events.Kill(machine))
+    end = await recorded_cluster.record(idle=True)
+
+    assert end is RecordingEnd.AS_ASKED
+    looks = [line for line in recorded_cluster.lines if isinstance(line, PollLine)]
+    assert len(looks) == len(recorded_cluster.told) == recorded_cluster.told[-1].looks
+    assert (recorded_cluster.told[0].moving, recorded_cluster.told[-1].moving) == (1, 0)
+    moving_s = sum(1 for expected in recorded_cluster.told if expected.moving)
+    assert COPY_S <= moving_s < len(recorded_cluster.told) - 9
+    assert isinstance(recorded_cluster.lines[-1], End)
+    assert recorded_cluster.told[-1].path == str(recorded_cluster.recorder.path)
+
+
+async def test_a_timed_recording_ends_after_its_time(recorded_cluster: RecordedCluster) -> None:
+    assert await recorded_cluster.record(seconds=3.0) is RecordingEnd.AS_ASKED
+    assert len(recorded_cluster.told) == 4
+
+
+async def test_an_interrupted_recording_ends_at_once_with_an_end_line(
+    recorded_cluster: RecordedCluster,
+) -> None:
+    def interrupt(recorded: RecordedJson) -> None:
+        recorded_cluster.told.append(recorded)
+        if recorded.looks == 2:
+            recorded_cluster.stop.set()
+
+    recorded_cluster.tell = interrupt  # type: ignore[method-assign]  # a test's own
+
+    assert await recorded_cluster.record() is RecordingEnd.INTERRUPTED
+    assert recorded_cluster.told[-1].looks == 2
+    assert isinstance(recorded_cluster.lines[-1], End)
+
+
+async def test_a_cluster_that_is_unreachable_at_first_is_an_error_and_leaves_no_recording(
+    recorded_cluster: RecordedCluster,
+) -> None:
+    for machine in recorded_cluster.cluster.machines:
+        recorded_cluster.cluster.do(events.Kill(machine))
 
     with pytest.raises(ClusterError):
-        await table.record(idle=True)
-    assert not table.folder.exists()
+        await recorded_cluster.record(idle=True)
+    assert not recorded_cluster.folder.exists()
 
 
-async def test_a_cluster_that_is_lost_for_a_while_is_waited_for_and_the_loss_recorded(
-    table: Table,
+async def test_a_recording_waits_for_a_lost_cluster_and_records_the_lost_polls(
+    recorded_cluster: RecordedCluster,
 ) -> None:
-    def break_it(recorded: RecordedJson) -> None:
-        table.told.append(recorded)
+    def break_and_mend(recorded: RecordedJson) -> None:
+        recorded_cluster.told.append(recorded)
         if recorded.looks == 2 and not recorded.lost:
-            for machine in table.cluster.machines:
-                table.cluster.do(events.Kill(machine))
+            for machine in recorded_cluster.cluster.machines:
+                recorded_cluster.cluster.do(events.Kill(machine))
         elif recorded.lost == 3:
-            for machine in table.cluster.machines:
-                table.cluster.do(events.Start(machine))
+            for machine in recorded_cluster.cluster.machines:
+                recorded_cluster.cluster.do(events.Start(machine))
 
-    table.tell = break_it  # type: ignore[method-assign]  # a test's own
+    recorded_cluster.tell = break_and_mend  # type: ignore[method-assign]  # a test's own
 
-    assert await table.record(idle=True) is RecordingEnd.AS_ASKED
-    assert [said.split(":")[0] for said in table.said] == [
-        f"recording into {table.recorder.path}{StopCondition(idle=True).words}",
+    assert await recorded_cluster.record(idle=True) is RecordingEnd.AS_ASKED
+    assert [notice.split(":")[0] for notice in recorded_cluster.said] == [
+        f"recording into {recorded_cluster.recorder.path}{StopCondition(idle=True).words}",
         "the cluster is lost",
         "the cluster answers again",
     ]
-    lost = [line for line in table.lines if isinstance(line, LostPollLine)]
-    assert len(lost) == table.told[-1].lost >= 3
+    lost = [line for line in recorded_cluster.lines if isinstance(line, LostPollLine)]
+    assert len(lost) == recorded_cluster.told[-1].lost >= 3
 
 
-async def test_it_ends_where_the_disk_is_full_and_says_so(
-    table: Table, monkeypatch: pytest.MonkeyPatch
+async def test_a_recording_stops_with_the_reason_when_the_disk_is_full(
+    recorded_cluster: RecordedCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("ktui.recording.recorder.LEAST_FREE_BYTES", 2**62)
 
-    assert await table.record(idle=True) is RecordingEnd.STOPPED
-    problem = table.told[-1].problem
+    assert await recorded_cluster.record(idle=True) is RecordingEnd.STOPPED
+    problem = recorded_cluster.told[-1].problem
     assert problem is not None
     assert "are free on its disk" in problem
 
 
-async def test_what_happens_in_a_run_on_the_cluster_is_among_it(tmp_path: Path) -> None:
-    table = Table(tmp_path, a_cluster(resting=["orders-0"]))
+async def test_a_recording_includes_the_events_of_a_run_on_the_cluster(tmp_path: Path) -> None:
+    recorded_cluster = RecordedCluster(tmp_path, a_cluster(resting=["orders-0"]))
 
-    with owned_run(table.state, "drain") as run:
-        assert await table.record(seconds=2.0) is RecordingEnd.AS_ASKED
+    with owned_run(recorded_cluster.state, "drain") as run:
+        assert await recorded_cluster.record(seconds=2.0) is RecordingEnd.AS_ASKED
         written = run.journal
-        found = [line for line in table.lines if isinstance(line, RunLine)]
+        found = [line for line in recorded_cluster.lines if isinstance(line, RunLine)]
 
     assert written.exists()
     assert [line.entry for line in found] == list(range(1, len(found) + 1))
@@ -173,18 +177,18 @@ async def test_what_happens_in_a_run_on_the_cluster_is_among_it(tmp_path: Path) 
     assert b'"event":"started"' in bytes(found[0].event)
 
 
-def test_a_journal_that_cannot_be_read_is_told_and_the_cluster_recorded_all_the_same(
-    table: Table,
+def test_a_recording_warns_of_an_unreadable_journal_and_records_the_cluster(
+    recorded_cluster: RecordedCluster,
 ) -> None:
-    run = table.state.create_run("drain")
+    run = recorded_cluster.state.create_run("drain")
     run.journal.write_text("no journal")
     with own_run(run):
-        over = asyncio.run(table.record(seconds=2.0))
+        end = asyncio.run(recorded_cluster.record(seconds=2.0))
 
-    assert over is RecordingEnd.AS_ASKED
-    (said, _) = table.said
-    assert said.startswith(f"warning: {run.journal}")
-    assert table.told[-1].looks == 3
+    assert end is RecordingEnd.AS_ASKED
+    (notice, _) = recorded_cluster.said
+    assert notice.startswith(f"warning: {run.journal}")
+    assert recorded_cluster.told[-1].looks == 3
 
 
 def record(*words: str) -> Result:
@@ -192,7 +196,7 @@ def record(*words: str) -> Result:
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "expected"),
     [
         (["--for", "soon"], "--for: expected a time such as 90s"),
         (["--for", "0"], "--for: give a time above 0"),
@@ -201,39 +205,43 @@ def record(*words: str) -> Result:
         (["--from", ".", "--redact", "--topic", "a"], "it takes no cluster"),
     ],
 )
-def test_what_cannot_be_meant_is_refused_with_the_fix(words: list[str], told: str) -> None:
+def test_contradictory_record_options_are_refused_with_the_fix(
+    words: list[str], expected: str
+) -> None:
     error = record(*words).exception
 
     assert isinstance(error, BadInput)
-    assert told in str(error)
+    assert expected in str(error)
 
 
-def test_a_view_that_does_not_record_takes_no_place_for_it() -> None:
+def test_watch_refuses_a_folder_without_a_recording() -> None:
     error = CliRunner().invoke(ktui, ["watch", "--to", "here"]).exception
 
     assert isinstance(error, BadInput)
     assert "--to needs a recording. Give --record, too" in str(error)
 
 
-def test_the_line_of_progress_tells_looks_losses_and_bytes() -> None:
-    told = RecordedJson(
+def test_the_progress_line_has_polls_lost_polls_moves_and_bytes() -> None:
+    expected = RecordedJson(
         at="", path=None, looks=1_200, lost=3, moving=1, written_bytes=4_500_000, problem=None
     )
 
-    assert told.line == "1,200 polls, 3 lost, 1 partition moving, 4.3 MiB"
+    assert expected.line == "1,200 polls, 3 lost, 1 partition moving, 4.3 MiB"
 
 
 @pytest.fixture
-def at_hand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Give what names a cluster that answers at once, and a state directory."""
+def cluster_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The options that name a cluster that answers at once, and a state directory."""
     cluster = a_cluster(moving=["orders-0"])
     named = NamedCluster(reader=cluster.reader)
     monkeypatch.setattr("ktui.cli.context.cluster.choose_cluster", lambda *_: named)
     return ["--context", "prod-eu", "--state-dir", str(tmp_path / "state"), "--for", "1"]
 
 
-def test_it_ends_well_and_says_what_it_has_and_where(at_hand: list[str], tmp_path: Path) -> None:
-    done = record(*at_hand, "--poll-interval", "0.2")
+def test_ktui_record_prints_where_it_records_and_what_it_has_recorded(
+    cluster_options: list[str], tmp_path: Path
+) -> None:
+    done = record(*cluster_options, "--poll-interval", "0.2")
 
     assert done.exit_code == 0, done.output
     (session,) = find_sessions(tmp_path / "state" / "recordings")
@@ -244,24 +252,24 @@ def test_it_ends_well_and_says_what_it_has_and_where(at_hand: list[str], tmp_pat
     assert session.head.cluster == "prod-eu"
 
 
-def test_it_goes_where_it_is_told_to_with_names_hidden_and_a_line_of_json_a_poll(
-    at_hand: list[str], tmp_path: Path
+def test_ktui_record_writes_a_redacted_recording_to_a_folder_and_json_per_poll(
+    cluster_options: list[str], tmp_path: Path
 ) -> None:
-    done = record(*at_hand, "--redact", "--to", str(tmp_path / "given"), "--json")
+    done = record(*cluster_options, "--redact", "--to", str(tmp_path / "given"), "--json")
 
     assert done.exit_code == 0, done.output
     (session,) = find_sessions(tmp_path / "given")
     assert session.head.redacted
     assert session.head.cluster.startswith("cluster-")
-    told = [json.loads(line) for line in done.stdout.splitlines()]
-    assert [(each["schema_version"], each["looks"], each["moving"]) for each in told] == [
-        (1, n, 1) for n in range(1, len(told) + 1)
+    expected = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [(each["schema_version"], each["looks"], each["moving"]) for each in expected] == [
+        (1, n, 1) for n in range(1, len(expected) + 1)
     ]
-    assert told[-1]["path"] == str(session.files[0].parent)
+    assert expected[-1]["path"] == str(session.files[0].parent)
 
 
 @pytest.mark.parametrize(
-    ("until", "told"),
+    ("until", "expected"),
     [
         (StopCondition(), ". Press Ctrl-C to stop"),
         (StopCondition(seconds=90.0), " for 1m 30s. Press Ctrl-C to stop sooner"),
@@ -271,14 +279,16 @@ def test_it_goes_where_it_is_told_to_with_names_hidden_and_a_line_of_json_a_poll
         ),
     ],
 )
-def test_it_says_when_it_will_end_by_itself(until: StopCondition, told: str) -> None:
-    assert until.words == told
+def test_a_recording_states_its_stop_condition(until: StopCondition, expected: str) -> None:
+    assert until.words == expected
 
 
-def test_it_fails_where_it_had_to_stop(at_hand: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ktui_record_fails_if_it_had_to_stop(
+    cluster_options: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("ktui.recording.recorder.LEAST_FREE_BYTES", 2**62)
 
-    done = record(*at_hand)
+    done = record(*cluster_options)
 
     assert done.exit_code == 1
     last = done.stderr.splitlines()[-1]

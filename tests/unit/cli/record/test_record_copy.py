@@ -1,4 +1,4 @@
-"""A recording that is given away: copied without names, by a key that is the user's own."""
+"""A recording to give away: copied without names, with a key that is the user's own."""
 
 from __future__ import annotations
 
@@ -63,12 +63,12 @@ def test_a_copy_has_every_line_and_no_name(state: StateDir, source: Path, tmp_pa
     assert copied.head.session != original.head.session
 
 
-def test_a_file_made_to_harm_is_left_out_and_does_not_keep_others_from_being_copied(
+def test_a_hostile_file_is_left_out_and_the_others_are_copied(
     state: StateDir, source: Path, tmp_path: Path
 ) -> None:
-    """Twenty megabytes of line feeds, each of which was told as a place of its own."""
+    """Twenty megabytes of line feeds, each of which was once reported on its own."""
     first, second = the_session(source).files
-    whole = len(list(read_lines(second)))
+    lines_in_good_files = len(list(read_lines(second)))
     first.write_bytes(first.read_bytes() + gzip.compress(b"\n" * 20_000_000, 9))
     (source / "empty.jsonl.gz").touch()
 
@@ -82,11 +82,11 @@ def test_a_file_made_to_harm_is_left_out_and_does_not_keep_others_from_being_cop
         == f"{source}/empty.jsonl.gz:1: not a readable recording: there is nothing in it"
     )
     assert left_out[-1].endswith(": after 1,000 bad lines the rest is skipped")
-    assert len(texts(tmp_path / "given")) > whole
+    assert len(texts(tmp_path / "given")) > lines_in_good_files
     assert "left out: 992 more places" in done.stderr
 
 
-def test_what_is_damaged_is_left_out_and_told(
+def test_a_damaged_place_is_left_out_and_reported(
     state: StateDir, source: Path, tmp_path: Path
 ) -> None:
     first = the_session(source).files[0]
@@ -95,11 +95,11 @@ def test_what_is_damaged_is_left_out_and_told(
     done = copy(state, source, tmp_path / "given", "--json")
 
     assert done.exit_code == 0, done.output
-    told = json.loads(done.stdout)
-    assert (told["sessions"], told["files"]) == (1, 2)
-    (place,) = told["left_out"]
-    assert place.startswith(f"{first}:")
-    assert f"left out: {place}" in done.stderr
+    printed = json.loads(done.stdout)
+    assert (printed["sessions"], printed["files"]) == (1, 2)
+    (damaged_place,) = printed["left_out"]
+    assert damaged_place.startswith(f"{first}:")
+    assert f"left out: {damaged_place}" in done.stderr
     assert texts(tmp_path / "given")
 
 
@@ -111,10 +111,10 @@ def test_what_is_damaged_is_left_out_and_told(
         pytest.param(b'{"event":"left","x":1e400}', id="no number"),
     ],
 )
-def test_an_event_that_no_journal_holds_is_left_out_with_its_line(
+def test_a_malformed_event_is_left_out_and_its_line_reported(
     state: StateDir, source: Path, tmp_path: Path, event: bytes
 ) -> None:
-    first, whole = the_session(source).files[0], len(texts(source))
+    first, lines_in_good_files = the_session(source).files[0], len(texts(source))
     written = gzip.decompress(first.read_bytes()).splitlines(keepends=True)
     line = (
         b'{"kind":"run","seq":1,"at":1770000000000,"ms":1,"run":"x","run_id":"x","entry":1,"event":'
@@ -127,12 +127,10 @@ def test_an_event_that_no_journal_holds_is_left_out_with_its_line(
 
     assert done.exit_code == 0, done.output
     assert f"left out: {first}:2: the line cannot be read: " in done.stderr
-    assert len(texts(tmp_path / "given")) == whole
+    assert len(texts(tmp_path / "given")) == lines_in_good_files
 
 
-def test_a_copy_that_is_there_already_is_not_written_over(
-    state: StateDir, source: Path, tmp_path: Path
-) -> None:
+def test_an_existing_copy_is_not_overwritten(state: StateDir, source: Path, tmp_path: Path) -> None:
     copy(state, source, tmp_path / "given")
 
     error = copy(state, source, tmp_path / "given").exception
@@ -141,7 +139,9 @@ def test_a_copy_that_is_there_already_is_not_written_over(
     assert "already exists. Name another folder with --to DIR" in str(error)
 
 
-def test_where_there_is_no_recording_that_is_said(state: StateDir, tmp_path: Path) -> None:
+def test_copying_from_a_folder_without_a_recording_is_refused(
+    state: StateDir, tmp_path: Path
+) -> None:
     (tmp_path / "empty").mkdir()
 
     error = copy(state, tmp_path / "empty", tmp_path / "given").exception
@@ -150,7 +150,7 @@ def test_where_there_is_no_recording_that_is_said(state: StateDir, tmp_path: Pat
     assert "there is no recording in it" in str(error)
 
 
-def test_the_key_is_made_once_for_its_owner_only_and_hides_alike_ever_after(
+def test_the_redaction_key_is_made_once_for_its_owner_and_hides_names_consistently(
     state: StateDir,
 ) -> None:
     hidden = redaction(state).hide("topic", "orders")
@@ -161,14 +161,14 @@ def test_the_key_is_made_once_for_its_owner_only_and_hides_alike_ever_after(
     assert hidden.startswith("topic-")
 
 
-def test_another_state_directory_hides_otherwise(state: StateDir, tmp_path: Path) -> None:
+def test_another_state_directory_hides_names_differently(state: StateDir, tmp_path: Path) -> None:
     other = StateDir(tmp_path / "other")
 
     assert redaction(state).hide("topic", "orders") != redaction(other).hide("topic", "orders")
 
 
 @pytest.mark.parametrize("text", ["", "no key", "abcd"])
-def test_a_file_that_is_no_key_is_named_with_the_fix(state: StateDir, text: str) -> None:
+def test_a_damaged_redaction_key_is_named_with_the_fix(state: StateDir, text: str) -> None:
     state.make(state.path)
     state.redaction_key.write_text(text)
 

@@ -1,4 +1,4 @@
-"""Runs are recorded unless told otherwise, and said not to be where that could not go on."""
+"""Runs are recorded unless an option turns it off, and status shows a recording that stopped."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ktui.execution.run.events import AnyRunEvent, JournalEntry, Recording, Star
 from ktui.execution.run.run import Run
 from ktui.recording.lines import AnyLine, RunLine
 from ktui.recording.reading import GoodLine, find_sessions, read_lines
-from support.cli.start_desk import Office
+from support.cli.start_sandbox import StartSandbox
 from support.journals.journals import CLUSTER, a_start, written
 from support.recordings.recordings import Recording as ARecording
 from support.simulated.moving_clusters import a_cluster
@@ -52,7 +52,7 @@ def folded(run: RunDir) -> Run:
     return Run(run.name).fold(entries(run))
 
 
-def told(here: StateDir, *words: str) -> Any:
+def shown(here: StateDir, *words: str) -> Any:
     done = CliRunner().invoke(ktui, [*words, "--state-dir", str(here.path)])
     assert done.exit_code == 0, done.output
     return json.loads(done.stdout) if "--json" in words else done.stdout
@@ -63,75 +63,75 @@ def read(run: RunDir) -> list[AnyLine]:
     return [each.line for file in files for each in read_lines(file) if isinstance(each, GoodLine)]
 
 
-async def test_what_an_engine_sees_and_all_of_its_journal_are_recorded(here: StateDir) -> None:
+async def test_an_engines_polls_and_its_whole_journal_are_recorded(here: StateDir) -> None:
     run, cluster = a_run(here), a_cluster(moving=["orders-0"], name=CLUSTER)
-    looks, begun = Looks(cluster), folded(run)
+    polls, run_so_far = Looks(cluster), folded(run)
 
-    with record_run(run, begun, "prod-eu", cluster.clock, record=None) as recorded:
+    with record_run(run, run_so_far, "prod-eu", cluster.clock, record=None) as recorded:
         recorded.take(entries(run))
-        await recorded.through(looks).poll(Interest())
+        await recorded.through(polls).poll(Interest())
         assert recorded.state() == Recording(on=True)
-    await looks.aclose()
+    await polls.aclose()
 
     (session,) = find_sessions(run.recording)
     assert session.head.cluster == "prod-eu"
     assert [line.entry for line in read(run) if isinstance(line, RunLine)] == [1, 2, 3]
 
 
-async def test_a_run_that_is_not_to_be_recorded_leaves_no_folder(here: StateDir) -> None:
+async def test_a_run_with_recording_off_leaves_no_folder(here: StateDir) -> None:
     run, cluster = a_run(here), a_cluster()
-    looks, begun = Looks(cluster), folded(run)
+    polls, run_so_far = Looks(cluster), folded(run)
 
-    with record_run(run, begun, "prod-eu", cluster.clock, record=False) as recorded:
-        assert recorded.through(looks) is looks
+    with record_run(run, run_so_far, "prod-eu", cluster.clock, record=False) as recorded:
+        assert recorded.through(polls) is polls
         assert recorded.state() == Recording(on=False)
 
     assert not run.recording.exists()
 
 
-def test_what_an_engine_left_unfinished_is_made_whole_by_the_next(here: StateDir) -> None:
+def test_the_next_engine_repairs_a_recording_that_was_cut_off(here: StateDir) -> None:
     run, cluster = a_run(here), a_cluster()
-    begun = folded(run)
+    run_so_far = folded(run)
     killed = ARecording(run.recording)
     killed.looks(3)
     killed.die()
     assert list(run.recording.rglob("*.tmp"))
 
-    with record_run(run, begun, "prod-eu", cluster.clock, record=False):
+    with record_run(run, run_so_far, "prod-eu", cluster.clock, record=False):
         assert not list(run.recording.rglob("*.tmp"))
 
     assert len(read(run)) == 4
 
 
-def test_a_recording_that_had_to_stop_is_told_by_status_and_runs(here: StateDir) -> None:
+def test_status_and_runs_show_a_recording_that_had_to_stop(here: StateDir) -> None:
     run = a_run(here, Recording(on=True), STOPPED)
 
     with own_run(run):
-        (of_runs,) = told(here, "runs", "--json")["runs"]
+        (of_runs,) = shown(here, "runs", "--json")["runs"]
         assert of_runs["recording"] == {"on": False, "problem": STOPPED.reason}
-        assert told(here, "status", "drain", "--json")["recording"] == of_runs["recording"]
-        assert f"recording  {STOPPED.reason}" in told(here, "status", "drain")
+        assert shown(here, "status", "drain", "--json")["recording"] == of_runs["recording"]
+        assert f"recording  {STOPPED.reason}" in shown(here, "status", "drain")
 
 
-def test_a_run_is_recorded_only_while_a_process_owns_it(here: StateDir) -> None:
+def test_a_run_is_shown_as_recorded_only_while_an_engine_owns_it(here: StateDir) -> None:
     run = a_run(here, Recording(on=True))
 
-    assert told(here, "status", "drain", "--json")["recording"] == {"on": False, "problem": None}
+    assert shown(here, "status", "drain", "--json")["recording"] == {"on": False, "problem": None}
     with own_run(run):
-        assert told(here, "status", "drain", "--json")["recording"]["on"]
-        assert "recording  on" in " ".join(told(here, "status", "drain").split("\n"))
+        assert shown(here, "status", "drain", "--json")["recording"]["on"]
+        assert "recording  on" in " ".join(shown(here, "status", "drain").split("\n"))
 
 
-def test_the_engines_log_and_its_followers_hear_that_it_had_to_stop(
+def test_the_engine_log_warns_of_a_recording_that_had_to_stop(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     now, run = a_cluster().clock.now(), Run("drain")
-    happened = [*a_start(), Recording(on=True), STOPPED]
-    told = [JournalEntry(n, now, event) for n, event in enumerate(happened, start=1)]
-    run.fold(told)
+    run_events = [*a_start(), Recording(on=True), STOPPED]
+    shown = [JournalEntry(n, now, event) for n, event in enumerate(run_events, start=1)]
+    run.fold(shown)
 
     with caplog.at_level(logging.INFO, "ktui.cli.engine.log"):
-        EngineLog(run).write(told[-2:])
+        EngineLog(run).write(shown[-2:])
 
     assert [(record.levelname, record.getMessage()) for record in caplog.records] == [
         ("INFO", "its engine records what it observes"),
@@ -140,21 +140,21 @@ def test_the_engines_log_and_its_followers_hear_that_it_had_to_stop(
 
 
 @pytest.mark.parametrize(("words", "record"), [([], True), (["--no-record"], False)])
-def test_whether_it_is_recorded_is_kept_in_the_journal_of_the_run(
-    office: Office, monkeypatch: pytest.MonkeyPatch, words: list[str], *, record: bool
+def test_the_journal_keeps_whether_the_run_is_recorded(
+    sandbox: StartSandbox, monkeypatch: pytest.MonkeyPatch, words: list[str], *, record: bool
 ) -> None:
     monkeypatch.setattr("ktui.execution.host.launch.shutil.rmtree", lambda *_, **__: None)
 
-    office.start(office.plan(), "--headless", *words)
+    sandbox.start(sandbox.plan(), "--headless", *words)
 
-    (name,) = office.runs
-    begun = entries(office.state.run(name))[0].event
-    assert isinstance(begun, Started)
-    assert begun.options.record is record
+    (name,) = sandbox.runs
+    run_so_far = entries(sandbox.state.run(name))[0].event
+    assert isinstance(run_so_far, Started)
+    assert run_so_far.options.record is record
 
 
 @pytest.mark.parametrize("record", [None, True, False])
-def test_a_process_is_told_only_what_is_otherwise_than_the_run_says(
+def test_an_engine_gets_a_recording_option_only_where_it_differs_from_the_run(
     here: StateDir, *, record: bool | None
 ) -> None:
     launch = Launch(
@@ -162,6 +162,6 @@ def test_a_process_is_told_only_what_is_otherwise_than_the_run_says(
         record=record,
     )  # fmt: skip
 
-    told = [word for word in launch.arguments if "record" in word]
+    shown = [word for word in launch.arguments if "record" in word]
 
-    assert told == ([] if record is None else ["--record" if record else "--no-record"])
+    assert shown == ([] if record is None else ["--record" if record else "--no-record"])

@@ -1,4 +1,4 @@
-"""`ktui replay` says what there is to be played, and what is wrong with what was asked for."""
+"""`ktui replay` lists what it can replay, and explains what it cannot."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ktui.execution.run.events import JournalEntry
 from ktui.recording.reading import find_sessions
 from ktui.recording.recorder import Recorder
 from ktui.simulated.clock import VirtualClock
-from support.cli.called import Done, called
+from support.cli.call_ktui import Done, call_ktui
 from support.journals.journals import a_start
 from support.recordings.recorded_history import a_recording
 from support.simulated.observations import START, a_move, an_observation
@@ -37,39 +37,39 @@ def utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def replay(*arguments: str, state: Path) -> Done:
-    return called("replay", *arguments, KTUI_STATE_DIR=str(state))
+    return call_ktui("replay", *arguments, KTUI_STATE_DIR=str(state))
 
 
-def looks(first_s: int = 0, count: int = 30) -> Iterator[Observation]:
+def polls(first_s: int = 0, count: int = 30) -> Iterator[Observation]:
     return (an_observation([a_move()], float(first_s + n)) for n in range(count))
 
 
 def a_run_recorded(folder: Path, name: str, first_s: int, count: int = 30) -> None:
-    """Record looks as the process of a run does: what its journal has comes first."""
+    """Record polls as the engine of a run does: the entries of its journal come first."""
     clock = VirtualClock(START)
     clock.pass_time(first_s)
     recorder = Recorder(folder, clock, program="a test", cluster="prod-eu")
     RunRecording(recorder, name).take(RUN)
-    for look in looks(first_s, count):
-        recorder.look(look)
+    for poll in polls(first_s, count):
+        recorder.poll(poll)
         clock.pass_time(1)
     recorder.close()
 
 
-def test_it_explains_itself(tmp_path: Path) -> None:
+def test_help_of_the_verb_is_printed(tmp_path: Path) -> None:
     done = replay("--help", state=tmp_path)
     assert done.returncode == 0
     assert "FILE is a segment of a recording, DIR a folder of recordings" in done.stdout
     assert "--session" in done.stdout
 
 
-def test_a_recording_that_is_there_needs_a_terminal(tmp_path: Path) -> None:
-    done = replay(str(a_recording(tmp_path, looks())), state=tmp_path)
+def test_replaying_a_recording_needs_a_terminal(tmp_path: Path) -> None:
+    done = replay(str(a_recording(tmp_path, polls())), state=tmp_path)
     assert done.returncode == 2
     assert "the live view needs a terminal" in done.stderr
 
 
-def test_what_is_neither_a_file_nor_a_run_is_told_with_the_runs_there_are(tmp_path: Path) -> None:
+def test_an_unknown_file_or_run_is_refused_with_a_similar_run(tmp_path: Path) -> None:
     (tmp_path / "runs" / "drain-3" / "recording").mkdir(parents=True)
     done = replay("drain-4", state=tmp_path)
     assert done.returncode == 2
@@ -77,20 +77,20 @@ def test_what_is_neither_a_file_nor_a_run_is_told_with_the_runs_there_are(tmp_pa
     assert "did you mean 'drain-3'?" in done.stderr
 
 
-def test_the_name_of_a_run_stands_for_its_recording(tmp_path: Path) -> None:
+def test_the_name_of_a_run_opens_its_recording(tmp_path: Path) -> None:
     a_run_recorded(tmp_path / "runs" / "drain-3" / "recording", "drain-3", 0)
     done = replay("drain-3", state=tmp_path)
     assert "the live view needs a terminal" in done.stderr
 
 
-def test_a_run_that_was_not_recorded_is_told(tmp_path: Path) -> None:
+def test_replaying_a_run_without_a_recording_is_refused(tmp_path: Path) -> None:
     (tmp_path / "runs" / "drain-3").mkdir(parents=True)
     done = replay("drain-3", state=tmp_path)
     assert done.returncode == 2
     assert "run drain-3 has no recording: there is no folder" in done.stderr
 
 
-def test_a_file_that_is_no_recording_is_named(tmp_path: Path) -> None:
+def test_replaying_a_file_that_is_not_a_recording_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "plan.json"
     path.write_text("{}\n", encoding="utf-8")
     done = replay(str(path), state=tmp_path)
@@ -108,16 +108,16 @@ def test_a_file_that_is_no_recording_is_named(tmp_path: Path) -> None:
         (["--session", "zzz"], "--session 'zzz': no such session. The sessions are"),
     ],
 )
-def test_what_cannot_be_is_named_with_what_can(
+def test_an_invalid_replay_option_is_refused_with_valid_values(
     tmp_path: Path, arguments: list[str], problem: str
 ) -> None:
-    done = replay(str(a_recording(tmp_path, looks())), *arguments, state=tmp_path)
+    done = replay(str(a_recording(tmp_path, polls())), *arguments, state=tmp_path)
     assert done.returncode == 2
     assert problem in done.stderr
 
 
-def test_of_several_recordings_one_is_to_be_chosen(tmp_path: Path) -> None:
-    a_recording(tmp_path, looks())
+def test_several_recordings_are_listed_and_one_must_be_chosen(tmp_path: Path) -> None:
+    a_recording(tmp_path, polls())
     a_run_recorded(tmp_path, "drain-3", 100)
     done = replay(str(tmp_path), state=tmp_path)
     assert done.returncode == 2
@@ -130,30 +130,30 @@ def test_of_several_recordings_one_is_to_be_chosen(tmp_path: Path) -> None:
     assert "the live view needs a terminal" in chosen.stderr
 
 
-def asked(known: list[Playable], answer: str) -> tuple[Playable, str]:
-    """Have an operator at a terminal choose."""
+def choose_at_a_terminal(known: list[Playable], answer: str) -> tuple[Playable, str]:
+    """Choose as an operator at a terminal does; return the choice and the output."""
     chosen: list[Playable] = []
 
     @click.command()
     def command() -> None:
         chosen.append(choose_recording(known, None, ask=True))
 
-    told = CliRunner().invoke(command, input=answer)
-    assert told.exception is None
-    return chosen[0], told.output
+    printed = CliRunner().invoke(command, input=answer)
+    assert printed.exception is None
+    return chosen[0], printed.output
 
 
-def test_at_a_terminal_they_are_listed_and_asked_for(tmp_path: Path) -> None:
-    a_recording(tmp_path, looks())
+def test_ktui_replay_at_a_terminal_lists_recordings_and_asks_for_one(tmp_path: Path) -> None:
+    a_recording(tmp_path, polls())
     a_run_recorded(tmp_path, "drain-3", 100)
     known = join_sessions(find_sessions(tmp_path))
-    first, told = asked(known, "1\n")
+    first, printed = choose_at_a_terminal(known, "1\n")
     assert first is known[0]
-    assert "drain-3" in told
-    assert asked(known, "7\n\n")[0] is known[1]
+    assert "drain-3" in printed
+    assert choose_at_a_terminal(known, "7\n\n")[0] is known[1]
 
 
-def test_sessions_of_a_run_are_played_one_after_the_other(tmp_path: Path) -> None:
+def test_sessions_of_a_run_are_replayed_one_after_another(tmp_path: Path) -> None:
     a_run_recorded(tmp_path, "drain-3", 0)
     a_run_recorded(tmp_path, "drain-3", 100)
     (only,) = join_sessions(find_sessions(tmp_path))
@@ -164,15 +164,15 @@ def test_sessions_of_a_run_are_played_one_after_the_other(tmp_path: Path) -> Non
     assert choose_recording([only], None, ask=False) is only
 
 
-def test_those_that_were_recorded_at_the_same_time_are_not(tmp_path: Path) -> None:
+def test_sessions_of_a_run_recorded_at_the_same_time_are_not_joined(tmp_path: Path) -> None:
     a_run_recorded(tmp_path, "drain-3", 0)
     a_run_recorded(tmp_path, "drain-3", 10)
     assert [len(each.sessions) for each in join_sessions(find_sessions(tmp_path))] == [1, 1]
 
 
-def test_a_session_is_named_by_the_beginning_of_its_id(tmp_path: Path) -> None:
-    a_recording(tmp_path, looks())
-    a_recording(tmp_path, looks(100))
+def test_a_session_is_chosen_by_its_id(tmp_path: Path) -> None:
+    a_recording(tmp_path, polls())
+    a_recording(tmp_path, polls(100))
     known = join_sessions(find_sessions(tmp_path))
     for each in known:
         assert choose_recording(known, each.session, ask=False) is each

@@ -1,4 +1,4 @@
-"""The hosts between which runs are handed over."""
+"""The hosts between which runs are transferred."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`ktui add`: an extra plan is held against the cluster and the run before anything is asked."""
+"""`ktui add`: an extra plan is checked against the cluster and the run before it is added."""
 
 from __future__ import annotations
 
@@ -27,22 +27,24 @@ from ktui.execution.run.events import (
     ThrottleChanged,
 )
 from ktui.planning.throttle_rates import NO_THROTTLE, parse_throttle_rates
-from support.cli.start_desk import Office
+from support.cli.start_sandbox import StartSandbox
 from support.journals.journals import ended, owned, started, step, written
 from support.simulated.moving_clusters import Replicas, a_cluster
 
 THREE = (1, 2, 3)
 
 
-class AddDesk:
+class AddSandbox:
     """A run of orders-0 and orders-1, the first of them in flight, and `ktui add` on it."""
 
-    def __init__(self, office: Office) -> None:
-        self.office = office
-        office.cluster(a_cluster({"orders": [THREE, THREE], "audit": [THREE, THREE]}))
-        self.run = office.state.create_run("drain")
+    def __init__(self, sandbox: StartSandbox) -> None:
+        self.sandbox = sandbox
+        sandbox.cluster(a_cluster({"orders": [THREE, THREE], "audit": [THREE, THREE]}))
+        self.run = sandbox.state.create_run("drain")
         planned = tuple(Planned("orders", n, "id", (1, 2, 4), THREE, 1) for n in range(2))
-        self.write(started(2, office.cluster_id), PlannedPart(partitions=planned), owned(), step(0))
+        self.write(
+            started(2, sandbox.cluster_id), PlannedPart(partitions=planned), owned(), step(0)
+        )
 
     def write(self, *events: AnyRunEvent) -> None:
         if self.run.journal.exists():
@@ -55,13 +57,13 @@ class AddDesk:
         self.write(ThrottleChanged(old=NO_THROTTLE, new=parse_throttle_rates("50MB")))
 
     def lacks(self, *not_granted: tuple[str, str]) -> None:
-        """Let the principal lack operations on the same cluster."""
+        """Deny the principal these operations on the same cluster."""
         cluster = a_cluster({"orders": [THREE, THREE], "audit": [THREE, THREE]})
-        self.office.cluster(cluster, not_granted=not_granted)
+        self.sandbox.cluster(cluster, not_granted=not_granted)
 
     def add(self, *options: str, **targets: Replicas) -> Result:
-        plan = self.office.plan(**targets)
-        words = ["add", "drain", plan, "--state-dir", str(self.office.state.path), *options]
+        plan = self.sandbox.plan(**targets)
+        words = ["add", "drain", plan, "--state-dir", str(self.sandbox.state.path), *options]
         return CliRunner().invoke(ktui, words)
 
     def told(self, *options: str, exit_code: int = 0, **targets: Replicas) -> Any:
@@ -77,24 +79,24 @@ class AddDesk:
 
 
 @pytest.fixture
-def left(office: Office) -> AddDesk:
-    """Give a run that nobody carries on."""
-    return AddDesk(office)
+def abandoned(sandbox: StartSandbox) -> AddSandbox:
+    """A run without an engine."""
+    return AddSandbox(sandbox)
 
 
 @pytest.fixture
-def live(left: AddDesk, monkeypatch: pytest.MonkeyPatch) -> Iterator[AddDesk]:
-    """Give a run that a process owns which takes everything that is asked of it."""
+def live(abandoned: AddSandbox, monkeypatch: pytest.MonkeyPatch) -> Iterator[AddSandbox]:
+    """A run whose engine accepts every command."""
 
     def answer(_client: object, _journal: object, _number: int) -> Answer:
         return Answer(accepted=True, words="done as asked")
 
     monkeypatch.setattr(client.RunClient, "_answer", answer)
-    with own_run(left.run):
-        yield left
+    with own_run(abandoned.run):
+        yield abandoned
 
 
-def test_the_whole_plan_is_asked_for_as_the_cluster_has_it(live: AddDesk) -> None:
+def test_ktui_add_asks_for_the_whole_plan_with_facts_from_the_cluster(live: AddSandbox) -> None:
     result = live.add(audit_0=(4, 2, 3), orders_1=(5, 2, 3))
 
     assert result.exit_code == 0, result.output
@@ -108,13 +110,13 @@ def test_the_whole_plan_is_asked_for_as_the_cluster_has_it(live: AddDesk) -> Non
     assert all(each.topic_id and each.size for each in asked.partitions)
 
 
-def test_what_is_to_become_of_a_conflict_is_asked_for_with_it(live: AddDesk) -> None:
+def test_on_conflict_is_sent_with_the_added_plan(live: AddSandbox) -> None:
     live.add("--on-conflict", "retarget", orders_0=(5, 2, 3))
 
     assert live.asked[0].on_conflict is OnConflict.RETARGET
 
 
-def test_a_plan_with_a_problem_is_told_with_its_place_and_nothing_is_asked(live: AddDesk) -> None:
+def test_a_plan_with_a_problem_is_refused_with_its_place_and_not_added(live: AddSandbox) -> None:
     refused = live.add(audit_0=(4, 2, 3), ordrs_0=(4, 2, 3))
 
     assert refused.exit_code == 2
@@ -123,7 +125,7 @@ def test_a_plan_with_a_problem_is_told_with_its_place_and_nothing_is_asked(live:
     assert not live.asked
 
 
-def test_a_change_of_the_replication_factor_has_to_be_allowed_by_name(live: AddDesk) -> None:
+def test_an_added_change_of_the_replication_factor_needs_its_option(live: AddSandbox) -> None:
     refused = live.add(audit_0=(4, 2, 3, 5))
 
     assert refused.exit_code == 2
@@ -132,11 +134,11 @@ def test_a_change_of_the_replication_factor_has_to_be_allowed_by_name(live: AddD
     assert len(live.asked) == 1
 
 
-def test_what_the_run_moves_is_nobody_elses_and_has_as_many_replicas_as_before(
-    live: AddDesk,
+def test_a_partition_the_run_moves_is_not_reported_as_moved_by_someone_else(
+    live: AddSandbox,
 ) -> None:
     cluster = a_cluster({"orders": [THREE], "audit": [THREE]}, moving=["orders-0"])
-    live.office.cluster(cluster)
+    live.sandbox.cluster(cluster)
 
     added = live.add(orders_0=(5, 2, 3))
 
@@ -145,15 +147,15 @@ def test_what_the_run_moves_is_nobody_elses_and_has_as_many_replicas_as_before(
     assert "replication factor" not in added.stderr
 
 
-def test_what_someone_else_moves_is_warned_of(live: AddDesk) -> None:
-    live.office.cluster(a_cluster({"orders": [THREE], "audit": [THREE]}, moving=["audit-0"]))
+def test_adding_a_partition_that_someone_else_moves_warns(live: AddSandbox) -> None:
+    live.sandbox.cluster(a_cluster({"orders": [THREE], "audit": [THREE]}, moving=["audit-0"]))
 
     added = live.add(audit_0=(5, 2, 3))
 
     assert "warning: someone else is reassigning audit-0" in added.stderr
 
 
-def test_there_is_nothing_to_do_where_the_run_goes_there_already(live: AddDesk) -> None:
+def test_adding_targets_that_the_run_already_has_does_nothing(live: AddSandbox) -> None:
     idle = live.add(orders_0=(1, 2, 4), orders_1=(1, 2, 4))
 
     assert idle.exit_code == 0
@@ -161,7 +163,7 @@ def test_there_is_nothing_to_do_where_the_run_goes_there_already(live: AddDesk) 
     assert not live.asked
 
 
-def test_there_is_nothing_to_do_where_all_conflicts_keep_their_target(live: AddDesk) -> None:
+def test_adding_only_conflicts_that_keep_their_target_does_nothing(live: AddSandbox) -> None:
     idle = live.told("--on-conflict", "keep", orders_0=(5, 2, 3))
 
     assert idle["answer"] is None
@@ -169,7 +171,9 @@ def test_there_is_nothing_to_do_where_all_conflicts_keep_their_target(live: AddD
     assert not live.asked
 
 
-def test_a_dry_run_names_what_becomes_of_each_and_asks_for_nothing(live: AddDesk) -> None:
+def test_a_dry_run_of_add_lists_the_fate_of_each_partition_and_asks_for_nothing(
+    live: AddSandbox,
+) -> None:
     told = live.add("--dry-run", audit_0=(4, 2, 3), orders_0=(5, 2, 3), orders_1=(1, 2, 4))
 
     assert told.exit_code == 0, told.output
@@ -182,7 +186,7 @@ def test_a_dry_run_names_what_becomes_of_each_and_asks_for_nothing(live: AddDesk
     assert not live.asked
 
 
-def test_a_dry_run_tells_a_script_the_same(live: AddDesk) -> None:
+def test_json_of_a_dry_run_of_add_has_the_fate_of_each_partition(live: AddSandbox) -> None:
     told = live.told(
         "--dry-run", "--on-conflict", "retarget", audit_0=(4, 2, 3), orders_0=(5, 2, 3)
     )
@@ -200,7 +204,7 @@ def test_a_dry_run_tells_a_script_the_same(live: AddDesk) -> None:
     assert not live.asked
 
 
-def test_the_answer_is_told_to_a_script(live: AddDesk) -> None:
+def test_json_of_add_has_the_answer_of_the_run(live: AddSandbox) -> None:
     told = live.told(audit_0=(4, 2, 3))
 
     assert told["answer"]["accepted"] is True
@@ -208,26 +212,26 @@ def test_the_answer_is_told_to_a_script(live: AddDesk) -> None:
     assert told["problems"] == []
 
 
-def test_an_ended_run_takes_no_plan_and_start_is_named(left: AddDesk) -> None:
-    left.write(ended(2))
+def test_adding_to_an_ended_run_is_refused_with_the_start_command(abandoned: AddSandbox) -> None:
+    abandoned.write(ended(2))
 
-    refused = left.add(audit_0=(4, 2, 3)).exception
+    refused = abandoned.add(audit_0=(4, 2, 3)).exception
 
     assert isinstance(refused, BadInput)
     assert "run drain has ended. Start the plan as a run of its own: ktui start " in str(refused)
 
 
-def test_a_run_that_nobody_carries_on_is_to_be_resumed_first(left: AddDesk) -> None:
-    refused = left.add(audit_0=(4, 2, 3)).exception
+def test_a_run_without_an_engine_must_be_resumed_first(abandoned: AddSandbox) -> None:
+    refused = abandoned.add(audit_0=(4, 2, 3)).exception
 
     assert isinstance(refused, BadInput)
     assert "run drain has no engine" in str(refused)
     assert str(refused).endswith("ktui resume drain")
-    assert not left.asked
+    assert not abandoned.asked
 
 
-def test_while_the_cancel_gate_is_shut_nothing_is_added(live: AddDesk) -> None:
-    gate = CancelGateFile(live.office.state, live.office.cluster_id)
+def test_a_shut_cancel_gate_refuses_an_added_plan(live: AddSandbox) -> None:
+    gate = CancelGateFile(live.sandbox.state, live.sandbox.cluster_id)
     gate.shut(SystemClock().now(), "ada@ops1 (7)", "stop all of run drain")
 
     refused = live.add(audit_0=(4, 2, 3)).exception
@@ -238,8 +242,8 @@ def test_while_the_cancel_gate_is_shut_nothing_is_added(live: AddDesk) -> None:
     assert not live.asked
 
 
-def test_another_cluster_is_refused(live: AddDesk) -> None:
-    live.office.cluster(a_cluster({"audit": [THREE]}, name="other"))
+def test_adding_on_another_cluster_is_refused(live: AddSandbox) -> None:
+    live.sandbox.cluster(a_cluster({"audit": [THREE]}, name="other"))
 
     refused = live.add(audit_0=(4, 2, 3)).exception
 
@@ -247,8 +251,8 @@ def test_another_cluster_is_refused(live: AddDesk) -> None:
     assert "is cluster other, but the run belongs to cluster" in str(refused)
 
 
-def test_a_run_that_ends_before_it_answers_is_told_as_ended(
-    left: AddDesk, monkeypatch: pytest.MonkeyPatch
+def test_adding_to_a_run_that_ends_before_it_answers_is_refused_as_ended(
+    abandoned: AddSandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(client, "PATIENCE_S", 0.0)
     ask = Journal.ask
@@ -259,17 +263,17 @@ def test_a_run_that_ends_before_it_answers_is_told_as_ended(
         return number
 
     monkeypatch.setattr(Journal, "ask", ask_and_end)
-    with own_run(left.run):
-        refused = left.add(audit_0=(4, 2, 3)).exception
+    with own_run(abandoned.run):
+        refused = abandoned.add(audit_0=(4, 2, 3)).exception
 
     assert isinstance(refused, BadInput)
     assert "ktui start" in str(refused)
 
 
-def test_of_a_run_whose_process_dies_before_it_answers_it_is_said_that_the_plan_is_written_down(
-    left: AddDesk, monkeypatch: pytest.MonkeyPatch
+def test_a_plan_added_to_an_engine_that_dies_takes_effect_on_resume(
+    abandoned: AddSandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    owner = own_run(left.run)
+    owner = own_run(abandoned.run)
     ask = Journal.ask
 
     def ask_and_die(journal: Journal, *arguments: Any) -> int:
@@ -278,27 +282,27 @@ def test_of_a_run_whose_process_dies_before_it_answers_it_is_said_that_the_plan_
         return number
 
     monkeypatch.setattr(Journal, "ask", ask_and_die)
-    refused = left.add(audit_0=(4, 2, 3)).exception
+    refused = abandoned.add(audit_0=(4, 2, 3)).exception
 
     assert isinstance(refused, RunProblem)
     assert "takes effect when you resume the run: ktui resume drain" in str(refused)
-    assert len(left.asked) == 1
+    assert len(abandoned.asked) == 1
 
 
-def test_an_owner_that_does_not_answer_is_told_with_what_becomes_of_it(
-    left: AddDesk, monkeypatch: pytest.MonkeyPatch
+def test_an_engine_that_does_not_answer_is_reported_and_the_plan_stays_in_the_journal(
+    abandoned: AddSandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(client, "PATIENCE_S", 0.0)
-    with own_run(left.run):
-        silent = left.add(audit_0=(4, 2, 3)).exception
+    with own_run(abandoned.run):
+        failed = abandoned.add(audit_0=(4, 2, 3)).exception
 
-    assert isinstance(silent, RunProblem)
-    assert "no answer within 0 s" in str(silent)
-    assert len(left.asked) == 1
+    assert isinstance(failed, RunProblem)
+    assert "no answer within 0 s" in str(failed)
+    assert len(abandoned.asked) == 1
 
 
-def test_the_way_back_that_is_kept_beside_the_journal_has_what_was_added(
-    live: AddDesk, monkeypatch: pytest.MonkeyPatch
+def test_the_rollback_plan_includes_added_partitions(
+    live: AddSandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def answer(_client: object, _journal: object, _number: int) -> Answer:
         (asked,) = live.asked
@@ -319,8 +323,8 @@ def test_the_way_back_that_is_kept_beside_the_journal_has_what_was_added(
     assert kept[2]["replicas"] == [1, 2, 3]
 
 
-def test_the_status_of_a_run_names_what_was_added_and_where_it_goes_in_the_end(
-    left: AddDesk,
+def test_status_lists_added_plans_and_the_final_targets(
+    abandoned: AddSandbox,
 ) -> None:
     found = Planned("audit", 0, "id", (4, 2, 3), THREE, 1)
     elsewhere = Planned("orders", 0, "id", (5, 2, 3), THREE, 1)
@@ -331,10 +335,10 @@ def test_the_status_of_a_run_names_what_was_added_and_where_it_goes_in_the_end(
         on_conflict=OnConflict.ROLLBACK,
         who="ada@ops1 (7)",
     )
-    left.write(plan, PlannedPart(partitions=(found, elsewhere)))
+    abandoned.write(plan, PlannedPart(partitions=(found, elsewhere)))
 
     def status(*options: str) -> str:
-        words = ["status", "drain", "--state-dir", str(left.office.state.path), *options]
+        words = ["status", "drain", "--state-dir", str(abandoned.sandbox.state.path), *options]
         return CliRunner().invoke(ktui, words).stdout
 
     told = json.loads(status("--json"))
@@ -349,8 +353,8 @@ def test_the_status_of_a_run_names_what_was_added_and_where_it_goes_in_the_end(
 
 
 @pytest.mark.parametrize("operation", ["Alter", "AlterConfigs", "DescribeConfigs"])
-def test_a_permission_that_the_run_lacks_for_the_plan_is_named_and_nothing_is_asked(
-    live: AddDesk, operation: str
+def test_a_permission_missing_for_the_added_plan_is_named_and_nothing_is_added(
+    live: AddSandbox, operation: str
 ) -> None:
     live.throttled()
     live.lacks(("cluster", operation))
@@ -363,14 +367,16 @@ def test_a_permission_that_the_run_lacks_for_the_plan_is_named_and_nothing_is_as
     assert not live.asked
 
 
-def test_what_sets_a_throttle_is_not_needed_for_a_run_that_has_none(live: AddDesk) -> None:
+def test_adding_to_a_run_without_a_throttle_needs_no_permission_to_set_one(
+    live: AddSandbox,
+) -> None:
     live.lacks(("cluster", "AlterConfigs"))
 
     assert live.add(audit_0=(4, 2, 3)).exit_code == 0
 
 
-def test_what_another_principal_lacks_than_that_of_the_run_is_only_warned_of(
-    live: AddDesk,
+def test_a_permission_missing_for_another_principal_is_only_a_warning(
+    live: AddSandbox,
 ) -> None:
     live.lacks(("cluster", "Alter"))
 

@@ -1,4 +1,4 @@
-"""A run is exported from a state directory, and nothing goes on there."""
+"""A run is exported from a state directory, and can no longer run there."""
 
 from __future__ import annotations
 
@@ -30,7 +30,9 @@ from support.journals.journals import step
     ],
     ids=lambda verb: verb[0],
 )
-def test_nothing_goes_on_where_it_was_exported(hosts: TwoHosts, verb: tuple[str, ...]) -> None:
+def test_an_exported_run_refuses_every_verb_where_it_was(
+    hosts: TwoHosts, verb: tuple[str, ...]
+) -> None:
     hosts.run()
     hosts.export()
 
@@ -40,7 +42,7 @@ def test_nothing_goes_on_where_it_was_exported(hosts: TwoHosts, verb: tuple[str,
     assert not hosts.engines
 
 
-def test_an_exported_run_is_listed_as_such(hosts: TwoHosts) -> None:
+def test_runs_and_status_show_an_exported_run_as_exported(hosts: TwoHosts) -> None:
     hosts.run()
     hosts.export()
 
@@ -52,7 +54,7 @@ def test_an_exported_run_is_listed_as_such(hosts: TwoHosts) -> None:
     assert "ktui resume" not in status
 
 
-def test_a_run_that_is_carried_on_is_not_exported(hosts: TwoHosts) -> None:
+def test_a_live_run_is_not_exported(hosts: TwoHosts) -> None:
     run = hosts.run()
 
     with own_run(run) as owned:
@@ -65,13 +67,13 @@ def test_a_run_that_is_carried_on_is_not_exported(hosts: TwoHosts) -> None:
     assert told(hosts.here).exported is None
 
 
-def test_a_run_that_has_ended_is_not_exported(hosts: TwoHosts) -> None:
+def test_an_ended_run_is_not_exported(hosts: TwoHosts) -> None:
     hosts.run(Ended(counts={State.DONE: 2}))
 
-    assert "has ended. Nothing of it is left to carry on elsewhere" in words(hosts.export())
+    assert "has ended. Nothing of it is left to do elsewhere" in words(hosts.export())
 
 
-def test_nothing_is_written_over(hosts: TwoHosts) -> None:
+def test_an_export_overwrites_no_file(hosts: TwoHosts) -> None:
     hosts.run()
     hosts.file.write_text("mine")
 
@@ -80,7 +82,7 @@ def test_nothing_is_written_over(hosts: TwoHosts) -> None:
     assert told(hosts.here).exported is None
 
 
-def test_a_cluster_is_not_given_up_while_another_run_of_the_directory_needs_it(
+def test_an_export_is_refused_while_another_run_is_live_on_the_cluster(
     hosts: TwoHosts,
 ) -> None:
     hosts.run()
@@ -94,7 +96,7 @@ def test_a_cluster_is_not_given_up_while_another_run_of_the_directory_needs_it(
     assert told(hosts.here).exported is None
 
 
-def test_nor_while_another_run_has_left_its_throttle(hosts: TwoHosts) -> None:
+def test_an_export_is_refused_while_another_run_has_left_its_throttle(hosts: TwoHosts) -> None:
     hosts.run()
     hosts.run(Configure(changes=(RATE,)), name="other")
 
@@ -102,7 +104,7 @@ def test_nor_while_another_run_has_left_its_throttle(hosts: TwoHosts) -> None:
     assert not hosts.file.exists()
 
 
-def test_a_lost_file_is_written_again(hosts: TwoHosts) -> None:
+def test_an_exported_run_can_be_exported_again_after_its_file_is_lost(hosts: TwoHosts) -> None:
     hosts.run()
     hosts.export()
     hosts.file.unlink()
@@ -112,23 +114,23 @@ def test_a_lost_file_is_written_again(hosts: TwoHosts) -> None:
     assert told(hosts.there).exported is None
 
 
-@pytest.mark.parametrize("place", ["no/such/folder.run", "n" * 300, "a-link.run"])
-def test_a_run_is_not_given_up_for_a_file_that_cannot_be_made(
-    hosts: TwoHosts, tmp_path: Path, place: str
+@pytest.mark.parametrize("file_name", ["no/such/folder.run", "n" * 300, "a-link.run"])
+def test_an_export_to_a_file_that_cannot_be_created_leaves_the_run_as_it_was(
+    hosts: TwoHosts, tmp_path: Path, file_name: str
 ) -> None:
     hosts.run()
     hosts.resume(hosts.here)
     (tmp_path / "a-link.run").symlink_to("nowhere")
 
-    refused = words(hosts.ktui("runs", "export", "drain", str(tmp_path / place)))
+    refused = words(hosts.ktui("runs", "export", "drain", str(tmp_path / file_name)))
 
-    assert str(tmp_path / place) in refused
+    assert str(tmp_path / file_name) in refused
     assert "Name another file" in refused
     assert told(hosts.here).exported is None
     assert_owned(hosts.standing)
 
 
-def test_who_has_lost_the_file_is_told_how_to_write_it_again(hosts: TwoHosts) -> None:
+def test_resuming_an_exported_run_shows_how_to_export_it_again(hosts: TwoHosts) -> None:
     hosts.run()
     hosts.export()
     hosts.file.unlink()
@@ -136,13 +138,13 @@ def test_who_has_lost_the_file_is_told_how_to_write_it_again(hosts: TwoHosts) ->
     assert "ktui runs export drain FILE" in words(hosts.resume(hosts.here))
 
 
-def test_a_run_of_a_cluster_that_this_host_does_not_reach_is_exported_all_the_same(
+def test_a_run_of_an_unreachable_cluster_is_exported_only_without_ownership(
     hosts: TwoHosts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def away(*_: object) -> None:
+    async def unreachable(*_: object) -> None:
         raise Unreachable("asking for the brokers")
 
-    monkeypatch.setattr("ktui.cli.run.hand_over.check_cluster", away)
+    monkeypatch.setattr("ktui.cli.run.hand_over.check_cluster", unreachable)
     hosts.run()
 
     refused = words(hosts.export())
@@ -153,7 +155,7 @@ def test_a_run_of_a_cluster_that_this_host_does_not_reach_is_exported_all_the_sa
     assert hosts.export("--no-ownership").exit_code == 0
 
 
-def test_a_cluster_that_is_anothers_by_now_is_not_given_up_and_that_is_said(
+def test_exporting_a_run_of_someone_elses_cluster_warns_and_leaves_their_claim(
     hosts: TwoHosts,
 ) -> None:
     hosts.run()
@@ -167,9 +169,7 @@ def test_a_cluster_that_is_anothers_by_now_is_not_given_up_and_that_is_said(
     assert_owned(hosts.standing)
 
 
-def test_a_run_is_exported_once_however_often_its_file_is_written(
-    hosts: TwoHosts, tmp_path: Path
-) -> None:
+def test_exporting_a_run_twice_records_one_export(hosts: TwoHosts, tmp_path: Path) -> None:
     run = hosts.run()
     hosts.export()
     hosts.ktui("runs", "export", "drain", str(tmp_path / "again.run"))
@@ -179,28 +179,28 @@ def test_a_run_is_exported_once_however_often_its_file_is_written(
     assert kinds.count(Exported) == 1
 
 
-def test_a_damaged_run_is_not_exported_before_it_is_recovered(hosts: TwoHosts) -> None:
+def test_a_damaged_run_is_not_exported_until_it_is_recovered(hosts: TwoHosts) -> None:
     run = hosts.run(step(0))
-    whole = run.journal.read_bytes()
-    at = whole.rindex(b"adding")
-    run.journal.write_bytes(whole[:at] + b"A" + whole[at + 1 :])
+    intact = run.journal.read_bytes()
+    at = intact.rindex(b"adding")
+    run.journal.write_bytes(intact[:at] + b"A" + intact[at + 1 :])
 
     assert "ktui resume drain` recovers what is whole" in words(hosts.export())
     assert not hosts.file.exists()
 
 
-def test_no_process_carries_on_what_was_exported_while_it_was_started(
+def test_resuming_a_run_that_is_exported_meanwhile_starts_no_engine(
     hosts: TwoHosts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hosts.run()
-    in_time = check_cluster
+    original_check = check_cluster
 
-    async def meanwhile(*cluster: Any) -> None:
-        await in_time(*cluster)
-        with ThreadPoolExecutor(1) as beside:
-            assert beside.submit(hosts.export).result().exit_code == 0
+    async def export_meanwhile(*cluster: Any) -> None:
+        await original_check(*cluster)
+        with ThreadPoolExecutor(1) as executor:
+            assert executor.submit(hosts.export).result().exit_code == 0
 
-    monkeypatch.setattr("ktui.cli.start.resume.check_cluster", meanwhile)
+    monkeypatch.setattr("ktui.cli.start.resume.check_cluster", export_meanwhile)
 
     assert "was exported to" in words(hosts.resume(hosts.here))
 

@@ -1,4 +1,4 @@
-"""A run that was exported goes on in the state directory that imports it."""
+"""A run that was exported resumes in the state directory that imports it."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ from support.journals.journals import crashed, planned, started, step, written
 
 
 class Killed(Exception):
-    """The process is no more."""
+    """The process was killed."""
 
 
-def killed(*_: object) -> None:
+def raise_killed(*_: object) -> None:
     raise Killed
 
 
-def test_a_run_goes_on_where_it_is_imported_as_it_was_where_it_was_exported(
+def test_an_imported_run_resumes_as_it_was_exported(
     hosts: TwoHosts,
 ) -> None:
     hosts.run(step(0))
@@ -66,7 +66,7 @@ def test_a_run_goes_on_where_it_is_imported_as_it_was_where_it_was_exported(
     assert hosts.engines[-1][4:] == ["--context", "prod"]
 
 
-def test_a_journal_that_was_merely_copied_is_not_imported(hosts: TwoHosts) -> None:
+def test_a_copied_journal_that_was_not_exported_is_not_imported(hosts: TwoHosts) -> None:
     run = hosts.run()
     shutil.copy(run.journal, hosts.file)
 
@@ -75,7 +75,7 @@ def test_a_journal_that_was_merely_copied_is_not_imported(hosts: TwoHosts) -> No
     assert hosts.standing == Unowned()
 
 
-def test_a_copied_run_does_not_go_on_while_the_other_one_lives(hosts: TwoHosts) -> None:
+def test_a_copy_of_a_live_run_is_not_resumed(hosts: TwoHosts) -> None:
     run = hosts.run()
     shutil.copytree(run.path, hosts.here.run("copy").path)
     (hosts.here.run("copy").path / "lock").unlink(missing_ok=True)
@@ -87,7 +87,7 @@ def test_a_copied_run_does_not_go_on_while_the_other_one_lives(hosts: TwoHosts) 
     assert not hosts.engines
 
 
-def test_a_run_that_was_imported_nowhere_is_taken_back(hosts: TwoHosts) -> None:
+def test_an_exported_run_that_was_never_imported_can_be_imported_back(hosts: TwoHosts) -> None:
     hosts.run(step(0))
     hosts.export()
 
@@ -97,7 +97,7 @@ def test_a_run_that_was_imported_nowhere_is_taken_back(hosts: TwoHosts) -> None:
     assert hosts.resume(hosts.here).exit_code == 0
 
 
-def test_a_run_comes_back_with_what_became_of_it_elsewhere(hosts: TwoHosts) -> None:
+def test_a_run_imported_back_keeps_its_history_from_elsewhere(hosts: TwoHosts) -> None:
     hosts.run()
     hosts.export()
     hosts.take()
@@ -112,20 +112,20 @@ def test_a_run_comes_back_with_what_became_of_it_elsewhere(hosts: TwoHosts) -> N
     assert follower.damage is None
 
 
-def test_another_run_of_that_name_stays_and_another_name_is_asked_for(hosts: TwoHosts) -> None:
+def test_an_import_keeps_a_run_of_the_same_name_and_asks_for_another_name(hosts: TwoHosts) -> None:
     hosts.run()
     hosts.export()
     other = hosts.there.create_run("drain")
     written(other.journal, [started(1, hosts.cluster.spec.name), planned(1)]).close()
-    whole = told(hosts.there)
+    intact = told(hosts.there)
 
     assert "Import it under another name: --name NAME" in words(hosts.take())
-    assert told(hosts.there).tracks == whole.tracks
+    assert told(hosts.there).tracks == intact.tracks
     assert hosts.take("--name", "drain-2").exit_code == 0
     assert len(told(hosts.there, "drain-2").tracks) == 2
 
 
-def test_a_cluster_of_another_is_taken_over_on_purpose_only(hosts: TwoHosts) -> None:
+def test_an_import_takes_over_someone_elses_cluster_only_on_request(hosts: TwoHosts) -> None:
     hosts.run()
     hosts.export("--no-ownership")
     bob = hosts.claimed_by("bob")
@@ -137,18 +137,16 @@ def test_a_cluster_of_another_is_taken_over_on_purpose_only(hosts: TwoHosts) -> 
 
 
 @pytest.mark.parametrize("damage", ["cut short", "another byte", "no journal", "a folder"])
-def test_a_file_that_is_no_whole_export_is_refused_by_its_name(
-    hosts: TwoHosts, damage: str
-) -> None:
+def test_a_damaged_export_is_refused_with_its_file_name(hosts: TwoHosts, damage: str) -> None:
     hosts.run(*(step(0, batch=number) for number in range(1, 200)))
     hosts.export()
-    whole = hosts.file.read_bytes()
+    intact = hosts.file.read_bytes()
     hosts.file.unlink()
     if damage == "cut short":
-        hosts.file.write_bytes(whole[: len(whole) // 2])
+        hosts.file.write_bytes(intact[: len(intact) // 2])
     elif damage == "another byte":
-        at = whole.rindex(b"adding")
-        hosts.file.write_bytes(whole[:at] + b"A" + whole[at + 1 :])
+        at = intact.rindex(b"adding")
+        hosts.file.write_bytes(intact[:at] + b"A" + intact[at + 1 :])
     elif damage == "no journal":
         hosts.file.write_bytes(b"{}")
     else:
@@ -163,7 +161,7 @@ def test_a_file_that_is_no_whole_export_is_refused_by_its_name(
     assert hosts.standing == Unowned()
 
 
-def test_programs_are_told_in_json(hosts: TwoHosts) -> None:
+def test_json_of_an_export_and_an_import_names_the_run_and_its_partitions(hosts: TwoHosts) -> None:
     hosts.run()
 
     exported = json.loads(hosts.export("--json").stdout)
@@ -184,7 +182,7 @@ def test_programs_are_told_in_json(hosts: TwoHosts) -> None:
     }
 
 
-def test_an_option_before_the_verb_is_not_taken_for_the_verbs(hosts: TwoHosts) -> None:
+def test_an_option_before_the_subcommand_is_refused(hosts: TwoHosts) -> None:
     hosts.run()
     line = ["runs", "--state-dir", str(hosts.here.path), "export", "drain", str(hosts.file)]
 
@@ -195,7 +193,7 @@ def test_an_option_before_the_verb_is_not_taken_for_the_verbs(hosts: TwoHosts) -
     assert msgspec.json.decode(hosts.ktui("runs", "--json").output)["runs"]
 
 
-def test_a_name_that_is_taken_takes_the_cluster_from_nobody(hosts: TwoHosts) -> None:
+def test_an_import_refused_for_its_name_takes_over_no_cluster(hosts: TwoHosts) -> None:
     hosts.run()
     hosts.export("--no-ownership")
     other = hosts.there.create_run("drain")
@@ -208,7 +206,7 @@ def test_a_name_that_is_taken_takes_the_cluster_from_nobody(hosts: TwoHosts) -> 
     assert isinstance(asyncio.run(bob.check()), OwnedHere)
 
 
-def test_what_was_asked_of_a_run_and_not_answered_yet_goes_with_it(hosts: TwoHosts) -> None:
+def test_unanswered_commands_travel_with_an_exported_run(hosts: TwoHosts) -> None:
     run = hosts.run(step(0))
     asked = CancelMoves(CancelKind.STOP, partitions=(TopicPartition("orders", 0),))
     with Journal.open(run.journal, VirtualClock()) as journal:
@@ -224,7 +222,7 @@ def test_what_was_asked_of_a_run_and_not_answered_yet_goes_with_it(hosts: TwoHos
         ]
 
 
-def test_an_import_that_was_killed_is_done_again(hosts: TwoHosts) -> None:
+def test_a_killed_import_can_be_repeated(hosts: TwoHosts) -> None:
     hosts.run()
     hosts.export()
     (hosts.there.create_run("drain").path / "lock").touch()
@@ -235,21 +233,23 @@ def test_an_import_that_was_killed_is_done_again(hosts: TwoHosts) -> None:
 
 
 @pytest.mark.parametrize("killed_at", ["the new file's place", "the folder's sync"])
-def test_a_run_that_is_taken_back_is_exported_or_imported_whenever_that_is_killed(
+def test_a_run_is_either_exported_or_imported_after_a_killed_import(
     hosts: TwoHosts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, killed_at: str
 ) -> None:
     run = hosts.run(step(0))
     with Journal.open(run.journal, VirtualClock()) as reading:
         assert reading.last_seq() == 3
         hosts.export()
-        left = crashed(run.journal, tmp_path / "left")  # its end is in the write-ahead log
-    for each in left.parent.iterdir():
+        crashed_journal = crashed(
+            run.journal, tmp_path / "left"
+        )  # its end is in the write-ahead log
+    for each in crashed_journal.parent.iterdir():
         shutil.copy(each, run.path)
-    place = "ktui.execution.host.hand_over." + (
+    killed_call = "ktui.execution.host.hand_over." + (
         "sync_folder" if killed_at == "the folder's sync" else "Path.replace"
     )
     with monkeypatch.context() as kill:
-        kill.setattr(place, killed)
+        kill.setattr(killed_call, raise_killed)
         assert isinstance(hosts.take(state=hosts.here).exception, Killed)
 
     with RunFollower(run.journal) as follower:
@@ -261,7 +261,9 @@ def test_a_run_that_is_taken_back_is_exported_or_imported_whenever_that_is_kille
 
 
 @pytest.mark.parametrize("ended", [False, True])
-def test_a_file_is_imported_once_into_a_state_directory(hosts: TwoHosts, *, ended: bool) -> None:
+def test_an_export_is_imported_only_once_into_a_state_directory(
+    hosts: TwoHosts, *, ended: bool
+) -> None:
     hosts.run()
     hosts.export()
     hosts.take()
@@ -275,14 +277,14 @@ def test_a_file_is_imported_once_into_a_state_directory(hosts: TwoHosts, *, ende
     assert [run.name for run in hosts.there.run_dirs()] == ["drain"]
 
 
-def test_a_run_that_was_exported_comes_back_under_another_name_too(hosts: TwoHosts) -> None:
+def test_an_exported_run_can_be_imported_back_under_another_name(hosts: TwoHosts) -> None:
     hosts.run(Configure(changes=(RATE,)))
     hosts.export()
 
     assert hosts.take("--name", "drain-2", state=hosts.here).exit_code == 0
 
 
-def test_an_import_leaves_room_to_the_runs_of_its_state_directory(
+def test_an_import_is_refused_on_a_nearly_full_disk(
     hosts: TwoHosts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hosts.run()
@@ -295,7 +297,7 @@ def test_an_import_leaves_room_to_the_runs_of_its_state_directory(
     assert list(hosts.there.path.glob(".import-*")) == []
 
 
-def test_nothing_but_events_and_commands_is_taken_out_of_a_file(hosts: TwoHosts) -> None:
+def test_an_import_takes_only_events_and_commands_from_its_file(hosts: TwoHosts) -> None:
     hosts.run()
     hosts.export()
     with sqlite3.connect(hosts.file) as file:
@@ -311,24 +313,24 @@ def test_nothing_but_events_and_commands_is_taken_out_of_a_file(hosts: TwoHosts)
     assert "theirs" not in names
 
 
-@pytest.mark.parametrize("beside", ["context", "command_config"])
-def test_a_file_does_not_choose_which_brokers_get_the_credentials_of_this_host(
-    hosts: TwoHosts, beside: str
+@pytest.mark.parametrize("option_kind", ["context", "command_config"])
+def test_an_import_does_not_send_credentials_to_brokers_named_in_its_file(
+    hosts: TwoHosts, option_kind: str
 ) -> None:
-    theirs = {"bootstrap_server": "kafka.example:9092", beside: "prod"}
+    theirs = {"bootstrap_server": "kafka.example:9092", option_kind: "prod"}
     hosts.run(Imported(host="ops1", user="ada", connection=theirs))
     hosts.export("--context", "prod")
 
     refused = words(hosts.take())
 
-    option = beside.replace("_", "-")
+    option = option_kind.replace("_", "-")
     assert f"--bootstrap-server kafka.example:9092 --{option} prod" in refused
     assert hosts.chosen == [(None, None, "prod")]
     assert hosts.there.run_dirs() == []
     assert hosts.take("--bootstrap-server", "kafka.example:9092").exit_code == 0
 
 
-def test_beside_a_live_run_whose_journal_is_gone_it_is_said_why_none_goes_on(
+def test_a_live_run_without_its_journal_blocks_a_resume_with_the_reason(
     hosts: TwoHosts,
 ) -> None:
     hosts.run()
@@ -344,9 +346,7 @@ def test_beside_a_live_run_whose_journal_is_gone_it_is_said_why_none_goes_on(
     assert f"kill {owned.holder.pid}" in concurrent
 
 
-def test_an_older_file_does_not_take_the_place_of_what_became_of_the_run_since(
-    hosts: TwoHosts, tmp_path: Path
-) -> None:
+def test_an_older_export_does_not_replace_a_newer_run(hosts: TwoHosts, tmp_path: Path) -> None:
     run = hosts.run()
     hosts.export()
     older = hosts.file.rename(tmp_path / "older.run")
@@ -360,7 +360,7 @@ def test_an_older_file_does_not_take_the_place_of_what_became_of_the_run_since(
     assert told(hosts.here).in_flight == 1
 
 
-def test_a_run_that_was_not_exported_from_here_is_not_replaced(hosts: TwoHosts) -> None:
+def test_an_import_does_not_replace_a_restored_backup(hosts: TwoHosts) -> None:
     run = hosts.run()
     backup = shutil.copytree(run.path, hosts.file.with_name("backup"))
     hosts.export()
@@ -370,24 +370,28 @@ def test_a_run_that_was_not_exported_from_here_is_not_replaced(hosts: TwoHosts) 
     assert "this file does not continue it" in words(hosts.take(state=hosts.here))
 
 
-def test_a_run_with_a_throttle_is_not_imported_where_another_has_left_its_own(
+def test_a_run_with_a_throttle_is_not_imported_beside_a_left_over_throttle(
     hosts: TwoHosts,
 ) -> None:
     hosts.run(Configure(changes=(RATE,)))
     hosts.export()
     other = hosts.there.create_run("other")
     cluster = hosts.cluster.spec.name
-    left: list[AnyRunEvent] = [started(2, cluster), planned(2), Configure(changes=(RATE,))]
-    written(other.journal, left).close()
+    crashed_journal: list[AnyRunEvent] = [
+        started(2, cluster),
+        planned(2),
+        Configure(changes=(RATE,)),
+    ]
+    written(other.journal, crashed_journal).close()
 
     assert "run other has left its rate" in words(hosts.take())
     assert hosts.standing == Unowned()
 
 
-def test_a_run_is_taken_back_while_somebody_looks_at_it(hosts: TwoHosts) -> None:
+def test_a_run_is_imported_back_while_a_reader_has_its_journal_open(hosts: TwoHosts) -> None:
     run = hosts.run(step(0))
-    with Journal.open(run.journal, VirtualClock(), read_only=True) as looking:
-        assert looking.last_seq() == 3
+    with Journal.open(run.journal, VirtualClock(), read_only=True) as reader:
+        assert reader.last_seq() == 3
         hosts.export()
         assert hosts.take(state=hosts.here).exit_code == 0
 

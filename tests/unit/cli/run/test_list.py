@@ -1,4 +1,4 @@
-"""The table of `ktui list`: what is not known is a question mark, never a made-up figure."""
+"""The table of `ktui list`: an unknown figure is a question mark, never made up."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def table(capsys: pytest.CaptureFixture[str], cluster: SimulatedCluster) -> list
     return [line.split() for line in capsys.readouterr().out.splitlines()]
 
 
-def test_a_partition_that_may_not_be_described_is_not_called_leaderless(
+def test_a_partition_that_may_not_be_described_has_an_unknown_leader(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     cluster = a_cluster(moving=["orders-0"])
@@ -31,7 +31,7 @@ def test_a_partition_that_may_not_be_described_is_not_called_leaderless(
     assert row[:6] == ["orders-0", "4,2,3,1", "4", "1", "?", "?"]
 
 
-def test_a_partition_without_a_leader_is(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_partition_without_a_leader_has_leader_none(capsys: pytest.CaptureFixture[str]) -> None:
     cluster = a_cluster({"orders": [(1,)]}, version="3.9")
     cluster.do(move("orders-0", 4))
     cluster.do(events.Shutdown(1))

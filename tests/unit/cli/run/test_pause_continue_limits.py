@@ -1,4 +1,4 @@
-"""Commands to a run that another process carries on: asked, taken, answered, from any shell."""
+"""Commands to a run whose engine is another process: sent and answered, from any shell."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ from support.journals.journals import a_start, ended, read, written
 
 @pytest.fixture(scope="module")
 def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunDir]:
-    """Give a run that an engine carries on: one for all tests, each of which leaves it going."""
+    """A run with an engine: one for all tests, each of which leaves it running."""
     with owned_run(StateDir(tmp_path_factory.mktemp("state"))) as run:
         yield run
 
 
 @pytest.fixture
-def left(tmp_path: Path) -> RunDir:
-    """Give a run that nobody carries on."""
+def abandoned(tmp_path: Path) -> RunDir:
+    """A run without an engine."""
     run = StateDir(tmp_path / "left").create_run("audit")
     written(run.journal, a_start()).close()
     return run
@@ -48,7 +48,7 @@ def call(run: RunDir, verb: str, *arguments: str, name: str | None = None) -> Re
     return CliRunner().invoke(ktui, [verb, name or run.name, "--state-dir", state, *arguments])
 
 
-def told(result: Result, exit_code: int = 0) -> Any:
+def parsed(result: Result, exit_code: int = 0) -> Any:
     assert result.exit_code == exit_code, result.output
     return json.loads(result.stdout)
 
@@ -59,22 +59,22 @@ def run_of(run: RunDir) -> Run:
     return follower.run
 
 
-def test_limits_without_any_shows_those_in_force(live: RunDir) -> None:
+def test_ktui_limits_without_options_prints_the_limits_in_force(live: RunDir) -> None:
     call(live, "limits", "--replicas", "1", "--per-broker", "none", "--shape", "gentle")
 
-    shown = call(live, "limits")
+    printed = call(live, "limits")
 
-    lines = [line.split() for line in shown.stdout.splitlines()]
+    lines = [line.split() for line in printed.stdout.splitlines()]
     assert lines[0] == ["LIMITS", "OF", "drain-b3", "IN", "FORCE"]
     assert ["--replicas", "1"] in lines
     assert ["--per-broker", "none"] in lines
     assert ["--shape", "gentle"] in lines
 
 
-def test_new_limits_are_answered_with_the_decision_at_which_they_bind(live: RunDir) -> None:
+def test_new_limits_are_confirmed_with_the_decision_from_which_they_bind(live: RunDir) -> None:
     before = run_of(live)
 
-    answer = told(call(live, "limits", "--partitions", "3", "--per-broker", "9", "--json"))
+    answer = parsed(call(live, "limits", "--partitions", "3", "--per-broker", "9", "--json"))
 
     assert list(answer) == ["schema_version", "run", "command", "accepted", "words", "batch"]
     assert (answer["run"], answer["accepted"]) == ("drain-b3", True)
@@ -85,10 +85,10 @@ def test_new_limits_are_answered_with_the_decision_at_which_they_bind(live: RunD
     assert after.limits.replicas == before.limits.replicas
     (changed,) = [e.event for e in read(live.journal)[0] if isinstance(e.event, LimitsChanged)][-1:]
     assert changed.command == answer["command"]
-    assert told(call(live, "limits", "--json"))["since_batch"] == answer["batch"]
+    assert parsed(call(live, "limits", "--json"))["since_batch"] == answer["batch"]
 
 
-def test_a_limit_is_lifted_by_none(live: RunDir) -> None:
+def test_the_value_none_lifts_a_limit(live: RunDir) -> None:
     call(live, "limits", "--per-broker", "9")
 
     assert call(live, "limits", "--per-broker", "none").exit_code == 0
@@ -96,7 +96,7 @@ def test_a_limit_is_lifted_by_none(live: RunDir) -> None:
 
 
 @pytest.mark.parametrize("value", ["0", "-1", "many", "1.5"])
-def test_a_limit_that_is_none_is_named_and_nothing_is_written(live: RunDir, value: str) -> None:
+def test_an_invalid_limit_is_named_and_not_written(live: RunDir, value: str) -> None:
     refused = call(live, "limits", "--per-broker", value)
 
     assert isinstance(refused.exception, BadInput)
@@ -111,7 +111,7 @@ def commands(run: RunDir, options: list[str]) -> int:
     return sum(getattr(each.command, "options", None) == wanted for each in asked)
 
 
-def test_limits_that_do_not_go_with_those_that_stay_are_refused_before_they_are_written(
+def test_limits_that_conflict_with_those_in_force_are_refused_and_not_written(
     tmp_path: Path,
 ) -> None:
     limits = Limits(replicas=2, shape=Shape.KIP_435)
@@ -123,7 +123,7 @@ def test_limits_that_do_not_go_with_those_that_stay_are_refused_before_they_are_
         assert commands(run, ["extra-replicas", "1"]) == 0
 
 
-def test_a_run_is_paused_and_goes_on(live: RunDir) -> None:
+def test_a_live_run_is_paused_and_continued(live: RunDir) -> None:
     paused = call(live, "pause")
 
     assert paused.exit_code == 0
@@ -137,7 +137,7 @@ def test_a_run_is_paused_and_goes_on(live: RunDir) -> None:
 def test_topics_and_partitions_are_paused_by_name(live: RunDir) -> None:
     scope = ("--topic", "orders", "--partition", "orders:2", "--partition", "orders:3")
 
-    answer = told(call(live, "pause", *scope, "--json"))
+    answer = parsed(call(live, "pause", *scope, "--json"))
 
     assert answer["accepted"] is True
     assert run_of(live).pauses.topics == {"orders"}
@@ -147,7 +147,7 @@ def test_topics_and_partitions_are_paused_by_name(live: RunDir) -> None:
 
 
 @pytest.mark.parametrize("verb", ["pause", "continue"])
-def test_what_the_run_does_not_have_is_all_named_and_nothing_is_written(
+def test_unknown_topics_and_partitions_are_all_named_and_nothing_is_written(
     live: RunDir, verb: str
 ) -> None:
     before = read(live.journal)[0][-1].seq
@@ -165,7 +165,7 @@ def test_what_the_run_does_not_have_is_all_named_and_nothing_is_written(
 
 
 @pytest.mark.parametrize("partition", ["orders", "orders:x", ":3", "orders:-1"])
-def test_a_partition_that_is_none_is_told_with_the_form(live: RunDir, partition: str) -> None:
+def test_a_malformed_partition_is_refused_with_the_form(live: RunDir, partition: str) -> None:
     refused = call(live, "pause", "--partition", partition)
 
     assert refused.exit_code == 2
@@ -176,31 +176,31 @@ COMMANDS = [("pause",), ("continue",), ("limits", "--partitions", "3")]
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_a_run_that_nobody_carries_on_is_not_commanded_but_to_be_resumed(
-    left: RunDir, command: tuple[str, ...]
+def test_a_command_to_a_run_without_an_engine_is_refused_with_the_resume_command(
+    abandoned: RunDir, command: tuple[str, ...]
 ) -> None:
-    refused = call(left, *command)
+    refused = call(abandoned, *command)
 
     assert isinstance(refused.exception, RunRefused)
     assert "run audit has no engine" in str(refused.exception)
     assert "ktui resume audit" in str(refused.exception)
-    with Journal.open(left.journal, VirtualClock()) as journal:
+    with Journal.open(abandoned.journal, VirtualClock()) as journal:
         assert journal.asked() == []
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_an_ended_run_is_not_commanded(left: RunDir, command: tuple[str, ...]) -> None:
-    with Journal.open(left.journal, VirtualClock()) as journal:
+def test_a_command_to_an_ended_run_is_refused(abandoned: RunDir, command: tuple[str, ...]) -> None:
+    with Journal.open(abandoned.journal, VirtualClock()) as journal:
         journal.append([ended(3)])
 
-    refused = call(left, *command)
+    refused = call(abandoned, *command)
 
     assert isinstance(refused.exception, RunRefused)
     assert "run audit has ended" in str(refused.exception)
 
 
 @pytest.mark.parametrize("command", [*COMMANDS, ("limits",)])
-def test_an_unknown_run_is_told_with_those_there_are(
+def test_a_command_to_an_unknown_run_is_refused_with_a_similar_name(
     live: RunDir, command: tuple[str, ...]
 ) -> None:
     refused = call(live, *command, name="drain-b4")
@@ -209,24 +209,24 @@ def test_an_unknown_run_is_told_with_those_there_are(
     assert "did you mean 'drain-b3'?" in str(refused.exception)
 
 
-def test_an_owner_that_does_not_answer_is_named_and_what_becomes_of_it_is_told(
-    left: RunDir, monkeypatch: pytest.MonkeyPatch
+def test_an_engine_that_does_not_answer_is_named_with_the_fate_of_the_command(
+    abandoned: RunDir, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(client, "PATIENCE_S", 0.0)
-    with own_run(left) as owned:
-        silent = call(left, "pause")
+    with own_run(abandoned) as owned:
+        ignored = call(abandoned, "pause")
 
-    assert isinstance(silent.exception, RunProblem)
-    assert f"no answer within 0 s from process {owned.holder.pid}" in str(silent.exception)
-    assert "takes effect when that process reads it" in str(silent.exception)
-    with Journal.open(left.journal, VirtualClock()) as journal:
+    assert isinstance(ignored.exception, RunProblem)
+    assert f"no answer within 0 s from process {owned.holder.pid}" in str(ignored.exception)
+    assert "takes effect when that process reads it" in str(ignored.exception)
+    with Journal.open(abandoned.journal, VirtualClock()) as journal:
         assert len(journal.asked()) == 1
 
 
-def test_an_owner_that_goes_before_it_answers_is_told(
-    left: RunDir, monkeypatch: pytest.MonkeyPatch
+def test_an_engine_that_ends_before_it_answers_is_reported(
+    abandoned: RunDir, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    owned = own_run(left)
+    owned = own_run(abandoned)
     ask = Journal.ask
 
     def ask_and_go(*arguments: Any) -> int:
@@ -236,15 +236,15 @@ def test_an_owner_that_goes_before_it_answers_is_told(
 
     monkeypatch.setattr(Journal, "ask", ask_and_go)
 
-    gone = call(left, "pause")
+    failed = call(abandoned, "pause")
 
-    assert isinstance(gone.exception, RunProblem)
-    assert "ended before it answered" in str(gone.exception)
-    assert "ktui resume audit" in str(gone.exception)
+    assert isinstance(failed.exception, RunProblem)
+    assert "ended before it answered" in str(failed.exception)
+    assert "ktui resume audit" in str(failed.exception)
 
 
-def test_who_asked_is_written_down(live: RunDir) -> None:
-    number = told(call(live, "continue", "--json"))["command"]
+def test_the_journal_records_who_gave_a_command(live: RunDir) -> None:
+    number = parsed(call(live, "continue", "--json"))["command"]
 
     with Journal.open(live.journal, VirtualClock(), read_only=True) as journal:
         who = journal.answer_to(number).who

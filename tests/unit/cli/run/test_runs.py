@@ -1,4 +1,4 @@
-"""`ktui runs`: what this machine remembers, and what is no run shown as such."""
+"""`ktui runs`: the runs on this machine, and unreadable folders shown as unreadable."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def a_run(here: StateDir, name: str, *more: AnyRunEvent) -> RunDir:
     return run
 
 
-def now_in(partition: int, state: State) -> StateEntered:
+def entered(partition: int, state: State) -> StateEntered:
     return StateEntered(topic="orders", partition=partition, state=state)
 
 
@@ -57,14 +57,14 @@ def row(text: str, name: str) -> str:
     return " ".join(line.split())
 
 
-def test_without_any_run_it_is_said_how_to_start_one(here: StateDir) -> None:
+def test_ktui_runs_without_a_run_shows_how_to_start_one(here: StateDir) -> None:
     assert runs(here).stdout == f"No runs in {here.path} yet. Start one: ktui start PLAN\n"
     assert json.loads(runs(here, "--json").stdout)["runs"] == []
     assert not here.path.exists()
 
 
-def test_each_run_is_a_row_with_how_far_it_is_and_who_owns_it(here: StateDir) -> None:
-    a_run(here, "left", now_in(0, State.DONE), now_in(1, State.FAILED))
+def test_each_run_is_a_row_with_its_progress_and_its_owner(here: StateDir) -> None:
+    a_run(here, "left", entered(0, State.DONE), entered(1, State.FAILED))
     a_run(here, "over", ended(3))
     with own_run(a_run(here, "live", Paused(by=PauseOrigin.OPERATOR))) as owned:
         text = runs(here).stdout
@@ -77,14 +77,14 @@ def test_each_run_is_a_row_with_how_far_it_is_and_who_owns_it(here: StateDir) ->
     assert f"{who.pid} of {who.user} on {who.host}" in row(text, "live")
 
 
-def test_a_run_whose_process_has_lost_the_cluster_says_so(here: StateDir) -> None:
+def test_a_run_whose_engine_has_lost_the_cluster_is_shown_with_the_outage(here: StateDir) -> None:
     run = a_run(here, "cut-off", Outage(lost=True, reason="no answer"))
     with own_run(run):
         assert row(runs(here).stdout, "cut-off").startswith("cut-off running, cluster lost 0/3")
-        (told,) = json.loads(runs(here, "--json").stdout)["runs"]
+        (listed_run,) = json.loads(runs(here, "--json").stdout)["runs"]
     (left,) = json.loads(runs(here, "--json").stdout)["runs"]
 
-    assert told["outage"] == {"since": "2026-01-01T00:00:00.000Z", "reason": "no answer"}
+    assert listed_run["outage"] == {"since": "2026-01-01T00:00:00.000Z", "reason": "no answer"}
     assert left["outage"] is None
     assert row(runs(here).stdout, "cut-off").startswith("cut-off waiting for resume 0/3")
 
@@ -93,26 +93,26 @@ def owned_for_days() -> Holder:
     return Holder(4711, "ops1", "ada", SystemClock().now() - timedelta(days=9))
 
 
-def looked(run: RunDir, seconds_ago: float) -> datetime:
-    """Have the process of a run have looked at its cluster."""
+def polled(run: RunDir, seconds_ago: float) -> datetime:
+    """Set the time of the last poll of a run; return it."""
     Heartbeat(run).beat()
     at = SystemClock().now() - timedelta(seconds=seconds_ago)
     os.utime(run.last_poll, (at.timestamp(), at.timestamp()))
     return at
 
 
-def test_a_run_whose_process_does_not_look_any_more_says_so(here: StateDir) -> None:
+def test_a_run_whose_engine_no_longer_polls_is_shown_as_silent(here: StateDir) -> None:
     run = a_run(here, "drain")
-    looked(run, 52.5 * 3600)
+    polled(run, 52.5 * 3600)
     with own_run(run, owned_for_days()):
         listed = runs(here)
-        shown = CliRunner().invoke(ktui, ["status", "drain", "--state-dir", str(here.path)])
+        status_shown = CliRunner().invoke(ktui, ["status", "drain", "--state-dir", str(here.path)])
     left = runs(here)
 
     assert row(listed.stdout, "drain").startswith("drain running, silent 0/3")
     words = "no poll for 2d 4h: its process may be suspended, or wait for a locked journal"
     assert f"ktui: run drain: {words}" in listed.stderr
-    assert words in shown.stdout
+    assert words in status_shown.stdout
     assert "silent" not in left.stdout
     assert left.stderr == ""
 
@@ -122,39 +122,39 @@ def test_a_run_whose_process_does_not_look_any_more_says_so(here: StateDir) -> N
     [(29, 1, False, 3600), (290, 60, False, 3600), (290, 1, True, 3600), (3600, 1, False, 20)],
     ids=["a moment", "five polls", "the cluster is lost", "just resumed"],
 )
-def test_a_silence_that_tells_nothing_is_not_told(
+def test_an_ordinary_silence_is_not_reported(
     silent_s: float, poll_s: float, since_s: float, *, lost: bool
 ) -> None:
     now = SystemClock().now()
-    begun = msgspec.structs.replace(started(1), options=RunOptions(poll_s=poll_s))
-    events: list[AnyRunEvent] = [begun, planned(1), Outage(lost=lost)]
+    start_event = msgspec.structs.replace(started(1), options=RunOptions(poll_s=poll_s))
+    events: list[AnyRunEvent] = [start_event, planned(1), Outage(lost=lost)]
     run = Run("drain").fold(JournalEntry(n, now, event) for n, event in enumerate(events, start=1))
     owner = Holder(4711, "ops1", "ada", now - timedelta(seconds=since_s))
 
     assert silence(run, owner, now - timedelta(seconds=silent_s), now) is None
 
 
-def test_scripts_are_told_when_the_process_of_a_run_last_looked(here: StateDir) -> None:
+def test_json_of_runs_has_the_time_of_the_last_poll(here: StateDir) -> None:
     run, at = a_run(here, "drain"), datetime(2026, 11, 21, 14, 2, 31, tzinfo=UTC)
     (never,) = json.loads(runs(here, "--json").stdout)["runs"]
-    looked(run, 0.0)
+    polled(run, 0.0)
     os.utime(run.last_poll, (at.timestamp(), at.timestamp()))
 
-    (told,) = json.loads(runs(here, "--json").stdout)["runs"]
+    (listed_run,) = json.loads(runs(here, "--json").stdout)["runs"]
     arguments = ["status", "drain", "--json", "--state-dir", str(here.path)]
     status = json.loads(CliRunner().invoke(ktui, arguments).stdout)
 
     assert never["last_look_at"] is None
-    assert told["last_look_at"] == status["last_look_at"] == "2026-11-21T14:02:31.000Z"
+    assert listed_run["last_look_at"] == status["last_look_at"] == "2026-11-21T14:02:31.000Z"
 
 
-def test_scripts_get_one_object_of_all_runs(here: StateDir) -> None:
-    with own_run(a_run(here, "live", now_in(0, State.TOPIC_GONE))) as owned:
-        told = json.loads(runs(here, "--json").stdout)
+def test_json_of_runs_is_one_object_with_every_run(here: StateDir) -> None:
+    with own_run(a_run(here, "live", entered(0, State.TOPIC_GONE))) as owned:
+        listed_run = json.loads(runs(here, "--json").stdout)
 
-    assert next(iter(told)) == "schema_version"
-    assert told["state_dir"] == str(here.path)
-    (run,) = told["runs"]
+    assert next(iter(listed_run)) == "schema_version"
+    assert listed_run["state_dir"] == str(here.path)
+    (run,) = listed_run["runs"]
     assert run["name"] == "live"
     assert run["state"] == "running"
     assert run["cluster_id"] == CLUSTER
@@ -169,7 +169,7 @@ def test_scripts_get_one_object_of_all_runs(here: StateDir) -> None:
     assert run["problem"] is None
 
 
-def test_what_is_no_run_is_shown_and_the_others_stay(here: StateDir) -> None:
+def test_unreadable_runs_are_shown_beside_readable_ones(here: StateDir) -> None:
     a_run(here, "good")
     here.create_run("garbage").journal.write_text("text" * 1_000, encoding="utf-8")
     (here.runs / "odd\x1b[31m").mkdir()

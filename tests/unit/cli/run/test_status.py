@@ -1,4 +1,4 @@
-"""`ktui status`: one run, for people and for scripts, as it stands and event for event."""
+"""`ktui status`: one run, for people and for scripts, in its present state and event by event."""
 
 from __future__ import annotations
 
@@ -57,12 +57,12 @@ def text(result: Result) -> list[str]:
     return [" ".join(line.split()) for line in result.stdout.splitlines()]
 
 
-def told(result: Result) -> Any:
+def parsed(result: Result) -> Any:
     assert result.exit_code == 0, result.output
     return json.loads(result.stdout)
 
 
-def blocked(partition: int, reason: str = "broker 4 of its target is offline") -> StateEntered:
+def blocked_at(partition: int, reason: str = "broker 4 of its target is offline") -> StateEntered:
     return StateEntered(topic="orders", partition=partition, state=State.BLOCKED, reason=reason)
 
 
@@ -74,7 +74,7 @@ NEW_LIMITS = LimitsChanged(
 )
 
 
-def test_the_run_and_its_owner_are_told_first(tmp_path: Path) -> None:
+def test_status_starts_with_the_run_and_its_owner(tmp_path: Path) -> None:
     run = a_run(tmp_path)
     with own_run(run) as owned:
         lines = text(status(run))
@@ -87,7 +87,9 @@ def test_the_run_and_its_owner_are_told_first(tmp_path: Path) -> None:
     assert "options on stall wait (after 5m), on foreign change skip, a poll every 1 s" in lines
 
 
-def test_a_run_that_nobody_owns_says_why_and_how_to_go_on(tmp_path: Path) -> None:
+def test_status_of_a_run_without_an_engine_has_the_reason_and_the_resume_command(
+    tmp_path: Path,
+) -> None:
     lines = text(status(a_run(tmp_path, EngineLeft(reason="its process got SIGTERM"))))
 
     assert lines[0] == "run drain-b3: waiting for resume"
@@ -95,23 +97,25 @@ def test_a_run_that_nobody_owns_says_why_and_how_to_go_on(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("off", [False, True])
-def test_a_run_that_does_not_own_its_cluster_says_so(tmp_path: Path, *, off: bool) -> None:
+def test_status_shows_that_a_run_does_not_own_its_cluster(tmp_path: Path, *, off: bool) -> None:
     run = a_run(tmp_path, Owned(pid=1, host="ops1", user="ada", ownership_off=off))
 
     (line,) = [line for line in text(status(run)) if line.startswith("cluster ")]
 
-    without = ", not owned: others are not kept from it" if off else ""
-    assert line == f"cluster {CLUSTER}{without}"
-    assert told(status(run, "--json"))["ownership_off"] is off
+    note = ", not owned: others are not kept from it" if off else ""
+    assert line == f"cluster {CLUSTER}{note}"
+    assert parsed(status(run, "--json"))["ownership_off"] is off
     assert ("does not ask who owns" in status(run, "--events").stdout) is off
 
 
-def test_a_partition_that_waits_says_why(tmp_path: Path) -> None:
-    begun = step(0, 4)
-    run = a_run(tmp_path, begun, accepted(0), Paused(by=PauseOrigin.OPERATOR, topics=("orders",)))
+def test_status_shows_why_a_partition_waits(tmp_path: Path) -> None:
+    step_begun = step(0, 4)
+    run = a_run(
+        tmp_path, step_begun, accepted(0), Paused(by=PauseOrigin.OPERATOR, topics=("orders",))
+    )
 
     with own_run(run):
-        lines, waiting = text(status(run)), told(status(run, "--json"))["waiting"]
+        lines, waiting = text(status(run)), parsed(status(run, "--json"))["waiting"]
 
     assert waiting == [
         {
@@ -121,12 +125,12 @@ def test_a_partition_that_waits_says_why(tmp_path: Path) -> None:
     ]  # fmt: skip
     assert "waiting for their next step" in lines
     assert any(line.startswith("orders-1 queued") and "It is paused" in line for line in lines)
-    (unowned,) = told(status(run, "--json"))["waiting"]
+    (unowned,) = parsed(status(run, "--json"))["waiting"]
     assert unowned["waits_for"] == "no engine"
     assert unowned["reason"] == "The run has no engine. ktui resume drain-b3 starts one."
 
 
-def test_pauses_and_the_gate_are_told_with_their_reasons(tmp_path: Path) -> None:
+def test_status_shows_pauses_and_the_health_gate_with_their_reasons(tmp_path: Path) -> None:
     run = a_run(
         tmp_path,
         Paused(by=PauseOrigin.OPERATOR),
@@ -146,23 +150,25 @@ def test_pauses_and_the_gate_are_told_with_their_reasons(tmp_path: Path) -> None
     assert "gate shut: 3 partitions are offline" in lines
 
 
-def test_a_lost_cluster_is_told_with_its_time_and_reason_as_long_as_a_process_looks(
+def test_status_shows_a_lost_cluster_while_an_engine_polls(
     tmp_path: Path,
 ) -> None:
     run = a_run(tmp_path, Outage(lost=True, reason="no answer"))
     with own_run(run):
         lines = text(status(run))
-        answer = told(status(run, "--json"))
-    left = told(status(run, "--json"))
+        answer = parsed(status(run, "--json"))
+    expected = parsed(status(run, "--json"))
 
     (line,) = [line for line in lines if line.startswith("cluster lost since 20")]
     assert line.endswith(", no answer")
     assert answer["outage"] == {"since": "2026-01-01T00:00:00.000Z", "reason": "no answer"}
-    assert left["outage"] is None
+    assert expected["outage"] is None
     assert not [line for line in text(status(run)) if "lost" in line]
 
 
-def test_the_current_batch_shows_where_each_step_comes_from_and_goes_to(tmp_path: Path) -> None:
+def test_status_shows_each_step_in_flight_with_its_replicas_before_and_after(
+    tmp_path: Path,
+) -> None:
     run = a_run(tmp_path, step(0, 6), accepted(0), step(1, 7), NEW_LIMITS)
 
     lines = text(status(run))
@@ -174,13 +180,15 @@ def test_the_current_batch_shows_where_each_step_comes_from_and_goes_to(tmp_path
     assert row.startswith("orders-0 adding 6 1,2,3 1,2,3,4 - 1,2,4 20")
 
 
-def test_states_are_counted_and_what_is_not_well_is_named_with_the_reason(tmp_path: Path) -> None:
+def test_status_counts_states_and_names_partitions_in_trouble_with_the_reason(
+    tmp_path: Path,
+) -> None:
     done = StateEntered(topic="orders", partition=0, state=State.DONE)
-    gone = StateEntered(
+    changed = StateEntered(
         topic="orders", partition=1, state=State.CHANGED_ELSEWHERE, reason="it has 1,2,9 now"
     )
 
-    lines = text(status(a_run(tmp_path, done, gone, blocked(2))))
+    lines = text(status(a_run(tmp_path, done, changed, blocked_at(2))))
 
     assert "done 1 of 4 partitions" in lines
     assert {"queued 1", "blocked 1", "done 1", "changed elsewhere 1"} <= set(lines)
@@ -191,7 +199,7 @@ def test_states_are_counted_and_what_is_not_well_is_named_with_the_reason(tmp_pa
     assert rows[1].endswith("broker 4 of its target is offline")
 
 
-def test_an_ended_run_is_told_as_such(tmp_path: Path) -> None:
+def test_status_shows_an_ended_run_as_ended(tmp_path: Path) -> None:
     lines = text(status(a_run(tmp_path, ended(4))))
 
     assert lines[0] == "run drain-b3: ended"
@@ -199,10 +207,12 @@ def test_an_ended_run_is_told_as_such(tmp_path: Path) -> None:
     assert "nothing is in flight" in lines
 
 
-def test_scripts_get_all_of_it_in_one_object(tmp_path: Path) -> None:
-    run = a_run(tmp_path, step(0, 6), NEW_LIMITS, blocked(2), HealthGate(shut=True, reason="why"))
+def test_json_of_status_is_one_object_with_the_whole_run(tmp_path: Path) -> None:
+    run = a_run(
+        tmp_path, step(0, 6), NEW_LIMITS, blocked_at(2), HealthGate(shut=True, reason="why")
+    )
     with own_run(run) as owned:
-        answer = told(status(run, "--json"))
+        answer = parsed(status(run, "--json"))
 
     assert list(answer)[:3] == ["schema_version", "run", "state"]
     assert (answer["run"], answer["state"]) == ("drain-b3", "gated")
@@ -215,12 +225,12 @@ def test_scripts_get_all_of_it_in_one_object(tmp_path: Path) -> None:
     assert answer["batch"] == 6
     assert answer["counts"]["adding"] == 1
     assert answer["counts"]["done"] == 0
-    (flying,) = answer["in_flight"]
-    assert flying == {
+    (moving,) = answer["in_flight"]
+    assert moving == {
         "topic": "orders",
         "partition": 0,
         "state": "adding",
-        "since": flying["since"],
+        "since": moving["since"],
         "batch": 6,
         "step": 1,
         "replicas": [1, 2, 3],
@@ -237,7 +247,7 @@ def test_scripts_get_all_of_it_in_one_object(tmp_path: Path) -> None:
     assert answer["damage"] is None
 
 
-def test_every_event_is_a_line_that_people_can_read(tmp_path: Path) -> None:
+def test_status_prints_every_event_as_a_readable_line(tmp_path: Path) -> None:
     lines = text(status(a_run(tmp_path, step(0, 6), accepted(0), over(0), NEW_LIMITS), "--events"))
 
     words = [line.split(" ", 3)[3] for line in lines]
@@ -252,7 +262,7 @@ def test_every_event_is_a_line_that_people_can_read(tmp_path: Path) -> None:
     )
 
 
-def test_every_event_is_exported_as_an_object_a_line(tmp_path: Path) -> None:
+def test_status_exports_every_event_as_one_json_object_per_line(tmp_path: Path) -> None:
     until = Owned(pid=1, host="h", user="u", until=datetime.fromisoformat("2026-11-21T15:00+02:00"))
     done = status(a_run(tmp_path, step(0, 6), until, NEW_LIMITS), "--events", "--json")
 
@@ -287,7 +297,7 @@ def test_every_event_is_exported_as_an_object_a_line(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("arguments", [(), ("--json",), ("--events",), ("--events", "--json")])
-def test_a_damaged_journal_is_shown_up_to_its_damage_and_said_to_be(
+def test_status_shows_a_damaged_journal_up_to_its_damage_and_fails(
     tmp_path: Path, arguments: Sequence[str]
 ) -> None:
     run = a_run(tmp_path, step(0), accepted(0))
@@ -304,7 +314,7 @@ def test_a_damaged_journal_is_shown_up_to_its_damage_and_said_to_be(
     assert "orders" in done.stdout
 
 
-def test_an_unknown_run_is_told(tmp_path: Path) -> None:
+def test_status_of_an_unknown_run_is_refused_with_a_similar_name(tmp_path: Path) -> None:
     run = a_run(tmp_path)
 
     result = CliRunner().invoke(ktui, ["status", "drain", "--state-dir", str(tmp_path / "state")])
@@ -313,25 +323,27 @@ def test_an_unknown_run_is_told(tmp_path: Path) -> None:
     assert f"did you mean {run.name!r}?" in str(result.exception)
 
 
-def test_what_an_event_says_cannot_drive_a_terminal(tmp_path: Path) -> None:
-    run = a_run(tmp_path, blocked(0, "\x1b[2Jgone"))
+def test_status_escapes_control_characters_of_events(tmp_path: Path) -> None:
+    run = a_run(tmp_path, blocked_at(0, "\x1b[2Jgone"))
 
     for arguments in ((), ("--events",)):
         assert "\x1b" not in status(run, *arguments).stdout
-    assert told(status(run, "--json"))["troubled"][0]["reason"] == "\x1b[2Jgone"
+    assert parsed(status(run, "--json"))["troubled"][0]["reason"] == "\x1b[2Jgone"
 
 
-def test_times_are_utc_for_scripts_whatever_the_zone(
+def test_json_of_status_has_times_in_utc_in_any_time_zone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TZ", "Asia/Tokyo")
-    at = told(status(a_run(tmp_path), "--json"))["at"]
+    at = parsed(status(a_run(tmp_path), "--json"))["at"]
 
     assert datetime.fromisoformat(at) == datetime(2026, 1, 1, tzinfo=UTC)
     assert at.endswith("Z")
 
 
-def test_what_was_called_off_is_told_with_what_it_has_and_had(tmp_path: Path) -> None:
+def test_status_lists_cancelled_partitions_with_current_and_original_replicas(
+    tmp_path: Path,
+) -> None:
     stop, back = (TopicPartition("orders", n) for n in (1, 0))
     run = a_run(
         tmp_path,
@@ -341,11 +353,11 @@ def test_what_was_called_off_is_told_with_what_it_has_and_had(tmp_path: Path) ->
         CancelAsked(kind=CancelKind.ROLLBACK, partitions=(back,)),
     )
 
-    lines, answer = text(status(run)), told(status(run, "--json"))
+    lines, answer = text(status(run)), parsed(status(run, "--json"))
 
     assert "done 0 of 4 partitions" in lines
     assert "stopped 1" in lines
-    at = lines.index("called off: 2 partitions")
+    at = lines.index("cancelled: 2 partitions")
     first, second = lines[at + 2 : at + 4]
     assert first.startswith("orders-0 roll back rolling back 20")
     assert first.endswith(" 1,2,3,4 1,2,3 1,2,4")
@@ -357,7 +369,7 @@ def test_what_was_called_off_is_told_with_what_it_has_and_had(tmp_path: Path) ->
     assert (two["partition"], two["cancel"], two["state"]) == (1, "stop", "stopped")
 
 
-def test_forty_of_those_called_off_are_shown_and_the_rest_is_counted(tmp_path: Path) -> None:
+def test_status_shows_forty_cancelled_partitions_and_counts_the_rest(tmp_path: Path) -> None:
     every = tuple(TopicPartition("orders", n) for n in range(50))
     run = a_run(tmp_path, CancelAsked(kind=CancelKind.STOP, partitions=every), partitions=50)
 
@@ -365,7 +377,7 @@ def test_forty_of_those_called_off_are_shown_and_the_rest_is_counted(tmp_path: P
 
     assert sum(" stop stopped " in line for line in lines) == 40
     assert lines[-1] == "and 10 more"
-    assert len(told(status(run, "--json"))["called_off"]) == 50
+    assert len(parsed(status(run, "--json"))["called_off"]) == 50
 
 
 def test_a_live_run_under_a_shut_cancel_gate_is_gated(tmp_path: Path) -> None:
@@ -374,11 +386,11 @@ def test_a_live_run_under_a_shut_cancel_gate_is_gated(tmp_path: Path) -> None:
         assert text(status(run))[0] == "run drain-b3: gated"
 
 
-def test_a_time_left_that_goes_by_earlier_runs_is_told_to(tmp_path: Path) -> None:
+def test_status_shows_that_the_time_left_is_based_on_earlier_runs(tmp_path: Path) -> None:
     copied = CopiedBytes(left_s=Range(100.0, 200.0, 400.0), by_earlier_runs=True)
     run, state = RunClient(a_run(tmp_path)).read().run, StateDir(tmp_path / "state")
     by_earlier_runs = Status(run=run, copied=copied)
-    left = "3m 20s (1m 40s-6m 40s) left by earlier runs"
-    assert left in status_text(by_earlier_runs, state)
+    expected = "3m 20s (1m 40s-6m 40s) left by earlier runs"
+    assert expected in status_text(by_earlier_runs, state)
     assert status_json(by_earlier_runs).left_by_earlier_runs
     assert not status_json(Status(run=run)).left_by_earlier_runs

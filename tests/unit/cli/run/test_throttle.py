@@ -1,4 +1,4 @@
-"""`ktui throttle`: how fast a run copies, shown and changed from any shell, and what it has set."""
+"""`ktui throttle`: the throttle of a run, shown and changed from any shell."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from support.journals.throttled_journals import (
 
 @pytest.fixture(scope="module")
 def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunDir]:
-    """Give a run that an engine carries on: one for all tests."""
+    """A run with an engine: one for all tests."""
     with owned_run(StateDir(tmp_path_factory.mktemp("state"))) as run:
         yield run
 
@@ -44,7 +44,7 @@ def asked(run: RunDir) -> int:
         return len(journal.asked(unanswered=False))
 
 
-def test_a_run_without_a_throttle_says_so(live: RunDir) -> None:
+def test_ktui_throttle_of_a_run_without_one_prints_none(live: RunDir) -> None:
     call(live, "none")
 
     assert lines(call(live))[0] == (
@@ -52,7 +52,7 @@ def test_a_run_without_a_throttle_says_so(live: RunDir) -> None:
     )
 
 
-def test_another_rate_is_in_force_at_once_and_none_lifts_it(live: RunDir) -> None:
+def test_a_new_rate_takes_effect_at_once_and_none_lifts_it(live: RunDir) -> None:
     answer = told(call(live, "50MB,4=20MiB", "--json"))
 
     assert answer["accepted"] is True
@@ -62,14 +62,14 @@ def test_another_rate_is_in_force_at_once_and_none_lifts_it(live: RunDir) -> Non
 
 
 @pytest.mark.parametrize("rate", ["fast", "0", "x=5MB", "3=1MB,3=2MB", "5MB,6MB", ""])
-def test_a_rate_that_is_none_is_named_and_nothing_is_asked(live: RunDir, rate: str) -> None:
+def test_a_malformed_rate_is_refused_and_not_sent(live: RunDir, rate: str) -> None:
     before = asked(live)
 
     assert refusal(call(live, rate)).startswith("RATE: ")
     assert asked(live) == before
 
 
-def test_nothing_is_left_behind_while_partitions_move(live: RunDir) -> None:
+def test_leave_behind_is_refused_while_partitions_move(live: RunDir) -> None:
     before = asked(live)
 
     words = refusal(call(live, "--leave-behind"))
@@ -79,12 +79,12 @@ def test_nothing_is_left_behind_while_partitions_move(live: RunDir) -> None:
     assert asked(live) == before
 
 
-def test_a_rate_and_leaving_behind_do_not_go_together(live: RunDir) -> None:
+def test_a_rate_and_leave_behind_exclude_each_other(live: RunDir) -> None:
     assert "takes no RATE" in refusal(call(live, "5MB", "--leave-behind"))
 
 
 @pytest.mark.parametrize("arguments", [("5MB",), ("--leave-behind",)])
-def test_a_run_that_nobody_carries_on_is_to_be_resumed_first(
+def test_a_run_without_an_engine_must_be_resumed_first(
     tmp_path: Path, arguments: tuple[str, ...]
 ) -> None:
     run = a_run(tmp_path, *throttled(), *all_over())
@@ -92,7 +92,7 @@ def test_a_run_that_nobody_carries_on_is_to_be_resumed_first(
     assert "ktui resume drain-b3" in refusal(call(run, *arguments))
 
 
-def test_an_ended_run_has_nothing_to_throttle(tmp_path: Path) -> None:
+def test_throttling_an_ended_run_is_refused(tmp_path: Path) -> None:
     run = a_run(tmp_path, *a_start(2), ended(2))
 
     assert "run drain-b3 has ended" in refusal(call(run, "5MB"))

@@ -1,4 +1,4 @@
-"""What of its throttle each verb tells of a run: rates, what is set, what stays, and why."""
+"""What each verb shows of the throttle of a run: rates, settings, and what stays and why."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ from support.journals.throttled_journals import (
 )
 
 
-def test_what_is_set_is_shown_with_what_stood_there_before(tmp_path: Path) -> None:
+def test_ktui_throttle_shows_what_is_set_with_the_values_before(tmp_path: Path) -> None:
     run = a_run(tmp_path, *throttled())
     with own_run(run):
-        shown = lines(call(run))
+        printed_lines = lines(call(run))
 
-    assert shown == [
+    assert printed_lines == [
         "throttle of drain-b3: 50 MB/s into each broker",
         "",
         "ON SETTING OURS BEFORE",
@@ -46,7 +46,7 @@ def test_what_is_set_is_shown_with_what_stood_there_before(tmp_path: Path) -> No
     ]
 
 
-def test_scripts_are_told_the_same(tmp_path: Path) -> None:
+def test_json_of_throttle_and_status_has_the_settings(tmp_path: Path) -> None:
     run = a_run(tmp_path, *throttled())
     with own_run(run):
         answer = told(call(run, "--json"))
@@ -77,7 +77,7 @@ def test_scripts_are_told_the_same(tmp_path: Path) -> None:
     ]
 
 
-def test_a_refusal_is_shown(tmp_path: Path) -> None:
+def test_throttle_and_status_show_a_refused_setting(tmp_path: Path) -> None:
     other = ConfigChange(BROKER_4, FOLLOWER_RATE, ConfigOp.SET, "7")
     refused = Configured(
         resource=BROKER_4, verdict=Verdict.REFUSED, code="POLICY_VIOLATION", message="not so low"
@@ -88,7 +88,7 @@ def test_a_refusal_is_shown(tmp_path: Path) -> None:
     assert "throttle refused: not so low" in lines(call(run, verb="status"))
 
 
-def test_a_change_whose_answer_is_out_is_shown_as_not_confirmed(tmp_path: Path) -> None:
+def test_an_unanswered_change_is_shown_as_not_confirmed(tmp_path: Path) -> None:
     other = ConfigChange(BROKER_4, FOLLOWER_RATE, ConfigOp.SET, "7000000")
     run = a_run(tmp_path, *throttled(), Configure(changes=(other,)))
 
@@ -96,13 +96,15 @@ def test_a_change_whose_answer_is_out_is_shown_as_not_confirmed(tmp_path: Path) 
     assert "50000000 (50 MB/s) or 7000000 (7.0 MB/s) (not confirmed)" in rate
 
 
-def test_the_status_of_a_run_has_its_throttle(tmp_path: Path) -> None:
+def test_status_shows_the_throttle_of_a_run(tmp_path: Path) -> None:
     run = a_run(tmp_path, *throttled())
     with own_run(run):
         assert "throttle 50 MB/s into each broker" in lines(call(run, verb="status"))
 
 
-def test_a_run_that_was_killed_says_which_throttles_stay_and_how_they_go(tmp_path: Path) -> None:
+def test_a_killed_run_is_shown_with_its_left_over_throttle_and_the_resume_command(
+    tmp_path: Path,
+) -> None:
     run = a_run(tmp_path, *throttled())
 
     where = "its throttle stays on broker 4 and topic orders until it is resumed"
@@ -112,7 +114,7 @@ def test_a_run_that_was_killed_says_which_throttles_stay_and_how_they_go(tmp_pat
     assert told(call(run, "--json"))["throttle"]["stays"] == stays
 
 
-def test_a_run_that_was_left_says_that_what_is_in_flight_needs_its_throttle(
+def test_an_abandoned_run_is_shown_with_a_throttle_that_its_step_in_flight_needs(
     tmp_path: Path,
 ) -> None:
     run = a_run(tmp_path, *throttled(), EngineLeft(reason="its process got SIGTERM"))
@@ -121,7 +123,7 @@ def test_a_run_that_was_left_says_that_what_is_in_flight_needs_its_throttle(
     assert stays.endswith("until it is resumed: 1 step in flight needs it")
 
 
-def test_whoever_follows_a_run_is_told_which_throttles_stay_once_it_is_left(
+def test_following_a_run_ends_with_the_throttles_that_stay(
     tmp_path: Path,
 ) -> None:
     run = a_run(tmp_path, *throttled(), EngineLeft(reason="its process got SIGTERM"))
@@ -132,7 +134,7 @@ def test_whoever_follows_a_run_is_told_which_throttles_stay_once_it_is_left(
     assert stays.startswith("its throttle stays on broker 4 and topic orders until it is resumed")
 
 
-def test_the_line_of_progress_has_the_throttle(tmp_path: Path) -> None:
+def test_the_progress_line_of_a_run_has_its_throttle(tmp_path: Path) -> None:
     run = run_of(a_run(tmp_path, *throttled()))
 
     assert progress_line(run, None) == (
@@ -140,19 +142,21 @@ def test_the_line_of_progress_has_the_throttle(tmp_path: Path) -> None:
     )
 
 
-def test_the_list_of_runs_says_where_a_throttle_is_left(tmp_path: Path) -> None:
+def test_ktui_runs_shows_where_a_throttle_is_left(tmp_path: Path) -> None:
     run = a_run(tmp_path, *throttled())
     arguments = ["runs", "--state-dir", str(run.path.parent.parent)]
 
     listed = lines(CliRunner().invoke(ktui, arguments))
-    (told_of,) = told(CliRunner().invoke(ktui, [*arguments, "--json"]))["runs"]
+    (parsed_run,) = told(CliRunner().invoke(ktui, [*arguments, "--json"]))["runs"]
 
     assert listed[1].startswith("drain-b3 waiting for resume, throttle left")
-    assert told_of["throttle"] == {"every": 50_000_000, "brokers": []}
-    assert told_of["throttle_left"].startswith("its throttle stays on broker 4")
+    assert parsed_run["throttle"] == {"every": 50_000_000, "brokers": []}
+    assert parsed_run["throttle_left"].startswith("its throttle stays on broker 4")
 
 
-def test_a_run_that_only_waits_for_a_broker_says_which_and_the_way_out(tmp_path: Path) -> None:
+def test_a_run_that_waits_only_for_a_broker_is_shown_with_that_broker_and_the_way_out(
+    tmp_path: Path,
+) -> None:
     run = a_run(tmp_path, *throttled(), *all_over())
     waits = (
         "all partitions have ended; its throttle is still set on broker 4, which is down or "
@@ -222,5 +226,5 @@ def test_each_event_about_throttles_has_every_field_of_the_contract(tmp_path: Pa
         ("3=2MB,4=2MB,5=none", "2.0 MB/s into brokers 3 and 4, leaders too"),
     ],
 )
-def test_rates_are_told_with_the_brokers_that_they_bind(rates: str, words: str) -> None:
+def test_rates_are_worded_with_the_brokers_that_they_bind(rates: str, words: str) -> None:
     assert parse_throttle_rates(rates).with_leaders(throttled=True) == words

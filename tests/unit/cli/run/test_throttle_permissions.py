@@ -1,4 +1,4 @@
-"""A throttle that a live run is not permitted to set is refused before its process is asked."""
+"""A throttle that a live run may not set is refused before its engine is asked."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ktui.execution.host.client import RunClient
 from ktui.execution.host.ownership import own_run
 from ktui.execution.journal.commands import Answer, SetThrottle
 from ktui.execution.journal.journal import Journal
-from support.cli.start_desk import Office
+from support.cli.start_sandbox import StartSandbox
 from support.journals.journals import planned, started, written
 from support.simulated.moving_clusters import a_cluster
 
@@ -24,20 +24,20 @@ REPLICAS = [(1, 2, 3), (1, 2, 3)]
 
 
 class Live:
-    """A run that a process owns, and `ktui throttle` on it."""
+    """A live run, and `ktui throttle` on it."""
 
-    def __init__(self, office: Office) -> None:
-        self.office = office
-        self.run = office.state.create_run("drain")
-        begun = started(2, office.cluster_id)
-        begun = msgspec.structs.replace(begun, connection={"context": "prod-eu"})
-        written(self.run.journal, [begun, planned(2)]).close()
+    def __init__(self, sandbox: StartSandbox) -> None:
+        self.sandbox = sandbox
+        self.run = sandbox.state.create_run("drain")
+        start_event = started(2, sandbox.cluster_id)
+        start_event = msgspec.structs.replace(start_event, connection={"context": "prod-eu"})
+        written(self.run.journal, [start_event, planned(2)]).close()
 
     def lacks(self, not_granted: Collection[tuple[str, str]]) -> None:
-        self.office.cluster(a_cluster({"orders": REPLICAS}), not_granted=not_granted)
+        self.sandbox.cluster(a_cluster({"orders": REPLICAS}), not_granted=not_granted)
 
     def throttle(self, rate: str) -> Result:
-        words = ["throttle", "drain", rate, "--state-dir", str(self.office.state.path)]
+        words = ["throttle", "drain", rate, "--state-dir", str(self.sandbox.state.path)]
         return CliRunner().invoke(ktui, words)
 
     @property
@@ -48,8 +48,8 @@ class Live:
 
 
 @pytest.fixture
-def live(office: Office, monkeypatch: pytest.MonkeyPatch) -> Iterator[Live]:
-    found = Live(office)
+def live(sandbox: StartSandbox, monkeypatch: pytest.MonkeyPatch) -> Iterator[Live]:
+    found = Live(sandbox)
     answer = Answer(accepted=True, words="done as asked")
     monkeypatch.setattr(RunClient, "_answer", lambda *_: answer)
     with own_run(found.run):
@@ -57,70 +57,70 @@ def live(office: Office, monkeypatch: pytest.MonkeyPatch) -> Iterator[Live]:
 
 
 @pytest.mark.parametrize(
-    ("missing", "named"),
+    ("missing", "permission"),
     [
         (("cluster", "AlterConfigs"), "AlterConfigs on the cluster is not granted"),
         (("cluster", "DescribeConfigs"), "DescribeConfigs on the cluster is not granted"),
         (("orders", "AlterConfigs"), "AlterConfigs on topic orders is not granted"),
     ],
 )
-def test_a_rate_that_may_not_be_set_is_refused_by_the_permission_and_nothing_is_asked(
-    live: Live, missing: tuple[str, str], named: str
+def test_a_rate_without_permission_is_refused_with_the_permission_and_not_sent(
+    live: Live, missing: tuple[str, str], permission: str
 ) -> None:
     live.lacks([missing])
 
-    told = live.throttle("50MB")
+    result = live.throttle("50MB")
 
-    assert isinstance(told.exception, BadInput), told.output
-    assert str(told.exception).startswith("run drain is unchanged: ")
-    assert named in str(told.exception)
-    assert f"Grant it with kafka-acls --add --operation {missing[1]} --" in str(told.exception)
+    assert isinstance(result.exception, BadInput), result.output
+    assert str(result.exception).startswith("run drain is unchanged: ")
+    assert permission in str(result.exception)
+    assert f"Grant it with kafka-acls --add --operation {missing[1]} --" in str(result.exception)
     assert not live.asked
 
 
-def test_a_throttle_is_lifted_without_a_look_at_permissions(live: Live) -> None:
+def test_lifting_a_throttle_checks_no_permission(live: Live) -> None:
     live.lacks([("cluster", "AlterConfigs")])
 
     assert live.throttle("none").exit_code == 0
     assert len(live.asked) == 1
 
 
-def test_the_rate_is_asked_for_where_all_is_granted(live: Live) -> None:
-    told = live.throttle("50MB")
+def test_a_rate_is_sent_to_the_engine_with_full_permissions(live: Live) -> None:
+    result = live.throttle("50MB")
 
-    assert (told.exit_code, told.stderr) == (0, "")
+    assert (result.exit_code, result.stderr) == (0, "")
     assert len(live.asked) == 1
 
 
-def test_a_cluster_that_does_not_answer_here_does_not_keep_the_rate_from_the_run(
+def test_an_unreachable_cluster_warns_and_still_sends_the_rate(
     live: Live, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def silent(*_: object) -> None:
+    async def unreachable(*_: object) -> None:
         raise Unreachable("asking what is permitted", where="broker 1")
 
-    monkeypatch.setattr("support.cli.named_cluster.NamedCluster.permissions", silent)
+    monkeypatch.setattr("support.cli.named_cluster.NamedCluster.permissions", unreachable)
 
-    told = live.throttle("50MB")
+    result = live.throttle("50MB")
 
-    assert told.exit_code == 0
-    assert "could not check whether this throttle is permitted: " in told.stderr
-    assert "asking what is permitted (broker 1): no answer" in told.stderr
+    assert result.exit_code == 0
+    assert "could not check whether this throttle is permitted: " in result.stderr
+    assert "asking what is permitted (broker 1): no answer" in result.stderr
     assert len(live.asked) == 1
 
 
-def test_permissions_on_another_cluster_than_the_run_is_of_mean_nothing(
+def test_permissions_on_another_cluster_are_ignored(
     live: Live, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     live.lacks([("cluster", "AlterConfigs")])
-    begun = msgspec.structs.replace(started(2, "another"), connection={"context": "prod-eu"})
-    run = live.office.state.create_run("other")
-    written(run.journal, [begun, planned(2)]).close()
+    start_event = msgspec.structs.replace(started(2, "another"), connection={"context": "prod-eu"})
+    run = live.sandbox.state.create_run("other")
+    written(run.journal, [start_event, planned(2)]).close()
     monkeypatch.setattr(live, "run", run)
 
     with own_run(run):
-        words = ["throttle", "other", "50MB", "--state-dir", str(live.office.state.path)]
-        told = CliRunner().invoke(ktui, words)
+        words = ["throttle", "other", "50MB", "--state-dir", str(live.sandbox.state.path)]
+        result = CliRunner().invoke(ktui, words)
 
-    assert told.exit_code == 0, told.output
-    assert "could not check whether this throttle is permitted" in told.stderr
+    assert result.exit_code == 0, result.output
+    assert "could not check whether this throttle is permitted" in result.stderr
     assert len(live.asked) == 1

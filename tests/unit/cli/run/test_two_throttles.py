@@ -15,7 +15,7 @@ from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.execution.run.events import AnyRunEvent, ThrottleChanged
 from ktui.planning.throttle_rates import NO_THROTTLE, parse_throttle_rates
 from support.cli.owned_run import owned_run
-from support.cli.start_desk import Office
+from support.cli.start_sandbox import StartSandbox
 from support.journals.journals import planned, started, written
 from support.journals.throttled_journals import call, throttled
 
@@ -30,7 +30,7 @@ def a_run(state: StateDir, name: str, *events: AnyRunEvent) -> RunDir:
 
 
 def left_standing(cluster_id: str) -> list[AnyRunEvent]:
-    """Give a run that has set a rate on broker 4 of a cluster."""
+    """Return the events of a run that has set a rate on broker 4 of a cluster."""
     return [started(2, cluster_id), *throttled()[1:]]
 
 
@@ -45,41 +45,41 @@ def a_launch(state: StateDir, name: str) -> Launch:
     )
 
 
-def test_a_second_throttle_is_not_started_even_where_another_run_may_be_live(
-    office: Office,
+def test_a_concurrent_run_with_a_second_throttle_is_refused(
+    sandbox: StartSandbox,
 ) -> None:
-    begun: list[AnyRunEvent] = [started(1, office.cluster_id), planned(1)]
-    other = a_run(office.state, "other", *begun, RATED)
-    beside = (office.plan(), "--concurrent")
+    first_events: list[AnyRunEvent] = [started(1, sandbox.cluster_id), planned(1)]
+    other = a_run(sandbox.state, "other", *first_events, RATED)
+    arguments = (sandbox.plan(), "--concurrent")
 
     with own_run(other):
-        told = office.refusal(*beside, "--throttle", "20MB")
-        kept = office.runs
-        without = office.start(*beside)
+        refused_with = sandbox.refusal(*arguments, "--throttle", "20MB")
+        kept = sandbox.runs
+        without = sandbox.start(*arguments)
 
-    assert told.startswith("run other has a throttle. A broker has only one rate")
-    assert told.endswith("ktui throttle other none")
+    assert refused_with.startswith("run other has a throttle. A broker has only one rate")
+    assert refused_with.endswith("ktui throttle other none")
     assert kept == ["other"]
     assert str(without.exception) == "no engine is to be started"
 
 
 @pytest.mark.parametrize("live", [False, True], ids=["waits for resume", "has lifted its throttle"])
-def test_a_run_that_has_no_throttle_in_force_is_in_no_ones_way(
-    office: Office, *, live: bool
+def test_a_run_without_a_throttle_in_force_blocks_no_other_throttle(
+    sandbox: StartSandbox, *, live: bool
 ) -> None:
-    begun: list[AnyRunEvent] = [started(1, office.cluster_id), planned(1), RATED]
-    begun += [LIFTED] if live else []
-    other = a_run(office.state, "other", *begun)
+    first_events: list[AnyRunEvent] = [started(1, sandbox.cluster_id), planned(1), RATED]
+    first_events += [LIFTED] if live else []
+    other = a_run(sandbox.state, "other", *first_events)
     owned = own_run(other) if live else None
 
-    result = office.start(office.plan(), "--concurrent", "--throttle", "20MB")
+    result = sandbox.start(sandbox.plan(), "--concurrent", "--throttle", "20MB")
 
     if owned is not None:
         owned.release()
     assert str(result.exception) == "no engine is to be started"
 
 
-def test_a_throttle_that_is_lifted_and_not_off_every_broker_yet_is_one_still(
+def test_a_lifted_throttle_still_on_a_broker_blocks_another(
     tmp_path: Path,
 ) -> None:
     state = StateDir(tmp_path / "state")
@@ -89,7 +89,7 @@ def test_a_throttle_that_is_lifted_and_not_off_every_broker_yet_is_one_still(
         check_one_throttle(state, started(1).cluster_id, "mine")
 
 
-def test_a_throttle_is_not_set_live_beside_another(tmp_path: Path) -> None:
+def test_a_live_run_is_refused_a_throttle_beside_another(tmp_path: Path) -> None:
     state = StateDir(tmp_path / "state")
     other = a_run(state, "other", *left_standing("simulated"))
 
@@ -101,22 +101,22 @@ def test_a_throttle_is_not_set_live_beside_another(tmp_path: Path) -> None:
     assert "ktui throttle other none" in refused.stderr
 
 
-def test_no_throttle_is_begun_while_one_stands_of_a_run_that_died(
-    office: Office,
+def test_a_start_with_a_throttle_is_refused_while_a_dead_run_has_left_its_own(
+    sandbox: StartSandbox,
 ) -> None:
-    a_run(office.state, "other", *left_standing(office.cluster_id))
+    a_run(sandbox.state, "other", *left_standing(sandbox.cluster_id))
 
-    told = office.refusal(office.plan(), "--throttle", "20MB")
-    without = office.start(office.plan())
+    refused_with = sandbox.refusal(sandbox.plan(), "--throttle", "20MB")
+    without = sandbox.start(sandbox.plan())
 
-    assert told.startswith(
-        "run other has left its rate on broker 4, and no process carries it on. A broker"
+    assert refused_with.startswith(
+        "run other has left its rate on broker 4, and has no engine. A broker"
     )
-    assert "ktui resume other; or stop it for good: ktui cancel other --stop --all" in told
+    assert "ktui resume other; or stop it for good: ktui cancel other --stop --all" in refused_with
     assert str(without.exception) == "no engine is to be started"
 
 
-def test_nor_is_one_set_live_then(tmp_path: Path) -> None:
+def test_a_live_run_is_refused_a_throttle_while_a_dead_run_has_left_its_own(tmp_path: Path) -> None:
     state = StateDir(tmp_path / "state")
     a_run(state, "other", *left_standing("simulated"))
 
@@ -125,11 +125,11 @@ def test_nor_is_one_set_live_then(tmp_path: Path) -> None:
         lifted = call(mine, "none")
 
     assert refused.exit_code == 2
-    assert "run other has left its rate on broker 4, and no process carries it on" in refused.stderr
+    assert "run other has left its rate on broker 4, and has no engine" in refused.stderr
     assert lifted.exit_code == 0
 
 
-def test_of_two_that_died_with_rates_of_their_own_either_is_resumed(
+def test_two_dead_runs_with_throttles_can_both_be_resumed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     spawned: list[str] = []
@@ -154,8 +154,8 @@ def test_a_run_with_a_throttle_is_not_resumed_beside_another(
     state = StateDir(tmp_path / "state")
     a_run(state, "mine")
     launch = a_launch(state, "mine")
-    begun = msgspec.structs.replace(started(2), plan_sha256="1" * 64)
-    other = a_run(state, "other", begun, *throttled()[1:])
+    first_events = msgspec.structs.replace(started(2), plan_sha256="1" * 64)
+    other = a_run(state, "other", first_events, *throttled()[1:])
 
     with own_run(other), pytest.raises(RunRefused, match="run other has a throttle"):
         launch_left_run(launch)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ktui.execution.host.state_dir import StateDir
-from support.cli.called import Done, called
+from support.cli.call_ktui import Done, call_ktui
 from support.journals.journals import a_start, written
 
 VERBS = ("runs", "status", "limits", "pause", "continue")
@@ -17,7 +17,7 @@ WATCHED = {"kafka", "confluent_kafka", "textual", "pyspark", "yaml"}
 
 
 def ktui(state: Path, *arguments: str) -> Done:
-    return called(*arguments, KTUI_STATE_DIR=str(state))
+    return call_ktui(*arguments, KTUI_STATE_DIR=str(state))
 
 
 @pytest.fixture
@@ -27,14 +27,14 @@ def state(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_they_find_the_run_where_the_environment_says(state: Path) -> None:
+def test_run_verbs_find_the_run_in_the_state_directory_of_the_environment(state: Path) -> None:
     assert "drain-b3" in ktui(state, "runs").stdout
     assert ktui(state, "status", "drain-b3").stdout.startswith("run drain-b3: waiting for resume")
     assert "--partitions" in ktui(state, "limits", "drain-b3").stdout
 
 
 @pytest.mark.parametrize("verb", VERBS[1:])
-def test_an_unknown_run_is_bad_input(state: Path, verb: str) -> None:
+def test_run_verbs_refuse_an_unknown_run_as_bad_input(state: Path, verb: str) -> None:
     done = ktui(state, verb, "drain-b4")
 
     assert done.returncode == 2
@@ -43,14 +43,16 @@ def test_an_unknown_run_is_bad_input(state: Path, verb: str) -> None:
 
 
 @pytest.mark.parametrize("verb", [("pause",), ("continue",), ("limits", "--replicas", "2")])
-def test_a_command_that_nobody_would_take_is_bad_input(state: Path, verb: tuple[str, ...]) -> None:
+def test_a_command_to_a_run_without_an_engine_is_bad_input(
+    state: Path, verb: tuple[str, ...]
+) -> None:
     done = ktui(state, verb[0], "drain-b3", *verb[1:])
 
     assert done.returncode == 2
     assert "ktui resume drain-b3" in done.stderr
 
 
-def test_a_journal_that_cannot_be_read_is_a_failure_that_names_it(state: Path) -> None:
+def test_an_unreadable_journal_fails_each_run_verb_with_its_path(state: Path) -> None:
     journal = state / "runs" / "drain-b3" / "journal.db"
     journal.write_bytes(b"text" * 1_000)
 
@@ -62,7 +64,7 @@ def test_a_journal_that_cannot_be_read_is_a_failure_that_names_it(state: Path) -
 
 
 @pytest.mark.parametrize("verb", VERBS)
-def test_each_explains_itself(state: Path, verb: str) -> None:
+def test_each_run_verb_has_a_help_page(state: Path, verb: str) -> None:
     done = ktui(state, verb, "--help")
 
     assert done.returncode == 0
@@ -70,7 +72,7 @@ def test_each_explains_itself(state: Path, verb: str) -> None:
     assert "--state-dir" in done.stdout
 
 
-def test_none_of_them_loads_a_kafka_client_or_a_screen() -> None:
+def test_no_run_verb_loads_a_kafka_client_or_a_screen_library() -> None:
     code = (
         "import sys; from ktui.cli.main import ktui;"
         "[ktui.get_command(None, verb) for verb in sys.argv[1:]];"

@@ -1,4 +1,4 @@
-"""`ktui resume` goes on with the right run, on the right cluster, and with nothing else."""
+"""`ktui resume` resumes the right run, on the right cluster, and nothing else."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Spawned(Exception):
     """An engine would have been started."""
 
 
-class Office:
+class StartSandbox:
     """A state directory, a cluster, and what engines would have been started with."""
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -62,8 +62,8 @@ class Office:
 
     def run(self, *more: AnyRunEvent, cluster_id: str = "simulated", **connection: str) -> RunDir:
         run = self.state.create_run("drain")
-        begun = msgspec.structs.replace(started(2, cluster_id), connection=connection)
-        written(run.journal, [begun, planned(2), *more]).close()
+        start_event = msgspec.structs.replace(started(2, cluster_id), connection=connection)
+        written(run.journal, [start_event, planned(2), *more]).close()
         return run
 
     def resume(self, *options: str, name: str = "drain") -> Result:
@@ -72,142 +72,148 @@ class Office:
 
 
 @pytest.fixture
-def office(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Office:
+def sandbox(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StartSandbox:
     for name in ("KTUI_BOOTSTRAP_SERVER", "KTUI_CONTEXT"):
         monkeypatch.delenv(name, raising=False)
-    return Office(tmp_path, monkeypatch)
+    return StartSandbox(tmp_path, monkeypatch)
 
 
-def test_it_goes_on_where_the_run_was_started_unless_told_otherwise(office: Office) -> None:
-    office.run(bootstrap_server="b1:9092", command_config="/etc/client.properties")
+def test_a_run_resumes_on_its_original_cluster_unless_another_is_named(
+    sandbox: StartSandbox,
+) -> None:
+    sandbox.run(bootstrap_server="b1:9092", command_config="/etc/client.properties")
 
-    assert isinstance(office.resume().exception, Spawned)
-    assert office.chosen.pop() == ("b1:9092", Path("/etc/client.properties"), None)
-    assert office.arguments[:2] == ["engine", "drain"]
-    assert office.arguments[4:] == [
+    assert isinstance(sandbox.resume().exception, Spawned)
+    assert sandbox.chosen.pop() == ("b1:9092", Path("/etc/client.properties"), None)
+    assert sandbox.arguments[:2] == ["engine", "drain"]
+    assert sandbox.arguments[4:] == [
         *("--bootstrap-server", "b1:9092"),
         *("--command-config", "/etc/client.properties"),
     ]
 
-    assert isinstance(office.resume("--context", "new").exception, Spawned)
-    assert office.chosen.pop() == (None, None, "new")
-    assert office.arguments[4:] == ["--context", "new"]
+    assert isinstance(sandbox.resume("--context", "new").exception, Spawned)
+    assert sandbox.chosen.pop() == (None, None, "new")
+    assert sandbox.arguments[4:] == ["--context", "new"]
 
 
-def test_it_is_said_that_the_end_given_with_until_before_holds_no_more(office: Office) -> None:
+def test_ktui_resume_warns_that_an_earlier_until_no_longer_holds(sandbox: StartSandbox) -> None:
     owned = Owned(pid=1, host="ops1", user="ada", until=UNTIL)
-    office.run(owned, EngineLeft(reason="the time has come"))
+    sandbox.run(owned, EngineLeft(reason="the time has come"))
 
-    dropped = office.resume()
-    given = office.resume("--until", "2099-01-01T10:00")
+    dropped = sandbox.resume()
+    given = sandbox.resume("--until", "2099-01-01T10:00")
 
     when = UNTIL.astimezone().isoformat(" ", timespec="seconds")
     assert f"its --until {when} no longer holds" in dropped.stderr
     assert "no longer holds" not in given.stderr
-    assert "--until" in office.arguments
+    assert "--until" in sandbox.arguments
 
 
-def test_whoever_resumes_is_told_what_tls_does_not_verify(office: Office) -> None:
-    office.run(context="prod")
-    office.unverified = ("config.yaml: ssl.this=none: whoever",)
+def test_ktui_resume_warns_of_unverified_tls(sandbox: StartSandbox) -> None:
+    sandbox.run(context="prod")
+    sandbox.unverified = ("config.yaml: ssl.this=none: whoever",)
 
-    told = office.resume()
+    resumed = sandbox.resume()
 
-    assert "warning: TLS unverified: config.yaml: ssl.this=none: whoever\n" in told.stderr
-    assert isinstance(told.exception, Spawned)
+    assert "warning: TLS unverified: config.yaml: ssl.this=none: whoever\n" in resumed.stderr
+    assert isinstance(resumed.exception, Spawned)
 
 
-def test_a_run_of_another_cluster_is_refused_with_both_named(office: Office) -> None:
-    office.run(cluster_id="elsewhere", context="prod")
+def test_resuming_on_another_cluster_is_refused_with_both_clusters_named(
+    sandbox: StartSandbox,
+) -> None:
+    sandbox.run(cluster_id="elsewhere", context="prod")
 
-    error = office.resume().exception
+    error = sandbox.resume().exception
 
     assert isinstance(error, RunRefused)
     assert "prod is cluster simulated, but the run belongs to cluster elsewhere" in str(error)
-    assert office.arguments == []
+    assert sandbox.arguments == []
 
 
-def test_a_run_that_lives_is_refused_and_told_who_holds_it(office: Office) -> None:
-    with own_run(office.run(context="prod")) as owned:
-        error = office.resume().exception
+def test_resuming_a_live_run_is_refused_with_its_owner(sandbox: StartSandbox) -> None:
+    with own_run(sandbox.run(context="prod")) as owned:
+        error = sandbox.resume().exception
 
     assert isinstance(error, RunRefused)
     assert f"run drain is owned by {owned.holder}" in str(error)
 
 
-def test_of_two_that_resume_a_run_at_once_one_is_told_that_the_other_holds_it(
-    office: Office, monkeypatch: pytest.MonkeyPatch
+def test_of_two_concurrent_resumes_one_is_refused_with_the_owner(
+    sandbox: StartSandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run, owned = office.run(context="prod"), []
+    run, owned = sandbox.run(context="prod"), []
 
-    async def the_other_is_faster(*_: object) -> None:
+    async def resume_first(*_: object) -> None:
         owned.append(own_run(run))
 
-    monkeypatch.setattr("ktui.cli.start.resume.check_cluster", the_other_is_faster)
-    error = office.resume("--concurrent").exception
+    monkeypatch.setattr("ktui.cli.start.resume.check_cluster", resume_first)
+    error = sandbox.resume("--concurrent").exception
 
     assert isinstance(error, RunRefused)
     assert f"run drain is owned by {owned[0].holder}" in str(error)
-    assert office.arguments == []
+    assert sandbox.arguments == []
     owned[0].release()
 
 
 @pytest.mark.parametrize(("last", "code"), [(State.DONE, 0), (State.FAILED, 3)])
-def test_a_run_that_has_ended_says_how(office: Office, last: State, code: int) -> None:
+def test_resuming_an_ended_run_exits_with_its_outcome(
+    sandbox: StartSandbox, last: State, code: int
+) -> None:
     first = StateEntered(topic="orders", partition=0, state=State.DONE)
-    office.run(first, StateEntered(topic="orders", partition=1, state=last), Ended(counts={}))
+    sandbox.run(first, StateEntered(topic="orders", partition=1, state=last), Ended(counts={}))
 
-    result = office.resume()
+    result = sandbox.resume()
 
     assert result.exit_code == code
     assert "run drain has ended" in result.stderr
-    assert office.chosen == []
+    assert sandbox.chosen == []
 
 
-def test_an_ended_run_of_which_something_was_called_off_since_goes_on(office: Office) -> None:
+def test_an_ended_run_with_a_pending_rollback_can_be_resumed(sandbox: StartSandbox) -> None:
     moved = [event for n in range(2) for event in (step(n), over(n))]
     done = [StateEntered(topic="orders", partition=n, state=State.DONE) for n in range(2)]
-    run = office.run(*moved, *done, Ended(counts={}), context="prod")
+    run = sandbox.run(*moved, *done, Ended(counts={}), context="prod")
     with Journal.open(run.journal, SystemClock()) as journal:
         journal.ask(CancelMoves(CancelKind.STOP), "ada@ops1 (1)")
-        assert office.resume().exit_code == 0
+        assert sandbox.resume().exit_code == 0
         journal.ask(CancelMoves(CancelKind.ROLLBACK), "ada@ops1 (1)")
 
-    assert isinstance(office.resume().exception, Spawned)
+    assert isinstance(sandbox.resume().exception, Spawned)
 
 
-def test_in_a_read_only_context_nothing_is_resumed(office: Office) -> None:
-    office.run(context="prod")
-    office.context = Context(read_only=True)
+def test_a_read_only_context_refuses_a_resume(sandbox: StartSandbox) -> None:
+    sandbox.run(context="prod")
+    sandbox.context = Context(read_only=True)
 
-    assert "context prod is read_only" in str(office.resume().exception)
+    assert "context prod is read_only" in str(sandbox.resume().exception)
 
 
-def test_a_run_whose_start_was_cut_off_is_not_resumed(office: Office) -> None:
-    run = office.state.create_run("drain")
+def test_a_run_whose_start_was_cut_off_is_not_resumed(sandbox: StartSandbox) -> None:
+    run = sandbox.state.create_run("drain")
     written(run.journal, []).close()
 
-    error = office.resume().exception
+    error = sandbox.resume().exception
 
     assert isinstance(error, RunProblem)
     assert "the start of the run was cut off, and nothing was sent" in str(error)
 
 
-def test_an_unknown_run_is_named_with_the_nearest(office: Office) -> None:
-    office.run()
+def test_resuming_an_unknown_run_is_refused_with_a_similar_name(sandbox: StartSandbox) -> None:
+    sandbox.run()
 
-    assert "did you mean 'drain'?" in str(office.resume(name="drian").exception)
+    assert "did you mean 'drain'?" in str(sandbox.resume(name="drian").exception)
 
 
-def test_a_process_of_its_own_is_told_names_and_absolute_paths(
-    office: Office, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_an_engine_is_started_with_the_names_and_absolute_paths_of_its_cluster(
+    sandbox: StartSandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("KTUI_BOOTSTRAP_SERVER", "b1:9092")
     where = ClusterChoice(command_config=Path("client.properties")).target()
 
     launch = Launch(
-        state=office.state,
+        state=sandbox.state,
         name="drain",
         cluster_id="id",
         names=where.names,
@@ -216,7 +222,7 @@ def test_a_process_of_its_own_is_told_names_and_absolute_paths(
     )
 
     assert launch.arguments == [
-        *("engine", "drain", "--state-dir", str(office.state.path)),
+        *("engine", "drain", "--state-dir", str(sandbox.state.path)),
         *("--bootstrap-server", "b1:9092"),
         *("--command-config", str(tmp_path / "client.properties")),
         *("--until", "2026-11-21T15:00:00+00:00"),
@@ -224,7 +230,7 @@ def test_a_process_of_its_own_is_told_names_and_absolute_paths(
     ]
 
 
-def test_the_command_to_go_on_names_the_state_directory_where_it_has_to(
+def test_the_resume_command_names_a_state_directory_that_is_not_the_default(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("KTUI_STATE_DIR", str(tmp_path))
@@ -235,11 +241,11 @@ def test_the_command_to_go_on_names_the_state_directory_where_it_has_to(
     )
 
 
-def test_a_resumed_run_is_recorded_as_it_was_started_unless_told_otherwise(office: Office) -> None:
-    office.run(context="prod")
+def test_a_resumed_run_keeps_its_recording_option_unless_overridden(sandbox: StartSandbox) -> None:
+    sandbox.run(context="prod")
 
-    assert isinstance(office.resume().exception, Spawned)
-    assert not {"--record", "--no-record"} & set(office.arguments)
+    assert isinstance(sandbox.resume().exception, Spawned)
+    assert not {"--record", "--no-record"} & set(sandbox.arguments)
 
-    assert isinstance(office.resume("--no-record").exception, Spawned)
-    assert office.arguments[-1] == "--no-record"
+    assert isinstance(sandbox.resume("--no-record").exception, Spawned)
+    assert sandbox.arguments[-1] == "--no-record"

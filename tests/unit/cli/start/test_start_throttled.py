@@ -1,4 +1,4 @@
-"""`ktui start --throttle`: read before anything is connected to, and foreseen before the start."""
+"""`ktui start --throttle`: checked before ktui connects, and in the forecast of the run."""
 
 from __future__ import annotations
 
@@ -11,33 +11,33 @@ from click.testing import Result
 from ktui.execution.run.events import Started
 from ktui.planning.throttle_rates import NO_THROTTLE, parse_throttle_rates
 from ktui.simulated.cluster import SimulatedCluster
-from support.cli.start_desk import Office
+from support.cli.start_sandbox import StartSandbox
 from support.journals.journals import read
 from support.simulated.moving_clusters import a_cluster
 
 
 def written_to(bytes_s: int = 0) -> SimulatedCluster:
-    """A cluster of which each partition is written to."""
+    """A cluster with writes to each partition."""
     return a_cluster({"orders": [(1, 2, 3), (1, 2, 3)]}, inbound_s=bytes_s / 1_000)
 
 
-def options(office: Office) -> Any:
-    """Give the options of the run that was made."""
-    (run,) = office.state.run_dirs()
+def options(sandbox: StartSandbox) -> Any:
+    """Return the options of the run that was created."""
+    (run,) = sandbox.state.run_dirs()
     event = read(run.journal)[0][0].event
     assert isinstance(event, Started)
     return event.options
 
 
-def begun(result: Result) -> None:
+def assert_started(result: Result) -> None:
     assert str(result.exception) == "no engine is to be started", result.output
 
 
 @pytest.fixture
-def kept(office: Office, monkeypatch: pytest.MonkeyPatch) -> Office:
-    """Give a desk at which a run whose engine does not begin is kept."""
+def kept(sandbox: StartSandbox, monkeypatch: pytest.MonkeyPatch) -> StartSandbox:
+    """An sandbox that keeps a run whose engine does not start."""
     monkeypatch.setattr("ktui.execution.host.launch.shutil.rmtree", lambda *_, **__: None)
-    return office
+    return sandbox
 
 
 @pytest.mark.parametrize(
@@ -50,89 +50,97 @@ def kept(office: Office, monkeypatch: pytest.MonkeyPatch) -> Office:
         ("3=5MB,3=6MB", "--throttle: broker 3 is given twice"),
     ],
 )
-def test_a_rate_that_is_none_is_named_with_the_fix(office: Office, rate: str, words: str) -> None:
-    refusal = office.refusal(office.plan(), "--throttle", rate)
+def test_a_malformed_throttle_is_refused_with_the_fix(
+    sandbox: StartSandbox, rate: str, words: str
+) -> None:
+    refusal = sandbox.refusal(sandbox.plan(), "--throttle", rate)
 
     assert refusal.startswith(words)
-    assert office.runs == []
+    assert sandbox.runs == []
 
 
-def test_leaders_are_not_throttled_without_a_rate(office: Office) -> None:
+def test_throttle_leaders_is_refused_without_a_rate(sandbox: StartSandbox) -> None:
     for more in ((), ("--throttle", "none")):
-        refusal = office.refusal(office.plan(), "--throttle-leaders", *more)
+        refusal = sandbox.refusal(sandbox.plan(), "--throttle-leaders", *more)
 
         assert refusal == (
             "--throttle-leaders: leaders have no rate to throttle to. Give --throttle RATE"
         )
-    assert office.runs == []
+    assert sandbox.runs == []
 
 
-def test_a_run_begins_with_the_throttle_that_was_given(kept: Office) -> None:
-    begun(kept.start(kept.plan(), "--throttle", "50MB,4=20MB", "--throttle-leaders"))
+def test_a_run_starts_with_the_given_throttle(kept: StartSandbox) -> None:
+    assert_started(kept.start(kept.plan(), "--throttle", "50MB,4=20MB", "--throttle-leaders"))
 
     assert options(kept).throttle == parse_throttle_rates("50MB,4=20MB")
     assert options(kept).throttle_leaders is True
 
 
-@pytest.mark.parametrize("of_context", ["30MB", 30_000_000])
-def test_the_throttle_of_a_context_holds_where_no_option_says_otherwise(
-    kept: Office, of_context: str | int
+@pytest.mark.parametrize("context_rate", ["30MB", 30_000_000])
+def test_the_throttle_of_a_context_applies_unless_an_option_overrides_it(
+    kept: StartSandbox, context_rate: str | int
 ) -> None:
-    kept.cluster(written_to(), throttle=of_context)
+    kept.cluster(written_to(), throttle=context_rate)
 
-    begun(kept.start(kept.plan()))
+    assert_started(kept.start(kept.plan()))
 
     assert options(kept).throttle == parse_throttle_rates("30MB")
 
 
-def test_a_run_may_do_without_the_throttle_of_its_context(kept: Office) -> None:
+def test_a_run_may_turn_off_the_throttle_of_its_context(kept: StartSandbox) -> None:
     kept.cluster(written_to(), throttle="30MB")
 
-    begun(kept.start(kept.plan(), "--throttle", "none"))
+    assert_started(kept.start(kept.plan(), "--throttle", "none"))
 
     assert options(kept).throttle == NO_THROTTLE
 
 
-def test_a_dry_run_tells_the_throttle_and_what_the_time_rests_on(office: Office) -> None:
-    arguments = (office.plan(), "--dry-run", "--throttle", "10MB")
+def test_a_dry_run_shows_the_throttle_and_the_basis_of_the_time_estimate(
+    sandbox: StartSandbox,
+) -> None:
+    arguments = (sandbox.plan(), "--dry-run", "--throttle", "10MB")
 
-    text = office.start(*arguments).stdout
-    told = json.loads(office.start(*arguments, "--json").stdout)
+    text = sandbox.start(*arguments).stdout
+    forecast = json.loads(sandbox.start(*arguments, "--json").stdout)
 
     assert "throttle  10 MB/s into each broker" in text.splitlines()
     assert "at 10 MB/s into broker 4, which is throttled" in text
-    assert told["throttle"] == {"every": 10_000_000, "brokers": []}
-    assert told["throttle_leaders"] is False
-    assert told["preflight"]["rates"]["throttles"] == [{"broker": 4, "bytes_s": 10_000_000}]
-    assert office.runs == []
+    assert forecast["throttle"] == {"every": 10_000_000, "brokers": []}
+    assert forecast["throttle_leaders"] is False
+    assert forecast["preflight"]["rates"]["throttles"] == [{"broker": 4, "bytes_s": 10_000_000}]
+    assert sandbox.runs == []
 
 
-def test_a_rate_for_a_single_broker_is_told_with_its_id(office: Office) -> None:
-    told = office.start(office.plan(), "--dry-run", "--json", "--throttle", "10MB,4=none").stdout
+def test_json_of_a_dry_run_lists_a_rate_of_one_broker_with_its_id(sandbox: StartSandbox) -> None:
+    forecast = sandbox.start(
+        sandbox.plan(), "--dry-run", "--json", "--throttle", "10MB,4=none"
+    ).stdout
 
-    assert json.loads(told)["throttle"] == {
+    assert json.loads(forecast)["throttle"] == {
         "every": 10_000_000,
         "brokers": [{"broker": 4, "bytes_s": None}],
     }
 
 
-def test_a_throttle_under_what_is_written_is_warned_of_before_the_start(office: Office) -> None:
-    office.cluster(written_to(2_000_000))
+def test_a_start_warns_of_a_throttle_below_the_rate_of_writes(sandbox: StartSandbox) -> None:
+    sandbox.cluster(written_to(2_000_000))
 
-    begun(result := office.start(office.plan(), "--throttle", "1MB"))
+    assert_started(result := sandbox.start(sandbox.plan(), "--throttle", "1MB"))
 
-    (warned,) = [line for line in result.stderr.splitlines() if "never ends" in line]
-    assert "warning: at 1.0 MB/s into broker 4 the run never ends" in warned
-    assert "are written to orders-0" in warned
+    (warning,) = [line for line in result.stderr.splitlines() if "never ends" in line]
+    assert "warning: at 1.0 MB/s into broker 4 the run never ends" in warning
+    assert "are written to orders-0" in warning
 
 
-def test_throttled_leaders_are_warned_of_before_the_start(office: Office) -> None:
-    begun(result := office.start(office.plan(), "--throttle", "9MB", "--throttle-leaders"))
+def test_a_start_warns_of_throttled_leaders(sandbox: StartSandbox) -> None:
+    assert_started(
+        result := sandbox.start(sandbox.plan(), "--throttle", "9MB", "--throttle-leaders")
+    )
 
     assert "warning: --throttle-leaders: what in-sync followers fetch" in result.stderr
 
 
-def test_a_run_without_a_throttle_is_started_without_a_word_of_it(office: Office) -> None:
-    begun(result := office.start(office.plan()))
+def test_a_start_without_a_throttle_prints_nothing_about_throttles(sandbox: StartSandbox) -> None:
+    assert_started(result := sandbox.start(sandbox.plan()))
 
     assert "throttle" not in result.stderr

@@ -38,14 +38,14 @@ def berlin(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         ("2026-11-22T00:00Z", datetime(2026, 11, 22, 0, 0, tzinfo=UTC)),
     ],
 )
-def test_a_time_is_local_and_the_next_one_unless_it_says_otherwise(
+def test_until_takes_a_local_time_and_its_next_occurrence_unless_given_in_full(
     text: str, utc: datetime
 ) -> None:
     assert parse_until(text, NOW) == utc
 
 
 @pytest.mark.usefixtures("berlin")
-def test_a_time_of_day_is_right_also_when_clocks_are_changed_before_it() -> None:
+def test_until_takes_a_time_of_day_across_a_clock_change() -> None:
     evening = datetime(2026, 10, 24, 20, 0, tzinfo=UTC)
 
     assert parse_until("06:00", evening) == datetime(2026, 10, 25, 5, 0, tzinfo=UTC)
@@ -54,12 +54,12 @@ def test_a_time_of_day_is_right_also_when_clocks_are_changed_before_it() -> None
 @pytest.mark.parametrize(
     "text", ["25:00", "15:60", "15", "tomorrow", "", "2026-11-31T10:00", "2026-11-22", "3 pm"]
 )
-def test_what_is_no_time_is_refused_with_what_to_give(text: str) -> None:
+def test_until_refuses_a_malformed_time_with_an_example(text: str) -> None:
     with pytest.raises(BadInput, match=r"--until .*: is not a time\. Give a time such as 15:00"):
         parse_until(text, NOW)
 
 
-def test_a_moment_that_has_passed_is_refused() -> None:
+def test_until_refuses_a_time_in_the_past() -> None:
     with pytest.raises(BadInput, match="is in the past"):
         parse_until("2026-11-21T13:29Z", NOW)
 
@@ -68,12 +68,14 @@ def test_a_moment_that_has_passed_is_refused() -> None:
     ("high_s", "low_s", "verdict"),
     [(600, 60, "and fits"), (7200, 60, "may not fit"), (9000, 3601, "does not fit")],
 )
-def test_it_is_said_whether_the_plan_fits(high_s: float, low_s: float, verdict: str) -> None:
-    told = fit_in_words(Span(low_s, 600, high_s), NOW + timedelta(hours=1), NOW)
+def test_a_dry_run_judges_whether_the_plan_fits_before_until(
+    high_s: float, low_s: float, verdict: str
+) -> None:
+    words = fit_in_words(Span(low_s, 600, high_s), NOW + timedelta(hours=1), NOW)
 
-    assert verdict in told
-    assert ("ktui resume" in told) == (verdict != "and fits")
+    assert verdict in words
+    assert ("ktui resume" in words) == (verdict != "and fits")
 
 
-def test_with_unknown_sizes_it_is_not_known_whether_the_plan_fits() -> None:
+def test_a_dry_run_cannot_judge_the_fit_with_unknown_sizes() -> None:
     assert "sizes are unknown" in fit_in_words(None, NOW + timedelta(hours=1), NOW)

@@ -1,4 +1,4 @@
-"""`ktui demo` says what there is, and what is wrong with what was asked for."""
+"""`ktui demo` lists its scenarios, and explains what it cannot play."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import pytest
 
 from ktui.cli.watch.demo import command
 from ktui.simulated.scenario.library import load_scenario, shipped_names, shipped_path
-from support.cli.called import Done, called
+from support.cli.call_ktui import Done, call_ktui
 
 
 def demo(*arguments: str, **environment: str) -> Done:
-    return called("demo", *arguments, **environment)
+    return call_ktui("demo", *arguments, **environment)
 
 
 def test_the_list_names_every_scenario_with_what_happens() -> None:
@@ -26,7 +26,7 @@ def test_the_list_names_every_scenario_with_what_happens() -> None:
         assert load_scenario(shipped_path(name)).title in done.stdout
 
 
-def test_it_explains_itself() -> None:
+def test_help_of_the_verb_is_printed() -> None:
     done = demo("--help")
 
     assert done.returncode == 0
@@ -40,7 +40,7 @@ def test_an_unknown_scenario_lists_the_known_ones() -> None:
     assert "there is no scenario 'drain'. Choose one of drain-a-broker, " in done.stderr
 
 
-def test_a_file_with_a_mistake_is_named_with_its_line(tmp_path: Path) -> None:
+def test_a_scenario_with_a_mistake_is_reported_with_its_line(tmp_path: Path) -> None:
     path = tmp_path / "mine.yaml"
     path.write_text("title: Mine\nfaults:\n  - {at: 5s, kill: 9}\n", encoding="utf-8")
     done = demo(str(path))
@@ -52,7 +52,7 @@ def test_a_file_with_a_mistake_is_named_with_its_line(tmp_path: Path) -> None:
     )
 
 
-def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
     done = demo(str(tmp_path / "mine.yaml"))
 
     assert done.returncode == 2
@@ -60,14 +60,14 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("speed", ["0", "-1", "101", "nan", "inf", "fast"])
-def test_a_speed_that_is_none_is_refused(speed: str) -> None:
+def test_an_invalid_speed_is_refused(speed: str) -> None:
     done = demo("--speed", speed)
 
     assert done.returncode == 2
     assert "--speed" in done.stderr
 
 
-def test_without_a_terminal_it_says_so() -> None:
+def test_ktui_demo_without_a_terminal_is_refused() -> None:
     done = demo()
 
     assert done.returncode == 2
@@ -75,21 +75,21 @@ def test_without_a_terminal_it_says_so() -> None:
     assert "ktui list" not in done.stderr
 
 
-def test_an_empty_name_is_no_name() -> None:
+def test_an_empty_scenario_name_is_refused() -> None:
     done = demo("")
 
     assert done.returncode == 2
     assert "no scenario was named. Choose one of drain-a-broker, " in done.stderr
 
 
-def test_a_broken_config_file_is_named(tmp_path: Path) -> None:
+def test_ktui_demo_fails_on_a_broken_config_file(tmp_path: Path) -> None:
     (tmp_path / "config.yaml").write_text("thme: dark\n", encoding="utf-8")
     done = demo(KTUI_CONFIG_DIR=str(tmp_path))
 
     assert done.returncode == 2
 
 
-def test_it_loads_no_kafka_client() -> None:
+def test_ktui_demo_loads_no_kafka_client() -> None:
     code = "import sys, ktui.cli.watch.demo; print(*{name.split('.')[0] for name in sys.modules})"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
@@ -97,7 +97,7 @@ def test_it_loads_no_kafka_client() -> None:
     assert not {"kafka", "confluent_kafka", "pyspark"} & set(done.stdout.split())
 
 
-def test_a_theme_that_was_chosen_is_kept_when_the_story_is_played_again(
+def test_a_chosen_theme_is_kept_when_the_demo_restarts(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     themes: list[str | None] = []

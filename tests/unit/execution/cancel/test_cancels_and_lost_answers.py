@@ -1,4 +1,4 @@
-"""What comes late for a partition that was called off is cancelled again; no answer is guessed."""
+"""Late requests for a cancelled partition are cancelled again; no answer is guessed."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_a_step_that_arrives_after_its_cancel_is_cancelled_at_once(
 
 @KINDS
 @pytest.mark.parametrize("by_s", [9.0, 14.0, 40.7, 59.0])
-def test_one_that_is_on_its_way_when_it_is_called_off_is_cancelled_as_it_comes(
+def test_a_step_in_flight_when_its_partition_is_cancelled_is_cancelled_on_arrival(
     tmp_path: Path, kind: CancelKind, by_s: float
 ) -> None:
     story = CalledOffStory(tmp_path, MOVED)
@@ -68,7 +68,7 @@ def test_one_that_is_on_its_way_when_it_is_called_off_is_cancelled_as_it_comes(
 
 
 @KINDS
-def test_a_step_that_is_sent_anew_by_a_broker_is_cancelled_as_often_as_it_comes(
+def test_a_step_resent_by_a_broker_is_cancelled_every_time_it_arrives(
     tmp_path: Path, kind: CancelKind
 ) -> None:
     story = CalledOffStory(tmp_path, MOVED, cluster={"messages": 60_000})
@@ -92,7 +92,7 @@ def test_a_step_that_is_sent_anew_by_a_broker_is_cancelled_as_often_as_it_comes(
 @KINDS
 @pytest.mark.parametrize("limits", [Limits(replicas=1, partitions=1), KIP_435])
 @MISHAPS
-def test_a_cancel_whose_answer_is_lost_is_settled_by_looking(
+def test_a_cancel_whose_answer_is_lost_is_settled_by_polling(
     tmp_path: Path, kind: CancelKind, limits: Limits, mishap: Mishap
 ) -> None:
     story = CalledOffStory(tmp_path, MOVED, limits, {"messages": 40_000})
@@ -109,7 +109,7 @@ def test_a_cancel_whose_answer_is_lost_is_settled_by_looking(
 
 @pytest.mark.parametrize("limits", [Limits(replicas=1, partitions=1), KIP_435])
 @MISHAPS
-def test_a_step_back_whose_answer_is_lost_is_settled_by_looking(
+def test_a_rollback_step_whose_answer_is_lost_is_settled_by_polling(
     tmp_path: Path, limits: Limits, mishap: Mishap
 ) -> None:
     story = CalledOffStory(tmp_path, MOVED, limits)
@@ -121,10 +121,10 @@ def test_a_step_back_whose_answer_is_lost_is_settled_by_looking(
     assert story.now(ONE) == story.before[ONE]
 
 
-def test_what_was_done_by_a_request_without_an_answer_goes_back_once_no_other_may_come(
+def test_a_step_with_a_lost_answer_is_rolled_back_once_no_resend_can_arrive(
     tmp_path: Path,
 ) -> None:
-    """Else its last step, sent anew by a broker, would meet the first one back."""
+    """Otherwise a broker's resend of the last step would meet the first rollback step."""
     ways = {"orders-0": (THREE, (1, 2)), "orders-1": (THREE, (4, 5, 6))}
     story = CalledOffStory(tmp_path, ways, cluster={"messages": 30_000})
     story.befalls(0.0, LoseAnswer())
@@ -151,7 +151,7 @@ def test_a_rollback_that_is_stopped_stays_where_it_is(tmp_path: Path) -> None:
 
 
 @KINDS
-def test_what_was_stopped_can_be_rolled_back_after_all(tmp_path: Path, kind: CancelKind) -> None:
+def test_a_cancelled_partition_can_be_rolled_back_later(tmp_path: Path, kind: CancelKind) -> None:
     story = CalledOffStory(tmp_path, MOVED)
     story.called_off(nth(2, altered("orders-0")), CancelMoves(kind))
     story.played()

@@ -1,4 +1,4 @@
-"""What is called off goes at once, before all that waits, and whatever else holds the run."""
+"""Cancels go at once, before everything that waits, whatever else holds the run."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ THREE = (1, 2, 3)
 MOVED = {"orders-0": (THREE, (4, 5, 6))}
 TWO = {**MOVED, "orders-1": ((2, 3, 1), (5, 6, 4))}
 POLL_S = 5.0
-NEXT_LOOK_S = 0.5
-"""An engine that waits listens five times a second; then it looks, and sends."""
+NEXT_POLL_S = 0.5
+"""A waiting engine listens five times a second; then it polls and sends."""
 
 
 def back(*names: str) -> CancelMoves:
@@ -46,11 +46,11 @@ def test_a_cancel_is_on_the_wire_long_before_the_next_poll_would_be(
     (asked,) = story.answers
     cancelled = next(each for each in story.witness.alters if each.target is None)
     asked_s = (asked.at - FIRST_MOMENT).total_seconds()
-    assert 0.0 <= cancelled.at_s - asked_s <= NEXT_LOOK_S
+    assert 0.0 <= cancelled.at_s - asked_s <= NEXT_POLL_S
 
 
 @pytest.mark.parametrize("at_s", [3.5, 4.0, 6.0, 8.0])
-def test_no_broker_that_hangs_with_its_throttle_keeps_a_cancel_waiting(
+def test_a_broker_that_hangs_on_its_throttle_does_not_delay_a_cancel(
     tmp_path: Path, at_s: float
 ) -> None:
     limits, slow = Limits(replicas=1, partitions=2), parse_throttle_rates("200kB")
@@ -64,10 +64,10 @@ def test_no_broker_that_hangs_with_its_throttle_keeps_a_cancel_waiting(
     asked_s = (story.answers[-1].at - FIRST_MOMENT).total_seconds()
     cancelled = next(each for each in story.witness.alters if each.target is None)
     assert cancelled.tp == tp("orders-0")
-    assert 0.0 <= cancelled.at_s - asked_s <= NEXT_LOOK_S
+    assert 0.0 <= cancelled.at_s - asked_s <= NEXT_POLL_S
 
 
-def test_nor_is_the_rest_of_a_turn_waited_for_in_which_its_step_has_just_been_sent(
+def test_a_cancel_does_not_wait_for_the_rest_of_the_turn_that_sent_its_step(
     tmp_path: Path,
 ) -> None:
     story = CalledOffStory(tmp_path, TWO, poll_s=POLL_S)
@@ -77,11 +77,11 @@ def test_nor_is_the_rest_of_a_turn_waited_for_in_which_its_step_has_just_been_se
 
     assert story.sent("orders-1") == [(2, 3, 1, 5), None]
     sent, cancelled = (each.at_s for each in story.witness.alters if each.tp == tp("orders-1"))
-    assert cancelled - sent <= NEXT_LOOK_S
+    assert cancelled - sent <= NEXT_POLL_S
     assert story.at_target("orders-0")
 
 
-def test_a_step_read_for_before_a_cancel_knows_what_the_cancel_was_read_for(
+def test_a_step_prepared_before_a_cancel_uses_what_was_read_for_the_cancel(
     tmp_path: Path,
 ) -> None:
     """The read for the step of orders-1 is slow; meanwhile someone else begins to move it."""
@@ -110,7 +110,7 @@ def test_a_step_read_for_before_a_cancel_knows_what_the_cancel_was_read_for(
     assert story.now(tp("orders-0")) == story.before[tp("orders-0")]
 
 
-def test_the_first_step_back_follows_as_soon_as_the_cancel_is_seen(tmp_path: Path) -> None:
+def test_the_first_rollback_step_follows_as_soon_as_the_cancel_is_seen(tmp_path: Path) -> None:
     limits = Limits(replicas=1, partitions=1, shape=Shape.KIP_435)
     story = CalledOffStory(tmp_path, MOVED, limits, poll_s=POLL_S)
     story.called_off(nth(3, altered("orders-0")), CancelMoves(CancelKind.ROLLBACK))
@@ -119,14 +119,12 @@ def test_the_first_step_back_follows_as_soon_as_the_cancel_is_seen(tmp_path: Pat
 
     alters = story.witness.alters
     cancelled = next(n for n, each in enumerate(alters) if each.target is None)
-    assert alters[cancelled + 1].at_s - alters[cancelled].at_s <= NEXT_LOOK_S
+    assert alters[cancelled + 1].at_s - alters[cancelled].at_s <= NEXT_POLL_S
 
 
 @pytest.mark.parametrize("at_s", [22.0, 40.0])
-def test_the_time_given_with_until_does_not_hold_what_goes_back(
-    tmp_path: Path, at_s: float
-) -> None:
-    """Though its next step on was held, for it would have come too late."""
+def test_the_until_time_does_not_hold_back_a_rollback(tmp_path: Path, at_s: float) -> None:
+    """Even though its next step forward was held because it would have come too late."""
     ways = {**MOVED, "orders-1": ((2, 3, 1), (9, 8, 7))}
     story = CalledOffStory(tmp_path, ways, Limits(replicas=1, partitions=2))
     story.befalls(1.0, Kill(9))
@@ -139,7 +137,7 @@ def test_the_time_given_with_until_does_not_hold_what_goes_back(
     assert story.now(tp("orders-0")) == story.before[tp("orders-0")]
 
 
-def test_nothing_false_is_told_of_what_is_called_off_before_it_was_looked_at(
+def test_a_partition_cancelled_before_the_first_poll_reports_no_false_state(
     tmp_path: Path,
 ) -> None:
     story = CalledOffStory(tmp_path, MOVED)

@@ -1,4 +1,4 @@
-"""Reassignments of others: each is cancelled as it was shown, and what becomes of it is known."""
+"""Reassignments of others: each is cancelled as it was listed, and its outcome is reported."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ SHOWN = ListedReassignment(tp=tp("orders-0"), topic_id="t", original=(1, 2, 3), 
 
 
 class Scene:
-    """Two partitions that others move, and us who cancel them."""
+    """Two partitions that others move, with all it takes to cancel them."""
 
     def __init__(self, folder: Path, **more: Any) -> None:
         self.cluster = a_cluster(moving=("orders-0", "orders-1"), **more)
@@ -51,22 +51,22 @@ class Scene:
         self.log = CancelLog(StateDir(folder), "c", "ada@ops1 (1)", self.clock)
         self.partitions = frozenset(map(tp, ("orders-0", "orders-1")))
 
-    async def look(self) -> Observation:
+    async def observe(self) -> Observation:
         return await self.observer.poll(Interest(partitions=self.partitions, fresh=True))
 
     async def cancelled(
         self, *between: events.OutsideEvent, then: float = 70.0
     ) -> dict[str, Settled]:
-        """Cancel what is seen, after something has happened, and watch it for some seconds."""
-        shown = listed_reassignments(await self.look())
+        """Cancel what is listed, after some events, and watch it for some seconds."""
+        shown = listed_reassignments(await self.observe())
         for act in between:
             self.cluster.do(act)
         cancelling = ForeignCancel(self.writer, self.clock, self.log)
-        await cancelling.cancel(list(shown.values()), await self.look())
+        await cancelling.cancel(list(shown.values()), await self.observe())
         until_s = self.clock.monotonic() + then
         while cancelling.pending and self.clock.monotonic() < until_s:
             await self.clock.sleep(0.5)
-            await cancelling.follow(await self.look())
+            await cancelling.follow(await self.observe())
         cancelling.give_up("not seen")
         self.log.write_outcomes()
         await self.observer.aclose()
@@ -78,8 +78,8 @@ class Scene:
 
     @property
     def lines(self) -> list[tuple[int, str]]:
-        told = map(json.loads, self.log.path.read_text().splitlines())
-        return [(line["partition"], line["outcome"]) for line in told]
+        entries = map(json.loads, self.log.path.read_text().splitlines())
+        return [(line["partition"], line["outcome"]) for line in entries]
 
 
 @pytest.fixture
@@ -87,7 +87,7 @@ def scene(tmp_path: Path) -> Scene:
     return Scene(tmp_path / "state")
 
 
-def test_all_are_stopped_and_have_the_replicas_that_were_shown(scene: Scene) -> None:
+def test_cancelled_moves_stop_with_the_replicas_that_were_listed(scene: Scene) -> None:
     settled = asyncio.run(scene.cancelled())
 
     assert {s.outcome for s in settled.values()} == {ForeignOutcome.STOPPED}
@@ -96,7 +96,7 @@ def test_all_are_stopped_and_have_the_replicas_that_were_shown(scene: Scene) -> 
     assert scene.lines == [(0, "asked"), (1, "asked"), (0, "stopped"), (1, "stopped")]
 
 
-def test_one_request_takes_them_all_once_they_are_on_the_disk(
+def test_one_request_cancels_all_moves_once_they_are_logged_to_disk(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     requests: list[Any] = []
@@ -118,7 +118,7 @@ def test_one_request_takes_them_all_once_they_are_on_the_disk(
     assert requests == [dict.fromkeys(sorted(scene.partitions))]
 
 
-def test_what_was_given_another_target_meanwhile_is_left_to_whoever_did_that(scene: Scene) -> None:
+def test_a_move_retargeted_meanwhile_is_left_alone(scene: Scene) -> None:
     assert scene.outcomes(move("orders-0", 5, 2, 3)) == [
         ForeignOutcome.CHANGED,
         ForeignOutcome.STOPPED,
@@ -127,7 +127,7 @@ def test_what_was_given_another_target_meanwhile_is_left_to_whoever_did_that(sce
     assert scene.lines == [(1, "asked"), (1, "stopped")]
 
 
-def test_what_someone_else_has_cancelled_meanwhile_is_stopped(scene: Scene) -> None:
+def test_a_move_cancelled_by_someone_else_meanwhile_counts_as_stopped(scene: Scene) -> None:
     settled = asyncio.run(scene.cancelled(cancel("orders-0")))
 
     assert settled["orders-0"].outcome is ForeignOutcome.STOPPED
@@ -135,15 +135,15 @@ def test_what_someone_else_has_cancelled_meanwhile_is_stopped(scene: Scene) -> N
     assert scene.lines == [(1, "asked"), (1, "stopped")]
 
 
-def test_a_topic_that_is_deleted_or_made_anew_meanwhile_is_not_touched(tmp_path: Path) -> None:
+def test_a_topic_deleted_or_recreated_meanwhile_is_not_touched(tmp_path: Path) -> None:
     gone = Scene(tmp_path / "gone")
     assert gone.outcomes(events.DeleteTopic("orders")) == [ForeignOutcome.GONE] * 2
 
-    anew = Scene(tmp_path / "anew")
+    recreated = Scene(tmp_path / "anew")
     topic = TopicSpec(name="orders", replicas=((1, 2, 3),) * 2, bytes_each=10**9)
     again = (events.DeleteTopic("orders"), events.CreateTopic(topic), move("orders-0", *TARGET))
-    assert anew.outcomes(*again) == [ForeignOutcome.GONE] * 2
-    assert anew.cluster.controller.reassigning.keys() == {tp("orders-0")}
+    assert recreated.outcomes(*again) == [ForeignOutcome.GONE] * 2
+    assert recreated.cluster.controller.reassigning.keys() == {tp("orders-0")}
 
 
 @pytest.mark.parametrize(
@@ -155,21 +155,21 @@ def test_a_topic_that_is_deleted_or_made_anew_meanwhile_is_not_touched(tmp_path:
         events.DelayRequest(5.0),
     ],
 )
-def test_lost_requests_and_answers_are_settled_by_looking(
+def test_lost_requests_and_answers_are_settled_by_polling(
     scene: Scene, act: events.OutsideEvent
 ) -> None:
     assert scene.outcomes(act) == [ForeignOutcome.STOPPED] * 2
     assert not scene.cluster.controller.reassigning
 
 
-def test_where_nobody_tells_how_old_metadata_is_it_has_to_last(tmp_path: Path) -> None:
+def test_metadata_of_unknown_age_has_to_last_before_a_cancel_is_settled(tmp_path: Path) -> None:
     scene = Scene(tmp_path / "state", metadata_lag_s=0.8)
     scene.cluster.do(events.Deny("describe_quorum"))
 
     assert scene.outcomes() == [ForeignOutcome.STOPPED] * 2
 
 
-def test_what_is_begun_again_after_its_cancel_is_told_and_not_fought_over(scene: Scene) -> None:
+def test_a_move_begun_again_after_its_cancel_is_reported_and_left_alone(scene: Scene) -> None:
     writer = scene.writer
 
     class Stubborn:
@@ -184,7 +184,7 @@ def test_what_is_begun_again_after_its_cancel_is_told_and_not_fought_over(scene:
     assert scene.cluster.controller.reassigning.keys() == {tp("orders-0")}
 
 
-def test_a_request_that_could_not_be_sent_says_why(scene: Scene) -> None:
+def test_a_cancel_that_could_not_be_sent_is_refused_with_the_reason(scene: Scene) -> None:
     class Cut:
         async def alter_reassignments(self, *_: Any, **__: Any) -> Any:
             raise Unreachable("altering reassignments", answer="connection refused")
@@ -199,7 +199,7 @@ def test_a_request_that_could_not_be_sent_says_why(scene: Scene) -> None:
     )
 
 
-def test_what_nobody_answers_for_is_unknown_in_the_end(scene: Scene) -> None:
+def test_a_cancel_that_nobody_answers_ends_as_unknown(scene: Scene) -> None:
     scene.cluster.do(events.Deny("describe_quorum"))
     for _ in range(10):
         scene.cluster.do(events.LoseRequest())
@@ -237,7 +237,7 @@ def moving(*target: int) -> PartitionState:
         (ACCEPTED, at_rest(1, 2, 3, topic_id="another"), ForeignOutcome.GONE),
     ],
 )
-def test_an_outcome_follows_from_the_answer_and_a_look(
+def test_an_outcome_follows_from_the_answer_and_a_poll(
     answer: WriteResult, state: PartitionState, outcome: ForeignOutcome | None
 ) -> None:
     settled = judge_cancel(SHOWN, answer, state)
@@ -245,7 +245,7 @@ def test_an_outcome_follows_from_the_answer_and_a_look(
     assert (None if settled is None else settled.outcome) is outcome
 
 
-def test_a_refusal_is_told_in_the_brokers_words() -> None:
+def test_a_refusal_quotes_the_broker() -> None:
     settled = judge_cancel(SHOWN, DENIED, moving(4, 2, 3))
 
     assert settled is not None

@@ -1,4 +1,4 @@
-"""The cancel gate of a cluster: a file that outlives every process, and holds for each."""
+"""The cancel gate of a cluster: a file that outlives every process and binds all of them."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ def a_gate(state: StateDir, cluster_id: str = "cFlPpHqxRmOaCrPxQZu1bA") -> Cance
     return CancelGateFile(state, cluster_id)
 
 
-def test_it_is_open_until_somebody_shuts_it_and_leaves_no_trace(state: StateDir) -> None:
+def test_a_gate_is_open_until_it_is_shut_and_leaves_no_trace(state: StateDir) -> None:
     gate = a_gate(state)
 
     assert (gate.state(), gate.words(), gate.open()) == (None, None, None)
     assert not state.path.exists()
 
 
-def test_whoever_looks_later_is_told_who_shut_it_when_and_why(state: StateDir) -> None:
+def test_a_shut_gate_reports_who_shut_it_when_and_why(state: StateDir) -> None:
     a_gate(state).shut(AT, "ada@ops1 (4711)", "roll back all of run drain")
 
     shut = a_gate(state).state()
@@ -46,7 +46,7 @@ def test_whoever_looks_later_is_told_who_shut_it_when_and_why(state: StateDir) -
     assert a_gate(state).words() == words
 
 
-def test_many_may_shut_it_at_once_and_the_last_one_is_told(state: StateDir) -> None:
+def test_many_may_shut_a_gate_at_once_and_one_of_them_is_reported(state: StateDir) -> None:
     failed: list[RunRefused] = []
 
     def shut(who: str) -> None:
@@ -70,14 +70,14 @@ def test_many_may_shut_it_at_once_and_the_last_one_is_told(state: StateDir) -> N
     assert [path.name for path in a_gate(state).path.parent.iterdir()] == [a_gate(state).path.name]
 
 
-def test_each_cluster_has_its_own(state: StateDir) -> None:
+def test_each_cluster_has_its_own_gate(state: StateDir) -> None:
     a_gate(state).shut(AT, "ada@ops1 (1)", "stop")
 
     assert a_gate(state, "another").state() is None
     assert a_gate(state, "../../another").path.parent == a_gate(state).path.parent
 
 
-def test_opened_it_tells_who_had_shut_it_and_is_open_for_all(state: StateDir) -> None:
+def test_opening_a_gate_returns_who_shut_it_last_and_opens_it_for_all(state: StateDir) -> None:
     a_gate(state).shut(AT, "ada@ops1 (1)", "stop")
     a_gate(state).shut(AT, "bob@ops2 (2)", "roll back")
 
@@ -88,7 +88,7 @@ def test_opened_it_tells_who_had_shut_it_and_is_open_for_all(state: StateDir) ->
     assert a_gate(state).state() is None
 
 
-def test_a_pipe_in_its_files_place_is_named_and_nothing_waits_for_it(state: StateDir) -> None:
+def test_a_pipe_in_place_of_the_gate_file_is_reported_without_waiting(state: StateDir) -> None:
     gate = a_gate(state)
     gate.shut(AT, "ada@ops1 (1)", "stop")
     gate.path.unlink()
@@ -99,7 +99,7 @@ def test_a_pipe_in_its_files_place_is_named_and_nothing_waits_for_it(state: Stat
     assert "it is not a regular file" in str(gate.words())
 
 
-def test_a_file_that_cannot_be_understood_keeps_it_shut(state: StateDir) -> None:
+def test_a_malformed_gate_file_keeps_the_gate_shut(state: StateDir) -> None:
     a_gate(state).shut(AT, "ada@ops1 (1)", "stop")
     a_gate(state).path.write_text("{", encoding="utf-8")
 
@@ -110,7 +110,7 @@ def test_a_file_that_cannot_be_understood_keeps_it_shut(state: StateDir) -> None
     assert str(a_gate(state).path) in words
 
 
-def test_a_file_that_cannot_be_read_keeps_an_engine_from_submitting(state: StateDir) -> None:
+def test_an_unreadable_gate_file_keeps_an_engine_from_submitting(state: StateDir) -> None:
     a_gate(state).path.mkdir(parents=True)
 
     with pytest.raises(RunRefused, match="the cancel gate cannot be read"):

@@ -67,12 +67,12 @@ def a_track(*events: AnyRunEvent, target: Replicas = TARGET) -> Track:
     return Run("run").fold(entries).tracks[T0]
 
 
-def a_look(*states: PartitionState, least: int = 1, **more: Any) -> Observation:
+def a_poll(*states: PartitionState, least: int = 1, **more: Any) -> Observation:
     configs = {T0.topic: TopicConfig(min_insync_replicas=least)}
     return an_observation(states, topic_configs=configs, fresh=True, **more)
 
 
-def flying(**more: Any) -> PartitionState:
+def a_step_in_flight(**more: Any) -> PartitionState:
     return a_move(T0, ORIGINAL, ADDED, **more)
 
 
@@ -80,8 +80,8 @@ def preview_of(track: Track, kind: CancelKind, seen: Observation) -> PartitionPr
     return preview_partition(track, kind, LIMITS, Observed(seen))
 
 
-def test_a_first_step_that_is_stopped_leaves_what_there_was() -> None:
-    preview = preview_of(a_track(a_step()), CancelKind.STOP, a_look(flying()))
+def test_stopping_the_first_step_leaves_the_original_replicas() -> None:
+    preview = preview_of(a_track(a_step()), CancelKind.STOP, a_poll(a_step_in_flight()))
 
     assert (preview.effect, preview.cancels, preview.steps) == (CancelEffect.CANCEL, True, ())
     assert (preview.replicas, preview.leader, preview.extra) == (ORIGINAL, 1, 0)
@@ -89,7 +89,7 @@ def test_a_first_step_that_is_stopped_leaves_what_there_was() -> None:
 
 
 def test_a_stop_between_steps_sends_nothing_and_leaves_more_replicas_than_planned() -> None:
-    seen = a_look(a_partition(T0, ADDED))
+    seen = a_poll(a_partition(T0, ADDED))
 
     preview = preview_of(a_track(a_step(), over()), CancelKind.STOP, seen)
 
@@ -98,15 +98,15 @@ def test_a_stop_between_steps_sends_nothing_and_leaves_more_replicas_than_planne
 
 
 def test_a_partition_that_was_never_begun_only_leaves_the_queue() -> None:
-    preview = preview_of(a_track(), CancelKind.ROLLBACK, a_look(a_partition(T0)))
+    preview = preview_of(a_track(), CancelKind.ROLLBACK, a_poll(a_partition(T0)))
 
     assert (preview.effect, preview.cancels, preview.steps) == (CancelEffect.DEQUEUE, False, ())
     assert (preview.replicas, preview.leader) == (ORIGINAL, 1)
 
 
-def test_a_rollback_shows_the_cancel_and_then_every_step_back() -> None:
+def test_a_rollback_shows_the_cancel_and_then_every_rollback_step() -> None:
     track = a_track(a_step(), over(), a_step((*ADDED, 5), ADDED))
-    seen = a_look(a_move(T0, ADDED, (*ADDED, 5), leader=1))
+    seen = a_poll(a_move(T0, ADDED, (*ADDED, 5), leader=1))
 
     preview = preview_of(track, CancelKind.ROLLBACK, seen)
 
@@ -115,9 +115,9 @@ def test_a_rollback_shows_the_cancel_and_then_every_step_back() -> None:
     assert (preview.replicas, preview.leader) == (ORIGINAL, 1)
 
 
-def test_a_rollback_of_what_is_done_ends_with_the_leader_from_before() -> None:
+def test_a_rollback_of_a_done_partition_ends_with_its_previous_leader() -> None:
     track = a_track(a_step(leader=2), over(), now_in(State.DONE))
-    seen = a_look(a_partition(T0, TARGET))
+    seen = a_poll(a_partition(T0, TARGET))
 
     preview = preview_of(track, CancelKind.ROLLBACK, seen)
 
@@ -127,7 +127,7 @@ def test_a_rollback_of_what_is_done_ends_with_the_leader_from_before() -> None:
 
 
 def test_a_trim_keeps_the_leader_and_the_original_number() -> None:
-    seen = a_look(a_partition(T0, ADDED, leader=4))
+    seen = a_poll(a_partition(T0, ADDED, leader=4))
 
     preview = preview_of(a_track(a_step(), over()), CancelKind.TRIM, seen)
 
@@ -135,8 +135,8 @@ def test_a_trim_keeps_the_leader_and_the_original_number() -> None:
     assert [step.target for step in preview.steps] == [(4, 1, 2)]
 
 
-def test_the_leader_that_goes_with_a_cancel_is_followed_by_the_first_in_sync() -> None:
-    seen = a_look(flying(leader=4, isr=(4, 3, 2)))
+def test_a_leader_dropped_by_a_cancel_is_followed_by_the_first_in_sync_replica() -> None:
+    seen = a_poll(a_step_in_flight(leader=4, isr=(4, 3, 2)))
 
     preview = preview_of(a_track(a_step()), CancelKind.STOP, seen)
 
@@ -144,8 +144,8 @@ def test_the_leader_that_goes_with_a_cancel_is_followed_by_the_first_in_sync() -
 
 
 @pytest.mark.parametrize("kind", list(CancelKind))
-def test_a_cancel_after_which_none_would_be_in_sync_is_refused(kind: CancelKind) -> None:
-    seen = a_look(flying(leader=4, isr=(4,)), down=(1, 2, 3))
+def test_a_cancel_that_would_leave_no_replica_in_sync_is_refused(kind: CancelKind) -> None:
+    seen = a_poll(a_step_in_flight(leader=4, isr=(4,)), down=(1, 2, 3))
 
     preview = preview_of(a_track(a_step()), kind, seen)
 
@@ -155,8 +155,8 @@ def test_a_cancel_after_which_none_would_be_in_sync_is_refused(kind: CancelKind)
     assert not preview.cancels
 
 
-def test_too_few_in_sync_after_a_cancel_is_a_danger() -> None:
-    seen = a_look(flying(isr=(1, 4)), least=2, down=(2, 3))
+def test_a_cancel_that_would_leave_too_few_in_sync_is_a_danger() -> None:
+    seen = a_poll(a_step_in_flight(isr=(1, 4)), least=2, down=(2, 3))
 
     preview = preview_of(a_track(a_step()), CancelKind.STOP, seen)
 
@@ -165,8 +165,8 @@ def test_too_few_in_sync_after_a_cancel_is_a_danger() -> None:
     assert preview.danger.startswith("1 would stay in sync, fewer than min.insync.replicas (2)")
 
 
-def test_a_way_back_that_is_blocked_says_by_what_and_that_it_goes_on_by_itself() -> None:
-    seen = a_look(a_partition(T0, TARGET), down=(1, 2, 3))
+def test_a_blocked_rollback_names_the_obstacle_and_resumes_by_itself() -> None:
+    seen = a_poll(a_partition(T0, TARGET), down=(1, 2, 3))
     track = a_track(a_step(), over(TARGET), now_in(State.DONE))
 
     preview = preview_of(track, CancelKind.ROLLBACK, seen)
@@ -175,8 +175,8 @@ def test_a_way_back_that_is_blocked_says_by_what_and_that_it_goes_on_by_itself()
     assert preview.way_out == "It is done by itself as soon as that has passed"
 
 
-def test_what_someone_else_is_reassigning_is_left_to_them() -> None:
-    theirs = a_look(a_move(T0, ORIGINAL, (7, 2, 3)))
+def test_a_partition_someone_else_is_reassigning_is_left_to_them() -> None:
+    theirs = a_poll(a_move(T0, ORIGINAL, (7, 2, 3)))
 
     in_flight = preview_of(a_track(a_step()), CancelKind.STOP, theirs)
     between = preview_of(a_track(a_step(), over()), CancelKind.ROLLBACK, theirs)
@@ -188,29 +188,29 @@ def test_what_someone_else_is_reassigning_is_left_to_them() -> None:
 
 
 def test_a_deleted_topic_is_named_as_the_reason() -> None:
-    deleted = preview_of(a_track(a_step()), CancelKind.STOP, a_look(absent=frozenset({T0})))
-    made_anew = preview_of(
-        a_track(a_step()), CancelKind.STOP, a_look(a_partition(T0, topic_id="another"))
+    deleted = preview_of(a_track(a_step()), CancelKind.STOP, a_poll(absent=frozenset({T0})))
+    recreated = preview_of(
+        a_track(a_step()), CancelKind.STOP, a_poll(a_partition(T0, topic_id="another"))
     )
 
     assert deleted.refused == "its topic was deleted"
-    assert made_anew.refused is not None
-    assert "created again" in made_anew.refused
+    assert recreated.refused is not None
+    assert "created again" in recreated.refused
     assert not deleted.cancels
-    assert not made_anew.cancels
+    assert not recreated.cancels
 
 
 def test_a_partition_that_kafka_does_not_show_is_named_as_the_reason() -> None:
     hidden = Failure(Operation.METADATA, "TOPIC_AUTHORIZATION_FAILED", topic=T0.topic)
 
-    preview = preview_of(a_track(a_step()), CancelKind.STOP, a_look(failures=(hidden,)))
+    preview = preview_of(a_track(a_step()), CancelKind.STOP, a_poll(failures=(hidden,)))
 
     assert preview.refused == "the cluster does not report its state: TOPIC_AUTHORIZATION_FAILED"
 
 
-def test_what_is_over_or_on_its_way_already_is_left_alone() -> None:
+def test_a_partition_already_rolling_back_or_gone_is_left_alone() -> None:
     back = CancelAsked(kind=CancelKind.ROLLBACK, partitions=(T0,))
-    seen = a_look(a_partition(T0, ADDED))
+    seen = a_poll(a_partition(T0, ADDED))
 
     again = preview_of(a_track(a_step(), over(), back), CancelKind.ROLLBACK, seen)
     gone = preview_of(a_track(now_in(State.TOPIC_GONE)), CancelKind.ROLLBACK, seen)

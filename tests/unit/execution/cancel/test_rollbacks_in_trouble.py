@@ -1,4 +1,4 @@
-"""Rolling back what changes the factor or nothing but the order, and while brokers are away."""
+"""Rollbacks of a changed replication factor or of the order alone, and with brokers away."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def _called_off(case: Case, folder: Path) -> None:
 
 
 @pytest.mark.parametrize("case", SOME_CASES, ids=lambda case: "-".join(map(str, case)))
-def test_whatever_the_plan_changes_can_be_called_off_at_each_of_its_steps(
+def test_any_kind_of_change_can_be_cancelled_at_each_of_its_steps(
     case: Case, tmp_path: Path
 ) -> None:
     _called_off(case, tmp_path)
@@ -116,7 +116,7 @@ def test_whatever_the_plan_changes_can_be_called_off_at_every_one_of_its_steps(
 
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("limits", ALL_LIMITS)
-def test_an_original_that_is_down_is_waited_for_and_said(
+def test_a_rollback_waits_for_an_original_broker_that_is_down_and_names_it(
     tmp_path: Path, limits: Limits, version: str
 ) -> None:
     story = a_story(tmp_path, limits=limits, version=version)
@@ -135,7 +135,7 @@ def test_an_original_that_is_down_is_waited_for_and_said(
 
 
 @pytest.mark.parametrize("limits", ALL_LIMITS)
-def test_who_led_and_is_down_is_waited_for(tmp_path: Path, limits: Limits) -> None:
+def test_a_rollback_waits_for_a_former_leader_that_is_down(tmp_path: Path, limits: Limits) -> None:
     story = a_story(tmp_path, limits=limits, messages=20_000)
     story.befalls(3.0, Kill(1))
     story.asked(20.0, BACK)
@@ -161,7 +161,7 @@ def test_who_led_and_is_down_is_waited_for(tmp_path: Path, limits: Limits) -> No
     ],
 )
 @pytest.mark.parametrize("broker", [1, 2, 3, 4, 6])
-def test_a_broker_that_is_killed_during_the_rollback_is_waited_for(
+def test_a_rollback_waits_for_a_broker_that_is_killed_during_it(
     tmp_path: Path, limits: Limits, version: str, broker: int
 ) -> None:
     story = a_story(tmp_path, limits=limits, version=version, min_isr=2)
@@ -189,8 +189,8 @@ def test_a_topic_that_is_deleted_during_the_rollback_ends_it(
     assert story.state("orders-0") is State.TOPIC_GONE
 
 
-def test_what_would_lose_data_is_refused_until_it_would_not(tmp_path: Path) -> None:
-    """Only what is being added is in sync: a cancel would succeed, and lose what was written."""
+def test_a_rollback_that_would_lose_data_is_refused_until_it_would_not(tmp_path: Path) -> None:
+    """Only the replica being added is in sync: a cancel would succeed, and lose data."""
     story = a_story(tmp_path, ((1, 2), (4, 2)), version="4.2", messages=20_000)
     story.befalls(2.0, Kill(2))
     story.befalls(40.0, Kill(1))
@@ -209,7 +209,7 @@ def test_what_would_lose_data_is_refused_until_it_would_not(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("limits", ALL_LIMITS)
 @pytest.mark.parametrize("kind", [CancelKind.ROLLBACK, CancelKind.TRIM])
-def test_nothing_is_dropped_below_min_isr_on_the_way_back(
+def test_no_replica_is_dropped_below_min_isr_on_the_way_back(
     tmp_path: Path, limits: Limits, kind: CancelKind
 ) -> None:
     story = a_story(tmp_path, limits=limits, min_isr=2)
@@ -227,7 +227,7 @@ def test_nothing_is_dropped_below_min_isr_on_the_way_back(
         assert not fewer or len(each.after.isr) >= 2, each
 
 
-def test_a_partition_that_has_failed_goes_back_though_kafka_refuses_once_more(
+def test_a_failed_partition_is_rolled_back_even_if_kafka_refuses_once_more(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     story = a_story(tmp_path, limits=KIP_435)

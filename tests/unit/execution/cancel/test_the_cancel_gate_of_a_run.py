@@ -1,4 +1,4 @@
-"""While the cancel gate is shut nothing is submitted but what cancels and goes back."""
+"""While the cancel gate is shut, only cancels and rollbacks are submitted."""
 
 from __future__ import annotations
 
@@ -42,7 +42,9 @@ def shut(story: CalledOffStory, at_s: float, until_s: float) -> None:
 
 
 @pytest.mark.parametrize("limits", [GENTLE, KIP_435, WAVES])
-def test_while_it_is_shut_nothing_goes_on_and_then_all_does(tmp_path: Path, limits: Limits) -> None:
+def test_a_run_halts_while_the_gate_is_shut_and_resumes_when_it_opens(
+    tmp_path: Path, limits: Limits
+) -> None:
     story = CalledOffStory(tmp_path, TWO, limits)
     shut(story, 14.0, 100.0)
 
@@ -51,12 +53,14 @@ def test_while_it_is_shut_nothing_goes_on_and_then_all_does(tmp_path: Path, limi
     begun = [*story.begun_at("orders-0"), *story.begun_at("orders-1")]
     assert not [at_s for at_s in begun if 14.5 < at_s < 99.5]
     assert story.at_target("orders-0", "orders-1")
-    told = [(event.shut, event.reason) for event in story.events if isinstance(event, CancelGate)]
-    assert told == [(True, "somebody@here, to stop everything"), (False, "")]
+    recorded = [
+        (event.shut, event.reason) for event in story.events if isinstance(event, CancelGate)
+    ]
+    assert recorded == [(True, "somebody@here, to stop everything"), (False, "")]
 
 
 @pytest.mark.parametrize("limits", [GENTLE, KIP_435, WAVES])
-def test_what_was_called_off_goes_back_while_it_is_shut(tmp_path: Path, limits: Limits) -> None:
+def test_a_rollback_proceeds_while_the_gate_is_shut(tmp_path: Path, limits: Limits) -> None:
     story = CalledOffStory(tmp_path, SEVERAL, limits)
     story.called_off(nth(2, altered("orders-0")), back("orders-0"))
     shut(story, 12.0, 150.0)
@@ -71,7 +75,7 @@ def test_what_was_called_off_goes_back_while_it_is_shut(tmp_path: Path, limits: 
 
 @pytest.mark.parametrize("limits", [GENTLE, KIP_435, WAVES])
 @pytest.mark.parametrize("why", ["shut", "paused"])
-def test_what_was_done_goes_back_while_all_places_are_held_by_what_may_not_go_on(
+def test_a_done_partition_is_rolled_back_while_halted_ones_hold_all_places(
     tmp_path: Path, limits: Limits, why: str
 ) -> None:
     story = CalledOffStory(tmp_path, SEVERAL, limits, {"messages": 2_000})
@@ -97,7 +101,7 @@ def test_what_was_done_goes_back_while_all_places_are_held_by_what_may_not_go_on
     assert story.at_target("orders-1", "orders-2")
 
 
-def test_nobody_is_elected_while_it_is_shut_and_no_step_is_given_up_for_that(
+def test_no_leader_is_elected_while_the_gate_is_shut_and_no_step_is_given_up(
     tmp_path: Path,
 ) -> None:
     story = CalledOffStory(tmp_path, {"orders-0": TWO["orders-0"]}, KIP_435)
@@ -111,7 +115,7 @@ def test_nobody_is_elected_while_it_is_shut_and_no_step_is_given_up_for_that(
     assert story.at_target("orders-0")
 
 
-def test_a_run_that_is_started_while_it_is_shut_begins_when_it_is_opened(tmp_path: Path) -> None:
+def test_a_run_started_while_the_gate_is_shut_begins_when_it_opens(tmp_path: Path) -> None:
     story = CalledOffStory(tmp_path, TWO)
     shut(story, 0.0, 50.0)
 
@@ -121,7 +125,7 @@ def test_a_run_that_is_started_while_it_is_shut_begins_when_it_is_opened(tmp_pat
     assert story.at_target("orders-0", "orders-1")
 
 
-def test_it_binds_each_run_of_the_cluster_and_what_goes_back_goes_on(tmp_path: Path) -> None:
+def test_the_gate_binds_every_run_of_the_cluster_but_not_rollbacks(tmp_path: Path) -> None:
     spec = a_cluster({"orders": [THREE, THREE, THREE]}, messages=10_000).spec
     cluster = SimulatedCluster(spec, VirtualClock(leaping=True))
     runs = []

@@ -1,4 +1,4 @@
-"""The cluster is away for a while: the run says so, and goes on when it is back."""
+"""The cluster is unreachable for a while: the run reports it, and resumes when it is back."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _lost(story: Story, at_s: float, until_s: float) -> None:
     story.befalls(until_s, *map(acts.Start, ALL))
 
 
-def test_it_is_told_once_when_it_goes_and_once_when_it_answers_again(tmp_path: Path) -> None:
+def test_a_lost_cluster_is_recorded_once_when_lost_and_once_when_back(tmp_path: Path) -> None:
     story = Story(tmp_path, {"orders-0": (RF3, (4, 2, 3))})
     _lost(story, 3.0, 60.0)
 
@@ -42,7 +42,7 @@ def test_it_is_told_once_when_it_goes_and_once_when_it_answers_again(tmp_path: P
     assert story.at_target("orders-0")
 
 
-def test_a_broker_counts_as_offline_only_for_as_long_as_it_was_seen_to_be(tmp_path: Path) -> None:
+def test_a_broker_counts_as_offline_only_while_it_was_observed_offline(tmp_path: Path) -> None:
     ways = {"orders-0": (RF3, (4, 2, 3))}
     story = Story(tmp_path, ways, on_stall="cancel", stall_timeout_s=120.0)
     _lost(story, 60.0, 300.0)
@@ -58,13 +58,13 @@ def test_a_broker_counts_as_offline_only_for_as_long_as_it_was_seen_to_be(tmp_pa
 
 
 def a_run(*events: Outage) -> Run:
-    told = [*a_start(), *events]
+    recorded = [*a_start(), *events]
     return Run("drain").fold(
-        JournalEntry(seq, AT, event) for seq, event in enumerate(told, start=1)
+        JournalEntry(seq, AT, event) for seq, event in enumerate(recorded, start=1)
     )
 
 
-def test_the_line_of_progress_tells_since_when_and_why() -> None:
+def test_the_progress_line_shows_since_when_the_cluster_is_lost_and_why() -> None:
     run = a_run(Outage(lost=True, reason="no answer"))
 
     since = AT.astimezone().isoformat(" ", timespec="seconds")
@@ -72,7 +72,7 @@ def test_the_line_of_progress_tells_since_when_and_why() -> None:
     assert "lost" not in progress_line(a_run(Outage(lost=True), Outage(lost=False)), None)
 
 
-def test_what_the_process_before_had_lost_says_nothing_of_the_next_one() -> None:
+def test_an_outage_of_one_process_does_not_carry_over_to_the_next() -> None:
     run = a_run(Outage(lost=True, reason="no answer"))
     assert run.outage == ClusterLost(AT, "no answer")
 
@@ -81,7 +81,7 @@ def test_what_the_process_before_had_lost_says_nothing_of_the_next_one() -> None
     assert run.outage is None
 
 
-def test_a_process_that_leaves_meanwhile_says_nothing_of_the_cluster_any_more(
+def test_a_process_that_leaves_during_an_outage_no_longer_reports_it(
     tmp_path: Path,
 ) -> None:
     story = Story(tmp_path, {"orders-0": (RF3, (4, 2, 3))})
@@ -94,7 +94,7 @@ def test_a_process_that_leaves_meanwhile_says_nothing_of_the_cluster_any_more(
     assert story.resumed().ended
 
 
-def test_its_log_tells_of_it_in_warnings(caplog: pytest.LogCaptureFixture) -> None:
+def test_the_engine_log_warns_of_an_outage_and_of_its_end(caplog: pytest.LogCaptureFixture) -> None:
     events = (Outage(lost=True, reason="no answer"), Outage(lost=False))
 
     EngineLog(a_run()).write(

@@ -1,4 +1,4 @@
-"""The permission to alter is taken away while a run goes on."""
+"""The permission to alter is withdrawn during a run."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ MISSING = (
 )
 
 
-def test_the_run_is_paused_and_left_and_no_partition_fails_for_it(tmp_path: Path) -> None:
+def test_a_run_that_loses_permission_is_paused_and_left_and_no_partition_fails(
+    tmp_path: Path,
+) -> None:
     story = Story(tmp_path, TWO, Limits(replicas=1, partitions=2))
     story.befalls(0.0, events.Deny("alter_reassignments"))
 
@@ -37,7 +39,7 @@ def test_the_run_is_paused_and_left_and_no_partition_fails_for_it(tmp_path: Path
     assert len(story.begun_at("orders-0")) == 1
 
 
-def test_what_is_in_flight_finishes_before_it_is_left(tmp_path: Path) -> None:
+def test_steps_in_flight_finish_before_the_run_is_left(tmp_path: Path) -> None:
     story = Story(tmp_path, TWO, Limits(replicas=1, partitions=1))
     story.befalls(3.0, events.Deny("alter_reassignments"))
 
@@ -48,7 +50,7 @@ def test_what_is_in_flight_finishes_before_it_is_left(tmp_path: Path) -> None:
     assert story.replicas(tp("orders-0")) == (1, 2, 3, 4)
 
 
-def test_resume_goes_on_however_often_it_was_denied(tmp_path: Path) -> None:
+def test_a_run_can_be_resumed_however_often_it_was_denied(tmp_path: Path) -> None:
     story = Story(tmp_path, TWO)
     story.befalls(0.0, events.Deny("alter_reassignments"))
     story.played()
@@ -62,7 +64,7 @@ def test_resume_goes_on_however_often_it_was_denied(tmp_path: Path) -> None:
     assert story.at_target(*TWO)
 
 
-def test_an_election_that_is_denied_pauses_it_too(tmp_path: Path) -> None:
+def test_a_denied_election_pauses_the_run_too(tmp_path: Path) -> None:
     story = Story(tmp_path, {"orders-0": (RF3, (2, 1, 3)), "orders-1": (RF3, (4, 2, 3))})
     story.befalls(0.0, events.Deny("elect_preferred_leaders"))
 
@@ -76,7 +78,7 @@ def test_an_election_that_is_denied_pauses_it_too(tmp_path: Path) -> None:
     assert story.at_target("orders-0", "orders-1")
 
 
-def test_a_call_that_is_not_authorized_as_a_whole_pauses_it_too(
+def test_an_unauthorized_call_pauses_the_run_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     story = Story(tmp_path, TWO)
@@ -89,7 +91,7 @@ def test_a_call_that_is_not_authorized_as_a_whole_pauses_it_too(
     assert story.played().left == MISSING
 
 
-def test_no_partition_fails_for_a_denial_of_all_of_a_request_by_its_topics(
+def test_no_partition_fails_when_every_topic_of_a_request_is_denied(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     story = Story(tmp_path, TWO)
@@ -110,7 +112,7 @@ def test_no_partition_fails_for_a_denial_of_all_of_a_request_by_its_topics(
     assert story.state("orders-0") is State.QUEUED
 
 
-def test_a_denial_of_one_topic_among_others_is_its_own(
+def test_a_denial_of_one_topic_among_others_does_not_pause_the_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     story = Story(tmp_path, TWO, Limits(replicas=1, partitions=2))

@@ -39,7 +39,7 @@ def refuses(story: Story, call: str = "alter_reassignments", for_s: float = inf)
     setattr(story.sending, call, refusing)
 
 
-def test_a_refused_step_is_tried_again_ever_more_slowly_and_then_failed_in_the_brokers_words(
+def test_a_refused_step_is_retried_with_backoff_and_then_fails_quoting_the_broker(
     tmp_path: Path,
 ) -> None:
     story = Story(tmp_path, TWO, Limits(replicas=1, partitions=2))
@@ -55,7 +55,7 @@ def test_a_refused_step_is_tried_again_ever_more_slowly_and_then_failed_in_the_b
     assert [round(wait) for wait in waits] == [1, 2, 4, 8]
 
 
-def test_a_step_that_was_refused_for_a_while_goes_on(tmp_path: Path) -> None:
+def test_a_step_refused_for_a_while_still_completes(tmp_path: Path) -> None:
     story = Story(tmp_path, TWO)
     refuses(story, for_s=5.0)
 
@@ -64,7 +64,7 @@ def test_a_step_that_was_refused_for_a_while_goes_on(tmp_path: Path) -> None:
     assert story.at_target("orders-0", "orders-1")
 
 
-def test_a_step_that_is_tried_again_keeps_its_place(tmp_path: Path) -> None:
+def test_a_retried_step_keeps_its_place(tmp_path: Path) -> None:
     story = Story(tmp_path, TWO)
     refuses(story)
 
@@ -74,7 +74,7 @@ def test_a_step_that_is_tried_again_keeps_its_place(tmp_path: Path) -> None:
     assert story.begun_at("orders-1") == []
 
 
-def test_a_refused_election_fails_its_partition_in_the_brokers_words(tmp_path: Path) -> None:
+def test_a_refused_election_fails_its_partition_quoting_the_broker(tmp_path: Path) -> None:
     story = Story(tmp_path, {"orders-0": (RF3, (2, 1, 3))})
     refuses(story, "elect_preferred_leaders")
 
@@ -84,7 +84,7 @@ def test_a_refused_election_fails_its_partition_in_the_brokers_words(tmp_path: P
     assert story.reason("orders-0") == "its election was refused: not today (POLICY_VIOLATION)"
 
 
-def test_a_run_that_stops_on_failure_begins_nothing_more_and_lets_what_is_in_flight_finish(
+def test_a_run_that_stops_on_failure_begins_nothing_and_finishes_steps_in_flight(
     tmp_path: Path,
 ) -> None:
     ways = {
@@ -106,7 +106,7 @@ def test_a_run_that_stops_on_failure_begins_nothing_more_and_lets_what_is_in_fli
     assert [event.reason for event in story.events if isinstance(event, Paused)] == [run.left]
 
 
-def test_a_run_that_stopped_on_a_failure_goes_on_when_it_is_resumed(tmp_path: Path) -> None:
+def test_a_run_stopped_by_a_failure_continues_when_resumed(tmp_path: Path) -> None:
     story = Story(tmp_path, TWO, stop_on_failure=True)
     refuses(story, for_s=60.0)
     story.played()
@@ -119,7 +119,7 @@ def test_a_run_that_stopped_on_a_failure_goes_on_when_it_is_resumed(tmp_path: Pa
     assert story.at_target("orders-1")
 
 
-def test_a_step_over_which_the_controller_itself_fails_is_tried_for_a_while_only(
+def test_a_step_that_makes_the_controller_fail_is_retried_only_a_few_times(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     story = Story(tmp_path, TWO)
@@ -141,7 +141,9 @@ def test_a_step_over_which_the_controller_itself_fails_is_tried_for_a_while_only
     assert story.at_target("orders-1")
 
 
-def test_a_request_is_read_for_however_long_the_one_before_it_took(tmp_path: Path) -> None:
+def test_the_cluster_is_read_for_each_request_however_long_the_last_one_took(
+    tmp_path: Path,
+) -> None:
     ways = {"orders-0": (RF3, (4, 2, 3)), "orders-1": (RF3, (2, 1, 3))}
     story = Story(tmp_path, ways, Limits(replicas=1, partitions=2))
     story.befalls(0.0, acts.LoseAnswer())
@@ -155,7 +157,7 @@ def test_a_request_is_read_for_however_long_the_one_before_it_took(tmp_path: Pat
     assert story.at_target(*ways)
 
 
-def test_nothing_is_sent_on_the_grounds_of_a_read_that_is_too_old(tmp_path: Path) -> None:
+def test_no_request_is_sent_on_the_basis_of_a_reading_that_is_too_old(tmp_path: Path) -> None:
     story = Story(tmp_path, {"orders-0": (RF3, (4, 2, 3))})
 
     async def slow(call: Call) -> Any:
@@ -197,7 +199,7 @@ class _OnAFullDisk(Story):
 
 
 @pytest.mark.parametrize("writes", range(12))
-def test_with_a_full_disk_nothing_is_sent_that_is_not_in_the_journal(
+def test_with_a_full_disk_only_requests_in_the_journal_are_sent(
     tmp_path: Path, writes: int
 ) -> None:
     story = _OnAFullDisk(tmp_path, {"orders-0": (RF3, (4, 2, 3)), "orders-1": (RF3, (3, 2, 1))})

@@ -1,4 +1,4 @@
-"""Brokers that go and come back in the middle of a run: what waits for them, and what does not."""
+"""Brokers that fail and come back during a run: what waits for them, and what does not."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from support.simulated.moving_clusters import tp
 RF3 = (1, 2, 3)
 
 
-def test_a_partition_whose_target_is_down_holds_no_place_and_goes_on_by_itself(
+def test_a_partition_whose_target_is_down_holds_no_place_and_resumes_by_itself(
     tmp_path: Path,
 ) -> None:
     story = Story(tmp_path, {"orders-0": (RF3, (4, 2, 3)), "orders-1": (RF3, (5, 2, 3))})
@@ -39,7 +39,7 @@ def test_a_partition_whose_target_is_down_holds_no_place_and_goes_on_by_itself(
     assert story.begun_at("orders-0")[0] > 60.0
 
 
-def test_what_keeps_a_partition_is_told_at_the_start(tmp_path: Path) -> None:
+def test_blocked_partitions_are_reported_with_the_reason_at_the_start(tmp_path: Path) -> None:
     ways = {
         "orders-0": (RF3, (4, 2, 3)),
         "orders-1": (RF3, (5, 2, 3)),
@@ -57,7 +57,7 @@ def test_what_keeps_a_partition_is_told_at_the_start(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("shape", Shape)
 @pytest.mark.parametrize("version", VERSIONS)
-def test_a_dead_broker_is_drained(tmp_path: Path, version: str, shape: Shape) -> None:
+def test_a_dead_broker_can_be_drained(tmp_path: Path, version: str, shape: Shape) -> None:
     ways = {"orders-0": (RF3, (4, 2, 3)), "orders-1": ((2, 1, 3), (2, 5, 3))}
     limits = Limits(replicas=1, partitions=2, shape=shape)
     story = Story(tmp_path, ways, limits, {"version": version})
@@ -69,7 +69,7 @@ def test_a_dead_broker_is_drained(tmp_path: Path, version: str, shape: Shape) ->
     assert 1 in story.cluster.controller.fenced
 
 
-def test_a_step_onto_a_broker_that_dies_stalls_and_goes_on_when_it_is_back(tmp_path: Path) -> None:
+def test_a_step_onto_a_broker_that_dies_stalls_and_resumes_when_it_is_back(tmp_path: Path) -> None:
     story = Story(tmp_path, {"orders-0": (RF3, (4, 2, 3))})
     story.befalls(5.0, events.Kill(4))
     story.befalls(400.0, events.Start(4))
@@ -81,7 +81,7 @@ def test_a_step_onto_a_broker_that_dies_stalls_and_goes_on_when_it_is_back(tmp_p
     assert story.said("orders-0", State.STALLED) == ["broker 4 is down"]
 
 
-def test_nobody_waits_to_be_cut_with_one_that_is_stalled(tmp_path: Path) -> None:
+def test_ready_partitions_do_not_wait_to_be_cut_with_a_stalled_one(tmp_path: Path) -> None:
     ways = {"orders-0": (RF3, (4, 2, 3)), "orders-1": (RF3, (5, 2, 3))}
     story = Story(tmp_path, ways, Limits(replicas=1, partitions=2))
     story.befalls(5.0, events.Kill(5))
@@ -92,7 +92,7 @@ def test_nobody_waits_to_be_cut_with_one_that_is_stalled(tmp_path: Path) -> None
     assert story.state("orders-1") is State.STALLED
 
 
-def test_a_step_onto_a_dead_broker_is_cancelled_after_its_time_if_that_was_chosen(
+def test_a_step_onto_a_dead_broker_is_cancelled_after_the_timeout_if_configured(
     tmp_path: Path,
 ) -> None:
     ways = {"orders-0": (RF3, (4, 2, 3)), "orders-1": (RF3, (5, 2, 3))}
@@ -111,7 +111,7 @@ def test_a_step_onto_a_dead_broker_is_cancelled_after_its_time_if_that_was_chose
     assert story.at_target("orders-0", "orders-1")
 
 
-def test_a_step_that_keeps_a_broker_which_died_is_cancelled_too_and_then_drops_it(
+def test_a_step_that_keeps_a_dead_broker_is_cancelled_and_the_next_one_drops_it(
     tmp_path: Path,
 ) -> None:
     story = Story(
@@ -133,7 +133,7 @@ def test_a_step_that_keeps_a_broker_which_died_is_cancelled_too_and_then_drops_i
 
 
 @pytest.mark.parametrize("unclean", ["true", "false"])
-def test_a_step_is_never_cancelled_where_only_what_it_adds_is_in_sync(
+def test_a_step_is_never_cancelled_when_only_the_replicas_it_adds_are_in_sync(
     tmp_path: Path, unclean: str
 ) -> None:
     story = Story(
@@ -158,7 +158,7 @@ def test_a_step_is_never_cancelled_where_only_what_it_adds_is_in_sync(
     assert story.at_target("orders-0")
 
 
-def test_a_cancel_that_was_lost_is_not_sent_again_once_only_what_is_added_is_in_sync(
+def test_a_lost_cancel_is_not_resent_once_only_added_replicas_are_in_sync(
     tmp_path: Path,
 ) -> None:
     story = Story(
@@ -183,7 +183,7 @@ def test_a_cancel_that_was_lost_is_not_sent_again_once_only_what_is_added_is_in_
     assert story.at_target("orders-0")
 
 
-def test_an_election_that_is_refused_for_half_a_minute_frees_its_place_and_comes_later(
+def test_an_election_refused_for_half_a_minute_frees_its_place_and_is_held_later(
     tmp_path: Path,
 ) -> None:
     ways = {"orders-0": (RF3, (2, 1, 3)), "orders-1": (RF3, (4, 2, 3))}
@@ -212,7 +212,7 @@ def test_an_election_that_is_refused_for_half_a_minute_frees_its_place_and_comes
     assert story.at_target("orders-0", "orders-1")
 
 
-def test_a_removal_that_waits_for_a_replica_is_not_looked_at_all_the_time(tmp_path: Path) -> None:
+def test_a_removal_that_waits_for_a_replica_is_not_polled_constantly(tmp_path: Path) -> None:
     limits = Limits(replicas=1, shape=Shape.KIP_435)
     story = Story(tmp_path, {"orders-0": ((1, 2, 3, 4), (1, 2, 3))}, limits, {"inbound_s": 100.0})
     story.already(events.Kill(2))
@@ -224,7 +224,7 @@ def test_a_removal_that_waits_for_a_replica_is_not_looked_at_all_the_time(tmp_pa
     assert story.looks < 140
 
 
-def test_a_cluster_that_is_lost_for_minutes_costs_nothing_but_time(tmp_path: Path) -> None:
+def test_a_cluster_lost_for_minutes_costs_a_run_only_time(tmp_path: Path) -> None:
     brokers = range(1, 6)
     ways = {f"orders-{n}": (RF3, (4, 5, 3)) for n in range(3)}
     story = Story(tmp_path, ways, Limits(replicas=1, partitions=2), {"brokers": brokers})
@@ -240,7 +240,7 @@ def test_a_cluster_that_is_lost_for_minutes_costs_nothing_but_time(tmp_path: Pat
 
 
 class _Hiding(SimulatedReader):
-    """May not read one topic from one moment to another."""
+    """A reader that may not read one topic for a while."""
 
     def __init__(self, story: Story, topic: str, from_s: float, until_s: float) -> None:
         super().__init__(story.cluster)
@@ -252,12 +252,12 @@ class _Hiding(SimulatedReader):
         hidden = self._from_s <= self._clock.monotonic() < self._until_s
         if not hidden or self._topic not in names:
             return answer
-        told = {tp: state for tp, state in answer.partitions.items() if tp.topic != self._topic}
+        readable = {tp: state for tp, state in answer.partitions.items() if tp.topic != self._topic}
         denied = Failure(Operation.METADATA, "TOPIC_AUTHORIZATION_FAILED", topic=self._topic)
-        return TopicsAnswer(told, answer.absent, (denied,))
+        return TopicsAnswer(readable, answer.absent, (denied,))
 
 
-def test_a_topic_that_may_not_be_read_is_blocked_for_that_and_lets_others_go_first(
+def test_an_unauthorized_topic_is_blocked_for_that_and_lets_others_go_first(
     tmp_path: Path,
 ) -> None:
     ways = {f"{topic}-0": (RF3, (4, 2, 3)) for topic in ("audit", "orders", "payments")}
@@ -274,7 +274,7 @@ def test_a_topic_that_may_not_be_read_is_blocked_for_that_and_lets_others_go_fir
     assert story.at_target(*ways)
 
 
-def test_nothing_is_added_to_a_broker_that_is_shutting_down_and_still_counts_as_alive(
+def test_no_replica_is_added_to_a_broker_that_is_shutting_down_but_counts_as_alive(
     tmp_path: Path,
 ) -> None:
     ways = {"orders-0": ((1, 2, 5), (4, 2, 5)), "orders-1": (RF3, (5, 2, 3))}

@@ -1,4 +1,4 @@
-"""Limits that change while a run lives, and what they and others leave room for."""
+"""Limits that change during a run, and the room that they and others leave."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _many(count: int, *targets: Replicas) -> dict[str, tuple[Replicas, Replicas]
     return {f"orders-{n}": (RF3, targets[n % len(targets)]) for n in range(count)}
 
 
-def test_the_answer_to_new_limits_names_the_decision_from_which_on_they_bind(
+def test_the_answer_to_new_limits_names_the_first_decision_they_bind(
     tmp_path: Path,
 ) -> None:
     story = Story(tmp_path, _many(8), Limits(replicas=1, partitions=1))
@@ -61,7 +61,7 @@ def test_the_answer_to_new_limits_names_the_decision_from_which_on_they_bind(
     ],
     ids=str,
 )
-def test_limits_that_change_in_the_middle_of_a_run_leave_what_is_in_flight_and_end_right(
+def test_limits_changed_during_a_run_leave_steps_in_flight_and_the_run_completes(
     tmp_path: Path, old: dict[str, int], new: dict[str, int | str | None]
 ) -> None:
     limits = msgspec.structs.replace(Limits(replicas=1), **old)
@@ -78,7 +78,7 @@ def test_limits_that_change_in_the_middle_of_a_run_leave_what_is_in_flight_and_e
     assert story.at_target(*ways)
 
 
-def test_limits_whose_answer_was_lost_with_the_process_are_answered_alike_by_the_next(
+def test_limits_a_killed_process_left_unanswered_are_answered_by_the_next(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     story = Story(tmp_path, _many(8), Limits(replicas=1, partitions=1))
@@ -100,7 +100,7 @@ def test_limits_whose_answer_was_lost_with_the_process_are_answered_alike_by_the
     assert asked.answer.batch == changed.batch + 1
 
 
-def test_within_a_wave_new_limits_bind_the_rest_of_the_wave(tmp_path: Path) -> None:
+def test_new_limits_bind_the_rest_of_the_current_wave(tmp_path: Path) -> None:
     limits = Limits(replicas=1, partitions=2, mode=Mode.WAVE)
     story = Story(tmp_path, _many(4, (4, 5, 3)), limits)
     story.asked(5.0, SetLimits({"replica-movements": 1}))
@@ -114,7 +114,7 @@ def test_within_a_wave_new_limits_bind_the_rest_of_the_wave(tmp_path: Path) -> N
     assert story.folded.limits_changed_at + 1 == 1
 
 
-def test_a_partition_stands_otherwise_under_another_shape_also_while_nothing_may_begin(
+def test_a_changed_shape_updates_the_state_of_a_partition_even_while_paused(
     tmp_path: Path,
 ) -> None:
     story = Story(tmp_path, {"orders-0": (RF3, (4, 2, 3))})
@@ -127,7 +127,7 @@ def test_a_partition_stands_otherwise_under_another_shape_also_while_nothing_may
     assert story.state("orders-0") is State.QUEUED
 
 
-def test_an_election_that_is_due_is_not_forgotten_over_a_second_look_in_the_same_turn(
+def test_a_due_election_is_not_forgotten_after_a_second_poll_in_the_same_turn(
     tmp_path: Path,
 ) -> None:
     ways = {f"orders-{n}": (RF3, (2, 1, 3)) for n in range(8)}
@@ -142,7 +142,7 @@ def test_an_election_that_is_due_is_not_forgotten_over_a_second_look_in_the_same
     assert story.begun_at("orders-9")[0] == elected
 
 
-def test_limits_that_are_no_limits_are_refused_with_the_option_and_change_nothing(
+def test_invalid_limits_are_refused_with_the_option_and_change_nothing(
     tmp_path: Path,
 ) -> None:
     story = Story(tmp_path, _many(1))
@@ -172,7 +172,7 @@ def test_a_command_of_a_newer_ktui_is_refused_and_the_run_goes_on(tmp_path: Path
     assert "does not know this command" in asked.answer.words
 
 
-def test_two_commands_at_once_are_both_carried_out_in_their_order(tmp_path: Path) -> None:
+def test_two_commands_at_once_are_both_carried_out_in_order(tmp_path: Path) -> None:
     story = Story(tmp_path, _many(6), Limits(replicas=1, partitions=1))
     story.asked(5.0, SetLimits({"partitions": 2}), SetLimits({"per-broker": 1}))
 
@@ -182,7 +182,7 @@ def test_two_commands_at_once_are_both_carried_out_in_their_order(tmp_path: Path
     assert (story.folded.limits.partitions, story.folded.limits.per_broker) == (2, 1)
 
 
-def test_a_free_place_is_taken_in_the_look_in_which_it_came_free(tmp_path: Path) -> None:
+def test_a_place_is_filled_in_the_same_poll_that_frees_it(tmp_path: Path) -> None:
     story = Story(tmp_path, _many(4), Limits(replicas=1, partitions=1))
 
     assert story.played().ended
@@ -192,7 +192,7 @@ def test_a_free_place_is_taken_in_the_look_in_which_it_came_free(tmp_path: Path)
     assert all(at in ready for at in begun)
 
 
-def test_waves_begin_only_when_all_of_the_last_one_have_ended(tmp_path: Path) -> None:
+def test_a_wave_begins_only_when_all_of_the_last_one_has_ended(tmp_path: Path) -> None:
     limits = Limits(replicas=1, partitions=2, mode=Mode.WAVE)
     story = Story(tmp_path, _many(5), limits)
 
@@ -203,7 +203,7 @@ def test_waves_begin_only_when_all_of_the_last_one_have_ended(tmp_path: Path) ->
     assert [len(wave) for wave in waves] == [2, 2, 1]
 
 
-def test_what_other_people_add_counts_for_the_replicas_that_move_at_once(tmp_path: Path) -> None:
+def test_replicas_others_add_count_against_the_replica_movement_limit(tmp_path: Path) -> None:
     ways = {**_many(2), "zebra-0": (RF3, (7, 2, 3))}
     story = Story(tmp_path, ways, Limits(replicas=1, replica_movements=1))
     del story.targets[tp("zebra-0")]

@@ -1,4 +1,4 @@
-"""An extra plan joins a live run, whatever stage the partitions are at that both have."""
+"""An extra plan joins a live run, whatever stage the partitions in both plans are at."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ STAGES: dict[str, Callable[[], Such]] = {
 
 
 def a_story(folder: Path, stage: str, limits: Limits) -> AddingStory:
-    """Give a story in which orders-0 is at a stage when the other of the two is not over."""
+    """Build a story in which orders-0 is at a stage while the other partition is not done."""
     first = "orders-1" if stage == "queued" else "orders-0"
     order = Order.PLAN
     ways = {name: WAYS[name] for name in sorted(WAYS, key=lambda name: name != first)}
@@ -56,9 +56,7 @@ def a_story(folder: Path, stage: str, limits: Limits) -> AddingStory:
 
 
 @pytest.mark.parametrize("limits", SHAPES)
-def test_partitions_that_the_run_does_not_have_join_its_queue(
-    tmp_path: Path, limits: Limits
-) -> None:
+def test_partitions_new_to_the_run_join_its_queue(tmp_path: Path, limits: Limits) -> None:
     story = AddingStory(tmp_path, WAYS, limits, {"resting": ["audit-0", "audit-1"]})
     story.adds(altered("orders-0"), {"audit-0": FAR, "audit-1": (4, 2, 3)})
 
@@ -75,7 +73,7 @@ def test_partitions_that_the_run_does_not_have_join_its_queue(
 
 @pytest.mark.parametrize("limits", SHAPES)
 @pytest.mark.parametrize("stage", STAGES)
-def test_what_is_on_its_way_elsewhere_is_rolled_back_and_then_goes_to_its_new_target(
+def test_a_partition_on_its_way_elsewhere_is_rolled_back_then_moved_to_its_new_target(
     tmp_path: Path, stage: str, limits: Limits
 ) -> None:
     story = a_story(tmp_path, stage, limits)
@@ -95,7 +93,7 @@ def test_what_is_on_its_way_elsewhere_is_rolled_back_and_then_goes_to_its_new_ta
 
 @pytest.mark.parametrize("limits", SHAPES)
 @pytest.mark.parametrize("stage", STAGES)
-def test_told_to_keep_its_target_it_goes_on_there_and_that_is_said(
+def test_with_keep_a_partition_keeps_its_target_and_the_answer_reports_it(
     tmp_path: Path, stage: str, limits: Limits
 ) -> None:
     story = a_story(tmp_path, stage, limits)
@@ -112,7 +110,7 @@ def test_told_to_keep_its_target_it_goes_on_there_and_that_is_said(
 
 @pytest.mark.parametrize("limits", SHAPES)
 @pytest.mark.parametrize("stage", STAGES)
-def test_retargeted_it_goes_straight_to_its_new_target(
+def test_with_retarget_a_partition_goes_straight_to_its_new_target(
     tmp_path: Path, stage: str, limits: Limits
 ) -> None:
     story = a_story(tmp_path, stage, limits)
@@ -127,7 +125,7 @@ def test_retargeted_it_goes_straight_to_its_new_target(
     assert run.tracks[tp("orders-0")].original == THREE
 
 
-def test_what_only_the_earlier_target_wanted_is_dropped_before_anything_is_added(
+def test_a_retarget_drops_unwanted_replicas_before_adding_any(
     tmp_path: Path,
 ) -> None:
     story = AddingStory(tmp_path, {"orders-0": (THREE, FAR)}, GENTLE)
@@ -141,7 +139,7 @@ def test_what_only_the_earlier_target_wanted_is_dropped_before_anything_is_added
 
 
 @pytest.mark.parametrize("limits", SHAPES)
-def test_retargeted_it_goes_on_before_those_that_have_not_begun(
+def test_a_retargeted_partition_goes_before_those_that_have_not_begun(
     tmp_path: Path, limits: Limits
 ) -> None:
     story = AddingStory(tmp_path, WAYS, limits)
@@ -152,7 +150,9 @@ def test_retargeted_it_goes_on_before_those_that_have_not_begun(
     assert max(story.begun_at("orders-0")) <= min(story.begun_at("orders-1"))
 
 
-def test_rolled_back_it_waits_for_its_turn_with_those_that_have_not_begun(tmp_path: Path) -> None:
+def test_a_partition_rolled_back_for_a_new_target_queues_with_those_not_begun(
+    tmp_path: Path,
+) -> None:
     limits = Limits(replicas=1, partitions=1, order=Order.PLAN)
     story = AddingStory(tmp_path, WAYS, limits)
     story.adds(nth(2, altered("orders-0")), {"orders-0": FARTHER})
@@ -164,7 +164,7 @@ def test_rolled_back_it_waits_for_its_turn_with_those_that_have_not_begun(tmp_pa
     assert max(story.begun_at("orders-1")) <= story.begun_at("orders-0")[-4]
 
 
-def test_a_leader_that_only_the_earlier_target_wanted_stays_until_another_leads(
+def test_a_leader_unwanted_by_the_new_target_stays_until_another_leads(
     tmp_path: Path,
 ) -> None:
     story = AddingStory(tmp_path, {"orders-0": (THREE, FAR)}, KIP_435)
@@ -180,7 +180,7 @@ def test_a_leader_that_only_the_earlier_target_wanted_stays_until_another_leads(
 
 
 @pytest.mark.parametrize("on_conflict", [OnConflict.ROLLBACK, OnConflict.RETARGET])
-def test_ready_to_be_cut_it_can_still_be_sent_elsewhere(
+def test_a_partition_ready_to_be_cut_can_still_get_a_new_target(
     tmp_path: Path, on_conflict: OnConflict
 ) -> None:
     ways = {"orders-0": (THREE, (1, 2, 4)), "orders-1": ((2, 3, 1), (5, 6, 4))}
@@ -194,7 +194,7 @@ def test_ready_to_be_cut_it_can_still_be_sent_elsewhere(
     assert story.came_to("orders-0", FARTHER)
 
 
-def test_what_has_its_target_already_is_left_as_it_is(tmp_path: Path) -> None:
+def test_partitions_already_at_or_on_the_way_to_their_target_are_left_alone(tmp_path: Path) -> None:
     story = AddingStory(tmp_path, WAYS, GENTLE)
     story.adds(done("orders-0"), {name: target for name, (_, target) in WAYS.items()})
 
@@ -203,7 +203,7 @@ def test_what_has_its_target_already_is_left_as_it_is(tmp_path: Path) -> None:
     assert story.words == ["nothing is added: 2 are at that target or on the way there already"]
 
 
-def test_what_was_stopped_goes_on_when_it_is_added_again(tmp_path: Path) -> None:
+def test_a_stopped_partition_is_queued_again_when_it_is_added_again(tmp_path: Path) -> None:
     story = AddingStory(tmp_path, WAYS, GENTLE)
     story.asks(
         nth(2, altered("orders-0")), CancelMoves(CancelKind.STOP, partitions=(tp("orders-0"),))
@@ -218,7 +218,7 @@ def test_what_was_stopped_goes_on_when_it_is_added_again(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("on_conflict", OnConflict)
-def test_whatever_was_added_is_rolled_back_to_what_was_there_before_the_run(
+def test_added_partitions_are_rolled_back_to_their_replicas_before_the_run(
     tmp_path: Path, on_conflict: OnConflict
 ) -> None:
     story = AddingStory(tmp_path, WAYS, GENTLE, {"resting": ["audit-0"]})
@@ -233,7 +233,7 @@ def test_whatever_was_added_is_rolled_back_to_what_was_there_before_the_run(
     assert story.came_to("audit-0", THREE)
 
 
-def test_an_operators_rollback_overrules_what_was_to_come_after_it(tmp_path: Path) -> None:
+def test_an_operators_rollback_overrides_the_target_due_after_it(tmp_path: Path) -> None:
     story = AddingStory(tmp_path, {"orders-0": (THREE, FAR)}, GENTLE)
     story.adds(nth(2, altered("orders-0")), {"orders-0": FARTHER})
     story.asks(
@@ -247,7 +247,7 @@ def test_an_operators_rollback_overrules_what_was_to_come_after_it(tmp_path: Pat
     assert story.came_to("orders-0", THREE)
 
 
-def test_a_paused_run_takes_an_extra_plan_and_begins_it_when_it_goes_on(tmp_path: Path) -> None:
+def test_a_paused_run_accepts_an_extra_plan_and_begins_it_when_continued(tmp_path: Path) -> None:
     story = AddingStory(tmp_path, WAYS, GENTLE, {"resting": ["audit-0"]})
     story.asked(3.0, Pause())
     story.adds(step_over("orders-0"), {"audit-0": FAR, "orders-1": FARTHER})
@@ -260,7 +260,7 @@ def test_a_paused_run_takes_an_extra_plan_and_begins_it_when_it_goes_on(tmp_path
     assert min(story.begun_at("audit-0")) > 60.0
 
 
-def test_a_paused_topic_holds_what_is_added_to_it(tmp_path: Path) -> None:
+def test_a_paused_topic_holds_partitions_added_to_it(tmp_path: Path) -> None:
     story = AddingStory(tmp_path, WAYS, GENTLE, {"resting": ["audit-0"]})
     story.asked(1.0, Pause(topics=("orders",)))
     story.adds(altered("orders-0"), {"audit-0": FAR, "orders-0": FARTHER})
@@ -272,7 +272,7 @@ def test_a_paused_topic_holds_what_is_added_to_it(tmp_path: Path) -> None:
     assert story.came_to("orders-0", THREE)
 
 
-def test_while_the_cancel_gate_is_shut_nothing_is_added(tmp_path: Path) -> None:
+def test_a_shut_cancel_gate_refuses_an_added_plan(tmp_path: Path) -> None:
     story = AddingStory(tmp_path, WAYS, GENTLE, {"resting": ["audit-0"]})
     story.gate_shut = "ada@ops1 (7), to roll back run drain"
     story.asked(10.0, story.add({"audit-0": FAR}))
@@ -284,7 +284,7 @@ def test_while_the_cancel_gate_is_shut_nothing_is_added(tmp_path: Path) -> None:
     assert tp("audit-0") not in story.folded.tracks
 
 
-def test_a_run_that_has_ended_takes_nothing_more(tmp_path: Path) -> None:
+def test_an_ended_run_refuses_an_extra_plan(tmp_path: Path) -> None:
     story = AddingStory(tmp_path, WAYS, GENTLE, {"resting": ["audit-0"]})
     story.played()
 
@@ -293,7 +293,7 @@ def test_a_run_that_has_ended_takes_nothing_more(tmp_path: Path) -> None:
     assert story.words == ["the run has ended. Start more.json as a run of its own: ktui start"]
 
 
-def test_two_extra_plans_for_a_partition_the_later_one_holds(tmp_path: Path) -> None:
+def test_the_later_of_two_extra_plans_for_a_partition_wins(tmp_path: Path) -> None:
     story = AddingStory(tmp_path, WAYS, GENTLE)
     story.adds(nth(2, altered("orders-0")), {"orders-0": FARTHER})
     story.adds(lambda event: isinstance(event, Added), {"orders-0": (4, 8, 2)})
@@ -306,7 +306,7 @@ def test_two_extra_plans_for_a_partition_the_later_one_holds(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("on_conflict", OnConflict)
-def test_what_was_copied_and_what_is_left_stays_true(
+def test_copied_and_remaining_bytes_stay_correct_with_an_extra_plan(
     tmp_path: Path, on_conflict: OnConflict
 ) -> None:
     story = AddingStory(tmp_path, WAYS, GENTLE, {"resting": ["audit-0"], "messages": 1_000})

@@ -1,4 +1,4 @@
-"""Answers that are lost: what was sent may have taken effect, may do so yet, or come twice."""
+"""Lost answers: a request may have taken effect, may yet do so, or may arrive twice."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LATE_S = 40.7
 """Seen on a cluster whose controller was suspended for a while."""
 
 
-def test_a_step_whose_answer_was_lost_is_settled_by_looking(tmp_path: Path) -> None:
+def test_a_step_whose_answer_was_lost_is_settled_by_polling(tmp_path: Path) -> None:
     story = Story(tmp_path, TWO)
     story.befalls(0.0, events.LoseAnswer())
 
@@ -57,7 +57,7 @@ def test_a_step_that_arrives_late_is_not_sent_twice(tmp_path: Path, by_s: float)
     assert story.at_target("orders-0", "orders-1")
 
 
-def test_a_step_that_is_still_on_its_way_when_nobody_waits_for_it_any_more_is_not_sent_twice(
+def test_a_step_still_in_flight_after_its_request_timed_out_is_not_sent_twice(
     tmp_path: Path,
 ) -> None:
     story = Story(tmp_path, TWO)
@@ -69,7 +69,7 @@ def test_a_step_that_is_still_on_its_way_when_nobody_waits_for_it_any_more_is_no
     assert story.at_target("orders-0", "orders-1")
 
 
-def test_a_request_that_left_long_after_its_intent_is_not_believed_lost_at_once(
+def test_a_request_sent_long_after_its_intent_is_not_presumed_lost_at_once(
     tmp_path: Path,
 ) -> None:
     story = Story(tmp_path, {"orders-0": (RF3, (4, 2, 3))})
@@ -90,7 +90,7 @@ def test_a_request_that_left_long_after_its_intent_is_not_believed_lost_at_once(
 
 
 @pytest.mark.parametrize("by_s", [14.0, LATE_S, 59.0])
-def test_no_other_step_is_sent_while_one_may_still_be_on_its_way(
+def test_no_other_step_is_sent_while_one_may_still_be_in_flight(
     tmp_path: Path, by_s: float
 ) -> None:
     story = Story(tmp_path, {"orders-0": (RF3, (4, 5, 3))})
@@ -104,7 +104,7 @@ def test_no_other_step_is_sent_while_one_may_still_be_on_its_way(
     assert story.at_target("orders-0")
 
 
-def test_nor_is_one_by_the_process_that_resumes_the_run(tmp_path: Path) -> None:
+def test_a_resuming_process_sends_no_other_step_while_one_may_be_in_flight(tmp_path: Path) -> None:
     story = Story(tmp_path, {"orders-0": (RF3, (4, 5, 3))})
     story.late(LATE_S)
     story.played(until_s=2.0)
@@ -116,10 +116,10 @@ def test_nor_is_one_by_the_process_that_resumes_the_run(tmp_path: Path) -> None:
     assert story.at_target("orders-0")
 
 
-def test_a_step_that_comes_a_second_time_meets_no_later_one(tmp_path: Path) -> None:
+def test_a_step_that_arrives_twice_meets_no_later_step(tmp_path: Path) -> None:
     story = Story(tmp_path, ONE)
     story.befalls(0.0, events.LoseAnswer())
-    story.befalls(30.0, events.Alter({tp("orders-0"): (1, 2, 3, 4)}))  # the broker sends it anew
+    story.befalls(30.0, events.Alter({tp("orders-0"): (1, 2, 3, 4)}))  # the broker resends it
 
     assert story.played().ended
 
@@ -128,7 +128,7 @@ def test_a_step_that_comes_a_second_time_meets_no_later_one(tmp_path: Path) -> N
     assert story.at_target("orders-0")
 
 
-def test_nobody_waits_for_an_answer_that_was_lost_where_nothing_is_to_follow(
+def test_a_lost_answer_is_not_waited_for_when_no_step_follows(
     tmp_path: Path,
 ) -> None:
     story = Story(tmp_path, {"orders-0": ((1, 2, 3), (1, 3, 2))})
@@ -139,7 +139,7 @@ def test_nobody_waits_for_an_answer_that_was_lost_where_nothing_is_to_follow(
     assert story.at_target("orders-0")
 
 
-def test_a_cancel_that_comes_a_second_time_meets_no_later_step(tmp_path: Path) -> None:
+def test_a_cancel_that_arrives_twice_meets_no_later_step(tmp_path: Path) -> None:
     story = Story(
         tmp_path, ONE, cluster={"version": "4.2"}, on_stall="cancel", stall_timeout_s=60.0
     )
@@ -156,7 +156,7 @@ def test_a_cancel_that_comes_a_second_time_meets_no_later_step(tmp_path: Path) -
     assert story.at_target("orders-0")
 
 
-def test_a_cancel_that_was_answered_holds_nothing_up(tmp_path: Path) -> None:
+def test_an_answered_cancel_delays_nothing(tmp_path: Path) -> None:
     story = Story(
         tmp_path, ONE, cluster={"version": "4.2"}, on_stall="cancel", stall_timeout_s=60.0
     )
@@ -168,7 +168,7 @@ def test_a_cancel_that_was_answered_holds_nothing_up(tmp_path: Path) -> None:
     assert story.begun_at("orders-0")[1] < cancelled + 5.0
 
 
-def test_a_step_that_came_of_a_request_believed_lost_is_gone_on_from(tmp_path: Path) -> None:
+def test_a_run_continues_from_a_step_whose_request_was_presumed_lost(tmp_path: Path) -> None:
     story = Story(tmp_path, {"orders-0": (RF3, (4, 2, 3))})
     story.late(75.0)
     story.asked(5.0, Pause())
@@ -182,7 +182,7 @@ def test_a_step_that_came_of_a_request_believed_lost_is_gone_on_from(tmp_path: P
     assert story.at_target("orders-0")
 
 
-def test_an_election_whose_answer_was_lost_is_settled_by_looking(tmp_path: Path) -> None:
+def test_an_election_whose_answer_was_lost_is_settled_by_polling(tmp_path: Path) -> None:
     story = Story(tmp_path, {"orders-0": (RF3, (2, 1, 3))})
 
     def loses(_: object) -> None:

@@ -1,4 +1,4 @@
-"""Other people's changes to the partitions of a run: theirs are left to them, and told."""
+"""Other people's changes to the partitions of a run are left to them, and reported."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_a_queued_partition_that_someone_else_is_moving_waits_and_is_then_left_t
     assert story.at_target("orders-0")
 
 
-def test_a_queued_partition_changed_by_someone_else_is_carried_on_from_there_if_that_was_chosen(
+def test_a_queued_partition_changed_by_someone_else_is_replanned_if_configured(
     tmp_path: Path,
 ) -> None:
     story = Story(tmp_path, TWO, on_foreign_change="replan")
@@ -70,7 +70,7 @@ def test_a_step_that_someone_else_cancels_is_never_sent_again(tmp_path: Path) ->
     assert story.at_target("orders-1")
 
 
-def test_a_cancel_is_seen_as_one_though_the_answer_to_the_step_was_lost(tmp_path: Path) -> None:
+def test_a_foreign_cancel_is_recognized_even_if_the_steps_answer_was_lost(tmp_path: Path) -> None:
     story = Story(tmp_path, TWO, cluster={"messages": 60_000})
     story.befalls(0.0, events.LoseAnswer())
     story.befalls(20.5, cancel("orders-0"))
@@ -81,7 +81,7 @@ def test_a_cancel_is_seen_as_one_though_the_answer_to_the_step_was_lost(tmp_path
     assert story.reason("orders-0") == "someone else cancelled its step"
 
 
-def test_a_step_that_someone_else_gives_another_target_is_left_to_them(tmp_path: Path) -> None:
+def test_a_step_retargeted_by_someone_else_is_left_to_them(tmp_path: Path) -> None:
     story = Story(tmp_path, TWO)
     story.befalls(5.5, move("orders-0", 7, 8, 3))
 
@@ -93,7 +93,7 @@ def test_a_step_that_someone_else_gives_another_target_is_left_to_them(tmp_path:
     assert story.at_target("orders-1")
 
 
-def test_an_election_by_someone_else_changes_nothing_about_where_a_run_ends(tmp_path: Path) -> None:
+def test_an_election_by_someone_else_does_not_change_where_a_run_ends(tmp_path: Path) -> None:
     limits = Limits(replicas=1, partitions=2, shape=Shape.KIP_435)
     story = Story(tmp_path, {"orders-0": ((1, 2, 3), (2, 3, 4))}, limits)
     story.befalls(8.0, events.ElectLeaders((tp("orders-0"),)))
@@ -104,7 +104,7 @@ def test_an_election_by_someone_else_changes_nothing_about_where_a_run_ends(tmp_
     assert story.at_target("orders-0")
 
 
-def test_a_partition_whose_topic_is_deleted_is_gone_and_the_rest_goes_on(tmp_path: Path) -> None:
+def test_a_partition_whose_topic_is_deleted_is_gone_and_the_rest_continues(tmp_path: Path) -> None:
     story = Story(tmp_path, {**TWO, "audit-0": ((1, 2, 3), (4, 2, 3))})
     story.befalls(5.5, events.DeleteTopic("audit"))
 
@@ -116,9 +116,7 @@ def test_a_partition_whose_topic_is_deleted_is_gone_and_the_rest_goes_on(tmp_pat
 
 
 @pytest.mark.parametrize("topic", ["audit", "zebra"], ids=["in flight", "queued"])
-def test_a_topic_made_again_under_its_name_is_another_one_and_not_touched(
-    tmp_path: Path, topic: str
-) -> None:
+def test_a_topic_recreated_under_its_name_is_not_touched(tmp_path: Path, topic: str) -> None:
     story = Story(tmp_path, {**TWO, f"{topic}-0": ((1, 2, 3), (4, 2, 3))})
     again = TopicSpec(name=topic, replicas=((1, 2, 3),))
     story.befalls(5.5, events.DeleteTopic(topic), events.CreateTopic(again))
@@ -144,7 +142,7 @@ def test_late_metadata_is_never_taken_for_a_change_by_someone_else(tmp_path: Pat
     assert story.at_target("orders-0", "orders-1")
 
 
-def test_late_metadata_does_not_make_a_cancelled_step_one_that_is_over(tmp_path: Path) -> None:
+def test_late_metadata_does_not_make_a_cancelled_step_look_complete(tmp_path: Path) -> None:
     late = {"metadata_lag_s": 1.4, "version": "4.2"}
     story = Story(tmp_path, {"orders-0": ((1, 2, 3), (4, 1, 2, 3))}, cluster=late, poll_s=0.3)
     story.befalls(0.0, events.Deny("describe_quorum"), events.Kill(3))
@@ -156,7 +154,7 @@ def test_late_metadata_does_not_make_a_cancelled_step_one_that_is_over(tmp_path:
     assert story.replicas(tp("orders-0")) == (1, 2, 3)
 
 
-def test_what_someone_else_changed_is_believed_without_fresh_metadata_once_it_has_lasted(
+def test_a_foreign_change_is_accepted_without_fresh_metadata_once_it_has_lasted(
     tmp_path: Path,
 ) -> None:
     story = Story(tmp_path, TWO)

@@ -1,4 +1,4 @@
-"""What waits tells why, once, and keeps no other from going on."""
+"""A waiting partition reports why, once, and does not hold up the others."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ GENTLE = Limits(replicas=1, partitions=2, cut_together=2, shape=Shape.GENTLE)
 
 @contextmanager
 def dies_with_request(story: Story, number: int, name: str, broker: int = 9) -> Iterator[None]:
-    """Have a broker die with one request of a partition; those of others arrive."""
+    """Kill a broker with one request of a partition; requests for others arrive."""
     sending, coming = story.sending.alter_reassignments, [tp(name)] * number
 
     async def alter(targets: Any, **how: Any) -> Any:
@@ -42,7 +42,7 @@ def dies_with_request(story: Story, number: int, name: str, broker: int = 9) -> 
         yield
 
 
-def test_nobody_waits_to_be_cut_with_a_step_that_was_called_off(tmp_path: Path) -> None:
+def test_ready_partitions_do_not_wait_to_be_cut_with_a_cancelled_step(tmp_path: Path) -> None:
     story = Story(tmp_path, {"orders-0": (RF3, (4, 2, 3)), "orders-1": (RF3, (5, 2, 3))}, GENTLE)
     story.asked(2.0, CancelMoves(CancelKind.STOP, partitions=(tp("orders-1"),)))
 
@@ -55,7 +55,7 @@ def test_nobody_waits_to_be_cut_with_a_step_that_was_called_off(tmp_path: Path) 
     assert not story.folded.tracks[tp("orders-1")].state.ended
 
 
-def test_a_blocked_partition_with_an_open_request_tells_one_reason(tmp_path: Path) -> None:
+def test_a_blocked_partition_with_an_open_request_reports_one_reason(tmp_path: Path) -> None:
     story = Story(tmp_path, {"orders-0": (RF3, (4, 2, 3))})
     story.befalls(40.0, events.Kill(4))
 
@@ -63,11 +63,11 @@ def test_a_blocked_partition_with_an_open_request_tells_one_reason(tmp_path: Pat
         story.played(until_s=60.0)
     story.resumed(until_s=400.0)
 
-    told = [event.reason for event in story.events if isinstance(event, StateEntered)]
-    assert len(told) < 8, told
+    reasons = [event.reason for event in story.events if isinstance(event, StateEntered)]
+    assert len(reasons) < 8, reasons
 
 
-def test_a_wave_goes_on_without_one_whose_broker_is_silent_also_after_a_resume(
+def test_a_wave_continues_without_a_partition_of_a_silent_broker_even_after_a_resume(
     tmp_path: Path,
 ) -> None:
     ways = dict.fromkeys([f"orders-{number}" for number in range(3)], (RF3, (4, 5, 3)))
@@ -81,13 +81,13 @@ def test_a_wave_goes_on_without_one_whose_broker_is_silent_also_after_a_resume(
     assert story.at_target("orders-1", "orders-2")
 
 
-def test_a_stopped_partition_is_told_with_the_replicas_that_a_late_request_gave_it(
+def test_a_stopped_partition_is_reported_with_the_replicas_a_late_request_gave_it(
     tmp_path: Path,
 ) -> None:
     stories.a_held_reorder_arrives_before_a_stop(tmp_path)
 
 
-def test_after_a_pause_the_first_of_those_begun_has_the_place(tmp_path: Path) -> None:
+def test_after_a_pause_begun_partitions_take_the_place_in_order(tmp_path: Path) -> None:
     names = [f"orders-{number}" for number in range(6)]
     both = Limits(replicas=1, partitions=6)
     story = Story(tmp_path, dict.fromkeys(names, (RF3, (4, 5, 3))), both)

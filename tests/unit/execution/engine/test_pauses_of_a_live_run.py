@@ -1,4 +1,4 @@
-"""What keeps a run from going on: pauses, the end of its time, the health of others, leaving."""
+"""What holds a run: pauses, the end of its time, the health of others, leaving."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_a_paused_partition_waits_and_the_others_go_on(tmp_path: Path) -> None:
     assert story.begun_at("orders-2")[-1] < 60.0
 
 
-def test_a_paused_process_notices_that_the_run_is_not_its_own_any_more(tmp_path: Path) -> None:
+def test_a_paused_process_notices_that_it_no_longer_owns_the_run(tmp_path: Path) -> None:
     story = Story(tmp_path, _many(1))
     story.asked(0.5, Pause(topics=("orders",)))
     story.lost = lambda: "its lock was removed" if story.clock.monotonic() > 50.0 else None
@@ -75,7 +75,7 @@ def test_a_paused_topic_waits_and_the_others_go_on(tmp_path: Path) -> None:
     assert story.begun_at("orders-0")[1] >= 100.0
 
 
-def test_a_paused_run_begins_nothing_and_what_is_in_flight_finishes(tmp_path: Path) -> None:
+def test_a_paused_run_begins_nothing_and_finishes_steps_in_flight(tmp_path: Path) -> None:
     story = Story(tmp_path, _many(3))
     story.asked(2.0, Pause())
     story.asked(100.0, Continue())
@@ -89,7 +89,7 @@ def test_a_paused_run_begins_nothing_and_what_is_in_flight_finishes(tmp_path: Pa
     assert State.READY in story.states("orders-0")
 
 
-def test_an_operators_pause_outlasts_the_process_and_a_signals_does_not(tmp_path: Path) -> None:
+def test_an_operators_pause_outlasts_the_process_but_a_signals_does_not(tmp_path: Path) -> None:
     story = Story(tmp_path, _many(2))
     story.asked(2.0, Pause(by=PauseOrigin.SIGNAL))
 
@@ -108,7 +108,7 @@ def test_an_operators_pause_outlasts_the_process_and_a_signals_does_not(tmp_path
     assert story.resumed(until_s=story.clock.monotonic() + 600.0).ended
 
 
-def test_a_run_that_is_to_be_left_is_left_at_once_and_sends_nothing_more(tmp_path: Path) -> None:
+def test_a_run_asked_to_leave_leaves_at_once_and_sends_nothing_more(tmp_path: Path) -> None:
     story = Story(tmp_path, _many(2))
     story.played(until_s=3.0)
     story.clock.pass_time(30.0)
@@ -123,7 +123,7 @@ def test_a_run_that_is_to_be_left_is_left_at_once_and_sends_nothing_more(tmp_pat
     assert story.at_target(*_many(2))
 
 
-def test_what_is_not_in_the_run_cannot_be_paused(tmp_path: Path) -> None:
+def test_a_topic_or_partition_outside_the_run_cannot_be_paused(tmp_path: Path) -> None:
     story = Story(tmp_path, _many(1))
     story.asked(2.0, Pause(topics=("payments",)), Pause(partitions=(tp("orders-9"),)))
 
@@ -135,7 +135,7 @@ def test_what_is_not_in_the_run_cannot_be_paused(tmp_path: Path) -> None:
     ]
 
 
-def test_a_run_with_an_end_in_time_begins_nothing_that_does_not_fit_and_is_left_then(
+def test_a_run_with_an_until_time_begins_only_what_fits_and_is_then_left(
     tmp_path: Path,
 ) -> None:
     story = Story(tmp_path, _many(6))
@@ -154,7 +154,7 @@ def test_a_run_with_an_end_in_time_begins_nothing_that_does_not_fit_and_is_left_
     assert story.resumed().ended
 
 
-def test_what_was_held_as_too_late_begins_once_the_run_turns_out_to_be_faster(
+def test_a_partition_held_as_too_late_begins_once_the_run_proves_faster(
     tmp_path: Path,
 ) -> None:
     fast = {"messages": 5_000_000, "copied_s": 1_000_000.0}
@@ -170,7 +170,7 @@ def test_what_was_held_as_too_late_begins_once_the_run_turns_out_to_be_faster(
     assert story.at_target("orders-0", "orders-1")
 
 
-def test_once_the_time_has_come_not_even_a_next_step_is_submitted_and_what_flies_finishes(
+def test_after_the_until_time_no_next_step_is_submitted_and_steps_in_flight_finish(
     tmp_path: Path,
 ) -> None:
     slow = {"copied_s": 100.0}
@@ -179,12 +179,12 @@ def test_once_the_time_has_come_not_even_a_next_step_is_submitted_and_what_flies
 
     run = story.played_by(msgspec.structs.replace(OWNER, until=until))
 
-    flown = story.seconds(lambda e: isinstance(e, StepOver))
-    assert min(flown) > 50.0
+    finished_s = story.seconds(lambda e: isinstance(e, StepOver))
+    assert min(finished_s) > 50.0
     assert max(story.seconds(lambda e: isinstance(e, StepBegun))) < 50.0
     assert 50.0 <= story.seconds(lambda e: isinstance(e, Paused))[0] < 55.0
     assert run.left == "the time given with --until has come, with 2 partitions left"
-    assert story.seconds(lambda e: isinstance(e, EngineLeft))[0] >= max(flown)
+    assert story.seconds(lambda e: isinstance(e, EngineLeft))[0] >= max(finished_s)
 
 
 def test_a_next_step_that_is_not_expected_to_end_in_time_is_held_back(tmp_path: Path) -> None:
@@ -203,7 +203,7 @@ def test_a_next_step_that_is_not_expected_to_end_in_time_is_held_back(tmp_path: 
     assert again.resumed().ended
 
 
-def test_a_run_whose_time_is_up_is_left_though_all_that_remains_is_blocked(tmp_path: Path) -> None:
+def test_a_run_whose_time_is_up_is_left_even_if_all_that_remains_is_blocked(tmp_path: Path) -> None:
     story = Story(tmp_path, _many(1, (4, 2, 3)))
     story.already(events.Kill(4))
     until = story.clock.now() + timedelta(seconds=60)
@@ -214,7 +214,7 @@ def test_a_run_whose_time_is_up_is_left_though_all_that_remains_is_blocked(tmp_p
     assert 60.0 <= story.seconds(lambda e: isinstance(e, EngineLeft))[-1] < 65.0
 
 
-def test_a_run_whose_time_is_up_is_left_though_the_gate_is_shut(tmp_path: Path) -> None:
+def test_a_run_whose_time_is_up_is_left_even_if_the_gate_is_shut(tmp_path: Path) -> None:
     story = Story(tmp_path, {**_many(1), "zebra-0": ((9,), (9,))}, most_offline=0)
     del story.targets[tp("zebra-0")]
     story.already(events.Kill(9))
@@ -227,29 +227,29 @@ def test_a_run_whose_time_is_up_is_left_though_the_gate_is_shut(tmp_path: Path) 
     assert story.sent("orders-0") == []
 
 
-def test_a_process_that_is_told_to_go_while_it_looks_sends_nothing_more(tmp_path: Path) -> None:
+def test_a_process_asked_to_leave_during_a_poll_sends_nothing_more(tmp_path: Path) -> None:
     story = Story(tmp_path, _many(1))
     reader = story.reader
-    told = "its process got SIGTERM"
+    leave_reason = "its process got SIGTERM"
 
-    class ToldMeanwhile:
+    class LeavesMeanwhile:
         def __getattr__(self, name: str) -> Any:
             return getattr(reader, name)
 
         async def describe_cluster(self) -> ClusterDescription:
             assert story.engine is not None
-            story.engine.leave(told)
+            story.engine.leave(leave_reason)
             return await reader.describe_cluster()
 
-    story.reader = cast("ClusterReader", ToldMeanwhile())
+    story.reader = cast("ClusterReader", LeavesMeanwhile())
 
-    assert story.played().left == told
+    assert story.played().left == leave_reason
     assert story.sent("orders-0") == []
     assert story.steps == []
 
 
 @pytest.mark.parametrize("command", [Pause(by=PauseOrigin.SIGNAL), StopEngine()])
-def test_what_is_asked_while_it_looks_holds_back_the_decision_of_that_look(
+def test_a_command_during_a_poll_holds_back_the_decision_of_that_poll(
     tmp_path: Path, command: Command
 ) -> None:
     story = Story(tmp_path, _many(1))
@@ -292,7 +292,9 @@ def test_the_answer_to_a_continue_names_the_wider_pause_that_is_left(tmp_path: P
     ]
 
 
-def test_the_gate_is_shut_while_others_are_not_well_and_opens_by_itself(tmp_path: Path) -> None:
+def test_the_health_gate_shuts_while_others_are_unhealthy_and_opens_by_itself(
+    tmp_path: Path,
+) -> None:
     ways = {**_many(3), "zebra-0": ((9,), (9,))}
     story = Story(tmp_path, ways, most_offline=0)
     del story.targets[tp("zebra-0")]
@@ -309,7 +311,7 @@ def test_the_gate_is_shut_while_others_are_not_well_and_opens_by_itself(tmp_path
     assert story.at_target(*_many(3))
 
 
-def test_the_gate_waits_for_the_settings_that_it_judges_by(tmp_path: Path) -> None:
+def test_the_health_gate_waits_for_the_settings_it_judges_by(tmp_path: Path) -> None:
     ways = {**_many(1), "zebra-0": ((5, 9), (5, 9))}
     two = {"configs": {"min.insync.replicas": "2"}}
     story = Story(tmp_path, ways, cluster=two, most_under_min_isr=0)
@@ -334,7 +336,7 @@ def test_the_gate_waits_for_the_settings_that_it_judges_by(tmp_path: Path) -> No
     assert story.sent("orders-0") == []
 
 
-def test_a_run_that_is_left_by_its_story_says_so(tmp_path: Path) -> None:
+def test_a_run_left_by_its_story_reports_that(tmp_path: Path) -> None:
     story = Story(tmp_path, _many(1))
 
     assert story.played(until_s=3.0).left == LEFT

@@ -1,4 +1,4 @@
-"""What the schedules on real brokers are made of, and that their judge finds what is wrong."""
+"""What the schedules for real brokers contain, and that their judge finds faults."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ ADDING = {"replicas": [1, 2, 3], "addingReplicas": [3]}
 Change = tuple[float, dict[str, Any]]
 
 
-def test_fifty_schedules_have_every_kind_of_fault_and_command_and_five_suspend_for_90_s() -> None:
+def test_fifty_schedules_cover_every_fault_and_command_and_five_suspend_for_90_s() -> None:
     planned = Counter(event.what for number in range(COUNT) for event in schedule(number).events)
     assert {*planned} == {*Fault, *Asked}
     assert planned[Fault.HOLDER_SUSPENDED] == 5
@@ -64,7 +64,7 @@ def test_fifty_schedules_have_every_kind_of_fault_and_command_and_five_suspend_f
 
 
 def log(*changes: Change) -> TopicLog:
-    """A partition's records, each so many seconds after the beginning."""
+    """Build a partition's records, each at its time in seconds after the beginning."""
     records: list[tuple[int, int, dict[str, Any]]] = [
         (0, ms(-60), {"type": "TOPIC_RECORD", "data": {"topicId": ID, "name": TOPIC}}),
         (1, ms(-60), record("PARTITION_RECORD", MADE)),
@@ -116,7 +116,7 @@ def found(log: TopicLog, entries: Iterable[JournalEntry]) -> list[str]:
     return against_intents(log, intents(entries))
 
 
-def test_what_was_meant_and_took_effect_in_turn_is_as_it_should_be() -> None:
+def test_intended_requests_that_take_effect_in_order_raise_no_problem() -> None:
     moved = log((1.1, ADDING), (3, {"addingReplicas": [], "isr": [1, 2, 3]}))
     entries = written((1, step(1, 2, 3)), (1.2, answer(Request.ALTER, Verdict.ACCEPTED)))
     assert found(moved, entries) == []
@@ -147,7 +147,7 @@ def test_a_request_that_takes_effect_where_it_should_not_is_found(
     assert words in problem
 
 
-def test_a_cancel_that_leaves_none_in_sync_is_found_and_counted_if_it_changed_just_before() -> None:
+def test_a_cancel_leaving_none_in_sync_is_a_fault_or_counted_if_the_isr_just_shrank() -> None:
     cancelled = {"replicas": [1, 2], "addingReplicas": [], "isr": [1], "leader": 1}
     shrunk = {"isr": [3], "leader": 3}
     long_ago = log((1, ADDING), (2, {"isr": [1, 2, 3]}), (3, shrunk), (60, cancelled))
@@ -164,9 +164,7 @@ def test_a_drop_below_min_insync_replicas_is_found() -> None:
     assert [len(each) for each in lost_in_sync(dropped, 2)] == [1, 0]
 
 
-def test_the_lead_of_a_replica_out_of_sync_is_a_fault_if_a_request_gave_it_and_else_counted() -> (
-    None
-):
+def test_an_unclean_leader_is_a_fault_if_a_request_caused_it_and_counted_otherwise() -> None:
     alone = {"isr": [2]}
     elected = {"leader": 1, "isr": [1], "leaderRecoveryState": 1}
     by_kafka = log((1, alone), (2, elected))
@@ -186,27 +184,27 @@ def test_a_journal_with_more_at_once_than_its_limits_allow_is_found(tmp_path: Pa
     cluster.clock._leaping = True  # type: ignore[attr-defined]  # it is a virtual one
     targets = {TopicPartition(TOPIC, number): (3, 4) for number in range(4)}
     run = WitnessedRun(cluster, tmp_path, targets, Limits(replicas=1, partitions=2))
-    looks: list[tuple[datetime, Observation]] = []
+    polls: list[tuple[datetime, Observation]] = []
     entries: list[JournalEntry] = []
 
-    def is_written(told: Sequence[JournalEntry]) -> None:
-        """Give each writing a moment of its own, as it has where time passes by itself."""
-        if told:
-            at = told[0].at + timedelta(microseconds=told[0].seq)
-            entries.extend(JournalEntry(entry.seq, at, entry.event) for entry in told)
+    def is_written(appended: Sequence[JournalEntry]) -> None:
+        """Record each write at a moment of its own, as in real time."""
+        if appended:
+            at = appended[0].at + timedelta(microseconds=appended[0].seq)
+            entries.extend(JournalEntry(entry.seq, at, entry.event) for entry in appended)
             if run.seen is not None:
-                looks.append((at, run.seen))
+                polls.append((at, run.seen))
 
     asyncio.run(run.start())
     entries += run.entries()
     run.checks.append(is_written)
     asyncio.run(run.carry_on())
 
-    as_it_was = Replayed(entries, looks, brokers, 1)
-    assert list(as_it_was.problems()) == []
-    assert as_it_was.rules.decisions > 4
+    replayed = Replayed(entries, polls, brokers, 1)
+    assert list(replayed.problems()) == []
+    assert replayed.rules.decisions > 4
     fewer = [with_limits(entry, Limits(replicas=1, partitions=1)) for entry in entries]
-    assert list(Replayed(fewer, looks, brokers, 1).problems())
+    assert list(Replayed(fewer, polls, brokers, 1).problems())
 
 
 def with_limits(entry: JournalEntry, limits: Limits) -> JournalEntry:
@@ -215,7 +213,7 @@ def with_limits(entry: JournalEntry, limits: Limits) -> JournalEntry:
     return JournalEntry(entry.seq, entry.at, msgspec.structs.replace(entry.event, limits=limits))
 
 
-def test_what_comes_after_the_end_is_found_unless_the_end_names_it() -> None:
+def test_a_request_after_the_end_is_found_unless_the_end_names_it() -> None:
     late = log((99, ADDING))
     named = OpenRequest(topic=TOPIC, partition=0, node=2)
     assert len(after_the_end(late, written((9, Ended(counts={}))))) == 1

@@ -1,4 +1,4 @@
-"""However many partitions are queued, a turn costs what is in flight: counted, not timed."""
+"""The cost of a turn depends on what is in flight, not on the queue: counted, not timed."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ EACH = 500
 PLACES = 10
 BEFORE, TARGET = (1, 2, 3), (4, 2, 3)
 A_TURN = 8 * PLACES
-"""More than this a turn with ten places never has to look at."""
+"""A turn with ten places never has to examine more than this."""
 
 
-class _Desk:
-    """A decider of a large run, shown a cluster in which each step is over at the next look."""
+class _LargeRun:
+    """A decider of a large run, on a cluster that completes each step by the next poll."""
 
     def __init__(self, topics: int) -> None:
         self.partitions = [
@@ -59,7 +59,7 @@ class _Desk:
             self.run.apply(JournalEntry(self.run.seq + 1, at, event))
 
     def turn(self) -> int:
-        """Take one turn, and give how many partitions were to be looked at."""
+        """Run one turn and return how many partitions had to be polled."""
         wanted = self.decider.interest.partitions
         self.seconds += 1
         self.record(self.decider.process_poll(self._seen(wanted)))
@@ -97,7 +97,7 @@ class _Desk:
 
 
 @pytest.mark.parametrize("topics", [20, pytest.param(400, marks=pytest.mark.soak)])
-def test_however_many_partitions_are_queued_a_turn_costs_what_is_in_flight(
+def test_a_turn_costs_what_is_in_flight_however_many_partitions_are_queued(
     topics: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     calls: Counter[str] = Counter()
@@ -108,17 +108,17 @@ def test_however_many_partitions_are_queued_a_turn_costs_what_is_in_flight(
         return real(now, limits)
 
     monkeypatch.setattr(roster, "next_step", counted)
-    desk = _Desk(topics)
-    desk.turn()
+    large_run = _LargeRun(topics)
+    large_run.turn()
     first = calls["next steps"]
 
-    looked_at, worked_out = [], []
+    polled, computed = [], []
     for _ in range(20):
         calls.clear()
-        looked_at.append(desk.turn())
-        worked_out.append(calls["next steps"])
+        polled.append(large_run.turn())
+        computed.append(calls["next steps"])
 
     assert first >= topics * EACH
-    assert max(looked_at) <= A_TURN
-    assert max(worked_out) <= A_TURN
-    assert desk.run.over >= 90
+    assert max(polled) <= A_TURN
+    assert max(computed) <= A_TURN
+    assert large_run.run.over >= 90

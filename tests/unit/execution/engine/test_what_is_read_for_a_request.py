@@ -34,7 +34,7 @@ ORDERS = tp("orders-0")
 
 
 def an_observation(state: PartitionState, min_insync_replicas: int = 1) -> Observation:
-    """Return a look at one partition of five brokers that are well."""
+    """Return a poll of one partition on five healthy brokers."""
     return Observation(
         cluster_id="c",
         controller=1,
@@ -74,7 +74,7 @@ def test_a_replica_whose_log_dir_has_failed_counts_as_offline() -> None:
     assert situation.online == {1, 2, 4, 5}
 
 
-def test_a_partition_without_a_leader_knows_that_its_eligible_one_was_removed() -> None:
+def test_a_leaderless_partition_knows_that_its_eligible_leader_was_removed() -> None:
     state = PartitionState(ORDERS, "a", (1, 2), (), None, elr=(3,))
     track = new_track(Planned("orders", 0, "a", (1, 4), (1, 2), 1), 0, FIRST_MOMENT)
 
@@ -84,7 +84,7 @@ def test_a_partition_without_a_leader_knows_that_its_eligible_one_was_removed() 
     assert situation.eligible_gone == (3,)
 
 
-def test_a_broker_in_a_restart_is_not_taken_for_dead() -> None:
+def test_a_restarting_broker_is_not_taken_for_dead() -> None:
     absent = AbsentBrokers()
     absent.update({1, 2, 3}, 0.0)
     absent.update({1, 2}, 10.0)
@@ -102,7 +102,7 @@ def test_a_broker_that_is_down_when_a_run_begins_counts_as_dead() -> None:
 
 
 @pytest.mark.parametrize(("restarting", "kept"), [({3}, True), (set(), False)])
-def test_a_replica_goes_unreplaced_only_when_its_broker_is_dead(
+def test_a_replica_is_dropped_unreplaced_only_when_its_broker_is_dead(
     restarting: set[int], *, kept: bool
 ) -> None:
     now = Situation(
@@ -138,7 +138,7 @@ def test_a_lost_request_is_waited_out_once_its_broker_answers() -> None:
     assert "orders-0" not in unanswered
 
 
-def test_of_two_lost_requests_both_are_waited_out() -> None:
+def test_both_of_two_lost_requests_are_waited_out() -> None:
     heard = {4: -1.0, 5: 200.0}
     unanswered: Unanswered[str] = Unanswered({}, lambda broker: heard[broker])
     unanswered.add("orders-0", 4)
@@ -152,7 +152,7 @@ def test_of_two_lost_requests_both_are_waited_out() -> None:
     assert unanswered.silent_for("orders-1", 300.0) == 0.0
 
 
-def test_an_answer_that_cannot_be_read_ends_nothing(tmp_path: Path) -> None:
+def test_an_unreadable_answer_does_not_end_the_run(tmp_path: Path) -> None:
     story = Story(tmp_path, {"orders-0": (RF3, (4, 2, 3))})
     broken = {"describe_topics": 2, "list_reassignments": 3, "topic_configs": 2}
 
@@ -205,7 +205,7 @@ def test_an_engine_that_loses_its_journal_names_the_throttle_that_stays(tmp_path
     story.assert_left_as_found()
 
 
-def test_an_engine_that_loses_its_journal_takes_off_what_nothing_in_flight_needs(
+def test_an_engine_that_loses_its_journal_removes_throttles_nothing_in_flight_needs(
     tmp_path: Path,
 ) -> None:
     story = _OnABreakingDisk(tmp_path, {"orders-0": (RF3, (4, 2, 3)), "orders-1": (RF3, (1, 2, 5))})

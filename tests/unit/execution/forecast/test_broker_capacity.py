@@ -1,4 +1,4 @@
-"""What a run learns of brokers from its own copies."""
+"""What a run learns about brokers from its own copies."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MB = 1e6
 def seen(
     capacity: Capacity, bytes_s: dict[Pair, float], seconds: float = 120, throttle: str = "none"
 ) -> Capacity:
-    """Have it see one copy of each pair, slot by slot."""
+    """Feed it one copy of each pair, slot by slot."""
     for _ in range(int(seconds / 5)):
         capacity.learn(dict.fromkeys(bytes_s, 1), bytes_s, 5.0, parse_throttle_rates(throttle))
     return capacity
@@ -28,44 +28,44 @@ def takes(capacity: Capacity, broker: int, at_once: int = 1, throttle: str = "no
     return capacity.under(parse_throttle_rates(throttle)).takes(broker, at_once)
 
 
-def test_a_broker_takes_in_what_came_through() -> None:
+def test_a_broker_is_expected_to_take_in_the_rate_that_was_observed() -> None:
     capacity = seen(Capacity(), {(1, 4): 10 * MB, (2, 5): 30 * MB})
     assert takes(capacity, 4) == pytest.approx(10 * MB)
     assert takes(capacity, 5) == pytest.approx(30 * MB)
 
 
-def test_a_broker_that_was_not_seen_is_taken_to_be_like_the_others() -> None:
+def test_an_unobserved_broker_is_assumed_to_be_like_the_others() -> None:
     capacity = seen(Capacity(), {(1, 4): 10 * MB, (2, 5): 30 * MB})
     assert takes(capacity, 6) == pytest.approx(20 * MB)
 
 
-def test_where_nothing_is_known_earlier_runs_tell_and_without_them_what_is_assumed() -> None:
+def test_an_unknown_capacity_comes_from_earlier_runs_or_else_from_the_assumed_rate() -> None:
     curve = RateCurve(most_bytes_s=60 * MB, half_at=1.0, most_at_once=4)
     assert takes(Capacity(), 4) == ASSUMED.middle
     assert takes(Capacity(curve), 4) == pytest.approx(30 * MB)
     assert takes(Capacity(curve), 4, at_once=2) == pytest.approx(40 * MB)
 
 
-def test_a_broker_that_slows_down_or_speeds_up_is_followed_within_two_minutes() -> None:
+def test_the_expected_rate_follows_a_slower_or_faster_broker_within_two_minutes() -> None:
     capacity = seen(seen(Capacity(), {(1, 4): 10 * MB}), {(1, 4): 4 * MB})
     assert takes(capacity, 4) == pytest.approx(4 * MB, rel=0.05)
     assert takes(seen(capacity, {(1, 4): 20 * MB}), 4) == pytest.approx(20 * MB, rel=0.05)
 
 
-def test_what_a_throttle_held_up_does_not_tell_what_comes_without_it() -> None:
+def test_a_throttled_rate_does_not_predict_the_rate_without_the_throttle() -> None:
     capacity = seen(Capacity(), {(1, 4): 10 * MB}, throttle="10MB")
     assert takes(capacity, 4, throttle="10MB") == 10 * MB
     assert takes(capacity, 4, throttle="20MB") == 20 * MB
     assert takes(capacity, 4) == ASSUMED.middle
 
 
-def test_no_more_comes_than_a_throttle_lets_through() -> None:
+def test_the_expected_rate_never_exceeds_the_throttle() -> None:
     capacity = seen(Capacity(), {(1, 4): 30 * MB})
     assert takes(capacity, 4, throttle="10MB") == 10 * MB
     assert takes(capacity, 4, throttle="100MB") == pytest.approx(30 * MB)
 
 
-def test_a_leader_is_held_to_send_no_more_once_all_its_copies_come_slower_than_they_could() -> None:
+def test_a_leader_counts_as_saturated_once_all_its_copies_are_slower_than_possible() -> None:
     capacity = Capacity()
     seen(capacity, {(1, 4): 30 * MB, (2, 5): 30 * MB})
     assert capacity.under(NO_THROTTLE).sends(1) == inf
@@ -75,7 +75,7 @@ def test_a_leader_is_held_to_send_no_more_once_all_its_copies_come_slower_than_t
     assert takes(capacity, 5) == pytest.approx(30 * MB)
 
 
-def test_a_leader_that_sends_more_than_was_thought_is_believed() -> None:
+def test_a_leader_that_sends_more_than_expected_raises_its_capacity() -> None:
     capacity = Capacity()
     seen(capacity, {(1, 4): 30 * MB, (2, 5): 30 * MB})
     seen(capacity, {(1, 4): 10 * MB, (1, 5): 10 * MB})

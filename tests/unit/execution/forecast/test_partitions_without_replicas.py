@@ -13,13 +13,13 @@ from ktui.pacing.limits import Limits
 from ktui.pacing.situation import Blocked, BlockReason
 from ktui.pacing.steps import all_steps, next_step
 from ktui.tui.run_view.rows import RunRows
-from support.journals.told_runs import Told
+from support.journals.scripted_runs import ScriptedRun
 
 NONE: tuple[int, ...] = ()
 
 
-def a_told_run(original: tuple[int, ...], target: tuple[int, ...]) -> Told:
-    return Told(10**9, original=original, target=target)
+def a_scripted_run(original: tuple[int, ...], target: tuple[int, ...]) -> ScriptedRun:
+    return ScriptedRun(10**9, original=original, target=target)
 
 
 def track_of(run: Run) -> Track:
@@ -28,27 +28,27 @@ def track_of(run: Run) -> Track:
 
 
 @pytest.mark.parametrize("target", [(4, 2, 3), NONE])
-def test_a_partition_that_has_none_is_offline_and_no_step_is_foreseen(
+def test_a_partition_without_replicas_is_offline_and_no_step_is_forecast(
     target: tuple[int, ...],
 ) -> None:
-    track = track_of(a_told_run(NONE, target).run)
+    track = track_of(a_scripted_run(NONE, target).run)
     now = expected_situation(track)
     assert next_step(now, Limits()) == Blocked(BlockReason.PARTITION_OFFLINE)
     assert all_steps(now, Limits(replicas=1)) == []
 
 
 @pytest.mark.parametrize("kind", [None, *CancelKind])
-def test_a_partition_that_is_to_have_none_in_the_end_takes_no_step(kind: CancelKind | None) -> None:
-    track = track_of(a_told_run(NONE, NONE).run)
+def test_a_partition_with_an_empty_target_takes_no_step(kind: CancelKind | None) -> None:
+    track = track_of(a_scripted_run(NONE, NONE).run)
     track.replicas, track.sent, track.cancel = (1, 2), (1, 2), kind
     assert all_steps(expected_situation(track), Limits(replicas=1)) == []
 
 
 @pytest.mark.parametrize("state", [State.QUEUED, State.READY])
-def test_the_view_and_the_time_left_do_without_them(state: State) -> None:
-    told = a_told_run(NONE, (4, 2, 3))
-    track_of(told.run).state = state
-    told.pass_time(5)
-    told.look()
-    assert told.estimate.copied.left_s is None
-    assert RunRows(told.run).steps_left(track_of(told.run)) == 0
+def test_the_view_and_the_time_left_tolerate_partitions_without_replicas(state: State) -> None:
+    scripted = a_scripted_run(NONE, (4, 2, 3))
+    track_of(scripted.run).state = state
+    scripted.pass_time(5)
+    scripted.look()
+    assert scripted.estimate.copied.left_s is None
+    assert RunRows(scripted.run).steps_left(track_of(scripted.run)) == 0

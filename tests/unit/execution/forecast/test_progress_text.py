@@ -54,7 +54,7 @@ ALL_DONE = tuple(now_in(n, State.DONE) for n in range(4))
 ONE_FAILED = (*ALL_DONE[:3], now_in(3, State.FAILED, "refused 5 times: no"))
 
 
-def test_the_line_tells_how_far_it_is() -> None:
+def test_the_progress_line_shows_how_far_the_run_is() -> None:
     run = a_run(now_in(0, State.DONE), step(1, 7), step(2, 7), now_in(3, State.BLOCKED))
 
     assert progress_line(run, LEFT) == (
@@ -62,12 +62,12 @@ def test_the_line_tells_how_far_it_is() -> None:
     )
 
 
-def test_the_line_tells_a_time_left_that_goes_by_earlier_runs() -> None:
-    told = msgspec.structs.replace(LEFT, by_earlier_runs=True)
-    assert progress_line(a_run(step(1, 7)), told).endswith(", 2m 10s left by earlier runs")
+def test_the_progress_line_marks_a_time_left_based_on_earlier_runs() -> None:
+    reported = msgspec.structs.replace(LEFT, by_earlier_runs=True)
+    assert progress_line(a_run(step(1, 7)), reported).endswith(", 2m 10s left by earlier runs")
 
 
-def test_what_was_given_up_does_not_count_as_done() -> None:
+def test_a_partition_given_up_does_not_count_as_done() -> None:
     run = a_run(*ONE_FAILED[2:], now_in(0, State.CHANGED_ELSEWHERE), EngineLeft(reason="told to"))
 
     assert progress_line(run, None).startswith("drain: 1 of 4 done, ")
@@ -75,7 +75,7 @@ def test_what_was_given_up_does_not_count_as_done() -> None:
     assert "1 of 4 partitions done" in end_lines(run)[0]
 
 
-def test_the_line_tells_why_nothing_goes_on() -> None:
+def test_the_progress_line_shows_why_the_run_is_held() -> None:
     gate = HealthGate(shut=True, reason="2 partitions outside the run are offline")
 
     assert progress_line(a_run(gate), None).endswith(
@@ -86,7 +86,7 @@ def test_the_line_tells_why_nothing_goes_on() -> None:
     )
 
 
-def test_what_was_called_off_is_counted_by_itself_and_never_as_done() -> None:
+def test_cancelled_partitions_are_counted_separately_and_never_as_done() -> None:
     some = tuple(TopicPartition("orders", n) for n in (1, 2))
     run = a_run(
         now_in(0, State.DONE),
@@ -107,7 +107,7 @@ def test_what_was_called_off_is_counted_by_itself_and_never_as_done() -> None:
     assert run_ending(run) is RunEnding.SOME_NOT_DONE
 
 
-def test_the_line_tells_who_has_shut_the_cancel_gate() -> None:
+def test_the_progress_line_names_who_shut_the_cancel_gate() -> None:
     run = a_run(CancelGate(shut=True, reason="ada@ops1 (1) at 14:00, to stop all of run drain"))
 
     assert progress_line(run, LEFT).endswith(
@@ -115,7 +115,7 @@ def test_the_line_tells_who_has_shut_the_cancel_gate() -> None:
     )
 
 
-def test_each_added_replica_is_copied_and_counts_when_its_step_is_over() -> None:
+def test_each_added_replica_counts_as_copied_when_its_step_completes() -> None:
     two = Planned("orders", 0, "id", (1, 4, 5), (1, 2, 3), 1, size=GIB)
     events: list[AnyRunEvent] = [started(1), PlannedPart(partitions=(two,)), owned()]
     run = Run("drain").fold(
@@ -133,7 +133,7 @@ def test_each_added_replica_is_copied_and_counts_when_its_step_is_over() -> None
     assert (run.copies.done, run.copies.whole) == (2 * GIB, 2 * GIB)
 
 
-def test_what_someone_else_has_changed_is_neither_copied_nor_left_to_copy() -> None:
+def test_a_partition_changed_elsewhere_is_neither_copied_nor_left_to_copy() -> None:
     elsewhere = StateEntered(
         topic="orders",
         partition=1,
@@ -147,10 +147,10 @@ def test_what_someone_else_has_changed_is_neither_copied_nor_left_to_copy() -> N
     assert run.tracks[elsewhere.tp].replicas == (1, 2, 4)
 
 
-def test_the_line_names_who_interrupted_it() -> None:
-    told = progress_line(a_run(Paused(by=PauseOrigin.SIGNAL)), None)
+def test_the_progress_line_names_what_interrupted_the_run() -> None:
+    reported = progress_line(a_run(Paused(by=PauseOrigin.SIGNAL)), None)
 
-    assert told.endswith("paused: by an interrupt (Ctrl-C)")
+    assert reported.endswith("paused: by an interrupt (Ctrl-C)")
 
 
 @pytest.mark.parametrize(
@@ -172,11 +172,13 @@ def test_the_line_names_who_interrupted_it() -> None:
         ((step(0),), RunEnding.FAILED),
     ],
 )
-def test_how_it_came_out_is_told_apart(events: tuple[AnyRunEvent, ...], how: RunEnding) -> None:
+def test_the_ending_of_a_run_follows_from_its_events(
+    events: tuple[AnyRunEvent, ...], how: RunEnding
+) -> None:
     assert run_ending(a_run(*events)) is how
 
 
-def test_the_end_names_who_is_not_done_and_why() -> None:
+def test_the_end_lines_name_partitions_that_are_not_done_and_why() -> None:
     run = a_run(*ONE_FAILED, Ended(counts={State.DONE: 3, State.FAILED: 1}))
 
     assert end_lines(run) == [
@@ -185,7 +187,7 @@ def test_the_end_names_who_is_not_done_and_why() -> None:
     ]
 
 
-def test_the_end_of_all_partitions_and_of_one(tmp_path: Path) -> None:
+def test_the_end_lines_count_all_partitions_or_just_one(tmp_path: Path) -> None:
     many = a_run(*ALL_DONE, Ended(counts={State.DONE: 4}))
     one = written(tmp_path / "one.db", [*a_start(1), ALL_DONE[0], ended(1)])
 
@@ -195,11 +197,11 @@ def test_the_end_of_all_partitions_and_of_one(tmp_path: Path) -> None:
     ]
 
 
-def test_a_run_that_was_left_says_what_goes_on_by_itself() -> None:
+def test_the_end_lines_of_a_left_run_name_the_steps_that_go_on_in_kafka() -> None:
     run = a_run(
         now_in(0, State.DONE), step(1), step(2), EngineLeft(reason="its process got SIGTERM")
     )
 
-    (told,) = end_lines(run)
-    assert "left (its process got SIGTERM): 1 of 4 partitions done" in told
-    assert "2 steps in flight go on in Kafka" in told
+    (reported,) = end_lines(run)
+    assert "left (its process got SIGTERM): 1 of 4 partitions done" in reported
+    assert "2 steps in flight go on in Kafka" in reported

@@ -1,4 +1,4 @@
-"""What --until expects of a run that has copied nothing yet goes by earlier runs."""
+"""What --until expects of a run that has copied nothing yet is based on earlier runs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def earlier(bytes_s: float) -> Prior:
     [(None, True), (earlier(60.0 * MB), True), (earlier(10.0 * MB), False)],
     ids=["50 MB/s are assumed", "60 MB/s were copied", "10 MB/s were copied"],
 )
-def test_what_earlier_runs_would_not_have_ended_in_time_is_not_begun(
+def test_a_step_that_earlier_runs_would_not_have_ended_in_time_is_not_begun(
     tmp_path: Path, prior: Prior | None, *, begins: bool
 ) -> None:
     story = Story(tmp_path, {"orders-0": (RF3, (4, 2, 3))}, Limits(replicas=1), FIVE_GB)

@@ -1,4 +1,4 @@
-"""What a row says that its partition waits for: as the run's process decides, in plain words."""
+"""What a row shows its partition waiting for: as the run's process decides, in plain words."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ FIRST, LAST = TopicPartition("a", 0), TopicPartition("a", 2)
 def a_run(
     *events: AnyRunEvent, limits: Limits | None = None, target: tuple[int, ...] = (4, 2, 3)
 ) -> Run:
-    """Three partitions, the first of which is about to be given broker 4."""
+    """Build a run of three partitions, the first of which is being given broker 4."""
     planned = tuple(Planned("a", n, None, target, (1, 2, 3), 1, size=10**9) for n in range(3))
     begun = StepBegun(
         topic="a", partition=0, batch=1, replicas=(1, 2, 3, 4), adding=(4,), removing=(),
@@ -88,7 +88,7 @@ def test_a_row_waits_for_a_place_or_for_a_broker() -> None:
         (Outage(lost=True, reason="connection refused"), HeldBy.CLUSTER_LOST),
     ],
 )
-def test_what_holds_the_run_is_told_before_any_limit(event: AnyRunEvent, hold: HeldBy) -> None:
+def test_a_hold_on_the_run_is_shown_before_any_limit(event: AnyRunEvent, hold: HeldBy) -> None:
     assert waits_for(a_run(event)) is hold
 
 
@@ -96,7 +96,7 @@ def test_a_run_without_a_process_waits_for_one() -> None:
     assert waits_for(a_run(), owned_by_one=False) is HeldBy.NO_ENGINE
 
 
-def test_what_would_not_end_in_time_is_told_by_the_pace_that_decides() -> None:
+def test_a_row_is_too_late_by_the_same_pace_that_decides() -> None:
     run = a_run()
     run.until = AT + timedelta(seconds=60)
     slow, quick = Pace(), Pace()
@@ -108,7 +108,7 @@ def test_what_would_not_end_in_time_is_told_by_the_pace_that_decides() -> None:
     assert waits_for(run, pace=quick) is HeldBy.TIME_UP
 
 
-def test_that_nothing_was_copied_yet_is_told_of_what_would_not_end_in_time() -> None:
+def test_a_row_is_too_late_as_assumed_while_nothing_has_been_copied() -> None:
     run = a_run()
     run.until = AT + timedelta(seconds=5)
     waits = waits_for(run, pace=Pace())
@@ -117,7 +117,7 @@ def test_that_nothing_was_copied_yet_is_told_of_what_would_not_end_in_time() -> 
     assert "at 50 MB/s a replica. That is assumed" in words.sentence
 
 
-def test_who_is_ready_waits_for_the_others_of_its_cut() -> None:
+def test_a_ready_partition_waits_for_the_others_of_its_cut() -> None:
     over = StepOver(topic="a", partition=0, replicas=(1, 2, 3, 4), leader=1)
     second = StepBegun(
         topic="a", partition=1, batch=2, replicas=(1, 2, 3, 4), adding=(4,), removing=(),
@@ -148,15 +148,17 @@ def test_who_is_ready_waits_for_the_others_of_its_cut() -> None:
         (HeldBy.NO_ENGINE, "the run waits for resume", "ktui resume drain"),
     ],
 )
-def test_it_is_told_shortly_and_in_full(waits: HeldBy | WaitsFor, short: str, words: str) -> None:
+def test_a_wait_has_a_short_and_a_full_wording(
+    waits: HeldBy | WaitsFor, short: str, words: str
+) -> None:
     run = a_run(Paused(by=PauseOrigin.OPERATOR))
-    told = waiting_words(waits, run, run.tracks[LAST])
-    assert told.short == short
-    assert words in told.sentence
-    assert told.sentence.endswith(".")
+    wording = waiting_words(waits, run, run.tracks[LAST])
+    assert wording.short == short
+    assert words in wording.sentence
+    assert wording.sentence.endswith(".")
 
 
-def test_a_step_in_flight_that_is_the_last_of_its_partition_takes_its_room() -> None:
+def test_the_last_step_of_a_partition_takes_a_place_while_in_flight() -> None:
     all_at_once = StepBegun(
         topic="a", partition=1, batch=1, replicas=(4, 2, 3), adding=(4,), removing=(1,),
         elect=None, before=(1, 2, 3), leader=1,
@@ -166,17 +168,17 @@ def test_a_step_in_flight_that_is_the_last_of_its_partition_takes_its_room() -> 
     assert waits_for(run) == Full("partitions", 2, 2)
 
 
-# --- called off -------------------------------------------------------------------------------
+# --- cancelled -------------------------------------------------------------------------------
 
 
-def a_run_going_back(*events: AnyRunEvent) -> Run:
-    """The first is over; the last had its step, and is to go back to its original replicas."""
+def a_run_rolling_back(*events: AnyRunEvent) -> Run:
+    """Build a run whose first partition has had a step and is to be rolled back."""
     over = StepOver(topic="a", partition=0, replicas=(1, 2, 3, 4), leader=1)
     asked = CancelAsked(kind=CancelKind.ROLLBACK, partitions=(FIRST,))
     return a_run(over, asked, *events)
 
 
-def test_what_is_called_off_is_not_held_by_a_pause_from_before_but_by_a_later_one() -> None:
+def test_a_rollback_is_held_by_a_later_pause_but_not_by_an_earlier_one() -> None:
     before = a_run(
         StepOver(topic="a", partition=0, replicas=(1, 2, 3, 4), leader=1),
         Paused(by=PauseOrigin.OPERATOR),
@@ -184,10 +186,12 @@ def test_what_is_called_off_is_not_held_by_a_pause_from_before_but_by_a_later_on
     )
     assert waits_for(before, FIRST) is None
     assert waits_for(before) is HeldBy.RUN_PAUSED
-    assert waits_for(a_run_going_back(Paused(by=PauseOrigin.OPERATOR)), FIRST) is HeldBy.RUN_PAUSED
+    assert (
+        waits_for(a_run_rolling_back(Paused(by=PauseOrigin.OPERATOR)), FIRST) is HeldBy.RUN_PAUSED
+    )
 
 
-def test_what_is_called_off_does_not_wait_for_the_places_of_those_that_are_paused() -> None:
+def test_a_rollback_does_not_wait_for_places_held_by_paused_partitions() -> None:
     over = StepOver(topic="a", partition=0, replicas=(1, 2, 3, 4), leader=1)
     also = StepBegun(
         topic="a", partition=2, batch=2, replicas=(1, 2, 3, 4), adding=(4,), removing=(),
@@ -196,23 +200,23 @@ def test_what_is_called_off_does_not_wait_for_the_places_of_those_that_are_pause
     done = StateEntered(topic="a", partition=0, state=State.DONE)
     between = StepOver(topic="a", partition=2, replicas=(1, 2, 3, 4), leader=1)
     asked = CancelAsked(kind=CancelKind.ROLLBACK, partitions=(FIRST,))
-    going_on = a_run(over, done, also, between, asked, target=(4, 5, 3))
-    assert waits_for(going_on, FIRST) == Full("partitions", 1, 1)
+    running = a_run(over, done, also, between, asked, target=(4, 5, 3))
+    assert waits_for(running, FIRST) == Full("partitions", 1, 1)
     paused = a_run(
         over, done, also, between, Paused(by=PauseOrigin.OPERATOR), asked, target=(4, 5, 3)
     )
     assert waits_for(paused, FIRST) is None
 
 
-def test_the_cancel_gate_holds_all_but_what_is_called_off_and_says_how_it_opens() -> None:
-    run = a_run_going_back(CancelGate(shut=True, reason="ada@ops1 (4711) at 14:02"))
+def test_the_cancel_gate_holds_all_but_rollbacks_and_shows_how_to_open_it() -> None:
+    run = a_run_rolling_back(CancelGate(shut=True, reason="ada@ops1 (4711) at 14:02"))
     assert waits_for(run, FIRST) is None
     assert waits_for(run) is HeldBy.CANCEL_GATE_SHUT
     words = waiting_words(HeldBy.CANCEL_GATE_SHUT, run, run.tracks[LAST])
     assert words.sentence == "The cancel gate is shut by ada@ops1 (4711) at 14:02. O opens it."
 
 
-def test_the_gate_of_the_clusters_health_holds_only_what_adds_of_what_is_called_off() -> None:
+def test_the_health_gate_does_not_hold_a_rollback_that_only_drops() -> None:
     gate = HealthGate(shut=True, reason="3 partitions under-replicated")
-    assert waits_for(a_run_going_back(gate), FIRST) is None
-    assert waits_for(a_run_going_back(gate)) is HeldBy.GATE_SHUT
+    assert waits_for(a_run_rolling_back(gate), FIRST) is None
+    assert waits_for(a_run_rolling_back(gate)) is HeldBy.GATE_SHUT

@@ -1,4 +1,4 @@
-"""The list of runs: each as it stands, and what is no run shown as such."""
+"""The list of runs: each in its current state, and anything that is not a run marked as such."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ def only(here: StateDir) -> RunSummary:
     return run
 
 
-def test_there_are_no_runs_at_first(here: StateDir) -> None:
+def test_a_new_state_directory_has_no_runs(here: StateDir) -> None:
     assert all_runs(here) == []
 
 
-def test_a_run_that_nobody_owns_can_be_resumed(here: StateDir) -> None:
+def test_an_unowned_run_can_be_resumed(here: StateDir) -> None:
     done, failed = now_in(0, State.DONE), now_in(1, State.FAILED)
     a_run(here, "drain-b3", [*a_start(), step(0), done, failed])
 
@@ -68,7 +68,7 @@ def test_a_run_that_nobody_owns_can_be_resumed(here: StateDir) -> None:
         ([ended(3)], RunState.ENDED),
     ],
 )
-def test_a_run_that_a_process_owns_is_shown_as_it_stands(
+def test_an_owned_run_is_shown_in_its_current_state(
     here: StateDir, events: list[AnyRunEvent], state: RunState
 ) -> None:
     run = a_run(here, "drain-b3", [*a_start(), *events])
@@ -77,7 +77,7 @@ def test_a_run_that_a_process_owns_is_shown_as_it_stands(
         assert only(here).holder == owned.holder
 
 
-def test_a_paused_run_that_nobody_owns_can_be_resumed(here: StateDir) -> None:
+def test_a_paused_unowned_run_can_be_resumed(here: StateDir) -> None:
     a_run(here, "drain-b3", [*a_start(), Paused(by=PauseOrigin.SIGNAL)])
 
     assert only(here).state is RunState.RESUMABLE
@@ -99,7 +99,7 @@ def test_a_damaged_run_is_shown_up_to_its_damage(here: StateDir) -> None:
     assert "event 5 is damaged" in damaged.problem
 
 
-def test_what_is_no_run_is_shown_with_the_reason(here: StateDir) -> None:
+def test_an_entry_that_is_not_a_run_is_shown_with_the_reason(here: StateDir) -> None:
     a_run(here, "good", a_start())
     here.create_run("no-journal")
     here.create_run("garbage").journal.write_text("text" * 1000, encoding="utf-8")
@@ -123,7 +123,7 @@ def test_a_run_is_found_by_its_name(here: StateDir) -> None:
     assert find_run(here, "drain-b3") == run
 
 
-def test_an_unknown_run_is_told_with_the_nearest_names(here: StateDir) -> None:
+def test_an_unknown_run_is_reported_with_the_nearest_names(here: StateDir) -> None:
     a_run(here, "drain-b3", a_start())
     a_run(here, "audit", a_start())
 
@@ -134,7 +134,7 @@ def test_an_unknown_run_is_told_with_the_nearest_names(here: StateDir) -> None:
 
 
 @pytest.mark.parametrize("name", ["..", "../runs/drain-b3", "", "\x1b[31m"])
-def test_a_name_that_no_run_can_have_is_told_as_unknown(here: StateDir, name: str) -> None:
+def test_an_impossible_run_name_is_reported_as_unknown(here: StateDir, name: str) -> None:
     a_run(here, "drain-b3", a_start())
 
     with pytest.raises(UnknownRun) as unknown:
@@ -143,6 +143,6 @@ def test_a_name_that_no_run_can_have_is_told_as_unknown(here: StateDir, name: st
     assert str(unknown.value).isprintable()
 
 
-def test_with_no_run_at_all_it_is_said_how_to_start_one(here: StateDir) -> None:
+def test_an_unknown_run_without_any_runs_shows_how_to_start_one(here: StateDir) -> None:
     with pytest.raises(UnknownRun, match=r"there are none yet\. Start one: ktui start PLAN"):
         find_run(here, "drain-b3")

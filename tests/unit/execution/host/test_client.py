@@ -1,4 +1,4 @@
-"""What any process may learn of a run, and ask of its engine."""
+"""What any process may learn about a run, and ask of its engine."""
 
 from __future__ import annotations
 

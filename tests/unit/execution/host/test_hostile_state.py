@@ -42,13 +42,13 @@ def gate_with(body: bytes, folder: Path) -> CancelGateFile:
         *(pytest.param(json.dumps(GATE | {"at": at}).encode(), id=at) for at in NO_TIMES),
     ],
 )
-def test_a_gate_file_that_tells_nothing_keeps_the_gate_shut(tmp_path: Path, body: bytes) -> None:
+def test_an_unusable_gate_file_keeps_the_gate_shut(tmp_path: Path, body: bytes) -> None:
     words = gate_with(body, tmp_path).words()
     assert words is not None
     assert words.startswith("someone at ")
 
 
-def test_who_shut_the_gate_does_not_drive_a_terminal(tmp_path: Path) -> None:
+def test_the_name_of_who_shut_the_gate_cannot_control_a_terminal(tmp_path: Path) -> None:
     body = json.dumps(GATE | {"who": "\x1b]52;c;AA\x07"}).encode()
     words = gate_with(body, tmp_path).words()
     assert words is not None
@@ -63,7 +63,7 @@ def run(tmp_path: Path) -> RunDir:
 
 
 def add_event(run: RunDir, at: str, body: bytes) -> None:
-    """Chain an event as ktui does: whoever may write the file may do that."""
+    """Chain an event as ktui does: anyone who can write the file can do that."""
     connection = sqlite3.connect(run.journal)
     seq, head = connection.execute("SELECT seq, hash FROM events ORDER BY seq DESC").fetchone()
     hashed = chain_hash(bytes.fromhex(head), seq + 1, at.encode(), body)
@@ -87,7 +87,7 @@ def add_event(run: RunDir, at: str, body: bytes) -> None:
         ),
     ],
 )
-def test_an_event_that_cannot_be_is_named_and_what_is_before_it_stands(
+def test_an_impossible_event_is_reported_and_those_before_it_stand(
     run: RunDir, at: str, body: bytes
 ) -> None:
     add_event(run, at, body)
@@ -100,7 +100,7 @@ def test_an_event_that_cannot_be_is_named_and_what_is_before_it_stands(
     assert summary.state is RunState.RESUMABLE
 
 
-def test_a_command_that_is_nested_without_end_is_named(run: RunDir) -> None:
+def test_a_command_nested_too_deeply_is_reported(run: RunDir) -> None:
     body = b'{"command":"leave","x":' + DEEP
     connection = sqlite3.connect(run.journal)
     row = ("2026-01-01T00:00:00Z", "ada", body.decode())
@@ -116,7 +116,7 @@ def test_a_command_that_is_nested_without_end_is_named(run: RunDir) -> None:
 
 @pytest.fixture
 def locked(run: RunDir) -> Iterator[RunDir]:
-    """Give a run whose lock another process has, as it seems."""
+    """Yield a run whose lock another process seems to hold."""
     run.lock.parent.mkdir(exist_ok=True)
     with run.lock.open("wb") as file:
         flock(file, LOCK_EX)
@@ -135,7 +135,7 @@ def locked(run: RunDir) -> Iterator[RunDir]:
         ),
     ],
 )
-def test_a_lock_whose_holder_cannot_be_is_named(
+def test_a_lock_with_an_impossible_holder_is_reported(
     locked: RunDir, note: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("ktui.execution.host.ownership._PATIENCE_S", 0.0)

@@ -1,4 +1,4 @@
-"""One process owns a run; when it dies, however suddenly, another may."""
+"""One process owns a run; when it dies, however suddenly, another may take it."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def run(here: StateDir) -> RunDir:
 
 @contextmanager
 def an_owner(run: RunDir) -> Iterator[subprocess.Popen[bytes]]:
-    """Have another process own a run, and start a program that outlives it."""
+    """Run a process that owns a run and starts a program that outlives it."""
     command = [sys.executable, "-c", OWNER, str(run.path)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as owner:
         assert owner.stdout is not None
@@ -59,11 +59,11 @@ def an_owner(run: RunDir) -> Iterator[subprocess.Popen[bytes]]:
             owner.kill()
 
 
-def test_a_run_is_owned_by_nobody_at_first(run: RunDir) -> None:
+def test_a_new_run_has_no_owner(run: RunDir) -> None:
     assert holder(run) is None
 
 
-def test_whoever_takes_a_run_is_named_with_process_host_user_and_time(run: RunDir) -> None:
+def test_an_owner_is_named_with_process_host_user_and_time(run: RunDir) -> None:
     with own_run(run) as owned:
         who = holder(run)
 
@@ -73,7 +73,7 @@ def test_whoever_takes_a_run_is_named_with_process_host_user_and_time(run: RunDi
         assert f"process {os.getpid()} of {who.user} on {who.host}, since 2" in str(who)
 
 
-def test_a_run_that_another_process_owns_is_refused_and_its_owner_told(run: RunDir) -> None:
+def test_a_run_owned_by_another_process_is_refused_and_its_owner_named(run: RunDir) -> None:
     with an_owner(run) as owner:
         with pytest.raises(OwnedElsewhere) as held:
             own_run(run)
@@ -83,12 +83,12 @@ def test_a_run_that_another_process_owns_is_refused_and_its_owner_told(run: RunD
         assert "ktui status drain-b3" in str(held.value)
 
 
-def test_nobody_takes_a_run_twice_not_even_the_process_that_owns_it(run: RunDir) -> None:
+def test_a_run_cannot_be_owned_twice_even_by_the_same_process(run: RunDir) -> None:
     with own_run(run), pytest.raises(OwnedElsewhere):
         own_run(run)
 
 
-def test_a_killed_owner_holds_nothing_though_its_name_is_still_there(run: RunDir) -> None:
+def test_a_killed_owner_holds_nothing_even_with_its_name_still_in_the_lock(run: RunDir) -> None:
     with an_owner(run) as owner:
         assert holder(run) is not None
         owner.kill()
@@ -130,7 +130,7 @@ def test_asking_who_holds_a_run_never_keeps_it_from_being_taken(run: RunDir) -> 
             asker.join()
 
 
-def test_a_lock_whose_holder_does_not_name_itself_is_told(
+def test_a_lock_whose_holder_does_not_name_itself_is_reported(
     run: RunDir, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ownership, "_PATIENCE_S", 0.0)
@@ -149,7 +149,7 @@ def test_a_lock_that_cannot_be_opened_is_named(run: RunDir) -> None:
         own_run(run)
 
 
-def test_a_process_of_the_version_before_is_seen_as_the_owner(run: RunDir) -> None:
+def test_a_process_of_the_previous_version_is_seen_as_the_owner(run: RunDir) -> None:
     with own_run(run) as owned:
         note = run.lock_in_folder.read_bytes()
     with run.lock_in_folder.open("r+b") as before:
@@ -162,7 +162,7 @@ def test_a_process_of_the_version_before_is_seen_as_the_owner(run: RunDir) -> No
     assert holder(run) is None
 
 
-def test_the_version_before_sees_a_process_of_this_one_as_the_owner(run: RunDir) -> None:
+def test_the_previous_version_sees_a_process_of_this_one_as_the_owner(run: RunDir) -> None:
     with own_run(run), run.lock_in_folder.open("rb") as before, pytest.raises(BlockingIOError):
         fcntl.flock(before, fcntl.LOCK_SH | fcntl.LOCK_NB)
 
@@ -179,7 +179,7 @@ PARTS: dict[str, Callable[[RunDir], Path]] = {
 
 @pytest.mark.parametrize("replaced", [False, True])
 @pytest.mark.parametrize("part", PARTS)
-def test_an_owner_is_told_what_was_removed_or_replaced_under_it(
+def test_an_owner_learns_what_was_removed_or_replaced_under_it(
     here: StateDir, part: str, *, replaced: bool
 ) -> None:
     run = here.create_run("drain-b3")
@@ -201,7 +201,9 @@ def test_an_owner_is_told_what_was_removed_or_replaced_under_it(
         assert "another one may own it now" in lost
 
 
-def test_nobody_takes_a_run_whose_folder_was_removed_while_its_owner_lives(here: StateDir) -> None:
+def test_a_run_whose_folder_was_removed_cannot_be_taken_while_its_owner_lives(
+    here: StateDir,
+) -> None:
     run = a_run(here, "drain-b3")
     with own_run(run) as owned:
         shutil.rmtree(run.path)
@@ -212,7 +214,7 @@ def test_nobody_takes_a_run_whose_folder_was_removed_while_its_owner_lives(here:
             own_run(run)
 
 
-def test_a_run_whose_folder_was_removed_counts_as_live_for_as_long_as_its_owner_lives(
+def test_a_run_whose_folder_was_removed_counts_as_live_while_its_owner_lives(
     here: StateDir,
 ) -> None:
     run = a_run(here, "drain-b3")
@@ -222,15 +224,15 @@ def test_a_run_whose_folder_was_removed_counts_as_live_for_as_long_as_its_owner_
         assert [(each.name, each.holder) for each in live_runs(here, CLUSTER)] == [
             ("drain-b3", owned.holder)
         ]
-        (told,) = all_runs(here)
-        assert told.state is RunState.UNREADABLE
-        assert f"and {owned.holder} still owns the run" in str(told.problem)
+        (listed,) = all_runs(here)
+        assert listed.state is RunState.UNREADABLE
+        assert f"and {owned.holder} still owns the run" in str(listed.problem)
     assert live_runs(here, CLUSTER) == []
     assert all_runs(here) == []
 
 
 @pytest.mark.parametrize("part", ["its lock", "the lock in its folder", "its journal"])
-def test_a_pipe_or_a_link_in_a_files_place_is_named_and_nothing_waits_for_it(
+def test_a_pipe_or_a_link_in_place_of_a_file_is_reported_without_waiting(
     here: StateDir, part: str
 ) -> None:
     run = a_run(here, "drain-b3")
@@ -239,10 +241,10 @@ def test_a_pipe_or_a_link_in_a_files_place_is_named_and_nothing_waits_for_it(
     path.unlink(missing_ok=True)
     os.mkfifo(path)
 
-    (told,) = all_runs(here)
+    (listed,) = all_runs(here)
 
-    assert told.state is RunState.UNREADABLE
-    assert f"{path.name}: cannot be read: it is not a regular file" in str(told.problem)
+    assert listed.state is RunState.UNREADABLE
+    assert f"{path.name}: cannot be read: it is not a regular file" in str(listed.problem)
     if part != "its journal":
         with pytest.raises(RunProblem, match="cannot be opened: it is not a regular file"):
             own_run(run)
@@ -252,7 +254,7 @@ def test_a_pipe_or_a_link_in_a_files_place_is_named_and_nothing_waits_for_it(
             own_run(run)
 
 
-def test_a_run_on_a_network_file_system_is_not_taken(
+def test_a_run_on_a_network_file_system_is_refused(
     run: RunDir, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "mounts").write_text("server:/ / nfs4 rw 0 0\n", encoding="utf-8")
@@ -268,7 +270,7 @@ def a_run(here: StateDir, name: str, cluster_id: str = CLUSTER) -> RunDir:
     return run
 
 
-def test_the_live_runs_of_a_cluster_are_those_that_a_process_owns(here: StateDir) -> None:
+def test_the_live_runs_of_a_cluster_are_those_owned_by_a_process(here: StateDir) -> None:
     a_run(here, "left")
     with (
         own_run(a_run(here, "live")) as live,
@@ -280,7 +282,7 @@ def test_the_live_runs_of_a_cluster_are_those_that_a_process_owns(here: StateDir
     assert live_runs(here, CLUSTER) == []
 
 
-def test_a_live_run_of_which_the_cluster_cannot_be_told_counts_for_every_one(
+def test_a_live_run_of_an_unknown_cluster_counts_for_every_cluster(
     here: StateDir,
 ) -> None:
     with own_run(here.create_run("no-journal-yet")):
@@ -312,12 +314,12 @@ def test_two_runs_are_never_started_on_one_cluster_at_the_same_time(here: StateD
     assert len(refused) == 5
 
 
-def test_starts_on_other_clusters_wait_for_nobody(here: StateDir) -> None:
+def test_starts_on_different_clusters_do_not_wait_for_each_other(here: StateDir) -> None:
     with lock_starts(here, CLUSTER), lock_starts(here, "../another cluster") as live:
         assert live == []
 
 
-def test_a_start_that_takes_too_long_is_told_to_the_next(
+def test_a_start_that_takes_too_long_is_reported_to_the_next(
     here: StateDir, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ownership, "_START_PATIENCE_S", 0.0)

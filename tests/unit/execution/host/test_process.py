@@ -28,7 +28,7 @@ def words(run: RunDir, *more: str) -> list[str]:
     return ["engine", run.name, "--state-dir", str(run.path.parent.parent), *more]
 
 
-def test_an_engine_that_cannot_begin_is_told_of_in_its_own_words(run: RunDir) -> None:
+def test_an_engine_that_cannot_start_is_reported_in_its_own_words(run: RunDir) -> None:
     run.log.write_text("what was said before\n")
 
     with pytest.raises(RunProblem) as died:
@@ -41,7 +41,7 @@ def test_an_engine_that_cannot_begin_is_told_of_in_its_own_words(run: RunDir) ->
 
 
 @pytest.mark.parametrize("kind", ["pipe", "link"])
-def test_a_pipe_or_a_link_in_the_logs_place_is_named_and_nothing_waits_for_it(
+def test_a_pipe_or_a_link_in_place_of_the_log_is_reported_without_waiting(
     run: RunDir, kind: str
 ) -> None:
     if kind == "pipe":
@@ -53,7 +53,7 @@ def test_a_pipe_or_a_link_in_the_logs_place_is_named_and_nothing_waits_for_it(
         EngineProcess(run, words(run))
 
 
-def test_an_engine_that_was_killed_is_said_to_be(run: RunDir) -> None:
+def test_an_engine_that_was_killed_is_reported_with_the_signal(run: RunDir) -> None:
     engine = EngineProcess(run, words(run, "--bootstrap-server", "127.0.0.1:1"))
     os.kill(engine.pid, signal.SIGKILL)
 
@@ -61,7 +61,7 @@ def test_an_engine_that_was_killed_is_said_to_be(run: RunDir) -> None:
     assert engine.last_words == "it was ended by SIGKILL"
 
 
-def test_an_engine_that_takes_its_time_is_said_to_go_on(
+def test_an_engine_that_is_slow_to_start_is_reported_as_possibly_still_starting(
     run: RunDir, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("ktui.execution.host.process._PATIENCE_S", 0.0)
@@ -74,7 +74,7 @@ def test_an_engine_that_takes_its_time_is_said_to_go_on(
     os.waitpid(pid, 0)
 
 
-def test_an_engine_is_in_a_session_of_its_own_and_leaves_when_it_is_told_to(run: RunDir) -> None:
+def test_an_engine_has_a_session_of_its_own_and_leaves_on_request(run: RunDir) -> None:
     engine = start_engine(run, words(run, "--bootstrap-server", "127.0.0.1:1"))
 
     assert os.getsid(engine.pid) == engine.pid != os.getsid(0)
@@ -84,12 +84,12 @@ def test_an_engine_is_in_a_session_of_its_own_and_leaves_when_it_is_told_to(run:
     assert "its engine has exited: its process got SIGTERM" in run.log.read_text()
 
 
-def test_an_engine_keeps_nothing_open_that_its_caller_had_open(run: RunDir) -> None:
+def test_an_engine_inherits_no_open_files_of_its_caller(run: RunDir) -> None:
     end, pipe = os.pipe()
     os.set_inheritable(pipe, True)  # noqa: FBT003 - it takes no keywords
     os.set_blocking(end, False)
     engine = start_engine(run, words(run, "--bootstrap-server", "127.0.0.1:1"))
-    os.close(pipe)  # as when the caller goes
+    os.close(pipe)  # as when the caller exits
 
     try:
         assert os.read(end, 1) == b"", "somebody has the pipe open still"

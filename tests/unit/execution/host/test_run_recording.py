@@ -1,4 +1,4 @@
-"""A run takes note of whether it is recorded, and does not depend on it."""
+"""A run notes whether it is recorded, and does not depend on it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from support.simulated.moving_clusters import a_cluster, tp
 
 
 async def recorded(run: PlannedRun, recorder: Recorder) -> list[Recording]:
-    """Carry a run to its end, recorded, and give what it has noted of that."""
+    """Record a run to its end and return what it has noted about the recording."""
     await run.start()
     with run.opened() as journal:
         run.run = Run("run").fold(journal.entries())
@@ -39,7 +39,7 @@ def a_run(folder: Path) -> PlannedRun:
     return PlannedRun(cluster, folder, targets, Limits(replicas=1, partitions=1))
 
 
-async def test_a_run_that_is_recorded_says_so_once(tmp_path: Path) -> None:
+async def test_a_recorded_run_notes_that_once(tmp_path: Path) -> None:
     run = a_run(tmp_path)
     recorder = Recorder(tmp_path / "recording", run.clock, program="ktui of a test")
 
@@ -48,18 +48,18 @@ async def test_a_run_that_is_recorded_says_so_once(tmp_path: Path) -> None:
     assert recorder.path is not None
 
 
-async def test_a_disk_that_is_full_stops_the_recording_and_not_the_run(tmp_path: Path) -> None:
+async def test_a_full_disk_stops_the_recording_but_not_the_run(tmp_path: Path) -> None:
     run = a_run(tmp_path)
     recorder = Recorder(tmp_path / "recording", run.clock, program="ktui of a test")
-    look, looks = recorder.look, []
+    look, polls = recorder.poll, []
 
     def fill_the_disk(observation: object) -> None:
-        looks.append(observation)
-        if len(looks) == 3:
+        polls.append(observation)
+        if len(polls) == 3:
             recorder._stop("no space left on device")
         look(observation)  # type: ignore[arg-type]  # it is handed on
 
-    recorder.look = fill_the_disk  # type: ignore[method-assign]  # a disk of the test's own
+    recorder.poll = fill_the_disk  # type: ignore[method-assign]  # a disk of the test's own
 
     noted = await recorded(run, recorder)
 
@@ -68,7 +68,7 @@ async def test_a_disk_that_is_full_stops_the_recording_and_not_the_run(tmp_path:
     assert noted[-1].reason.endswith("recording has stopped: no space left on device")
 
 
-async def test_a_run_that_nobody_records_says_nothing_of_it(tmp_path: Path) -> None:
+async def test_an_unrecorded_run_notes_nothing_about_recording(tmp_path: Path) -> None:
     run = a_run(tmp_path)
     await run.to_its_end()
 

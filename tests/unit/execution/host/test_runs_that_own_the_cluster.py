@@ -1,4 +1,4 @@
-"""A run sends only while its state directory owns the cluster, and says why where it does not."""
+"""A run sends only while its state directory owns the cluster, and otherwise reports why."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class OwnedStory(ThrottledStory):
         self.guarded = lambda: SendGuard(claim_on(self.cluster, "ada"), self.clock)
 
     def deny(self, at_s: float, until_s: float) -> None:
-        """Let nobody ask the coordinators for a while."""
+        """Deny everybody the coordinators for a while."""
         calls = {"describe_group", "join_group"}
         self.cluster.at(at_s, lambda: self.cluster.denied.update(calls))
         self.cluster.at(until_s, lambda: self.cluster.denied.difference_update(calls))
@@ -67,7 +67,7 @@ class OwnedStory(ThrottledStory):
         self.cluster.at(at_s, begin)
 
     def taken_by(self, user: str) -> None:
-        """Have another state directory take the cluster over, this very moment."""
+        """Have another state directory take the cluster over at once."""
         name, note = f"ktui-{self.cluster.spec.name}", msgspec.json.encode(owner(user))
         self.cluster.groups.join(name, note, 1_800.0, "", self.cluster.now_s)
 
@@ -93,12 +93,12 @@ def claim_on(cluster: SimulatedCluster, user: str) -> GroupClaim:
 
 def standing_for(story: ThrottledStory, user: str) -> object:
     async def look() -> object:
-        return await claim_on(story.cluster, user).look()
+        return await claim_on(story.cluster, user).read()
 
     return asyncio.run(look())
 
 
-def test_a_run_owns_the_cluster_and_goes_to_its_end(tmp_path: Path) -> None:
+def test_a_run_owns_the_cluster_and_completes(tmp_path: Path) -> None:
     story = OwnedStory(tmp_path)
 
     assert story.played().ended
@@ -109,7 +109,7 @@ def test_a_run_owns_the_cluster_and_goes_to_its_end(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("at_s", [3.0, 21.5])
-def test_after_another_took_the_cluster_over_nothing_leaves_any_more_and_it_is_said(
+def test_after_a_takeover_a_run_sends_nothing_more_and_reports_why(
     tmp_path: Path, at_s: float
 ) -> None:
     story = OwnedStory(tmp_path)
@@ -127,7 +127,7 @@ def test_after_another_took_the_cluster_over_nothing_leaves_any_more_and_it_is_s
 
 
 @pytest.mark.parametrize("intent", [StepBegun, Configure])
-def test_nothing_is_sent_of_what_was_just_written_down_when_another_took_the_cluster_over(
+def test_an_intent_written_just_before_a_takeover_is_not_sent(
     tmp_path: Path, intent: type[AnyRunEvent]
 ) -> None:
     story = OwnedStory(tmp_path)
@@ -138,11 +138,11 @@ def test_nothing_is_sent_of_what_was_just_written_down_when_another_took_the_clu
 
     assert not story.witness.alters
     configured = [event for event in story.events if isinstance(event, Configure)]
-    assert len(configured) == (1 if intent is Configure else 0)  # that request was on its way
+    assert len(configured) == (1 if intent is Configure else 0)  # that request was in flight
     assert story.why_left.startswith("bob on ops1")
 
 
-def test_nothing_is_cancelled_once_another_has_taken_the_cluster_over(
+def test_no_cancel_is_sent_after_a_takeover(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     story = OwnedStory(tmp_path)
@@ -162,7 +162,7 @@ def test_nothing_is_cancelled_once_another_has_taken_the_cluster_over(
     assert story.why_left.startswith("bob on ops1")
 
 
-def test_a_step_that_was_written_down_does_not_leave_once_the_owner_cannot_be_asked(
+def test_a_journaled_step_is_not_sent_once_the_owner_cannot_be_asked(
     tmp_path: Path,
 ) -> None:
     story = OwnedStory(tmp_path)
@@ -176,7 +176,7 @@ def test_a_step_that_was_written_down_does_not_leave_once_the_owner_cannot_be_as
     assert not story.witness.alters
 
 
-def test_a_claim_that_was_removed_by_hand_is_lost_as_well(tmp_path: Path) -> None:
+def test_a_claim_removed_by_hand_is_lost_too(tmp_path: Path) -> None:
     story = OwnedStory(tmp_path)
     story.cluster.at(5.0, story.cluster.groups._groups.clear)
 
@@ -186,7 +186,7 @@ def test_a_claim_that_was_removed_by_hand_is_lost_as_well(tmp_path: Path) -> Non
     assert isinstance(standing_for(story, "bob"), Unowned)
 
 
-def test_while_the_owner_cannot_be_asked_what_runs_goes_on_and_no_step_begins(
+def test_while_the_owner_cannot_be_asked_steps_in_flight_finish_and_none_begins(
     tmp_path: Path,
 ) -> None:
     story = OwnedStory(tmp_path)
@@ -207,7 +207,7 @@ def test_while_the_owner_cannot_be_asked_what_runs_goes_on_and_no_step_begins(
 
 
 @pytest.mark.parametrize("kind", [CancelKind.STOP, CancelKind.ROLLBACK])
-def test_what_is_called_off_is_cancelled_also_while_the_owner_cannot_be_asked(
+def test_a_cancel_is_sent_even_while_the_owner_cannot_be_asked(
     tmp_path: Path, kind: CancelKind
 ) -> None:
     story = OwnedStory(tmp_path)
@@ -228,7 +228,7 @@ def test_a_cancel_does_not_wait_for_a_coordinator_that_hangs(tmp_path: Path) -> 
     assert coordinator is not None
     story.befalls(3.0, events.Hang(coordinator))
     story.asked(4.0, CancelMoves(CancelKind.STOP, partitions=(tp("orders-0"),)))
-    story.deny(12.0, 300.0)  # nor does anybody else tell
+    story.deny(12.0, 300.0)  # nor does anybody else answer
 
     story.played(until_s=60.0)
 
@@ -240,7 +240,7 @@ def test_a_cancel_does_not_wait_for_a_coordinator_that_hangs(tmp_path: Path) -> 
     )
 
 
-def test_what_was_done_already_is_rolled_back_also_while_the_owner_cannot_be_asked(
+def test_a_done_partition_is_rolled_back_even_while_the_owner_cannot_be_asked(
     tmp_path: Path,
 ) -> None:
     story = OwnedStory(tmp_path)
@@ -253,7 +253,7 @@ def test_what_was_done_already_is_rolled_back_also_while_the_owner_cannot_be_ask
     assert story.replicas(tp("orders-0")) == (1, 2, 3)
 
 
-def test_after_a_kill_it_is_resumed_in_its_state_directory_without_a_take_over(
+def test_a_killed_run_resumes_in_its_state_directory_without_a_takeover(
     tmp_path: Path,
 ) -> None:
     story = OwnedStory(tmp_path)
@@ -265,7 +265,7 @@ def test_after_a_kill_it_is_resumed_in_its_state_directory_without_a_take_over(
     assert story.at_target("orders-0", "orders-1")
 
 
-def test_a_paused_run_goes_on_to_show_that_its_engine_lives(tmp_path: Path) -> None:
+def test_a_paused_run_keeps_showing_that_its_engine_lives(tmp_path: Path) -> None:
     story = OwnedStory(tmp_path)
     story.options = msgspec.structs.replace(story.options, poll_s=60.0)
     story.asked(1.0, Pause())
@@ -297,7 +297,9 @@ def _puts_back(event: object) -> bool:
     return bool(getattr(event, "puts_back", False))
 
 
-def test_no_setting_is_changed_once_its_intent_took_long_to_be_written(tmp_path: Path) -> None:
+def test_no_setting_is_changed_if_a_takeover_happens_while_its_intent_is_written(
+    tmp_path: Path,
+) -> None:
     story = OwnedStory(tmp_path)
 
     def locked() -> None:
@@ -312,7 +314,7 @@ def test_no_setting_is_changed_once_its_intent_took_long_to_be_written(tmp_path:
     assert story.why_left.startswith("bob on ops1")
 
 
-def test_no_step_back_leaves_once_another_has_taken_the_cluster_over(tmp_path: Path) -> None:
+def test_no_rollback_step_is_sent_after_a_takeover(tmp_path: Path) -> None:
     story = OwnedStory(tmp_path)
     story.options = msgspec.structs.replace(story.options, throttle=NO_THROTTLE)
     story.asked(12.0, CancelMoves(CancelKind.ROLLBACK, partitions=(tp("orders-0"),)))
@@ -329,7 +331,7 @@ def test_no_step_back_leaves_once_another_has_taken_the_cluster_over(tmp_path: P
     assert story.why_left.startswith("bob on ops1")
 
 
-def test_a_cancel_leaves_also_while_a_look_takes_long(
+def test_a_cancel_is_sent_even_while_a_poll_takes_long(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     story = OwnedStory(tmp_path)

@@ -44,13 +44,13 @@ def test_a_run_gets_a_folder_with_its_journal_and_its_log_and_a_lock_beside_it(
     assert here.run_dirs() == [run]
 
 
-def test_only_its_owner_may_look_into_the_state_directory(here: StateDir) -> None:
+def test_only_its_owner_may_read_the_state_directory(here: StateDir) -> None:
     run = here.create_run("drain-b3")
 
     assert {path.stat().st_mode & 0o777 for path in (here.path, here.runs, run.path)} == {0o700}
 
 
-def test_whatever_the_umask_nobody_else_may_look_into_what_is_made(tmp_path: Path) -> None:
+def test_everything_created_is_private_whatever_the_umask(tmp_path: Path) -> None:
     before = os.umask(0o000)
     try:
         deep = StateDir(tmp_path / "home" / "state" / "ktui")
@@ -81,7 +81,7 @@ def test_the_folders_of_a_run_outlast_a_power_cut(
     assert synced == [tmp_path, tmp_path / "home", here.path, here.runs]
 
 
-def test_a_name_that_is_taken_is_refused_with_what_to_do(here: StateDir) -> None:
+def test_a_taken_run_name_is_refused_with_advice(here: StateDir) -> None:
     here.create_run("drain-b3")
 
     with pytest.raises(StateDirProblem) as refused:
@@ -93,7 +93,7 @@ def test_a_name_that_is_taken_is_refused_with_what_to_do(here: StateDir) -> None
 
 
 @pytest.mark.parametrize("name", ["a", "drain-b3", "2026-11-21", "_x", "a.b.c", "A" * 100])
-def test_a_name_of_letters_digits_and_signs_can_be_a_runs(here: StateDir, name: str) -> None:
+def test_a_run_name_may_have_letters_digits_and_signs(here: StateDir, name: str) -> None:
     assert here.create_run(name).path.is_dir()
 
 
@@ -101,7 +101,7 @@ def test_a_name_of_letters_digits_and_signs_can_be_a_runs(here: StateDir, name: 
     "name",
     ["", ".", "..", ".hidden", "-x", "a/b", "../up", "a b", "é", "a\nb", "\x1b[31m", "A" * 101],
 )
-def test_any_other_name_is_refused_in_words(here: StateDir, name: str) -> None:
+def test_any_other_run_name_is_refused_with_a_printable_message(here: StateDir, name: str) -> None:
     with pytest.raises(StateDirProblem, match="name") as refused:
         here.create_run(name)
 
@@ -122,14 +122,14 @@ def test_any_other_name_is_refused_in_words(here: StateDir, name: str) -> None:
         (f"{'x' * 99}. .json", "x" * 99),
     ],
 )
-def test_a_run_is_named_after_its_plan_without_what_no_name_can_have(
+def test_a_run_is_named_after_its_plan_without_forbidden_characters(
     here: StateDir, plan: str, name: str
 ) -> None:
     assert default_name(Path(plan)) == name
     assert here.create_run(name).path.is_dir()
 
 
-def test_an_option_names_the_state_directory_before_the_environment_does(
+def test_the_state_dir_option_takes_precedence_over_the_environment(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("KTUI_STATE_DIR", str(tmp_path / "environment"))
@@ -145,7 +145,9 @@ def test_an_empty_option_is_refused_and_does_not_mean_the_current_folder() -> No
     assert str(called.exception) == "--state-dir is empty. Name a folder, or leave the option out"
 
 
-def test_an_empty_variable_counts_as_none(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_an_empty_environment_variable_counts_as_unset(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setenv("KTUI_STATE_DIR", "")
     monkeypatch.setattr("platformdirs.user_state_path", lambda name: tmp_path / name)
 
@@ -153,7 +155,7 @@ def test_an_empty_variable_counts_as_none(monkeypatch: pytest.MonkeyPatch, tmp_p
 
 
 @pytest.mark.parametrize("mode", [0o770, 0o702, 0o1777])
-def test_a_state_directory_that_others_may_write_to_is_refused_with_how_to_close_it(
+def test_a_state_directory_writable_by_others_is_refused_with_the_fix(
     here: StateDir, mode: int
 ) -> None:
     run = here.create_run("drain-b3")
@@ -176,7 +178,7 @@ def test_the_state_directory_of_somebody_else_is_refused_by_name(
             use()
 
 
-def test_root_is_warned_that_a_state_directory_is_somebody_elses(
+def test_root_is_warned_that_a_state_directory_belongs_to_somebody_else(
     here: StateDir, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     here.create_run("drain-b3")
@@ -195,7 +197,7 @@ def as_if_of(found: os.stat_result, user: int) -> os.stat_result:
     return os.stat_result((*found[:4], user, *found[5:]))
 
 
-def test_without_either_it_is_where_the_platform_keeps_state(
+def test_the_state_directory_defaults_to_where_the_platform_keeps_state(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.delenv("KTUI_STATE_DIR", raising=False)
@@ -204,7 +206,7 @@ def test_without_either_it_is_where_the_platform_keeps_state(
     assert resolve_state_dir(None).path == tmp_path / "ktui"
 
 
-def test_looking_for_runs_makes_no_folder(here: StateDir) -> None:
+def test_listing_runs_creates_no_folder(here: StateDir) -> None:
     assert here.run_dirs() == []
     assert not here.path.exists()
 
@@ -230,7 +232,7 @@ def test_a_network_file_system_is_refused_and_the_option_named(
     assert not here.path.exists()
 
 
-def test_a_state_directory_that_is_a_link_in_a_circle_is_named(tmp_path: Path) -> None:
+def test_a_state_directory_that_is_a_circular_link_is_named(tmp_path: Path) -> None:
     circle = tmp_path / "circle"
     circle.symlink_to(circle)
 
@@ -239,7 +241,7 @@ def test_a_state_directory_that_is_a_link_in_a_circle_is_named(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("kind", ["ext4", "xfs", "btrfs", "tmpfs", "overlay", "fuse.mergerfs"])
-def test_a_file_system_of_this_machine_is_taken(
+def test_a_local_file_system_is_accepted(
     here: StateDir, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     mounted(monkeypatch, tmp_path, "server:/ / nfs", f"/dev/sda {tmp_path} {kind}", "bad line")
@@ -247,7 +249,7 @@ def test_a_file_system_of_this_machine_is_taken(
     assert here.create_run("drain-b3").path.is_dir()
 
 
-def test_the_innermost_and_last_mount_counts_also_under_a_name_with_blanks(
+def test_the_innermost_and_last_mount_counts_even_under_a_name_with_spaces(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = tmp_path / "my disk"
@@ -258,7 +260,7 @@ def test_the_innermost_and_last_mount_counts_also_under_a_name_with_blanks(
     assert mounts.file_system_of(tmp_path / "my disks") == "nfs4"
 
 
-def test_where_the_system_lists_no_mounts_nothing_is_refused(
+def test_no_folder_is_refused_when_the_system_lists_no_mounts(
     here: StateDir, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(mounts, "MOUNTS", tmp_path / "none")
@@ -266,7 +268,7 @@ def test_where_the_system_lists_no_mounts_nothing_is_refused(
     assert here.create_run("drain-b3").path.is_dir()
 
 
-def test_a_state_directory_that_cannot_be_made_is_named_with_the_option(tmp_path: Path) -> None:
+def test_a_state_directory_that_cannot_be_created_is_named_with_the_option(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
 
     with pytest.raises(StateDirProblem) as refused:
@@ -277,7 +279,7 @@ def test_a_state_directory_that_cannot_be_made_is_named_with_the_option(tmp_path
     assert "--state-dir" in str(refused.value)
 
 
-def test_a_state_directory_that_may_not_be_written_to_is_named(
+def test_an_unwritable_state_directory_is_named(
     here: StateDir, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("os.access", lambda *_: False)  # root may write anywhere

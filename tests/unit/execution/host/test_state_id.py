@@ -1,4 +1,4 @@
-"""A state directory has one id for good, which no copy of it has."""
+"""A state directory has one id for good, which none of its copies shares."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def state(tmp_path: Path) -> StateDir:
     return StateDir(tmp_path / "state")
 
 
-def test_it_has_none_until_it_is_asked_for_and_keeps_it_then(state: StateDir) -> None:
+def test_a_state_directory_gets_its_id_when_first_asked_and_keeps_it(state: StateDir) -> None:
     assert read_id(state) is None
     assert not state.path.exists()
 
@@ -27,7 +27,7 @@ def test_it_has_none_until_it_is_asked_for_and_keeps_it_then(state: StateDir) ->
     assert [path.name for path in state.path.iterdir()] == ["id"]
 
 
-def test_a_directory_that_was_copied_is_another_owner_and_the_original_stays_the_same(
+def test_a_copied_directory_is_another_owner_and_the_original_stays_the_same(
     state: StateDir, tmp_path: Path
 ) -> None:
     first = ensure_id(state)
@@ -40,7 +40,7 @@ def test_a_directory_that_was_copied_is_another_owner_and_the_original_stays_the
     assert ensure_id(state) == first
 
 
-def test_a_directory_that_was_moved_is_the_same_owner(state: StateDir, tmp_path: Path) -> None:
+def test_a_moved_directory_is_the_same_owner(state: StateDir, tmp_path: Path) -> None:
     first = ensure_id(state)
 
     state.path.rename(tmp_path / "moved")
@@ -49,7 +49,7 @@ def test_a_directory_that_was_moved_is_the_same_owner(state: StateDir, tmp_path:
 
 
 @pytest.mark.parametrize("content", [b"", b"what is this", b'{"id": "stolen", "inode": 1}'])
-def test_a_file_that_holds_no_id_of_its_own_is_replaced(state: StateDir, content: bytes) -> None:
+def test_a_file_without_an_id_of_its_own_is_replaced(state: StateDir, content: bytes) -> None:
     state.path.mkdir()
     state.id_file.write_bytes(content)
 
@@ -57,12 +57,12 @@ def test_a_file_that_holds_no_id_of_its_own_is_replaced(state: StateDir, content
     assert ensure_id(state) == read_id(state)
 
 
-def test_all_who_ask_at_once_get_the_same(state: StateDir) -> None:
+def test_all_callers_at_once_get_the_same_id(state: StateDir) -> None:
     with ThreadPoolExecutor(8) as pool:
         assert len(set(pool.map(ensure_id, [state] * 8))) == 1
 
 
-def test_what_cannot_be_read_is_named(state: StateDir) -> None:
+def test_an_unreadable_id_file_is_named(state: StateDir) -> None:
     state.id_file.mkdir(parents=True)
 
     with pytest.raises(StateDirProblem, match=str(state.id_file)):

@@ -43,9 +43,7 @@ def test_a_command_is_asked_taken_and_answered_by_different_processes(
         )
 
 
-def test_commands_are_taken_in_the_order_in_which_they_were_asked(
-    path: Path, clock: VirtualClock
-) -> None:
+def test_commands_are_taken_in_the_order_they_were_asked(path: Path, clock: VirtualClock) -> None:
     commands: list[Command] = [
         Pause(topics=("orders",), partitions=(TopicPartition("audit", 3),)),
         Continue(),
@@ -68,7 +66,9 @@ def test_the_first_answer_to_a_command_stays(path: Path, clock: VirtualClock) ->
         assert journal.answer_to(number).answer == Answer(accepted=True, words="paused")
 
 
-def test_a_command_that_nobody_asked_is_told(path: Path, clock: VirtualClock) -> None:
+def test_a_command_that_nobody_asked_is_reported_as_missing(
+    path: Path, clock: VirtualClock
+) -> None:
     with Journal.create(path, clock) as journal:
         for what in (
             lambda: journal.answer_to(9),

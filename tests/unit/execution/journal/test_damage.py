@@ -1,4 +1,4 @@
-"""A damaged journal gives what is whole from its beginning, and says what and where is not."""
+"""A damaged journal yields its intact beginning and reports what is damaged and where."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ EVENTS = many_events(400)
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """Give a journal after a power cut: part of it in the file, part in the write-ahead log."""
+    """Return a journal after a power cut: part of it in the file, part in the write-ahead log."""
     with written(tmp_path / "journal.db", EVENTS[:250]) as journal:
         journal._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         for event in EVENTS[250:]:
@@ -26,7 +26,7 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def closed(tmp_path: Path) -> Path:
-    """Give a journal that was closed: all of it is in the file."""
+    """Return a closed journal: all of it is in the file."""
     written(tmp_path / "journal.db", EVENTS).close()
     return tmp_path / "journal.db"
 
@@ -36,7 +36,7 @@ def bodies(entries: list[JournalEntry]) -> list[AnyRunEvent]:
 
 
 def tampered(path: Path, statement: str) -> None:
-    """Change a journal as someone would who knows SQLite and means harm."""
+    """Change a journal as someone who knows SQLite and means harm would."""
     connection = sqlite3.connect(path)
     for trigger in ("events_without_gaps", "events_stay", "events_stay_as_they_are"):
         connection.execute(f"DROP TRIGGER {trigger}")
@@ -86,9 +86,7 @@ def test_a_change_by_hand_is_found_and_named(
     assert words in damage
 
 
-def test_events_that_were_replaced_with_hashes_that_fit_are_found(
-    tmp_path: Path, closed: Path
-) -> None:
+def test_events_replaced_with_matching_hashes_are_found(tmp_path: Path, closed: Path) -> None:
     (tmp_path / "other").mkdir()
     written(tmp_path / "other" / "journal.db", many_events(401)[1:]).close()
     (tmp_path / "other" / "journal.db").replace(closed)
@@ -99,7 +97,7 @@ def test_events_that_were_replaced_with_hashes_that_fit_are_found(
     assert "event 400 is not the one that was written" in damage
 
 
-def test_events_of_a_newer_ktui_are_not_taken_for_others(closed: Path) -> None:
+def test_events_of_a_newer_ktui_are_reported_as_unknown(closed: Path) -> None:
     from ktui.execution.journal.event_table import chain_hash  # noqa: PLC0415
 
     connection = sqlite3.connect(closed)
@@ -118,7 +116,7 @@ def test_events_of_a_newer_ktui_are_not_taken_for_others(closed: Path) -> None:
     assert "teleported" in damage
 
 
-def test_a_lost_write_ahead_log_is_missed(path: Path) -> None:
+def test_a_lost_write_ahead_log_is_reported(path: Path) -> None:
     path.with_name("journal.db-wal").unlink()
 
     entries, damage = read(path)
@@ -129,7 +127,7 @@ def test_a_lost_write_ahead_log_is_missed(path: Path) -> None:
     assert "events 251 to 400 are missing" in damage
 
 
-def test_a_page_that_the_disk_has_garbled_costs_what_comes_after_it(closed: Path) -> None:
+def test_a_page_garbled_by_the_disk_costs_the_events_from_there_on(closed: Path) -> None:
     content = bytearray(closed.read_bytes())
     start = content.index(b'"batch":50') // 4096 * 4096
     content[start : start + 4096] = bytes(4096)
@@ -144,7 +142,7 @@ def test_a_page_that_the_disk_has_garbled_costs_what_comes_after_it(closed: Path
 
 
 def a_prefix_or_a_refusal(path: Path, what: str) -> int:
-    """See that nothing but the beginning of the journal is given, and that the rest is missed."""
+    """Check that only the beginning of the journal is read, and the rest reported as missing."""
     entries, damage = read(path)
     assert bodies(entries) == EVENTS[: len(entries)], what
     if len(entries) < len(EVENTS):
@@ -155,37 +153,37 @@ def a_prefix_or_a_refusal(path: Path, what: str) -> int:
 
 @pytest.mark.parametrize("suffix", ["", "-wal"])
 @pytest.mark.parametrize("seed", range(4))
-def test_wherever_a_file_is_cut_off_its_beginning_is_given(
+def test_a_file_cut_off_anywhere_still_yields_its_beginning(
     path: Path, suffix: str, seed: int
 ) -> None:
     chance = random.Random(seed)  # noqa: S311 - not a secret
     file = path.with_name(f"journal.db{suffix}")
     content = file.read_bytes()
-    given = set()
+    lengths = set()
     for _ in range(40):
         length = chance.randrange(len(content))
         file.write_bytes(content[:length])
-        given.add(a_prefix_or_a_refusal(path, f"seed {seed}: {file.name} cut at {length}"))
+        lengths.add(a_prefix_or_a_refusal(path, f"seed {seed}: {file.name} cut at {length}"))
         path.with_name("journal.db-shm").unlink(missing_ok=True)
 
-    assert len(given) > 1
+    assert len(lengths) > 1
 
 
 @pytest.mark.parametrize("suffix", ["", "-wal"])
 @pytest.mark.parametrize("seed", range(4))
-def test_whichever_bytes_are_overwritten_the_events_before_are_given(
+def test_the_events_before_any_overwritten_bytes_can_still_be_read(
     path: Path, suffix: str, seed: int
 ) -> None:
     chance = random.Random(seed)  # noqa: S311 - not a secret
     file = path.with_name(f"journal.db{suffix}")
     content = file.read_bytes()
-    given = set()
+    lengths = set()
     for _ in range(60):
         garbled = bytearray(content)
         start, length = chance.randrange(len(content)), chance.choice((1, 1, 16, 600, 5_000))
         garbled[start : start + length] = chance.randbytes(len(garbled[start : start + length]))
         file.write_bytes(garbled)
-        given.add(a_prefix_or_a_refusal(path, f"seed {seed}: {length} bytes from {start}"))
+        lengths.add(a_prefix_or_a_refusal(path, f"seed {seed}: {length} bytes from {start}"))
         path.with_name("journal.db-shm").unlink(missing_ok=True)
 
-    assert len(given) > 5
+    assert len(lengths) > 5

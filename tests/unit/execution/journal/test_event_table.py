@@ -7,13 +7,13 @@ import hashlib
 from ktui.execution.journal.event_table import GENESIS, chain_hash
 
 
-def test_a_hash_is_sha256_over_the_one_before_the_number_the_time_and_the_body() -> None:
+def test_a_hash_is_sha256_over_the_previous_hash_the_number_the_time_and_the_body() -> None:
     expected = hashlib.sha256(GENESIS + b"1\n2026-01-01T00:00:00.000000Z\n{}").digest()
 
     assert chain_hash(GENESIS, 1, b"2026-01-01T00:00:00.000000Z", b"{}") == expected
 
 
-def test_whatever_of_an_event_differs_the_hash_does() -> None:
+def test_the_hash_differs_with_every_part_of_an_event() -> None:
     hashes = {
         chain_hash(GENESIS, 1, b"10:00", b"{}"),
         chain_hash(b"\1" * 32, 1, b"10:00", b"{}"),

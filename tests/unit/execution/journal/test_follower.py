@@ -1,4 +1,4 @@
-"""Following a run that another process carries on: always up to date, at the price of the news."""
+"""Following a run of another process: always up to date, at the cost of the new events."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "drain-b3" / "journal.db"
 
 
-def test_the_run_is_as_its_journal_says_and_named_after_its_folder(path: Path) -> None:
+def test_a_followed_run_matches_its_journal_and_is_named_after_its_folder(path: Path) -> None:
     with written(path, a_start()), RunFollower(path) as follower:
         assert [entry.seq for entry in follower.refresh()] == [1, 2, 3]
         assert follower.run.name == "drain-b3"
@@ -31,7 +31,7 @@ def test_the_run_is_as_its_journal_says_and_named_after_its_folder(path: Path) -
         assert follower.damage is None
 
 
-def test_only_what_is_new_is_given_and_taken_in(path: Path) -> None:
+def test_a_refresh_returns_and_applies_only_new_events(path: Path) -> None:
     with written(path, a_start()) as journal, RunFollower(path) as follower:
         follower.refresh()
         assert follower.refresh() == []
@@ -46,7 +46,7 @@ def test_only_what_is_new_is_given_and_taken_in(path: Path) -> None:
         assert follower.run.counts[State.ADDING] == 0
 
 
-def test_damage_is_told_and_what_is_whole_is_still_there(path: Path) -> None:
+def test_damage_is_reported_and_the_intact_events_remain(path: Path) -> None:
     written(path, many_events(30)).close()
     connection = sqlite3.connect(path)
     connection.execute("DROP TRIGGER events_stay_as_they_are")
@@ -62,7 +62,7 @@ def test_damage_is_told_and_what_is_whole_is_still_there(path: Path) -> None:
         assert follower.damage is not None
 
 
-def test_a_reading_that_fails_is_done_anew_the_next_time(
+def test_a_refresh_that_fails_is_repeated_the_next_time(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def locked(_journal: Journal, _after: int = 0) -> Iterator[JournalEntry]:
@@ -77,7 +77,7 @@ def test_a_reading_that_fails_is_done_anew_the_next_time(
         assert [entry.seq for entry in follower.refresh()] == [1, 2, 3]
 
 
-def test_a_recovery_is_followed(path: Path) -> None:
+def test_a_recovered_journal_can_still_be_followed(path: Path) -> None:
     with written(path, many_events(20)), RunFollower(path) as follower:
         follower.refresh()
         connection = sqlite3.connect(path)
@@ -96,13 +96,13 @@ def test_a_recovery_is_followed(path: Path) -> None:
         assert follower.damage is None
 
 
-def test_an_event_of_a_partition_that_the_run_does_not_have_is_told_as_damage(path: Path) -> None:
+def test_an_event_of_a_partition_outside_the_run_is_reported_as_damage(path: Path) -> None:
     with written(path, [*a_start(), step(9)]), RunFollower(path) as follower:
         assert len(follower.refresh()) == 3
         assert follower.damage is not None
         assert "event 4 names a partition not in the run" in follower.damage
 
 
-def test_a_journal_that_is_not_there_is_told(path: Path) -> None:
+def test_a_missing_journal_is_reported(path: Path) -> None:
     with pytest.raises(JournalProblem, match="No such file"):
         RunFollower(path)

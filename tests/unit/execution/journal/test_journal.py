@@ -47,7 +47,7 @@ def test_events_come_back_as_they_were_written_numbered_from_one(
     assert damage is None
 
 
-def test_only_what_is_new_can_be_asked_for(path: Path, clock: VirtualClock) -> None:
+def test_only_entries_after_a_given_one_can_be_requested(path: Path, clock: VirtualClock) -> None:
     with Journal.create(path, clock) as journal:
         journal.append(a_start())
         journal.append([step(0)])
@@ -58,7 +58,7 @@ def test_only_what_is_new_can_be_asked_for(path: Path, clock: VirtualClock) -> N
         assert journal.damage is None
 
 
-def test_a_pipe_in_the_place_of_the_note_beside_it_keeps_nobody_waiting(
+def test_a_pipe_in_place_of_the_tail_marker_keeps_nobody_waiting(
     path: Path, clock: VirtualClock
 ) -> None:
     with Journal.create(path, clock) as journal:
@@ -68,7 +68,7 @@ def test_a_pipe_in_the_place_of_the_note_beside_it_keeps_nobody_waiting(
     assert read(path) == (written, None)
 
 
-def test_nothing_written_is_nothing_read(path: Path, clock: VirtualClock) -> None:
+def test_an_empty_append_leaves_the_journal_empty(path: Path, clock: VirtualClock) -> None:
     with Journal.create(path, clock) as journal:
         assert journal.append([]) == []
         assert journal.last_seq() == 0
@@ -76,7 +76,7 @@ def test_nothing_written_is_nothing_read(path: Path, clock: VirtualClock) -> Non
         assert journal.damage is None
 
 
-def test_a_journal_is_never_started_over(path: Path, clock: VirtualClock) -> None:
+def test_an_existing_journal_is_never_overwritten(path: Path, clock: VirtualClock) -> None:
     with Journal.create(path, clock) as journal:
         journal.append(a_start())
 
@@ -86,14 +86,14 @@ def test_a_journal_is_never_started_over(path: Path, clock: VirtualClock) -> Non
     assert len(read(path)[0]) == 3
 
 
-def test_opening_one_that_is_not_there_makes_none(path: Path, clock: VirtualClock) -> None:
+def test_opening_a_missing_journal_creates_no_file(path: Path, clock: VirtualClock) -> None:
     with pytest.raises(JournalProblem, match="No such file or directory"):
         Journal.open(path, clock)
 
     assert list(path.parent.iterdir()) == []
 
 
-def test_only_its_owner_may_look_into_it(path: Path, clock: VirtualClock) -> None:
+def test_only_its_owner_may_read_a_journal(path: Path, clock: VirtualClock) -> None:
     with Journal.create(path, clock) as journal:
         journal.append(a_start())
 
@@ -109,7 +109,7 @@ def test_only_its_owner_may_look_into_it(path: Path, clock: VirtualClock) -> Non
         "INSERT OR REPLACE INTO events VALUES (2, '', '', '')",
     ],
 )
-def test_sqlite_itself_refuses_to_change_what_is_written(
+def test_sqlite_itself_refuses_to_change_written_events(
     path: Path, clock: VirtualClock, statement: str
 ) -> None:
     with Journal.create(path, clock) as journal:
@@ -123,7 +123,9 @@ def test_sqlite_itself_refuses_to_change_what_is_written(
     assert read(path)[1] is None
 
 
-def test_a_journal_of_a_newer_ktui_is_refused_in_words(path: Path, clock: VirtualClock) -> None:
+def test_a_journal_of_a_newer_ktui_is_refused_with_its_version(
+    path: Path, clock: VirtualClock
+) -> None:
     Journal.create(path, clock).close()
     connection = sqlite3.connect(path)
     connection.execute("UPDATE meta SET value = '2'")
@@ -136,7 +138,7 @@ def test_a_journal_of_a_newer_ktui_is_refused_in_words(path: Path, clock: Virtua
 
 
 @pytest.mark.parametrize("content", [b"", b"text" * 1_000], ids=["empty", "text"])
-def test_a_file_that_is_no_journal_is_named(
+def test_a_file_that_is_not_a_journal_is_named(
     path: Path, clock: VirtualClock, content: bytes
 ) -> None:
     path.write_bytes(content)
@@ -145,7 +147,7 @@ def test_a_file_that_is_no_journal_is_named(
         Journal.open(path, clock)
 
 
-def test_a_full_disk_is_told_and_nothing_of_the_transaction_is_in(
+def test_a_full_disk_is_reported_and_its_transaction_leaves_nothing(
     path: Path, clock: VirtualClock
 ) -> None:
     with Journal.create(path, clock) as journal:
@@ -164,7 +166,7 @@ def test_a_full_disk_is_told_and_nothing_of_the_transaction_is_in(
     assert damage is None
 
 
-def test_a_file_that_may_not_grow_is_told_and_what_was_written_stays(path: Path) -> None:
+def test_a_file_that_may_not_grow_is_reported_and_written_events_stay(path: Path) -> None:
     code = """
 import resource, sys
 from pathlib import Path
@@ -201,7 +203,7 @@ print(last, journal.last_seq())
     assert (len(entries), damage) == (after, None)
 
 
-def test_readers_see_at_once_what_is_appended_and_hold_nobody_up(
+def test_readers_see_appended_events_at_once_and_block_nobody(
     path: Path, clock: VirtualClock
 ) -> None:
     with (
@@ -218,7 +220,7 @@ def test_readers_see_at_once_what_is_appended_and_hold_nobody_up(
         assert len(list(reader.entries(after=3))) == 2_000
 
 
-def test_it_is_cheap_to_see_that_another_process_wrote_something(
+def test_the_data_version_shows_that_another_process_wrote_something(
     path: Path, clock: VirtualClock
 ) -> None:
     with (
@@ -233,7 +235,7 @@ def test_it_is_cheap_to_see_that_another_process_wrote_something(
         assert owner.data_version() != before
 
 
-def test_whoever_may_only_read_writes_nothing(path: Path, clock: VirtualClock) -> None:
+def test_a_read_only_journal_refuses_writes(path: Path, clock: VirtualClock) -> None:
     Journal.create(path, clock).close()
 
     with (

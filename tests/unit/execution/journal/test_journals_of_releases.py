@@ -1,4 +1,4 @@
-"""Journals of every release are read for good, and nothing of a newer one is passed over."""
+"""Journals of every release stay readable, and nothing of a newer one is passed over."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ each_release = pytest.mark.parametrize("release", GOLDENS, ids=lambda golden: go
 
 
 @each_release
-def test_the_journal_of_a_release_comes_to_what_it_came_to_then(
+def test_the_journal_of_a_release_still_folds_to_the_same_run(
     release: Golden, tmp_path: Path
 ) -> None:
     release.put_into(tmp_path / "journal.db")
@@ -46,7 +46,7 @@ def test_the_journal_of_a_release_comes_to_what_it_came_to_then(
 
 
 @each_release
-def test_nothing_of_an_event_or_command_of_a_release_is_lost_when_it_is_written_anew(
+def test_rewriting_an_event_or_command_of_a_release_loses_nothing(
     release: Golden,
 ) -> None:
     for _, _, body, _ in release.events:
@@ -61,8 +61,8 @@ def test_nothing_of_an_event_or_command_of_a_release_is_lost_when_it_is_written_
         assert msgspec.json.decode(msgspec.json.encode(command), type=Command) == command
 
 
-def test_every_kind_of_event_and_of_command_is_in_a_journal_that_is_kept() -> None:
-    """Where this fails, tests/support/journals/golden_journal.py tells how to keep one more."""
+def test_every_kind_of_event_and_command_is_in_a_kept_journal() -> None:
+    """If this fails, tests/support/journals/golden_journal.py explains how to keep one more."""
     events = {json.loads(row[2])["event"] for each in GOLDENS for row in each.events}
     asked = {json.loads(row[3])["command"] for each in GOLDENS for row in each.commands}
 
@@ -70,7 +70,7 @@ def test_every_kind_of_event_and_of_command_is_in_a_journal_that_is_kept() -> No
     assert asked == {kind.__struct_config__.tag for kind in get_args(Command)}
 
 
-def test_the_next_journal_to_be_kept_has_all_that_the_last_one_has() -> None:
+def test_the_next_journal_to_keep_has_everything_the_last_one_has() -> None:
     made, last = golden(), GOLDENS[-1]
 
     assert {json.loads(row[2])["event"] for row in last.events} <= {
@@ -103,7 +103,7 @@ PLACES: list[tuple[str, tuple[str | int, ...], str]] = [
 
 
 @pytest.mark.parametrize(("kind", "place", "named"), PLACES, ids=[each[2] for each in PLACES])
-def test_an_event_with_a_field_of_a_newer_ktui_is_none_that_this_one_believes(
+def test_an_event_with_a_field_of_a_newer_ktui_is_rejected_naming_the_field(
     kind: str, place: tuple[str | int, ...], named: str
 ) -> None:
     bodies = (row[2] for row in GOLDENS[-1].events)
@@ -115,16 +115,16 @@ def test_an_event_with_a_field_of_a_newer_ktui_is_none_that_this_one_believes(
     assert f"`{named}`" in str(no.value)
 
 
-def test_a_run_with_an_option_of_a_newer_ktui_is_named_and_not_carried_on(tmp_path: Path) -> None:
+def test_a_run_with_an_option_of_a_newer_ktui_is_reported_and_not_resumed(tmp_path: Path) -> None:
     run = StateDir(tmp_path / "state").create_run("drain")
     at, body = "2026-11-21T12:00:00.000000Z", a_field_more(encode(started(1)).decode(), "options")
     linked = chain_hash(GENESIS, 1, at.encode(), body.encode()).hex()
     Golden("", [(1, at, body, linked)], [], {}).put_into(run.journal)
 
-    told = summarize_run(run)
+    listed = summarize_run(run)
 
-    assert told.state is RunState.UNREADABLE
-    assert "it has a field `options.rack` that only a newer ktui knows" in str(told.problem)
+    assert listed.state is RunState.UNREADABLE
+    assert "it has a field `options.rack` that only a newer ktui knows" in str(listed.problem)
     with pytest.raises(JournalProblem, match="Resume it with the ktui that wrote it, or a newer"):
         Journal.recover(run.journal, VirtualClock())
 
@@ -139,7 +139,7 @@ COMMANDS: list[tuple[str, tuple[str | int, ...], str]] = [
 
 
 @pytest.mark.parametrize(("kind", "place", "named"), COMMANDS, ids=[each[2] for each in COMMANDS])
-def test_a_command_with_a_field_of_a_newer_ktui_is_refused_by_its_name_and_not_carried_out(
+def test_a_command_with_a_field_of_a_newer_ktui_is_refused_naming_the_field(
     tmp_path: Path, kind: str, place: tuple[str | int, ...], named: str
 ) -> None:
     bodies = (row[3] for row in GOLDENS[-1].commands)
@@ -157,14 +157,14 @@ def test_a_command_with_a_field_of_a_newer_ktui_is_refused_by_its_name_and_not_c
         ('{"command": "cancel", "kind": "melt"}', "this command: Invalid enum value 'melt'"),
     ],
 )
-def test_a_command_that_only_a_newer_ktui_knows_is_refused_with_what_it_says(
+def test_a_command_only_a_newer_ktui_knows_is_refused_naming_what_is_unknown(
     tmp_path: Path, body: str, named: str
 ) -> None:
     assert f"does not know {named}" in answer_to(tmp_path, body).words
 
 
 def answer_to(folder: Path, body: str) -> Answer:
-    """Give what the process that owns a run answers to a command as another ktui has asked it."""
+    """Return the owner's answer to a command as another ktui has written it."""
     release = GOLDENS[-1]
     path, row = folder / "journal.db", (1, "2026-11-21T12:00:00Z", "ada", body, None)
     Golden("", release.events, [row], {}).put_into(path)

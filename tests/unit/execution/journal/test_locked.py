@@ -1,4 +1,4 @@
-"""A journal that another process keeps locked: its owner waits, whoever asks is told."""
+"""A journal that another process keeps locked: its owner waits, others get an error."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def short_tries(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(file, "BUSY_TIMEOUT_S", 0.0)
 
 
-class Told:
-    """Notes what an owner is told of its wait; `on_wait` is what happens when it begins."""
+class NotedWait:
+    """A patience that notes an owner's wait; `on_wait` is called when it begins."""
 
     def __init__(self, on_wait: Callable[[], object]) -> None:
         self.words: list[str] = []
@@ -89,25 +89,25 @@ USES: dict[str, Callable[[Journal], object]] = {
 
 
 @pytest.mark.parametrize("use", USES)
-def test_the_owner_waits_for_as_long_as_another_process_has_the_journal_locked(
+def test_the_owner_waits_while_another_process_has_the_journal_locked(
     path: Path, clock: VirtualClock, use: str
 ) -> None:
     with written(path, a_start()) as journal:
         ask(journal)
     with another_process(path) as free:
-        told = Told(free.set)
-        with Journal.open(path, clock, patience=told) as owner:
+        noted = NotedWait(free.set)
+        with Journal.open(path, clock, patience=noted) as owner:
             USES[use](owner)
 
-            assert len(told.words) == 2
-            assert told.words[0] == f"{path}: another process keeps the journal locked"
-            assert told.words[1] == "free after 0 s"
+            assert len(noted.words) == 2
+            assert noted.words[0] == f"{path}: another process keeps the journal locked"
+            assert noted.words[1] == "free after 0 s"
             assert owner.last_seq() == (4 if use == "append" else 3)
             assert (owner.answer_to(1).answer is not None) == (use == "answer")
     assert read(path)[1] is None
 
 
-def test_the_owner_waits_also_for_what_it_reads(
+def test_the_owner_waits_for_reads_too(
     path: Path, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with written(path, a_start()) as journal:
@@ -123,13 +123,13 @@ def test_the_owner_waits_also_for_what_it_reads(
 
     left.insert(0, 0)
     monkeypatch.setattr(CommandTable, "asked", locked_at_first)
-    told = Told(lambda: None)
-    with Journal.open(path, clock, patience=told) as owner:
+    noted = NotedWait(lambda: None)
+    with Journal.open(path, clock, patience=noted) as owner:
         assert [each.command for each in owner.asked()] == [Pause()]
-    assert len(told.words) == 2
+    assert len(noted.words) == 2
 
 
-def test_what_an_owner_writes_after_a_wait_has_the_time_of_the_writing(
+def test_an_event_written_after_a_wait_has_the_time_of_the_write(
     path: Path, clock: VirtualClock
 ) -> None:
     written(path, a_start()).close()
@@ -139,18 +139,18 @@ def test_what_an_owner_writes_after_a_wait_has_the_time_of_the_writing(
             clock.pass_time(90.0)
             free.set()
 
-        told = Told(later)
-        with Journal.open(path, clock, patience=told) as owner:
+        noted = NotedWait(later)
+        with Journal.open(path, clock, patience=noted) as owner:
             (entry,) = owner.append([step(0)])
 
     assert entry.at == clock.now()
-    assert told.words[1] == "free after 90 s"
+    assert noted.words[1] == "free after 90 s"
 
 
 def test_a_wait_that_is_given_up_leaves_nothing_half_written(
     path: Path, clock: VirtualClock
 ) -> None:
-    class GivesUp(Told):
+    class GivesUp(NotedWait):
         def waits(self) -> None:
             raise JournalProblem("its process got SIGTERM")
 
@@ -166,7 +166,7 @@ def test_a_wait_that_is_given_up_leaves_nothing_half_written(
         assert owner.last_seq() == 3
 
 
-def test_whoever_asks_something_of_a_run_is_told_to_try_again(
+def test_a_command_to_a_locked_journal_fails_with_advice_to_try_again(
     path: Path, clock: VirtualClock
 ) -> None:
     with written(path, a_start()), another_process(path), Journal.open(path, clock) as script:
@@ -177,7 +177,7 @@ def test_whoever_asks_something_of_a_run_is_told_to_try_again(
         assert script.asked() == []
 
 
-def test_a_run_is_followed_while_another_process_writes_and_nothing_new_is_missed(
+def test_following_a_run_misses_nothing_while_another_process_writes(
     path: Path,
 ) -> None:
     with written(path, a_start()) as owner, RunFollower(path) as follower:

@@ -1,4 +1,4 @@
-"""Many processes at one journal, and the sudden death of the one that writes."""
+"""Many processes on one journal, and the sudden death of the one that writes."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def clock() -> VirtualClock:
     return VirtualClock()
 
 
-def test_nothing_is_lost_where_many_write_and_read_at_once(path: Path, clock: VirtualClock) -> None:
+def test_nothing_is_lost_when_many_write_and_read_at_once(path: Path, clock: VirtualClock) -> None:
     def ask() -> None:
         with Journal.open(path, clock) as script:
             for _ in range(30):
@@ -65,7 +65,7 @@ def test_nothing_is_lost_where_many_write_and_read_at_once(path: Path, clock: Vi
         assert owner.damage is None
 
 
-def test_a_writer_that_never_ends_is_told_and_nothing_is_half_written(
+def test_a_writer_that_never_finishes_is_reported_and_nothing_is_half_written(
     path: Path, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(file, "BUSY_TIMEOUT_S", 0.0)
@@ -96,12 +96,12 @@ while True:
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_what_was_written_outlasts_the_sudden_death_of_its_writer(
+def test_written_events_survive_the_sudden_death_of_their_writer(
     path: Path, clock: VirtualClock, seed: int
 ) -> None:
     chance = random.Random(seed)  # noqa: S311 - not a secret
     Journal.create(path, clock).close()
-    told = 0
+    acknowledged = 0
     for _ in range(2):
         at_once = chance.choice((1, 5, 60))
         command = [sys.executable, "-c", WRITER, str(path), str(at_once)]
@@ -109,15 +109,17 @@ def test_what_was_written_outlasts_the_sudden_death_of_its_writer(
         with subprocess.Popen(command, stdout=subprocess.PIPE, env=env) as writer:
             assert writer.stdout is not None
             for _ in range(chance.randrange(1, 120)):
-                told = int(writer.stdout.readline())
+                acknowledged = int(writer.stdout.readline())
             writer.kill()
-            told = max([told, *map(int, writer.stdout.read().split())])
+            acknowledged = max([acknowledged, *map(int, writer.stdout.read().split())])
 
         entries, damage = read(path)
 
         assert damage is None, f"seed {seed}"
-        assert len(entries) >= told, f"seed {seed}"
-        assert (len(entries) - told) % at_once == 0, f"half a transaction is in: seed {seed}"
+        assert len(entries) >= acknowledged, f"seed {seed}"
+        assert (len(entries) - acknowledged) % at_once == 0, (
+            f"half a transaction is in: seed {seed}"
+        )
 
 
 def test_a_power_cut_loses_nothing_that_was_written(tmp_path: Path, path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What `resume` does with a damaged journal: it goes on with what is whole, and keeps the rest."""
+"""What `resume` does with a damaged journal: it continues the intact part and keeps the rest."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ EVENTS = many_events(300)
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """Give a journal after a power cut: part of it in the file, part in the write-ahead log."""
+    """Return a journal after a power cut: part of it in the file, part in the write-ahead log."""
     with written(tmp_path / "journal.db", EVENTS[:150]) as journal:
         journal._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         journal.append(EVENTS[150:])
@@ -59,22 +59,22 @@ def change(path: Path, statement: str) -> None:
     connection.close()
 
 
-def test_a_whole_journal_is_opened_as_it_is(path: Path) -> None:
+def test_an_intact_journal_is_opened_as_it_is(path: Path) -> None:
     assert recovered(path) == EVENTS
     assert names(path) == {"journal.db", "journal.db-head"}
 
 
-def test_what_is_whole_is_gone_on_with_and_what_was_lost_is_said(path: Path) -> None:
+def test_a_recovery_continues_from_the_intact_part_and_reports_what_was_lost(path: Path) -> None:
     change(path, "UPDATE events SET body = '{}' WHERE seq = 120")
 
     events = recovered(path)
 
-    whole, told, _ = events[:-2], *events[-2:]
+    whole, note, _ = events[:-2], *events[-2:]
     assert whole == EVENTS[:119]
-    assert isinstance(told, Recovered)
-    assert "event 120 is damaged" in told.lost
-    assert "181 stored events after event 119 left out" in told.lost
-    assert "the damaged file is journal.damaged-20260101T000000Z.db" in told.lost
+    assert isinstance(note, Recovered)
+    assert "event 120 is damaged" in note.lost
+    assert "181 stored events after event 119 left out" in note.lost
+    assert "the damaged file is journal.damaged-20260101T000000Z.db" in note.lost
     assert names(path) == {
         "journal.db",
         "journal.db-head",
@@ -82,7 +82,7 @@ def test_what_is_whole_is_gone_on_with_and_what_was_lost_is_said(path: Path) -> 
     }
 
 
-def test_a_run_whose_pause_or_limits_may_be_lost_is_paused_until_an_operator_lets_it_go_on(
+def test_a_run_whose_pause_or_limits_may_be_lost_is_paused_until_continued(
     tmp_path: Path,
 ) -> None:
     limits = LimitsChanged(
@@ -105,7 +105,7 @@ def test_a_run_whose_pause_or_limits_may_be_lost_is_paused_until_an_operator_let
     assert run.pauses.reason is None
 
 
-def test_a_run_that_was_paused_does_not_go_on_by_itself_after_its_journal_was_damaged(
+def test_a_paused_run_does_not_continue_by_itself_after_its_journal_was_damaged(
     tmp_path: Path,
 ) -> None:
     story = Story(tmp_path, {"orders-0": ((1, 2, 3), (4, 2, 3)), "orders-1": ((1, 2), (1, 5))})
@@ -139,7 +139,7 @@ def test_the_damaged_journal_is_kept_as_it_was_with_its_write_ahead_log(path: Pa
     assert kept.with_name(f"{kept.name}-wal").read_bytes() == bytes(content)
 
 
-def test_what_was_recovered_is_a_journal_like_any_other(path: Path) -> None:
+def test_a_recovered_journal_is_a_journal_like_any_other(path: Path) -> None:
     path.with_name("journal.db-wal").unlink()
 
     with Journal.recover(path, VirtualClock()) as journal:
@@ -152,7 +152,7 @@ def test_what_was_recovered_is_a_journal_like_any_other(path: Path) -> None:
     assert recovered(path)[-1] == owned()
 
 
-def test_times_and_hashes_of_what_is_whole_stay(path: Path) -> None:
+def test_a_recovery_keeps_the_times_and_hashes_of_intact_events(path: Path) -> None:
     query = "SELECT seq, at, body, hash FROM events WHERE seq < 100"
     connection = sqlite3.connect(path)
     before = connection.execute(query).fetchall()
@@ -166,7 +166,7 @@ def test_times_and_hashes_of_what_is_whole_stay(path: Path) -> None:
     connection.close()
 
 
-def test_commands_are_still_there_with_their_answers(path: Path) -> None:
+def test_a_recovery_keeps_commands_and_their_answers(path: Path) -> None:
     with Journal.open(path, VirtualClock()) as journal:
         first, second = journal.ask(Pause(), "ada"), journal.ask(Pause(topics=("orders",)), "bob")
         journal.answer(first, Answer(accepted=True, words="paused"))
@@ -178,7 +178,7 @@ def test_commands_are_still_there_with_their_answers(path: Path) -> None:
         assert journal.ask(Pause(), "ada") == second + 1
 
 
-def test_a_journal_that_is_damaged_again_overwrites_nothing_that_was_kept(path: Path) -> None:
+def test_a_second_recovery_overwrites_nothing_that_was_kept(path: Path) -> None:
     change(path, "UPDATE events SET body = '{}' WHERE seq = 120")
     recovered(path)
     change(path, "UPDATE events SET body = '{}' WHERE seq = 60")
@@ -196,9 +196,7 @@ def test_a_journal_that_is_damaged_again_overwrites_nothing_that_was_kept(path: 
 @pytest.mark.parametrize(
     "content", [b"", b"text" * 1_000, bytes(40_000)], ids=["empty", "text", "zeros"]
 )
-def test_a_file_of_which_nothing_can_be_read_is_named_and_left_alone(
-    path: Path, content: bytes
-) -> None:
+def test_an_unreadable_file_is_named_and_left_alone(path: Path, content: bytes) -> None:
     path.write_bytes(content)
     path.with_name("journal.db-wal").unlink()
 
@@ -217,7 +215,7 @@ def test_a_journal_whose_first_event_is_damaged_is_named_and_left_alone(path: Pa
     assert names(path) == {"journal.db", "journal.db-head"}
 
 
-def test_a_journal_that_a_newer_ktui_has_gone_on_with_is_not_cut_back(
+def test_a_journal_continued_by_a_newer_ktui_is_not_truncated(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def unknown(body: bytes) -> AnyRunEvent:
@@ -236,7 +234,7 @@ class _PowerCut(Exception):
 
 
 @pytest.mark.parametrize("moment", range(8))
-def test_a_crash_in_the_middle_of_a_recovery_costs_nothing_more(
+def test_a_crash_during_a_recovery_loses_nothing_more(
     path: Path, monkeypatch: pytest.MonkeyPatch, moment: int
 ) -> None:
     path.with_name("journal.db-wal").unlink()
@@ -268,7 +266,7 @@ def test_a_crash_in_the_middle_of_a_recovery_costs_nothing_more(
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_whatever_was_overwritten_all_that_can_be_read_is_gone_on_with(
+def test_a_recovery_keeps_all_readable_events_whatever_was_overwritten(
     tmp_path: Path, path: Path, seed: int
 ) -> None:
     chance = random.Random(seed)  # noqa: S311 - not a secret

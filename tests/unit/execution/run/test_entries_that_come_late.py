@@ -1,4 +1,4 @@
-"""Entries that come into a list after they were taken off it: they are taken off once more."""
+"""Entries that arrive in a list after they were removed from it: they are removed again."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from ktui.planning.throttle_rates import NO_THROTTLE
 from support.runs.throttled import ONE, ThrottledStory, change_list, topic
 
 TAKEN_OFF = r"after writing Configured.*TOPIC.*ACCEPTED"
-"""An entry whose request is on its way still."""
+"""An entry whose request is still in flight."""
 
 
 def over(story: ThrottledStory) -> None:
-    """Carry it on until nothing is on its way any more."""
+    """Run to the end, until nothing is in flight any more."""
     story.to_the_end()
     story.clock.pass_time(100.0)
     story.cluster.catch_up()
 
 
 def last_removal(story: ThrottledStory, answer: Verdict, times: int = 1) -> None:
-    """Have removals from the second on be answered so, and not be carried out, some times."""
+    """Answer some removals, from the second on, without carrying them out."""
     sending, count = story.sending.alter_configs, [0]
 
     async def send(changes: Any, **how: Any) -> Any:
@@ -42,7 +42,7 @@ def last_removal(story: ThrottledStory, answer: Verdict, times: int = 1) -> None
 
 @pytest.mark.parametrize("answer", [Verdict.UNKNOWN, Verdict.REFUSED])
 @pytest.mark.parametrize("times", [1, 3])
-def test_an_entry_that_came_late_goes_also_where_the_request_for_that_fails(
+def test_a_late_entry_is_removed_even_if_the_request_for_that_fails(
     times: int, answer: Verdict, tmp_path: Path
 ) -> None:
     story = ThrottledStory(tmp_path, ONE)
@@ -57,7 +57,7 @@ def test_an_entry_that_came_late_goes_also_where_the_request_for_that_fails(
 
 @pytest.mark.parametrize("dead_s", [2.0, 30.0])
 @pytest.mark.parametrize("by_s", [20.0, 50.0])
-def test_an_entry_goes_that_comes_after_it_was_taken_off_and_the_engine_was_killed(
+def test_an_entry_arriving_after_its_removal_and_a_kill_is_removed_again(
     by_s: float, dead_s: float, tmp_path: Path
 ) -> None:
     story = ThrottledStory(tmp_path, ONE)
@@ -72,7 +72,7 @@ def test_an_entry_goes_that_comes_after_it_was_taken_off_and_the_engine_was_kill
     assert story.reaper.where
 
 
-def test_an_entry_goes_that_comes_after_the_run_was_left_and_resumed(tmp_path: Path) -> None:
+def test_an_entry_arriving_after_the_run_was_left_and_resumed_is_removed(tmp_path: Path) -> None:
     story = ThrottledStory(tmp_path, ONE)
     story.sending.settings_late_by_s[ConfigOp.APPEND] = 50.0
 
@@ -84,7 +84,7 @@ def test_an_entry_goes_that_comes_after_the_run_was_left_and_resumed(tmp_path: P
     story.assert_left_as_found()
 
 
-def test_a_list_is_changed_once_in_a_request() -> None:
+def test_a_request_changes_each_list_only_once() -> None:
     """Kafka refuses a request that names a setting of a topic twice."""
     run, orders = Run("run"), topic("orders")
     found = FoundSetting(orders, FOLLOWER_REPLICAS, None)

@@ -1,4 +1,4 @@
-"""Every event of a run in words: what happened, and Kafka's own where it said no."""
+"""Every event of a run in words: what happened, and Kafka's own words where it refused."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def answered(verdict: Verdict, code: str | None = None, message: str = "") -> An
         ),
     ],
 )  # fmt: skip
-def test_an_event_of_a_partition_is_told_and_the_partition_named_before_it(
+def test_an_event_of_a_partition_is_described_with_the_partition_named_first(
     event: AnyRunEvent, said: str
 ) -> None:
     assert describe_event(event) == said
@@ -137,5 +137,5 @@ def test_an_event_of_a_partition_is_told_and_the_partition_named_before_it(
         (EngineLeft(reason="\x1b[31mred"), "its engine has exited: \\x1b[31mred"),
     ],
 )
-def test_an_event_of_the_run_is_told(event: AnyRunEvent, said: str) -> None:
+def test_an_event_of_the_run_is_described(event: AnyRunEvent, said: str) -> None:
     assert describe_event(event) == event_sentence(event) == said

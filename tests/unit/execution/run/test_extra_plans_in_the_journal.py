@@ -1,4 +1,4 @@
-"""An extra plan in the journal of its run: all of it counts or nothing, and it is told."""
+"""An extra plan in the journal of its run: it counts as a whole or not at all, and is described."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def folded(*events: AnyRunEvent) -> Run:
     return Run("drain").fold(entries)
 
 
-def test_its_partitions_are_the_runs_once_all_of_them_are_there() -> None:
+def test_the_partitions_of_an_extra_plan_count_once_all_of_them_are_there() -> None:
     run = folded(*a_start(3), ADDED, *PARTS)
 
     assert len(run.tracks) == 6
@@ -50,7 +50,7 @@ def test_its_partitions_are_the_runs_once_all_of_them_are_there() -> None:
 
 
 @pytest.mark.parametrize("parts", [(), PARTS[:1]])
-def test_one_of_which_a_damaged_journal_has_lost_a_part_does_not_count(
+def test_an_extra_plan_partly_lost_to_damage_does_not_count(
     parts: tuple[PlannedPart, ...],
 ) -> None:
     run = folded(*a_start(3), ADDED, *parts, Recovered(lost="the end of it"))
@@ -61,14 +61,14 @@ def test_one_of_which_a_damaged_journal_has_lost_a_part_does_not_count(
     assert not run.additions.plans
 
 
-def test_after_one_that_was_lost_another_one_counts() -> None:
+def test_an_extra_plan_added_after_a_lost_one_counts() -> None:
     run = folded(*a_start(3), ADDED, PARTS[0], Recovered(lost="the end of it"), ADDED, *PARTS)
 
     assert len(run.tracks) == 6
     assert len(run.additions.plans) == 1
 
 
-def test_what_is_queued_anew_comes_after_what_the_run_had() -> None:
+def test_a_partition_queued_again_comes_after_those_the_run_had() -> None:
     run = folded(*a_start(3), ADDED, *PARTS, Joined(partitions=(tp("orders-0"),)))
 
     numbers = [track.number for track in run.tracks.values()]
@@ -78,7 +78,7 @@ def test_what_is_queued_anew_comes_after_what_the_run_had() -> None:
     assert run.tracks[tp("orders-0")].planned.target == (7, 8, 9)
 
 
-def test_what_was_lost_of_a_topic_is_gone_with_it_and_found_anew() -> None:
+def test_a_partition_of_a_recreated_topic_starts_from_its_new_replicas() -> None:
     other = Planned("orders", 0, "another id", (7, 8, 9), (4, 5, 6), 4, 10)
     added = Added(plan="", plan_sha256="", partitions=1, on_conflict=OnConflict.RETARGET)
     joined = Joined(partitions=(other.tp,))
@@ -89,7 +89,7 @@ def test_what_was_lost_of_a_topic_is_gone_with_it_and_found_anew() -> None:
     assert (track.original, track.replicas, track.led) == ((4, 5, 6), (4, 5, 6), 4)
 
 
-def test_two_hundred_thousand_partitions_are_asked_for_in_one_row(tmp_path: Path) -> None:
+def test_two_hundred_thousand_partitions_are_requested_in_one_row(tmp_path: Path) -> None:
     many = tuple(Planned("orders", n, "id", (1, 2, 4), (1, 2, 3), 1, n) for n in range(200_000))
     with Journal.create(tmp_path / "journal.db", VirtualClock()) as journal:
         journal.ask(Add("more.json", "", many, OnConflict.KEEP), "ada@ops1 (7)")
@@ -100,7 +100,7 @@ def test_two_hundred_thousand_partitions_are_asked_for_in_one_row(tmp_path: Path
     assert asked.command.partitions == many
 
 
-def test_events_are_told_in_a_sentence() -> None:
+def test_events_of_an_extra_plan_are_described_in_a_sentence() -> None:
     assert event_sentence(ADDED) == (
         "plan more.json joins the run, 4 partitions; partitions that the run moves elsewhere are "
         "rolled back first"
@@ -110,7 +110,7 @@ def test_events_are_told_in_a_sentence() -> None:
     )
 
 
-def test_what_becomes_of_partitions_is_told_with_how_many() -> None:
+def test_the_effects_on_partitions_are_described_with_their_counts() -> None:
     some = [JoinEffect.NEW] * 1200 + [
         JoinEffect.ROLL_BACK,
         JoinEffect.INSTEAD,
@@ -125,5 +125,5 @@ def test_what_becomes_of_partitions_is_told_with_how_many() -> None:
 
 
 @pytest.mark.parametrize("on_conflict", OnConflict)
-def test_what_the_run_does_not_have_is_new(on_conflict: OnConflict) -> None:
+def test_a_partition_the_run_does_not_have_is_new(on_conflict: OnConflict) -> None:
     assert join_effect(None, (1, 2), on_conflict) is JoinEffect.NEW

@@ -1,4 +1,4 @@
-"""What of throttles is a run's, by its journal: never less than may be there."""
+"""The throttle settings that are a run's, by its journal: never fewer than may be there."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def fold(*events: ThrottleEvent) -> ThrottleLedger:
         ([put_in("0:4"), YES, take_off("0:4"), YES, PUT_BACK, LOST], "", True),
     ],
 )
-def test_an_entry_is_ours_from_its_intent_until_kafka_says_that_it_is_off(
+def test_an_entry_is_ours_from_its_intent_until_kafka_confirms_its_removal(
     events: Sequence[ThrottleEvent], listed: str, *, unsure: bool
 ) -> None:  # fmt: skip
     throttled = fold(*events)
@@ -111,7 +111,7 @@ def test_an_entry_is_ours_from_its_intent_until_kafka_says_that_it_is_off(
         ([rate(5), RATE_YES, PUT_BACK, RATE_LOST], {"5"}, True),
     ],
 )
-def test_a_rate_is_ours_as_long_as_it_may_be_there(
+def test_a_rate_is_ours_as_long_as_it_may_be_set(
     events: Sequence[ThrottleEvent], values: set[str], *, unsure: bool
 ) -> None:  # fmt: skip
     throttled = fold(*events)
@@ -120,7 +120,7 @@ def test_a_rate_is_ours_as_long_as_it_may_be_there(
     assert throttled.brokers == ([4] if values else [])
 
 
-def test_what_is_put_back_or_left_is_ours_no_more() -> None:
+def test_a_setting_put_back_or_given_up_is_no_longer_ours() -> None:
     both = fold(rate(5), RATE_YES, put_in("0:4"), YES)
     assert not both.clean
 
@@ -134,7 +134,7 @@ def test_what_is_put_back_or_left_is_ours_no_more() -> None:
     assert both.clean
 
 
-def test_what_stood_there_at_first_is_never_forgotten() -> None:
+def test_the_value_found_at_first_is_never_forgotten() -> None:
     again = FoundSetting(*RATE, Setting("5", ConfigSource.OWN))
 
     throttled = fold(rate(5), RATE_LOST, SettingsFound(found=(again,)))
@@ -142,7 +142,7 @@ def test_what_stood_there_at_first_is_never_forgotten() -> None:
     assert throttled.ours[RATE].before is None
 
 
-def test_a_refusal_is_told_until_it_was_taken_or_another_rate_is_asked_for() -> None:
+def test_a_refusal_is_kept_until_the_change_is_accepted_or_another_rate_requested() -> None:
     refusal = answer(Verdict.REFUSED, "the list is too long")
     refused = fold(put_in("0:4"), refusal, rate(5), RATE_YES)
     assert refused.refusal == "the list is too long"
@@ -153,7 +153,7 @@ def test_a_refusal_is_told_until_it_was_taken_or_another_rate_is_asked_for() -> 
     assert refused.rates == parse_throttle_rates("5MB")
 
 
-def test_what_was_not_answered_is_known_until_something_is() -> None:
+def test_an_unanswered_change_is_known_until_its_resource_is_answered() -> None:
     throttled = fold(put_in("0:4"), LOST, rate(5))
     assert throttled.asked.keys() == {LIST[0], RATE[0]}
 
@@ -165,7 +165,7 @@ def test_what_was_not_answered_is_known_until_something_is() -> None:
 
 
 class _Kafka:
-    """What the list of a topic really is, by what arrived."""
+    """The real list of a topic, by the changes that arrived."""
 
     def __init__(self) -> None:
         self.listed: frozenset[str] = frozenset()
@@ -184,7 +184,7 @@ _HAPPENS = st.tuples(_CHANGE, st.sampled_from(Verdict), st.booleans())
 
 
 @given(st.lists(_HAPPENS, max_size=12))
-def test_whatever_is_answered_all_that_is_there_of_ours_is_known(
+def test_every_entry_of_ours_that_is_listed_is_known_whatever_is_answered(
     happens: list[tuple[ConfigChange, Verdict, bool]],
 ) -> None:
     throttled, kafka = fold(), _Kafka()

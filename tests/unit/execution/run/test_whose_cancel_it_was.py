@@ -21,7 +21,7 @@ from support.simulated.moving_clusters import cancel, tp
 RF3 = (1, 2, 3)
 
 
-def test_a_cancel_that_was_never_sent_does_not_claim_that_of_somebody_else(
+def test_an_unsent_cancel_does_not_claim_the_cancel_of_somebody_else(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ways = {"orders-0": (RF3, (4, 2, 3))}
@@ -49,9 +49,9 @@ def test_a_cancel_counts_as_the_runs_own_unless_it_was_refused() -> None:
         return Answered(topic="orders", partition=0, request=Request.CANCEL, verdict=verdict)
 
     def cancelled(*events: AnyRunEvent) -> bool:
-        told = enumerate([*a_start(), step(0), *events], start=1)
-        run = Run("run").fold(JournalEntry(n, FIRST_MOMENT, event) for n, event in told)
-        flying = run.flying[tp("orders-0")].step
+        numbered = enumerate([*a_start(), step(0), *events], start=1)
+        run = Run("run").fold(JournalEntry(n, FIRST_MOMENT, event) for n, event in numbered)
+        flying = run.tracks_in_flight[tp("orders-0")].step
         return flying is not None and flying.cancelled
 
     asked = Cancel(topic="orders", partition=0, reason="broker 4 offline for 60 s")

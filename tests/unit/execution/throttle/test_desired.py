@@ -1,4 +1,4 @@
-"""What is due of throttles: whom the lists hold, which rates are set, and what may go."""
+"""The throttle changes that are due: entries to list, rates to set, and what may go."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ AT = datetime(2026, 1, 1, tzinfo=UTC)
 UNSET = Setting("", ConfigSource.DEFAULT)
 
 
-class Ground:
-    """A run of partitions like "orders-0", from 1, 2, 3 to 4, 2, 3 unless told otherwise."""
+class SampleRun:
+    """A run of partitions like "orders-0", from 1, 2, 3 to 4, 2, 3 by default."""
 
     def __init__(
         self, rate: str = "5kB", *names: str, leaders: bool = False, target: int = 4
@@ -114,180 +114,180 @@ class Ground:
         return ThrottleChanges(self.run, self.states, self.covered)
 
 
-def test_nothing_is_due_of_a_run_without_steps_or_without_a_throttle() -> None:
-    idle, free = Ground(), Ground("none")
+def test_nothing_is_due_for_a_run_without_steps_or_without_a_throttle() -> None:
+    idle, free = SampleRun(), SampleRun("none")
     free.begins("orders-0")
 
-    for ground in (idle, free):
-        due = ground.due
+    for sample in (idle, free):
+        due = sample.due
         assert not [*due.rates(), *due.additions(), *due.removals(), *due.unread()]
         assert due.in_force(tp("orders-0"))
 
 
 def test_the_settings_are_read_then_the_rate_is_set_then_the_replica_listed() -> None:
-    ground = Ground()
-    ground.begins("orders-0")
-    assert ground.due.unread() == [(broker(4), FOLLOWER_RATE), LIST]
-    assert not ground.due.in_force(tp("orders-0"))
+    sample = SampleRun()
+    sample.begins("orders-0")
+    assert sample.due.unread() == [(broker(4), FOLLOWER_RATE), LIST]
+    assert not sample.due.in_force(tp("orders-0"))
 
-    ground.found({})
-    assert list(ground.due.rates()) == [set_rate(4, 5_000)]
-    assert list(ground.due.additions()) == []
+    sample.found({})
+    assert list(sample.due.rates()) == [set_rate(4, 5_000)]
+    assert list(sample.due.additions()) == []
 
-    ground.carried_out(ground.due.rates())
-    assert list(ground.due.rates()) == []
-    assert list(ground.due.additions()) == [change_list(ConfigOp.APPEND, "0:4")]
+    sample.carried_out(sample.due.rates())
+    assert list(sample.due.rates()) == []
+    assert list(sample.due.additions()) == [change_list(ConfigOp.APPEND, "0:4")]
 
-    ground.carried_out(ground.due.additions())
-    assert list(ground.due.additions()) == []
-    assert ground.due.in_force(tp("orders-0"))
+    sample.carried_out(sample.due.additions())
+    assert list(sample.due.additions()) == []
+    assert sample.due.in_force(tp("orders-0"))
 
 
 @pytest.mark.parametrize("verdict", [Verdict.REFUSED, Verdict.UNKNOWN])
 def test_a_throttle_that_was_refused_or_not_answered_is_not_in_force(verdict: Verdict) -> None:
-    ground = Ground()
-    ground.begins("orders-0")
-    ground.found({})
-    ground.carried_out(ground.due.rates(), verdict)
-    assert list(ground.due.additions()) == []
-    assert list(ground.due.rates()) == [set_rate(4, 5_000)]
+    sample = SampleRun()
+    sample.begins("orders-0")
+    sample.found({})
+    sample.carried_out(sample.due.rates(), verdict)
+    assert list(sample.due.additions()) == []
+    assert list(sample.due.rates()) == [set_rate(4, 5_000)]
 
-    ground.carried_out(ground.due.rates())
-    ground.carried_out(ground.due.additions(), verdict)
+    sample.carried_out(sample.due.rates())
+    sample.carried_out(sample.due.additions(), verdict)
 
-    assert not ground.due.in_force(tp("orders-0"))
-    assert list(ground.due.additions()) == [change_list(ConfigOp.APPEND, "0:4")]
-
-
-def test_a_replica_that_is_in_sync_is_taken_off_and_the_others_stay() -> None:
-    ground = Ground()
-    ground.begins("orders-0", (4, 5))
-    ground.begins("orders-1")
-    ground.tightened()
-
-    ground.in_sync("orders-0", 1, 2, 3, 4)
-
-    assert list(ground.due.removals()) == [change_list(ConfigOp.SUBTRACT, "0:4")]
+    assert not sample.due.in_force(tp("orders-0"))
+    assert list(sample.due.additions()) == [change_list(ConfigOp.APPEND, "0:4")]
 
 
-def test_the_leaders_list_holds_each_that_may_lead_until_all_new_ones_are_in_sync() -> None:
-    ground = Ground(leaders=True)
-    ground.begins("orders-0")
-    ground.tightened()
-    assert ground.run.throttled.held(LEADERS) == parse_throttled_list("0:1,0:2,0:3")
-    assert ground.run.throttled.brokers == [1, 2, 3, 4]
-    assert ground.run.throttled.held((broker(1), LEADER_RATE)) == {"5000"}
+def test_an_in_sync_replica_is_removed_from_the_list_and_the_others_stay() -> None:
+    sample = SampleRun()
+    sample.begins("orders-0", (4, 5))
+    sample.begins("orders-1")
+    sample.tightened()
 
-    ground.in_sync("orders-0", 1, 2, 3, 4)
+    sample.in_sync("orders-0", 1, 2, 3, 4)
 
-    assert {change.value for change in ground.due.removals()} == {"0:4", "0:1,0:2,0:3"}
+    assert list(sample.due.removals()) == [change_list(ConfigOp.SUBTRACT, "0:4")]
 
 
-def test_a_rate_that_is_there_already_is_not_set() -> None:
-    ground = Ground()
-    ground.begins("orders-0")
-    ground.found({(broker(4), FOLLOWER_RATE): Setting("5000", ConfigSource.OWN)})
+def test_the_leader_list_holds_possible_leaders_until_all_added_replicas_are_in_sync() -> None:
+    sample = SampleRun(leaders=True)
+    sample.begins("orders-0")
+    sample.tightened()
+    assert sample.run.throttled.held(LEADERS) == parse_throttled_list("0:1,0:2,0:3")
+    assert sample.run.throttled.brokers == [1, 2, 3, 4]
+    assert sample.run.throttled.held((broker(1), LEADER_RATE)) == {"5000"}
 
-    assert list(ground.due.rates()) == []
-    assert list(ground.due.additions()) == [change_list(ConfigOp.APPEND, "0:4")]
+    sample.in_sync("orders-0", 1, 2, 3, 4)
+
+    assert {change.value for change in sample.due.removals()} == {"0:4", "0:1,0:2,0:3"}
+
+
+def test_a_rate_already_in_place_is_not_set() -> None:
+    sample = SampleRun()
+    sample.begins("orders-0")
+    sample.found({(broker(4), FOLLOWER_RATE): Setting("5000", ConfigSource.OWN)})
+
+    assert list(sample.due.rates()) == []
+    assert list(sample.due.additions()) == [change_list(ConfigOp.APPEND, "0:4")]
 
 
 @pytest.mark.parametrize("source", sorted(set(ConfigSource) - {ConfigSource.OWN}))
-def test_a_rate_that_is_not_the_brokers_own_is_set_all_the_same(source: ConfigSource) -> None:
-    ground = Ground()
-    ground.begins("orders-0")
+def test_a_rate_that_is_not_the_brokers_own_is_still_set(source: ConfigSource) -> None:
+    sample = SampleRun()
+    sample.begins("orders-0")
 
-    ground.found({(broker(4), FOLLOWER_RATE): Setting("5000", source)})
+    sample.found({(broker(4), FOLLOWER_RATE): Setting("5000", source)})
 
-    assert list(ground.due.rates()) == [set_rate(4, 5_000)]
+    assert list(sample.due.rates()) == [set_rate(4, 5_000)]
 
 
 @pytest.mark.parametrize("theirs", ["*", "0:4", "7:7, 0:4"])
 def test_a_list_of_others_that_binds_the_replica_is_left_as_it_is(theirs: str) -> None:
-    ground = Ground()
-    ground.begins("orders-0")
+    sample = SampleRun()
+    sample.begins("orders-0")
 
-    ground.tightened({LIST: Setting(theirs, ConfigSource.OWN)})
+    sample.tightened({LIST: Setting(theirs, ConfigSource.OWN)})
 
-    assert ground.run.throttled.held(LIST) == frozenset()
-    assert ground.due.in_force(tp("orders-0"))
-
-
-def test_a_list_of_everything_found_later_is_enough() -> None:
-    ground = Ground()
-    ground.begins("orders-0")
-    ground.found({})
-    ground.carried_out(ground.due.rates())
-
-    ground.covered.add(LIST)
-
-    assert list(ground.due.additions()) == []
-    assert ground.due.in_force(tp("orders-0"))
+    assert sample.run.throttled.held(LIST) == frozenset()
+    assert sample.due.in_force(tp("orders-0"))
 
 
-def test_a_list_is_filled_as_far_as_it_goes_and_no_further() -> None:
+def test_a_wildcard_list_found_later_is_enough() -> None:
+    sample = SampleRun()
+    sample.begins("orders-0")
+    sample.found({})
+    sample.carried_out(sample.due.rates())
+
+    sample.covered.add(LIST)
+
+    assert list(sample.due.additions()) == []
+    assert sample.due.in_force(tp("orders-0"))
+
+
+def test_a_list_is_filled_up_to_its_limit_and_no_further() -> None:
     names = [f"orders-{n}" for n in range(10)]
     theirs = many_entries(LONGEST_LIST - 12)
-    ground = Ground("5kB", *names)
+    sample = SampleRun("5kB", *names)
     for name in names:
-        ground.begins(name)
+        sample.begins(name)
 
-    ground.tightened({LIST: Setting(theirs, ConfigSource.OWN)})
+    sample.tightened({LIST: Setting(theirs, ConfigSource.OWN)})
 
-    held = ground.run.throttled.held(LIST)
+    held = sample.run.throttled.held(LIST)
     assert 0 < len(held) < len(names)
     assert len(",".join((theirs, *held))) <= LONGEST_LIST
-    assert sum(ground.due.in_force(tp(name)) for name in names) == len(held)
+    assert sum(sample.due.in_force(tp(name)) for name in names) == len(held)
 
 
-def test_another_rate_is_due_at_once_for_each_broker_that_copies() -> None:
-    ground = Ground()
-    ground.begins("orders-0")
-    ground.begins("orders-1", (5,))
-    ground.tightened()
+def test_a_changed_rate_is_due_at_once_for_each_broker_that_copies() -> None:
+    sample = SampleRun()
+    sample.begins("orders-0")
+    sample.begins("orders-1", (5,))
+    sample.tightened()
 
     change = ThrottleChanged(
         old=parse_throttle_rates("5kB"), new=parse_throttle_rates("7kB,5=none")
     )
-    ground.happen(change)
+    sample.happen(change)
 
-    assert list(ground.due.rates()) == [set_rate(4, 7_000)]
-    assert list(ground.due.removals()) == [change_list(ConfigOp.SUBTRACT, "1:5")]
+    assert list(sample.due.rates()) == [set_rate(4, 7_000)]
+    assert list(sample.due.removals()) == [change_list(ConfigOp.SUBTRACT, "1:5")]
 
 
-def test_a_setting_is_kept_as_long_as_something_in_flight_or_to_come_needs_it() -> None:
-    ground = Ground()
-    ground.begins("orders-0")
-    ground.tightened()
-    assert ground.due.done_with(leaving=False) == []
-    assert ground.due.done_with(leaving=True) == []
+def test_a_setting_is_kept_while_something_in_flight_or_to_come_needs_it() -> None:
+    sample = SampleRun()
+    sample.begins("orders-0")
+    sample.tightened()
+    assert sample.due.done_with(leaving=False) == []
+    assert sample.due.done_with(leaving=True) == []
 
     over = StepOver(topic="orders", partition=0, replicas=(*RF3, 4), leader=1)
-    ground.happen(over)
-    ground.carried_out(ground.due.removals())
+    sample.happen(over)
+    sample.carried_out(sample.due.removals())
 
     rate = (broker(4), FOLLOWER_RATE)
-    assert ground.due.done_with(leaving=False) == []
-    assert set(ground.due.done_with(leaving=True)) == {rate, LIST}
-    ground.happen(ThrottleChanged(old=parse_throttle_rates("5kB"), new=NO_THROTTLE))
-    assert set(ground.due.done_with(leaving=False)) == {rate, LIST}
+    assert sample.due.done_with(leaving=False) == []
+    assert set(sample.due.done_with(leaving=True)) == {rate, LIST}
+    sample.happen(ThrottleChanged(old=parse_throttle_rates("5kB"), new=NO_THROTTLE))
+    assert set(sample.due.done_with(leaving=False)) == {rate, LIST}
 
 
 def test_a_rate_is_kept_while_an_entry_of_its_broker_may_be_listed() -> None:
-    ground = Ground()
-    ground.begins("orders-0")
-    ground.tightened()
-    ground.happen(ThrottleChanged(old=parse_throttle_rates("5kB"), new=NO_THROTTLE))
+    sample = SampleRun()
+    sample.begins("orders-0")
+    sample.tightened()
+    sample.happen(ThrottleChanged(old=parse_throttle_rates("5kB"), new=NO_THROTTLE))
 
-    ground.carried_out(ground.due.removals(), Verdict.UNKNOWN)
+    sample.carried_out(sample.due.removals(), Verdict.UNKNOWN)
 
-    assert ground.due.done_with(leaving=True) == []
+    assert sample.due.done_with(leaving=True) == []
 
 
-def test_a_step_needs_its_topic_and_the_brokers_that_it_adds_and_a_cut_needs_none() -> None:
-    ground = Ground()
-    ground.begins("orders-0")
-    begun = ground.run.flying[tp("orders-0")].step
+def test_a_step_needs_the_settings_of_its_topic_and_of_the_brokers_it_adds() -> None:
+    sample = SampleRun()
+    sample.begins("orders-0")
+    begun = sample.run.tracks_in_flight[tp("orders-0")].step
     assert begun is not None
     move = Move(tp("orders-0"), begun.begun.step, alone=False, holds_place=True)
 
@@ -295,17 +295,17 @@ def test_a_step_needs_its_topic_and_the_brokers_that_it_adds_and_a_cut_needs_non
 
 
 def test_with_leaders_throttled_a_step_needs_the_brokers_that_may_lead_too() -> None:
-    ground = Ground(leaders=True)
-    ground.begins("orders-0")
-    begun = ground.run.flying[tp("orders-0")].step
+    sample = SampleRun(leaders=True)
+    sample.begins("orders-0")
+    begun = sample.run.tracks_in_flight[tp("orders-0")].step
     assert begun is not None
     move = Move(tp("orders-0"), begun.begun.step, alone=False, holds_place=True)
-    ground.states[tp("orders-0")] = PartitionState(
+    sample.states[tp("orders-0")] = PartitionState(
         tp("orders-0"), "t", replicas=RF3, isr=RF3, leader=1, offline=(3,)
     )
 
     def needs(resource: ConfigResource, *, leaders: bool) -> bool:
-        return resource in throttle_resources(move, ground.states, leaders=leaders)
+        return resource in throttle_resources(move, sample.states, leaders=leaders)
 
     assert needs(broker(1), leaders=True)
     assert not needs(broker(1), leaders=False)

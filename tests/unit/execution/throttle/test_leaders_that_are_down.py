@@ -37,7 +37,7 @@ def test_a_leader_that_comes_back_is_throttled_before_it_may_lead(tmp_path: Path
     story.assert_left_as_found()
 
 
-def test_a_step_rests_while_a_broker_that_may_lead_would_not_take_its_rate(tmp_path: Path) -> None:
+def test_a_step_backs_off_while_a_possible_leader_does_not_take_its_rate(tmp_path: Path) -> None:
     story = ThrottledStory(tmp_path, OFF_BROKER_3, throttle_leaders=True)
     sending = story.sending.alter_configs
 

@@ -1,4 +1,4 @@
-"""A run waits for a broker that has its throttle, until it is told to leave that behind."""
+"""A run waits for a broker that has its throttle, until it is asked to leave that behind."""
 
 from __future__ import annotations
 
@@ -13,14 +13,16 @@ from support.runs.throttled import ThrottledStory, broker, set_rate
 
 
 def _waiting(folder: Path) -> ThrottledStory:
-    """Have broker 4 die while it is throttled, and what comes to it be over soon after."""
+    """Kill broker 4 while it is throttled, and delete the topic that moves to it soon after."""
     story = ThrottledStory(folder)
     story.befalls(5.0, events.Kill(4))
     story.befalls(15.0, events.DeleteTopic("orders"))
     return story
 
 
-def test_a_run_whose_partitions_are_over_waits_for_a_broker_and_says_so(tmp_path: Path) -> None:
+def test_a_run_whose_partitions_have_ended_waits_for_a_broker_and_reports_it(
+    tmp_path: Path,
+) -> None:
     story = _waiting(tmp_path)
 
     run = story.played(until_s=60.0)
@@ -33,7 +35,7 @@ def test_a_run_whose_partitions_are_over_waits_for_a_broker_and_says_so(tmp_path
     ) in progress_line(run, None)
 
 
-def test_a_broker_of_which_nothing_was_changed_is_not_waited_for(tmp_path: Path) -> None:
+def test_a_broker_without_changed_settings_is_not_waited_for(tmp_path: Path) -> None:
     story = _waiting(tmp_path)
     story.already(events.AlterConfigs((set_rate(4, 500_000),)))
 
@@ -41,7 +43,7 @@ def test_a_broker_of_which_nothing_was_changed_is_not_waited_for(tmp_path: Path)
     assert story.rates == {4: "500000"}
 
 
-def test_what_cannot_be_taken_off_is_left_behind_when_asked_and_each_value_is_told(
+def test_an_unremovable_throttle_is_left_behind_on_request_and_each_value_named(
     tmp_path: Path,
 ) -> None:
     story = _waiting(tmp_path)
@@ -62,7 +64,7 @@ def test_what_cannot_be_taken_off_is_left_behind_when_asked_and_each_value_is_to
     assert story.rates == {4: "500000"}
 
 
-def test_nothing_is_left_behind_while_something_moves(tmp_path: Path) -> None:
+def test_no_throttle_is_left_behind_while_something_moves(tmp_path: Path) -> None:
     story = ThrottledStory(tmp_path)
     story.asked(5.0, LeaveThrottles())
 
@@ -75,7 +77,7 @@ def test_nothing_is_left_behind_while_something_moves(tmp_path: Path) -> None:
     story.assert_left_as_found()
 
 
-def test_where_nothing_of_the_throttle_is_left_that_is_said(tmp_path: Path) -> None:
+def test_a_request_to_leave_throttles_reports_when_none_is_left(tmp_path: Path) -> None:
     story = ThrottledStory(tmp_path, rate="none")
     story.asked(5.0, LeaveThrottles())
 

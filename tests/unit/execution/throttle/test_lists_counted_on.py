@@ -1,4 +1,4 @@
-"""Lists of others that throttle a run's replicas, too: nothing goes unthrottled when they go."""
+"""Lists of others that also throttle a run's replicas: nothing goes unthrottled without them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def appended(story: ThrottledStory) -> set[str | None]:
 
 
 @pytest.mark.parametrize("theirs", ["*", "0:4,1:5", "1:5", "7:7, 1:5"])
-def test_a_replica_is_listed_that_a_list_of_others_does_not_bind_any_more(
+def test_a_replica_is_listed_once_a_list_of_others_no_longer_binds_it(
     theirs: str, tmp_path: Path
 ) -> None:
     story = ThrottledStory(tmp_path, TWO)
@@ -35,7 +35,7 @@ def test_a_replica_is_listed_that_a_list_of_others_does_not_bind_any_more(
     story.assert_left_as_found()
 
 
-def test_a_replica_is_listed_once_a_list_of_everything_set_midway_is_gone(tmp_path: Path) -> None:
+def test_a_replica_is_listed_once_a_wildcard_list_set_midway_is_gone(tmp_path: Path) -> None:
     story = ThrottledStory(tmp_path, FOUR)
     story.befalls(5.0, events.AlterConfigs((change_list(ConfigOp.SET, "*"),)))
     story.befalls(30.0, events.AlterConfigs((change_list(ConfigOp.DELETE, None),)))
@@ -46,7 +46,7 @@ def test_a_replica_is_listed_once_a_list_of_everything_set_midway_is_gone(tmp_pa
     story.assert_left_as_found()
 
 
-def test_no_step_is_sent_while_a_list_that_it_counts_on_cannot_be_read(tmp_path: Path) -> None:
+def test_no_step_is_sent_while_a_list_it_relies_on_cannot_be_read(tmp_path: Path) -> None:
     story = ThrottledStory(tmp_path, TWO, limits=Limits(replicas=1, partitions=1))
     story.cluster.configure([change_list(ConfigOp.SET, "*")])
     story.befalls(3.0, events.Deny("topic_configs"))

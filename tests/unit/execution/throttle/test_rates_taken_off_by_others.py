@@ -1,4 +1,4 @@
-"""A rate of a run that somebody takes off under it, as Kafka's own tool does with --verify."""
+"""A run's rate that somebody removes, as Kafka's own tool does with --verify."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from support.simulated.witness import Arrival
     ("before", "words"),
     [(None, "someone else deleted it"), (3_000_000, "someone else set it to 3000000")],
 )
-def test_the_run_says_that_somebody_has_taken_its_rate_off(
+def test_a_run_reports_that_somebody_has_removed_its_rate(
     before: int | None, words: str, tmp_path: Path
 ) -> None:
     story = ThrottledStory(tmp_path, ONE)
@@ -31,7 +31,7 @@ def test_the_run_says_that_somebody_has_taken_its_rate_off(
 
 
 @pytest.mark.parametrize("at_s", [0.0, 15.0])
-def test_nobody_is_blamed_where_only_answers_were_lost(at_s: float, tmp_path: Path) -> None:
+def test_nobody_is_blamed_when_only_answers_were_lost(at_s: float, tmp_path: Path) -> None:
     story = ThrottledStory(tmp_path, ONE)
     story.befalls(at_s, *[events.LoseAnswer()] * 4)
 
@@ -42,7 +42,7 @@ def test_nobody_is_blamed_where_only_answers_were_lost(at_s: float, tmp_path: Pa
 
 
 @pytest.mark.parametrize("late_s", [0.5, 30.0])
-def test_nobody_is_blamed_where_a_rate_is_put_back_late(late_s: float, tmp_path: Path) -> None:
+def test_nobody_is_blamed_when_a_rate_is_put_back_late(late_s: float, tmp_path: Path) -> None:
     story = ThrottledStory(tmp_path, ONE)
     story.sending.settings_late_by_s[ConfigOp.DELETE] = late_s
 
@@ -52,7 +52,7 @@ def test_nobody_is_blamed_where_a_rate_is_put_back_late(late_s: float, tmp_path:
     assert _reasons(story) == []
 
 
-def test_no_step_rests_on_a_rate_that_was_taken_off_a_moment_ago(tmp_path: Path) -> None:
+def test_no_step_relies_on_a_rate_that_was_removed_a_moment_ago(tmp_path: Path) -> None:
     story = ThrottledStory(tmp_path, {**ONE, "orders-1": ONE["orders-0"]}, poll_s=0.3)
     story.befalls(0.5, events.AlterConfigs((set_rate(4, None),)))
     # A broker has a second to apply the run's own change: the deletion falls into it.

@@ -1,4 +1,4 @@
-"""What others have set of throttles, before a run or meanwhile, is kept, and comes back."""
+"""Throttle settings of others, from before a run or during it, are kept and put back."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ BEFORE: dict[str, Sequence[ConfigChange]] = {
 
 
 @pytest.mark.parametrize("what", BEFORE)
-def test_what_others_had_set_is_there_again(what: str, tmp_path: Path) -> None:
+def test_settings_of_others_from_before_a_run_are_put_back(what: str, tmp_path: Path) -> None:
     story = ThrottledStory(tmp_path, TWO, cluster=IN_5_S, throttle_leaders=True)
     story.cluster.configure(BEFORE[what])
 
@@ -67,7 +67,9 @@ def test_what_others_had_set_is_there_again(what: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("what", BEFORE)
-def test_what_others_had_set_is_there_again_after_a_crash(what: str, tmp_path: Path) -> None:
+def test_settings_of_others_from_before_a_run_are_put_back_after_a_crash(
+    what: str, tmp_path: Path
+) -> None:
     limits = Limits(replicas=1, partitions=2)
     story = ThrottledStory(tmp_path, TWO, limits=limits, cluster=IN_5_S)
     story.cluster.configure(BEFORE[what])
@@ -79,7 +81,7 @@ def test_what_others_had_set_is_there_again_after_a_crash(what: str, tmp_path: P
     assert story.at_target(*TWO)
 
 
-def test_a_static_rate_in_the_brokers_files_holds_again(tmp_path: Path) -> None:
+def test_a_static_rate_in_the_brokers_files_applies_again(tmp_path: Path) -> None:
     static = {"broker_configs": {FOLLOWER_RATE: "3000000"}}
     story = ThrottledStory(tmp_path, TWO, cluster=static)
 
@@ -117,7 +119,7 @@ MEANWHILE: dict[str, Sequence[ConfigChange]] = {
     ],
 )
 @pytest.mark.parametrize("what", MEANWHILE)
-def test_what_somebody_sets_while_a_replica_is_copied_stays(
+def test_a_setting_somebody_changes_while_a_replica_is_copied_stays(
     what: str, rate_before: int | None, tmp_path: Path
 ) -> None:
     story = ThrottledStory(tmp_path, TWO, cluster=IN_10_S)
@@ -133,7 +135,7 @@ def test_what_somebody_sets_while_a_replica_is_copied_stays(
 
 
 @pytest.mark.parametrize("what", MEANWHILE)
-def test_what_somebody_sets_between_two_steps_stays(what: str, tmp_path: Path) -> None:
+def test_a_setting_somebody_changes_between_two_steps_stays(what: str, tmp_path: Path) -> None:
     story = ThrottledStory(tmp_path, TWO, cluster=IN_5_S)
     story.asked(3.0, Pause())
     for change in MEANWHILE[what]:
@@ -147,7 +149,7 @@ def test_what_somebody_sets_between_two_steps_stays(what: str, tmp_path: Path) -
 
 
 @pytest.mark.parametrize("what", MEANWHILE)
-def test_what_somebody_sets_while_nobody_carries_the_run_on_stays(
+def test_a_setting_somebody_changes_while_the_run_has_no_engine_stays(
     what: str, tmp_path: Path
 ) -> None:
     story = ThrottledStory(tmp_path, TWO, cluster=IN_5_S)
@@ -161,7 +163,7 @@ def test_what_somebody_sets_while_nobody_carries_the_run_on_stays(
     assert story.at_target(*TWO)
 
 
-def test_the_run_says_whose_value_it_has_left(tmp_path: Path) -> None:
+def test_a_run_reports_the_value_of_somebody_else_that_it_has_left(tmp_path: Path) -> None:
     story = ThrottledStory(tmp_path, ONE)
     story.befalls(5.0, events.AlterConfigs((set_rate(4, 800_000),)))
 
@@ -172,7 +174,7 @@ def test_the_run_says_whose_value_it_has_left(tmp_path: Path) -> None:
     ]
 
 
-def test_a_rate_that_somebody_has_changed_is_set_anew_only_when_the_operator_changes_it(
+def test_a_rate_somebody_has_changed_is_set_again_only_when_the_operator_changes_it(
     tmp_path: Path,
 ) -> None:
     story = ThrottledStory(tmp_path, ONE)
@@ -188,7 +190,7 @@ def test_a_rate_that_somebody_has_changed_is_set_anew_only_when_the_operator_cha
     assert story.rates == {4: "3000000"}
 
 
-def test_a_list_of_everything_set_midway_binds_what_comes_without_an_entry(tmp_path: Path) -> None:
+def test_a_wildcard_list_set_midway_binds_later_replicas_without_an_entry(tmp_path: Path) -> None:
     story = ThrottledStory(tmp_path, TWO)
     story.befalls(5.0, events.AlterConfigs((change_list(SET, "*"),)))
 
@@ -199,7 +201,7 @@ def test_a_list_of_everything_set_midway_binds_what_comes_without_an_entry(tmp_p
     assert story.at_target(*TWO)
 
 
-def test_a_list_of_everything_that_goes_midway_is_followed_by_entries(tmp_path: Path) -> None:
+def test_a_wildcard_list_removed_midway_is_followed_by_entries(tmp_path: Path) -> None:
     story = ThrottledStory(tmp_path, TWO)
     story.cluster.configure([change_list(SET, "*")])
     story.befalls(5.0, events.AlterConfigs((change_list(DELETE, None),)))

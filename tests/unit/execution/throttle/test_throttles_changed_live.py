@@ -1,4 +1,4 @@
-"""Rates changed, lifted and set while a run goes on: at once, and put back all the same."""
+"""Rates changed, lifted and set during a run: in force at once, and still put back."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ CHANGES: dict[str, list[tuple[float, str]]] = {
     ],
 )
 @pytest.mark.parametrize("change", CHANGES)
-def test_nothing_stays_where_the_rate_is_changed(
+def test_no_throttle_stays_after_the_rate_is_changed(
     change: str, limits: int, before: int | None, tmp_path: Path
 ) -> None:
     story = ThrottledStory(tmp_path, TWO, limits=Limits(replicas=1, partitions=limits))
@@ -72,7 +72,9 @@ def test_a_changed_rate_is_in_force_at_once_on_all_brokers_concerned(tmp_path: P
     story.assert_left_as_found()
 
 
-def test_a_lifted_throttle_is_put_back_at_once_and_the_copy_goes_on(tmp_path: Path) -> None:
+def test_lifting_a_throttle_puts_the_settings_back_at_once_and_the_copy_continues(
+    tmp_path: Path,
+) -> None:
     story = ThrottledStory(tmp_path, ONE)
     story.cluster.configure([set_rate(4, 900_000)])
     story.asked(5.0, rate("none"))
@@ -85,7 +87,7 @@ def test_a_lifted_throttle_is_put_back_at_once_and_the_copy_goes_on(tmp_path: Pa
     assert story.resumed().ended
 
 
-def test_a_throttle_set_midway_binds_what_begins_after_it(tmp_path: Path) -> None:
+def test_a_throttle_set_midway_binds_the_steps_that_begin_after_it(tmp_path: Path) -> None:
     story = ThrottledStory(tmp_path, TWO, rate="none")
     story.asked(5.0, rate("500kB"))
 
@@ -106,7 +108,7 @@ def test_a_run_without_a_throttle_touches_no_setting(tmp_path: Path) -> None:
     assert not any(isinstance(event, Configure) for event in story.events)
 
 
-def test_a_rate_changed_while_it_is_paused_is_put_back_when_nothing_is_in_flight(
+def test_a_rate_changed_while_paused_is_put_back_when_nothing_is_in_flight(
     tmp_path: Path,
 ) -> None:
     story = ThrottledStory(tmp_path, TWO)
@@ -121,7 +123,7 @@ def test_a_rate_changed_while_it_is_paused_is_put_back_when_nothing_is_in_flight
     assert not story.lists
 
 
-def test_a_rate_changed_while_nobody_carries_the_run_on_is_in_force_with_the_next_process(
+def test_a_rate_changed_while_the_run_has_no_engine_is_in_force_with_the_next_one(
     tmp_path: Path,
 ) -> None:
     story = ThrottledStory(tmp_path, ONE)

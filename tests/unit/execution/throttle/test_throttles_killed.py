@@ -1,4 +1,4 @@
-"""A run with throttles is killed: whoever resumes it leaves the settings as they were before it."""
+"""A run with throttles is killed: once resumed, it leaves the settings as they were before it."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _cases() -> Iterator[Any]:
 
 
 @pytest.mark.parametrize(("instant", "dead_s"), _cases())
-def test_nothing_stays_of_a_run_that_is_killed_and_resumed(
+def test_a_throttled_run_killed_and_resumed_leaves_no_throttle_behind(
     instant: str, dead_s: float, tmp_path: Path
 ) -> None:
     story = ThrottledStory(tmp_path, TWO, cluster=IN_5_S)
@@ -96,7 +96,9 @@ def test_what_others_had_set_is_there_again_after_a_kill_and_nothing_else(
 
 
 @pytest.mark.parametrize("instant", ["before", "after"])
-def test_nothing_stays_where_it_is_killed_over_another_rate(instant: str, tmp_path: Path) -> None:
+def test_a_run_killed_while_its_rate_changes_leaves_no_throttle_behind(
+    instant: str, tmp_path: Path
+) -> None:
     story = ThrottledStory(tmp_path, TWO)
     story.asked(5.0, SetThrottle(parse_throttle_rates("700kB")))
     story.killed(f"{instant} writing ThrottleChanged")
@@ -107,7 +109,7 @@ def test_nothing_stays_where_it_is_killed_over_another_rate(instant: str, tmp_pa
     assert story.reaper.where
 
 
-def test_an_entry_that_arrives_when_its_replica_is_in_sync_is_taken_off_once_more(
+def test_an_entry_that_arrives_when_its_replica_is_in_sync_is_removed_again(
     tmp_path: Path,
 ) -> None:
     story = ThrottledStory(tmp_path, rate="none")

@@ -1,4 +1,4 @@
-"""Throttles on brokers that go, and come back or not."""
+"""Throttles on brokers that fail, and come back or not."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ OUTAGES: dict[str, Timed] = {
     ],
 )
 @pytest.mark.parametrize("outage", OUTAGES)
-def test_nothing_stays_where_brokers_are_lost_for_a_while(
+def test_no_throttle_stays_after_brokers_are_lost_for_a_while(
     outage: str, limits: int, tmp_path: Path
 ) -> None:
     story = ThrottledStory(tmp_path, TWO, limits=Limits(replicas=1, partitions=limits))
@@ -76,7 +76,7 @@ def test_nothing_stays_where_brokers_are_lost_for_a_while(
     ],
 )
 @pytest.mark.parametrize("outage", sorted(OUTAGES.keys() - {"the source dies for good"}))
-def test_nothing_stays_where_brokers_are_lost_and_stalled_steps_are_cancelled(
+def test_no_throttle_stays_after_brokers_are_lost_and_stalled_steps_are_cancelled(
     outage: str,
     leaders: bool,  # noqa: FBT001 - a parameter
     tmp_path: Path,
@@ -99,7 +99,7 @@ def _moved(story: ThrottledStory) -> None:
 
 
 def _with_a_dead_source(folder: Path) -> ThrottledStory:
-    """Have a run that throttles leaders, one of which dies and leaves all the same."""
+    """Build a run that throttles leaders, one of which dies and is moved off all the same."""
     story = ThrottledStory(folder, TWO, throttle_leaders=True)
     story.cluster.configure([set_rate(1, 9_000_000, LEADER_RATE)])
     story.befalls(5.0, events.Kill(1))
@@ -121,7 +121,7 @@ def test_a_run_does_not_end_before_its_throttle_is_off_a_broker_that_is_down(
     story.assert_left_as_found()
 
 
-def test_what_is_on_a_source_that_never_comes_back_can_be_let_go(tmp_path: Path) -> None:
+def test_a_throttle_on_a_source_that_never_comes_back_can_be_left_behind(tmp_path: Path) -> None:
     story = _with_a_dead_source(tmp_path)
     story.asked(100.0, LeaveThrottles())
 
@@ -137,7 +137,7 @@ def test_what_is_on_a_source_that_never_comes_back_can_be_let_go(tmp_path: Path)
 
 
 def _over_but_for_broker_4(folder: Path) -> ThrottledStory:
-    """Have a run that ends while the only broker with a rate of ours is down."""
+    """Build a run that ends while the only broker with a rate of ours is down."""
     story = ThrottledStory(folder, {"orders-0": ((1, 2, 3), (4, 2, 3))})
     story.asked(10.0, SetThrottle(parse_throttle_rates("none")))
     story.befalls(9.9, events.Hang(4))
@@ -155,7 +155,7 @@ def test_a_rate_is_put_back_as_soon_as_its_broker_is_back(tmp_path: Path) -> Non
     story.assert_left_as_found()
 
 
-def test_what_is_on_a_broker_that_never_comes_back_can_be_let_go_and_is_told(
+def test_a_throttle_on_a_broker_that_never_comes_back_can_be_left_behind_and_is_named(
     tmp_path: Path,
 ) -> None:
     story = ThrottledStory(tmp_path, TWO, on_stall=OnStall.CANCEL, stall_timeout_s=20.0)

@@ -1,4 +1,4 @@
-"""Replicas that are about to be in sync come off their list: they join the ISR at full speed."""
+"""Replicas that are nearly in sync come off their list: they join the ISR at full speed."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ def a_timeline(**lane: Any) -> dict[TopicPartition, Timeline]:
 
 @pytest.fixture
 def run() -> Run:
-    """One that copies orders-0 onto broker 4, under 10 MB/s."""
+    """Return a run that copies orders-0 onto broker 4, under 10 MB/s."""
     planned = Planned(
         topic="orders", partition=0, topic_id=None, target=(4, 2, 3), original=(1, 2, 3), leader=1
     )
     run = Run("drain")
     run.throttled.rates = parse_throttle_rates("10MB")
-    run.flying[ORDERS] = Track(planned, 0, (1, 2, 3), (1, 2, 3))
+    run.tracks_in_flight[ORDERS] = Track(planned, 0, (1, 2, 3), (1, 2, 3))
     return run
 
 
@@ -69,25 +69,25 @@ def near(run: Run) -> NearlyInSync:
         ({"lag_bytes": 1 * MB, "share": 0.99, "role": Role.IN_SYNC}, False),
     ],
 )
-def test_a_replica_is_near_that_lacks_little_of_its_rate_and_of_all(
+def test_a_replica_is_near_if_its_lag_is_small_by_rate_and_by_share(
     near: NearlyInSync, lane: dict[str, Any], *, is_near: bool
 ) -> None:
-    near.look(a_timeline(**lane))
+    near.update(a_timeline(**lane))
     assert near.replicas == ({NEW} if is_near else set())
 
 
-def test_one_that_was_near_stays_so_until_it_has_fallen_far_back(near: NearlyInSync) -> None:
-    near.look(a_timeline(lag_bytes=4 * MB, share=0.99))
-    near.look(a_timeline(lag_bytes=19 * MB, share=0.9))
+def test_a_near_replica_stays_near_until_it_has_fallen_far_back(near: NearlyInSync) -> None:
+    near.update(a_timeline(lag_bytes=4 * MB, share=0.99))
+    near.update(a_timeline(lag_bytes=19 * MB, share=0.9))
     assert near.replicas == {NEW}
 
-    near.look(a_timeline(lag_bytes=21 * MB, share=0.9))
+    near.update(a_timeline(lag_bytes=21 * MB, share=0.9))
     assert near.replicas == set()
 
 
-def test_none_is_near_where_nothing_is_throttled(run: Run, near: NearlyInSync) -> None:
+def test_no_replica_is_near_when_nothing_is_throttled(run: Run, near: NearlyInSync) -> None:
     run.throttled.rates = parse_throttle_rates("none")
-    near.look(a_timeline(lag_bytes=0, share=1.0))
+    near.update(a_timeline(lag_bytes=0, share=1.0))
     assert near.replicas == set()
 
 

@@ -1,4 +1,4 @@
-"""However a run with throttles ends, the settings of the cluster are what they were before it."""
+"""However a run with throttles ends, the settings of the cluster are as they were before it."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ WAYS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_nothing_of_a_run_that_succeeds_stays(way: str, tmp_path: Path) -> None:
+def test_a_run_that_succeeds_leaves_no_throttle_behind(way: str, tmp_path: Path) -> None:
     how = WAYS[way]
     story = ThrottledStory(tmp_path, **{**how, "cluster": {**IN_5_S, **how.get("cluster", {})}})
 
@@ -87,7 +87,7 @@ def test_nothing_of_a_run_that_succeeds_stays(way: str, tmp_path: Path) -> None:
     assert story.rules.bound
 
 
-def test_a_pure_reorder_sets_no_throttle_ever(tmp_path: Path) -> None:
+def test_a_pure_reorder_never_sets_a_throttle(tmp_path: Path) -> None:
     story = ThrottledStory(tmp_path, {"orders-0": (RF3, (2, 1, 3)), "orders-1": (RF3, (1, 2))})
 
     story.to_the_end()
@@ -248,7 +248,9 @@ ENDS: dict[str, Callable[[ThrottledStory], None]] = {
 
 
 @pytest.mark.parametrize("end", ENDS)
-def test_nothing_of_a_run_stays_where_it_goes_otherwise(end: str, tmp_path: Path) -> None:
+def test_a_run_that_ends_in_any_other_way_leaves_no_throttle_behind(
+    end: str, tmp_path: Path
+) -> None:
     story = ThrottledStory(tmp_path, TWO)
 
     ENDS[end](story)
@@ -257,7 +259,7 @@ def test_nothing_of_a_run_stays_where_it_goes_otherwise(end: str, tmp_path: Path
     assert story.rules.bound
 
 
-def test_nothing_stays_of_a_step_that_stalls_and_is_cancelled(tmp_path: Path) -> None:
+def test_a_step_that_stalls_and_is_cancelled_leaves_no_throttle_behind(tmp_path: Path) -> None:
     story = ThrottledStory(tmp_path, TWO, on_stall=OnStall.CANCEL, stall_timeout_s=30.0)
     story.befalls(5.0, events.Kill(4))
     story.befalls(60.0, events.Start(4))

@@ -1,4 +1,4 @@
-"""Changes of throttles that are lost, late or refused: nothing goes unthrottled, nothing stays."""
+"""Throttle changes that are lost, late or refused: nothing goes unthrottled, nothing stays."""
 
 from __future__ import annotations
 
@@ -38,7 +38,9 @@ LATE_S = [0.5, 12.0, 55.0, *(pytest.param(by_s, marks=pytest.mark.soak) for by_s
 
 @pytest.mark.parametrize("by_s", LATE_S)
 @pytest.mark.parametrize("kind", KINDS)
-def test_nothing_stays_where_a_change_arrives_late(kind: str, by_s: float, tmp_path: Path) -> None:
+def test_no_throttle_stays_when_a_change_arrives_late(
+    kind: str, by_s: float, tmp_path: Path
+) -> None:
     story = ThrottledStory(tmp_path, TWO, cluster=IN_5_S)
     story.sending.settings_late_by_s[KINDS[kind]] = by_s
 
@@ -50,7 +52,7 @@ def test_nothing_stays_where_a_change_arrives_late(kind: str, by_s: float, tmp_p
     assert story.at_target(*TWO)
 
 
-def test_a_list_is_emptied_within_seconds_where_the_request_for_it_is_lost(tmp_path: Path) -> None:
+def test_a_list_is_emptied_within_seconds_even_if_the_first_request_is_lost(tmp_path: Path) -> None:
     """A replica in sync that stays on a list stalls producers: that cannot wait for certainty."""
     story = ThrottledStory(tmp_path)
     story.sending.settings_late_by_s[ConfigOp.SUBTRACT] = 55.0
@@ -66,7 +68,7 @@ def _takes_off(event: AnyRunEvent) -> bool:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_nothing_stays_where_a_change_arrives_after_a_kill_and_a_resume(
+def test_no_throttle_stays_when_a_change_arrives_after_a_kill_and_a_resume(
     kind: str, tmp_path: Path
 ) -> None:
     story = ThrottledStory(tmp_path, TWO, cluster=IN_5_S)
@@ -80,7 +82,7 @@ def test_nothing_stays_where_a_change_arrives_after_a_kill_and_a_resume(
     assert story.reaper.where
 
 
-def test_a_rate_that_arrives_after_another_one_is_put_back_all_the_same(tmp_path: Path) -> None:
+def test_a_rate_that_arrives_after_another_one_is_still_put_back(tmp_path: Path) -> None:
     story = ThrottledStory(tmp_path)
     story.sending.settings_late_by_s[ConfigOp.SET] = 30.0
     story.asked(2.0, SetThrottle(parse_throttle_rates("600kB")))
@@ -106,7 +108,7 @@ MISHAPS: dict[str, Sequence[events.OutsideEvent]] = {
 
 @pytest.mark.parametrize("at_s", [0.0, 8.0])
 @pytest.mark.parametrize("lost", MISHAPS)
-def test_nothing_stays_and_nothing_goes_unthrottled_where_this_is_lost(
+def test_lost_changes_or_answers_leave_no_throttle_behind_and_nothing_unthrottled(
     lost: str, at_s: float, tmp_path: Path
 ) -> None:
     story = ThrottledStory(tmp_path, TWO, cluster=IN_10_S)
@@ -120,17 +122,17 @@ def test_nothing_stays_and_nothing_goes_unthrottled_where_this_is_lost(
 
 
 def _only(story: ThrottledStory, kind: ConfigOp, answer: Callable[[], WriteResult]) -> list[int]:
-    """Answer changes of a kind otherwise, and count them."""
+    """Answer changes of one kind with `answer`, and count them."""
     sending, count = story.sending.alter_configs, [0]
 
-    async def otherwise(changes: Any, **how: Any) -> Any:
+    async def intercepted(changes: Any, **how: Any) -> Any:
         mine = [change for change in changes if change.op is kind]
         others = [change for change in changes if change.op is not kind]
         count[0] += len(mine)
         results = dict(await sending(others, **how)) if others else {}
         return results | {change.resource: answer() for change in mine}
 
-    story.sending.alter_configs = otherwise  # type: ignore[method-assign]
+    story.sending.alter_configs = intercepted  # type: ignore[method-assign]
     return count
 
 
@@ -176,7 +178,9 @@ def test_a_run_whose_throttle_is_denied_by_the_brokers_is_paused_and_sends_nothi
 
 
 @pytest.mark.parametrize("at_s", [5.0, 25.0])
-def test_what_may_not_be_taken_off_is_taken_off_once_it_may(at_s: float, tmp_path: Path) -> None:
+def test_a_throttle_that_may_not_be_removed_is_removed_once_it_may_be(
+    at_s: float, tmp_path: Path
+) -> None:
     story = ThrottledStory(tmp_path, TWO)
     story.befalls(at_s, events.Deny("alter_configs"))
     story.befalls(200.0, events.Allow("alter_configs"))
@@ -191,7 +195,7 @@ def test_what_may_not_be_taken_off_is_taken_off_once_it_may(at_s: float, tmp_pat
 
 
 @pytest.mark.parametrize("kind", [ConfigOp.SET, ConfigOp.APPEND])
-def test_no_step_is_sent_whose_throttle_kafka_refuses(kind: ConfigOp, tmp_path: Path) -> None:
+def test_no_step_is_sent_while_kafka_refuses_its_throttle(kind: ConfigOp, tmp_path: Path) -> None:
     story = ThrottledStory(tmp_path, TWO)
     count = _only(story, kind, _refused)
 
@@ -205,7 +209,7 @@ def test_no_step_is_sent_whose_throttle_kafka_refuses(kind: ConfigOp, tmp_path: 
 
 
 @pytest.mark.parametrize("error", [Unreachable, NotAuthorized])
-def test_no_step_is_sent_whose_throttle_could_not_be_sent(
+def test_no_step_is_sent_if_its_throttle_could_not_be_sent(
     error: type[Exception], tmp_path: Path
 ) -> None:
     story = ThrottledStory(tmp_path, TWO)
@@ -250,7 +254,7 @@ def test_a_list_with_room_for_one_entry_takes_one_after_the_other(tmp_path: Path
     assert story.lists == {"follower.replication.throttled.replicas": full}
 
 
-def test_a_value_that_kafka_refuses_for_a_rate_leaves_nothing(tmp_path: Path) -> None:
+def test_a_rate_that_kafka_refuses_leaves_nothing_behind(tmp_path: Path) -> None:
     story = ThrottledStory(tmp_path, TWO)
     story.cluster.configure([set_rate(1, 9)])
     _only(story, ConfigOp.SET, _refused)

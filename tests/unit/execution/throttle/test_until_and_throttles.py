@@ -15,7 +15,7 @@ from support.runs.engine_runs import OWNER
 from support.runs.throttled import ONE, TWO, ThrottledStory
 
 
-def test_no_copy_is_begun_that_its_throttle_does_not_let_end_in_time(tmp_path: Path) -> None:
+def test_a_copy_that_its_throttle_does_not_let_end_in_time_is_not_begun(tmp_path: Path) -> None:
     story = ThrottledStory(tmp_path, ONE)
     until = FIRST_MOMENT + timedelta(seconds=15)
 
@@ -25,7 +25,7 @@ def test_no_copy_is_begun_that_its_throttle_does_not_let_end_in_time(tmp_path: P
     assert run.left == "none of the 1 left is expected to end by the time given with --until"
 
 
-def test_what_is_held_as_too_late_begins_once_the_throttle_is_lifted(tmp_path: Path) -> None:
+def test_a_partition_held_as_too_late_begins_once_the_throttle_is_lifted(tmp_path: Path) -> None:
     limits = Limits(replicas=1, partitions=2)
     story = ThrottledStory(tmp_path, TWO, rate="500kB,4=none", limits=limits)
     until = FIRST_MOMENT + timedelta(seconds=20)

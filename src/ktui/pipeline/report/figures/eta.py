@@ -19,7 +19,7 @@ from ktui.pipeline.report.figures.figure import (
 from ktui.pipeline.report.figures.text import as_time, thinned, without_markup
 from ktui.quantities import as_duration
 
-ID, TITLE = "eta", "The time left as it was told, and as it came to be"
+ID, TITLE = "eta", "The time left, as predicted and as it was"
 _MOST_ROWS = 40
 _HALF = 0.1
 """Shares no further than this from 0.5 count as half way."""
@@ -46,7 +46,7 @@ def eta_figure(facts: ReportFacts) -> Figure | Missing:
         title=TITLE,
         says=_says(guesses),
         caption=(
-            "The closer to the line of the truth, the better; the ground beside the told time is"
+            "The closer to the line of the truth, the better; the band around the prediction is"
             " its range. Two naive ways are drawn for comparison: the time so far stretched to the"
             " whole, and what is left at the rate of the last ten seconds."
             + (f" Of {len(of)} runs, {run_id} is drawn." if len(of) > 1 else "")
@@ -57,7 +57,7 @@ def eta_figure(facts: ReportFacts) -> Figure | Missing:
             axis("time left, minutes", range=[0, _top(guesses)]),
         ),
         table=rows(
-            ("time (UTC)", "told", "range", "truth"),
+            ("time (UTC)", "predicted", "range", "truth"),
             (
                 (
                     as_time(g.t),
@@ -83,7 +83,7 @@ def _traces(guesses: Sequence[ForecastRecord]) -> list[JSON]:
         },
         _line("at the rate of 10 s", guesses, lambda g: g.recent_s, "var(--line-3)", "dot"),
         _line("stretched", guesses, lambda g: g.linear_s, "var(--line-4)", "dash"),
-        _line("told", guesses, lambda g: g.left_s, "var(--line-1)"),
+        _line("predicted", guesses, lambda g: g.left_s, "var(--line-1)"),
         _line("truth", guesses, lambda g: g.truth_s, "var(--ink)"),
     ]
 
@@ -112,7 +112,7 @@ def _says(guesses: Sequence[ForecastRecord]) -> str:
     half = [g for g in guesses if g.share is not None and abs(g.share - 0.5) <= _HALF]
     off = error(half, lambda g: g.left_s)
     if off is None:
-        return "At half way no time left was told."
+        return "At half way no time left was predicted."
     others = [
         f"{error_:.0%} {name}"
         for name, of in (
@@ -122,7 +122,7 @@ def _says(guesses: Sequence[ForecastRecord]) -> str:
         if (error_ := error(half, of)) is not None
     ]
     beside = f"; the naive ways by {' and '.join(others)}" if others else ""
-    return f"At half way the told time left was off by {off:.0%} (median){beside}."
+    return f"At half way the prediction was off by {off:.0%} (median){beside}."
 
 
 def error(guesses: Sequence[ForecastRecord], of: _Of) -> float | None:

@@ -22,8 +22,8 @@ from ktui.quantities import as_count, as_duration
 MOST_LANES = 40
 ID, TITLE = "lanes", "Each partition's move: where its time went"
 _OF_RUN = (
-    "One lane a partition, by batch, which the number before its name tells and the ground under"
-    " the lane marks. Between steps a partition waits for its next one, or to be cut with others."
+    "One lane a partition, by batch, shown by the number before its name and the ground under"
+    " the lane. Between steps a partition waits for its next one, or to be cut with others."
 )
 _OF_CLUSTER = "One lane a partition, by when it began to move."
 _KINDS = [BarKind(UNSEEN, ENDED), *(BarKind(s, c, PATTERNS.get(s, "")) for s, c in STATES.items())]

@@ -169,5 +169,5 @@ def _says(tried: Sequence[WhatIf], names: Mapping[str, str]) -> str:
         words.append(f"None is recommended: {why_none[0]}.")
     off = [one.error_held_out for one in tried if one.error_held_out is not None]
     if off:
-        words.append(f"Foretold by other runs only, it would have been off by {abs(off[0]):.0%}.")
+        words.append(f"Predicted from other runs only, it is off by {abs(off[0]):.0%}.")
     return " ".join(words)

@@ -175,10 +175,10 @@ def _lag(timeline: Timeline) -> list[Content]:
 
 
 def _target(timeline: Timeline, of_run: RunDetail | None) -> Content:
-    """Return the target; for a cancelled partition the plan's target, marked as called off."""
+    """Return the target; for a cancelled partition the plan's target, marked as cancelled."""
     if of_run is None or of_run.track.cancel is None:
         return Content(_brokers(timeline.target))
-    return Content(f"{_brokers(of_run.track.planned.target)}  (called off)")
+    return Content(f"{_brokers(of_run.track.planned.target)}  (cancelled)")
 
 
 def _facts(timeline: Timeline, of_run: RunDetail | None) -> list[tuple[str, Content]]:

@@ -97,7 +97,7 @@ def _line(name: Piece, row: Sequence[Piece], widths: Sequence[int], width: int) 
 def _row(each: PartitionPreview) -> list[Piece]:
     state = Piece(each.state.words, "dim")
     if each.effect.needs_read and not each.is_read:
-        return [state, Piece("being looked at …", "waiting"), Piece(""), Piece(""), Piece("")]
+        return [state, Piece("being read …", "waiting"), Piece(""), Piece(""), Piece("")]
     leader = Piece("none", "stalled") if each.leader is None else Piece(f"{each.leader}")
     if not each.is_read:
         leader = Piece(figures.UNKNOWN, "dim")
@@ -165,8 +165,8 @@ class CancelScreen(ModalScreen[DialogChoice | None]):
         Binding("down,j", "scope(1)", "scope", show=False, tooltip="Choose the scope"),
         Binding("left,h", "what(-1)", "what", key_display="←→", tooltip="Choose what is done"),
         Binding("right,l", "what(1)", "what", show=False, tooltip="Choose what is done"),
-        Binding("pageup", "page(-1)", "page up", show=False, tooltip="Scroll what is told"),
-        Binding("pagedown", "page(1)", "scroll", key_display="pgdn", tooltip="Scroll what is told"),
+        Binding("pageup", "page(-1)", "page up", show=False, tooltip="Scroll the preview"),
+        Binding("pagedown", "page(1)", "scroll", key_display="pgdn", tooltip="Scroll the preview"),
         Binding("O", "app.open_gate", "open the gate", show=False),
         Binding(
             "escape,n,q", "back", "leave", key_display="esc", tooltip="Go back; nothing is done"
@@ -279,7 +279,7 @@ class CancelScreen(ModalScreen[DialogChoice | None]):
             lines.append(Content.styled(messages.SHUTS_GATE, "$warning"))
         if not status.owned:
             lines.append(Content(messages.resumed_for_cancel(status, whole=chosen.scope.whole)))
-        asks = Content.assemble(("y", "bold $primary"), (f" asks for it: {chosen.what}.", "$dim"))
+        asks = Content.assemble(("y", "bold $primary"), (f" requests it: {chosen.what}.", "$dim"))
         return [*lines, asks]
 
     def _forbids(self) -> str | None:

@@ -121,7 +121,7 @@ class RunChangeScreen(Screen[None]):
             return self.ENDED
         if not status.owned:
             left = None if self.attached is None else throttle_status(self.attached.run).stays
-            words = "No process carries the run on" + (f"; {left}" if left else "")
+            words = "The run has no engine" + (f"; {left}" if left else "")
             return f"{words}. Resume it first: ktui resume {status.name}"
         return self.ASKED if self._asked is not None else self.standing(status)
 

@@ -99,7 +99,7 @@ class LimitsScreen(RunChangeScreen):
 
 def usage_by_limit(run: Run) -> Mapping[str, str]:
     """Return, by the limit's option, how much of the run counts against each limit now."""
-    begun = [track.step.begun for track in run.flying.values() if track.step is not None]
+    begun = [track.step.begun for track in run.tracks_in_flight.values() if track.step is not None]
     adds = [len(step.adding) for step in begun]
     brokers = Counter(chain.from_iterable(step.adding for step in begun))
     return {

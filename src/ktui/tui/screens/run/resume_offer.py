@@ -45,8 +45,8 @@ class ResumeOfferScreen(ModalScreen[ResumeChoice]):
     }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("R", "choose('RESUME')", "resume now", tooltip="Have a process go on with it"),
-        Binding("enter", "choose('LOOK')", "look at it", tooltip="Show it as it was left"),
+        Binding("R", "choose('RESUME')", "resume now", tooltip="Start an engine for it"),
+        Binding("enter", "choose('LOOK')", "show it", tooltip="Show it as it was left"),
         Binding("escape,q", "choose('NOT_NOW')", "not now", tooltip="Leave it as it is"),
     ]
 
@@ -66,7 +66,7 @@ class ResumeOfferScreen(ModalScreen[ResumeChoice]):
             if self._problem:
                 yield Static(Content(f"\n{self._problem}\nktui resume {run.name} resumes it."))
             resume = "" if self._problem else "R  resume now      "
-            yield Static(f"{resume}enter  look at it      esc  not now", id="offer-keys")
+            yield Static(f"{resume}enter  show it      esc  not now", id="offer-keys")
 
     def action_choose(self, choice: str) -> None:
         """Return the answer, unless it is to resume and that is not possible here."""
@@ -79,5 +79,5 @@ def _words(run: RunSummary) -> str:
     since = "" if run.started_at is None else f", started at {figures.as_time(run.started_at)}"
     return (
         f"{run.over:,} of its {figures.as_count(run.partitions, 'partition')} have ended{since}."
-        " No process carries it on; Kafka goes on only with what was in flight."
+        " It has no engine; Kafka goes on only with what was in flight."
     )

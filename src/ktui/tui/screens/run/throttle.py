@@ -122,7 +122,7 @@ class ThrottleScreen(RunChangeScreen):
         " ktui watch --write, or with ktui throttle."
     )
     ENDED = "The run has ended."
-    ASKED = "Asked for; the brokers are set with the run's next look."
+    ASKED = "Requested; the brokers are set at the run's next poll."
 
     def compose(self) -> ComposeResult:
         """Lay out the run, its throttle, the field, the effect and the answer, and the keys."""

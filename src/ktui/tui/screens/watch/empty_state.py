@@ -87,16 +87,16 @@ def _all_well(empty: EmptyState) -> list[str]:
     if empty.counted is None and empty.when_never_polled:
         return ["It is not known which partitions were unhealthy.", empty.when_never_polled]
     if empty.counted is None:
-        return ["Looking at all partitions of the cluster …"]
+        return ["Checking all partitions of the cluster …"]
     count = figures.as_count(empty.counted, "partition")
     if empty.counting:
         return [
-            f"Looking at all {count} of the cluster again …",
+            f"Checking all {count} of the cluster again …",
             f"Brokers went or came since {empty.counted_at}. None was in trouble then.",
         ]
     return [
         "No partition is under-replicated, under min ISR or offline.",
-        f"As at {empty.counted_at}. All {count} of the cluster are looked at every 30 s.",
+        f"As at {empty.counted_at}. All {count} of the cluster are checked every 30 s.",
         _OTHER_KEYS,
     ]
 

@@ -66,7 +66,9 @@ def poll_interest(view: View, topics: frozenset[str], rows: RunRows | None) -> I
     polled: Iterable[TopicPartition] = ()
     if rows is not None:
         run = rows.run
-        polled = chain(run.flying, run.called_off, rows.just_over, run.troubled, rows.between_steps)
+        polled = chain(
+            run.tracks_in_flight, run.cancelling, rows.just_over, run.troubled, rows.between_steps
+        )
     return Interest(
         topics=topics if view is View.TOPICS else frozenset(),
         partitions=frozenset(islice(polled, _MOST_POLLED)),

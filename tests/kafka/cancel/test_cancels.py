@@ -1,4 +1,4 @@
-"""Partitions called off at every stage of a run, on Kafka before 4.3 and from it on."""
+"""Partitions cancelled at every stage of a run, on Kafka before and from 4.3."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ PAIRS = [
     Case(K, None, Stage.DONE, BACK, ALL),
     Case(G, 2, Stage.DONE, TRIM, TOPIC),
 ]
-"""Among them is each pair that there can be of a shape, an R, a stage, a kind and a scope."""
+"""Covers every possible pair of shape, R, stage, kind and scope."""
 
 ON_BOTH = [
     Case(K, 1, Stage.ADDING, BACK, ALL),
@@ -65,21 +65,21 @@ ON_BOTH = [
 
 @pytest.fixture
 async def held(lab_of: Lab) -> AsyncIterator[RealWorld]:
-    """A cluster whose brokers 4 and 5 copy next to nothing of the replicas that are throttled."""
+    """A cluster whose brokers 4 and 5 copy throttled replicas extremely slowly."""
     world = RealWorld(Connection.to(lab_of.bootstrap_servers))
     await slow_down(world, 4, 5)
     yield world
     await world.aclose()
 
 
-async def test_rolled_back_all_is_as_before_and_stopped_or_trimmed_it_is_as_was_foreseen(
+async def test_rollbacks_restore_the_original_and_stops_and_trims_match_the_preview(
     held: RealWorld, lab_of: Lab, tmp_path: Path
 ) -> None:
     cases = ON_BOTH if is_before_43(lab_of) else PAIRS
-    await as_foreseen(cases, held, lab_of, tmp_path)
+    await assert_as_previewed(cases, held, lab_of, tmp_path)
 
 
-async def test_what_was_stopped_is_trimmed_and_then_rolled_back_and_no_message_is_lost(
+async def test_a_stopped_partition_is_trimmed_then_rolled_back_without_losing_messages(
     world: RealWorld, lab: Lab, tmp_path: Path
 ) -> None:
     await slow_down(world, 4, 5)
@@ -100,15 +100,17 @@ async def test_what_was_stopped_is_trimmed_and_then_rolled_back_and_no_message_i
 
 
 @pytest.mark.soak
-async def test_whatever_is_called_off_at_whatever_stage_becomes_what_was_foreseen(
+async def test_every_cancel_at_every_stage_ends_as_previewed(
     held: RealWorld, lab_of: Lab, tmp_path: Path
 ) -> None:
-    await as_foreseen(list(a_grid()), held, lab_of, tmp_path)
+    await assert_as_previewed(list(a_grid()), held, lab_of, tmp_path)
 
 
-async def as_foreseen(cases: Collection[Case], world: RealWorld, lab: Lab, folder: Path) -> None:
-    """Play cases, some at once; see that all became as foreseen, and that none was altered
-    while it moved, but for its cancel."""
+async def assert_as_previewed(
+    cases: Collection[Case], world: RealWorld, lab: Lab, folder: Path
+) -> None:
+    """Play cases, some at once; check that all ended as previewed and that none was altered
+    while it moved, except by its cancel."""
     some, topics = asyncio.Semaphore(AT_ONCE), list[str]()
 
     async def played(number: int, case: Case) -> list[str]:
@@ -121,13 +123,13 @@ async def as_foreseen(cases: Collection[Case], world: RealWorld, lab: Lab, folde
                 await called.made()
                 await called.played()
                 return await called.differences()
-            except Exception as error:  # noqa: BLE001 - told with what befell the others
+            except Exception as error:  # noqa: BLE001 - reported with the others
                 return [f"{case.name}: {error!r}"]
             finally:
                 await called.aclose()
 
-    told = await asyncio.gather(*(played(n, case) for n, case in enumerate(cases)))
+    results = await asyncio.gather(*(played(n, case) for n, case in enumerate(cases)))
 
-    otherwise = [line for lines in told for line in lines]
-    assert not otherwise, "\n".join(otherwise)
+    differing = [line for lines in results for line in lines]
+    assert not differing, "\n".join(differing)
     assert not altered_while_moving(lab, *topics)

@@ -1,4 +1,4 @@
-"""What goes over the wire once partitions were called off: their cancels, and nothing forward."""
+"""Requests on the wire after a cancel: the cancels, and no step forward."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def wire(lab: Lab) -> Iterator[CancelWire]:
 
 @pytest.fixture
 async def topic(world: RealWorld, topic_name: str) -> str:
-    """Partitions whose copies to broker 5 do not get along; those to 4 do."""
+    """Partitions whose copies to broker 5 make no progress; those to 4 do."""
     await slow_down(world, 5)
     await world.create_topic(topic_name, [ORIGINAL] * MORE)
     await asyncio.to_thread(fill, world.connection, topic_name, range(MORE), bytes_each=BYTES_EACH)
@@ -45,7 +45,7 @@ async def topic(world: RealWorld, topic_name: str) -> str:
 
 
 def through(wire: CancelWire, lab: Lab, folder: Path, topic: str) -> RealRun:
-    """A run whose engine talks to the cluster over the wire that is watched."""
+    """Return a run whose engine reaches the cluster over the watched wire."""
     targets = {TopicPartition(topic, n): TARGET for n in range(MORE)}
     limits = Limits(replicas=1, partitions=TOGETHER)
     run = RealRun(lab, folder, targets, limits, poll_s=0.3)
@@ -54,12 +54,12 @@ def through(wire: CancelWire, lab: Lab, folder: Path, topic: str) -> RealRun:
 
 
 async def all_are_adding(run: RealRun) -> bool:
-    """Whether all that may be in flight adds the second replica, and was answered."""
-    steps = [track.step for track in run.run.flying.values()]
+    """Whether every in-flight step adds the second replica and was answered."""
+    steps = [track.step for track in run.run.tracks_in_flight.values()]
     return sum(bool(s and s.answered and s.begun.adding == (5,)) for s in steps) == TOGETHER
 
 
-async def test_after_a_stop_only_the_cancels_of_what_is_in_flight_are_sent_and_at_once(
+async def test_a_stop_sends_only_the_cancels_of_in_flight_partitions_and_at_once(
     wire: CancelWire, lab: Lab, topic: str, tmp_path: Path
 ) -> None:
     run = through(wire, lab, tmp_path, topic)
@@ -68,18 +68,18 @@ async def test_after_a_stop_only_the_cancels_of_what_is_in_flight_are_sent_and_a
         group.create_task(run.carry_on())
         await until(lambda: all_are_adding(run))
         run.ask(CancelMoves(CancelKind.STOP))
-        asked = len(wire.arrived)
+        requests_before = len(wire.arrived)
 
     assert run.run.counts[State.STOPPED] == MORE
     cancels = {TopicPartition(topic, n): None for n in range(TOGETHER)}
-    sent = [n for n, request in enumerate(wire.arrived) if n >= asked and request.targets]
+    sent = [n for n, request in enumerate(wire.arrived) if n >= requests_before and request.targets]
     assert [wire.arrived[n].targets for n in sent] == [cancels]
-    # the one that the cancel rests on, and that of a look under way
-    assert 1 <= wire.count(LISTS, since=asked, until=sent[0]) <= 2
-    assert wire.count(ApiKey.ElectLeaders, since=asked, until=len(wire.arrived)) == 0
+    # the listing that the cancel rests on, and that of a poll in progress
+    assert 1 <= wire.count(LISTS, since=requests_before, until=sent[0]) <= 2
+    assert wire.count(ApiKey.ElectLeaders, since=requests_before, until=len(wire.arrived)) == 0
 
 
-async def test_what_is_rolled_back_is_cancelled_looked_at_and_then_altered_whatever_others_do(
+async def test_a_rollback_cancels_polls_and_then_alters_while_other_partitions_proceed(
     world: RealWorld, wire: CancelWire, lab: Lab, topic: str, tmp_path: Path
 ) -> None:
     run = through(wire, lab, tmp_path, topic)
@@ -89,18 +89,20 @@ async def test_what_is_rolled_back_is_cancelled_looked_at_and_then_altered_whate
         group.create_task(run.carry_on())
         await until(lambda: all_are_adding(run))
         run.ask(CancelMoves(CancelKind.ROLLBACK, partitions=tuple(some)))
-        asked = len(wire.arrived)
+        requests_before = len(wire.arrived)
         await until(lambda: are_back(run, some))
         await let_go(world, topic)
 
     found = await described(world.connection, topic)
     for tp, state in found.items():
-        wanted = ORIGINAL if tp in some else TARGET
-        assert (tp, state.replicas, state.leader) == (tp, wanted, wanted[0])
+        expected = ORIGINAL if tp in some else TARGET
+        assert (tp, state.replicas, state.leader) == (tp, expected, expected[0])
     for tp in some:
-        of_it = [n for n, one in enumerate(wire.arrived) if n >= asked and tp in one.targets]
+        of_it = [
+            n for n, one in enumerate(wire.arrived) if n >= requests_before and tp in one.targets
+        ]
         assert [wire.arrived[n].targets[tp] for n in of_it] == [None, ORIGINAL]
-        assert 1 <= wire.count(LISTS, since=asked, until=of_it[0]) <= 2
+        assert 1 <= wire.count(LISTS, since=requests_before, until=of_it[0]) <= 2
         assert wire.count(LISTS, since=of_it[0], until=of_it[1]) >= 1
 
 
@@ -109,7 +111,7 @@ async def are_back(run: RealRun, some: list[TopicPartition]) -> bool:
 
 
 @pytest.mark.soak
-async def test_a_cancel_whose_answer_is_lost_ends_as_one_that_was_answered(
+async def test_a_cancel_with_a_lost_answer_ends_like_an_answered_one(
     world: RealWorld, wire: CancelWire, lab: Lab, topic: str, tmp_path: Path
 ) -> None:
     run = through(wire, lab, tmp_path, topic)
@@ -119,13 +121,15 @@ async def test_a_cancel_whose_answer_is_lost_ends_as_one_that_was_answered(
         await until(lambda: all_are_adding(run))
         lose(wire, ApiKey.AlterPartitionReassignments)
         run.ask(CancelMoves(CancelKind.ROLLBACK))
-        asked = len(wire.arrived)
-        await until(lambda: has_sent(wire, asked))
+        requests_before = len(wire.arrived)
+        await until(lambda: has_sent(wire, requests_before))
         lose(wire)
 
     found = await described(world.connection, topic)
     assert {(state.replicas, state.leader) for state in found.values()} == {(ORIGINAL, ORIGINAL[0])}
-    forward = [to for _, to in wire.altered(asked) if to is not None and {*to} - {*ORIGINAL}]
+    forward = [
+        to for _, to in wire.altered(requests_before) if to is not None and {*to} - {*ORIGINAL}
+    ]
     assert not forward
 
 

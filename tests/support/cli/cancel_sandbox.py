@@ -31,7 +31,7 @@ _BEGUN_S = 3.0
 """Seconds that a live run has been going at the time of a cancel; a replica is copied in 10 s."""
 
 
-class CancelOffice:
+class CancelSandbox:
     """Calls `ktui cancel --cluster` where others move orders and payments.
 
     Args:
@@ -61,12 +61,12 @@ class CancelOffice:
         self.clock.pass_time(1.0)
 
     def befalls(self, after_s: float, *happening: OutsideEvent) -> None:
-        """Apply events to the cluster so long after the verb is called, if no run is live."""
+        """Apply events to the cluster some seconds after the verb is called, if no run is live."""
         for act in happening:
             self.cluster.schedule(ScheduledEvent(self.cluster.now_s + after_s, act))
 
     def live(self, name: str, targets: Mapping[str, Replicas], **more: Any) -> PlannedRun:
-        """Let an engine carry a run on during the call of the verb."""
+        """Let an engine execute a run during the call of the verb."""
         run = self._run(name, targets, **more)
         self._live.append(run)
         return run
@@ -142,7 +142,7 @@ class CancelOffice:
             await carrying
 
 
-def told(result: Result, exit_code: int = 0) -> Any:
+def parsed(result: Result, exit_code: int = 0) -> Any:
     """Parse the output of a call with --json."""
     assert result.exit_code == exit_code, (result.output, result.exception)
     return json.loads(result.stdout)

@@ -1,4 +1,4 @@
-"""Throttled runs that are rolled back on real brokers: throttled both ways, and nothing is left."""
+"""Rollbacks of throttled runs on real brokers: throttled both ways, with no leftovers."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ PARTITIONS = 3
 @pytest.mark.parametrize(
     "shape", [Shape.KIP_435, pytest.param(Shape.GENTLE, marks=pytest.mark.soak)]
 )
-async def test_rolled_back_with_a_throttle_every_setting_is_as_before_once_all_are_back(
+async def test_a_throttled_rollback_restores_every_setting(
     lab: Lab, world: RealWorld, topic_name: str, tmp_path: Path, shape: Shape
 ) -> None:
     await world.create_topic(topic_name, [ORIGINAL] * PARTITIONS)
@@ -62,9 +62,9 @@ async def is_done(run: RealRun, tp: TopicPartition) -> bool:
 
 
 def throttled(run: RealRun) -> set[str]:
-    """Give the replicas that the run has listed to be throttled, as Kafka spells them."""
-    told = (e for e in run.events if isinstance(e, Configure) and not e.puts_back)
-    changes = [change for event in told for change in event.changes]
+    """Return the replicas that the run has throttled, as Kafka spells them."""
+    configures = (e for e in run.events if isinstance(e, Configure) and not e.puts_back)
+    changes = [change for event in configures for change in event.changes]
     assert {change.key for change in changes} <= {FOLLOWER_RATE, FOLLOWER_REPLICAS}
     lists = (c.value or "" for c in changes if c.key == FOLLOWER_REPLICAS and c.op == "append")
     return {entry for value in lists for entry in value.split(",")}

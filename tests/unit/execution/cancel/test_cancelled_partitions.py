@@ -39,7 +39,7 @@ def trim(*names: str) -> CancelMoves:
     return CancelMoves(CancelKind.TRIM, partitions=tuple(map(tp, names)))
 
 
-def test_what_is_being_added_is_dropped_when_it_is_stopped(tmp_path: Path) -> None:
+def test_stopping_a_partition_drops_the_replica_being_added(tmp_path: Path) -> None:
     story = Story(tmp_path, MOVED)
     story.asked(ADDING_S, stop("orders-0"))
 
@@ -51,7 +51,7 @@ def test_what_is_being_added_is_dropped_when_it_is_stopped(tmp_path: Path) -> No
     assert story.sent("orders-0") == [(1, 2, 3, 4), None]
 
 
-def test_a_second_copy_that_is_stopped_keeps_the_first_one(tmp_path: Path) -> None:
+def test_stopping_a_partition_during_its_second_copy_keeps_the_first(tmp_path: Path) -> None:
     story = Story(tmp_path, MOVED)
     story.asked(15.0, stop("orders-0"))
 
@@ -62,7 +62,7 @@ def test_a_second_copy_that_is_stopped_keeps_the_first_one(tmp_path: Path) -> No
     assert story.sent("orders-0")[-1] is None
 
 
-def test_those_that_wait_to_begin_are_dequeued_and_nothing_is_sent_for_them(
+def test_stopping_queued_partitions_dequeues_them_and_sends_nothing(
     tmp_path: Path,
 ) -> None:
     story = Story(tmp_path, SEVERAL)
@@ -78,7 +78,7 @@ def test_those_that_wait_to_begin_are_dequeued_and_nothing_is_sent_for_them(
 
 @pytest.mark.parametrize("limits", [Limits(replicas=1, partitions=1), KIP_435])
 @pytest.mark.parametrize("at_s", [2.0, 8.0, 12.0, 18.0, 22.0, 28.0, 34.0, 40.0])
-def test_rolled_back_it_has_its_original_replicas_in_order_and_their_leader(
+def test_a_rollback_restores_the_original_replicas_in_order_and_their_leader(
     tmp_path: Path, limits: Limits, at_s: float
 ) -> None:
     story = Story(tmp_path, {"orders-0": ((2, 1, 3), (4, 5, 6))}, limits)
@@ -105,7 +105,7 @@ def test_a_run_that_has_ended_can_be_rolled_back(tmp_path: Path) -> None:
         assert story.leader(tp(name)) == original[0]
 
 
-def test_a_leader_that_was_not_the_preferred_one_leads_again(tmp_path: Path) -> None:
+def test_a_rollback_restores_a_leader_that_was_not_the_preferred_one(tmp_path: Path) -> None:
     story = Story(tmp_path, MOVED)
     story.already(Kill(1))
     story.already(Start(1))
@@ -118,7 +118,7 @@ def test_a_leader_that_was_not_the_preferred_one_leads_again(tmp_path: Path) -> 
     assert story.leader(tp("orders-0")) == 2
 
 
-def test_trimmed_it_has_its_original_number_and_the_leader(tmp_path: Path) -> None:
+def test_a_trim_restores_the_original_replica_count_and_keeps_the_leader(tmp_path: Path) -> None:
     story = Story(tmp_path, MOVED)
     story.asked(15.0, trim("orders-0"))
 
@@ -129,7 +129,7 @@ def test_trimmed_it_has_its_original_number_and_the_leader(tmp_path: Path) -> No
     assert story.sent("orders-0")[-2:] == [None, THREE]
 
 
-def test_a_rollback_goes_on_while_the_run_is_paused(tmp_path: Path) -> None:
+def test_a_rollback_continues_while_the_run_is_paused(tmp_path: Path) -> None:
     story = Story(tmp_path, SEVERAL)
     story.asked(15.0, Pause())
     story.asked(30.0, roll_back("orders-0"))
@@ -140,7 +140,7 @@ def test_a_rollback_goes_on_while_the_run_is_paused(tmp_path: Path) -> None:
     assert story.state("orders-1") is State.QUEUED
 
 
-def test_a_pause_that_is_asked_later_holds_a_rollback(tmp_path: Path) -> None:
+def test_a_later_pause_holds_a_rollback(tmp_path: Path) -> None:
     story = Story(tmp_path, MOVED, KIP_435)
     story.asked(22.0, roll_back("orders-0"))
     story.asked(22.5, Pause())
@@ -150,7 +150,7 @@ def test_a_pause_that_is_asked_later_holds_a_rollback(tmp_path: Path) -> None:
     assert story.state("orders-0") is State.ROLLING_BACK
 
 
-def test_a_rollback_waits_for_no_other_partition_to_be_cut_with(tmp_path: Path) -> None:
+def test_a_rollback_does_not_wait_for_another_partition_to_be_cut_with(tmp_path: Path) -> None:
     story = Story(tmp_path, SEVERAL, Limits(replicas=1, partitions=2))
     story.asked(25.0, roll_back("orders-0"))
 

@@ -1,4 +1,4 @@
-"""Partitions called off while brokers are down or their topic goes, on a real cluster."""
+"""Partitions cancelled while brokers are down or their topic is deleted, on a real cluster."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ from support.kafka.real_runs import RealRun, described
 
 DOWN = 2
 UNCLEAN = "unclean.leader.election.enable"
-"""With it Kafka would cancel also what is the only copy."""
+"""With this setting Kafka would cancel even the only copy."""
 Replicas = tuple[int, ...]
 Ways = Mapping[TopicPartition, tuple[Replicas, Replicas]]
 
 
 class Stories:
-    """Runs beside each other on one cluster, each of a topic of its own."""
+    """Concurrent runs on one cluster, each with a topic of its own."""
 
     def __init__(self, lab: Lab, world: RealWorld, folder: Path, topic: str) -> None:
         self._lab, self._world, self._folder, self._topic = lab, world, folder, topic
 
     async def run(self, name: str, *ways: tuple[Replicas, Replicas], replicas: int = 1) -> RealRun:
-        """Make a topic with data, and a run that is to move it."""
+        """Create a topic with data and start a run that moves it."""
         topic = f"{self._topic}-{name}"
         await self._world.create_topic(topic, [before for before, _ in ways])
         await asyncio.to_thread(
@@ -62,14 +62,14 @@ async def is_in(run: RealRun, state: State, reason: str = "") -> bool:
 
 
 async def is_going_back(run: RealRun) -> bool:
-    flying = run.run.flying.values()
+    flying = run.run.tracks_in_flight.values()
     return any(
-        track.cancel and track.step and track.step.answered and not track.step.called_off
+        track.cancel and track.step and track.step.answered and not track.step.cancelled_by_operator
         for track in flying
     )
 
 
-async def test_what_a_dead_broker_forbids_is_refused_with_the_reason_and_done_once_it_is_back(
+async def test_a_cancel_blocked_by_a_dead_broker_is_refused_then_done_once_it_is_back(
     lab: Lab, world: RealWorld, outage: Outage, topic_name: str, tmp_path: Path
 ) -> None:
     stories = Stories(lab, world, tmp_path, topic_name)
@@ -116,7 +116,7 @@ async def test_what_a_dead_broker_forbids_is_refused_with_the_reason_and_done_on
     assert single.run.counts[State.STOPPED] == 1
 
 
-async def test_a_topic_that_is_deleted_while_it_goes_back_ends_its_partitions_and_no_others(
+async def test_a_topic_deleted_during_its_rollback_ends_with_the_reason(
     lab: Lab, world: RealWorld, topic_name: str, tmp_path: Path
 ) -> None:
     stories = Stories(lab, world, tmp_path, topic_name)
@@ -135,7 +135,7 @@ async def test_a_topic_that_is_deleted_while_it_goes_back_ends_its_partitions_an
 
 
 @pytest.mark.soak
-async def test_asked_while_the_controller_hangs_it_is_done_once_the_controller_answers_again(
+async def test_a_rollback_requested_while_the_controller_hangs_completes_afterwards(
     lab: Lab, world: RealWorld, outage: Outage, topic_name: str, tmp_path: Path
 ) -> None:
     stories = Stories(lab, world, tmp_path, topic_name)

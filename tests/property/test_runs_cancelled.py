@@ -1,4 +1,4 @@
-"""Whatever is called off, at whichever stage: it ends as was said, and nothing else is sent."""
+"""Whatever is cancelled, at any stage, ends as forecast, and nothing else is sent."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _steps(limits: Limits) -> int:
 
 
 def _stages(limits: Limits) -> dict[str, Such]:
-    """Give the moments of orders-0 at which something is called off."""
+    """Return the moments of orders-0 at which something is cancelled."""
     count = _steps(limits)
     middle = (count + 1) // 2
     stages = {
@@ -99,7 +99,7 @@ def _called_off(case: Case, folder: Path) -> None:
 
 
 @pytest.mark.parametrize("number", range(len(SOME_CASES)))
-def test_what_is_called_off_ends_as_was_said_before(number: int, tmp_path: Path) -> None:
+def test_cancelled_partitions_end_as_forecast(number: int, tmp_path: Path) -> None:
     _noted(SOME_CASES[number], tmp_path)
 
 

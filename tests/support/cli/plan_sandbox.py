@@ -32,7 +32,7 @@ def answer(result: Result, exit_code: int = 0) -> Any:
     return json.loads(result.stdout)
 
 
-class Desk:
+class PlanSandbox:
     """A folder for plans, and a cluster to check them on."""
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

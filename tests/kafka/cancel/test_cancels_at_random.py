@@ -1,4 +1,4 @@
-"""Runs on a real cluster, called off again and again at whatever stage; some engines are killed."""
+"""Runs on a real cluster, cancelled repeatedly at any stage; some engines are killed."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Replicas = tuple[int, ...]
 
 @pytest.fixture
 async def slow(world: RealWorld) -> RealWorld:
-    """A cluster whose brokers take a second or two for each copy."""
+    """A cluster whose brokers need a second or two for each copy."""
     slow = "300000"
     rates = (setting(ConfigScope.BROKER, str(b), RATE, ConfigOp.SET, slow) for b in BROKERS)
     await change(world, *rates)
@@ -39,7 +39,7 @@ async def slow(world: RealWorld) -> RealWorld:
 
 
 @pytest.mark.soak
-async def test_called_off_again_and_again_every_partition_ends_as_it_was_asked_last(
+async def test_repeatedly_cancelled_partitions_end_as_last_requested(
     lab: Lab, slow: RealWorld, tmp_path: Path
 ) -> None:
     some = asyncio.Semaphore(AT_ONCE)
@@ -51,23 +51,23 @@ async def test_called_off_again_and_again_every_partition_ends_as_it_was_asked_l
         async with some:
             return await story(lab, slow, folder, seed)
 
-    told = await asyncio.gather(*map(played, range(SEEDS)))
+    results = await asyncio.gather(*map(played, range(SEEDS)))
 
-    otherwise = [line for lines in told for line in lines]
-    assert not otherwise, "\n".join(otherwise)
+    differing = [line for lines in results for line in lines]
+    assert not differing, "\n".join(differing)
     assert not altered_while_moving(lab, *topics)
 
 
 async def story(lab: Lab, world: RealWorld, folder: Path, seed: int) -> list[str]:
-    """Play a run that is called off a few times, and say what is otherwise than was asked."""
+    """Play a run that is cancelled a few times; return how it differs from what was asked."""
     chance = random.Random(seed)  # noqa: S311 - a seed
     topic = f"random-{seed}"
     factor = chance.randint(1, 4)
-    await world.create_topic(topic, [some_of(chance, factor) for _ in range(PARTITIONS)])
+    await world.create_topic(topic, [some_brokers(chance, factor) for _ in range(PARTITIONS)])
     await asyncio.to_thread(fill, world.connection, topic, range(PARTITIONS), bytes_each=BYTES_EACH)
     await change(world, setting(ConfigScope.TOPIC, topic, FOLLOWER_REPLICAS, ConfigOp.SET, ALL))
     targets = {
-        TopicPartition(topic, n): some_of(chance, chance.choice((factor, factor, 1, 2, 3, 4)))
+        TopicPartition(topic, n): some_brokers(chance, chance.choice((factor, factor, 1, 2, 3, 4)))
         for n in range(PARTITIONS)
     }
     limits = Limits(
@@ -79,12 +79,12 @@ async def story(lab: Lab, world: RealWorld, folder: Path, seed: int) -> list[str
     await run.start()
     for _ in range(chance.randint(1, 3)):
         async with asyncio.TaskGroup() as group:
-            going = group.create_task(run.carry_on())
+            engine = group.create_task(run.carry_on())
             for _ in range(chance.randint(1, 3)):
-                await some_more_events(run, chance.randint(1, MOST_EVENTS), going)
+                await some_more_events(run, chance.randint(1, MOST_EVENTS), engine)
                 run.ask(some_command(chance, targets))
             if chance.random() < KILLED:
-                going.cancel()
+                engine.cancel()
     await run.carry_on()
     found = await described(world.connection, topic)
     listed = await world.reader.list_reassignments()
@@ -94,7 +94,7 @@ async def story(lab: Lab, world: RealWorld, folder: Path, seed: int) -> list[str
     ]
 
 
-def some_of(chance: random.Random, count: int) -> Replicas:
+def some_brokers(chance: random.Random, count: int) -> Replicas:
     return tuple(chance.sample(BROKERS, count))
 
 
@@ -108,11 +108,11 @@ def some_command(chance: random.Random, targets: Iterable[TopicPartition]) -> Ca
     )
 
 
-async def some_more_events(run: RealRun, count: int, going: asyncio.Task[object]) -> None:
-    """Wait until the run has so many more events, or has ended."""
+async def some_more_events(run: RealRun, count: int, engine: asyncio.Task[object]) -> None:
+    """Wait until the run has ``count`` more events, or has ended."""
     enough = run.run.seq + count
 
-    async def come() -> bool:
-        return run.run.seq >= enough or going.done()
+    async def has_enough_events() -> bool:
+        return run.run.seq >= enough or engine.done()
 
-    await until(come, limit_s=90)
+    await until(has_enough_events, limit_s=90)

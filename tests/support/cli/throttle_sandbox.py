@@ -1,4 +1,4 @@
-"""A simulated cluster with throttles in it, its runs, and the doctor who examines them."""
+"""A simulated cluster with throttles, its runs, and `ktui doctor` on them."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ ORDERS, PAYMENTS = (ConfigResource(ConfigScope.TOPIC, name) for name in ("orders
 SET = ("50000000", "0:4,1:4")
 
 
-class Ward:
+class ThrottleSandbox:
     """A simulated cluster with throttles in it, a state directory, and the doctor."""
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -90,7 +90,7 @@ class Ward:
         clock._leaping = True
 
     def left_behind(self) -> None:
-        """Leave a rate and a list, as a tool does that died."""
+        """Leave a rate and a list behind, like a tool that died."""
         self.given(BROKER_4, FOLLOWER_RATE, SET[0])
         self.given(ORDERS, FOLLOWER_REPLICAS, SET[1])
 

@@ -14,7 +14,7 @@ from ktui.cli.main import main
 Done = subprocess.CompletedProcess[str]
 
 
-def called(*words: str, **environment: str) -> Done:
+def call_ktui(*words: str, **environment: str) -> Done:
     """Call ktui in this process, without a terminal.
 
     Args:
@@ -39,7 +39,7 @@ def called(*words: str, **environment: str) -> Done:
     return _checked(subprocess.CompletedProcess(command, code, _text(out), _text(err)))
 
 
-def called_as_process(*words: str, **environment: str) -> Done:
+def call_ktui_process(*words: str, **environment: str) -> Done:
     """Call ktui as a process, where what libraries print is seen, too."""
     done = subprocess.run(
         [sys.executable, "-m", "ktui", *words],

@@ -1,4 +1,4 @@
-"""What a run has looked at and not touched is looked at anew before it is touched."""
+"""A setting that a run has read and not changed is read again before it is changed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from support.runs.throttled import ONE, TWO, ThrottledStory, set_rate
 
 @pytest.mark.parametrize("before", [None, 3_000_000])
 @pytest.mark.parametrize("after", [None, 800_000])
-def test_a_rate_set_while_the_engine_lay_dead_is_put_back(
+def test_a_rate_set_while_the_engine_was_dead_is_put_back(
     before: int | None, after: int | None, tmp_path: Path
 ) -> None:
     story = ThrottledStory(tmp_path, ONE)
@@ -28,7 +28,7 @@ def test_a_rate_set_while_the_engine_lay_dead_is_put_back(
     assert story.at_target("orders-0")
 
 
-def test_a_rate_that_somebody_changed_while_it_was_the_wanted_one_is_put_back(
+def test_a_rate_somebody_changed_while_it_was_the_wanted_one_is_put_back(
     tmp_path: Path,
 ) -> None:
     story = ThrottledStory(tmp_path, TWO)

@@ -1,4 +1,4 @@
-"""Engines that are killed in the middle of a rollback: it is taken to the same end by the next."""
+"""Engines killed in the middle of a rollback: the next engine finishes it."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def shell(lab: Lab, tmp_path: Path) -> Iterator[Shell]:
 
 @pytest.fixture
 def moves(lab: Lab, topic_name: str, shell: Shell) -> Iterator[Moves]:
-    """Partitions with data, which are to leave brokers 2 and 3 for 4 and 5."""
+    """Partitions with data that move from brokers 2 and 3 to 4 and 5."""
     connection = Connection.to(lab.bootstrap_servers)
     ways = list(zip(permutations((1, 2, 3)), permutations((4, 5, 1)), strict=True)) * 2
     create_topic(connection, topic_name, [before for before, _ in ways])
@@ -58,7 +58,7 @@ def moves(lab: Lab, topic_name: str, shell: Shell) -> Iterator[Moves]:
 @pytest.mark.parametrize(
     "shape", [Shape.KIP_435, pytest.param(Shape.GENTLE, marks=pytest.mark.soak)]
 )
-async def test_killed_while_partitions_go_back_the_next_engine_brings_them_back(
+async def test_the_next_engine_finishes_the_rollback_of_a_killed_one(
     lab: Lab, world: RealWorld, shell: Shell, moves: Moves, shape: Shape
 ) -> None:
     (topic,) = {tp.topic for tp in moves}
@@ -66,49 +66,49 @@ async def test_killed_while_partitions_go_back_the_next_engine_brings_them_back(
     await hold(world, topic, *(f"{n}:{b}" for n in range(len(moves)) for b in (2, 3)))
     begin(shell, moves, shape)
     roll_back_once_done(shell, AT_ONCE)
-    waits_for(shell, {2, 3})
-    killed_and_resumed(shell)
+    wait_until_copying_to(shell, {2, 3})
+    kill_and_resume(shell)
     await hold(world, topic, *(f"{n}:3" for n in range(len(moves))))
-    waits_for(shell, {3})
-    killed_and_resumed(shell)
+    wait_until_copying_to(shell, {3})
+    kill_and_resume(shell)
     await let_go(world, topic)
     shell.wait_for(RUN, Ended)
 
-    await all_is_as_before(lab, shell, moves)
+    await assert_all_restored(lab, shell, moves)
 
 
 @pytest.mark.soak
-async def test_killed_with_its_cancels_on_their_way_the_next_engine_brings_all_back(
+async def test_the_next_engine_finishes_a_rollback_whose_cancels_were_in_flight(
     lab: Lab, shell: Shell, moves: Moves
 ) -> None:
     begin(shell, moves, Shape.GENTLE)
     roll_back_once_done(shell, 3)
     shell.wait_for(RUN, Cancel)
-    killed_and_resumed(shell)
+    kill_and_resume(shell)
     shell.wait_for(RUN, Ended)
 
-    await all_is_as_before(lab, shell, moves)
+    await assert_all_restored(lab, shell, moves)
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("shape", list(Shape))
-async def test_however_often_engines_are_killed_a_rollback_comes_to_the_same_end(
+async def test_a_rollback_ends_the_same_however_often_its_engines_are_killed(
     lab: Lab, shell: Shell, moves: Moves, shape: Shape
 ) -> None:
     chance = random.Random(shape.value)  # noqa: S311 - a seed
     begin(shell, moves, shape)
     roll_back_once_done(shell, 3)
     for _ in range(KILLS):
-        events_come(shell, chance.randint(1, MOST_EVENTS))
-        killed_and_resumed(shell)
+        wait_for_events(shell, chance.randint(1, MOST_EVENTS))
+        kill_and_resume(shell)
     shell.wait_for(RUN, Ended)
 
     assert len(shell.events(RUN, Owned)) == KILLS + 1
-    await all_is_as_before(lab, shell, moves)
+    await assert_all_restored(lab, shell, moves)
 
 
 def begin(shell: Shell, moves: Moves, shape: Shape) -> None:
-    """Start the run as an operator does, with an engine of its own."""
+    """Start the run like an operator, with an engine of its own."""
     targets = [
         {"topic": tp.topic, "partition": tp.partition, "replicas": list(after)}
         for tp, (_, after) in moves.items()
@@ -119,7 +119,7 @@ def begin(shell: Shell, moves: Moves, shape: Shape) -> None:
 
 
 def roll_back_once_done(shell: Shell, done: int) -> None:
-    """Call everything off once so many partitions are done, and others are on their way."""
+    """Roll everything back once ``done`` partitions are done and others are in flight."""
 
     def far_enough() -> bool:
         run = folded(shell)
@@ -131,25 +131,25 @@ def roll_back_once_done(shell: Shell, done: int) -> None:
         assert wait_for(lambda: journal.answer_to(number).answer is not None, seconds=LIMIT_S)
 
 
-def waits_for(shell: Shell, brokers: set[int]) -> None:
-    """Wait until all that is in flight was answered, and waits for these brokers to copy it."""
+def wait_until_copying_to(shell: Shell, brokers: set[int]) -> None:
+    """Wait until all in-flight steps are answered and these brokers are copying."""
 
-    def so() -> bool:
-        steps = [track.step for track in folded(shell).flying.values() if track.step]
-        answered = all(step.answered and not step.called_off for step in steps)
+    def all_waiting() -> bool:
+        steps = [track.step for track in folded(shell).tracks_in_flight.values() if track.step]
+        answered = all(step.answered and not step.cancelled_by_operator for step in steps)
         adding = [brokers & {*step.begun.adding} for step in steps]
         return len(steps) == AT_ONCE and answered and all(adding)
 
-    assert wait_for(so, seconds=LIMIT_S), shell.log(RUN)
+    assert wait_for(all_waiting, seconds=LIMIT_S), shell.log(RUN)
 
 
-def events_come(shell: Shell, count: int) -> None:
-    """Wait until so many more events are in the journal, or none come for long."""
+def wait_for_events(shell: Shell, count: int) -> None:
+    """Wait until the journal has ``count`` more events, or none arrive for long."""
     enough = last_seq(shell) + count
     wait_for(lambda: last_seq(shell) >= enough, seconds=LONG_S)
 
 
-def killed_and_resumed(shell: Shell) -> None:
+def kill_and_resume(shell: Shell) -> None:
     owners = len(shell.events(RUN, Owned))
     os.kill(shell.owner(RUN).pid, signal.SIGKILL)
     assert shell.unowned(RUN)
@@ -166,8 +166,8 @@ def last_seq(shell: Shell) -> int:
         return journal.last_seq()
 
 
-async def all_is_as_before(lab: Lab, shell: Shell, moves: Moves) -> None:
-    """See that every partition is as it was before the run, and said to be so."""
+async def assert_all_restored(lab: Lab, shell: Shell, moves: Moves) -> None:
+    """Assert that every partition is as before the run, and shown as rolled back."""
     (topic,) = {tp.topic for tp in moves}
     found = await described(Connection.to(lab.bootstrap_servers), topic)
     assert {tp: (state.replicas, state.leader) for tp, state in found.items()} == {

@@ -1,4 +1,4 @@
-"""Whatever is written and however it is shared: the numbers that are said to do, do."""
+"""Whatever is written and however it is shared, the suggested rates and limits suffice."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ limits = st.builds(
 MB = 10**6
 
 
-def foreseen(
+def forecast_of(
     some: list[Way], inbound: list[int | None], rate: int, limits: Limits, *, leaders: bool = False
 ) -> Preflight:
     known = {tp(n): b * MB for n, b in enumerate(inbound[: len(some)]) if b is not None}
@@ -50,8 +50,8 @@ def foreseen(
     return preflight(a_plan(*some), snapshot, limits, throttle=throttle, throttle_leaders=leaders)
 
 
-def of(told: Preflight, kind: FindingKind) -> list[Finding]:
-    return [found for found in told.warnings if found.kind is kind]
+def of(forecast: Preflight, kind: FindingKind) -> list[Finding]:
+    return [found for found in forecast.warnings if found.kind is kind]
 
 
 def rates_in(sentence: str) -> list[int]:
@@ -59,36 +59,36 @@ def rates_in(sentence: str) -> list[int]:
 
 
 @given(ways, written, rates, limits)
-def test_more_than_the_highest_number_that_is_named_is_enough(
+def test_a_rate_above_the_highest_named_one_is_enough(
     some: list[Way], inbound: list[int | None], rate: int, limits: Limits
 ) -> None:
-    found = of(foreseen(some, inbound, rate * MB, limits), FindingKind.NEVER_ENDS)
+    found = of(forecast_of(some, inbound, rate * MB, limits), FindingKind.NEVER_ENDS)
 
     if found:  # one for each broker that is named
         more = max(number for each in found for number in rates_in(each.sentence)) + 1
         assert more > rate * MB
-        assert not of(foreseen(some, inbound, more, limits), FindingKind.NEVER_ENDS)
+        assert not of(forecast_of(some, inbound, more, limits), FindingKind.NEVER_ENDS)
 
 
 @given(ways, written, rates, limits)
-def test_the_limit_that_is_named_is_enough(
+def test_the_per_broker_limit_that_is_named_is_enough(
     some: list[Way], inbound: list[int | None], rate: int, limits: Limits
 ) -> None:
-    for found in of(foreseen(some, inbound, rate * MB, limits), FindingKind.NEVER_ENDS):
+    for found in of(forecast_of(some, inbound, rate * MB, limits), FindingKind.NEVER_ENDS):
         named = re.search(r"--per-broker (\d+) would end it", found.sentence)
         if named is not None:
             fewer = msgspec.structs.replace(limits, per_broker=int(named[1]))
-            again = of(foreseen(some, inbound, rate * MB, fewer), FindingKind.NEVER_ENDS)
+            again = of(forecast_of(some, inbound, rate * MB, fewer), FindingKind.NEVER_ENDS)
             assert all("never ends" in other.sentence for other in again)
 
 
 @given(ways, written, rates, limits)
-def test_partitions_to_which_as_much_is_written_are_named_and_no_others(
+def test_exactly_the_partitions_written_at_or_above_the_throttle_are_named(
     some: list[Way], inbound: list[int | None], rate: int, limits: Limits
 ) -> None:
     named = {
         each
-        for found in of(foreseen(some, inbound, rate * MB, limits), FindingKind.NEVER_ENDS)
+        for found in of(forecast_of(some, inbound, rate * MB, limits), FindingKind.NEVER_ENDS)
         for each in found.partitions
     }
 
@@ -100,39 +100,39 @@ def test_partitions_to_which_as_much_is_written_are_named_and_no_others(
 
 
 @given(ways, written, rates, limits)
-def test_who_has_no_throttle_is_never_warned_of_one(
+def test_brokers_without_a_throttle_are_never_warned_about_one(
     some: list[Way], inbound: list[int | None], rate: int, limits: Limits
 ) -> None:
     throttle = ThrottleRates(rate, tuple(BrokerRate(b, None) for b in range(1, 8)))
     known = {tp(n): b * MB for n, b in enumerate(inbound[: len(some)]) if b is not None}
     snapshot = a_snapshot(*some, inbound=known)
 
-    told = preflight(a_plan(*some), snapshot, limits, throttle=throttle)
+    forecast = preflight(a_plan(*some), snapshot, limits, throttle=throttle)
 
-    assert told.warnings == preflight(a_plan(*some), snapshot, limits).warnings
-    assert told.time_s == preflight(a_plan(*some), snapshot, limits).time_s
+    assert forecast.warnings == preflight(a_plan(*some), snapshot, limits).warnings
+    assert forecast.time_s == preflight(a_plan(*some), snapshot, limits).time_s
 
 
 @given(some=ways, limits=limits, leaders=st.booleans())
-def test_the_partitions_that_a_list_is_said_to_hold_fit_into_it(
+def test_the_suggested_number_of_partitions_fits_the_throttle_list(
     *, some: list[Way], limits: Limits, leaders: bool
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(throttle_findings, "LONGEST_LIST", 20)
-        told = foreseen(some, [0] * 8, MB, limits, leaders=leaders)
+        forecast = forecast_of(some, [0] * 8, MB, limits, leaders=leaders)
         named = [
             re.search(r"--partitions (\d+) would do", found.sentence)
-            for found in of(told, FindingKind.LIST_TOO_LONG)
+            for found in of(forecast, FindingKind.LIST_TOO_LONG)
         ]
         fitting = [int(each[1]) for each in named if each is not None]
         if fitting and len(fitting) == len(named):
             fewer = msgspec.structs.replace(limits, partitions=min(fitting))
-            told = foreseen(some, [0] * 8, MB, fewer, leaders=leaders)
-            assert not of(told, FindingKind.LIST_TOO_LONG)
+            forecast = forecast_of(some, [0] * 8, MB, fewer, leaders=leaders)
+            assert not of(forecast, FindingKind.LIST_TOO_LONG)
 
 
 @given(ways, written, limits)
-def test_no_more_comes_to_a_broker_at_once_than_the_limits_let(
+def test_a_broker_never_receives_more_at_once_than_the_limits_allow(
     some: list[Way], inbound: list[int | None], limits: Limits
 ) -> None:
     known = {tp(n): b for n, b in enumerate(inbound[: len(some)]) if b is not None}
@@ -153,7 +153,7 @@ def test_no_more_comes_to_a_broker_at_once_than_the_limits_let(
 
 
 def fairly(inbound: list[float], rate: float) -> list[float]:
-    """Let copies share a rate alike until nobody else catches up; give those who do not."""
+    """Share a rate equally until no other copy catches up; return those that do not."""
     copies = sorted(inbound)
     while copies and copies[0] < rate / len(copies):
         copies.pop(0)
@@ -164,7 +164,7 @@ flows = st.lists(st.integers(0, 100).map(float), max_size=12)
 
 
 @given(flows, st.integers(1, 400).map(float))
-def test_those_who_starve_are_those_whom_a_fair_share_leaves_behind(
+def test_copies_that_starve_are_those_a_fair_share_leaves_behind(
     inbound: list[float], rate: float
 ) -> None:
     least = starvation_threshold(inbound, rate)
@@ -173,17 +173,19 @@ def test_those_who_starve_are_those_whom_a_fair_share_leaves_behind(
 
 
 @given(flows)
-def test_more_than_all_that_is_written_starves_nobody(inbound: list[float]) -> None:
+def test_a_rate_above_all_inbound_starves_no_copy(inbound: list[float]) -> None:
     assert starvation_threshold(inbound, sum(inbound) + 1) == math.inf
 
 
 @given(flows, st.integers(1, 400).map(float), st.integers(1, 100).map(float))
-def test_a_higher_rate_starves_no_more(inbound: list[float], rate: float, more: float) -> None:
+def test_a_higher_rate_starves_no_more_copies(
+    inbound: list[float], rate: float, more: float
+) -> None:
     assert starvation_threshold(inbound, rate + more) >= starvation_threshold(inbound, rate)
 
 
 @given(st.integers(0, 10**15))
-def test_a_rate_to_be_more_than_is_never_told_as_less(bytes_s: int) -> None:
+def test_a_rate_to_exceed_is_never_rounded_down(bytes_s: int) -> None:
     number, unit = as_rate_above(bytes_s).split()
     factors = {
         "B/s": 1,

@@ -1,4 +1,4 @@
-"""Fault schedules: whatever befalls a run, what is called off does not go on to its target."""
+"""Fault schedules: whatever happens to a run, cancelled partitions do not go on to their target."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from support.runs.witnessed import facts
 
 SEEDS = range(12)
 AGAIN_S = 400.0
-"""Long enough for what is on its way, and for brokers that come back."""
+"""Long enough for requests in flight, and for brokers that come back."""
 
 
-def _carried(run: CalledOffTrouble) -> None:
+def _run_checked(run: CalledOffTrouble) -> None:
     try:
         outcome = asyncio.run(_played(run))
         run.check_requests(meddled=run.foreign())
         run.check_called_off(outcome)
         for track in outcome.tracks.values():
-            assert track.state.ended or _says_why(run, outcome, track), track
+            assert track.state.ended or _reason_holds(run, outcome, track), track
         assert facts(Run("run").fold(run.entries())) == facts(outcome)
         if isinstance(run, ThrottledAndCalledOff):
             run.check_settings(outcome)
@@ -41,7 +41,7 @@ def _carried(run: CalledOffTrouble) -> None:
 
 
 async def _played(run: CalledOffTrouble) -> Run:
-    """Carry it on; once more where it was left or paused, now that everything is well."""
+    """Run to the end; resume once if left or paused, now that everything is well."""
     outcome = await run.to_its_end()
     await run.clock.sleep(AGAIN_S)
     if not outcome.ended:
@@ -60,8 +60,8 @@ async def _leave(run: CalledOffTrouble) -> None:
     run.engine.leave("nothing happens any more")
 
 
-def _says_why(run: CalledOffTrouble, outcome: Run, track: Track) -> bool:
-    """Tell whether a partition that has not ended is truly kept from it, for what is told."""
+def _reason_holds(run: CalledOffTrouble, outcome: Run, track: Track) -> bool:
+    """Return whether the reported reason truly keeps a partition from ending."""
     if outcome.pauses.stops(track.tp):
         return True
     known, moving = run.cluster.controller.get(track.tp), run.cluster.controller.reassigning
@@ -72,15 +72,15 @@ def _says_why(run: CalledOffTrouble, outcome: Run, track: Track) -> bool:
         case State.FOREIGN:
             return track.tp in moving
         case State.QUEUED | State.ROLLING_BACK | State.STOPPING:
-            full = bool(moving) and not outcome.flying  # what others add leaves no room
+            full = bool(moving) and not outcome.tracks_in_flight  # what others add leaves no room
             return full or outcome.gate.shut
         case _:
             return False
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_what_is_called_off_in_trouble_ends_right(seed: int, tmp_path: Path) -> None:
-    _carried(CalledOffTrouble(seed, tmp_path))
+def test_cancels_in_trouble_end_correctly(seed: int, tmp_path: Path) -> None:
+    _run_checked(CalledOffTrouble(seed, tmp_path))
 
 
 def test_every_kind_of_trouble_and_of_cancel_is_in_these_runs(tmp_path: Path) -> None:
@@ -95,17 +95,17 @@ def test_every_kind_of_trouble_and_of_cancel_is_in_these_runs(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_what_is_called_off_ends_right_where_the_engine_is_killed_too(
+def test_cancels_in_trouble_end_correctly_when_the_engine_is_killed(
     seed: int, tmp_path: Path
 ) -> None:
-    _carried(CalledOffTrouble(seed, tmp_path, killed=True))
+    _run_checked(CalledOffTrouble(seed, tmp_path, killed=True))
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("first", range(12, 362, 10))
 def test_what_is_called_off_in_350_runs_in_trouble_ends_right(first: int, tmp_path: Path) -> None:
     for seed, folder in ten_seeds(first, tmp_path):
-        _carried(CalledOffTrouble(seed, folder))
+        _run_checked(CalledOffTrouble(seed, folder))
 
 
 @pytest.mark.soak
@@ -114,16 +114,16 @@ def test_what_is_called_off_in_220_runs_ends_right_where_the_engine_is_killed_to
     first: int, tmp_path: Path
 ) -> None:
     for seed, folder in ten_seeds(first, tmp_path):
-        _carried(CalledOffTrouble(seed, folder, killed=True))
+        _run_checked(CalledOffTrouble(seed, folder, killed=True))
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_no_throttle_stays_of_what_is_called_off_in_trouble(seed: int, tmp_path: Path) -> None:
-    _carried(ThrottledAndCalledOff(seed, tmp_path, killed=seed % 2 == 0))
+def test_cancels_in_trouble_leave_no_throttle_behind(seed: int, tmp_path: Path) -> None:
+    _run_checked(ThrottledAndCalledOff(seed, tmp_path, killed=seed % 2 == 0))
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("first", range(8, 328, 10))
 def test_no_throttle_stays_of_what_is_called_off_in_320_runs(first: int, tmp_path: Path) -> None:
     for seed, folder in ten_seeds(first, tmp_path):
-        _carried(ThrottledAndCalledOff(seed, folder, killed=seed % 2 == 0))
+        _run_checked(ThrottledAndCalledOff(seed, folder, killed=seed % 2 == 0))

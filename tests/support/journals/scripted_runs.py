@@ -28,7 +28,7 @@ BESIDE = 3
 """Seconds that a step or two take besides copying, because of polls."""
 
 
-class Told:
+class ScriptedRun:
     """A run, and an estimate that follows the run event by event."""
 
     def __init__(
@@ -68,7 +68,7 @@ class Told:
     def look(self, share: float | None = None, partition: int = 0) -> None:
         """Show the estimate how far a partition's step is; without a share, only the journal."""
         tp = TopicPartition("a", partition)
-        self.estimate.look(self.now, {} if share is None else {tp: _copying(tp, share)})
+        self.estimate.update(self.now, {} if share is None else {tp: _copying(tp, share)})
 
     def look_at(self, shares: Mapping[int, float]) -> None:
         """Show the estimate how far the steps of several partitions are."""
@@ -76,7 +76,7 @@ class Told:
         for partition, share in shares.items():
             tp = TopicPartition("a", partition)
             seen[tp] = _copying(tp, share, self.run.tracks[tp].planned.target[0])
-        self.estimate.look(self.now, seen)
+        self.estimate.update(self.now, seen)
 
     def begin(self, partition: int = 0) -> None:
         tracks = self.run.tracks
@@ -101,7 +101,7 @@ class Told:
         """Return the time left of an estimate that reads the whole journal now."""
         estimate = Estimate(self.run)
         estimate.take(self.entries)
-        estimate.look(self.now)
+        estimate.update(self.now)
         left = estimate.copied.left_s
         return None if left is None else left.middle
 
@@ -129,7 +129,7 @@ def _copying(tp: TopicPartition, share: float, broker: int = 4) -> Timeline:
     )
 
 
-def copied_for(told: Told, seconds: int, bytes_s: float) -> None:
+def copied_for(told: ScriptedRun, seconds: int, bytes_s: float) -> None:
     """Let the first partition be copied at this rate, and poll as often as a view does."""
     size = told.run.tracks[TopicPartition("a", 0)].planned.size
     for second in range(0, seconds, 5):

@@ -33,7 +33,7 @@ async def test_a_stopped_partition_is_never_shown_as_done(tmp_path: Path) -> Non
         assert "1 stopped" in watch.line("run drain-3")
 
 
-async def test_what_was_done_is_rolled_back_with_its_leader(tmp_path: Path) -> None:
+async def test_a_finished_partition_is_rolled_back_with_its_leader(tmp_path: Path) -> None:
     async with watching_run(a_quiet_cluster("a-0", "b-0"), tmp_path, moved("a-0", "b-0")) as watch:
         await watch.pass_until("done 1/2")
         await watch.press("slash")
@@ -47,7 +47,7 @@ async def test_what_was_done_is_rolled_back_with_its_leader(tmp_path: Path) -> N
         await watch.see()
         coming = [line.split() for line in watch.lines if "to come" in line]
         assert coming[-1][1:4] == ["1", "2", "3"]
-        assert "(called off)" in watch.line("target")
+        assert "(cancelled)" in watch.line("target")
         assert "roll back a-0, asked by" in watch.text
         await watch.press("escape")
         await watch.pass_until("1 rolled back", most_s=3_000)
@@ -56,7 +56,9 @@ async def test_what_was_done_is_rolled_back_with_its_leader(tmp_path: Path) -> N
         assert known(watch, "a-0").leader == 1
 
 
-async def test_what_a_stop_leaves_beyond_the_plan_is_told_and_trimmed(tmp_path: Path) -> None:
+async def test_replicas_that_a_stop_leaves_beyond_the_plan_are_shown_and_trimmed(
+    tmp_path: Path,
+) -> None:
     cluster = a_quiet_cluster("a-0", messages=20_000)
     async with watching_run(cluster, tmp_path, moved("a-0")) as watch:
         await watch.pass_until("step 2/4")
@@ -67,8 +69,8 @@ async def test_what_a_stop_leaves_beyond_the_plan_is_told_and_trimmed(tmp_path: 
         await watch.press("enter")
         await watch.see()
         assert "×" in watch.line("broker-4")  # noqa: RUF001 - the sign that operators see
-        told = " ".join(watch.text.split())
-        assert "It was stopped with 4 replicas; it had 3, and was to have 3. c and trim" in told
+        printed = " ".join(watch.text.split())
+        assert "It was stopped with 4 replicas; it had 3, and was to have 3. c and trim" in printed
         await carry_out(watch, "right")
         await watch.press("escape")
         await watch.pass_until("ENDED")
@@ -76,7 +78,7 @@ async def test_what_a_stop_leaves_beyond_the_plan_is_told_and_trimmed(tmp_path: 
         assert known(watch, "a-0").replicas == ORIGINAL
 
 
-async def test_topics_and_marked_partitions_are_paused_and_go_on_from_the_dialog(
+async def test_the_dialog_pauses_and_continues_topics_and_marked_partitions(
     tmp_path: Path,
 ) -> None:
     async with watching_run(a_quiet_cluster(*NAMES), tmp_path, moved(*NAMES)) as watch:
@@ -91,7 +93,7 @@ async def test_topics_and_marked_partitions_are_paused_and_go_on_from_the_dialog
         assert "paused by the operator" not in watch.text
 
 
-async def test_everything_is_asked_without_names(tmp_path: Path) -> None:
+async def test_a_request_for_everything_names_no_partitions(tmp_path: Path) -> None:
     async with watching_run(a_quiet_cluster(*NAMES), tmp_path, moved(*NAMES)) as watch:
         await open_dialog(watch, "up", "left")
         assert chosen(watch) == Continue()
@@ -105,7 +107,7 @@ def chosen(watch: RunWatched) -> Command | None:
     return watch.app.screen._chosen.command
 
 
-async def test_what_is_called_off_goes_before_what_waits(tmp_path: Path) -> None:
+async def test_a_rollback_goes_ahead_of_queued_partitions(tmp_path: Path) -> None:
     names = [f"a-{n}" for n in range(4)]
     async with watching_run(a_quiet_cluster(*names), tmp_path, moved(*names)) as watch:
         await watch.pass_until("done 1/4")
@@ -121,7 +123,7 @@ async def test_what_is_called_off_goes_before_what_waits(tmp_path: Path) -> None
         assert "queued (1)" in watch.line("a-2")
 
 
-async def test_of_a_run_that_nobody_carries_on_the_rest_is_paused_and_said_so(
+async def test_a_cancel_in_a_run_without_an_engine_starts_one_and_pauses_the_rest(
     tmp_path: Path,
 ) -> None:
     cluster = a_quiet_cluster(*NAMES, messages=50_000)
@@ -137,7 +139,7 @@ async def test_of_a_run_that_nobody_carries_on_the_rest_is_paused_and_said_so(
         assert known(watch, "a-0").replicas == ORIGINAL
 
 
-async def test_a_run_that_has_ended_is_rolled_back_from_the_list_of_runs(tmp_path: Path) -> None:
+async def test_an_ended_run_is_rolled_back_from_the_list_of_runs(tmp_path: Path) -> None:
     async with watching_run(a_quiet_cluster("a-0", "b-0"), tmp_path, moved("a-0", "b-0")) as watch:
         await watch.pass_until("ENDED")
         await watch.press("r")
@@ -159,7 +161,7 @@ async def test_a_run_that_has_ended_is_rolled_back_from_the_list_of_runs(tmp_pat
         assert watch.line(NAME).split()[:5] == [NAME, "ENDED", "0/2", "0", "2"]
 
 
-async def test_nothing_is_asked_of_a_run_where_all_is_over_already(tmp_path: Path) -> None:
+async def test_an_ended_run_has_nothing_to_stop(tmp_path: Path) -> None:
     async with watching_run(a_quiet_cluster("a-0"), tmp_path, moved("a-0")) as watch:
         await watch.pass_until("ENDED")
         await open_dialog(watch, "left")

@@ -24,11 +24,11 @@ BROKERS = range(1, 8)
 TOPICS = ("accounts", "orders")
 
 
-class KilledAsCalledOff(CalledOffStory, KilledRun):
-    """A story that a seed decides, whose engine is killed at some instants.
+class KilledWhileCancelling(CalledOffStory, KilledRun):
+    """A story decided by a seed, whose engine is killed at some instants.
 
     Args:
-        seed: of the plan, the limits, and what is called off when.
+        seed: decides the plan, the limits, and what is cancelled when.
         folder: where the journal is.
         at: the instants at which it dies, counted from 1.
     """
@@ -61,21 +61,21 @@ class KilledAsCalledOff(CalledOffStory, KilledRun):
         self.called_off(nth(dice.randint(1, 4), begun(dice.choice(names))), command)
 
     def to_the_end(self) -> Run:
-        """Carry it on through all its deaths; what comes late has come by then."""
-        carry_on = self.played
+        """Run to the end through all kills, until late requests have arrived."""
+        proceed = self.played
         while True:
             try:
-                outcome = carry_on(3_000.0)
+                outcome = proceed(3_000.0)
                 break
             except Killed:
                 self.clock.pass_time(self.chance.choice((0.0, 0.3, 2.0, 9.0, 60.0)))
-                carry_on = self.resumed
+                proceed = self.resumed
         self.clock.pass_time(70.0)
         self.cluster.catch_up()
         return outcome
 
     def check(self, outcome: Run) -> None:
-        """Each ends where a cancel leaves it, and nothing is done that was not to be."""
+        """Check that each partition ends where its cancel leaves it, with no unwanted requests."""
         assert outcome.ended
         self.check_requests()
         for track in outcome.tracks.values():
@@ -95,7 +95,7 @@ class KilledAsCalledOff(CalledOffStory, KilledRun):
                     assert set(now[0]) in self._between(track.tp)
 
     def _between(self, each: TopicPartition) -> list[set[int]]:
-        """Give the replicas that a partition has between its steps."""
+        """Return the replica sets that a partition has between its steps."""
         mine = [step for step in self.steps if step.tp == each]
         found = [{*self.before[each][0]}]
         for step in mine:
@@ -103,9 +103,9 @@ class KilledAsCalledOff(CalledOffStory, KilledRun):
         return found[-3:]
 
 
-def _carried(seed: int, folder: Path, at: set[int]) -> Reaper:
+def _run_story(seed: int, folder: Path, at: set[int]) -> Reaper:
     folder.mkdir()
-    story = KilledAsCalledOff(seed, folder, at)
+    story = KilledWhileCancelling(seed, folder, at)
     try:
         story.check(story.to_the_end())
     except Exception as error:
@@ -115,16 +115,14 @@ def _carried(seed: int, folder: Path, at: set[int]) -> Reaper:
 
 
 def _at_seeded_instants(seed: int, folder: Path) -> None:
-    count = _carried(seed, folder / "whole", set()).count
+    count = _run_story(seed, folder / "whole", set()).count
     dice = random.Random(f"instants {seed}")  # noqa: S311 - a test's dice
     at = {dice.randint(1, count) for _ in range(dice.choice((1, 1, 2, 3, 6)))}
-    _carried(seed, folder / "killed", at)
+    _run_story(seed, folder / "killed", at)
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_an_engine_killed_while_it_cancels_is_gone_on_with_to_the_same_end(
-    seed: int, tmp_path: Path
-) -> None:
+def test_a_run_killed_while_cancelling_resumes_to_the_same_end(seed: int, tmp_path: Path) -> None:
     _at_seeded_instants(seed, tmp_path)
 
 
@@ -139,23 +137,23 @@ def test_engines_killed_at_seeded_instants_of_210_cancelled_runs_come_to_the_sam
 
 @pytest.mark.soak
 @pytest.mark.parametrize("seed", range(1_000, 1_006))
-def test_no_instant_of_a_cancel_is_a_bad_one_to_be_killed_at(seed: int, tmp_path: Path) -> None:
-    for instant in range(1, _carried(seed, tmp_path / "whole", set()).count + 1):
-        _carried(seed, tmp_path / str(instant), {instant})
+def test_a_run_killed_at_any_instant_of_a_cancel_ends_correctly(seed: int, tmp_path: Path) -> None:
+    for instant in range(1, _run_story(seed, tmp_path / "whole", set()).count + 1):
+        _run_story(seed, tmp_path / str(instant), {instant})
 
 
 TWO = {"orders-0": ((1, 2, 3), (4, 5, 3)), "orders-1": ((1, 2, 3), (5, 2, 3))}
 
 
-class _ThrottledAndCalledOff(CalledOffStory, ThrottledStory):
-    """A throttled story that is called off."""
+class _ThrottledCancelStory(CalledOffStory, ThrottledStory):
+    """A throttled story with a cancel."""
 
 
 def _throttled(kind: CancelKind, shape: Shape, instant: int, folder: Path) -> Reaper:
     """Kill a throttled run at one of its instants, and at another one after that."""
     folder.mkdir()
     limits = Limits(replicas=1, partitions=2, shape=shape)
-    story = _ThrottledAndCalledOff(folder, TWO, limits=limits)
+    story = _ThrottledCancelStory(folder, TWO, limits=limits)
     story.cluster.configure([set_rate(4, 3_000_000), change_list(ConfigOp.SET, "0:9")])
     story.called_off(nth(2, begun("orders-0")), CancelMoves(kind))
     story.reaper.at = frozenset({instant, instant + 7} - {0, 7})
@@ -172,7 +170,7 @@ def _throttled(kind: CancelKind, shape: Shape, instant: int, folder: Path) -> Re
 
 @pytest.mark.parametrize("shape", Shape)
 @pytest.mark.parametrize("kind", [CancelKind.STOP, CancelKind.ROLLBACK])
-def test_a_throttled_run_that_is_called_off_and_killed_leaves_no_throttle_behind(
+def test_a_throttled_run_cancelled_and_killed_leaves_no_throttle_behind(
     kind: CancelKind, shape: Shape, tmp_path: Path
 ) -> None:
     count = _throttled(kind, shape, 0, tmp_path / "0").count
@@ -183,7 +181,7 @@ def test_a_throttled_run_that_is_called_off_and_killed_leaves_no_throttle_behind
 @pytest.mark.soak
 @pytest.mark.parametrize("shape", Shape)
 @pytest.mark.parametrize("kind", CancelKind)
-def test_no_instant_of_a_throttled_cancel_is_a_bad_one_to_be_killed_at(
+def test_a_throttled_cancel_killed_at_any_instant_leaves_no_throttle_behind(
     kind: CancelKind, shape: Shape, tmp_path: Path
 ) -> None:
     for instant in range(1, _throttled(kind, shape, 0, tmp_path / "0").count + 1):

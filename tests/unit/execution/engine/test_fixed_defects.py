@@ -1,4 +1,4 @@
-"""Defects of what happens while something is awaited stay mended; tests/support/chaos has them."""
+"""Defects of code that awaits stay fixed; tests/support/chaos lists them."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ each_defect = pytest.mark.parametrize("defect", DEFECTS, ids=lambda defect: defe
 
 
 @each_defect
-def test_a_mended_defect_does_not_come_back(defect: Defect, tmp_path: Path) -> None:
+def test_a_fixed_defect_does_not_come_back(defect: Defect, tmp_path: Path) -> None:
     defect.story(tmp_path)
 
 
 @pytest.mark.soak
 @each_defect
-def test_a_defect_that_is_put_back_is_found(defect: Defect, tmp_path: Path) -> None:
+def test_a_reintroduced_defect_is_found(defect: Defect, tmp_path: Path) -> None:
     with put_back(defect), pytest.raises((AssertionError, KeyError)):
         defect.story(tmp_path)

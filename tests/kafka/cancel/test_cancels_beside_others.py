@@ -1,4 +1,4 @@
-"""Rollbacks while Kafka's own tool moves partitions, some of them ours: nobody is fought over."""
+"""Rollbacks while Kafka's own tool moves partitions, some of them ours, without a fight."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ TAKEN_OVER = (
     "someone else reassigned it to brokers 5, 4, 3",
     "someone else gave it brokers 5, 4, 3",
 )
-"""Told by the first look: while it moves, or once that is over."""
+"""The reason after the first poll, while the partition moves or once it has ended."""
 
 Replicas = tuple[int, ...]
 
 
-async def made(world: RealWorld, topic: str, partitions: int) -> list[TopicPartition]:
+async def make_topic(world: RealWorld, topic: str, partitions: int) -> list[TopicPartition]:
     await world.create_topic(topic, [ORIGINAL] * partitions)
     await asyncio.to_thread(fill, world.connection, topic, range(partitions), bytes_each=BYTES_EACH)
     return [TopicPartition(topic, n) for n in range(partitions)]
 
 
 async def others_move(lab: Lab, folder: Path, targets: Mapping[TopicPartition, Replicas]) -> None:
-    """Have Kafka's own tool reassign partitions, also those that move already."""
+    """Reassign partitions with Kafka's own tool, including those that move already."""
     plan = folder / "others.json"
     moves = [
         {"topic": tp.topic, "partition": tp.partition, "replicas": list(to)}
@@ -53,8 +53,8 @@ async def others_move(lab: Lab, folder: Path, targets: Mapping[TopicPartition, R
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-async def have_ended(world: RealWorld, partitions: Mapping[TopicPartition, Replicas]) -> None:
-    """Wait until other people's reassignments are over, and see that they got what they wanted."""
+async def wait_until_ended(world: RealWorld, partitions: Mapping[TopicPartition, Replicas]) -> None:
+    """Wait until the foreign reassignments are over, and check that they reached their targets."""
 
     async def unlisted() -> bool:
         return not (await world.reader.list_reassignments()).keys() & partitions.keys()
@@ -66,17 +66,17 @@ async def have_ended(world: RealWorld, partitions: Mapping[TopicPartition, Repli
             assert (tp, found[tp].replicas) == (tp, partitions[tp])
 
 
-async def in_states(run: RealRun, wanted: Mapping[TopicPartition, State]) -> bool:
+async def in_states(run: RealRun, expected: Mapping[TopicPartition, State]) -> bool:
     tracks = run.run.tracks
-    return bool(tracks) and all(tracks[tp].state is state for tp, state in wanted.items())
+    return bool(tracks) and all(tracks[tp].state is state for tp, state in expected.items())
 
 
-async def test_what_others_move_or_have_taken_over_is_left_to_them_by_a_rollback_of_all(
+async def test_a_rollback_of_all_leaves_foreign_and_taken_over_partitions_alone(
     lab: Lab, world: RealWorld, topic_name: str, tmp_path: Path
 ) -> None:
     await slow_down(world, 4, 5)
-    ours = flying, taken, following, theirs_too, queued = await made(world, topic_name, 5)
-    (theirs,) = await made(world, f"{topic_name}-theirs", 1)
+    ours = flying, taken, following, theirs_too, queued = await make_topic(world, topic_name, 5)
+    (theirs,) = await make_topic(world, f"{topic_name}-theirs", 1)
     await hold(world, topic_name, *(f"{n}:{b}" for n in range(5) for b in (4, 5)))
     await hold(world, theirs.topic, "0:4", "0:5")
     limits = Limits(replicas=1, partitions=2)
@@ -85,8 +85,8 @@ async def test_what_others_move_or_have_taken_over_is_left_to_them_by_a_rollback
     async with asyncio.TaskGroup() as group:
         group.create_task(run.carry_on())
         await until(lambda: in_states(run, dict.fromkeys((flying, taken), State.ADDING)))
-        wanted = {taken: (5, 1, 3), theirs_too: (3, 4, 1), theirs: (4, 5, 2)}
-        await others_move(lab, tmp_path, wanted)
+        expected = {taken: (5, 1, 3), theirs_too: (3, 4, 1), theirs: (4, 5, 2)}
+        await others_move(lab, tmp_path, expected)
         await until(lambda: in_states(run, {theirs_too: State.FOREIGN, following: State.ADDING}))
         run.ask(CancelMoves(CancelKind.ROLLBACK))
 
@@ -99,20 +99,24 @@ async def test_what_others_move_or_have_taken_over_is_left_to_them_by_a_rollback
         queued: State.STOPPED,
     }
     assert run.run.tracks[taken].reason == "someone else reassigned it to brokers 5, 1, 3"
-    assert wanted.keys() <= (await world.reader.list_reassignments()).keys()
+    assert expected.keys() <= (await world.reader.list_reassignments()).keys()
     await let_go(world, topic_name, theirs.topic)
-    await have_ended(world, {**wanted, **dict.fromkeys((flying, following, queued), ORIGINAL)})
+    await wait_until_ended(
+        world, {**expected, **dict.fromkeys((flying, following, queued), ORIGINAL)}
+    )
     records = list(dumped(lab))
-    asked = [a for t in (topic_name, theirs.topic) for a in alters(partitions_among(records, t))]
-    assert [alter.target for alter in asked if alter.tp == taken] == [(*ORIGINAL, 4), (5, 1, 3)]
+    requested = [
+        a for t in (topic_name, theirs.topic) for a in alters(partitions_among(records, t))
+    ]
+    assert [alter.target for alter in requested if alter.tp == taken] == [(*ORIGINAL, 4), (5, 1, 3)]
     for tp in (theirs_too, theirs):
-        assert [alter.target for alter in asked if alter.tp == tp] == [wanted[tp]]
+        assert [alter.target for alter in requested if alter.tp == tp] == [expected[tp]]
 
 
-async def test_a_partition_that_is_taken_over_on_its_way_back_is_left_and_the_rest_goes_on(
+async def test_a_partition_taken_over_during_its_rollback_is_left_and_the_rest_resumes(
     lab: Lab, world: RealWorld, topic_name: str, tmp_path: Path
 ) -> None:
-    ours = taken, back = await made(world, topic_name, 2)
+    ours = taken, back = await make_topic(world, topic_name, 2)
     limits = Limits(replicas=1, partitions=2)
     run = RealRun(lab, tmp_path, dict.fromkeys(ours, TARGET), limits, poll_s=0.3)
     await run.to_its_end()
@@ -128,11 +132,11 @@ async def test_a_partition_that_is_taken_over_on_its_way_back_is_left_and_the_re
 
     assert run.run.tracks[taken].reason in TAKEN_OVER
     assert run.run.tracks[back].state is State.ROLLED_BACK
-    await have_ended(world, {taken: (5, 4, 3), back: ORIGINAL})
+    await wait_until_ended(world, {taken: (5, 4, 3), back: ORIGINAL})
 
 
 async def are_going_back(run: RealRun) -> bool:
-    flying = run.run.flying.values()
+    flying = run.run.tracks_in_flight.values()
     return len(flying) == 2 and all(
         track.step is not None and track.step.answered is not None for track in flying
     )

@@ -17,16 +17,18 @@ from ktui.execution.host.state_dir import StateDir
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
 from support.cli.named_cluster import NamedCluster
-from support.cli.plan_desk import Desk
+from support.cli.plan_sandbox import PlanSandbox
 from support.simulated.moving_clusters import Replicas, a_cluster
 
 
-class Office:
-    """A desk with plans, a state directory, and a cluster with its context."""
+class StartSandbox:
+    """A plan_sandbox with plans, a state directory, and a cluster with its context."""
 
-    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch, desk: Desk) -> None:
+    def __init__(
+        self, folder: Path, monkeypatch: pytest.MonkeyPatch, plan_sandbox: PlanSandbox
+    ) -> None:
         self.state = StateDir(folder / "state")
-        self.desk = desk
+        self.plan_sandbox = plan_sandbox
         self._monkeypatch = monkeypatch
         self.cluster(a_cluster({"orders": [(1, 2, 3), (1, 2, 3)]}))
 
@@ -63,7 +65,7 @@ class Office:
         return str(error)
 
     def plan(self, **targets: Replicas) -> str:
-        return self.desk.plan(**(targets or {"orders_0": (4, 2, 3)}))
+        return self.plan_sandbox.plan(**(targets or {"orders_0": (4, 2, 3)}))
 
     @property
     def runs(self) -> list[str]:
