@@ -63,7 +63,7 @@ def _stages(limits: Limits) -> dict[str, Such]:
 
 
 class Case(NamedTuple):
-    """What is called off, how, and when."""
+    """What is cancelled, how, and when."""
 
     limits: Limits
     version: str

@@ -131,7 +131,7 @@ async def test_a_cancel_in_a_run_without_an_engine_starts_one_and_pauses_the_res
         await watch.engines.aclose()
         await watch.see()
         await open_dialog(watch)
-        assert "one takes it up for this, and the rest of it is paused" in watch.text
+        assert "one is started for this, and the rest of it is paused" in watch.text
         await watch.press("y")
         await watch.pass_until("PAUSED")
         await watch.pass_until("1 stopped")
@@ -150,7 +150,7 @@ async def test_an_ended_run_is_rolled_back_from_the_list_of_runs(tmp_path: Path)
         await watch.see()
         assert "● roll back" in watch.text
         assert "2 go back" in watch.text
-        assert "The run has ended: a process takes it up again for this" in watch.text
+        assert "The run has ended: an engine is started for this" in watch.text
         await watch.press("y")
         await watch.pass_until("2 rolled back", most_s=3_000)
         await watch.pass_until("ENDED")

@@ -177,7 +177,7 @@ async def test_the_help_lists_the_demo_keys_with_all_others(tmp_path: Path) -> N
         assert {"Tell what happens here", "Play the story from the start"} <= words
         assert "Show the brokers: traffic, disks, throttles" in words
         # nothing lies over the help
-        await demo.until(lambda: "i tells the story" in demo.text)
+        await demo.until(lambda: "i shows the story" in demo.text)
         await demo.press("question_mark")
         await demo.until(lambda: "list of partitions" in demo.text)
         assert not shown(demo)
@@ -205,7 +205,7 @@ async def test_leaving_a_demo_reports_that_the_simulated_cluster_has_ended(tmp_p
 async def test_partitions_that_the_cluster_refuses_are_reported(tmp_path: Path) -> None:
     story = f"{STORY}faults: [{{at: 1s, delete-topic: orders}}]\n"
     async with a_demo(tmp_path, story) as demo:
-        await demo.until(lambda: "Not accepted" in demo.text)
+        await demo.until(lambda: "Refused parts" in demo.text)
         assert "Kafka refused it" in demo.text
         demo.app.clear_notifications()
         await demo.press("i")
@@ -216,7 +216,7 @@ async def test_partitions_that_the_cluster_refuses_are_reported(tmp_path: Path) 
 async def test_an_unreachable_broker_is_reported_in_plain_words(tmp_path: Path) -> None:
     story = f"{STORY.replace('start: 5s', 'start: 20s')}faults: [{{at: 1s, kill: 4}}]\n"
     async with a_demo(tmp_path, story) as demo:
-        await demo.until(lambda: "Not accepted" in demo.text)
+        await demo.until(lambda: "Refused parts" in demo.text)
         await demo.press("i")
         words = "broker 4: could not be reached, so nothing was sent to it"
         await demo.until(lambda: words in demo.text)

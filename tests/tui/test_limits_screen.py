@@ -53,7 +53,7 @@ async def test_new_limits_bind_at_the_next_decision_and_the_view_reports_it(tmp_
         await watch.press("l", "down")
         await watch.type("3")
         await watch.press("enter")
-        await watch.say("Asked for; it takes effect at the next decision.")
+        await watch.say("Requested; it takes effect at the next decision.")
         # those that are not in force yet are shown beside those that are
         watch.app.refresh_run()
         await watch.pilot.pause()
@@ -107,7 +107,7 @@ async def test_limits_already_in_force_are_not_requested_again(tmp_path: Path) -
         await watch.press("l", "down", "1", "enter")
         assert "These limits are in force already." in watch.text
         await watch.press("escape")
-        # without a process that carries the run on it says what to do first
+        # without an engine it says what to do first
         await watch.engines.aclose()
         await watch.see()
         await watch.press("l", "2", "enter")

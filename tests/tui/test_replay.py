@@ -216,7 +216,7 @@ async def test_nothing_can_be_changed_in_a_replay(run: RunDir) -> None:
         await replay.press("l")
         assert "This is a replay: nothing can be changed" in replay.text
         await replay.press("escape", "r")
-        await replay.until_told("carried on by")
+        await replay.until_told("engine: ")
         assert "This is a replay" not in replay.text
         await replay.press("R")
         assert "This is a replay: nothing can be changed in what has been." in replay.text
@@ -314,7 +314,7 @@ async def test_a_replay_notes_partitions_missing_from_the_recording(tmp_path: Pa
     async with replaying(a_recording(tmp_path, polls)) as replay:
         assert "Nothing is being reassigned." in replay.text
         await replay.press("v")
-        assert "The recording does not tell of these" in replay.text
+        assert "The recording does not have these" in replay.text
 
 
 async def test_a_run_with_a_missing_beginning_is_reported_as_not_shown(

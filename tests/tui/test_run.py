@@ -225,7 +225,7 @@ async def test_a_run_without_an_engine_shows_how_to_resume_it(tmp_path: Path) ->
         await watch.until(lambda: watch.app._exit)
         (words,) = watch.app._exit_renderables
         assert isinstance(words, Text)
-        assert "`ktui resume drain-3` goes on with it." in words.plain
+        assert "Start one: `ktui resume drain-3`." in words.plain
         assert "was changed" not in words.plain
 
 

@@ -23,7 +23,7 @@ async def test_the_runs_are_listed_with_their_progress(tmp_path: Path) -> None:
     async with watching_run(cluster, tmp_path, moved("a-0", "b-0"), size=SMALL) as watch:
         await watch.pass_until("done 1/2")
         await watch.press("r")
-        await watch.say("carried on by process")
+        await watch.say("engine: process")
         assert "RUNNING" in watch.line(NAME)
         assert "1/2" in watch.line(NAME)
         assert "drain-3.json" in watch.text
@@ -159,7 +159,7 @@ async def test_a_run_is_resumed_from_the_list_of_runs(tmp_path: Path) -> None:
 async def test_a_live_or_ended_run_is_not_resumed(tmp_path: Path) -> None:
     async with watching_run(a_quiet_cluster("a-0"), tmp_path, moved("a-0")) as watch:
         await watch.press("r")
-        await watch.say("carried on by")
+        await watch.say("engine: ")
         watch.app.clear_notifications()
         await watch.press("R", "R", "R")
         # the refusal is told below the rows, once however often it is asked

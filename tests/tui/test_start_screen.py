@@ -216,7 +216,7 @@ async def test_a_change_of_replication_factor_is_a_problem_until_it_is_allowed(
         await watch.until(lambda: "problem" in report(watch))
         assert "the replication factor changes from 3 to 2" in report(watch)
         await confirm(watch, "done")
-        await watch.say("The plan has problems")
+        await watch.say("The plan has the problems above")
         watch.app.screen.query_one("#allow-factor").focus()
         await watch.press("space")
         assert "x" in watch.line("allow replication factor changes").split()[0]

@@ -31,7 +31,7 @@ async def test_the_unhealthy_view_reads_all_partitions_and_shows_those_in_troubl
         await watch.pass_time(10)
         assert watch.looks.interests[-1] == Interest()
         await watch.press("v")
-        assert "Looking at all partitions of the cluster" in watch.text
+        assert "Checking all partitions of the cluster" in watch.text
         assert "looking at all partitions" in watch.lines[2]
         await watch.see()
         assert watch.looks.interests[-1] == Interest(unhealthy=True)

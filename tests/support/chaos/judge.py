@@ -269,7 +269,7 @@ class Judge:
         assert listed, f"{tp} is altered, and nothing was listed before that for {STALE_S} s"
         self._was_fresh(tp, read)
         known, state = listed.partitions.get(tp), read.told.get(tp)
-        assert state is not None, f"{tp} is altered, and the last metadata does not tell of it"
+        assert state is not None, f"{tp} is altered, and the last metadata lacks it"
         return known or Registration(state.replicas, state.isr, state.leader), state
 
     def _was_fresh(self, tp: TopicPartition, read: Seen) -> None:
@@ -297,7 +297,7 @@ class Judge:
         begun = track.step.begun
         assert state.replicas == begun.before, f"{tp} is altered from {begun.before}: {state}"
         assert begun.replicas == target, f"{tp}: no intent for {target}"
-        assert not track.step.cancelled_by_operator, f"{tp} is altered though it was called off"
+        assert not track.step.cancelled_by_operator, f"{tp} is altered though it was cancelled"
         self._keeps_data(tp, track, target, state)
         self._not_being_left(tp)
         self._new_step(tp)

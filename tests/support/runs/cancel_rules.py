@@ -65,5 +65,5 @@ class CancelRules:
             self.sent.append((departure.at_s, tp))
             if target is not None:
                 step = self._steps.get(tp)
-                assert step is not None, f"{tp} goes on to {target} though it was called off"
+                assert step is not None, f"{tp} goes on to {target} though it was cancelled"
                 assert target in (step.replicas, ()), f"{tp}: no step back leads to {target}"

@@ -166,7 +166,7 @@ async def test_a_server_that_hangs_up_is_reported_with_a_hint_at_tls() -> None:
         error = await failure(address)
 
     assert type(error) is NotKafka
-    assert "closed the connection at our hello" in error.answer
+    assert "closed the connection before its first answer" in error.answer
     assert "security.protocol=SSL" in error.fix
 
 

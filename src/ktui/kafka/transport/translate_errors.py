@@ -221,7 +221,7 @@ def _closed_error(error: BaseException, context: CallContext, call: Call) -> Clu
         fix = f"The listener may want a login: try security.protocol={login}"
         return context.error(NotKafka, "it closed the connection at our first request", fix)
     fix = _plain_fix(context) if context.protocol.endswith("SSL") else _tls_fix(context)
-    return context.error(NotKafka, "it closed the connection at the TLS handshake", fix)
+    return context.error(NotKafka, "it closed the connection before its first answer", fix)
 
 
 def _login_error(error: Any, context: CallContext, _call: Call) -> ClusterError:

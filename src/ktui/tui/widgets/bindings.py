@@ -37,7 +37,7 @@ APP_BINDINGS = [
     Binding("e", "show_events", "events", tooltip="Show everything that has happened"),
     Binding(
         "I", "show_insights", "insights", show=False,
-        tooltip="Show what earlier runs showed of this cluster: rates, stalls, limits to take",
+        tooltip="Show rates, stalls and advised limits from earlier runs of this cluster",
     ),
     Binding(
         "question_mark,f1", "show_help", "help", key_display="?", tooltip="Show every key and sign"

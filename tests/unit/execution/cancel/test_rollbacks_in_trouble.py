@@ -62,7 +62,7 @@ def assert_as_before(story: CalledOffStory) -> None:
 
 
 class Case(NamedTuple):
-    """What is called off, how, and at which event."""
+    """What is cancelled, how, and at which event."""
 
     kind: CancelKind
     way: str

@@ -56,7 +56,7 @@ PUTS_BACK = {instant for instant, words in INSTANTS.items() if "delete" in words
 
 
 def _cases() -> Iterator[Any]:
-    """Yield an instant and how long nobody carries the run on; of most the soak alone has them."""
+    """Yield an instant and how long the run has no engine; most of them run in the soak only."""
     for instant, dead_s in product(INSTANTS, (0.3, 90.0)):
         marks = () if dead_s < 1.0 and instant in PUTS_BACK else (pytest.mark.soak,)
         yield pytest.param(instant, dead_s, marks=marks)

@@ -295,7 +295,7 @@ class CancelScreen(ModalScreen[DialogChoice | None]):
             hint = " What the run has moved can be rolled back." if also else ""
             return f"There is nothing to {action.value}: all of it is over already.{hint}"
         if self._preview.scope.idle and self._attached.status.owned:
-            return "That was asked for already: the run is at it."
+            return "That was requested already, and is under way."
         return None
 
     @on(Choices.Chosen)

@@ -40,7 +40,7 @@ class LimitsScreen(RunChangeScreen):
         " ktui watch --write, or with ktui limits."
     )
     ENDED = "The run has ended: its limits bind nothing any more."
-    ASKED = "Asked for; it takes effect at the next decision."
+    ASKED = "Requested; it takes effect at the next decision."
 
     def compose(self) -> ComposeResult:
         """Lay out the run, its limits, the answer to a request, and the keys."""
