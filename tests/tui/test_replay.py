@@ -212,14 +212,14 @@ async def test_nothing_can_be_changed_in_a_replay(run: RunDir) -> None:
         await replay.press("n", "c", "X", "O")
         assert len(replay.app.screen_stack) == 1
         await replay.press("P")
-        assert replay.told == "This is a replay: nothing can be changed in what has been."
+        assert replay.told == "A replay is read-only: nothing can be changed in it."
         await replay.press("l")
         assert "This is a replay: nothing can be changed" in replay.text
         await replay.press("escape", "r")
         await replay.until_told("engine: ")
         assert "This is a replay" not in replay.text
         await replay.press("R")
-        assert "This is a replay: nothing can be changed in what has been." in replay.text
+        assert "A replay is read-only: nothing can be changed in it." in replay.text
 
 
 async def test_the_detail_of_a_partition_follows_the_replay_backwards(run: RunDir) -> None:

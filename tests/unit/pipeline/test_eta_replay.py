@@ -35,7 +35,7 @@ def test_a_run_is_forecast_from_its_first_seconds_to_its_end(told: list[Forecast
     assert shares == sorted(shares)
     assert shares[0] < 0.1
     assert shares[-1] > 0.9
-    assert sum(each.told is not None for each in run) > len(run) / 2
+    assert sum(each.predicted is not None for each in run) > len(run) / 2
 
 
 def test_each_run_and_partition_has_at_most_one_forecast_in_five_seconds(
@@ -52,8 +52,8 @@ def test_a_partition_is_forecast_until_it_is_in_sync(told: list[Forecast]) -> No
     for each in partitions:
         assert each.truth_s is not None
         assert each.truth_s >= 0
-    late = [e for e in partitions if e.told is not None and (e.share or 0) > 0.5]
-    off = sorted(abs(e.told.middle - (e.truth_s or 0)) for e in late if e.told is not None)
+    late = [e for e in partitions if e.predicted is not None and (e.share or 0) > 0.5]
+    off = sorted(abs(e.predicted.middle - (e.truth_s or 0)) for e in late if e.predicted is not None)
     assert off[len(off) // 2] < 3.0
 
 

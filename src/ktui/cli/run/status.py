@@ -11,7 +11,8 @@ from ktui.cli.context.errors import FAILED
 from ktui.cli.options import common
 from ktui.cli.output.json_form import encode, event_line
 from ktui.cli.run.runs import local_time
-from ktui.cli.run.status_json import read_status, status_json
+from ktui.cli.run.status_facts import read_status
+from ktui.cli.run.status_json import status_json
 from ktui.cli.run.status_text import status_text
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.text import clean

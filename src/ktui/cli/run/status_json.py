@@ -1,14 +1,13 @@
-"""The facts of a run's status, and their JSON form, which is a contract."""
+"""The JSON form of a run's status, which is a contract."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
 import msgspec
 
-from ktui.cli.output.gate import CancelGateJson, gate_json, shut_gate
+from ktui.cli.output.gate import CancelGateJson, gate_json
 from ktui.cli.output.json_form import SCHEMA_VERSION, utc
 from ktui.cli.output.throttle_json import ThrottleJson, throttle_json
 from ktui.cli.run.runs import (
@@ -19,96 +18,19 @@ from ktui.cli.run.runs import (
     owner_json,
     recording_json,
 )
-from ktui.cluster.clock import SystemClock
+from ktui.cli.run.status_facts import StatusFacts
 from ktui.cluster.partition import Brokers, TopicPartition
-from ktui.execution.cancel.gate import ShutGate
-from ktui.execution.forecast.earlier_runs import EarlierRuns
-from ktui.execution.forecast.estimate import UNTOLD, CopiedBytes, Estimate
-from ktui.execution.forecast.wait_text import Waiting, wait_reasons
-from ktui.execution.host.catalog import RunState, recording_now, run_state
-from ktui.execution.host.client import RunClient
-from ktui.execution.host.heartbeat import last_poll_at, silence
-from ktui.execution.host.ownership import Holder
-from ktui.execution.host.state_dir import StateDir
+from ktui.execution.forecast.wait_text import Waiting
+from ktui.execution.host.catalog import RunState
 from ktui.execution.run.additions import AddedPlan
 from ktui.execution.run.cancel_kind import CancelKind
-from ktui.execution.run.events import OnConflict, PauseOrigin, Recording
+from ktui.execution.run.events import OnConflict, PauseOrigin
 from ktui.execution.run.options import RunOptions
-from ktui.execution.run.run import ClusterLost, Run
 from ktui.execution.run.states import State
 from ktui.execution.run.throttle_status import throttle_status
 from ktui.execution.run.track import Track
 from ktui.pacing.limits import Limits
 from ktui.progress.timeline import Range
-
-
-class Status(msgspec.Struct, frozen=True, kw_only=True):
-    """A run, and what is known of it beside its journal."""
-
-    run: Run
-    owner: Holder | None = None
-    damage: str | None = None
-    """The damage of the journal, as it was read now."""
-    copied: CopiedBytes = UNTOLD
-    """The progress of the copies, with the time left where that is known."""
-    cancel_gate: ShutGate | None = None
-    """Who has shut the cluster's cancel gate; None while it is open."""
-    last_poll: datetime | None = None
-    """The time of the last poll by an engine; None where it is not noted."""
-    silent: str | None = None
-    """For how long its engine has not polled the cluster."""
-    waits: Sequence[Waiting] = ()
-    """The partitions that wait, and why."""
-
-    @property
-    def owned(self) -> bool:
-        """Whether the run has an engine."""
-        return self.owner is not None
-
-    @property
-    def state(self) -> RunState:
-        """The state of the run as a whole."""
-        return run_state(self.run, self.owner)
-
-    @property
-    def outage(self) -> ClusterLost | None:
-        """Why the cluster does not answer the engine; None without an engine."""
-        return self.run.outage if self.owned else None
-
-    @property
-    def recording(self) -> Recording:
-        """Whether the engine records."""
-        return recording_now(self.run, self.owner)
-
-    @property
-    def cancelled(self) -> list[tuple[Track, CancelKind]]:
-        """The partitions that an operator has cancelled, and how."""
-        tracks = self.run.tracks.values()
-        return [(track, track.cancel) for track in tracks if track.cancel is not None]
-
-
-def read_status(client: RunClient, state: StateDir) -> Status:
-    """Read all that is known of a run.
-
-    Raises:
-        RunProblem: its journal cannot be read.
-    """
-    owner, found = client.owner, client.read()
-    run, estimate = found.run, Estimate(found.run, EarlierRuns(state))
-    estimate.take(found.entries)
-    now, last_poll = SystemClock().now(), last_poll_at(client.folder)
-    estimate.update(now)
-    running = run_state(run, owner) is RunState.RUNNING
-    return Status(
-        run=run,
-        owner=owner,
-        damage=found.damage,
-        copied=estimate.copied if running else UNTOLD,
-        cancel_gate=None if run.started is None else shut_gate(state, run.started.cluster_id),
-        last_poll=last_poll,
-        silent=silence(run, owner, last_poll, now),
-        waits=wait_reasons(run, estimate.pace, now, owned=owner is not None),
-    )
 
 
 class PauseJson(msgspec.Struct, frozen=True):
@@ -192,7 +114,7 @@ class WaitingJson(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
 
 
-class CancelledJson(msgspec.Struct, frozen=True, kw_only=True):
+class CancelledPartitionJson(msgspec.Struct, frozen=True, kw_only=True):
     """A partition that an operator has cancelled."""
 
     topic: str
@@ -258,12 +180,12 @@ class StatusJson(msgspec.Struct, frozen=True, kw_only=True):
     waiting: tuple[WaitingJson, ...]
     """The partitions that have begun and wait for a step, then the next one to begin."""
     troubled: tuple[TroubledJson, ...]
-    called_off: tuple[CancelledJson, ...]
+    called_off: tuple[CancelledPartitionJson, ...]
     damage: str | None
     """The damage of the journal, also after it was recovered."""
 
 
-def status_json(status: Status) -> StatusJson:
+def status_json(status: StatusFacts) -> StatusJson:
     """Return the JSON form of a run's status."""
     run, started, pauses = status.run, status.run.started, status.run.pauses
     return StatusJson(
@@ -310,7 +232,7 @@ def status_json(status: Status) -> StatusJson:
             for track in run.troubled.values()
         ),
         called_off=tuple(
-            CancelledJson(cancel=kind, **_place(track), **_replicas(track))
+            CancelledPartitionJson(cancel=kind, **_place(track), **_replicas(track))
             for track, kind in status.cancelled
         ),
         damage=status.damage or run.damage,

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from ktui.cli.output.gate import gate_line
 from ktui.cli.output.table import table
 from ktui.cli.run.runs import local_time, state_in_words
-from ktui.cli.run.status_json import Status
+from ktui.cli.run.status_facts import StatusFacts
 from ktui.cluster.text import clean
 from ktui.execution.forecast.estimate import BY_EARLIER_RUNS, CopiedBytes
 from ktui.execution.forecast.progress_text import outage_text
@@ -33,7 +33,7 @@ MOST_ROWS = 40
 """Rows shown of the partitions that wait, and of those that were cancelled."""
 
 
-def status_text(status: Status, state: StateDir) -> str:
+def status_text(status: StatusFacts, state: StateDir) -> str:
     """Describe a run: its settings, its progress, the steps in flight, and all trouble."""
     run = status.run
     sections = [
@@ -48,7 +48,7 @@ def status_text(status: Status, state: StateDir) -> str:
     return "\n".join(map(clean, text.split("\n")))
 
 
-def _head(status: Status, state: StateDir) -> list[str]:
+def _head(status: StatusFacts, state: StateDir) -> list[str]:
     run = status.run
     batch = f", batch {run.batch:,}" if run.batch else ""
     facts = [
@@ -74,7 +74,7 @@ def _origin(run: Run) -> Iterator[tuple[str, str]]:
         yield "started", local_time(run.started_at)
 
 
-def _ownership(status: Status) -> Iterator[tuple[str, str]]:
+def _ownership(status: StatusFacts) -> Iterator[tuple[str, str]]:
     run = status.run
     if status.state is RunState.ENDED:
         yield "ended", local_time(run.ended_at)
@@ -89,7 +89,7 @@ def _ownership(status: Status) -> Iterator[tuple[str, str]]:
         yield "engine", status.silent
 
 
-def _settings(status: Status) -> Iterator[tuple[str, str]]:
+def _settings(status: StatusFacts) -> Iterator[tuple[str, str]]:
     run = status.run
     batch = f"{batch_noun(run.limits)} {run.limits_changed_at + 1:,}"
     since = f", since {batch}" if run.limits_changed_at else ""
@@ -130,7 +130,7 @@ def _options(run: Run) -> Iterator[str]:
     yield f"a poll every {chosen.poll_s:g} s"
 
 
-def _health(status: Status) -> Iterator[tuple[str, str]]:
+def _health(status: StatusFacts) -> Iterator[tuple[str, str]]:
     run, recording = status.run, status.recording
     if status.outage is not None:
         yield "cluster", f"lost {outage_text(status.outage)}"
@@ -142,7 +142,7 @@ def _health(status: Status) -> Iterator[tuple[str, str]]:
         yield "recording", recording.reason or "on"
 
 
-def _cancel_gate(status: Status, state: StateDir) -> Iterator[tuple[str, str]]:
+def _cancel_gate(status: StatusFacts, state: StateDir) -> Iterator[tuple[str, str]]:
     if status.cancel_gate is not None:
         yield "gate", gate_line(status.cancel_gate, state, status.run.name)
 
@@ -208,7 +208,7 @@ def _waiting(waits: Sequence[Waiting]) -> list[str]:
     return ["waiting for their next step", *_first_rows(header, rows)]
 
 
-def _cancelled(status: Status) -> list[str]:
+def _cancelled(status: StatusFacts) -> list[str]:
     """List the partitions that operators have cancelled, those still moving first."""
     cancelled = sorted(status.cancelled, key=lambda each: each[0].state.ended)
     if not cancelled:

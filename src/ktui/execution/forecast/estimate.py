@@ -77,7 +77,7 @@ class CopiedBytes(msgspec.Struct, frozen=True):
         return self.done / self.whole if self.whole else None
 
 
-UNTOLD = CopiedBytes()
+NOT_KNOWN = CopiedBytes()
 """The estimate while nothing is known."""
 
 

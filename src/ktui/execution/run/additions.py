@@ -30,7 +30,7 @@ class ExtraPlans(msgspec.Struct):
     """Partitions of the run that are not queued with their new targets yet."""
     coming: AddedPlan | None = None
     """An extra plan whose partitions have not all been read."""
-    told: list[Planned] = []
+    received: list[Planned] = []
     """The partitions of it that have been read."""
     numbered: int = 0
     """How many places in the plans of the run have been assigned."""
@@ -42,7 +42,7 @@ class ExtraPlans(msgspec.Struct):
 
     def expect(self, added: Added, at: datetime) -> None:
         """Note that the partitions of an extra plan follow."""
-        self.coming, self.told = AddedPlan(added, at), []
+        self.coming, self.received = AddedPlan(added, at), []
 
     def take(self, partitions: Sequence[Planned]) -> Sequence[Planned]:
         """Add planned partitions, and return those that join the run with them.
@@ -52,11 +52,11 @@ class ExtraPlans(msgspec.Struct):
         """
         if self.coming is None:
             return partitions
-        self.told += partitions
-        if len(self.told) < self.coming.added.partitions:
+        self.received += partitions
+        if len(self.received) < self.coming.added.partitions:
             return ()
         self.plans.append(self.coming)
-        whole, self.told, self.coming = self.told, [], None
+        whole, self.received, self.coming = self.received, [], None
         return whole
 
     def wait(self, track: Track, planned: Planned) -> None:

@@ -111,7 +111,7 @@ def _forecasts_of(table: pa.Table) -> pa.Table:
 
 
 def _row(forecast: Forecast) -> dict[str, Any]:
-    left = forecast.told
+    left = forecast.predicted
     return {
         "seq": forecast.seq,
         "run_id": forecast.run_id,

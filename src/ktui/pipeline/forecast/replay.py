@@ -39,7 +39,7 @@ class Forecast(msgspec.Struct):
     """The poll's normalised time, in ms."""
     share: float | None
     """The share done, 0 to 1."""
-    told: Range | None
+    predicted: Range | None
     """The live view's forecast; None where the view showed none."""
     linear_s: float | None
     recent_s: float | None
@@ -189,7 +189,7 @@ class EtaReplay:
                         seq=seen.seq,
                         t=seen.t,
                         share=share,
-                        told=timeline.left_s,
+                        predicted=timeline.left_s,
                         linear_s=track.linear_s(seen.t, share),
                         recent_s=track.recent_s(seen.t, share),
                     )
@@ -219,7 +219,7 @@ def _of_run(
             seq=seen.seq,
             t=seen.t,
             share=share,
-            told=copied.left_s,
+            predicted=copied.left_s,
             linear_s=track.linear_s(seen.t, share),
             recent_s=track.recent_s(seen.t, share),
         )

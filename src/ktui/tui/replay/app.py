@@ -24,7 +24,7 @@ from ktui.tui.widgets.header import StatusHeader
 from ktui.tui.widgets.services import Status
 
 SPEEDS = (0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1_000.0)
-_CHANGES_NOTHING = "This is a replay: nothing can be changed in what has been."
+_CHANGES_NOTHING = "A replay is read-only: nothing can be changed in it."
 _LEFT_OUT = (
     "start_plan",
     "pause",

@@ -13,7 +13,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from ktui.cli.main import ktui
-from ktui.cli.run.status_json import Status, status_json
+from ktui.cli.run.status_facts import StatusFacts
+from ktui.cli.run.status_json import status_json
 from ktui.cli.run.status_text import status_text
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.forecast.estimate import CopiedBytes
@@ -389,8 +390,8 @@ def test_a_live_run_under_a_shut_cancel_gate_is_gated(tmp_path: Path) -> None:
 def test_status_shows_that_the_time_left_is_based_on_earlier_runs(tmp_path: Path) -> None:
     copied = CopiedBytes(left_s=Range(100.0, 200.0, 400.0), by_earlier_runs=True)
     run, state = RunClient(a_run(tmp_path)).read().run, StateDir(tmp_path / "state")
-    by_earlier_runs = Status(run=run, copied=copied)
+    by_earlier_runs = StatusFacts(run=run, copied=copied)
     expected = "3m 20s (1m 40s-6m 40s) left by earlier runs"
     assert expected in status_text(by_earlier_runs, state)
     assert status_json(by_earlier_runs).left_by_earlier_runs
-    assert not status_json(Status(run=run)).left_by_earlier_runs
+    assert not status_json(StatusFacts(run=run)).left_by_earlier_runs

@@ -51,7 +51,7 @@ class ThrottleForm(Vertical):
             width: 30; height: 1; border: none; padding: 0 1; background: $cursor;
         }
         & RateInput:focus { background-tint: $primary 25%; border: none; }
-        & #throttle-told { height: auto; }
+        & #throttle-warnings { height: auto; }
         & #throttle-hint { color: $dim; height: auto; }
         & #throttle-hint.-wrong { color: $error; text-style: bold; }
     }
@@ -75,7 +75,7 @@ class ThrottleForm(Vertical):
         yield Static(HINT, id="throttle-hint", markup=False)
         if self._with_leaders:
             yield AllowanceBox("throttle what leaders send, too", id="throttle-leaders")
-        yield Static(id="throttle-told", markup=False)
+        yield Static(id="throttle-warnings", markup=False)
 
     @property
     def text(self) -> str:
@@ -106,10 +106,10 @@ class ThrottleForm(Vertical):
             return "throttle: no rate is given to throttle leaders to"
         return ""
 
-    def tell(self, warnings: Sequence[str]) -> None:
+    def warn(self, warnings: Sequence[str]) -> None:
         """Show warnings about the throttle typed, below its field."""
         words = Content("\n").join(Content.styled(f"! {each}", "$warning") for each in warnings)
-        self.query_one("#throttle-told", Static).update(words)
+        self.query_one("#throttle-warnings", Static).update(words)
 
     @on(Input.Changed)
     @on(Checkbox.Changed)

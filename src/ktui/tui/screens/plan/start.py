@@ -151,7 +151,7 @@ class StartScreen(PlanScreen):
         allowed = self._form.allowed
         self._findings, lines = await chosen.check(limits, rates, allowed, leaders=leaders)
         self.report(lines)
-        self._throttle.tell(throttle_sentences(self._findings))
+        self._throttle.warn(throttle_sentences(self._findings))
         self.show_answer("", "")
         if rates:
             self.measure(chosen)

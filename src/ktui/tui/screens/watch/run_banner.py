@@ -9,7 +9,7 @@ import msgspec
 from textual.content import Content
 from textual.widget import Widget
 
-from ktui.execution.forecast.estimate import BY_EARLIER_RUNS, UNTOLD, CopiedBytes
+from ktui.execution.forecast.estimate import BY_EARLIER_RUNS, NOT_KNOWN, CopiedBytes
 from ktui.execution.host.catalog import RunState
 from ktui.execution.run.states import State
 from ktui.pacing.limits import LETTERS, Limits, Order
@@ -109,7 +109,7 @@ def _first(status: RunStatus, now: datetime) -> Iterator[HeaderPart]:
         at = "" if status.ended_at is None else f"at {figures.as_time(status.ended_at)}"
         yield HeaderPart((Piece(at, "dim"),), rank=3)
     elif status.state is RunState.RUNNING:
-        yield from _eta(UNTOLD if _stuck(status) else status.copied, now)
+        yield from _eta(NOT_KNOWN if _stuck(status) else status.copied, now)
 
 
 def _remaining_throttle(status: RunStatus) -> Iterator[HeaderPart]:

@@ -1,0 +1,93 @@
+"""The facts of a run's status, for its text and for its JSON form."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+import msgspec
+
+from ktui.cli.output.gate import shut_gate
+from ktui.cluster.clock import SystemClock
+from ktui.execution.cancel.gate import ShutGate
+from ktui.execution.forecast.earlier_runs import EarlierRuns
+from ktui.execution.forecast.estimate import NOT_KNOWN, CopiedBytes, Estimate
+from ktui.execution.forecast.wait_text import Waiting, wait_reasons
+from ktui.execution.host.catalog import RunState, recording_now, run_state
+from ktui.execution.host.client import RunClient
+from ktui.execution.host.heartbeat import last_poll_at, silence
+from ktui.execution.host.ownership import Holder
+from ktui.execution.host.state_dir import StateDir
+from ktui.execution.run.cancel_kind import CancelKind
+from ktui.execution.run.events import Recording
+from ktui.execution.run.run import ClusterLost, Run
+from ktui.execution.run.track import Track
+
+
+class StatusFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """A run, and what is known of it beside its journal."""
+
+    run: Run
+    owner: Holder | None = None
+    damage: str | None = None
+    """The damage of the journal, as it was read now."""
+    copied: CopiedBytes = NOT_KNOWN
+    """The progress of the copies, with the time left where that is known."""
+    cancel_gate: ShutGate | None = None
+    """Who has shut the cluster's cancel gate; None while it is open."""
+    last_poll: datetime | None = None
+    """The time of the last poll by an engine; None where it is not noted."""
+    silent: str | None = None
+    """For how long its engine has not polled the cluster."""
+    waits: Sequence[Waiting] = ()
+    """The partitions that wait, and why."""
+
+    @property
+    def owned(self) -> bool:
+        """Whether the run has an engine."""
+        return self.owner is not None
+
+    @property
+    def state(self) -> RunState:
+        """The state of the run as a whole."""
+        return run_state(self.run, self.owner)
+
+    @property
+    def outage(self) -> ClusterLost | None:
+        """Why the cluster does not answer the engine; None without an engine."""
+        return self.run.outage if self.owned else None
+
+    @property
+    def recording(self) -> Recording:
+        """Whether the engine records."""
+        return recording_now(self.run, self.owner)
+
+    @property
+    def cancelled(self) -> list[tuple[Track, CancelKind]]:
+        """The partitions that an operator has cancelled, and how."""
+        tracks = self.run.tracks.values()
+        return [(track, track.cancel) for track in tracks if track.cancel is not None]
+
+
+def read_status(client: RunClient, state: StateDir) -> StatusFacts:
+    """Read all that is known of a run.
+
+    Raises:
+        RunProblem: its journal cannot be read.
+    """
+    owner, found = client.owner, client.read()
+    run, estimate = found.run, Estimate(found.run, EarlierRuns(state))
+    estimate.take(found.entries)
+    now, last_poll = SystemClock().now(), last_poll_at(client.folder)
+    estimate.update(now)
+    running = run_state(run, owner) is RunState.RUNNING
+    return StatusFacts(
+        run=run,
+        owner=owner,
+        damage=found.damage,
+        copied=estimate.copied if running else NOT_KNOWN,
+        cancel_gate=None if run.started is None else shut_gate(state, run.started.cluster_id),
+        last_poll=last_poll,
+        silent=silence(run, owner, last_poll, now),
+        waits=wait_reasons(run, estimate.pace, now, owned=owner is not None),
+    )
