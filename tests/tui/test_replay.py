@@ -214,10 +214,10 @@ async def test_nothing_can_be_changed_in_a_replay(run: RunDir) -> None:
         await replay.press("P")
         assert replay.told == "A replay is read-only: nothing can be changed in it."
         await replay.press("l")
-        assert "This is a replay: nothing can be changed" in replay.text
+        assert "A replay is read-only" in replay.text
         await replay.press("escape", "r")
         await replay.until_told("engine: ")
-        assert "This is a replay" not in replay.text
+        assert "A replay is read-only" not in replay.text
         await replay.press("R")
         assert "A replay is read-only: nothing can be changed in it." in replay.text
 
