@@ -41,7 +41,7 @@ def test_a_run_is_started_and_changed_from_the_view_and_continues_without_it(
         terminal.send(f"{plan}{ENTER}")
         terminal.wait_for("to be copied")
         terminal.send(f"{TAB}{DOWN}")
-        terminal.wait_for("partitions under way at once")
+        terminal.wait_for("partitions begun but not ended")
         terminal.send(f"1{ENTER}")
         terminal.wait_for("Type drain and press enter to start the run.")
         terminal.send(f"drain{ENTER}")
