@@ -219,7 +219,7 @@ def test_a_run_fails_with_a_reason_when_no_worker_fits_an_executor(
 
 
 @pytest.mark.soak
-def test_where_the_worker_dies_in_mid_run_it_says_so_and_a_later_run_does_it_all(
+def test_a_worker_that_dies_in_mid_run_is_reported_and_a_later_run_completes(
     standalone: SparkCluster,
     recorded: Path,
     expected: dict[str, Rows],

@@ -15,7 +15,7 @@ from support.recordings.recordings import copying, to_the_millisecond
 
 
 @given(histories(), st.sets(st.integers(0, 30)), st.sets(st.integers(0, 30)))
-def test_what_is_read_is_what_was_seen_and_without_some_lines_that_or_nothing(
+def test_recorded_lines_read_back_as_seen_and_missing_ones_lead_to_nothing_else(
     history: list[Observation], whole: set[int], missing: set[int]
 ) -> None:
     encoder = Encoder()

@@ -110,7 +110,7 @@ def test_among_these_are_all_limits_versions_stages_kinds_and_scopes() -> None:
 
 @pytest.mark.soak
 @pytest.mark.parametrize("first", range(0, len(CASES), 50))
-def test_whatever_is_called_off_ends_as_was_said_before(first: int, tmp_path: Path) -> None:
+def test_every_cancel_ends_as_its_preview_shows(first: int, tmp_path: Path) -> None:
     for number, case in enumerate(CASES[first : first + 50]):
         folder = tmp_path / str(number)
         folder.mkdir()

@@ -103,14 +103,14 @@ def test_cancels_in_trouble_end_correctly_when_the_engine_is_killed(
 
 @pytest.mark.soak
 @pytest.mark.parametrize("first", range(12, 362, 10))
-def test_what_is_called_off_in_350_runs_in_trouble_ends_right(first: int, tmp_path: Path) -> None:
+def test_cancels_in_350_troubled_runs_end_correctly(first: int, tmp_path: Path) -> None:
     for seed, folder in ten_seeds(first, tmp_path):
         _run_checked(CalledOffTrouble(seed, folder))
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("first", range(8, 228, 10))
-def test_what_is_called_off_in_220_runs_ends_right_where_the_engine_is_killed_too(
+def test_cancels_in_220_runs_end_correctly_when_the_engine_is_killed_too(
     first: int, tmp_path: Path
 ) -> None:
     for seed, folder in ten_seeds(first, tmp_path):
@@ -124,6 +124,8 @@ def test_cancels_in_trouble_leave_no_throttle_behind(seed: int, tmp_path: Path) 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("first", range(8, 328, 10))
-def test_no_throttle_stays_of_what_is_called_off_in_320_runs(first: int, tmp_path: Path) -> None:
+def test_no_throttle_remains_of_cancelled_partitions_in_320_runs(
+    first: int, tmp_path: Path
+) -> None:
     for seed, folder in ten_seeds(first, tmp_path):
         _run_checked(ThrottledAndCalledOff(seed, folder, killed=seed % 2 == 0))

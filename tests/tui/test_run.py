@@ -248,7 +248,7 @@ async def test_a_target_that_dies_leaves_no_eta_and_no_rate(tmp_path: Path) -> N
         assert colour_of(watch.app, "STALLED") is not None
 
 
-async def test_someone_elses_move_of_a_waiting_partition_is_told_as_theirs_also_when_it_stalls(
+async def test_someone_elses_move_of_a_waiting_partition_is_shown_as_theirs_even_when_it_stalls(
     tmp_path: Path,
 ) -> None:
     cluster = a_quiet_cluster("a-0", "a-1", messages=200_000)

@@ -183,7 +183,7 @@ async def test_an_invalid_throttle_blocks_the_start(tmp_path: Path) -> None:
         assert not watch.state_dir.run_dirs()
 
 
-async def test_a_file_without_a_plan_is_told_with_all_its_problems_and_their_lines(
+async def test_a_file_without_a_plan_is_reported_with_all_problems_and_their_lines(
     tmp_path: Path,
 ) -> None:
     bad = '{"version": 1, "partitions": [\n{"topic": "a", "partition": 0, "replicas": [1, 1]},\n'

@@ -94,7 +94,7 @@ async def test_a_run_without_an_engine_shows_the_remaining_throttle_and_the_resu
         assert "Resume it first: ktui resume drain-3" in watch.text
 
 
-async def test_a_throttle_that_never_ends_is_told_and_another_is_in_force_at_once(
+async def test_a_throttle_that_is_too_low_is_reported_and_a_new_one_takes_effect_at_once(
     tmp_path: Path,
 ) -> None:
     async with throttled(tmp_path) as watch:

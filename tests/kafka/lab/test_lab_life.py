@@ -114,7 +114,7 @@ def test_the_controller_is_broken_and_mended_as_a_broker_is(shared: Path) -> Non
         assert states(shared)[100] == expected
 
 
-def test_a_broker_is_broken_and_mended_and_what_cannot_be_done_is_said_with_the_way_out(
+def test_a_broker_is_broken_and_repaired_and_impossible_requests_explain_the_way_out(
     shared: Path,
 ) -> None:
     def refusal(verb: str, broker: int) -> tuple[int, str]:

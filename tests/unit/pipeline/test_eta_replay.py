@@ -53,7 +53,9 @@ def test_a_partition_is_forecast_until_it_is_in_sync(told: list[Forecast]) -> No
         assert each.truth_s is not None
         assert each.truth_s >= 0
     late = [e for e in partitions if e.predicted is not None and (e.share or 0) > 0.5]
-    off = sorted(abs(e.predicted.middle - (e.truth_s or 0)) for e in late if e.predicted is not None)
+    off = sorted(
+        abs(e.predicted.middle - (e.truth_s or 0)) for e in late if e.predicted is not None
+    )
     assert off[len(off) // 2] < 3.0
 
 

@@ -101,9 +101,7 @@ def test_among_these_steps_are_all_kinds_of_cancels_plans_limits_and_events() ->
 
 @pytest.mark.soak
 @pytest.mark.parametrize("way", OTHER_WAYS)
-def test_whatever_the_plan_changes_can_be_called_off_at_every_one_of_its_steps(
-    way: str, tmp_path: Path
-) -> None:
+def test_any_planned_change_can_be_cancelled_at_each_of_its_steps(way: str, tmp_path: Path) -> None:
     for number, case in enumerate(case for case in CASES if case.way == way):
         folder = tmp_path / str(number)
         folder.mkdir()
