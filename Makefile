@@ -36,8 +36,8 @@ browser: # `make test` looks at reports in a real browser
 lab: $(PROGRAM) java ## a real Kafka with a reassignment under way, and the live view on it
 	$(BIN)/ktui lab demo
 
-# A cluster and Spark often wait: four processes keep two processors busy to the end.
-WORKERS ?= 4
+# A cluster and Spark often wait: five processes keep two processors busy to the end.
+WORKERS ?= 5
 GROUPED := --dist loadgroup --no-loadscope-reorder --durations 30
 
 test: $(INSTALLED) java browser check ## every test, on a real Kafka that it starts itself
