@@ -50,7 +50,7 @@ def test_a_run_is_started_and_changed_from_the_view_and_continues_without_it(
         terminal.send("l")
         terminal.wait_for("limits of run drain")
         terminal.send(DOWN)
-        terminal.wait_for("P partitions: partitions under way")
+        terminal.wait_for("P partitions: partitions begun")
         terminal.send(f"2{ENTER}")
         terminal.wait_for("in force: they bind from decision")
         terminal.send(ESCAPE)
