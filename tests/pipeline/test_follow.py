@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import threading
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,7 +24,7 @@ from ktui.pipeline.lake.tables import BROKERS_BY_MINUTE, LINES, MOVES, POLLS, SA
 from ktui.pipeline.run import run as running
 from ktui.pipeline.run.follow_report import ended_by_signals
 from ktui.pipeline.run.run import PipelineOutcome
-from support.pipeline.follower import Heard, a_follower, followed
+from support.pipeline.follower import PATIENCE_S, Heard, a_follower, followed
 from support.pipeline.follower_process import LIMIT_S, FollowerProcess
 from support.pipeline.lake_recordings import into_lake, looks, record, rows
 from support.pipeline.lake_rows import lake_table
@@ -208,13 +209,20 @@ def test_a_follower_ended_by_sigterm_drops_its_batch_and_the_next_one_redoes_it(
     segment, lake = segments(tmp_path / "whole", 3)[1], tmp_path / "lake"
     put(segment, tmp_path / "recorded")
 
+    arrived = threading.Event()
+
     def terminate(what: str) -> None:
         if what.startswith("decoding"):
             os.kill(os.getpid(), signal.SIGTERM)
+            assert arrived.wait(PATIENCE_S)  # another thread takes it
+
+    def end() -> None:
+        follower.end()
+        arrived.set()
 
     ended = Heard(begins=terminate)
     follower = a_follower(spark, ended, lake, tmp_path / "recorded")
-    with ended_by_signals(follower.end):
+    with ended_by_signals(end):
         follower.follow()
     assert ended.outcomes == []
     assert read_manifest(LocalFiles(lake)) is None
