@@ -137,7 +137,9 @@ class Polling:
     async def _poll_once(self) -> None:
         try:
             observation = await self._source.poll(self._interest())
-            folded = await self._fold(self._complete(self._with_past()), observation)
+            past = self._past
+            before = self._complete(self._merged(past))
+            folded = await self._fold(before, observation)
         except ClusterError as error:
             self._lose(_reason(error), str(error))
         except Exception as error:  # a defect does not end the view, which reports it
@@ -146,16 +148,15 @@ class Polling:
             self._lose(words, words)
         else:
             self._first = self._first or observation
-            self._past = None
+            if self._past is past:  # else another history came while this one was folded
+                self._past = None
             self._failures = 0
             self.progress, self.overview = folded
             self.outages.answered(observation.at, observation.monotonic_s)
             self._post(Polled())
 
-    def _with_past(self) -> Progress:
-        if self._past is None:
-            return self.progress
-        return merge_history(self._past, self.progress, self._first)
+    def _merged(self, past: Progress | None) -> Progress:
+        return self.progress if past is None else merge_history(past, self.progress, self._first)
 
     @staticmethod
     async def _fold(before: Progress, observation: Observation) -> tuple[Progress, Overview]:
