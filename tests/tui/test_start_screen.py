@@ -130,7 +130,9 @@ async def test_an_invalid_limit_is_reported_at_its_field_and_blocks_the_start(
         # the figures follow the limits as they are typed
         watch.app.screen.query_one("#new-shape").focus()
         await watch.type("kip-435")
+        await watch.press("enter")  # before the figures have followed: the answer stays
         await watch.until(lambda: "kip-435, in force" in report(watch))
+        await watch.until(lambda: "Type drain-3 and press enter" in answer_line(watch))
 
         watch.app.screen.query_one("#new-partitions").focus()
         await watch.type("none of")

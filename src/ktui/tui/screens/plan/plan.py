@@ -211,6 +211,7 @@ class PlanScreen(Screen[PlanOutcome | None]):
     def _read_soon(self) -> None:
         typed = self.query_one("#plan-path", Input).value.strip()
         if typed:
+            self.show_answer("", "")
             self.run_worker(self._read(typed), group="plan", exclusive=True, exit_on_error=False)
 
     async def _read(self, typed: str) -> None:
@@ -235,7 +236,8 @@ class PlanScreen(Screen[PlanOutcome | None]):
 
     @on(Checkbox.Changed)
     def preview_soon(self) -> None:
-        """Preview the plan again once typing pauses."""
+        """Preview the plan again once typing pauses; the last answer is about what was before."""
+        self.show_answer("", "")
         if self._chosen is not None:
             self.run_worker(
                 self._preview_later(), group="figures", exclusive=True, exit_on_error=False

@@ -144,15 +144,13 @@ class StartScreen(PlanScreen):
         """Preview the plan under the limits and the throttle typed."""
         limits, chosen = self.query_one(LimitsForm).limits(), self._chosen
         if limits is None or chosen is None or self._form.problem:
-            self.show_answer("", "")  # the form shows the error beside its field
-            return
+            return  # the form shows the error beside its field
         rates = self._throttle.rates() or NO_THROTTLE
         leaders = self._throttle.leaders
         allowed = self._form.allowed
         self._findings, lines = await chosen.check(limits, rates, allowed, leaders=leaders)
         self.report(lines)
         self._throttle.warn(throttle_sentences(self._findings))
-        self.show_answer("", "")
         if rates:
             self.measure(chosen)
 
