@@ -40,13 +40,22 @@ lab: $(PROGRAM) java ## a real Kafka with a reassignment under way, and the live
 WORKERS ?= 5
 GROUPED := --dist loadgroup --no-loadscope-reorder --durations 30
 
-test: $(INSTALLED) java browser check ## every test, on a real Kafka that it starts itself
+# Compiled code is kept: hundreds of short processes would compile the program anew.
+unexport PYTHONDONTWRITEBYTECODE
+
+test: $(INSTALLED) java browser ## every test, on a real Kafka that it starts itself
+	@$(MAKE) --no-print-directory -j2 check rewritten
 	$(BIN)/python -m pytest -m 'not soak' -n $(WORKERS) $(GROUPED)
 
 test-quick: $(INSTALLED) ## the tests without Kafka, Spark and screens
 	$(BIN)/python -m pytest -m 'not kafka and not soak' -n $(WORKERS) $(GROUPED) \
 		tests/unit tests/property
 .PHONY: test-quick
+
+# pytest rewrites the asserts of every test: once for all its processes; the tests report what fails.
+rewritten: $(INSTALLED)
+	@$(BIN)/python -m pytest --collect-only -qq > /dev/null || true
+.PHONY: rewritten
 
 soak: $(INSTALLED) java ## the large counts, and the contract on every supported Kafka
 	$(BIN)/python -m pytest -m soak
