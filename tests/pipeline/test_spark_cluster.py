@@ -29,6 +29,7 @@ from support.pipeline.spark_cluster import (
     python_without,
     spark_cluster,
 )
+from support.pipeline_oracle.rows import tables_of
 from support.recordings.recorded_worlds import tapes_of
 from support.recordings.taped_runs import tapes_of_runs
 from support.recordings.tapes import cut_at_random, with_garbage, write
@@ -70,16 +71,43 @@ def _ktui(*words: str | Path) -> list[str]:
 
 
 def _run_words(recorded: Path, lake: Path) -> list[str]:
-    return ["--recordings", str(recorded / "recordings"), "--lake", str(lake), "--no-insights"]
+    return ["--recordings", str(recorded / "recordings"), "--lake", str(lake)]
 
 
 @pytest.fixture(scope="module")
-def expected(spark: SparkSession, recorded: Path) -> dict[str, Rows]:
-    """The tables that one process makes."""
-    lake = recorded / "lake"
-    asked = DerivedOptions(read_grid(recorded / "grid.yaml"), anew=True)
-    run(spark, PipelineRequest((str(recorded / "recordings"),), str(lake), asked=asked))
-    return _tables(lake)
+def oracle(recorded: Path) -> dict[str, Rows]:
+    """The tables of recorded facts that the independent implementation makes."""
+    return _with_file_names(tables_of(recorded / "recordings"))
+
+
+@pytest.fixture(scope="module")
+def submitted(
+    standalone: SparkCluster, recorded: Path, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, Rows]:
+    """Every table that spark-submit makes with the package, without ktui installed."""
+    folder = tmp_path_factory.mktemp("submitted")
+    driver = python_without(folder / "python", "ktui", "pyspark", "py4j")
+    assert imports(driver, ["ktui", "pyspark", "click"]) == ["click"]
+    printed = _done(_ktui("package", folder)).stdout
+    assert f"--py-files {folder / 'ktui.zip'} {folder / 'ktui_job.py'}" in printed
+
+    _done(
+        [
+            str(HOME / "bin" / "spark-submit"),
+            *("--master", standalone.url),
+            *("--conf", f"{_MOUNTED}/recorded={recorded.as_uri()}"),
+            *("--conf", f"{_MOUNTED}/made={folder.as_uri()}"),
+            *("--py-files", str(folder / "ktui.zip")),
+            str(folder / "ktui_job.py"),
+            *("--recordings", "viewfs://ktui/recorded/recordings"),
+            *("--lake", "viewfs://ktui/made/lake"),
+            *("--grid", str(recorded / "grid.yaml")),
+        ],
+        {**standalone.environment, "PYSPARK_DRIVER_PYTHON": str(driver)},
+    )
+
+    assert standalone.tasks().keys() == {"0", "1"}
+    return _tables(folder / "lake")
 
 
 def _settings(options: Mapping[str, str]) -> dict[str, str]:
@@ -103,17 +131,17 @@ def _ended(command: list[str], environment: Mapping[str, str] | None = None) -> 
 
 def _tables(lake: Path) -> dict[str, Rows]:
     """Return every table of a lake, with files by their names."""
-    found = lake_rows(lake, (*TABLES, FORECASTS, ETA_BACKTEST, WHAT_IF))
-    for row in found["quarantine"]:
-        row["file"] = Path(row["file"]).name
+    found = _with_file_names(lake_rows(lake, (*TABLES, FORECASTS, ETA_BACKTEST, WHAT_IF)))
     printed = lake_table(lake, INSIGHTS).to_pylist()
     found["insights"] = [_flat(json.loads(row["insights"])) for row in printed]
     return found
 
 
-def _recorded_facts(tables: Mapping[str, Rows]) -> dict[str, Rows]:
-    """Leave out the tables that `--no-insights` leaves out."""
-    return {table.name: tables[table.name] for table in TABLES}
+def _with_file_names(tables: dict[str, Rows]) -> dict[str, Rows]:
+    """Name the files of quarantined lines without their folders."""
+    for row in tables["quarantine"]:
+        row["file"] = Path(row["file"]).name
+    return tables
 
 
 def _flat(value: Any, name: str = "") -> dict[str, Any]:
@@ -142,11 +170,18 @@ def _same(made: Mapping[str, Rows], expected: Mapping[str, Rows]) -> None:
         assert_same(made[name], rows, name)
 
 
+def test_spark_submit_with_the_package_makes_the_oracles_tables(
+    submitted: dict[str, Rows], oracle: dict[str, Rows]
+) -> None:
+    _same(submitted, oracle)
+
+
 def test_a_cluster_whose_only_executor_is_killed_in_mid_run_makes_the_same_tables(
-    standalone: SparkCluster, recorded: Path, expected: dict[str, Rows], tmp_path: Path
+    standalone: SparkCluster, recorded: Path, submitted: dict[str, Rows], tmp_path: Path
 ) -> None:
     """All that it has kept for later tables is lost with it."""
     words = ["run", "--master", standalone.url, *_run_words(recorded, tmp_path / "lake")]
+    words += ["--grid", str(recorded / "grid.yaml")]
     alone = {"spark.cores.max": "1", "spark.sql.shuffle.partitions": "1"}
     environment = standalone.environment | _settings(alone)
     with _running(_ktui(*words), environment) as running:
@@ -155,7 +190,7 @@ def test_a_cluster_whose_only_executor_is_killed_in_mid_run_makes_the_same_table
         printed += running.communicate(timeout=LIMIT_S)[1]
 
     assert running.returncode == 0, printed
-    _same(_tables(tmp_path / "lake"), _recorded_facts(expected))
+    _same(_tables(tmp_path / "lake"), submitted)
     assert standalone.tasks().keys() == {"0", "1"}  # the one that came in its place, too
 
 
@@ -168,36 +203,6 @@ def _until(table: str, running: subprocess.Popen[str]) -> str:
         if line.strip() == table:
             return printed
     raise AssertionError(printed)
-
-
-def test_spark_submit_with_the_package_makes_the_same_tables_without_ktui_installed(
-    standalone: SparkCluster,
-    recorded: Path,
-    expected: dict[str, Rows],
-    tmp_path: Path,
-) -> None:
-    driver = python_without(tmp_path / "python", "ktui", "pyspark", "py4j")
-    assert imports(driver, ["ktui", "pyspark", "click"]) == ["click"]
-    printed = _done(_ktui("package", tmp_path)).stdout
-    assert f"--py-files {tmp_path / 'ktui.zip'} {tmp_path / 'ktui_job.py'}" in printed
-
-    _done(
-        [
-            str(HOME / "bin" / "spark-submit"),
-            *("--master", standalone.url),
-            *("--conf", f"{_MOUNTED}/recorded={recorded.as_uri()}"),
-            *("--conf", f"{_MOUNTED}/made={tmp_path.as_uri()}"),
-            *("--py-files", str(tmp_path / "ktui.zip")),
-            str(tmp_path / "ktui_job.py"),
-            *("--recordings", "viewfs://ktui/recorded/recordings"),
-            *("--lake", "viewfs://ktui/made/lake"),
-            *("--grid", str(recorded / "grid.yaml")),
-        ],
-        {**standalone.environment, "PYSPARK_DRIVER_PYTHON": str(driver)},
-    )
-
-    _same(_tables(tmp_path / "lake"), expected)
-    assert standalone.tasks().keys() == {"0", "1"}
 
 
 def test_a_run_fails_with_a_reason_when_no_worker_fits_an_executor(
@@ -219,13 +224,26 @@ def test_a_run_fails_with_a_reason_when_no_worker_fits_an_executor(
 
 
 @pytest.mark.soak
+def test_one_process_makes_the_tables_of_the_cluster(
+    spark: SparkSession, recorded: Path, submitted: dict[str, Rows], tmp_path: Path
+) -> None:
+    asked = DerivedOptions(read_grid(recorded / "grid.yaml"), anew=True)
+    lake = tmp_path / "lake"
+
+    run(spark, PipelineRequest((str(recorded / "recordings"),), str(lake), asked=asked))
+
+    _same(_tables(lake), submitted)
+
+
+@pytest.mark.soak
 def test_a_worker_that_dies_in_mid_run_is_reported_and_a_later_run_completes(
     standalone: SparkCluster,
     recorded: Path,
-    expected: dict[str, Rows],
+    oracle: dict[str, Rows],
     tmp_path: Path,
 ) -> None:
     words = ["run", "--master", standalone.url, *_run_words(recorded, tmp_path / "lake")]
+    words += ["--no-insights"]
     environment = standalone.environment | _settings({"spark.ktui.executorWait": "5s"})
     try:
         with _running(_ktui(*words), environment) as running:
@@ -239,4 +257,4 @@ def test_a_worker_that_dies_in_mid_run_is_reported_and_a_later_run_completes(
     assert "its workers are gone" in printed
     assert "Traceback" not in printed
     _done(_ktui(*words), standalone.environment)
-    _same(_tables(tmp_path / "lake"), _recorded_facts(expected))
+    _same(_with_file_names(lake_rows(tmp_path / "lake")), oracle)
