@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 
 from ktui.pipeline.lake.manifest import NAME, decode
 from ktui.pipeline.run import run as running
+from ktui.pipeline.run.run import PipelineRequest
 from support.pipeline.lake_recordings import into_lake
 from support.pipeline.lake_rows import Rows, assert_same, piped, without, worked_out_of
 from support.pipeline.sparks import small_settings
@@ -127,8 +128,24 @@ def test_the_same_polls_in_other_files_pieces_and_copies_give_the_same_tables(
             assert_same(made[name], expected[name], f"{name}, {way}")
 
 
+def test_a_run_that_dies_while_writing_keeps_the_old_version_and_the_next_catches_up(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _catches_up_after(_dies_at, spark, tmp_path, monkeypatch)
+
+
+@pytest.mark.soak
 def test_a_run_killed_while_writing_keeps_the_old_version_and_the_next_catches_up(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _catches_up_after(_killed_at, spark, tmp_path, monkeypatch)
+
+
+def _catches_up_after(
+    end_at: Callable[[SparkSession, str, Path, Path], None],
+    spark: SparkSession,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     folder, lake = tmp_path / "recordings", tmp_path / "lake"
     dice = random.Random("killed")  # noqa: S311 - a test's dice
@@ -143,7 +160,7 @@ def test_a_run_killed_while_writing_keeps_the_old_version_and_the_next_catches_u
     before = _current(lake)
     write(folder, files[half:])
 
-    _killed_at("samples", folder, lake)
+    end_at(spark, "samples", folder, lake)
 
     assert list(lake.glob("lines/lake_version=000002-*"))
     assert _current(lake) == before
@@ -160,10 +177,25 @@ def _current(lake: Path) -> dict[str, bytes]:
     return {NAME: content, **files}
 
 
-def _killed_at(table: str, folder: Path, lake: Path) -> None:
+class _DiesError(BaseException):
+    """Nothing catches it."""
+
+
+def _dies_at(spark: SparkSession, table: str, folder: Path, lake: Path) -> None:
+    """Leave a run as it begins to write a table."""
+
+    def step(name: str) -> None:
+        if name == table:
+            raise _DiesError
+
+    with pytest.raises(_DiesError):
+        running.run(spark, PipelineRequest((str(folder),), str(lake)), step)
+
+
+def _killed_at(_: SparkSession, table: str, folder: Path, lake: Path) -> None:
     """Kill -9 a `ktui pipeline run` and its children while it writes a table."""
     words = ["run", "--recordings", str(folder), "--lake", str(lake), "--master", "local[1]"]
-    running = subprocess.Popen(
+    process = subprocess.Popen(
         [sys.executable, "-m", "ktui", "pipeline", *words],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
@@ -171,15 +203,15 @@ def _killed_at(table: str, folder: Path, lake: Path) -> None:
         env={**os.environ, **small_settings()},
         start_new_session=True,
     )
-    with running:
-        assert running.stderr is not None
+    with process:
+        assert process.stderr is not None
         printed = []
         try:
-            for line in running.stderr:
+            for line in process.stderr:
                 printed.append(line.strip())
                 if printed[-1] == table:
                     break
         finally:
-            os.killpg(running.pid, signal.SIGKILL)
+            os.killpg(process.pid, signal.SIGKILL)
     assert printed[-1:] == [table], printed
-    assert running.returncode == -signal.SIGKILL
+    assert process.returncode == -signal.SIGKILL
