@@ -1,10 +1,10 @@
-"""Paced runs on ten real brokers, checked against the controller's own record."""
+"""Paced runs on real brokers, checked against the controller's own record."""
 
 from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import pytest
@@ -25,6 +25,7 @@ from support.kafka.real_runs import RealRun
 MIB = 1024 * 1024
 Replicas = tuple[int, ...]
 OLD, NEW = (1, 2, 3, 4, 5), (6, 7, 8, 9, 10)
+"""The example of KIP-435, which takes ten brokers."""
 PARTITIONS = 24
 EVERY_EVENTS = 6
 """So many events are between two changes of limits."""
@@ -33,27 +34,23 @@ LIFTED: dict[str, int | str | None] = dict.fromkeys(
 )
 
 
-@pytest.fixture
-def topic(ten_lab: Lab, topic_name: str) -> Iterator[str]:
-    yield topic_name
-    delete_topics(Connection.to(ten_lab.bootstrap_servers), [topic_name])
-
-
-def moved_while_used(lab: Lab, folder: Path, topic: str, shape: Shape) -> list[PartitionRecord]:
-    """Move a partition to five other brokers, two replicas at a time, while it is written to."""
+def moved_while_used(
+    lab: Lab, folder: Path, topic: str, old: Replicas, new: Replicas, limits: Limits
+) -> list[PartitionRecord]:
+    """Move a partition to other brokers while it is written to."""
     connection = Connection.to(lab.bootstrap_servers)
-    create_topic(connection, topic, [OLD])
+    create_topic(connection, topic, [old])
     fill(connection, topic, range(1), bytes_each=MIB)
-    run = RealRun(
-        lab, folder, {TopicPartition(topic, 0): NEW}, Limits(replicas=2, shape=shape), poll_s=0.2
-    )
+    run = RealRun(lab, folder, {TopicPartition(topic, 0): new}, limits, poll_s=0.2)
     with AckedMessages(connection, topic, 1, every_s=0.02) as messages:
         ended = asyncio.run(run.to_its_end())
     assert ended.counts[State.DONE] == 1
     assert messages.acknowledged
     assert not messages.missing
     assert not messages.failed
-    return partition_records(lab, topic)
+    records = partition_records(lab, topic)
+    delete_topics(connection, [topic])
+    return records
 
 
 def bumps(records: list[PartitionRecord]) -> int:
@@ -61,10 +58,32 @@ def bumps(records: list[PartitionRecord]) -> int:
     return sum(record.leader is not None for record in records if not record.created)
 
 
-def test_the_example_of_kip_435_takes_exactly_the_steps_of_the_proposal(
-    ten_lab: Lab, topic: str, tmp_path: Path
+def test_kip_435_takes_exactly_its_steps(lab: Lab, topic_name: str, tmp_path: Path) -> None:
+    limits = Limits(replicas=1, shape=Shape.KIP_435)
+    records = moved_while_used(lab, tmp_path, topic_name, (1, 2), (3, 4), limits)
+
+    assert [alter.target for alter in alters(records)] == [(3, 1, 2), (3, 2), (3, 4)]
+    assert elected(records) == [3]
+    assert bumps(records) == 3
+
+
+def test_the_gentle_shape_raises_the_leader_epoch_once(
+    lab: Lab, topic_name: str, tmp_path: Path
 ) -> None:
-    records = moved_while_used(ten_lab, tmp_path, topic, Shape.KIP_435)
+    limits = Limits(replicas=1, shape=Shape.GENTLE)
+    records = moved_while_used(lab, tmp_path, topic_name, (1, 2), (3, 4), limits)
+
+    assert [alter.target for alter in alters(records)] == [(1, 2, 3), (1, 2, 3, 4), (3, 4)]
+    assert bumps(records) == 1
+    assert [record.leader for record in records if record.leader is not None][-1] == 3
+
+
+@pytest.mark.soak
+def test_the_example_of_kip_435_takes_exactly_the_steps_of_the_proposal(
+    ten_lab: Lab, topic_name: str, tmp_path: Path
+) -> None:
+    limits = Limits(replicas=2, shape=Shape.KIP_435)
+    records = moved_while_used(ten_lab, tmp_path, topic_name, OLD, NEW, limits)
 
     assert [alter.target for alter in alters(records)] == [
         (6, 1, 2, 3, 4, 5),
@@ -76,10 +95,12 @@ def test_the_example_of_kip_435_takes_exactly_the_steps_of_the_proposal(
     assert bumps(records) == 4
 
 
-def test_the_gentle_shape_raises_the_leader_epoch_once(
-    ten_lab: Lab, topic: str, tmp_path: Path
+@pytest.mark.soak
+def test_the_gentle_shape_raises_the_leader_epoch_once_in_the_example_of_kip_435(
+    ten_lab: Lab, topic_name: str, tmp_path: Path
 ) -> None:
-    records = moved_while_used(ten_lab, tmp_path, topic, Shape.GENTLE)
+    limits = Limits(replicas=2, shape=Shape.GENTLE)
+    records = moved_while_used(ten_lab, tmp_path, topic_name, OLD, NEW, limits)
 
     assert [alter.target for alter in alters(records)] == [
         (*OLD, 6, 7),
@@ -92,23 +113,24 @@ def test_the_gentle_shape_raises_the_leader_epoch_once(
 
 
 def test_limits_changed_twenty_times_mid_run_bind_every_decision_after_them(
-    ten_lab: Lab, topic: str, tmp_path: Path
+    lab: Lab, topic_name: str, tmp_path: Path
 ) -> None:
-    connection = Connection.to(ten_lab.bootstrap_servers)
-    create_topic(connection, topic, assign_round_robin(PARTITIONS, 3, OLD))
+    connection, topic = Connection.to(lab.bootstrap_servers), topic_name
+    create_topic(connection, topic, assign_round_robin(PARTITIONS, 3, (1, 2, 3, 4, 5)))
     fill(connection, topic, range(PARTITIONS), bytes_each=MIB // 8)
     targets = {
         TopicPartition(topic, n): tuple(replicas)
-        for n, replicas in enumerate(assign_round_robin(PARTITIONS, 3, NEW))
+        for n, replicas in enumerate(assign_round_robin(PARTITIONS, 3, (4, 5, 1, 2, 3)))
     }
     start = Limits(replicas=1, partitions=2, replica_movements=3)
-    run = RealRun(ten_lab, tmp_path, targets, start, poll_s=0.2)
+    run = RealRun(lab, tmp_path, targets, start, poll_s=0.2)
 
     changes = asyncio.run(_with_changing_limits(run, random.Random(435), 20))  # noqa: S311 - a seed
 
     assert changes == 20
     assert run.run.counts[State.DONE] == PARTITIONS
-    _assert_within_limits(partition_records(ten_lab, topic), targets, _limits_of_each_step(run))
+    _assert_within_limits(partition_records(lab, topic), targets, _limits_of_each_step(run))
+    delete_topics(connection, [topic])
 
 
 def _assert_within_limits(
