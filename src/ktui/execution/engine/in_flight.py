@@ -282,9 +282,7 @@ class StepsInFlight:
                 track.tp, (how, state.replicas), observed.seen
             ):
                 return []
-            case StepOutcome.AS_BEFORE if (
-                step.cancelled_by_operator
-            ):  # asked for, no matter who cancelled it
+            case StepOutcome.AS_BEFORE if step.cancelled_by_operator:  # whoever did it
                 return self._end_step(track, situation, reached=False, reason="it was cancelled")
             case _:
                 changed = how is StepOutcome.CHANGED
