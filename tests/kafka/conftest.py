@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -13,6 +14,7 @@ from ktui.kafka.reader import KafkaReader
 from ktui.lab import clients
 from ktui.lab.layout import Lab
 from ktui.lab.up import LabRequest
+from support.cli.shell import Shell
 from support.contract.real_world import RealWorld
 from support.journals.owners import release
 from support.kafka.labs import BEFORE_43, a_lab
@@ -40,6 +42,14 @@ async def _released(lab: Lab) -> None:
     finally:
         await reader.aclose()
         await groups.aclose()
+
+
+@pytest.fixture
+def shell(lab: Lab, tmp_path: Path) -> Iterator[Shell]:
+    """A shell with a state directory of its own."""
+    shell = Shell(lab, tmp_path)
+    yield shell
+    shell.close()
 
 
 @pytest.fixture

@@ -14,17 +14,15 @@ from ktui.execution.run.states import State
 from ktui.execution.run.track import Track
 from support.runs.cancelled_troubled import CalledOffTrouble, ThrottledAndCalledOff
 from support.runs.seeds import ten_seeds
-from support.runs.troubled import LONGEST_S, TROUBLES, offline_reason
+from support.runs.troubled import TROUBLES, offline_reason
 from support.runs.witnessed import facts
 
 SEEDS = range(12)
-AGAIN_S = 400.0
-"""Long enough for requests in flight, and for brokers that come back."""
 
 
 def _run_checked(run: CalledOffTrouble) -> None:
     try:
-        outcome = asyncio.run(_played(run))
+        outcome = asyncio.run(run.resumed_once())
         run.check_requests(meddled=run.foreign())
         run.check_called_off(outcome)
         for track in outcome.tracks.values():
@@ -38,26 +36,6 @@ def _run_checked(run: CalledOffTrouble) -> None:
         for due in run.acts:
             error.add_note(str(due))
         raise
-
-
-async def _played(run: CalledOffTrouble) -> Run:
-    """Run to the end; resume once if left or paused, now that everything is well."""
-    outcome = await run.to_its_end()
-    await run.clock.sleep(AGAIN_S)
-    if not outcome.ended:
-        run.reaper.at = frozenset()
-        leaving = asyncio.create_task(_leave(run))
-        outcome = await run.carry_on()
-        leaving.cancel()
-        await run.clock.sleep(AGAIN_S)
-    run.cluster.catch_up()
-    return outcome
-
-
-async def _leave(run: CalledOffTrouble) -> None:
-    await run.clock.sleep(LONGEST_S)
-    assert run.engine is not None
-    run.engine.leave("nothing happens any more")
 
 
 def _reason_holds(run: CalledOffTrouble, outcome: Run, track: Track) -> bool:

@@ -16,14 +16,11 @@ from support.runs.throttled import TWO, ThrottledStory, change_list, set_rate
 from support.runs.throttled_troubled import ThrottledTrouble
 from support.runs.witnessed import facts
 
-AGAIN_S = 200.0
-"""Long enough for requests in flight, and for brokers that come back."""
-
 
 def _run_checked(seed: int, folder: Path, *, killed: bool = False) -> None:
     run = ThrottledTrouble(seed, folder, killed=killed)
     try:
-        outcome = asyncio.run(_played(run))
+        outcome = asyncio.run(run.resumed_once())
         run.check_requests(meddled=run.foreign())
         run.check_settings(outcome)
         assert facts(Run("run").fold(run.entries())) == facts(outcome)
@@ -33,26 +30,6 @@ def _run_checked(seed: int, folder: Path, *, killed: bool = False) -> None:
         for due in run.acts:
             error.add_note(str(due))
         raise
-
-
-async def _played(run: ThrottledTrouble) -> Run:
-    """Run to the end; resume once if left or paused, now that everything is well."""
-    outcome = await run.to_its_end()
-    await run.clock.sleep(AGAIN_S)
-    if not outcome.ended:
-        run.reaper.at = frozenset()
-        leaving = asyncio.create_task(_leave(run))
-        outcome = await run.carry_on()
-        leaving.cancel()
-        await run.clock.sleep(AGAIN_S)
-    run.cluster.catch_up()
-    return outcome
-
-
-async def _leave(run: ThrottledTrouble) -> None:
-    await run.clock.sleep(AGAIN_S)
-    assert run.engine is not None
-    run.engine.leave("nothing happens any more")
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,13 +15,6 @@ from ktui.lab.layout import Lab
 from support.cli.shell import Done, Shell, ended
 from support.kafka import reassign_tool
 from support.kafka.slow_topic import NEW, OLD, SlowTopic
-
-
-@pytest.fixture
-def shell(lab: Lab, tmp_path: Path) -> Iterator[Shell]:
-    shell = Shell(lab, tmp_path)
-    yield shell
-    shell.close()
 
 
 @pytest.fixture

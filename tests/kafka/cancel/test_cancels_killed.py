@@ -7,7 +7,6 @@ import random
 import signal
 from collections.abc import Iterator
 from itertools import permutations
-from pathlib import Path
 
 import pytest
 
@@ -34,13 +33,6 @@ AT_ONCE, KILLS = 4, 10
 MOST_EVENTS, LONG_S = 5, 2.0
 Replicas = tuple[int, ...]
 Moves = dict[TopicPartition, tuple[Replicas, Replicas]]
-
-
-@pytest.fixture
-def shell(lab: Lab, tmp_path: Path) -> Iterator[Shell]:
-    shell = Shell(lab, tmp_path)
-    yield shell
-    shell.close()
 
 
 @pytest.fixture

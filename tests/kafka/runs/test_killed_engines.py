@@ -9,7 +9,6 @@ import signal
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from pathlib import Path
 from typing import NamedTuple
 
 import pytest
@@ -53,13 +52,6 @@ class Move(NamedTuple):
 
 
 Moves = dict[TopicPartition, Move]
-
-
-@pytest.fixture
-def shell(lab: Lab, tmp_path: Path) -> Iterator[Shell]:
-    shell = Shell(lab, tmp_path)
-    yield shell
-    shell.close()
 
 
 @pytest.fixture

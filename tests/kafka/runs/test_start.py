@@ -10,7 +10,6 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from datetime import datetime, timedelta
-from pathlib import Path
 
 import pytest
 
@@ -33,13 +32,6 @@ from support.kafka.slow_topic import NEW, OLD, PARTITIONS, SlowTopic
 from support.views.terminal import Terminal
 
 SLOW = ("--headless", "--partitions", "2", "--poll", "200ms")
-
-
-@pytest.fixture
-def shell(lab: Lab, tmp_path: Path) -> Iterator[Shell]:
-    shell = Shell(lab, tmp_path)
-    yield shell
-    shell.close()
 
 
 @pytest.fixture

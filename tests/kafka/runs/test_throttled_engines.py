@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -68,13 +67,6 @@ CASES = [
     *(pytest.param(*case, id=name) for name, case in KILLED.items()),
     *(pytest.param(*c, id=name, marks=pytest.mark.soak) for name, c in KILLED_MID_REQUEST.items()),
 ]
-
-
-@pytest.fixture
-def shell(lab: Lab, tmp_path: Path) -> Iterator[Shell]:
-    shell = Shell(lab, tmp_path)
-    yield shell
-    shell.close()
 
 
 @pytest.mark.parametrize(("shape", "moments"), CASES)

@@ -30,6 +30,8 @@ OURS, THEIRS = ("orders", "payments"), "audit"
 TROUBLED_S = 100.0
 LONGEST_S = 3_000.0
 """Seconds by which a run has ended, or is left because nothing more happens in it."""
+AGAIN_S = 400.0
+"""Seconds: long enough for requests in flight, and for brokers that come back."""
 
 
 TROUBLES = {
@@ -180,6 +182,24 @@ class TroubledRun(KilledRun):
             return await super().to_its_end()
         finally:
             asking.cancel()
+
+    async def resumed_once(self) -> Run:
+        """Run to the end; resume once if left or paused, now that everything is well."""
+        outcome = await self.to_its_end()
+        await self.clock.sleep(AGAIN_S)
+        if not outcome.ended:
+            self.reaper.at = frozenset()
+            leaving = asyncio.create_task(self._leave())
+            outcome = await self.carry_on()
+            leaving.cancel()
+            await self.clock.sleep(AGAIN_S)
+        self.cluster.catch_up()
+        return outcome
+
+    async def _leave(self) -> None:
+        await self.clock.sleep(LONGEST_S)
+        assert self.engine is not None
+        self.engine.leave("nothing happens any more")
 
     async def _ask(self) -> None:
         """Send the operators' commands, each at its time; finally leave the run."""
