@@ -27,7 +27,7 @@ from support.kafka.outage import Outage
 _DURATIONS = Path(__file__).parent / "out" / "durations.json"
 _MEMORY = Path("/dev/shm")  # noqa: S108 - pytest makes a folder of the user's own in it
 _ENOUGH_BYTES = 4 * 1024**3
-"""Far more than a whole run leaves there at any time; a container has 64 MiB unless told to."""
+"""Far more than a whole run leaves there at any time; a container has 64 MiB by default."""
 
 _TOO_SLOW = HealthCheck.too_slow
 """Is no fault of an example: the machine may be busy."""

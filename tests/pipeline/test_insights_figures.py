@@ -79,7 +79,7 @@ def test_a_stall_is_attributed_to_the_strongest_cause_in_its_first_minute(
     }
 
 
-def told(share: float, truth_s: float, *forecasts: float | None) -> dict[str, Any]:
+def forecast_at(share: float, truth_s: float, *forecasts: float | None) -> dict[str, Any]:
     left_s, linear_s, recent_s = forecasts
     return {
         "cluster_id": "a",
@@ -98,13 +98,13 @@ def test_forecasts_are_compared_only_at_moments_where_all_of_them_exist(
     columns = ("cluster_id", "scope", "share", "truth_s", "left_s", "linear_s", "recent_s")
     kinds = ", ".join(f"{c} {ETA_BACKTEST.schema[c].dataType.simpleString()}" for c in columns)
     rows = [
-        told(0.51, 100.0, 110.0, 150.0, 50.0),
-        told(0.55, 100.0, 90.0, 130.0, 150.0),
-        told(0.59, 100.0, 130.0, 100.0, 100.0),
-        told(0.52, 100.0, None, 500.0, 500.0),
-        told(0.53, 100.0, 900.0, 100.0, None),
-        told(0.54, 4.0, 400.0, 4.0, 4.0),
-        told(1.0, 10.0, 10.0, 20.0, None),
+        forecast_at(0.51, 100.0, 110.0, 150.0, 50.0),
+        forecast_at(0.55, 100.0, 90.0, 130.0, 150.0),
+        forecast_at(0.59, 100.0, 130.0, 100.0, 100.0),
+        forecast_at(0.52, 100.0, None, 500.0, 500.0),
+        forecast_at(0.53, 100.0, 900.0, 100.0, None),
+        forecast_at(0.54, 4.0, 400.0, 4.0, 4.0),
+        forecast_at(1.0, 10.0, 10.0, 20.0, None),
     ]
     found = insights._eta(spark.createDataFrame([tuple(r.values()) for r in rows], kinds)).collect()
     half, end = sorted(map(insights._eta_error, found), key=lambda error: error.decile)

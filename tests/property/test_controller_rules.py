@@ -63,7 +63,7 @@ def _changes(kept: Kept, actions: list[Action]) -> list[tuple[Registration, Regi
     """Apply the actions and return each change of a record."""
     for action in actions:
         action(kept)
-    return [(c.before, c.after) for c in kept.told if c.before and c.after]
+    return [(c.before, c.after) for c in kept.changes if c.before and c.after]
 
 
 @given(kept_by, st.lists(actions, max_size=30))
@@ -93,7 +93,7 @@ def test_a_leader_epoch_begins_with_each_new_leader_and_each_removed_replica(
 @given(kept_by, st.lists(actions, max_size=30))
 def test_notified_changes_are_the_history_of_the_record(kept: Kept, actions: list[Action]) -> None:
     _changes(kept, actions)
-    changes: list[RecordChange] = kept.told
+    changes: list[RecordChange] = kept.changes
 
     assert changes[0].before is None
     for earlier, later in pairwise(changes):

@@ -86,7 +86,7 @@ def _check(run: KilledRun, outcome: Run) -> None:
         assert (run.replicas(tp), run.leader(tp)) == (target, target[0])
         assert run.witness.effective(tp) == _expected(run, tp)
     run.check_requests()
-    assert [entry.event for entry in run.told] == run.events[-len(run.told) :]
+    assert [entry.event for entry in run.witnessed] == run.events[-len(run.witnessed) :]
 
 
 def _expected(run: KilledRun, tp: TopicPartition) -> list[Replicas]:

@@ -28,21 +28,21 @@ async def test_notifications_cover_no_row_and_do_not_pile_up(
 
 async def test_a_notification_makes_room_for_the_keys_after_a_while(tmp_path: Path) -> None:
     async with watching_runs(a_quiet_cluster("a-0"), tmp_path) as watch:
-        watch.app.notify("something was told", timeout=0.01)
+        watch.app.notify("something happened", timeout=0.01)
         assert watch.app.notification is not None
         await watch.until(lambda: watch.app.notification is None)
         await watch.say("detail")
-        assert "something was told" not in watch.text
+        assert "something happened" not in watch.text
 
 
 async def test_notifications_appear_on_every_screen(tmp_path: Path) -> None:
     async with watching_run(a_quiet_cluster("a-0"), tmp_path, moved("a-0")) as watch:
         await watch.press("l")
         assert isinstance(watch.app.screen, LimitsScreen)
-        watch.app.notify("[bold]drain[/bold] is told", title="as it is")
-        await watch.say("as it is: [bold]drain[/bold] is told")
+        watch.app.notify("[bold]drain[/bold] has ended", title="as it is")
+        await watch.say("as it is: [bold]drain[/bold] has ended")
         await watch.press("escape")
-        await watch.say("as it is: [bold]drain[/bold] is told")
+        await watch.say("as it is: [bold]drain[/bold] has ended")
 
 
 async def test_a_notification_too_long_for_one_line_wraps_and_is_shown_in_full(

@@ -154,12 +154,12 @@ async def test_every_screen_shows_the_replay_position_and_follows_it(run: RunDir
 async def test_a_replay_jumps_from_event_to_event_and_shows_each(run: RunDir) -> None:
     async with replaying(run.recording) as replay:
         await replay.press("p", "full_stop")
-        assert replay.told == "broker 9 is down"
+        assert replay.message == "broker 9 is down"
         at_s = replay.position_s
         await replay.press("full_stop")
-        assert replay.told == "broker 9 is back"
+        assert replay.message == "broker 9 is back"
         await replay.press("comma")
-        assert replay.told == "broker 9 is down"
+        assert replay.message == "broker 9 is down"
         assert replay.position_s == at_s
 
 
@@ -212,7 +212,7 @@ async def test_nothing_can_be_changed_in_a_replay(run: RunDir) -> None:
         await replay.press("n", "c", "X", "O")
         assert len(replay.app.screen_stack) == 1
         await replay.press("P")
-        assert replay.told == "A replay is read-only: nothing can be changed in it."
+        assert replay.message == "A replay is read-only: nothing can be changed in it."
         await replay.press("l")
         assert "A replay is read-only" in replay.text
         await replay.press("escape", "r")
@@ -301,8 +301,8 @@ async def test_damage_is_reported_with_its_file_and_line_and_listed_in_the_event
     damaged(file, line=12)
     async with replaying(tmp_path, speed=10.0) as replay:
         await replay.pass_time(2)
-        assert replay.told.startswith("The recording is damaged: ")
-        assert f"{file.name}:12: its checksum is missing or wrong" in replay.told
+        assert replay.message.startswith("The recording is damaged: ")
+        assert f"{file.name}:12: its checksum is missing or wrong" in replay.message
         await replay.press("p", "e")
         assert "the recording is damaged:" in replay.text
         await replay.press("shift+right")

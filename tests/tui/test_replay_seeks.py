@@ -38,11 +38,11 @@ class Operator:
         self.clock = ReplayClock(tape.wall(tape.from_s), tape.from_s, tape.until_s, real=self.real)
         self.playing = Player(tape, self.clock, RunStage(folder), tape.from_s)
         self.playing.post_to(self._take)
-        self.told: list[str] = []
+        self.notices: list[str] = []
 
     def _take(self, message: Message) -> None:
         if isinstance(message, ReplayNotice):
-            self.told.append(message.words)
+            self.notices.append(message.words)
 
     @property
     def progress(self) -> Progress:
@@ -79,7 +79,7 @@ async def seek_all(tape: Tape, folder: Path, shares: list[float], *, hurried: bo
     assert operator.progress == operator.expected()
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
-    assert operator.told == []
+    assert operator.notices == []
 
 
 @settings(max_examples=25)
@@ -122,12 +122,12 @@ async def test_a_replay_seeks_events_in_both_directions(tmp_path: Path) -> None:
 
     assert [await at(SearchDirection.NEXT) for _ in range(4)] == [20, 22, 40, 42]
     assert await at(SearchDirection.NEXT) == 42
-    assert operator.told[0] == "broker 9 is down"
-    assert operator.told[1] == "broker 9 is back"
-    assert operator.told[-1] == "There is no event after this."
+    assert operator.notices[0] == "broker 9 is down"
+    assert operator.notices[1] == "broker 9 is back"
+    assert operator.notices[-1] == "There is no event after this."
     assert [await at(SearchDirection.PREVIOUS) for _ in range(3)] == [40, 22, 20]
     assert await at(SearchDirection.PREVIOUS) == 20
-    assert operator.told[-1] == "There is no event before this."
+    assert operator.notices[-1] == "There is no event before this."
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
 
@@ -160,7 +160,7 @@ async def test_a_gap_in_the_recording_is_skipped(tmp_path: Path) -> None:
         while operator.clock.monotonic() < 45:
             await operator.real.advance(0.1)
             await operator.at_rest()
-    assert operator.told == ["Nothing was recorded for 31 s: it is passed over."]
+    assert operator.notices == ["Nothing was recorded for 31 s: it is passed over."]
     assert operator.real.monotonic() < 16
     assert operator.progress == operator.expected()
     running.cancel()

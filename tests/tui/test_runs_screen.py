@@ -162,7 +162,7 @@ async def test_a_live_or_ended_run_is_not_resumed(tmp_path: Path) -> None:
         await watch.say("engine: ")
         watch.app.clear_notifications()
         await watch.press("R", "R", "R")
-        # the refusal is told below the rows, once however often it is asked
+        # the refusal is shown below the rows, once however often it is asked
         assert watch.text.count("is carried on already") == 1
         assert "! Run drain-3 is carried on already." in watch.text
         await watch.press("escape")

@@ -120,7 +120,7 @@ async def test_an_invalid_limit_is_reported_at_its_field_and_blocks_the_start(
 ) -> None:
     path = a_plan(tmp_path, plan_of(moved("a-0", "a-1")))
     async with watching_runs(a_quiet_cluster("a-0", "a-1"), tmp_path, size=LARGE) as watch:
-        # before a plan is read no limit is told, and then the defaults are
+        # before a plan is read no limit is shown, and then the defaults are
         await watch.press("n")
         assert watch.line("R replicas").split()[2] == "-"
         await watch.press("escape")
@@ -235,7 +235,7 @@ async def test_a_second_run_on_the_cluster_is_started_only_when_allowed(
     path = a_plan(tmp_path, plan_of(moved("b-0")), "other.json")
     async with watching_run(cluster, tmp_path, moved("a-0"), size=(140, 40)) as watch:
         await choose_plan_for_new_run(watch, path)
-        # the live run is told before the plan is read
+        # the live run is named before the plan is read
         await watch.say(
             "Run drain-3 is live on this cluster. Another is started only if that is allowed"
         )

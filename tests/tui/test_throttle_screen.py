@@ -128,7 +128,7 @@ async def test_each_broker_row_shows_the_requested_current_and_previous_rate(
         assert row.split()[3:7] == ["20", "MB/s", "7.0", "MB/s"]
         assert "2.0 MB/s a-" in row
         assert "2 replicas listed for it, of topic a." in watch.text
-        # a broker whose own rate is not typed again is told of
+        # a broker whose own rate is not typed again is named
         await watch.type("30MB")
         assert "Broker 5 would get 30 MB/s, too" in watch.text
 

@@ -21,7 +21,7 @@ from support.contract.real_world import RealWorld
 from support.contract.world import RATE, change, setting, until
 from support.kafka.held_copies import BYTES_EACH, altered_while_moving
 from support.kafka.real_runs import RealRun, described
-from support.kafka.run_ends import otherwise_than_told, steps_against_cancels
+from support.kafka.run_ends import otherwise_than_expected, steps_against_cancels
 
 BROKERS = range(1, 6)
 PARTITIONS, SEEDS, AT_ONCE = 6, 60, 6
@@ -90,7 +90,7 @@ async def story(lab: Lab, world: RealWorld, folder: Path, seed: int) -> list[str
     listed = await world.reader.list_reassignments()
     return [
         *steps_against_cancels(run.events, BROKERS),
-        *otherwise_than_told(run.run.tracks, found, listed),
+        *otherwise_than_expected(run.run.tracks, found, listed),
     ]
 
 

@@ -88,7 +88,7 @@ class Seen(msgspec.Struct):
     names: frozenset[str] = frozenset()
     fresh: bool = False
     partitions: Partitions = {}
-    told: States = {}
+    described: States = {}
     """The partitions in the answer."""
     settings: Settings = {}
     answered: bool = False
@@ -119,9 +119,9 @@ def _kept(check: Check) -> Check:
     return cast("Check", checked)
 
 
-def _own(told: Mapping[str, Setting]) -> dict[str, str]:
+def _own(settings: Mapping[str, Setting]) -> dict[str, str]:
     """Return the settings that were set on the resource itself."""
-    return {name: setting.own for name, setting in told.items() if setting.own is not None}
+    return {name: setting.own for name, setting in settings.items() if setting.own is not None}
 
 
 class _OnItsWay(msgspec.Struct, eq=False):
@@ -196,13 +196,13 @@ class Judge:
         """Keep the controller's state now; for settings, the values in the answer."""
         controller = self._run.cluster.controller
         if isinstance(answer, SettingsAnswer):
-            seen.settings = {each: _own(told) for each, told in answer.settings.items()}
+            seen.settings = {each: _own(settings) for each, settings in answer.settings.items()}
         elif seen.what == "list":
             seen.partitions = {tp: controller.get(tp) for tp in self._run.folded.tracks}
 
-    def answered(self, seen: Seen, told: States | None = None) -> None:
+    def answered(self, seen: Seen, described: States | None = None) -> None:
         seen.answered = True
-        seen.told = told or {}
+        seen.described = described or {}
 
     def cannot_be_fresh(self) -> None:
         self._unsupported_s = self._now_s
@@ -258,7 +258,7 @@ class Judge:
 
         return arrived
 
-    def _told(self, tp: TopicPartition, grounds: Grounds) -> tuple[Registration, PartitionState]:
+    def _read_of(self, tp: TopicPartition, grounds: Grounds) -> tuple[Registration, PartitionState]:
         """Return a partition by the last metadata, and by the list that was read before it.
 
         A topic that has just been deleted does not move, and a broker may still report it.
@@ -268,7 +268,7 @@ class Judge:
         listed = self._latest(grounds, "list", lambda each: each.asked_s <= read.asked_s)
         assert listed, f"{tp} is altered, and nothing was listed before that for {STALE_S} s"
         self._was_fresh(tp, read)
-        known, state = listed.partitions.get(tp), read.told.get(tp)
+        known, state = listed.partitions.get(tp), read.described.get(tp)
         assert state is not None, f"{tp} is altered, and the last metadata lacks it"
         return known or Registration(state.replicas, state.isr, state.leader), state
 
@@ -283,13 +283,13 @@ class Judge:
         assert read.fresh or tried or cannot, f"{tp} rests on metadata that may be old"
 
     def _cancel_leaves(self, tp: TopicPartition, grounds: Grounds) -> None:
-        known, state = self._told(tp, grounds)
+        known, state = self._read_of(tp, grounds)
         assert known.reassigning, f"{tp} is cancelled, and is not being reassigned"
         kept = {*state.isr} - {*known.adding}
         assert kept, f"{tp} is cancelled though nothing else was in sync: {state}"
 
     def _alter_leaves(self, tp: TopicPartition, target: tuple[int, ...], grounds: Grounds) -> None:
-        known, state = self._told(tp, grounds)
+        known, state = self._read_of(tp, grounds)
         assert not known.reassigning, f"{tp} is altered while it moves, by the last list"
         self._may_be_met(tp, target)
         track = self._run.folded.tracks[tp]
@@ -319,8 +319,8 @@ class Judge:
         assert stays or adding, f"{tp} to {target}: no replica in sync stays of {state}"
         assert state.isr, f"{tp} is altered to {target} while none is in sync: {state}"
         goal = track.planned.target if track.cancel is None else track.original
-        told = self._run.seen is not None and tp.topic in self._run.seen.topic_configs
-        least = min(self._min_isr, len(goal)) if told else 1
+        known = self._run.seen is not None and tp.topic in self._run.seen.topic_configs
+        least = min(self._min_isr, len(goal)) if known else 1
         assert not gone or len(stays | adding) >= least, f"{tp} to {target}: too few of {state}"
 
     @_kept
@@ -330,7 +330,7 @@ class Judge:
             self.requests["election"] += 1
             track = self._run.folded.tracks[tp]
             assert track.step is not None, f"{tp} is elected without a step"
-            known, state = self._told(tp, grounds)
+            known, state = self._read_of(tp, grounds)
             assert not known.reassigning, f"{tp} is elected while it moves"
             leader = track.step.begun.elect
             assert state.replicas[0] == leader, f"{tp}: {leader} is not preferred: {state}"

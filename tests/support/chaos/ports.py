@@ -99,7 +99,7 @@ class ChaosReader:
         key = frozenset(names)
         if not fresh and key in self._stale:
             if self._faults.strikes(Fault.STALE_METADATA, 0.5):
-                return self._told(seen, self._stale[key])
+                return self._answered(seen, self._stale[key])
             del self._stale[key]
         try:
             answer = await self._call(lambda: self._reader.describe_topics(names, fresh=fresh))
@@ -107,9 +107,9 @@ class ChaosReader:
             self._judge.cannot_be_fresh()
             raise
         self._stale[key] = answer
-        return self._told(seen, answer)
+        return self._answered(seen, answer)
 
-    def _told(self, seen: Seen, answer: TopicsAnswer) -> TopicsAnswer:
+    def _answered(self, seen: Seen, answer: TopicsAnswer) -> TopicsAnswer:
         answer = self._but_denied(answer)
         self._judge.answered(seen, answer.partitions)
         return answer
@@ -117,12 +117,14 @@ class ChaosReader:
     def _but_denied(self, answer: TopicsAnswer) -> TopicsAnswer:
         if not self._faults.active or self.denied not in {tp.topic for tp in answer.partitions}:
             return answer
-        told = {tp: state for tp, state in answer.partitions.items() if tp.topic != self.denied}
+        partitions = {
+            tp: state for tp, state in answer.partitions.items() if tp.topic != self.denied
+        }
         failure = Failure(
             Operation.METADATA, "TOPIC_AUTHORIZATION_FAILED", topic=self.denied, denied=True
         )
         return msgspec.structs.replace(
-            answer, partitions=told, failures=(*answer.failures, failure)
+            answer, partitions=partitions, failures=(*answer.failures, failure)
         )
 
     def scan_topics(self) -> AsyncIterator[TopicsAnswer]:

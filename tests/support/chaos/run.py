@@ -496,9 +496,9 @@ class ChaosRun(TroubledRun):
                 there = now.get(resource, {}).get(key)
                 was = without.get(resource, {}).get(key)
                 theirs = there in (None, "", THEIR_RATE) and (resource, key) in self.others.touched
-                told = there == was or theirs or (resource, key) in given_up
-                told |= was is None and (resource, key, there) in late
-                assert told, f"{resource} {key} is {there}, was {was}"
+                explained = there == was or theirs or (resource, key) in given_up
+                explained |= was is None and (resource, key, there) in late
+                assert explained, f"{resource} {key} is {there}, was {was}"
 
 
 class OtherRun(ChaosRun):

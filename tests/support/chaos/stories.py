@@ -326,9 +326,9 @@ def a_topic_is_denied_in_the_middle_of_a_step(folder: Path) -> None:
         answer = await call()
         if not 3.0 < story.clock.monotonic() < 80.0:
             return answer
-        told = {t: s for t, s in answer.partitions.items() if t.topic != "orders"}
+        partitions = {t: s for t, s in answer.partitions.items() if t.topic != "orders"}
         no = Failure(Operation.METADATA, "TOPIC_AUTHORIZATION_FAILED", topic="orders", denied=True)
-        return type(answer)(told, answer.absent, (no,))
+        return type(answer)(partitions, answer.absent, (no,))
 
     _reads(story, describe_topics=denied)
     story.asked(30.0, STOP)

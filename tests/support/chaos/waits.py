@@ -123,8 +123,8 @@ class Waits:
             case Done():
                 return "it is where it is to be"
             case Blocked() as blocked:
-                told = track.state in _STANDS and track.reason
-                return "" if told else f"it waits for this: {blocked.sentence}"
+                explained = track.state in _STANDS and track.reason
+                return "" if explained else f"it waits for this: {blocked.sentence}"
             case Step() as step if self._limited(track, step, begun) or self._foreign_rate(step):
                 return ""
             case Step() as step:

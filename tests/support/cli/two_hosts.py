@@ -87,7 +87,7 @@ class TwoHosts:
         return asyncio.run(claim.read())
 
 
-def told(state: StateDir, name: str = "drain") -> Run:
+def folded_run(state: StateDir, name: str = "drain") -> Run:
     with RunFollower(state.run(name).journal) as follower:
         follower.refresh()
     return follower.run

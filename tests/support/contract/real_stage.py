@@ -59,8 +59,8 @@ class RealStage(RealWorld):
             await asyncio.sleep(_LOOK_S)
 
     async def _alive(self) -> set[int]:
-        told = await self.reader.describe_cluster()
-        return {broker.id for broker in told.brokers.values() if broker.alive}
+        described = await self.reader.describe_cluster()
+        return {broker.id for broker in described.brokers.values() if broker.alive}
 
     async def _held(self) -> dict[str, str]:
         configs = (await self.reader.topic_configs(self._topics)).configs
@@ -68,8 +68,8 @@ class RealStage(RealWorld):
 
     async def _look(self) -> Look:
         moving = await self.reader.list_reassignments()
-        told = await self.reader.describe_topics(self._topics)
-        return dict(told.partitions), dict(moving)
+        described = await self.reader.describe_topics(self._topics)
+        return dict(described.partitions), dict(moving)
 
 
 def _behind(look: Look, held: dict[str, str], alive: set[int]) -> list[PartitionState]:

@@ -45,8 +45,10 @@ class RealWorld:
     async def _knows(self, broker: int, name: str, partitions: int) -> bool:
         request = partial(page_request, [name], None)
         answer = await self._wire.ask(_LOOKING, request, broker=broker)
-        told = answer.topics[0].partitions
-        return len(told) == partitions and all(p.leader_id >= 0 for p in told)
+        partitions_there = answer.topics[0].partitions
+        return len(partitions_there) == partitions and all(
+            p.leader_id >= 0 for p in partitions_there
+        )
 
     async def make_topic(self, name: str, partitions: Sequence[Sequence[int]]) -> None:
         self._topics.append(name)

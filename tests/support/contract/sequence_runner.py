@@ -98,11 +98,11 @@ async def _break(stage: Stage, outage: sequences.Outage) -> None:
 
 
 async def _look(stage: Stage, tracks: list[_Track]) -> list[States]:
-    told = await stage.reader.describe_topics([track.topic for track in tracks])
+    described = await stage.reader.describe_topics([track.topic for track in tracks])
     moving = await stage.reader.list_reassignments()
     states = {
         tp: state.with_reassignment(moving[tp]) if tp in moving else state
-        for tp, state in told.partitions.items()
+        for tp, state in described.partitions.items()
     }
     return [track.seen(states) for track in tracks]
 

@@ -129,11 +129,11 @@ def _copying(tp: TopicPartition, share: float, broker: int = 4) -> Timeline:
     )
 
 
-def copied_for(told: ScriptedRun, seconds: int, bytes_s: float) -> None:
+def copied_for(run: ScriptedRun, seconds: int, bytes_s: float) -> None:
     """Let the first partition be copied at this rate, and poll as often as a view does."""
-    size = told.run.tracks[TopicPartition("a", 0)].planned.size
+    size = run.run.tracks[TopicPartition("a", 0)].planned.size
     for second in range(0, seconds, 5):
-        told.look(bytes_s * second / size)
-        told.left_s()
-        told.pass_time(5)
-    told.look(bytes_s * seconds / size)
+        run.look(bytes_s * second / size)
+        run.left_s()
+        run.pass_time(5)
+    run.look(bytes_s * seconds / size)

@@ -81,7 +81,7 @@ def call(run: RunDir, *arguments: str, verb: str = "throttle") -> Result:
     return CliRunner().invoke(ktui, [verb, run.name, "--state-dir", state, *arguments])
 
 
-def told(result: Result) -> Any:
+def json_of(result: Result) -> Any:
     assert result.exit_code == 0, result.output
     return json.loads(result.stdout)
 

@@ -116,12 +116,12 @@ class AckedMessages:
             number += 1
         self._producer.flush(self._limit_s)
 
-    def _produce(self, number: int, told: Any) -> None:
+    def _produce(self, number: int, on_delivery: Any) -> None:
         self._producer.produce(
             self._topic,
             key=str(number).encode(),
             partition=number % self._partitions,
-            on_delivery=told,
+            on_delivery=on_delivery,
         )
         self._producer.poll(0)
 

@@ -237,21 +237,21 @@ class ProxiedCluster:
             self._lower(answer)
         else:
             self._redirect(answer)
-        told = {name: getattr(answer, name) for name in kind.fields}
-        encoded: bytes = kind(version=version, **told).encode()
+        fields = {name: getattr(answer, name) for name in kind.fields}
+        encoded: bytes = kind(version=version, **fields).encode()
         return frame[:head] + encoded
 
     def _redirect(self, answer: Any) -> None:
-        for told in answer.brokers:
-            broker = told.node_id if hasattr(told, "node_id") else told.broker_id
+        for each in answer.brokers:
+            broker = each.node_id if hasattr(each, "node_id") else each.broker_id
             if broker in self.brokers:
-                told.host, told.port = "127.0.0.1", self.brokers[broker].port
+                each.host, each.port = "127.0.0.1", self.brokers[broker].port
 
     def _lower(self, answer: Any) -> None:
-        limits = {told.api_key: told.max_version for told in answer.api_keys} | self._highest
-        answer.api_keys = [told for told in answer.api_keys if limits[told.api_key] is not None]
-        for told in answer.api_keys:
-            told.max_version = min(told.max_version, limits[told.api_key])
+        limits = {each.api_key: each.max_version for each in answer.api_keys} | self._highest
+        answer.api_keys = [each for each in answer.api_keys if limits[each.api_key] is not None]
+        for each in answer.api_keys:
+            each.max_version = min(each.max_version, limits[each.api_key])
 
 
 _REWRITTEN: dict[int, Any] = {

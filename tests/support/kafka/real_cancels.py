@@ -170,13 +170,13 @@ class CalledOff:
         """List differences from the preview; for a rollback, from the state before the run."""
         found = await described(self._world.connection, self.subject)
         found |= await described(self._world.connection, self.other)
-        told = []
+        wrong = []
         for tp in self.partitions:
             state, track = found[tp], self.run.run.tracks[tp]
             has = (state.replicas, state.leader, track.state)
             if (wanted := self._wanted(tp)) != has:
-                told.append(f"{self.case.name}: {tp.partition} of {tp.topic}: {has} not {wanted}")
-        return told + self._sent_otherwise()
+                wrong.append(f"{self.case.name}: {tp.partition} of {tp.topic}: {has} not {wanted}")
+        return wrong + self._sent_otherwise()
 
     async def left(self) -> tuple[Replicas, int | None]:
         """Return the first partition's replicas and leader now."""
@@ -191,24 +191,30 @@ class CalledOff:
     def _wanted(self, tp: TopicPartition) -> tuple[Replicas, int | None, State]:
         if tp not in self.foreseen:
             return TARGET, TARGET[0], State.DONE
-        told = self.foreseen[tp]
-        if told.effect is CancelEffect.NOTHING:
+        expected = self.foreseen[tp]
+        if expected.effect is CancelEffect.NOTHING:
             return TARGET, TARGET[0], State.DONE
-        if told.effect is CancelEffect.DEQUEUE and not told.steps and told.replicas == ORIGINAL:
+        if (
+            expected.effect is CancelEffect.DEQUEUE
+            and not expected.steps
+            and expected.replicas == ORIGINAL
+        ):
             return ORIGINAL, ORIGINAL[0], State.STOPPED
         if self.case.kind is CancelKind.ROLLBACK:
             return ORIGINAL, ORIGINAL[0], State.ROLLED_BACK
-        return told.replicas, told.leader, State.STOPPED
+        return expected.replicas, expected.leader, State.STOPPED
 
     def _sent_otherwise(self) -> list[str]:
-        told = []
+        wrong = []
         for tp, one in self.foreseen.items():
             steps = [step.target for step in one.steps if step.alters]
             wanted = [*([None] if one.cancels else []), *steps]
             sent = [to for of, to in self.sent[self.sent_before :] if of == tp]
             if sent != wanted:
-                told.append(f"{self.case.name}: {tp.partition} of {tp.topic} sent {sent}: {wanted}")
-        return told
+                wrong.append(
+                    f"{self.case.name}: {tp.partition} of {tp.topic} sent {sent}: {wanted}"
+                )
+        return wrong
 
     def _command(self) -> CancelMoves:
         match self.case.scope:

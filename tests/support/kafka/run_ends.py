@@ -30,7 +30,7 @@ def steps_against_cancels(events: Iterable[AnyRunEvent], brokers: Collection[int
     return wrong
 
 
-def otherwise_than_told(
+def otherwise_than_expected(
     tracks: Mapping[TopicPartition, Track],
     found: Mapping[TopicPartition, PartitionState],
     listed: Collection[TopicPartition],

@@ -66,11 +66,11 @@ class Browser:
     def without(self, name: str) -> Iterator[None]:
         """Remove a property of `window`, as in an old browser."""
         source = {"source": f"delete window.{name}"}
-        told = self._driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", source)
+        script = self._driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", source)
         try:
             yield
         finally:
-            self._driver.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", told)
+            self._driver.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", script)
 
 
 @contextmanager

@@ -39,7 +39,7 @@ class Heard:
         self.over = False
         self._fails = fails
         self._begins = begins
-        self._told = threading.Condition()
+        self._changed = threading.Condition()
 
     @property
     def versions(self) -> list[int]:
@@ -48,40 +48,40 @@ class Heard:
 
     def until(self, heard: Callable[[], bool]) -> None:
         """Wait until something was reported; fail if the follower ends before that."""
-        with self._told:
-            self._told.wait_for(lambda: heard() or self.over, PATIENCE_S)
+        with self._changed:
+            self._changed.wait_for(lambda: heard() or self.over, PATIENCE_S)
             if self.failure is not None:
                 raise self.failure
             assert heard()
 
     def ended(self, failure: BaseException | None) -> None:
-        with self._told:
+        with self._changed:
             self.failure, self.over = failure, True
-            self._told.notify_all()
+            self._changed.notify_all()
 
     def doing(self, what: str) -> None:
         self._begins(what)
 
     def waits(self, why: str) -> None:
-        with self._told:
+        with self._changed:
             self.waited.append(why)
-            self._told.notify_all()
+            self._changed.notify_all()
 
     def read(self, outcome: PipelineOutcome) -> None:
         self._fails(outcome)
-        with self._told:
+        with self._changed:
             self.outcomes.append(outcome)
-            self._told.notify_all()
+            self._changed.notify_all()
 
     def follows(self, found: Found) -> None:
-        with self._told:
+        with self._changed:
             self.found.append(found)
-            self._told.notify_all()
+            self._changed.notify_all()
 
     def problem(self, words: str) -> None:
-        with self._told:
+        with self._changed:
             self.problems.append(words)
-            self._told.notify_all()
+            self._changed.notify_all()
 
 
 def a_follower(

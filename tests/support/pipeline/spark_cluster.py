@@ -83,7 +83,7 @@ class SparkCluster:
     def start(self) -> None:
         """Start the master and the worker, and wait until the master knows the worker."""
         self._master = self._spawn("master", "Master", "--port", "0")
-        self.url = self._told("master", r"Starting Spark master at (spark://\S+)")[0]
+        self.url = self._logged("master", r"Starting Spark master at (spark://\S+)")[0]
         self.start_worker()
 
     def start_worker(self) -> None:
@@ -91,7 +91,7 @@ class SparkCluster:
         known = len(re.findall("Registering worker", self._log("master").read_text()))
         words = ("--port", "0", "--cores", str(EXECUTORS), "--memory", "1200m", self.url)
         self._worker = self._spawn("worker", "Worker", *words)
-        self._told("master", "Registering worker", known + 1)
+        self._logged("master", "Registering worker", known + 1)
 
     def kill_worker(self) -> None:
         """Kill -9 the worker, with its executors."""
@@ -149,7 +149,7 @@ class SparkCluster:
     def _log(self, name: str) -> Path:
         return self._folder / f"{name}.log"
 
-    def _told(self, name: str, pattern: str, times: int = 1) -> list[str]:
+    def _logged(self, name: str, pattern: str, times: int = 1) -> list[str]:
         """Wait until a log has a pattern `times` times; return the matches."""
         found: list[str] = []
 
@@ -219,7 +219,7 @@ def imports(python: Path, modules: Iterable[str]) -> list[str]:
     code = (
         "from importlib.util import find_spec; import sys; print(*filter(find_spec, sys.argv[1:]))"
     )
-    told = subprocess.run(
+    done = subprocess.run(
         [python, "-c", code, *modules], capture_output=True, text=True, check=True, cwd="/"
     )
-    return told.stdout.split()
+    return done.stdout.split()

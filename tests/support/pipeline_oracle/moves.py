@@ -14,7 +14,7 @@ import msgspec
 
 from support.pipeline_oracle.listings import Listing
 from support.pipeline_oracle.measures import measures
-from support.pipeline_oracle.runs import OneOfRun, RunStep, RunTold, closes, waits
+from support.pipeline_oracle.runs import OneOfRun, RecordedRun, RunStep, closes, waits
 from support.pipeline_oracle.tables import Partition
 
 Row = dict[str, Any]
@@ -22,7 +22,7 @@ Listings = Mapping[Partition, list[Listing]]
 Steps = Mapping[Partition, list[RunStep]]
 
 
-def all_steps(runs: Iterable[RunTold]) -> Steps:
+def all_steps(runs: Iterable[RecordedRun]) -> Steps:
     """Return the steps of all runs by partition."""
     steps: defaultdict[Partition, list[RunStep]] = defaultdict(list)
     for run in runs:
@@ -37,7 +37,7 @@ def _run_at(steps: Iterable[RunStep], t: int) -> RunStep | None:
     return min(within, key=lambda step: (-step.began, step.run_id), default=None)
 
 
-def states(found: Listings, runs: Iterable[RunTold]) -> Iterator[Row]:
+def states(found: Listings, runs: Iterable[RecordedRun]) -> Iterator[Row]:
     """Yield the intervals of each partition's states."""
     steps = all_steps(runs)
     for key, listings in found.items():
@@ -66,7 +66,7 @@ def _state(
     }
 
 
-def moves(found: Listings, runs: Iterable[RunTold]) -> Iterator[Row]:
+def moves(found: Listings, runs: Iterable[RecordedRun]) -> Iterator[Row]:
     """Yield each partition's moves, those of runs and those of others."""
     steps = all_steps(runs)
     of_runs: defaultdict[tuple[str, Partition], list[Listing]] = defaultdict(list)
@@ -112,7 +112,7 @@ def _others(key: Partition, listing: Listing) -> Row:
     }
 
 
-def _of_run(run: RunTold, one: OneOfRun) -> Row:
+def _of_run(run: RecordedRun, one: OneOfRun) -> Row:
     track = run.fold.tracks.get(one.tp)
     closed = [t for t, event, _ in one.moments if closes(event)]
     return {

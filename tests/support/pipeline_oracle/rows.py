@@ -11,7 +11,7 @@ from typing import Any
 from support.pipeline_oracle import moves, totals
 from support.pipeline_oracle.listings import listings
 from support.pipeline_oracle.read import read
-from support.pipeline_oracle.runs import told
+from support.pipeline_oracle.runs import runs_of
 from support.pipeline_oracle.tables import Figure, Happened, Poll, Sample
 
 Row = dict[str, Any]
@@ -21,7 +21,7 @@ Tables = dict[str, list[Row]]
 def tables_of(folder: Path) -> Tables:
     """Compute all tables of the recordings in a folder."""
     recorded = read(folder)
-    runs, found = told(recorded.events), listings(recorded.samples)
+    runs, found = runs_of(recorded.events), listings(recorded.samples)
     return {
         "samples": [_sample(each) for each in recorded.samples],
         "polls": [_poll(each) for each in recorded.polls],

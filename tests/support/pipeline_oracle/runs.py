@@ -72,7 +72,7 @@ class OneOfRun(msgspec.Struct):
         return bool(self.moments) and self.moments[-1].at_rest
 
 
-class RunTold(msgspec.Struct):
+class RecordedRun(msgspec.Struct):
     """A run, as far as it was recorded."""
 
     cluster_id: str
@@ -103,7 +103,7 @@ def closes(event: AnyRunEvent) -> bool:
     return isinstance(event, StepOver) or (isinstance(event, StateEntered) and event.state.ended)
 
 
-def told(events: Iterable[Happened]) -> list[RunTold]:
+def runs_of(events: Iterable[Happened]) -> list[RecordedRun]:
     """Fold the events of each run."""
     by_run: defaultdict[tuple[str, str], list[Happened]] = defaultdict(list)
     for event in events:
@@ -111,9 +111,9 @@ def told(events: Iterable[Happened]) -> list[RunTold]:
     return [_run(sorted(each, key=lambda event: event.entry)) for each in by_run.values()]
 
 
-def _run(events: list[Happened]) -> RunTold:
+def _run(events: list[Happened]) -> RecordedRun:
     first = events[0]
-    run = RunTold(first.cluster_id, first.run_id, first.run, Run(first.run))
+    run = RecordedRun(first.cluster_id, first.run_id, first.run, Run(first.run))
     limits_known = False
     for happened in events:
         event, t = decode(happened.event), happened.t
@@ -147,7 +147,7 @@ def _named(event: AnyRunEvent) -> tuple[TopicPartition, ...]:
     return () if one is None else (one,)
 
 
-def _note(run: RunTold, one: OneOfRun, t: int, event: AnyRunEvent) -> None:
+def _note(run: RecordedRun, one: OneOfRun, t: int, event: AnyRunEvent) -> None:
     """Record an event that is about a partition, or brings it to rest."""
     concerns = one.tp in _named(event)
     track = run.fold.tracks.get(one.tp)
@@ -171,13 +171,13 @@ Wait = tuple[str, int, int, bool]
 """A state that only the run knows: its name, begin, end, and whether it was still lasting."""
 
 
-def waits(run: RunTold, one: OneOfRun) -> Iterator[Wait]:
+def waits(run: RecordedRun, one: OneOfRun) -> Iterator[Wait]:
     """Yield a partition's waits, in no particular order."""
     for name, began, ended, still in (*_queued(run, one), *_electing(run, one), *_between(one)):
         yield name, began, max(began, ended), still
 
 
-def _queued(run: RunTold, one: OneOfRun) -> Iterator[Wait]:
+def _queued(run: RecordedRun, one: OneOfRun) -> Iterator[Wait]:
     since = one.planned_t
     for t, event, at_rest in one.moments[one.before :]:
         if isinstance(event, Joined):
@@ -189,7 +189,7 @@ def _queued(run: RunTold, one: OneOfRun) -> Iterator[Wait]:
         yield "queued", since, run.last_t, True
 
 
-def _electing(run: RunTold, one: OneOfRun) -> Iterator[Wait]:
+def _electing(run: RecordedRun, one: OneOfRun) -> Iterator[Wait]:
     since: int | None = None
     for t, event, _ in one.moments:
         if isinstance(event, Elect):

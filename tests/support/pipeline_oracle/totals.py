@@ -10,7 +10,7 @@ from typing import Any
 from support.pipeline_oracle.copying import pairs
 from support.pipeline_oracle.listings import Listing
 from support.pipeline_oracle.measures import total
-from support.pipeline_oracle.runs import OneOfRun, RunStep, RunTold
+from support.pipeline_oracle.runs import OneOfRun, RecordedRun, RunStep
 from support.pipeline_oracle.tables import Partition, Sample
 
 Row = dict[str, Any]
@@ -19,7 +19,7 @@ Figures = defaultdict[tuple[str, int, int], defaultdict[str, list[int]]]
 _MINUTE_MS = 60_000
 
 
-def batches(runs: Iterable[RunTold]) -> Iterator[Row]:
+def batches(runs: Iterable[RecordedRun]) -> Iterator[Row]:
     """Yield each decision of each run that submitted steps."""
     for run in runs:
         steps: defaultdict[int, list[tuple[OneOfRun, RunStep]]] = defaultdict(list)
@@ -42,7 +42,7 @@ def batches(runs: Iterable[RunTold]) -> Iterator[Row]:
             }
 
 
-def summaries(runs: Iterable[RunTold]) -> Iterator[Row]:
+def summaries(runs: Iterable[RecordedRun]) -> Iterator[Row]:
     """Yield the rows of the table `runs`."""
     for run in runs:
         steps = [step for one in run.partitions.values() for step in one.steps]

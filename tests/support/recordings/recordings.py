@@ -67,9 +67,9 @@ def happenings(path: Path) -> list[PlayedItem]:
 
 def seen_in(path: Path) -> list[Observation]:
     """Return the observations of the only session in a folder; no line may be damaged."""
-    told = happenings(path)
-    assert [each for each in told if isinstance(each, Damage)] == []
-    return [each.observation for each in told if isinstance(each, PlayedPoll)]
+    happened = happenings(path)
+    assert [each for each in happened if isinstance(each, Damage)] == []
+    return [each.observation for each in happened if isinstance(each, PlayedPoll)]
 
 
 def files_in(folder: Path) -> list[Path]:

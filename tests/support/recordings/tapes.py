@@ -130,8 +130,8 @@ def _line(item: Item, encoder: Encoder, seq: int, *, whole: bool, ahead: int) ->
     if isinstance(what, Observation):
         look: PollLine = encoder.poll(what, seq=seq, whole=whole)
         return msgspec.structs.replace(look, at=at + ahead, ms=ms)
-    told = what.at if isinstance(what, RunLine) else at + ahead
-    return msgspec.structs.replace(what, seq=seq, at=told, ms=ms)
+    wall = what.at if isinstance(what, RunLine) else at + ahead
+    return msgspec.structs.replace(what, seq=seq, at=wall, ms=ms)
 
 
 class Recording(NamedTuple):

@@ -71,9 +71,9 @@ class Rules:
 
 def _held_back(entries: Sequence[JournalEntry]) -> frozenset[TopicPartition]:
     """Return the partitions that the very decision reports as waiting."""
-    told = (entry.event for entry in entries if isinstance(entry.event, StateEntered))
+    entered = (entry.event for entry in entries if isinstance(entry.event, StateEntered))
     waits = {State.BLOCKED, State.REFUSED}
-    return frozenset(event.tp for event in told if event.state in waits)
+    return frozenset(event.tp for event in entered if event.state in waits)
 
 
 class _Decision:

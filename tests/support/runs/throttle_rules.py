@@ -117,9 +117,9 @@ class ThrottleRules:
             match each.event:
                 case SettingsFound(found=found):
                     for one in found:
-                        told = self._configs.described(one.resource)
-                        assert told is not None
-                        assert one.before == told.get(one.key), f"found otherwise: {one}"
+                        described = self._configs.described(one.resource)
+                        assert described is not None
+                        assert one.before == described.get(one.key), f"found otherwise: {one}"
                     self._found |= {(one.resource, one.key) for one in found}
                 case Configure() as intent:
                     assert {(c.resource, c.key) for c in intent.changes} <= self._found
@@ -169,7 +169,7 @@ class ThrottleRules:
         """Whether a late request differs from the run's step in flight, at these rates."""
         track = self._run.folded.tracks_in_flight.get(tp)
         step = None if track is None or track.step is None else track.step.begun
-        rates = (isinstance(each.event, ThrottleChanged) for each in self._run.told)
+        rates = (isinstance(each.event, ThrottleChanged) for each in self._run.witnessed)
         return step is None or step.replicas != target or any(rates)
 
     def _configured(self, resource: ConfigResource, change: ConfigChange) -> None:
@@ -227,8 +227,8 @@ class ThrottleRules:
                 f"{tp} onto {broker} unlisted: {arrival}"
             )
         if (machine, rate) not in self._others.touched:
-            told = self._configs.of(machine).get(rate)
-            assert told == str(wanted), f"{tp} onto {broker} at {told}: {arrival}"
+            found = self._configs.of(machine).get(rate)
+            assert found == str(wanted), f"{tp} onto {broker} at {found}: {arrival}"
         self.bound.add((tp, broker))
 
     def _listed(self, topic: str, key: str) -> AbstractSet[str]:

@@ -100,13 +100,13 @@ class ThrottledStory(Story, KilledRun):
         """Check that every setting of the cluster is byte for byte as without the run."""
         assert self.run.ended, self.run.left
         assert self.run.throttled.clean
-        told, wanted = settings_in(self.cluster), self.others.settings
+        found, wanted = settings_in(self.cluster), self.others.settings
         for resource, key in self.others.touched:
             if key in REPLICAS:  # an empty list that somebody leaves behind counts as none
-                for settings in (told, wanted):
+                for settings in (found, wanted):
                     if settings.get(resource, {}).get(key) == "":
                         settings[resource].pop(key)
-        assert {r: s for r, s in told.items() if s} == {r: s for r, s in wanted.items() if s}
+        assert {r: s for r, s in found.items() if s} == {r: s for r, s in wanted.items() if s}
 
 
 def topic(name: str) -> ConfigResource:

@@ -97,7 +97,9 @@ class ThrottledTrouble(TroubledRun):
         """Check the settings against those without the run, apart from entries in flight."""
         if outcome.ended:
             assert outcome.throttled.clean
-            assert self._told(settings_in(self.cluster)) == self._told(self.others.settings)
+            assert self._untouched(settings_in(self.cluster)) == self._untouched(
+                self.others.settings
+            )
             self._check_touched()
         for tp, listed in self._listed():
             track = outcome.tracks_in_flight.get(tp)
@@ -105,23 +107,23 @@ class ThrottledTrouble(TroubledRun):
 
     def _listed(self) -> list[tuple[TopicPartition, str]]:
         """Return each present entry of ours."""
-        told = settings_in(self.cluster)
+        found = settings_in(self.cluster)
         return [
             (TopicPartition(name, int(each.partition(":")[0])), each)
             for (name, key), mine in self.throttle_rules.listed.items()
-            for each in mine & {*_list(told, name, key).split(",")}
+            for each in mine & {*_list(found, name, key).split(",")}
         ]
 
     def _check_touched(self) -> None:
         """Check that no value of ours is left where somebody else changed a rate or a list."""
-        told = settings_in(self.cluster)
+        found = settings_in(self.cluster)
         sent = {f"{each}" for each in self.throttle_rules.rates_sent}
         for resource, key in self.others.touched:
-            value = told.get(resource, {}).get(key, "")
+            value = found.get(resource, {}).get(key, "")
             assert value not in sent, f"{resource} {key}={value} is ours"
         assert not self._listed()
 
-    def _told(self, settings: Settings) -> Settings:
+    def _untouched(self, settings: Settings) -> Settings:
         """Leave out the throttle settings that somebody else has changed midway."""
         kept = {
             resource: {

@@ -34,19 +34,19 @@ from support.simulated.witness import Witness
 class WitnessedJournal(Journal):
     """A journal that reports its entries once they are on the disk."""
 
-    told: Callable[[Sequence[JournalEntry]], None]
+    on_entries: Callable[[Sequence[JournalEntry]], None]
 
     @classmethod
     def watched(
-        cls, path: Path, clock: Clock, told: Callable[[Sequence[JournalEntry]], None]
+        cls, path: Path, clock: Clock, on_entries: Callable[[Sequence[JournalEntry]], None]
     ) -> WitnessedJournal:
         journal = cls(connect(path, read_only=False), path, clock)
-        journal.told = told
+        journal.on_entries = on_entries
         return journal
 
     def append(self, events: Sequence[AnyRunEvent]) -> list[JournalEntry]:
         entries = super().append(events)
-        self.told(entries)
+        self.on_entries(entries)
         return entries
 
 
@@ -86,7 +86,7 @@ class WitnessedRun(PlannedRun):
         self.witness = Witness(cluster)
         self.sending = self.witness.writer()
         self.writer = self.sending
-        self.told: list[JournalEntry] = []
+        self.witnessed: list[JournalEntry] = []
         self.folded = Run("run")
         """The fold of all entries that were written."""
         self.checks: list[Callable[[Sequence[JournalEntry]], None]] = []
@@ -115,7 +115,7 @@ class WitnessedRun(PlannedRun):
             check(entries)
         for entry in entries:
             self.folded.apply(JournalEntry(entry.seq, entry.at, decode(encode(entry.event))))
-        self.told += entries
+        self.witnessed += entries
         for entry in entries:
             match entry.event:
                 case StepBegun(alters=True) as begun:

@@ -62,19 +62,19 @@ class Held:
         lost = [a for a in answers.values() if a.verdict is Verdict.UNKNOWN and a.node == broker]
         if lost:
             self._holds = play.holding = True
-            play.told(f"broker {broker} has {len(lost)} requests, and stays suspended")
+            play.note(f"broker {broker} has {len(lost)} requests, and stays suspended")
         elif answers.keys() >= {*self._asked} or play.now_s - self._since_s > _KNOWN_AFTER_S:
             if all(answer.verdict is Verdict.ACCEPTED for answer in answers.values()):
                 self._not.add(broker)
             self._broker = None
             play.nodes.resume(broker)
-            play.told(f"broker {broker} was suspended a moment, and had no request")
+            play.note(f"broker {broker} was suspended a moment, and had no request")
 
     def _released(self) -> bool:
         if self._broker is None or self._play.now_s < self._since_s + HELD_S:
             return False
         self._play.nodes.resume(self._broker)
-        self._play.told(f"broker {self._broker} goes on")
+        self._play.note(f"broker {self._broker} goes on")
         self._play.fired[Fault.HOLDER_SUSPENDED] += 1
         self._play.holding = False
         return True

@@ -18,7 +18,7 @@ from ktui.kafka.reader import KafkaReader
 from ktui.kafka.transport.client_logging import redirect_client_log
 from support.kafka.real_runs import described
 from support.kafka.real_throttles import changed
-from support.kafka.run_ends import otherwise_than_told, steps_against_cancels
+from support.kafka.run_ends import otherwise_than_expected, steps_against_cancels
 from support.schedules.journal_judge import Replayed, recorded_looks
 from support.schedules.log_judge import (
     TopicLog,
@@ -67,22 +67,22 @@ class Verdicts(msgspec.Struct):
 
 def judged(play: Play) -> Verdicts:
     """Check what was played against all promises of ktui."""
-    told = Verdicts(play.schedule.number, play.happened, play.problems, play.fired)
-    told.states = Counter(track.state for track in play.run.tracks.values())
+    verdicts = Verdicts(play.schedule.number, play.happened, play.problems, play.fired)
+    verdicts.states = Counter(track.state for track in play.run.tracks.values())
     kinds = Answered | Configured
     answers = [entry.event for entry in play.entries if isinstance(entry.event, kinds)]
-    told.unknown = sum(answer.verdict is Verdict.UNKNOWN for answer in answers)
+    verdicts.unknown = sum(answer.verdict is Verdict.UNKNOWN for answer in answers)
     over = [entry.event for entry in play.entries if isinstance(entry.event, StepOver)]
-    told.moved = sum(step.reached for step in over)
-    told.took_s = play.took_s
-    told.problems += _states(play)
+    verdicts.moved = sum(step.reached for step in over)
+    verdicts.took_s = play.took_s
+    verdicts.problems += _states(play)
     logs = read_log(play.nodes.lab, [topic.name for topic in play.schedule.topics])
-    _judge_log(play, logs, told)
-    _judge_messages(play, logs, told)
-    told.problems += asyncio.run(_placed(play))
-    told.problems += _settings(play)
-    _judge_journal(play, told)
-    return told
+    _judge_log(play, logs, verdicts)
+    _judge_messages(play, logs, verdicts)
+    verdicts.problems += asyncio.run(_placed(play))
+    verdicts.problems += _settings(play)
+    _judge_journal(play, verdicts)
+    return verdicts
 
 
 def _states(play: Play) -> Iterator[str]:
@@ -91,20 +91,20 @@ def _states(play: Play) -> Iterator[str]:
             yield f"{track.tp} is {track.state}: {track.reason}"
 
 
-def _judge_log(play: Play, logs: dict[str, TopicLog], told: Verdicts) -> None:
+def _judge_log(play: Play, logs: dict[str, TopicLog], verdicts: Verdicts) -> None:
     meant = intents(play.entries)
     rates = _rates(play)
     for topic in play.schedule.topics:
         log = logs[topic.name]
-        told.problems += against_intents(log, meant)
-        told.problems += after_the_end(log, play.entries)
-        told.latest_s = max(told.latest_s, *late_s(log, meant), 0.0)
+        verdicts.problems += against_intents(log, meant)
+        verdicts.problems += after_the_end(log, play.entries)
+        verdicts.latest_s = max(verdicts.latest_s, *late_s(log, meant), 0.0)
         wrong, window = lost_in_sync(log, int(topic.settings.get("min.insync.replicas", 1)))
-        told.problems += wrong
-        told.window += window
-        told.problems += unthrottled(log, rates) if rates else ()
-        told.unclean += len(log.unclean)
-    told.fired[Fault.LAST_COPY_KILLED] += bool(told.unclean)
+        verdicts.problems += wrong
+        verdicts.window += window
+        verdicts.problems += unthrottled(log, rates) if rates else ()
+        verdicts.unclean += len(log.unclean)
+    verdicts.fired[Fault.LAST_COPY_KILLED] += bool(verdicts.unclean)
 
 
 def _rates(play: Play) -> set[str]:
@@ -119,22 +119,24 @@ def _rates(play: Play) -> set[str]:
     return set() if None in found else {str(rate) for rate in found}
 
 
-def _judge_messages(play: Play, logs: dict[str, TopicLog], told: Verdicts) -> None:
+def _judge_messages(play: Play, logs: dict[str, TopicLog], verdicts: Verdicts) -> None:
     """Allow lost acknowledged messages only where Kafka elected a replica out of sync."""
     for topic, messages in zip(play.schedule.topics, play.traffic, strict=True):
         there = _keys(play.connection, topic.name)
         unclean = {tp.partition for tp, _ in logs[topic.name].unclean}
         gone = messages.acknowledged - there
-        told.acknowledged += len(messages.acknowledged)
+        verdicts.acknowledged += len(messages.acknowledged)
         without_reason = {key for key in gone if key % PARTITIONS not in unclean}
-        told.lost += len(gone - without_reason)
+        verdicts.lost += len(gone - without_reason)
         if without_reason:
-            told.problems.append(f"{topic.name}: acknowledged and gone: {sorted(without_reason)}")
+            verdicts.problems.append(
+                f"{topic.name}: acknowledged and gone: {sorted(without_reason)}"
+            )
         unread = (messages.acknowledged & there) - messages.read
         # a truncated log grows again below the offsets that the group had read up to
-        told.passed_over += len({key for key in unread if key % PARTITIONS in unclean})
+        verdicts.passed_over += len({key for key in unread if key % PARTITIONS in unclean})
         if unread := {key for key in unread if key % PARTITIONS not in unclean}:
-            told.problems.append(f"{topic.name}: its group has not read {sorted(unread)}")
+            verdicts.problems.append(f"{topic.name}: its group has not read {sorted(unread)}")
 
 
 def _keys(connection: Connection, topic: str) -> set[int]:
@@ -171,7 +173,7 @@ async def _placed(play: Play) -> list[str]:
     for topic in play.schedule.topics:
         found = await described(play.connection, topic.name)
         tracks = {tp: track for tp, track in play.run.tracks.items() if tp in found}
-        wrong += otherwise_than_told(tracks, found, listed, leaders=False)
+        wrong += otherwise_than_expected(tracks, found, listed, leaders=False)
     return [*wrong, *steps_against_cancels((e.event for e in play.entries), BROKERS)]
 
 
@@ -180,8 +182,8 @@ def _settings(play: Play) -> Iterator[str]:
         yield f"settings are not as before: {otherwise}"
 
 
-def _judge_journal(play: Play, told: Verdicts) -> None:
+def _judge_journal(play: Play, verdicts: Verdicts) -> None:
     recording = play.shell.run_dir(play.name).recording
     replayed = Replayed(play.entries, recorded_looks(recording), BROKERS, 1)
-    told.problems += replayed.problems()
-    told.decisions, told.unseen = replayed.rules.decisions, replayed.unseen
+    verdicts.problems += replayed.problems()
+    verdicts.decisions, verdicts.unseen = replayed.rules.decisions, replayed.unseen

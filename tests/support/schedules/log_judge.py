@@ -240,9 +240,11 @@ def lost_in_sync(log: TopicLog, least: int) -> tuple[list[str], list[str]]:
             left, needed = {*before.isr} - dropped | added, min(least, len(effect.target))
         if len(left) >= needed:
             continue
-        told = f"{effect.tp}: {sorted(left)} in sync after {effect.target} of {before} at {after}"
+        sentence = (
+            f"{effect.tp}: {sorted(left)} in sync after {effect.target} of {before} at {after}"
+        )
         shrunk = [at for at in log.shrunk[effect.tp] if 0 < effect.at_ms - at <= WINDOW_MS]
-        (window if shrunk else wrong).append(told)
+        (window if shrunk else wrong).append(sentence)
     return wrong, window
 
 

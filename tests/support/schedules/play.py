@@ -151,7 +151,7 @@ class Play:
             self._to_the_end()
             self._collect()
 
-    def told(self, what: str) -> None:
+    def note(self, what: str) -> None:
         """Note what happened, with the second."""
         self.happened.append(f"{self.now_s:.1f} {what}")
 
@@ -240,7 +240,7 @@ class Play:
         suspends = what is Fault.BROKER_SUSPENDED
         if self.nodes.break_down(broker, suspend=suspends):
             self.fired[what] += 1
-            self.told(f"{what} ({broker}, {lasts_s:.0f} s)")
+            self.note(f"{what} ({broker}, {lasts_s:.0f} s)")
             back = self.nodes.resume if suspends else self.nodes.start
             self._at(self.now_s + lasts_s, lambda: back(broker))
 
@@ -252,7 +252,7 @@ class Play:
         second, first = self._elects_any().ways[-1][0]
         if not self.nodes.break_down(first, suspend=False):
             return
-        self.told(f"{Fault.LAST_COPY_KILLED}? ({first}, then {second})")
+        self.note(f"{Fault.LAST_COPY_KILLED}? ({first}, then {second})")
         kill = self.now_s + lasts_s / 2
         self._at(kill, lambda: self._note_down(second))
         self._at(kill + 0.1, lambda: self.nodes.start(first))
@@ -262,7 +262,7 @@ class Play:
         return next(t for t in self.schedule.topics if t.writing is Writing.IDEMPOTENT)
 
     def _note_down(self, broker: int) -> None:
-        self.told(f"broker {broker} killed")
+        self.note(f"broker {broker} killed")
         self.nodes.break_down(broker, suspend=False)
 
     def _kill_engine(self, again_s: float) -> None:
@@ -272,7 +272,7 @@ class Play:
         os.kill(owner.pid, signal.SIGKILL)
         self.fired[Fault.ENGINE_KILLED] += 1
         on_their_way = len(self.unanswered())
-        self.told(f"{Fault.ENGINE_KILLED} with {on_their_way} requests begun")
+        self.note(f"{Fault.ENGINE_KILLED} with {on_their_way} requests begun")
         self._at(self.now_s + again_s, self._resume)
 
     def _resume(self) -> None:
@@ -298,7 +298,7 @@ class Play:
         self._look()
         flying = [track.tp for track in self.unanswered()]
         self._at(self.now_s + lasts_s, lambda: self.nodes.start(active))
-        self.told(f"controller {active} killed with {len(flying)} requests begun")
+        self.note(f"controller {active} killed with {len(flying)} requests begun")
         self._in_flight.append((self.run.seq, flying))
         return bool(flying)
 
@@ -317,7 +317,7 @@ class Play:
     def _ask(self, what: Asked, *words: str) -> None:
         if self.run.ended or holder(self.shell.run_dir(self.name)) is None:
             return
-        self.told(" ".join((_VERBS[what], *words)))
+        self.note(" ".join((_VERBS[what], *words)))
         process = self.shell.begin(_VERBS[what], self.name, *words, *self._config(what))
         self.commands.append(Command(what, process))
 
@@ -334,7 +334,7 @@ class Play:
         self._due.clear()
         self.nodes.mend()
         self._look()
-        self.told("all is whole")
+        self.note("all is whole")
         assert wait_for(lambda: not self._asking, seconds=120), "a command does not end"
         self._look()
         self._resume()
@@ -351,7 +351,7 @@ class Play:
             time.sleep(0.1)
         self._look()
         self.took_s = self.now_s
-        self.told("ended" if self.run.ended else "NOT ENDED")
+        self.note("ended" if self.run.ended else "NOT ENDED")
         if not self.ended:
             waits = [f"{t.tp} {t.state}: {t.reason}" for t in self.run.tracks.values()]
             self.problems.append(f"it has not ended {END_S:.0f} s after all was whole: {waits}")
@@ -368,7 +368,7 @@ class Play:
         if not waiting:
             return
         self._elected |= waiting
-        self.told(f"elected by hand: {', '.join(map(str, sorted(waiting)))}")
+        self.note(f"elected by hand: {', '.join(map(str, sorted(waiting)))}")
         admin = AdminClient(
             {**self.connection.for_confluent()}, logger=redirect_client_log("librdkafka")
         )

@@ -51,13 +51,13 @@ class Soak:
         play = Play(schedule(number), self._nodes, folder)
         try:
             play.play()
-            told = judged(play)
+            verdict = judged(play)
         except Exception:  # noqa: BLE001 - it is reported with the schedule's number
-            told = Verdicts(number, play.happened, [*play.problems, traceback.format_exc()])
-        self.verdicts.append(told)
+            verdict = Verdicts(number, play.happened, [*play.problems, traceback.format_exc()])
+        self.verdicts.append(verdict)
         self._played.append(play)
         self._tidy_up(_KEPT)
-        return told
+        return verdict
 
     def late(self) -> list[str]:
         """List the effects after a run had ended, also during later runs."""
@@ -73,25 +73,25 @@ class Soak:
             delete_topics(old.connection, [topic.name for topic in old.schedule.topics])
 
 
-def in_words(told: Verdicts) -> Iterator[str]:
+def in_words(verdict: Verdicts) -> Iterator[str]:
     """Describe what happened in a schedule, as lines."""
-    states = ", ".join(f"{count} {state}" for state, count in sorted(told.states.items()))
+    states = ", ".join(f"{count} {state}" for state, count in sorted(verdict.states.items()))
     yield (
-        f"schedule {told.number}: {told.took_s:.0f} s, {states}; {told.moved} steps, "
-        f"{told.unknown} requests unknown, the slowest {told.latest_s:.1f} s on its way, "
-        f"{told.acknowledged} acknowledged, {told.lost} lost in {told.unclean} unclean elections "
-        f"and {told.passed_over} passed over by the group, "
-        f"{len(told.window)} changed between read and effect, "
-        f"{told.decisions} decisions judged, {told.unseen} without their look"
+        f"schedule {verdict.number}: {verdict.took_s:.0f} s, {states}; {verdict.moved} steps, "
+        f"{verdict.unknown} requests unknown, the slowest {verdict.latest_s:.1f} s on its way, "
+        f"{verdict.acknowledged} acknowledged, {verdict.lost} lost in {verdict.unclean} unclean "
+        f"elections and {verdict.passed_over} passed over by the group, "
+        f"{len(verdict.window)} changed between read and effect, "
+        f"{verdict.decisions} decisions judged, {verdict.unseen} without their look"
     )
-    yield from (f"    {each}" for each in told.happened)
-    yield from (f"    window: {each}" for each in told.window)
-    yield from (f"    PROBLEM: {each}" for each in told.problems)
+    yield from (f"    {each}" for each in verdict.happened)
+    yield from (f"    window: {each}" for each in verdict.window)
+    yield from (f"    PROBLEM: {each}" for each in verdict.problems)
 
 
 def never_fired(verdicts: Iterable[Verdicts]) -> list[str]:
     """List the kinds of faults and commands that occurred in no schedule."""
-    fired: Counter[Fault | Asked] = sum((told.fired for told in verdicts), Counter())
+    fired: Counter[Fault | Asked] = sum((verdict.fired for verdict in verdicts), Counter())
     return [kind.value for kind in (*Fault, *Asked) if not fired[kind]]
 
 
@@ -106,10 +106,10 @@ def main() -> int:
             print("\n".join(in_words(soak.played(number))), flush=True)
         late = soak.late()
     print("\n".join(f"PROBLEM: {each}" for each in late))
-    fired: Counter[Fault | Asked] = sum((told.fired for told in soak.verdicts), Counter())
+    fired: Counter[Fault | Asked] = sum((verdict.fired for verdict in soak.verdicts), Counter())
     print(f"{count} schedules in {(time.monotonic() - began_s) / 60:.0f} minutes")
     print("fired:", ", ".join(f"{kind.value} {fired[kind]}" for kind in (*Fault, *Asked)))
-    failed = [told.number for told in soak.verdicts if told.problems]
+    failed = [verdict.number for verdict in soak.verdicts if verdict.problems]
     silent = never_fired(soak.verdicts) if count >= COUNT else []
     print("failed:", failed or "none", *(("never fired:", silent) if silent else ()))
     return 1 if failed or late or silent else 0

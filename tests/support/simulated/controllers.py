@@ -34,13 +34,13 @@ class Kept:
         configs: Mapping[str, str] | None = None,
         static: Mapping[str, str] | None = None,
     ) -> None:
-        self.told: list[RecordChange] = []
+        self.changes: list[RecordChange] = []
         spec = ClusterSpec(
             brokers=tuple(BrokerSpec(id=broker) for broker in brokers),
             version=version,
             broker_configs=static or {},
         )
-        self.controller = Controller(spec, self.told.append)
+        self.controller = Controller(spec, self.changes.append)
         self.controller.create_topic(
             TopicSpec(name=TP.topic, replicas=replicas, configs=configs or {})
         )

@@ -76,13 +76,13 @@ class Witness:
         records = self.cluster.controller._records
         tell: Callable[[RecordChange], None] = records._notify
 
-        def told(change: RecordChange) -> None:
+        def notify(change: RecordChange) -> None:
             self.changes.append((self.cluster.now_s, change, self.acts))
             for watcher in self.watchers:
                 watcher(change)
             tell(change)
 
-        records._notify = told
+        records._notify = notify
 
     def writer(self) -> WitnessedWriter:
         """Return a writing port of the watched cluster."""
@@ -98,13 +98,13 @@ class Witness:
 
     def arrives(self, arrival: Arrival) -> None:
         """Report a request that arrives now to `arrivals`."""
-        for told in self.arrivals:
-            told(arrival)
+        for listener in self.arrivals:
+            listener(arrival)
 
     def departs(self, partitions: Mapping[TopicPartition, Replicas | None]) -> None:
         """Report a request that is sent now to `departures`."""
-        for told in self.departures:
-            told(Departure(partitions, self.cluster.now_s))
+        for listener in self.departures:
+            listener(Departure(partitions, self.cluster.now_s))
 
     def effective(self, tp: TopicPartition) -> list[Replicas | None]:
         """Return the targets requested of a partition that took effect, in order."""

@@ -148,7 +148,7 @@ class Replaying:
         return float(position.at_s - position.from_s)
 
     @property
-    def told(self) -> str:
+    def message(self) -> str:
         return "" if self.app.notification is None else self.app.notification.words
 
     def line(self, words: str) -> str:

@@ -206,12 +206,12 @@ class TestASecret:
         assert connection.for_confluent()["sasl.password"] == "from outside"
 
     @pytest.mark.parametrize(
-        "line", ["printf 'told by a %s' command", ["printf", "told by a command"]]
+        "line", ["printf 'printed by a %s' command", ["printf", "printed by a command"]]
     )
     def test_may_come_from_a_command(self, line: object) -> None:
         connection = Connection.of(SASL | {"sasl.password": {"command": line}})
 
-        assert connection.for_confluent()["sasl.password"] == "told by a command"
+        assert connection.for_confluent()["sasl.password"] == "printed by a command"
 
     @pytest.mark.parametrize(
         ("source", "words"),

@@ -20,16 +20,16 @@ def segments(tmp_path_factory: pytest.TempPathFactory) -> list[bytes]:
 
 
 @pytest.fixture(scope="module")
-def told(segments: list[bytes]) -> list[Forecast]:
+def forecasts(segments: list[bytes]) -> list[Forecast]:
     return list(EtaReplay().forecasts(session_events(segments, "simulated")))
 
 
-def of(scope: str, told: list[Forecast]) -> list[Forecast]:
-    return [each for each in told if each.scope == scope]
+def of(scope: str, forecasts: list[Forecast]) -> list[Forecast]:
+    return [each for each in forecasts if each.scope == scope]
 
 
-def test_a_run_is_forecast_from_its_first_seconds_to_its_end(told: list[Forecast]) -> None:
-    run = of(RUN, told)
+def test_a_run_is_forecast_from_its_first_seconds_to_its_end(forecasts: list[Forecast]) -> None:
+    run = of(RUN, forecasts)
     assert {each.run_id for each in run} == {"run@1"}
     shares = [each.share for each in run if each.share is not None]
     assert shares == sorted(shares)
@@ -39,14 +39,14 @@ def test_a_run_is_forecast_from_its_first_seconds_to_its_end(told: list[Forecast
 
 
 def test_each_run_and_partition_has_at_most_one_forecast_in_five_seconds(
-    told: list[Forecast],
+    forecasts: list[Forecast],
 ) -> None:
-    places = [(e.scope, e.topic, e.partition, e.t // EVERY_MS) for e in told]
+    places = [(e.scope, e.topic, e.partition, e.t // EVERY_MS) for e in forecasts]
     assert len(places) == len(set(places))
 
 
-def test_a_partition_is_forecast_until_it_is_in_sync(told: list[Forecast]) -> None:
-    partitions = of(PARTITION, told)
+def test_a_partition_is_forecast_until_it_is_in_sync(forecasts: list[Forecast]) -> None:
+    partitions = of(PARTITION, forecasts)
     assert {each.topic for each in partitions} == {f"t{n}" for n in range(len(SIZES))}
     assert {each.run_id for each in partitions} == {"run@1"}
     for each in partitions:
@@ -59,8 +59,8 @@ def test_a_partition_is_forecast_until_it_is_in_sync(told: list[Forecast]) -> No
     assert off[len(off) // 2] < 3.0
 
 
-def test_the_naive_forecasts_are_based_on_the_share_done(told: list[Forecast]) -> None:
-    run = of(RUN, told)
+def test_the_naive_forecasts_are_based_on_the_share_done(forecasts: list[Forecast]) -> None:
+    run = of(RUN, forecasts)
     began = run[0].t - 1_000
     for each in run[4:]:
         if each.share and each.linear_s is not None:
@@ -73,16 +73,16 @@ def test_the_naive_forecasts_are_based_on_the_share_done(told: list[Forecast]) -
 def test_only_partitions_that_ended_have_forecasts(segments: list[bytes]) -> None:
     events = list(session_events(segments, "simulated"))
     half = events[: len(events) // 2]
-    told = list(EtaReplay().forecasts(half))
-    ended = {(each.topic, each.partition) for each in of(PARTITION, told)}
+    forecasts = list(EtaReplay().forecasts(half))
+    ended = {(each.topic, each.partition) for each in of(PARTITION, forecasts)}
     assert 0 < len(ended) < len(SIZES)
 
 
 def test_segments_in_any_order_and_duplicated_give_the_same_forecasts(
-    segments: list[bytes], told: list[Forecast]
+    segments: list[bytes], forecasts: list[Forecast]
 ) -> None:
     again = EtaReplay().forecasts(session_events([*segments, *segments[::-1]], "simulated"))
-    assert list(again) == told
+    assert list(again) == forecasts
 
 
 def test_an_event_of_a_newer_ktui_ends_the_forecasts_of_its_run(segments: list[bytes]) -> None:
@@ -95,6 +95,6 @@ def test_an_event_of_a_newer_ktui_ends_the_forecasts_of_its_run(segments: list[b
         strange = isinstance(each, RunLine) and each.entry == 3
         raw = msgspec.Raw(b'{"event": "of a newer ktui"}')
         events.append(msgspec.structs.replace(each, event=raw) if strange else each)
-    told = list(EtaReplay().forecasts(events))
-    assert not of(RUN, told)
-    assert of(PARTITION, told)
+    forecasts = list(EtaReplay().forecasts(events))
+    assert not of(RUN, forecasts)
+    assert of(PARTITION, forecasts)

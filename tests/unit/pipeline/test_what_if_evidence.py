@@ -112,7 +112,7 @@ def test_a_use_as_recorded_is_within_the_evidence() -> None:
 
 
 @pytest.mark.parametrize(
-    ("more", "told"),
+    ("more", "sentence"),
     [
         ({"throttle": parse_throttle_rates("1GB/s")}, "no throttle above 40 MB/s was recorded"),
         ({"broker_bytes_s": 50.0 * MB}, "50 MB/s into a broker, and 40 MB/s at most were recorded"),
@@ -122,9 +122,9 @@ def test_a_use_as_recorded_is_within_the_evidence() -> None:
     ],
 )
 def test_a_use_beyond_the_evidence_is_named_with_the_recorded_bound(
-    more: dict[str, object], told: str
+    more: dict[str, object], sentence: str
 ) -> None:
-    assert list(beyond_evidence(msgspec.structs.replace(USE, **more), SEEN)) == [told]
+    assert list(beyond_evidence(msgspec.structs.replace(USE, **more), SEEN)) == [sentence]
 
 
 def test_a_throttle_fifty_times_the_recorded_one_is_beyond_the_evidence() -> None:

@@ -1,4 +1,4 @@
-"""A plan with mistakes is refused with all of them, each with its place: corpus/told.txt."""
+"""A plan with mistakes is refused with all of them, each with its place: corpus/problems.txt."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ktui.planning.read.read import read_plan
 
 CORPUS = Path(__file__).parent / "corpus"
 EXPECTED = dict(
-    entry.split("\n", 1) for entry in (CORPUS / "told.txt").read_text().strip().split("\n\n")
+    entry.split("\n", 1) for entry in (CORPUS / "problems.txt").read_text().strip().split("\n\n")
 )
 
 

@@ -105,4 +105,4 @@ def test_every_decision_raises_the_partition_epoch_but_an_empty_request_does_not
     kept.elect()
     kept.join(4)
 
-    assert [c.after.partition_epoch for c in kept.told if c.after] == [0, 1, 2]
+    assert [c.after.partition_epoch for c in kept.changes if c.after] == [0, 1, 2]

@@ -31,11 +31,11 @@ def test_a_fenced_broker_leaves_the_isr_and_the_next_in_order_leads(version: str
 
 def test_only_the_partitions_of_a_broker_change_when_it_is_fenced() -> None:
     kept = Kept((1, 2), (3, 4), (4, 1))
-    kept.told.clear()
+    kept.changes.clear()
 
     kept.fence(1)
 
-    assert [change.tp.partition for change in kept.told] == [0, 2]
+    assert [change.tp.partition for change in kept.changes] == [0, 2]
 
 
 def test_partitions_moved_to_a_broker_later_change_too_when_it_is_fenced() -> None:
@@ -272,11 +272,11 @@ def test_partitions_of_a_deleted_topic_are_left_alone() -> None:
     kept = Kept((1, 2))
     kept.fence(2, 1)
     kept.controller.delete_topic("orders")
-    kept.told.clear()
+    kept.changes.clear()
 
     kept.controller.unfence(1)
     kept.fence(1)
 
-    assert kept.told == []
+    assert kept.changes == []
     assert kept.controller.get(TP) is None
     assert kept.controller.get(TopicPartition("orders", -1)) is None

@@ -100,7 +100,7 @@ def test_a_removal_with_all_kept_replicas_in_sync_is_done_at_once_and_never_list
 
     kept.alter(1, 2)
 
-    assert [change.after for change in kept.told[1:]] == [kept.record()]
+    assert [change.after for change in kept.changes[1:]] == [kept.record()]
     assert kept.record().replicas == (1, 2)
     assert kept.record().leader == 1
 
@@ -265,7 +265,7 @@ def test_an_impossible_target_is_refused_in_the_controllers_words(
     kept = Kept((2, 1, 3))
 
     assert kept.alter(*target) == refusal("INVALID_REPLICA_ASSIGNMENT", words)
-    assert len(kept.told) == 1
+    assert len(kept.changes) == 1
 
 
 def test_missing_partitions_are_refused_beside_the_rest() -> None:
@@ -332,11 +332,11 @@ def test_each_decision_is_published_once_with_the_record_before_and_after() -> N
     kept = Kept((1, 2), (2, 1))
     second = TopicPartition("orders", 1)
     befores = kept.record(second), kept.record()
-    kept.told.clear()
+    kept.changes.clear()
 
     kept.controller.alter({second: (1, 2), TP: (2, 3)}, allow_replication_factor_change=False)
 
-    assert [(c.tp, c.before, c.after) for c in kept.told] == [
+    assert [(c.tp, c.before, c.after) for c in kept.changes] == [
         (second, befores[0], kept.record(second)),
         (TP, befores[1], kept.record()),
     ]

@@ -15,12 +15,12 @@ SPEC = ClusterSpec(brokers=tuple(BrokerSpec(id=broker) for broker in (1, 2, 3)))
 
 def ids(seed: int) -> list[str]:
     """Create, delete and recreate a topic; return the published ids."""
-    told: list[str] = []
-    controller = Controller(SPEC, lambda change: told.append(change.topic_id), seed=seed)
+    ids: list[str] = []
+    controller = Controller(SPEC, lambda change: ids.append(change.topic_id), seed=seed)
     controller.create_topic(ORDERS)
     controller.delete_topic("orders")
     controller.create_topic(ORDERS)
-    return told
+    return ids
 
 
 def test_a_recreated_topic_has_a_new_id_and_a_seed_always_gives_the_same_ids() -> None:
@@ -93,7 +93,11 @@ def test_a_deleted_topic_takes_its_moves_and_settings_with_it() -> None:
     assert kept.controller.delete_topic("orders") == WriteResult(Verdict.ACCEPTED)
 
     assert not kept.controller.reassigning
-    assert (kept.told[-1].tp, kept.told[-1].before, kept.told[-1].after) == (TP, before, None)
+    assert (kept.changes[-1].tp, kept.changes[-1].before, kept.changes[-1].after) == (
+        TP,
+        before,
+        None,
+    )
     kept.controller.create_topic(ORDERS)
     assert kept.controller.configs.min_isr("orders") == 1
     assert kept.cancel().code == "NO_REASSIGNMENT_IN_PROGRESS"

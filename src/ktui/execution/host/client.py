@@ -144,11 +144,11 @@ class RunClient:
             The number of the command, and the answer.
 
         Raises:
-            RunProblem: no answer came; the message says when the command takes effect.
+            RunProblem: the journal cannot be written, or no answer came; the message says when the
+                command takes effect.
         """
-        with self._open() as journal:
-            number = journal.ask(command, this_process().short)
-            return number, self._answer(journal, number)
+        number = self.ask(command)
+        return number, self.wait_for_answer(number)
 
     def _open(self, *, read_only: bool = False) -> Journal:
         return Journal.open(self.folder.journal, self._clock, read_only=read_only)

@@ -20,7 +20,7 @@ SIZE = 1_000_000_000
 DISK = 1_000 * 1024**3
 CORPUS = Path(__file__).parents[2] / "planning" / "corpus"
 EXPECTED = dict(
-    entry.split("\n", 1) for entry in (CORPUS / "told.txt").read_text().strip().split("\n\n")
+    entry.split("\n", 1) for entry in (CORPUS / "problems.txt").read_text().strip().split("\n\n")
 )
 
 

@@ -41,7 +41,7 @@ class RecordedCluster:
         self.cluster, self.state = cluster, StateDir(folder / "state")
         self.folder = folder / "recordings"
         self.recorder = Recorder(self.folder, cluster.clock, program="ktui of a test")
-        self.told: list[RecordedJson] = []
+        self.reports: list[RecordedJson] = []
         self.said: list[str] = []
         self.stop = asyncio.Event()
 
@@ -65,7 +65,7 @@ class RecordedCluster:
             await observer.aclose()
 
     def tell(self, recorded: RecordedJson) -> None:
-        self.told.append(recorded)
+        self.reports.append(recorded)
 
     @property
     def lines(self) -> list[AnyLine]:
@@ -87,31 +87,31 @@ async def test_an_idle_recording_ends_some_seconds_after_the_last_move(
 
     assert end is RecordingEnd.AS_ASKED
     looks = [line for line in recorded_cluster.lines if isinstance(line, PollLine)]
-    assert len(looks) == len(recorded_cluster.told) == recorded_cluster.told[-1].looks
-    assert (recorded_cluster.told[0].moving, recorded_cluster.told[-1].moving) == (1, 0)
-    moving_s = sum(1 for expected in recorded_cluster.told if expected.moving)
-    assert COPY_S <= moving_s < len(recorded_cluster.told) - 9
+    assert len(looks) == len(recorded_cluster.reports) == recorded_cluster.reports[-1].looks
+    assert (recorded_cluster.reports[0].moving, recorded_cluster.reports[-1].moving) == (1, 0)
+    moving_s = sum(1 for expected in recorded_cluster.reports if expected.moving)
+    assert COPY_S <= moving_s < len(recorded_cluster.reports) - 9
     assert isinstance(recorded_cluster.lines[-1], End)
-    assert recorded_cluster.told[-1].path == str(recorded_cluster.recorder.path)
+    assert recorded_cluster.reports[-1].path == str(recorded_cluster.recorder.path)
 
 
 async def test_a_timed_recording_ends_after_its_time(recorded_cluster: RecordedCluster) -> None:
     assert await recorded_cluster.record(seconds=3.0) is RecordingEnd.AS_ASKED
-    assert len(recorded_cluster.told) == 4
+    assert len(recorded_cluster.reports) == 4
 
 
 async def test_an_interrupted_recording_ends_at_once_with_an_end_line(
     recorded_cluster: RecordedCluster,
 ) -> None:
     def interrupt(recorded: RecordedJson) -> None:
-        recorded_cluster.told.append(recorded)
+        recorded_cluster.reports.append(recorded)
         if recorded.looks == 2:
             recorded_cluster.stop.set()
 
     recorded_cluster.tell = interrupt  # type: ignore[method-assign]  # a test's own
 
     assert await recorded_cluster.record() is RecordingEnd.INTERRUPTED
-    assert recorded_cluster.told[-1].looks == 2
+    assert recorded_cluster.reports[-1].looks == 2
     assert isinstance(recorded_cluster.lines[-1], End)
 
 
@@ -130,7 +130,7 @@ async def test_a_recording_waits_for_a_lost_cluster_and_records_the_lost_polls(
     recorded_cluster: RecordedCluster,
 ) -> None:
     def break_and_mend(recorded: RecordedJson) -> None:
-        recorded_cluster.told.append(recorded)
+        recorded_cluster.reports.append(recorded)
         if recorded.looks == 2 and not recorded.lost:
             for machine in recorded_cluster.cluster.machines:
                 recorded_cluster.cluster.do(events.Kill(machine))
@@ -147,7 +147,7 @@ async def test_a_recording_waits_for_a_lost_cluster_and_records_the_lost_polls(
         "the cluster answers again",
     ]
     lost = [line for line in recorded_cluster.lines if isinstance(line, LostPollLine)]
-    assert len(lost) == recorded_cluster.told[-1].lost >= 3
+    assert len(lost) == recorded_cluster.reports[-1].lost >= 3
 
 
 async def test_a_recording_stops_with_the_reason_when_the_disk_is_full(
@@ -156,7 +156,7 @@ async def test_a_recording_stops_with_the_reason_when_the_disk_is_full(
     monkeypatch.setattr("ktui.recording.recorder.LEAST_FREE_BYTES", 2**62)
 
     assert await recorded_cluster.record(idle=True) is RecordingEnd.STOPPED
-    problem = recorded_cluster.told[-1].problem
+    problem = recorded_cluster.reports[-1].problem
     assert problem is not None
     assert "are free on its disk" in problem
 
@@ -188,7 +188,7 @@ def test_a_recording_warns_of_an_unreadable_journal_and_records_the_cluster(
     assert end is RecordingEnd.AS_ASKED
     (notice, _) = recorded_cluster.said
     assert notice.startswith(f"warning: {run.journal}")
-    assert recorded_cluster.told[-1].looks == 3
+    assert recorded_cluster.reports[-1].looks == 3
 
 
 def record(*words: str) -> Result:

@@ -66,7 +66,7 @@ class AddSandbox:
         words = ["add", "drain", plan, "--state-dir", str(self.sandbox.state.path), *options]
         return CliRunner().invoke(ktui, words)
 
-    def told(self, *options: str, exit_code: int = 0, **targets: Replicas) -> Any:
+    def as_json(self, *options: str, exit_code: int = 0, **targets: Replicas) -> Any:
         result = self.add(*options, "--json", **targets)
         assert result.exit_code == exit_code, result.output
         return json.loads(result.stdout)
@@ -164,7 +164,7 @@ def test_adding_targets_that_the_run_already_has_does_nothing(live: AddSandbox) 
 
 
 def test_adding_only_conflicts_that_keep_their_target_does_nothing(live: AddSandbox) -> None:
-    idle = live.told("--on-conflict", "keep", orders_0=(5, 2, 3))
+    idle = live.as_json("--on-conflict", "keep", orders_0=(5, 2, 3))
 
     assert idle["answer"] is None
     assert idle["counts"]["keep"] == 1
@@ -174,42 +174,42 @@ def test_adding_only_conflicts_that_keep_their_target_does_nothing(live: AddSand
 def test_a_dry_run_of_add_lists_the_fate_of_each_partition_and_asks_for_nothing(
     live: AddSandbox,
 ) -> None:
-    told = live.add("--dry-run", audit_0=(4, 2, 3), orders_0=(5, 2, 3), orders_1=(1, 2, 4))
+    result = live.add("--dry-run", audit_0=(4, 2, 3), orders_0=(5, 2, 3), orders_1=(1, 2, 4))
 
-    assert told.exit_code == 0, told.output
+    assert result.exit_code == 0, result.output
     assert (
         "in run drain: 1 joins the queue, 1 is rolled back first, then queued, 1 is at that target "
         "or on the way there already\n"
         "  orders-0  roll back: 1,2,4 in the run, 5,2,3 in the plan\n"
-    ) in told.stdout
-    assert told.stdout.endswith("Nothing was changed.\n")
+    ) in result.stdout
+    assert result.stdout.endswith("Nothing was changed.\n")
     assert not live.asked
 
 
 def test_json_of_a_dry_run_of_add_has_the_fate_of_each_partition(live: AddSandbox) -> None:
-    told = live.told(
+    result = live.as_json(
         "--dry-run", "--on-conflict", "retarget", audit_0=(4, 2, 3), orders_0=(5, 2, 3)
     )
 
-    assert told["schema_version"] == 1
-    assert (told["run"], told["on_conflict"]) == ("drain", "retarget")
-    assert told["counts"] == {
+    assert result["schema_version"] == 1
+    assert (result["run"], result["on_conflict"]) == ("drain", "retarget")
+    assert result["counts"] == {
         "new": 1, "again": 0, "instead": 0, "roll back": 0, "retarget": 1, "keep": 0, "same": 0,
     }  # fmt: skip
-    assert told["joinings"][1] == {
+    assert result["joinings"][1] == {
         "topic": "orders", "partition": 0, "joining": "retarget", "state": "adding",
         "target": [5, 2, 3], "run_target": [1, 2, 4],
     }  # fmt: skip
-    assert told["preflight"]["batches"] > 0
+    assert result["preflight"]["batches"] > 0
     assert not live.asked
 
 
 def test_json_of_add_has_the_answer_of_the_run(live: AddSandbox) -> None:
-    told = live.told(audit_0=(4, 2, 3))
+    result = live.as_json(audit_0=(4, 2, 3))
 
-    assert told["answer"]["accepted"] is True
-    assert told["answer"]["words"] == "done as asked"
-    assert told["problems"] == []
+    assert result["answer"]["accepted"] is True
+    assert result["answer"]["words"] == "done as asked"
+    assert result["problems"] == []
 
 
 def test_adding_to_an_ended_run_is_refused_with_the_start_command(abandoned: AddSandbox) -> None:
@@ -341,14 +341,14 @@ def test_status_lists_added_plans_and_the_final_targets(
         words = ["status", "drain", "--state-dir", str(abandoned.sandbox.state.path), *options]
         return CliRunner().invoke(ktui, words).stdout
 
-    told = json.loads(status("--json"))
-    (added,) = told["added"]
+    result = json.loads(status("--json"))
+    (added,) = result["added"]
     assert {**added, "at": ""} == {
         "at": "", "plan": "more.json", "plan_sha256": "abc", "partitions": 2,
         "on_conflict": "rollback", "who": "ada@ops1 (7)",
     }  # fmt: skip
-    assert told["partitions"] == 3
-    assert told["in_flight"][0]["target"] == [5, 2, 3]
+    assert result["partitions"] == 3
+    assert result["in_flight"][0]["target"] == [5, 2, 3]
     assert "more.json, 2 partitions" in status()
 
 
@@ -380,7 +380,7 @@ def test_a_permission_missing_for_another_principal_is_only_a_warning(
 ) -> None:
     live.lacks(("cluster", "Alter"))
 
-    told = live.add("--bootstrap-server", "elsewhere:9092", audit_0=(4, 2, 3))
+    result = live.add("--bootstrap-server", "elsewhere:9092", audit_0=(4, 2, 3))
 
-    assert told.exit_code == 0
-    assert "warning: Alter on the cluster is not granted" in told.stderr
+    assert result.exit_code == 0
+    assert "warning: Alter on the cluster is not granted" in result.stderr

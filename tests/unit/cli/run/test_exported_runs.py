@@ -16,7 +16,7 @@ from ktui.execution.host.ownership import own_run
 from ktui.execution.journal.follower import RunFollower
 from ktui.execution.run.events import Configure, Ended, Exported
 from ktui.execution.run.states import State
-from support.cli.two_hosts import RATE, TwoHosts, assert_owned, told, words
+from support.cli.two_hosts import RATE, TwoHosts, assert_owned, folded_run, words
 from support.journals.journals import step
 
 
@@ -64,7 +64,7 @@ def test_a_live_run_is_not_exported(hosts: TwoHosts) -> None:
     assert f"Have the engine leave it: kill {owned.holder.pid}" in refused
 
     assert not hosts.file.exists()
-    assert told(hosts.here).exported is None
+    assert folded_run(hosts.here).exported is None
 
 
 def test_an_ended_run_is_not_exported(hosts: TwoHosts) -> None:
@@ -79,7 +79,7 @@ def test_an_export_overwrites_no_file(hosts: TwoHosts) -> None:
 
     assert "exists already. Name another file" in words(hosts.export())
     assert hosts.file.read_text() == "mine"
-    assert told(hosts.here).exported is None
+    assert folded_run(hosts.here).exported is None
 
 
 def test_an_export_is_refused_while_another_run_is_live_on_the_cluster(
@@ -93,7 +93,7 @@ def test_an_export_is_refused_while_another_run_is_live_on_the_cluster(
 
     assert "run other, owned by process" in refused
     assert "is live on the cluster" in refused
-    assert told(hosts.here).exported is None
+    assert folded_run(hosts.here).exported is None
 
 
 def test_an_export_is_refused_while_another_run_has_left_its_throttle(hosts: TwoHosts) -> None:
@@ -111,7 +111,7 @@ def test_an_exported_run_can_be_exported_again_after_its_file_is_lost(hosts: Two
 
     assert hosts.export().exit_code == 0
     assert hosts.take().exit_code == 0
-    assert told(hosts.there).exported is None
+    assert folded_run(hosts.there).exported is None
 
 
 @pytest.mark.parametrize("file_name", ["no/such/folder.run", "n" * 300, "a-link.run"])
@@ -126,7 +126,7 @@ def test_an_export_to_a_file_that_cannot_be_created_leaves_the_run_as_it_was(
 
     assert str(tmp_path / file_name) in refused
     assert "Name another file" in refused
-    assert told(hosts.here).exported is None
+    assert folded_run(hosts.here).exported is None
     assert_owned(hosts.standing)
 
 
@@ -151,7 +151,7 @@ def test_a_run_of_an_unreachable_cluster_is_exported_only_without_ownership(
 
     assert "asking for the brokers: no answer" in refused
     assert "--no-ownership" in refused
-    assert told(hosts.here).exported is None
+    assert folded_run(hosts.here).exported is None
     assert hosts.export("--no-ownership").exit_code == 0
 
 

@@ -24,7 +24,7 @@ from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.events import AnyRunEvent, Configure, Ended, Exported, Imported
 from ktui.execution.run.states import State
 from ktui.simulated.clock import VirtualClock
-from support.cli.two_hosts import RATE, TwoHosts, assert_owned, told, words
+from support.cli.two_hosts import RATE, TwoHosts, assert_owned, folded_run, words
 from support.journals.journals import crashed, planned, started, step, written
 
 
@@ -55,7 +55,7 @@ def test_an_imported_run_resumes_as_it_was_exported(
 
     assert imported.exit_code == 0, imported.output
     assert_owned(hosts.standing)
-    before, after = told(hosts.here), told(hosts.there)
+    before, after = folded_run(hosts.here), folded_run(hosts.there)
     assert after.tracks[TopicPartition("orders", 0)] == before.tracks[TopicPartition("orders", 0)]
     assert after.started_at == before.started_at
     assert after.started is not None
@@ -93,7 +93,7 @@ def test_an_exported_run_that_was_never_imported_can_be_imported_back(hosts: Two
 
     assert hosts.take(state=hosts.here).exit_code == 0
 
-    assert told(hosts.here).exported is None
+    assert folded_run(hosts.here).exported is None
     assert hosts.resume(hosts.here).exit_code == 0
 
 
@@ -117,12 +117,12 @@ def test_an_import_keeps_a_run_of_the_same_name_and_asks_for_another_name(hosts:
     hosts.export()
     other = hosts.there.create_run("drain")
     written(other.journal, [started(1, hosts.cluster.spec.name), planned(1)]).close()
-    intact = told(hosts.there)
+    intact = folded_run(hosts.there)
 
     assert "Import it under another name: --name NAME" in words(hosts.take())
-    assert told(hosts.there).tracks == intact.tracks
+    assert folded_run(hosts.there).tracks == intact.tracks
     assert hosts.take("--name", "drain-2").exit_code == 0
-    assert len(told(hosts.there, "drain-2").tracks) == 2
+    assert len(folded_run(hosts.there, "drain-2").tracks) == 2
 
 
 def test_an_import_takes_over_someone_elses_cluster_only_on_request(hosts: TwoHosts) -> None:
@@ -229,7 +229,7 @@ def test_a_killed_import_can_be_repeated(hosts: TwoHosts) -> None:
 
     assert hosts.take().exit_code == 0, hosts.take().output
 
-    assert told(hosts.there).complete
+    assert folded_run(hosts.there).complete
 
 
 @pytest.mark.parametrize("killed_at", ["the new file's place", "the folder's sync"])
@@ -357,7 +357,7 @@ def test_an_older_export_does_not_replace_a_newer_run(hosts: TwoHosts, tmp_path:
 
     assert "this file does not continue it" in words(hosts.ktui("runs", "import", str(older)))
 
-    assert told(hosts.here).in_flight == 1
+    assert folded_run(hosts.here).in_flight == 1
 
 
 def test_an_import_does_not_replace_a_restored_backup(hosts: TwoHosts) -> None:

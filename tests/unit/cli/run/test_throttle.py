@@ -20,10 +20,10 @@ from support.journals.throttled_journals import (
     a_run,
     all_over,
     call,
+    json_of,
     lines,
     run_of,
     throttled,
-    told,
 )
 
 
@@ -53,7 +53,7 @@ def test_ktui_throttle_of_a_run_without_one_prints_none(live: RunDir) -> None:
 
 
 def test_a_new_rate_takes_effect_at_once_and_none_lifts_it(live: RunDir) -> None:
-    answer = told(call(live, "50MB,4=20MiB", "--json"))
+    answer = json_of(call(live, "50MB,4=20MiB", "--json"))
 
     assert answer["accepted"] is True
     assert run_of(live).throttled.rates == parse_throttle_rates("50MB,4=20MiB")

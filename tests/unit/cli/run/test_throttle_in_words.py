@@ -25,10 +25,10 @@ from support.journals.throttled_journals import (
     a_run,
     all_over,
     call,
+    json_of,
     lines,
     run_of,
     throttled,
-    told,
 )
 
 
@@ -49,8 +49,8 @@ def test_ktui_throttle_shows_what_is_set_with_the_values_before(tmp_path: Path) 
 def test_json_of_throttle_and_status_has_the_settings(tmp_path: Path) -> None:
     run = a_run(tmp_path, *throttled())
     with own_run(run):
-        answer = told(call(run, "--json"))
-        status = told(call(run, "--json", verb="status"))
+        answer = json_of(call(run, "--json"))
+        status = json_of(call(run, "--json", verb="status"))
 
     assert answer == {"schema_version": 1, "run": "drain-b3", "throttle": status["throttle"]}
     throttle = answer["throttle"]
@@ -111,7 +111,7 @@ def test_a_killed_run_is_shown_with_its_left_over_throttle_and_the_resume_comman
     stays = f"{where}: its engine has not removed it"
     assert f"{stays}; to resume it: ktui resume drain-b3" in lines(call(run))
     assert f"throttle {stays}; see: ktui throttle drain-b3" in lines(call(run, verb="status"))
-    assert told(call(run, "--json"))["throttle"]["stays"] == stays
+    assert json_of(call(run, "--json"))["throttle"]["stays"] == stays
 
 
 def test_an_abandoned_run_is_shown_with_a_throttle_that_its_step_in_flight_needs(
@@ -119,7 +119,7 @@ def test_an_abandoned_run_is_shown_with_a_throttle_that_its_step_in_flight_needs
 ) -> None:
     run = a_run(tmp_path, *throttled(), EngineLeft(reason="its process got SIGTERM"))
 
-    stays = told(call(run, "--json"))["throttle"]["stays"]
+    stays = json_of(call(run, "--json"))["throttle"]["stays"]
     assert stays.endswith("until it is resumed: 1 step in flight needs it")
 
 
@@ -147,7 +147,7 @@ def test_ktui_runs_shows_where_a_throttle_is_left(tmp_path: Path) -> None:
     arguments = ["runs", "--state-dir", str(run.path.parent.parent)]
 
     listed = lines(CliRunner().invoke(ktui, arguments))
-    (parsed_run,) = told(CliRunner().invoke(ktui, [*arguments, "--json"]))["runs"]
+    (parsed_run,) = json_of(CliRunner().invoke(ktui, [*arguments, "--json"]))["runs"]
 
     assert listed[1].startswith("drain-b3 waiting for resume, throttle left")
     assert parsed_run["throttle"] == {"every": 50_000_000, "brokers": []}
@@ -166,7 +166,7 @@ def test_a_run_that_waits_only_for_a_broker_is_shown_with_that_broker_and_the_wa
         way_out = "If that never changes: ktui throttle drain-b3 --leave-behind"
         assert f"{waits}. {way_out}" in lines(call(run))
         assert f"throttle {waits}; see: ktui throttle drain-b3" in lines(call(run, verb="status"))
-        assert told(call(run, "--json"))["throttle"]["waits"] == waits
+        assert json_of(call(run, "--json"))["throttle"]["waits"] == waits
 
 
 def test_each_event_about_throttles_has_every_field_of_the_contract(tmp_path: Path) -> None:

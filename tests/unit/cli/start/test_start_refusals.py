@@ -18,7 +18,7 @@ from support.simulated.moving_clusters import a_cluster
 
 CORPUS = Path(__file__).parents[2] / "planning" / "corpus"
 BAD_PLANS = [
-    entry.split("\n", 1)[0] for entry in (CORPUS / "told.txt").read_text().strip().split("\n\n")
+    entry.split("\n", 1)[0] for entry in (CORPUS / "problems.txt").read_text().strip().split("\n\n")
 ]
 
 
