@@ -107,7 +107,7 @@ async def _carried_out(plan: Plan, cluster: SimulatedCluster, limits: Limits) ->
         run = Run("bench").fold(journal.entries())
         observer = Observer(reader, clock)
         engine = Engine(run, journal, observer, ClusterPorts(reader, cluster.writer()), clock)
-        await engine.carry_on(Owned(pid=0, host="", user=""))
+        await engine.execute(Owned(pid=0, host="", user=""))
         await observer.aclose()
     check_count("partitions done", run.counts[State.DONE], PARTITIONS)
     return clock.monotonic() - began_s

@@ -90,7 +90,7 @@ async def test_a_stopped_partition_is_trimmed_then_rolled_back_without_losing_me
         left = [await called.left()]
         for kind in (TRIM, BACK):
             called.run.ask(CancelMoves(kind, partitions=(called.tp,)))
-            await called.run.carry_on()
+            await called.run.execute()
             left.append(await called.left())
 
     assert left == [((4, 1, 2, 3), 4), ((4, 2, 1), 4), (ORIGINAL, ORIGINAL[0])]

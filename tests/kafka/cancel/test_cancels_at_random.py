@@ -79,13 +79,13 @@ async def story(lab: Lab, world: RealWorld, folder: Path, seed: int) -> list[str
     await run.start()
     for _ in range(chance.randint(1, 3)):
         async with asyncio.TaskGroup() as group:
-            engine = group.create_task(run.carry_on())
+            engine = group.create_task(run.execute())
             for _ in range(chance.randint(1, 3)):
                 await some_more_events(run, chance.randint(1, MOST_EVENTS), engine)
                 run.ask(some_command(chance, targets))
             if chance.random() < KILLED:
                 engine.cancel()
-    await run.carry_on()
+    await run.execute()
     found = await described(world.connection, topic)
     listed = await world.reader.list_reassignments()
     return [

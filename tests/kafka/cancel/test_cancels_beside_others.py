@@ -83,7 +83,7 @@ async def test_a_rollback_of_all_leaves_foreign_and_taken_over_partitions_alone(
     run = RealRun(lab, tmp_path, dict.fromkeys(ours, TARGET), limits, poll_s=0.3)
     await run.start()
     async with asyncio.TaskGroup() as group:
-        group.create_task(run.carry_on())
+        group.create_task(run.execute())
         await until(lambda: in_states(run, dict.fromkeys((flying, taken), State.ADDING)))
         expected = {taken: (5, 1, 3), theirs_too: (3, 4, 1), theirs: (4, 5, 2)}
         await others_move(lab, tmp_path, expected)
@@ -124,7 +124,7 @@ async def test_a_partition_taken_over_during_its_rollback_is_left_and_the_rest_r
     await hold(world, topic_name, "0:2", "1:2")
     run.ask(CancelMoves(CancelKind.ROLLBACK))
     async with asyncio.TaskGroup() as group:
-        group.create_task(run.carry_on())
+        group.create_task(run.execute())
         await until(lambda: are_going_back(run))
         await others_move(lab, tmp_path, {taken: (5, 4, 3)})
         await until(lambda: in_states(run, {taken: State.CHANGED_ELSEWHERE}))

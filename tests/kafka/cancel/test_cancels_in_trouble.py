@@ -79,7 +79,7 @@ async def test_a_cancel_blocked_by_a_dead_broker_is_refused_then_done_once_it_is
     onto_it = await stories.run("onto-it", ((1, 3, 4), (2, 3, 4)))
     single = await stories.run("single", ((2,), (4, 5)), replicas=2)
     await change(world, setting(ConfigScope.TOPIC, topic_of(single), UNCLEAN, ConfigOp.SET, "true"))
-    await asyncio.gather(*(run.carry_on() for run in (to_be_back, one, on_its_way)))
+    await asyncio.gather(*(run.execute() for run in (to_be_back, one, on_its_way)))
     await slow_down(world, 2, 5)
     await hold(world, topic_of(on_its_way), "0:2")
     await hold(world, topic_of(onto_it), "0:2")
@@ -87,7 +87,7 @@ async def test_a_cancel_blocked_by_a_dead_broker_is_refused_then_done_once_it_is
     on_its_way.ask(CancelMoves(CancelKind.ROLLBACK))
     async with asyncio.TaskGroup() as group:
         for run in (on_its_way, onto_it, single):
-            group.create_task(run.carry_on())
+            group.create_task(run.execute())
         await until(lambda: is_going_back(on_its_way))
         await until(lambda: are_in_sync(world, topic_of(single), {2, 4}))
         outage.kill(DOWN)
@@ -96,7 +96,7 @@ async def test_a_cancel_blocked_by_a_dead_broker_is_refused_then_done_once_it_is
         onto_it.ask(CancelMoves(CancelKind.ROLLBACK))
         for run in (to_be_back, one):
             run.ask(CancelMoves(CancelKind.ROLLBACK))
-            group.create_task(run.carry_on())
+            group.create_task(run.execute())
         await until(lambda: is_in(single, State.REFUSED, LAST_IN_SYNC))
         offline = "broker 2 of its original replicas is offline"
         await until(lambda: is_in(to_be_back, State.REFUSED, offline))
@@ -121,12 +121,12 @@ async def test_a_topic_deleted_during_its_rollback_ends_with_the_reason(
 ) -> None:
     stories = Stories(lab, world, tmp_path, topic_name)
     run = await stories.run("gone", ((2, 1, 3), (4, 5, 1)), ((1, 2, 3), (1, 2, 3)))
-    await run.carry_on()
+    await run.execute()
     await slow_down(world, 2)
     await hold(world, topic_of(run), "0:2")
     run.ask(CancelMoves(CancelKind.ROLLBACK))
     async with asyncio.TaskGroup() as group:
-        group.create_task(run.carry_on())
+        group.create_task(run.execute())
         await until(lambda: is_going_back(run))
         await world.delete_topic(topic_of(run))
 
@@ -143,7 +143,7 @@ async def test_a_rollback_requested_while_the_controller_hangs_completes_afterwa
     await slow_down(world, 4)
     await hold(world, topic_of(run), "0:4")
     async with asyncio.TaskGroup() as group:
-        group.create_task(run.carry_on())
+        group.create_task(run.execute())
         await until(lambda: is_in(run, State.ADDING))
         await asyncio.to_thread(outage.suspend, lab.controller.id)
         run.ask(CancelMoves(CancelKind.ROLLBACK))

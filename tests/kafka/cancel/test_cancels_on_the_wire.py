@@ -65,7 +65,7 @@ async def test_a_stop_sends_only_the_cancels_of_in_flight_partitions_and_at_once
     run = through(wire, lab, tmp_path, topic)
     await run.start()
     async with asyncio.TaskGroup() as group:
-        group.create_task(run.carry_on())
+        group.create_task(run.execute())
         await until(lambda: all_are_adding(run))
         run.ask(CancelMoves(CancelKind.STOP))
         requests_before = len(wire.arrived)
@@ -86,7 +86,7 @@ async def test_a_rollback_cancels_polls_and_then_alters_while_other_partitions_p
     some = [TopicPartition(topic, n) for n in range(TOGETHER // 2)]
     await run.start()
     async with asyncio.TaskGroup() as group:
-        group.create_task(run.carry_on())
+        group.create_task(run.execute())
         await until(lambda: all_are_adding(run))
         run.ask(CancelMoves(CancelKind.ROLLBACK, partitions=tuple(some)))
         requests_before = len(wire.arrived)
@@ -117,7 +117,7 @@ async def test_a_cancel_with_a_lost_answer_ends_like_an_answered_one(
     run = through(wire, lab, tmp_path, topic)
     await run.start()
     async with asyncio.TaskGroup() as group:
-        group.create_task(run.carry_on())
+        group.create_task(run.execute())
         await until(lambda: all_are_adding(run))
         lose(wire, ApiKey.AlterPartitionReassignments)
         run.ask(CancelMoves(CancelKind.ROLLBACK))

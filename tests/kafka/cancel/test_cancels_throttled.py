@@ -44,7 +44,7 @@ async def test_a_throttled_rollback_restores_every_setting(
     run = RealRun(lab, tmp_path, dict.fromkeys(tps, TARGET), limits, poll_s=0.2, throttle=throttle)
     await run.start()
     async with asyncio.TaskGroup() as group:
-        group.create_task(run.carry_on())
+        group.create_task(run.execute())
         await until(lambda: is_done(run, tps[0]))
         run.ask(CancelMoves(CancelKind.ROLLBACK))
 

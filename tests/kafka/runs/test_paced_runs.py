@@ -163,7 +163,7 @@ def _assert_within_limits(
 async def _with_changing_limits(run: RealRun, chance: random.Random, count: int) -> int:
     """Run an engine while limits change with almost every decision; the last lifts them."""
     await run.start()
-    engine = asyncio.create_task(run.carry_on())
+    engine = asyncio.create_task(run.execute())
     changes, last_seen = 0, 0
     while not engine.done():
         await asyncio.sleep(0.05)

@@ -56,7 +56,7 @@ async def test_a_refused_alter_and_a_deleted_topic_leave_no_throttle(
     run.through = lambda writer: Misdirected(writer, refused)
     await run.start()
     async with asyncio.TaskGroup() as group:
-        group.create_task(run.carry_on())
+        group.create_task(run.execute())
         await until(lambda: is_in_flight(run, gone))
         await world.delete_topic(gone.topic)
 
@@ -133,7 +133,7 @@ async def test_a_broker_down_at_the_end_gets_its_own_rate_back_once_it_returns(
     )
     await run.start()
     async with asyncio.TaskGroup() as group:
-        group.create_task(run.carry_on())
+        group.create_task(run.execute())
         await until(lambda: is_in_flight(run, down))
         outage.kill(5)
         await until(lambda: cancelled(world, down))

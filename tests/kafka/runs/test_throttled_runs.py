@@ -53,7 +53,7 @@ async def test_a_rate_changed_ten_times_mid_run_binds_the_copies_at_once(
     await run.start()
     copies = Copies(world.reader, targets)
     async with asyncio.TaskGroup() as group:
-        group.create_task(run.carry_on())
+        group.create_task(run.execute())
         await wait_until_copied(copies, 3 * HIGHEST, bytes_s=HIGHEST)
         for text in CHANGES[:-1]:
             await change_rate(world, run, text)
@@ -128,7 +128,7 @@ async def test_foreign_throttles_apply_again_when_the_runs_throttle_is_lifted_mi
     )
     await run.start()
     async with asyncio.TaskGroup() as group:
-        group.create_task(run.carry_on())
+        group.create_task(run.execute())
         await until(lambda: are_in_force(world, {4: "10000", 5: "10000"}))
         run.ask(SetThrottle(NO_THROTTLE))
         await until(lambda: are_in_force(world, {4: "20000", 5: None}))

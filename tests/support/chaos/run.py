@@ -198,7 +198,7 @@ class ChaosRun(TroubledRun):
     def _check_one_throttle(self) -> None:
         check_one_throttle(self.state, self.cluster.spec.name, self.run_dir.name)
 
-    async def carry_on(self, owner: Owned = OWNER) -> Run:
+    async def execute(self, owner: Owned = OWNER) -> Run:
         """Own and execute the run, as an engine's process does, if no other run is in its way."""
         if self.other is not None and self.folded.throttled.rates:
             check_one_throttle(
@@ -210,7 +210,7 @@ class ChaosRun(TroubledRun):
             ENGINE.set(self.engines + 1)
             self.carried, self.dies = True, False
             try:
-                return await super().carry_on(owner)
+                return await super().execute(owner)
             finally:
                 if ENGINE.get() == self.engines:
                     self.carried = False
@@ -364,7 +364,7 @@ class ChaosRun(TroubledRun):
     async def _carried(self) -> Run:
         """Execute the run until its engine leaves it, or another process takes it."""
         self.rival.clear()
-        carrying = asyncio.ensure_future(self.carry_on())
+        carrying = asyncio.ensure_future(self.execute())
         taken = asyncio.create_task(self.rival.wait())
         try:
             await asyncio.wait([carrying, taken], return_when=asyncio.FIRST_COMPLETED)

@@ -70,7 +70,7 @@ def originals_die_while_a_poll_is_pending(folder: Path) -> None:
     """4 is in sync and 5 is not when 1 and 2 die; the stop is requested while a list is pending."""
     ways = {"orders-0": ((1, 2), (4, 5))}
     story = Story(folder, ways, Limits(replicas=2, partitions=1), UNCLEAN)
-    story.befalls(0.5, acts.Slow(5, 0.0001))
+    story.schedule(0.5, acts.Slow(5, 0.0001))
     began_s = story.clock.monotonic()
     pending: list[float] = []
 
@@ -81,7 +81,7 @@ def originals_die_while_a_poll_is_pending(folder: Path) -> None:
         return 40.0
 
     _slow(story, once, "list_reassignments")
-    story.befalls(41.0, acts.Kill(1), acts.Kill(2))
+    story.schedule(41.0, acts.Kill(1), acts.Kill(2))
     story.asked(58.0, STOP)
 
     story.played(until_s=120.0)
@@ -94,7 +94,7 @@ def originals_die_while_a_poll_is_pending(folder: Path) -> None:
 def somebody_alters_while_metadata_is_read(folder: Path) -> None:
     """The list is read, somebody alters, and the older metadata takes 4.5 s to arrive."""
     story = Story(folder, ONE)
-    story.befalls(4.0, move("orders-0", 7, 2, 3))
+    story.schedule(4.0, move("orders-0", 7, 2, 3))
     _slow(story, lambda: 4.5 if story.clock.monotonic() < 4.0 else 0.0, "describe_topics")
 
     story.played(until_s=200.0)
@@ -110,7 +110,7 @@ def somebody_deletes_the_rates(folder: Path) -> None:
     story = ThrottledStory(folder, ways)
     gone = [ConfigChange(broker(b), FOLLOWER_RATE, ConfigOp.DELETE) for b in range(1, 10)]
     gone.append(ConfigChange(topic("orders"), FOLLOWER_REPLICAS, ConfigOp.DELETE))
-    story.befalls(10.0, acts.AlterConfigs(tuple(gone)))
+    story.schedule(10.0, acts.AlterConfigs(tuple(gone)))
     rates: list[str | None] = []
 
     def arrives(arrival: Any) -> None:
@@ -221,7 +221,7 @@ def a_step_at_a_silent_broker_is_rolled_back(folder: Path) -> None:
         return dict.fromkeys(story.targets, WriteResult(Verdict.UNKNOWN, node=9))
 
     _writes(story, alter_reassignments=holds)
-    story.befalls(200.0, acts.Start(9))
+    story.schedule(200.0, acts.Start(9))
     story.asked(5.0, CancelMoves(CancelKind.ROLLBACK))
 
     assert story.played(until_s=600.0).ended, story.reason("orders-0")
@@ -239,7 +239,7 @@ def a_list_is_held_while_processes_change(folder: Path) -> None:
         if len(calls) != 2:
             return await call()
         story.cluster.do(acts.Hang(9))
-        story.befalls(200.0, acts.Resume(9), acts.AlterConfigs((entry,)))
+        story.schedule(200.0, acts.Resume(9), acts.AlterConfigs((entry,)))
         return {topic("orders"): WriteResult(Verdict.UNKNOWN, node=9)}
 
     _writes(story, alter_configs=holds)
@@ -405,7 +405,7 @@ def a_cancel_is_executed_twice(folder: Path) -> None:
     ways = {"orders-0": (RF3, (4, 2, 3))}
     how: dict[str, Any] = {"on_stall": OnStall.CANCEL, "stall_timeout_s": 20.0}
     story = Story(folder, ways, **how)
-    story.befalls(2.0, acts.Kill(4))
+    story.schedule(2.0, acts.Kill(4))
 
     async def twice(call: Call) -> Any:
         first = await call()
@@ -535,7 +535,7 @@ def somebody_sets_another_rate(folder: Path) -> None:
     }
     story = ThrottledStory(folder, ways, limits=Limits(replicas=1, partitions=1))
     theirs = ConfigChange(broker(4), FOLLOWER_RATE, ConfigOp.SET, "7000000")
-    story.befalls(10.0, acts.AlterConfigs((theirs,)))
+    story.schedule(10.0, acts.AlterConfigs((theirs,)))
     story.asked(200.0, SetThrottle(parse_throttle_rates("500kB")))
 
     story.played(until_s=190.0)

@@ -60,7 +60,7 @@ class CancelSandbox:
         self.cluster.do(events.Alter(dict.fromkeys(map(tp, names), target)))
         self.clock.pass_time(1.0)
 
-    def befalls(self, after_s: float, *happening: OutsideEvent) -> None:
+    def schedule(self, after_s: float, *happening: OutsideEvent) -> None:
         """Apply events to the cluster some seconds after the verb is called, if no run is live."""
         for act in happening:
             self.cluster.schedule(ScheduledEvent(self.cluster.now_s + after_s, act))
@@ -133,7 +133,7 @@ class CancelSandbox:
 
     @asynccontextmanager
     async def _carried_on(self, run: PlannedRun) -> Any:
-        carrying = asyncio.create_task(run.carry_on())
+        carrying = asyncio.create_task(run.execute())
         try:
             yield
         finally:

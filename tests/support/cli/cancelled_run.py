@@ -82,9 +82,9 @@ class CancelledRun:
 
     def _spawn(self, _run: RunDir, arguments: Sequence[str]) -> None:
         self.started.append(arguments)
-        self.carry_on()
+        self.execute()
 
-    def carry_on(self) -> None:
+    def execute(self) -> None:
         self.story._began_s = self.story.clock.monotonic()
         self.story.resumed(self.until_s)
 
@@ -94,7 +94,7 @@ class CancelledRun:
         answer = RunClient._answer
 
         def answered(client: RunClient, journal: Journal, number: int) -> Answer:
-            self.carry_on()
+            self.execute()
             return answer(client, journal, number)
 
         with own_run(self.run_dir), self._monkeypatch.context() as patch:

@@ -47,10 +47,10 @@ def owned_run(
     target = {TopicPartition("orders", n): (1, 2, 4) for n in range(partitions)}
     in_force = limits or Limits(replicas=1, partitions=2)
 
-    def carry_on() -> None:
+    def execute() -> None:
         asyncio.run(_carry_on(run, target, in_force, going, leave))
 
-    engine = threading.Thread(target=carry_on)
+    engine = threading.Thread(target=execute)
     engine.start()
     try:
         assert going.wait(30), "the engine did not begin"
@@ -87,7 +87,7 @@ async def _carry_on(
         engine = Engine(run, journal, observer, ways, clock, check_throttle=check)
         me = owned.holder
         carrying = asyncio.create_task(
-            engine.carry_on(Owned(pid=me.pid, host=me.host, user=me.user))
+            engine.execute(Owned(pid=me.pid, host=me.host, user=me.user))
         )
         while not leave.is_set() and not carrying.done():
             if run.tracks_in_flight:

@@ -141,12 +141,12 @@ class CalledOff:
         """Execute the run to its end, and cancel it on the way."""
         await self.run.start()
         if self.case.stage is Stage.DONE and self.case.scope is Scope.ALL:
-            await self.run.carry_on()
+            await self.run.execute()
             await self.call_off()
-            await self.run.carry_on()
+            await self.run.execute()
             return
         async with asyncio.TaskGroup() as group:
-            going = group.create_task(self.run.carry_on())
+            going = group.create_task(self.run.execute())
             if isinstance(self._moment.at, State):
                 await until(self._in_state)
                 await self.call_off()

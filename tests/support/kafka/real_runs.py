@@ -76,7 +76,7 @@ class RealRun:
         with Journal.create(self.path, self.clock) as journal:
             journal.append(events)
 
-    async def carry_on(self) -> Run:
+    async def execute(self) -> Run:
         reader, writer = KafkaReader(self.connection), KafkaWriter(self.connection)
         with Journal.open(self.path, self.clock) as journal:
             self.run = Run("run").fold(journal.entries())
@@ -84,7 +84,7 @@ class RealRun:
             ways = ClusterPorts(reader, self.through(writer))
             self.engine = Engine(self.run, journal, observer, ways, self.clock)
             try:
-                await self.engine.carry_on(OWNER)
+                await self.engine.execute(OWNER)
             finally:
                 await observer.aclose()
                 await reader.aclose()
@@ -93,7 +93,7 @@ class RealRun:
 
     async def to_its_end(self) -> Run:
         await self.start()
-        return await self.carry_on()
+        return await self.execute()
 
     def ask(self, command: Command) -> None:
         """Send a command to the live run, like another shell."""

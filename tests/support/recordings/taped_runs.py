@@ -58,7 +58,7 @@ class RecordedRun(ThrottledAndCalledOff):
         self.tapes.append(Tape(self.cluster_id, f"{dice.getrandbits(128):032x}", **ahead))
         return self.tapes[-1]
 
-    async def carry_on(self, owner: Owned = OWNER) -> Run:
+    async def execute(self, owner: Owned = OWNER) -> Run:
         if self.chosen.random() < 0.9 or self._mine is None:
             tape = self._mine = self.tape()
             if (
@@ -66,7 +66,7 @@ class RecordedRun(ThrottledAndCalledOff):
             ):  # otherwise the journal's beginning is missing, or in another session
                 for entry in self.entries():
                     tape.happened(self.clock, self.named, entry)
-        return await super().carry_on(owner)
+        return await super().execute(owner)
 
     def written(self, entries: Sequence[JournalEntry]) -> None:
         super().written(entries)

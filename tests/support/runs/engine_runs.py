@@ -109,7 +109,7 @@ class PlannedRun:
         with Journal.create(self.path, self.clock) as journal:
             journal.append(events)
 
-    async def carry_on(self, owner: Owned = OWNER) -> Run:
+    async def execute(self, owner: Owned = OWNER) -> Run:
         """Fold the journal, and let an engine execute the run until it ends or is left."""
         with self.opened() as journal:
             self.run = Run("run").fold(journal.entries())
@@ -128,7 +128,7 @@ class PlannedRun:
                 earlier=lambda _cluster_id: self.prior,
             )
             try:
-                await self.engine.carry_on(owner)
+                await self.engine.execute(owner)
             finally:
                 await observer.aclose()
         return self.run
@@ -143,7 +143,7 @@ class PlannedRun:
 
     async def to_its_end(self) -> Run:
         await self.start()
-        return await self.carry_on()
+        return await self.execute()
 
     def entries(self) -> list[JournalEntry]:
         with Journal.open(self.path, self.clock, read_only=True) as journal:

@@ -177,6 +177,6 @@ class KilledRun(WitnessedRun):
         await self.start()
         while True:
             try:
-                return await self.carry_on()
+                return await self.execute()
             except Killed:
                 await self.clock.sleep(self.chance.choice((0.0, 0.3, 2.0, 9.0, 60.0)))

@@ -66,7 +66,7 @@ class Story(WitnessedRun):
         self._began_s = self.clock.monotonic()
         self.cluster.catch_up()
 
-    def befalls(self, at_s: float, *acts: OutsideEvent) -> None:
+    def schedule(self, at_s: float, *acts: OutsideEvent) -> None:
         """Apply acts to the cluster at a second of the story."""
         for act in acts:
             self.cluster.schedule(ScheduledEvent(self._began_s + at_s, act))
@@ -106,7 +106,7 @@ class Story(WitnessedRun):
         self._asked = []
         beside.append(asyncio.create_task(self._leave(until_s)))
         try:
-            run = await self.carry_on(owner)
+            run = await self.execute(owner)
         finally:
             for task in beside:
                 task.cancel()

@@ -75,13 +75,13 @@ class ThrottledStory(Story, KilledRun):
 
     def to_the_end(self, dead_s: float = 2.0, until_s: float = 2_000.0) -> Run:
         """Execute the run to its end, with another engine after each death."""
-        carry_on = self.played
+        execute = self.played
         while True:
             try:
-                return carry_on(until_s)
+                return execute(until_s)
             except Killed:
                 self.clock.pass_time(dead_s)
-                carry_on = self.resumed
+                execute = self.resumed
 
     @property
     def lists(self) -> dict[str, str]:

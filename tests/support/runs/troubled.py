@@ -190,7 +190,7 @@ class TroubledRun(KilledRun):
         if not outcome.ended:
             self.reaper.at = frozenset()
             leaving = asyncio.create_task(self._leave())
-            outcome = await self.carry_on()
+            outcome = await self.execute()
             leaving.cancel()
             await self.clock.sleep(AGAIN_S)
         self.cluster.catch_up()

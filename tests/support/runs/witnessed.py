@@ -101,9 +101,9 @@ class WitnessedRun(PlannedRun):
     def observer(self) -> Observer:
         return _Watched(self)
 
-    async def carry_on(self, owner: Owned = OWNER) -> Run:
+    async def execute(self, owner: Owned = OWNER) -> Run:
         self.engines += 1
-        return await super().carry_on(owner)
+        return await super().execute(owner)
 
     def opened(self) -> Journal:
         return WitnessedJournal.watched(self.path, self.clock, self.written)

@@ -220,7 +220,7 @@ async def _run_engine(  # noqa: PLR0913, PLR0917 - what the command has made, ea
             earlier=EarlierRuns(state),
         )
         leave_on_signals(engine.leave, wait)
-        await engine.carry_on(
+        await engine.execute(
             Owned(
                 pid=owner.pid,
                 host=owner.host,

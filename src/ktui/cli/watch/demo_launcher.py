@@ -146,7 +146,7 @@ class SimulatedEngines:
             self._engines.append(engine)
             held.callback(self._engines.remove, engine)
             owner = ownership.holder
-            await engine.carry_on(Owned(pid=os.getpid(), host=owner.host, user=owner.user))
+            await engine.execute(Owned(pid=os.getpid(), host=owner.host, user=owner.user))
 
     async def aclose(self) -> None:
         """Stop every engine; the runs stay unfinished."""

@@ -66,7 +66,7 @@ _ENDING_PAUSES = (PauseOrigin.SIGNAL, PauseOrigin.UNTIL, PauseOrigin.FAILURE)
 class Engine:
     """Carries one run on until it has ended, or is to be left.
 
-    One object for each time that a process owns the run; `carry_on` is called once.
+    One object for each time that a process owns the run; `execute` is called once.
 
     Args:
         run: the fold of the journal so far.
@@ -128,7 +128,7 @@ class Engine:
         self._leaving = asyncio.Event()
         self._reason = ""
 
-    async def carry_on(self, owner: Owned) -> None:
+    async def execute(self, owner: Owned) -> None:
         """Carry the run on until it has ended or is left; `Run.ended` shows which.
 
         Raises:

@@ -216,7 +216,7 @@ def test_reassignments_that_others_start_meanwhile_are_reported_and_left_alone(
     sandbox: CancelSandbox,
 ) -> None:
     sandbox.others_move("orders-0")
-    sandbox.befalls(4.0, move("orders-1", 4, 2, 3))
+    sandbox.schedule(4.0, move("orders-1", 4, 2, 3))
     sandbox.cluster.do(events.LoseAnswer())
 
     result = sandbox.cancel("--stop", "--topic", "orders")
@@ -234,7 +234,7 @@ def test_losing_the_cluster_during_a_cancel_leaves_its_outcome_unknown(
 ) -> None:
     sandbox.others_move("orders-0", target=(5, 6, 7))
     sandbox.cluster.do(events.LoseRequest())
-    sandbox.befalls(5.0, *map(events.Kill, range(1, 10)))
+    sandbox.schedule(5.0, *map(events.Kill, range(1, 10)))
 
     result = sandbox.cancel("--stop", "--all")
 

@@ -107,7 +107,7 @@ def test_a_resumed_run_adopts_the_cancel_and_moves_the_rest(
     run = sandbox.waiting("drain", {f"orders-{n}": OFF_3 for n in range(4)})
     parsed(sandbox.cancel("--stop", "--all", "--json"))
 
-    asyncio.run(run.carry_on())
+    asyncio.run(run.execute())
 
     states = [run.run.tracks[tp(f"orders-{n}")].state for n in range(4)]
     assert states == [State.STOPPED, State.STOPPED, State.DONE, State.DONE]

@@ -125,7 +125,7 @@ def test_a_run_resumes_under_a_shut_cancel_gate_with_a_warning_that_it_waits(
 ) -> None:
     shut(abandoned.state)
     resumed = []
-    abandoned.carry_on = lambda: resumed.append("carried on")  # type: ignore[method-assign]
+    abandoned.execute = lambda: resumed.append("carried on")  # type: ignore[method-assign]
 
     outcome = CliRunner().invoke(
         ktui, ["resume", "drain", "--state-dir", str(abandoned.state.path)]

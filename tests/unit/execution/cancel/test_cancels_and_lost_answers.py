@@ -72,10 +72,10 @@ def test_a_step_resent_by_a_broker_is_cancelled_every_time_it_arrives(
     tmp_path: Path, kind: CancelKind
 ) -> None:
     story = CalledOffStory(tmp_path, MOVED, cluster={"messages": 60_000})
-    story.befalls(0.0, LoseAnswer())
+    story.schedule(0.0, LoseAnswer())
     story.called_off(nth(1, altered("orders-0")), CancelMoves(kind))
     for at_s in (20.0, 22.5, 50.0):
-        story.befalls(at_s, Alter({ONE: (1, 2, 3, 4)}))
+        story.schedule(at_s, Alter({ONE: (1, 2, 3, 4)}))
 
     run = story.played()
 
@@ -96,7 +96,7 @@ def test_a_cancel_whose_answer_is_lost_is_settled_by_polling(
     tmp_path: Path, kind: CancelKind, limits: Limits, mishap: Mishap
 ) -> None:
     story = CalledOffStory(tmp_path, MOVED, limits, {"messages": 40_000})
-    story.befalls(5.0, mishap)
+    story.schedule(5.0, mishap)
     story.asked(6.0, CancelMoves(kind))
 
     assert story.played().ended
@@ -127,10 +127,10 @@ def test_a_step_with_a_lost_answer_is_rolled_back_once_no_resend_can_arrive(
     """Otherwise a broker's resend of the last step would meet the first rollback step."""
     ways = {"orders-0": (THREE, (1, 2)), "orders-1": (THREE, (4, 5, 6))}
     story = CalledOffStory(tmp_path, ways, cluster={"messages": 30_000})
-    story.befalls(0.0, LoseAnswer())
+    story.schedule(0.0, LoseAnswer())
     story.then(done("orders-0"), lambda: story.ask(SetLimits({"partitions": 2})))
     story.called_off(done("orders-0"), CancelMoves(CancelKind.ROLLBACK, partitions=(ONE,)))
-    story.befalls(30.0, Alter({ONE: (1, 2)}))
+    story.schedule(30.0, Alter({ONE: (1, 2)}))
 
     assert story.played().ended
 

@@ -55,7 +55,7 @@ def test_a_broker_that_hangs_on_its_throttle_does_not_delay_a_cancel(
 ) -> None:
     limits, slow = Limits(replicas=1, partitions=2), parse_throttle_rates("200kB")
     story = CalledOffStory(tmp_path, TWO, limits, throttle=slow)
-    story.befalls(2.5, Hang(5))
+    story.schedule(2.5, Hang(5))
     story.asked(3.0, SetThrottle(parse_throttle_rates("300kB")))
     story.asked(at_s, back("orders-0"))
 
@@ -127,7 +127,7 @@ def test_the_until_time_does_not_hold_back_a_rollback(tmp_path: Path, at_s: floa
     """Even though its next step forward was held because it would have come too late."""
     ways = {**MOVED, "orders-1": ((2, 3, 1), (9, 8, 7))}
     story = CalledOffStory(tmp_path, ways, Limits(replicas=1, partitions=2))
-    story.befalls(1.0, Kill(9))
+    story.schedule(1.0, Kill(9))
     story.asked(at_s, back("orders-0"))
     until = FIRST_MOMENT + timedelta(seconds=25)
 

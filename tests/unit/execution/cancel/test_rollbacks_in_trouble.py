@@ -135,7 +135,7 @@ def test_a_rollback_waits_for_an_original_broker_that_is_down_and_names_it(
 @pytest.mark.parametrize("limits", ALL_LIMITS)
 def test_a_rollback_waits_for_a_former_leader_that_is_down(tmp_path: Path, limits: Limits) -> None:
     story = a_story(tmp_path, limits=limits, messages=20_000)
-    story.befalls(3.0, Kill(1))
+    story.schedule(3.0, Kill(1))
     story.asked(20.0, BACK)
 
     story.played(until_s=100.0)
@@ -190,11 +190,11 @@ def test_a_topic_that_is_deleted_during_the_rollback_ends_it(
 def test_a_rollback_that_would_lose_data_is_refused_until_it_would_not(tmp_path: Path) -> None:
     """Only the replica being added is in sync: a cancel would succeed, and lose data."""
     story = a_story(tmp_path, ((1, 2), (4, 2)), version="4.2", messages=20_000)
-    story.befalls(2.0, Kill(2))
-    story.befalls(40.0, Kill(1))
+    story.schedule(2.0, Kill(2))
+    story.schedule(40.0, Kill(1))
     story.asked(60.0, BACK)
-    story.befalls(100.0, Start(1))
-    story.befalls(200.0, Start(2))
+    story.schedule(100.0, Start(1))
+    story.schedule(200.0, Start(2))
 
     story.played(until_s=90.0)
     assert story.state("orders-0") is State.REFUSED
@@ -213,8 +213,8 @@ def test_no_replica_is_dropped_below_min_isr_on_the_way_back(
     story = a_story(tmp_path, limits=limits, min_isr=2)
     story.called_off(nth(2, step_over("orders-0")), CancelMoves(kind))
     story.called_off(done("orders-0"), CancelMoves(kind))
-    story.befalls(3.0, Kill(3))
-    story.befalls(60.0, Start(3))
+    story.schedule(3.0, Kill(3))
+    story.schedule(60.0, Start(3))
 
     assert story.played().ended
 

@@ -22,8 +22,8 @@ ALL = range(1, 10)
 
 
 def _lost(story: Story, at_s: float, until_s: float) -> None:
-    story.befalls(at_s, *map(acts.Kill, ALL))
-    story.befalls(until_s, *map(acts.Start, ALL))
+    story.schedule(at_s, *map(acts.Kill, ALL))
+    story.schedule(until_s, *map(acts.Start, ALL))
 
 
 def test_a_lost_cluster_is_recorded_once_when_lost_and_once_when_back(tmp_path: Path) -> None:
@@ -46,9 +46,9 @@ def test_a_broker_counts_as_offline_only_while_it_was_observed_offline(tmp_path:
     ways = {"orders-0": (RF3, (4, 2, 3))}
     story = Story(tmp_path, ways, on_stall="cancel", stall_timeout_s=120.0)
     _lost(story, 60.0, 300.0)
-    story.befalls(3.0, acts.Kill(4))
-    story.befalls(301.0, acts.Kill(4))
-    story.befalls(600.0, acts.Start(4))
+    story.schedule(3.0, acts.Kill(4))
+    story.schedule(301.0, acts.Kill(4))
+    story.schedule(600.0, acts.Start(4))
 
     assert story.played().ended
 

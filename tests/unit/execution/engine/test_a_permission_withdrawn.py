@@ -28,7 +28,7 @@ def test_a_run_that_loses_permission_is_paused_and_left_and_no_partition_fails(
     tmp_path: Path,
 ) -> None:
     story = Story(tmp_path, TWO, Limits(replicas=1, partitions=2))
-    story.befalls(0.0, events.Deny("alter_reassignments"))
+    story.schedule(0.0, events.Deny("alter_reassignments"))
 
     run = story.played()
 
@@ -41,7 +41,7 @@ def test_a_run_that_loses_permission_is_paused_and_left_and_no_partition_fails(
 
 def test_steps_in_flight_finish_before_the_run_is_left(tmp_path: Path) -> None:
     story = Story(tmp_path, TWO, Limits(replicas=1, partitions=1))
-    story.befalls(3.0, events.Deny("alter_reassignments"))
+    story.schedule(3.0, events.Deny("alter_reassignments"))
 
     run = story.played()
 
@@ -52,7 +52,7 @@ def test_steps_in_flight_finish_before_the_run_is_left(tmp_path: Path) -> None:
 
 def test_a_run_can_be_resumed_however_often_it_was_denied(tmp_path: Path) -> None:
     story = Story(tmp_path, TWO)
-    story.befalls(0.0, events.Deny("alter_reassignments"))
+    story.schedule(0.0, events.Deny("alter_reassignments"))
     story.played()
     for _ in range(6):
         assert set(story.resumed().pauses.whole) == {PauseOrigin.FAILURE}
@@ -66,7 +66,7 @@ def test_a_run_can_be_resumed_however_often_it_was_denied(tmp_path: Path) -> Non
 
 def test_a_denied_election_pauses_the_run_too(tmp_path: Path) -> None:
     story = Story(tmp_path, {"orders-0": (RF3, (2, 1, 3)), "orders-1": (RF3, (4, 2, 3))})
-    story.befalls(0.0, events.Deny("elect_preferred_leaders"))
+    story.schedule(0.0, events.Deny("elect_preferred_leaders"))
 
     run = story.played()
 

@@ -146,7 +146,7 @@ def test_the_cluster_is_read_for_each_request_however_long_the_last_one_took(
 ) -> None:
     ways = {"orders-0": (RF3, (4, 2, 3)), "orders-1": (RF3, (2, 1, 3))}
     story = Story(tmp_path, ways, Limits(replicas=1, partitions=2))
-    story.befalls(0.0, acts.LoseAnswer())
+    story.schedule(0.0, acts.LoseAnswer())
 
     assert story.played().ended
 

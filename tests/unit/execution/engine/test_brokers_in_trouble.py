@@ -28,7 +28,7 @@ def test_a_partition_whose_target_is_down_holds_no_place_and_resumes_by_itself(
 ) -> None:
     story = Story(tmp_path, {"orders-0": (RF3, (4, 2, 3)), "orders-1": (RF3, (5, 2, 3))})
     story.already(events.Shutdown(4))
-    story.befalls(60.0, events.Start(4))
+    story.schedule(60.0, events.Start(4))
 
     assert story.played().ended
 
@@ -71,8 +71,8 @@ def test_a_dead_broker_can_be_drained(tmp_path: Path, version: str, shape: Shape
 
 def test_a_step_onto_a_broker_that_dies_stalls_and_resumes_when_it_is_back(tmp_path: Path) -> None:
     story = Story(tmp_path, {"orders-0": (RF3, (4, 2, 3))})
-    story.befalls(5.0, events.Kill(4))
-    story.befalls(400.0, events.Start(4))
+    story.schedule(5.0, events.Kill(4))
+    story.schedule(400.0, events.Start(4))
 
     assert story.played().ended
 
@@ -84,7 +84,7 @@ def test_a_step_onto_a_broker_that_dies_stalls_and_resumes_when_it_is_back(tmp_p
 def test_ready_partitions_do_not_wait_to_be_cut_with_a_stalled_one(tmp_path: Path) -> None:
     ways = {"orders-0": (RF3, (4, 2, 3)), "orders-1": (RF3, (5, 2, 3))}
     story = Story(tmp_path, ways, Limits(replicas=1, partitions=2))
-    story.befalls(5.0, events.Kill(5))
+    story.schedule(5.0, events.Kill(5))
 
     story.played(until_s=100.0)
 
@@ -97,8 +97,8 @@ def test_a_step_onto_a_dead_broker_is_cancelled_after_the_timeout_if_configured(
 ) -> None:
     ways = {"orders-0": (RF3, (4, 2, 3)), "orders-1": (RF3, (5, 2, 3))}
     story = Story(tmp_path, ways, on_stall="cancel", stall_timeout_s=120.0)
-    story.befalls(5.0, events.Kill(4))
-    story.befalls(300.0, events.Start(4))
+    story.schedule(5.0, events.Kill(4))
+    story.schedule(300.0, events.Start(4))
 
     assert story.played().ended
 
@@ -121,7 +121,7 @@ def test_a_step_that_keeps_a_dead_broker_is_cancelled_and_the_next_one_drops_it(
         on_stall="cancel",
         stall_timeout_s=60.0,
     )
-    story.befalls(2.0, events.Kill(1))
+    story.schedule(2.0, events.Kill(1))
 
     assert story.played().ended
 
@@ -144,9 +144,9 @@ def test_a_step_is_never_cancelled_when_only_the_replicas_it_adds_are_in_sync(
         on_stall="cancel",
         stall_timeout_s=30.0,
     )
-    story.befalls(2.0, events.Kill(5))
-    story.befalls(14.0, events.Shutdown(1))
-    story.befalls(400.0, events.Start(5), events.Start(1))
+    story.schedule(2.0, events.Kill(5))
+    story.schedule(14.0, events.Shutdown(1))
+    story.schedule(400.0, events.Start(5), events.Start(1))
 
     assert story.played().ended
 
@@ -169,10 +169,10 @@ def test_a_lost_cancel_is_not_resent_once_only_added_replicas_are_in_sync(
         on_stall="cancel",
         stall_timeout_s=30.0,
     )
-    story.befalls(2.0, events.Kill(5))
-    story.befalls(20.0, events.LoseRequest())
-    story.befalls(50.0, events.Shutdown(1))
-    story.befalls(400.0, events.Start(5), events.Start(1))
+    story.schedule(2.0, events.Kill(5))
+    story.schedule(20.0, events.LoseRequest())
+    story.schedule(50.0, events.Shutdown(1))
+    story.schedule(400.0, events.Start(5), events.Start(1))
 
     assert story.played().ended
 
@@ -193,10 +193,10 @@ def test_an_election_refused_for_half_a_minute_frees_its_place_and_is_held_later
     def falls(_: object) -> None:
         if not fell:
             fell.append(story.cluster.now_s)
-            story.befalls(0.0, events.Shutdown(2))
+            story.schedule(0.0, events.Shutdown(2))
 
     story.witness.watchers.append(falls)
-    story.befalls(90.0, events.Start(2))
+    story.schedule(90.0, events.Start(2))
 
     assert story.played().ended
 
@@ -228,8 +228,8 @@ def test_a_cluster_lost_for_minutes_costs_a_run_only_time(tmp_path: Path) -> Non
     brokers = range(1, 6)
     ways = {f"orders-{n}": (RF3, (4, 5, 3)) for n in range(3)}
     story = Story(tmp_path, ways, Limits(replicas=1, partitions=2), {"brokers": brokers})
-    story.befalls(8.0, *(events.Hang(broker) for broker in brokers))
-    story.befalls(300.0, *(events.Resume(broker) for broker in brokers))
+    story.schedule(8.0, *(events.Hang(broker) for broker in brokers))
+    story.schedule(300.0, *(events.Resume(broker) for broker in brokers))
 
     assert story.played().ended
 
@@ -282,13 +282,13 @@ def test_no_replica_is_added_to_a_broker_that_is_shutting_down_but_counts_as_ali
 
     def falls(change: RecordChange) -> None:
         if change.after is not None and change.before is not None and change.before.adding:
-            story.befalls(0.0, events.Shutdown(5))
+            story.schedule(0.0, events.Shutdown(5))
             story.witness.watchers.clear()
 
     story.witness.watchers.append(
         lambda change: falls(change) if change.tp.partition == 0 else None
     )
-    story.befalls(60.0, events.Start(5))
+    story.schedule(60.0, events.Start(5))
 
     assert story.played().ended
 

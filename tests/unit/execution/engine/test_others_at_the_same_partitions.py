@@ -19,7 +19,7 @@ TWO = {"orders-0": ((1, 2, 3), (4, 2, 3)), "orders-1": ((1, 2, 3), (5, 2, 3))}
 
 def test_a_queued_partition_that_someone_else_brings_to_its_target_is_done(tmp_path: Path) -> None:
     story = Story(tmp_path, TWO)
-    story.befalls(2.5, move("orders-1", 5, 2, 3))
+    story.schedule(2.5, move("orders-1", 5, 2, 3))
 
     assert story.played().ended
 
@@ -33,7 +33,7 @@ def test_a_queued_partition_that_someone_else_is_moving_waits_and_is_then_left_t
     tmp_path: Path,
 ) -> None:
     story = Story(tmp_path, TWO)
-    story.befalls(2.5, move("orders-1", 7, 8, 9))
+    story.schedule(2.5, move("orders-1", 7, 8, 9))
 
     assert story.played().ended
 
@@ -47,7 +47,7 @@ def test_a_queued_partition_changed_by_someone_else_is_replanned_if_configured(
     tmp_path: Path,
 ) -> None:
     story = Story(tmp_path, TWO, on_foreign_change="replan")
-    story.befalls(2.5, move("orders-1", 7, 8, 9))
+    story.schedule(2.5, move("orders-1", 7, 8, 9))
 
     assert story.played().ended
 
@@ -59,7 +59,7 @@ def test_a_queued_partition_changed_by_someone_else_is_replanned_if_configured(
 
 def test_a_step_that_someone_else_cancels_is_never_sent_again(tmp_path: Path) -> None:
     story = Story(tmp_path, TWO)
-    story.befalls(5.5, cancel("orders-0"))
+    story.schedule(5.5, cancel("orders-0"))
 
     assert story.played().ended
 
@@ -72,8 +72,8 @@ def test_a_step_that_someone_else_cancels_is_never_sent_again(tmp_path: Path) ->
 
 def test_a_foreign_cancel_is_recognized_even_if_the_steps_answer_was_lost(tmp_path: Path) -> None:
     story = Story(tmp_path, TWO, cluster={"messages": 60_000})
-    story.befalls(0.0, events.LoseAnswer())
-    story.befalls(20.5, cancel("orders-0"))
+    story.schedule(0.0, events.LoseAnswer())
+    story.schedule(20.5, cancel("orders-0"))
 
     assert story.played().ended
 
@@ -83,7 +83,7 @@ def test_a_foreign_cancel_is_recognized_even_if_the_steps_answer_was_lost(tmp_pa
 
 def test_a_step_retargeted_by_someone_else_is_left_to_them(tmp_path: Path) -> None:
     story = Story(tmp_path, TWO)
-    story.befalls(5.5, move("orders-0", 7, 8, 3))
+    story.schedule(5.5, move("orders-0", 7, 8, 3))
 
     assert story.played().ended
 
@@ -96,8 +96,8 @@ def test_a_step_retargeted_by_someone_else_is_left_to_them(tmp_path: Path) -> No
 def test_an_election_by_someone_else_does_not_change_where_a_run_ends(tmp_path: Path) -> None:
     limits = Limits(replicas=1, partitions=2, shape=Shape.KIP_435)
     story = Story(tmp_path, {"orders-0": ((1, 2, 3), (2, 3, 4))}, limits)
-    story.befalls(8.0, events.ElectLeaders((tp("orders-0"),)))
-    story.befalls(12.0, events.Shutdown(1), events.Start(1))
+    story.schedule(8.0, events.ElectLeaders((tp("orders-0"),)))
+    story.schedule(12.0, events.Shutdown(1), events.Start(1))
 
     assert story.played().ended
 
@@ -106,7 +106,7 @@ def test_an_election_by_someone_else_does_not_change_where_a_run_ends(tmp_path: 
 
 def test_a_partition_whose_topic_is_deleted_is_gone_and_the_rest_continues(tmp_path: Path) -> None:
     story = Story(tmp_path, {**TWO, "audit-0": ((1, 2, 3), (4, 2, 3))})
-    story.befalls(5.5, events.DeleteTopic("audit"))
+    story.schedule(5.5, events.DeleteTopic("audit"))
 
     assert story.played().ended
 
@@ -119,7 +119,7 @@ def test_a_partition_whose_topic_is_deleted_is_gone_and_the_rest_continues(tmp_p
 def test_a_topic_recreated_under_its_name_is_not_touched(tmp_path: Path, topic: str) -> None:
     story = Story(tmp_path, {**TWO, f"{topic}-0": ((1, 2, 3), (4, 2, 3))})
     again = TopicSpec(name=topic, replicas=((1, 2, 3),))
-    story.befalls(5.5, events.DeleteTopic(topic), events.CreateTopic(again))
+    story.schedule(5.5, events.DeleteTopic(topic), events.CreateTopic(again))
 
     assert story.played().ended
 
@@ -133,7 +133,7 @@ def test_late_metadata_is_never_taken_for_a_change_by_someone_else(tmp_path: Pat
     limits = Limits(replicas=1, partitions=2, shape=Shape.KIP_435)
     late = {"metadata_lag_s": 1.4}
     story = Story(tmp_path, TWO, limits, late, poll_s=0.3)
-    story.befalls(0.0, events.Deny("describe_quorum"))
+    story.schedule(0.0, events.Deny("describe_quorum"))
 
     assert story.played().ended
 
@@ -145,8 +145,8 @@ def test_late_metadata_is_never_taken_for_a_change_by_someone_else(tmp_path: Pat
 def test_late_metadata_does_not_make_a_cancelled_step_look_complete(tmp_path: Path) -> None:
     late = {"metadata_lag_s": 1.4, "version": "4.2"}
     story = Story(tmp_path, {"orders-0": ((1, 2, 3), (4, 1, 2, 3))}, cluster=late, poll_s=0.3)
-    story.befalls(0.0, events.Deny("describe_quorum"), events.Kill(3))
-    story.befalls(20.5, cancel("orders-0"))
+    story.schedule(0.0, events.Deny("describe_quorum"), events.Kill(3))
+    story.schedule(20.5, cancel("orders-0"))
 
     assert story.played().ended
 
@@ -158,8 +158,8 @@ def test_a_foreign_change_is_accepted_without_fresh_metadata_once_it_has_lasted(
     tmp_path: Path,
 ) -> None:
     story = Story(tmp_path, TWO)
-    story.befalls(0.0, events.Deny("describe_quorum"))
-    story.befalls(5.5, cancel("orders-0"))
+    story.schedule(0.0, events.Deny("describe_quorum"))
+    story.schedule(5.5, cancel("orders-0"))
 
     assert story.played().ended
 

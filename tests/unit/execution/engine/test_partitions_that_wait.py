@@ -57,7 +57,7 @@ def test_ready_partitions_do_not_wait_to_be_cut_with_a_cancelled_step(tmp_path: 
 
 def test_a_blocked_partition_with_an_open_request_reports_one_reason(tmp_path: Path) -> None:
     story = Story(tmp_path, {"orders-0": (RF3, (4, 2, 3))})
-    story.befalls(40.0, events.Kill(4))
+    story.schedule(40.0, events.Kill(4))
 
     with dies_with_request(story, 1, "orders-0"):
         story.played(until_s=60.0)

@@ -298,8 +298,8 @@ def test_the_health_gate_shuts_while_others_are_unhealthy_and_opens_by_itself(
     ways = {**_many(3), "zebra-0": ((9,), (9,))}
     story = Story(tmp_path, ways, most_offline=0)
     del story.targets[tp("zebra-0")]
-    story.befalls(5.0, events.Kill(9))
-    story.befalls(120.0, events.Start(9))
+    story.schedule(5.0, events.Kill(9))
+    story.schedule(120.0, events.Start(9))
 
     assert story.played().ended
 

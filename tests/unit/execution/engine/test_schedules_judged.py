@@ -198,7 +198,7 @@ def test_a_journal_with_more_at_once_than_its_limits_allow_is_found(tmp_path: Pa
     asyncio.run(run.start())
     entries += run.entries()
     run.checks.append(is_written)
-    asyncio.run(run.carry_on())
+    asyncio.run(run.execute())
 
     replayed = Replayed(entries, polls, brokers, 1)
     assert list(replayed.problems()) == []

@@ -209,7 +209,7 @@ def test_an_engine_that_loses_its_journal_removes_throttles_nothing_in_flight_ne
     tmp_path: Path,
 ) -> None:
     story = _OnABreakingDisk(tmp_path, {"orders-0": (RF3, (4, 2, 3)), "orders-1": (RF3, (1, 2, 5))})
-    story.befalls(9.9, acts.Alter({ORDERS: None}))
+    story.schedule(9.9, acts.Alter({ORDERS: None}))
 
     with pytest.raises(JournalProblem):
         story.played()
@@ -246,7 +246,7 @@ def test_an_engine_that_loses_its_journal_and_its_run_sends_nothing_more(
 
 def test_a_run_that_ends_with_an_open_request_names_it(tmp_path: Path) -> None:
     story = Story(tmp_path, {"orders-0": (RF3, (2, 1, 3))})
-    story.befalls(0.0, acts.LoseAnswer())
+    story.schedule(0.0, acts.LoseAnswer())
 
     assert story.played().ended
 

@@ -26,7 +26,7 @@ async def recorded(run: PlannedRun, recorder: Recorder) -> list[Recording]:
         source = RecordingSource(observer, recorder)
         state = RunRecording(recorder, "run").state
         run.engine = Engine(run.run, journal, source, ways, run.clock, recording=state)
-        await run.engine.carry_on(OWNER)
+        await run.engine.execute(OWNER)
         await observer.aclose()
     recorder.close()
     return [event for event in run.events if isinstance(event, Recording)]

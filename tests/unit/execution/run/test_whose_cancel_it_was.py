@@ -26,8 +26,8 @@ def test_an_unsent_cancel_does_not_claim_the_cancel_of_somebody_else(
 ) -> None:
     ways = {"orders-0": (RF3, (4, 2, 3))}
     story = Story(tmp_path, ways, on_stall="cancel", stall_timeout_s=60.0)
-    story.befalls(5.0, acts.Kill(4))
-    story.befalls(100.0, cancel("orders-0"))
+    story.schedule(5.0, acts.Kill(4))
+    story.schedule(100.0, cancel("orders-0"))
     sending = story.sending.alter_reassignments
 
     async def but_no_cancel(targets: Any, **how: Any) -> Any:

@@ -28,7 +28,7 @@ def test_a_replica_is_moved_off_a_broker_that_is_down_for_good(tmp_path: Path) -
 def test_a_leader_that_comes_back_is_throttled_before_it_may_lead(tmp_path: Path) -> None:
     story = ThrottledStory(tmp_path, OFF_BROKER_3, throttle_leaders=True)
     story.already(events.Kill(3))
-    story.befalls(5.0, events.Start(3))
+    story.schedule(5.0, events.Start(3))
 
     story.played(until_s=15.0)
 

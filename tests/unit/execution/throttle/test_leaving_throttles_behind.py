@@ -15,8 +15,8 @@ from support.runs.throttled import ThrottledStory, broker, set_rate
 def _waiting(folder: Path) -> ThrottledStory:
     """Kill broker 4 while it is throttled, and delete the topic that moves to it soon after."""
     story = ThrottledStory(folder)
-    story.befalls(5.0, events.Kill(4))
-    story.befalls(15.0, events.DeleteTopic("orders"))
+    story.schedule(5.0, events.Kill(4))
+    story.schedule(15.0, events.DeleteTopic("orders"))
     return story
 
 

@@ -20,7 +20,7 @@ def test_a_rate_set_while_the_engine_was_dead_is_put_back(
     story = ThrottledStory(tmp_path, ONE)
     story.cluster.configure([set_rate(4, before)])
     story.killed("after writing SettingsFound")
-    story.befalls(12.0, events.AlterConfigs((set_rate(4, after),)))
+    story.schedule(12.0, events.AlterConfigs((set_rate(4, after),)))
 
     story.to_the_end(dead_s=30.0)
 
@@ -33,7 +33,7 @@ def test_a_rate_somebody_changed_while_it_was_the_wanted_one_is_put_back(
 ) -> None:
     story = ThrottledStory(tmp_path, TWO)
     story.cluster.configure([set_rate(4, 500_000)])
-    story.befalls(5.0, events.AlterConfigs((set_rate(4, 800_000),)))
+    story.schedule(5.0, events.AlterConfigs((set_rate(4, 800_000),)))
     story.asked(8.0, SetThrottle(parse_throttle_rates("600kB")))
 
     story.to_the_end()

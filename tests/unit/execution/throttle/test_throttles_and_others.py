@@ -126,7 +126,7 @@ def test_a_setting_somebody_changes_while_a_replica_is_copied_stays(
     if rate_before is not None:
         story.cluster.configure([set_rate(4, rate_before), change_list(SET, "0:9")])
     for change in MEANWHILE[what]:
-        story.befalls(5.0, events.AlterConfigs((change,)))
+        story.schedule(5.0, events.AlterConfigs((change,)))
 
     story.to_the_end()
 
@@ -139,7 +139,7 @@ def test_a_setting_somebody_changes_between_two_steps_stays(what: str, tmp_path:
     story = ThrottledStory(tmp_path, TWO, cluster=IN_5_S)
     story.asked(3.0, Pause())
     for change in MEANWHILE[what]:
-        story.befalls(15.0, events.AlterConfigs((change,)))
+        story.schedule(15.0, events.AlterConfigs((change,)))
     story.asked(20.0, Continue())
 
     story.to_the_end()
@@ -154,7 +154,7 @@ def test_a_setting_somebody_changes_while_the_run_has_no_engine_stays(
 ) -> None:
     story = ThrottledStory(tmp_path, TWO, cluster=IN_5_S)
     for change in MEANWHILE[what]:
-        story.befalls(3.0, events.AlterConfigs((change,)))
+        story.schedule(3.0, events.AlterConfigs((change,)))
     story.killed("after writing Answered")
 
     story.to_the_end(dead_s=15.0)
@@ -165,7 +165,7 @@ def test_a_setting_somebody_changes_while_the_run_has_no_engine_stays(
 
 def test_a_run_reports_the_value_of_somebody_else_that_it_has_left(tmp_path: Path) -> None:
     story = ThrottledStory(tmp_path, ONE)
-    story.befalls(5.0, events.AlterConfigs((set_rate(4, 800_000),)))
+    story.schedule(5.0, events.AlterConfigs((set_rate(4, 800_000),)))
 
     story.to_the_end()
 
@@ -179,7 +179,7 @@ def test_a_rate_somebody_has_changed_is_set_again_only_when_the_operator_changes
 ) -> None:
     story = ThrottledStory(tmp_path, ONE)
     story.cluster.configure([set_rate(4, 3_000_000)])
-    story.befalls(5.0, events.AlterConfigs((set_rate(4, 400_000),)))
+    story.schedule(5.0, events.AlterConfigs((set_rate(4, 400_000),)))
     story.played(until_s=9.0)
     assert story.rates == {4: "400000"}
     story.asked(10.0, SetThrottle(parse_throttle_rates("600kB")))
@@ -192,7 +192,7 @@ def test_a_rate_somebody_has_changed_is_set_again_only_when_the_operator_changes
 
 def test_a_wildcard_list_set_midway_binds_later_replicas_without_an_entry(tmp_path: Path) -> None:
     story = ThrottledStory(tmp_path, TWO)
-    story.befalls(5.0, events.AlterConfigs((change_list(SET, "*"),)))
+    story.schedule(5.0, events.AlterConfigs((change_list(SET, "*"),)))
 
     story.to_the_end()
 
@@ -204,7 +204,7 @@ def test_a_wildcard_list_set_midway_binds_later_replicas_without_an_entry(tmp_pa
 def test_a_wildcard_list_removed_midway_is_followed_by_entries(tmp_path: Path) -> None:
     story = ThrottledStory(tmp_path, TWO)
     story.cluster.configure([change_list(SET, "*")])
-    story.befalls(5.0, events.AlterConfigs((change_list(DELETE, None),)))
+    story.schedule(5.0, events.AlterConfigs((change_list(DELETE, None),)))
 
     story.to_the_end()
 

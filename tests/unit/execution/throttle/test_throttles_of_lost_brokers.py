@@ -60,7 +60,7 @@ def test_no_throttle_stays_after_brokers_are_lost_for_a_while(
     story = ThrottledStory(tmp_path, TWO, limits=Limits(replicas=1, partitions=limits))
     story.cluster.configure([set_rate(5, 3_000_000)])
     for at_s, act in OUTAGES[outage]:
-        story.befalls(at_s, act)
+        story.schedule(at_s, act)
 
     story.to_the_end()
 
@@ -85,7 +85,7 @@ def test_no_throttle_stays_after_brokers_are_lost_and_stalled_steps_are_cancelle
         tmp_path, TWO, throttle_leaders=leaders, on_stall=OnStall.CANCEL, stall_timeout_s=20.0
     )
     for at_s, act in OUTAGES[outage]:
-        story.befalls(at_s, act)
+        story.schedule(at_s, act)
 
     story.to_the_end()
 
@@ -102,7 +102,7 @@ def _with_a_dead_source(folder: Path) -> ThrottledStory:
     """Build a run that throttles leaders, one of which dies and is moved off all the same."""
     story = ThrottledStory(folder, TWO, throttle_leaders=True)
     story.cluster.configure([set_rate(1, 9_000_000, LEADER_RATE)])
-    story.befalls(5.0, events.Kill(1))
+    story.schedule(5.0, events.Kill(1))
     return story
 
 
@@ -110,7 +110,7 @@ def test_a_run_does_not_end_before_its_throttle_is_off_a_broker_that_is_down(
     tmp_path: Path,
 ) -> None:
     story = _with_a_dead_source(tmp_path)
-    story.befalls(130.0, events.Start(1))
+    story.schedule(130.0, events.Start(1))
 
     story.played(until_s=110.0)
     _moved(story)
@@ -140,8 +140,8 @@ def _over_but_for_broker_4(folder: Path) -> ThrottledStory:
     """Build a run that ends while the only broker with a rate of ours is down."""
     story = ThrottledStory(folder, {"orders-0": ((1, 2, 3), (4, 2, 3))})
     story.asked(10.0, SetThrottle(parse_throttle_rates("none")))
-    story.befalls(9.9, events.Hang(4))
-    story.befalls(150.0, events.Resume(4))
+    story.schedule(9.9, events.Hang(4))
+    story.schedule(150.0, events.Resume(4))
     return story
 
 
@@ -159,7 +159,7 @@ def test_a_throttle_on_a_broker_that_never_comes_back_can_be_left_behind_and_is_
     tmp_path: Path,
 ) -> None:
     story = ThrottledStory(tmp_path, TWO, on_stall=OnStall.CANCEL, stall_timeout_s=20.0)
-    story.befalls(5.0, events.Kill(4), events.DeleteTopic("orders"))
+    story.schedule(5.0, events.Kill(4), events.DeleteTopic("orders"))
     story.played(until_s=100.0)
     assert story.rates == {4: "500000"}
     assert not story.run.ended

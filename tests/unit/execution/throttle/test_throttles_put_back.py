@@ -113,12 +113,12 @@ def _alter_refused(story: ThrottledStory) -> None:
 
 
 def _moved_by_another_before(story: ThrottledStory) -> None:
-    story.befalls(0.0, move("orders-0", 1, 2, 3, 9))
+    story.schedule(0.0, move("orders-0", 1, 2, 3, 9))
     story.to_the_end()
 
 
 def _alter_denied(story: ThrottledStory) -> None:
-    story.befalls(0.0, events.Deny("alter_reassignments"))
+    story.schedule(0.0, events.Deny("alter_reassignments"))
     story.played()
     assert not story.lists
     assert not story.rates
@@ -127,14 +127,14 @@ def _alter_denied(story: ThrottledStory) -> None:
 
 
 def _deleted(story: ThrottledStory) -> None:
-    story.befalls(5.0, events.DeleteTopic("orders"))
+    story.schedule(5.0, events.DeleteTopic("orders"))
     story.to_the_end()
     assert story.state("orders-0") is State.TOPIC_GONE
 
 
 def _deleted_between_steps(story: ThrottledStory) -> None:
     story.asked(5.0, Pause())
-    story.befalls(60.0, events.DeleteTopic("orders"))
+    story.schedule(60.0, events.DeleteTopic("orders"))
     story.asked(70.0, Continue())
     story.to_the_end()
     assert story.state("orders-1") is State.TOPIC_GONE
@@ -142,7 +142,7 @@ def _deleted_between_steps(story: ThrottledStory) -> None:
 
 def _recreated(story: ThrottledStory) -> None:
     again = TopicSpec(name="orders", replicas=(RF3, RF3), bytes_each=10_000_000)
-    story.befalls(5.0, events.DeleteTopic("orders"), events.CreateTopic(again))
+    story.schedule(5.0, events.DeleteTopic("orders"), events.CreateTopic(again))
     story.to_the_end()
     assert story.state("orders-0") is State.TOPIC_GONE
 
@@ -201,27 +201,27 @@ def _paused_and_left(story: ThrottledStory) -> None:
 
 
 def _taken_over(story: ThrottledStory) -> None:
-    story.befalls(5.0, cancel("orders-0"), move("orders-0", 1, 2, 7))
+    story.schedule(5.0, cancel("orders-0"), move("orders-0", 1, 2, 7))
     story.to_the_end()
     assert story.state("orders-0") is State.CHANGED_ELSEWHERE
 
 
 def _cancelled_by_another(story: ThrottledStory) -> None:
-    story.befalls(5.0, cancel("orders-0"))
+    story.schedule(5.0, cancel("orders-0"))
     story.to_the_end()
     assert story.state("orders-0") is State.CHANGED_ELSEWHERE
 
 
 def _another_controller(story: ThrottledStory) -> None:
-    story.befalls(3.0, events.ChangeController())
-    story.befalls(19.5, events.ChangeController())
+    story.schedule(3.0, events.ChangeController())
+    story.schedule(19.5, events.ChangeController())
     story.to_the_end()
     assert story.at_target("orders-0", "orders-1")
 
 
 def _cluster_lost(story: ThrottledStory) -> None:
-    story.befalls(5.0, *(events.Hang(b) for b in range(1, 10)))
-    story.befalls(8.0, *(events.Resume(b) for b in range(1, 10)))
+    story.schedule(5.0, *(events.Hang(b) for b in range(1, 10)))
+    story.schedule(8.0, *(events.Resume(b) for b in range(1, 10)))
     story.to_the_end()
     assert story.at_target("orders-0", "orders-1")
 
@@ -261,8 +261,8 @@ def test_a_run_that_ends_in_any_other_way_leaves_no_throttle_behind(
 
 def test_a_step_that_stalls_and_is_cancelled_leaves_no_throttle_behind(tmp_path: Path) -> None:
     story = ThrottledStory(tmp_path, TWO, on_stall=OnStall.CANCEL, stall_timeout_s=30.0)
-    story.befalls(5.0, events.Kill(4))
-    story.befalls(60.0, events.Start(4))
+    story.schedule(5.0, events.Kill(4))
+    story.schedule(60.0, events.Start(4))
 
     story.to_the_end()
 

@@ -112,7 +112,7 @@ def test_lost_changes_or_answers_leave_no_throttle_behind_and_nothing_unthrottle
     lost: str, at_s: float, tmp_path: Path
 ) -> None:
     story = ThrottledStory(tmp_path, TWO, cluster=IN_10_S)
-    story.befalls(at_s, *MISHAPS[lost])
+    story.schedule(at_s, *MISHAPS[lost])
 
     story.to_the_end()
 
@@ -149,7 +149,7 @@ def test_a_run_that_may_not_set_its_throttle_is_paused_and_sends_nothing(
     call: str, tmp_path: Path
 ) -> None:
     story = ThrottledStory(tmp_path, TWO)
-    story.befalls(0.0, events.Deny(call))
+    story.schedule(0.0, events.Deny(call))
 
     run = story.played()
 
@@ -182,8 +182,8 @@ def test_a_throttle_that_may_not_be_removed_is_removed_once_it_may_be(
     at_s: float, tmp_path: Path
 ) -> None:
     story = ThrottledStory(tmp_path, TWO)
-    story.befalls(at_s, events.Deny("alter_configs"))
-    story.befalls(200.0, events.Allow("alter_configs"))
+    story.schedule(at_s, events.Deny("alter_configs"))
+    story.schedule(200.0, events.Allow("alter_configs"))
 
     story.to_the_end()
     if not story.run.ended:
@@ -230,7 +230,7 @@ def test_no_step_is_sent_while_the_list_of_its_topic_is_full(tmp_path: Path) -> 
     story = ThrottledStory(tmp_path, TWO)
     full = many_entries(32_767)
     story.cluster.configure([change_list(ConfigOp.SET, full)])
-    story.befalls(100.0, events.AlterConfigs((change_list(ConfigOp.SET, "0:9"),)))
+    story.schedule(100.0, events.AlterConfigs((change_list(ConfigOp.SET, "0:9"),)))
 
     assert not story.played(until_s=90.0).ended
 
@@ -272,7 +272,7 @@ def test_a_rate_that_may_have_been_put_back_is_set_again_before_the_next_step(
 ) -> None:
     story = ThrottledStory(tmp_path, {**ONE, "orders-1": (RF3, (4, 2, 3))})
     story.asked(5.0, Pause())
-    story.befalls(49.0, lost)
+    story.schedule(49.0, lost)
     story.played(until_s=50.0)
     story.asked(story.clock.monotonic() + 1.0, Continue())
 
