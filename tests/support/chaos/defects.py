@@ -26,7 +26,7 @@ from ktui.execution.engine.node_probe import NodeProbe
 from ktui.execution.engine.observed import Observed
 from ktui.execution.engine.outcomes import AnswerHandler
 from ktui.execution.engine.recorder import EventRecorder
-from ktui.execution.engine.requests import LastCheck
+from ktui.execution.engine.request_check import LastCheck
 from ktui.execution.engine.working_state import Hold, WorkingState
 from ktui.execution.host import catalog
 from ktui.execution.run import run

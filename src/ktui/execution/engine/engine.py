@@ -23,7 +23,8 @@ from ktui.execution.engine.command_handler import CommandHandler
 from ktui.execution.engine.decider import Decider
 from ktui.execution.engine.node_probe import NodeProbe
 from ktui.execution.engine.recorder import EventRecorder
-from ktui.execution.engine.requests import LastCheck, RequestRead, Requests, not_sent
+from ktui.execution.engine.request_check import LastCheck
+from ktui.execution.engine.requests import RequestRead, Requests, not_sent
 from ktui.execution.engine.turn import PendingRequest, Turn
 from ktui.execution.errors import JournalProblem, RunProblem
 from ktui.execution.journal.journal import Journal

@@ -14,14 +14,9 @@ from ktui.cluster.fresh_read import FreshRead
 from ktui.cluster.observation import Observation
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ClusterPorts, ClusterWriter, Verdict, WriteResult
-from ktui.cluster.send_guard import Guard
-from ktui.execution.engine.observed import Observed
-from ktui.execution.engine.request_check import why_not_sent
-from ktui.execution.engine.turn import PendingRequest, Turn
+from ktui.execution.engine.turn import PendingRequest
 from ktui.execution.run.events import Request
 from ktui.execution.run.refusals import NOT_ALLOWED
-from ktui.execution.run.run import Run
-from ktui.execution.throttle.apply import ThrottleManager
 
 log = logging.getLogger(__name__)
 
@@ -124,92 +119,6 @@ class Requests:
         if left_s <= 0:
             return not_sent(sending, stale_read_reason(seen, READ_STALE_S - left_s))
         return await send(self._writer, sending, leaves_within_s=min(left_s, within_s))
-
-
-class LastCheck:
-    """Decides which partitions of a request must not leave after all, and why.
-
-    A request was decided some time before it leaves. Since then its read has arrived, commands
-    were carried out, settings were read back, and the owner of the cluster was checked.
-    """
-
-    def __init__(self, run: Run, throttling: ThrottleManager, guard: Guard, clock: Clock) -> None:
-        self._run = run
-        self._throttling = throttling
-        self._guard = guard
-        self._clock = clock
-
-    def refusals(
-        self, sending: PendingRequest, decided: Turn, read: Observed, polled: Observation
-    ) -> dict[TopicPartition, WriteResult]:
-        """Return the partitions of a request that must not leave, each with the reason.
-
-        Args:
-            sending: the request.
-            decided: the turn that it belongs to.
-            read: the read made for it.
-            polled: the poll that it was decided by.
-        """
-        return {
-            **self._outdated(sending, read),
-            **self._unthrottled(sending, decided, polled),
-            **self._forbidden(sending, decided),
-            **self._unowned(sending, decided),
-        }
-
-    def _outdated(
-        self, sending: PendingRequest, read: Observed
-    ) -> Mapping[TopicPartition, WriteResult]:
-        """Return refusals for partitions whose step no longer follows from the request's read."""
-        tracks, limits = self._run.tracks, self._run.limits
-        return {
-            tp: WriteResult(Verdict.REFUSED, message=why)
-            for tp in sending.partitions
-            if (why := why_not_sent(sending.request, tracks[tp], read, limits))
-        }
-
-    def _unthrottled(
-        self, sending: PendingRequest, decided: Turn, polled: Observation
-    ) -> Mapping[TopicPartition, WriteResult]:
-        """Return refusals for partitions that would add replicas without the promised throttle."""
-        if sending.request is not Request.ALTER:
-            return {}
-        adding = [tp for tp in decided.adding if tp in sending.partitions]
-        return self._throttling.not_in_force(polled, adding)
-
-    def _forbidden(
-        self, sending: PendingRequest, decided: Turn
-    ) -> Mapping[TopicPartition, WriteResult]:
-        """Return refusals for partitions that a command, the gate or the deadline forbids now."""
-        tracks, shut = self._run.tracks, self._run.cancel_gate.shut
-        off = {tp for tp in sending.partitions if tracks[tp].step_cancelled_by_operator}
-        held = {tp for tp in sending.partitions if shut and tracks[tp].cancel is None}
-        new = decided.begun & sending.partitions.keys()
-        until = self._run.until
-        late = {tp for tp in new if until is not None and self._clock.now() >= until}
-        paused = {tp for tp in new if self._run.pauses.stops(tp)}
-        return {
-            **not_sent(
-                sending.only(late - self._run.cancelling.keys()),
-                "the time given with --until has come",
-            ),
-            **not_sent(sending.only(paused), "it was paused before it was sent"),
-            **not_sent(sending.only(off), "it was cancelled before it was sent"),
-            **not_sent(sending.only(held), "the cancel gate was shut before it was sent"),
-        }
-
-    def _unowned(
-        self, sending: PendingRequest, decided: Turn
-    ) -> Mapping[TopicPartition, WriteResult]:
-        """Return refusals for partitions that the last answer about the cluster's owner forbids."""
-        tracks = self._run.tracks
-        begins = {tp for tp in decided.begun if tracks[tp].cancel is None}
-        held: dict[TopicPartition, WriteResult] = {}
-        for begins_step in (True, False):
-            if why := self._guard.why_not(begins_step=begins_step):
-                those = {tp for tp in sending.partitions if (tp in begins) == begins_step}
-                held |= not_sent(sending.only(those), why)
-        return held
 
 
 def stale_read_reason(seen: Observation, age_s: float) -> str:
