@@ -85,11 +85,12 @@ def test_each_java_has_its_own_archive() -> None:
     assert "SharedArchiveFile" not in _jvm_options(Java("/usr/bin/java", 17, "17.0.16+8"))
 
 
-def test_only_the_latest_few_archives_are_kept(cache: Path) -> None:
+@pytest.mark.parametrize("used_again", [True, False])
+def test_only_the_latest_few_archives_are_kept(cache: Path, *, used_again: bool) -> None:
     for age in range(5, 0, -1):
         java = Java("/usr/bin/java", 17, f"build {age}")
         os.utime(_leave_behind(java=java), (10**9 - age, 10**9 - age))
-        _jvm_options(java)
+        _jvm_options(java if used_again or age == 1 else JAVA)
 
     assert len(list(cache.iterdir())) == 3
     assert "SharedArchiveFile" in _jvm_options(Java("/usr/bin/java", 17, "build 1"))

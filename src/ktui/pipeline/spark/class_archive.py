@@ -66,8 +66,8 @@ def _place(java: Java) -> Path:
 
 def _found(place: Path) -> Path | None:
     """Find a complete archive; None without one."""
-    for new in place.parent.glob(f"{place.name}-*.new"):
-        _settle(new, place)
+    for new in place.parent.glob("spark-*-*.new"):  # of other Sparks, too: else they stay for ever
+        _settle(new, new.with_name(new.name.rpartition("-")[0]))
     # a JVM that maps a truncated archive dies
     whole = (one for one in place.parent.glob(f"{place.name}-*.jsa") if one == _sized(place, one))
     return next(whole, None)
