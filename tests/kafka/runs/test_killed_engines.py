@@ -34,7 +34,7 @@ from support.kafka.real_runs import described
 from support.runs.pacing import on_the_way
 
 RUN = "moves"
-FEW, MANY = 4, 10
+FEW, MANY = 2, 10
 """How often an engine is killed."""
 EVENTS, LONG_S, MOMENT_S = 6, 1.5, 0.3
 PARTITIONS = 12
