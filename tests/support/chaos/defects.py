@@ -18,7 +18,7 @@ import msgspec
 from ktui.cluster.observation import Observation
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ConfigChange, ConfigResource, WriteResult
-from ktui.execution.engine import in_flight, requests
+from ktui.execution.engine import in_flight, request_check
 from ktui.execution.engine.between_steps import BetweenSteps
 from ktui.execution.engine.decider import Decider
 from ktui.execution.engine.in_flight import StepsInFlight
@@ -140,9 +140,9 @@ DEFECTS = (
     Defect(
         "an alter by an old look",
         "somebody's reassignment that came after the list was read is overridden",
-        "requests.why_not_sent holds each alter to a list read for it",
+        "request_check.why_not_sent holds each alter to a list read for it",
         stories.somebody_alters_while_metadata_is_read,
-        (requests, "why_not_sent", lambda *_: None),
+        (request_check, "why_not_sent", lambda *_: None),
     ),
     Defect(
         "rates deleted by others",
