@@ -17,6 +17,8 @@ from ktui.lab.layout import Lab
 
 TURNS = 15
 SETTLE_POLLS = 60
+WHOLE_POLLS = 3
+"""Whole polls in a row, a second apart, before the measurement begins."""
 
 
 def run(lab: Lab) -> None:
@@ -43,8 +45,10 @@ async def _measure(bootstrap: str, count: int) -> tuple[list[float], list[float]
         found = await asyncio.to_thread(bare.poll, first=False)
         check_count("moves seen by the bare calls", found, count)
 
+    whole = 0
     for _ in range(SETTLE_POLLS):  # brokers take a while to make thousands of new replicas
-        if _missing(await observer.poll(), count) is None:
+        whole = whole + 1 if _missing(await observer.poll(), count) is None else 0
+        if whole == WHOLE_POLLS:
             break
         await asyncio.sleep(1)
     mine, floor = await calls_in_turn([poll, bare_poll], TURNS)
