@@ -6,6 +6,7 @@ import os
 import shutil
 import signal
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -172,10 +173,43 @@ def test_files_missing_when_their_batch_is_repeated_are_left_out(
     assert [each.found for each in heard.outcomes] == [0, 0, 1]
 
 
-def test_a_follower_killed_in_the_middle_of_a_batch_resumes_where_it_was(
-    spark: SparkSession, plain: Plain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def dies_in_a_batch(spark: SparkSession, folder: Path, segments: list[Path]) -> None:
+    """Follow recordings, and raise an error where a version begins to be written."""
+
+    def dies(what: str) -> None:
+        if what == "samples":
+            raise OSError("it dies here")
+
+    dying = Heard(begins=dies)
+    with followed(spark, dying, folder / "lake", folder / "recorded"):
+        dying.until(lambda: bool(dying.found))
+        for segment in segments:
+            put(segment, folder / "recorded")
+        with pytest.raises(OSError, match="it dies here"):
+            dying.until(lambda: dying.over)
+
+
+def killed_in_a_batch(_: SparkSession, folder: Path, segments: list[Path]) -> None:
+    """Follow recordings in another process; kill -9 it, and its JVM, while it writes a version."""
+    with FollowerProcess(folder) as process:
+        process.says("Following")
+        for segment in segments:
+            put(segment, folder / "recorded")
+        begun = (folder / "lake" / "samples").glob
+        assert wait_for(lambda: any(begun("lake_version=000002-*")), seconds=LIMIT_S)
+        process.kill()
+
+
+@pytest.mark.parametrize(
+    "end", [dies_in_a_batch, pytest.param(killed_in_a_batch, marks=pytest.mark.soak)]
+)
+def test_a_follower_that_ends_in_the_middle_of_a_batch_resumes_where_it_was(
+    spark: SparkSession,
+    plain: Plain,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    end: Callable[[SparkSession, Path, list[Path]], None],
 ) -> None:
-    """Killed with -9, together with its JVM, while it writes a version."""
     lake, recorded, heard = LocalFiles(tmp_path / "lake"), tmp_path / "recorded", Heard()
     first, *others = plain.segments
     put(first, recorded)
@@ -183,17 +217,12 @@ def test_a_follower_killed_in_the_middle_of_a_batch_resumes_where_it_was(
         patched.setattr(running, "derived_tables", lambda *_: iter(()))
         into_lake(spark, tmp_path / "lake", recorded)
 
-    with FollowerProcess(tmp_path) as process:
-        process.says("Following")
-        for segment in others:
-            put(segment, recorded)
-        begun = (tmp_path / "lake" / "samples").glob
-        assert wait_for(lambda: any(begun("lake_version=000002-*")), seconds=LIMIT_S)
-        process.kill()
-    killed = read_manifest(lake)
-    assert killed is not None
-    assert killed.version == 1
+    end(spark, tmp_path, others)
 
+    assert any((tmp_path / "lake").glob("lines/lake_version=000002-*"))
+    left = read_manifest(lake)
+    assert left is not None
+    assert left.version == 1
     with followed(spark, heard, tmp_path / "lake", recorded):
         heard.until(lambda: len(heard.outcomes) == 2)
 
