@@ -282,7 +282,7 @@ class StepsInFlight:
                 track.tp, (how, state.replicas), observed.seen
             ):
                 return []
-            case StepOutcome.AS_BEFORE if step.cancelled_by_operator:  # whoever did it
+            case StepOutcome.AS_BEFORE if step.cancelled_by_operator:  # whoever cancelled it
                 return self._end_step(track, situation, reached=False, reason="it was cancelled")
             case _:
                 changed = how is StepOutcome.CHANGED
