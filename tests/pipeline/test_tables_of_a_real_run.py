@@ -12,10 +12,10 @@ from pyspark.sql import SparkSession
 from ktui.execution.run.events import StateEntered, StepBegun
 from ktui.execution.run.states import State
 from ktui.kafka.connection.connection import Connection
-from ktui.kafka.workload import create_topic, delete_topics, fill
 from ktui.lab.layout import Lab
 from ktui.lab.up import LabRequest
 from support.cli.shell import Shell
+from support.kafka.filled_topic import filled_topic
 from support.kafka.labs import a_lab
 from support.pipeline.lake_rows import Rows, assert_same, piped
 from support.pipeline_oracle.rows import tables_of
@@ -40,10 +40,8 @@ def three_brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
 @pytest.fixture
 def topic(three_brokers: Lab, topic_name: str) -> Iterator[str]:
     connection = Connection.to(three_brokers.bootstrap_servers)
-    create_topic(connection, topic_name, [[1, 2]] * PARTITIONS)
-    fill(connection, topic_name, range(PARTITIONS), bytes_each=EACH)
-    yield topic_name
-    delete_topics(connection, [topic_name])
+    with filled_topic(connection, topic_name, [[1, 2]] * PARTITIONS, bytes_each=EACH):
+        yield topic_name
 
 
 @pytest.fixture

@@ -19,12 +19,12 @@ from ktui.execution.run.events import Cancel, Ended, Owned
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
 from ktui.kafka.connection.connection import Connection
-from ktui.kafka.workload import create_topic, delete_topics, fill
 from ktui.lab.layout import Lab
 from ktui.lab.processes import wait_for
 from ktui.pacing.limits import Shape
 from support.cli.shell import LIMIT_S, Shell
 from support.contract.real_world import RealWorld
+from support.kafka.filled_topic import filled_topic
 from support.kafka.held_copies import BYTES_EACH, altered_while_moving, hold, let_go, slow_down
 from support.kafka.real_runs import described
 
@@ -40,11 +40,10 @@ def moves(lab: Lab, topic_name: str, shell: Shell) -> Iterator[Moves]:
     """Partitions with data that move from brokers 2 and 3 to 4 and 5."""
     connection = Connection.to(lab.bootstrap_servers)
     ways = list(zip(permutations((1, 2, 3)), permutations((4, 5, 1)), strict=True)) * 2
-    create_topic(connection, topic_name, [before for before, _ in ways])
-    fill(connection, topic_name, range(len(ways)), bytes_each=BYTES_EACH)
-    yield {TopicPartition(topic_name, n): way for n, way in enumerate(ways)}
-    shell.close()
-    delete_topics(connection, [topic_name])
+    replicas = [before for before, _ in ways]
+    with filled_topic(connection, topic_name, replicas, bytes_each=BYTES_EACH):
+        yield {TopicPartition(topic_name, n): way for n, way in enumerate(ways)}
+        shell.close()
 
 
 @pytest.mark.parametrize(

@@ -17,9 +17,6 @@ from ktui.cluster.partition import Replica, TopicPartition
 from ktui.execution.run.events import Ended, Owned, StepBegun, StepOver
 from ktui.kafka.connection.connection import Connection
 from ktui.kafka.workload import (
-    create_topic,
-    delete_topics,
-    fill,
     remove_throttles,
     throttle_followers,
 )
@@ -29,6 +26,7 @@ from ktui.pacing.limits import Limits, Shape
 from ktui.pacing.situation import Step
 from ktui.pacing.steps import all_steps
 from support.cli.shell import Shell, ended
+from support.kafka.filled_topic import filled_topic
 from support.kafka.metadata_log import alters, elected, partition_records
 from support.kafka.real_runs import described
 from support.runs.pacing import on_the_way
@@ -60,11 +58,10 @@ def moves(lab: Lab, topic_name: str, shell: Shell) -> Iterator[Moves]:
     connection = Connection.to(lab.bootstrap_servers)
     chance = random.Random(PARTITIONS)  # noqa: S311 - a seed
     moves = [Move(*(tuple(chance.sample(range(1, 6), 3)) for _ in "ab")) for _ in range(PARTITIONS)]
-    create_topic(connection, topic_name, [move.before for move in moves])
-    fill(connection, topic_name, range(PARTITIONS), bytes_each=MIB)
-    yield {TopicPartition(topic_name, n): move for n, move in enumerate(moves)}
-    shell.close()
-    delete_topics(connection, [topic_name])
+    replicas = [move.before for move in moves]
+    with filled_topic(connection, topic_name, replicas, bytes_each=MIB):
+        yield {TopicPartition(topic_name, n): move for n, move in enumerate(moves)}
+        shell.close()
 
 
 @pytest.fixture

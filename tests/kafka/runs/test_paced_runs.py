@@ -15,10 +15,11 @@ from ktui.execution.journal.journal import Journal
 from ktui.execution.run.events import LimitsChanged, StepBegun
 from ktui.execution.run.states import State
 from ktui.kafka.connection.connection import Connection
-from ktui.kafka.workload import assign_round_robin, create_topic, delete_topics, fill
+from ktui.kafka.workload import assign_round_robin
 from ktui.lab.layout import Lab
 from ktui.pacing.limits import Limits, Shape
 from support.kafka.acked_messages import AckedMessages
+from support.kafka.filled_topic import filled_topic
 from support.kafka.metadata_log import PartitionRecord, alters, elected, partition_records
 from support.kafka.real_runs import RealRun
 
@@ -39,18 +40,15 @@ def moved_while_used(
 ) -> list[PartitionRecord]:
     """Move a partition to other brokers while it is written to."""
     connection = Connection.to(lab.bootstrap_servers)
-    create_topic(connection, topic, [old])
-    fill(connection, topic, range(1), bytes_each=MIB)
-    run = RealRun(lab, folder, {TopicPartition(topic, 0): new}, limits, poll_s=0.2)
-    with AckedMessages(connection, topic, 1, every_s=0.02) as messages:
-        ended = asyncio.run(run.to_its_end())
-    assert ended.counts[State.DONE] == 1
-    assert messages.acknowledged
-    assert not messages.missing
-    assert not messages.failed
-    records = partition_records(lab, topic)
-    delete_topics(connection, [topic])
-    return records
+    with filled_topic(connection, topic, [old], bytes_each=MIB):
+        run = RealRun(lab, folder, {TopicPartition(topic, 0): new}, limits, poll_s=0.2)
+        with AckedMessages(connection, topic, 1, every_s=0.02) as messages:
+            ended = asyncio.run(run.to_its_end())
+        assert ended.counts[State.DONE] == 1
+        assert messages.acknowledged
+        assert not messages.missing
+        assert not messages.failed
+        return partition_records(lab, topic)
 
 
 def bumps(records: list[PartitionRecord]) -> int:
@@ -116,21 +114,20 @@ def test_limits_changed_twenty_times_mid_run_bind_every_decision_after_them(
     lab: Lab, topic_name: str, tmp_path: Path
 ) -> None:
     connection, topic = Connection.to(lab.bootstrap_servers), topic_name
-    create_topic(connection, topic, assign_round_robin(PARTITIONS, 3, (1, 2, 3, 4, 5)))
-    fill(connection, topic, range(PARTITIONS), bytes_each=MIB // 8)
     targets = {
         TopicPartition(topic, n): tuple(replicas)
         for n, replicas in enumerate(assign_round_robin(PARTITIONS, 3, (4, 5, 1, 2, 3)))
     }
     start = Limits(replicas=1, partitions=2, replica_movements=3)
-    run = RealRun(lab, tmp_path, targets, start, poll_s=0.2)
+    before = assign_round_robin(PARTITIONS, 3, (1, 2, 3, 4, 5))
+    with filled_topic(connection, topic, before, bytes_each=MIB // 8):
+        run = RealRun(lab, tmp_path, targets, start, poll_s=0.2)
 
-    changes = asyncio.run(_with_changing_limits(run, random.Random(435), 20))  # noqa: S311 - a seed
+        changes = asyncio.run(_with_changing_limits(run, random.Random(435), 20))  # noqa: S311 - a seed
 
-    assert changes == 20
-    assert run.run.counts[State.DONE] == PARTITIONS
-    _assert_within_limits(partition_records(lab, topic), targets, _limits_of_each_step(run))
-    delete_topics(connection, [topic])
+        assert changes == 20
+        assert run.run.counts[State.DONE] == PARTITIONS
+        _assert_within_limits(partition_records(lab, topic), targets, _limits_of_each_step(run))
 
 
 def _assert_within_limits(

@@ -14,13 +14,13 @@ from ktui.cluster.observation import Observation
 from ktui.execution.run.events import Ended, Owned
 from ktui.fileproblem import FileProblem
 from ktui.kafka.connection.connection import Connection
-from ktui.kafka.workload import create_topic, delete_topics, fill
 from ktui.lab.layout import Lab
 from ktui.lab.processes import wait_for
 from ktui.recording.decoding import Decoder
 from ktui.recording.lines import End, PollLine, RunLine
 from ktui.recording.reading import GoodLine, Session, find_sessions, read_lines
 from support.cli.shell import LIMIT_S, Shell, ended
+from support.kafka.filled_topic import filled_topic
 
 RUN = "drain-zqx"
 PARTITIONS = 8
@@ -37,10 +37,8 @@ def client(secured_lab: Lab) -> Path:
 @pytest.fixture
 def topic(client: Path, topic_name: str) -> Iterator[str]:
     connection = Connection.of(command_config=client)
-    create_topic(connection, topic_name, [[1]] * PARTITIONS)
-    fill(connection, topic_name, range(PARTITIONS), bytes_each=MIB)
-    yield topic_name
-    delete_topics(connection, [topic_name])
+    with filled_topic(connection, topic_name, [[1]] * PARTITIONS, bytes_each=MIB):
+        yield topic_name
 
 
 @pytest.fixture
