@@ -60,6 +60,16 @@ def put(segment: Path, folder: Path) -> None:
     (folder / "copying").rename(folder / segment.name)
 
 
+def follow_until_it_dies(spark: SparkSession, dying: Heard, folder: Path, *new: Path) -> None:
+    """Follow the folder `recorded` into `lake`, add segments, and wait until it dies of them."""
+    with followed(spark, dying, folder / "lake", folder / "recorded"):
+        dying.until(lambda: bool(dying.found))
+        for segment in new:
+            put(segment, folder / "recorded")
+        with pytest.raises(OSError, match="it dies here"):
+            dying.until(lambda: dying.over)
+
+
 def all_rows(lake: Path) -> dict[str, list[str]]:
     """Return the rows of the tables by name, sorted."""
     return {table.name: sorted(map(repr, lake_table(lake, table).to_pylist())) for table in TABLES}
@@ -125,12 +135,8 @@ def test_a_batch_written_but_not_committed_by_a_dying_follower_is_not_read_again
         if outcome.written:
             raise OSError("it dies here")
 
-    dying, heard = Heard(dies), Heard()
-    with followed(spark, dying, lake, tmp_path / "recorded"):
-        dying.until(lambda: bool(dying.found))
-        put(segment, tmp_path / "recorded")
-        with pytest.raises(OSError, match="it dies here"):
-            dying.until(lambda: dying.over)
+    heard = Heard()
+    follow_until_it_dies(spark, Heard(dies), tmp_path, segment)
     (notes,) = (path for path in (lake / FOLLOWING).iterdir() if path.is_dir())
     assert (notes / "offsets" / "0").exists()
     assert not (notes / "commits" / "0").exists()
@@ -158,12 +164,8 @@ def test_files_missing_when_their_batch_is_repeated_are_left_out(
         if what.startswith("decoding"):
             raise OSError("it dies here")
 
-    dying, heard = Heard(begins=dies), Heard()
-    with followed(spark, dying, tmp_path / "lake", tmp_path / "recorded"):
-        dying.until(lambda: bool(dying.found))
-        put(one, tmp_path / "recorded")
-        with pytest.raises(OSError, match="it dies here"):
-            dying.until(lambda: dying.over)
+    heard = Heard()
+    follow_until_it_dies(spark, Heard(begins=dies), tmp_path, one)
     (tmp_path / "recorded" / one.name).unlink()
 
     with followed(spark, heard, tmp_path / "lake", tmp_path / "recorded"):
@@ -180,13 +182,7 @@ def dies_in_a_batch(spark: SparkSession, folder: Path, segments: list[Path]) -> 
         if what == "samples":
             raise OSError("it dies here")
 
-    dying = Heard(begins=dies)
-    with followed(spark, dying, folder / "lake", folder / "recorded"):
-        dying.until(lambda: bool(dying.found))
-        for segment in segments:
-            put(segment, folder / "recorded")
-        with pytest.raises(OSError, match="it dies here"):
-            dying.until(lambda: dying.over)
+    follow_until_it_dies(spark, Heard(begins=dies), folder, *segments)
 
 
 def killed_in_a_batch(_: SparkSession, folder: Path, segments: list[Path]) -> None:

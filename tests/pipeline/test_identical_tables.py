@@ -128,71 +128,18 @@ def test_the_same_polls_in_other_files_pieces_and_copies_give_the_same_tables(
             assert_same(made[name], expected[name], f"{name}, {way}")
 
 
-def test_a_run_that_dies_while_writing_keeps_the_old_version_and_the_next_catches_up(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    _catches_up_after(_dies_at, spark, tmp_path, monkeypatch)
-
-
-@pytest.mark.soak
-def test_a_run_killed_while_writing_keeps_the_old_version_and_the_next_catches_up(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    _catches_up_after(_killed_at, spark, tmp_path, monkeypatch)
-
-
-def _catches_up_after(
-    end_at: Callable[[SparkSession, str, Path, Path], None],
-    spark: SparkSession,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    folder, lake = tmp_path / "recordings", tmp_path / "lake"
-    dice = random.Random("killed")  # noqa: S311 - a test's dice
-    tapes = [*tapes_of_runs(range(1)), *wild_tapes(range(1))]
-    files = [file for tape in tapes for file in _in_many_files(tape, dice)]
-    dice.shuffle(files)
-    half = len(files) // 2
-    write(folder, files[:half])
-    with monkeypatch.context() as patched:
-        patched.setattr(running, "derived_tables", lambda *_: iter(()))
-        into_lake(spark, lake, folder)
-    before = _current(lake)
-    write(folder, files[half:])
-
-    end_at(spark, "samples", folder, lake)
-
-    assert list(lake.glob("lines/lake_version=000002-*"))
-    assert _current(lake) == before
-    made, expected = piped(spark, folder, lake), tables_of(folder)
-    for name in expected:
-        assert_same(made[name], expected[name], name)
-
-
-def _current(lake: Path) -> dict[str, bytes]:
-    """Return the manifest, and all files that it names, with their bytes."""
-    content = (lake / NAME).read_bytes()
-    parts = (part for table in decode(content).tables.values() for part in table.values())
-    files = {file.path: (lake / file.path).read_bytes() for part in parts for file in part.files}
-    return {NAME: content, **files}
-
-
-class _DiesError(BaseException):
-    """Nothing catches it."""
-
-
-def _dies_at(spark: SparkSession, table: str, folder: Path, lake: Path) -> None:
-    """Leave a run as it begins to write a table."""
+def _dies_at(table: str, spark: SparkSession, folder: Path, lake: Path) -> None:
+    """Raise an error as a run begins to write a table."""
 
     def step(name: str) -> None:
         if name == table:
-            raise _DiesError
+            raise OSError("it dies here")
 
-    with pytest.raises(_DiesError):
+    with pytest.raises(OSError, match="it dies here"):
         running.run(spark, PipelineRequest((str(folder),), str(lake)), step)
 
 
-def _killed_at(_: SparkSession, table: str, folder: Path, lake: Path) -> None:
+def _killed_at(table: str, _: SparkSession, folder: Path, lake: Path) -> None:
     """Kill -9 a `ktui pipeline run` and its children while it writes a table."""
     words = ["run", "--recordings", str(folder), "--lake", str(lake), "--master", "local[1]"]
     process = subprocess.Popen(
@@ -215,3 +162,40 @@ def _killed_at(_: SparkSession, table: str, folder: Path, lake: Path) -> None:
             os.killpg(process.pid, signal.SIGKILL)
     assert printed[-1:] == [table], printed
     assert process.returncode == -signal.SIGKILL
+
+
+@pytest.mark.parametrize("end_at", [_dies_at, pytest.param(_killed_at, marks=pytest.mark.soak)])
+def test_a_run_that_ends_while_writing_keeps_the_old_version_and_the_next_catches_up(
+    spark: SparkSession,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    end_at: Callable[[str, SparkSession, Path, Path], None],
+) -> None:
+    folder, lake = tmp_path / "recordings", tmp_path / "lake"
+    dice = random.Random("killed")  # noqa: S311 - a test's dice
+    tapes = [*tapes_of_runs(range(1)), *wild_tapes(range(1))]
+    files = [file for tape in tapes for file in _in_many_files(tape, dice)]
+    dice.shuffle(files)
+    half = len(files) // 2
+    write(folder, files[:half])
+    with monkeypatch.context() as patched:
+        patched.setattr(running, "derived_tables", lambda *_: iter(()))
+        into_lake(spark, lake, folder)
+    before = _current(lake)
+    write(folder, files[half:])
+
+    end_at("samples", spark, folder, lake)
+
+    assert list(lake.glob("lines/lake_version=000002-*"))
+    assert _current(lake) == before
+    made, expected = piped(spark, folder, lake), tables_of(folder)
+    for name in expected:
+        assert_same(made[name], expected[name], name)
+
+
+def _current(lake: Path) -> dict[str, bytes]:
+    """Return the manifest, and all files that it names, with their bytes."""
+    content = (lake / NAME).read_bytes()
+    parts = (part for table in decode(content).tables.values() for part in table.values())
+    files = {file.path: (lake / file.path).read_bytes() for part in parts for file in part.files}
+    return {NAME: content, **files}
