@@ -21,7 +21,7 @@ from ktui.pipeline.errors import PipelineProblem, SparkFailed
 from ktui.pipeline.forecast.derived import DerivedOptions
 from ktui.pipeline.lake.files import LocalFiles
 from ktui.pipeline.lake.lake import FOLLOWING, read_manifest
-from ktui.pipeline.lake.tables import BROKERS_BY_MINUTE, LINES, MOVES, POLLS, SAMPLES, STATES
+from ktui.pipeline.lake.tables import LINES, POLLS, SAMPLES
 from ktui.pipeline.run import run as running
 from ktui.pipeline.run.follow_report import ended_by_signals
 from ktui.pipeline.run.run import PipelineOutcome
@@ -30,13 +30,17 @@ from support.pipeline.follower_process import LIMIT_S, FollowerProcess
 from support.pipeline.lake_recordings import into_lake, looks, record, rows
 from support.pipeline.lake_rows import lake_table
 
-TABLES = (LINES, SAMPLES, POLLS, STATES, MOVES, BROKERS_BY_MINUTE)
+TABLES = (LINES, SAMPLES, POLLS)
 
 
 @pytest.fixture
 def no_stages(monkeypatch: pytest.MonkeyPatch) -> None:
     """Skip the tables derived from samples: they are slow and not under test here."""
-    monkeypatch.setattr(running, "derived_tables", lambda *_: iter(()))
+    leave_stages_out(monkeypatch)
+
+
+def leave_stages_out(patched: pytest.MonkeyPatch) -> None:
+    patched.setattr(running, "derived_tables", lambda *_: iter(()))
 
 
 @pytest.fixture
@@ -91,7 +95,9 @@ class Plain(NamedTuple):
 def plain(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Plain:
     folder = tmp_path_factory.mktemp("plain")
     made = Plain(segments(folder / "recorded", 3), folder / "lake")
-    into_lake(spark, made.lake, made.folder)
+    with pytest.MonkeyPatch.context() as patched:
+        leave_stages_out(patched)
+        into_lake(spark, made.lake, made.folder)
     return made
 
 
@@ -196,6 +202,7 @@ def killed_in_a_batch(_: SparkSession, folder: Path, segments: list[Path]) -> No
         process.kill()
 
 
+@pytest.mark.usefixtures("no_stages")
 @pytest.mark.parametrize(
     "end", [dies_in_a_batch, pytest.param(killed_in_a_batch, marks=pytest.mark.soak)]
 )
@@ -203,15 +210,12 @@ def test_a_follower_that_ends_in_the_middle_of_a_batch_resumes_where_it_was(
     spark: SparkSession,
     plain: Plain,
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
     end: Callable[[SparkSession, Path, list[Path]], None],
 ) -> None:
     lake, recorded, heard = LocalFiles(tmp_path / "lake"), tmp_path / "recorded", Heard()
     first, *others = plain.segments
     put(first, recorded)
-    with monkeypatch.context() as patched:
-        patched.setattr(running, "derived_tables", lambda *_: iter(()))
-        into_lake(spark, tmp_path / "lake", recorded)
+    into_lake(spark, tmp_path / "lake", recorded)
 
     end(spark, tmp_path, others)
 

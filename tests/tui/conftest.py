@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Iterator
 
@@ -9,6 +10,33 @@ import pytest
 from pytest_textual_snapshot import SVGImageExtension
 from syrupy.assertion import SnapshotAssertion
 from textual.screen import Screen
+
+_NAP_S = 1 / 50
+_LITTLE_S = _NAP_S / 20
+"""Processor time that even an idle app takes in a nap."""
+
+
+async def _wait_for_idle(_least_s: float = _NAP_S, most_s: float = 10.0) -> None:
+    """Wait until the app has nothing to do.
+
+    Textual takes an app for idle that takes no processor time. So is one that gets none from a busy
+    machine: its naps are longer than asked for, and do not count.
+    """
+    end = time.monotonic() + most_s
+    idle = False
+    while not idle and time.monotonic() < end:
+        began, worked_s = time.monotonic(), time.process_time()
+        await asyncio.sleep(_NAP_S)
+        had_its_turn = time.monotonic() - began < 2 * _NAP_S
+        idle = had_its_turn and time.process_time() - worked_s < _LITTLE_S
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _idle_is_idle() -> Iterator[None]:
+    """Let tests go on when the app is idle, and not when it only waits for the processor."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("textual.pilot.wait_for_idle", _wait_for_idle)
+        yield
 
 
 @pytest.fixture(autouse=True, scope="module")

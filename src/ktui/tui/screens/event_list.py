@@ -114,7 +114,7 @@ class EventList(ScrollView, can_focus=True):
 
     def _wrap(self) -> None:
         self._columns = self._measure()
-        self._rows = list(_rows(self.events, self._columns))
+        self._rows = list(_rows(self.events, self._columns)) if self._columns.width else []
 
     def _measure(self) -> Columns:
         width = self.scrollable_content_region.width or self.size.width

@@ -81,12 +81,13 @@ class EventsScreen(Screen[None]):
     CSS = """
     EventsScreen {
         background: $background;
+        layers: events note;
         & > #events-title { height: 1; padding: 0 1; text-overflow: ellipsis; text-wrap: nowrap; }
         & > #events-filter { height: 1; border: none; padding: 0 1; background: $cursor; }
         & > #events-filter.-closed { display: none; }
-        & > #events-empty { padding: 1 2; color: $dim; }
+        & > #events-empty { layer: note; width: 100%; margin-top: 2; padding: 1 2; color: $dim; }
+        & > #events-empty.-away { display: none; }
         & > EventList { height: 1fr; margin-top: 1; }
-        & .-away { display: none; }
     }
     """
     AUTO_FOCUS = "EventList"
@@ -143,7 +144,6 @@ class EventsScreen(Screen[None]):
         events.show(self.shown)
         self._counts = _counts(events.events, len(self._events))
         empty = self.query_one("#events-empty", Static)
-        events.set_class(not events.events, "-away")
         empty.set_class(bool(events.events), "-away")
         empty.update(self._why_empty())
         self._refresh_title()
