@@ -247,7 +247,7 @@ def test_a_worker_that_dies_in_mid_run_is_reported_and_a_later_run_completes(
         standalone.start_worker()
 
     assert running.returncode == 1, printed
-    assert "its workers are gone" in printed
+    assert "has provided no executor for 5 s. Its workers are gone" in printed
     assert "Traceback" not in printed
     _done(_ktui(*words), standalone.environment)
     _same(_with_file_names(lake_rows(tmp_path / "lake")), oracle)
