@@ -81,6 +81,7 @@ class Engine:
         guard: decides by who owns the cluster whether requests may be sent; None checks no owner.
         recording: returns whether the observations are recorded, and why not.
         earlier: returns the speed of earlier runs on a cluster, if known.
+        leave_when: returns, after each turn, why the run is to be left now; None to go on.
     """
 
     def __init__(  # noqa: PLR0913 - each is used at another place of a turn
@@ -97,8 +98,10 @@ class Engine:
         guard: Guard | None = None,
         recording: Callable[[], Recording] = lambda: NOT_RECORDED,
         earlier: Callable[[str], Prior | None] = lambda _cluster_id: None,
+        leave_when: Callable[[Run], str | None] = lambda _run: None,
     ) -> None:
         self._run = run
+        self._leave_when = leave_when
         self._source = source
         self._clock = clock
         self._guard = guard or Unguarded()
@@ -158,6 +161,8 @@ class Engine:
                 self.leave(reason)
                 break
             await self._turn()
+            if reason := self._leave_when(self._run):
+                self.leave(reason)
             await self._wait(self._decider.pause_s)
         if not self._run.ended:
             await self._clean_up_throttles()
