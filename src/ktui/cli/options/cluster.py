@@ -11,7 +11,8 @@ from ktui.cli.context.config import load_config
 from ktui.cli.options.common import grouped
 
 
-def _contexts(_context: click.Context, _option: click.Parameter, begun: str) -> list[str]:
+def complete_context(_context: click.Context, _option: click.Parameter, begun: str) -> list[str]:
+    """Return the contexts of config.yaml whose names begin so, for a shell."""
     return [name for name in load_config().contexts if name.startswith(begun)]
 
 
@@ -30,7 +31,7 @@ _OPTIONS = {
     "context": click.option(
         "--context",
         metavar="NAME",
-        shell_complete=_contexts,
+        shell_complete=complete_context,
         help="A cluster from your config.yaml. Default: $KTUI_CONTEXT.",
     ),
 }

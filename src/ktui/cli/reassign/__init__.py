@@ -1,0 +1,1 @@
+"""`ktui reassign`: the command line of kafka-reassign-partitions.sh, with more actions."""

@@ -1,0 +1,328 @@
+"""Which options go together is what Apache Kafka's own tool says, with its messages."""
+
+from __future__ import annotations
+
+import pytest
+
+from ktui.cli.reassign.arguments import BadArguments, parse
+from ktui.cli.reassign.check import check
+from ktui.cli.reassign.help import help_text
+from ktui.cli.reassign.options import OPTIONS, Action
+
+SERVER = "--bootstrap-server localhost:1234"
+FILE = "--reassignment-json-file myfile.json"
+TOPICS = "--topics-to-move-json-file mytopics.json"
+LISTING = f"{SERVER} --list"
+EXECUTING = f"{SERVER} --execute {FILE}"
+
+ONE_ACTION = (
+    "Command must include exactly one action: --generate, --execute, --verify, --cancel, --list"
+)
+NO_CLUSTER = "Please specify either --bootstrap-server or --bootstrap-controller"
+TWO_CLUSTERS = "Please don't specify both --bootstrap-server and --bootstrap-controller"
+
+
+def missing(option: str) -> str:
+    return f'Missing required argument "[{option}]"'
+
+
+def not_with(option: str, action: str) -> str:
+    return f'Option "[{option}]" can\'t be used with action "[{action}]"'
+
+
+def problem(line: str) -> str | None:
+    """The message by which a line is refused; None for an accepted one."""
+    try:
+        check(parse(line.split()))
+    except BadArguments as refused:
+        return str(refused)
+    return None
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        pytest.param(
+            f"{SERVER} --generate --broker-list 101,102 {TOPICS}",
+            None,
+            id="the shortest line that generates",
+        ),
+        pytest.param(EXECUTING, None, id="the shortest line that executes"),
+        pytest.param(f"{SERVER} --verify {FILE}", None, id="the shortest line that verifies"),
+        pytest.param(f"{EXECUTING} --throttle 100", None, id="execute with a throttle"),
+        pytest.param(LISTING, None, id="list"),
+        pytest.param(
+            f"{SERVER} --cancel {FILE} --preserve-throttles", None, id="cancel and keep throttles"
+        ),
+        pytest.param(
+            f"--bootstrap-controller localhost:1234 --cancel {FILE}",
+            None,
+            id="cancel by a controller",
+        ),
+        pytest.param("", ONE_ACTION, id="a blank argument"),
+        pytest.param(f"{SERVER} --execute --verify {FILE}", ONE_ACTION, id="two actions"),
+        pytest.param(
+            f"{EXECUTING} {TOPICS}",
+            not_with("topics-to-move-json-file", "execute"),
+            id="execute with topics",
+        ),
+        pytest.param(
+            f"{EXECUTING} --broker-list 101,102",
+            not_with("broker-list", "execute"),
+            id="execute with brokers",
+        ),
+        pytest.param(
+            f"{SERVER} --execute",
+            missing("reassignment-json-file"),
+            id="execute without a reassignment",
+        ),
+        pytest.param(f"--execute {FILE}", NO_CLUSTER, id="execute without a cluster"),
+        pytest.param(f"--cancel {FILE}", NO_CLUSTER, id="cancel without a cluster"),
+        pytest.param(
+            f"{SERVER} --generate",
+            missing("topics-to-move-json-file"),
+            id="generate without topics and brokers",
+        ),
+        pytest.param(
+            f"{SERVER} --generate --broker-list 101,102",
+            missing("topics-to-move-json-file"),
+            id="generate without topics",
+        ),
+        pytest.param(
+            f"{SERVER} --generate {TOPICS}",
+            missing("broker-list"),
+            id="generate without brokers",
+        ),
+        pytest.param(
+            f"{SERVER} --generate --broker-list 101,102 {TOPICS} --throttle 100",
+            not_with("throttle", "generate"),
+            id="generate with a throttle",
+        ),
+        pytest.param(
+            f"{SERVER} --generate --broker-list 101,102 {TOPICS} {FILE}",
+            not_with("reassignment-json-file", "generate"),
+            id="generate with a reassignment",
+        ),
+        pytest.param(
+            f"{SERVER} --verify",
+            missing("reassignment-json-file"),
+            id="verify without a reassignment",
+        ),
+        pytest.param(
+            f"{SERVER} --verify {FILE} --broker-list 100,101",
+            not_with("broker-list", "verify"),
+            id="verify with brokers",
+        ),
+        pytest.param(
+            f"{SERVER} --verify {FILE} --throttle 100",
+            not_with("throttle", "verify"),
+            id="verify with a throttle",
+        ),
+        pytest.param(
+            f"{SERVER} --verify {FILE} {TOPICS}",
+            not_with("topics-to-move-json-file", "verify"),
+            id="verify with topics",
+        ),
+        pytest.param(
+            f"{SERVER} --cancel --preserve-throttles",
+            missing("reassignment-json-file"),
+            id="cancel without a reassignment",
+        ),
+        pytest.param(
+            f"--bootstrap-controller localhost:1234 --generate --broker-list 101,102 {TOPICS}",
+            not_with("bootstrap-controller", "generate"),
+            id="generate by a controller",
+        ),
+        pytest.param(
+            f"{SERVER} --bootstrap-controller localhost:1234 --cancel {FILE}",
+            TWO_CLUSTERS,
+            id="brokers and a controller",
+        ),
+    ],
+)
+def test_the_cases_of_apache_kafkas_own_test_of_its_arguments(
+    line: str, message: str | None
+) -> None:
+    assert problem(line) == message
+
+
+def test_defaults_of_apache_kafkas_own_test() -> None:
+    arguments = parse(EXECUTING.split())
+
+    assert (arguments.number("timeout"), arguments.number("throttle")) == (10_000, -1)
+
+
+def test_a_blank_word_is_no_action() -> None:
+    with pytest.raises(BadArguments, match=ONE_ACTION):
+        check(parse([" "]))
+
+
+@pytest.mark.parametrize(
+    ("line", "first"),
+    [
+        (f"{SERVER} --bootstrap-controller c:1 --list --verify --throttle 5", ONE_ACTION),
+        (f"{SERVER} --bootstrap-controller c:1 --verify --throttle 5", TWO_CLUSTERS),
+        ("--verify --throttle 5", NO_CLUSTER),
+        (
+            "--bootstrap-controller c:1 --verify --throttle 5",
+            missing("reassignment-json-file"),
+        ),
+        (
+            f"--bootstrap-controller c:1 --verify {FILE} --throttle 5",
+            not_with("bootstrap-controller", "verify"),
+        ),
+        (
+            f"--throttle 5 --bootstrap-controller c:1 --verify {FILE}",
+            not_with("throttle", "verify"),
+        ),
+    ],
+)
+def test_of_several_problems_the_tools_first_one_is_named(line: str, first: str) -> None:
+    assert problem(line) == first
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        f"{LISTING} --list=x",
+        "--bootstrap-server --list",
+        f"{EXECUTING} --throttle abc --timeout 1.5",
+        f"{EXECUTING} {FILE} {SERVER}",
+    ],
+)
+def test_what_the_tool_finds_out_later_is_not_refused_here(line: str) -> None:
+    assert problem(line) is None
+
+
+TOOLS = {
+    "generate": "bootstrap-server command-config topics-to-move-json-file broker-list "
+    "disable-rack-aware",
+    "execute": "bootstrap-server command-config reassignment-json-file throttle "
+    "replica-alter-log-dirs-throttle timeout additional disallow-replication-factor-change",
+    "verify": "bootstrap-server command-config reassignment-json-file preserve-throttles",
+    "cancel": "bootstrap-server bootstrap-controller command-config reassignment-json-file "
+    "timeout preserve-throttles",
+    "list": "bootstrap-server bootstrap-controller command-config",
+}
+"""The options that Apache's tool accepts with its actions."""
+OURS: dict[str, set[str]] = {
+    **{action.value: {"context", "state-dir"} for action in Action},
+    "execute": {
+        "context", "state-dir", "as-run", "no-ownership", "take-over", "reassignment-batch-size",
+        "incremental", "reassignment-poll-interval-ms",
+    },
+    "verify": {"context", "state-dir", "clear-foreign-throttles"},
+    "cancel": {"context", "state-dir", "clear-foreign-throttles", "no-ownership", "take-over"},
+}  # fmt: skip
+"""The further options with the tool's actions."""
+
+
+@pytest.mark.parametrize("action", TOOLS)
+def test_an_action_accepts_the_options_of_the_tool_and_ours(action: str) -> None:
+    accepted = {name for name, option in OPTIONS.items() if option.goes_with(Action(action))}
+
+    assert accepted == {action, *TOOLS[action].split(), *OURS[action]}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        f"{SERVER} --cancel-all",
+        "--bootstrap-controller c:1 --cancel-all",
+        "--context prod --cancel-all --take-over --state-dir d",
+        "--context prod --cancel-all --no-ownership --command-config f",
+        f"{SERVER} --remove-cancel --command-config f",
+        f"{SERVER} --progress {FILE}",
+        f"--context prod --progress {FILE} --state-dir d",
+        "--context prod --list",
+        "--context prod --command-config f --list",
+        f"{EXECUTING} --as-run --take-over",
+        f"{SERVER} --verify {FILE} --clear-foreign-throttles",
+        f"{EXECUTING} --reassignment-batch-size 3 --incremental",
+        f"{EXECUTING} --reassignment-batch-size 0 --reassignment-poll-interval-ms 1",
+    ],
+)
+def test_the_actions_and_options_that_the_tool_lacks_are_accepted(line: str) -> None:
+    assert problem(line) is None
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (f"{SERVER} --cancel-all --list", ONE_ACTION),
+        (f"{SERVER} --progress", missing("reassignment-json-file")),
+        (f"{SERVER} --cancel-all {FILE}", not_with("reassignment-json-file", "cancel-all")),
+        (f"{SERVER} --remove-cancel --take-over", not_with("take-over", "remove-cancel")),
+        (f"{LISTING} --as-run", not_with("as-run", "list")),
+        (f"{LISTING} --incremental", not_with("incremental", "list")),
+        (
+            f"{SERVER} --verify {FILE} --reassignment-batch-size 0",
+            not_with("reassignment-batch-size", "verify"),
+        ),
+        (
+            f"{SERVER} --cancel {FILE} --reassignment-poll-interval-ms 5",
+            not_with("reassignment-poll-interval-ms", "cancel"),
+        ),
+        (
+            f"{EXECUTING} --clear-foreign-throttles",
+            not_with("clear-foreign-throttles", "execute"),
+        ),
+        (
+            f"{LISTING} --context prod",
+            "Please don't specify both --context and --bootstrap-server",
+        ),
+        (
+            "--bootstrap-controller c:1 --list --context prod",
+            "Please don't specify both --context and --bootstrap-controller",
+        ),
+        (
+            f"{EXECUTING} --take-over --no-ownership",
+            "Please don't specify both --take-over and --no-ownership",
+        ),
+        (
+            f"{SERVER} --verify {FILE} --clear-foreign-throttles --preserve-throttles",
+            "Please don't specify both --preserve-throttles and --clear-foreign-throttles",
+        ),
+    ],
+)
+def test_ktuis_own_options_are_refused_as_the_tools_are(line: str, message: str) -> None:
+    assert problem(line) == message
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ("--reassignment-batch-size -1", "--reassignment-batch-size is -1"),
+        ("--incremental", "--incremental needs batches"),
+        ("--incremental --reassignment-batch-size 0", "--incremental needs batches"),
+        ("--reassignment-poll-interval-ms 0", "--reassignment-poll-interval-ms is 0"),
+        ("--reassignment-poll-interval-ms -5", "--reassignment-poll-interval-ms is -5"),
+        ("--reassignment-batch-size x", "Cannot parse argument 'x'"),
+        ("--reassignment-batch-size 1 --reassignment-batch-size 2", "Found multiple arguments"),
+    ],
+)
+def test_batches_that_make_no_sense_are_refused(options: str, named: str) -> None:
+    assert (problem(f"{EXECUTING} {options}") or "").startswith(named)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        f"--zookeeper zk:2181 --execute {FILE}",
+        f"--execute {FILE} --zookeeper",
+        f"{LISTING} --zookeeper zk:2181",
+    ],
+)
+def test_zookeeper_is_refused_with_the_reason_and_the_fix(line: str) -> None:
+    message = problem(line) or ""
+
+    assert "Kafka 3.0" in message
+    assert "--bootstrap-server" in message
+
+
+def test_the_help_has_an_example_of_every_action_that_is_accepted() -> None:
+    text = help_text("ktui reassign").partition("Examples:\n")[2]
+
+    examples = text.replace("\\\n", "").splitlines()
+    assert [problem(line) for line in examples] == [None] * len(Action)
+    assert {parse(line.split()).action for line in examples} == {*Action}
