@@ -28,6 +28,11 @@ def next_step(now: Situation, limits: Limits) -> Next:
         return Blocked(BlockReason.PARTITION_OFFLINE)
     if limits.shape is Shape.WHOLE and now.lead is None:
         return whole(now)
+    return _guarded_step(now, limits)
+
+
+def _guarded_step(now: Situation, limits: Limits) -> Next:
+    """Return the next step of a shape that keeps the promises of `start`."""
     now = _with_final_leader_first(now)
     if now.replicas == now.target and now.leads:
         return DONE
