@@ -1,0 +1,1 @@
+"""`ktui reassign`: the actions, options and output of kafka-reassign-partitions."""
