@@ -59,7 +59,8 @@ class Settled:
     def __call__(self, run: Run, seen: Observation) -> str | None:
         """Return why the run is to be left now; None to go on."""
         listed = seen.reassigning
-        if all(tp in listed for tp in run.tracks_in_flight):
+        waits = run.cancelling or run.additions.waiting
+        if not waits and all(tp in listed for tp in run.tracks_in_flight):
             return "what is in flight goes on without it"
         if self._clock.monotonic() - self._since_s >= STUCK_S:
             return "not all outcomes are known yet"

@@ -1,0 +1,129 @@
+"""`ktui reassign --cancel`, --cancel-all and --remove-cancel."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Mapping
+from contextlib import aclosing
+
+import click
+
+from ktui.cli.context.claim import check_no_other_owner
+from ktui.cli.context.cluster import ClusterChoice
+from ktui.cli.reassign import lines
+from ktui.cli.reassign.arguments import Arguments
+from ktui.cli.reassign.cancel_listed import cancel_listed
+from ktui.cli.reassign.clear_throttles import clear_throttles
+from ktui.cli.reassign.cluster import cluster_choice, reassignment_file, state_of
+from ktui.cli.reassign.errors import ActionFailed
+from ktui.cli.reassign.left_runs import (
+    RunsPlace,
+    check_not_live,
+    left_runs,
+    runs_place,
+    settle,
+)
+from ktui.cluster.partition import Reassignment, TopicPartition
+from ktui.cluster.ports import ClusterReader
+from ktui.execution.cancel.gate import CancelGateFile, shut_gate_in_words
+from ktui.execution.journal.commands import CancelMoves
+from ktui.execution.run.cancel_kind import CancelKind
+from ktui.execution.run.run import Run
+from ktui.execution.run.states import State
+
+Listed = Mapping[TopicPartition, Reassignment]
+
+
+def cancel(arguments: Arguments) -> None:
+    """Cancel those reassignments of a file that are under way, and remove their throttles.
+
+    Raises:
+        ReassignProblem: the file cannot be read.
+        ActionFailed: some cannot be cancelled.
+        RunRefused: a live run has partitions of it, or others own the cluster.
+        ClusterError: the cluster does not answer.
+    """
+    targets = reassignment_file(arguments).replicas
+    choice = cluster_choice(arguments)
+    cluster_id, listed = _read(choice)
+    _cancel(arguments, choice, cluster_id, [tp for tp in targets if tp in listed])
+    if not arguments.has("preserve-throttles"):
+        clear_throttles(arguments, choice, cluster_id, targets, targets)
+
+
+def cancel_all(arguments: Arguments) -> None:
+    """Cancel every reassignment of the cluster (KIP-1351), and remove the throttles of our own.
+
+    Raises:
+        ActionFailed: some cannot be cancelled.
+        RunRefused: a live run has some of them, or others own the cluster.
+        ClusterError: the cluster does not answer.
+    """
+    choice = cluster_choice(arguments)
+    cluster_id, listed = _read(choice)
+    _cancel(arguments, choice, cluster_id, listed)
+    clear_throttles(arguments, choice, cluster_id, {}, ())
+
+
+def remove_cancel(arguments: Arguments) -> None:
+    """Open the cancel gate of the cluster (KIP-236).
+
+    Raises:
+        ClusterError: the cluster does not answer.
+        RunRefused: the gate cannot be opened.
+    """
+    cluster_id, _ = _read(cluster_choice(arguments))
+    shut = CancelGateFile(state_of(arguments), cluster_id).open()
+    click.echo(
+        "The cancel gate was open." if shut is None else f"Opened: {shut_gate_in_words(shut)}."
+    )
+
+
+def _read(choice: ClusterChoice) -> tuple[str, Listed]:
+    async def read(reader: ClusterReader) -> tuple[str, Listed]:
+        async with aclosing(reader):
+            return (await reader.describe_cluster()).cluster_id, await reader.list_reassignments()
+
+    return asyncio.run(read(choice.cluster().reader()))
+
+
+def _cancel(
+    arguments: Arguments,
+    choice: ClusterChoice,
+    cluster_id: str,
+    active: Collection[TopicPartition],
+) -> None:
+    if not active:
+        click.echo(lines.NOTHING_TO_CANCEL)
+        return
+    place = runs_place(arguments, choice.target(), cluster_id)
+    check_not_live(place, active)
+    if place.owner is not None:
+        asyncio.run(check_no_other_owner(place.owner))
+    errors = _cancel_in_runs(place, active)
+    errors |= asyncio.run(cancel_listed(place, [tp for tp in active if tp not in errors]))
+    if errors:
+        raise ActionFailed(lines.cancels_refused(errors))
+    click.echo(lines.reassignments_cancelled(active))
+
+
+def _cancel_in_runs(
+    place: RunsPlace, active: Collection[TopicPartition]
+) -> dict[TopicPartition, str]:
+    """Cancel the partitions that runs of earlier calls have in flight; return the problems."""
+    problems: dict[TopicPartition, str] = {}
+    for run in [*left_runs(place)]:
+        theirs = tuple(tp for tp in active if tp in run.tracks_in_flight)
+        if theirs:
+            after, _ = settle(place, run.name, [CancelMoves(CancelKind.STOP, partitions=theirs)])
+            problems |= _not_stopped(after, theirs)
+    return problems
+
+
+def _not_stopped(run: Run, partitions: Collection[TopicPartition]) -> dict[TopicPartition, str]:
+    tracks = [run.tracks[tp] for tp in partitions]
+    return {
+        track.tp: track.reason or track.state.words
+        for track in tracks
+        if track.state in {State.REFUSED, State.STOPPING}
+    }
