@@ -111,13 +111,17 @@ class HeartbeatSource(SourceWrapper):
             self._heartbeat.beat()
 
 
+def _leaving(_context: click.Context, _option: click.Parameter, when: str | None) -> Leaving | None:
+    return None if when is None else Leaving(when)
+
+
 @click.command("engine", hidden=True)
 @click.argument("name", metavar="RUN")
 @cluster_options
 @common.state_dir_option
 @click.option("--until", type=datetime.fromisoformat)
 @run_recorded_option
-@click.option("--leave", type=click.Choice(Leaving))
+@click.option("--leave", type=click.UNPROCESSED, callback=_leaving)
 @no_ownership_option
 def command(
     name: str,

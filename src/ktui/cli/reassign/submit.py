@@ -130,6 +130,6 @@ def _why_not(track: Track) -> str | None:
     """Return why a partition was not submitted; None if it was, or needed nothing."""
     if track.state is State.FAILED:
         return track.reason
-    if track.state.ended or track.begun:
+    if track.then is None and (track.state.ended or track.under_way):
         return None
     return track.reason or track.state.words

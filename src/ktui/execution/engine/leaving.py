@@ -34,7 +34,9 @@ class Submitted:
 
     def __call__(self, run: Run, _seen: Observation) -> str | None:
         """Return why the run is to be left now; None to go on."""
-        left = sum(not track.begun and not track.state.ended for track in run.tracks.values())
+        tracks = run.tracks.values()
+        left = sum(not track.under_way and not track.state.ended for track in tracks)
+        left += len(run.additions.waiting)  # their earlier move is being cancelled
         if not left:
             return "all of its partitions are submitted"
         limited = run.limits.partitions is not None and run.in_flight > 0
