@@ -22,6 +22,7 @@ from ktui.lab.layout import DEFAULT_VERSION, Lab, Security
 from ktui.lab.up import LabRequest
 from support import groups
 from support.kafka.labs import a_lab
+from support.kafka.log_dirs import SOON
 from support.kafka.outage import Outage
 
 _DURATIONS = Path(__file__).parent / "out" / "durations.json"
@@ -136,6 +137,14 @@ def ssl_lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
 def ten_lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     """Ten brokers in the clear, for the tests of one file."""
     yield from a_lab(tmp_path_factory.mktemp("lab"), LabRequest(brokers=10))
+
+
+@pytest.fixture(scope="module")
+def jbod_lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    """Two brokers with two log dirs each, for the tests of one file."""
+    yield from a_lab(
+        tmp_path_factory.mktemp("lab"), LabRequest(brokers=2, log_dirs=2, settings=SOON)
+    )
 
 
 @pytest.fixture(scope="session")
