@@ -112,11 +112,14 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     )
 
 
+def _kafka_version() -> str:
+    return os.environ.get("KTUI_TEST_KAFKA", DEFAULT_VERSION)
+
+
 @pytest.fixture(scope="session")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     """Five brokers in the clear, for the whole run; KTUI_TEST_KAFKA names another version."""
-    version = os.environ.get("KTUI_TEST_KAFKA", DEFAULT_VERSION)
-    yield from a_lab(tmp_path_factory.mktemp("lab"), LabRequest(version=version))
+    yield from a_lab(tmp_path_factory.mktemp("lab"), LabRequest(version=_kafka_version()))
 
 
 @pytest.fixture(scope="session")
@@ -141,9 +144,10 @@ def ten_lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
 
 @pytest.fixture(scope="module")
 def jbod_lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    """Two brokers with two log dirs each, for the tests of one file."""
+    """Two brokers with two log dirs each, of the version of `lab`, for the tests of one file."""
     yield from a_lab(
-        tmp_path_factory.mktemp("lab"), LabRequest(brokers=2, log_dirs=2, settings=SOON)
+        tmp_path_factory.mktemp("lab"),
+        LabRequest(brokers=2, log_dirs=2, version=_kafka_version(), settings=SOON),
     )
 
 

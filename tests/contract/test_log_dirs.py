@@ -121,6 +121,7 @@ async def test_a_replica_that_moves_to_another_log_dir_arrives_with_all_its_mess
     assert moving.future is not None
     assert moving.future.path == path
     assert moving.future.size < moving.size
+    assert moving.future.offset_lag is not None
     assert 0 < moving.future.offset_lag <= MESSAGES
 
     await at_full_speed(world)

@@ -40,8 +40,8 @@ class FutureReplica(msgspec.Struct, frozen=True):
     path: str
     size: int
     """Bytes copied so far."""
-    offset_lag: int
-    """Messages left to copy."""
+    offset_lag: int | None
+    """Messages left to copy; None while the broker does not know."""
 
 
 class ReplicaDir(msgspec.Struct, frozen=True):

@@ -144,6 +144,7 @@ def _start(cluster: SimulatedCore, broker: int) -> None:
     if before not in (Power.STOPPED, Power.DEAD):
         return
     spell = cluster.machines.turn(broker, Power.STARTING)
+    cluster.replication.log_dirs(broker).forget()
     ready_s = cluster.now_s + cluster.spec.startup_s
 
     def ready() -> None:

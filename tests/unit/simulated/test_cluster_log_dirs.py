@@ -81,6 +81,22 @@ async def test_a_lost_replica_can_be_replaced_by_a_reassignment() -> None:
     assert (known.replicas, set(known.isr), known.offline) == ((3, 2), {2, 3}, ())
 
 
+async def test_a_restarted_broker_has_forgotten_the_log_dir_for_a_replica_to_come() -> None:
+    cluster = two_log_dirs()
+    writer, reader = cluster.writer(), cluster.reader()
+    await writer.alter_log_dirs(3, {T0: SECOND})
+    await writer.alter_log_dirs(4, {T0: SECOND})
+    cluster.do(events.Kill(4))
+    cluster.do(events.Start(4))
+    wait(cluster, 30.0)
+
+    cluster.do(events.Alter({T0: (1, 2, 3, 4)}))
+    wait(cluster, 30.0)
+
+    assert (await reader.log_dirs(3, [T0])).replicas[T0].path == SECOND
+    assert (await reader.log_dirs(4, [T0])).replicas[T0].path == FIRST
+
+
 def test_a_broker_that_loses_its_first_log_dir_goes_down() -> None:
     cluster = two_log_dirs()
     cluster.do(events.FailLogDir(1, FIRST))

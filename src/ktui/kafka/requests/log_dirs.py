@@ -39,7 +39,8 @@ def read_log_dirs(
                 if tp not in requested:
                     continue
                 if replica.is_future_key:
-                    future[tp] = FutureReplica(path, replica.partition_size, replica.offset_lag)
+                    lag = replica.offset_lag if replica.offset_lag >= 0 else None
+                    future[tp] = FutureReplica(path, replica.partition_size, lag)
                 else:
                     present[tp] = ReplicaDir(path, replica.partition_size)
     replicas = {

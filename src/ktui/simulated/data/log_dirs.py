@@ -29,6 +29,10 @@ class LogDirs:
         """Remember the log dir for a replica that the broker does not have yet."""
         self._remembered[tp] = path
 
+    def forget(self) -> None:
+        """Forget the remembered log dirs, which a broker does not keep over a restart."""
+        self._remembered.clear()
+
     def place(self, log: Log) -> None:
         """Put a new replica into the remembered log dir, or into the one with the fewest replicas.
 
