@@ -12,7 +12,7 @@ import pytest
 
 from support.kafka.labs import BEFORE_43
 
-CLUSTERS = frozenset({"lab", "secured_lab", "ssl_lab", "ten_lab", "lab_of", "old_lab"})
+CLUSTERS = frozenset({"lab", "secured_lab", "ssl_lab", "ten_lab", "jbod_lab", "lab_of", "old_lab"})
 """The fixtures that are real clusters."""
 _LONGEST_FIRST = (
     "runs",
