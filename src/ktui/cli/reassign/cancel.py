@@ -13,7 +13,7 @@ from ktui.cli.context.cluster import ClusterChoice
 from ktui.cli.reassign import lines
 from ktui.cli.reassign.arguments import Arguments
 from ktui.cli.reassign.cancel_listed import cancel_listed
-from ktui.cli.reassign.clear_throttles import clear_throttles
+from ktui.cli.reassign.clear_throttles import Over, clear_throttles
 from ktui.cli.reassign.cluster import cluster_choice, reassignment_file, state_of
 from ktui.cli.reassign.errors import ActionFailed
 from ktui.cli.reassign.left_runs import (
@@ -23,6 +23,9 @@ from ktui.cli.reassign.left_runs import (
     runs_place,
     settle,
 )
+from ktui.cli.reassign.log_dirs import LogDirMoves, read_dirs
+from ktui.cli.reassign.plan_json import ReassignmentFile
+from ktui.cluster.clock import SystemClock
 from ktui.cluster.partition import Reassignment, TopicPartition
 from ktui.cluster.ports import ClusterReader
 from ktui.execution.cancel.gate import CancelGateFile, shut_gate_in_words
@@ -43,12 +46,15 @@ def cancel(arguments: Arguments) -> None:
         RunRefused: a live run has partitions of it, or others own the cluster.
         ClusterError: the cluster does not answer.
     """
-    targets = reassignment_file(arguments).replicas
+    file = reassignment_file(arguments)
+    targets, timeout_s = file.replicas, arguments.number("timeout") / 1000
     choice = cluster_choice(arguments)
     cluster_id, listed = _read(choice)
     _cancel(arguments, choice, cluster_id, [tp for tp in targets if tp in listed])
+    click.echo(asyncio.run(_cancel_moves(choice, file, timeout_s)))
     if not arguments.has("preserve-throttles"):
-        clear_throttles(arguments, choice, cluster_id, targets, targets)
+        over = Over(targets, log_dirs=True)
+        clear_throttles(arguments, choice, cluster_id, targets, over)
 
 
 def cancel_all(arguments: Arguments) -> None:
@@ -62,7 +68,7 @@ def cancel_all(arguments: Arguments) -> None:
     choice = cluster_choice(arguments)
     cluster_id, listed = _read(choice)
     _cancel(arguments, choice, cluster_id, listed)
-    clear_throttles(arguments, choice, cluster_id, {}, ())
+    clear_throttles(arguments, choice, cluster_id, {}, Over((), log_dirs=False))
 
 
 def remove_cancel(arguments: Arguments) -> None:
@@ -77,6 +83,19 @@ def remove_cancel(arguments: Arguments) -> None:
     click.echo(
         "The cancel gate was open." if shut is None else f"Opened: {shut_gate_in_words(shut)}."
     )
+
+
+async def _cancel_moves(choice: ClusterChoice, file: ReassignmentFile, timeout_s: float) -> str:
+    """Send replicas back to the log dirs they are in, which ends their moves (KIP-113)."""
+    cluster = choice.target(changes=False).cluster
+    async with aclosing(cluster.reader()) as reader, aclosing(cluster.writer()) as writer:
+        online = (await reader.describe_cluster()).online if file.log_dirs else ()
+        dirs = await read_dirs(reader, file.log_dirs, online)
+        back = {replica: path for replica in dirs.future if (path := dirs.current[replica])}
+        if not back:
+            return lines.NO_MOVES_TO_CANCEL
+        moves = LogDirMoves(writer, SystemClock(), timeout_s)
+        return "\n".join(await moves.begin(back))
 
 
 def _read(choice: ClusterChoice) -> tuple[str, Listed]:

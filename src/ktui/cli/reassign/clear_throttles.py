@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Collection, Mapping
 from contextlib import aclosing
+from typing import NamedTuple
 
 import click
 
@@ -14,6 +15,7 @@ from ktui.cli.reassign import lines
 from ktui.cli.reassign.arguments import Arguments
 from ktui.cli.reassign.errors import ReassignProblem
 from ktui.cli.reassign.left_runs import RunsPlace, left_runs, runs_place, settle
+from ktui.cli.reassign.log_dir_throttle import LogDirThrottle
 from ktui.cluster.partition import Brokers, TopicPartition
 from ktui.cluster.ports import (
     ClusterReader,
@@ -29,6 +31,16 @@ from ktui.cluster.throttle_settings import LOG_DIR_RATE, RATES, REPLICAS
 from ktui.execution.host.catalog import unfinished_runs
 from ktui.planning.names import join_named, join_some
 
+
+class Over(NamedTuple):
+    """What of a file is over, so that its throttles may go."""
+
+    partitions: Collection[TopicPartition]
+    """The partitions that are not being reassigned any more."""
+    log_dirs: bool
+    """Whether no replica moves to a log dir that the file names."""
+
+
 FOREIGN = "clear-foreign-throttles"
 _RATES = (*RATES, LOG_DIR_RATE)
 
@@ -38,7 +50,7 @@ def clear_throttles(
     choice: ClusterChoice,
     cluster_id: str,
     targets: Mapping[TopicPartition, Brokers],
-    over: Collection[TopicPartition],
+    over: Over,
 ) -> None:
     """Remove throttles, and name on standard error those that stay.
 
@@ -47,7 +59,7 @@ def clear_throttles(
         choice: the options that name the cluster.
         cluster_id: the id of the cluster.
         targets: the partitions of the file, and their target replicas.
-        over: the partitions that are not being reassigned any more.
+        over: what of the file is over.
 
     Raises:
         ReassignProblem: a setting could not be removed.
@@ -59,9 +71,19 @@ def clear_throttles(
         print_note(f"context {choice.context} is read_only: throttles stay as they are")
         return
     place = runs_place(arguments, target, cluster_id)
-    _say_cleared({key for run in [*left_runs(place)] for key in settle(place, run.name)[1]})
-    if len(over) == len(targets):
+    cleared = {key for run in [*left_runs(place)] for key in settle(place, run.name)[1]}
+    if over.log_dirs:
+        brokers = asyncio.run(_put_log_dir_rates_back(place))
+        cleared |= {(broker_resource(broker), LOG_DIR_RATE) for broker in brokers}
+    _say_cleared(cleared)
+    if len(over.partitions) == len(targets):
         asyncio.run(_foreign(place, targets, asked=arguments.has(FOREIGN)))
+
+
+async def _put_log_dir_rates_back(place: RunsPlace) -> list[int]:
+    cluster = place.target.cluster
+    async with aclosing(cluster.reader()) as reader, aclosing(cluster.writer()) as writer:
+        return await LogDirThrottle(place.state, place.cluster_id).put_back(reader, writer)
 
 
 def _say_cleared(keys: Collection[SettingKey]) -> None:
@@ -90,7 +112,7 @@ async def _foreign(
                 f"remove them, too: --{FOREIGN}"
             )
         if kept:
-            print_note(f"throttles stay on {_named(kept)}: a run that has not ended needs them")
+            print_note(f"throttles stay on {_named(kept)}: what has not ended needs them")
 
 
 async def _set_now(reader: ClusterReader, topics: Collection[str]) -> set[SettingKey]:
@@ -111,7 +133,9 @@ async def _set_now(reader: ClusterReader, topics: Collection[str]) -> set[Settin
 def _of_runs(place: RunsPlace) -> set[SettingKey]:
     """Return the settings that unfinished runs of this state directory have made."""
     runs = unfinished_runs(place.state, place.cluster_id)
-    return {key for run, _ in runs for key in run.throttled.changed}
+    of_log_dirs = LogDirThrottle(place.state, place.cluster_id).set_on
+    rates = {(broker_resource(broker), LOG_DIR_RATE) for broker in of_log_dirs}
+    return rates | {key for run, _ in runs for key in run.throttled.changed}
 
 
 async def _delete(writer: ClusterWriter, keys: Collection[SettingKey]) -> None:

@@ -25,9 +25,12 @@ from ktui.cli.reassign.left_runs import (
     runs_place,
     settle,
 )
+from ktui.cli.reassign.log_dir_throttle import LogDirThrottle
+from ktui.cli.reassign.log_dirs import LogDirMoves, known_dirs
 from ktui.cli.reassign.plan_json import ReassignmentFile, check_executable, format_assignment
 from ktui.cli.reassign.submit import Submission, submit
-from ktui.cluster.partition import Brokers, PartitionState, Reassignment, TopicPartition
+from ktui.cluster.clock import SystemClock
+from ktui.cluster.partition import Brokers, PartitionState, Reassignment, Replica, TopicPartition
 from ktui.cluster.ports import ClusterDescription, ClusterReader
 from ktui.execution.run.run import Run
 from ktui.pacing.limits import Limits, Mode, Shape
@@ -41,6 +44,7 @@ class _Seen(msgspec.Struct, frozen=True):
     cluster: ClusterDescription
     listed: Mapping[TopicPartition, Reassignment]
     states: Mapping[TopicPartition, PartitionState]
+    dirs: Mapping[Replica, str]
 
 
 def execute(arguments: Arguments) -> None:
@@ -55,16 +59,17 @@ def execute(arguments: Arguments) -> None:
     file = reassignment_file(arguments)
     check_executable(file)
     limits, rates = _limits(arguments), _rates(arguments)
+    dir_rate = arguments.number("replica-alter-log-dirs-throttle")
+    timeout_s = arguments.number("timeout") / 1000
     target = cluster_choice(arguments).target()
     seen = asyncio.run(_read(target.cluster.reader(), file, additional=arguments.has("additional")))
     place = runs_place(arguments, target, seen.cluster.cluster_id)
     before = _before(seen, [*left_runs(place)])
-    click.echo(lines.assignment_for_rollback(format_assignment(before)))
+    click.echo(lines.assignment_for_rollback(format_assignment(before, seen.dirs)))
     warn_of_tls(target.cluster)
     _refuse(place, file)
-    if rates:
+    if rates or dir_rate >= 0:
         click.echo(lines.THROTTLE_WARNING)
-
     refused = _other_factors(file, seen) if arguments.has(_SAME_FACTOR) else {}
     targets = {tp: replicas for tp, replicas in file.replicas.items() if tp not in refused}
     left = _settled(place)
@@ -89,7 +94,12 @@ def execute(arguments: Arguments) -> None:
         click.echo(lines.replication_throttle_set(rates.every or 0))
     if refused:
         raise ActionFailed(lines.reassignments_refused(refused))
+    if dir_rate >= 0:
+        asyncio.run(_throttle_log_dirs(place, file, dir_rate))
+        click.echo(lines.log_dir_throttle_set(dir_rate))
     click.echo(lines.reassignments_started(file.replicas))
+    if file.log_dirs:
+        asyncio.run(_move_log_dirs(place, file.log_dirs, timeout_s))
 
 
 _SAME_FACTOR = "disallow-replication-factor-change"
@@ -103,8 +113,6 @@ def _limits(arguments: Arguments) -> Limits:
 
 def _rates(arguments: Arguments) -> ThrottleRates:
     bytes_s = arguments.number("throttle")
-    arguments.number("replica-alter-log-dirs-throttle")
-    arguments.number("timeout")
     if bytes_s == 0:
         raise ReassignProblem("--throttle 0 lets nothing through. Give a rate of at least 1024")
     return ThrottleRates(bytes_s) if bytes_s > 0 else NO_THROTTLE
@@ -124,7 +132,21 @@ async def _read(reader: ClusterReader, file: ReassignmentFile, *, additional: bo
             for broker in replicas:
                 if broker not in cluster.online and broker not in states[tp].replicas:
                     raise ReassignProblem(lines.unknown_broker(broker))
-        return _Seen(cluster, listed, states)
+        present = {tp: state.replicas for tp, state in states.items()}
+        return _Seen(cluster, listed, states, await known_dirs(reader, present, cluster.online))
+
+
+async def _throttle_log_dirs(place: RunsPlace, file: ReassignmentFile, rate: int) -> None:
+    cluster, brokers = place.target.cluster, {replica.broker for replica in file.log_dirs}
+    async with aclosing(cluster.reader()) as reader, aclosing(cluster.writer()) as writer:
+        throttle = LogDirThrottle(place.state, place.cluster_id)
+        await throttle.set(reader, writer, brokers, rate)
+
+
+async def _move_log_dirs(place: RunsPlace, wanted: Mapping[Replica, str], timeout_s: float) -> None:
+    async with aclosing(place.target.cluster.writer()) as writer:
+        for line in await LogDirMoves(writer, SystemClock(), timeout_s).begin(wanted):
+            click.echo(line)
 
 
 def _before(seen: _Seen, runs: Collection[Run]) -> dict[TopicPartition, Brokers]:
