@@ -96,6 +96,12 @@ def main() -> None:
             complete(ktui, request)
 
 
+def reassign() -> None:
+    """Run `ktui reassign`, installed as ktui-reassign-partitions, too."""
+    sys.argv[:1] = ["ktui", "reassign"]
+    main()
+
+
 def _run() -> None:
     try:
         code = ktui(standalone_mode=False)

@@ -15,6 +15,7 @@ from ktui.cli.context.cluster import warn_of_tls
 from ktui.cli.output.gate import cancel_cluster_options, check_gate_open
 from ktui.cli.reassign import lines
 from ktui.cli.reassign.arguments import Arguments
+from ktui.cli.reassign.as_run import start_as_run
 from ktui.cli.reassign.cancel_listed import cancel_listed
 from ktui.cli.reassign.cluster import cluster_choice, describe_existing, reassignment_file
 from ktui.cli.reassign.errors import ActionFailed, ReassignProblem
@@ -58,6 +59,9 @@ def execute(arguments: Arguments) -> None:
     """
     file = reassignment_file(arguments)
     check_executable(file)
+    if arguments.has("as-run"):
+        start_as_run(arguments)
+        return
     limits, rates = _limits(arguments), _rates(arguments)
     dir_rate = arguments.number("replica-alter-log-dirs-throttle")
     timeout_s = arguments.number("timeout") / 1000
