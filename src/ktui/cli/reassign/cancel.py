@@ -28,6 +28,7 @@ from ktui.cli.reassign.plan_json import ReassignmentFile
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.partition import Reassignment, TopicPartition
 from ktui.cluster.ports import ClusterReader
+from ktui.cluster.resources import SettingKey
 from ktui.execution.cancel.gate import CancelGateFile, shut_gate_in_words
 from ktui.execution.journal.commands import CancelMoves
 from ktui.execution.run.cancel_kind import CancelKind
@@ -50,10 +51,11 @@ def cancel(arguments: Arguments) -> None:
     targets, timeout_s = file.replicas, arguments.number("timeout") / 1000
     choice = cluster_choice(arguments)
     cluster_id, listed = _read(choice)
-    _cancel(arguments, choice, cluster_id, [tp for tp in targets if tp in listed])
+    active = [tp for tp in targets if tp in listed]
+    cleared = _cancel(arguments, choice, cluster_id, active)
     click.echo(asyncio.run(_cancel_moves(choice, file, timeout_s)))
     if not arguments.has("preserve-throttles"):
-        over = Over(targets, log_dirs=True)
+        over = Over(targets, log_dirs=True, cleared=cleared)
         clear_throttles(arguments, choice, cluster_id, targets, over)
 
 
@@ -67,8 +69,9 @@ def cancel_all(arguments: Arguments) -> None:
     """
     choice = cluster_choice(arguments)
     cluster_id, listed = _read(choice)
-    _cancel(arguments, choice, cluster_id, listed)
-    clear_throttles(arguments, choice, cluster_id, {}, Over((), log_dirs=False))
+    cleared = _cancel(arguments, choice, cluster_id, listed)
+    over = Over((), log_dirs=False, cleared=cleared)
+    clear_throttles(arguments, choice, cluster_id, {}, over)
 
 
 def remove_cancel(arguments: Arguments) -> None:
@@ -111,32 +114,41 @@ def _cancel(
     choice: ClusterChoice,
     cluster_id: str,
     active: Collection[TopicPartition],
-) -> None:
+) -> Collection[SettingKey]:
+    """Cancel what is active; return the throttles that went with it."""
     if not active:
         click.echo(lines.NOTHING_TO_CANCEL)
-        return
+        return ()
     place = runs_place(arguments, choice.target(), cluster_id)
     check_not_live(place, active)
     if place.owner is not None:
         asyncio.run(check_no_other_owner(place.owner))
-    errors = _cancel_in_runs(place, active)
+    errors, cleared = _cancel_in_runs(place, active)
     errors |= asyncio.run(cancel_listed(place, [tp for tp in active if tp not in errors]))
     if errors:
         raise ActionFailed(lines.cancels_refused(errors))
     click.echo(lines.reassignments_cancelled(active))
+    return cleared
 
 
 def _cancel_in_runs(
     place: RunsPlace, active: Collection[TopicPartition]
-) -> dict[TopicPartition, str]:
-    """Cancel the partitions that runs of earlier calls have in flight; return the problems."""
+) -> tuple[dict[TopicPartition, str], set[SettingKey]]:
+    """Cancel the partitions that runs of earlier calls have in flight.
+
+    Returns:
+        The problems, and the settings that were put back.
+    """
     problems: dict[TopicPartition, str] = {}
+    cleared: set[SettingKey] = set()
     for run in [*left_runs(place)]:
         theirs = tuple(tp for tp in active if tp in run.tracks_in_flight)
         if theirs:
-            after, _ = settle(place, run.name, [CancelMoves(CancelKind.STOP, partitions=theirs)])
+            command = CancelMoves(CancelKind.STOP, partitions=theirs)
+            after, put_back = settle(place, run.name, [command])
             problems |= _not_stopped(after, theirs)
-    return problems
+            cleared |= {*put_back}
+    return problems, cleared
 
 
 def _not_stopped(run: Run, partitions: Collection[TopicPartition]) -> dict[TopicPartition, str]:

@@ -39,6 +39,8 @@ class Over(NamedTuple):
     """The partitions that are not being reassigned any more."""
     log_dirs: bool
     """Whether no replica moves to a log dir that the file names."""
+    cleared: Collection[SettingKey] = ()
+    """The settings that a cancel has put back already."""
 
 
 FOREIGN = "clear-foreign-throttles"
@@ -72,6 +74,7 @@ def clear_throttles(
         return
     place = runs_place(arguments, target, cluster_id)
     cleared = {key for run in [*left_runs(place)] for key in settle(place, run.name)[1]}
+    cleared |= {*over.cleared}
     if over.log_dirs:
         brokers = asyncio.run(_put_log_dir_rates_back(place))
         cleared |= {(broker_resource(broker), LOG_DIR_RATE) for broker in brokers}
