@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,7 +22,7 @@ from support.cli.shell import LIMIT_S, Done, Shell
 from support.contract.real_world import RealWorld
 from support.contract.world import setting
 from support.kafka.filled_topic import filled_topic
-from support.kafka.real_throttles import changed, others_set
+from support.kafka.real_throttles import MESSAGE_BYTES, changed, others_set
 
 MIB = 1024 * 1024
 Replicas = Sequence[int]
@@ -54,10 +55,7 @@ class Tool:
         self.topic = topic
 
     def call(self, action: str, targets: Mapping[int, Replicas], *words: str) -> Done:
-        rows = [
-            {"topic": self.topic, "partition": n, "replicas": list(to)} for n, to in targets.items()
-        ]
-        plan = self._shell.plan("plan", rows)
+        plan = self._plan(targets)
         server = self._shell.environment["KTUI_BOOTSTRAP_SERVER"]
         file = ("--reassignment-json-file", plan) if targets else ()
         where = ("--bootstrap-server", server)
@@ -68,6 +66,18 @@ class Tool:
         done = self.call(action, targets, *words)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout.replace(self.topic, "T").splitlines()
+
+    def progress(self, targets: Mapping[int, Replicas]) -> Any:
+        """Return the output of `ktui progress --json` for a plan."""
+        done = self._shell.ktui("progress", self._plan(targets), "--json")
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    def _plan(self, targets: Mapping[int, Replicas]) -> str:
+        rows = [
+            {"topic": self.topic, "partition": n, "replicas": list(to)} for n, to in targets.items()
+        ]
+        return self._shell.plan("plan", rows)
 
     @property
     def runs(self) -> list[str]:
@@ -127,6 +137,7 @@ async def test_a_moving_partition_is_sent_elsewhere_at_another_rate_then_cancell
     refused = tool.call("execute", {0: (5, 2)}, "--throttle", "200000")
     again = tool.done("execute", {0: (5, 2)}, "--throttle", "200000", "--additional")
     listed = tool.done("list", {})
+    (behind,) = (row for row in tool.progress({0: (5, 2)})["replicas"] if row["broker"] == 5)
     verified = tool.done("verify", {0: (5, 2), 1: (4, 3)})
     cancelled = tool.done("cancel", {0: (5, 2), 1: (4, 3)})
 
@@ -138,6 +149,8 @@ async def test_a_moving_partition_is_sent_elsewhere_at_another_rate_then_cancell
         "T-0: replicas: 5,2,1. adding: 5. removing: 1.",
         "T-1: replicas: 4,3,2. adding: 4. removing: 2.",
     ]
+    assert behind["status"] == "Behind"
+    assert 0 < behind["messages"] <= 4 * MIB // MESSAGE_BYTES
     assert verified[1:] == [
         "Reassignment of partition T-0 is still in progress.",
         "Reassignment of partition T-1 is still in progress.",
