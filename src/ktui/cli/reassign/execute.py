@@ -12,6 +12,7 @@ import msgspec
 
 from ktui.cli.context.claim import check_no_other_owner
 from ktui.cli.context.cluster import warn_of_tls
+from ktui.cli.context.terminal import print_note
 from ktui.cli.output.gate import cancel_cluster_options, check_gate_open
 from ktui.cli.reassign import lines
 from ktui.cli.reassign.arguments import Arguments
@@ -35,6 +36,7 @@ from ktui.cluster.partition import Brokers, PartitionState, Reassignment, Replic
 from ktui.cluster.ports import ClusterDescription, ClusterReader
 from ktui.execution.run.run import Run
 from ktui.pacing.limits import Limits, Mode, Shape
+from ktui.planning.names import join_some
 from ktui.planning.plan import PartitionTarget, Plan
 from ktui.planning.throttle_rates import NO_THROTTLE, ThrottleRates
 
@@ -79,12 +81,13 @@ def execute(arguments: Arguments) -> None:
     left = _settled(place)
     foreign = [tp for tp in targets if tp in seen.listed and not _has(left, tp)]
     refused |= asyncio.run(cancel_listed(place, foreign, unless=targets))
+    same = _on_their_way(seen, foreign, targets)
     submission = Submission(
         plan=Plan(
             tuple(
                 PartitionTarget(tp.topic, tp.partition, replicas)
                 for tp, replicas in targets.items()
-                if tp not in refused
+                if tp not in refused and tp not in same
             )
         ),
         plan_name=Path(arguments.text("reassignment-json-file") or "").name,
@@ -193,14 +196,32 @@ def _other_factors(file: ReassignmentFile, seen: _Seen) -> dict[TopicPartition, 
 
 def _kept(seen: _Seen, tp: TopicPartition) -> Brokers:
     listed = seen.listed.get(tp)
-    replicas = seen.states[tp].replicas
-    return replicas if listed is None else tuple(b for b in replicas if b not in listed.removing)
+    return seen.states[tp].replicas if listed is None else _after(listed)
 
 
 def _settled(place: RunsPlace) -> Run | None:
     """Settle the runs that earlier calls have left; return one that goes on, if there is any."""
     runs = [settle(place, run.name)[0] for run in [*left_runs(place)]]
     return next((run for run in runs if not run.ended), None)
+
+
+def _on_their_way(
+    seen: _Seen,
+    foreign: Collection[TopicPartition],
+    targets: Mapping[TopicPartition, Brokers],
+) -> list[TopicPartition]:
+    """Return the partitions that somebody else moves to the same target, and say so."""
+    same = [tp for tp in foreign if _after(seen.listed[tp]) == targets[tp]]
+    if same:
+        print_note(
+            f"somebody else moves {join_some(same)} to the same replicas: that goes on as it is, "
+            "without a throttle of this call"
+        )
+    return same
+
+
+def _after(listed: Reassignment) -> Brokers:
+    return tuple(b for b in listed.replicas if b not in listed.removing)
 
 
 def _has(run: Run | None, tp: TopicPartition) -> bool:
