@@ -3,35 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from importlib import import_module
 
 import click
 
 from ktui.cli.context.errors import FAILED, BadInput
 from ktui.cli.context.terminal import print_note
 from ktui.cli.reassign.arguments import Arguments, BadArguments
-from ktui.cli.reassign.cancel import cancel, cancel_all, remove_cancel
 from ktui.cli.reassign.errors import ActionFailed, ReassignProblem
-from ktui.cli.reassign.execute import execute
-from ktui.cli.reassign.generate import generate
-from ktui.cli.reassign.list import list_reassignments
 from ktui.cli.reassign.options import Action
-from ktui.cli.reassign.progress import show_progress
-from ktui.cli.reassign.verify import verify
 from ktui.cluster.errors import ClusterError
 from ktui.execution.errors import RunProblem, RunRefused
 from ktui.fileproblem import FileProblem
 from ktui.planning.striped_placement import PlacementProblem
 
-_ACTIONS: Mapping[Action, Callable[[Arguments], None]] = {
-    Action.LIST: list_reassignments,
-    Action.VERIFY: verify,
-    Action.GENERATE: generate,
-    Action.EXECUTE: execute,
-    Action.CANCEL: cancel,
-    Action.CANCEL_ALL: cancel_all,
-    Action.REMOVE_CANCEL: remove_cancel,
-    Action.PROGRESS: show_progress,
+_ACTIONS: Mapping[Action, str] = {
+    Action.LIST: "list:list_reassignments",
+    Action.VERIFY: "verify:verify",
+    Action.GENERATE: "generate:generate",
+    Action.EXECUTE: "execute:execute",
+    Action.CANCEL: "cancel:cancel",
+    Action.CANCEL_ALL: "cancel:cancel_all",
+    Action.REMOVE_CANCEL: "cancel:remove_cancel",
+    Action.PROGRESS: "progress:show_progress",
 }
+"""The module and the function of each action; an action loads no other."""
 
 
 def act(arguments: Arguments) -> int:
@@ -41,7 +37,7 @@ def act(arguments: Arguments) -> int:
     standard error.
     """
     try:
-        _ACTIONS[arguments.action](arguments)
+        _function(arguments.action)(arguments)
     except ActionFailed as failed:
         click.echo(str(failed))
     except (BadArguments, ReassignProblem, PlacementProblem, ClusterError) as problem:
@@ -51,3 +47,11 @@ def act(arguments: Arguments) -> int:
     else:
         return 0
     return FAILED
+
+
+def _function(action: Action) -> Callable[[Arguments], None]:
+    module, _, name = _ACTIONS[action].partition(":")
+    function: Callable[[Arguments], None] = getattr(
+        import_module(f"ktui.cli.reassign.{module}"), name
+    )
+    return function
