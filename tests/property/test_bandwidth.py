@@ -20,6 +20,9 @@ from ktui.simulated.layout import Tide
 from support.simulated.data_plane import MB, DataPlane, broker, data_plane, topic
 
 BROKERS = 4
+RESOURCES = 5
+"""Resources of each broker: into it, out of it, and its three throttles."""
+PATHS = broker(0, log_dirs=2).log_dir_paths
 TIGHT = 1e-6
 
 Classes = list[tuple[tuple[int, ...], int]]
@@ -67,7 +70,7 @@ class Step(NamedTuple):
 
 KINDS = (
     "add", "drop", "lead", "down", "up", "slow", "inbound", "retain", "rate", "leader_rate",
-    "list", "list_leaders", "fill", "shut_out", "recreate",
+    "list", "list_leaders", "fill", "shut_out", "recreate", "log_dir", "log_dir_rate",
 )  # fmt: skip
 
 steps = st.lists(
@@ -85,7 +88,9 @@ steps = st.lists(
 
 
 def world(seed: int = 0) -> DataPlane:
-    brokers = [broker(number, disk_bytes=100_000 * MB) for number in range(BROKERS)]
+    brokers = [
+        broker(number, disk_bytes=100_000 * MB, log_dirs=len(PATHS)) for number in range(BROKERS)
+    ]
     return data_plane(
         topic("a", (0, 1, 2), (1, 2, 3), (2, 3), bytes_each=200 * MB, inbound=1.0 * MB),
         topic("b", (3, 0), (0, 3), (1,), bytes_each=900 * MB, message_bytes=333),
@@ -121,10 +126,12 @@ def act(plane: DataPlane, step: Step) -> None:  # noqa: C901, PLR0912 - one line
         case "retain":
             keep = None if step.amount == 1 else int(step.amount * 1_000 * MB)
             replication.set_retention(tp.topic, keep)
-        case "rate" | "leader_rate":
+        case "rate" | "leader_rate" | "log_dir_rate":
             rate = None if step.amount == 1 else step.amount * 100 * MB
-            bound = "follower" if step.kind == "rate" else "leader"
+            bound = {"rate": "follower", "leader_rate": "leader"}.get(step.kind, "log_dir")
             replication.set_throttle_rates(other, **{"follower": None, "leader": None, bound: rate})
+        case "log_dir":
+            replication.alter_log_dir(tp, other, PATHS[step.number % 2])
         case "list":
             listed = EVERYWHERE if step.amount else NOWHERE
             replication.set_throttled_replicas(tp.topic, followers=listed, leaders=NOWHERE)
@@ -146,7 +153,7 @@ def logs(plane: DataPlane) -> list[Log]:
 
 def flows(plane: DataPlane) -> Iterator[tuple[Flow, Channel]]:
     for log in logs(plane):
-        for flow in (log.apart or {}).values():
+        for flow in log.flows():
             if flow.channel is not None:
                 assert isinstance(flow.channel, Channel)
                 yield flow, flow.channel
@@ -155,21 +162,21 @@ def flows(plane: DataPlane) -> Iterator[tuple[Flow, Channel]]:
 def room(plane: DataPlane) -> list[float]:
     """Compute what the in-step traffic leaves of each resource."""
     replication, factor = plane.replication, plane.replication._moment.factor
-    left = [0.0] * (4 * BROKERS)
+    left = [0.0] * (RESOURCES * BROKERS)
     for number, host in replication._hosts.items():
-        throttles = host.follower_throttle, host.leader_throttle
-        open_ = [t.rate if plane.replication.now_s >= t.opens_s else 0.0 for t in throttles]
-        left[4 * number : 4 * number + 4] = [host.into, host.out, *open_]
+        open_ = [t.rate if plane.replication.now_s >= t.opens_s else 0.0 for t in host.throttles]
+        first = RESOURCES * number
+        left[first : first + RESOURCES] = [host.into, host.out, *open_]
     for log in logs(plane):
         rate, leader = log.inbound * factor, log.record.leader
         if leader is None or not rate:
             continue
-        left[4 * leader] -= rate
+        left[RESOURCES * leader] -= rate
         for follower in log.in_step():
-            left[4 * follower] -= rate
-            left[4 * leader + 1] -= rate
-            left[4 * follower + 2] -= rate if log.topic.followers_listed else 0
-            left[4 * leader + 3] -= rate if log.topic.leaders_listed else 0
+            left[RESOURCES * follower] -= rate
+            left[RESOURCES * leader + 1] -= rate
+            left[RESOURCES * follower + 2] -= rate if log.topic.followers_listed else 0
+            left[RESOURCES * leader + 3] -= rate if log.topic.leaders_listed else 0
     return left
 
 
@@ -179,8 +186,8 @@ def check_shares(plane: DataPlane) -> None:
     rooms = room(plane)
     for log in logs(plane):
         for follower in log.in_step() if log.inbound else ():
-            assert rooms[4 * follower] >= -1
-            assert rooms[4 * (log.record.leader or 0) + 1] >= -1
+            assert rooms[RESOURCES * follower] >= -1
+            assert rooms[RESOURCES * (log.record.leader or 0) + 1] >= -1
     left = [max(0.0, each) for each in rooms]
     taken = [0.0] * len(left)
     most = [0.0] * len(left)
@@ -201,7 +208,10 @@ def check_bytes(plane: DataPlane) -> None:
     """Check running sums against a recount, and that no replica is ahead of its leader."""
     replication = plane.replication
     for number, host in replication._hosts.items():
-        held = sum(replication.size(tp, number) for tp in plane.records)
+        replicas = [replication.replica_dir(tp, number) for tp in plane.records]
+        held = sum(
+            each.size + (each.future.size if each.future else 0) for each in replicas if each
+        )
         assert replication.used(number) == pytest.approx(host.foreign + held, abs=100)
     for tp, known in plane.records.items():
         ends = [plane.end(tp, each) for each in known.replicas]

@@ -226,9 +226,11 @@ class Followers:
     def _serves(self, log: Log, broker: int) -> bool:
         """Whether a broker can use its replica: it is up, and the replica's log dir works."""
         host = self._hosts[broker]
-        return host.up and not host.log_dirs.has_lost(log)
+        return host.up and log not in host.log_dirs.lost
 
     def _route_all(self, log: Log) -> None:
+        if log.apart is None and log.futures is None:
+            return
         for flow in (log.futures or {}).values():  # the log's growth may have changed
             self.channels.stop(flow, self._moment)
         for flow in log.flows():

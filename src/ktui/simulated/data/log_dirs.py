@@ -20,7 +20,8 @@ class LogDirs:
     def __init__(self, paths: tuple[str, ...]) -> None:
         self.paths = paths
         self.failed: set[str] = set()
-        self._lost: set[Log] = set()
+        self.lost: set[Log] = set()
+        """The replicas that were in a log dir that has failed."""
         self._held: dict[Log, str] = {}
         self._count = Counter(dict.fromkeys(paths, 0))
         self._remembered: dict[TopicPartition, str] = {}
@@ -38,7 +39,7 @@ class LogDirs:
 
         A lost replica that is assigned again stays lost.
         """
-        if len(self.paths) > 1 and log not in self._lost:
+        if len(self.paths) > 1 and log not in self.lost:
             path = self._remembered.pop(log.tp, None)
             if path is None or path in self.failed:
                 working = (path for path in self.paths if path not in self.failed)
@@ -67,9 +68,5 @@ class LogDirs:
         lost = [log for log, held in self._held.items() if held == path]
         for log in lost:
             self.remove(log)
-        self._lost.update(lost)
+        self.lost.update(lost)
         return lost
-
-    def has_lost(self, log: Log) -> bool:
-        """Whether the replica was in a log dir that has failed."""
-        return log in self._lost

@@ -168,7 +168,7 @@ class Replication:
         log_dirs, log = self._hosts[broker].log_dirs, self._log(tp)
         if path not in log_dirs.paths:
             return "LOG_DIR_NOT_FOUND"
-        if path in log_dirs.failed or (log is not None and log_dirs.has_lost(log)):
+        if path in log_dirs.failed or log in log_dirs.lost:
             return STORAGE_ERROR
         if log is None or broker not in log.record.replicas:
             log_dirs.remember(tp, path)
@@ -286,7 +286,7 @@ class Replication:
         log = self._log(tp)
         if log is None or broker not in log.record.replicas:
             return None
-        return None if self._hosts[broker].log_dirs.has_lost(log) else log
+        return None if log in self._hosts[broker].log_dirs.lost else log
 
     def _position(self, log: Log, broker: int) -> float:
         flow, tide_s = (log.apart or {}).get(broker), self._moment.tide_s
