@@ -28,6 +28,12 @@ _ACTIONS: Mapping[Action, str] = {
     Action.PROGRESS: "progress:show_progress",
 }
 """The module and the function of each action; an action loads no other."""
+_BY_CONTROLLERS: Mapping[Action, str] = {
+    Action.LIST: "controllers:list_by_controllers",
+    Action.CANCEL: "controllers:cancel_by_controllers",
+    Action.CANCEL_ALL: "controllers:cancel_all_by_controllers",
+}
+"""The same with --bootstrap-controller."""
 
 
 def act(arguments: Arguments) -> int:
@@ -37,7 +43,7 @@ def act(arguments: Arguments) -> int:
     standard error.
     """
     try:
-        _function(arguments.action)(arguments)
+        _function(arguments)(arguments)
     except ActionFailed as failed:
         click.echo(str(failed))
     except (BadArguments, ReassignProblem, PlacementProblem, ClusterError) as problem:
@@ -49,8 +55,9 @@ def act(arguments: Arguments) -> int:
     return FAILED
 
 
-def _function(action: Action) -> Callable[[Arguments], None]:
-    module, _, name = _ACTIONS[action].partition(":")
+def _function(arguments: Arguments) -> Callable[[Arguments], None]:
+    actions = _BY_CONTROLLERS if arguments.has("bootstrap-controller") else _ACTIONS
+    module, _, name = actions[arguments.action].partition(":")
     function: Callable[[Arguments], None] = getattr(
         import_module(f"ktui.cli.reassign.{module}"), name
     )

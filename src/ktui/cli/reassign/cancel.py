@@ -120,7 +120,7 @@ def _cancel(
         click.echo(lines.NOTHING_TO_CANCEL)
         return ()
     place = runs_place(arguments, choice.target(), cluster_id)
-    check_not_live(place, active)
+    check_not_live(place.state, place.cluster_id, active)
     if place.owner is not None:
         asyncio.run(check_no_other_owner(place.owner))
     errors, cleared = _cancel_in_runs(place, active)

@@ -6,7 +6,6 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from ktui.cli.context.cluster import ClusterChoice
-from ktui.cli.context.errors import BadInput
 from ktui.cli.reassign import lines
 from ktui.cli.reassign.arguments import Arguments
 from ktui.cli.reassign.errors import ReassignProblem
@@ -26,13 +25,7 @@ def cluster_choice(arguments: Arguments) -> ClusterChoice:
 
     Raises:
         BadArguments: one of them was given twice, or without its value.
-        BadInput: controllers are named, which ktui cannot ask.
     """
-    if arguments.has("bootstrap-controller"):
-        raise BadInput(
-            "ktui asks controllers through brokers: name brokers with --bootstrap-server. Nothing "
-            "was sent"
-        )
     config = arguments.text("command-config")
     return ClusterChoice(
         arguments.text("bootstrap-server"),

@@ -179,7 +179,7 @@ def _refuse(place: RunsPlace, file: ReassignmentFile) -> None:
         RunRefused: with the reason.
     """
     check_gate_open(place.state, place.cluster_id, cancel_cluster_options(place.target.names))
-    check_not_live(place, file.replicas)
+    check_not_live(place.state, place.cluster_id, file.replicas)
     if place.owner is not None:
         asyncio.run(check_no_other_owner(place.owner))
 

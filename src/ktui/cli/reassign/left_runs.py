@@ -76,13 +76,15 @@ def left_runs(place: RunsPlace) -> Iterator[Run]:
             yield run
 
 
-def check_not_live(place: RunsPlace, partitions: Collection[TopicPartition]) -> None:
+def check_not_live(
+    state: StateDir, cluster_id: str, partitions: Collection[TopicPartition]
+) -> None:
     """Check that no live run is to move any of these partitions.
 
     Raises:
         RunRefused: one is; names the partitions and the run.
     """
-    for run, owner in unfinished_runs(place.state, place.cluster_id):
+    for run, owner in unfinished_runs(state, cluster_id):
         tracks = (run.tracks.get(tp) for tp in partitions)
         theirs = [track.tp for track in tracks if track is not None and not track.state.ended]
         if owner is not None and theirs:

@@ -247,8 +247,8 @@ class Wire:
         if broker is None or (self._nodes(broker) and broker not in self._doubtful):
             return
         self._doubtful.discard(broker)
-        answer = await self._call(purpose, _no_topics, None, attempts, change=False)
-        self._pool.cluster.update_metadata(answer)
+        answer = await self._call(purpose, self._hello, None, attempts, change=False)
+        self._take_nodes(answer)
 
     def _open(self) -> None:
         client_logging.redirect_client_log("kafka")
@@ -269,14 +269,22 @@ class Wire:
         while chosen := attempts.choose(addresses):
             node, call = chosen
             try:
-                answer = await self._once(purpose, _no_topics(), node, call)
+                answer = await self._once(purpose, self._hello(), node, call)
             except ClusterError as error:
                 attempts.failed(node, error, for_good=True)
             else:
-                self._pool.cluster.update_metadata(answer)
+                self._take_nodes(answer)
                 attempts.answered()
                 return
         raise attempts.failure or self._no_broker(purpose, None)
+
+    def _hello(self) -> Any:
+        """Build the request that asks for the addresses of all nodes."""
+        return MetadataRequest(topics=[], allow_auto_topic_creation=False, min_version=1)
+
+    def _take_nodes(self, answer: Any) -> None:
+        """Learn the addresses of all nodes from the answer to `_hello`."""
+        self._pool.cluster.update_metadata(answer)
 
     def _nodes(self, broker: int | None, *, change: bool = False) -> list[NodeId]:
         """Return the nodes to ask, best first: healthy before suspect, then connected first.
@@ -335,10 +343,6 @@ class Wire:
             answer="the cluster's metadata has no such live broker",
             fix="It may be down; `ktui` shows it again when it registers",
         )
-
-
-def _no_topics() -> Any:
-    return MetadataRequest(topics=[], allow_auto_topic_creation=False, min_version=1)
 
 
 def _settle(result: asyncio.Future[Any], value: Any, error: BaseException | None) -> None:

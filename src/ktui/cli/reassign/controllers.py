@@ -1,0 +1,121 @@
+"""--list, --cancel and --cancel-all with --bootstrap-controller: controllers in place of brokers.
+
+A controller knows reassignments only. So a cancel is not followed to its end, throttles stay as
+they are, and nobody can be asked who owns the cluster.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Mapping
+from contextlib import aclosing
+from pathlib import Path
+
+import click
+
+from ktui.cli.context.cluster import choose_cluster
+from ktui.cli.context.terminal import print_note
+from ktui.cli.reassign import lines
+from ktui.cli.reassign.arguments import Arguments
+from ktui.cli.reassign.cluster import reassignment_file, state_of
+from ktui.cli.reassign.errors import ActionFailed, ReassignProblem
+from ktui.cli.reassign.left_runs import check_not_live
+from ktui.cluster.clock import SystemClock
+from ktui.cluster.partition import Reassignment, TopicPartition
+from ktui.cluster.ports import Verdict, WriteResult
+from ktui.execution.cancel.foreign_log import CancelLog
+from ktui.execution.cancel.foreign_outcome import ListedReassignment
+from ktui.execution.host.ownership import this_process
+from ktui.kafka.controllers import Controllers
+
+CONTROLLER = "bootstrap-controller"
+_UNSUPPORTED = "org.apache.kafka.common.errors.UnsupportedEndpointTypeException"
+
+Listed = Mapping[TopicPartition, Reassignment]
+
+
+def list_by_controllers(arguments: Arguments) -> None:
+    """Print every reassignment of the cluster.
+
+    Raises:
+        ClusterError: the active controller does not answer.
+    """
+    click.echo(lines.current_reassignments(asyncio.run(_read(_controllers(arguments)))[1]))
+
+
+def cancel_by_controllers(arguments: Arguments) -> None:
+    """Cancel those reassignments of a file that are under way.
+
+    Raises:
+        ReassignProblem: the file cannot be read, or has log dirs, of which controllers know none.
+        ActionFailed: some cannot be cancelled.
+        RunRefused: a live run has partitions of it.
+        ClusterError: the active controller does not answer.
+    """
+    file = reassignment_file(arguments)
+    cluster_id, listed = asyncio.run(_read(_controllers(arguments)))
+    _cancel(arguments, cluster_id, {tp: listed[tp] for tp in file.replicas if tp in listed})
+    if file.log_dirs:
+        raise ReassignProblem(f"{_UNSUPPORTED}: {lines.UNSUPPORTED_BY_CONTROLLER}")
+
+
+def cancel_all_by_controllers(arguments: Arguments) -> None:
+    """Cancel every reassignment of the cluster.
+
+    Raises:
+        ActionFailed: some cannot be cancelled.
+        RunRefused: a live run has some of them.
+        ClusterError: the active controller does not answer.
+    """
+    cluster_id, listed = asyncio.run(_read(_controllers(arguments)))
+    _cancel(arguments, cluster_id, listed)
+
+
+def _controllers(arguments: Arguments) -> Controllers:
+    config = arguments.text("command-config")
+    servers = arguments.text(CONTROLLER)
+    cluster = choose_cluster(servers, None if config is None else Path(config), None)
+    return Controllers(cluster.connection)
+
+
+async def _read(controllers: Controllers) -> tuple[str, Listed]:
+    async with aclosing(controllers):
+        return await controllers.cluster_id(), await controllers.list_reassignments()
+
+
+def _cancel(arguments: Arguments, cluster_id: str, active: Listed) -> None:
+    if not active:
+        click.echo(lines.NOTHING_TO_CANCEL)
+        return
+    state = state_of(arguments)
+    check_not_live(state, cluster_id, active)
+    log = CancelLog(state, cluster_id, this_process().short, SystemClock())
+    log.write_asked([_as_logged(tp, listed) for tp, listed in sorted(active.items())])
+    results = asyncio.run(_send(_controllers(arguments), active))
+    errors = {tp: _error(r) for tp, r in results.items() if r.verdict is not Verdict.ACCEPTED}
+    if errors:
+        raise ActionFailed(lines.cancels_refused(errors))
+    click.echo(lines.reassignments_cancelled(active))
+    print_note("throttles stay as they are: controllers do not have those of brokers")
+
+
+async def _send(
+    controllers: Controllers, partitions: Collection[TopicPartition]
+) -> Mapping[TopicPartition, WriteResult]:
+    async with aclosing(controllers):
+        return await controllers.cancel(*partitions)
+
+
+def _as_logged(tp: TopicPartition, listed: Reassignment) -> ListedReassignment:
+    return ListedReassignment(
+        tp=tp,
+        topic_id=None,
+        original=tuple(b for b in listed.replicas if b not in listed.adding),
+        target=tuple(b for b in listed.replicas if b not in listed.removing),
+        refused=None,
+        danger=None,
+    )
+
+
+def _error(result: WriteResult) -> str:
+    return result.message or result.code or "Kafka's answer was lost: see --list"

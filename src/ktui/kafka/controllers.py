@@ -1,0 +1,86 @@
+"""The controllers of a cluster, asked without a broker in between (KIP-919).
+
+They answer for reassignments, also while no broker is up; they have no metadata of topics.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+from kafka.protocol.admin.cluster import DescribeClusterRequest
+from kafka.protocol.metadata import MetadataResponse
+
+from ktui.cluster.partition import Reassignment, TopicPartition
+from ktui.cluster.ports import WriteResult
+from ktui.kafka.connection.connection import Connection
+from ktui.kafka.reader import KafkaReader
+from ktui.kafka.transport.client import Wire
+from ktui.kafka.transport.translate_errors import Purpose
+from ktui.kafka.writer import KafkaWriter
+
+_CONTROLLERS = 2
+"""DescribeCluster's number for the endpoints of controllers."""
+_DESCRIBE = Purpose("describing the controllers")
+
+
+class ControllerWire(Wire):
+    """The connections to the controllers of a cluster."""
+
+    def _hello(self) -> Any:
+        return _describe_request()
+
+    def _take_nodes(self, answer: Any) -> None:
+        nodes = [
+            MetadataResponse.MetadataResponseBroker(n.broker_id, n.host, n.port, None, version=1)
+            for n in answer.brokers
+        ]
+        metadata = MetadataResponse(version=1, brokers=nodes, controller_id=-1, topics=[])
+        self._pool.cluster.update_metadata(metadata)
+
+
+class Controllers:
+    """The reassignments of a cluster, by its controllers.
+
+    Args:
+        connection: leads to controllers in place of brokers.
+    """
+
+    def __init__(self, connection: Connection) -> None:
+        self._wire = ControllerWire(connection, changes=True)
+        self._reader = KafkaReader(connection, wire=self._wire)
+        self._writer = KafkaWriter(connection, wire=self._wire)
+
+    async def cluster_id(self) -> str:
+        """Return the id of the cluster.
+
+        Raises:
+            ClusterError: no controller answers.
+        """
+        return str((await self._wire.ask(_DESCRIBE, _describe_request)).cluster_id)
+
+    async def list_reassignments(self) -> Mapping[TopicPartition, Reassignment]:
+        """Return every ongoing reassignment of the cluster.
+
+        Raises:
+            ClusterError: the active controller does not answer.
+        """
+        return await self._reader.list_reassignments()
+
+    async def cancel(self, *partitions: TopicPartition) -> Mapping[TopicPartition, WriteResult]:
+        """Cancel the reassignments of partitions.
+
+        Raises:
+            ClusterError: nothing was sent.
+        """
+        return await self._writer.alter_reassignments(
+            dict.fromkeys(partitions), allow_replication_factor_change=True
+        )
+
+    async def aclose(self) -> None:
+        """Close every connection. Idempotent."""
+        await self._wire.aclose()
+
+
+_describe_request = partial(DescribeClusterRequest, endpoint_type=_CONTROLLERS, min_version=1)
