@@ -28,6 +28,7 @@ VERBS = {
     "list": "ktui.cli.run.list:command",
     "plan": "ktui.cli.plan.command:command",
     "progress": "ktui.cli.plan.progress:command",
+    "verify": "ktui.cli.reassign.verify_plan:command",
     "start": "ktui.cli.start.command:command",
     "resume": "ktui.cli.start.resume:command",
     "runs": "ktui.cli.run.runs:command",

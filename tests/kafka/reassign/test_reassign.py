@@ -73,6 +73,12 @@ class Tool:
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)
 
+    def outcomes(self, targets: Mapping[int, Replicas]) -> list[str]:
+        """Return the outcome of each partition of a plan that is not complete."""
+        done = self._shell.ktui("verify", self._plan(targets), "--json")
+        assert done.returncode == 3, done.stderr
+        return [row["outcome"] for row in json.loads(done.stdout)["partitions"]]
+
     def _plan(self, targets: Mapping[int, Replicas]) -> str:
         rows = [
             {"topic": self.topic, "partition": n, "replicas": list(to)} for n, to in targets.items()
@@ -140,7 +146,9 @@ async def test_a_moving_partition_is_sent_elsewhere_at_another_rate_then_cancell
     (behind,) = (row for row in tool.progress({0: (5, 2)})["replicas"] if row["broker"] == 5)
     verified = tool.done("verify", {0: (5, 2), 1: (4, 3)})
     cancelled = tool.done("cancel", {0: (5, 2), 1: (4, 3)})
+    outcomes = tool.outcomes({0: (5, 2), 1: (4, 3), 2: (3, 1), 3: (3, 1), 9: (1, 2)})
 
+    assert outcomes == ["cancelled", "cancelled", "completed", "different", "absent"]
     assert refused.returncode == 1
     assert refused.stdout.startswith("Cannot execute because there is an existing")
     assert json.loads(again[2])["partitions"][0]["replicas"] == [1, 2]

@@ -49,6 +49,7 @@ EXEMPT: Mapping[str, str] = {
     "record --context": "records until its end in real time; tests/unit/cli/record/test_record.py",
     "resume": "starts an engine process; tests/unit/cli/start/test_resume.py",
     "runs import": "takes a cluster; tests/unit/cli/run/test_imported_runs.py",
+    "verify": "reads a real cluster; tests/kafka/reassign/test_reassign.py",
     "start": "starts an engine process; tests/kafka/runs/test_start.py",
 }
 """Command lines that no test here runs, by their prefix: why, and the test of the verb."""

@@ -13,7 +13,7 @@ from ktui.cli.context.cluster import ClusterChoice
 from ktui.cli.reassign import lines
 from ktui.cli.reassign.arguments import Arguments
 from ktui.cli.reassign.cancel_listed import cancel_listed
-from ktui.cli.reassign.clear_throttles import Over, clear_throttles
+from ktui.cli.reassign.clear_throttles import FOREIGN, Over, clear_throttles
 from ktui.cli.reassign.cluster import cluster_choice, reassignment_file, state_of
 from ktui.cli.reassign.errors import ActionFailed
 from ktui.cli.reassign.left_runs import (
@@ -56,7 +56,8 @@ def cancel(arguments: Arguments) -> None:
     click.echo(asyncio.run(_cancel_moves(choice, file, timeout_s)))
     if not arguments.has("preserve-throttles"):
         over = Over(targets, log_dirs=True, cleared=cleared)
-        clear_throttles(arguments, choice, cluster_id, targets, over)
+        place = runs_place(arguments, choice.target(changes=False), cluster_id)
+        clear_throttles(place, targets, over, foreign=arguments.has(FOREIGN))
 
 
 def cancel_all(arguments: Arguments) -> None:
@@ -71,7 +72,8 @@ def cancel_all(arguments: Arguments) -> None:
     cluster_id, listed = _read(choice)
     cleared = _cancel(arguments, choice, cluster_id, listed)
     over = Over((), log_dirs=False, cleared=cleared)
-    clear_throttles(arguments, choice, cluster_id, {}, over)
+    place = runs_place(arguments, choice.target(changes=False), cluster_id)
+    clear_throttles(place, (), over, foreign=False)
 
 
 def remove_cancel(arguments: Arguments) -> None:

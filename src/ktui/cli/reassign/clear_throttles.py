@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection
 from contextlib import aclosing
 from typing import NamedTuple
 
 import click
 
-from ktui.cli.context.cluster import ClusterChoice
 from ktui.cli.context.terminal import print_note
 from ktui.cli.reassign import lines
-from ktui.cli.reassign.arguments import Arguments
 from ktui.cli.reassign.errors import ReassignProblem
-from ktui.cli.reassign.left_runs import RunsPlace, left_runs, runs_place, settle
+from ktui.cli.reassign.left_runs import RunsPlace, left_runs, settle
 from ktui.cli.reassign.log_dir_throttle import LogDirThrottle
-from ktui.cluster.partition import Brokers, TopicPartition
+from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import (
     ClusterReader,
     ClusterWriter,
@@ -48,39 +46,39 @@ _RATES = (*RATES, LOG_DIR_RATE)
 
 
 def clear_throttles(
-    arguments: Arguments,
-    choice: ClusterChoice,
-    cluster_id: str,
-    targets: Mapping[TopicPartition, Brokers],
+    place: RunsPlace,
+    targets: Collection[TopicPartition],
     over: Over,
+    *,
+    foreign: bool,
+    say: Callable[[str], None] = click.echo,
 ) -> None:
     """Remove throttles, and name on standard error those that stay.
 
     Args:
-        arguments: the command line.
-        choice: the options that name the cluster.
-        cluster_id: the id of the cluster.
-        targets: the partitions of the file, and their target replicas.
+        place: the cluster and the state directory.
+        targets: the partitions of the file.
         over: what of the file is over.
+        foreign: whether to remove throttles that this state directory has not set, too.
+        say: prints what was put back.
 
     Raises:
         ReassignProblem: a setting could not be removed.
         RunRefused, RunProblem: an engine that puts settings back cannot be started.
         ClusterError: the cluster does not answer.
     """
-    target = choice.target(changes=False)
-    if target.cluster.context.read_only:
-        print_note(f"context {choice.context} is read_only: throttles stay as they are")
+    cluster = place.target.cluster
+    if cluster.context.read_only:
+        print_note(f"the context of {cluster.name} is read_only: throttles stay as they are")
         return
-    place = runs_place(arguments, target, cluster_id)
     cleared = {key for run in [*left_runs(place)] for key in settle(place, run.name)[1]}
     cleared |= {*over.cleared}
     if over.log_dirs:
         brokers = asyncio.run(_put_log_dir_rates_back(place))
         cleared |= {(broker_resource(broker), LOG_DIR_RATE) for broker in brokers}
-    _say_cleared(cleared)
+    _say_cleared(cleared, say)
     if len(over.partitions) == len(targets):
-        asyncio.run(_foreign(place, targets, asked=arguments.has(FOREIGN)))
+        asyncio.run(_foreign(place, targets, asked=foreign))
 
 
 async def _put_log_dir_rates_back(place: RunsPlace) -> list[int]:
@@ -89,18 +87,16 @@ async def _put_log_dir_rates_back(place: RunsPlace) -> list[int]:
         return await LogDirThrottle(place.state, place.cluster_id).put_back(reader, writer)
 
 
-def _say_cleared(keys: Collection[SettingKey]) -> None:
+def _say_cleared(keys: Collection[SettingKey], say: Callable[[str], None]) -> None:
     brokers = {int(r.name) for r, _ in keys if r.scope is ConfigScope.BROKER}
     topics = {r.name for r, _ in keys if r.scope is ConfigScope.TOPIC}
     if brokers:
-        click.echo(lines.clearing_broker_throttles(brokers))
+        say(lines.clearing_broker_throttles(brokers))
     if topics:
-        click.echo(lines.clearing_topic_throttles(topics))
+        say(lines.clearing_topic_throttles(topics))
 
 
-async def _foreign(
-    place: RunsPlace, targets: Mapping[TopicPartition, Brokers], *, asked: bool
-) -> None:
+async def _foreign(place: RunsPlace, targets: Collection[TopicPartition], *, asked: bool) -> None:
     """Remove the throttles that stay on the brokers and the file's topics, or name them."""
     cluster = place.target.cluster
     async with aclosing(cluster.reader()) as reader, aclosing(cluster.writer()) as writer:
@@ -142,7 +138,7 @@ def _of_runs(place: RunsPlace) -> set[SettingKey]:
 
 
 async def _delete(writer: ClusterWriter, keys: Collection[SettingKey]) -> None:
-    _say_cleared(keys)
+    _say_cleared(keys, click.echo)
     changes = [ConfigChange(resource, name, ConfigOp.DELETE) for resource, name in sorted(keys)]
     results = await writer.alter_configs(changes)
     for resource, result in results.items():

@@ -12,8 +12,9 @@ import msgspec
 from ktui.cli.context.cluster import Cluster
 from ktui.cli.reassign import verify_states
 from ktui.cli.reassign.arguments import Arguments
-from ktui.cli.reassign.clear_throttles import Over, clear_throttles
+from ktui.cli.reassign.clear_throttles import FOREIGN, Over, clear_throttles
 from ktui.cli.reassign.cluster import cluster_choice, describe, reassignment_file
+from ktui.cli.reassign.left_runs import runs_place
 from ktui.cli.reassign.log_dirs import ReplicaDirs, read_dirs
 from ktui.cli.reassign.plan_json import ReassignmentFile
 from ktui.cluster.partition import Brokers, Reassignment, TopicPartition
@@ -49,7 +50,8 @@ def verify(arguments: Arguments) -> None:
             partitions={tp for tp, status in statuses.items() if status.done},
             log_dirs=all(status.done for status in moves.values()),
         )
-        clear_throttles(arguments, choice, seen.cluster_id, targets, over)
+        place = runs_place(arguments, choice.target(changes=False), seen.cluster_id)
+        clear_throttles(place, targets, over, foreign=arguments.has(FOREIGN))
 
 
 async def _read(cluster: Cluster, file: ReassignmentFile) -> _Seen:

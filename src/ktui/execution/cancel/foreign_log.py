@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from contextlib import suppress
 from datetime import UTC, datetime
 
 import msgspec
@@ -14,10 +15,12 @@ from ktui.durable import sync_folder
 from ktui.execution.cancel.foreign_outcome import ListedReassignment, Settled
 from ktui.execution.errors import RunProblem
 from ktui.execution.host.state_dir import StateDir
+from ktui.json_input import decode_untrusted
 
 ASKED = "asked"
 """The value of `outcome` in the line that is written just before a cancel is sent."""
 
+FILE = "cancels.jsonl"
 _FLAGS = os.O_WRONLY | os.O_CREAT | os.O_APPEND
 _ENCODER = msgspec.json.Encoder()
 
@@ -41,6 +44,29 @@ class ForeignCancelLine(msgspec.Struct, frozen=True, kw_only=True):
     detail: str = ""
 
 
+_DECODER = msgspec.json.Decoder(ForeignCancelLine)
+
+
+def read_cancels(state: StateDir, cluster_id: str) -> list[ForeignCancelLine]:
+    """Read the log of cancels of a cluster, oldest first. Lines that are no such line are skipped.
+
+    Raises:
+        RunProblem: the file cannot be read.
+    """
+    path = state.path / FILE
+    try:
+        body = path.read_bytes()
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise RunProblem(f"{path}: cannot be read: {error.strerror}") from None
+    lines: list[ForeignCancelLine] = []
+    for line in body.splitlines():
+        with suppress(msgspec.DecodeError):
+            lines.append(decode_untrusted(_DECODER, line))
+    return [line for line in lines if line.cluster_id == cluster_id]
+
+
 class CancelLog:
     """The file `cancels.jsonl` of a state directory; every write is synced to the disk.
 
@@ -52,7 +78,7 @@ class CancelLog:
     """
 
     def __init__(self, folder: StateDir, cluster_id: str, who: str, clock: Clock) -> None:
-        self.path = folder.path / "cancels.jsonl"
+        self.path = folder.path / FILE
         self._folder = folder
         self._cluster_id = cluster_id
         self._who = who

@@ -1,0 +1,49 @@
+"""A partition of a plan is completed, in progress, cancelled, different or absent."""
+
+from __future__ import annotations
+
+import pytest
+
+from ktui.cli.reassign.plan_outcome import PlanOutcome, plan_outcomes
+from ktui.cluster.partition import Brokers, PartitionState, Reassignment, TopicPartition
+
+TP = TopicPartition("orders", 0)
+TARGET = (4, 2)
+
+
+def at_rest(*replicas: int) -> PartitionState:
+    return PartitionState(TP, "an-id", replicas, replicas, replicas[0])
+
+
+MOVING = Reassignment(replicas=(4, 2, 1), adding=(4,), removing=(1,))
+ELSEWHERE = Reassignment(replicas=(5, 2, 1), adding=(5,), removing=(1,))
+
+
+@pytest.mark.parametrize(
+    ("state", "listed", "cancelled", "outcome"),
+    [
+        (at_rest(4, 2), None, None, PlanOutcome.COMPLETED),
+        (at_rest(4, 2), None, TARGET, PlanOutcome.COMPLETED),
+        (at_rest(2, 4), None, None, PlanOutcome.DIFFERENT),
+        (at_rest(1, 2), None, TARGET, PlanOutcome.CANCELLED),
+        (at_rest(1, 2), None, (5, 2), PlanOutcome.DIFFERENT),
+        (at_rest(1, 2), MOVING, TARGET, PlanOutcome.IN_PROGRESS),
+        (at_rest(1, 2), ELSEWHERE, TARGET, PlanOutcome.DIFFERENT),
+        (None, None, None, PlanOutcome.ABSENT),
+    ],
+)
+def test_the_outcome_follows_from_replicas_the_list_and_the_last_cancel(
+    state: PartitionState | None,
+    listed: Reassignment | None,
+    cancelled: Brokers | None,
+    outcome: PlanOutcome,
+) -> None:
+    (found,) = plan_outcomes(
+        {TP: TARGET},
+        {} if state is None else {TP: state},
+        {} if listed is None else {TP: listed},
+        {} if cancelled is None else {TP: cancelled},
+    )
+
+    assert found.outcome is outcome
+    assert found.target == TARGET
