@@ -12,8 +12,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from ktui.pipeline.lake.lake import Lake
+from ktui.pipeline.lake.tables import SAMPLES
 from ktui.pipeline.run import run as running
 from ktui.pipeline.run.check import Findings, check
+from support.pipeline.drained_lake import DrainedLake, records_of
 from support.pipeline.lake_recordings import into_lake, looks, record
 
 
@@ -29,15 +31,15 @@ def checked(spark: SparkSession, folder: Path) -> Findings:
     return check(Lake.open(spark, str(lake)))
 
 
-def test_an_intact_recording_lacks_nothing(spark: SparkSession, folder: Path) -> None:
-    record(folder, looks(4))
+def test_intact_recordings_lack_nothing(spark: SparkSession, drained_lake: DrainedLake) -> None:
+    lake = Lake.open(spark, str(drained_lake.first))
 
-    found = checked(spark, folder)
+    found = check(lake)
 
     assert not found.lost
-    assert (found.segments, found.sessions, found.sessions_without_end) == (1, 1, 0)
-    assert (found.lines, found.looks, found.copies, found.differing) == (6, 4, 0, 0)
-    assert found.rows["samples"] == 12
+    assert (found.quarantined, found.copies, found.differing, found.gaps) == ({}, 0, 0, 0)
+    assert (found.segments, found.sessions, found.sessions_without_end) == (4, 4, 0)
+    assert found.rows["samples"] == len(records_of(drained_lake.first, SAMPLES))
 
 
 def test_damage_copies_gaps_and_clock_steps_are_counted(spark: SparkSession, folder: Path) -> None:

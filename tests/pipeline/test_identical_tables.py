@@ -164,7 +164,8 @@ def _killed_at(table: str, _: SparkSession, folder: Path, lake: Path) -> None:
     assert process.returncode == -signal.SIGKILL
 
 
-@pytest.mark.parametrize("end_at", [_dies_at, pytest.param(_killed_at, marks=pytest.mark.soak)])
+@pytest.mark.soak
+@pytest.mark.parametrize("end_at", [_dies_at, _killed_at])
 def test_a_run_that_ends_while_writing_keeps_the_old_version_and_the_next_catches_up(
     spark: SparkSession,
     tmp_path: Path,

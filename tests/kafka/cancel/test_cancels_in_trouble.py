@@ -61,6 +61,12 @@ async def is_in(run: RealRun, state: State, reason: str = "") -> bool:
     return any(track.state is state and reason in track.reason for track in tracks)
 
 
+async def is_answered(run: RealRun) -> bool:
+    """Whether Kafka has answered to the step of each partition."""
+    steps = [track.step for track in run.run.tracks.values()]
+    return bool(steps) and all(step is not None and step.answered for step in steps)
+
+
 async def is_going_back(run: RealRun) -> bool:
     flying = run.run.tracks_in_flight.values()
     return any(
@@ -144,7 +150,7 @@ async def test_a_rollback_requested_while_the_controller_hangs_completes_afterwa
     await hold(world, topic_of(run), "0:4")
     async with asyncio.TaskGroup() as group:
         group.create_task(run.execute())
-        await until(lambda: is_in(run, State.ADDING))
+        await until(lambda: is_answered(run))
         await asyncio.to_thread(outage.suspend, lab.controller.id)
         run.ask(CancelMoves(CancelKind.ROLLBACK))
         await until(lambda: is_lost(run), limit_s=100)

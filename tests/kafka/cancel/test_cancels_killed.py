@@ -70,12 +70,17 @@ async def test_the_next_engine_finishes_the_rollback_of_a_killed_one(
 
 @pytest.mark.soak
 async def test_the_next_engine_finishes_a_rollback_whose_cancels_were_in_flight(
-    lab: Lab, shell: Shell, moves: Moves
+    lab: Lab, world: RealWorld, shell: Shell, moves: Moves
 ) -> None:
+    (topic,) = {tp.topic for tp in moves}
+    await slow_down(world, 4)
+    await hold(world, topic, *(f"{n}:4" for n in range(AT_ONCE, len(moves))))
     begin(shell, moves, Shape.GENTLE)
-    roll_back_once_done(shell, 3)
+    wait_until_copying_to(shell, {4})
+    roll_back(shell)
     shell.wait_for(RUN, Cancel)
     kill_and_resume(shell)
+    await let_go(world, topic)
     shell.wait_for(RUN, Ended)
 
     await assert_all_restored(lab, shell, moves)
@@ -117,6 +122,11 @@ def roll_back_once_done(shell: Shell, done: int) -> None:
         return run.counts[State.DONE] >= done and run.in_flight > 0
 
     assert wait_for(far_enough, seconds=LIMIT_S), shell.log(RUN)
+    roll_back(shell)
+
+
+def roll_back(shell: Shell) -> None:
+    """Roll everything back, and wait for the engine's answer."""
     with Journal.open(shell.run_dir(RUN).journal, SystemClock()) as journal:
         number = journal.ask(CancelMoves(CancelKind.ROLLBACK), "another shell")
         assert wait_for(lambda: journal.answer_to(number).answer is not None, seconds=LIMIT_S)
