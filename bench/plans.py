@@ -14,7 +14,7 @@ from bench.checks import check_count
 from bench.timing import ratio
 from ktui.cluster.broker import Broker, LogDir, TopicConfig
 from ktui.cluster.partition import PartitionState, Replica, TopicPartition
-from ktui.pacing.limits import Limits, Shape, default_limits
+from ktui.pacing.limits import SHAPES, Limits, Shape, default_limits
 from ktui.planning.check.check import check_plan
 from ktui.planning.check.findings import ClusterSnapshot, Severity
 from ktui.planning.plan import PartitionTarget, Plan, plan_as_json
@@ -57,7 +57,7 @@ def _large_plan() -> None:
     grounds: list[PreflightBase] = []
     once = _seconds(lambda: grounds.append(PreflightBase(plan, cluster)))
     print(f"  preflight, once {once / one:.1f}")
-    for shape in Shape:
+    for shape in SHAPES:
         taken = _seconds(partial(_preflight, grounds[0], plan, _in(limits, shape)))
         print(f"  preflight, under limits, {shape} {taken / one:.1f} ({taken:.1f} s)")
     grown = (_peak_memory() - before) / 1e6
@@ -67,7 +67,7 @@ def _large_plan() -> None:
 def _limits_being_typed() -> None:
     plan, cluster = _world(1_000)
     ground, limits = PreflightBase(plan, cluster), default_limits(BROKERS)
-    for shape in Shape:
+    for shape in SHAPES:
         under = partial(_preflight, ground, plan, _in(limits, shape))
         taken = [_seconds(under) for _ in range(9)]
         print(

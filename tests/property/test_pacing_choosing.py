@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from ktui.cluster.partition import TopicPartition
 from ktui.pacing.choosing import decide_steps
 from ktui.pacing.decision import Decision, Move, WantedPartition
-from ktui.pacing.limits import Limits, Mode, Order, Shape
+from ktui.pacing.limits import SHAPES, Limits, Mode, Order, Shape
 from ktui.pacing.roster import Roster
 from ktui.pacing.situation import Blocked, Done, Next, Situation, Step
 from ktui.pacing.steps import after, next_step
@@ -30,7 +30,7 @@ other_adds = st.dictionaries(st.sampled_from(BROKERS), st.integers(1, 3), max_si
 
 @st.composite
 def all_limits(draw: st.DrawFn) -> Limits:
-    shape = draw(st.sampled_from(Shape))
+    shape = draw(st.sampled_from(SHAPES))
     gentle = shape is Shape.GENTLE
     return Limits(
         replicas=draw(st.sampled_from((1, 2, None))),

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ktui.cluster.partition import TopicPartition
-from ktui.pacing.limits import Limits, Shape
+from ktui.pacing.limits import SHAPES, Limits, Shape
 from ktui.pacing.situation import Blocked, Done, Next, Situation, Step
 from ktui.pacing.steps import all_steps, next_step
 from ktui.simulated import events
@@ -33,7 +33,7 @@ some_at_a_time = st.builds(
     Limits,
     replicas=st.sampled_from((1, 1, 2)),
     extra_replicas=st.sampled_from((None, 1)),
-    shape=st.sampled_from(Shape),
+    shape=st.sampled_from(SHAPES),
 )
 limits_of_steps = some_at_a_time | st.just(Limits())
 one_broker = st.sampled_from(BROKERS)

@@ -6,12 +6,12 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from ktui.pacing.limits import Limits, Shape
+from ktui.pacing.limits import SHAPES, Limits
 from ktui.pacing.situation import Situation, Step
 from ktui.pacing.steps import all_steps, next_step
 
 BROKERS = range(10)
-LIMITS = st.builds(Limits, replicas=st.sampled_from((1, 2, None)), shape=st.sampled_from(Shape))
+LIMITS = st.builds(Limits, replicas=st.sampled_from((1, 2, None)), shape=st.sampled_from(SHAPES))
 
 
 @st.composite

@@ -6,10 +6,10 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from ktui.pacing.limits import Limits, Shape
+from ktui.pacing.limits import SHAPES, Limits, Shape
 from ktui.pacing.situation import Blocked, Done, Situation, Step
 from ktui.pacing.steps import after, all_steps, next_step
-from support.runs.pacing import replica_lists
+from support.runs.pacing import WHOLE, replica_lists
 
 BROKERS = range(8)
 LONGEST = 30
@@ -24,7 +24,7 @@ all_limits = st.builds(
     Limits,
     replicas=st.sampled_from((1, 1, 2, 3, None)),
     extra_replicas=st.sampled_from((None, 1, 2)),
-    shape=st.sampled_from(Shape),
+    shape=st.sampled_from(SHAPES),
 )
 
 
@@ -241,3 +241,34 @@ def test_the_steps_end_at_the_target_after_any_outages_and_limit_changes(
         now = after(now, step)
 
     assert (now.replicas, now.leader) == (now.target, now.first)
+
+
+@given(situations(), all_limits)
+def test_shape_whole_asks_for_the_target_in_one_step_or_names_the_added_brokers_that_are_down(
+    now: Situation, limits: Limits
+) -> None:
+    now = replace(now, lead=None)
+    outcome = next_step(now, replace(limits, shape=Shape.WHOLE))
+
+    match outcome:
+        case Step():
+            assert outcome.alters
+            assert (outcome.target, outcome.elects) == (now.target, None)
+            assert {*now.replicas} - {*outcome.drops} | {*outcome.adds} == {*now.target}
+            assert {*outcome.adds} <= now.online - {*now.replicas}
+            assert isinstance(next_step(after(now, outcome), WHOLE), Done)
+        case Blocked():
+            assert {*outcome.brokers} == {*now.target} - {*now.replicas} - now.online
+            assert outcome.brokers
+        case Done():
+            assert now.replicas == now.target
+
+
+@given(situations(), all_limits)
+def test_a_rollback_in_shape_whole_keeps_the_rules_of_a_single_guarded_step(
+    now: Situation, limits: Limits
+) -> None:
+    now = replace(now, lead=now.lead or now.target[0])
+    guarded = replace(limits, replicas=None, shape=Shape.GENTLE)
+
+    assert next_step(now, replace(guarded, shape=Shape.WHOLE)) == next_step(now, guarded)

@@ -10,7 +10,7 @@ import pytest
 from ktui.execution.run.events import AnyRunEvent, OnConflict, StepBegun
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
-from ktui.pacing.limits import Limits, Mode, Shape
+from ktui.pacing.limits import SHAPES, Limits, Mode
 from support.runs.added_stories import AddingStory
 from support.runs.cancel_stories import nth
 from support.runs.engine_runs import Replicas
@@ -38,7 +38,7 @@ class KilledWhileAdding(AddingStory, KilledRun):
             replicas=dice.choice((None, 1, 1, 2)),
             partitions=dice.choice((None, 1, 2)),
             leader_movements=dice.choice((None, None, 1)),
-            shape=dice.choice(tuple(Shape)),
+            shape=dice.choice(SHAPES),
             mode=dice.choice(tuple(Mode)),
         )
         more = {"version": dice.choice(("4.1", "4.2", "4.3")), "messages": 4_000}

@@ -13,7 +13,7 @@ from ktui.execution.journal.commands import CancelMoves
 from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
-from ktui.pacing.limits import Limits, Shape
+from ktui.pacing.limits import SHAPES, Limits, Shape
 from support.runs.cancel_stories import CalledOffStory, begun, nth
 from support.runs.killed import Killed, KilledRun, Reaper
 from support.runs.seeds import ten_seeds
@@ -44,7 +44,7 @@ class KilledWhileCancelling(CalledOffStory, KilledRun):
             replicas=dice.choice((None, 1, 1, 2)),
             partitions=dice.choice((None, 1, 2)),
             leader_movements=dice.choice((None, None, 1)),
-            shape=dice.choice(tuple(Shape)),
+            shape=dice.choice(SHAPES),
         )
         cluster = {"version": dice.choice(("4.1", "4.2", "4.3")), "messages": 4_000}
         super().__init__(folder, ways, limits, cluster)

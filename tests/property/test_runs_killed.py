@@ -11,7 +11,7 @@ import pytest
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
-from ktui.pacing.limits import Limits, Mode, Shape
+from ktui.pacing.limits import SHAPES, Limits, Mode
 from ktui.pacing.situation import Situation
 from ktui.pacing.steps import all_steps
 from ktui.simulated.clock import VirtualClock
@@ -53,7 +53,7 @@ def _a_run(seed: int, folder: Path, at: set[int]) -> KilledRun:
         leader_movements=chance.choice((None, None, 1)),
         replica_movements=chance.choice((None, None, 2)),
         per_broker=chance.choice((None, None, 1)),
-        shape=chance.choice(tuple(Shape)),
+        shape=chance.choice(SHAPES),
         mode=chance.choice(tuple(Mode)),
     )
     cluster = SimulatedCluster(spec, VirtualClock(leaping=True), seed=seed)

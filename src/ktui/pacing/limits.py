@@ -97,7 +97,14 @@ COUNTS: Mapping[str, Count] = {
 
 LETTERS = {option: count.letter for option, count in COUNTS.items()}
 
-CHOICES: Mapping[str, type[Shape | Mode | Order]] = {"shape": Shape, "mode": Mode, "order": Order}
+SHAPES = (Shape.GENTLE, Shape.KIP_435)
+"""The shapes to choose from. `ktui reassign` alone uses `whole`, and knows its runs by it."""
+
+CHOICES: Mapping[str, tuple[Shape | Mode | Order, ...]] = {
+    "shape": SHAPES,
+    "mode": tuple(Mode),
+    "order": tuple(Order),
+}
 """The options that take one of several words."""
 
 KIP_435_NAMES = {
@@ -154,11 +161,11 @@ def _value(name: str, value: object) -> int | str | None:
     return _count(shown, value)
 
 
-def _choice(shown: str, words: type[Shape | Mode | Order], value: object) -> str:
-    known = [word.value for word in words]
-    if value not in known:
-        raise LimitsProblem(shown, f"{value!r} is not a valid value", f"Use {' or '.join(known)}")
-    return words(value)
+def _choice(shown: str, words: tuple[Shape | Mode | Order, ...], value: object) -> str:
+    for word in words:
+        if word == value:
+            return word
+    raise LimitsProblem(shown, f"{value!r} is not a valid value", f"Use {' or '.join(words)}")
 
 
 def _count(shown: str, value: object) -> int | None:

@@ -16,7 +16,7 @@ from ktui.execution.journal.commands import CancelMoves
 from ktui.execution.run.cancel_kind import CancelKind
 from ktui.kafka.workload import fill
 from ktui.lab.layout import Lab
-from ktui.pacing.limits import Limits, Shape
+from ktui.pacing.limits import SHAPES, Limits
 from support.contract.real_world import RealWorld
 from support.contract.world import RATE, change, setting, until
 from support.kafka.held_copies import BYTES_EACH, altered_while_moving
@@ -73,7 +73,7 @@ async def story(lab: Lab, world: RealWorld, folder: Path, seed: int) -> list[str
     limits = Limits(
         replicas=chance.choice((1, 2, None)),
         partitions=chance.choice((1, 2, 4, None)),
-        shape=chance.choice(list(Shape)),
+        shape=chance.choice(SHAPES),
     )
     run = RealRun(lab, folder, targets, limits, poll_s=0.3)
     await run.start()

@@ -21,7 +21,7 @@ from ktui.execution.run.states import State
 from ktui.kafka.connection.connection import Connection
 from ktui.lab.layout import Lab
 from ktui.lab.processes import wait_for
-from ktui.pacing.limits import Shape
+from ktui.pacing.limits import SHAPES, Shape
 from support.cli.shell import LIMIT_S, Shell
 from support.contract.real_world import RealWorld
 from support.kafka.filled_topic import filled_topic
@@ -87,7 +87,7 @@ async def test_the_next_engine_finishes_a_rollback_whose_cancels_were_in_flight(
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("shape", list(Shape))
+@pytest.mark.parametrize("shape", SHAPES)
 async def test_a_rollback_ends_the_same_however_often_its_engines_are_killed(
     lab: Lab, shell: Shell, moves: Moves, shape: Shape
 ) -> None:

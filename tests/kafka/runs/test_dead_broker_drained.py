@@ -15,7 +15,7 @@ from ktui.kafka.connection.connection import Connection
 from ktui.kafka.reader import KafkaReader
 from ktui.kafka.workload import create_topic, delete_topics, fill
 from ktui.lab.layout import Lab
-from ktui.pacing.limits import Limits, Shape
+from ktui.pacing.limits import SHAPES, Limits, Shape
 from support.contract.world import LIMIT_S
 from support.kafka.labs import is_before_43
 from support.kafka.outage import Outage
@@ -35,7 +35,7 @@ BEFORE_AND_AFTER = [
 def topics(lab_of: Lab, topic_name: str) -> Iterator[dict[Shape, str]]:
     """A topic for each shape, with data."""
     connection = Connection.to(lab_of.bootstrap_servers)
-    topics = {shape: f"{shape.value}-{topic_name}" for shape in Shape}
+    topics = {shape: f"{shape.value}-{topic_name}" for shape in SHAPES}
     for topic in topics.values():
         create_topic(connection, topic, [list(before) for before, _ in BEFORE_AND_AFTER])
         fill(connection, topic, range(len(BEFORE_AND_AFTER)), bytes_each=MIB)

@@ -22,7 +22,7 @@ from ktui.kafka.workload import (
 )
 from ktui.lab.layout import Lab
 from ktui.lab.processes import wait_for
-from ktui.pacing.limits import Limits, Shape
+from ktui.pacing.limits import SHAPES, Limits, Shape
 from ktui.pacing.situation import Step
 from ktui.pacing.steps import all_steps
 from support.cli.shell import Shell, ended
@@ -77,7 +77,7 @@ def let_go(lab: Lab, moves: Moves) -> Iterator[Callable[[], None]]:
 
 
 @pytest.mark.parametrize("kills", [FEW, pytest.param(MANY, marks=pytest.mark.soak)])
-@pytest.mark.parametrize("shape", list(Shape))
+@pytest.mark.parametrize("shape", SHAPES)
 def test_every_step_is_taken_once_however_often_engines_are_killed(
     lab: Lab, shell: Shell, moves: Moves, let_go: Callable[[], None], shape: Shape, kills: int
 ) -> None:

@@ -16,7 +16,7 @@ from ktui.execution.run.run import Run
 from ktui.kafka.workload import fill
 from ktui.lab.layout import Lab
 from ktui.lab.processes import wait_for
-from ktui.pacing.limits import Shape
+from ktui.pacing.limits import SHAPES, Shape
 from support.cli.shell import LIMIT_S, Shell, ended
 from support.contract.real_world import RealWorld
 from support.kafka.real_throttles import all_settings, changed
@@ -61,7 +61,7 @@ KILLED = {
 }
 KILLED_MID_REQUEST = {  # a request in flight may arrive for up to a minute
     f"{shape.value}, mid-request": (shape, (finds, throttles, answers, takes_off, puts_back))
-    for shape in Shape
+    for shape in SHAPES
 }
 CASES = [
     *(pytest.param(*case, id=name) for name, case in KILLED.items()),

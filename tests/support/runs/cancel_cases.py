@@ -10,7 +10,7 @@ from typing import NamedTuple
 from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.events import Request
 from ktui.execution.run.states import State
-from ktui.pacing.limits import Shape
+from ktui.pacing.limits import SHAPES, Shape
 
 Replicas = tuple[int, ...]
 
@@ -87,7 +87,7 @@ def moment(case: Case) -> Moment:  # noqa: PLR0911 - a case a stage
 
 def a_grid() -> Iterator[Case]:
     """Yield every possible case."""
-    for shape in Shape:
+    for shape in SHAPES:
         for replicas in (1, 2, None):
             for stage in Stage:
                 for kind in CancelKind:

@@ -8,12 +8,14 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from ktui.cluster.clock import Clock
 from ktui.cluster.errors import ClusterError
 from ktui.cluster.observer import Observer
 from ktui.cluster.partition import Replica, TopicPartition
 from ktui.cluster.ports import ClusterPorts, ClusterReader, ClusterWriter
 from ktui.cluster.send_guard import Guard
 from ktui.execution.engine.engine import Engine
+from ktui.execution.engine.leaving import LeaveWhen, never
 from ktui.execution.journal.journal import Journal
 from ktui.execution.run.events import AnyRunEvent, JournalEntry, Owned, StepBegun
 from ktui.execution.run.first_events import first_events
@@ -95,6 +97,8 @@ class PlannedRun:
         """Returns the guard that decides for each engine whether it may send; None for no guard."""
         self.prior: Prior | None = None
         """Insights from earlier runs."""
+        self.leaving: Callable[[Clock], LeaveWhen] = lambda _clock: never
+        """Returns when each engine leaves the run before its end."""
 
     async def start(self) -> None:
         plan = plan_of(self.targets)
@@ -126,6 +130,7 @@ class PlannedRun:
                 lost=self.lost,
                 guard=self.guarded(),
                 earlier=lambda _cluster_id: self.prior,
+                leave_when=self.leaving(self.clock),
             )
             try:
                 await self.engine.execute(owner)

@@ -16,6 +16,7 @@ from ktui.pacing.roster import Roster
 from ktui.pacing.situation import Situation, Step
 from ktui.pacing.steps import after, all_steps
 
+WHOLE = Limits(shape=Shape.WHOLE)
 Brokers = tuple[int, ...]
 Way = list[tuple[Brokers, int | None]]
 """Each step's target, and the leader that is elected."""

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from math import inf
 from pathlib import Path
 from typing import Any
 
+from ktui.cluster.ports import Verdict, WriteResult
 from ktui.execution.journal.commands import Command, StoredCommand
 from ktui.execution.journal.journal import Journal
 from ktui.execution.run.events import AnyRunEvent, Owned, Request, StateEntered
@@ -177,6 +179,19 @@ class Story(WitnessedRun):
 
 def _is_step(event: AnyRunEvent, name: str) -> bool:
     return type(event).__name__ == "StepBegun" and getattr(event, "tp", None) == tp(name)
+
+
+def refuses(story: Story, call: str = "alter_reassignments", for_s: float = inf) -> None:
+    """Have Kafka refuse a kind of request for a while."""
+    sending, until_s = getattr(story.sending, call), story.clock.monotonic() + for_s
+    no = WriteResult(Verdict.REFUSED, "POLICY_VIOLATION", "not today")
+
+    async def refusing(partitions: Any, **how: Any) -> Any:
+        if story.clock.monotonic() < until_s:
+            return dict.fromkeys(partitions, no)
+        return await sending(partitions, **how)
+
+    setattr(story.sending, call, refusing)
 
 
 def of_request(request: Request, name: str) -> Any:

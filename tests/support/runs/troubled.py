@@ -13,7 +13,7 @@ from ktui.execution.journal.journal import Journal
 from ktui.execution.run.events import Started
 from ktui.execution.run.options import OnForeignChange, OnStall
 from ktui.execution.run.run import Run
-from ktui.pacing.limits import Limits, Mode, Order, Shape
+from ktui.pacing.limits import SHAPES, Limits, Mode, Order, Shape
 from ktui.pacing.situation import Blocked, BlockReason
 from ktui.simulated import events
 from ktui.simulated.clock import VirtualClock
@@ -109,7 +109,7 @@ class TroubledRun(KilledRun):
 
     def _limits(self) -> Limits:
         dice = self.dice
-        shape = dice.choice(tuple(Shape))
+        shape = dice.choice(SHAPES)
         gentle = shape is Shape.GENTLE
         return Limits(
             replicas=dice.choice((None, 1, 1, 2)),

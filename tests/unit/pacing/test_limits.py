@@ -84,6 +84,13 @@ def test_an_unknown_word_is_refused_with_the_known_ones() -> None:
     assert problem(shape=None).startswith("--shape: None is not")
 
 
+def test_the_shape_of_reassign_cannot_be_chosen_but_its_other_limits_can_be_changed() -> None:
+    whole = Limits(partitions=2, shape=Shape.WHOLE)
+
+    assert problem(shape="whole") == "--shape: 'whole' is not a valid value. Use gentle or kip-435"
+    assert parse_limits({"partitions": 5}, whole) == Limits(partitions=5, shape=Shape.WHOLE)
+
+
 def test_an_unknown_option_is_refused_with_the_known_ones() -> None:
     assert problem(replica=1).startswith(
         "replica: there is no such limit. The limits are --replicas, "

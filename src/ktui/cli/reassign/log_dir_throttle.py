@@ -25,9 +25,10 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9_-]")
 
 
 class LogDirRate(msgspec.Struct, frozen=True):
-    """A broker's rate: what was set, and what it was before."""
+    """A broker's rate: what we have set, and what it was before."""
 
-    value: str
+    values: tuple[str, ...]
+    """Ours: the last one, and the one before it, as the last may not have arrived."""
     before: str | None
     """None where none was set on the broker itself."""
 
@@ -80,8 +81,10 @@ class LogDirThrottle:
             setting = now.settings[resource].get(LOG_DIR_RATE)
             own = None if setting is None else setting.own
             mine = ours.get(broker)
-            before = mine.before if mine is not None and mine.value == own else own
-            ours[broker] = LogDirRate(str(rate), before)
+            if mine is None or own is None or own not in mine.values:
+                ours[broker] = LogDirRate((str(rate),), own)
+            else:
+                ours[broker] = LogDirRate((own, str(rate)), mine.before)
         self._write(ours)
         await _alter(
             writer,
@@ -92,7 +95,8 @@ class LogDirThrottle:
         """Put back the rates that are still ours; return their brokers.
 
         Raises:
-            ReassignProblem: a broker has refused it.
+            ReassignProblem: a broker has refused it; its rate stays noted.
+            RunProblem: the file cannot be read or written.
             ClusterError: nothing was sent.
         """
         ours = self.set_on
@@ -107,7 +111,7 @@ class LogDirThrottle:
                 continue
             over.append(broker)
             setting = settings.get(LOG_DIR_RATE)
-            if setting is not None and setting.own == rate.value:
+            if setting is not None and setting.own in rate.values:
                 changes.append(_back(broker, rate))
         await _alter(writer, changes)
         self._write({broker: rate for broker, rate in ours.items() if broker not in over})

@@ -10,7 +10,7 @@ import msgspec
 
 from ktui.cluster.errors import Operation
 from ktui.pacing.decision import WantedPartition
-from ktui.pacing.limits import Limits, Shape
+from ktui.pacing.limits import SHAPES, Limits, Shape
 from ktui.planning.check.disks import (
     DiskLoad,
     disk_of,
@@ -151,7 +151,7 @@ class PreflightBase:
         run = simulate_run(self._moves.wanted, limits, _speed(rates), on_decision, inbound)
         loads = tuple(self._loads(run))
         shapes = [self._cost(limits, run.peak_extra_replicas)]
-        for shape in Shape:
+        for shape in SHAPES:
             if shape is not limits.shape:
                 other = _shaped(limits, shape)
                 shapes.append(self._cost(other, self._peak_extra(other, rates)))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from itertools import pairwise
-from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -18,25 +17,12 @@ from ktui.execution.run.states import State
 from ktui.pacing.limits import Limits
 from ktui.simulated import events as acts
 from support.chaos.interposed import Call, Interposed
-from support.runs.stories import Story, of_request
+from support.runs.stories import Story, of_request, refuses
 from support.runs.witnessed import WitnessedJournal
 from support.simulated.moving_clusters import tp
 
 RF3 = (1, 2, 3)
 TWO = {"orders-0": (RF3, (4, 2, 3)), "orders-1": (RF3, (5, 2, 3))}
-
-
-def refuses(story: Story, call: str = "alter_reassignments", for_s: float = inf) -> None:
-    """Have Kafka refuse a kind of request for a while."""
-    sending, until_s = getattr(story.sending, call), story.clock.monotonic() + for_s
-    no = WriteResult(Verdict.REFUSED, "POLICY_VIOLATION", "not today")
-
-    async def refusing(partitions: Any, **how: Any) -> Any:
-        if story.clock.monotonic() < until_s:
-            return dict.fromkeys(partitions, no)
-        return await sending(partitions, **how)
-
-    setattr(story.sending, call, refusing)
 
 
 def test_a_refused_step_is_retried_with_backoff_and_then_fails_quoting_the_broker(

@@ -1,0 +1,237 @@
+"""Runs that an engine leaves before their end: when all is submitted, or what is over settled."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from ktui.cluster.throttle_settings import FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS
+from ktui.execution.engine.leaving import STUCK_S, Settled, Submitted
+from ktui.execution.journal.commands import Pause
+from ktui.execution.run.events import EngineLeft, OnConflict, PauseOrigin, StepBegun
+from ktui.execution.run.states import State
+from ktui.pacing.limits import Limits, Mode
+from ktui.simulated.events import Kill, Slow, Start
+from support.runs.added_stories import AddingStory
+from support.runs.pacing import WHOLE
+from support.runs.stories import Story, refuses
+from support.runs.throttle_rules import settings_in
+from support.runs.throttled import ThrottledStory, broker
+from support.simulated.moving_clusters import tp
+
+RF3 = (1, 2, 3)
+THREE = {"orders-0": (RF3, (4, 2, 3)), "orders-1": (RF3, (5, 2, 3)), "orders-2": (RF3, (6, 2, 3))}
+TWO = {name: THREE[name] for name in ("orders-0", "orders-1")}
+COPIED_S = 10.0
+"""Seconds in which a replica is copied in a story; a throttled one takes twice as long."""
+SUBMITTED = "all of its partitions are submitted"
+GOES_ON = "what is in flight goes on without it"
+WAVES = replace(WHOLE, partitions=1, mode=Mode.WAVE)
+ROLLING = replace(WHOLE, partitions=2)
+
+
+def submits(story: Story) -> Story:
+    story.leaving = Submitted
+    return story
+
+
+def settled(story: Story, after_s: float) -> Story:
+    """Let another engine settle the run, after some seconds without one."""
+    story.clock.pass_time(after_s)
+    story.cluster.catch_up()
+    story.leaving = Settled
+    story.reopened(Pause(by=PauseOrigin.SIGNAL))
+    return story
+
+
+def in_flight(story: Story) -> list[str]:
+    return [str(each) for each in story.folded.tracks_in_flight]
+
+
+def left_at(story: Story) -> float:
+    return story.seconds(lambda event: isinstance(event, EngineLeft))[-1]
+
+
+def test_without_limits_the_run_is_left_as_soon_as_all_is_submitted(tmp_path: Path) -> None:
+    story = submits(Story(tmp_path, THREE, WHOLE))
+
+    run = story.played()
+
+    assert (run.ended, run.left) == (False, SUBMITTED)
+    assert in_flight(story) == ["orders-0", "orders-1", "orders-2"]
+    assert left_at(story) < COPIED_S
+    assert [story.sent(name) for name in THREE] == [[(4, 2, 3)], [(5, 2, 3)], [(6, 2, 3)]]
+
+
+def test_kafka_completes_alone_what_an_engine_has_submitted(tmp_path: Path) -> None:
+    story = submits(Story(tmp_path, THREE, WHOLE))
+    story.played()
+
+    story.clock.pass_time(2 * COPIED_S)
+    story.cluster.catch_up()
+
+    assert story.at_target(*THREE)
+
+
+def test_in_waves_the_last_one_is_not_waited_for(tmp_path: Path) -> None:
+    story = submits(Story(tmp_path, THREE, WAVES))
+
+    run = story.played()
+
+    assert (run.ended, run.left) == (False, SUBMITTED)
+    assert [story.state(name) for name in ("orders-0", "orders-1")] == [State.DONE, State.DONE]
+    assert in_flight(story) == ["orders-2"]
+    assert 2 * COPIED_S <= left_at(story) < 3 * COPIED_S
+
+
+def test_in_rolling_mode_the_run_is_left_when_the_last_partition_finds_a_place(
+    tmp_path: Path,
+) -> None:
+    story = submits(Story(tmp_path, THREE, ROLLING))
+    story.already(Slow(5, 0.1))
+
+    story.played()
+
+    assert story.folded.left == SUBMITTED
+    assert in_flight(story) == ["orders-1", "orders-2"]
+    assert COPIED_S <= left_at(story) < 2 * COPIED_S
+
+
+@pytest.mark.parametrize("limits", [WHOLE, WAVES, ROLLING], ids=["no limits", "waves", "rolling"])
+def test_a_partition_that_cannot_begin_is_waited_for_once_the_rest_is_submitted(
+    limits: Limits, tmp_path: Path
+) -> None:
+    story = submits(Story(tmp_path, THREE, limits))
+    story.already(Kill(5))
+
+    run = story.played()
+
+    assert run.left == "1 of its partitions cannot be submitted"
+    assert story.state("orders-1") is State.BLOCKED
+    assert story.reason("orders-1") == "broker 5 of its target is offline"
+    assert story.begun_at("orders-1") == []
+    assert len(story.begun_at("orders-0")) == len(story.begun_at("orders-2")) == 1
+    assert left_at(story) >= max(story.begun_at("orders-2")) + STUCK_S
+
+
+def test_a_partition_that_can_begin_after_a_while_is_submitted(tmp_path: Path) -> None:
+    story = submits(Story(tmp_path, THREE, WHOLE))
+    story.already(Kill(5))
+    story.schedule(3.0, Start(5))
+
+    run = story.played()
+
+    assert run.left == SUBMITTED
+    assert len(story.begun_at("orders-1")) == 1
+
+
+def test_a_run_whose_partitions_are_at_their_targets_ends(tmp_path: Path) -> None:
+    story = submits(Story(tmp_path, {"orders-0": (RF3, RF3)}, WHOLE))
+
+    assert story.played().ended
+
+
+def test_a_refused_request_fails_its_partition_at_once_in_kafkas_words(tmp_path: Path) -> None:
+    story = submits(Story(tmp_path, TWO, WHOLE))
+    refuses(story)
+
+    run = story.played()
+
+    assert run.ended
+    assert story.reason("orders-0") == "refused: not today (POLICY_VIOLATION)"
+    assert [len(story.begun_at(name)) for name in TWO] == [1, 1]
+    assert story.state("orders-0") is story.state("orders-1") is State.FAILED
+
+
+def test_what_is_in_flight_stays_throttled_and_nothing_else(tmp_path: Path) -> None:
+    story = ThrottledStory(tmp_path, TWO, limits=WAVES, throttle_leaders=True)
+    submits(story)
+
+    story.played()
+
+    assert in_flight(story) == ["orders-1"]
+    settings = settings_in(story.cluster)
+    assert {b for b in range(1, 10) if LEADER_RATE in settings.get(broker(b), {})} == {*RF3}
+    assert story.rates == {5: "500000"}
+    assert story.lists == {LEADER_REPLICAS: "1:1,1:2,1:3", FOLLOWER_REPLICAS: "1:5"}
+
+
+def test_settling_takes_in_what_is_over_and_puts_back_its_throttles(tmp_path: Path) -> None:
+    story = ThrottledStory(tmp_path, TWO, "100kB,4=10MB", limits=WHOLE)
+    submits(story).played()
+
+    settled(story, 3 * COPIED_S)
+
+    assert story.folded.left == GOES_ON
+    assert story.state("orders-0") is State.DONE
+    assert in_flight(story) == ["orders-1"]
+    assert [*story.rates] == [5]
+    assert set(story.lists.values()) == {"1:5"}
+
+
+def test_settling_ends_a_run_that_kafka_has_completed(tmp_path: Path) -> None:
+    story = ThrottledStory(tmp_path, TWO, limits=WHOLE)
+    submits(story).played()
+
+    settled(story, 6 * COPIED_S)
+
+    assert [story.state(name) for name in TWO] == [State.DONE, State.DONE]
+    story.assert_left_as_found()
+
+
+def test_settling_leaves_moves_alone_that_go_on(tmp_path: Path) -> None:
+    story = submits(Story(tmp_path, THREE, WHOLE))
+    story.played()
+
+    settled(story, 1.0)
+
+    assert story.folded.left == GOES_ON
+    assert in_flight(story) == [*THREE]
+    assert [len(story.sent(name)) for name in THREE] == [1, 1, 1]
+
+
+@pytest.mark.parametrize("after_s", [1.0, 3 * COPIED_S], ids=["in flight", "over"])
+def test_settling_a_wave_that_was_left_begins_no_other(after_s: float, tmp_path: Path) -> None:
+    story = Story(tmp_path, THREE, WAVES)
+    story.played(until_s=5.0)
+    assert in_flight(story) == ["orders-0"]
+
+    settled(story, after_s)
+
+    assert not story.folded.ended
+    assert (story.state("orders-0") is State.DONE) == (after_s > COPIED_S)
+    assert {event.tp for event in story.events if isinstance(event, StepBegun)} == {tp("orders-0")}
+
+
+def test_a_new_target_replaces_the_move_in_flight_before_the_run_is_left(tmp_path: Path) -> None:
+    story = AddingStory(tmp_path, TWO, WHOLE)
+    submits(story).played()
+    assert story.folded.left == SUBMITTED
+
+    story.reopened(story.add({"orders-0": (7, 2, 3)}, OnConflict.RETARGET))
+
+    assert story.folded.left == SUBMITTED
+    assert story.sent("orders-0") == [(4, 2, 3), None, (7, 2, 3)]
+    assert story.sent("orders-1") == [(5, 2, 3)]
+
+
+def test_settling_cancels_a_retargeted_move_and_leaves_its_new_target_for_later(
+    tmp_path: Path,
+) -> None:
+    story = AddingStory(tmp_path, TWO, WHOLE)
+    submits(story).played()
+    story.leaving = Settled
+
+    story.reopened(
+        story.add({"orders-0": (7, 2, 3)}, OnConflict.RETARGET), Pause(by=PauseOrigin.SIGNAL)
+    )
+
+    assert story.sent("orders-0") == [(4, 2, 3), None]
+    assert not story.folded.additions.waiting
+    assert in_flight(story) == ["orders-1"]
+
+    submits(story).resumed()
+
+    assert story.sent("orders-0") == [(4, 2, 3), None, (7, 2, 3)]
