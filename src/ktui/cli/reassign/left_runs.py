@@ -146,4 +146,7 @@ def wait_until_left(
                 f"See: ktui status {engine.run.name}"
             )
     if not engine.ended_well:
-        raise RunProblem(f"the engine of run {engine.run.name} has died: {engine.last_words}")
+        raise RunProblem(
+            f"the engine of run {engine.run.name} has died: {engine.last_words}\nWhat it had "
+            "submitted goes on. For the rest, call --execute again, with --additional"
+        )
