@@ -12,6 +12,7 @@ from bench import (
     pipeline_start,
     plans,
     polling,
+    reassigning,
     recording,
     simulating,
     spanning,
@@ -34,7 +35,11 @@ ALONE: dict[str, Callable[[], None]] = {
     "what-if": what_if.run,
     "pipeline-start": pipeline_start.run,
 }
-ON_A_CLUSTER: dict[str, Callable[[Lab], None]] = {"list": listing.run, "poll": polling.run}
+ON_A_CLUSTER: dict[str, Callable[[Lab], None]] = {
+    "list": listing.run,
+    "poll": polling.run,
+    "reassign": reassigning.run,
+}
 PARTS = (*ALONE, *ON_A_CLUSTER)
 
 

@@ -22,9 +22,7 @@ def run(lab: Lab) -> None:
     bootstrap = lab.bootstrap_servers.split(",")[0]
     ktui = [str(Path(sys.executable).with_name("ktui")), "list", "--bootstrap-server", bootstrap]
     bare = [sys.executable, "-m", "bench.bare_calls", bootstrap]
-    jars = ":".join(str(entry) for entry in lab.layout.class_path)
-    tool = [lab.layout.java, *AS_SHIPPED, "-cp", jars, TOOL]
-    tool += ["--bootstrap-server", bootstrap, "--list"]
+    tool = [*kafkas_tool(lab), "--bootstrap-server", bootstrap, "--list"]
     for count in (0, 100):
         with moving(lab, count):
             for command in (ktui, tool):
@@ -40,6 +38,12 @@ def run(lab: Lab) -> None:
             f"  {ratio(peer, mine):.1f} times faster than the tool (aim: at least 3), "
             f"{ratio(mine, floor):.2f} times the bare script (aim: at most 1.5)"
         )
+
+
+def kafkas_tool(lab: Lab) -> list[str]:
+    """Return the words that start Kafka's own tool, as its script does."""
+    jars = ":".join(str(entry) for entry in lab.layout.class_path)
+    return [lab.layout.java, *AS_SHIPPED, "-cp", jars, TOOL]
 
 
 def _listed(command: list[str], count: int) -> int:
