@@ -168,7 +168,7 @@ def _throttled(kind: CancelKind, shape: Shape, instant: int, folder: Path) -> Re
     return story.reaper
 
 
-@pytest.mark.parametrize("shape", Shape)
+@pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("kind", [CancelKind.STOP, CancelKind.ROLLBACK])
 def test_a_throttled_run_cancelled_and_killed_leaves_no_throttle_behind(
     kind: CancelKind, shape: Shape, tmp_path: Path
@@ -179,7 +179,7 @@ def test_a_throttled_run_cancelled_and_killed_leaves_no_throttle_behind(
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("shape", Shape)
+@pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("kind", CancelKind)
 def test_a_throttled_cancel_killed_at_any_instant_leaves_no_throttle_behind(
     kind: CancelKind, shape: Shape, tmp_path: Path

@@ -9,7 +9,7 @@ import pytest
 
 from ktui.cluster.ports import ConfigOp
 from ktui.execution.run.run import Run
-from ktui.pacing.limits import Limits, Shape
+from ktui.pacing.limits import SHAPES, Limits, Shape
 from support.runs.killed import Reaper
 from support.runs.seeds import ten_seeds
 from support.runs.throttled import TWO, ThrottledStory, change_list, set_rate
@@ -70,7 +70,7 @@ def test_a_throttled_run_killed_anywhere_leaves_no_throttle_behind(
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("shape", Shape)
+@pytest.mark.parametrize("shape", SHAPES)
 def test_a_throttled_run_killed_at_any_instant_leaves_no_throttle_behind(
     shape: Shape, tmp_path: Path
 ) -> None:

@@ -47,6 +47,20 @@ async def test_a_limit_of_the_other_shape_is_refused_at_its_field(tmp_path: Path
         assert "! E extra replicas: it has no effect in shape kip-435" in watch.text
 
 
+async def test_a_run_in_shape_whole_keeps_it_while_other_limits_change(tmp_path: Path) -> None:
+    limits = Limits(partitions=1, shape=Shape.WHOLE)
+    cluster = a_quiet_cluster(*NAMES, messages=50_000)
+    async with watching_run(cluster, tmp_path, moved(*NAMES), limits) as watch:
+        await watch.press("l")
+        assert watch.line("shape").split()[1] == "whole"
+        await watch.press("down")
+        await watch.type("3")
+        await watch.press("enter")
+        await watch.pass_until("in force: they bind")
+        assert watch.app.attached is not None
+        assert watch.app.attached.run.limits == Limits(partitions=3, shape=Shape.WHOLE)
+
+
 async def test_new_limits_bind_at_the_next_decision_and_the_view_reports_it(tmp_path: Path) -> None:
     cluster = a_quiet_cluster(*NAMES, messages=50_000)
     async with watching_run(cluster, tmp_path, moved(*NAMES)) as watch:

@@ -150,6 +150,7 @@ def events() -> list[AnyRunEvent]:
         replicas=2, partitions=3, leader_movements=1, replica_movements=4, per_broker=3,
         extra_replicas=1, cut_together=2, shape=Shape.GENTLE, mode=Mode.WAVE, order=Order.SIZE_DESC,
     )  # fmt: skip
+    whole = Limits(partitions=3, shape=Shape.WHOLE, mode=Mode.WAVE)
     owned = Owned(pid=4711, host="ops1", user="ada", until=FIRST_MOMENT + timedelta(hours=2))
     return [
         _started(),
@@ -206,6 +207,7 @@ def events() -> list[AnyRunEvent]:
         ),
         PlannedPart(partitions=(_planned(0), Planned("audit", 0, None, (2,), (1,), None, 7))),
         Joined(partitions=(TopicPartition("orders", 0),)),
+        LimitsChanged(old=later, new=whole, batch=2, in_flight=0, command=2, who=WHO),
         Recording(on=False, reason="the disk is nearly full"),
         EngineLeft(reason="its process got SIGTERM"),
         Recovered(lost="event 40 is damaged"),

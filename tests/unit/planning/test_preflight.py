@@ -18,6 +18,7 @@ from ktui.planning.simulate import schedule as schedule_module
 from ktui.planning.simulate.copy_rates import BrokerThrottle, Span
 from ktui.units import Rate
 from support.cli.preflights import GB, Way, a_plan, a_snapshot, tp
+from support.runs.pacing import WHOLE
 
 ONE: Way = ((1, 2, 3), (4, 2, 3))
 ALL: Way = ((1, 2, 3), (4, 5, 6))
@@ -110,6 +111,13 @@ def test_the_shape_in_force_comes_first() -> None:
     result = figures(ALL, limits=KIP)
 
     assert [each.shape for each in result.shapes] == [Shape.KIP_435, Shape.GENTLE]
+
+
+def test_shape_whole_is_compared_only_where_it_is_in_force() -> None:
+    whole, *others = figures(ALL, limits=WHOLE).shapes
+
+    assert (whole.shape, whole.alters, whole.elections) == (Shape.WHOLE, 1, 0)
+    assert [each.shape for each in others] == [Shape.GENTLE, Shape.KIP_435]
 
 
 def test_extra_replicas_are_those_beyond_the_original_and_the_target() -> None:

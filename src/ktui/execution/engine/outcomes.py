@@ -98,7 +98,7 @@ class AnswerHandler:
         """
         words = refusal_text(result)
         tries = track.refusals + counts_against(result)
-        once = self._memory.run.limits.shape is Shape.WHOLE
+        once = self._memory.run.limits.shape is Shape.WHOLE and track.cancel is None
         if last_try and tries >= (1 if once else MOST_TRIES):
             return self._memory.fail(track, failure_reason(tries, result))
         situation = self._memory.roster.situation(track.tp)

@@ -17,7 +17,9 @@ from ktui.cli.engine.command import (
     read_run,
     reject_stale_commands,
 )
+from ktui.cli.engine.command import command as engine_command
 from ktui.cli.engine.log import EngineLog, JournalWait
+from ktui.cli.process.launch import Launch, Leaving
 from ktui.cluster.observer import Interest, Observer
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.errors import JournalProblem, RunProblem
@@ -66,6 +68,23 @@ def test_stale_commands_to_leave_or_to_pause_for_a_signal_do_not_reach_the_next_
     reject_stale_commands(journal)
 
     assert [each.command for each in journal.asked()] == list(asked[len(stale) :])
+
+
+@pytest.mark.parametrize("leave", [None, *Leaving])
+def test_an_engine_knows_when_it_is_to_leave_its_run(leave: Leaving | None, tmp_path: Path) -> None:
+    launch = Launch(
+        state=StateDir(tmp_path),
+        name="drain",
+        cluster_id="id",
+        names={"bootstrap_server": "127.0.0.1:1"},
+        until=None,
+        concurrent=True,
+        leave=leave,
+    )
+
+    options = engine_command.make_context("engine", launch.arguments[1:]).params
+
+    assert (options["name"], options["leave"]) == ("drain", leave)
 
 
 async def test_another_cluster_at_the_same_address_ends_the_engine_before_it_sends() -> None:

@@ -12,7 +12,7 @@ from ktui.cluster.errors import Failure, Operation
 from ktui.cluster.ports import TopicsAnswer
 from ktui.execution.run.events import Cancel, Elect, Request
 from ktui.execution.run.states import State
-from ktui.pacing.limits import Limits, Shape
+from ktui.pacing.limits import SHAPES, Limits, Shape
 from ktui.simulated import events
 from ktui.simulated.controller.registration import RecordChange
 from ktui.simulated.layout import VERSIONS
@@ -55,7 +55,7 @@ def test_blocked_partitions_are_reported_with_the_reason_at_the_start(tmp_path: 
     assert story.state("orders-0") is State.ADDING
 
 
-@pytest.mark.parametrize("shape", Shape)
+@pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_dead_broker_can_be_drained(tmp_path: Path, version: str, shape: Shape) -> None:
     ways = {"orders-0": (RF3, (4, 2, 3)), "orders-1": ((2, 1, 3), (2, 5, 3))}

@@ -9,7 +9,8 @@ from msgspec.structs import replace
 
 from ktui.cluster.throttle_settings import FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS
 from ktui.execution.engine.leaving import STUCK_S, Settled, Submitted
-from ktui.execution.journal.commands import Pause
+from ktui.execution.journal.commands import CancelMoves, Command, Pause
+from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.events import EngineLeft, OnConflict, PauseOrigin, StepBegun
 from ktui.execution.run.states import State
 from ktui.pacing.limits import Limits, Mode
@@ -37,12 +38,15 @@ def submits(story: Story) -> Story:
     return story
 
 
-def settled(story: Story, after_s: float) -> Story:
-    """Let another engine settle the run, after some seconds without one."""
+def settled(story: Story, after_s: float, *commands: Command) -> Story:
+    """Let another engine settle the run, after some seconds without one.
+
+    It pauses the run after the commands that it finds, as `ktui engine --leave settled` does.
+    """
     story.clock.pass_time(after_s)
     story.cluster.catch_up()
     story.leaving = Settled
-    story.reopened(Pause(by=PauseOrigin.SIGNAL))
+    story.reopened(*commands, Pause(by=PauseOrigin.SIGNAL))
     return story
 
 
@@ -145,6 +149,17 @@ def test_a_refused_request_fails_its_partition_at_once_in_kafkas_words(tmp_path:
     assert story.state("orders-0") is story.state("orders-1") is State.FAILED
 
 
+def test_a_refused_rollback_is_tried_again(tmp_path: Path) -> None:
+    story = Story(tmp_path, TWO, WHOLE)
+    assert story.played().ended
+    refuses(story, for_s=5.0)
+
+    run = story.reopened(CancelMoves(CancelKind.ROLLBACK, partitions=(tp("orders-0"),)))
+
+    assert run.ended
+    assert (story.replicas(tp("orders-0")), story.leader(tp("orders-0"))) == (RF3, 1)
+
+
 def test_what_is_in_flight_stays_throttled_and_nothing_else(tmp_path: Path) -> None:
     story = ThrottledStory(tmp_path, TWO, limits=WAVES, throttle_leaders=True)
     submits(story)
@@ -190,6 +205,20 @@ def test_settling_leaves_moves_alone_that_go_on(tmp_path: Path) -> None:
     assert story.folded.left == GOES_ON
     assert in_flight(story) == [*THREE]
     assert [len(story.sent(name)) for name in THREE] == [1, 1, 1]
+
+
+def test_settling_carries_out_a_cancel_that_was_asked_for_before(tmp_path: Path) -> None:
+    story = submits(Story(tmp_path, TWO, WHOLE))
+    story.played()
+
+    stop = CancelMoves(CancelKind.STOP, partitions=(tp("orders-0"),))
+    settled(story, 1.0, stop)
+
+    assert story.folded.left == GOES_ON
+    assert story.sent("orders-0") == [(4, 2, 3), None]
+    assert {*story.replicas(tp("orders-0"))} == {*RF3}
+    assert story.state("orders-0").ended
+    assert in_flight(story) == ["orders-1"]
 
 
 @pytest.mark.parametrize("after_s", [1.0, 3 * COPIED_S], ids=["in flight", "over"])

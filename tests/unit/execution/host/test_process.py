@@ -58,6 +58,7 @@ def test_an_engine_that_was_killed_is_reported_with_the_signal(run: RunDir) -> N
     os.kill(engine.pid, signal.SIGKILL)
 
     assert engine.wait(LIMIT_S)
+    assert not engine.ended_well
     assert engine.last_words == "it was ended by SIGKILL"
 
 
@@ -81,6 +82,7 @@ def test_an_engine_has_a_session_of_its_own_and_leaves_on_request(run: RunDir) -
     assert not engine.gone
     engine.leave()
     assert engine.wait(LIMIT_S)
+    assert engine.ended_well
     assert "its engine has exited: its process got SIGTERM" in run.log.read_text()
 
 
