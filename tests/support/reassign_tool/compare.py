@@ -1,0 +1,30 @@
+"""The outcomes of ktui held against those of Apache's tool, line by line."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+
+from support.reassign_tool.differences import agrees, expected
+from support.reassign_tool.flows import Flow, Run
+from support.reassign_tool.recording import Outcome
+
+
+def assert_as_recorded(flow: Flow, ours: Sequence[Outcome], theirs: Sequence[Outcome]) -> None:
+    """Check the answer and the cluster after each step of a flow."""
+    assert len(ours) == len(theirs) == len(flow.steps)
+    for number, (step, our, their) in enumerate(zip(flow.steps, ours, theirs, strict=True), 1):
+        words = shlex.split(step.words) if isinstance(step, Run) else ()
+        try:
+            assert_list_as_recorded(words, our, their)
+        except AssertionError as error:
+            raise AssertionError(f"step {number}, {step}: {error}") from None
+
+
+def assert_list_as_recorded(words: Sequence[str], ours: Outcome, theirs: Outcome) -> None:
+    """Check the answer to an argument list, and the cluster after it."""
+    if theirs.answer is not None:
+        wanted = expected(words, theirs.answer)
+        assert ours.answer is not None
+        assert agrees(ours.answer, wanted.answer), f"{ours.answer}\nand not\n{wanted}"
+    assert ours.state == theirs.state, f"{ours.state}\nand not\n{theirs.state}"
