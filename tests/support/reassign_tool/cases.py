@@ -120,7 +120,7 @@ _SPELLINGS = (
     f"{_AT} --verify --reassignment-json-file missing.json -- --execute --bogus",
     f"-- {_AT} --list",
     *("--zookeeper localhost:2181 --list", f"{_AT} --zookeeper z:2181 --execute {_MOVE}"),
-    *("--cancel-all", "--remove-cancel", "--progress", "--as-run", "--context prod --list"),
+    *("--cancel-all", "--remove-cancel", "--progress", "--as-run", "--context prod"),
     *("--reassignment-batch-size 5", "--incremental", "--reassignment-poll-interval-ms 5"),
     *("--clear-foreign-throttles", "--state-dir d", "--take-over", "--no-ownership"),
 )
@@ -182,7 +182,7 @@ def _missing_options() -> Iterator[str]:
 def _refused_options() -> Iterator[str]:
     """Yield each action with each option that it does not permit."""
     for action, needed in _ACTIONS.items():
-        for option in _OPTIONS.keys() - _PERMITTED[action]:
+        for option in sorted(_OPTIONS.keys() - _PERMITTED[action]):
             if f"--{option} " not in needed and option != "bootstrap-controller":
                 yield f"{_AT} --{action} {needed} {_option(option)}"
     for action in ("generate", "execute", "verify"):
