@@ -22,6 +22,7 @@ from ktui.lab.layout import DEFAULT_VERSION, Lab, Security
 from ktui.lab.up import LabRequest
 from support import groups
 from support.kafka.labs import a_lab
+from support.kafka.log_dirs import SOON
 from support.kafka.outage import Outage
 
 _DURATIONS = Path(__file__).parent / "out" / "durations.json"
@@ -111,11 +112,14 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     )
 
 
+def _kafka_version() -> str:
+    return os.environ.get("KTUI_TEST_KAFKA", DEFAULT_VERSION)
+
+
 @pytest.fixture(scope="session")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     """Five brokers in the clear, for the whole run; KTUI_TEST_KAFKA names another version."""
-    version = os.environ.get("KTUI_TEST_KAFKA", DEFAULT_VERSION)
-    yield from a_lab(tmp_path_factory.mktemp("lab"), LabRequest(version=version))
+    yield from a_lab(tmp_path_factory.mktemp("lab"), LabRequest(version=_kafka_version()))
 
 
 @pytest.fixture(scope="session")
@@ -136,6 +140,15 @@ def ssl_lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
 def ten_lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     """Ten brokers in the clear, for the tests of one file."""
     yield from a_lab(tmp_path_factory.mktemp("lab"), LabRequest(brokers=10))
+
+
+@pytest.fixture(scope="module")
+def jbod_lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    """Two brokers with two log dirs each, of the version of `lab`, for the tests of one file."""
+    yield from a_lab(
+        tmp_path_factory.mktemp("lab"),
+        LabRequest(brokers=2, log_dirs=2, version=_kafka_version(), settings=SOON),
+    )
 
 
 @pytest.fixture(scope="session")

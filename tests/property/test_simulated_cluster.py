@@ -13,6 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ConfigChange, ConfigOp, ConfigResource, ConfigScope
+from ktui.cluster.throttle_settings import LOG_DIR_RATE
 from ktui.simulated import events
 from ktui.simulated.clock import VirtualClock
 from ktui.simulated.cluster import SimulatedCluster
@@ -22,6 +23,8 @@ BROKERS = range(1, 6)
 NET, DISK = 20.0 * MIB, 30.0 * MIB
 TOPICS = ("orders", "payments")
 PARTITIONS = 3
+LOG_DIRS = 3
+PATHS = BrokerSpec(id=1, log_dirs=LOG_DIRS).log_dir_paths
 
 ROUNDING = 10
 """Bytes: sizes are rounded to whole ones."""
@@ -53,7 +56,10 @@ class Cluster:
         machine = {"net_in": NET, "net_out": NET, "disk_write": DISK}
         spec = ClusterSpec(
             version=version,
-            brokers=tuple(BrokerSpec(id=b, rack="abc"[b % 3], **machine) for b in BROKERS),  # type: ignore[arg-type] # the numbers of a machine
+            brokers=tuple(
+                BrokerSpec(id=b, rack="abc"[b % 3], log_dirs=LOG_DIRS, **machine)  # type: ignore[arg-type] # the numbers of a machine
+                for b in BROKERS
+            ),
             topics=(a_topic("orders", 0.2 * MIB), a_topic("payments", 0.0)),
             tide=Tide(swing=0.3, period_s=600, noise=0.1),
         )
@@ -63,9 +69,16 @@ class Cluster:
     def do(self, act: events.OutsideEvent) -> None:
         self.cluster.do(act)
 
+    def move_log_dir(self, broker: int, tp: TopicPartition, path: str) -> None:
+        self.cluster.catch_up()
+        self.cluster.replication.alter_log_dir(tp, broker, path)
+
     def wait(self, seconds: float) -> None:
         self.clock.pass_time(seconds)
         self.cluster.catch_up()
+
+    def failed(self, broker: int) -> set[str]:
+        return self.cluster.replication.log_dirs(broker).failed
 
     def seen(self) -> Any:
         """Return everything that a reader can see, once there is a controller."""
@@ -155,6 +168,21 @@ class SimulatedClusterMachine(RuleBasedStateMachine):
         value = None if rate is None else str(rate)
         self.happens(lambda it: it.do(setting(ConfigScope.BROKER, str(broker), key, value)))
 
+    @rule(broker=brokers, rate=rates | st.none())
+    def throttle_log_dirs(self, broker: int, rate: int | None) -> None:
+        value = None if rate is None else str(rate)
+        self.happens(
+            lambda it: it.do(setting(ConfigScope.BROKER, str(broker), LOG_DIR_RATE, value))
+        )
+
+    @rule(broker=brokers, tp=partitions, path=st.sampled_from(PATHS))
+    def move_log_dir(self, broker: int, tp: TopicPartition, path: str) -> None:
+        self.happens(lambda it: it.move_log_dir(broker, tp, path))
+
+    @rule(broker=brokers, path=st.sampled_from(PATHS[1:]))
+    def fail_log_dir(self, broker: int, path: str) -> None:
+        self.happens(lambda it: it.do(events.FailLogDir(broker, path)))
+
     @rule(
         topic=st.sampled_from(TOPICS),
         listed=st.sampled_from(("*", "0:1,0:2,0:3,0:4,0:5", "1:4,2:5", None)),
@@ -204,10 +232,18 @@ class SimulatedClusterMachine(RuleBasedStateMachine):
                 for number, known in enumerate(topic.partitions):
                     tp = TopicPartition(name, number)
                     end = cluster.replication.end(tp, broker)
-                    assert (end is not None) == (broker in known.replicas)
-                    if end is None:
+                    replica = cluster.replication.replica_dir(tp, broker)
+                    assert (end is None) == (replica is None)
+                    if end is None or replica is None:
+                        assert broker not in known.replicas or self.it.failed(broker)
                         continue
-                    held += cluster.replication.size(tp, broker)
+                    assert broker in known.replicas
+                    assert replica.path not in self.it.failed(broker)
+                    held += replica.size
+                    if replica.future is not None:
+                        held += replica.future.size
+                        assert replica.future.path not in {replica.path, *self.it.failed(broker)}
+                        assert replica.future.size <= replica.size + ROUNDING
                     leader_end = known.leader and cluster.replication.end(tp, known.leader)
                     if leader_end is not None and broker in known.isr:
                         assert end <= leader_end

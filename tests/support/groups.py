@@ -12,8 +12,10 @@ import pytest
 
 from support.kafka.labs import BEFORE_43
 
-_REASSIGN = frozenset({"reassign_lab", "secured_reassign_lab"})
-CLUSTERS = _REASSIGN | {"lab", "secured_lab", "ssl_lab", "ten_lab", "lab_of", "old_lab"}
+_REASSIGN = frozenset({"reassign_lab", "secured_reassign_lab", "dirs_reassign_lab"})
+CLUSTERS = _REASSIGN | {
+    *("lab", "secured_lab", "ssl_lab", "ten_lab", "jbod_lab", "lab_of", "old_lab"),
+}
 """The fixtures that are real clusters."""
 _LONGEST_FIRST = (
     "runs",

@@ -27,6 +27,7 @@ VERBS = {
     "replay": "ktui.cli.record.replay:command",
     "list": "ktui.cli.run.list:command",
     "plan": "ktui.cli.plan.command:command",
+    "progress": "ktui.cli.plan.progress:command",
     "start": "ktui.cli.start.command:command",
     "resume": "ktui.cli.start.resume:command",
     "runs": "ktui.cli.run.runs:command",
@@ -37,6 +38,7 @@ VERBS = {
     "continue": "ktui.cli.run.pause:continue_",
     "cancel": "ktui.cli.cancel.command:command",
     "add": "ktui.cli.run.add:command",
+    "reassign": "ktui.cli.reassign.command:command",
     "pipeline": "ktui.cli.pipeline.group:command",
     "insights": "ktui.cli.run.insights:command",
     "doctor": "ktui.cli.doctor.command:command",
@@ -92,6 +94,12 @@ def main() -> None:
             _run()
         else:
             complete(ktui, request)
+
+
+def reassign() -> None:
+    """Run `ktui reassign`, installed as ktui-reassign-partitions, too."""
+    sys.argv[:1] = ["ktui", "reassign"]
+    main()
 
 
 def _run() -> None:

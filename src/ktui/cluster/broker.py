@@ -34,6 +34,26 @@ class LogDir(msgspec.Struct, frozen=True):
     cordoned: bool = False
 
 
+class FutureReplica(msgspec.Struct, frozen=True):
+    """The copy of a replica that a move to another log dir fills (KIP-113)."""
+
+    path: str
+    size: int
+    """Bytes copied so far."""
+    offset_lag: int | None
+    """Messages left to copy; None while the broker does not know."""
+
+
+class ReplicaDir(msgspec.Struct, frozen=True):
+    """The log dir that holds a replica, and the one that the replica is moving to."""
+
+    path: str
+    size: int
+    """Bytes of the replica, without those of its future replica."""
+    future: FutureReplica | None = None
+    """The copy in the new log dir; None while the replica does not move."""
+
+
 class TopicConfig(msgspec.Struct, frozen=True):
     """The settings of a topic that decide how its moves are measured and judged."""
 

@@ -14,7 +14,14 @@ from typing import NamedTuple, Protocol
 
 import msgspec
 
-from ktui.cluster.broker import Broker, BrokerConfig, LogDir, TopicConfig, online_brokers
+from ktui.cluster.broker import (
+    Broker,
+    BrokerConfig,
+    LogDir,
+    ReplicaDir,
+    TopicConfig,
+    online_brokers,
+)
 from ktui.cluster.errors import Failure
 from ktui.cluster.partition import PartitionState, Reassignment, TopicPartition
 
@@ -56,10 +63,16 @@ class OffsetsAnswer(msgspec.Struct, frozen=True):
 
 
 class LogDirsAnswer(msgspec.Struct, frozen=True):
-    """One broker's log dirs, and the bytes that it holds of the requested partitions."""
+    """One broker's log dirs, and its replicas of the requested partitions."""
 
     log_dirs: tuple[LogDir, ...]
-    sizes: Mapping[TopicPartition, int]
+    replicas: Mapping[TopicPartition, ReplicaDir]
+    """The replicas that are in working log dirs."""
+
+    @property
+    def sizes(self) -> dict[TopicPartition, int]:
+        """The bytes of each replica."""
+        return {tp: replica.size for tp, replica in self.replicas.items()}
 
 
 class TopicConfigsAnswer(msgspec.Struct, frozen=True):
@@ -171,7 +184,7 @@ class ClusterReader(Protocol):
         ...
 
     async def log_dirs(self, broker: int, partitions: Collection[TopicPartition]) -> LogDirsAnswer:
-        """Return one broker's log dirs, and the size in bytes of the named partitions there.
+        """Return one broker's log dirs, and its replicas of the named partitions.
 
         With empty `partitions`, only the log dirs are returned.
 
@@ -290,6 +303,23 @@ class ClusterWriter(Protocol):
         self, changes: Sequence[ConfigChange], *, leaves_within_s: float | None = None
     ) -> Mapping[ConfigResource, WriteResult]:
         """Change settings incrementally, all of a resource together; one BROKER per request."""
+        ...
+
+    async def alter_log_dirs(
+        self,
+        broker: int,
+        paths: Mapping[TopicPartition, str],
+        *,
+        leaves_within_s: float | None = None,
+    ) -> Mapping[TopicPartition, WriteResult]:
+        """Move one broker's replicas to other log dirs, by their absolute paths (KIP-113).
+
+        ACCEPTED means that the move has begun, or that the replica is there already. The path of
+        the present log dir ends a move. A broker without the replica refuses the move with
+        REPLICA_NOT_AVAILABLE, or UNKNOWN_TOPIC_OR_PARTITION, but it remembers the path: the replica
+        is created there if it comes. A path must be exactly as `log_dirs` reports it, otherwise it
+        is LOG_DIR_NOT_FOUND. A failed log dir answers KAFKA_STORAGE_ERROR.
+        """
         ...
 
     async def aclose(self) -> None:

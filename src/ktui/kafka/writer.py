@@ -16,7 +16,7 @@ from ktui.cluster.ports import ConfigChange, ConfigResource, ConfigScope, Verdic
 from ktui.cluster.resources import group_by_resource
 from ktui.kafka.connection.connection import Connection
 from ktui.kafka.reader import KafkaReader
-from ktui.kafka.requests import configs, elections, reassignments
+from ktui.kafka.requests import configs, elections, log_dirs, reassignments
 from ktui.kafka.transport.batches import BatchedRequest, Sender, chunks
 from ktui.kafka.transport.client import RequestFactory, Wire
 from ktui.kafka.transport.send_deadline import SendDeadline
@@ -24,6 +24,7 @@ from ktui.kafka.transport.translate_errors import Purpose
 
 _ALTER = Purpose("altering reassignments", needs="Alter on the cluster")
 _ELECT = Purpose("electing preferred leaders", needs="Alter on the cluster")
+_ALTER_LOG_DIRS = Purpose("moving replicas between log dirs", needs="Alter on the cluster")
 _ALTER_CONFIGS = Purpose("altering settings", needs="AlterConfigs on the topics or the cluster")
 
 _PARTITIONS_PER_REQUEST = 1_000
@@ -137,9 +138,32 @@ class KafkaWriter:
         sender = Sender(self._wire, _ALTER_CONFIGS, configs.read_alter_results, _alter_configs_on)
         return await sender.together(requests, deadline)
 
+    async def alter_log_dirs(
+        self,
+        broker: int,
+        paths: Mapping[TopicPartition, str],
+        *,
+        leaves_within_s: float | None = None,
+    ) -> Mapping[TopicPartition, WriteResult]:
+        """Move one broker's replicas to other log dirs."""
+        changes = [
+            BatchedRequest(chunk, _move_request(paths, chunk), broker)
+            for chunk in chunks(paths, _PARTITIONS_PER_REQUEST)
+        ]
+        deadline = SendDeadline.within(leaves_within_s)
+        return await Sender(self._wire, _ALTER_LOG_DIRS, log_dirs.read_alter_results).in_turn(
+            changes, deadline
+        )
+
     async def aclose(self) -> None:
         """Close every connection and thread. Idempotent."""
         await self._wire.aclose()
+
+
+def _move_request(
+    paths: Mapping[TopicPartition, str], partitions: Sequence[TopicPartition]
+) -> RequestFactory:
+    return partial(log_dirs.alter_request, {tp: paths[tp] for tp in partitions})
 
 
 def _change_request(

@@ -21,6 +21,7 @@ DEFAULT_VERSION = "4.3.1"
 DEFAULT_BROKERS = 5
 MAX_BROKERS = 99
 """Broker ids stay below the controller's id."""
+MAX_LOG_DIRS = 9
 
 ProgressReport = Callable[[str], None]
 """A function that receives progress lines."""
@@ -84,6 +85,8 @@ class Layout(msgspec.Struct, frozen=True, kw_only=True):
     """A shared class archive (CDS), made from exactly this class path."""
     nodes: tuple[Node, ...]
     """The controllers first, then the brokers, each by id."""
+    log_dirs: int = 1
+    """The number of log dirs of each broker; a controller has one."""
     passwords: dict[str, str] = msgspec.field(default_factory=dict)
     """Each user's password, in labs where users log in with one."""
     settings: dict[str, str] = msgspec.field(default_factory=dict)
@@ -151,9 +154,11 @@ class Lab(msgspec.Struct, frozen=True):
         """Return the file of the node's server properties."""
         return self.home(node) / "server.properties"
 
-    def data(self, node: Node) -> Path:
-        """Return the node's log dir."""
-        return self.home(node) / "data"
+    def log_dirs(self, node: Node) -> tuple[Path, ...]:
+        """Return the node's log dirs; the first one also has the metadata log."""
+        first = self.home(node) / "data"
+        count = 1 if node.is_controller else self.layout.log_dirs
+        return first, *(self.home(node) / f"data-{number}" for number in range(2, count + 1))
 
     def log(self, node: Node) -> Path:
         """Return the file with the output of the node's process."""

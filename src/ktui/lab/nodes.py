@@ -8,6 +8,7 @@ import secrets
 import shutil
 import signal
 from collections.abc import Iterable
+from pathlib import Path
 
 from ktui.lab import processes, server_log
 from ktui.lab.class_archive import sharing_flags
@@ -30,11 +31,11 @@ def new_id() -> str:
 
 
 def format_all(lab: Lab, scram: Iterable[str] = ()) -> None:
-    """Format every node's log dir, with one run of Kafka's StorageTool.
+    """Format every node's log dirs, with one run of Kafka's StorageTool.
 
     The tool formats the log dir of the first controller. Its files are the same for each node,
-    except for the node id and the directory id. So the other nodes get copies with their own ids,
-    which saves a JVM for each.
+    except for the node id and the directory id. So the other log dirs get copies with their own
+    ids, which saves a JVM for each node.
 
     Args:
         lab: the lab, with its properties files written.
@@ -49,15 +50,18 @@ def format_all(lab: Lab, scram: Iterable[str] = ()) -> None:
         *(word for credential in scram for word in ("--add-scram", credential)),
         doing="formatting the controller's log dir",
     )
+    (source,) = lab.log_dirs(lab.controller)
     for node in lab.layout.nodes[1:]:
-        _copy_format(lab, node)
+        first, *others = lab.log_dirs(node)
+        _copy_format(source, first, node)
+        shutil.copy(source / "bootstrap.checkpoint", first)
+        for log_dir in others:
+            _copy_format(source, log_dir, node)
 
 
-def _copy_format(lab: Lab, node: Node) -> None:
+def _copy_format(source: Path, target: Path, node: Node) -> None:
     own = {"node.id": str(node.id), "directory.id": new_id()}
-    source, target = lab.data(lab.controller), lab.data(node)
     target.mkdir(mode=0o700)
-    shutil.copy(source / "bootstrap.checkpoint", target)
     lines = (source / "meta.properties").read_text().splitlines()
     changed = (
         f"{key}={own.get(key, value)}"

@@ -72,7 +72,7 @@ def server_properties(lab: Lab, node: Node, secured: Mapping[str, str]) -> dict[
     return {
         **own,
         "node.id": str(node.id),
-        "log.dirs": str(lab.data(node)),
+        "log.dirs": ",".join(map(str, lab.log_dirs(node))),
         "controller.quorum.voters": ",".join(
             f"{voter.id}@{HOST}:{voter.port}" for voter in lab.controllers
         ),

@@ -42,6 +42,8 @@ class LabRequest(msgspec.Struct, frozen=True):
     first_port: int | None = None
     """The first broker's port. Other brokers follow, controllers come last. None: free ports."""
     controllers: int = 1
+    log_dirs: int = 1
+    """The number of log dirs of each broker."""
     settings: dict[str, str] = {}
     """Settings added to every node's server properties; they override the lab's own."""
 
@@ -61,6 +63,11 @@ def up(folder: Path, request: LabRequest, connect: Connect, report: ProgressRepo
     if not 1 <= request.brokers <= layout.MAX_BROKERS:
         raise WrongInput(
             f"--brokers {request.brokers}", fix=f"A lab has 1 to {layout.MAX_BROKERS} brokers."
+        )
+    if not 1 <= request.log_dirs <= layout.MAX_LOG_DIRS:
+        raise WrongInput(
+            f"--log-dirs {request.log_dirs}",
+            fix=f"A broker has 1 to {layout.MAX_LOG_DIRS} log dirs.",
         )
     with exit_on_signals():
         if layout.exists(folder):
@@ -96,14 +103,16 @@ def _kept_lab(folder: Path, request: LabRequest) -> Lab:
             fix=clear,
         )
     facts = lab.layout
-    if (len(lab.brokers), facts.kafka_version, facts.security) != (
+    if (len(lab.brokers), facts.kafka_version, facts.security, facts.log_dirs) != (
         request.brokers,
         request.version,
         request.security,
+        request.log_dirs,
     ):
         raise WrongInput(
             f"{folder} holds another, stopped lab: --brokers {len(lab.brokers)} "
-            f"--version {facts.kafka_version} --security {facts.security.value}",
+            f"--version {facts.kafka_version} --security {facts.security.value} "
+            f"--log-dirs {facts.log_dirs}",
             fix=f"Start it with these options, or clear it with: ktui lab down{where}",
         )
     return lab
@@ -147,6 +156,7 @@ def _prepare(folder: Path, request: LabRequest, report: ProgressReport) -> Lab:
         class_path=class_path,
         class_archive=str(archive) if archive else None,
         nodes=(*controllers, *brokers),
+        log_dirs=request.log_dirs,
         passwords=users.new_passwords() if request.security.by_password else {},
         settings=request.settings,
     )
@@ -174,7 +184,8 @@ def _check_disk(folder: Path) -> None:
 
 def _start_new(lab: Lab, connect: Connect, report: ProgressReport) -> Lab:
     _write_files(lab, report)
-    report(f"formatting {len(lab.layout.nodes)} log dirs")
+    count = sum(len(lab.log_dirs(node)) for node in lab.layout.nodes)
+    report(f"formatting {count} log dirs")
     nodes.format_all(lab, users.scram_credentials(lab))
     archive = Path(lab.layout.class_archive) if lab.layout.class_archive else None
     to_record = archive if archive and not archive.exists() else None

@@ -17,6 +17,9 @@ class Shape(enum.StrEnum):
     """Add first, then drop everything at once."""
     KIP_435 = "kip-435"
     """Add and elect the preferred leader first, then drop and add together."""
+    WHOLE = "whole"
+    """The whole change in one request and without an election, as kafka-reassign-partitions asks
+    for it. The rules of the other shapes do not hold: a partition may fall below min ISR."""
 
 
 class Mode(enum.StrEnum):

@@ -9,7 +9,7 @@ from ktui.pacing.rules import (
     safe_drops,
     step_or_blocked,
 )
-from ktui.pacing.situation import Blocked, BlockReason, Situation, Step
+from ktui.pacing.situation import DONE, Blocked, BlockReason, Next, Situation, Step
 
 RuleResult = Step | Blocked | None
 """None: the rule does not apply."""
@@ -27,6 +27,24 @@ def all_at_once(now: Situation) -> Step | Blocked:
     elects = first_leads and not now.leads
     step = step_or_blocked(now, adds, drops, elects=elects, final_order=first_leads)
     return step or blocked_reason(now)
+
+
+def whole(now: Situation) -> Next:
+    """Return the one alter that asks Kafka for FTR, whatever it does to min ISR or the leader.
+
+    Kafka itself elects where the present leader is not a replica any more.
+    """
+    if now.replicas == now.target:
+        return DONE
+    if offline := tuple(b for b in now.target if b not in now.replicas and b not in now.online):
+        return Blocked(BlockReason.TARGET_OFFLINE, offline)
+    return Step(
+        target=now.target,
+        adds=tuple(b for b in now.target if b not in now.replicas),
+        drops=now.excess,
+        alters=True,
+        moves_leader=now.leader not in now.target,
+    )
 
 
 def kip_435(now: Situation, most: int) -> Step | Blocked:

@@ -6,7 +6,14 @@ import msgspec
 
 from ktui.pacing.limits import Limits, Shape
 from ktui.pacing.rules import blocked_reason
-from ktui.pacing.shapes import all_at_once, drop_intermediate, gentle, kip_435, reorder_and_elect
+from ktui.pacing.shapes import (
+    all_at_once,
+    drop_intermediate,
+    gentle,
+    kip_435,
+    reorder_and_elect,
+    whole,
+)
 from ktui.pacing.situation import DONE, Blocked, BlockReason, Next, Situation, Step
 
 
@@ -19,6 +26,13 @@ def next_step(now: Situation, limits: Limits) -> Next:
         return Blocked(BlockReason.REASSIGNING)
     if not now.replicas or not now.target:
         return Blocked(BlockReason.PARTITION_OFFLINE)
+    if limits.shape is Shape.WHOLE and now.lead is None:
+        return whole(now)
+    return _guarded_step(now, limits)
+
+
+def _guarded_step(now: Situation, limits: Limits) -> Next:
+    """Return the next step of a shape that keeps the promises of `start`."""
     now = _with_final_leader_first(now)
     if now.replicas == now.target and now.leads:
         return DONE

@@ -18,6 +18,7 @@ _NEEDS_CONTROLLER = (
     | events.CreateTopic
     | events.DeleteTopic
     | events.Shutdown
+    | events.FailLogDir
 )
 
 
@@ -41,6 +42,8 @@ def apply_event(cluster: SimulatedCore, act: OutsideEvent) -> None:  # noqa: C90
             cluster.replication.slow(broker, share)
         case events.FillDisk(broker, leave):
             cluster.replication.fill_disk(broker, leave)
+        case events.FailLogDir(broker, path):
+            _fail_log_dir(cluster, broker, path)
         case events.ChangeController():
             cluster.controller_from_s = cluster.now_s + _ELECTION_S
         case events.SetInbound(topic, inbound):
@@ -63,6 +66,16 @@ def apply_event(cluster: SimulatedCore, act: OutsideEvent) -> None:  # noqa: C90
             cluster.denied.add(call)
         case events.Allow(call):
             cluster.denied.discard(call)
+
+
+def _fail_log_dir(cluster: SimulatedCore, broker: int, path: str) -> None:
+    if cluster.machines.power(broker) is not Power.UP:
+        return
+    if path == cluster.replication.log_dirs(broker).paths[0]:
+        _fall_silent(cluster, broker, Power.DEAD)
+    else:
+        lost = cluster.replication.fail_log_dir(broker, path)
+        cluster.controller.lose_replicas(broker, lost)
 
 
 def _fall_silent(cluster: SimulatedCore, broker: int, power: Power) -> None:
@@ -131,6 +144,7 @@ def _start(cluster: SimulatedCore, broker: int) -> None:
     if before not in (Power.STOPPED, Power.DEAD):
         return
     spell = cluster.machines.turn(broker, Power.STARTING)
+    cluster.replication.log_dirs(broker).forget()
     ready_s = cluster.now_s + cluster.spec.startup_s
 
     def ready() -> None:

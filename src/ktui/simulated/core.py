@@ -112,6 +112,7 @@ class SimulatedCore(ABC):
                     broker,
                     follower=config.follower_throttle_rate,
                     leader=config.leader_throttle_rate,
+                    log_dir=config.log_dir_throttle_rate,
                 )
 
     def _apply_topic_settings(self, name: str) -> None:
@@ -193,7 +194,8 @@ class SimulatedCore(ABC):
 
     def state(self, tp: TopicPartition, topic_id: str, known: Registration) -> PartitionState:
         """Return a partition's record as brokers' metadata shows it, without its reassignment."""
-        offline = tuple(b for b in known.replicas if b in self.metadata.fenced)
+        fenced = self.metadata.fenced
+        offline = tuple(b for b in known.replicas if b in fenced or b in known.offline)
         return PartitionState(
             tp=tp,
             topic_id=topic_id,

@@ -59,6 +59,16 @@ class FillDisk(msgspec.Struct, frozen=True):
     leave: int
 
 
+class FailLogDir(msgspec.Struct, frozen=True):
+    """A log dir of a live broker fails for good, and its replicas are lost to the broker.
+
+    Without its first log dir, which has the metadata log, a broker goes down.
+    """
+
+    broker: int
+    path: str
+
+
 class ChangeController(msgspec.Struct, frozen=True):
     """Another controller takes over; earlier decisions stand."""
 
@@ -144,6 +154,7 @@ OutsideEvent = (
     | Resume
     | Slow
     | FillDisk
+    | FailLogDir
     | ChangeController
     | SetInbound
     | Append

@@ -22,7 +22,15 @@ class BrokerSpec(msgspec.Struct, frozen=True, kw_only=True):
     net_out: float = 100.0 * MIB
     disk_write: float = 200.0 * MIB
     disk_bytes: int = 1_000 * GIB
-    """Space for logs, in the broker's one log dir."""
+    """Space for logs, on the broker's one disk."""
+    log_dirs: int = 1
+    """The number of log dirs on the disk."""
+
+    @property
+    def log_dir_paths(self) -> tuple[str, ...]:
+        """The log dirs; the first one also has the metadata log."""
+        first = "/var/lib/kafka/data"
+        return first, *(f"{first}-{number}" for number in range(2, self.log_dirs + 1))
 
 
 class TopicSpec(msgspec.Struct, frozen=True, kw_only=True):

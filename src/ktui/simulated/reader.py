@@ -22,11 +22,11 @@ from ktui.cluster.text import clean
 from ktui.planning.names import topic_name_problem
 from ktui.simulated.calls import PORT, Calls, host
 from ktui.simulated.core import SimulatedCore
+from ktui.simulated.data.log_dirs import STORAGE_ERROR
 
 PAGE = 2_000
 """Partitions per page of a scan (max.request.partition.size.limit)."""
 
-_LOG_DIR = "/var/lib/kafka/data"
 _DENIED = "TOPIC_AUTHORIZATION_FAILED"
 """Kafka's answer for each topic that is denied. Other requests are denied as a whole."""
 
@@ -124,8 +124,7 @@ class SimulatedReader:
         for tp in dict.fromkeys((*ends, *starts)):
             end = replication.end(tp, broker)
             if end is None:
-                known = self._cluster.metadata.partition(tp)
-                errors[tp] = "NOT_LEADER_OR_FOLLOWER" if known else "UNKNOWN_TOPIC_OR_PARTITION"
+                errors[tp] = self._missing(tp, broker)
                 continue
             if tp in requested_ends:
                 found_ends[tp] = end
@@ -133,15 +132,28 @@ class SimulatedReader:
                 found_starts[tp] = min(end, replication.start(tp))
         return OffsetsAnswer(found_ends, found_starts, errors)
 
+    def _missing(self, tp: TopicPartition, broker: int) -> str:
+        """Return Kafka's error name for a replica that the broker cannot answer for."""
+        known = self._cluster.metadata.partition(tp)
+        if known is None:
+            return "UNKNOWN_TOPIC_OR_PARTITION"
+        return STORAGE_ERROR if broker in known[1].offline else "NOT_LEADER_OR_FOLLOWER"
+
     async def log_dirs(self, broker: int, partitions: Collection[TopicPartition]) -> LogDirsAnswer:
-        """Return one broker's log dir, and the size in bytes of the named partitions there."""
+        """Return one broker's log dirs, and its replicas of the named partitions."""
         await self._calls.broker(broker, "log_dirs")
         replication = self._cluster.replication
+        log_dirs = replication.log_dirs(broker)
         total = next(spec.disk_bytes for spec in self._cluster.spec.brokers if spec.id == broker)
         usable = max(0, total - replication.used(broker))
-        log_dir = LogDir(broker, _LOG_DIR, total_bytes=total, usable_bytes=usable)
-        held = (tp for tp in partitions if replication.end(tp, broker) is not None)
-        return LogDirsAnswer((log_dir,), {tp: replication.size(tp, broker) for tp in held})
+        described = tuple(
+            LogDir(broker, path, error=STORAGE_ERROR)
+            if path in log_dirs.failed
+            else LogDir(broker, path, total_bytes=total, usable_bytes=usable)
+            for path in log_dirs.paths
+        )
+        found = ((tp, replication.replica_dir(tp, broker)) for tp in partitions)
+        return LogDirsAnswer(described, {tp: held for tp, held in found if held is not None})
 
     async def topic_configs(self, names: Collection[str]) -> TopicConfigsAnswer:
         """Return the settings of topics."""

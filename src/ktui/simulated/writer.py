@@ -107,12 +107,32 @@ class SimulatedWriter:
             results |= _not_sent(part, outcome) if isinstance(outcome, ClusterError) else outcome
         return results
 
+    async def alter_log_dirs(
+        self,
+        broker: int,
+        paths: Mapping[TopicPartition, str],
+        *,
+        leaves_within_s: float | None = None,
+    ) -> Mapping[TopicPartition, WriteResult]:
+        """Move one broker's replicas to other log dirs."""
+        replication = self._cluster.replication
+
+        def move(part: Sequence[TopicPartition]) -> Mapping[TopicPartition, WriteResult]:
+            codes = {tp: replication.alter_log_dir(tp, broker, paths[tp]) for tp in part}
+            return {
+                tp: WriteResult(Verdict.REFUSED if code else Verdict.ACCEPTED, code)
+                for tp, code in codes.items()
+            }
+
+        return await self._in_turn("alter_log_dirs", list(paths), move, leaves_within_s, broker)
+
     async def _in_turn(
         self,
         call: str,
         parts: Sequence[_Part],
         act: _Effect[_Part],
         leaves_within_s: float | None,
+        broker: int | None = None,
     ) -> dict[_Part, WriteResult]:
         """Send one request after another, all within the time of one call."""
         clock = self._cluster.clock
@@ -124,7 +144,7 @@ class SimulatedWriter:
             if results and clock.monotonic() >= until_s:
                 outcome = TimedOut(attempted(call), answer="no time was left to send it")
             else:
-                outcome = await self._request(call, part, act)
+                outcome = await self._request(call, part, act, broker)
             if isinstance(outcome, ClusterError):
                 if not results:
                     raise outcome

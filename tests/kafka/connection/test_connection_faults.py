@@ -120,6 +120,16 @@ class TestALostAnswer:
         assert results[tp].verdict is Verdict.UNKNOWN
         assert proxied.seen[ApiKey.ElectLeaders] == 1
 
+    async def test_leaves_a_move_between_log_dirs_unknown(
+        self, proxied: ProxiedCluster, writer: KafkaWriter, tp: TopicPartition
+    ) -> None:
+        proxied.brokers[2].lose.add(ApiKey.AlterReplicaLogDirs)
+
+        result = (await writer.alter_log_dirs(2, {tp: "/data"}))[tp]
+
+        assert (result.verdict, result.node) == (Verdict.UNKNOWN, 2)
+        assert proxied.seen[ApiKey.AlterReplicaLogDirs] == 1
+
     async def test_leaves_only_the_settings_of_its_own_request_unknown(
         self, proxied: ProxiedCluster, writer: KafkaWriter
     ) -> None:

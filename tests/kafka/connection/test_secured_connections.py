@@ -209,6 +209,7 @@ class TestPermissions:
                     )
                 ).values(),
                 *(await writer.elect_preferred_leaders([tp])).values(),
+                *(await writer.alter_log_dirs(1, {tp: "/data"})).values(),
                 *(await writer.alter_configs([rate])).values(),
             ]
         finally:

@@ -105,6 +105,15 @@ class Misdirected:
     ) -> Mapping[ConfigResource, WriteResult]:
         return await self._writer.alter_configs(changes, leaves_within_s=leaves_within_s)
 
+    async def alter_log_dirs(
+        self,
+        broker: int,
+        paths: Mapping[TopicPartition, str],
+        *,
+        leaves_within_s: float | None = None,
+    ) -> Mapping[TopicPartition, WriteResult]:
+        return await self._writer.alter_log_dirs(broker, paths, leaves_within_s=leaves_within_s)
+
     async def aclose(self) -> None:
         await self._writer.aclose()
 

@@ -277,6 +277,16 @@ class ChaosWriter:
 
         return await self._sent(resources, alter)
 
+    async def alter_log_dirs(
+        self,
+        broker: int,
+        paths: Mapping[TopicPartition, str],
+        *,
+        leaves_within_s: float | None = None,
+    ) -> Mapping[TopicPartition, WriteResult]:
+        await self._connect(leaves_within_s)
+        return await self._sent(paths, lambda: self._writer.alter_log_dirs(broker, paths))
+
     async def aclose(self) -> None:
         await self._writer.aclose()
 

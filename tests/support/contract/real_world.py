@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from functools import partial
+from pathlib import Path
 
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.membership import GroupMembership
@@ -19,6 +20,7 @@ from ktui.kafka.transport.client import Wire
 from ktui.kafka.transport.translate_errors import Purpose
 from ktui.kafka.writer import KafkaWriter
 from support.contract.world import RATE, change, setting, until
+from support.kafka.log_dirs import break_log_dir
 
 _LOOKING = Purpose("looking whether a broker knows a new topic")
 
@@ -68,6 +70,10 @@ class RealWorld:
             message_bytes=size,
         )
         assert written == messages
+
+    async def fail_log_dir(self, broker: int, path: str) -> None:
+        del broker  # a lab's brokers are on this machine
+        await asyncio.to_thread(break_log_dir, Path(path))
 
     async def aclose(self) -> None:
         brokers = await self._wire.broker_ids()

@@ -20,8 +20,8 @@ MESSAGE_BYTES = 1_000
 class SimulatedWorld:
     """Reader and writer on a separate cluster, in virtual time."""
 
-    def __init__(self, version: str = SIMULATED) -> None:
-        brokers = tuple(BrokerSpec(id=b, rack=RACKS[b % 3]) for b in range(1, 6))
+    def __init__(self, version: str = SIMULATED, log_dirs: int = 1) -> None:
+        brokers = tuple(BrokerSpec(id=b, rack=RACKS[b % 3], log_dirs=log_dirs) for b in range(1, 6))
         self.clock = VirtualClock(leaping=True)
         spec = ClusterSpec(brokers=brokers, version=version, auto_leader_rebalance=False)
         self.cluster = SimulatedCluster(spec, self.clock)
@@ -47,6 +47,9 @@ class SimulatedWorld:
         assert size == MESSAGE_BYTES, f"a simulated topic's messages have {MESSAGE_BYTES} bytes"
         self.cluster.do(events.Append(tp, messages))
         await self.clock.sleep(1.0)
+
+    async def fail_log_dir(self, broker: int, path: str) -> None:
+        self.cluster.do(events.FailLogDir(broker, path))
 
     async def aclose(self) -> None:
         await self.reader.aclose()

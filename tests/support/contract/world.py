@@ -65,6 +65,10 @@ class World(Protocol):
         """Write messages of `size` random bytes."""
         ...
 
+    async def fail_log_dir(self, broker: int, path: str) -> None:
+        """Let a log dir fail for good, as soon as its broker uses it."""
+        ...
+
 
 async def until(
     condition: Callable[[], Awaitable[T | None]],

@@ -157,4 +157,4 @@ def log_bytes(lab: Lab, controller: Node) -> int:
 
 
 def _segments(lab: Lab, controller: Node) -> list[Path]:
-    return sorted((lab.data(controller) / "__cluster_metadata-0").glob("*.log"))
+    return sorted((lab.log_dirs(controller)[0] / "__cluster_metadata-0").glob("*.log"))

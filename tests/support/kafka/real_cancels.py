@@ -72,6 +72,15 @@ class Tripwire:
     ) -> Mapping[ConfigResource, Result]:
         return await self._writer.alter_configs(list(changes), leaves_within_s=leaves_within_s)
 
+    async def alter_log_dirs(
+        self,
+        broker: int,
+        paths: Mapping[TopicPartition, str],
+        *,
+        leaves_within_s: float | None = None,
+    ) -> Mapping[TopicPartition, Result]:
+        return await self._writer.alter_log_dirs(broker, paths, leaves_within_s=leaves_within_s)
+
     async def aclose(self) -> None:
         await self._writer.aclose()
 

@@ -97,7 +97,17 @@ class Set(msgspec.Struct, frozen=True):
     value: str | None
 
 
-Step = CreateTopic | Run | Settle | Kill | Restart | Reassign | Set
+class PutInFirstDirs(msgspec.Struct, frozen=True):
+    """Every replica of a topic moves to the first log dir of its broker."""
+
+    topic: str
+
+
+class SettleDirs(msgspec.Struct, frozen=True):
+    """A wait until no replica moves between log dirs."""
+
+
+Step = CreateTopic | Run | Settle | PutInFirstDirs | SettleDirs | Kill | Restart | Reassign | Set
 
 
 class Flow(msgspec.Struct, frozen=True, kw_only=True):
@@ -680,41 +690,58 @@ _BETWEEN_DIRS = tuple(
     for name, steps in (
         (
             "a replica is moved from one to the other",
-            (_ORDERS, Run(VERIFY, _OTHER_DIR), Run(EXECUTE), Run(VERIFY)),
+            (
+                _ORDERS,
+                PutInFirstDirs("orders"),
+                Run(VERIFY, _OTHER_DIR),
+                Run(EXECUTE),
+                SettleDirs(),
+                Run(VERIFY),
+            ),
         ),
         (
             "a slow move is seen, let go and completed",
             (
-                *(_FULL, Run(f"{EXECUTE} {_SLOW_DIRS}", _OTHER_DIR), Run(VERIFY)),
+                *(
+                    _FULL,
+                    PutInFirstDirs("orders"),
+                    Run(f"{EXECUTE} {_SLOW_DIRS}", _OTHER_DIR),
+                    Run(VERIFY),
+                ),
                 Run(f"{EXECUTE} --additional --replica-alter-log-dirs-throttle 1000000000"),
+                SettleDirs(),
                 Run(VERIFY),
             ),
         ),
         (
             "a slow move is cancelled, and cancelled again",
             (
-                *(_FULL, Run(f"{EXECUTE} {_SLOW_DIRS}", _OTHER_DIR)),
+                *(_FULL, PutInFirstDirs("orders"), Run(f"{EXECUTE} {_SLOW_DIRS}", _OTHER_DIR)),
                 *(Run(f"{CANCEL} --preserve-throttles"), Run(VERIFY), Run(CANCEL)),
             ),
         ),
         (
             "a slow move is on the way to another one than the plan's",
             (
-                *(_FULL, Run(f"{EXECUTE} {_SLOW_DIRS}", _OTHER_DIR)),
+                *(_FULL, PutInFirstDirs("orders"), Run(f"{EXECUTE} {_SLOW_DIRS}", _OTHER_DIR)),
                 Run(VERIFY, plan(("orders", 0, (1, 2), ("{dir:1}", "any")))),
             ),
         ),
         (
             "a replica moves between brokers into the second",
             (
-                *(_ORDERS, Run(EXECUTE, plan(("orders", 0, (3, 2), ("{dir:3}-2", "any"))))),
-                *(Settle(), Run(VERIFY)),
+                *(
+                    _ORDERS,
+                    PutInFirstDirs("orders"),
+                    Run(EXECUTE, plan(("orders", 0, (3, 2), ("{dir:3}-2", "any")))),
+                ),
+                *(Settle(), SettleDirs(), Run(VERIFY)),
             ),
         ),
         (
             "a replica moves between brokers and another between log dirs",
             (
-                _FULL,
+                *(_FULL, PutInFirstDirs("orders")),
                 Run(
                     f"{EXECUTE} {SLOW} {_SLOW_DIRS}",
                     plan(("orders", 0, (3, 2), ("any", "{dir:2}-2")), ("orders", 1, (2, 1))),
@@ -738,4 +765,3 @@ FLOWS: tuple[Flow, ...] = (
     *_SECURED,
     *_BETWEEN_DIRS,
 )
-"""All flows. Those of a lab with two log dirs are not recorded yet: the lab cannot have two."""

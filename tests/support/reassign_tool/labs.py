@@ -10,5 +10,5 @@ from support.reassign_tool.recording import VERSION
 REQUESTS = {
     Where.PLAIN: LabRequest(brokers=3, version=VERSION),
     Where.SECURED: LabRequest(brokers=2, version=VERSION, security=Security.SASL_SSL),
+    Where.LOG_DIRS: LabRequest(brokers=3, version=VERSION, log_dirs=2),
 }
-"""Flows in other places are not played yet."""

@@ -19,7 +19,7 @@ from ktui.kafka.connection.connection import Connection
 from ktui.kafka.reader import KafkaReader
 from ktui.kafka.writer import KafkaWriter
 from ktui.lab import clients, control
-from ktui.lab.layout import HOST, Lab
+from ktui.lab.layout import HOST, Lab, Node
 from ktui.lab.readiness import wait_until_ready
 from ktui.lab.users import ADMIN
 from support.contract.world import until
@@ -30,11 +30,13 @@ from support.reassign_tool.flows import (
     CreateTopic,
     Flow,
     Kill,
+    PutInFirstDirs,
     Reassign,
     Restart,
     Run,
     Set,
     Settle,
+    SettleDirs,
     Step,
 )
 from support.reassign_tool.normalise import HELP, normalised
@@ -112,6 +114,10 @@ class Stage:
                 return Outcome(None, await self._state())
             case CreateTopic():
                 await self._create(step)
+            case PutInFirstDirs(topic=topic):
+                await self._put_in_first_dirs(topic)
+            case SettleDirs():
+                await self._settle_dirs()
             case Kill(broker=broker):
                 await asyncio.to_thread(control.kill, self._lab, broker)
                 await self._wait_for(broker, alive=False)
@@ -138,7 +144,7 @@ class Stage:
         return re.sub(r"\{dir:(\d+)\}", lambda d: str(self._data(int(d[1]))), text)
 
     def _data(self, broker: int) -> Path:
-        return self._lab.data(self._lab.node(broker))
+        return self._lab.log_dirs(self._lab.node(broker))[0]
 
     def _write_plan(self, plan: str) -> None:
         text = self._printed if plan == PRINTED_PLAN else self._with_places(plan)
@@ -185,6 +191,30 @@ class Stage:
         await until(over)
         topics = await self._topics()
         await self._reader.describe_topics(topics, fresh=True)
+
+    async def _put_in_first_dirs(self, topic: str) -> None:
+        states = (await self._reader.describe_topics([topic], fresh=True)).partitions
+        for broker in sorted({broker for state in states.values() for broker in state.replicas}):
+            paths = {
+                tp: str(self._data(broker))
+                for tp, state in states.items()
+                if broker in state.replicas
+            }
+            results = await self._writer.alter_log_dirs(broker, paths)
+            assert all(each.verdict is Verdict.ACCEPTED for each in results.values()), results
+        await self._settle_dirs()
+
+    async def _settle_dirs(self) -> None:
+        async def over() -> bool:
+            return not any([await self._future(broker) for broker in self._lab.brokers])
+
+        await until(over)
+
+    async def _future(self, broker: Node) -> bool:
+        """Return whether a broker moves a replica between its log dirs."""
+        topics = (await self._reader.describe_topics(await self._topics())).partitions
+        answer = await self._reader.log_dirs(broker.id, topics.keys())
+        return any(each.future is not None for each in answer.replicas.values())
 
     async def _topics(self) -> set[str]:
         found: set[str] = set()

@@ -118,6 +118,20 @@ class _MortalWriter:
         self._taken(sending)
         return results
 
+    async def alter_log_dirs(
+        self,
+        broker: int,
+        paths: Mapping[TopicPartition, str],
+        *,
+        leaves_within_s: float | None = None,
+    ) -> Mapping[TopicPartition, WriteResult]:
+        sending = f"{len(paths)} log dirs of broker {broker}"
+        self._run.reaper.passes(f"before sending {sending}")
+        self._on_its_way(sending)
+        results = await self._inner.alter_log_dirs(broker, paths, leaves_within_s=leaves_within_s)
+        self._taken(sending)
+        return results
+
     async def aclose(self) -> None:
         await self._inner.aclose()
 

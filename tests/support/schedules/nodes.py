@@ -83,7 +83,7 @@ class Nodes(Outage):
         return next(each.state for each in control.status(self.lab) if each.node.id == node)
 
     def _quorum_state(self, node: int) -> tuple[int, int] | None:
-        folder = self.lab.data(self.lab.node(node)) / "__cluster_metadata-0"
+        folder = self.lab.log_dirs(self.lab.node(node))[0] / "__cluster_metadata-0"
         try:
             state = json.loads((folder / "quorum-state").read_text())
         except (OSError, ValueError):

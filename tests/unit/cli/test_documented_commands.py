@@ -44,6 +44,8 @@ EXEMPT: Mapping[str, str] = {
     "pipeline run --follow": "starts Spark; tests/pipeline/test_follow.py",
     "pipeline run --grid": "starts Spark; tests/pipeline/test_outlook.py",
     "pipeline run --master": "needs a Spark cluster; tests/pipeline/test_spark_cluster.py",
+    "progress": "polls a real cluster; tests/kafka/reassign/test_reassign.py",
+    "reassign": "starts an engine process; tests/kafka/reassign/test_reassign.py",
     "record --context": "records until its end in real time; tests/unit/cli/record/test_record.py",
     "resume": "starts an engine process; tests/unit/cli/start/test_resume.py",
     "runs import": "takes a cluster; tests/unit/cli/run/test_imported_runs.py",

@@ -6,6 +6,7 @@ import uuid
 
 import pytest
 from kafka.protocol.admin import (
+    AlterReplicaLogDirsResponse,
     DescribeClusterResponse,
     DescribeConfigsResponse,
     DescribeLogDirsResponse,
@@ -14,7 +15,7 @@ from kafka.protocol.admin import (
 )
 from kafka.protocol.metadata import MetadataResponse
 
-from ktui.cluster.broker import Broker, BrokerConfig, LogDir, TopicConfig
+from ktui.cluster.broker import Broker, BrokerConfig, FutureReplica, LogDir, ReplicaDir, TopicConfig
 from ktui.cluster.errors import NotAuthorized, Operation, Refused, TimedOut, Unsupported
 from ktui.cluster.partition import PartitionState, Reassignment, TopicPartition
 from ktui.kafka.requests import configs as settings
@@ -214,7 +215,13 @@ def test_log_dirs_are_parsed_with_sizes_failures_and_cordons() -> None:
                         version=5,
                         name="t",
                         partitions=[
-                            size(version=5, partition_index=0, partition_size=7, is_future_key=True)
+                            size(
+                                version=5,
+                                partition_index=0,
+                                partition_size=7,
+                                offset_lag=3,
+                                is_future_key=True,
+                            )
                         ],
                     )
                 ],
@@ -236,12 +243,39 @@ def test_log_dirs_are_parsed_with_sizes_failures_and_cordons() -> None:
 
     described = log_dirs.read_log_dirs(3, answer, [TopicPartition("t", 0)])
 
+    future = FutureReplica("/b", 7, offset_lag=3)
+    assert described.replicas == {TopicPartition("t", 0): ReplicaDir("/a", 10, future)}
     assert described.sizes == {TopicPartition("t", 0): 10}
     assert described.log_dirs == (
         LogDir(3, "/a", None, 100, 60, cordoned=True),
         LogDir(3, "/b"),
         LogDir(3, r"/c\n", "KAFKA_STORAGE_ERROR"),
     )
+
+
+def test_moves_between_log_dirs_are_grouped_by_path_and_answered_by_partition() -> None:
+    orders, audit = (TopicPartition(name, 0) for name in ("orders", "audit"))
+    request = log_dirs.alter_request({orders: "/a", audit: "/b", TopicPartition("orders", 1): "/a"})
+    topic = AlterReplicaLogDirsResponse.AlterReplicaLogDirTopicResult
+    partition = topic.AlterReplicaLogDirPartitionResult
+    answer = AlterReplicaLogDirsResponse(
+        version=2,
+        results=[
+            topic(
+                version=2,
+                topic_name=name,
+                partitions=[partition(version=2, partition_index=0, error_code=code)],
+            )
+            for name, code in (("orders", 0), ("audit", 9))
+        ],
+    )
+
+    asked = {
+        each.path: {topic.name: topic.partitions for topic in each.topics} for each in request.dirs
+    }
+
+    assert asked == {"/a": {"orders": [0, 1]}, "/b": {"audit": [0]}}
+    assert [*log_dirs.read_alter_results(answer)] == [(orders, 0, None), (audit, 9, None)]
 
 
 def configs(**described: str | None) -> object:

@@ -35,6 +35,16 @@ def test_a_broker_knows_its_rack_its_data_and_the_controller(tmp_path: Path) -> 
     assert broker["controller.quorum.voters"] == "100@127.0.0.1:21003"
 
 
+def test_only_brokers_have_several_log_dirs(tmp_path: Path) -> None:
+    lab = written_lab(tmp_path)
+    lab = Lab(tmp_path, msgspec.structs.replace(lab.layout, log_dirs=2))
+
+    paths = of_node(lab, 2)["log.dirs"].split(",")
+
+    assert paths == [str(tmp_path / "broker-2" / name) for name in ("data", "data-2")]
+    assert of_node(lab, 100)["log.dirs"] == str(tmp_path / "controller" / "data")
+
+
 def test_every_node_of_a_lab_with_three_controllers_knows_all_of_them(tmp_path: Path) -> None:
     lab = written_lab(tmp_path)
     more = (Node(id=101, port=21004), Node(id=102, port=21005))

@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 from typing import NamedTuple
 
+import msgspec
 import pytest
 
 from ktui.cli.lab.command import connect
@@ -13,6 +14,7 @@ from ktui.lab import jars, layout, nodes, server_log
 from ktui.lab import up as up_module
 from ktui.lab.errors import LabError, WrongInput
 from ktui.lab.java import Java
+from ktui.lab.layout import Lab
 from ktui.lab.up import LabRequest, up
 from support.kafka.lab_layout import written_lab
 
@@ -36,6 +38,22 @@ def test_a_lab_has_at_least_one_broker_and_broker_ids_below_the_controllers(
     error = refused(tmp_path / "lab", LabRequest(brokers=brokers))
     assert isinstance(error, WrongInput)
     assert str(error) == f"--brokers {brokers}. A lab has 1 to 99 brokers."
+
+
+@pytest.mark.parametrize("log_dirs", [0, 10])
+def test_a_broker_has_one_to_nine_log_dirs(tmp_path: Path, log_dirs: int) -> None:
+    error = refused(tmp_path / "lab", LabRequest(log_dirs=log_dirs))
+    assert isinstance(error, WrongInput)
+    assert str(error) == f"--log-dirs {log_dirs}. A broker has 1 to 9 log dirs."
+
+
+def test_a_kept_lab_is_only_started_with_as_many_log_dirs(tmp_path: Path) -> None:
+    lab = written_lab(tmp_path)
+    layout.save(Lab(tmp_path, msgspec.structs.replace(lab.layout, ready=True, log_dirs=2)))
+
+    error = refused(tmp_path, LabRequest(brokers=2))
+
+    assert "--brokers 2 --version 4.3.1 --security plaintext --log-dirs 2." in str(error)
 
 
 def test_a_folder_that_is_not_empty_is_refused(tmp_path: Path) -> None:

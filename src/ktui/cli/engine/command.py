@@ -18,13 +18,15 @@ from ktui.cli.engine.log import EngineLog, JournalWait, configure_log
 from ktui.cli.options import common
 from ktui.cli.options.cluster import cluster_options
 from ktui.cli.options.recording import run_recorded_option
+from ktui.cli.process.launch import Leaving
 from ktui.cli.record.sources import EngineRecording, record_run
-from ktui.cluster.clock import SystemClock
+from ktui.cluster.clock import Clock, SystemClock
 from ktui.cluster.observation import Observation
 from ktui.cluster.observer import Interest, ObservationSource, Observer, SourceWrapper
 from ktui.cluster.ports import ClusterPorts
 from ktui.execution.cancel.gate import CancelGateFile
 from ktui.execution.engine.engine import Engine
+from ktui.execution.engine.leaving import LeaveWhen, Settled, Submitted, never
 from ktui.execution.errors import RunProblem
 from ktui.execution.forecast.earlier_runs import EarlierRuns
 from ktui.execution.host.catalog import check_one_throttle
@@ -109,12 +111,17 @@ class HeartbeatSource(SourceWrapper):
             self._heartbeat.beat()
 
 
+def _leaving(_context: click.Context, _option: click.Parameter, when: str | None) -> Leaving | None:
+    return None if when is None else Leaving(when)
+
+
 @click.command("engine", hidden=True)
 @click.argument("name", metavar="RUN")
 @cluster_options
 @common.state_dir_option
 @click.option("--until", type=datetime.fromisoformat)
 @run_recorded_option
+@click.option("--leave", type=click.UNPROCESSED, callback=_leaving)
 @no_ownership_option
 def command(
     name: str,
@@ -123,6 +130,7 @@ def command(
     state: StateDir,
     until: datetime | None,
     record: bool | None,
+    leave: Leaving | None,
     no_ownership: bool,
 ) -> None:
     """Own RUN, and continue it until it ends or the engine is asked to leave."""
@@ -138,6 +146,8 @@ def command(
         run = read_run(journal, name)
         refuse_exported(run)
         reject_stale_commands(journal)
+        if leave is Leaving.SETTLED:
+            journal.ask(Pause(by=PauseOrigin.SIGNAL), owned.holder.short)
         journal.log = EngineLog(run)
         with record_run(run_dir, run, cluster.name, clock, record=record) as recorded:
             recorded.take(journal.entries())
@@ -151,9 +161,20 @@ def command(
                 state,
                 recorded,
                 wait,
+                leave_when=_leave_when(leave, clock),
                 owns=not no_ownership,
             )
             asyncio.run(going)
+
+
+def _leave_when(leave: Leaving | None, clock: Clock) -> LeaveWhen:
+    match leave:
+        case None:
+            return never
+        case Leaving.SUBMITTED:
+            return Submitted(clock)
+        case Leaving.SETTLED:
+            return Settled(clock)
 
 
 def read_run(journal: Journal, name: str) -> Run:
@@ -194,6 +215,7 @@ async def _run_engine(  # noqa: PLR0913, PLR0917 - what the command has made, ea
     recorded: EngineRecording,
     wait: JournalWait,
     *,
+    leave_when: LeaveWhen,
     owns: bool,
 ) -> None:
     if run.started is None:
@@ -218,6 +240,7 @@ async def _run_engine(  # noqa: PLR0913, PLR0917 - what the command has made, ea
             guard=None if hold is None else hold.guard,
             recording=recorded.state,
             earlier=EarlierRuns(state),
+            leave_when=leave_when,
         )
         leave_on_signals(engine.leave, wait)
         await engine.execute(

@@ -69,6 +69,14 @@ def command() -> None:
     show_default=True,
     help=f"The number of brokers, 1 to {layout.MAX_BROKERS}.",
 )
+@click.option(
+    "--log-dirs",
+    type=int,
+    metavar="N",
+    default=1,
+    show_default=True,
+    help=f"The number of log dirs of each broker, 1 to {layout.MAX_LOG_DIRS}.",
+)
 @_version_option
 @click.option(
     "--ports",
@@ -85,10 +93,16 @@ def command() -> None:
     help="How clients connect. All kinds but plaintext have users and ACLs.",
 )
 @_dir_option
-def up(brokers: int, version: str, ports: int | None, security: str, folder: Path) -> None:
+def up(
+    brokers: int, log_dirs: int, version: str, ports: int | None, security: str, folder: Path
+) -> None:
     """Start a cluster. It runs until `ktui lab down`."""
     request = LabRequest(
-        brokers=brokers, version=version, security=Security(security), first_port=ports
+        brokers=brokers,
+        version=version,
+        security=Security(security),
+        first_port=ports,
+        log_dirs=log_dirs,
     )
     with _errors_as_messages(), progress() as report:
         lab = bring_up(folder, request, connect, report)

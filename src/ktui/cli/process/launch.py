@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime
@@ -24,6 +25,15 @@ from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.execution.run.events import AnyRunEvent, Started
 
 
+class Leaving(enum.StrEnum):
+    """When an engine leaves a run before its end."""
+
+    SUBMITTED = "submitted"
+    """Once every partition has begun."""
+    SETTLED = "settled"
+    """Once the outcome of all that Kafka has completed is known; nothing more begins."""
+
+
 class Launch(msgspec.Struct, frozen=True, kw_only=True):
     """Where and how an engine runs."""
 
@@ -38,6 +48,8 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the engine records what it sees; None follows the run's options."""
     owner: ClaimRequest | None = None
     """The claim on the cluster; None without ownership."""
+    leave: Leaving | None = None
+    """When the engine leaves the run before its end; None to carry it on."""
 
     @property
     def arguments(self) -> list[str]:
@@ -45,9 +57,10 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
         named = options_of_names(self.names)
         until = [] if self.until is None else ["--until", self.until.isoformat()]
         record = {None: [], True: ["--record"], False: ["--no-record"]}[self.record]
+        leave = [] if self.leave is None else ["--leave", self.leave]
         unowned = [] if self.owner is not None else [NO_OWNERSHIP]
         where = ["--state-dir", str(self.state.path)]
-        return ["engine", self.name, *where, *named, *until, *record, *unowned]
+        return ["engine", self.name, *where, *named, *until, *record, *leave, *unowned]
 
     def owned(self) -> AbstractContextManager[None]:
         """Own the cluster while the run is created, and from then on; see `claim.own_cluster`."""

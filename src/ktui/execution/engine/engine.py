@@ -21,6 +21,7 @@ from ktui.cluster.ports import ClusterPorts, WriteResult
 from ktui.cluster.send_guard import Guard, Unguarded
 from ktui.execution.engine.command_handler import CommandHandler
 from ktui.execution.engine.decider import Decider
+from ktui.execution.engine.leaving import LeaveWhen, never
 from ktui.execution.engine.node_probe import NodeProbe
 from ktui.execution.engine.recorder import EventRecorder
 from ktui.execution.engine.request_check import LastCheck
@@ -81,6 +82,8 @@ class Engine:
         guard: decides by who owns the cluster whether requests may be sent; None checks no owner.
         recording: returns whether the observations are recorded, and why not.
         earlier: returns the speed of earlier runs on a cluster, if known.
+        leave_when: returns, after each turn with a poll, why the run is to be left now; None to go
+            on.
     """
 
     def __init__(  # noqa: PLR0913 - each is used at another place of a turn
@@ -97,8 +100,10 @@ class Engine:
         guard: Guard | None = None,
         recording: Callable[[], Recording] = lambda: NOT_RECORDED,
         earlier: Callable[[str], Prior | None] = lambda _cluster_id: None,
+        leave_when: LeaveWhen = never,
     ) -> None:
         self._run = run
+        self._leave_when = leave_when
         self._source = source
         self._clock = clock
         self._guard = guard or Unguarded()
@@ -158,6 +163,7 @@ class Engine:
                 self.leave(reason)
                 break
             await self._turn()
+            self._leave_if_due()
             await self._wait(self._decider.pause_s)
         if not self._run.ended:
             await self._clean_up_throttles()
@@ -167,6 +173,12 @@ class Engine:
         """Leave the run at the next moment that allows it; what is in flight goes on."""
         self._reason = self._reason or reason
         self._leaving.set()
+
+    def _leave_if_due(self) -> None:
+        if self._decider.has_polled:
+            reason = self._leave_when(self._run, self._decider.last_poll)
+            if reason is not None:
+                self.leave(reason)
 
     def _lift_pauses(self) -> list[AnyRunEvent]:
         """Lift the pauses that concerned the previous process, but no pause of an operator."""

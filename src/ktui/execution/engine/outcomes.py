@@ -26,6 +26,7 @@ from ktui.execution.run.refusals import (
 from ktui.execution.run.run import nothing_was_sent, remains_not_begun
 from ktui.execution.run.states import State
 from ktui.execution.run.track import Track
+from ktui.pacing.limits import Shape
 from ktui.pacing.situation import Done
 
 FIRST_RETRY_S, LAST_RETRY_S = 1.0, 60.0
@@ -97,7 +98,8 @@ class AnswerHandler:
         """
         words = refusal_text(result)
         tries = track.refusals + counts_against(result)
-        if last_try and tries >= MOST_TRIES:
+        once = self._memory.run.limits.shape is Shape.WHOLE
+        if last_try and tries >= (1 if once else MOST_TRIES):
             return self._memory.fail(track, failure_reason(tries, result))
         situation = self._memory.roster.situation(track.tp)
         if remains_not_begun(request, result, track):

@@ -63,6 +63,11 @@ class EngineProcess:
         return self._gone
 
     @property
+    def ended_well(self) -> bool:
+        """Whether the process has ended with exit code 0, or its exit code is not known."""
+        return self.gone and not self._code
+
+    @property
     def last_words(self) -> str:
         """How the process ended: the signal that ended it, or the last lines of its log."""
         if self._code is not None and self._code < 0:

@@ -51,7 +51,8 @@ def missing_permission(results: Iterable[WriteResult]) -> str | None:
 
 def failure_reason(tries: int, result: Answered | WriteResult) -> str:
     """Return the reason of a partition that failed: the number of tries and the last refusal."""
-    return f"refused {tries} times: {refusal_text(result)}"
+    times = "" if tries == 1 else f" {tries} times"
+    return f"refused{times}: {refusal_text(result)}"
 
 
 def refusal_text(result: Answered | WriteResult) -> str:

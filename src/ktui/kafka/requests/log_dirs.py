@@ -1,13 +1,14 @@
-"""DescribeLogDirs: one broker's log dirs, and the bytes that partitions take there."""
+"""Requests about log dirs: which replicas a broker keeps where, and moves between log dirs."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
-from kafka.protocol.admin.cluster import DescribeLogDirsRequest
+import msgspec
+from kafka.protocol.admin.cluster import AlterReplicaLogDirsRequest, DescribeLogDirsRequest
 
-from ktui.cluster.broker import LogDir
+from ktui.cluster.broker import FutureReplica, LogDir, ReplicaDir
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import LogDirsAnswer
 from ktui.cluster.text import clean
@@ -16,7 +17,7 @@ from ktui.kafka.transport.batches import by_topic
 
 
 def log_dirs_request(partitions: Collection[TopicPartition]) -> Any:
-    """Build a request for the log dirs, with the sizes of the named partitions only."""
+    """Build a request for the log dirs, with the replicas of the named partitions only."""
     topic = DescribeLogDirsRequest.DescribableLogDirTopic
     return DescribeLogDirsRequest(
         topics=[topic(topic=name, partitions=ps) for name, ps in by_topic(partitions).items()]
@@ -26,16 +27,55 @@ def log_dirs_request(partitions: Collection[TopicPartition]) -> Any:
 def read_log_dirs(
     broker: int, answer: Any, partitions: Collection[TopicPartition]
 ) -> LogDirsAnswer:
-    """Read a DescribeLogDirs answer, without the bytes of future replicas (KIP-113)."""
+    """Read a DescribeLogDirs answer."""
     requested = frozenset(partitions)
-    sizes: dict[TopicPartition, int] = {}
+    present: dict[TopicPartition, ReplicaDir] = {}
+    future: dict[TopicPartition, FutureReplica] = {}
     for log_dir in answer.results:
+        path = clean(log_dir.log_dir)
         for topic in log_dir.topics or ():
             for replica in topic.partitions:
                 tp = TopicPartition(clean(topic.name), replica.partition_index)
-                if tp in requested and not replica.is_future_key:
-                    sizes[tp] = replica.partition_size
-    return LogDirsAnswer(tuple(_log_dir(broker, d) for d in answer.results), sizes)
+                if tp not in requested:
+                    continue
+                if replica.is_future_key:
+                    lag = replica.offset_lag if replica.offset_lag >= 0 else None
+                    future[tp] = FutureReplica(path, replica.partition_size, lag)
+                else:
+                    present[tp] = ReplicaDir(path, replica.partition_size)
+    replicas = {
+        tp: msgspec.structs.replace(held, future=future[tp]) if tp in future else held
+        for tp, held in present.items()
+    }
+    return LogDirsAnswer(tuple(_log_dir(broker, d) for d in answer.results), replicas)
+
+
+def alter_request(paths: Mapping[TopicPartition, str]) -> Any:
+    """Build a request to move replicas of the broker that receives it to these log dirs."""
+    log_dir = AlterReplicaLogDirsRequest.AlterReplicaLogDir
+    topic = log_dir.AlterReplicaLogDirTopic
+    by_path: dict[str, list[TopicPartition]] = {}
+    for tp, path in paths.items():
+        by_path.setdefault(path, []).append(tp)
+    return AlterReplicaLogDirsRequest(
+        dirs=[
+            log_dir(
+                path=path,
+                topics=[
+                    topic(name=name, partitions=numbers) for name, numbers in by_topic(tps).items()
+                ],
+            )
+            for path, tps in by_path.items()
+        ]
+    )
+
+
+def read_alter_results(answer: Any) -> Iterator[tuple[TopicPartition, int, str | None]]:
+    """Yield each partition with its error code; the answer has no messages."""
+    for topic in answer.results:
+        for result in topic.partitions:
+            tp = TopicPartition(topic.topic_name, result.partition_index)
+            yield tp, result.error_code, None
 
 
 def _log_dir(broker: int, result: Any) -> LogDir:

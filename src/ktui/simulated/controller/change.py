@@ -37,6 +37,8 @@ class RequestedChange(msgspec.Struct, frozen=True, gc=False):
     election: Election = Election.ONLINE
     unclean_shutdown: int | None = None
     """A broker that came back after an unclean shutdown and may have lost data."""
+    failed: int | None = None
+    """A broker whose log dir with the replica has failed."""
 
 
 class DecisionContext(msgspec.Struct, frozen=True):
@@ -54,6 +56,8 @@ def decide(
 ) -> Registration | None:
     """Return the partition's next record; None if nothing changes."""
     assignment = _completed(_assignment(before, wish), context.rules)
+    offline = _offline(before, wish, assignment)
+    context = _except(offline, context)
     elr = _eligible(before, wish, assignment.isr, context)
     leader, isr, elr, elected = _with_leader(before, wish.election, assignment, elr, context)
     removed = not set(before.replicas) <= set(assignment.replicas)
@@ -67,10 +71,21 @@ def decide(
         removing=assignment.removing,
         elr=elr,
         last_known_leader=_last_known(before, leader, context),
+        offline=offline,
     )
     if after == before:
         return None
     return msgspec.structs.replace(after, partition_epoch=before.partition_epoch + 1)
+
+
+def _except(offline: Brokers, context: DecisionContext) -> DecisionContext:
+    """Let no replica lead whose log dir has failed."""
+    if not offline:
+        return context
+    may_lead = context.may_lead
+    return msgspec.structs.replace(
+        context, may_lead=lambda broker: broker not in offline and may_lead(broker)
+    )
 
 
 class _Assignment(msgspec.Struct, frozen=True, gc=False):
@@ -114,6 +129,13 @@ def _awaited(now: _Assignment, target: Brokers, rules: VersionRules) -> set[int]
         return set(target)
     shrinks = len(now.adding) < len(now.removing)
     return {*now.adding, *target} if shrinks else set(now.adding)
+
+
+def _offline(before: Registration, wish: RequestedChange, now: _Assignment) -> Brokers:
+    """Return the replicas whose log dir has failed, of those that are still assigned."""
+    if wish.failed is None and not before.offline:
+        return ()
+    return tuple(b for b in now.replicas if b in before.offline or b == wish.failed)
 
 
 def _eligible(

@@ -131,6 +131,10 @@ class Controller:
         self._members.register(broker)
         self._redecide(self._records.on(broker), without=broker, unclean_shutdown=broker)
 
+    def lose_replicas(self, broker: int, partitions: Iterable[TopicPartition]) -> None:
+        """Record that a broker's replicas are in a failed log dir, and elect other leaders."""
+        self._redecide(((tp, self._known(tp)) for tp in partitions), without=broker, failed=broker)
+
     def _remove_from_isrs(self, broker: int) -> None:
         concerned = ((tp, known) for tp, known in self._records.on(broker) if broker in known.isr)
         self._redecide(concerned, without=broker)
@@ -141,13 +145,16 @@ class Controller:
         *,
         without: int | None = None,
         unclean_shutdown: int | None = None,
+        failed: int | None = None,
     ) -> None:
         """Decide ISR and leader of partitions again, with one broker removed from the ISR."""
         decisions = []
         for tp, known in concerned:
             isr = tuple(b for b in known.isr if b != without)
             kind = self._election(tp.topic)
-            wish = RequestedChange(isr=isr, election=kind, unclean_shutdown=unclean_shutdown)
+            wish = RequestedChange(
+                isr=isr, election=kind, unclean_shutdown=unclean_shutdown, failed=failed
+            )
             after = self._decide(tp, known, wish)
             if after is not None:
                 decisions.append((tp, after))

@@ -26,6 +26,8 @@ class Registration(msgspec.Struct, frozen=True, gc=False):
     """Eligible leader replicas (KIP-966)."""
     last_known_leader: int | None = None
     """The leader that a partition without ISR and ELR waits for (KIP-966's balanced recovery)."""
+    offline: tuple[int, ...] = ()
+    """The replicas whose log dir has failed (KIP-858)."""
 
     @property
     def reassigning(self) -> bool:

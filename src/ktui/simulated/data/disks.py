@@ -39,8 +39,8 @@ class Disks:
         """Return the bytes used on a broker's disk, by logs and by other data."""
         now_s, tide_s = self._moment.now_s, self._moment.tide_s
         host = self._hosts[broker]
-        apart = sum(flow.size_at(now_s, tide_s) for flow in host.apart)
-        return host.foreign + self._ledger.held(broker, tide_s) + apart
+        copied = sum(flow.size_at(now_s, tide_s) for flow in host.flows)
+        return host.foreign + self._ledger.held(broker, tide_s) + copied
 
     def leave(self, broker: int, room: int) -> None:
         """Let other data fill a disk down to `room` free bytes, or make room again."""

@@ -41,6 +41,7 @@ class Followers:
         """Add a new log, which the members of its ISR have in full."""
         log.at = self._moment.tide_s
         for broker in log.record.replicas:
+            self._hosts[broker].log_dirs.place(log)
             if broker not in log.record.isr:
                 self._set_apart(log, broker, log.start)
         self._arrange(log)
@@ -50,7 +51,7 @@ class Followers:
         """Remove a log and all its replicas."""
         self.ledger.take(log, self._moment.tide_s)
         for broker in log.record.replicas:
-            self._forget(log, broker)
+            self._remove(log, broker)
 
     def change(self, log: Log, record: Registration) -> None:
         """Carry out the controller's decision about a log."""
@@ -65,7 +66,7 @@ class Followers:
     def pause(self, log: Log) -> None:
         """Stop a log's traffic, before a change to something that the traffic depends on."""
         self._take_out(log)
-        for flow in (log.apart or {}).values():
+        for flow in log.flows():
             self.channels.stop(flow, self._moment)
 
     def resume(self, log: Log) -> None:
@@ -96,6 +97,45 @@ class Followers:
             self._set_apart(log, broker, log.end)
         self.resume(log)
 
+    def move(self, log: Log, broker: int, path: str) -> None:
+        """Copy a replica to another log dir, instead of any other; the present one needs none."""
+        under_way = (log.futures or {}).get(broker)
+        if under_way is not None and under_way.path == path:
+            return
+        self._end_move(log, broker)
+        host = self._hosts[broker]
+        if path == host.log_dirs.path_of(log):
+            return
+        start = log.start_at(self._moment.tide_s)
+        flow = Flow(log, broker, start, self._moment.now_s, path=path)
+        if log.futures is None:
+            log.futures = {}
+        log.futures[broker] = flow
+        host.flows[flow] = None
+        self._route_all(log)
+
+    def finish_move(self, flow: Flow, path: str) -> None:
+        """Put the complete copy in the place of its replica."""
+        self._end_move(flow.log, flow.broker)
+        self._hosts[flow.broker].log_dirs.put(flow.log, path)
+
+    def lose(self, broker: int, path: str) -> list[Log]:
+        """Let a log dir fail, and return the logs whose replicas were there.
+
+        Copies into it end, and so do those of the lost replicas, which have no data any more.
+        """
+        host = self._hosts[broker]
+        lost = host.log_dirs.fail(path)
+        for flow in [f for f in host.flows if f.path == path]:
+            self._end_move(flow.log, broker)
+        for log in lost:
+            self._end_move(log, broker)
+            self._take_out(log)
+            self._forget(log, broker)
+            self._set_apart(log, broker, log.start)
+            self.resume(log)
+        return lost
+
     def next_watched_s(self) -> float:
         """Return the second at which the next replica may have lagged for too long."""
         return self._watched[0][0] if self._watched else float("inf")
@@ -107,7 +147,7 @@ class Followers:
         while self._watched and self._watched[0][0] <= now_s:
             at_s, _, flow = heapq.heappop(self._watched)
             log = flow.log
-            stale = flow not in self._hosts[flow.broker].apart or flow.broker not in log.record.isr
+            stale = flow not in self._hosts[flow.broker].flows or flow.broker not in log.record.isr
             if stale or at_s < flow.behind_since_s + self._lag_time_max_s:
                 continue
             if log.writing and log.end_at(tide_s) - flow.position_at(now_s) > NOTHING:
@@ -122,16 +162,17 @@ class Followers:
     def _assign(self, log: Log, record: Registration) -> None:
         before = log.record
         if before.leader != record.leader:
-            for flow in (log.apart or {}).values():
+            for flow in log.flows():
                 self.channels.stop(flow, self._moment)
             self._follow(log, record)
         for broker in before.replicas:
             if broker not in record.replicas:
-                self._forget(log, broker)
+                self._remove(log, broker)
         log.record = record
         self._drop_joined(log)
         for broker in record.replicas:
             if broker not in before.replicas:
+                self._hosts[broker].log_dirs.place(log)
                 self._set_apart(log, broker, log.start)
 
     def _change_isr(self, log: Log, record: Registration) -> None:
@@ -156,16 +197,16 @@ class Followers:
             log.end = leading.position
             log.start = min(log.start, log.end)
             self._forget(log, leading.broker)
-        for flow in apart.values():
+        for flow in log.flows():
             flow.position = min(flow.position, log.end)
-            if flow.broker in record.isr:
+            if flow.path is None and flow.broker in record.isr:
                 self._watch(flow)
 
     def _arrange(self, log: Log) -> None:
         """Let producers write if there is a live leader, and let replicas copy what they lack."""
-        record, hosts = log.record, self._hosts
+        record = log.record
         leader = record.leader
-        log.writing = leader is not None and hosts[leader].up
+        log.writing = leader is not None and self._serves(log, leader)
         if log.writing:
             apart = log.apart or ()
             for broker in record.replicas:
@@ -178,12 +219,19 @@ class Followers:
         self._route_all(log)
 
     def _stays_in_step(self, log: Log, broker: int) -> bool:
-        if not self._hosts[broker].up:
+        if not self._serves(log, broker):
             return False
         return broker in log.record.isr or (log.tp, broker) in self.outside
 
+    def _serves(self, log: Log, broker: int) -> bool:
+        """Whether a broker can use its replica: it is up, and the replica's log dir works."""
+        host = self._hosts[broker]
+        return host.up and not host.log_dirs.has_lost(log)
+
     def _route_all(self, log: Log) -> None:
-        for flow in (log.apart or {}).values():
+        for flow in (log.futures or {}).values():  # the log's growth may have changed
+            self.channels.stop(flow, self._moment)
+        for flow in log.flows():
             key = self._key(flow)
             if flow.channel is None or flow.channel.key != key:
                 self.channels.stop(flow, self._moment)
@@ -194,7 +242,12 @@ class Followers:
         """Return the key of the channel that a flow copies through; None while it cannot copy."""
         log, broker = flow.log, flow.broker
         leader = log.record.leader
-        if not log.writing or leader is None or not self._hosts[broker].up:
+        if not self._serves(log, broker):
+            return None
+        if flow.path is not None:  # copies what the replica has, once that is in step
+            in_step = broker not in (log.apart or ())
+            return (broker, broker, False, False) if in_step else None
+        if not log.writing or leader is None:
             return None
         topic, number = log.topic, log.partition
         follower_bound = (number, broker) in topic.followers_listed
@@ -206,16 +259,30 @@ class Followers:
         if log.apart is None:
             log.apart = {}
         log.apart[broker] = flow
-        self._hosts[broker].apart[flow] = None
+        self._hosts[broker].flows[flow] = None
         self.outside.pop((log.tp, broker), None)
         if broker in log.record.isr:
             self._watch(flow)
+
+    def _remove(self, log: Log, broker: int) -> None:
+        """Remove a replica that is no longer assigned to the broker."""
+        self._forget(log, broker)
+        self._end_move(log, broker)
+        self._hosts[broker].log_dirs.remove(log)
+
+    def _end_move(self, log: Log, broker: int) -> None:
+        flow = log.futures.pop(broker, None) if log.futures else None
+        if flow is not None:
+            self.channels.stop(flow, self._moment)
+            del self._hosts[broker].flows[flow]
+            if not log.futures:
+                log.futures = None  # as in `_forget`
 
     def _forget(self, log: Log, broker: int) -> None:
         flow = log.apart.pop(broker, None) if log.apart else None
         if flow is not None:
             self.channels.stop(flow, self._moment)
-            del self._hosts[broker].apart[flow]
+            del self._hosts[broker].flows[flow]
             if not log.apart:
                 log.apart = None  # log and flow refer to each other and are never collected
         if self.outside:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from ktui.simulated.data.log_dirs import LogDirs
 from ktui.simulated.data.logs import ChannelKey, Flow
 from ktui.simulated.data.throttles import ReplicationThrottle
 from ktui.simulated.data.totals import Ledger
 from ktui.simulated.layout import BrokerSpec
 
-_RESOURCES = 4
-"""Resources per host, in order: inbound network and disk, outbound network, two throttles."""
+_RESOURCES = 5
+"""Resources per host: inbound network and disk, outbound network, and the throttles of the
+follower, the leader and the log dirs."""
 
 
 class Host:
@@ -23,8 +25,10 @@ class Host:
         """Bytes on the disk that belong to no log."""
         self.follower_throttle = ReplicationThrottle()
         self.leader_throttle = ReplicationThrottle()
-        self.apart: dict[Flow, None] = {}
-        """The broker's replicas that are not in step."""
+        self.log_dir_throttle = ReplicationThrottle()
+        self.log_dirs = LogDirs(spec.log_dir_paths)
+        self.flows: dict[Flow, None] = {}
+        """The broker's replicas that are not in step, and its copies in other log dirs."""
 
     @property
     def into(self) -> float:
@@ -36,6 +40,11 @@ class Host:
         """The rate at which the machine can send."""
         return self.spec.net_out * self.share
 
+    @property
+    def throttles(self) -> tuple[ReplicationThrottle, ...]:
+        """The throttles of the follower, the leader and the log dirs."""
+        return self.follower_throttle, self.leader_throttle, self.log_dir_throttle
+
     def rooms(self, ledger: Ledger, factor: float, now_s: float) -> tuple[float, ...]:
         """Return the rate that in-step traffic leaves to flows, for each resource of the host."""
         broker = self.spec.id
@@ -44,13 +53,16 @@ class Host:
             self.out - ledger.out[broker] * factor,
             self.follower_throttle.room(ledger.follower_listed[broker] * factor, now_s),
             self.leader_throttle.room(ledger.leader_listed[broker] * factor, now_s),
+            self.log_dir_throttle.room(0.0, now_s),
         )
 
 
 def resources(hosts: dict[int, Host], key: ChannelKey) -> tuple[int, ...]:
-    """Return the indexes of a channel's resources: two hosts', and the throttles that bind it."""
+    """Return the indexes of a channel's resources: the hosts', and the throttles that bind it."""
     source, destination, follower_bound, leader_bound = key
     first, second = hosts[source].first_resource, hosts[destination].first_resource
+    if source == destination:
+        return first, first + 4
     used: tuple[int, ...] = (first + 1, second)
     if follower_bound:
         used = (*used, second + 2)

@@ -16,7 +16,10 @@ from ktui.simulated.data.throttles import NOWHERE, ThrottledReplicas
 from ktui.simulated.layout import TopicSpec
 
 ChannelKey = tuple[int, int, bool, bool]
-"""Source broker, destination broker, and whether the follower's and leader's throttles bind."""
+"""Source broker, destination broker, and whether the follower's and leader's throttles bind.
+
+A copy from log dir to log dir has the same broker twice.
+"""
 
 
 class FlowChannel(Protocol):
@@ -76,6 +79,8 @@ class Log(msgspec.Struct, gc=False, eq=False):
     """Bytes per second of average traffic by which the log grows, as counted in the ledger."""
     apart: dict[int, Flow] | None = None
     """The replicas that are not in step, by broker."""
+    futures: dict[int, Flow] | None = None
+    """The copies of replicas that move to another log dir, by broker."""
 
     @property
     def tp(self) -> TopicPartition:
@@ -97,6 +102,10 @@ class Log(msgspec.Struct, gc=False, eq=False):
         if retention is None:
             return self.start
         return max(self.start, self.end_at(tide_s) - retention)
+
+    def flows(self) -> list[Flow]:
+        """Return everything that copies this log."""
+        return [*(self.apart or {}).values(), *(self.futures or {}).values()]
 
     def settle(self, tide_s: float) -> None:
         """Fix start and end as of now, before something about the log changes."""
@@ -123,13 +132,18 @@ class Log(msgspec.Struct, gc=False, eq=False):
 
 
 class Flow(msgspec.Struct, eq=False):
-    """A replica that is not in step. It copies through a channel, or stands still without one."""
+    """A replica that is not in step, or its copy in another log dir.
+
+    It copies through a channel, or stands still without one.
+    """
 
     log: Log
     broker: int
     position: float
     """End position, in bytes, when the channel had served `base` bytes to each of its flows."""
     behind_since_s: float
+    path: str | None = None
+    """The log dir of the copy; None for a replica that copies from its leader."""
     channel: FlowChannel | None = None
     base: float = 0.0
     entry: int = -1

@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection
 
+from ktui.cluster.broker import FutureReplica, ReplicaDir
 from ktui.cluster.partition import TopicPartition
 from ktui.simulated.controller.registration import RecordChange
 from ktui.simulated.data.disks import Disks
 from ktui.simulated.data.events import CaughtUp, DiskFull, FellBehind, FlowEvent
 from ktui.simulated.data.followers import Followers
 from ktui.simulated.data.hosts import Host
+from ktui.simulated.data.log_dirs import STORAGE_ERROR, LogDirs
 from ktui.simulated.data.logs import Log, TopicLogs
 from ktui.simulated.data.sharing import Sharing
 from ktui.simulated.data.throttles import ThrottledReplicas
@@ -120,7 +122,12 @@ class Replication:
             self._adjust(found.logs.values(), lambda: found.set_retention(keep))
 
     def set_throttle_rates(
-        self, broker: int, *, follower: float | None, leader: float | None
+        self,
+        broker: int,
+        *,
+        follower: float | None,
+        leader: float | None,
+        log_dir: float | None = None,
     ) -> None:
         """Set a broker's replication throttles, in bytes per second; None lifts one.
 
@@ -128,10 +135,12 @@ class Replication:
         average over the window of 11 s is below the new rate.
         """
         self._next_s = None
-        host = self._hosts[broker]
-        follower_flow, leader_flow = self._sharing.throttled(broker)
-        host.follower_throttle.set_rate(follower, follower_flow, self.now_s)
-        host.leader_throttle.set_rate(leader, leader_flow, self.now_s)
+        flowing = self._sharing.throttled(broker)
+        throttles = zip(
+            self._hosts[broker].throttles, (follower, leader, log_dir), flowing, strict=True
+        )
+        for throttle, rate, flow in throttles:
+            throttle.set_rate(rate, flow, self.now_s)
 
     def set_throttled_replicas(
         self, topic: str, *, followers: ThrottledReplicas, leaders: ThrottledReplicas
@@ -145,10 +154,53 @@ class Replication:
         logs = [found.logs[number] for number in sorted(numbers) if number in found.logs]
         self._adjust(logs, lambda: found.list_throttled(followers, leaders))
 
+    def log_dirs(self, broker: int) -> LogDirs:
+        """Return a broker's log dirs."""
+        return self._hosts[broker].log_dirs
+
+    def alter_log_dir(self, tp: TopicPartition, broker: int, path: str) -> str | None:
+        """Begin to move a replica to a log dir of its broker; the present one ends a move.
+
+        Returns:
+            Kafka's name for the error; None for success. The broker remembers the path for a
+            replica that it does not have.
+        """
+        log_dirs, log = self._hosts[broker].log_dirs, self._log(tp)
+        if path not in log_dirs.paths:
+            return "LOG_DIR_NOT_FOUND"
+        if path in log_dirs.failed or (log is not None and log_dirs.has_lost(log)):
+            return STORAGE_ERROR
+        if log is None or broker not in log.record.replicas:
+            log_dirs.remember(tp, path)
+            return "UNKNOWN_TOPIC_OR_PARTITION" if log is None else "REPLICA_NOT_AVAILABLE"
+        self._next_s = None
+        self._followers.move(log, broker, path)
+        self._disks.look_again(broker)
+        return None
+
+    def fail_log_dir(self, broker: int, path: str) -> list[TopicPartition]:
+        """Let a log dir fail for good, and return the partitions that the broker loses with it."""
+        self._next_s = None
+        return [log.tp for log in self._followers.lose(broker, path)]
+
+    def replica_dir(self, tp: TopicPartition, broker: int) -> ReplicaDir | None:
+        """Return the place of a replica, and where it moves; None if there is no such replica."""
+        log = self._held(tp, broker)
+        if log is None:
+            return None
+        flow, future = (log.futures or {}).get(broker), None
+        if flow is not None and flow.path is not None:
+            tide_s, each = self._moment.tide_s, log.topic.spec.message_bytes
+            copied = int(flow.end_at(self.now_s, tide_s) / each)
+            lag = int(self._position(log, broker) / each) - copied
+            future = FutureReplica(flow.path, round(flow.size_at(self.now_s, tide_s)), max(0, lag))
+        path = self._hosts[broker].log_dirs.path_of(log)
+        return ReplicaDir(path, self.size(tp, broker), future)
+
     def end(self, tp: TopicPartition, broker: int) -> int | None:
         """Return a replica's log end offset, in messages; None if there is no such replica."""
-        log = self._log(tp)
-        if log is None or broker not in log.record.replicas:
+        log = self._held(tp, broker)
+        if log is None:
             return None
         return int(self._position(log, broker) / log.topic.spec.message_bytes)
 
@@ -163,8 +215,8 @@ class Replication:
 
     def size(self, tp: TopicPartition, broker: int) -> int:
         """Return the size of a replica in bytes; 0 if there is no such replica."""
-        log = self._log(tp)
-        if log is None or broker not in log.record.replicas:
+        log = self._held(tp, broker)
+        if log is None:
             return 0
         held = self._position(log, broker) - log.start_at(self._moment.tide_s)
         return max(0, round(held))
@@ -176,8 +228,8 @@ class Replication:
     def rate(self, tp: TopicPartition, broker: int) -> float:
         """Return the write rate of a replica, in bytes per second; 0 if there is no replica."""
         self.next_event_s()
-        log = self._log(tp)
-        if log is None or broker not in log.record.replicas:
+        log = self._held(tp, broker)
+        if log is None:
             return 0.0
         flow = (log.apart or {}).get(broker)
         if flow is None:
@@ -229,6 +281,13 @@ class Replication:
         topic = self._topics.get(tp.topic)
         return None if topic is None else topic.logs.get(tp.partition)
 
+    def _held(self, tp: TopicPartition, broker: int) -> Log | None:
+        """Return the log of a replica that the broker has, and has not lost with a log dir."""
+        log = self._log(tp)
+        if log is None or broker not in log.record.replicas:
+            return None
+        return None if self._hosts[broker].log_dirs.has_lost(log) else log
+
     def _position(self, log: Log, broker: int) -> float:
         flow, tide_s = (log.apart or {}).get(broker), self._moment.tide_s
         if flow is None:
@@ -258,7 +317,11 @@ class Replication:
             caught_up = [CaughtUp(tp, broker) for (tp, broker), log in waiting if log.writing]
         due = [channel for channel in self._channels if channel.finish_s <= self.now_s]
         finished = [flow for channel in due for flow in channel.finished(self._moment)]
-        caught_up += [CaughtUp(f.log.tp, f.broker) for f in finished if self._followers.catch_up(f)]
+        for flow in finished:
+            if flow.path is not None:
+                self._followers.finish_move(flow, flow.path)
+            elif self._followers.catch_up(flow):
+                caught_up.append(CaughtUp(flow.log.tp, flow.broker))
         return caught_up
 
     def _fell_behind(self) -> list[FellBehind]:

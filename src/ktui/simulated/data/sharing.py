@@ -51,7 +51,7 @@ class Sharing:
         throttles = [
             throttle.opens_s
             for host in self._hosts.values()
-            for throttle in (host.follower_throttle, host.leader_throttle)
+            for throttle in host.throttles
             if throttle.opens_s > now_s
         ]
         finishes = [channel.finish_s for channel in self._channels]
@@ -64,20 +64,23 @@ class Sharing:
             any(self._overloaded(host, self._peak)) for host in self._hosts.values()
         )
 
-    def throttled(self, broker: int) -> tuple[float, float]:
-        """Return the traffic that counts for a broker's two throttles, in bytes per second.
+    def throttled(self, broker: int) -> tuple[float, float, float]:
+        """Return the traffic that counts for a broker's throttles, in bytes per second.
 
         Returns:
-            The traffic of the follower's throttle, and that of the leader's.
+            The traffic of the follower's throttle, of the leader's, and of the log dirs'.
         """
         factor = self._moment.factor
         follower = self._ledger.follower_listed[broker] * factor
         leader = self._ledger.leader_listed[broker] * factor
+        log_dir = 0.0
         for channel in self._channels:
             source, destination, follower_bound, leader_bound = channel.key
-            follower += channel.rate * channel.count * (follower_bound and destination == broker)
-            leader += channel.rate * channel.count * (leader_bound and source == broker)
-        return follower, leader
+            rate = channel.rate * channel.count
+            follower += rate * (follower_bound and destination == broker)
+            leader += rate * (leader_bound and source == broker)
+            log_dir += rate * (source == destination == broker)
+        return follower, leader, log_dir
 
     def _overloaded(self, host: Host, factor: float) -> tuple[bool, bool]:
         """Return whether in-step traffic exceeds what a host can receive, and what it can send."""

@@ -1,0 +1,174 @@
+"""`ktui progress`: how far each replica of a plan is (KIP-179)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import aclosing
+from pathlib import Path
+
+import click
+import msgspec
+
+from ktui.cli.context.cluster import Cluster, ClusterChoice
+from ktui.cli.context.terminal import print_note
+from ktui.cli.options import common
+from ktui.cli.options.cluster import cluster_options
+from ktui.cli.options.plan import read_plan_argument
+from ktui.cli.output.json_form import SCHEMA_VERSION, encode, utc
+from ktui.cli.output.table import table
+from ktui.cluster.clock import SystemClock
+from ktui.cluster.fresh_read import FreshMetadata
+from ktui.cluster.observer import Interest, Observer
+from ktui.cluster.partition import Brokers, TopicPartition
+from ktui.cluster.text import clean
+from ktui.progress.fold import fold
+from ktui.progress.replica_status import ReplicaProgress, ReplicaStatus, replica_progress
+from ktui.progress.timeline import Progress, Range
+from ktui.quantities import as_bytes, as_duration, as_rate
+
+PATIENCE_S = 5.0
+"""Seconds for a slow broker: a single poll has no later one."""
+HEADER = ("Topic", "Partition", "Broker", "Status", "Left to copy", "Rate", "Time left")
+
+Targets = Mapping[TopicPartition, Brokers]
+
+
+class ReplicaProgressJson(msgspec.Struct, frozen=True, kw_only=True):
+    """One replica of the plan."""
+
+    topic: str
+    partition: int
+    broker: int
+    status: ReplicaStatus
+    messages: int | None
+    """Behind its leader; null where that is not known or not the case."""
+    bytes: int | None
+    rate_bytes_s: float | None
+    left_s: float | None
+
+
+class ProgressJson(msgspec.Struct, frozen=True, kw_only=True):
+    """The output of `ktui progress --json`; one line for each poll with --watch."""
+
+    schema_version: int
+    cluster: str
+    at: str
+    replicas: tuple[ReplicaProgressJson, ...]
+
+
+@click.command("progress")
+@click.argument("path", metavar="PLAN", type=click.Path(path_type=Path))
+@cluster_options
+@click.option("--watch", is_flag=True, help="Go on until all is in sync, or Ctrl-C.")
+@common.poll_interval_option
+@common.json_option
+def command(
+    path: Path, choice: ClusterChoice, *, watch: bool, poll_interval: float | None, json: bool
+) -> None:
+    """Show how far each replica of PLAN is: in sync, or how many messages behind its leader.
+
+    PLAN is a file in the format of kafka-reassign-partitions, or - for standard input. Rates and
+    the time left are known from the second poll on, with --watch.
+    """
+    _, plan = read_plan_argument(path)
+    targets = {each.tp: each.replicas for each in plan.partitions}
+    cluster = choice.cluster()
+    every_s = poll_interval or cluster.context.poll_interval
+    asyncio.run(_show(cluster, targets, every_s if watch else None, json=json))
+
+
+async def _show(cluster: Cluster, targets: Targets, every_s: float | None, *, json: bool) -> None:
+    async for progress, rows in poll_progress(cluster, targets, every_s):
+        click.echo(_json(cluster, progress, rows) if json else progress_table(rows))
+        for failure in () if progress.last is None else progress.last.failures:
+            print_note(f"ktui: {failure.sentence}")
+        if every_s is not None and not json:
+            click.echo()
+
+
+async def poll_progress(
+    cluster: Cluster, targets: Targets, every_s: float | None
+) -> AsyncIterator[tuple[Progress, Sequence[ReplicaProgress]]]:
+    """Poll the replicas of a plan once, or until all are in sync.
+
+    Args:
+        cluster: the cluster.
+        targets: the plan.
+        every_s: seconds between two polls; None to poll once.
+
+    Yields:
+        The progress of each poll, and the plan's replicas.
+
+    Raises:
+        ClusterError: the cluster does not answer.
+    """
+    clock, progress = SystemClock(), Progress()
+    interest = Interest(partitions=frozenset(targets), fresh=True)
+    async with (
+        aclosing(cluster.reader()) as reader,
+        aclosing(Observer(reader, clock, patience_s=PATIENCE_S)) as observer,
+    ):
+        metadata = FreshMetadata(reader, clock)
+        while True:
+            seen = await observer.poll(interest)
+            progress = fold(progress, seen)
+            absent = {tp.topic for tp in seen.absent}
+            answer, _ = await metadata.describe(absent, within_s=PATIENCE_S)
+            topics = {tp.topic for tp in targets} - answer.absent
+            rows = [*replica_progress(progress, targets, topics)]
+            yield progress, rows
+            if every_s is None or all(row.status is ReplicaStatus.IN_SYNC for row in rows):
+                return
+            await clock.sleep(every_s)
+
+
+def progress_table(rows: Sequence[ReplicaProgress]) -> str:
+    """Format the replicas of a plan, a line each."""
+    return table(HEADER, [_row(row) for row in rows], right=(1, 2, 4, 5, 6))
+
+
+def _row(row: ReplicaProgress) -> tuple[str, ...]:
+    return (
+        clean(row.tp.topic),
+        str(row.tp.partition),
+        str(row.broker),
+        status_text(row),
+        "" if row.bytes is None else as_bytes(row.bytes),
+        "" if row.rate_bytes_s is None else as_rate(row.rate_bytes_s),
+        "" if row.left_s is None else as_duration(row.left_s.middle),
+    )
+
+
+def status_text(row: ReplicaProgress) -> str:
+    """Return the status in KIP-179's words: "Behind: 10456 messages behind"."""
+    if row.status is not ReplicaStatus.BEHIND:
+        return row.status.value
+    messages = "an unknown number of" if row.messages is None else row.messages
+    return f"Behind: {messages} messages behind"
+
+
+def _json(cluster: Cluster, progress: Progress, rows: Sequence[ReplicaProgress]) -> str:
+    at = SystemClock().now() if progress.last is None else progress.last.at
+    replicas = tuple(
+        ReplicaProgressJson(
+            topic=row.tp.topic,
+            partition=row.tp.partition,
+            broker=row.broker,
+            status=row.status,
+            messages=row.messages,
+            bytes=row.bytes,
+            rate_bytes_s=row.rate_bytes_s,
+            left_s=_middle(row.left_s),
+        )
+        for row in rows
+    )
+    return encode(
+        ProgressJson(
+            schema_version=SCHEMA_VERSION, cluster=cluster.name, at=utc(at), replicas=replicas
+        )
+    )
+
+
+def _middle(left: Range | None) -> float | None:
+    return None if left is None else left.middle

@@ -1,0 +1,160 @@
+"""`ktui reassign --cancel`, --cancel-all and --remove-cancel."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Mapping
+from contextlib import aclosing
+
+import click
+
+from ktui.cli.context.claim import check_no_other_owner
+from ktui.cli.context.cluster import ClusterChoice
+from ktui.cli.reassign import lines
+from ktui.cli.reassign.arguments import Arguments
+from ktui.cli.reassign.cancel_listed import cancel_listed
+from ktui.cli.reassign.clear_throttles import Over, clear_throttles
+from ktui.cli.reassign.cluster import cluster_choice, reassignment_file, state_of
+from ktui.cli.reassign.errors import ActionFailed
+from ktui.cli.reassign.left_runs import (
+    RunsPlace,
+    check_not_live,
+    left_runs,
+    runs_place,
+    settle,
+)
+from ktui.cli.reassign.log_dirs import LogDirMoves, read_dirs
+from ktui.cli.reassign.plan_json import ReassignmentFile
+from ktui.cluster.clock import SystemClock
+from ktui.cluster.partition import Reassignment, TopicPartition
+from ktui.cluster.ports import ClusterReader
+from ktui.cluster.resources import SettingKey
+from ktui.execution.cancel.gate import CancelGateFile, shut_gate_in_words
+from ktui.execution.journal.commands import CancelMoves
+from ktui.execution.run.cancel_kind import CancelKind
+from ktui.execution.run.run import Run
+from ktui.execution.run.states import State
+
+Listed = Mapping[TopicPartition, Reassignment]
+
+
+def cancel(arguments: Arguments) -> None:
+    """Cancel those reassignments of a file that are under way, and remove their throttles.
+
+    Raises:
+        ReassignProblem: the file cannot be read.
+        ActionFailed: some cannot be cancelled.
+        RunRefused: a live run has partitions of it, or others own the cluster.
+        ClusterError: the cluster does not answer.
+    """
+    file = reassignment_file(arguments)
+    targets, timeout_s = file.replicas, arguments.number("timeout") / 1000
+    choice = cluster_choice(arguments)
+    cluster_id, listed = _read(choice)
+    active = [tp for tp in targets if tp in listed]
+    cleared = _cancel(arguments, choice, cluster_id, active)
+    click.echo(asyncio.run(_cancel_moves(choice, file, timeout_s)))
+    if not arguments.has("preserve-throttles"):
+        over = Over(targets, log_dirs=True, cleared=cleared)
+        clear_throttles(arguments, choice, cluster_id, targets, over)
+
+
+def cancel_all(arguments: Arguments) -> None:
+    """Cancel every reassignment of the cluster (KIP-1351), and remove the throttles of our own.
+
+    Raises:
+        ActionFailed: some cannot be cancelled.
+        RunRefused: a live run has some of them, or others own the cluster.
+        ClusterError: the cluster does not answer.
+    """
+    choice = cluster_choice(arguments)
+    cluster_id, listed = _read(choice)
+    cleared = _cancel(arguments, choice, cluster_id, listed)
+    over = Over((), log_dirs=False, cleared=cleared)
+    clear_throttles(arguments, choice, cluster_id, {}, over)
+
+
+def remove_cancel(arguments: Arguments) -> None:
+    """Open the cancel gate of the cluster (KIP-236).
+
+    Raises:
+        ClusterError: the cluster does not answer.
+        RunRefused: the gate cannot be opened.
+    """
+    cluster_id, _ = _read(cluster_choice(arguments))
+    shut = CancelGateFile(state_of(arguments), cluster_id).open()
+    click.echo(
+        "The cancel gate was open." if shut is None else f"Opened: {shut_gate_in_words(shut)}."
+    )
+
+
+async def _cancel_moves(choice: ClusterChoice, file: ReassignmentFile, timeout_s: float) -> str:
+    """Send replicas back to the log dirs they are in, which ends their moves (KIP-113)."""
+    cluster = choice.target(changes=False).cluster
+    async with aclosing(cluster.reader()) as reader, aclosing(cluster.writer()) as writer:
+        online = (await reader.describe_cluster()).online if file.log_dirs else ()
+        dirs = await read_dirs(reader, file.log_dirs, online)
+        back = {replica: path for replica in dirs.future if (path := dirs.current[replica])}
+        if not back:
+            return lines.NO_MOVES_TO_CANCEL
+        moves = LogDirMoves(writer, SystemClock(), timeout_s)
+        return "\n".join(await moves.begin(back))
+
+
+def _read(choice: ClusterChoice) -> tuple[str, Listed]:
+    async def read(reader: ClusterReader) -> tuple[str, Listed]:
+        async with aclosing(reader):
+            return (await reader.describe_cluster()).cluster_id, await reader.list_reassignments()
+
+    return asyncio.run(read(choice.cluster().reader()))
+
+
+def _cancel(
+    arguments: Arguments,
+    choice: ClusterChoice,
+    cluster_id: str,
+    active: Collection[TopicPartition],
+) -> Collection[SettingKey]:
+    """Cancel what is active; return the throttles that went with it."""
+    if not active:
+        click.echo(lines.NOTHING_TO_CANCEL)
+        return ()
+    place = runs_place(arguments, choice.target(), cluster_id)
+    check_not_live(place, active)
+    if place.owner is not None:
+        asyncio.run(check_no_other_owner(place.owner))
+    errors, cleared = _cancel_in_runs(place, active)
+    errors |= asyncio.run(cancel_listed(place, [tp for tp in active if tp not in errors]))
+    if errors:
+        raise ActionFailed(lines.cancels_refused(errors))
+    click.echo(lines.reassignments_cancelled(active))
+    return cleared
+
+
+def _cancel_in_runs(
+    place: RunsPlace, active: Collection[TopicPartition]
+) -> tuple[dict[TopicPartition, str], set[SettingKey]]:
+    """Cancel the partitions that runs of earlier calls have in flight.
+
+    Returns:
+        The problems, and the settings that were put back.
+    """
+    problems: dict[TopicPartition, str] = {}
+    cleared: set[SettingKey] = set()
+    for run in [*left_runs(place)]:
+        theirs = tuple(tp for tp in active if tp in run.tracks_in_flight)
+        if theirs:
+            command = CancelMoves(CancelKind.STOP, partitions=theirs)
+            after, put_back = settle(place, run.name, [command])
+            problems |= _not_stopped(after, theirs)
+            cleared |= {*put_back}
+    return problems, cleared
+
+
+def _not_stopped(run: Run, partitions: Collection[TopicPartition]) -> dict[TopicPartition, str]:
+    tracks = [run.tracks[tp] for tp in partitions]
+    return {
+        track.tp: track.reason or track.state.words
+        for track in tracks
+        if track.state in {State.REFUSED, State.STOPPING}
+    }

@@ -1,0 +1,72 @@
+"""Cancel reassignments that no run of this state directory carries out, and await their end."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from contextlib import aclosing
+
+from ktui.cli.reassign.left_runs import RunsPlace
+from ktui.cluster.clock import SystemClock
+from ktui.cluster.fresh_read import FreshRead
+from ktui.cluster.partition import Brokers, TopicPartition
+from ktui.execution.cancel.foreign import ForeignCancel
+from ktui.execution.cancel.foreign_log import CancelLog
+from ktui.execution.cancel.foreign_outcome import ForeignOutcome, Settled, listed_reassignments
+from ktui.execution.host.ownership import this_process
+from ktui.execution.run.unanswered import MAY_COME_S
+
+_AGAIN_S = 0.2
+_OVER = (ForeignOutcome.STOPPED, ForeignOutcome.ROLLING_BACK, ForeignOutcome.COMPLETED)
+
+
+async def cancel_listed(
+    place: RunsPlace,
+    partitions: Collection[TopicPartition],
+    unless: Mapping[TopicPartition, Brokers] | None = None,
+) -> dict[TopicPartition, str]:
+    """Cancel the reassignments of partitions, and wait until they are over.
+
+    Each cancel is written to the log of cancels before it is sent.
+
+    Args:
+        place: the cluster and the state directory.
+        partitions: what to cancel.
+        unless: the targets on the way to which a partition is left alone.
+
+    Returns:
+        Why a partition is still being reassigned, or may be.
+
+    Raises:
+        ClusterError: the cluster does not answer.
+        RunProblem: the log cannot be written; nothing is sent that is not in it.
+    """
+    if not partitions:
+        return {}
+    clock, cluster = SystemClock(), place.target.cluster
+    log = CancelLog(place.state, place.cluster_id, this_process().short, clock)
+    async with aclosing(cluster.reader()) as reader, aclosing(cluster.writer()) as writer:
+        cancel, fresh = ForeignCancel(writer, clock, log), FreshRead(reader, clock)
+        seen = await fresh.read(partitions)
+        moves = [
+            move
+            for tp, move in listed_reassignments(seen).items()
+            if tp in partitions and (unless is None or move.target != unless[tp])
+        ]
+        until_s = clock.monotonic() + MAY_COME_S
+        try:
+            await cancel.cancel(moves, seen)
+            while cancel.pending and clock.monotonic() < until_s:
+                await clock.sleep(_AGAIN_S)
+                await cancel.follow(await fresh.read(cancel.pending))
+        finally:
+            cancel.give_up("its end was not seen. Check it: ktui list")
+            log.write_outcomes()
+    return {
+        tp: _reason(settled)
+        for tp, settled in cancel.settled.items()
+        if settled.outcome not in _OVER
+    }
+
+
+def _reason(settled: Settled) -> str:
+    return settled.detail or settled.outcome.value

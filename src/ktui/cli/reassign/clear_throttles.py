@@ -1,0 +1,163 @@
+"""The throttles that --verify and --cancel remove: those of this state directory, unless asked."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Mapping
+from contextlib import aclosing
+from typing import NamedTuple
+
+import click
+
+from ktui.cli.context.cluster import ClusterChoice
+from ktui.cli.context.terminal import print_note
+from ktui.cli.reassign import lines
+from ktui.cli.reassign.arguments import Arguments
+from ktui.cli.reassign.errors import ReassignProblem
+from ktui.cli.reassign.left_runs import RunsPlace, left_runs, runs_place, settle
+from ktui.cli.reassign.log_dir_throttle import LogDirThrottle
+from ktui.cluster.partition import Brokers, TopicPartition
+from ktui.cluster.ports import (
+    ClusterReader,
+    ClusterWriter,
+    ConfigChange,
+    ConfigOp,
+    ConfigResource,
+    ConfigScope,
+    Verdict,
+)
+from ktui.cluster.resources import SettingKey, broker_resource, topic_resource
+from ktui.cluster.throttle_settings import LOG_DIR_RATE, RATES, REPLICAS
+from ktui.execution.host.catalog import unfinished_runs
+from ktui.planning.names import join_named, join_some
+
+
+class Over(NamedTuple):
+    """What of a file is over, so that its throttles may go."""
+
+    partitions: Collection[TopicPartition]
+    """The partitions that are not being reassigned any more."""
+    log_dirs: bool
+    """Whether no replica moves to a log dir that the file names."""
+    cleared: Collection[SettingKey] = ()
+    """The settings that a cancel has put back already."""
+
+
+FOREIGN = "clear-foreign-throttles"
+_RATES = (*RATES, LOG_DIR_RATE)
+
+
+def clear_throttles(
+    arguments: Arguments,
+    choice: ClusterChoice,
+    cluster_id: str,
+    targets: Mapping[TopicPartition, Brokers],
+    over: Over,
+) -> None:
+    """Remove throttles, and name on standard error those that stay.
+
+    Args:
+        arguments: the command line.
+        choice: the options that name the cluster.
+        cluster_id: the id of the cluster.
+        targets: the partitions of the file, and their target replicas.
+        over: what of the file is over.
+
+    Raises:
+        ReassignProblem: a setting could not be removed.
+        RunRefused, RunProblem: an engine that puts settings back cannot be started.
+        ClusterError: the cluster does not answer.
+    """
+    target = choice.target(changes=False)
+    if target.cluster.context.read_only:
+        print_note(f"context {choice.context} is read_only: throttles stay as they are")
+        return
+    place = runs_place(arguments, target, cluster_id)
+    cleared = {key for run in [*left_runs(place)] for key in settle(place, run.name)[1]}
+    cleared |= {*over.cleared}
+    if over.log_dirs:
+        brokers = asyncio.run(_put_log_dir_rates_back(place))
+        cleared |= {(broker_resource(broker), LOG_DIR_RATE) for broker in brokers}
+    _say_cleared(cleared)
+    if len(over.partitions) == len(targets):
+        asyncio.run(_foreign(place, targets, asked=arguments.has(FOREIGN)))
+
+
+async def _put_log_dir_rates_back(place: RunsPlace) -> list[int]:
+    cluster = place.target.cluster
+    async with aclosing(cluster.reader()) as reader, aclosing(cluster.writer()) as writer:
+        return await LogDirThrottle(place.state, place.cluster_id).put_back(reader, writer)
+
+
+def _say_cleared(keys: Collection[SettingKey]) -> None:
+    brokers = {int(r.name) for r, _ in keys if r.scope is ConfigScope.BROKER}
+    topics = {r.name for r, _ in keys if r.scope is ConfigScope.TOPIC}
+    if brokers:
+        click.echo(lines.clearing_broker_throttles(brokers))
+    if topics:
+        click.echo(lines.clearing_topic_throttles(topics))
+
+
+async def _foreign(
+    place: RunsPlace, targets: Mapping[TopicPartition, Brokers], *, asked: bool
+) -> None:
+    """Remove the throttles that stay on the brokers and the file's topics, or name them."""
+    cluster = place.target.cluster
+    async with aclosing(cluster.reader()) as reader, aclosing(cluster.writer()) as writer:
+        found = await _set_now(reader, {tp.topic for tp in targets})
+        kept = found & _of_runs(place)
+        foreign = found - kept
+        if foreign and asked:
+            await _delete(writer, foreign)
+        elif foreign:
+            print_note(
+                f"throttles stay on {_named(foreign)}: this state directory has not set them. To "
+                f"remove them, too: --{FOREIGN}"
+            )
+        if kept:
+            print_note(f"throttles stay on {_named(kept)}: what has not ended needs them")
+
+
+async def _set_now(reader: ClusterReader, topics: Collection[str]) -> set[SettingKey]:
+    """Return the throttle settings that are made on live brokers and on topics."""
+    brokers = (await reader.describe_cluster()).online
+    resources = {broker_resource(broker): _RATES for broker in brokers} | {
+        topic_resource(topic): REPLICAS for topic in topics
+    }
+    answer = await reader.settings(resources.keys(), {*_RATES, *REPLICAS})
+    return {
+        (resource, name)
+        for resource, settings in answer.settings.items()
+        for name, setting in settings.items()
+        if name in resources[resource] and setting.own is not None
+    }
+
+
+def _of_runs(place: RunsPlace) -> set[SettingKey]:
+    """Return the settings that unfinished runs of this state directory have made."""
+    runs = unfinished_runs(place.state, place.cluster_id)
+    of_log_dirs = LogDirThrottle(place.state, place.cluster_id).set_on
+    rates = {(broker_resource(broker), LOG_DIR_RATE) for broker in of_log_dirs}
+    return rates | {key for run, _ in runs for key in run.throttled.changed}
+
+
+async def _delete(writer: ClusterWriter, keys: Collection[SettingKey]) -> None:
+    _say_cleared(keys)
+    changes = [ConfigChange(resource, name, ConfigOp.DELETE) for resource, name in sorted(keys)]
+    results = await writer.alter_configs(changes)
+    for resource, result in results.items():
+        if result.verdict is not Verdict.ACCEPTED:
+            raise ReassignProblem(f"{_name(resource)}: {result.message or result.code}")
+
+
+def _named(keys: Collection[SettingKey]) -> str:
+    brokers = sorted({int(r.name) for r, _ in keys if r.scope is ConfigScope.BROKER})
+    topics = sorted({r.name for r, _ in keys if r.scope is ConfigScope.TOPIC})
+    parts = [join_named("broker", brokers, most=8)] if brokers else []
+    if topics:
+        parts.append(f"topic{'' if len(topics) == 1 else 's'} {join_some(topics)}")
+    return " and ".join(parts)
+
+
+def _name(resource: ConfigResource) -> str:
+    return f"{resource.scope} {resource.name}"

@@ -1,0 +1,207 @@
+"""`ktui reassign --execute`: submit all of a reassignment, at once or in batches (KIP-1335)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Mapping
+from contextlib import aclosing
+from pathlib import Path
+
+import click
+import msgspec
+
+from ktui.cli.context.claim import check_no_other_owner
+from ktui.cli.context.cluster import warn_of_tls
+from ktui.cli.output.gate import cancel_cluster_options, check_gate_open
+from ktui.cli.reassign import lines
+from ktui.cli.reassign.arguments import Arguments
+from ktui.cli.reassign.as_run import start_as_run
+from ktui.cli.reassign.cancel_listed import cancel_listed
+from ktui.cli.reassign.cluster import cluster_choice, describe_existing, reassignment_file
+from ktui.cli.reassign.errors import ActionFailed, ReassignProblem
+from ktui.cli.reassign.left_runs import (
+    RunsPlace,
+    check_not_live,
+    left_runs,
+    runs_place,
+    settle,
+)
+from ktui.cli.reassign.log_dir_throttle import LogDirThrottle
+from ktui.cli.reassign.log_dirs import LogDirMoves, known_dirs
+from ktui.cli.reassign.plan_json import ReassignmentFile, check_executable, format_assignment
+from ktui.cli.reassign.submit import Submission, submit
+from ktui.cluster.clock import SystemClock
+from ktui.cluster.partition import Brokers, PartitionState, Reassignment, Replica, TopicPartition
+from ktui.cluster.ports import ClusterDescription, ClusterReader
+from ktui.execution.run.run import Run
+from ktui.pacing.limits import Limits, Mode, Shape
+from ktui.planning.plan import PartitionTarget, Plan
+from ktui.planning.throttle_rates import NO_THROTTLE, ThrottleRates
+
+
+class _Seen(msgspec.Struct, frozen=True):
+    """The cluster just before a reassignment is submitted."""
+
+    cluster: ClusterDescription
+    listed: Mapping[TopicPartition, Reassignment]
+    states: Mapping[TopicPartition, PartitionState]
+    dirs: Mapping[Replica, str]
+
+
+def execute(arguments: Arguments) -> None:
+    """Print the present assignment, and submit a reassignment.
+
+    Raises:
+        ReassignProblem: the file, or what it names on the cluster, cannot be used.
+        ActionFailed: others are reassigning, or Kafka has refused partitions.
+        RunRefused: the gate is shut, a live run has partitions of it, or others own the cluster.
+        ClusterError: the cluster does not answer.
+    """
+    file = reassignment_file(arguments)
+    check_executable(file)
+    if arguments.has("as-run"):
+        start_as_run(arguments)
+        return
+    limits, rates = _limits(arguments), _rates(arguments)
+    dir_rate = arguments.number("replica-alter-log-dirs-throttle")
+    timeout_s = arguments.number("timeout") / 1000
+    target = cluster_choice(arguments).target()
+    seen = asyncio.run(_read(target.cluster.reader(), file, additional=arguments.has("additional")))
+    place = runs_place(arguments, target, seen.cluster.cluster_id)
+    before = _before(seen, [*left_runs(place)])
+    click.echo(lines.assignment_for_rollback(format_assignment(before, seen.dirs)))
+    warn_of_tls(target.cluster)
+    _refuse(place, file)
+    if rates or dir_rate >= 0:
+        click.echo(lines.THROTTLE_WARNING)
+    refused = _other_factors(file, seen) if arguments.has(_SAME_FACTOR) else {}
+    targets = {tp: replicas for tp, replicas in file.replicas.items() if tp not in refused}
+    left = _settled(place)
+    foreign = [tp for tp in targets if tp in seen.listed and not _has(left, tp)]
+    refused |= asyncio.run(cancel_listed(place, foreign, unless=targets))
+    submission = Submission(
+        plan=Plan(
+            tuple(
+                PartitionTarget(tp.topic, tp.partition, replicas)
+                for tp, replicas in targets.items()
+                if tp not in refused
+            )
+        ),
+        plan_name=Path(arguments.text("reassignment-json-file") or "").name,
+        limits=limits,
+        throttle=rates,
+        poll_s=arguments.number("reassignment-poll-interval-ms") / 1000,
+    )
+    if submission.plan.partitions:
+        refused |= submit(place, submission, left)
+    if rates:
+        click.echo(lines.replication_throttle_set(rates.every or 0))
+    if refused:
+        raise ActionFailed(lines.reassignments_refused(refused))
+    if dir_rate >= 0:
+        asyncio.run(_throttle_log_dirs(place, file, dir_rate))
+        click.echo(lines.log_dir_throttle_set(dir_rate))
+    click.echo(lines.reassignments_started(file.replicas))
+    if file.log_dirs:
+        asyncio.run(_move_log_dirs(place, file.log_dirs, timeout_s))
+
+
+_SAME_FACTOR = "disallow-replication-factor-change"
+
+
+def _limits(arguments: Arguments) -> Limits:
+    size = arguments.number("reassignment-batch-size")
+    mode = Mode.ROLLING if arguments.has("incremental") or not size else Mode.WAVE
+    return Limits(partitions=size or None, shape=Shape.WHOLE, mode=mode)
+
+
+def _rates(arguments: Arguments) -> ThrottleRates:
+    bytes_s = arguments.number("throttle")
+    if bytes_s == 0:
+        raise ReassignProblem("--throttle 0 lets nothing through. Give a rate of at least 1024")
+    return ThrottleRates(bytes_s) if bytes_s > 0 else NO_THROTTLE
+
+
+async def _read(reader: ClusterReader, file: ReassignmentFile, *, additional: bool) -> _Seen:
+    async with aclosing(reader):
+        listed = await reader.list_reassignments()
+        if listed and not additional:
+            raise ActionFailed(lines.EXISTING_REASSIGNMENT)
+        cluster = await reader.describe_cluster()
+        for broker in sorted({b for replicas in file.replicas.values() for b in replicas}):
+            if broker not in cluster.brokers:
+                raise ReassignProblem(lines.unknown_broker(broker))
+        states = await describe_existing(reader, file.replicas)
+        for tp, replicas in file.replicas.items():
+            for broker in replicas:
+                if broker not in cluster.online and broker not in states[tp].replicas:
+                    raise ReassignProblem(lines.unknown_broker(broker))
+        present = {tp: state.replicas for tp, state in states.items()}
+        return _Seen(cluster, listed, states, await known_dirs(reader, present, cluster.online))
+
+
+async def _throttle_log_dirs(place: RunsPlace, file: ReassignmentFile, rate: int) -> None:
+    cluster, brokers = place.target.cluster, {replica.broker for replica in file.log_dirs}
+    async with aclosing(cluster.reader()) as reader, aclosing(cluster.writer()) as writer:
+        throttle = LogDirThrottle(place.state, place.cluster_id)
+        await throttle.set(reader, writer, brokers, rate)
+
+
+async def _move_log_dirs(place: RunsPlace, wanted: Mapping[Replica, str], timeout_s: float) -> None:
+    async with aclosing(place.target.cluster.writer()) as writer:
+        for line in await LogDirMoves(writer, SystemClock(), timeout_s).begin(wanted):
+            click.echo(line)
+
+
+def _before(seen: _Seen, runs: Collection[Run]) -> dict[TopicPartition, Brokers]:
+    """Return the replicas to roll back to: of a moving partition those before its move.
+
+    Kafka has forgotten the order of those; a run of this state directory has not.
+    """
+    before = {tp: state.replicas for tp, state in seen.states.items()}
+    for tp in before.keys() & seen.listed.keys():
+        listed = seen.listed[tp]
+        before[tp] = tuple(b for b in listed.replicas if b not in listed.adding)
+        for run in runs:
+            track = run.tracks.get(tp)
+            if track is not None and {*track.original} == {*before[tp]}:
+                before[tp] = track.original
+    return before
+
+
+def _refuse(place: RunsPlace, file: ReassignmentFile) -> None:
+    """Refuse what other runs and owners of the cluster forbid.
+
+    Raises:
+        RunRefused: with the reason.
+    """
+    check_gate_open(place.state, place.cluster_id, cancel_cluster_options(place.target.names))
+    check_not_live(place, file.replicas)
+    if place.owner is not None:
+        asyncio.run(check_no_other_owner(place.owner))
+
+
+def _other_factors(file: ReassignmentFile, seen: _Seen) -> dict[TopicPartition, str]:
+    """Return the error of each partition whose number of replicas would change (KIP-860)."""
+    counts = {tp: len(_kept(seen, tp)) for tp in file.replicas}
+    return {
+        tp: f"The replication factor is changed from {counts[tp]} to {len(replicas)}"
+        for tp, replicas in file.replicas.items()
+        if counts[tp] != len(replicas)
+    }
+
+
+def _kept(seen: _Seen, tp: TopicPartition) -> Brokers:
+    listed = seen.listed.get(tp)
+    replicas = seen.states[tp].replicas
+    return replicas if listed is None else tuple(b for b in replicas if b not in listed.removing)
+
+
+def _settled(place: RunsPlace) -> Run | None:
+    """Settle the runs that earlier calls have left; return one that goes on, if there is any."""
+    runs = [settle(place, run.name)[0] for run in [*left_runs(place)]]
+    return next((run for run in runs if not run.ended), None)
+
+
+def _has(run: Run | None, tp: TopicPartition) -> bool:
+    return run is not None and tp in run.tracks_in_flight

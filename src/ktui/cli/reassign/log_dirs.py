@@ -1,0 +1,126 @@
+"""Moves between the log dirs of a broker (KIP-113), as --execute, --verify and --cancel ask."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
+
+import msgspec
+
+from ktui.cli.reassign import lines
+from ktui.cli.reassign.errors import ActionFailed, ReassignProblem
+from ktui.cluster.clock import Clock
+from ktui.cluster.errors import ClusterError
+from ktui.cluster.partition import Brokers, Replica, TopicPartition
+from ktui.cluster.ports import ClusterReader, ClusterWriter, Verdict, WriteResult
+
+_AGAIN_S = 0.1
+_NOT_THERE_YET = ("REPLICA_NOT_AVAILABLE", "UNKNOWN_TOPIC_OR_PARTITION")
+"""Kafka's answers of a broker that does not host the replica, and remembers the log dir for it."""
+
+
+class ReplicaDirs(msgspec.Struct, frozen=True):
+    """Where replicas are. Those of a broker that did not answer are left out."""
+
+    current: Mapping[Replica, str | None]
+    """None where no live log dir of the broker has the replica."""
+    future: Mapping[Replica, str]
+    """The log dirs to which replicas are moving."""
+
+
+async def read_dirs(
+    reader: ClusterReader, replicas: Iterable[Replica], online: Collection[int]
+) -> ReplicaDirs:
+    """Read the log dirs of replicas, from all their live brokers at once."""
+    asked = {b: tps for b, tps in _by_broker(replicas).items() if b in online}
+    answers = await asyncio.gather(
+        *(reader.log_dirs(broker, tps) for broker, tps in asked.items()), return_exceptions=True
+    )
+    current: dict[Replica, str | None] = {}
+    future: dict[Replica, str] = {}
+    for (broker, tps), answer in zip(asked.items(), answers, strict=True):
+        if isinstance(answer, ClusterError):
+            continue
+        if isinstance(answer, BaseException):
+            raise answer
+        for tp in tps:
+            held = answer.replicas.get(tp)
+            current[Replica(tp, broker)] = None if held is None else held.path
+            if held is not None and held.future is not None:
+                future[Replica(tp, broker)] = held.future.path
+    return ReplicaDirs(current, future)
+
+
+async def known_dirs(
+    reader: ClusterReader, replicas: Mapping[TopicPartition, Brokers], online: Collection[int]
+) -> dict[Replica, str]:
+    """Return the log dirs of replicas, as far as they are known."""
+    every = [Replica(tp, broker) for tp, brokers in replicas.items() for broker in brokers]
+    dirs = await read_dirs(reader, every, online)
+    return {replica: path for replica, path in dirs.current.items() if path is not None}
+
+
+class LogDirMoves:
+    """Moves that a command begins.
+
+    Args:
+        writer: sends them.
+        clock: time.
+        timeout_s: seconds to wait until each has begun; at least one attempt is made.
+    """
+
+    def __init__(self, writer: ClusterWriter, clock: Clock, timeout_s: float) -> None:
+        self._writer = writer
+        self._clock = clock
+        self._timeout_s = timeout_s
+
+    async def begin(self, wanted: Mapping[Replica, str]) -> list[str]:
+        """Begin moves, again and again while a broker does not host the replica yet.
+
+        Returns:
+            The lines to print.
+
+        Raises:
+            ReassignProblem: a broker has refused a move.
+            ActionFailed: the time is over.
+            ClusterError: a broker cannot be reached; nothing was sent to it.
+        """
+        pending, until_s = dict(wanted), self._clock.monotonic() + self._timeout_s
+        printed: list[str] = []
+        while True:
+            begun = {r: pending[r] for r in await self._ask(pending)}
+            if begun:
+                printed.append(lines.log_dir_moves_started(begun))
+            pending = {r: path for r, path in pending.items() if r not in begun}
+            if not pending:
+                return printed
+            if self._clock.monotonic() >= until_s:
+                timed_out = lines.log_dir_moves_timed_out(pending)
+                raise ActionFailed("\n".join([*printed, timed_out]))
+            await self._clock.sleep(_AGAIN_S)
+
+    async def _ask(self, pending: Mapping[Replica, str]) -> list[Replica]:
+        """Ask for moves, and return those that have begun."""
+        begun: list[Replica] = []
+        for broker, tps in _by_broker(pending).items():
+            paths = {tp: pending[Replica(tp, broker)] for tp in tps}
+            for tp, result in (await self._writer.alter_log_dirs(broker, paths)).items():
+                replica = Replica(tp, broker)
+                if result.verdict is Verdict.ACCEPTED:
+                    begun.append(replica)
+                elif result.verdict is Verdict.REFUSED and result.code not in _NOT_THERE_YET:
+                    raise ReassignProblem(_failed(replica, result))
+        return begun
+
+
+def _failed(replica: Replica, result: WriteResult) -> str:
+    why = result.message or result.code or "no reason given"
+    return f"{lines.log_dir_move_failed(replica)}: {why}"
+
+
+def _by_broker(replicas: Iterable[Replica]) -> dict[int, list[TopicPartition]]:
+    grouped: dict[int, list[TopicPartition]] = defaultdict(list)
+    for replica in replicas:
+        grouped[replica.broker].append(replica.tp)
+    return grouped

@@ -1,0 +1,64 @@
+"""`ktui reassign --verify`: how far a reassignment is, and its throttles removed at its end."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Mapping
+from contextlib import aclosing
+
+import click
+import msgspec
+
+from ktui.cli.context.cluster import Cluster
+from ktui.cli.reassign import verify_states
+from ktui.cli.reassign.arguments import Arguments
+from ktui.cli.reassign.clear_throttles import Over, clear_throttles
+from ktui.cli.reassign.cluster import cluster_choice, describe, reassignment_file
+from ktui.cli.reassign.log_dirs import ReplicaDirs, read_dirs
+from ktui.cli.reassign.plan_json import ReassignmentFile
+from ktui.cluster.partition import Brokers, Reassignment, TopicPartition
+
+
+class _Seen(msgspec.Struct, frozen=True):
+    """What the cluster has of a file's partitions."""
+
+    cluster_id: str
+    listed: Mapping[TopicPartition, Reassignment]
+    replicas: Mapping[TopicPartition, Brokers]
+    """Of the partitions that exist and are not being reassigned."""
+    dirs: ReplicaDirs
+    """Of the replicas for which the file names a log dir."""
+
+
+def verify(arguments: Arguments) -> None:
+    """Print the state of each partition of a file, and remove throttles that are over.
+
+    Raises:
+        ReassignProblem: the file, or a topic, cannot be read.
+        ClusterError: the cluster does not answer.
+    """
+    file = reassignment_file(arguments)
+    targets, choice = file.replicas, cluster_choice(arguments)
+    seen = asyncio.run(_read(choice.cluster(), file))
+    statuses = verify_states.partition_statuses(targets, seen.listed, seen.replicas)
+    click.echo(verify_states.partition_lines(statuses))
+    moves = verify_states.log_dir_statuses(file.log_dirs, seen.dirs.current, seen.dirs.future)
+    click.echo(verify_states.log_dir_lines(moves))
+    if not arguments.has("preserve-throttles"):
+        over = Over(
+            partitions={tp for tp, status in statuses.items() if status.done},
+            log_dirs=all(status.done for status in moves.values()),
+        )
+        clear_throttles(arguments, choice, seen.cluster_id, targets, over)
+
+
+async def _read(cluster: Cluster, file: ReassignmentFile) -> _Seen:
+    targets = file.replicas
+    async with aclosing(cluster.reader()) as reader:
+        described = await reader.describe_cluster()
+        listed = await reader.list_reassignments()
+        at_rest: Collection[str] = {tp.topic for tp in targets if tp not in listed}
+        topics = await describe(reader, at_rest)
+        replicas = {tp: state.replicas for tp, state in topics.partitions.items()}
+        dirs = await read_dirs(reader, file.log_dirs, described.online)
+        return _Seen(described.cluster_id, listed, replicas, dirs)

@@ -1,0 +1,249 @@
+"""The lines of kafka-reassign-partitions, letter for letter."""
+
+from __future__ import annotations
+
+import pytest
+
+from ktui.cli.reassign import lines
+from ktui.cli.reassign.java_order import sorted_partitions, sorted_replicas, sorted_topics
+from ktui.cluster.partition import Reassignment, Replica, TopicPartition
+
+FOO0, FOO1, BAR0 = (
+    TopicPartition("foo", 0),
+    TopicPartition("foo", 1),
+    TopicPartition("bar", 0),
+)
+HOSTILE = TopicPartition("f\x1b[2J\no\u202eo", 0)
+
+
+def test_partitions_are_sorted_by_topic_and_number() -> None:
+    unsorted = [TopicPartition("foo", 10), FOO1, TopicPartition("Z", 3), BAR0, FOO0]
+    assert list(map(str, sorted_partitions(unsorted))) == [
+        "Z-3",
+        "bar-0",
+        "foo-0",
+        "foo-1",
+        "foo-10",
+    ]
+
+
+def test_replicas_are_sorted_by_broker_then_partition() -> None:
+    unsorted = [Replica(FOO0, 10), Replica(FOO1, 1), Replica(FOO0, 1), Replica(BAR0, 2)]
+    assert list(map(lines.replica_name, sorted_replicas(unsorted))) == [
+        "foo-0-1",
+        "foo-1-1",
+        "bar-0-2",
+        "foo-0-10",
+    ]
+
+
+def test_topics_are_sorted_by_utf_16_code_units_as_in_java() -> None:
+    assert sorted_topics(["\ufb01", "z", "\U0001f600", "\ud800"]) == [
+        "z",
+        "\ud800",
+        "\U0001f600",
+        "\ufb01",
+    ]
+
+
+def test_the_list_has_each_reassignment_with_its_added_and_removed_replicas() -> None:
+    listed = {
+        FOO1: Reassignment((4, 5, 3, 1, 2), (4, 5), (1, 2)),
+        FOO0: Reassignment((1, 2, 3), (3,), ()),
+        BAR0: Reassignment((2, 1), (), (1,)),
+        TopicPartition("quux", 0): Reassignment((1,), (), ()),
+    }
+    assert lines.current_reassignments(listed) == (
+        "Current partition reassignments:\n"
+        "bar-0: replicas: 2,1. removing: 1.\n"
+        "foo-0: replicas: 1,2,3. adding: 3.\n"
+        "foo-1: replicas: 4,5,3,1,2. adding: 4,5. removing: 1,2.\n"
+        "quux-0: replicas: 1."
+    )
+
+
+def test_an_empty_list_says_so() -> None:
+    assert lines.current_reassignments({}) == "No partition reassignments found."
+
+
+def test_generate_prints_the_current_and_the_proposed_assignment() -> None:
+    assert lines.generated_assignment("CURRENT", "PROPOSED") == (
+        "Current partition replica assignment\nCURRENT\n\n"
+        "Proposed partition reassignment configuration\nPROPOSED"
+    )
+
+
+def test_execute_prints_the_current_assignment_for_a_rollback() -> None:
+    assert lines.assignment_for_rollback("CURRENT") == (
+        "Current partition replica assignment\n\nCURRENT\n\n"
+        "Save this to use as the --reassignment-json-file option during rollback"
+    )
+
+
+def test_execute_refuses_a_second_reassignment_without_additional() -> None:
+    assert lines.EXISTING_REASSIGNMENT == (
+        "Cannot execute because there is an existing partition assignment.  Use --additional to override this and create a new partition assignment in addition to the existing one. The --additional flag can also be used to change the throttle by resubmitting the current reassignment."  # noqa: E501 - one line of output
+    )
+
+
+def test_errors_name_what_does_not_exist() -> None:
+    unknown = "org.apache.kafka.common.errors.UnknownTopicOrPartitionException"
+    assert lines.unknown_broker(4) == "Unknown broker id 4"
+    assert lines.unknown_topic("quux") == f"{unknown}: Topic quux not found."
+    missing = [TopicPartition("foo", 11), TopicPartition("foo", 10)]
+    assert lines.unknown_partitions(missing[:1]) == f"{unknown}: Unable to find partition: foo-11"
+    assert (
+        lines.unknown_partitions(missing) == f"{unknown}: Unable to find partition: foo-10, foo-11"
+    )
+
+
+def test_throttles_are_announced_with_a_warning() -> None:
+    assert lines.THROTTLE_WARNING == (
+        "Warning: You must run --verify periodically, until the reassignment completes, "
+        "to ensure the throttle is removed."
+    )
+    assert (
+        lines.replication_throttle_set(1_000_000)
+        == "The inter-broker throttle limit was set to 1000000 B/s"
+    )
+    assert lines.log_dir_throttle_set(0) == "The replica-alter-dir throttle limit was set to 0 B/s"
+
+
+@pytest.mark.parametrize(
+    ("tps", "line"),
+    [
+        ([FOO0], "Successfully started partition reassignment for foo-0"),
+        ([FOO0, BAR0], "Successfully started partition reassignments for bar-0,foo-0"),
+        ([], "Successfully started partition reassignments for "),
+    ],
+)
+def test_execute_names_what_it_started(tps: list[TopicPartition], line: str) -> None:
+    assert lines.reassignments_started(tps) == line
+
+
+def test_execute_names_what_was_refused() -> None:
+    errors = {
+        FOO1: "The replication factor is changed from 3 to 4",
+        FOO0: "The replication factor is changed from 3 to 2",
+    }
+    assert lines.reassignments_refused(errors) == (
+        "Error reassigning partition(s):\n"
+        "foo-0: The replication factor is changed from 3 to 2\n"
+        "foo-1: The replication factor is changed from 3 to 4"
+    )
+
+
+@pytest.mark.parametrize(
+    ("tp", "error"),
+    [
+        (
+            TopicPartition("", 0),
+            "The given topic name '' cannot be represented in a request.",
+        ),
+        (TopicPartition("foo", -1), "The given partition index -1 is not valid."),
+        (FOO0, None),
+    ],
+)
+def test_a_partition_that_no_request_can_name_has_an_error(
+    tp: TopicPartition, error: str | None
+) -> None:
+    assert lines.not_sendable(tp) == error
+
+
+@pytest.mark.parametrize(
+    ("tps", "line"),
+    [
+        ([FOO0], "Successfully cancelled partition reassignment for: foo-0"),
+        ([FOO1, FOO0], "Successfully cancelled partition reassignments for: foo-0,foo-1"),
+        ([], "None of the specified partition reassignments are active."),
+    ],
+)
+def test_cancel_names_what_it_cancelled(tps: list[TopicPartition], line: str) -> None:
+    assert lines.reassignments_cancelled(tps) == line
+
+
+def test_cancel_names_what_was_refused() -> None:
+    idle = "No partition reassignment is in progress."
+    assert lines.cancels_refused({FOO0: idle}) == (
+        f"Error cancelling partition reassignment for:\nfoo-0: {idle}"
+    )
+    assert lines.cancels_refused({FOO0: idle, BAR0: idle}) == (
+        f"Error cancelling partition reassignments for:\nbar-0: {idle}\nfoo-0: {idle}"
+    )
+
+
+def test_cancel_says_that_no_log_dir_move_is_active() -> None:
+    assert lines.NO_MOVES_TO_CANCEL == "None of the specified partition moves are active."
+
+
+def test_cleared_throttles_name_their_brokers_and_topics() -> None:
+    assert lines.clearing_broker_throttles({3}) == "Clearing broker-level throttles on broker 3"
+    assert (
+        lines.clearing_broker_throttles({10, 2, 1})
+        == "Clearing broker-level throttles on brokers 1,2,10"
+    )
+    assert lines.clearing_topic_throttles({"t"}) == "Clearing topic-level throttles on topic t"
+    assert (
+        lines.clearing_topic_throttles({"b", "a"}) == "Clearing topic-level throttles on topics a,b"
+    )
+    assert lines.clearing_topic_throttles(()) == "Clearing topic-level throttles on topics "
+
+
+def test_log_dir_moves_that_began_end_in_a_blank() -> None:
+    assert lines.log_dir_moves_started(
+        {Replica(FOO0, 2): "/d2", Replica(FOO1, 1): "/d1", Replica(FOO0, 1): "/d1"}
+    ) == (
+        "Successfully started moving log directory to /d1 for replica foo-0 with broker 1 \n"
+        "Successfully started moving log directory to /d1 for replica foo-1 with broker 1 \n"
+        "Successfully started moving log directory to /d2 for replica foo-0 with broker 2 "
+    )
+
+
+@pytest.mark.parametrize(
+    ("pending", "words"),
+    [
+        ([Replica(FOO0, 1)], "move could be started for: foo-0-1"),
+        ([Replica(FOO0, 2), Replica(FOO0, 1)], "moves could be started for: foo-0-1,foo-0-2"),
+    ],
+)
+def test_log_dir_moves_that_did_not_begin_in_time_are_named(
+    pending: list[Replica], words: str
+) -> None:
+    assert lines.log_dir_moves_timed_out(pending) == f"Timed out before log directory {words}"
+
+
+def test_a_refused_log_dir_move_is_named() -> None:
+    assert lines.log_dir_move_failed(Replica(FOO0, 1)) == "Failed to alter dir for foo-0-1"
+
+
+def test_old_brokers_and_controllers_are_reported_in_kafkas_words() -> None:
+    assert lines.UNSUPPORTED_BY_CONTROLLER == (
+        "This Admin API is not yet supported when communicating directly with the controller "
+        "quorum."
+    )
+    assert lines.REPLICATION_FACTOR_NOT_CHECKED == (
+        "The broker does not support the AllowReplicationFactorChange option for the "
+        "AlterPartitionReassignments API. Consider re-sending the request without the option or "
+        "updating the server version"
+    )
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        lines.current_reassignments({HOSTILE: Reassignment((1,), (), ())}).partition("\n")[2],
+        lines.unknown_topic(HOSTILE.topic),
+        lines.unknown_partitions([HOSTILE]),
+        lines.reassignments_started([HOSTILE]),
+        lines.reassignments_refused({HOSTILE: "no"}).partition("\n")[2],
+        lines.reassignments_cancelled([HOSTILE]),
+        lines.cancels_refused({HOSTILE: "no"}).partition("\n")[2],
+        lines.clearing_topic_throttles([HOSTILE.topic]),
+        lines.log_dir_moves_started({Replica(HOSTILE, 1): "/d\x1b[2J"}),
+        lines.log_dir_moves_timed_out([Replica(HOSTILE, 1)]),
+        lines.log_dir_move_failed(Replica(HOSTILE, 1)),
+    ],
+)
+def test_a_hostile_name_reaches_the_terminal_escaped(line: str) -> None:
+    assert line.isprintable()
+    assert "\\x1b[2J" in line

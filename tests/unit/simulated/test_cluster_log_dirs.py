@@ -1,0 +1,136 @@
+"""A simulated cluster that loses a log dir, and requests to move replicas that get lost."""
+
+from __future__ import annotations
+
+from ktui.cluster.broker import LogDir
+from ktui.cluster.partition import TopicPartition
+from ktui.cluster.ports import ConfigOp, ConfigScope, Verdict, WriteResult
+from ktui.cluster.throttle_settings import LOG_DIR_RATE
+from ktui.simulated import events
+from ktui.simulated.cluster import SimulatedCluster
+from ktui.simulated.layout import MIB, BrokerSpec, TopicSpec
+from support.contract.world import setting
+from support.simulated.clusters import a_cluster, wait
+
+FIRST, SECOND = BrokerSpec(id=1, log_dirs=2).log_dir_paths
+T0, T1 = TopicPartition("orders", 0), TopicPartition("orders", 1)
+
+
+def two_log_dirs() -> SimulatedCluster:
+    """Return five brokers with two partitions on 1 and 2, the second in their second log dir."""
+    return a_cluster(
+        brokers=tuple(BrokerSpec(id=b, log_dirs=2) for b in range(1, 6)),
+        topics=(TopicSpec(name="orders", replicas=((1, 2), (1, 2)), bytes_each=100 * MIB),),
+    )
+
+
+async def move(cluster: SimulatedCluster, tp: TopicPartition, path: str) -> WriteResult:
+    return (await cluster.writer().alter_log_dirs(1, {tp: path}))[tp]
+
+
+async def test_metadata_shows_a_lost_replica_and_its_consequences_together() -> None:
+    cluster = two_log_dirs()
+    reader = cluster.reader()
+    cluster.do(events.FailLogDir(1, SECOND))
+
+    before = (await reader.describe_topics(["orders"])).partitions[T1]
+    wait(cluster, 0.1)
+    after = (await reader.describe_topics(["orders"])).partitions
+
+    assert (before.leader, before.isr, before.offline) == (1, (1, 2), ())
+    assert (after[T1].leader, after[T1].isr, after[T1].offline) == (2, (2,), (1,))
+    assert (before.leader_epoch, after[T1].leader_epoch) == (0, 1)
+    assert (after[T0].leader, after[T0].isr, after[T0].offline) == (1, (1, 2), ())
+    assert (await reader.describe_cluster()).brokers[1].alive
+
+
+async def test_a_failed_log_dir_is_reported_without_its_size() -> None:
+    cluster = two_log_dirs()
+    cluster.do(events.FailLogDir(1, SECOND))
+
+    working, failed = (await cluster.reader().log_dirs(1, [])).log_dirs
+
+    assert working.error is None
+    assert failed == LogDir(1, SECOND, "KAFKA_STORAGE_ERROR")
+
+
+async def test_a_lost_replica_is_not_elected_and_a_partition_without_another_has_no_leader() -> (
+    None
+):
+    cluster = two_log_dirs()
+    cluster.do(events.FailLogDir(1, SECOND))
+
+    elected = (await cluster.writer().elect_preferred_leaders([T1]))[T1]
+    cluster.do(events.FailLogDir(2, SECOND))
+
+    assert (elected.verdict, elected.code) == (Verdict.REFUSED, "PREFERRED_LEADER_NOT_AVAILABLE")
+    known = cluster.controller.get(T1)
+    assert known is not None
+    assert (known.leader, known.offline) == (None, (1, 2))
+
+
+async def test_a_lost_replica_can_be_replaced_by_a_reassignment() -> None:
+    cluster = two_log_dirs()
+    cluster.do(events.FailLogDir(1, SECOND))
+    cluster.do(events.Alter({T1: (3, 2)}))
+
+    wait(cluster, 30.0)
+
+    known = cluster.controller.get(T1)
+    assert known is not None
+    assert (known.replicas, set(known.isr), known.offline) == ((3, 2), {2, 3}, ())
+
+
+async def test_a_restarted_broker_has_forgotten_the_log_dir_for_a_replica_to_come() -> None:
+    cluster = two_log_dirs()
+    writer, reader = cluster.writer(), cluster.reader()
+    await writer.alter_log_dirs(3, {T0: SECOND})
+    await writer.alter_log_dirs(4, {T0: SECOND})
+    cluster.do(events.Kill(4))
+    cluster.do(events.Start(4))
+    wait(cluster, 30.0)
+
+    cluster.do(events.Alter({T0: (1, 2, 3, 4)}))
+    wait(cluster, 30.0)
+
+    assert (await reader.log_dirs(3, [T0])).replicas[T0].path == SECOND
+    assert (await reader.log_dirs(4, [T0])).replicas[T0].path == FIRST
+
+
+def test_a_broker_that_loses_its_first_log_dir_goes_down() -> None:
+    cluster = two_log_dirs()
+    cluster.do(events.FailLogDir(1, FIRST))
+    assert cluster.machines.up() == [2, 3, 4, 5]
+
+
+async def test_the_throttle_of_log_dirs_is_the_brokers_setting() -> None:
+    cluster = two_log_dirs()
+    await cluster.writer().alter_configs(
+        [setting(ConfigScope.BROKER, "1", LOG_DIR_RATE, ConfigOp.SET, str(MIB))]
+    )
+    await move(cluster, T0, SECOND)
+
+    wait(cluster, 10.0)
+
+    future = (await cluster.reader().log_dirs(1, [T0])).replicas[T0].future
+    assert future is not None
+    assert future.size == 10 * MIB
+
+
+async def test_a_move_whose_answer_is_lost_has_an_unknown_outcome_and_takes_place() -> None:
+    cluster = two_log_dirs()
+    cluster.do(events.LoseAnswer())
+
+    assert (await move(cluster, T0, SECOND)).verdict is Verdict.UNKNOWN
+
+    assert (await cluster.reader().log_dirs(1, [T0])).replicas[T0].path == SECOND
+
+
+async def test_a_move_that_is_denied_is_refused_with_the_missing_permission() -> None:
+    cluster = two_log_dirs()
+    cluster.do(events.Deny("alter_log_dirs"))
+
+    result = await move(cluster, T0, SECOND)
+
+    assert (result.verdict, result.code) == (Verdict.REFUSED, "CLUSTER_AUTHORIZATION_FAILED")
+    assert result.needs == "Alter on the cluster"
