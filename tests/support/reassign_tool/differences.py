@@ -29,12 +29,18 @@ _OWN_OPTIONS = frozenset(
         "reassignment-poll-interval-ms",
     }
 )
-_JSON_SYNTAX = "\n at [Source: REDACTED"
-_CONNECTION = re.compile(
-    r"Failed to create new KafkaAdminClient"
-    r"|Invalid value .* for configuration|Configuration 'bootstrap|No resolvable bootstrap"
+_JSON_SYNTAX = re.compile(
+    r".*\n at \[Source: REDACTED"
+    r"|Document nesting depth .* exceeds the maximum|Number value length .* exceeds the maximum",
+    re.DOTALL,
 )
-_OF_A_VALUE = re.compile(r"Cannot parse argument|Found multiple arguments")
+_SETTINGS = re.compile(
+    r"Failed to create new KafkaAdminClient|Configuration 'bootstrap"
+    r"|Invalid value .* for configuration"
+)
+_SETTINGS_FILE = re.compile(r"Is a directory|\S+\.properties")
+_EMPTY_FILE = "The input string shouldn't be empty\n"
+_TWICE = "Partition reassignment contains duplicate topic partitions: "
 
 
 class Difference(msgspec.Struct, frozen=True):
@@ -106,12 +112,27 @@ def _failed(answer: Answer) -> bool:
     return answer.stdout.startswith("Error: ")
 
 
+def _asks_controllers(words: Sequence[str]) -> bool:
+    return any(re.match("--?bootstrap-controller", word) for word in words)
+
+
+def _refuses_settings(words: Sequence[str], error: str) -> bool:
+    about_file = "--command-config" in words and _SETTINGS_FILE.fullmatch(error)
+    return bool(about_file or _SETTINGS.match(error))
+
+
+def _has_control_characters(error: str) -> bool:
+    return clean(error) != error and not error.startswith(_EMPTY_FILE)
+
+
+def _with_sorted_partitions(answer: Answer) -> Answer:
+    tps = _error(answer).removeprefix(_TWICE).split(",")
+    in_order = sorted(tps, key=lambda tp: (tp.rpartition("-")[0], int(tp.rpartition("-")[2])))
+    return Answer(1, f"Error: {_TWICE}{','.join(in_order)}\n")
+
+
 def _refused(message: str) -> Answer:
     return Answer(1, "", f"ktui: {message}\n{HINT}")
-
-
-def _refused_by_the_action(answer: Answer) -> Answer:
-    return Answer(1, "", f"ktui: {clean(_error(answer))}\n")
 
 
 DIFFERENCES = (
@@ -160,38 +181,50 @@ DIFFERENCES = (
         lambda answer: _refused(answer.stderr.removesuffix(f"\n{HELP}")),
     ),
     Difference(
+        "controllers",
+        "ktui asks controllers through brokers, and refuses --bootstrap-controller in its actions.",
+        lambda words, answer: _asks_controllers(words) and reaches_the_action(answer),
+        lambda _answer: Answer(1, "", f"{OWN_WORDS}\n"),
+    ),
+    Difference(
         "bootstrap servers left out",
         "--bootstrap-server without its value is missed by name. Apache's tool prints "
         "'Error: null'.",
         lambda _words, answer: _error(answer) == "null",
-        lambda _answer: _refused(f"Option bootstrap-{OWN_WORDS} requires an argument"),
+        lambda _answer: Answer(1, "Error: Option bootstrap-server requires an argument\n"),
     ),
     Difference(
-        "connection errors",
-        "Addresses and client properties that cannot be used are refused in ktui's words, as by "
-        "all its verbs.",
-        lambda _words, answer: bool(_CONNECTION.match(_error(answer))),
-        lambda _answer: Answer(1, "", f"ktui: {OWN_WORDS}\n"),
+        "client settings",
+        "Addresses and client properties that cannot be used are refused on standard error, with "
+        "file, line and setting, as by all verbs of ktui.",
+        lambda words, answer: _refuses_settings(words, _error(answer)),
+        lambda _answer: Answer(1, "", f"{OWN_WORDS}\n"),
     ),
     Difference(
         "places in JSON",
-        "A file that is no JSON is refused with the line and the column, in one line.",
-        lambda _words, answer: _JSON_SYNTAX in _error(answer),
-        lambda _answer: Answer(1, "", f"ktui: {OWN_WORDS}\n"),
+        "A file that is no JSON is refused with the line and the column, in one line, without the "
+        "names of Java's parser and its limits.",
+        lambda _words, answer: bool(_JSON_SYNTAX.match(_error(answer))),
+        lambda _answer: Answer(1, f"Error: {OWN_WORDS}\n"),
     ),
     Difference(
-        "values that are refused",
-        "A value that an option cannot have is an error in the options: it goes to standard "
-        "error, with the hint.",
-        lambda _words, answer: bool(_OF_A_VALUE.match(_error(answer))),
-        lambda answer: _refused(clean(_error(answer))),
+        "sorted partitions",
+        "Partitions that a file has twice are named in order. Apache's tool names them in the "
+        "order of a Java hash table.",
+        lambda _words, answer: _error(answer).startswith(_TWICE) and "," in _error(answer),
+        _with_sorted_partitions,
     ),
     Difference(
-        "errors on standard error",
-        "An action that fails says so on standard error, in one line, without a Java stack trace. "
-        "Control characters are escaped.",
-        lambda _words, answer: _failed(answer),
-        _refused_by_the_action,
+        "empty path",
+        "A path that is empty is the folder `.`, and is named so.",
+        lambda _words, answer: _error(answer) == "Unable to read file ",
+        lambda _answer: Answer(1, "Error: Unable to read file .\n"),
+    ),
+    Difference(
+        "escaped characters",
+        "Control characters in names and values are escaped: they could rewrite the screen.",
+        lambda _words, answer: _has_control_characters(_error(answer)),
+        lambda answer: Answer(1, f"Error: {clean(_error(answer))}\n"),
     ),
 )
 """The first that applies to an answer tells what ktui answers."""

@@ -107,7 +107,8 @@ class SettleDirs(msgspec.Struct, frozen=True):
     """A wait until no replica moves between log dirs."""
 
 
-Step = CreateTopic | Run | Settle | PutInFirstDirs | SettleDirs | Kill | Restart | Reassign | Set
+Preparation = CreateTopic | PutInFirstDirs | SettleDirs | Kill | Restart | Reassign | Set
+Step = Preparation | Run | Settle
 
 
 class Flow(msgspec.Struct, frozen=True, kw_only=True):

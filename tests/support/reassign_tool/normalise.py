@@ -47,6 +47,10 @@ def _without_times(text: str, _places: Mapping[str, str]) -> str:
     return re.sub(r"\b(timed out at )\d{10,}", r"\1TIME", text)
 
 
+def _without_request(text: str, _places: Mapping[str, str]) -> str:
+    return re.sub(r"\bRequest\(processor=.*?\)(?= needs | is not authorized)", "<request>", text)
+
+
 def _without_trace(text: str, _places: Mapping[str, str]) -> str:
     for trace in _TRACES:
         text = trace.sub(r"\1\n", text)
@@ -73,6 +77,11 @@ NORMALISATIONS = (
         "stack trace",
         "The stack trace of an error, behind the line of the message.",
         _without_trace,
+    ),
+    Normalisation(
+        "request",
+        "The broker's own description of a request that it denies: objects and their addresses.",
+        _without_request,
     ),
     Normalisation("port", "Port numbers: each lab has free ones.", _without_ports),
     Normalisation("place", "The folder of the lab, which holds the log dirs.", _without_places),

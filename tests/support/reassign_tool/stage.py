@@ -30,6 +30,7 @@ from support.reassign_tool.flows import (
     CreateTopic,
     Flow,
     Kill,
+    Preparation,
     PutInFirstDirs,
     Reassign,
     Restart,
@@ -112,6 +113,12 @@ class Stage:
             case Settle(topic=topic):
                 await self._settle(topic)
                 return Outcome(None, await self._state())
+            case _:
+                await self._prepare(step)
+                return Outcome()
+
+    async def _prepare(self, step: Preparation) -> None:
+        match step:
             case CreateTopic():
                 await self._create(step)
             case PutInFirstDirs(topic=topic):
@@ -128,7 +135,6 @@ class Stage:
                 await self._reassign({TopicPartition(step.topic, step.partition): step.replicas})
             case Set():
                 await self._set([_change(step.scope, step.name, step.key, step.value)])
-        return Outcome()
 
     async def _run(self, words: Iterable[str]) -> Answer:
         replaced = [self._with_places(word) for word in words]
@@ -251,7 +257,7 @@ class Stage:
     async def _unthrottle(self) -> None:
         found = await self._throttles(await self._topics())
         changes = [
-            _change(*resource.split(" ", 1), key, None)
+            _change(*_scope_and_name(resource), key, None)
             for resource, settings in found.items()
             for key in settings
         ]
@@ -275,6 +281,11 @@ class Stage:
             return not await self._topics()
 
         await until(gone)
+
+
+def _scope_and_name(resource: str) -> tuple[str, str]:
+    scope, _, name = resource.partition(" ")
+    return scope, name
 
 
 def _as_far_as_sure(outcome: Outcome, following: Step | None) -> Outcome:

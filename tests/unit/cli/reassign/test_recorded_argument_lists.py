@@ -15,22 +15,16 @@ from support.reassign_tool.differences import (
     HINT,
     agrees,
     expected,
-    reaches_the_action,
 )
 from support.reassign_tool.files import write_files
-from support.reassign_tool.flows import FLOWS, Where
+from support.reassign_tool.flows import FLOWS
 from support.reassign_tool.normalise import HELP, normalised
 from support.reassign_tool.programs import PROGRAM, KtuiHere
 from support.reassign_tool.recording import VERSION, RecordedList, load
 
 RECORDING = load()
 WITHOUT_CLUSTER = {each.words for each in argument_lists() if not each.needs_cluster}
-BY_THE_OPTIONS = [
-    each
-    for each in RECORDING.lists
-    if each.words in WITHOUT_CLUSTER and not reaches_the_action(each.answer)
-]
-"""Lists whose answer follows from the options alone."""
+ANSWERED_WITHOUT = [each for each in RECORDING.lists if each.words in WITHOUT_CLUSTER]
 
 
 @pytest.fixture(scope="module")
@@ -39,8 +33,8 @@ def ktui(tmp_path_factory: pytest.TempPathFactory) -> KtuiHere:
     return KtuiHere(write_files(folder / "files"), folder / "state")
 
 
-@pytest.mark.parametrize("recorded", BY_THE_OPTIONS, ids=lambda each: each.name)
-def test_options_are_answered_as_by_apaches_tool_or_by_a_named_difference(
+@pytest.mark.parametrize("recorded", ANSWERED_WITHOUT, ids=lambda each: each.name)
+def test_without_a_cluster_ktui_answers_as_apaches_tool_or_by_a_named_difference(
     ktui: KtuiHere, recorded: RecordedList
 ) -> None:
     wanted = expected(recorded.words, recorded.answer)
@@ -54,21 +48,16 @@ def test_every_argument_list_and_flow_is_recorded_from_the_named_version() -> No
     lists = argument_lists()
 
     assert len(lists) >= 120
-    assert [each.words for each in RECORDING.lists] == [each.words for each in lists]
+    assert {each.words for each in RECORDING.lists} == {each.words for each in lists}
     assert len({flow.name for flow in FLOWS}) == len(FLOWS) >= 40
-    assert [each.name for each in RECORDING.flows] == [
-        flow.name for flow in FLOWS if flow.where is not Where.LOG_DIRS
-    ]
+    assert {each.name for each in RECORDING.flows} == {flow.name for flow in FLOWS}
     assert RECORDING.header.jar == f"kafka-tools-{VERSION}.jar"
     assert HELP not in RECORDING.header.help
 
 
 def test_every_named_difference_is_met() -> None:
     met = {
-        name
-        for each in RECORDING.lists
-        if each.words in WITHOUT_CLUSTER
-        for name in expected(each.words, each.answer).differences
+        name for each in ANSWERED_WITHOUT for name in expected(each.words, each.answer).differences
     }
 
     assert met == {each.name for each in DIFFERENCES}
@@ -117,6 +106,10 @@ TRACE = "\tat org.apache.Some.main(Some.java:1)\n\t... 12 more\n\n"
             'Proposed partition reassignment configuration\n[{"replicas":[N,N]}]',
         ),
         ('Current\n[{"replicas":[3,1]}]', 'Current\n[{"replicas":[3,1]}]'),
+        (
+            "Request Request(processor=0, envelope=Some(Request(processor=0))) needs ALTER.",
+            "Request <request> needs ALTER.",
+        ),
         ("message\nthe whole help", "message\n<help>"),
     ],
 )
