@@ -26,6 +26,12 @@ def secured_reassign_lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[L
     yield from a_lab(tmp_path_factory.mktemp("lab"), REQUESTS[Where.SECURED])
 
 
+@pytest.fixture(scope="session")
+def dirs_reassign_lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    """Three brokers with two log dirs each, for the whole run."""
+    yield from a_lab(tmp_path_factory.mktemp("lab"), REQUESTS[Where.LOG_DIRS])
+
+
 @pytest.fixture
 def files(tmp_path: Path) -> Path:
     """The folder in which the programs run."""

@@ -21,8 +21,13 @@ from support.reassign_tool.programs import (
 from support.reassign_tool.recording import load
 from support.reassign_tool.stage import Stage
 
-pytestmark = pytest.mark.soak
+pytestmark = [pytest.mark.soak, pytest.mark.kafka]
 
+_LABS = {
+    Where.PLAIN: "reassign_lab",
+    Where.SECURED: "secured_reassign_lab",
+    Where.LOG_DIRS: "dirs_reassign_lab",
+}
 EVERY_TENTH = argument_lists()[::10]
 
 
@@ -40,16 +45,11 @@ async def test_argument_lists(
     assert_list_as_recorded(case.words, ours, theirs)
 
 
-@pytest.mark.parametrize("where", [Where.PLAIN, Where.SECURED])
 @pytest.mark.parametrize("flow", FLOWS, ids=lambda flow: flow.name)
 async def test_flows(
-    request: pytest.FixtureRequest, files: Path, tmp_path: Path, flow: Flow, where: Where
+    request: pytest.FixtureRequest, files: Path, tmp_path: Path, flow: Flow
 ) -> None:
-    if flow.where is not where:
-        return
-    lab = request.getfixturevalue(
-        "reassign_lab" if where is Where.PLAIN else "secured_reassign_lab"
-    )
+    lab: Lab = request.getfixturevalue(_LABS[flow.where])
     with ApacheTool(lab.layout, files) as tool:
         async with Stage(lab, files, tool, apaches_help(tool)) as stage:
             theirs = await stage.play(flow)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from _pytest.mark import ParameterSet
 
 from ktui.cli.reassign.help import help_text
 from ktui.lab.layout import Lab
@@ -20,11 +21,11 @@ PLAIN = [
     for flow in FLOWS
     if flow.where is Where.PLAIN
 ]
-SECURED = [
-    pytest.param(flow, id=flow.name, marks=pytest.mark.soak)
-    for flow in FLOWS
-    if flow.where is Where.SECURED
-]
+
+
+def _in_soak(where: Where) -> list[ParameterSet]:
+    flows = [flow for flow in FLOWS if flow.where is where]
+    return [pytest.param(flow, id=flow.name, marks=pytest.mark.soak) for flow in flows]
 
 
 @pytest.mark.parametrize("flow", PLAIN)
@@ -34,11 +35,18 @@ async def test_flows_in_the_clear(
     await _played_as_recorded(reassign_lab, files, tmp_path / "state", flow)
 
 
-@pytest.mark.parametrize("flow", SECURED)
+@pytest.mark.parametrize("flow", _in_soak(Where.SECURED))
 async def test_flows_on_a_secured_cluster(
     secured_reassign_lab: Lab, files: Path, tmp_path: Path, flow: Flow
 ) -> None:
     await _played_as_recorded(secured_reassign_lab, files, tmp_path / "state", flow)
+
+
+@pytest.mark.parametrize("flow", _in_soak(Where.LOG_DIRS))
+async def test_flows_between_log_dirs(
+    dirs_reassign_lab: Lab, files: Path, tmp_path: Path, flow: Flow
+) -> None:
+    await _played_as_recorded(dirs_reassign_lab, files, tmp_path / "state", flow)
 
 
 async def _played_as_recorded(lab: Lab, files: Path, state_dir: Path, flow: Flow) -> None:

@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Sequence
 
 from support.reassign_tool.differences import agrees, expected
+from support.reassign_tool.flow_differences import compared, expected_state
 from support.reassign_tool.flows import Flow, Run
 from support.reassign_tool.recording import Outcome
 
@@ -26,5 +27,7 @@ def assert_list_as_recorded(words: Sequence[str], ours: Outcome, theirs: Outcome
     if theirs.answer is not None:
         wanted = expected(words, theirs.answer)
         assert ours.answer is not None
-        assert agrees(ours.answer, wanted.answer), f"{ours.answer}\nand not\n{wanted}"
-    assert ours.state == theirs.state, f"{ours.state}\nand not\n{theirs.state}"
+        our, their = compared(words, ours.answer), compared(words, wanted.answer)
+        assert agrees(our, their), f"{our}\nand not\n{their}"
+    state = expected_state(theirs.state)
+    assert ours.state == state, f"{ours.state}\nand not\n{state}"
