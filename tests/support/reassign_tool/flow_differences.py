@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 
 import msgspec
 
@@ -16,6 +17,8 @@ from ktui.cluster.throttle_settings import (
 from support.reassign_tool.answer import Answer, ClusterState
 
 Throttles = Mapping[str, Mapping[str, str]]
+Setting = tuple[str, str]
+"""A throttle setting by its resource, such as `broker 1`, and its key."""
 
 _NO_MOVES = "None of the specified partition moves are active."
 
@@ -118,15 +121,15 @@ LINES = (
 )
 THROTTLES = (
     ThrottleDifference(
+        "no throttle without a copy",
+        "A reassignment that copies nothing, such as another order of replicas, gets no throttle.",
+        _of_copies,
+    ),
+    ThrottleDifference(
         "rates where they bind",
         "ktui sets the leaders' rate on brokers that are copied from, and the followers' rate on "
         "those that copy. Apache's tool sets both on all of them.",
         _where_they_bind,
-    ),
-    ThrottleDifference(
-        "no throttle without a copy",
-        "A reassignment that copies nothing, such as another order of replicas, gets no throttle.",
-        _of_copies,
     ),
 )
 
@@ -139,14 +142,24 @@ def compared(words: Sequence[str], answer: Answer) -> Answer:
     return Answer(answer.exit_code, _without(lines, stdout), _without(lines, answer.stderr))
 
 
-def expected_state(theirs: ClusterState | None) -> ClusterState | None:
-    """Return the state of the cluster after ktui in place of Apache's tool."""
+def expected_state(
+    theirs: ClusterState | None, others: Mapping[Setting, str] = MappingProxyType({})
+) -> ClusterState | None:
+    """Return the state of the cluster after ktui in place of Apache's tool.
+
+    Args:
+        theirs: the state after Apache's tool.
+        others: throttles that another program has set. Apache's tool removes them, ktui does not.
+    """
     if theirs is None:
         return None
     throttles = theirs.throttles
-    for each in reversed(THROTTLES):
+    for each in THROTTLES:
         throttles = each.instead(throttles)
-    return ClusterState(theirs.partitions, throttles)
+    kept = {name: dict(settings) for name, settings in throttles.items()}
+    for (name, key), value in others.items():
+        kept.setdefault(name, {}).setdefault(key, value)
+    return ClusterState(theirs.partitions, kept)
 
 
 def _without(patterns: Sequence[re.Pattern[str]], text: str) -> str:
