@@ -212,7 +212,6 @@ _THROTTLES = (
             *(_ORDERS, Run(f"{EXECUTE} --throttle 5000000", _MOVE), Settle()),
             *(Run(f"{VERIFY} --preserve-throttles"), Run(VERIFY), Run(VERIFY)),
         ),
-        in_every_run=True,
     ),
     Flow(
         name="a throttle is lowered midway",
@@ -377,7 +376,6 @@ _CANCELS = (
             ),
             Run(CANCEL),
         ),
-        in_every_run=True,
     ),
     Flow(
         name="several partitions are cancelled at once",
@@ -417,7 +415,6 @@ _CANCELS = (
             Run(f"--bootstrap-controller {{controller}} --cancel {_PLAN} --preserve-throttles"),
             Run("--bootstrap-controller {controller} --list"),
         ),
-        in_every_run=True,
     ),
     Flow(
         name="a cancel by a controller removes throttles",
