@@ -68,6 +68,10 @@ contract-record: $(INSTALLED) java ## record anew what each Kafka does to the se
 	PYTHONPATH=tests $(BIN)/python -m support.contract.record_sequences
 .PHONY: contract-record
 
+reassign-record: $(INSTALLED) java ## record anew what Apache's kafka-reassign-partitions answers
+	PYTHONPATH=tests $(BIN)/python -m support.reassign_tool.record
+.PHONY: reassign-record
+
 bench: $(INSTALLED) java ## figures, as ratios in one run; never part of the tests
 	$(BIN)/python -m bench
 

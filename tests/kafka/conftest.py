@@ -19,7 +19,10 @@ from support.contract.real_world import RealWorld
 from support.journals.owners import release
 from support.kafka.labs import BEFORE_43, a_lab
 
-_LABS = ("lab", "secured_lab", "ssl_lab", "ten_lab", "lab_of", "old_lab")
+_LABS = (
+    *("lab", "secured_lab", "ssl_lab", "ten_lab", "jbod_lab", "lab_of", "old_lab"),
+    *("reassign_lab", "secured_reassign_lab", "dirs_reassign_lab"),
+)
 _WITHOUT_RUNS = ("connection", "lab")
 """The folders of tests that own no cluster."""
 

@@ -12,7 +12,10 @@ import pytest
 
 from support.kafka.labs import BEFORE_43
 
-CLUSTERS = frozenset({"lab", "secured_lab", "ssl_lab", "ten_lab", "jbod_lab", "lab_of", "old_lab"})
+_REASSIGN = frozenset({"reassign_lab", "secured_reassign_lab", "dirs_reassign_lab"})
+CLUSTERS = _REASSIGN | {
+    *("lab", "secured_lab", "ssl_lab", "ten_lab", "jbod_lab", "lab_of", "old_lab"),
+}
 """The fixtures that are real clusters."""
 _LONGEST_FIRST = (
     "runs",
@@ -21,6 +24,7 @@ _LONGEST_FIRST = (
     "labs",
     "lab",
     "secured labs",
+    "reassign lab",
     "old lab",
 )
 
@@ -68,6 +72,8 @@ def _is_contract_on_kafka(item: pytest.Item) -> bool:
 def _lab_group(item: pytest.Item, fixtures: Collection[str]) -> str:
     if not {"secured_lab", "ssl_lab"}.isdisjoint(fixtures):
         return "secured labs"
+    if not _REASSIGN.isdisjoint(fixtures):
+        return "reassign lab"
     if "old_lab" in fixtures or BEFORE_43 in item.name:
         return "old lab"
     return "runs" if item.path.parent.name == "runs" else "lab"

@@ -1,0 +1,76 @@
+"""Apache's answers, as they were recorded, and the file that keeps them."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import msgspec
+
+from support.reassign_tool.answer import Answer, ClusterState
+
+VERSION = "4.3.1"
+RECORDED = Path(__file__).parent / "recorded" / f"kafka-{VERSION}.jsonl"
+SCHEMA_VERSION = 1
+
+
+class Outcome(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What came of a step: the program's answer, and the cluster after it."""
+
+    answer: Answer | None = None
+    state: ClusterState | None = None
+
+
+class Header(msgspec.Struct, frozen=True, kw_only=True):
+    """The tool that was recorded."""
+
+    schema_version: int = SCHEMA_VERSION
+    jar: str
+    """The file name of the jar that holds the tool, with its version."""
+    help: str
+    """The help text, which the answers have as a sign."""
+
+
+class RecordedList(msgspec.Struct, frozen=True, tag="list"):
+    """The answer to an argument list."""
+
+    words: tuple[str, ...]
+    answer: Answer
+    state: ClusterState | None = None
+
+    @property
+    def name(self) -> str:
+        """The words as a shell has them."""
+        return shlex.join(self.words)
+
+
+class RecordedFlow(msgspec.Struct, frozen=True, tag="flow"):
+    """The outcome of each step of a flow."""
+
+    name: str
+    outcomes: tuple[Outcome, ...]
+
+
+class Recording(msgspec.Struct, frozen=True):
+    """All that was recorded of one version."""
+
+    header: Header
+    lists: tuple[RecordedList, ...]
+    flows: tuple[RecordedFlow, ...]
+
+
+def save(recording: Recording, path: Path = RECORDED) -> None:
+    """Write a recording with a line for each list and each flow, so that changes can be read."""
+    rows = (recording.header, *recording.lists, *recording.flows)
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(b"".join(msgspec.json.encode(row) + b"\n" for row in rows))
+
+
+def load(path: Path = RECORDED) -> Recording:
+    first, *rest = path.read_bytes().splitlines()
+    rows = [msgspec.json.decode(row, type=RecordedList | RecordedFlow) for row in rest]
+    return Recording(
+        msgspec.json.decode(first, type=Header),
+        tuple(row for row in rows if isinstance(row, RecordedList)),
+        tuple(row for row in rows if isinstance(row, RecordedFlow)),
+    )

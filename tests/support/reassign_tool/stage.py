@@ -1,0 +1,300 @@
+"""A lab on which argument lists and flows are played, by either of the programs."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Self
+
+from ktui.cli.lab.command import connect
+from ktui.cluster.partition import TopicPartition
+from ktui.cluster.ports import ConfigChange, ConfigOp, ConfigResource, ConfigScope, Verdict
+from ktui.cluster.throttle_settings import LOG_DIR_RATE, RATES, REPLICAS
+from ktui.kafka import workload
+from ktui.kafka.connection.connection import Connection
+from ktui.kafka.reader import KafkaReader
+from ktui.kafka.writer import KafkaWriter
+from ktui.lab import clients, control
+from ktui.lab.layout import HOST, Lab, Node
+from ktui.lab.readiness import wait_until_ready
+from ktui.lab.users import ADMIN
+from support.contract.world import until
+from support.reassign_tool.answer import Answer, ClusterState, PartitionState
+from support.reassign_tool.cases import TOPICS, ArgumentList
+from support.reassign_tool.flows import (
+    PRINTED_PLAN,
+    CreateTopic,
+    Flow,
+    Kill,
+    Preparation,
+    PutInFirstDirs,
+    Reassign,
+    Restart,
+    Run,
+    Set,
+    Settle,
+    SettleDirs,
+    Step,
+)
+from support.reassign_tool.normalise import HELP, normalised
+from support.reassign_tool.programs import Program
+from support.reassign_tool.recording import Outcome
+
+_KEYS = (*RATES, LOG_DIR_RATE, *REPLICAS)
+_MESSAGE_BYTES = 8192
+
+
+class Stage:
+    """A lab, a folder with the files that the words name, and one of the programs.
+
+    Args:
+        lab: a lab whose topics this stage may delete.
+        folder: the folder in which the program runs.
+        program: the program.
+        help_text: the program's own help.
+    """
+
+    def __init__(self, lab: Lab, folder: Path, program: Program, help_text: str) -> None:
+        self._lab, self._folder, self._program = lab, folder, program
+        connection = Connection.of(clients.librdkafka_settings(lab), where="the lab")
+        self._connection = connection
+        self._reader, self._writer = KafkaReader(connection), KafkaWriter(connection)
+        self._signs = {"{server}": lab.bootstrap_servers} | {
+            "{controller}": f"{HOST}:{lab.controller.port}"
+        }
+        if lab.layout.passwords:
+            right = lab.client_file(ADMIN).read_text()
+            wrong = right.replace(lab.layout.passwords[ADMIN], "wrong")
+            (folder / "wrong.properties").write_text(wrong)
+        self._places = {HELP: help_text, "<lab>": str(lab.folder)}
+        self._printed = ""
+
+    async def __aenter__(self) -> Self:
+        await self._clear()
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await self._clear()
+        await self._reader.aclose()
+        await self._writer.aclose()
+
+    async def play_list(self, case: ArgumentList) -> Outcome:
+        """Run an argument list; one that needs a cluster with its topics and without throttles."""
+        if not case.needs_cluster:
+            return Outcome(await self._run(case.words))
+        there = await self._topics()
+        for name, replicas in TOPICS.items():
+            if name not in there:
+                await self._create(CreateTopic(name, replicas))
+        await self._unthrottle()
+        answer = await self._run(case.words)
+        return Outcome(answer, await self._state())
+
+    async def play(self, flow: Flow) -> tuple[Outcome, ...]:
+        """Play a flow, on a cluster that is empty before and after it."""
+        await self._clear()
+        try:
+            outcomes = [await self._step(step) for step in flow.steps]
+        finally:
+            await self._clear()
+        return tuple(map(_as_far_as_sure, outcomes, (*flow.steps[1:], None)))
+
+    async def _step(self, step: Step) -> Outcome:
+        match step:
+            case Run():
+                if step.plan:
+                    self._write_plan(step.plan)
+                answer = await self._run(shlex.split(step.words))
+                return Outcome(answer, await self._state())
+            case Settle(topic=topic):
+                await self._settle(topic)
+                return Outcome(None, await self._state())
+            case _:
+                await self._prepare(step)
+                return Outcome()
+
+    async def _prepare(self, step: Preparation) -> None:
+        match step:
+            case CreateTopic():
+                await self._create(step)
+            case PutInFirstDirs(topic=topic):
+                await self._put_in_first_dirs(topic)
+            case SettleDirs():
+                await self._settle_dirs()
+            case Kill(broker=broker):
+                await asyncio.to_thread(control.kill, self._lab, broker)
+                await self._wait_for(broker, alive=False)
+            case Restart(broker=broker):
+                await asyncio.to_thread(control.start, self._lab, broker)
+                await self._wait_for(broker, alive=True)
+            case Reassign():
+                await self._reassign({TopicPartition(step.topic, step.partition): step.replicas})
+            case Set():
+                await self._set([_change(step.scope, step.name, step.key, step.value)])
+
+    async def _run(self, words: Iterable[str]) -> Answer:
+        replaced = [self._with_places(word) for word in words]
+        answer = await asyncio.to_thread(self._program.run, replaced)
+        plans = [line for line in answer.stdout.splitlines() if line.startswith('{"version"')]
+        self._printed = plans[-1] if plans else self._printed
+        return normalised(answer, self._places)
+
+    def _with_places(self, text: str) -> str:
+        for sign, place in self._signs.items():
+            text = text.replace(sign, place)
+        text = re.sub(r"\{user:(\w+)\}", lambda u: str(self._lab.client_file(u[1])), text)
+        return re.sub(r"\{dir:(\d+)\}", lambda d: str(self._data(int(d[1]))), text)
+
+    def _data(self, broker: int) -> Path:
+        return self._lab.log_dirs(self._lab.node(broker))[0]
+
+    def _write_plan(self, plan: str) -> None:
+        text = self._printed if plan == PRINTED_PLAN else self._with_places(plan)
+        key = "topics" if "topics" in json.loads(text) else "plan"
+        (self._folder / f"{key}.json").write_text(text)
+
+    async def _create(self, step: CreateTopic) -> None:
+        create = workload.create_topic
+        await asyncio.to_thread(create, self._connection, step.topic, step.replicas)
+        if step.kib:
+            await asyncio.to_thread(
+                workload.fill,
+                self._connection,
+                step.topic,
+                range(len(step.replicas)),
+                bytes_each=step.kib * 1024,
+                message_bytes=_MESSAGE_BYTES,
+            )
+        await self._reader.describe_topics([step.topic], fresh=True)
+
+    async def _reassign(self, targets: Mapping[TopicPartition, tuple[int, ...] | None]) -> None:
+        results = await self._writer.alter_reassignments(
+            targets, allow_replication_factor_change=True
+        )
+        assert all(each.verdict is Verdict.ACCEPTED for each in results.values()), results
+
+    async def _set(self, changes: Sequence[ConfigChange]) -> None:
+        results = await self._writer.alter_configs(changes)
+        assert all(each.verdict is Verdict.ACCEPTED for each in results.values()), results
+
+    async def _wait_for(self, broker: int, *, alive: bool) -> None:
+        async def seen() -> bool:
+            return (broker in (await self._reader.describe_cluster()).online) == alive
+
+        await until(seen)
+
+    async def _settle(self, topic: str | None) -> None:
+        """Wait until nothing is being reassigned, and every broker knows it."""
+
+        async def over() -> bool:
+            moving = await self._reader.list_reassignments()
+            return not any(topic in (None, tp.topic) for tp in moving)
+
+        await until(over)
+        topics = await self._topics()
+        await self._reader.describe_topics(topics, fresh=True)
+
+    async def _put_in_first_dirs(self, topic: str) -> None:
+        states = (await self._reader.describe_topics([topic], fresh=True)).partitions
+        for broker in sorted({broker for state in states.values() for broker in state.replicas}):
+            paths = {
+                tp: str(self._data(broker))
+                for tp, state in states.items()
+                if broker in state.replicas
+            }
+            results = await self._writer.alter_log_dirs(broker, paths)
+            assert all(each.verdict is Verdict.ACCEPTED for each in results.values()), results
+        await self._settle_dirs()
+
+    async def _settle_dirs(self) -> None:
+        async def over() -> bool:
+            return not any([await self._future(broker) for broker in self._lab.brokers])
+
+        await until(over)
+
+    async def _future(self, broker: Node) -> bool:
+        """Return whether a broker moves a replica between its log dirs."""
+        topics = (await self._reader.describe_topics(await self._topics())).partitions
+        answer = await self._reader.log_dirs(broker.id, topics.keys())
+        return any(each.future is not None for each in answer.replicas.values())
+
+    async def _topics(self) -> set[str]:
+        found: set[str] = set()
+        async for page in self._reader.scan_topics():
+            found |= {tp.topic for tp in page.partitions if not tp.topic.startswith("__")}
+        return found
+
+    async def _state(self) -> ClusterState:
+        topics = await self._topics()
+        moving = await self._reader.list_reassignments()
+        described = (await self._reader.describe_topics(topics, fresh=True)).partitions
+        partitions = {
+            str(tp): PartitionState(state.replicas, moving[tp].adding, moving[tp].removing)
+            if tp in moving
+            else PartitionState(state.replicas)
+            for tp, state in sorted(described.items())
+        }
+        return ClusterState(partitions, await self._throttles(topics))
+
+    async def _throttles(self, topics: Iterable[str]) -> dict[str, dict[str, str]]:
+        online = (await self._reader.describe_cluster()).online
+        resources = [ConfigResource(ConfigScope.BROKER, str(broker)) for broker in sorted(online)]
+        resources += [ConfigResource(ConfigScope.TOPIC, topic) for topic in sorted(topics)]
+        answer = await self._reader.settings(resources, _KEYS)
+        assert not answer.failures, answer.failures
+        own = {
+            f"{resource.scope} {resource.name}": {
+                key: each.own for key, each in settings.items() if each.own is not None
+            }
+            for resource, settings in sorted(answer.settings.items())
+        }
+        return {resource: settings for resource, settings in own.items() if settings}
+
+    async def _unthrottle(self) -> None:
+        found = await self._throttles(await self._topics())
+        changes = [
+            _change(*_scope_and_name(resource), key, None)
+            for resource, settings in found.items()
+            for key in settings
+        ]
+        if changes:
+            await self._set(changes)
+
+    async def _clear(self) -> None:
+        """Bring the cluster back to its beginning: all brokers, no topic, no throttle."""
+        down = [n for n in control.status(self._lab) if n.state is control.NodeState.STOPPED]
+        for node in down:
+            await asyncio.to_thread(control.start, self._lab, node.node.id)
+        if down:
+            await wait_until_ready(self._lab, connect, lambda _: None)
+        await self._unthrottle()
+        if moving := await self._reader.list_reassignments():
+            await self._reassign(dict.fromkeys(moving))
+        topics = await self._topics()
+        await asyncio.to_thread(workload.delete_topics, self._connection, topics)
+
+        async def gone() -> bool:
+            return not await self._topics()
+
+        await until(gone)
+
+
+def _scope_and_name(resource: str) -> tuple[str, str]:
+    scope, _, name = resource.partition(" ")
+    return scope, name
+
+
+def _as_far_as_sure(outcome: Outcome, following: Step | None) -> Outcome:
+    """Leave out the partitions where it is chance how far their moves have come."""
+    if outcome.state is None or not isinstance(following, Settle):
+        return outcome
+    return Outcome(outcome.answer, ClusterState({}, outcome.state.throttles))
+
+
+def _change(scope: str, name: str, key: str, value: str | None) -> ConfigChange:
+    operation = ConfigOp.DELETE if value is None else ConfigOp.SET
+    return ConfigChange(ConfigResource(ConfigScope(scope), name), key, operation, value)
