@@ -12,7 +12,7 @@ from ktui.execution.run.events import PauseOrigin
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
 from ktui.execution.run.track import Track
-from ktui.pacing.limits import Mode, Shape
+from ktui.pacing.limits import SHAPES, Mode
 from support.runs.seeds import ten_seeds
 from support.runs.troubled import TROUBLES, TroubledRun, offline_reason
 from support.runs.witnessed import facts
@@ -92,7 +92,7 @@ def test_every_kind_of_trouble_and_of_limits_is_in_these_runs(tmp_path: Path) ->
     runs = [TroubledRun(seed, tmp_path) for seed in SEEDS]
 
     assert set().union(*(run.troubles for run in runs)) == TROUBLES
-    assert {(run.limits.shape, run.limits.mode) for run in runs} == {*product(Shape, Mode)}
+    assert {(run.limits.shape, run.limits.mode) for run in runs} == {*product(SHAPES, Mode)}
 
 
 @pytest.mark.parametrize("seed", range(4))

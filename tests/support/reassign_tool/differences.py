@@ -112,10 +112,6 @@ def _failed(answer: Answer) -> bool:
     return answer.stdout.startswith("Error: ")
 
 
-def _asks_controllers(words: Sequence[str]) -> bool:
-    return any(re.match("--?bootstrap-controller", word) for word in words)
-
-
 def _refuses_settings(words: Sequence[str], error: str) -> bool:
     about_file = "--command-config" in words and _SETTINGS_FILE.fullmatch(error)
     return bool(about_file or _SETTINGS.match(error))
@@ -181,17 +177,11 @@ DIFFERENCES = (
         lambda answer: _refused(answer.stderr.removesuffix(f"\n{HELP}")),
     ),
     Difference(
-        "controllers",
-        "ktui asks controllers through brokers, and refuses --bootstrap-controller in its actions.",
-        lambda words, answer: _asks_controllers(words) and reaches_the_action(answer),
-        lambda _answer: Answer(1, "", f"{OWN_WORDS}\n"),
-    ),
-    Difference(
         "bootstrap servers left out",
-        "--bootstrap-server without its value is missed by name. Apache's tool prints "
-        "'Error: null'.",
+        "--bootstrap-server and --bootstrap-controller without their value are missed by name. "
+        "Apache's tool prints 'Error: null'.",
         lambda _words, answer: _error(answer) == "null",
-        lambda _answer: Answer(1, "Error: Option bootstrap-server requires an argument\n"),
+        lambda _answer: Answer(1, f"Error: Option {OWN_WORDS} requires an argument\n"),
     ),
     Difference(
         "client settings",
