@@ -38,6 +38,19 @@ _SETTINGS = re.compile(
     r"Failed to create new KafkaAdminClient|Configuration 'bootstrap"
     r"|Invalid value .* for configuration"
 )
+_NOTHING_TO_REMOVE = re.compile(
+    r"(.*?)Clearing broker-level throttles on .*\n"
+    r"Error: org\.apache\.kafka\.common\.errors\."
+    r"(?:UnknownTopicOrPartitionException: The topic '|InvalidTopicException: Topic name is invalid"
+    r"|TimeoutException: .* Call: incrementalAlterConfigs).*\n",
+    re.DOTALL,
+)
+_INVALID = re.compile(r"org\.apache\.kafka\.common\.errors\.InvalidTopicException: ")
+_OF_THE_CLUSTER = re.compile(
+    r"org\.apache\.kafka\.common\.errors\.(?!UnknownTopicOrPartitionException)\w+: "
+)
+_OUT_OF_BOUNDS = re.compile(r"Index -?\d+ out of bounds for length \d+")
+_REFUSED_DIR = re.compile(r"(Error: Failed to alter dir for \S+)\n")
 _SETTINGS_FILE = re.compile(r"Is a directory|\S+\.properties")
 _EMPTY_FILE = "The input string shouldn't be empty\n"
 _TWICE = "Partition reassignment contains duplicate topic partitions: "
@@ -113,8 +126,9 @@ def _failed(answer: Answer) -> bool:
 
 
 def _refuses_settings(words: Sequence[str], error: str) -> bool:
+    without_host = any(word.startswith(":") for word in words)
     about_file = "--command-config" in words and _SETTINGS_FILE.fullmatch(error)
-    return bool(about_file or _SETTINGS.match(error))
+    return bool(error and without_host) or bool(about_file or _SETTINGS.match(error))
 
 
 def _has_control_characters(error: str) -> bool:
@@ -189,6 +203,48 @@ DIFFERENCES = (
         "file, line and setting, as by all verbs of ktui.",
         lambda words, answer: _refuses_settings(words, _error(answer)),
         lambda _answer: Answer(1, "", f"{OWN_WORDS}\n"),
+    ),
+    Difference(
+        "nothing to remove",
+        "A topic or a broker that does not exist has no throttle, so that its removal cannot fail.",
+        lambda _words, answer: bool(_NOTHING_TO_REMOVE.fullmatch(answer.stdout)),
+        lambda answer: Answer(0, _NOTHING_TO_REMOVE.sub(r"\1", answer.stdout)),
+    ),
+    Difference(
+        "nothing to cancel",
+        "A partition that cannot exist is not being reassigned.",
+        lambda words, answer: "--cancel" in words and bool(_INVALID.match(_error(answer))),
+        lambda _answer: Answer(
+            0,
+            "None of the specified partition reassignments are active.\n"
+            "None of the specified partition moves are active.",
+        ),
+    ),
+    Difference(
+        "cluster errors",
+        "Errors of the connection and of the cluster are in ktui's words, with what was attempted, "
+        "where, and what to do.",
+        lambda _words, answer: bool(_OF_THE_CLUSTER.match(_error(answer))),
+        lambda _answer: Answer(1, f"Error: {OWN_WORDS}\n"),
+    ),
+    Difference(
+        "partition numbers",
+        "A partition whose number is negative or the next one of its topic is unknown like others. "
+        "Apache's tool ends with an index out of bounds.",
+        lambda _words, answer: bool(_OUT_OF_BOUNDS.match(_error(answer))),
+        lambda _answer: Answer(0, f"Status of partition reassignment:\n{OWN_WORDS}\n\n"),
+    ),
+    Difference(
+        "why a log dir is refused",
+        "ktui adds Kafka's error.",
+        lambda _words, answer: bool(_REFUSED_DIR.search(answer.stdout)),
+        lambda answer: Answer(1, _REFUSED_DIR.sub(rf"\1: {OWN_WORDS}\n", answer.stdout)),
+    ),
+    Difference(
+        "no throttle of 0",
+        "--throttle 0 would stop the move for ever: it is refused.",
+        lambda words, _answer: "--throttle 0" in " ".join(words) and words[-1] == "0",
+        lambda _answer: Answer(1, f"Error: {OWN_WORDS}\n"),
     ),
     Difference(
         "places in JSON",
