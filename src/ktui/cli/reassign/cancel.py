@@ -53,7 +53,7 @@ def cancel(arguments: Arguments) -> None:
     cluster_id, listed = _read(choice)
     active = [tp for tp in targets if tp in listed]
     cleared = _cancel(arguments, choice, cluster_id, active)
-    click.echo(asyncio.run(_cancel_moves(choice, file, timeout_s)))
+    asyncio.run(_cancel_moves(choice, file, timeout_s))
     if not arguments.has("preserve-throttles"):
         over = Over(targets, log_dirs=True, cleared=cleared)
         place = runs_place(arguments, choice.target(changes=False), cluster_id)
@@ -90,7 +90,7 @@ def remove_cancel(arguments: Arguments) -> None:
     )
 
 
-async def _cancel_moves(choice: ClusterChoice, file: ReassignmentFile, timeout_s: float) -> str:
+async def _cancel_moves(choice: ClusterChoice, file: ReassignmentFile, timeout_s: float) -> None:
     """Send replicas back to the log dirs they are in, which ends their moves (KIP-113)."""
     cluster = choice.target(changes=False).cluster
     async with aclosing(cluster.reader()) as reader, aclosing(cluster.writer()) as writer:
@@ -98,9 +98,10 @@ async def _cancel_moves(choice: ClusterChoice, file: ReassignmentFile, timeout_s
         dirs = await read_dirs(reader, file.log_dirs, online)
         back = {replica: path for replica in dirs.future if (path := dirs.current[replica])}
         if not back:
-            return lines.NO_MOVES_TO_CANCEL
-        moves = LogDirMoves(writer, SystemClock(), timeout_s)
-        return "\n".join(await moves.begin(back))
+            click.echo(lines.NO_MOVES_TO_CANCEL)
+            return
+        async for line in LogDirMoves(writer, SystemClock(), timeout_s).begin(back):
+            click.echo(line)
 
 
 def _read(choice: ClusterChoice) -> tuple[str, Listed]:
@@ -125,7 +126,10 @@ def _cancel(
     check_not_live(place.state, place.cluster_id, active)
     if place.owner is not None:
         asyncio.run(check_no_other_owner(place.owner))
-    errors, cleared = _cancel_in_runs(place, active)
+    errors: dict[TopicPartition, str] = {}
+    cleared: set[SettingKey] = set()
+    if not arguments.has("preserve-throttles"):  # a run ends its throttles with its moves
+        errors, cleared = _cancel_in_runs(place, active)
     errors |= asyncio.run(cancel_listed(place, [tp for tp in active if tp not in errors]))
     if errors:
         raise ActionFailed(lines.cancels_refused(errors))

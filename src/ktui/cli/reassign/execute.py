@@ -152,7 +152,7 @@ async def _throttle_log_dirs(place: RunsPlace, file: ReassignmentFile, rate: int
 
 async def _move_log_dirs(place: RunsPlace, wanted: Mapping[Replica, str], timeout_s: float) -> None:
     async with aclosing(place.target.cluster.writer()) as writer:
-        for line in await LogDirMoves(writer, SystemClock(), timeout_s).begin(wanted):
+        async for line in LogDirMoves(writer, SystemClock(), timeout_s).begin(wanted):
             click.echo(line)
 
 

@@ -72,7 +72,9 @@ def runs_place(arguments: Arguments, target: Target, cluster_id: str) -> RunsPla
 def left_runs(place: RunsPlace) -> Iterator[Run]:
     """Yield the unfinished runs of `ktui reassign` that no process owns."""
     for run, owner in unfinished_runs(place.state, place.cluster_id):
-        if owner is None and run.exported is None and run.limits.shape is Shape.WHOLE:
+        begun = run.started  # its limits may be others by now
+        whole = begun is not None and begun.limits.shape is Shape.WHOLE
+        if owner is None and run.exported is None and whole:
             yield run
 
 

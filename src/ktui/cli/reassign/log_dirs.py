@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping
 
 import msgspec
 
@@ -75,11 +75,11 @@ class LogDirMoves:
         self._clock = clock
         self._timeout_s = timeout_s
 
-    async def begin(self, wanted: Mapping[Replica, str]) -> list[str]:
+    async def begin(self, wanted: Mapping[Replica, str]) -> AsyncIterator[str]:
         """Begin moves, again and again while a broker does not host the replica yet.
 
-        Returns:
-            The lines to print.
+        Yields:
+            The lines to print, as moves begin.
 
         Raises:
             ReassignProblem: a broker has refused a move.
@@ -87,31 +87,32 @@ class LogDirMoves:
             ClusterError: a broker cannot be reached; nothing was sent to it.
         """
         pending, until_s = dict(wanted), self._clock.monotonic() + self._timeout_s
-        printed: list[str] = []
         while True:
-            begun = {r: pending[r] for r in await self._ask(pending)}
+            begun: dict[Replica, str] = {}
+            refused = await self._ask(pending, begun)
             if begun:
-                printed.append(lines.log_dir_moves_started(begun))
+                yield lines.log_dir_moves_started(begun)
+            if refused is not None:
+                raise ReassignProblem(refused)
             pending = {r: path for r, path in pending.items() if r not in begun}
             if not pending:
-                return printed
+                return
             if self._clock.monotonic() >= until_s:
-                timed_out = lines.log_dir_moves_timed_out(pending)
-                raise ActionFailed("\n".join([*printed, timed_out]))
+                raise ActionFailed(lines.log_dir_moves_timed_out(pending))
             await self._clock.sleep(_AGAIN_S)
 
-    async def _ask(self, pending: Mapping[Replica, str]) -> list[Replica]:
-        """Ask for moves, and return those that have begun."""
-        begun: list[Replica] = []
+    async def _ask(self, pending: Mapping[Replica, str], begun: dict[Replica, str]) -> str | None:
+        """Ask for moves, and add those that have begun to `begun`; return the first refusal."""
+        refused: list[str] = []
         for broker, tps in _by_broker(pending).items():
             paths = {tp: pending[Replica(tp, broker)] for tp in tps}
             for tp, result in (await self._writer.alter_log_dirs(broker, paths)).items():
                 replica = Replica(tp, broker)
                 if result.verdict is Verdict.ACCEPTED:
-                    begun.append(replica)
+                    begun[replica] = paths[tp]
                 elif result.verdict is Verdict.REFUSED and result.code not in _NOT_THERE_YET:
-                    raise ReassignProblem(_failed(replica, result))
-        return begun
+                    refused.append(_failed(replica, result))
+        return next(iter(refused), None)
 
 
 def _failed(replica: Replica, result: WriteResult) -> str:

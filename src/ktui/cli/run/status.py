@@ -23,20 +23,33 @@ from ktui.execution.run.event_text import (
     event_sentence,
 )
 from ktui.execution.run.events import JournalEntry
+from ktui.execution.run.tool_commands import tool_commands
 
 
 @click.command("status")
 @common.run_argument
 @click.option("--events", is_flag=True, help="Show every event of the run, one line each.")
+@click.option(
+    "--command",
+    "tool",
+    is_flag=True,
+    help="Show the commands of kafka-reassign-partitions.sh that would do the same.",
+)
 @common.state_dir_option
 @click.option("--json", is_flag=True, help="Print one JSON object; with --events, one per line.")
-def command(name: str, *, events: bool, state: StateDir, json: bool) -> None:
+def command(name: str, *, events: bool, tool: bool, state: StateDir, json: bool) -> None:
     """Show RUN: its limits, its engine, the current batch, and the partitions in trouble.
 
     Exit code 1 if its journal is damaged: only events before the damage are shown.
     """
+    if tool and (events or json):
+        raise click.UsageError("--command excludes --events and --json.")
     client = RunClient.find(state, name)
-    if events:
+    if tool:
+        found = client.read_begun()
+        damage = found.damage
+        click.echo("\n".join(tool_commands(found.run)))
+    elif events:
         damage = _print_events(client.folder, json=json)
     else:
         status = read_status(client, state)

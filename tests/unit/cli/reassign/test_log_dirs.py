@@ -30,9 +30,16 @@ def two_log_dirs() -> SimulatedCluster:
 
 
 async def begin(
-    cluster: SimulatedCluster, wanted: dict[Replica, str], timeout_s: float = 10.0
+    cluster: SimulatedCluster,
+    wanted: dict[Replica, str],
+    timeout_s: float = 10.0,
+    printed: list[str] | None = None,
 ) -> list[str]:
-    return await LogDirMoves(cluster.writer(), cluster.clock, timeout_s).begin(wanted)
+    """Begin moves, and return what is printed; `printed` has it also after a failure."""
+    lines = [] if printed is None else printed
+    async for line in LogDirMoves(cluster.writer(), cluster.clock, timeout_s).begin(wanted):
+        lines.append(line)
+    return lines
 
 
 def started(path: str, replica: Replica) -> str:
@@ -83,11 +90,12 @@ async def test_replicas_that_never_come_are_named_after_those_that_have_begun() 
     cluster = two_log_dirs()
     missing = {ON_3: SECOND, Replica(T1, 3): FIRST}
 
+    printed: list[str] = []
     with pytest.raises(ActionFailed) as failed:
-        await begin(cluster, {ON_1: SECOND, **missing})
+        await begin(cluster, {ON_1: SECOND, **missing}, printed=printed)
 
+    assert printed == [started(SECOND, ON_1)]
     assert str(failed.value) == (
-        f"{started(SECOND, ON_1)}\n"
         "Timed out before log directory moves could be started for: orders-0-3,orders-1-3"
     )
     assert 10.0 <= cluster.clock.monotonic() < 11.0

@@ -395,3 +395,27 @@ def test_status_shows_that_the_time_left_is_based_on_earlier_runs(tmp_path: Path
     assert expected in status_text(by_earlier_runs, state)
     assert status_json(by_earlier_runs).left_by_earlier_runs
     assert not status_json(StatusFacts(run=run)).left_by_earlier_runs
+
+
+def test_the_commands_of_kafkas_tool_are_shown_with_the_cluster_and_the_rate(
+    tmp_path: Path,
+) -> None:
+    run = a_run(tmp_path)
+
+    shown = status(run, "--command").stdout.splitlines()
+    refused = status(run, "--command", "--json")
+
+    assert [line for line in shown if not line.startswith("#")] == [
+        "ktui plan remaining drain-b3 -o drain-b3-left.json",
+        *(
+            f"kafka-reassign-partitions.sh --bootstrap-server BROKER:PORT --{action} "
+            "--reassignment-json-file drain-b3-left.json"
+            for action in ("execute", "verify", "cancel")
+        ),
+        "ktui plan rollback drain-b3 -o drain-b3-back.json",
+        (
+            "kafka-reassign-partitions.sh --bootstrap-server BROKER:PORT --execute "
+            "--reassignment-json-file drain-b3-back.json --additional"
+        ),
+    ]
+    assert "--command excludes --events and --json" in refused.stderr
