@@ -27,6 +27,7 @@ from ktui.cluster.ports import (
 from ktui.cluster.resources import SettingKey, broker_resource, topic_resource
 from ktui.cluster.throttle_settings import LOG_DIR_RATE, RATES, REPLICAS
 from ktui.execution.host.catalog import unfinished_runs
+from ktui.execution.run.run import Run
 from ktui.planning.names import join_named, join_some
 
 
@@ -39,6 +40,8 @@ class Over(NamedTuple):
     """Whether no replica moves to a log dir that the file names."""
     cleared: Collection[SettingKey] = ()
     """The settings that a cancel has put back already."""
+    listed: Collection[TopicPartition] = ()
+    """The reassignments of the cluster. A run with nothing else in flight has nothing to end."""
 
 
 FOREIGN = "clear-foreign-throttles"
@@ -71,7 +74,8 @@ def clear_throttles(
     if cluster.context.read_only:
         print_note(f"the context of {cluster.name} is read_only: throttles stay as they are")
         return
-    cleared = {key for run in [*left_runs(place)] for key in settle(place, run.name)[1]}
+    ending = [run for run in left_runs(place) if not _goes_on(run, over.listed)]
+    cleared = {key for run in ending for key in settle(place, run.name)[1]}
     cleared |= {*over.cleared}
     if over.log_dirs:
         brokers = asyncio.run(_put_log_dir_rates_back(place))
@@ -79,6 +83,10 @@ def clear_throttles(
     _say_cleared(cleared, say)
     if len(over.partitions) == len(targets):
         asyncio.run(_foreign(place, targets, asked=foreign))
+
+
+def _goes_on(run: Run, listed: Collection[TopicPartition]) -> bool:
+    return run.in_flight > 0 and all(tp in listed for tp in run.tracks_in_flight)
 
 
 async def _put_log_dir_rates_back(place: RunsPlace) -> list[int]:

@@ -49,6 +49,7 @@ def verify(arguments: Arguments) -> None:
         over = Over(
             partitions={tp for tp, status in statuses.items() if status.done},
             log_dirs=all(status.done for status in moves.values()),
+            listed=seen.listed,
         )
         place = runs_place(arguments, choice.target(changes=False), seen.cluster_id)
         clear_throttles(place, targets, over, foreign=arguments.has(FOREIGN))

@@ -103,7 +103,7 @@ def command(
     click.echo(_json(cluster, outcomes) if json else _text(outcomes))
     if clear_throttles:
         place = RunsPlace(state, seen.cluster_id, choice.target(), None)
-        _clear(place, outcomes, print_note if json else click.echo)
+        _clear(place, outcomes, seen.listed, print_note if json else click.echo)
     sys.exit(0 if _complete(outcomes) else NOT_ALL_DONE)
 
 
@@ -127,11 +127,14 @@ def _runs_of(state: StateDir, cluster_id: str) -> Iterator[Run]:
 
 
 def _clear(
-    place: RunsPlace, outcomes: Sequence[PartitionOutcome], say: Callable[[str], None]
+    place: RunsPlace,
+    outcomes: Sequence[PartitionOutcome],
+    listed: Mapping[TopicPartition, Reassignment],
+    say: Callable[[str], None],
 ) -> None:
     over = [each.tp for each in outcomes if each.outcome is not PlanOutcome.IN_PROGRESS]
     targets = [each.tp for each in outcomes]
-    put_back(place, targets, Over(over, log_dirs=False), foreign=False, say=say)
+    put_back(place, targets, Over(over, log_dirs=False, listed=listed), foreign=False, say=say)
 
 
 def _text(outcomes: Sequence[PartitionOutcome]) -> str:
