@@ -58,7 +58,7 @@ class Tool:
         plan = self._plan(targets)
         server = self._shell.environment["KTUI_BOOTSTRAP_SERVER"]
         file = ("--reassignment-json-file", plan) if targets else ()
-        where = ("--bootstrap-server", server)
+        where = () if "--bootstrap-controller" in words else ("--bootstrap-server", server)
         return self._shell.ktui("reassign", *where, f"--{action}", *file, *words)
 
     def done(self, action: str, targets: Mapping[int, Replicas], *words: str) -> list[str]:
@@ -206,3 +206,21 @@ def test_a_partition_of_a_live_run_and_a_shut_gate_refuse_with_the_reason_beside
     assert f"moves {tp}" in live.stderr
     assert "the cancel gate of cluster" in gate.stderr
     assert opened[0].startswith("Opened: the cancel gate of cluster")
+
+
+def test_controllers_list_and_cancel_and_leave_the_throttle_for_verify(
+    lab: Lab, tool: Tool
+) -> None:
+    controller = ("--bootstrap-controller", f"127.0.0.1:{lab.controller.port}")
+    tool.done("execute", {0: (4, 2), 1: (4, 3)}, "--throttle", "100000")
+
+    listed = tool.done("list", {}, *controller)
+    cancelled = tool.call("cancel", {0: (4, 2)}, *controller)
+    rest = tool.done("cancel-all", {}, *controller)
+    verified = tool.done("verify", {0: (4, 2), 1: (4, 3)})
+
+    assert listed[1].startswith("T-0: replicas: 4,2,1. adding: 4.")
+    assert "Successfully cancelled partition reassignment for: " in cancelled.stdout
+    assert "throttles stay as they are" in cancelled.stderr
+    assert rest == ["Successfully cancelled partition reassignment for: T-1"]
+    assert "Clearing topic-level throttles on topic T" in verified
