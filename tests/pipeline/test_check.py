@@ -13,15 +13,15 @@ from pyspark.sql import SparkSession
 
 from ktui.pipeline.lake.lake import Lake
 from ktui.pipeline.lake.tables import SAMPLES
-from ktui.pipeline.run import run as running
 from ktui.pipeline.run.check import Findings, check
 from support.pipeline.drained_lake import DrainedLake, records_of
 from support.pipeline.lake_recordings import into_lake, looks, record
+from support.pipeline.without_stages import leave_stages_out
 
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(running, "derived_tables", lambda *_: iter(()))
+    leave_stages_out(monkeypatch)
     return tmp_path / "recorded"
 
 

@@ -20,6 +20,7 @@ from ktui.pipeline.lake.tables import QUARANTINE, SAMPLES
 from ktui.pipeline.run import run as running
 from support.pipeline.follower import Heard, followed
 from support.pipeline.lake_recordings import into_lake, looks, record, rows
+from support.pipeline.without_stages import leave_stages_out
 from support.recordings.faulty_segments import put_faulty
 
 ODD_NAMES = ("a b", "a\nb", "a\\b", "%41", "a#b?c", "{a,b}", "[a]*", "\u00e9", "c:d/e")
@@ -28,7 +29,7 @@ ODD_NAMES = ("a b", "a\nb", "a\\b", "%41", "a#b?c", "{a,b}", "[a]*", "\u00e9", "
 @pytest.fixture
 def no_stages(monkeypatch: pytest.MonkeyPatch) -> None:
     """Skip the tables derived from samples: they are slow and not under test here."""
-    monkeypatch.setattr(running, "derived_tables", lambda *_: iter(()))
+    leave_stages_out(monkeypatch)
 
 
 @pytest.fixture

@@ -29,6 +29,7 @@ from support.pipeline.follower import PATIENCE_S, Heard, a_follower, followed
 from support.pipeline.follower_process import LIMIT_S, FollowerProcess
 from support.pipeline.lake_recordings import into_lake, looks, record, rows
 from support.pipeline.lake_rows import lake_table
+from support.pipeline.without_stages import leave_stages_out
 
 TABLES = (LINES, SAMPLES, POLLS)
 
@@ -37,10 +38,6 @@ TABLES = (LINES, SAMPLES, POLLS)
 def no_stages(monkeypatch: pytest.MonkeyPatch) -> None:
     """Skip the tables derived from samples: they are slow and not under test here."""
     leave_stages_out(monkeypatch)
-
-
-def leave_stages_out(patched: pytest.MonkeyPatch) -> None:
-    patched.setattr(running, "derived_tables", lambda *_: iter(()))
 
 
 @pytest.fixture

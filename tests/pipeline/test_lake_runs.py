@@ -19,17 +19,14 @@ from ktui.pipeline.lake.tables import MOVES, POLLS, SAMPLES
 from ktui.pipeline.run import run as running
 from support.pipeline.lake_recordings import into_lake, looks, record, rows
 from support.pipeline.lake_rows import assert_same, lake_rows
+from support.pipeline.without_stages import leave_stages_out
 from support.pipeline_oracle.rows import tables_of
 
 
 @pytest.fixture
 def no_stages(monkeypatch: pytest.MonkeyPatch) -> None:
     """Skip the tables derived from samples: they are slow and not under test here."""
-    _leave_stages_out(monkeypatch)
-
-
-def _leave_stages_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(running, "derived_tables", lambda *_: iter(()))
+    leave_stages_out(monkeypatch)
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -83,7 +80,7 @@ class Grown:
 @pytest.fixture(scope="module")
 def grown(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Grown:
     with pytest.MonkeyPatch.context() as patched:
-        _leave_stages_out(patched)
+        leave_stages_out(patched)
         return Grown(spark, tmp_path_factory.mktemp("grown"))
 
 
@@ -103,7 +100,7 @@ class Beside:
 @pytest.fixture(scope="module")
 def beside(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Beside:
     with pytest.MonkeyPatch.context() as patched:
-        _leave_stages_out(patched)
+        leave_stages_out(patched)
         return Beside(spark, tmp_path_factory.mktemp("beside"))
 
 
