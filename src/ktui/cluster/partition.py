@@ -37,6 +37,16 @@ class Reassignment(msgspec.Struct, frozen=True):
     adding: tuple[int, ...]
     removing: tuple[int, ...]
 
+    @property
+    def target(self) -> Brokers:
+        """The replicas after the reassignment, in order."""
+        return tuple(b for b in self.replicas if b not in self.removing)
+
+    @property
+    def original(self) -> Brokers:
+        """The replicas before the reassignment. Kafka forgets their order."""
+        return tuple(b for b in self.replicas if b not in self.adding)
+
 
 class PartitionState(msgspec.Struct, frozen=True):
     """The state of a partition at one moment.

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from _pytest.mark import ParameterSet
 
-from ktui.cli.reassign.help import help_text
+from ktui.cli.reassign.command_line.help import help_text
 from ktui.lab.layout import Lab
 from support.reassign_tool.compare import assert_as_recorded
 from support.reassign_tool.flows import FLOWS, Flow, Where

@@ -9,9 +9,9 @@ import click
 
 from ktui.cli.context.errors import FAILED, BadInput
 from ktui.cli.context.terminal import print_note
-from ktui.cli.reassign.arguments import Arguments, BadArguments
+from ktui.cli.reassign.command_line.arguments import Arguments, BadArguments
+from ktui.cli.reassign.command_line.options import Action
 from ktui.cli.reassign.errors import ActionFailed, ReassignProblem
-from ktui.cli.reassign.options import Action
 from ktui.cluster.errors import ClusterError
 from ktui.execution.errors import RunProblem, RunRefused
 from ktui.fileproblem import FileProblem

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from ktui.cli.context.errors import FAILED, BadInput
-from ktui.cli.reassign.arguments import Arguments
+from ktui.cli.reassign.command_line.arguments import Arguments
 from ktui.cli.start.command import command as start
 
 _SAME = ("bootstrap-server", "command-config", "context", "state-dir")

@@ -10,12 +10,12 @@ import click
 
 from ktui.cli.context.claim import check_no_other_owner
 from ktui.cli.context.cluster import ClusterChoice
-from ktui.cli.reassign import lines
-from ktui.cli.reassign.arguments import Arguments
 from ktui.cli.reassign.cancel_listed import cancel_listed
 from ktui.cli.reassign.clear_throttles import FOREIGN, Over, clear_throttles
 from ktui.cli.reassign.cluster import cluster_choice, reassignment_file, state_of
+from ktui.cli.reassign.command_line.arguments import Arguments
 from ktui.cli.reassign.errors import ActionFailed
+from ktui.cli.reassign.files.plan_json import ReassignmentFile
 from ktui.cli.reassign.left_runs import (
     RunsPlace,
     check_not_live,
@@ -23,9 +23,10 @@ from ktui.cli.reassign.left_runs import (
     runs_place,
     settle,
 )
-from ktui.cli.reassign.log_dirs import LogDirMoves, read_dirs
-from ktui.cli.reassign.plan_json import ReassignmentFile
+from ktui.cli.reassign.log_dirs.moves import LogDirMoves, read_dirs
+from ktui.cli.reassign.printed import lines
 from ktui.cluster.clock import SystemClock
+from ktui.cluster.fresh_read import read_cluster_and_reassignments
 from ktui.cluster.partition import Reassignment, TopicPartition
 from ktui.cluster.ports import ClusterReader
 from ktui.cluster.resources import SettingKey
@@ -107,7 +108,8 @@ async def _cancel_moves(choice: ClusterChoice, file: ReassignmentFile, timeout_s
 def _read(choice: ClusterChoice) -> tuple[str, Listed]:
     async def read(reader: ClusterReader) -> tuple[str, Listed]:
         async with aclosing(reader):
-            return (await reader.describe_cluster()).cluster_id, await reader.list_reassignments()
+            cluster, listed = await read_cluster_and_reassignments(reader)
+            return cluster.cluster_id, listed
 
     return asyncio.run(read(choice.cluster().reader()))
 

@@ -10,10 +10,10 @@ from typing import NamedTuple
 import click
 
 from ktui.cli.context.terminal import print_note
-from ktui.cli.reassign import lines
 from ktui.cli.reassign.errors import ReassignProblem
 from ktui.cli.reassign.left_runs import RunsPlace, left_runs, settle
-from ktui.cli.reassign.log_dir_throttle import LogDirThrottle
+from ktui.cli.reassign.log_dirs.throttle import LogDirThrottle
+from ktui.cli.reassign.printed import lines
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import (
     ClusterReader,

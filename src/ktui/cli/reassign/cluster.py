@@ -6,18 +6,18 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from ktui.cli.context.cluster import ClusterChoice
-from ktui.cli.reassign import lines
-from ktui.cli.reassign.arguments import Arguments
+from ktui.cli.reassign.command_line.arguments import Arguments
 from ktui.cli.reassign.errors import ReassignProblem
-from ktui.cli.reassign.java_order import sorted_topics
-from ktui.cli.reassign.plan_json import ReassignmentFile, parse_reassignments, read_file
+from ktui.cli.reassign.files.plan_json import ReassignmentFile, parse_reassignments, read_file
+from ktui.cli.reassign.printed import lines
+from ktui.cli.reassign.printed.java_order import sorted_topics
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.fresh_read import FreshMetadata
 from ktui.cluster.partition import PartitionState, TopicPartition
 from ktui.cluster.ports import ClusterReader, TopicsAnswer
 from ktui.execution.host.state_dir import StateDir, resolve_state_dir
 
-FRESH_WITHIN_S = 5.0
+_FRESH_WITHIN_S = 5.0
 
 
 def cluster_choice(arguments: Arguments) -> ClusterChoice:
@@ -61,7 +61,7 @@ async def describe(reader: ClusterReader, topics: Collection[str]) -> TopicsAnsw
         ClusterError: the cluster does not answer.
     """
     metadata = FreshMetadata(reader, SystemClock())
-    answer, _ = await metadata.describe(topics, within_s=FRESH_WITHIN_S)
+    answer, _ = await metadata.describe(topics, within_s=_FRESH_WITHIN_S)
     for failure in answer.failures:
         raise ReassignProblem(failure.sentence)
     return answer

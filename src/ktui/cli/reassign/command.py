@@ -10,10 +10,10 @@ from ktui import __version__
 from ktui.cli.context.errors import FAILED
 from ktui.cli.options.cluster import complete_context
 from ktui.cli.reassign.actions import act
-from ktui.cli.reassign.arguments import Arguments, BadArguments, parse
-from ktui.cli.reassign.check import check
-from ktui.cli.reassign.help import help_text
-from ktui.cli.reassign.options import OPTIONS, Group, Option
+from ktui.cli.reassign.command_line.arguments import Arguments, BadArguments, parse
+from ktui.cli.reassign.command_line.check import check
+from ktui.cli.reassign.command_line.help import help_text
+from ktui.cli.reassign.command_line.options import OPTIONS, Group, Option
 from ktui.cluster.text import clean
 
 _FILES = {"FILE": click.Path(), "DIR": click.Path(file_okay=False)}

@@ -15,11 +15,11 @@ import click
 
 from ktui.cli.context.cluster import choose_cluster
 from ktui.cli.context.terminal import print_note
-from ktui.cli.reassign import lines
-from ktui.cli.reassign.arguments import Arguments
 from ktui.cli.reassign.cluster import reassignment_file, state_of
+from ktui.cli.reassign.command_line.arguments import Arguments
 from ktui.cli.reassign.errors import ActionFailed, ReassignProblem
 from ktui.cli.reassign.left_runs import check_not_live
+from ktui.cli.reassign.printed import lines
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.partition import Reassignment, TopicPartition
 from ktui.cluster.ports import Verdict, WriteResult
@@ -110,8 +110,8 @@ def _as_logged(tp: TopicPartition, listed: Reassignment) -> ListedReassignment:
     return ListedReassignment(
         tp=tp,
         topic_id=None,
-        original=tuple(b for b in listed.replicas if b not in listed.adding),
-        target=tuple(b for b in listed.replicas if b not in listed.removing),
+        original=listed.original,
+        target=listed.target,
         refused=None,
         danger=None,
     )

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from ktui.execution.errors import RunProblem
 
-class ReassignProblem(Exception):
+
+class ReassignProblem(RunProblem):
     """An action cannot be carried out. The message is that of kafka-reassign-partitions."""
 
 

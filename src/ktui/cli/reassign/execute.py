@@ -14,12 +14,12 @@ from ktui.cli.context.claim import check_no_other_owner
 from ktui.cli.context.cluster import warn_of_tls
 from ktui.cli.context.terminal import print_note
 from ktui.cli.output.gate import cancel_cluster_options, check_gate_open
-from ktui.cli.reassign import lines
-from ktui.cli.reassign.arguments import Arguments
 from ktui.cli.reassign.as_run import start_as_run
 from ktui.cli.reassign.cancel_listed import cancel_listed
 from ktui.cli.reassign.cluster import cluster_choice, describe_existing, reassignment_file
+from ktui.cli.reassign.command_line.arguments import Arguments
 from ktui.cli.reassign.errors import ActionFailed, ReassignProblem
+from ktui.cli.reassign.files.plan_json import ReassignmentFile, check_executable, format_assignment
 from ktui.cli.reassign.left_runs import (
     RunsPlace,
     check_not_live,
@@ -27,9 +27,9 @@ from ktui.cli.reassign.left_runs import (
     runs_place,
     settle,
 )
-from ktui.cli.reassign.log_dir_throttle import LogDirThrottle
-from ktui.cli.reassign.log_dirs import LogDirMoves, known_dirs
-from ktui.cli.reassign.plan_json import ReassignmentFile, check_executable, format_assignment
+from ktui.cli.reassign.log_dirs.moves import LogDirMoves, known_dirs
+from ktui.cli.reassign.log_dirs.throttle import LogDirThrottle
+from ktui.cli.reassign.printed import lines
 from ktui.cli.reassign.submit import Submission, submit
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.partition import Brokers, PartitionState, Reassignment, Replica, TopicPartition
@@ -163,8 +163,7 @@ def _before(seen: _Seen, runs: Collection[Run]) -> dict[TopicPartition, Brokers]
     """
     before = {tp: state.replicas for tp, state in seen.states.items()}
     for tp in before.keys() & seen.listed.keys():
-        listed = seen.listed[tp]
-        before[tp] = tuple(b for b in listed.replicas if b not in listed.adding)
+        before[tp] = seen.listed[tp].original
         for run in runs:
             track = run.tracks.get(tp)
             if track is not None and {*track.original} == {*before[tp]}:
@@ -196,7 +195,7 @@ def _other_factors(file: ReassignmentFile, seen: _Seen) -> dict[TopicPartition, 
 
 def _kept(seen: _Seen, tp: TopicPartition) -> Brokers:
     listed = seen.listed.get(tp)
-    return seen.states[tp].replicas if listed is None else _after(listed)
+    return seen.states[tp].replicas if listed is None else listed.target
 
 
 def _settled(place: RunsPlace) -> Run | None:
@@ -211,17 +210,13 @@ def _on_their_way(
     targets: Mapping[TopicPartition, Brokers],
 ) -> list[TopicPartition]:
     """Return the partitions that somebody else moves to the same target, and say so."""
-    same = [tp for tp in foreign if _after(seen.listed[tp]) == targets[tp]]
+    same = [tp for tp in foreign if seen.listed[tp].target == targets[tp]]
     if same:
         print_note(
             f"somebody else moves {join_some(same)} to the same replicas: that goes on as it is, "
             "without a throttle of this call"
         )
     return same
-
-
-def _after(listed: Reassignment) -> Brokers:
-    return tuple(b for b in listed.replicas if b not in listed.removing)
 
 
 def _has(run: Run | None, tp: TopicPartition) -> bool:

@@ -11,14 +11,14 @@ from pathlib import Path
 import click
 
 from ktui.cli.context.cluster import Cluster
-from ktui.cli.reassign import lines
-from ktui.cli.reassign.arguments import Arguments
-from ktui.cli.reassign.broker_list import parse_broker_list
 from ktui.cli.reassign.cluster import cluster_choice, describe
+from ktui.cli.reassign.command_line.arguments import Arguments
 from ktui.cli.reassign.errors import ReassignProblem
-from ktui.cli.reassign.java_order import sorted_topics
-from ktui.cli.reassign.log_dirs import known_dirs
-from ktui.cli.reassign.plan_json import format_assignment, parse_topics, read_file
+from ktui.cli.reassign.files.broker_list import parse_broker_list
+from ktui.cli.reassign.files.plan_json import format_assignment, parse_topics, read_file
+from ktui.cli.reassign.log_dirs.moves import known_dirs
+from ktui.cli.reassign.printed import lines
+from ktui.cli.reassign.printed.java_order import sorted_topics
 from ktui.cluster.partition import Brokers, Replica, TopicPartition
 from ktui.planning.striped_placement import place_topics, topic_sizes, usable_racks
 

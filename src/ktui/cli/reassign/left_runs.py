@@ -6,14 +6,14 @@ So a plan has a journal: it survives a crash in the middle, its throttles can be
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
 from ktui.cli.context.claim import ClaimRequest, claim_request
 from ktui.cli.context.cluster import Target
 from ktui.cli.process.launch import Launch, Leaving, launch_left_run
-from ktui.cli.reassign.arguments import Arguments
 from ktui.cli.reassign.cluster import state_of
+from ktui.cli.reassign.command_line.arguments import Arguments
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.resources import SettingKey
 from ktui.execution.errors import RunProblem, RunRefused
@@ -113,40 +113,43 @@ def settle(
     Raises:
         RunRefused, RunProblem: the engine cannot be started, or has died.
     """
-    client = RunClient(place.state.run(name))
-    before = client.read().run.throttled.changed.keys()
+    before = RunClient(place.state.run(name)).read().run.throttled.changed.keys()
+    run = carry_on(place.launch(name, Leaving.SETTLED), commands)
+    return run, before - run.throttled.changed.keys()
+
+
+def carry_on(launch: Launch, commands: Collection[Command], limit_s: float = ENDS_S) -> Run:
+    """Let an engine go on with a left run; return the run once the engine has left it again.
+
+    Args:
+        launch: the engine.
+        commands: what the engine begins with.
+        limit_s: seconds to wait for its end.
+
+    Raises:
+        RunRefused, RunProblem: the engine cannot be started, or has died.
+    """
+    client = RunClient(launch.state.run(launch.name))
 
     def ask() -> None:
         for command in commands:
             client.ask(command)
 
-    wait_until_left(launch_left_run(place.launch(name, Leaving.SETTLED), ask))
-    run = client.read().run
-    return run, before - run.throttled.changed.keys()
+    wait_until_left(launch_left_run(launch, ask), limit_s)
+    return client.read().run
 
 
-def wait_until_left(
-    engine: EngineProcess, progress: Callable[[], None] = lambda: None, limit_s: float = ENDS_S
-) -> None:
+def wait_until_left(engine: EngineProcess, limit_s: float) -> None:
     """Wait until an engine has left its run.
 
-    Args:
-        engine: the engine.
-        progress: is called a few times a second meanwhile.
-        limit_s: seconds to wait.
-
     Raises:
-        RunProblem: it has not left, or has died; with its own words.
+        RunProblem: it has not left within `limit_s` seconds, or has died; with its own words.
     """
-    waited_s = 0.0
-    while not engine.wait(0.5):
-        progress()
-        waited_s += 0.5
-        if waited_s >= limit_s:
-            raise RunProblem(
-                f"the engine of run {engine.run.name} goes on after {limit_s:.0f} s. "
-                f"See: ktui status {engine.run.name}"
-            )
+    if not engine.wait(limit_s):
+        raise RunProblem(
+            f"the engine of run {engine.run.name} goes on after {limit_s:.0f} s. "
+            f"See: ktui status {engine.run.name}"
+        )
     if not engine.ended_well:
         raise RunProblem(
             f"the engine of run {engine.run.name} has died: {engine.last_words}\nWhat it had "

@@ -9,9 +9,9 @@ from contextlib import aclosing
 import click
 
 from ktui.cli.context.cluster import Cluster
-from ktui.cli.reassign import lines
-from ktui.cli.reassign.arguments import Arguments
 from ktui.cli.reassign.cluster import cluster_choice
+from ktui.cli.reassign.command_line.arguments import Arguments
+from ktui.cli.reassign.printed import lines
 from ktui.cluster.partition import Reassignment, TopicPartition
 
 

@@ -93,8 +93,7 @@ def _outcome(
     cancelled: Brokers | None,
 ) -> PlanOutcome:
     if listed is not None:
-        moves_to = tuple(b for b in listed.replicas if b not in listed.removing)
-        return PlanOutcome.IN_PROGRESS if moves_to == target else PlanOutcome.DIFFERENT
+        return PlanOutcome.IN_PROGRESS if listed.target == target else PlanOutcome.DIFFERENT
     if state is None:
         return PlanOutcome.ABSENT
     if state.replicas == target:

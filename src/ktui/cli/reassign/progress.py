@@ -8,8 +8,8 @@ import click
 
 from ktui.cli.context.cluster import Cluster
 from ktui.cli.plan.progress import Targets, poll_progress, progress_table
-from ktui.cli.reassign.arguments import Arguments
 from ktui.cli.reassign.cluster import cluster_choice, reassignment_file
+from ktui.cli.reassign.command_line.arguments import Arguments
 
 
 def show_progress(arguments: Arguments) -> None:

@@ -9,8 +9,8 @@ from contextlib import aclosing
 import msgspec
 
 from ktui.cli.context.cluster import read_cluster_for_plan
-from ktui.cli.process.launch import Leaving, launch_left_run, launch_new_run
-from ktui.cli.reassign.left_runs import ENDS_S, RunsPlace, wait_until_left
+from ktui.cli.process.launch import Leaving, launch_new_run
+from ktui.cli.reassign.left_runs import ENDS_S, RunsPlace, carry_on, wait_until_left
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.host.client import RunClient
@@ -55,15 +55,15 @@ def submit(place: RunsPlace, submission: Submission, left: Run | None) -> dict[T
         ClusterError: the cluster does not answer.
     """
     seen = asyncio.run(_read(place, submission.plan))
-    name = _launch_new(place, submission, seen) if left is None else left.name
-    if left is not None:
-        _launch_again(place, submission, seen, name)
-    client = RunClient(place.state.run(name))
-    run = client.read().run
+    if left is None:
+        run = _submit_in_new_run(place, submission, seen)
+    else:
+        run = _submit_in_left_run(place, submission, seen, left.name)
     tracks = {each.tp: run.tracks[each.tp] for each in submission.plan.partitions}
     refused = {tp: why for tp, t in tracks.items() if (why := _why_not(t)) is not None}
     if waiting := [tp for tp in refused if not tracks[tp].state.ended]:
-        client.ask(CancelMoves(CancelKind.STOP, partitions=tuple(waiting)))
+        stop = CancelMoves(CancelKind.STOP, partitions=tuple(waiting))
+        RunClient(place.state.run(run.name)).ask(stop)
     return refused
 
 
@@ -72,7 +72,7 @@ async def _read(place: RunsPlace, plan: Plan) -> ClusterSnapshot:
         return (await read_cluster_for_plan(reader, plan))[1]
 
 
-def _launch_new(place: RunsPlace, submission: Submission, seen: ClusterSnapshot) -> str:
+def _submit_in_new_run(place: RunsPlace, submission: Submission, seen: ClusterSnapshot) -> Run:
     now = SystemClock().now().astimezone()
     name = place.state.free_name(f"reassign-{now:%Y%m%d-%H%M%S}")
     options = RunOptions(
@@ -93,14 +93,13 @@ def _launch_new(place: RunsPlace, submission: Submission, seen: ClusterSnapshot)
         connection=place.target.names,
     )
     engine = launch_new_run(place.launch(name, Leaving.SUBMITTED), first)
-    wait_until_left(engine, limit_s=_limit_s(submission))
-    return name
+    wait_until_left(engine, _limit_s(submission))
+    return RunClient(place.state.run(name)).read().run
 
 
-def _launch_again(
+def _submit_in_left_run(
     place: RunsPlace, submission: Submission, seen: ClusterSnapshot, name: str
-) -> None:
-    client = RunClient(place.state.run(name))
+) -> Run:
     partitions = tuple(planned_partitions(submission.plan, seen))
     commands: list[Command] = [
         SetLimits(
@@ -113,13 +112,7 @@ def _launch_again(
     ]
     if submission.throttle:
         commands.insert(0, SetThrottle(submission.throttle))
-
-    def ask() -> None:
-        for command in commands:
-            client.ask(command)
-
-    engine = launch_left_run(place.launch(name, Leaving.SUBMITTED), ask)
-    wait_until_left(engine, limit_s=_limit_s(submission))
+    return carry_on(place.launch(name, Leaving.SUBMITTED), commands, _limit_s(submission))
 
 
 def _limit_s(submission: Submission) -> float:

@@ -10,13 +10,14 @@ import click
 import msgspec
 
 from ktui.cli.context.cluster import Cluster
-from ktui.cli.reassign import verify_states
-from ktui.cli.reassign.arguments import Arguments
 from ktui.cli.reassign.clear_throttles import FOREIGN, Over, clear_throttles
 from ktui.cli.reassign.cluster import cluster_choice, describe, reassignment_file
+from ktui.cli.reassign.command_line.arguments import Arguments
+from ktui.cli.reassign.files.plan_json import ReassignmentFile
 from ktui.cli.reassign.left_runs import runs_place
-from ktui.cli.reassign.log_dirs import ReplicaDirs, read_dirs
-from ktui.cli.reassign.plan_json import ReassignmentFile
+from ktui.cli.reassign.log_dirs.moves import ReplicaDirs, read_dirs
+from ktui.cli.reassign.printed import verify_states
+from ktui.cluster.fresh_read import read_cluster_and_reassignments
 from ktui.cluster.partition import Brokers, Reassignment, TopicPartition
 
 
@@ -58,8 +59,7 @@ def verify(arguments: Arguments) -> None:
 async def _read(cluster: Cluster, file: ReassignmentFile) -> _Seen:
     targets = file.replicas
     async with aclosing(cluster.reader()) as reader:
-        described = await reader.describe_cluster()
-        listed = await reader.list_reassignments()
+        described, listed = await read_cluster_and_reassignments(reader)
         at_rest: Collection[str] = {tp.topic for tp in targets if tp not in listed}
         topics = await describe(reader, at_rest)
         replicas = {tp: state.replicas for tp, state in topics.partitions.items()}

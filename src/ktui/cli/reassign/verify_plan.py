@@ -20,7 +20,7 @@ from ktui.cli.output.json_form import SCHEMA_VERSION, encode
 from ktui.cli.output.table import table
 from ktui.cli.reassign.clear_throttles import Over
 from ktui.cli.reassign.clear_throttles import clear_throttles as put_back
-from ktui.cli.reassign.cluster import FRESH_WITHIN_S
+from ktui.cli.reassign.cluster import describe
 from ktui.cli.reassign.left_runs import RunsPlace
 from ktui.cli.reassign.plan_outcome import (
     PartitionOutcome,
@@ -29,12 +29,10 @@ from ktui.cli.reassign.plan_outcome import (
     plan_outcomes,
 )
 from ktui.cli.start.follow import NOT_ALL_DONE
-from ktui.cluster.clock import SystemClock
-from ktui.cluster.fresh_read import FreshMetadata
+from ktui.cluster.fresh_read import read_cluster_and_reassignments
 from ktui.cluster.partition import Brokers, PartitionState, Reassignment, TopicPartition
 from ktui.cluster.text import clean
 from ktui.execution.cancel.foreign_log import read_cancels
-from ktui.execution.errors import RunProblem
 from ktui.execution.host.catalog import all_runs
 from ktui.execution.host.client import RunClient
 from ktui.execution.host.state_dir import StateDir
@@ -109,13 +107,8 @@ def command(
 
 async def _read(cluster: Cluster, targets: Mapping[TopicPartition, Brokers]) -> _Seen:
     async with aclosing(cluster.reader()) as reader:
-        described = await reader.describe_cluster()
-        listed = await reader.list_reassignments()
-        metadata = FreshMetadata(reader, SystemClock())
-        topics = {tp.topic for tp in targets if tp not in listed}
-        answer, _ = await metadata.describe(topics, within_s=FRESH_WITHIN_S)
-        for failure in answer.failures:
-            raise RunProblem(failure.sentence)
+        described, listed = await read_cluster_and_reassignments(reader)
+        answer = await describe(reader, {tp.topic for tp in targets if tp not in listed})
         return _Seen(described.cluster_id, answer.partitions, listed)
 
 

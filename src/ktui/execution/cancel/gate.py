@@ -6,7 +6,6 @@ outlives them all. Cancels and rollbacks pass the gate.
 
 from __future__ import annotations
 
-import re
 from datetime import datetime
 from pathlib import Path
 
@@ -18,8 +17,6 @@ from ktui.execution.errors import RunRefused
 from ktui.execution.host.state_dir import StateDir
 from ktui.execution.regular_files import read_note
 from ktui.json_input import checked_moment, decode_untrusted
-
-_UNSAFE = re.compile(r"[^A-Za-z0-9_-]")
 
 
 class ShutGate(msgspec.Struct, frozen=True):
@@ -57,7 +54,7 @@ class CancelGateFile:
     def __init__(self, folder: StateDir, cluster_id: str) -> None:
         self._folder = folder
         self._cluster_id = cluster_id
-        self.path = folder.path / "gates" / f"{_UNSAFE.sub('-', cluster_id)}.json"
+        self.path = folder.cluster_note("gates", cluster_id)
 
     def shut(self, at: datetime, who: str, reason: str) -> ShutGate:
         """Shut the gate. A gate that is shut already now names this operator.

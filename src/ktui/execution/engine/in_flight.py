@@ -282,7 +282,7 @@ class StepsInFlight:
                 track.tp, (how, state.replicas), observed.seen
             ):
                 return []
-            case StepOutcome.AS_BEFORE if step.cancelled_by_operator:  # whoever cancelled it
+            case StepOutcome.AS_BEFORE if step.cancelled_by_operator:  # perhaps by somebody else
                 return self._end_step(track, situation, reached=False, reason="it was cancelled")
             case _:
                 changed = how is StepOutcome.CHANGED

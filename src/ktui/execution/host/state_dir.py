@@ -36,6 +36,7 @@ _LOCKS = "locks"
 _RUN_LOCK = "run-"
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*")
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
+_NOT_IN_IDS = re.compile(r"[^A-Za-z0-9_-]")
 
 
 def is_network(kind: str) -> bool:
@@ -142,6 +143,10 @@ class StateDir(msgspec.Struct, frozen=True):
     def id_file(self) -> Path:
         """The random id of the state directory, by which clusters know it as their owner."""
         return self.path / "id"
+
+    def cluster_note(self, kind: str, cluster_id: str) -> Path:
+        """Return the file that keeps one kind of note on a cluster."""
+        return self.path / kind / f"{_NOT_IN_IDS.sub('-', cluster_id)}.json"
 
     def check(self) -> None:
         """Check that the folder is on a local disk, and that only we may write to it.

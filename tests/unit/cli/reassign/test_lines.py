@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ktui.cli.reassign import lines
-from ktui.cli.reassign.java_order import sorted_partitions, sorted_replicas, sorted_topics
+from ktui.cli.reassign.printed import lines
+from ktui.cli.reassign.printed.java_order import sorted_partitions, sorted_replicas, sorted_topics
 from ktui.cluster.partition import Reassignment, Replica, TopicPartition
 
 FOO0, FOO1, BAR0 = (
@@ -134,23 +134,6 @@ def test_execute_names_what_was_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("tp", "error"),
-    [
-        (
-            TopicPartition("", 0),
-            "The given topic name '' cannot be represented in a request.",
-        ),
-        (TopicPartition("foo", -1), "The given partition index -1 is not valid."),
-        (FOO0, None),
-    ],
-)
-def test_a_partition_that_no_request_can_name_has_an_error(
-    tp: TopicPartition, error: str | None
-) -> None:
-    assert lines.not_sendable(tp) == error
-
-
-@pytest.mark.parametrize(
     ("tps", "line"),
     [
         ([FOO0], "Successfully cancelled partition reassignment for: foo-0"),
@@ -216,15 +199,10 @@ def test_a_refused_log_dir_move_is_named() -> None:
     assert lines.log_dir_move_failed(Replica(FOO0, 1)) == "Failed to alter dir for foo-0-1"
 
 
-def test_old_brokers_and_controllers_are_reported_in_kafkas_words() -> None:
+def test_what_controllers_do_not_support_is_reported_in_kafkas_words() -> None:
     assert lines.UNSUPPORTED_BY_CONTROLLER == (
         "This Admin API is not yet supported when communicating directly with the controller "
         "quorum."
-    )
-    assert lines.REPLICATION_FACTOR_NOT_CHECKED == (
-        "The broker does not support the AllowReplicationFactorChange option for the "
-        "AlterPartitionReassignments API. Consider re-sending the request without the option or "
-        "updating the server version"
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ktui.cli.reassign.errors import ActionFailed, ReassignProblem
-from ktui.cli.reassign.log_dirs import LogDirMoves, ReplicaDirs, known_dirs, read_dirs
+from ktui.cli.reassign.log_dirs.moves import LogDirMoves, ReplicaDirs, known_dirs, read_dirs
 from ktui.cluster.errors import ClusterError
 from ktui.cluster.partition import Replica, TopicPartition
 from ktui.simulated import events

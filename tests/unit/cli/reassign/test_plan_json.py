@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ktui.cli.reassign.errors import ReassignProblem
-from ktui.cli.reassign.plan_json import (
+from ktui.cli.reassign.files.plan_json import (
     ReassignmentFile,
     ReassignmentRow,
     check_executable,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from ktui.cli.reassign.help import help_text
+from ktui.cli.reassign.command_line.help import help_text
 from support.reassign_tool.answer import Answer
 from support.reassign_tool.cases import argument_lists
 from support.reassign_tool.differences import (

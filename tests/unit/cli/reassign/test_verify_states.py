@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
-from ktui.cli.reassign.verify_states import (
+from ktui.cli.reassign.printed.verify_states import (
     LogDirState,
     LogDirStatus,
     PartitionStatus,
@@ -12,7 +10,6 @@ from ktui.cli.reassign.verify_states import (
     log_dir_statuses,
     partition_lines,
     partition_statuses,
-    throttles_are_over,
 )
 from ktui.cluster.partition import Reassignment, Replica, TopicPartition
 
@@ -107,22 +104,6 @@ def test_the_states_of_replicas_are_printed_by_broker_then_partition() -> None:
 
 def test_without_log_dirs_an_empty_line_is_printed() -> None:
     assert log_dir_lines({}) == ""
-
-
-@pytest.mark.parametrize(
-    ("listed", "status", "over"),
-    [
-        ([], COMPLETED, True),
-        ([], CANCELLED, True),
-        ([], ACTIVE, False),
-        ([], MISSING, False),
-        ([BAR0], COMPLETED, False),
-    ],
-)
-def test_throttles_are_over_once_nothing_moves_in_the_cluster(
-    listed: list[TopicPartition], status: LogDirStatus, *, over: bool
-) -> None:
-    assert throttles_are_over(listed, {Replica(FOO0, 1): status}) is over
 
 
 def test_a_hostile_name_reaches_the_terminal_escaped() -> None:

@@ -11,8 +11,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from ktui.cli.reassign.errors import ReassignProblem
-from ktui.cli.reassign.java_order import sorted_partitions, sorted_topics
-from ktui.cli.reassign.json_tree import (
+from ktui.cli.reassign.files.json_tree import (
     JsonSyntaxProblem,
     as_array,
     as_integer,
@@ -23,6 +22,7 @@ from ktui.cli.reassign.json_tree import (
     needed,
     parse_object,
 )
+from ktui.cli.reassign.printed.java_order import sorted_partitions, sorted_topics
 from ktui.cluster.partition import Brokers, Replica, TopicPartition
 from ktui.cluster.text import clean
 from ktui.inputfile import Unreadable, read_input

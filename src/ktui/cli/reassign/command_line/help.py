@@ -6,7 +6,7 @@ import re
 import textwrap
 from functools import partial
 
-from ktui.cli.reassign.options import OPTIONS, Group, Option
+from ktui.cli.reassign.command_line.options import OPTIONS, Group, Option
 
 WIDTH = 80
 _COLUMN = 24

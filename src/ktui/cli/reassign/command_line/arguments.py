@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeVar
 
 import msgspec
 
-from ktui.cli.reassign.options import DEFAULTS, OPTIONS, Action, Option
+from ktui.cli.reassign.command_line.options import DEFAULTS, OPTIONS, Action, Option
 
 LONG = range(-(2**63), 2**63)
 """The numbers that the tool reads."""

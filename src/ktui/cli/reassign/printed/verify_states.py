@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 
 import msgspec
 
-from ktui.cli.reassign.java_order import sorted_partitions, sorted_replicas
-from ktui.cli.reassign.lines import replica_name
+from ktui.cli.reassign.printed.java_order import sorted_partitions, sorted_replicas
+from ktui.cli.reassign.printed.lines import replica_name
 from ktui.cluster.partition import Brokers, Reassignment, Replica, TopicPartition
 from ktui.cluster.text import clean
 
@@ -90,13 +90,6 @@ def log_dir_statuses(
         else LogDirStatus(LogDirState.MISSING_REPLICA, target)
         for replica, target in targets.items()
     }
-
-
-def throttles_are_over(
-    listed: Collection[TopicPartition], log_dirs: Mapping[Replica, LogDirStatus]
-) -> bool:
-    """Whether --verify removes throttles: nothing in the cluster and none of the file's moves."""
-    return not listed and all(status.done for status in log_dirs.values())
 
 
 def partition_lines(statuses: Mapping[TopicPartition, PartitionStatus]) -> str:

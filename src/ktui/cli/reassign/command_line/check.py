@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ktui.cli.reassign.arguments import Arguments, BadArguments
-from ktui.cli.reassign.options import OPTIONS
+from ktui.cli.reassign.command_line.arguments import Arguments, BadArguments
+from ktui.cli.reassign.command_line.options import OPTIONS
 
 SERVER, CONTROLLER, CONTEXT = "bootstrap-server", "bootstrap-controller", "context"
 BATCH_SIZE, INCREMENTAL = "reassignment-batch-size", "incremental"

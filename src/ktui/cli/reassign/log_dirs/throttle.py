@@ -5,9 +5,7 @@ Runs have no such throttle, so it is noted in a file of the state directory, bef
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection
-from pathlib import Path
 
 import msgspec
 
@@ -20,8 +18,6 @@ from ktui.execution.errors import RunProblem
 from ktui.execution.host.state_dir import StateDir
 from ktui.execution.regular_files import read_note
 from ktui.json_input import decode_untrusted
-
-_UNSAFE = re.compile(r"[^A-Za-z0-9_-]")
 
 
 class LogDirRate(msgspec.Struct, frozen=True):
@@ -41,7 +37,7 @@ class LogDirThrottle:
 
     def __init__(self, state: StateDir, cluster_id: str) -> None:
         self._state = state
-        self._path: Path = state.path / "log-dir-rates" / f"{_UNSAFE.sub('-', cluster_id)}.json"
+        self._path = state.cluster_note("log-dir-rates", cluster_id)
 
     @property
     def set_on(self) -> dict[int, LogDirRate]:

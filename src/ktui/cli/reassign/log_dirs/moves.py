@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import defaultdict
 from collections.abc import AsyncIterator, Collection, Iterable, Mapping
 
 import msgspec
 
-from ktui.cli.reassign import lines
 from ktui.cli.reassign.errors import ActionFailed, ReassignProblem
+from ktui.cli.reassign.printed import lines
 from ktui.cluster.clock import Clock
-from ktui.cluster.errors import ClusterError
+from ktui.cluster.errors import Operation
 from ktui.cluster.partition import Brokers, Replica, TopicPartition
 from ktui.cluster.ports import ClusterReader, ClusterWriter, Verdict, WriteResult
+from ktui.planning.check.ask_brokers import call_each_broker
 
 _AGAIN_S = 0.1
 _NOT_THERE_YET = ("REPLICA_NOT_AVAILABLE", "UNKNOWN_TOPIC_OR_PARTITION")
@@ -34,17 +34,12 @@ async def read_dirs(
 ) -> ReplicaDirs:
     """Read the log dirs of replicas, from all their live brokers at once."""
     asked = {b: tps for b, tps in _by_broker(replicas).items() if b in online}
-    answers = await asyncio.gather(
-        *(reader.log_dirs(broker, tps) for broker, tps in asked.items()), return_exceptions=True
-    )
+    calls = {broker: reader.log_dirs(broker, tps) for broker, tps in asked.items()}
+    answers, _ = await call_each_broker(Operation.LOG_DIRS, calls)
     current: dict[Replica, str | None] = {}
     future: dict[Replica, str] = {}
-    for (broker, tps), answer in zip(asked.items(), answers, strict=True):
-        if isinstance(answer, ClusterError):
-            continue
-        if isinstance(answer, BaseException):
-            raise answer
-        for tp in tps:
+    for broker, answer in answers.items():
+        for tp in asked[broker]:
             held = answer.replicas.get(tp)
             current[Replica(tp, broker)] = None if held is None else held.path
             if held is not None and held.future is not None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from ktui.cli.reassign.java_order import sorted_partitions, sorted_replicas, sorted_topics
+from ktui.cli.reassign.printed.java_order import sorted_partitions, sorted_replicas, sorted_topics
 from ktui.cluster.partition import Reassignment, Replica, TopicPartition
 from ktui.cluster.text import clean
 
@@ -30,12 +30,6 @@ UNSUPPORTED_BY_CONTROLLER = (
     "This Admin API is not yet supported when communicating directly with the controller quorum."
 )
 """Log dirs with --bootstrap-controller."""
-REPLICATION_FACTOR_NOT_CHECKED = (
-    "The broker does not support the AllowReplicationFactorChange option for the "
-    "AlterPartitionReassignments API. Consider re-sending the request without the option or "
-    "updating the server version"
-)
-"""--disallow-replication-factor-change on a cluster older than KIP-860."""
 
 _UNKNOWN = "org.apache.kafka.common.errors.UnknownTopicOrPartitionException"
 
@@ -109,15 +103,6 @@ def reassignments_cancelled(tps: Collection[TopicPartition]) -> str:
 def cancels_refused(errors: Mapping[TopicPartition, str]) -> str:
     """Format the partitions that --cancel could not cancel, with their errors."""
     return f"Error cancelling partition reassignment{_s(errors)} for:\n{_by_partition(errors)}"
-
-
-def not_sendable(tp: TopicPartition) -> str | None:
-    """Return the error of a partition that Kafka's client does not send; None for any other."""
-    if not tp.topic:
-        return "The given topic name '' cannot be represented in a request."
-    if tp.partition < 0:
-        return f"The given partition index {tp.partition} is not valid."
-    return None
 
 
 def clearing_broker_throttles(brokers: Collection[int]) -> str:

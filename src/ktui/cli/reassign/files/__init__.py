@@ -1,0 +1,1 @@
+"""The files that kafka-reassign-partitions reads and writes."""

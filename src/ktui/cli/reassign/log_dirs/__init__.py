@@ -1,0 +1,1 @@
+"""Moves of replicas between the log dirs of a broker (KIP-113)."""

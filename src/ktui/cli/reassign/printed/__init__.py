@@ -1,0 +1,1 @@
+"""What kafka-reassign-partitions prints."""
