@@ -82,6 +82,8 @@ def _ownership(status: StatusFacts) -> Iterator[tuple[str, str]]:
         yield "owner", str(status.owner)
     elif run.exported is not None:
         yield "exported", f"{local_time(run.at)}, {event_sentence(run.exported)}"
+    elif status.state is RunState.SUBMITTED:
+        yield "owner", "none: Kafka goes on alone; to end it: ktui reassign --verify"
     else:
         why = f" ({run.left})" if run.left else ""
         yield "owner", f"none{why}; to resume it: ktui resume {run.name}"

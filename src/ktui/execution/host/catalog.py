@@ -152,6 +152,8 @@ class RunState(enum.StrEnum):
     its cancel gate is shut. Cancelled partitions go on."""
     RESUMABLE = "resumable"
     """No process owns the run, and it has not ended."""
+    SUBMITTED = "submitted"
+    """No process owns the run: all of it is submitted, and Kafka goes on alone (`reassign`)."""
     EXPORTED = "exported"
     """The run goes on in the state directory that imports it, and not in this one."""
     ENDED = "ended"
@@ -267,8 +269,10 @@ def run_state(run: Run, owner: Holder | None) -> RunState:
     """Return the state of a run and its owner as a whole."""
     if run.ended:
         return RunState.ENDED
+    if owner is None and run.exported is not None:
+        return RunState.EXPORTED
     if owner is None:
-        return RunState.RESUMABLE if run.exported is None else RunState.EXPORTED
+        return RunState.SUBMITTED if run.submitted else RunState.RESUMABLE
     if run.pauses.whole:
         return RunState.PAUSED
     return RunState.GATED if run.gate.shut or run.cancel_gate.shut else RunState.RUNNING

@@ -53,7 +53,7 @@ from ktui.execution.run.refusals import NOTHING_TO_CANCEL, counts_against
 from ktui.execution.run.states import UNWELL, State, state_when_cancelled, state_when_sent
 from ktui.execution.run.throttle_ledger import ThrottleLedger
 from ktui.execution.run.track import OpenStep, Track, new_track
-from ktui.pacing.limits import Limits
+from ktui.pacing.limits import Limits, Shape
 
 
 class Owner(msgspec.Struct, frozen=True):
@@ -157,6 +157,12 @@ class Run:
     def in_flight(self) -> int:
         """How many steps are in flight."""
         return len(self.tracks_in_flight)
+
+    @property
+    def submitted(self) -> bool:
+        """Whether its engine has left all of it to Kafka, as that of `Shape.WHOLE` does."""
+        whole = self.started is not None and self.started.limits.shape is Shape.WHOLE
+        return whole and self.left is not None and self.in_flight + self.over == len(self.tracks)
 
     def apply(self, entry: JournalEntry) -> None:
         """Apply the next entry of the journal."""

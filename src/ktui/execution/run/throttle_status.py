@@ -75,7 +75,8 @@ def _why_waiting(run: Run, changed: Collection[SettingKey]) -> str | None:
 def _why_left(run: Run, changed: Collection[SettingKey]) -> str | None:
     if run.ended or run.exported is not None:
         return None
-    where = f"its throttle stays on {name_resources(changed)} until it is resumed"
+    until = "`ktui reassign --verify` finds it complete" if run.submitted else "it is resumed"
+    where = f"its throttle stays on {name_resources(changed)} until {until}"
     if run.left is None:
         return f"{where}: its engine has not removed it"
     if run.in_flight:

@@ -22,7 +22,7 @@ from ktui.execution.host.catalog import RunState, RunSummary, all_runs
 from ktui.execution.host.state_dir import StateDir
 from ktui.execution.run.states import State
 from ktui.tui.draw.roles import role_style
-from ktui.tui.screens.watch.run_banner import state_words
+from ktui.tui.screens.watch.run_banner import GOES_ON_ALONE, state_words
 from ktui.tui.widgets.footer import FooterKeys
 from ktui.tui.widgets.header import StatusHeader
 from ktui.tui.widgets.services import services
@@ -191,7 +191,7 @@ class RunsScreen(Screen[None]):
         if run is None:
             return
         problem = self._problem
-        if problem is None and run.state is not RunState.RESUMABLE:
+        if problem is None and run.state not in {RunState.RESUMABLE, RunState.SUBMITTED}:
             problem = f"Run {run.name} {_NOT_RESUMED.get(run.state, 'is carried on already')}."
         if problem is not None:
             self._refused = (run.name, problem)
@@ -251,6 +251,8 @@ def _facts(run: RunSummary) -> list[str]:
         lines.append(f"engine: {run.holder}")
     elif run.state is RunState.RESUMABLE:
         lines.append(f"no engine; R, or: ktui resume {run.name}")
+    elif run.state is RunState.SUBMITTED:
+        lines.append(f"no engine: {GOES_ON_ALONE}")
     elif run.state is RunState.EXPORTED:
         lines.append("exported: it goes on where it is imported")
     if run.ended_at is not None:

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from ktui.cluster.throttle_settings import FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS
 from ktui.execution.engine.leaving import STUCK_S, Settled, Submitted
+from ktui.execution.host.catalog import RunState, run_state
 from ktui.execution.journal.commands import CancelMoves, Command, Pause
 from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.events import EngineLeft, OnConflict, PauseOrigin, StepBegun
@@ -63,7 +64,7 @@ def test_without_limits_the_run_is_left_as_soon_as_all_is_submitted(tmp_path: Pa
 
     run = story.played()
 
-    assert (run.ended, run.left) == (False, SUBMITTED)
+    assert (run_state(run, None), run.left) == (RunState.SUBMITTED, SUBMITTED)
     assert in_flight(story) == ["orders-0", "orders-1", "orders-2"]
     assert left_at(story) < COPIED_S
     assert [story.sent(name) for name in THREE] == [[(4, 2, 3)], [(5, 2, 3)], [(6, 2, 3)]]
@@ -84,7 +85,7 @@ def test_in_waves_the_last_one_is_not_waited_for(tmp_path: Path) -> None:
 
     run = story.played()
 
-    assert (run.ended, run.left) == (False, SUBMITTED)
+    assert (run_state(run, None), run.left) == (RunState.SUBMITTED, SUBMITTED)
     assert [story.state(name) for name in ("orders-0", "orders-1")] == [State.DONE, State.DONE]
     assert in_flight(story) == ["orders-2"]
     assert 2 * COPIED_S <= left_at(story) < 3 * COPIED_S
@@ -113,6 +114,7 @@ def test_a_partition_that_cannot_begin_is_waited_for_once_the_rest_is_submitted(
     run = story.played()
 
     assert run.left == "1 of its partitions cannot be submitted"
+    assert run_state(run, None) is RunState.RESUMABLE
     assert story.state("orders-1") is State.BLOCKED
     assert story.reason("orders-1") == "broker 5 of its target is offline"
     assert story.begun_at("orders-1") == []

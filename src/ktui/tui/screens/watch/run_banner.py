@@ -25,10 +25,12 @@ _STATES = {
     RunState.PAUSED: ("PAUSED", "falling-behind"),
     RunState.GATED: ("GATE SHUT", "falling-behind"),
     RunState.RESUMABLE: ("WAITING FOR RESUME", "stalled"),
+    RunState.SUBMITTED: ("SUBMITTED", "moving"),
     RunState.EXPORTED: ("EXPORTED", "dim"),
     RunState.ENDED: ("ENDED", "done"),
     RunState.UNREADABLE: ("UNREADABLE", "stalled"),
 }
+GOES_ON_ALONE = "Kafka goes on alone; it ends by: ktui reassign --verify"
 _BAR_CELLS = 18
 _FAR_S = 366 * 86_400
 _NONE = HeaderPart(())
@@ -97,6 +99,8 @@ def _first(status: RunStatus, now: datetime) -> Iterator[HeaderPart]:
         yield HeaderPart((Piece(status.why, role),), rank=2)
     if status.state is RunState.RESUMABLE:
         yield HeaderPart((Piece(f"ktui resume {status.name}"),), rank=1)
+    elif status.state is RunState.SUBMITTED:
+        yield HeaderPart((Piece(GOES_ON_ALONE, "dim"),), rank=1)
     elif status.state is RunState.EXPORTED:
         yield HeaderPart((Piece("it goes on where it is imported", "dim"),), rank=1)
     yield from _remaining_throttle(status)
