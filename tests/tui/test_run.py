@@ -201,7 +201,7 @@ async def test_run_keys_without_a_run_report_that_none_is_attached(tmp_path: Pat
         # a view that may write says so, and does not say at its end that it changed nothing
         assert "WRITE" in watch.lines[0]
         assert "READ-ONLY" not in watch.lines[0]
-        for key in ("l", "p"):
+        for key in ("l", "p", "K"):
             await watch.press(key)
             assert "attached to no run" in watch.text
             watch.app.clear_notifications()
@@ -263,3 +263,15 @@ async def test_someone_elses_move_of_a_waiting_partition_is_shown_as_theirs_even
         assert " foreign " in line
         assert "broker 7 is down" in line
         assert "STALLED" not in watch.text
+
+
+async def test_the_same_by_kafkas_tool_is_shown_and_copied(tmp_path: Path) -> None:
+    cluster = a_quiet_cluster("orders-0", messages=100_000)
+    async with watching_run(cluster, tmp_path, moved("orders-0")) as watch:
+        await watch.press("K")
+        assert "the same by Kafka's tool" in watch.text
+        assert "kafka-reassign-partitions.sh --bootstrap-server" in watch.text
+        await watch.press("y")
+        assert "--cancel --reassignment-json-file" in watch.app.clipboard
+        await watch.press("escape")
+        assert "the same by Kafka's tool" not in watch.text

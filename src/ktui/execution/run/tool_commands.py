@@ -17,6 +17,8 @@ def tool_commands(run: Run) -> Iterator[str]:
     The tool submits everything at once. It knows neither limits nor an order of steps.
     """
     left, back = f"{run.name}-left.json", f"{run.name}-back.json"
+    yield "# what moves on the cluster"
+    yield shlex.join([TOOL, *_where(run), "--list"])
     yield "# what is left of the run, all at once"
     yield shlex.join(["ktui", "plan", "remaining", run.name, "-o", left])
     yield tool_command(run, "execute", left, *_throttle(run))

@@ -41,6 +41,7 @@ from ktui.tui.screens.insights import InsightsScreen
 from ktui.tui.screens.plan.plan import PlanScreen
 from ktui.tui.screens.run.limits import LimitsScreen
 from ktui.tui.screens.run.throttle import ThrottleScreen
+from ktui.tui.screens.run.tool_commands import ToolCommandsScreen
 from ktui.tui.screens.runs import RunsScreen
 from ktui.tui.screens.watch.screen import WatchScreen
 from ktui.tui.widgets.bindings import APP_BINDINGS, HelpGroup
@@ -55,6 +56,7 @@ _OPENS = {
     "show_limits": LimitsScreen,
     "show_runs": RunsScreen,
     "show_throttle": ThrottleScreen,
+    "show_tool_commands": ToolCommandsScreen,
     "start_plan": PlanScreen,
 }
 """The screen that each of these actions opens."""
@@ -399,6 +401,10 @@ class KtuiApp(App[None], Services):
     async def action_show_insights(self) -> None:
         """Show the insights from earlier runs on this cluster."""
         await self._runs.show_insights()
+
+    async def action_show_tool_commands(self) -> None:
+        """Show the commands of Kafka's tool that do the same as the run."""
+        await self._run.show_tool_commands()
 
     async def action_start_plan(self) -> None:
         """Choose a plan: for the attached run if that is live, else for a new run."""

@@ -18,6 +18,7 @@ from ktui.execution.errors import RunProblem
 from ktui.execution.host.rollback_plan import rewrite_rollback
 from ktui.execution.host.state_dir import RunDir
 from ktui.execution.journal.commands import Add, Command, Continue, Pause
+from ktui.execution.run.tool_commands import tool_commands
 from ktui.fileproblem import FileProblem
 from ktui.progress.timeline import Event, Progress
 from ktui.tui.app.feed import Feed, Permission
@@ -29,6 +30,7 @@ from ktui.tui.screens.contracts import ShowsRun
 from ktui.tui.screens.run.confirm import ConfirmScreen
 from ktui.tui.screens.run.limits import LimitsScreen
 from ktui.tui.screens.run.throttle import ThrottleScreen
+from ktui.tui.screens.run.tool_commands import ToolCommandsScreen
 
 
 class RunController:
@@ -220,6 +222,13 @@ class RunController:
     async def show_throttle(self) -> None:
         """Open the Throttle screen."""
         await self._open(ThrottleScreen(write=self._permission.write))
+
+    async def show_tool_commands(self) -> None:
+        """Show the commands of Kafka's tool that do the same as the run."""
+        if self.attached is None:
+            self._app.notify(messages.NO_RUN, severity="warning")
+            return
+        await self._app.push_screen(ToolCommandsScreen(tool_commands(self.attached.run)))
 
     async def _open(self, screen: LimitsScreen | ThrottleScreen) -> None:
         if self.attached is None:

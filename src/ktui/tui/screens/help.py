@@ -30,6 +30,7 @@ from ktui.tui.screens.run.cancel import CancelScreen
 from ktui.tui.screens.run.change_screen import RunChangeScreen
 from ktui.tui.screens.run.limits import LimitsScreen
 from ktui.tui.screens.run.throttle import ThrottleScreen
+from ktui.tui.screens.run.tool_commands import ToolCommandsScreen
 from ktui.tui.screens.runs import RunsScreen
 from ktui.tui.screens.watch.list import PartitionList
 from ktui.tui.screens.watch.screen import WatchScreen
@@ -168,5 +169,6 @@ def help_groups(everywhere: Iterable[object]) -> list[HelpGroup]:
         help_group("throttle", [*RunChangeScreen.BINDINGS, *ThrottleScreen.BINDINGS]),
         help_group("runs", RunsScreen.BINDINGS),
         help_group("insights", InsightsScreen.BINDINGS),
+        help_group("Kafka's commands", ToolCommandsScreen.BINDINGS),
         help_group("start or add a plan", PlanScreen.BINDINGS),
     ]

@@ -54,6 +54,10 @@ APP_BINDINGS = [
         tooltip="Open the cluster's cancel gate: runs may submit again",
     ),
     Binding(
+        "K", "show_tool_commands", "Kafka's commands", show=False,
+        tooltip="Show what does the same as the run by kafka-reassign-partitions.sh, to copy",
+    ),
+    Binding(
         "ctrl+p", "command_palette", "commands", show=False, key_display="ctrl+p",
         tooltip="Find any action or theme by name",
     ),

@@ -406,6 +406,7 @@ def test_the_commands_of_kafkas_tool_are_shown_with_the_cluster_and_the_rate(
     refused = status(run, "--command", "--json")
 
     assert [line for line in shown if not line.startswith("#")] == [
+        "kafka-reassign-partitions.sh --bootstrap-server BROKER:PORT --list",
         "ktui plan remaining drain-b3 -o drain-b3-left.json",
         *(
             f"kafka-reassign-partitions.sh --bootstrap-server BROKER:PORT --{action} "

@@ -27,7 +27,8 @@ def test_the_commands_name_the_brokers_the_client_settings_and_the_rate(tmp_path
     lines = [*tool_commands(run)]
 
     where = f"--bootstrap-server b1:9092 --command-config '{config}'"
-    assert lines[2] == (
+    assert lines[1] == f"kafka-reassign-partitions.sh {where} --list"
+    assert lines[4] == (
         f"kafka-reassign-partitions.sh {where} --execute "
         "--reassignment-json-file drain-b3-left.json --throttle 50000000"
     )
