@@ -95,6 +95,8 @@ class Set(msgspec.Struct, frozen=True):
     name: str
     key: str
     value: str | None
+    of_plan: bool = False
+    """Whether it equals what an --execute of the plan sets, so that ktui removes it, too."""
 
 
 class PutInFirstDirs(msgspec.Struct, frozen=True):
@@ -424,8 +426,8 @@ _CANCELS = (
         name="a move in another program's hands is cancelled",
         steps=(
             _FULL,
-            Set("broker", "3", FOLLOWER_RATE, "1000"),
-            Set("topic", "orders", FOLLOWER_REPLICAS, "0:3"),
+            Set("broker", "3", FOLLOWER_RATE, "1000", of_plan=True),
+            Set("topic", "orders", FOLLOWER_REPLICAS, "0:3", of_plan=True),
             Reassign("orders", 0, (3, 2)),
             Run(CANCEL, _MOVE),
             Run(LIST),

@@ -11,7 +11,7 @@ import click
 from ktui.cli.context.claim import check_no_other_owner
 from ktui.cli.context.cluster import ClusterChoice
 from ktui.cli.reassign.cancel_listed import cancel_listed
-from ktui.cli.reassign.clear_throttles import FOREIGN, Over, clear_throttles
+from ktui.cli.reassign.clear_throttles import FOREIGN, Foreign, Over, clear_throttles
 from ktui.cli.reassign.cluster import cluster_choice, reassignment_file, state_of
 from ktui.cli.reassign.command_line.arguments import Arguments
 from ktui.cli.reassign.errors import ActionFailed
@@ -57,8 +57,9 @@ def cancel(arguments: Arguments) -> None:
     asyncio.run(_cancel_moves(choice, file, timeout_s))
     if not arguments.has("preserve-throttles"):
         over = Over(targets, log_dirs=True, cleared=cleared)
+        foreign = Foreign.ALL if arguments.has(FOREIGN) else Foreign.OF_PLAN
         place = runs_place(arguments, choice.target(changes=False), cluster_id)
-        clear_throttles(place, targets, over, foreign=arguments.has(FOREIGN))
+        clear_throttles(place, targets, over, foreign=foreign)
 
 
 def cancel_all(arguments: Arguments) -> None:
@@ -74,7 +75,7 @@ def cancel_all(arguments: Arguments) -> None:
     cleared = _cancel(arguments, choice, cluster_id, listed)
     over = Over((), log_dirs=False, cleared=cleared)
     place = runs_place(arguments, choice.target(changes=False), cluster_id)
-    clear_throttles(place, (), over, foreign=False)
+    clear_throttles(place, {}, over, foreign=Foreign.KEPT)
 
 
 def remove_cancel(arguments: Arguments) -> None:

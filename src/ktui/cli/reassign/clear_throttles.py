@@ -1,20 +1,24 @@
-"""The throttles that --verify and --cancel remove: those of this state directory, unless asked."""
+"""The throttles that --verify and --cancel remove: our own, those of the plan, or all if asked."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection
+import enum
+from collections.abc import Callable, Collection, Mapping
 from contextlib import aclosing
 from typing import NamedTuple
 
 import click
 
+from ktui.cli.context.claim import check_no_other_owner
 from ktui.cli.context.terminal import print_note
 from ktui.cli.reassign.errors import ReassignProblem
 from ktui.cli.reassign.left_runs import RunsPlace, left_runs, settle
 from ktui.cli.reassign.log_dirs.throttle import LogDirThrottle
+from ktui.cli.reassign.plan_throttles import throttles_of_plan
 from ktui.cli.reassign.printed import lines
-from ktui.cluster.partition import TopicPartition
+from ktui.cluster.fresh_read import read_cluster_and_reassignments
+from ktui.cluster.partition import Brokers, TopicPartition
 from ktui.cluster.ports import (
     ClusterReader,
     ClusterWriter,
@@ -26,6 +30,7 @@ from ktui.cluster.ports import (
 )
 from ktui.cluster.resources import SettingKey, broker_resource, topic_resource
 from ktui.cluster.throttle_settings import LOG_DIR_RATE, RATES, REPLICAS
+from ktui.execution.errors import RunRefused
 from ktui.execution.host.catalog import unfinished_runs
 from ktui.execution.run.run import Run
 from ktui.planning.names import join_named, join_some
@@ -44,25 +49,34 @@ class Over(NamedTuple):
     """The reassignments of the cluster. A run with nothing else in flight has nothing to end."""
 
 
+class Foreign(enum.Enum):
+    """Which throttles go, of those that this state directory has not set."""
+
+    KEPT = enum.auto()
+    OF_PLAN = enum.auto()
+    """Those that equal what an --execute of the plan sets, once nothing moves in the cluster."""
+    ALL = enum.auto()
+
+
 FOREIGN = "clear-foreign-throttles"
 _RATES = (*RATES, LOG_DIR_RATE)
 
 
 def clear_throttles(
     place: RunsPlace,
-    targets: Collection[TopicPartition],
+    targets: Mapping[TopicPartition, Brokers],
     over: Over,
     *,
-    foreign: bool,
+    foreign: Foreign,
     say: Callable[[str], None] = click.echo,
 ) -> None:
     """Remove throttles, and name on standard error those that stay.
 
     Args:
         place: the cluster and the state directory.
-        targets: the partitions of the file.
+        targets: the partitions of the file, with their replicas in it.
         over: what of the file is over.
-        foreign: whether to remove throttles that this state directory has not set, too.
+        foreign: which throttles go besides our own.
         say: prints what was put back.
 
     Raises:
@@ -82,7 +96,7 @@ def clear_throttles(
         cleared |= {(broker_resource(broker), LOG_DIR_RATE) for broker in brokers}
     _say_cleared(cleared, say)
     if len(over.partitions) == len(targets):
-        asyncio.run(_foreign(place, targets, asked=foreign))
+        asyncio.run(_clear_foreign(place, targets, foreign))
 
 
 def _goes_on(run: Run, listed: Collection[TopicPartition]) -> bool:
@@ -104,33 +118,56 @@ def _say_cleared(keys: Collection[SettingKey], say: Callable[[str], None]) -> No
         say(lines.clearing_topic_throttles(topics))
 
 
-async def _foreign(place: RunsPlace, targets: Collection[TopicPartition], *, asked: bool) -> None:
-    """Remove the throttles that stay on the brokers and the file's topics, or name them."""
+async def _clear_foreign(
+    place: RunsPlace, targets: Mapping[TopicPartition, Brokers], foreign: Foreign
+) -> None:
+    """Remove throttles that stay on the brokers and the file's topics, or name them."""
     cluster = place.target.cluster
     async with aclosing(cluster.reader()) as reader, aclosing(cluster.writer()) as writer:
-        found = await _set_now(reader, {tp.topic for tp in targets})
-        kept = found & _of_runs(place)
-        foreign = found - kept
-        if foreign and asked:
-            await _delete(writer, foreign)
-        elif foreign:
+        described, listed = await read_cluster_and_reassignments(reader)
+        found = await _set_now(reader, described.online, {tp.topic for tp in targets})
+        ours = found.keys() & _of_runs(place)
+        others = {key: value for key, value in found.items() if key not in ours}
+        going = frozenset(others) if foreign is Foreign.ALL else frozenset[SettingKey]()
+        if foreign is Foreign.OF_PLAN and not listed:
+            going = await _of_plan(place, targets, others)
+        if going:
+            await _delete(writer, going)
+        if staying := others.keys() - going:
             print_note(
-                f"throttles stay on {_named(foreign)}: this state directory has not set them. To "
+                f"throttles stay on {_named(staying)}: this state directory has not set them. To "
                 f"remove them, too: --{FOREIGN}"
             )
-        if kept:
-            print_note(f"throttles stay on {_named(kept)}: what has not ended needs them")
+        if ours:
+            print_note(f"throttles stay on {_named(ours)}: what has not ended needs them")
 
 
-async def _set_now(reader: ClusterReader, topics: Collection[str]) -> set[SettingKey]:
-    """Return the throttle settings that are made on live brokers and on topics."""
-    brokers = (await reader.describe_cluster()).online
+async def _of_plan(
+    place: RunsPlace,
+    targets: Mapping[TopicPartition, Brokers],
+    settings: Mapping[SettingKey, str],
+) -> frozenset[SettingKey]:
+    """Return the settings of the plan; none while another state directory owns the cluster."""
+    found = throttles_of_plan(targets, settings)
+    if found and place.owner is not None:
+        try:
+            await check_no_other_owner(place.owner)
+        except RunRefused as owned:
+            print_note(str(owned))
+            return frozenset()
+    return found
+
+
+async def _set_now(
+    reader: ClusterReader, brokers: Collection[int], topics: Collection[str]
+) -> dict[SettingKey, str]:
+    """Return the throttle settings that are made on brokers and on topics, with their values."""
     resources = {broker_resource(broker): _RATES for broker in brokers} | {
         topic_resource(topic): REPLICAS for topic in topics
     }
     answer = await reader.settings(resources.keys(), {*_RATES, *REPLICAS})
     return {
-        (resource, name)
+        (resource, name): setting.own
         for resource, settings in answer.settings.items()
         for name, setting in settings.items()
         if name in resources[resource] and setting.own is not None

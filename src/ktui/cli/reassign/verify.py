@@ -10,7 +10,7 @@ import click
 import msgspec
 
 from ktui.cli.context.cluster import Cluster
-from ktui.cli.reassign.clear_throttles import FOREIGN, Over, clear_throttles
+from ktui.cli.reassign.clear_throttles import FOREIGN, Foreign, Over, clear_throttles
 from ktui.cli.reassign.cluster import cluster_choice, describe, reassignment_file
 from ktui.cli.reassign.command_line.arguments import Arguments
 from ktui.cli.reassign.files.plan_json import ReassignmentFile
@@ -52,8 +52,9 @@ def verify(arguments: Arguments) -> None:
             log_dirs=all(status.done for status in moves.values()),
             listed=seen.listed,
         )
+        foreign = Foreign.ALL if arguments.has(FOREIGN) else Foreign.OF_PLAN
         place = runs_place(arguments, choice.target(changes=False), seen.cluster_id)
-        clear_throttles(place, targets, over, foreign=arguments.has(FOREIGN))
+        clear_throttles(place, targets, over, foreign=foreign)
 
 
 async def _read(cluster: Cluster, file: ReassignmentFile) -> _Seen:

@@ -18,7 +18,7 @@ from ktui.cli.options.cluster import cluster_options
 from ktui.cli.options.plan import read_plan_argument
 from ktui.cli.output.json_form import SCHEMA_VERSION, encode
 from ktui.cli.output.table import table
-from ktui.cli.reassign.clear_throttles import Over
+from ktui.cli.reassign.clear_throttles import Foreign, Over
 from ktui.cli.reassign.clear_throttles import clear_throttles as put_back
 from ktui.cli.reassign.cluster import describe
 from ktui.cli.reassign.left_runs import RunsPlace
@@ -126,8 +126,9 @@ def _clear(
     say: Callable[[str], None],
 ) -> None:
     over = [each.tp for each in outcomes if each.outcome is not PlanOutcome.IN_PROGRESS]
-    targets = [each.tp for each in outcomes]
-    put_back(place, targets, Over(over, log_dirs=False, listed=listed), foreign=False, say=say)
+    targets = {each.tp: each.target for each in outcomes}
+    over_now = Over(over, log_dirs=False, listed=listed)
+    put_back(place, targets, over_now, foreign=Foreign.KEPT, say=say)
 
 
 def _text(outcomes: Sequence[PartitionOutcome]) -> str:
