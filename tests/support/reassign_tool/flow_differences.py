@@ -93,7 +93,7 @@ def _listed(throttles: Throttles, key: str) -> set[str]:
 LINES = (
     LineDifference(
         "only throttles that were set",
-        "ktui names the throttles that it removes: those that its state directory has set. "
+        "ktui names the throttles that it removes: those of its state directory and of the file. "
         "Apache's tool names all brokers and the topics of the file. The settings after it are "
         "compared.",
         re.compile(r"Clearing (broker|topic)-level throttles on .*"),
