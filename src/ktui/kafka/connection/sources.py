@@ -7,8 +7,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-import javaproperties
-
 from ktui.inputfile import Unreadable, read_input
 from ktui.kafka.connection.errors import ConnectionProblem
 from ktui.kafka.connection.keystores import store_settings
@@ -113,6 +111,8 @@ def read_entries(path: Path) -> list[FileEntry]:
     Raises:
         ConnectionProblem: the file cannot be read, or has an escape that Java would refuse.
     """
+    import javaproperties  # noqa: PLC0415 - it imports urllib and XML, and few calls have a file
+
     try:
         data = read_input(path)
     except Unreadable as why:
