@@ -15,9 +15,10 @@ import pytest
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ConfigOp, ConfigScope
 from ktui.cluster.throttle_settings import FOLLOWER_RATE, FOLLOWER_REPLICAS
-from ktui.execution.run.events import Owned, StepBegun
+from ktui.execution.run.events import Ended, Owned, Started, StepBegun
 from ktui.kafka.connection.connection import Connection
 from ktui.lab.layout import Lab
+from ktui.pacing.limits import Shape
 from support.cli.shell import LIMIT_S, Done, Shell
 from support.contract.real_world import RealWorld
 from support.contract.world import setting
@@ -183,6 +184,18 @@ def test_batches_begin_in_the_order_of_topics_and_partitions_and_the_last_is_not
     begun = [(step.batch, step.partition) for step in shell.events(run, StepBegun)]
     assert begun == [(1, 0), (1, 1), (2, 2)]
     assert shell.unowned(run)
+
+
+def test_as_a_run_the_same_file_is_paced_and_followed_to_its_end(tool: Tool, shell: Shell) -> None:
+    tool.done("execute", {0: (4, 2), 1: (4, 3)}, "--as-run", "--reassignment-batch-size", "1")
+
+    (run,) = tool.runs
+    assert shell.events(run, Started)[0].limits.shape is Shape.GENTLE
+    assert [step.partition for step in shell.events(run, StepBegun)] == [0, 0, 1, 1]
+    assert shell.events(run, Ended)
+    assert tool.done("verify", {0: (4, 2), 1: (4, 3)})[1:3] == [
+        f"Reassignment of partition T-{n} is completed." for n in (0, 1)
+    ]
 
 
 def test_a_partition_of_a_live_run_and_a_shut_gate_refuse_with_the_reason_beside_the_output(
