@@ -36,6 +36,18 @@ async def test_a_lost_cluster_keeps_its_last_values_with_their_age_and_the_reaso
         assert not watch.partitions.stale
 
 
+async def test_an_empty_list_says_nothing_of_a_cluster_that_does_not_answer() -> None:
+    async with watching(a_cluster()) as watch:
+        assert "Nothing is being reassigned." in watch.text
+        await watch.lose()
+        await watch.pass_time(11)
+        assert "does not answer." in watch.text
+        assert "when it last did, there was nothing to show here." in watch.text
+        assert "Nothing is being reassigned." not in watch.text
+        await watch.recover()
+        assert "Nothing is being reassigned." in watch.text
+
+
 async def test_brokers_that_accept_connections_but_never_answer_are_a_lost_cluster() -> None:
     async with watching(a_cluster(moving=["a-0"])) as watch:
         await watch.do(*map(events.Hang, watch.cluster.machines))

@@ -18,6 +18,8 @@ class EmptyState(msgspec.Struct, frozen=True, kw_only=True):
     cluster_name: str
     connected: bool
     outage: ClusterOutage | None = None
+    last_at: str = ""
+    """The time of the last poll that was answered, as local time."""
     view: View = View.REASSIGNING
     topics: frozenset[str] = frozenset()
     missing: frozenset[str] = frozenset()
@@ -57,6 +59,8 @@ def _lines(empty: EmptyState) -> list[str]:
             f"Without it there are {count}.",
             "esc  clear the filter\n/    change it",
         ]
+    if empty.outage is not None:
+        return _not_known(empty, empty.outage)
     if empty.view is View.TOPICS:
         return _no_topics(empty)
     return _nothing_moves(empty) if empty.view is View.REASSIGNING else _all_well(empty)
@@ -67,11 +71,20 @@ def _connecting(empty: EmptyState) -> list[str]:
         return [
             f"Cannot reach {empty.cluster_name} yet.",
             empty.outage.details,
-            "Trying again on and on; q quits.",
+            "Retrying; q quits.",
         ]
     if empty.when_never_polled:
         return ["Reading the recording …"]
     return [f"Connecting to {empty.cluster_name} …"]
+
+
+def _not_known(empty: EmptyState, outage: ClusterOutage) -> list[str]:
+    """Say that the past is no answer: anything may move by now."""
+    return [
+        f"Not known: {empty.cluster_name} does not answer.",
+        f"At {empty.last_at}, when it last did, there was nothing to show here.",
+        outage.details,
+    ]
 
 
 def _nothing_moves(empty: EmptyState) -> list[str]:

@@ -160,6 +160,7 @@ class WatchScreenBase(Screen[None]):
             cluster_name=self.cluster_name,
             connected=last is not None,
             outage=services(self).outage,
+            last_at="" if last is None else figures.as_time(last.at),
             view=self.view,
             topics=self.topics,
             missing=self._missing,
