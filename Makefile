@@ -72,6 +72,10 @@ reassign-record: $(INSTALLED) java ## record anew what Apache's kafka-reassign-p
 	PYTHONPATH=tests $(BIN)/python -m support.reassign_tool.record
 .PHONY: reassign-record
 
+reassign-record-own: $(INSTALLED) java ## record anew what ktui does where it differs on purpose
+	PYTHONPATH=tests $(BIN)/python -m support.reassign_tool.record_own
+.PHONY: reassign-record-own
+
 bench: $(INSTALLED) java ## figures, as ratios in one run; never part of the tests
 	$(BIN)/python -m bench
 

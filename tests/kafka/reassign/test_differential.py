@@ -11,6 +11,7 @@ from ktui.lab.layout import Lab
 from support.reassign_tool.cases import ArgumentList, argument_lists
 from support.reassign_tool.compare import assert_as_recorded, assert_list_as_recorded
 from support.reassign_tool.flows import FLOWS, Flow, Where
+from support.reassign_tool.own_outcomes import as_ktui_plays
 from support.reassign_tool.programs import (
     PROGRAM,
     ApacheProcess,
@@ -55,7 +56,7 @@ async def test_flows(
             theirs = await stage.play(flow)
     ktui = KtuiProcess(files, tmp_path / "state")
     async with Stage(lab, files, ktui, help_text(PROGRAM)) as stage:
-        ours = await stage.play(flow)
+        ours = await stage.play(as_ktui_plays(flow))
 
     assert_as_recorded(flow, ours, theirs)
 

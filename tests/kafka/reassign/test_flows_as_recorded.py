@@ -11,6 +11,7 @@ from ktui.cli.reassign.command_line.help import help_text
 from ktui.lab.layout import Lab
 from support.reassign_tool.compare import assert_as_recorded
 from support.reassign_tool.flows import FLOWS, Flow, Where
+from support.reassign_tool.own_outcomes import as_ktui_plays
 from support.reassign_tool.programs import PROGRAM, KtuiProcess
 from support.reassign_tool.recording import load
 from support.reassign_tool.stage import Stage
@@ -52,5 +53,5 @@ async def test_flows_between_log_dirs(
 async def _played_as_recorded(lab: Lab, files: Path, state_dir: Path, flow: Flow) -> None:
     ktui = KtuiProcess(files, state_dir)
     async with Stage(lab, files, ktui, help_text(PROGRAM)) as stage:
-        outcomes = await stage.play(flow)
+        outcomes = await stage.play(as_ktui_plays(flow))
     assert_as_recorded(flow, outcomes, RECORDED[flow.name])

@@ -6,21 +6,15 @@
 from __future__ import annotations
 
 import asyncio
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import click
 
-from ktui.cli.lab.command import connect
-from ktui.lab.down import down
 from ktui.lab.layout import Lab
-from ktui.lab.up import LabRequest, up
 from support.reassign_tool.cases import argument_lists
 from support.reassign_tool.files import write_files
 from support.reassign_tool.flows import FLOWS, Where
-from support.reassign_tool.labs import REQUESTS
+from support.reassign_tool.labs import REQUESTS, lab_for
 from support.reassign_tool.programs import ApacheTool, apaches_help
 from support.reassign_tool.recording import (
     RECORDED,
@@ -40,23 +34,13 @@ def main(into: Path) -> None:
     """Record the tool of Kafka 4.3.1, on a cluster in the clear and on a secured one."""
     header, lists, flows = Header(jar="", help=""), [], []
     for where, request in REQUESTS.items():
-        with _a_lab(request) as lab:
+        with lab_for(request) as lab:
             files = write_files(lab.folder.with_name("files"))
             header, some_lists, some_flows = asyncio.run(_record(lab, files, where))
         lists += some_lists
         flows += some_flows
     save(Recording(header, tuple(lists), tuple(flows)), into)
     click.echo(f"{into}: {len(lists)} argument lists, {len(flows)} flows")
-
-
-@contextmanager
-def _a_lab(request: LabRequest) -> Iterator[Lab]:
-    with tempfile.TemporaryDirectory(prefix="ktui-reassign-") as folder:
-        lab = up(Path(folder) / "lab", request, connect, click.echo)
-        try:
-            yield lab
-        finally:
-            down(lab, keep=False)
 
 
 async def _record(

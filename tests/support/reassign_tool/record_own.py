@@ -1,0 +1,52 @@
+"""Play the flows in which ktui differs on purpose, and record what it does in those steps.
+
+`python -m support.reassign_tool.record_own`; `make reassign-record-own` runs it. Read the changes
+before they are kept: nothing else says that they are right.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import click
+import msgspec
+
+from ktui.cli.reassign.command_line.help import help_text
+from ktui.lab.layout import Lab
+from support.reassign_tool.files import write_files
+from support.reassign_tool.flows import FLOWS, Where
+from support.reassign_tool.labs import REQUESTS, lab_for
+from support.reassign_tool.own_outcomes import OWN, RECORDED, RecordedOwn, as_ktui_plays, own_of
+from support.reassign_tool.programs import PROGRAM, KtuiProcess
+from support.reassign_tool.stage import Stage
+
+
+@click.command()
+def main() -> None:
+    """Record ktui where it differs, on the clusters on which Apache's tool was recorded."""
+    rows: list[RecordedOwn] = []
+    for where, request in REQUESTS.items():
+        with lab_for(request) as lab:
+            files = write_files(lab.folder.with_name("files"))
+            rows += asyncio.run(_record(lab, files, where))
+    RECORDED.write_bytes(b"".join(msgspec.json.encode(row) + b"\n" for row in rows))
+    click.echo(f"{RECORDED}: {len(rows)} flows")
+
+
+async def _record(lab: Lab, files: Path, where: Where) -> list[RecordedOwn]:
+    rows: list[RecordedOwn] = []
+    different = {each.flow for each in OWN}
+    for flow in FLOWS:
+        if flow.where is where and flow.name in different:
+            click.echo(flow.name)
+            ktui = KtuiProcess(files, lab.folder.with_name(f"state-{len(rows)}"))
+            async with Stage(lab, files, ktui, help_text(PROGRAM)) as stage:
+                outcomes = await stage.play(as_ktui_plays(flow))
+            steps = {number: outcomes[number - 1] for number in own_of(flow).steps}
+            rows.append(RecordedOwn(flow.name, steps))
+    return rows
+
+
+if __name__ == "__main__":
+    main()
