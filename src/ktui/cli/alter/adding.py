@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ktui.cli.alter.change import TopicChange
-from ktui.cli.alter.topic import TopicNow, read_topic
+from ktui.cli.alter.topic import TopicNow, find_topic
 from ktui.cli.context.errors import BadInput
 from ktui.cluster.clock import Clock, SystemClock
 from ktui.cluster.errors import ClusterError
@@ -63,11 +63,11 @@ class PartitionAdder:
             RunProblem: the answer was lost, and the partitions are not there or are others.
             ClusterError: nothing was sent.
         """
-        now = await read_topic(self._reader, self._change.topic)
-        if not self._seen.same_partitions(now):
+        now = await find_topic(self._reader, self._change.topic)
+        if now is None or not self._still_holds(now):
             raise RunRefused(
-                f"nothing was sent: the partitions of {self._change.topic} have changed since ktui "
-                "read them. Repeat the command"
+                f"nothing was sent: {self._change.topic} has changed since ktui read it. Repeat "
+                "the command"
             )
         result = await self._send(validate_only=False)
         match result.verdict:
@@ -87,6 +87,13 @@ class PartitionAdder:
         self._check_as_placed(after)
         return after
 
+    def _still_holds(self, now: TopicNow) -> bool:
+        """Whether the change would be the same for the topic as it is now."""
+        seen = self._seen
+        if now.id != seen.id or len(now.partitions) != self._change.before or now.first.reassigning:
+            return False
+        return self._change.placed is None or now.replicas == seen.replicas
+
     async def _send(self, *, validate_only: bool) -> WriteResult:
         return await self._writer.create_partitions(
             self._change.topic,
@@ -101,8 +108,8 @@ class PartitionAdder:
         until_s = self._clock.monotonic() + seconds
         while True:
             try:
-                now = await read_topic(self._reader, self._change.topic)
-            except (ClusterError, BadInput):  # the topic may have been deleted
+                now = await find_topic(self._reader, self._change.topic)
+            except (ClusterError, BadInput):  # brokers may be down for a while
                 now = None
             if now is not None and len(now.partitions) >= self._change.count:
                 return now

@@ -125,6 +125,8 @@ class _Alteration:
         if not self._change.adds and not self._change.plan.partitions:
             partitions = as_count(self._change.before, "partition")
             print_note(f"nothing to do: {self._topic.name} is as requested ({partitions})")
+            if self._how.dry_run and self._how.json:
+                self.show()
             sys.exit(0)
         if self._change.plan.partitions:
             self._check_run(name or self._default_name())
@@ -201,7 +203,14 @@ class _Alteration:
         """Add the partitions, if there are any to add, and report them."""
         if not self._change.adds:
             return
-        now = self._with_adder(PartitionAdder.add)
+        try:
+            now = self._with_adder(PartitionAdder.add)
+        except KeyboardInterrupt:
+            print_note(
+                "interrupted: the request may have been sent. To see whether the partitions are "
+                "there, repeat the command: nothing is added twice"
+            )
+            raise
         if self._how.json:
             replicas = {tp: state.replicas for tp, state in now.partitions.items()}
             click.echo(added_json(self._change, replicas))

@@ -42,23 +42,33 @@ class TopicNow(msgspec.Struct, frozen=True):
         """The id of the topic."""
         return self.first.topic_id
 
-    def same_partitions(self, other: TopicNow) -> bool:
-        """Whether another read shows the same topic with the same replicas, moving or not."""
-        return _replicas(self) == _replicas(other)
-
-
-def _replicas(topic: TopicNow) -> object:
-    return {
-        tp: (state.topic_id, state.replicas, state.adding, state.removing)
-        for tp, state in topic.partitions.items()
-    }
+    @property
+    def replicas(self) -> Mapping[TopicPartition, object]:
+        """The replicas of each partition, and which of them come and go."""
+        return {tp: (s.replicas, s.adding, s.removing) for tp, s in self.partitions.items()}
 
 
 async def read_topic(reader: ClusterReader, name: str) -> TopicNow:
-    """Read a topic, from metadata no older than the call where the cluster can prove that.
+    """Read a topic.
 
     Raises:
         BadInput: there is no such topic, or it cannot be described.
+        ClusterError: the cluster does not answer.
+    """
+    topic = await find_topic(reader, name)
+    if topic is None:
+        raise BadInput(f"the cluster has no topic {name}{await _suggestion(reader, name)}")
+    return topic
+
+
+async def find_topic(reader: ClusterReader, name: str) -> TopicNow | None:
+    """Read a topic, from metadata no older than the call where the cluster can prove that.
+
+    Returns:
+        The topic; None if there is no such topic.
+
+    Raises:
+        BadInput: it cannot be described.
         ClusterError: the cluster does not answer.
     """
     cluster, listed = await read_cluster_and_reassignments(reader)
@@ -66,7 +76,7 @@ async def read_topic(reader: ClusterReader, name: str) -> TopicNow:
     for failure in answer.failures:
         raise BadInput(f"topic {name} could not be read: {failure.answer}")
     if not answer.partitions:
-        raise BadInput(f"the cluster has no topic {name}{await _suggestion(reader, name)}")
+        return None
     ours = {tp: moving for tp, moving in listed.items() if tp.topic == name}
     states = with_reassignments(answer.partitions, ours)
     return TopicNow(name, cluster.cluster_id, dict(sorted(states.items())), cluster.brokers)

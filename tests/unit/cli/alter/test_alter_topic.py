@@ -103,6 +103,8 @@ def test_a_topic_that_is_as_requested_is_left_alone(
     assert result.exit_code == 0, result.output
     assert result.stderr == "nothing to do: orders is as requested (3 partitions)\n"
     assert (sandbox.replicas, sandbox.runs) == (ORDERS, [])
+    shape = json.loads(sandbox.alter("orders", *words, "--dry-run", "--json").stdout)
+    assert (shape["partitions"], shape["added"], shape["run"]) == (3, [], None)
 
 
 @pytest.mark.parametrize(
@@ -322,7 +324,7 @@ def test_a_change_during_the_question_is_noticed(sandbox: AlterSandbox) -> None:
     sandbox.asked(meanwhile)
     refused = sandbox.alter(*SIX, "--replication-factor", "3")
 
-    assert "the partitions of orders have changed since ktui read them" in str(refused.exception)
+    assert "orders has changed since ktui read it. Repeat the command" in str(refused.exception)
     assert len(sandbox.replicas) == 3
     assert sandbox.runs == []
 
@@ -364,3 +366,25 @@ def test_the_throttle_and_the_limits_of_the_context_hold_for_the_run(sandbox: Al
     assert run["limits"]["partitions"] == 1
     assert run["throttle"] == {"every": 20_000_000, "brokers": []}
     assert len(run["batches"]) == 3
+
+
+def test_an_interrupted_request_is_named(
+    sandbox: AlterSandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("ktui.cli.alter.adding.PartitionAdder.add", interrupted)
+
+    assert "interrupted: the request may have been sent" in sandbox.alter(*SIX, "--yes").stderr
+
+
+def test_another_partition_may_begin_to_move_during_the_question(sandbox: AlterSandbox) -> None:
+    def meanwhile(_: str) -> bool:
+        sandbox.simulated.do(move("orders-1", 4, 3))
+        return True
+
+    sandbox.asked(meanwhile)
+
+    assert sandbox.alter(*SIX).exit_code == 0
+    assert len(sandbox.replicas) == 6
