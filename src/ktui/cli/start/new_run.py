@@ -107,7 +107,10 @@ def _with_created(
 ) -> ClusterSnapshot:
     sizes = {Replica(tp, broker): 0 for tp, state in created.items() for broker in state.replicas}
     return msgspec.structs.replace(
-        seen, partitions={**seen.partitions, **created}, sizes={**seen.sizes, **sizes}
+        seen,
+        partitions={**seen.partitions, **created},
+        sizes={**seen.sizes, **sizes},
+        inbound={**seen.inbound, **dict.fromkeys(created, 0)},
     )
 
 
