@@ -39,6 +39,7 @@ VERBS = {
     "continue": "ktui.cli.run.pause:continue_",
     "cancel": "ktui.cli.cancel.command:command",
     "add": "ktui.cli.run.add:command",
+    "alter-topic": "ktui.cli.alter.command:command",
     "reassign": "ktui.cli.reassign.command:command",
     "pipeline": "ktui.cli.pipeline.group:command",
     "insights": "ktui.cli.run.insights:command",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 import msgspec
 
@@ -32,6 +32,12 @@ class LogDir(msgspec.Struct, frozen=True):
     total_bytes: int | None = None
     usable_bytes: int | None = None
     cordoned: bool = False
+
+
+def all_cordoned(log_dirs: Collection[LogDir]) -> bool:
+    """Return whether a broker's working log dirs are all cordoned, so that it takes no replica."""
+    working = [log_dir for log_dir in log_dirs if log_dir.error is None]
+    return bool(working) and all(log_dir.cordoned for log_dir in working)
 
 
 class FutureReplica(msgspec.Struct, frozen=True):

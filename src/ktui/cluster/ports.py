@@ -23,7 +23,7 @@ from ktui.cluster.broker import (
     online_brokers,
 )
 from ktui.cluster.errors import Failure
-from ktui.cluster.partition import PartitionState, Reassignment, TopicPartition
+from ktui.cluster.partition import Brokers, PartitionState, Reassignment, TopicPartition
 
 
 class ClusterDescription(msgspec.Struct, frozen=True):
@@ -319,6 +319,31 @@ class ClusterWriter(Protocol):
         REPLICA_NOT_AVAILABLE, or UNKNOWN_TOPIC_OR_PARTITION, but it remembers the path: the replica
         is created there if it comes. A path must be exactly as `log_dirs` reports it, otherwise it
         is LOG_DIR_NOT_FOUND. A failed log dir answers KAFKA_STORAGE_ERROR.
+        """
+        ...
+
+    async def create_partitions(
+        self,
+        topic: str,
+        count: int,
+        assignment: Sequence[Brokers] | None = None,
+        *,
+        validate_only: bool = False,
+        leaves_within_s: float | None = None,
+    ) -> WriteResult:
+        """Add partitions to a topic, so that it has `count` (KIP-195). Kafka removes none.
+
+        A count that is no increase is REFUSED with INVALID_PARTITIONS. New partitions have as many
+        replicas as the topic's first partition lists, also those that a reassignment is adding or
+        removing. An assignment of another number is REFUSED with INVALID_REPLICA_ASSIGNMENT.
+
+        Args:
+            topic: the topic's name.
+            count: the number of partitions afterwards.
+            assignment: the replicas of each new partition; None lets Kafka place them.
+            validate_only: whether Kafka only checks the request. ACCEPTED then means that it would
+                have been accepted.
+            leaves_within_s: as above.
         """
         ...
 

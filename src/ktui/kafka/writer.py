@@ -11,12 +11,12 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 
 from ktui.cluster.errors import Unsupported
-from ktui.cluster.partition import TopicPartition
+from ktui.cluster.partition import Brokers, TopicPartition
 from ktui.cluster.ports import ConfigChange, ConfigResource, ConfigScope, Verdict, WriteResult
 from ktui.cluster.resources import group_by_resource
 from ktui.kafka.connection.connection import Connection
 from ktui.kafka.reader import KafkaReader
-from ktui.kafka.requests import configs, elections, log_dirs, reassignments
+from ktui.kafka.requests import configs, elections, log_dirs, partitions, reassignments
 from ktui.kafka.transport.batches import BatchedRequest, Sender, chunks
 from ktui.kafka.transport.client import RequestFactory, Wire
 from ktui.kafka.transport.send_deadline import SendDeadline
@@ -25,6 +25,7 @@ from ktui.kafka.transport.translate_errors import Purpose
 _ALTER = Purpose("altering reassignments", needs="Alter on the cluster")
 _ELECT = Purpose("electing preferred leaders", needs="Alter on the cluster")
 _ALTER_LOG_DIRS = Purpose("moving replicas between log dirs", needs="Alter on the cluster")
+_CREATE_PARTITIONS = Purpose("adding partitions", needs="Alter on the topic")
 _ALTER_CONFIGS = Purpose("altering settings", needs="AlterConfigs on the topics or the cluster")
 
 _PARTITIONS_PER_REQUEST = 1_000
@@ -155,15 +156,39 @@ class KafkaWriter:
             changes, deadline
         )
 
+    async def create_partitions(
+        self,
+        topic: str,
+        count: int,
+        assignment: Sequence[Brokers] | None = None,
+        *,
+        validate_only: bool = False,
+        leaves_within_s: float | None = None,
+    ) -> WriteResult:
+        """Add partitions to a topic, or only check the request."""
+        build = partial(
+            partitions.create_request,
+            topic,
+            count,
+            assignment,
+            self._wire.timeout_s,
+            validate_only=validate_only,
+        )
+        sender = Sender(
+            self._wire, _CREATE_PARTITIONS, partitions.read_create_results, _alter_topic
+        )
+        change = BatchedRequest([topic], build)
+        return (await sender.in_turn([change], SendDeadline.within(leaves_within_s)))[topic]
+
     async def aclose(self) -> None:
         """Close every connection and thread. Idempotent."""
         await self._wire.aclose()
 
 
 def _move_request(
-    paths: Mapping[TopicPartition, str], partitions: Sequence[TopicPartition]
+    paths: Mapping[TopicPartition, str], moved: Sequence[TopicPartition]
 ) -> RequestFactory:
-    return partial(log_dirs.alter_request, {tp: paths[tp] for tp in partitions})
+    return partial(log_dirs.alter_request, {tp: paths[tp] for tp in moved})
 
 
 def _change_request(
@@ -174,6 +199,10 @@ def _change_request(
 
 def _alter_configs_on(resource: ConfigResource) -> str:
     return f"AlterConfigs on {configs.permission_target(resource)}"
+
+
+def _alter_topic(topic: str) -> str:
+    return f"Alter on topic {topic}"
 
 
 def _factor_changed(present: int, targeted: int) -> WriteResult:

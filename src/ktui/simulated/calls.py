@@ -20,6 +20,7 @@ _MIN_SLEEP_S = 0.001
 PORT = 9092
 DENIED = "CLUSTER_AUTHORIZATION_FAILED"
 """Kafka's answer to a call that is denied as a whole."""
+_NO_TOPIC = "TOPIC_AUTHORIZATION_FAILED"
 _NO_GROUP = "GROUP_AUTHORIZATION_FAILED"
 
 
@@ -151,6 +152,7 @@ _CALLS = {
     "alter_reassignments": _Call("altering reassignments", "Alter on the cluster"),
     "elect_preferred_leaders": _Call("electing preferred leaders", "Alter on the cluster"),
     "alter_log_dirs": _Call("moving replicas between log dirs", "Alter on the cluster"),
+    "create_partitions": _Call("adding partitions", "Alter on the topic", _NO_TOPIC),
     "alter_configs": _Call("altering settings", "AlterConfigs on the topics or the cluster"),
     "describe_group": _Call("asking who owns the cluster", "Describe on the group", _NO_GROUP),
     "join_group": _Call("owning the cluster", "Read on the group", _NO_GROUP),

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TypeVar
 
 from ktui.cluster.errors import ClusterError, NotAuthorized, TimedOut
-from ktui.cluster.partition import TopicPartition
+from ktui.cluster.partition import Brokers, TopicPartition
 from ktui.cluster.ports import ConfigChange, ConfigResource, ConfigScope, Verdict, WriteResult
 from ktui.cluster.resources import group_by_resource
 from ktui.simulated import events
@@ -125,6 +125,29 @@ class SimulatedWriter:
             }
 
         return await self._in_turn("alter_log_dirs", list(paths), move, leaves_within_s, broker)
+
+    async def create_partitions(
+        self,
+        topic: str,
+        count: int,
+        assignment: Sequence[Brokers] | None = None,
+        *,
+        validate_only: bool = False,
+        leaves_within_s: float | None = None,
+    ) -> WriteResult:
+        """Add partitions to a topic, or only check the request."""
+        controller = self._cluster.controller
+
+        def create(topics: Sequence[str]) -> Mapping[str, WriteResult]:
+            return {
+                name: controller.create_partitions(
+                    name, count, assignment, validate_only=validate_only
+                )
+                for name in topics
+            }
+
+        results = await self._in_turn("create_partitions", [topic], create, leaves_within_s)
+        return results[topic]
 
     async def _in_turn(
         self,

@@ -212,12 +212,15 @@ class TestPermissions:
                 *(await writer.alter_log_dirs(1, {tp: "/data"})).values(),
                 *(await writer.alter_configs([rate])).values(),
             ]
+            added = await writer.create_partitions(topic, 9)
         finally:
             await writer.aclose()
         assert {(r.verdict, r.code) for r in results} == {
             (Verdict.REFUSED, "CLUSTER_AUTHORIZATION_FAILED")
         }
         assert "Grant Alter on the cluster" in results[0].message
+        assert (added.verdict, added.code) == (Verdict.REFUSED, "TOPIC_AUTHORIZATION_FAILED")
+        assert f"Grant Alter on topic {topic}" in added.message
 
     async def test_that_are_missing_are_named_for_each_request(
         self, secured_lab: Lab, topic: str

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
-from ktui.cluster.partition import TopicPartition
+from ktui.cluster.partition import Brokers, TopicPartition
 from ktui.cluster.ports import (
     ClusterWriter,
     ConfigChange,
@@ -113,6 +113,19 @@ class Misdirected:
         leaves_within_s: float | None = None,
     ) -> Mapping[TopicPartition, WriteResult]:
         return await self._writer.alter_log_dirs(broker, paths, leaves_within_s=leaves_within_s)
+
+    async def create_partitions(
+        self,
+        topic: str,
+        count: int,
+        assignment: Sequence[Brokers] | None = None,
+        *,
+        validate_only: bool = False,
+        leaves_within_s: float | None = None,
+    ) -> WriteResult:
+        return await self._writer.create_partitions(
+            topic, count, assignment, validate_only=validate_only, leaves_within_s=leaves_within_s
+        )
 
     async def aclose(self) -> None:
         await self._writer.aclose()

@@ -13,7 +13,7 @@ import msgspec
 from ktui.cluster.broker import BrokerConfig
 from ktui.cluster.clock import Clock, wait_at_most
 from ktui.cluster.errors import ClusterError, Failure, Operation, TimedOut, Unsupported
-from ktui.cluster.partition import Reassignment, TopicPartition
+from ktui.cluster.partition import Brokers, Reassignment, TopicPartition
 from ktui.cluster.ports import (
     ClusterDescription,
     ClusterReader,
@@ -286,6 +286,25 @@ class ChaosWriter:
     ) -> Mapping[TopicPartition, WriteResult]:
         await self._connect(leaves_within_s)
         return await self._sent(paths, lambda: self._writer.alter_log_dirs(broker, paths))
+
+    async def create_partitions(
+        self,
+        topic: str,
+        count: int,
+        assignment: Sequence[Brokers] | None = None,
+        *,
+        validate_only: bool = False,
+        leaves_within_s: float | None = None,
+    ) -> WriteResult:
+        await self._connect(leaves_within_s)
+
+        async def create() -> Mapping[str, WriteResult]:
+            made = await self._writer.create_partitions(
+                topic, count, assignment, validate_only=validate_only
+            )
+            return {topic: made}
+
+        return (await self._sent([topic], create))[topic]
 
     async def aclose(self) -> None:
         await self._writer.aclose()

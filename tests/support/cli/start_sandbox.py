@@ -46,6 +46,7 @@ class StartSandbox:
         self._monkeypatch.setattr("ktui.cli.context.cluster.SystemClock", lambda: cluster.clock)
         named = NamedCluster(
             reader=cluster.reader,
+            writer=cluster.writer,
             groups=cluster.memberships,
             context=Context(**context),
             unverified=unverified,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.observer import Interest, Observer
-from ktui.cluster.partition import TopicPartition
+from ktui.cluster.partition import Brokers, TopicPartition
 from ktui.cluster.ports import ClusterWriter, ConfigChange, ConfigResource
 from ktui.cluster.ports import WriteResult as Result
 from ktui.execution.cancel.preview import PartitionPreview, preview_partition
@@ -80,6 +80,19 @@ class Tripwire:
         leaves_within_s: float | None = None,
     ) -> Mapping[TopicPartition, Result]:
         return await self._writer.alter_log_dirs(broker, paths, leaves_within_s=leaves_within_s)
+
+    async def create_partitions(
+        self,
+        topic: str,
+        count: int,
+        assignment: Sequence[Brokers] | None = None,
+        *,
+        validate_only: bool = False,
+        leaves_within_s: float | None = None,
+    ) -> Result:
+        return await self._writer.create_partitions(
+            topic, count, assignment, validate_only=validate_only, leaves_within_s=leaves_within_s
+        )
 
     async def aclose(self) -> None:
         await self._writer.aclose()

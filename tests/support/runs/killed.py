@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ktui.cluster.partition import TopicPartition
+from ktui.cluster.partition import Brokers, TopicPartition
 from ktui.cluster.ports import ConfigChange, ConfigResource, WriteResult
 from ktui.execution.journal.commands import Answer
 from ktui.execution.journal.journal import Journal
@@ -131,6 +131,24 @@ class _MortalWriter:
         results = await self._inner.alter_log_dirs(broker, paths, leaves_within_s=leaves_within_s)
         self._taken(sending)
         return results
+
+    async def create_partitions(
+        self,
+        topic: str,
+        count: int,
+        assignment: Sequence[Brokers] | None = None,
+        *,
+        validate_only: bool = False,
+        leaves_within_s: float | None = None,
+    ) -> WriteResult:
+        sending = f"partitions for {topic}"
+        self._run.reaper.passes(f"before sending {sending}")
+        self._on_its_way(sending)
+        result = await self._inner.create_partitions(
+            topic, count, assignment, validate_only=validate_only, leaves_within_s=leaves_within_s
+        )
+        self._taken(sending)
+        return result
 
     async def aclose(self) -> None:
         await self._inner.aclose()

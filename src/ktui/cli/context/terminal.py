@@ -33,6 +33,11 @@ def need_terminal(instead: str = "; for pipes and scripts there is `ktui list`")
         raise BadInput(f"the live view needs a terminal{instead}")
 
 
+def can_ask() -> bool:
+    """Return whether there is a person to ask, who sees the question and can answer."""
+    return sys.stdin.isatty() and sys.stdout.isatty()
+
+
 def styled(word: str, *, fg: str) -> str:
     """Style a word of ktui's own, bold and in colour. No other styling reaches the terminal."""
     text = click.style(clean_lines(word), fg=fg, bold=True)

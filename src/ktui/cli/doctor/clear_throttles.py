@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
@@ -12,6 +11,7 @@ import msgspec
 from ktui.cli.context.claim import check_no_other_owner, claim_request
 from ktui.cli.context.cluster import Cluster
 from ktui.cli.context.errors import BAD_INPUT, FAILED
+from ktui.cli.context.terminal import can_ask
 from ktui.cli.doctor.throttle_scan import (
     NOT_SEEN,
     WATCHED_S,
@@ -272,7 +272,7 @@ async def _at_rest(
 
 
 def _confirmed() -> bool:
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+    if not can_ask():
         return False
     return click.confirm("A run that ktui cannot see may need these throttles. Remove them anyway?")
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import TypeVar
 
 import click
 
 from ktui.cli.context.errors import BadInput
-from ktui.cli.options.common import grouped
+from ktui.cli.options.common import Verb, grouped
 from ktui.pacing.limits import (
     CHOICES,
     COUNTS,
@@ -18,6 +19,8 @@ from ktui.pacing.limits import (
     parse_limits,
 )
 from ktui.planning.check.findings import ClusterSnapshot
+
+R = TypeVar("R")
 
 GivenLimits = dict[str, int | str | None]
 """The limits that options name, by option, as they were given: `none` lifts a limit."""
@@ -52,14 +55,23 @@ def _named_limits(**values: str | None) -> GivenLimits:
     return {name.replace("_", "-"): value for name, value in values.items() if value is not None}
 
 
-limits_options = grouped(
-    "limits",
-    _named_limits,
-    {
-        name.replace("-", "_"): click.option(f"--{name}", metavar=_metavar(name), help=purpose)
-        for name, purpose in _HELP.items()
-    },
-)
+def limits_options_without(*others: str) -> Callable[[Verb[R]], Verb[R]]:
+    """Return a decorator that adds one option for each limit, but those whose names are taken.
+
+    Passes the limits given as `limits`, unchecked, by option.
+    """
+    return grouped(
+        "limits",
+        _named_limits,
+        {
+            name.replace("-", "_"): click.option(f"--{name}", metavar=_metavar(name), help=purpose)
+            for name, purpose in _HELP.items()
+            if name not in others
+        },
+    )
+
+
+limits_options = limits_options_without()
 """Adds one option for each limit. Passes those given as `limits`, unchecked, by option."""
 
 

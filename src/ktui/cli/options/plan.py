@@ -47,6 +47,13 @@ def _allowances(*, factor_change: bool, below_min_isr: bool) -> Allowances:
     return Allowances(factor_change, below_min_isr)
 
 
+below_min_isr_option = click.option(
+    Option.BELOW_MIN_ISR.value,
+    "below_min_isr",
+    is_flag=True,
+    help="Allow the plan to leave fewer replicas than min.insync.replicas.",
+)
+
 allowance_options = grouped(
     "allowed",
     _allowances,
@@ -57,12 +64,7 @@ allowance_options = grouped(
             is_flag=True,
             help="Allow the plan to change how many replicas a partition has.",
         ),
-        "below_min_isr": click.option(
-            Option.BELOW_MIN_ISR.value,
-            "below_min_isr",
-            is_flag=True,
-            help="Allow the plan to leave fewer replicas than min.insync.replicas.",
-        ),
+        "below_min_isr": below_min_isr_option,
     },
 )
 """Adds the options that allow a plan more; passes them as `allowed`, an `Allowances`."""

@@ -67,8 +67,15 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
         return nullcontext() if self.owner is None else own_cluster(self.owner)
 
 
-def launch_new_run(launch: Launch, first: Sequence[AnyRunEvent]) -> EngineProcess:
+def launch_new_run(
+    launch: Launch, first: Sequence[AnyRunEvent], before: Callable[[], None] = lambda: None
+) -> EngineProcess:
     """Create a new run, and return its engine.
+
+    Args:
+        launch: the run.
+        first: the events that its journal begins with.
+        before: does what precedes the run; called once nothing forbids the start.
 
     Raises:
         RunRefused: the name is taken, the state directory cannot be used, the cluster's cancel
@@ -86,6 +93,7 @@ def launch_new_run(launch: Launch, first: Sequence[AnyRunEvent]) -> EngineProces
         reserve_start(state, launch.cluster_id, name, throttled=throttled, beside=beside),
         launch.owned(),
     ):
+        before()
         return start_engine(make_run(state, name, first, SystemClock()), launch.arguments)
 
 

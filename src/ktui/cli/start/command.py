@@ -2,76 +2,39 @@
 
 from __future__ import annotations
 
-import asyncio
-import sys
 from pathlib import Path
 
 import click
 
-from ktui.cli.context.claim import ClaimRequest, claim_request, ownership_options
 from ktui.cli.context.cluster import ClusterChoice, warn_of_tls
-from ktui.cli.context.terminal import print_note
-from ktui.cli.options import common
 from ktui.cli.options.cluster import cluster_options
-from ktui.cli.options.limits import GivenLimits, check_limits, complete_limits, limits_options
-from ktui.cli.options.plan import BAD_PLAN, allowance_options, read_plan_argument
-from ktui.cli.options.run import (
-    concurrent_option,
-    headless_option,
-    parse_until,
-    run_options,
-    until_option,
+from ktui.cli.options.plan import allowance_options, read_plan_argument
+from ktui.cli.start.new_run import (
+    PlannedRun,
+    check_new_run,
+    report_findings,
+    show_dry_run,
+    start_run,
 )
-from ktui.cli.options.throttle import ThrottleOptions, throttle_options, with_throttle
-from ktui.cli.output.gate import cancel_cluster_options, gate_findings
-from ktui.cli.output.plan_report import finding_line
-from ktui.cli.plan.cluster_facts import read_cluster_facts
-from ktui.cli.process.launch import Launch, launch_new_run
-from ktui.cli.start.dry_run import DryRun, fit_in_words
-from ktui.cli.start.follow import is_headless, show_run
-from ktui.cli.start.request import StartRequest
-from ktui.cluster.clock import SystemClock
+from ktui.cli.start.options import StartOptions, start_options
 from ktui.cluster.text import clean
-from ktui.execution.host.catalog import unfinished_with_partitions
-from ktui.execution.host.state_dir import StateDir, default_name
-from ktui.execution.run.options import RunOptions
-from ktui.planning.check.check import check_plan
-from ktui.planning.check.findings import Allowances, FindingKind, Severity
-from ktui.quantities import as_count
+from ktui.execution.host.state_dir import default_name
+from ktui.planning.check.findings import Allowances
 
 
 @click.command("start")
 @click.argument("path", metavar="PLAN", type=click.Path(path_type=Path))
 @cluster_options
 @click.option("--name", metavar="RUN", help="Name of the run. Default: that of the plan's file.")
-@limits_options
-@throttle_options
-@run_options
 @allowance_options
-@until_option
-@click.option("--dry-run", is_flag=True, help="Show what would be sent, and send nothing.")
-@headless_option
-@click.option("--json", is_flag=True, help="Print each event as a line of JSON.")
-@concurrent_option
-@ownership_options
-@common.state_dir_option
-def command(  # noqa: PLR0913 - an option each
+@start_options
+def command(
     path: Path,
     choice: ClusterChoice,
     *,
     name: str | None,
-    until: str | None,
-    dry_run: bool,
-    headless: bool,
-    json: bool,
-    concurrent: bool,
-    take_over: bool,
-    no_ownership: bool,
-    state: StateDir,
-    limits: GivenLimits,
-    throttle: ThrottleOptions,
-    options: RunOptions,
     allowed: Allowances,
+    how: StartOptions,
 ) -> None:
     """Carry out PLAN, a few replicas at a time, under limits that you can change meanwhile.
 
@@ -82,113 +45,22 @@ def command(  # noqa: PLR0913 - an option each
     Exit code 0 when all is done, 3 when some partitions are not at their target, 1 when a failure
     stopped the run, 2 when nothing was sent, 130 when the run was left.
     """
-    check_limits(limits)
-    now = SystemClock().now()
-    until_at = parse_until(until, now)
     source, plan = read_plan_argument(path)
     run = name or default_name(path)
-    if not dry_run:
-        state.free_name(run)
-    where = choice.target()
-    warn_of_tls(where.cluster)
-    options = with_throttle(options, throttle, where.cluster.context.throttle)
-
-    def claim(cluster_id: str) -> ClaimRequest | None:
-        return claim_request(
-            where.cluster, state, cluster_id, run, off=no_ownership, take_over=take_over
-        )
-
-    facts = asyncio.run(
-        read_cluster_facts(
-            where.cluster,
-            plan,
-            throttled=bool(options.throttle),
-            starts=True,
-            claim=claim if dry_run else None,
-        )
-    )
-    cluster_id, seen = facts.cluster_id, facts.seen
-    own = claim(cluster_id)
-    request = StartRequest(
+    if not how.dry_run:
+        how.state.free_name(run)
+    target = choice.target()
+    warn_of_tls(target.cluster)
+    new = PlannedRun(
         name=run,
         source=source,
         plan_name=clean(path.name),
         plan=plan,
-        target=where,
-        cluster_id=cluster_id,
-        seen=seen,
-        findings=(
-            *facts.lacking,
-            *check_plan(plan, seen, allowed),
-            *(
-                gate_findings(state, cluster_id, cancel_cluster_options(where.names))
-                if dry_run
-                else ()
-            ),
-            *facts.owner,
-        ),
-        limits=complete_limits(seen, where.cluster.context.limits, limits),
-        options=options,
-        until=until_at,
-        now=now,
+        allowed=allowed,
+        target=target,
     )
-    if dry_run:
-        _dry_run(request, json=json)
-    else:
-        headless = is_headless(headless=headless, json=json)
-        launch = Launch(
-            state=state,
-            name=run,
-            cluster_id=cluster_id,
-            names=where.names,
-            until=until_at,
-            concurrent=concurrent,
-            owner=own,
-        )
-        _start(request, launch, headless=headless, json=json)
-
-
-def _dry_run(request: StartRequest, *, json: bool) -> None:
-    dry_run = DryRun(request)
-    click.echo(dry_run.json() if json else dry_run.text())
-    sys.exit(BAD_PLAN if dry_run.checked.problems else 0)
-
-
-def _start(request: StartRequest, launch: Launch, *, headless: bool, json: bool) -> None:
-    _report_findings(request)
-    _warn_of_unfinished(request, launch.state)
-    code = show_run(
-        lambda: launch_new_run(launch, request.first_events()),
-        request.target,
-        launch.state,
-        headless=headless,
-        json=json,
-    )
-    sys.exit(code)
-
-
-def _report_findings(request: StartRequest) -> None:
-    """Print the findings. End the program on a problem, or with nothing to do."""
-    for finding in request.findings:
-        print_note(finding_line(request.source, finding))
-    if any(finding.severity is Severity.PROBLEM for finding in request.findings):
-        print_note("nothing was sent")
-        sys.exit(BAD_PLAN)
-    if any(finding.kind is FindingKind.NOTHING_TO_DO for finding in request.findings):
-        print_note("nothing to do")
-        sys.exit(0)
-    if request.until is not None or request.options.throttle:
-        figures = request.preflight()
-        for finding in figures.warnings:
-            print_note(finding_line(request.source, finding))
-        if request.until is not None:
-            print_note(fit_in_words(figures.time_s, request.until, request.now))
-
-
-def _warn_of_unfinished(request: StartRequest, state: StateDir) -> None:
-    partitions = [each.tp for each in request.plan.partitions]
-    for name, left in unfinished_with_partitions(state, request.cluster_id, partitions):
-        print_note(
-            f"warning: run {name} is waiting for resume, with {as_count(left, 'partition')} of "
-            "this plan left to move. Resumed later, it leaves out those that have changed by then"
-        )
+    request = check_new_run(new, how)
+    if how.dry_run:
+        show_dry_run(request, json=how.json)
+    report_findings(request, how.state)
+    start_run(new, request, how)

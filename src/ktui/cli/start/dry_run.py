@@ -64,14 +64,17 @@ class DryRun:
 
     def json(self) -> str:
         """Return the preview for scripts."""
+        return encode(self.shape())
+
+    def shape(self) -> DryRunJson:
+        """Return the preview as a value for scripts."""
         check, until = check_json(self.checked), self._request.until
-        shape = DryRunJson(
+        return DryRunJson(
             **{field: getattr(check, field) for field in check.__struct_fields__},
             run=self._request.name,
             until=None if until is None else utc(until),
             batches=tuple(_batch_json(after_s, decision) for after_s, decision in self._decisions),
         )
-        return encode(shape)
 
     def text(self) -> str:
         """Return the preview for people: the check of the plan, then each batch."""

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
 
-from ktui.cluster.broker import LogDir
+from ktui.cluster.broker import LogDir, all_cordoned
 from ktui.planning.check.findings import Finding, FindingKind, Severity
 from ktui.quantities import as_bytes, as_count
 
@@ -60,8 +60,7 @@ def log_dir_warnings(
             paths = ", ".join(f"{each.path} ({each.error})" for each in failed)
             text = f"broker {broker} gets {replicas}, and a log dir is offline: {paths}"
             yield warning(FindingKind.LOG_DIR_OFFLINE, text)
-        working = [each for each in held if each.error is None]
-        if working and all(each.cordoned for each in working):
+        if all_cordoned(held):
             text = f"broker {broker} gets {replicas}, and all its log dirs are cordoned"
             yield warning(FindingKind.CORDONED, text)
 

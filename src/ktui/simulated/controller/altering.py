@@ -26,7 +26,7 @@ def request_move(
         brokers: all registered brokers, including those that are down.
         guarded: whether a different replication factor is refused (KIP-860).
     """
-    problem = _problem(target, brokers)
+    problem = assignment_problem(target, brokers)
     if problem:
         return refused("INVALID_REPLICA_ASSIGNMENT", problem)
     if guarded and (refusal := refuse_other_factor(known, target)):
@@ -63,7 +63,8 @@ def request_cancel(
     return RequestedChange(isr or replicas[:1], replicas, (), (), election)
 
 
-def _problem(target: Brokers, brokers: Collection[int]) -> str:
+def assignment_problem(target: Brokers, brokers: Collection[int]) -> str:
+    """Return why no partition can have these replicas; empty if one can."""
     if not target:
         return "The manual partition assignment includes an empty replica list."
     previous = None

@@ -47,7 +47,7 @@ def nothing_to_elect(tp: TopicPartition, *, topic_there: bool) -> WriteResult:
 
 
 def all_brokers_down(partition: int) -> WriteResult:
-    """Refuse a new topic, because all brokers of one partition are down."""
+    """Refuse a new partition, because all its brokers are down."""
     words = (
         f"All brokers specified in the manual partition assignment for partition {partition} are "
         "fenced or in controlled shutdown."

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from ktui.cluster.partition import Brokers, TopicPartition
 from ktui.cluster.ports import ConfigChange, ConfigResource, ConfigScope, Verdict, WriteResult
 from ktui.simulated.controller import answers
+from ktui.simulated.controller.adding import new_partitions
 from ktui.simulated.controller.altering import request_cancel, request_move
 from ktui.simulated.controller.change import DecisionContext, Election, RequestedChange, decide
 from ktui.simulated.controller.configs import Configs
@@ -73,6 +74,32 @@ class Controller:
         if result.verdict is Verdict.ACCEPTED:
             self._records.create(spec.name, partitions)
         return result
+
+    def create_partitions(
+        self,
+        name: str,
+        count: int,
+        assignment: Sequence[Brokers] | None,
+        *,
+        validate_only: bool,
+    ) -> WriteResult:
+        """Add partitions to a topic, empty and in sync from the start, or only check the request.
+
+        Args:
+            name: the topic.
+            count: the number of partitions that it is to have.
+            assignment: the replicas of each new partition; None to place them here.
+            validate_only: whether nothing is changed.
+        """
+        topic = self.topics.get(name)
+        if topic is None:
+            return answers.NO_SUCH_TOPIC
+        made = new_partitions(name, topic.partitions, count, assignment, self._members)
+        if isinstance(made, WriteResult):
+            return made
+        if not validate_only:
+            self._records.extend(name, made)
+        return answers.DONE
 
     def delete_topic(self, name: str) -> WriteResult:
         """Delete a topic with its partitions, reassignments and settings."""

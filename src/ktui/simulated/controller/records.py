@@ -60,14 +60,22 @@ class Records:
     def create(self, name: str, partitions: Iterable[Registration]) -> None:
         """Record a new topic."""
         topic_id = base64.urlsafe_b64encode(self._random.randbytes(16)).decode().rstrip("=")
-        topic = self.topics[name] = TopicRecords(name, topic_id, list(partitions))
-        for broker in {b for known in topic.partitions for b in known.replicas}:
+        self.topics[name] = TopicRecords(name, topic_id, [])
+        self.extend(name, partitions)
+
+    def extend(self, name: str, partitions: Iterable[Registration]) -> None:
+        """Record further partitions of a topic."""
+        topic = self.topics[name]
+        begin = len(topic.partitions)
+        topic.partitions += partitions
+        made = topic.partitions[begin:]
+        for broker in {b for known in made for b in known.replicas}:
             self._topics_on.setdefault(broker, {})[name] = None
-        for number, known in enumerate(topic.partitions):
+        for number, known in enumerate(made, begin):
             tp = TopicPartition(name, number)
             if known.leader != known.replicas[0]:
                 self.imbalanced[tp] = None
-            self._notify(RecordChange(tp, topic_id, None, known))
+            self._notify(RecordChange(tp, topic.id, None, known))
 
     def delete(self, name: str) -> None:
         """Remove a topic from the records."""

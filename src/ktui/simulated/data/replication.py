@@ -74,7 +74,8 @@ class Replication:
         if log is not None:
             self._followers.change(log, change.after)
         else:
-            log = Log(topic, number, change.after, float(topic.spec.bytes_each))
+            added = number >= len(topic.spec.replicas)
+            log = Log(topic, number, change.after, 0.0 if added else float(topic.spec.bytes_each))
             topic.logs[number] = log
             self._followers.create(log)
 

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, nullcontext
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -389,10 +388,7 @@ def test_throttles_stay_if_the_cluster_is_taken_over_during_the_question(
             executor.submit(asyncio.run, bob).result()
         return True
 
-    tty = SimpleNamespace(isatty=lambda: True)
-    monkeypatch.setattr(
-        "ktui.cli.doctor.clear_throttles.sys", SimpleNamespace(stdin=tty, stdout=tty)
-    )
+    monkeypatch.setattr("ktui.cli.doctor.clear_throttles.can_ask", lambda: True)
     monkeypatch.setattr("click.confirm", take_over_and_confirm)
 
     refused = sandbox.clear()

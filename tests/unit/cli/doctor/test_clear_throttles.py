@@ -6,7 +6,6 @@ import json
 import math
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -344,9 +343,7 @@ def test_clearing_while_something_moves_asks_the_operator(
 
         return answer
 
-    monkeypatch.setattr(
-        "ktui.cli.doctor.clear_throttles.sys", SimpleNamespace(stdin=TTY, stdout=TTY)
-    )
+    monkeypatch.setattr("ktui.cli.doctor.clear_throttles.can_ask", lambda: True)
     monkeypatch.setattr("click.confirm", confirm_with(yes=False))
     refused = sandbox.clear()
     assert refused.exit_code == 2
@@ -357,9 +354,6 @@ def test_clearing_while_something_moves_asks_the_operator(
     assert sandbox.settings == {BROKER_4: {FOLLOWER_RATE: SET[0]}}  # which the move may need
     question = "A run that ktui cannot see may need these throttles. Remove them anyway?"
     assert asked == [question] * 2
-
-
-TTY = SimpleNamespace(isatty=lambda: True)
 
 
 def test_a_dry_run_shows_that_clearing_would_be_refused(sandbox: ThrottleSandbox) -> None:

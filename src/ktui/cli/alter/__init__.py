@@ -1,0 +1,1 @@
+"""`ktui alter-topic`."""

@@ -1,0 +1,176 @@
+"""The change that a request makes to a topic: partitions to be added, and replicas to be moved."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import msgspec
+
+from ktui.cli.alter.request import ASSIGNMENT, FACTOR, PARTITIONS, AlterRequest
+from ktui.cli.alter.topic import TopicNow
+from ktui.cli.context.errors import BadInput
+from ktui.cluster.broker import online_brokers
+from ktui.cluster.partition import Brokers, TopicPartition
+from ktui.planning.check.rules import at_target
+from ktui.planning.names import join_named
+from ktui.planning.plan import PartitionTarget, Plan
+from ktui.planning.replication_factor import (
+    BrokerPool,
+    FactorProblem,
+    PresentReplicas,
+    change_replication_factor,
+    present_replicas,
+)
+from ktui.quantities import as_count
+
+MOST_ADDED = 10_000
+"""Records that one request to a controller may produce: one for each new partition."""
+_COUNTED = ("__consumer_offsets", "__transaction_state", "__share_group_state")
+"""Kafka finds a group or a transaction in these topics by their number of partitions."""
+Targets = Mapping[TopicPartition, Brokers]
+
+
+class TopicChange(msgspec.Struct, frozen=True):
+    """What happens to a topic: first partitions are added, then a run moves replicas."""
+
+    topic: str
+    before: int
+    """The number of partitions that there are."""
+    count: int
+    """The number of partitions that there will be."""
+    placed: tuple[Brokers, ...] | None
+    """The replicas that new partitions begin with; None lets Kafka place them."""
+    plan: Plan
+    """The partitions whose replicas change, new ones among them."""
+
+    @property
+    def adds(self) -> int:
+        """The number of new partitions."""
+        return self.count - self.before
+
+    @property
+    def added(self) -> list[TopicPartition]:
+        """The new partitions."""
+        return [TopicPartition(self.topic, n) for n in range(self.before, self.count)]
+
+    def lines(self) -> Iterator[str]:
+        """Describe the change, a line for each part."""
+        if self.adds:
+            yield f"{self.topic}: {as_count(self.adds, 'partition')} to add, {self.count:,} in all"
+        sizes = {len(target.replicas) for target in self.plan.partitions}
+        if sizes:
+            partitions = as_count(len(self.plan.partitions), "partition")
+            yield f"{self.topic}: {partitions} to move, to {as_count(max(sizes), 'replica')} each"
+
+
+def change_of(request: AlterRequest, topic: TopicNow, pool: BrokerPool | None) -> TopicChange:
+    """Return the change that a request makes.
+
+    Args:
+        request: the request.
+        topic: the topic.
+        pool: the brokers; needed unless only a number of partitions is requested.
+
+    Raises:
+        BadInput: the request does not fit the topic or the cluster; names the option and the fix.
+    """
+    before = len(topic.partitions)
+    count = before if request.count is None else request.count
+    _check_count(request, topic, count)
+    change = TopicChange(request.topic, before, count, None, Plan(()))
+    if pool is None:
+        return change
+    targets = _targets(request, topic, change.added, pool)
+    placed = _placed({tp: targets[tp] for tp in change.added}, topic, pool)
+    goals = [PartitionTarget(tp.topic, tp.partition, targets[tp]) for tp in sorted(targets)]
+    moved = [goal for goal in goals if _is_moved(request, topic, goal, placed)]
+    return msgspec.structs.replace(
+        change, placed=tuple(placed[tp] for tp in change.added), plan=Plan(tuple(moved))
+    )
+
+
+def _check_count(request: AlterRequest, topic: TopicNow, count: int) -> None:
+    before = len(topic.partitions)
+    have = f"{topic.name} has {as_count(before, 'partition')}"
+    if count < before:
+        option = f"{PARTITIONS} {count}" if request.assignment is None else ASSIGNMENT
+        fix = f"Give {before} or more" if request.assignment is None else "List all of them"
+        raise BadInput(f"{option}: {have}, and Kafka cannot take partitions away. {fix}")
+    if count == before:
+        return
+    if count - before > MOST_ADDED:
+        raise BadInput(
+            f"{PARTITIONS} {count}: {have}, and Kafka adds at most {MOST_ADDED:,} at once. Give at "
+            f"most {before + MOST_ADDED}, and repeat it"
+        )
+    if topic.name in _COUNTED:
+        raise BadInput(
+            f"{PARTITIONS} {count}: Kafka finds its groups and transactions in {topic.name} by the "
+            "number of partitions, and would lose them. Leave the number as it is"
+        )
+    if topic.first.reassigning:
+        raise BadInput(
+            f"partition 0 of {topic.name} is being reassigned. Kafka would give new partitions all "
+            f"{len(topic.first.replicas)} replicas that it has meanwhile. Wait for the end of "
+            "that: ktui list"
+        )
+
+
+def _targets(
+    request: AlterRequest, topic: TopicNow, added: Sequence[TopicPartition], pool: BrokerPool
+) -> Targets:
+    if request.assignment is not None:
+        _check_brokers(request.assignment, topic)
+        named = (TopicPartition(topic.name, n) for n in range(len(request.assignment)))
+        return dict(zip(named, request.assignment, strict=True))
+    present = {tp: present_replicas(state) for tp, state in topic.partitions.items()}
+    present |= dict.fromkeys(added, PresentReplicas())
+    try:
+        return change_replication_factor(present, request.factor or 0, pool)
+    except FactorProblem as problem:
+        raise BadInput(f"{FACTOR} {request.factor}: {problem}") from None
+
+
+def _check_brokers(assignment: Iterable[Brokers], topic: TopicNow) -> None:
+    """Check that each broker exists, and that a broker which gets a replica is online."""
+    online = online_brokers(topic.brokers)
+    states = topic.partitions
+    absent: set[int] = set()
+    for number, replicas in enumerate(assignment):
+        state = states.get(TopicPartition(topic.name, number))
+        absent |= {*replicas} - online - {*(() if state is None else state.target)}
+    unknown = sorted(absent - topic.brokers.keys())
+    if unknown:
+        known = join_named("broker", sorted(topic.brokers), most=20)
+        raise BadInput(f"{ASSIGNMENT}: the cluster has {known}, no {join_named('broker', unknown)}")
+    if absent:
+        down = join_named("broker", sorted(absent))
+        raise BadInput(
+            f"{ASSIGNMENT}: {down} would get replicas, and is down. Start it, or name another"
+        )
+
+
+def _placed(targets: Targets, topic: TopicNow, pool: BrokerPool) -> dict[TopicPartition, Brokers]:
+    """Return what new partitions begin with: their target, with the number that Kafka demands."""
+    number = len(topic.first.replicas)
+    short = {tp: PresentReplicas(t) for tp, t in targets.items() if len(t) < number}
+    try:
+        longer = change_replication_factor(short, number, pool)
+    except FactorProblem as problem:
+        raise BadInput(
+            f"new partitions begin with {as_count(number, 'replica')}, as partition 0 has: "
+            f"{problem}. Change the replication factor first, and then the number of partitions"
+        ) from None
+    return {tp: longer.get(tp, target[:number]) for tp, target in targets.items()}
+
+
+def _is_moved(
+    request: AlterRequest, topic: TopicNow, goal: PartitionTarget, placed: Targets
+) -> bool:
+    """Whether a run has something to do. A new factor moves no leader where no replica changes."""
+    state = topic.partitions.get(goal.tp)
+    if state is None:
+        return goal.replicas != placed[goal.tp]
+    if request.assignment is None:
+        return goal.replicas != state.target
+    return not at_target(goal, state)

@@ -1,0 +1,244 @@
+"""`ktui alter-topic`: more partitions, another replication factor, or replicas one by one."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Awaitable, Callable
+from contextlib import aclosing
+from typing import NoReturn, TypeVar
+
+import click
+import msgspec
+
+from ktui.cli.alter.adding import PartitionAdder
+from ktui.cli.alter.change import TopicChange, change_of
+from ktui.cli.alter.report import added_json, added_text, dry_run_json, dry_run_text
+from ktui.cli.alter.request import ASSIGNMENT, FACTOR, PARTITIONS, AlterRequest, read_request
+from ktui.cli.alter.topic import TopicNow, read_pool, read_topic
+from ktui.cli.context.cluster import Cluster, ClusterChoice, Target, warn_of_tls
+from ktui.cli.context.errors import BAD_INPUT, BadInput
+from ktui.cli.context.terminal import can_ask, print_note
+from ktui.cli.options.cluster import cluster_options
+from ktui.cli.options.plan import BAD_PLAN, below_min_isr_option
+from ktui.cli.output.gate import cancel_cluster_options, check_gate_open
+from ktui.cli.start.dry_run import DryRun
+from ktui.cli.start.new_run import PlannedRun, check_new_run, report_findings, start_run
+from ktui.cli.start.options import StartOptions, start_options_without
+from ktui.cli.start.request import StartRequest
+from ktui.cluster.broker import online_brokers
+from ktui.cluster.partition import PartitionState, TopicPartition
+from ktui.execution.host.state_dir import LONGEST_NAME
+from ktui.planning.check.findings import Allowances, FindingKind
+from ktui.planning.replication_factor import BrokerPool
+from ktui.quantities import as_count
+
+T = TypeVar("T")
+YES = "--yes"
+
+
+@click.command("alter-topic")
+@click.argument("topic", metavar="TOPIC")
+@click.option(
+    PARTITIONS,
+    "count",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Add partitions, up to N in all. Kafka cannot take them away again.",
+)
+@click.option(
+    FACTOR,
+    "factor",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Give every partition N replicas.",
+)
+@click.option(
+    ASSIGNMENT,
+    "assignment",
+    metavar="B:B,B:B,...",
+    help="The replicas of every partition, as kafka-topics takes them: brokers by colons, "
+    "partitions by commas.",
+)
+@click.option(YES, is_flag=True, help="Add partitions without asking.")
+@cluster_options
+@click.option("--name", metavar="RUN", help="Name of the run. Default: alter, the topic, the time.")
+@below_min_isr_option
+@start_options_without("partitions")
+def command(  # noqa: PLR0913 - an option each
+    topic: str,
+    choice: ClusterChoice,
+    *,
+    count: int | None,
+    factor: int | None,
+    assignment: str | None,
+    yes: bool,
+    name: str | None,
+    below_min_isr: bool,
+    how: StartOptions,
+) -> None:
+    """Alter TOPIC: add partitions, change its replication factor, or place its replicas.
+
+    Partitions are added first. Records with a key then go to other partitions, so ktui asks before
+    that. Replicas move in a run, as with `ktui start`: a few at a time, under limits that you can
+    change meanwhile, and it can be rolled back.
+
+    Exit code 0 when all is done, 3 when some partitions are not at their target, 1 when a failure
+    stopped the command or its run, 2 when nothing was changed, 130 when the run was left.
+    """
+    request = read_request(topic, count, factor, assignment)
+    target = choice.target()
+    warn_of_tls(target.cluster)
+    allowed = Allowances(replication_factor_change=True, below_min_isr=below_min_isr)
+    alteration = _Alteration(request, target, how, allowed)
+    alteration.read(name)
+    if how.dry_run:
+        alteration.show()
+    alteration.carry_out(yes=yes)
+
+
+class _Alteration:
+    """One call of `ktui alter-topic`."""
+
+    def __init__(
+        self, request: AlterRequest, target: Target, how: StartOptions, allowed: Allowances
+    ) -> None:
+        self._request = request
+        self._target = target
+        self._how = how
+        self._allowed = allowed
+        self._run: PlannedRun | None = None
+        """The run that moves replicas; None if only partitions are added."""
+        self._start: StartRequest | None = None
+        """The same, checked."""
+
+    def read(self, name: str | None) -> None:
+        """Read the topic, and check the change. End the program with nothing to do.
+
+        Raises:
+            BadInput: the request does not fit the topic or the cluster.
+            RunRefused: Kafka would not add the partitions.
+            ClusterError: the cluster cannot be read.
+        """
+        self._topic, pool = asyncio.run(_read(self._target.cluster, self._request))
+        self._change = change_of(self._request, self._topic, pool)
+        if not self._change.adds and not self._change.plan.partitions:
+            partitions = as_count(self._change.before, "partition")
+            print_note(f"nothing to do: {self._topic.name} is as requested ({partitions})")
+            if self._how.dry_run and self._how.json:
+                self.show()
+            sys.exit(0)
+        if self._change.plan.partitions:
+            self._check_run(name or self._default_name())
+        if self._change.adds:
+            self._with_adder(PartitionAdder.validate)
+
+    def _check_run(self, name: str) -> None:
+        """Check the run that moves replicas. End the program on a problem."""
+        if not self._how.dry_run:
+            self._how.state.free_name(name)
+        self._run = PlannedRun(
+            name=name,
+            source=self._topic.name,
+            plan_name=f"alter-topic {self._topic.name}",
+            plan=self._change.plan,
+            allowed=self._allowed,
+            target=self._target,
+            created=_created(self._topic, self._change),
+        )
+        start = check_new_run(self._run, self._how)
+        asked_for = FindingKind.REPLICATION_FACTOR_CHANGE
+        findings = tuple(each for each in start.findings if each.kind is not asked_for)
+        self._start = msgspec.structs.replace(start, findings=findings)
+        if not self._how.dry_run:
+            report_findings(self._start, self._how.state)
+
+    def _default_name(self) -> str:
+        end = f"-{self._how.now.astimezone():%Y%m%d-%H%M%S}"
+        return f"alter-{self._topic.name}"[: LONGEST_NAME - len(end)] + end
+
+    def show(self) -> NoReturn:
+        """Print what would be sent, and end the program."""
+        dry_run = None if self._start is None else DryRun(self._start)
+        if self._how.json:
+            click.echo(dry_run_json(self._target.cluster.name, self._change, dry_run))
+        else:
+            click.echo(dry_run_text(self._change, dry_run))
+        sys.exit(BAD_PLAN if dry_run is not None and dry_run.checked.problems else 0)
+
+    def carry_out(self, *, yes: bool) -> None:
+        """Add the partitions, and start the run. Asks before partitions are added.
+
+        Raises:
+            BadInput: there is no one to ask.
+            RunRefused, RunProblem: the partitions were not added, or the run was not started.
+            ClusterError: the cluster does not answer.
+        """
+        for line in self._change.lines():
+            print_note(line)
+        if self._change.adds:
+            self._confirm(yes=yes)
+        if self._run is not None and self._start is not None:
+            start_run(self._run, self._start, self._how, self._add)
+        gate = cancel_cluster_options(self._target.names)
+        check_gate_open(self._how.state, self._topic.cluster_id, gate)
+        self._add()
+
+    def _confirm(self, *, yes: bool) -> None:
+        topic = self._topic.name
+        print_note(
+            f"warning: records with a key go to other partitions of {topic} from then on, and "
+            "Kafka cannot take partitions away again"
+        )
+        if yes:
+            return
+        if self._how.json or not can_ask():
+            raise BadInput(f"nothing was sent: there is no one to ask. Give {YES}")
+        added = as_count(self._change.adds, "partition")
+        if not click.confirm(f"Add {added} to {topic}?"):
+            print_note("nothing was sent")
+            sys.exit(BAD_INPUT)
+
+    def _add(self) -> None:
+        """Add the partitions, if there are any to add, and report them."""
+        if not self._change.adds:
+            return
+        try:
+            now = self._with_adder(PartitionAdder.add)
+        except KeyboardInterrupt:
+            print_note(
+                "interrupted: the request may have been sent. To see whether the partitions are "
+                "there, repeat the command: nothing is added twice"
+            )
+            raise
+        if self._how.json:
+            replicas = {tp: state.replicas for tp, state in now.partitions.items()}
+            click.echo(added_json(self._change, replicas))
+        else:
+            click.echo(added_text(self._change))
+
+    def _with_adder(self, act: Callable[[PartitionAdder], Awaitable[T]]) -> T:
+        async def acted() -> T:
+            cluster = self._target.cluster
+            async with aclosing(cluster.reader()) as reader, aclosing(cluster.writer()) as writer:
+                return await act(PartitionAdder(reader, writer, self._change, self._topic))
+
+        return asyncio.run(acted())
+
+
+async def _read(cluster: Cluster, request: AlterRequest) -> tuple[TopicNow, BrokerPool | None]:
+    async with aclosing(cluster.reader()) as reader:
+        topic = await read_topic(reader, request.topic)
+        if request.factor is None and request.assignment is None:
+            return topic, None
+        return topic, await read_pool(reader)
+
+
+def _created(topic: TopicNow, change: TopicChange) -> dict[TopicPartition, PartitionState]:
+    """Return new partitions as they will be."""
+    online = online_brokers(topic.brokers)
+    created = {}
+    for tp, replicas in zip(change.added, change.placed or (), strict=True):
+        live = tuple(broker for broker in replicas if broker in online)
+        created[tp] = PartitionState(tp, topic.id, replicas, live, live[0])
+    return created

@@ -1,0 +1,127 @@
+"""The topic that is to be altered, and the brokers that its replicas may go to."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Mapping
+
+import msgspec
+
+from ktui.cli.context.errors import BadInput
+from ktui.cluster.broker import Broker, all_cordoned
+from ktui.cluster.clock import SystemClock
+from ktui.cluster.errors import ClusterError, Operation
+from ktui.cluster.fresh_read import (
+    FreshMetadata,
+    read_cluster_and_reassignments,
+    with_reassignments,
+)
+from ktui.cluster.partition import PartitionState, TopicPartition
+from ktui.cluster.ports import ClusterDescription, ClusterReader, LogDirsAnswer
+from ktui.planning.check.ask_brokers import call_each_broker
+from ktui.planning.names import closest_names, join_all, shortened
+from ktui.planning.replication_factor import BrokerPool
+
+
+class TopicNow(msgspec.Struct, frozen=True):
+    """A topic as it was read: its partitions by number, with their reassignments."""
+
+    name: str
+    cluster_id: str
+    partitions: Mapping[TopicPartition, PartitionState]
+    brokers: Mapping[int, Broker]
+
+    @property
+    def first(self) -> PartitionState:
+        """The first partition, whose number of replicas Kafka gives to new ones."""
+        return self.partitions[TopicPartition(self.name, 0)]
+
+    @property
+    def id(self) -> str | None:
+        """The id of the topic."""
+        return self.first.topic_id
+
+    @property
+    def replicas(self) -> Mapping[TopicPartition, object]:
+        """The replicas of each partition, and which of them come and go."""
+        return {tp: (s.replicas, s.adding, s.removing) for tp, s in self.partitions.items()}
+
+
+async def read_topic(reader: ClusterReader, name: str) -> TopicNow:
+    """Read a topic.
+
+    Raises:
+        BadInput: there is no such topic, or it cannot be described.
+        ClusterError: the cluster does not answer.
+    """
+    topic = await find_topic(reader, name)
+    if topic is None:
+        raise BadInput(f"the cluster has no topic {name}{await _suggestion(reader, name)}")
+    return topic
+
+
+async def find_topic(reader: ClusterReader, name: str) -> TopicNow | None:
+    """Read a topic, from metadata no older than the call where the cluster can prove that.
+
+    Returns:
+        The topic; None if there is no such topic.
+
+    Raises:
+        BadInput: it cannot be described.
+        ClusterError: the cluster does not answer.
+    """
+    cluster, listed = await read_cluster_and_reassignments(reader)
+    answer, _ = await FreshMetadata(reader, SystemClock()).describe([name])
+    for failure in answer.failures:
+        raise BadInput(f"topic {name} could not be read: {failure.answer}")
+    if not answer.partitions:
+        return None
+    ours = {tp: moving for tp, moving in listed.items() if tp.topic == name}
+    states = with_reassignments(answer.partitions, ours)
+    return TopicNow(name, cluster.cluster_id, dict(sorted(states.items())), cluster.brokers)
+
+
+async def _suggestion(reader: ClusterReader, name: str) -> str:
+    names: set[str] = set()
+    try:
+        async for page in reader.scan_topics():
+            names.update(tp.topic for tp in page.partitions)
+    except ClusterError:
+        return ""
+    near = map(shortened, closest_names(name, names))
+    return f"; did you mean {words}?" if (words := join_all(near, "or")) else ""
+
+
+async def read_pool(reader: ClusterReader) -> BrokerPool:
+    """Read which brokers may get replicas, and how many each has.
+
+    A broker that does not report its log dirs counts as not cordoned.
+
+    Raises:
+        ClusterError: the brokers or the topics cannot be read.
+    """
+    cluster = await reader.describe_cluster()
+    cordoned, replicas = await asyncio.gather(_cordoned(reader, cluster), _census(reader))
+    return BrokerPool(
+        online=cluster.online,
+        cordoned=cordoned,
+        racks={broker.id: broker.rack for broker in cluster.brokers.values()},
+        replicas=replicas,
+    )
+
+
+async def _cordoned(reader: ClusterReader, cluster: ClusterDescription) -> frozenset[int]:
+    answers: Mapping[int, LogDirsAnswer]
+    answers, _ = await call_each_broker(
+        Operation.LOG_DIRS, {broker: reader.log_dirs(broker, ()) for broker in cluster.online}
+    )
+    return frozenset(b for b, answer in answers.items() if all_cordoned(answer.log_dirs))
+
+
+async def _census(reader: ClusterReader) -> Counter[int]:
+    counts: Counter[int] = Counter()
+    async for page in reader.scan_topics():
+        for state in page.partitions.values():
+            counts.update(state.replicas)
+    return counts

@@ -1,0 +1,254 @@
+"""Another replication factor for the partitions of topics: which replicas come, and which go.
+
+No other replica moves. Replicas that stay keep their order, so the preferred leader stays, and new
+ones follow at the end.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+
+import msgspec
+
+from ktui.cluster.partition import Brokers, PartitionState, TopicPartition
+
+
+class FactorProblem(Exception):
+    """Too few brokers can have replicas for the replication factor."""
+
+
+class PresentReplicas(msgspec.Struct, frozen=True):
+    """The replicas of a partition, preferred leader first; none for a partition to be created."""
+
+    brokers: Brokers = ()
+    behind: frozenset[int] = frozenset()
+    """The live replicas that are not in sync."""
+    dead: frozenset[int] = frozenset()
+    """The replicas on brokers that are down, or whose log dir has failed."""
+
+
+class BrokerPool(msgspec.Struct, frozen=True, kw_only=True):
+    """The brokers of a cluster, and how many replicas they have."""
+
+    online: frozenset[int]
+    cordoned: frozenset[int] = frozenset()
+    """The brokers that get no replicas: all their log dirs are cordoned."""
+    racks: Mapping[int, str | None] = {}
+    replicas: Mapping[int, int] = {}
+    """The number of replicas of each broker, of all topics."""
+
+    @property
+    def targets(self) -> list[int]:
+        """The brokers that may get replicas, in order."""
+        return sorted(self.online - self.cordoned)
+
+    def racks_of(self, brokers: Iterable[int]) -> set[str | None]:
+        """Return the racks that brokers are in; None stands for all that are unknown."""
+        return {self.racks.get(broker) for broker in brokers}
+
+    def spread(self, brokers: Iterable[int]) -> int:
+        """Return the number of racks that brokers are in, as far as racks are known."""
+        return len(self.racks_of(brokers) - {None})
+
+
+def present_replicas(state: PartitionState) -> PresentReplicas:
+    """Return the replicas of a partition; while it is reassigned, those that it is to have."""
+    brokers = state.target
+    dead = frozenset(brokers) & frozenset(state.offline)
+    return PresentReplicas(brokers, frozenset(brokers) - dead - frozenset(state.isr), dead)
+
+
+def change_replication_factor(
+    partitions: Mapping[TopicPartition, PresentReplicas], factor: int, pool: BrokerPool
+) -> dict[TopicPartition, Brokers]:
+    """Return the target replicas of partitions, each with `factor` of them.
+
+    Surplus replicas go in this order: dead ones, live ones that are behind, those that share a
+    rack; the last in the list before the others. A live preferred leader stays. New replicas go to
+    racks that the partition lacks, then to the brokers with the fewest replicas of the topic, then
+    of the cluster. Where racks allow it, no broker gets two more replicas of a topic than another.
+
+    Args:
+        partitions: all partitions of the topics, as they are.
+        factor: the number of replicas of each, at least 1.
+        pool: the brokers.
+
+    Raises:
+        FactorProblem: there are too few brokers for a partition that needs more replicas.
+    """
+    held = Counter(pool.replicas)
+    targets: dict[TopicPartition, Brokers] = {}
+    topics: dict[str, dict[TopicPartition, PresentReplicas]] = {}
+    for tp in sorted(partitions):
+        topics.setdefault(tp.topic, {})[tp] = partitions[tp]
+    for present in topics.values():
+        kept = {tp: _kept(replicas, factor, pool) for tp, replicas in present.items()}
+        for tp, replicas in present.items():
+            held.subtract({*replicas.brokers} - {*kept[tp]})
+        growth = _Growth(kept, factor, pool, held)
+        growth.grow()
+        growth.level()
+        targets |= growth.targets()
+    return targets
+
+
+def _kept(present: PresentReplicas, factor: int, pool: BrokerPool) -> Brokers:
+    """Return the replicas that stay, in their order."""
+    if len(present.brokers) <= factor:
+        return present.brokers
+    left, kept = list(present.brokers), list[int]()
+    while left and len(kept) < factor:
+        best = min(
+            left,
+            key=lambda broker: (
+                broker in present.dead,
+                broker != present.brokers[0],
+                broker in present.behind,
+                pool.spread([*kept, broker]) == pool.spread(kept),
+                present.brokers.index(broker),
+            ),
+        )
+        left.remove(best)
+        kept.append(best)
+    return tuple(broker for broker in present.brokers if broker in kept)
+
+
+_Shift = tuple[TopicPartition, int, int]
+"""A new replica of a partition that goes to another broker: from which, and to which."""
+
+
+class _Growth:
+    """The new replicas of one topic.
+
+    Args:
+        kept: the replicas of each partition that stay.
+        factor: the number of replicas that each partition is to have.
+        pool: the brokers.
+        held: the replicas of each broker in the cluster, which this updates.
+    """
+
+    def __init__(
+        self,
+        kept: Mapping[TopicPartition, Brokers],
+        factor: int,
+        pool: BrokerPool,
+        held: Counter[int],
+    ) -> None:
+        self._kept = kept
+        self._factor = factor
+        self._pool = pool
+        self._held = held
+        self._targets = pool.targets
+        self._replicas = {tp: list(brokers) for tp, brokers in kept.items()}
+        self._load = Counter(broker for brokers in kept.values() for broker in brokers)
+
+    def grow(self) -> None:
+        """Give each partition its new replicas, one after the other."""
+        for tp, replicas in self._replicas.items():
+            if len(replicas) < self._factor > len(self._pool.online):
+                raise FactorProblem(self._problem(tp, len(self._pool.online), "online"))
+            while len(replicas) < self._factor:
+                self._add(replicas, self._next(tp, replicas))
+
+    def _next(self, tp: TopicPartition, replicas: list[int]) -> int:
+        """Return the broker that gets the next replica of a partition."""
+        candidates = [broker for broker in self._targets if broker not in replicas]
+        if not candidates:
+            raise FactorProblem(self._problem(tp, len(replicas), "usable for it"))
+        racks, known = self._pool.racks, {*self._pool.racks_of(replicas), None}
+        load, held = self._load, self._held
+        return min(
+            candidates,
+            key=lambda broker: (racks.get(broker) in known, load[broker], held[broker], broker),
+        )
+
+    def _problem(self, tp: TopicPartition, brokers: int, how: str) -> str:
+        are = "broker is" if brokers == 1 else "brokers are"
+        cordoned = len(self._pool.online & self._pool.cordoned)
+        besides = f", not counting {cordoned:,} with cordoned log dirs" if cordoned else ""
+        return f"{tp} cannot have {self._factor:,} replicas: {brokers:,} {are} {how}{besides}"
+
+    def _add(self, replicas: list[int], broker: int) -> None:
+        replicas.append(broker)
+        self._load[broker] += 1
+        self._held[broker] += 1
+
+    def level(self) -> None:
+        """Shift new replicas from full brokers to others until no shift makes the topic even.
+
+        Some of these take several partitions: one gives way for another.
+        """
+        while path := self._path():
+            for tp, source, destination in path:
+                replicas = self._replicas[tp]
+                replicas[replicas.index(source)] = destination
+                for load in (self._load, self._held):
+                    load[source] -= 1
+                    load[destination] += 1
+
+    def _path(self) -> list[_Shift]:
+        """Return the shortest chain of shifts to a broker with two replicas less; or none."""
+        loads = [self._load[broker] for broker in self._targets]
+        if not loads or max(loads) - min(loads) <= 1:
+            return []
+        new: dict[int, list[TopicPartition]] = {}
+        for tp, replicas in self._replicas.items():
+            for broker in replicas[len(self._kept[tp]) :]:
+                new.setdefault(broker, []).append(tp)
+        reached: set[int] = set()
+        for start in sorted(new, key=lambda broker: (-self._load[broker], broker)):
+            if start not in reached and (path := self._path_from(start, new, reached)):
+                return path
+        return []
+
+    def _path_from(
+        self, start: int, new: Mapping[int, list[TopicPartition]], reached: set[int]
+    ) -> list[_Shift]:
+        """Search from one broker. What it has reached without success, no emptier one need."""
+        came_by: dict[int, _Shift] = {}
+        reached.add(start)
+        queue = [start]
+        for source in queue:
+            for shift in self._shifts(source, new.get(source, ())):
+                destination = shift[2]
+                if destination in reached:
+                    continue
+                reached.add(destination)
+                came_by[destination] = shift
+                queue.append(destination)
+                if self._load[destination] <= self._load[start] - 2:
+                    return _traced(came_by, destination, start)
+        return []
+
+    def _shifts(self, source: int, partitions: Iterable[TopicPartition]) -> Iterator[_Shift]:
+        """Yield the shifts of new replicas from a broker that lose no rack."""
+        for tp in partitions:
+            replicas = self._replicas[tp]
+            others = [broker for broker in replicas if broker != source]
+            spread = self._pool.spread(replicas)
+            for broker in self._targets:
+                if broker not in replicas and self._pool.spread([*others, broker]) == spread:
+                    yield tp, source, broker
+
+    def targets(self) -> dict[TopicPartition, Brokers]:
+        """Return the replicas of each partition; those of created ones take turns in leading."""
+        leads = Counter(brokers[0] for brokers in self._kept.values() if brokers)
+        targets = {}
+        for tp, replicas in self._replicas.items():
+            if self._kept[tp]:
+                targets[tp] = tuple(replicas)
+            else:
+                leader = min(replicas, key=lambda broker: (leads[broker], replicas.index(broker)))
+                leads[leader] += 1
+                targets[tp] = (leader, *(broker for broker in replicas if broker != leader))
+        return targets
+
+
+def _traced(came_by: Mapping[int, _Shift], destination: int, start: int) -> list[_Shift]:
+    """Return the chain of shifts, the last one first: so each broker is free when it is needed."""
+    path = []
+    while destination != start:
+        path.append(came_by[destination])
+        destination = came_by[destination][1]
+    return path
