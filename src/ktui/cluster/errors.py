@@ -48,6 +48,12 @@ class NotKafka(ClusterError):
     summary = "it does not speak Kafka's protocol as configured"
 
 
+class WrongCluster(ClusterError):
+    """Another cluster than the one that the context names answers; nothing else was sent to it."""
+
+    summary = "another cluster answers"
+
+
 class AuthenticationFailed(ClusterError):
     """The user name, password, certificate or SASL mechanism was refused."""
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -72,3 +74,23 @@ def test_a_partition_that_does_not_move_is_not_listed(lab: Lab) -> None:
     assert ktui(lab, "--topic", "no-such-topic") == (
         "Nothing of what you asked for is being reassigned.\n"
     )
+
+
+def test_a_context_that_names_another_cluster_by_its_id_is_refused(
+    lab: Lab, tmp_path: Path
+) -> None:
+    servers = f"properties: {{bootstrap.servers: '{lab.bootstrap_servers}'}}"
+    (tmp_path / "config.yaml").write_text(
+        f"contexts:\n  prod:\n    cluster_id: of-another\n    {servers}\n"
+    )
+    refused = subprocess.run(
+        [sys.executable, "-m", "ktui", "list", "--context", "prod"],
+        env=os.environ | {"KTUI_CONFIG_DIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert "another cluster answers: its id is " in refused.stderr
+    assert "and cluster_id is of-another. Nothing was sent." in refused.stderr

@@ -153,6 +153,7 @@ def _connection(
             file=config.path,
             command_config=command_config,
             bootstrap_server=bootstrap_server,
+            cluster_id=context.cluster_id,
         )
     except ConnectionProblem as problem:
         raise BadInput(str(problem)) from problem

@@ -27,6 +27,8 @@ class Context(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Connection settings under librdkafka's names."""
     command_config: str | None = None
     """A client properties file as Kafka's own tools take it; `properties` win over it."""
+    cluster_id: str | None = None
+    """The id that the cluster has to have, or nothing is sent to it."""
     read_only: bool = False
     """Whether verbs that change the cluster are refused."""
     ownership: bool = True

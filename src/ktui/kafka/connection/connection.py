@@ -39,8 +39,16 @@ class Connection:
     """
 
     def __init__(
-        self, settings: Mapping[str, RawSetting], *, where: str, warnings: tuple[str, ...] = ()
+        self,
+        settings: Mapping[str, RawSetting],
+        *,
+        where: str,
+        warnings: tuple[str, ...] = (),
+        cluster_id: str | None = None,
     ) -> None:
+        self.where = where
+        self.cluster_id = cluster_id
+        """The id that the cluster has to have; None for any."""
         self._values = check_values(settings)
         self._origin = {name: given.where for name, given in settings.items()}
         check_complete(self._values, self._origin, where)
@@ -62,6 +70,7 @@ class Connection:
         file: Path | None = None,
         command_config: Path | None = None,
         bootstrap_server: str | None = None,
+        cluster_id: str | None = None,
     ) -> Connection:
         """Build a connection from its sources.
 
@@ -75,6 +84,7 @@ class Connection:
             file: the file that holds `properties`; None if no file does.
             command_config: a client properties file, Java's or librdkafka's.
             bootstrap_server: the value of the option --bootstrap-server.
+            cluster_id: the id that the cluster has to have; None for any.
 
         Raises:
             ConnectionProblem: a setting cannot be used; names the place, the key and the fix.
@@ -90,7 +100,7 @@ class Connection:
         if bootstrap_server is not None:
             option = RawSetting(bootstrap_server, "--bootstrap-server", Path())
             settings["bootstrap.servers"] = option
-        return cls(settings, where=where, warnings=warnings)
+        return cls(settings, where=where, warnings=warnings, cluster_id=cluster_id)
 
     @classmethod
     def to(cls, bootstrap_server: str) -> Connection:

@@ -14,7 +14,8 @@ from kafka.net.selector import NetworkSelector
 from kafka.protocol.metadata import MetadataRequest, MetadataResponse
 
 from ktui.cluster.broker import Broker
-from ktui.cluster.errors import ClusterError, TimedOut, Unreachable
+from ktui.cluster.errors import ClusterError, TimedOut, Unreachable, WrongCluster
+from ktui.cluster.text import clean
 from ktui.kafka.connection.connection import Connection
 from ktui.kafka.transport import client_logging, error_codes
 from ktui.kafka.transport.pool import LARGEST_HELLO, Call, Pool
@@ -273,10 +274,21 @@ class Wire:
             except ClusterError as error:
                 attempts.failed(node, error, for_good=True)
             else:
+                self._check_cluster(purpose, answer)
                 self._take_nodes(answer)
                 attempts.answered()
                 return
         raise attempts.failure or self._no_broker(purpose, None)
+
+    def _check_cluster(self, purpose: Purpose, hello: Any) -> None:
+        wanted, found = self.connection.cluster_id, clean(hello.cluster_id or "")
+        if wanted is not None and found != wanted:
+            raise WrongCluster(
+                purpose.attempted,
+                where=self.connection.where,
+                answer=f"its id is {found or 'not given'}, and cluster_id is {wanted}",
+                fix="Nothing was sent. Correct the addresses, or cluster_id",
+            )
 
     def _hello(self) -> Any:
         """Build the request that asks for the addresses of all nodes."""
