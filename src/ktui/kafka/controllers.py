@@ -5,7 +5,7 @@ They answer for reassignments, also while no broker is up; they have no metadata
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any
 
@@ -68,14 +68,22 @@ class Controllers:
         """
         return await self._reader.list_reassignments()
 
-    async def cancel(self, *partitions: TopicPartition) -> Mapping[TopicPartition, WriteResult]:
+    async def cancel(
+        self, partitions: Iterable[TopicPartition], *, leaves_within_s: float
+    ) -> Mapping[TopicPartition, WriteResult]:
         """Cancel the reassignments of partitions.
+
+        Args:
+            partitions: the partitions.
+            leaves_within_s: seconds within which the request is sent, or not at all.
 
         Raises:
             ClusterError: nothing was sent.
         """
         return await self._writer.alter_reassignments(
-            dict.fromkeys(partitions), allow_replication_factor_change=True
+            dict.fromkeys(partitions),
+            allow_replication_factor_change=True,
+            leaves_within_s=leaves_within_s,
         )
 
     async def aclose(self) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,8 +20,9 @@ from ktui.cluster.throttle_settings import FOLLOWER_RATE, FOLLOWER_REPLICAS
 from ktui.execution.run.events import Ended, Owned, Started, StepBegun
 from ktui.kafka.connection.connection import Connection
 from ktui.lab.layout import Lab
+from ktui.lab.processes import wait_for
 from ktui.pacing.limits import Shape
-from support.cli.shell import LIMIT_S, Done, Shell
+from support.cli.shell import LIMIT_S, Done, Shell, ended
 from support.contract.real_world import RealWorld
 from support.contract.world import setting
 from support.kafka.filled_topic import filled_topic
@@ -56,11 +59,16 @@ class Tool:
         self.topic = topic
 
     def call(self, action: str, targets: Mapping[int, Replicas], *words: str) -> Done:
+        return ended(self.begin(action, targets, *words))
+
+    def begin(
+        self, action: str, targets: Mapping[int, Replicas], *words: str
+    ) -> subprocess.Popen[str]:
         plan = self._plan(targets)
         server = self._shell.environment["KTUI_BOOTSTRAP_SERVER"]
         file = ("--reassignment-json-file", plan) if targets else ()
         where = () if "--bootstrap-controller" in words else ("--bootstrap-server", server)
-        return self._shell.ktui("reassign", *where, f"--{action}", *file, *words)
+        return self._shell.begin("reassign", *where, f"--{action}", *file, *words)
 
     def done(self, action: str, targets: Mapping[int, Replicas], *words: str) -> list[str]:
         """Call an action that succeeds, and return its lines, with the topic as T."""
@@ -184,6 +192,24 @@ def test_batches_begin_in_the_order_of_topics_and_partitions_and_the_last_is_not
     begun = [(step.batch, step.partition) for step in shell.events(run, StepBegun)]
     assert begun == [(1, 0), (1, 1), (2, 2)]
     assert shell.unowned(run)
+
+
+def test_what_a_killed_call_had_not_begun_is_begun_by_no_other(tool: Tool, shell: Shell) -> None:
+    slow = ("--throttle", "100000", "--reassignment-batch-size", "1")
+    process = tool.begin("execute", {0: (4, 2), 1: (4, 3), 2: (4, 1)}, *slow)
+    assert wait_for(lambda: bool(tool.runs), seconds=LIMIT_S)
+    (run,) = tool.runs
+    shell.wait_for(run, StepBegun)
+    os.kill(shell.owner(run).pid, signal.SIGKILL)
+    killed = ended(process)
+
+    tool.done("execute", {3: (4, 3)}, "--additional")
+
+    assert killed.returncode == 1
+    assert "has died" in killed.stderr
+    assert [step.partition for step in shell.events(run, StepBegun)] == [0, 3]
+    tool.done("cancel", {0: (4, 2), 3: (4, 3)})
+    assert tool.outcomes({0: (4, 2), 1: (4, 3), 2: (4, 1)}) == ["cancelled"] * 3
 
 
 def test_as_a_run_the_same_file_is_paced_and_followed_to_its_end(tool: Tool, shell: Shell) -> None:

@@ -118,7 +118,7 @@ def launch_left_run(launch: Launch, ask: Callable[[], None] = lambda: None) -> E
         refuse_exported(run)
         _beside(live, launch)
         _refuse_copy(launch.state, folder, live)
-        if run.throttled.rates:
+        if run.throttled.rates and launch.leave is not Leaving.SETTLED:
             check_one_throttle(launch.state, launch.cluster_id, launch.name, resumed=True)
         with launch.owned():
             ask()

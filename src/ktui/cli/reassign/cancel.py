@@ -9,7 +9,7 @@ from contextlib import aclosing
 import click
 
 from ktui.cli.context.claim import check_no_other_owner
-from ktui.cli.context.cluster import ClusterChoice
+from ktui.cli.context.cluster import Cluster, ClusterChoice
 from ktui.cli.reassign.cancel_listed import cancel_listed
 from ktui.cli.reassign.clear_throttles import FOREIGN, Foreign, Over, clear_throttles
 from ktui.cli.reassign.cluster import cluster_choice, reassignment_file, state_of
@@ -27,7 +27,7 @@ from ktui.cli.reassign.log_dirs.moves import LogDirMoves, read_dirs
 from ktui.cli.reassign.printed import lines
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.fresh_read import read_cluster_and_reassignments
-from ktui.cluster.partition import Reassignment, TopicPartition
+from ktui.cluster.partition import Reassignment, Replica, TopicPartition
 from ktui.cluster.ports import ClusterReader
 from ktui.cluster.resources import SettingKey
 from ktui.execution.cancel.gate import CancelGateFile, shut_gate_in_words
@@ -54,7 +54,7 @@ def cancel(arguments: Arguments) -> None:
     cluster_id, listed = _read(choice)
     active = [tp for tp in targets if tp in listed]
     cleared = _cancel(arguments, choice, cluster_id, active)
-    asyncio.run(_cancel_moves(choice, file, timeout_s))
+    _cancel_moves(arguments, choice, file, timeout_s)
     if not arguments.has("preserve-throttles"):
         over = Over(targets, log_dirs=True, cleared=cleared)
         foreign = Foreign.ALL if arguments.has(FOREIGN) else Foreign.OF_PLAN
@@ -92,16 +92,31 @@ def remove_cancel(arguments: Arguments) -> None:
     )
 
 
-async def _cancel_moves(choice: ClusterChoice, file: ReassignmentFile, timeout_s: float) -> None:
+def _cancel_moves(
+    arguments: Arguments, choice: ClusterChoice, file: ReassignmentFile, timeout_s: float
+) -> None:
     """Send replicas back to the log dirs they are in, which ends their moves (KIP-113)."""
-    cluster = choice.target(changes=False).cluster
-    async with aclosing(cluster.reader()) as reader, aclosing(cluster.writer()) as writer:
-        online = (await reader.describe_cluster()).online if file.log_dirs else ()
-        dirs = await read_dirs(reader, file.log_dirs, online)
+    cluster_id, back = asyncio.run(_moving(choice.cluster(), file))
+    if not back:
+        click.echo(lines.NO_MOVES_TO_CANCEL)
+        return
+    place = runs_place(arguments, choice.target(), cluster_id)
+    if place.owner is not None:
+        asyncio.run(check_no_other_owner(place.owner))
+    asyncio.run(_send_back(place, back, timeout_s))
+
+
+async def _moving(cluster: Cluster, file: ReassignmentFile) -> tuple[str, dict[Replica, str]]:
+    """Return the cluster's id, and the present log dirs of the file's replicas that move."""
+    async with aclosing(cluster.reader()) as reader:
+        described = await reader.describe_cluster()
+        dirs = await read_dirs(reader, file.log_dirs, described.online)
         back = {replica: path for replica in dirs.future if (path := dirs.current[replica])}
-        if not back:
-            click.echo(lines.NO_MOVES_TO_CANCEL)
-            return
+        return described.cluster_id, back
+
+
+async def _send_back(place: RunsPlace, back: Mapping[Replica, str], timeout_s: float) -> None:
+    async with aclosing(place.target.cluster.writer()) as writer:
         async for line in LogDirMoves(writer, SystemClock(), timeout_s).begin(back):
             click.echo(line)
 
@@ -133,7 +148,8 @@ def _cancel(
     cleared: set[SettingKey] = set()
     if not arguments.has("preserve-throttles"):  # a run ends its throttles with its moves
         errors, cleared = _cancel_in_runs(place, active)
-    errors |= asyncio.run(cancel_listed(place, [tp for tp in active if tp not in errors]))
+    others = [tp for tp in active if tp not in errors]
+    errors |= asyncio.run(cancel_listed(place, others)).refused
     if errors:
         raise ActionFailed(lines.cancels_refused(errors))
     click.echo(lines.reassignments_cancelled(active))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from contextlib import aclosing
+from typing import NamedTuple
 
 from ktui.cli.reassign.left_runs import RunsPlace
 from ktui.cluster.clock import SystemClock
@@ -19,11 +20,20 @@ _AGAIN_S = 0.2
 _OVER = (ForeignOutcome.STOPPED, ForeignOutcome.ROLLING_BACK, ForeignOutcome.COMPLETED)
 
 
+class ListedCancels(NamedTuple):
+    """What came of cancelling listed reassignments."""
+
+    refused: Mapping[TopicPartition, str]
+    """Why a partition is still being reassigned, or may be."""
+    left_alone: Collection[TopicPartition]
+    """The partitions that are on the way to their own target."""
+
+
 async def cancel_listed(
     place: RunsPlace,
     partitions: Collection[TopicPartition],
     unless: Mapping[TopicPartition, Brokers] | None = None,
-) -> dict[TopicPartition, str]:
+) -> ListedCancels:
     """Cancel the reassignments of partitions, and wait until they are over.
 
     Each cancel is written to the log of cancels before it is sent.
@@ -33,25 +43,21 @@ async def cancel_listed(
         partitions: what to cancel.
         unless: the targets on the way to which a partition is left alone.
 
-    Returns:
-        Why a partition is still being reassigned, or may be.
-
     Raises:
         ClusterError: the cluster does not answer.
         RunProblem: the log cannot be written; nothing is sent that is not in it.
     """
     if not partitions:
-        return {}
+        return ListedCancels({}, ())
     clock, cluster = SystemClock(), place.target.cluster
     log = CancelLog(place.state, place.cluster_id, this_process().short, clock)
     async with aclosing(cluster.reader()) as reader, aclosing(cluster.writer()) as writer:
         cancel, fresh = ForeignCancel(writer, clock, log), FreshRead(reader, clock)
         seen = await fresh.read(partitions)
-        moves = [
-            move
-            for tp, move in listed_reassignments(seen).items()
-            if tp in partitions and (unless is None or move.target != unless[tp])
-        ]
+        wanted = frozenset(partitions)
+        found = [move for tp, move in listed_reassignments(seen).items() if tp in wanted]
+        alone = [m.tp for m in found if unless is not None and m.target == unless[m.tp]]
+        moves = [move for move in found if move.tp not in alone]
         until_s = clock.monotonic() + MAY_COME_S
         try:
             await cancel.cancel(moves, seen)
@@ -61,11 +67,9 @@ async def cancel_listed(
         finally:
             cancel.give_up("its end was not seen. Check it: ktui list")
             log.write_outcomes()
-    return {
-        tp: _reason(settled)
-        for tp, settled in cancel.settled.items()
-        if settled.outcome not in _OVER
-    }
+    settled = cancel.settled.items()
+    refused = {tp: _reason(how) for tp, how in settled if how.outcome not in _OVER}
+    return ListedCancels(refused, tuple(alone))
 
 
 def _reason(settled: Settled) -> str:

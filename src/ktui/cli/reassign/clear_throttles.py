@@ -10,28 +10,21 @@ from typing import NamedTuple
 
 import click
 
-from ktui.cli.context.claim import check_no_other_owner
 from ktui.cli.context.terminal import print_note
-from ktui.cli.reassign.errors import ReassignProblem
+from ktui.cli.reassign.foreign_throttles import ForeignThrottles
 from ktui.cli.reassign.left_runs import RunsPlace, left_runs, settle
 from ktui.cli.reassign.log_dirs.throttle import LogDirThrottle
 from ktui.cli.reassign.plan_throttles import throttles_of_plan
 from ktui.cli.reassign.printed import lines
-from ktui.cluster.fresh_read import read_cluster_and_reassignments
 from ktui.cluster.partition import Brokers, TopicPartition
 from ktui.cluster.ports import (
     ClusterReader,
-    ClusterWriter,
-    ConfigChange,
-    ConfigOp,
-    ConfigResource,
     ConfigScope,
-    Verdict,
 )
 from ktui.cluster.resources import SettingKey, broker_resource, topic_resource
 from ktui.cluster.throttle_settings import LOG_DIR_RATE, RATES, REPLICAS
-from ktui.execution.errors import RunRefused
 from ktui.execution.host.catalog import unfinished_runs
+from ktui.execution.host.ownership import OwnedElsewhere
 from ktui.execution.run.run import Run
 from ktui.planning.names import join_named, join_some
 
@@ -80,7 +73,6 @@ def clear_throttles(
         say: prints what was put back.
 
     Raises:
-        ReassignProblem: a setting could not be removed.
         RunRefused, RunProblem: an engine that puts settings back cannot be started.
         ClusterError: the cluster does not answer.
     """
@@ -88,19 +80,31 @@ def clear_throttles(
     if cluster.context.read_only:
         print_note(f"the context of {cluster.name} is read_only: throttles stay as they are")
         return
-    ending = [run for run in left_runs(place) if not _goes_on(run, over.listed)]
-    cleared = {key for run in ending for key in settle(place, run.name)[1]}
-    cleared |= {*over.cleared}
+    cleared = _settled(place, over.listed) | {*over.cleared}
     if over.log_dirs:
         brokers = asyncio.run(_put_log_dir_rates_back(place))
         cleared |= {(broker_resource(broker), LOG_DIR_RATE) for broker in brokers}
     _say_cleared(cleared, say)
     if len(over.partitions) == len(targets):
-        asyncio.run(_clear_foreign(place, targets, foreign))
+        asyncio.run(_clear_foreign(place, targets, over, foreign))
 
 
-def _goes_on(run: Run, listed: Collection[TopicPartition]) -> bool:
-    return run.in_flight > 0 and all(tp in listed for tp in run.tracks_in_flight)
+def _settled(place: RunsPlace, listed: Collection[TopicPartition]) -> set[SettingKey]:
+    """Settle the left runs with something to end; return the settings that were put back."""
+    put_back: set[SettingKey] = set()
+    for run in [*left_runs(place)]:
+        if _all_go_on(run, listed):
+            continue
+        try:
+            put_back |= {*settle(place, run.name)[1]}
+        except OwnedElsewhere as owned:  # another call settles it
+            print_note(str(owned))
+    return put_back
+
+
+def _all_go_on(run: Run, listed: Collection[TopicPartition]) -> bool:
+    """Whether a run has nothing to be settled: all of it is submitted, and nothing over."""
+    return run.submitted and run.in_flight > 0 and all(tp in listed for tp in run.tracks_in_flight)
 
 
 async def _put_log_dir_rates_back(place: RunsPlace) -> list[int]:
@@ -119,43 +123,41 @@ def _say_cleared(keys: Collection[SettingKey], say: Callable[[str], None]) -> No
 
 
 async def _clear_foreign(
-    place: RunsPlace, targets: Mapping[TopicPartition, Brokers], foreign: Foreign
+    place: RunsPlace, targets: Mapping[TopicPartition, Brokers], over: Over, foreign: Foreign
 ) -> None:
     """Remove throttles that stay on the brokers and the file's topics, or name them."""
-    cluster = place.target.cluster
-    async with aclosing(cluster.reader()) as reader, aclosing(cluster.writer()) as writer:
-        described, listed = await read_cluster_and_reassignments(reader)
-        found = await _set_now(reader, described.online, {tp.topic for tp in targets})
+    async with aclosing(place.target.cluster.reader()) as reader:
+        cluster = await reader.describe_cluster()
+        found = await _set_now(reader, cluster.online, {tp.topic for tp in targets})
         ours = found.keys() & _of_runs(place)
         others = {key: value for key, value in found.items() if key not in ours}
-        going = frozenset(others) if foreign is Foreign.ALL else frozenset[SettingKey]()
-        if foreign is Foreign.OF_PLAN and not listed:
-            going = await _of_plan(place, targets, others)
-        if going:
-            await _delete(writer, going)
-        if staying := others.keys() - going:
-            print_note(
-                f"throttles stay on {_named(staying)}: this state directory has not set them. To "
-                f"remove them, too: --{FOREIGN}"
-            )
-        if ours:
-            print_note(f"throttles stay on {_named(ours)}: what has not ended needs them")
+        going = _going(targets, others, over, foreign)
+        throttles = ForeignThrottles(place, reader, cluster)
+        removed = await throttles.remove(going, needed=foreign is not Foreign.ALL)
+    _say_cleared(removed, click.echo)
+    if staying := others.keys() - removed:
+        hint = "" if foreign is Foreign.KEPT else f". To remove them, too: --{FOREIGN}"
+        print_note(
+            f"throttles stay on {_named(staying)}: this state directory has not set them{hint}"
+        )
+    if ours:
+        print_note(f"throttles stay on {_named(ours)}: what has not ended needs them")
 
 
-async def _of_plan(
-    place: RunsPlace,
+def _going(
     targets: Mapping[TopicPartition, Brokers],
     settings: Mapping[SettingKey, str],
+    over: Over,
+    foreign: Foreign,
 ) -> frozenset[SettingKey]:
-    """Return the settings of the plan; none while another state directory owns the cluster."""
-    found = throttles_of_plan(targets, settings)
-    if found and place.owner is not None:
-        try:
-            await check_no_other_owner(place.owner)
-        except RunRefused as owned:
-            print_note(str(owned))
+    """Return which of the settings of others may go."""
+    match foreign:
+        case Foreign.KEPT:
             return frozenset()
-    return found
+        case Foreign.OF_PLAN:
+            return throttles_of_plan(targets, settings)
+        case Foreign.ALL:
+            return frozenset(k for k in settings if over.log_dirs or k[1] != LOG_DIR_RATE)
 
 
 async def _set_now(
@@ -182,15 +184,6 @@ def _of_runs(place: RunsPlace) -> set[SettingKey]:
     return rates | {key for run, _ in runs for key in run.throttled.changed}
 
 
-async def _delete(writer: ClusterWriter, keys: Collection[SettingKey]) -> None:
-    _say_cleared(keys, click.echo)
-    changes = [ConfigChange(resource, name, ConfigOp.DELETE) for resource, name in sorted(keys)]
-    results = await writer.alter_configs(changes)
-    for resource, result in results.items():
-        if result.verdict is not Verdict.ACCEPTED:
-            raise ReassignProblem(f"{_name(resource)}: {result.message or result.code}")
-
-
 def _named(keys: Collection[SettingKey]) -> str:
     brokers = sorted({int(r.name) for r, _ in keys if r.scope is ConfigScope.BROKER})
     topics = sorted({r.name for r, _ in keys if r.scope is ConfigScope.TOPIC})
@@ -198,7 +191,3 @@ def _named(keys: Collection[SettingKey]) -> str:
     if topics:
         parts.append(f"topic{'' if len(topics) == 1 else 's'} {join_some(topics)}")
     return " and ".join(parts)
-
-
-def _name(resource: ConfigResource) -> str:
-    return f"{resource.scope} {resource.name}"

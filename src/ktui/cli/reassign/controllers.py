@@ -7,7 +7,7 @@ they are, and nobody can be asked who owns the cluster.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from contextlib import aclosing
 from pathlib import Path
 
@@ -24,12 +24,26 @@ from ktui.cluster.clock import SystemClock
 from ktui.cluster.partition import Reassignment, TopicPartition
 from ktui.cluster.ports import Verdict, WriteResult
 from ktui.execution.cancel.foreign_log import CancelLog
-from ktui.execution.cancel.foreign_outcome import ListedReassignment
+from ktui.execution.cancel.foreign_outcome import ForeignOutcome, ListedReassignment, Settled
+from ktui.execution.engine.requests import READ_STALE_S
 from ktui.execution.host.ownership import this_process
 from ktui.kafka.controllers import Controllers
 
 CONTROLLER = "bootstrap-controller"
 _UNSUPPORTED = "org.apache.kafka.common.errors.UnsupportedEndpointTypeException"
+
+NOT_CHECKED = (
+    "controllers do not report which replicas are in sync: where only added ones are, a cancel "
+    "loses data. Where brokers answer, cancel with --bootstrap-server"
+)
+_OVER = WriteResult(
+    Verdict.REFUSED, message="It is over by now, or on its way to other replicas. See --list"
+)
+_OUTCOMES = {
+    Verdict.ACCEPTED: ForeignOutcome.STOPPED,
+    Verdict.REFUSED: ForeignOutcome.REFUSED,
+    Verdict.UNKNOWN: ForeignOutcome.UNKNOWN,
+}
 
 Listed = Mapping[TopicPartition, Reassignment]
 
@@ -89,9 +103,9 @@ def _cancel(arguments: Arguments, cluster_id: str, active: Listed) -> None:
         return
     state = state_of(arguments)
     check_not_live(state, cluster_id, active)
+    print_note(NOT_CHECKED)
     log = CancelLog(state, cluster_id, this_process().short, SystemClock())
-    log.write_asked([_as_logged(tp, listed) for tp, listed in sorted(active.items())])
-    results = asyncio.run(_send(_controllers(arguments), active))
+    results = asyncio.run(_send(_controllers(arguments), active, log))
     errors = {tp: _error(r) for tp, r in results.items() if r.verdict is not Verdict.ACCEPTED}
     if errors:
         raise ActionFailed(lines.cancels_refused(errors))
@@ -100,10 +114,29 @@ def _cancel(arguments: Arguments, cluster_id: str, active: Listed) -> None:
 
 
 async def _send(
-    controllers: Controllers, partitions: Collection[TopicPartition]
+    controllers: Controllers, active: Listed, log: CancelLog
 ) -> Mapping[TopicPartition, WriteResult]:
+    """Cancel what is still listed as it was, and log each cancel and its outcome.
+
+    Raises:
+        RunProblem: the log cannot be written; nothing was sent.
+        ClusterError: nothing was sent.
+    """
     async with aclosing(controllers):
-        return await controllers.cancel(*partitions)
+        listed = await controllers.list_reassignments()
+        moves = {
+            tp: _as_logged(tp, move)
+            for tp, move in sorted(active.items())
+            if tp in listed and listed[tp].target == move.target
+        }
+        if not moves:
+            return dict.fromkeys(active, _OVER)
+        log.write_asked(moves.values())
+        results = await controllers.cancel(moves, leaves_within_s=READ_STALE_S)
+    for tp, result in results.items():
+        log.note_outcome(moves[tp], Settled(_OUTCOMES[result.verdict], detail=_error(result)))
+    log.write_outcomes()
+    return {**dict.fromkeys(active, _OVER), **results}
 
 
 def _as_logged(tp: TopicPartition, listed: Reassignment) -> ListedReassignment:
@@ -118,4 +151,6 @@ def _as_logged(tp: TopicPartition, listed: Reassignment) -> ListedReassignment:
 
 
 def _error(result: WriteResult) -> str:
+    if result.verdict is Verdict.ACCEPTED:
+        return ""
     return result.message or result.code or "Kafka's answer was lost: see --list"

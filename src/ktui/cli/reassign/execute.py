@@ -34,8 +34,10 @@ from ktui.cli.reassign.submit import Submission, submit
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.partition import Brokers, PartitionState, Reassignment, Replica, TopicPartition
 from ktui.cluster.ports import ClusterDescription, ClusterReader
+from ktui.execution.errors import RunProblem
+from ktui.execution.host.catalog import check_one_throttle
 from ktui.execution.run.run import Run
-from ktui.pacing.limits import Limits, Mode, Shape
+from ktui.pacing.limits import Limits, LimitsProblem, Mode, Shape, parse_limits
 from ktui.planning.names import join_some
 from ktui.planning.plan import PartitionTarget, Plan
 from ktui.planning.throttle_rates import NO_THROTTLE, ThrottleRates
@@ -61,10 +63,10 @@ def execute(arguments: Arguments) -> None:
     """
     file = reassignment_file(arguments)
     check_executable(file)
+    limits, rates = _limits(arguments), _rates(arguments)
     if arguments.has("as-run"):
         start_as_run(arguments)
         return
-    limits, rates = _limits(arguments), _rates(arguments)
     dir_rate = arguments.number("replica-alter-log-dirs-throttle")
     timeout_s = arguments.number("timeout") / 1000
     target = cluster_choice(arguments).target()
@@ -79,9 +81,13 @@ def execute(arguments: Arguments) -> None:
     refused = _other_factors(file, seen) if arguments.has(_SAME_FACTOR) else {}
     targets = {tp: replicas for tp, replicas in file.replicas.items() if tp not in refused}
     left = _settled(place)
-    foreign = [tp for tp in targets if tp in seen.listed and not _has(left, tp)]
-    refused |= asyncio.run(cancel_listed(place, foreign, unless=targets))
-    same = _on_their_way(seen, foreign, targets)
+    if rates:
+        check_one_throttle(place.state, place.cluster_id, "" if left is None else left.name)
+    foreign = [tp for tp in targets if tp in seen.listed and not _in_flight_in(left, tp)]
+    cancelled = asyncio.run(cancel_listed(place, foreign, unless=targets))
+    refused |= cancelled.refused
+    same = cancelled.left_alone
+    _say_on_their_way(same)
     submission = Submission(
         plan=Plan(
             tuple(
@@ -96,8 +102,8 @@ def execute(arguments: Arguments) -> None:
         poll_s=arguments.number("reassignment-poll-interval-ms") / 1000,
     )
     if submission.plan.partitions:
-        refused |= submit(place, submission, left)
-    if rates:
+        refused |= _submit(place, submission, left, foreign)
+    if rates and any(each.tp not in refused for each in submission.plan.partitions):
         click.echo(lines.replication_throttle_set(rates.every or 0))
     if refused:
         raise ActionFailed(lines.reassignments_refused(refused))
@@ -115,13 +121,16 @@ _SAME_FACTOR = "disallow-replication-factor-change"
 def _limits(arguments: Arguments) -> Limits:
     size = arguments.number("reassignment-batch-size")
     mode = Mode.ROLLING if arguments.has("incremental") or not size else Mode.WAVE
-    return Limits(partitions=size or None, shape=Shape.WHOLE, mode=mode)
+    try:
+        return parse_limits({"partitions": size or None}, Limits(shape=Shape.WHOLE, mode=mode))
+    except LimitsProblem as problem:
+        raise ReassignProblem(f"--reassignment-batch-size {size}: {problem}") from None
 
 
 def _rates(arguments: Arguments) -> ThrottleRates:
     bytes_s = arguments.number("throttle")
     if bytes_s == 0:
-        raise ReassignProblem("--throttle 0 lets nothing through. Give a rate of at least 1024")
+        raise ReassignProblem("--throttle 0 lets nothing through. Give a rate above 0")
     return ThrottleRates(bytes_s) if bytes_s > 0 else NO_THROTTLE
 
 
@@ -204,20 +213,32 @@ def _settled(place: RunsPlace) -> Run | None:
     return next((run for run in runs if not run.ended), None)
 
 
-def _on_their_way(
-    seen: _Seen,
-    foreign: Collection[TopicPartition],
-    targets: Mapping[TopicPartition, Brokers],
-) -> list[TopicPartition]:
-    """Return the partitions that somebody else moves to the same target, and say so."""
-    same = [tp for tp in foreign if seen.listed[tp].target == targets[tp]]
-    if same:
+def _say_on_their_way(partitions: Collection[TopicPartition]) -> None:
+    if partitions:
         print_note(
-            f"somebody else moves {join_some(same)} to the same replicas: that goes on as it is, "
-            "without a throttle of this call"
+            f"somebody else moves {join_some(partitions)} to the same replicas: that goes on as it "
+            "is, without a throttle of this call"
         )
-    return same
 
 
-def _has(run: Run | None, tp: TopicPartition) -> bool:
+def _submit(
+    place: RunsPlace,
+    submission: Submission,
+    left: Run | None,
+    cancelled: Collection[TopicPartition],
+) -> dict[TopicPartition, str]:
+    """Submit, and say what was cancelled for it if that fails.
+
+    Raises:
+        RunRefused, RunProblem: nothing was submitted, or not all.
+    """
+    try:
+        return submit(place, submission, left)
+    except RunProblem:
+        if cancelled:
+            print_note(f"cancelled before that: {join_some(cancelled)}, moved by somebody else")
+        raise
+
+
+def _in_flight_in(run: Run | None, tp: TopicPartition) -> bool:
     return run is not None and tp in run.tracks_in_flight

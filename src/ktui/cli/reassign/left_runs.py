@@ -6,8 +6,11 @@ So a plan has a journal: it survives a crash in the middle, its throttles can be
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+import time
+from collections.abc import Callable, Collection, Iterator
 from typing import NamedTuple
+
+import msgspec
 
 from ktui.cli.context.claim import ClaimRequest, claim_request
 from ktui.cli.context.cluster import Target
@@ -21,13 +24,18 @@ from ktui.execution.host.catalog import unfinished_runs
 from ktui.execution.host.client import RunClient
 from ktui.execution.host.process import EngineProcess
 from ktui.execution.host.state_dir import StateDir
-from ktui.execution.journal.commands import Command
+from ktui.execution.journal.commands import CancelMoves, Command
+from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.run import Run
+from ktui.execution.run.track import Track
 from ktui.pacing.limits import Shape
 from ktui.planning.names import join_some
 
 PROGRAM = "ktui reassign"
 """The name in an ownership claim, where a run would be."""
+SETTLES_S = 20.0
+"""Seconds to wait for an engine that settles a run."""
+_PAUSE_S = 0.2
 ENDS_S = 600.0
 """Seconds to wait for an engine that is about to leave; with batches there is no limit."""
 
@@ -50,9 +58,15 @@ class RunsPlace(NamedTuple):
             until=None,
             concurrent=True,
             record=False,
-            owner=self.owner,
+            owner=self._owner(leave),
             leave=leave,
         )
+
+    def _owner(self, leave: Leaving) -> ClaimRequest | None:
+        """What only ends things goes on even while nobody can be asked who owns the cluster."""
+        if self.owner is None:
+            return None
+        return msgspec.structs.replace(self.owner, only_ends=leave is Leaving.SETTLED)
 
 
 def runs_place(arguments: Arguments, target: Target, cluster_id: str) -> RunsPlace:
@@ -83,24 +97,47 @@ def check_not_live(
 ) -> None:
     """Check that no live run is to move any of these partitions.
 
+    A run that an engine only settles is waited for: that takes seconds.
+
     Raises:
         RunRefused: one is; names the partitions and the run.
     """
-    for run, owner in unfinished_runs(state, cluster_id):
-        tracks = (run.tracks.get(tp) for tp in partitions)
-        theirs = [track.tp for track in tracks if track is not None and not track.state.ended]
-        if owner is not None and theirs:
+    until_s = time.monotonic() + SETTLES_S
+    while True:
+        live = [(run, owner) for run, owner in unfinished_runs(state, cluster_id) if owner]
+        theirs = {run: _not_ended(run, partitions) for run, _ in live}
+        moving = [(run, owner) for run, owner in live if theirs[run]]
+        if not moving:
+            return
+        run, owner = moving[0]
+        if not all(_nothing_waits(run) for run, _ in moving) or time.monotonic() >= until_s:
             raise RunRefused(
-                f"run {run.name}, owned by {owner}, moves {join_some(theirs)}. Nothing was sent. "
-                f"Wait for its end, add the plan to it (ktui add {run.name} PLAN), or cancel those "
-                f"partitions: ktui cancel {run.name}"
+                f"run {run.name}, owned by {owner}, moves {join_some(theirs[run])}. Nothing was "
+                f"sent. Wait for its end, add the plan to it (ktui add {run.name} PLAN), or cancel "
+                f"those partitions: ktui cancel {run.name}"
             )
+        time.sleep(_PAUSE_S)
+
+
+def _not_ended(run: Run, partitions: Collection[TopicPartition]) -> list[TopicPartition]:
+    tracks = (run.tracks.get(tp) for tp in partitions)
+    return [track.tp for track in tracks if track is not None and not track.state.ended]
+
+
+def _nothing_waits(run: Run) -> bool:
+    """Whether a run of `ktui reassign` has submitted all that it is to submit."""
+    begun = run.started
+    whole = begun is not None and begun.limits.shape is Shape.WHOLE
+    return whole and run.in_flight + run.over == len(run.tracks)
 
 
 def settle(
     place: RunsPlace, name: str, commands: Collection[Command] = ()
 ) -> tuple[Run, Collection[SettingKey]]:
     """Let an engine take in what Kafka has done meanwhile, and put back throttles that are over.
+
+    What the run has not begun yet, after a crash, is given up: once an action of `ktui reassign` is
+    over, nothing waits for its turn.
 
     Args:
         place: the cluster and the state directory.
@@ -113,29 +150,45 @@ def settle(
     Raises:
         RunRefused, RunProblem: the engine cannot be started, or has died.
     """
-    before = RunClient(place.state.run(name)).read().run.throttled.changed.keys()
-    run = carry_on(place.launch(name, Leaving.SETTLED), commands)
-    return run, before - run.throttled.changed.keys()
+    before = RunClient(place.state.run(name)).read().run
+    waiting = tuple(tp for tp, track in before.tracks.items() if _waits(track))
+    give_up = [CancelMoves(CancelKind.STOP, partitions=waiting)] if waiting else []
+    run = carry_on(place.launch(name, Leaving.SETTLED), [*give_up, *commands])
+    return run, before.throttled.changed.keys() - run.throttled.changed.keys()
 
 
-def carry_on(launch: Launch, commands: Collection[Command], limit_s: float = ENDS_S) -> Run:
+def _waits(track: Track) -> bool:
+    return track.then is not None or not (track.under_way or track.state.ended)
+
+
+def carry_on(
+    launch: Launch,
+    commands: Collection[Command],
+    limit_s: float = ENDS_S,
+    check: Callable[[], None] = lambda: None,
+) -> Run:
     """Let an engine go on with a left run; return the run once the engine has left it again.
 
     Args:
         launch: the engine.
         commands: what the engine begins with.
         limit_s: seconds to wait for its end.
+        check: refuses the start; it is called while no other run can be started.
 
     Raises:
-        RunRefused, RunProblem: the engine cannot be started, or has died.
+        RunRefused: the engine cannot be started, or has refused a command.
+        RunProblem: the engine has died.
     """
-    client = RunClient(launch.state.run(launch.name))
+    client, numbers = RunClient(launch.state.run(launch.name)), list[int]()
 
     def ask() -> None:
-        for command in commands:
-            client.ask(command)
+        check()
+        numbers.extend(client.ask(command) for command in commands)
 
     wait_until_left(launch_left_run(launch, ask), limit_s)
+    for answer in map(client.wait_for_answer, numbers):
+        if not answer.accepted:
+            raise RunRefused(f"run {launch.name}: {answer.words}")
     return client.read().run
 
 

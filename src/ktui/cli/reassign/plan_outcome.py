@@ -7,16 +7,32 @@ from its log of cancels.
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
+from operator import attrgetter
+from typing import NamedTuple
 
 import msgspec
 
 from ktui.cluster.partition import Brokers, PartitionState, Reassignment, TopicPartition
 from ktui.execution.cancel.foreign_log import ForeignCancelLine
+from ktui.execution.cancel.foreign_outcome import ForeignOutcome
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
 
 _CANCELLED = (State.STOPPED, State.ROLLED_BACK)
+
+
+_STOPPED = (ForeignOutcome.STOPPED, ForeignOutcome.ROLLING_BACK)
+
+
+class _End(NamedTuple):
+    """The end of a move, as it was recorded."""
+
+    at: datetime
+    tp: TopicPartition
+    cancelled: Brokers | None
+    """The target that was given up; None if the move was completed."""
 
 
 class PlanOutcome(enum.StrEnum):
@@ -75,15 +91,32 @@ def cancelled_targets(
     """Return the target of the last cancelled move of each partition.
 
     Args:
-        runs: the runs of a cluster, oldest first.
-        log: its lines of the log of cancels, oldest first.
+        runs: the runs of a cluster.
+        log: its lines of the log of cancels.
     """
-    found = {TopicPartition(line.topic, line.partition): line.target for line in log}
-    for run in runs:
-        for tp, track in run.tracks.items():
-            if track.state in _CANCELLED:
-                found[tp] = track.planned.target
+    ends = [*_ends_in_log(log), *(end for run in runs for end in _ends_in_run(run))]
+    found: dict[TopicPartition, Brokers] = {}
+    for end in sorted(ends, key=attrgetter("at")):
+        if end.cancelled is None:
+            found.pop(end.tp, None)
+        else:
+            found[end.tp] = end.cancelled
     return found
+
+
+def _ends_in_log(log: Iterable[ForeignCancelLine]) -> Iterator[_End]:
+    for line in log:
+        if line.outcome in _STOPPED:
+            yield _End(line.at, TopicPartition(line.topic, line.partition), line.target)
+
+
+def _ends_in_run(run: Run) -> Iterator[_End]:
+    for tp, track in run.tracks.items():
+        at = track.since or run.started_at
+        if at is not None and track.state in _CANCELLED:
+            yield _End(at, tp, track.planned.target)
+        elif at is not None and track.state is State.DONE:
+            yield _End(at, tp, None)
 
 
 def _outcome(

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import math
+from collections.abc import Mapping
 from contextlib import aclosing
 
 import msgspec
 
 from ktui.cli.context.cluster import read_cluster_for_plan
+from ktui.cli.output.gate import cancel_cluster_options, check_gate_open
 from ktui.cli.process.launch import Leaving, launch_new_run
 from ktui.cli.reassign.left_runs import ENDS_S, RunsPlace, carry_on, wait_until_left
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.partition import TopicPartition
+from ktui.execution.host.catalog import check_one_throttle
 from ktui.execution.host.client import RunClient
 from ktui.execution.journal.commands import Add, CancelMoves, Command, SetLimits, SetThrottle
 from ktui.execution.run.cancel_kind import CancelKind
@@ -26,6 +29,9 @@ from ktui.pacing.limits import Limits
 from ktui.planning.check.findings import ClusterSnapshot
 from ktui.planning.plan import Plan
 from ktui.planning.throttle_rates import ThrottleRates
+
+NOT_HOSTED = "This server does not host this topic-partition."
+"""Kafka's words for a partition that is not there."""
 
 
 class Submission(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,13 +61,16 @@ def submit(place: RunsPlace, submission: Submission, left: Run | None) -> dict[T
         ClusterError: the cluster does not answer.
     """
     seen = asyncio.run(_read(place, submission.plan))
+    before: Mapping[TopicPartition, Track] = {} if left is None else left.tracks
+    steps = {tp: track.steps for tp, track in before.items()}
     if left is None:
         run = _submit_in_new_run(place, submission, seen)
     else:
         run = _submit_in_left_run(place, submission, seen, left.name)
-    tracks = {each.tp: run.tracks[each.tp] for each in submission.plan.partitions}
-    refused = {tp: why for tp, t in tracks.items() if (why := _why_not(t)) is not None}
-    if waiting := [tp for tp in refused if not tracks[tp].state.ended]:
+    tracks = {each.tp: run.tracks.get(each.tp) for each in submission.plan.partitions}
+    reasons = {tp: _why_not(track, steps.get(tp, 0)) for tp, track in tracks.items()}
+    refused = {tp: why for tp, why in reasons.items() if why is not None}
+    if waiting := [tp for tp in refused if (t := tracks[tp]) is not None and not t.state.ended]:
         stop = CancelMoves(CancelKind.STOP, partitions=tuple(waiting))
         RunClient(place.state.run(run.name)).ask(stop)
     return refused
@@ -112,17 +121,32 @@ def _submit_in_left_run(
     ]
     if submission.throttle:
         commands.insert(0, SetThrottle(submission.throttle))
-    return carry_on(place.launch(name, Leaving.SUBMITTED), commands, _limit_s(submission))
+
+    def check() -> None:
+        check_gate_open(place.state, place.cluster_id, cancel_cluster_options(place.target.names))
+        if submission.throttle:
+            check_one_throttle(place.state, place.cluster_id, name)
+
+    launch = place.launch(name, Leaving.SUBMITTED)
+    return carry_on(launch, commands, _limit_s(submission), check)
 
 
 def _limit_s(submission: Submission) -> float:
     return ENDS_S if submission.limits.partitions is None else math.inf
 
 
-def _why_not(track: Track) -> str | None:
-    """Return why a partition was not submitted; None if it was, or needed nothing."""
+def _why_not(track: Track | None, steps_before: int) -> str | None:
+    """Return why a partition was not submitted; None if it was, or needed nothing.
+
+    Args:
+        track: the partition in the run; None if it was gone when the run was made.
+        steps_before: the steps that the run had begun for it before.
+    """
+    if track is None:
+        return NOT_HOSTED
     if track.state is State.FAILED:
         return track.reason
-    if track.then is None and (track.state.ended or track.under_way):
+    submitted = track.steps > steps_before or track.state is State.DONE or track.under_way
+    if track.then is None and submitted:
         return None
     return track.reason or track.state.words

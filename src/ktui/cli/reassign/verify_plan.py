@@ -11,7 +11,8 @@ from pathlib import Path
 import click
 import msgspec
 
-from ktui.cli.context.cluster import Cluster, ClusterChoice
+from ktui.cli.context.claim import claim_request
+from ktui.cli.context.cluster import Cluster, ClusterChoice, Target
 from ktui.cli.context.terminal import print_note
 from ktui.cli.options import common
 from ktui.cli.options.cluster import cluster_options
@@ -21,7 +22,7 @@ from ktui.cli.output.table import table
 from ktui.cli.reassign.clear_throttles import Foreign, Over
 from ktui.cli.reassign.clear_throttles import clear_throttles as put_back
 from ktui.cli.reassign.cluster import describe
-from ktui.cli.reassign.left_runs import RunsPlace
+from ktui.cli.reassign.left_runs import PROGRAM, RunsPlace
 from ktui.cli.reassign.plan_outcome import (
     PartitionOutcome,
     PlanOutcome,
@@ -100,7 +101,7 @@ def command(
     outcomes = plan_outcomes(targets, seen.states, seen.listed, cancelled)
     click.echo(_json(cluster, outcomes) if json else _text(outcomes))
     if clear_throttles:
-        place = RunsPlace(state, seen.cluster_id, choice.target(), None)
+        place = _place(choice.target(), state, seen.cluster_id)
         _clear(place, outcomes, seen.listed, print_note if json else click.echo)
     sys.exit(0 if _complete(outcomes) else NOT_ALL_DONE)
 
@@ -110,6 +111,12 @@ async def _read(cluster: Cluster, targets: Mapping[TopicPartition, Brokers]) -> 
         described, listed = await read_cluster_and_reassignments(reader)
         answer = await describe(reader, {tp.topic for tp in targets if tp not in listed})
         return _Seen(described.cluster_id, answer.partitions, listed)
+
+
+def _place(target: Target, state: StateDir, cluster_id: str) -> RunsPlace:
+    return RunsPlace(
+        state, cluster_id, target, claim_request(target.cluster, state, cluster_id, PROGRAM)
+    )
 
 
 def _runs_of(state: StateDir, cluster_id: str) -> Iterator[Run]:

@@ -21,7 +21,10 @@ def tool_commands(run: Run) -> Iterator[str]:
     yield shlex.join([TOOL, *_where(run), "--list"])
     yield "# what is left of the run, all at once"
     yield shlex.join(["ktui", "plan", "remaining", run.name, "-o", left])
-    yield tool_command(run, "execute", left, *_throttle(run))
+    if run.throttled.rates and run.throttled.rates.every is None:
+        yield "# the tool has one rate for all brokers: add --throttle RATE"
+    beside = ["--additional"] if run.in_flight else []
+    yield tool_command(run, "execute", left, *beside, *_throttle(run))
     yield "# how far that is; at its end, this removes every throttle on these brokers and topics"
     yield tool_command(run, "verify", left)
     yield "# stop what is in flight"

@@ -211,7 +211,7 @@ OURS: dict[str, set[str]] = {
         "context", "state-dir", "as-run", "no-ownership", "take-over", "reassignment-batch-size",
         "incremental", "reassignment-poll-interval-ms",
     },
-    "verify": {"context", "state-dir", "clear-foreign-throttles"},
+    "verify": {"context", "state-dir", "clear-foreign-throttles", "no-ownership", "take-over"},
     "cancel": {"context", "state-dir", "clear-foreign-throttles", "no-ownership", "take-over"},
 }  # fmt: skip
 """The further options with the tool's actions."""

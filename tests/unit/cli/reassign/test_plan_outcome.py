@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import pytest
 
-from ktui.cli.reassign.plan_outcome import PlanOutcome, plan_outcomes
+from ktui.cli.reassign.plan_outcome import PlanOutcome, cancelled_targets, plan_outcomes
 from ktui.cluster.partition import Brokers, PartitionState, Reassignment, TopicPartition
+from ktui.execution.cancel.foreign_log import ForeignCancelLine
+from ktui.execution.cancel.foreign_outcome import ForeignOutcome
 
 TP = TopicPartition("orders", 0)
 TARGET = (4, 2)
@@ -47,3 +51,32 @@ def test_the_outcome_follows_from_replicas_the_list_and_the_last_cancel(
 
     assert found.outcome is outcome
     assert found.target == TARGET
+
+
+def in_log(at: int, outcome: ForeignOutcome, target: Brokers = TARGET) -> ForeignCancelLine:
+    return ForeignCancelLine(
+        at=datetime(2026, 11, 21, 12, at, tzinfo=UTC),
+        who="ada@host (7)",
+        cluster_id="c",
+        topic=TP.topic,
+        topic_id=None,
+        partition=TP.partition,
+        original=(1, 2),
+        target=target,
+        outcome=outcome.value,
+    )
+
+
+@pytest.mark.parametrize(
+    ("log", "cancelled"),
+    [
+        ([in_log(1, ForeignOutcome.STOPPED)], TARGET),
+        ([in_log(1, ForeignOutcome.REFUSED)], None),
+        ([in_log(1, ForeignOutcome.COMPLETED)], None),
+        ([in_log(2, ForeignOutcome.STOPPED, (5, 2)), in_log(1, ForeignOutcome.STOPPED)], (5, 2)),
+    ],
+)
+def test_only_the_last_cancel_that_was_carried_out_counts(
+    log: list[ForeignCancelLine], cancelled: Brokers | None
+) -> None:
+    assert cancelled_targets([], log).get(TP) == cancelled

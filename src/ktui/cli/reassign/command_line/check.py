@@ -12,6 +12,8 @@ POLL_INTERVAL = "reassignment-poll-interval-ms"
 _OPPOSITES = (
     ("take-over", "no-ownership"),
     ("preserve-throttles", "clear-foreign-throttles"),
+    ("as-run", "replica-alter-log-dirs-throttle"),
+    ("as-run", POLL_INTERVAL),
 )
 
 

@@ -71,6 +71,7 @@ class Option(msgspec.Struct, frozen=True, kw_only=True):
 
 _EVERY = frozenset(Action)
 _EXECUTE = frozenset({Action.EXECUTE})
+_CHANGING = frozenset({Action.EXECUTE, Action.VERIFY, Action.CANCEL, Action.CANCEL_ALL})
 _GENERATE = frozenset({Action.GENERATE})
 _BROKER = "--bootstrap-server broker1:9092"
 _MOVE = "--reassignment-json-file move.json"
@@ -274,16 +275,16 @@ _TABLE = (
     Option(
         name="take-over",
         group=Group.KTUI,
-        help="With --execute, --cancel and --cancel-all: take the cluster over from another state "
-        "directory; its engines then send nothing more.",
-        permitted=frozenset({Action.EXECUTE, Action.CANCEL, Action.CANCEL_ALL}),
+        help="With --execute, --verify, --cancel and --cancel-all: take the cluster over from "
+        "another state directory; its engines then send nothing more.",
+        permitted=_CHANGING,
     ),
     Option(
         name="no-ownership",
         group=Group.KTUI,
         help="With the same actions as --take-over: do not check who owns the cluster, and do not "
         "keep others from it.",
-        permitted=frozenset({Action.EXECUTE, Action.CANCEL, Action.CANCEL_ALL}),
+        permitted=_CHANGING,
     ),
     Option(name="help", group=Group.OTHER, help="Show this message and exit."),
     Option(name="version", group=Group.OTHER, help="Show the version and exit."),

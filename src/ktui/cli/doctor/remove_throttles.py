@@ -1,0 +1,106 @@
+"""Remove throttles that nobody needs, and read back that they are gone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from ktui.cli.context.cluster import Cluster
+from ktui.cli.doctor.throttle_scan import FoundThrottle
+from ktui.cluster.clock import SystemClock
+from ktui.cluster.ports import (
+    ClusterReader,
+    ClusterWriter,
+    ConfigChange,
+    ConfigOp,
+    ConfigResource,
+    Setting,
+    Verdict,
+    WriteResult,
+)
+from ktui.cluster.throttle_settings import REPLICAS, parse_throttled_list
+
+READ_BACK_S = 5.0
+"""Seconds to wait until the brokers report a change."""
+READ_AGAIN_S = 0.1
+_UNANSWERED = WriteResult(Verdict.UNKNOWN)
+_BLANKS = (("", ""), (" ", ""), ("", " "), (" ", " "))
+CurrentSettings = Mapping[ConfigResource, Mapping[str, Setting]]
+
+
+async def remove_throttles(
+    cluster: Cluster, reader: ClusterReader, stray: Sequence[FoundThrottle]
+) -> dict[FoundThrottle, str]:
+    """Remove throttles; return the ones that are still set, and why.
+
+    A broker reports a change a moment after Kafka's answer, so this waits for it.
+    """
+    if not stray:
+        return {}
+    clock, writer = SystemClock(), cluster.writer()
+    try:
+        answers = await writer.alter_configs([_change(throttle) for throttle in stray])
+        until_s = clock.monotonic() + READ_BACK_S
+        while True:
+            current = await _read(reader, stray)
+            remaining = [throttle for throttle in stray if _is_there(current, throttle)]
+            emptied = [t for t in stray if t.key in REPLICAS and _own(current, t) == ""]
+            await _delete(writer, emptied)
+            results = {t: answers.get(t.resource, _UNANSWERED) for t in remaining}
+            refused = all(result.verdict is Verdict.REFUSED for result in results.values())
+            if (refused and not emptied) or clock.monotonic() >= until_s:
+                return {throttle: _why(result) for throttle, result in results.items()}
+            await clock.sleep(READ_AGAIN_S)
+    finally:
+        await writer.aclose()
+
+
+def _change(throttle: FoundThrottle) -> ConfigChange:
+    """Return the change that removes a throttle; entries that others add meanwhile stay.
+
+    A list written with blanks keeps them, but Kafka reports it without blanks. So each entry is
+    subtracted in every spelling.
+    """
+    resource, key = throttle.resource, throttle.key
+    if key not in REPLICAS:
+        return ConfigChange(resource, key, ConfigOp.DELETE)
+    listed = sorted(parse_throttled_list(throttle.value))
+    spellings = (f"{before}{each}{after}" for each in listed for before, after in _BLANKS)
+    return ConfigChange(resource, key, ConfigOp.SUBTRACT, ",".join(spellings))
+
+
+async def _delete(writer: ClusterWriter, emptied: Iterable[FoundThrottle]) -> None:
+    changes = [ConfigChange(t.resource, t.key, ConfigOp.DELETE) for t in emptied]
+    if changes:
+        await writer.alter_configs(changes)
+
+
+async def _read(reader: ClusterReader, throttles: Sequence[FoundThrottle]) -> CurrentSettings:
+    keys = {throttle.key for throttle in throttles}
+    return (await reader.settings({t.resource for t in throttles}, keys)).settings
+
+
+def _setting(current: CurrentSettings, throttle: FoundThrottle) -> Setting | None:
+    return current.get(throttle.resource, {}).get(throttle.key)
+
+
+def _own(current: CurrentSettings, throttle: FoundThrottle) -> str | None:
+    setting = _setting(current, throttle)
+    return None if setting is None else setting.own
+
+
+def _is_there(current: CurrentSettings, throttle: FoundThrottle) -> bool:
+    """Whether a throttle is still set, or that is not known."""
+    if throttle.resource not in current:
+        return True
+    own = _own(current, throttle)
+    if throttle.key in REPLICAS:
+        return not parse_throttled_list(own or "").isdisjoint(throttle.values)
+    return own == throttle.value
+
+
+def _why(result: WriteResult) -> str:
+    if result.verdict is Verdict.UNKNOWN:
+        return "Kafka's answer was lost"
+    if result.verdict is Verdict.REFUSED:
+        return ": ".join(filter(None, (result.code, result.message)))
+    return "Kafka accepted the removal, but the throttle is still set, or set again"
