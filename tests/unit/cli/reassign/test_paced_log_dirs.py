@@ -257,6 +257,15 @@ async def test_a_move_that_never_gets_room_is_named_with_its_bytes(dirs: MovingD
     assert await dirs.places(on(2, 0)) == [SECOND]
 
 
+async def test_the_next_broker_has_its_turn_once_one_lacks_room_for_good(dirs: MovingDirs) -> None:
+    dirs.cluster.do(events.FillDisk(1, SIZE // 2))
+
+    left = await dirs.move({on(1, 0): SECOND, on(2, 0): SECOND}, ONE_BROKER)
+
+    assert {*left} == {"orders-0-1"}
+    assert await dirs.places(on(2, 0)) == [SECOND]
+
+
 async def test_room_that_comes_a_minute_after_a_move_is_used(dirs: MovingDirs) -> None:
     """Kafka deletes the files of a replica that has moved only after a minute."""
     moving = asyncio.create_task(dirs.move({on(1, 0): SECOND, on(1, 2): SECOND}, ONE))
