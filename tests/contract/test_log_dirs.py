@@ -99,6 +99,20 @@ async def test_a_broker_reports_its_log_dirs_and_the_one_that_holds_a_replica(
     assert held.future is None
 
 
+async def test_without_names_a_broker_reports_every_replica_and_its_move(
+    world: World, slow: None, tp: TopicPartition
+) -> None:
+    del slow
+    await move(world, 1, tp, await other_path(world, tp))
+
+    every, named, none = [await world.reader.log_dirs(1, which) for which in (None, [tp], [])]
+
+    assert {*every.replicas} >= {tp}
+    assert every.replicas[tp].future is not None
+    assert every.replicas[tp].path == named.replicas[tp].path
+    assert ({*named.replicas}, {*none.replicas}) == ({tp}, set())
+
+
 async def test_new_replicas_use_all_log_dirs(world: World, topic_name: str) -> None:
     await world.create_topic(topic_name, [[1]] * 4)
     partitions = [TopicPartition(topic_name, number) for number in range(4)]

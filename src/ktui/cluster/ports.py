@@ -183,10 +183,12 @@ class ClusterReader(Protocol):
         """
         ...
 
-    async def log_dirs(self, broker: int, partitions: Collection[TopicPartition]) -> LogDirsAnswer:
+    async def log_dirs(
+        self, broker: int, partitions: Collection[TopicPartition] | None
+    ) -> LogDirsAnswer:
         """Return one broker's log dirs, and its replicas of the named partitions.
 
-        With empty `partitions`, only the log dirs are returned.
+        With empty `partitions`, only the log dirs are returned; with None, every replica too.
 
         Raises:
             NotAuthorized: Describe on the cluster is not granted.

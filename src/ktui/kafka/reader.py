@@ -144,7 +144,9 @@ class KafkaReader:
         calls = (self._wire.ask(_OFFSETS, request, broker=broker) for request in requests)
         return await asyncio.gather(*calls)
 
-    async def log_dirs(self, broker: int, partitions: Collection[TopicPartition]) -> LogDirsAnswer:
+    async def log_dirs(
+        self, broker: int, partitions: Collection[TopicPartition] | None
+    ) -> LogDirsAnswer:
         """Return one broker's log dirs, and the bytes of the named partitions there."""
         request = partial(log_dirs.log_dirs_request, partitions)
         answer = await self._wire.ask(_LOG_DIRS, request, broker=broker)

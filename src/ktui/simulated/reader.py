@@ -139,7 +139,9 @@ class SimulatedReader:
             return "UNKNOWN_TOPIC_OR_PARTITION"
         return STORAGE_ERROR if broker in known[1].offline else "NOT_LEADER_OR_FOLLOWER"
 
-    async def log_dirs(self, broker: int, partitions: Collection[TopicPartition]) -> LogDirsAnswer:
+    async def log_dirs(
+        self, broker: int, partitions: Collection[TopicPartition] | None
+    ) -> LogDirsAnswer:
         """Return one broker's log dirs, and its replicas of the named partitions."""
         await self._calls.broker(broker, "log_dirs")
         replication = self._cluster.replication
@@ -152,7 +154,8 @@ class SimulatedReader:
             else LogDir(broker, path, total_bytes=total, usable_bytes=usable)
             for path in log_dirs.paths
         )
-        found = ((tp, replication.replica_dir(tp, broker)) for tp in partitions)
+        named = replication.replicas_on(broker) if partitions is None else partitions
+        found = ((tp, replication.replica_dir(tp, broker)) for tp in named)
         return LogDirsAnswer(described, {tp: held for tp, held in found if held is not None})
 
     async def topic_configs(self, names: Collection[str]) -> TopicConfigsAnswer:

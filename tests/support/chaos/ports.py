@@ -139,7 +139,9 @@ class ChaosReader:
     ) -> OffsetsAnswer:
         return await self._call(lambda: self._reader.log_offsets(broker, ends=ends, starts=starts))
 
-    async def log_dirs(self, broker: int, partitions: Collection[TopicPartition]) -> LogDirsAnswer:
+    async def log_dirs(
+        self, broker: int, partitions: Collection[TopicPartition] | None
+    ) -> LogDirsAnswer:
         return await self._call(lambda: self._reader.log_dirs(broker, partitions))
 
     async def topic_configs(self, names: Collection[str]) -> TopicConfigsAnswer:

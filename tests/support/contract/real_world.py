@@ -19,8 +19,8 @@ from ktui.kafka.requests.metadata import PAGE, page_request
 from ktui.kafka.transport.client import Wire
 from ktui.kafka.transport.translate_errors import Purpose
 from ktui.kafka.writer import KafkaWriter
+from ktui.lab.log_dirs import break_dir
 from support.contract.world import RATE, change, setting, until
-from support.kafka.log_dirs import break_log_dir
 
 _LOOKING = Purpose("looking whether a broker knows a new topic")
 
@@ -73,7 +73,7 @@ class RealWorld:
 
     async def fail_log_dir(self, broker: int, path: str) -> None:
         del broker  # a lab's brokers are on this machine
-        await asyncio.to_thread(break_log_dir, Path(path))
+        await asyncio.to_thread(break_dir, Path(path))
 
     async def aclose(self) -> None:
         brokers = await self._wire.broker_ids()

@@ -67,7 +67,9 @@ class CountingReader:
         self.asked_offsets.append((broker, frozenset(ends)))
         return await self._reader.log_offsets(broker, ends=ends, starts=starts)
 
-    async def log_dirs(self, broker: int, partitions: Collection[TopicPartition]) -> LogDirsAnswer:
+    async def log_dirs(
+        self, broker: int, partitions: Collection[TopicPartition] | None
+    ) -> LogDirsAnswer:
         self.calls["log_dirs"] += 1
         return await self._reader.log_dirs(broker, partitions)
 

@@ -93,7 +93,7 @@ async def test_a_broker_that_does_not_answer_leaves_only_its_own_figures_unknown
     answer = SimulatedReader.log_dirs
 
     async def log_dirs(
-        reader: SimulatedReader, broker: int, partitions: Collection[TopicPartition]
+        reader: SimulatedReader, broker: int, partitions: Collection[TopicPartition] | None
     ) -> LogDirsAnswer:
         if broker == 1:
             raise TimedOut("describing log dirs", where="broker 1")

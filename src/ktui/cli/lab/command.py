@@ -15,13 +15,14 @@ from ktui.cli.options import common
 from ktui.cli.output.json_form import shown_json
 from ktui.cli.output.progress_line import ProgressLine
 from ktui.cluster.ports import ClusterReader
-from ktui.lab import control, layout
+from ktui.lab import control, layout, log_dirs
 from ktui.lab.down import down as take_down
 from ktui.lab.errors import LabError, WrongInput
 from ktui.lab.layout import Lab, ProgressReport, Security
 from ktui.lab.up import LabRequest
 from ktui.lab.up import up as bring_up
 from ktui.lab.users import USERS
+from ktui.planning.names import join_all
 
 _FAILED, _WRONG_INPUT = 1, 2
 
@@ -164,6 +165,37 @@ def start(broker: int, folder: Path) -> None:
     _control(control.start, broker, folder, "started. It joins the cluster within seconds")
 
 
+@command.command("fail-dir")
+@_broker_argument
+@click.option(
+    "--log-dir",
+    "number",
+    type=int,
+    metavar="N",
+    help="Which log dir, from 1. Default: the last. Without the first, a broker ends.",
+)
+@_dir_option
+def fail_dir(broker: int, number: int | None, folder: Path) -> None:
+    """Let a log dir of a broker fail, like a broken disk."""
+    with _errors_as_messages():
+        lab = layout.load(folder)
+        path = log_dirs.fail(lab, broker, number)
+    click.echo(f"{path} has failed. {lab.node(broker).name} notices within seconds")
+
+
+@command.command("mend-dir")
+@_broker_argument
+@_dir_option
+def mend_dir(broker: int, folder: Path) -> None:
+    """Put the failed log dirs of a broker in order, with their data."""
+    with _errors_as_messages():
+        lab = layout.load(folder)
+        paths = log_dirs.mend(lab, broker)
+    where = layout.dir_option(lab.folder)
+    again = f"ktui lab kill {broker}{where} ; ktui lab start {broker}{where}"
+    click.echo(f"{join_all(paths)} in order. A running broker uses it after: {again}")
+
+
 @command.command()
 @click.option(
     "--brokers",
@@ -225,12 +257,13 @@ def _control(act: Callable[[Lab, int], object], broker: int, folder: Path, resul
 
 def _welcome(lab: Lab) -> str:
     where = layout.dir_option(lab.folder)
+    disks = "|fail-dir|mend-dir" if lab.layout.log_dirs > 1 else ""
     lines = [
         f"Kafka {lab.layout.kafka_version} runs: {lab.size}",
         f"Address    {lab.bootstrap_servers}",
         "",
         *_ways_in(lab),
-        f"Break it   ktui lab kill|suspend|resume|start BROKER{where}",
+        f"Break it   ktui lab kill|suspend|resume|start{disks} BROKER{where}",
         f"Stop it    ktui lab down{where}",
     ]
     return "\n".join(lines)

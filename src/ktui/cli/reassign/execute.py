@@ -27,11 +27,17 @@ from ktui.cli.reassign.left_runs import (
     runs_place,
     settle,
 )
-from ktui.cli.reassign.log_dirs.moves import LogDirMoves, known_dirs
+from ktui.cli.reassign.log_dirs.moves import known_dirs
 from ktui.cli.reassign.log_dirs.throttle import LogDirThrottle
+from ktui.cli.reassign.move_log_dirs import (
+    WantedMoves,
+    check_moves,
+    move_log_dirs,
+    requested_pace,
+    requested_patience,
+)
 from ktui.cli.reassign.printed import lines
 from ktui.cli.reassign.submit import Submission, submit
-from ktui.cluster.clock import SystemClock
 from ktui.cluster.partition import Brokers, PartitionState, Reassignment, Replica, TopicPartition
 from ktui.cluster.ports import ClusterDescription, ClusterReader
 from ktui.execution.errors import RunProblem
@@ -68,7 +74,7 @@ def execute(arguments: Arguments) -> None:
         start_as_run(arguments)
         return
     dir_rate = arguments.number("replica-alter-log-dirs-throttle")
-    timeout_s = arguments.number("timeout") / 1000
+    pace, patience = requested_pace(arguments), requested_patience(arguments)
     target = cluster_choice(arguments).target()
     seen = asyncio.run(_read(target.cluster.reader(), file, additional=arguments.has("additional")))
     place = runs_place(arguments, target, seen.cluster.cluster_id)
@@ -76,6 +82,8 @@ def execute(arguments: Arguments) -> None:
     click.echo(lines.assignment_for_rollback(format_assignment(before, seen.dirs)))
     warn_of_tls(target.cluster)
     _refuse(place, file)
+    moves = WantedMoves(file.log_dirs, seen.states, pace, patience)
+    _check_log_dirs(place, moves)
     if rates or dir_rate >= 0:
         click.echo(lines.THROTTLE_WARNING)
     refused = _other_factors(file, seen) if arguments.has(_SAME_FACTOR) else {}
@@ -111,8 +119,8 @@ def execute(arguments: Arguments) -> None:
         asyncio.run(_throttle_log_dirs(place, file, dir_rate))
         click.echo(lines.log_dir_throttle_set(dir_rate))
     click.echo(lines.reassignments_started(file.replicas))
-    if file.log_dirs:
-        asyncio.run(_move_log_dirs(place, file.log_dirs, timeout_s))
+    if moves.dirs:
+        asyncio.run(move_log_dirs(place, moves))
 
 
 _SAME_FACTOR = "disallow-replication-factor-change"
@@ -159,12 +167,6 @@ async def _throttle_log_dirs(place: RunsPlace, file: ReassignmentFile, rate: int
         await throttle.set(reader, writer, brokers, rate)
 
 
-async def _move_log_dirs(place: RunsPlace, wanted: Mapping[Replica, str], timeout_s: float) -> None:
-    async with aclosing(place.target.cluster.writer()) as writer:
-        async for line in LogDirMoves(writer, SystemClock(), timeout_s).begin(wanted):
-            click.echo(line)
-
-
 def _before(seen: _Seen, runs: Collection[Run]) -> dict[TopicPartition, Brokers]:
     """Return the replicas to roll back to: of a moving partition those before its move.
 
@@ -190,6 +192,23 @@ def _refuse(place: RunsPlace, file: ReassignmentFile) -> None:
     check_not_live(place.state, place.cluster_id, file.replicas)
     if place.owner is not None:
         asyncio.run(check_no_other_owner(place.owner))
+
+
+def _check_log_dirs(place: RunsPlace, moves: WantedMoves) -> None:
+    """Check the moves between log dirs of a file, before anything is sent.
+
+    Raises:
+        RunRefused: with the reasons.
+    """
+
+    async def check() -> None:
+        async with aclosing(place.target.cluster.reader()) as reader:
+            await check_moves(reader, moves)
+
+    if moves.dirs:
+        asyncio.run(check())
+    elif moves.pace.is_asked_for:
+        print_note("the file names no log_dirs: there are no moves between log dirs to pace")
 
 
 def _other_factors(file: ReassignmentFile, seen: _Seen) -> dict[TopicPartition, str]:

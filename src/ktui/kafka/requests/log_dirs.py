@@ -16,8 +16,10 @@ from ktui.kafka.transport import error_codes
 from ktui.kafka.transport.batches import by_topic
 
 
-def log_dirs_request(partitions: Collection[TopicPartition]) -> Any:
-    """Build a request for the log dirs, with the replicas of the named partitions only."""
+def log_dirs_request(partitions: Collection[TopicPartition] | None) -> Any:
+    """Build a request for the log dirs, with the replicas of the named partitions; None for all."""
+    if partitions is None:
+        return DescribeLogDirsRequest(topics=None)
     topic = DescribeLogDirsRequest.DescribableLogDirTopic
     return DescribeLogDirsRequest(
         topics=[topic(topic=name, partitions=ps) for name, ps in by_topic(partitions).items()]
@@ -25,10 +27,10 @@ def log_dirs_request(partitions: Collection[TopicPartition]) -> Any:
 
 
 def read_log_dirs(
-    broker: int, answer: Any, partitions: Collection[TopicPartition]
+    broker: int, answer: Any, partitions: Collection[TopicPartition] | None
 ) -> LogDirsAnswer:
-    """Read a DescribeLogDirs answer."""
-    requested = frozenset(partitions)
+    """Read a DescribeLogDirs answer about the named partitions; None for all."""
+    requested = None if partitions is None else frozenset(partitions)
     present: dict[TopicPartition, ReplicaDir] = {}
     future: dict[TopicPartition, FutureReplica] = {}
     for log_dir in answer.results:
@@ -36,7 +38,7 @@ def read_log_dirs(
         for topic in log_dir.topics or ():
             for replica in topic.partitions:
                 tp = TopicPartition(clean(topic.name), replica.partition_index)
-                if tp not in requested:
+                if requested is not None and tp not in requested:
                     continue
                 if replica.is_future_key:
                     lag = replica.offset_lag if replica.offset_lag >= 0 else None

@@ -180,8 +180,8 @@ class PlanText:
         elif decoded(raw) != ANY_LOG_DIR:
             self._json.complain(
                 at,
-                f"moving a replica to a log dir of your choice ({shortened(raw)}) is not "
-                f'supported yet: write "{ANY_LOG_DIR}", or leave log_dirs out',
+                f"a run cannot move a replica to a log dir of your choice ({shortened(raw)}): "
+                f'write "{ANY_LOG_DIR}", or leave log_dirs out. What can: ktui reassign --execute',
             )
         return 1
 

@@ -184,6 +184,11 @@ class Replication:
         self._next_s = None
         return [log.tp for log in self._followers.lose(broker, path)]
 
+    def replicas_on(self, broker: int) -> list[TopicPartition]:
+        """Return the partitions that are assigned to a broker, also those whose log dir is lost."""
+        logs = (log for topic in self._topics.values() for log in topic.logs.values())
+        return [log.tp for log in logs if broker in log.record.replicas]
+
     def replica_dir(self, tp: TopicPartition, broker: int) -> ReplicaDir | None:
         """Return the place of a replica, and where it moves; None if there is no such replica."""
         log = self._held(tp, broker)

@@ -1,0 +1,176 @@
+"""What is refused of moves between log dirs, before any of them is sent."""
+
+from __future__ import annotations
+
+from typing import cast
+
+import pytest
+
+from ktui.cli.reassign.log_dirs.paced import Patience
+from ktui.cli.reassign.log_dirs.pacing import Pace
+from ktui.cli.reassign.move_log_dirs import WantedMoves, check_moves
+from ktui.cluster.partition import Replica
+from ktui.cluster.ports import ClusterReader
+from ktui.execution.errors import RunRefused
+from ktui.simulated import events
+from support.simulated.clusters import wait
+from support.simulated.moving_log_dirs import FIRST, SECOND, SIZE, MovingDirs, on
+
+AT_ONCE, PACED = Pace(), Pace(per_dir=1)
+FULL = "a full log dir takes all its replicas offline"
+
+
+@pytest.fixture
+def dirs() -> MovingDirs:
+    return MovingDirs()
+
+
+async def check(
+    dirs: MovingDirs, wanted: dict[Replica, str], pace: Pace = AT_ONCE, sent: str = ""
+) -> None:
+    states = (await dirs.cluster.reader().describe_topics(["orders"])).partitions
+    moves = WantedMoves(wanted, states, pace, Patience(poll_s=1.0, absent_s=10.0))
+    await check_moves(cast("ClusterReader", dirs.ports), moves, sent=sent)
+
+
+async def refusal(
+    dirs: MovingDirs, wanted: dict[Replica, str], pace: Pace = AT_ONCE, sent: str = ""
+) -> list[str]:
+    with pytest.raises(RunRefused) as refused:
+        await check(dirs, wanted, pace, sent)
+    return str(refused.value).splitlines()
+
+
+async def test_moves_that_fit_together_pass(dirs: MovingDirs) -> None:
+    dirs.ports.usable = 2 * SIZE
+
+    await check(dirs, {on(1, 0): SECOND, on(1, 2): SECOND, on(1, 1): FIRST})
+
+
+async def test_the_first_move_that_does_not_fit_is_named_with_its_bytes(dirs: MovingDirs) -> None:
+    dirs.ports.usable = 3 * SIZE // 2
+
+    problem, end = await refusal(dirs, {on(1, 0): SECOND, on(1, 2): SECOND, on(2, 0): SECOND})
+
+    lack = f"needs 900 MiB in {SECOND} of broker 1, and 450 MiB are free there"
+    assert problem == f"orders-2-1 {lack}"
+    assert end == (
+        f"Nothing was sent: {FULL}. Make room, let moves wait for room with --log-dir-moves N, "
+        "or ignore it with --allow-full-log-dirs"
+    )
+
+
+async def test_later_on_the_refusal_says_what_goes_on(dirs: MovingDirs) -> None:
+    dirs.ports.usable = 0
+
+    *_, end = await refusal(dirs, {on(1, 0): SECOND}, sent="The reassignment goes on")
+
+    sent = "The reassignment goes on, and no replica was sent to a log dir"
+    assert end.startswith(f"{sent}: {FULL}. ")
+
+
+async def test_paced_moves_wait_for_room_and_an_option_ignores_it(dirs: MovingDirs) -> None:
+    dirs.ports.usable = 0
+
+    for pace in (PACED, Pace(one_broker=True), Pace(full_dirs=True)):
+        await check(dirs, {on(1, 0): SECOND}, pace)
+
+
+async def test_what_moves_already_counts_with_the_bytes_that_are_left(dirs: MovingDirs) -> None:
+    await dirs.somebody_moves(on(1, 0), SECOND)
+    wait(dirs.cluster, 6.0)
+    dirs.ports.usable = SIZE + SIZE // 3
+
+    await check(dirs, {on(1, 0): SECOND, on(1, 2): SECOND})
+    dirs.ports.usable = SIZE + SIZE // 3 - 1
+    problem, _ = await refusal(dirs, {on(1, 2): SECOND})
+
+    assert problem.startswith("orders-2-1 needs 900 MiB")
+
+
+async def test_a_replica_that_is_there_needs_no_room(dirs: MovingDirs) -> None:
+    dirs.ports.usable = 0
+
+    await check(dirs, {on(1, 0): FIRST, on(1, 1): SECOND})
+
+
+async def test_a_replica_that_its_broker_gets_needs_the_bytes_of_its_leader(
+    dirs: MovingDirs,
+) -> None:
+    dirs.ports.usable = SIZE - 1
+
+    problem, _ = await refusal(dirs, {on(3, 0): SECOND})
+
+    assert problem.startswith(f"orders-0-3 needs 900 MiB in {SECOND} of broker 3")
+
+
+@pytest.mark.parametrize("pace", [AT_ONCE, PACED])
+async def test_a_log_dir_that_is_offline_takes_no_replica(dirs: MovingDirs, pace: Pace) -> None:
+    dirs.cluster.do(events.FailLogDir(1, SECOND))
+    wait(dirs.cluster, 1.0)
+
+    problem, end = await refusal(dirs, {on(1, 0): SECOND}, pace)
+
+    assert problem == (
+        f"orders-0-1 cannot move to {SECOND}: that log dir of broker 1 is offline "
+        "(KAFKA_STORAGE_ERROR). Repair its disk, or name another"
+    )
+    assert end == "Nothing was sent"
+
+
+async def test_a_replica_cannot_leave_a_log_dir_that_is_offline(dirs: MovingDirs) -> None:
+    dirs.cluster.do(events.FailLogDir(1, SECOND))
+    wait(dirs.cluster, 1.0)
+
+    problem, _ = await refusal(dirs, {on(1, 1): FIRST})
+
+    assert problem == (
+        f"orders-1-1 cannot move: it is in an offline log dir of broker 1: {SECOND} "
+        "(KAFKA_STORAGE_ERROR). Repair its disk, or move the replica to another broker"
+    )
+
+
+async def test_another_log_dir_that_is_offline_is_no_matter() -> None:
+    dirs = MovingDirs(log_dirs=3)
+    dirs.cluster.do(events.FailLogDir(1, f"{FIRST}-3"))
+    wait(dirs.cluster, 1.0)
+
+    await check(dirs, {on(1, 0): SECOND})
+
+
+async def test_a_pace_needs_log_dirs_that_exist_and_brokers_that_answer(dirs: MovingDirs) -> None:
+    dirs.ports.silent = {2}
+
+    unknown, silent, _ = await refusal(dirs, {on(1, 0): "/else\x1bwhere", on(2, 0): SECOND}, PACED)
+
+    assert unknown == (
+        "orders-0-1 cannot move to /else\\x1bwhere: broker 1 has no such log dir. "
+        f"It has {FIRST} and {SECOND}"
+    )
+    assert "broker 2" in silent
+    dirs.ports.silent = set()
+    await check(dirs, {on(1, 0): "/elsewhere"})  # as Kafka's tool, which begins and then fails
+
+
+async def test_many_problems_are_named_and_the_rest_is_counted(dirs: MovingDirs) -> None:
+    dirs.ports.usable = 0
+    wanted = {on(b, p): (FIRST, SECOND)[p % 2 == 0] for b in (1, 2) for p in range(6)}
+
+    shown = await refusal(dirs, wanted)
+
+    assert len(shown) == 12
+    assert shown[10] == "and 2 more"
+
+
+async def test_room_that_is_not_reported_or_cannot_be_read_is_not_checked_and_that_is_said_once(
+    dirs: MovingDirs, capsys: pytest.CaptureFixture[str]
+) -> None:
+    dirs.ports.unmeasured = True
+    dirs.ports.silent = {2}
+
+    for sent in ("", "The reassignment goes on"):
+        await check(dirs, {on(1, 0): SECOND, on(1, 2): SECOND, on(2, 0): SECOND}, sent=sent)
+
+    first, second = capsys.readouterr().err.splitlines()
+    assert first.endswith("the room in its log dirs is not checked")
+    assert second == "broker 1: the room in log dirs is not checked, since the answers lack it"
