@@ -11,6 +11,7 @@ from ktui.lab.layout import Lab
 from support.reassign_tool.cases import ArgumentList, argument_lists
 from support.reassign_tool.compare import assert_as_recorded, assert_list_as_recorded
 from support.reassign_tool.flows import FLOWS, Flow, Where
+from support.reassign_tool.labs import state_of
 from support.reassign_tool.own_outcomes import as_ktui_plays
 from support.reassign_tool.programs import (
     PROGRAM,
@@ -33,13 +34,11 @@ EVERY_TENTH = argument_lists()[::10]
 
 
 @pytest.mark.parametrize("case", argument_lists(), ids=lambda case: case.name)
-async def test_argument_lists(
-    reassign_lab: Lab, files: Path, tmp_path: Path, case: ArgumentList
-) -> None:
+async def test_argument_lists(reassign_lab: Lab, files: Path, case: ArgumentList) -> None:
     with ApacheTool(reassign_lab.layout, files) as tool:
         async with Stage(reassign_lab, files, tool, apaches_help(tool)) as stage:
             theirs = await stage.play_list(case)
-    ktui = KtuiProcess(files, tmp_path / "state")
+    ktui = KtuiProcess(files, state_of(reassign_lab))
     async with Stage(reassign_lab, files, ktui, help_text(PROGRAM)) as stage:
         ours = await stage.play_list(case)
 
@@ -47,14 +46,12 @@ async def test_argument_lists(
 
 
 @pytest.mark.parametrize("flow", FLOWS, ids=lambda flow: flow.name)
-async def test_flows(
-    request: pytest.FixtureRequest, files: Path, tmp_path: Path, flow: Flow
-) -> None:
+async def test_flows(request: pytest.FixtureRequest, files: Path, flow: Flow) -> None:
     lab: Lab = request.getfixturevalue(_LABS[flow.where])
     with ApacheTool(lab.layout, files) as tool:
         async with Stage(lab, files, tool, apaches_help(tool)) as stage:
             theirs = await stage.play(flow)
-    ktui = KtuiProcess(files, tmp_path / "state")
+    ktui = KtuiProcess(files, state_of(lab))
     async with Stage(lab, files, ktui, help_text(PROGRAM)) as stage:
         ours = await stage.play(as_ktui_plays(flow))
 

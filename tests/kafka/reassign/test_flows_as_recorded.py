@@ -11,6 +11,7 @@ from ktui.cli.reassign.command_line.help import help_text
 from ktui.lab.layout import Lab
 from support.reassign_tool.compare import assert_as_recorded
 from support.reassign_tool.flows import FLOWS, Flow, Where
+from support.reassign_tool.labs import state_of
 from support.reassign_tool.own_outcomes import as_ktui_plays
 from support.reassign_tool.programs import PROGRAM, KtuiProcess
 from support.reassign_tool.recording import load
@@ -30,28 +31,24 @@ def _in_soak(where: Where) -> list[ParameterSet]:
 
 
 @pytest.mark.parametrize("flow", PLAIN)
-async def test_flows_in_the_clear(
-    reassign_lab: Lab, files: Path, tmp_path: Path, flow: Flow
-) -> None:
-    await _played_as_recorded(reassign_lab, files, tmp_path / "state", flow)
+async def test_flows_in_the_clear(reassign_lab: Lab, files: Path, flow: Flow) -> None:
+    await _played_as_recorded(reassign_lab, files, flow)
 
 
 @pytest.mark.parametrize("flow", _in_soak(Where.SECURED))
 async def test_flows_on_a_secured_cluster(
-    secured_reassign_lab: Lab, files: Path, tmp_path: Path, flow: Flow
+    secured_reassign_lab: Lab, files: Path, flow: Flow
 ) -> None:
-    await _played_as_recorded(secured_reassign_lab, files, tmp_path / "state", flow)
+    await _played_as_recorded(secured_reassign_lab, files, flow)
 
 
 @pytest.mark.parametrize("flow", _in_soak(Where.LOG_DIRS))
-async def test_flows_between_log_dirs(
-    dirs_reassign_lab: Lab, files: Path, tmp_path: Path, flow: Flow
-) -> None:
-    await _played_as_recorded(dirs_reassign_lab, files, tmp_path / "state", flow)
+async def test_flows_between_log_dirs(dirs_reassign_lab: Lab, files: Path, flow: Flow) -> None:
+    await _played_as_recorded(dirs_reassign_lab, files, flow)
 
 
-async def _played_as_recorded(lab: Lab, files: Path, state_dir: Path, flow: Flow) -> None:
-    ktui = KtuiProcess(files, state_dir)
+async def _played_as_recorded(lab: Lab, files: Path, flow: Flow) -> None:
+    ktui = KtuiProcess(files, state_of(lab))
     async with Stage(lab, files, ktui, help_text(PROGRAM)) as stage:
         outcomes = await stage.play(as_ktui_plays(flow))
     assert_as_recorded(flow, outcomes, RECORDED[flow.name])

@@ -32,3 +32,8 @@ def lab_for(request: LabRequest) -> Iterator[Lab]:
             yield lab
         finally:
             down(lab, keep=False)
+
+
+def state_of(lab: Lab) -> Path:
+    """Return the state directory of all flows on a lab: another one would not own the cluster."""
+    return lab.folder.with_name(f"{lab.folder.name}-state")

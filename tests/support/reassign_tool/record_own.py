@@ -16,7 +16,7 @@ from ktui.cli.reassign.command_line.help import help_text
 from ktui.lab.layout import Lab
 from support.reassign_tool.files import write_files
 from support.reassign_tool.flows import FLOWS, Where
-from support.reassign_tool.labs import REQUESTS, lab_for
+from support.reassign_tool.labs import REQUESTS, lab_for, state_of
 from support.reassign_tool.own_outcomes import OWN, RECORDED, RecordedOwn, as_ktui_plays, own_of
 from support.reassign_tool.programs import PROGRAM, KtuiProcess
 from support.reassign_tool.stage import Stage
@@ -40,7 +40,7 @@ async def _record(lab: Lab, files: Path, where: Where) -> list[RecordedOwn]:
     for flow in FLOWS:
         if flow.where is where and flow.name in different:
             click.echo(flow.name)
-            ktui = KtuiProcess(files, lab.folder.with_name(f"state-{len(rows)}"))
+            ktui = KtuiProcess(files, state_of(lab))
             async with Stage(lab, files, ktui, help_text(PROGRAM)) as stage:
                 outcomes = await stage.play(as_ktui_plays(flow))
             steps = {number: outcomes[number - 1] for number in own_of(flow).steps}
