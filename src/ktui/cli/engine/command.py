@@ -26,7 +26,7 @@ from ktui.cluster.observer import Interest, ObservationSource, Observer, SourceW
 from ktui.cluster.ports import ClusterPorts
 from ktui.execution.cancel.gate import CancelGateFile
 from ktui.execution.engine.engine import Engine
-from ktui.execution.engine.leaving import LeaveWhen, Settled, Submitted, never
+from ktui.execution.engine.leaving import LeaveWhen, Settled, Submitted, when_paused
 from ktui.execution.errors import RunProblem
 from ktui.execution.forecast.earlier_runs import EarlierRuns
 from ktui.execution.host.catalog import check_one_throttle
@@ -170,7 +170,7 @@ def command(
 def _leave_when(leave: Leaving | None, clock: Clock) -> LeaveWhen:
     match leave:
         case None:
-            return never
+            return when_paused
         case Leaving.SUBMITTED:
             return Submitted(clock)
         case Leaving.SETTLED:

@@ -17,6 +17,7 @@ from ktui.execution.run.states import State
 from ktui.pacing.limits import Limits, Mode
 from ktui.simulated.events import Kill, Slow, Start
 from support.runs.added_stories import AddingStory
+from support.runs.killed import Killed
 from support.runs.pacing import WHOLE
 from support.runs.stories import Story, refuses
 from support.runs.throttle_rules import settings_in
@@ -196,6 +197,61 @@ def test_settling_ends_a_run_that_kafka_has_completed(tmp_path: Path) -> None:
 
     assert [story.state(name) for name in TWO] == [State.DONE, State.DONE]
     story.assert_left_as_found()
+
+
+def test_settling_waits_for_a_broker_that_still_has_a_rate_of_the_run(tmp_path: Path) -> None:
+    story = ThrottledStory(tmp_path, limits=WHOLE)
+    submits(story).played()
+    story.clock.pass_time(3 * COPIED_S)
+    story.cluster.do(Kill(4))
+
+    settled(story, 15.0)
+
+    assert story.state("orders-0") is State.DONE
+    assert story.folded.left == "its throttle is not put back yet"
+    assert [*story.rates] == [4]
+
+    story.cluster.do(Start(4))
+    settled(story, 15.0)
+
+    story.assert_left_as_found()
+
+
+def test_settling_ends_a_run_whose_engine_was_killed_before_it_put_throttles_back(
+    tmp_path: Path,
+) -> None:
+    story = ThrottledStory(tmp_path, limits=WHOLE)
+    submits(story).played()
+    story.killed("after writing StepOver")
+    with pytest.raises(Killed):
+        settled(story, 3 * COPIED_S)
+    assert (story.folded.in_flight, [*story.rates]) == (0, [4])
+
+    settled(story, 1.0)
+
+    story.assert_left_as_found()
+
+
+def test_settling_ends_a_run_of_which_nothing_could_be_submitted(tmp_path: Path) -> None:
+    story = submits(Story(tmp_path, TWO, WHOLE))
+    refuses(story, code="CLUSTER_AUTHORIZATION_FAILED")
+    assert not story.played().ended
+
+    settled(story, 1.0, CancelMoves(CancelKind.STOP))
+
+    assert story.folded.ended
+    assert [story.state(name) for name in TWO] == [State.STOPPED, State.STOPPED]
+
+
+def test_settling_gives_up_while_the_cluster_does_not_answer(tmp_path: Path) -> None:
+    story = submits(Story(tmp_path, TWO, WHOLE))
+    story.played()
+    for each in range(1, 10):
+        story.cluster.do(Kill(each))
+
+    settled(story, 1.0)
+
+    assert story.folded.left == "not all outcomes are known yet"
 
 
 def test_settling_leaves_moves_alone_that_go_on(tmp_path: Path) -> None:
