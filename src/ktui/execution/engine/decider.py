@@ -15,7 +15,12 @@ from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ConfigResource, WriteResult
 from ktui.execution.engine.absent_brokers import AbsentBrokers, SuspectedBrokers
 from ktui.execution.engine.between_steps import BetweenSteps
-from ktui.execution.engine.gates import CancelsOnly, Deadline, closed_gate_reason
+from ktui.execution.engine.gates import (
+    CancelsOnly,
+    Deadline,
+    closed_gate_reason,
+    pause_after_failure,
+)
 from ktui.execution.engine.in_flight import StepsInFlight, any_ends_soon
 from ktui.execution.engine.observed import Observed
 from ktui.execution.engine.outcomes import AnswerHandler
@@ -174,6 +179,7 @@ class Decider:
         waiting = (tp for tp in self._to_poll - landed if tp in self._roster)
         events += self._between.judge(sorted(waiting, key=self._roster.rank), observed)
         self._between.certain |= landed
+        events += pause_after_failure(events, self.run)
         events += self._gate(observed, unowned)
         self._others = observed.others(self._roster.in_flight)
         self._to_poll = self._next_to_poll()
@@ -334,7 +340,8 @@ class Decider:
         self, request: Request, results: Mapping[TopicPartition, WriteResult]
     ) -> list[AnyRunEvent]:
         """Process the answer to one request."""
-        return self._answers.process_answer(request, results, self._polled_s)
+        events = self._answers.process_answer(request, results, self._polled_s)
+        return [*events, *pause_after_failure(events, self.run)]
 
     # --------------------------------------------------------------- commands
 

@@ -24,8 +24,11 @@ ENDING_PAUSES = (PauseOrigin.SIGNAL, PauseOrigin.UNTIL, PauseOrigin.FAILURE)
 
 def when_paused(run: Run, _seen: Observation | None) -> str | None:
     """Return which pause ends the process now; None to carry the run on, else to its end."""
-    goes_back = any(not run.pauses.stops(tp) for tp in run.cancelling)
-    if run.in_flight or goes_back:
+    return None if run.in_flight else _ending_pause(run)
+
+
+def _ending_pause(run: Run) -> str | None:
+    if any(not run.pauses.stops(tp) for tp in run.cancelling):
         return None
     whole = run.pauses.whole
     reasons = (whole[by] or f"paused by {by.words}" for by in ENDING_PAUSES if by in whole)
@@ -46,7 +49,7 @@ class Submitted:
 
     def __call__(self, run: Run, seen: Observation | None) -> str | None:
         """Return why the run is to be left now; None to go on."""
-        paused = when_paused(run, seen)
+        paused = _ending_pause(run)
         if paused is not None or seen is None:
             return paused
         tracks = run.tracks.values()

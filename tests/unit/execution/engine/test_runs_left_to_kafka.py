@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -15,14 +16,14 @@ from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.events import EngineLeft, OnConflict, PauseOrigin, StepBegun
 from ktui.execution.run.states import State
 from ktui.pacing.limits import Limits, Mode
-from ktui.simulated.events import Kill, Slow, Start
+from ktui.simulated.events import Append, DeleteTopic, Kill, Slow, Start
 from support.runs.added_stories import AddingStory
 from support.runs.killed import Killed
 from support.runs.pacing import WHOLE
 from support.runs.stories import Story, refuses
 from support.runs.throttle_rules import settings_in
 from support.runs.throttled import ThrottledStory, broker
-from support.simulated.moving_clusters import tp
+from support.simulated.moving_clusters import cancel, tp
 
 RF3 = (1, 2, 3)
 THREE = {"orders-0": (RF3, (4, 2, 3)), "orders-1": (RF3, (5, 2, 3)), "orders-2": (RF3, (6, 2, 3))}
@@ -150,6 +151,71 @@ def test_a_refused_request_fails_its_partition_at_once_in_kafkas_words(tmp_path:
     assert story.reason("orders-0") == "refused: not today (POLICY_VIOLATION)"
     assert [len(story.begun_at(name)) for name in TWO] == [1, 1]
     assert story.state("orders-0") is story.state("orders-1") is State.FAILED
+
+
+def refuses_alters(story: Story) -> None:
+    refuses(story)
+
+
+def cancels_it_elsewhere(story: Story) -> None:
+    story.schedule(3.0, cancel("orders-0"))
+
+
+def deletes_its_topic(story: Story) -> None:
+    story.schedule(3.0, DeleteTopic("orders"))
+
+
+@pytest.mark.parametrize("limits", [WAVES, ROLLING], ids=["waves", "rolling"])
+@pytest.mark.parametrize(
+    ("happens", "words"),
+    [
+        (refuses_alters, "has failed"),
+        (cancels_it_elsewhere, "was changed by somebody else"),
+        (deletes_its_topic, "was deleted with its topic"),
+    ],
+)
+def test_after_a_partition_of_a_batch_is_lost_the_rest_is_not_submitted(
+    happens: Callable[[Story], None], words: str, limits: Limits, tmp_path: Path
+) -> None:
+    ways = {"orders-0": (RF3, (4, 2, 3)), **{f"users-{n}": (RF3, (5, 2, 3)) for n in range(3)}}
+    story = submits(Story(tmp_path, ways, limits))
+    happens(story)
+
+    run = story.played()
+
+    assert run.left == f"orders-0 {words}: the rest is not submitted"
+    assert story.begun_at("users-2") == []
+    assert left_at(story) < COPIED_S
+
+
+def test_the_next_batch_waits_until_the_last_one_is_in_sync(tmp_path: Path) -> None:
+    story = submits(Story(tmp_path, TWO, WAVES))
+    a_replica_falls_behind(story, comes_back=True)
+
+    story.played()
+
+    assert story.at_target("orders-0")
+    completed = 4 * COPIED_S
+    assert min(story.begun_at("orders-1")) >= 2 * completed
+    assert "the next batch waits for broker 3 to be in sync" in story.said("orders-0", State.ADDING)
+
+
+def test_the_next_batch_does_not_wait_for_a_broker_that_is_down(tmp_path: Path) -> None:
+    story = submits(Story(tmp_path, TWO, WAVES))
+    a_replica_falls_behind(story, comes_back=False)
+
+    story.played()
+
+    assert story.folded.left == SUBMITTED
+    assert story.sent("orders-1") == [(5, 2, 3)]
+
+
+def a_replica_falls_behind(story: Story, *, comes_back: bool) -> None:
+    """Let a replica of orders-0 that stays lack more than what is copied to the new one."""
+    story.already(Kill(3))
+    story.schedule(1.0, Append(tp("orders-0"), 30_000), Slow(3, 0.2))
+    if comes_back:
+        story.schedule(2.0, Start(3))
 
 
 def test_a_refused_rollback_is_tried_again(tmp_path: Path) -> None:
