@@ -38,8 +38,8 @@ def _ending_pause(run: Run) -> str | None:
 class Submitted:
     """Leave once every partition has begun. The last ones go on without the engine (KIP-1335).
 
-    A partition that cannot begin is waited for while others are in flight under the limits, and
-    then for `STUCK_S` more.
+    A partition that cannot begin is waited for while others are in flight under the limits, or
+    an operator or the cluster's health holds all of them, and then for `STUCK_S` more.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -58,6 +58,7 @@ class Submitted:
         if not left:
             return "all of its partitions are submitted"
         limited = run.limits.partitions is not None and run.in_flight > 0
+        limited = limited or bool(run.pauses.whole) or run.cancel_gate.shut or run.gate.shut
         now_s = self._clock.monotonic()
         if left != self._left or limited:
             self._left, self._since_s = left, now_s

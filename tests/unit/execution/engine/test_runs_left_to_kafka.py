@@ -11,9 +11,18 @@ from msgspec.structs import replace
 from ktui.cluster.throttle_settings import FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS
 from ktui.execution.engine.leaving import STUCK_S, Settled, Submitted
 from ktui.execution.host.catalog import RunState, run_state
-from ktui.execution.journal.commands import CancelMoves, Command, Pause
+from ktui.execution.journal.commands import CancelMoves, Command, Continue, Pause
 from ktui.execution.run.cancel_kind import CancelKind
-from ktui.execution.run.events import EngineLeft, OnConflict, PauseOrigin, StepBegun
+from ktui.execution.run.events import (
+    AnyRunEvent,
+    CancelGate,
+    EngineLeft,
+    HealthGate,
+    JournalEntry,
+    OnConflict,
+    PauseOrigin,
+    StepBegun,
+)
 from ktui.execution.run.states import State
 from ktui.pacing.limits import Limits, Mode
 from ktui.simulated.events import Append, DeleteTopic, Kill, Slow, Start
@@ -133,6 +142,34 @@ def test_a_partition_that_can_begin_after_a_while_is_submitted(tmp_path: Path) -
 
     assert run.left == SUBMITTED
     assert len(story.begun_at("orders-1")) == 1
+
+
+def test_an_operators_pause_between_two_batches_is_waited_for(tmp_path: Path) -> None:
+    story = submits(Story(tmp_path, TWO, WAVES))
+    story.asked(3.0, Pause())
+    story.asked(5 * COPIED_S, Continue())
+
+    run = story.played()
+
+    assert run.left == SUBMITTED
+    assert min(story.begun_at("orders-1")) >= 5 * COPIED_S
+
+
+@pytest.mark.parametrize(
+    "gate",
+    [CancelGate(shut=True, reason="ada"), HealthGate(shut=True, reason="2 partitions offline")],
+    ids=["cancel gate", "health gate"],
+)
+def test_a_shut_gate_between_two_batches_is_waited_for(gate: AnyRunEvent, tmp_path: Path) -> None:
+    story = Story(tmp_path, TWO, WAVES)
+    run = story.played(until_s=COPIED_S / 2)
+    leaving = Submitted(story.clock)
+    run.apply(JournalEntry(run.seq + 1, story.clock.now(), gate))
+    run.tracks_in_flight.clear()  # the first batch is over
+
+    for _ in range(3):
+        assert leaving(run, story.seen) is None
+        story.clock.pass_time(STUCK_S)
 
 
 def test_a_run_whose_partitions_are_at_their_targets_ends(tmp_path: Path) -> None:
