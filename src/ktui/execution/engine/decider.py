@@ -156,7 +156,7 @@ class Decider:
         """Seconds until the next poll: fewer while a step is about to end."""
         if self._steps.cancels_due:
             return 0.0
-        return min(QUICK_S, self._options.poll_s) if self._quick else self._options.poll_s
+        return min(QUICK_S, self.run.poll_s) if self._quick else self.run.poll_s
 
     # --------------------------------------------------------------- polling
 
@@ -334,7 +334,7 @@ class Decider:
         """Whether the next poll comes soon: steps that remove or elect are mostly over at once."""
         at_once = any(sending.request is Request.ELECT for sending in decided.sendings)
         at_once, self._cancelled = at_once or self._cancelled, False
-        return at_once or any_ends_soon(self._memory, self._polled_at, self._options.poll_s)
+        return at_once or any_ends_soon(self._memory, self._polled_at, self.run.poll_s)
 
     def process_answer(
         self, request: Request, results: Mapping[TopicPartition, WriteResult]

@@ -16,16 +16,18 @@ from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.events import (
     AnyRunEvent,
     CancelGate,
+    Ended,
     EngineLeft,
     HealthGate,
     JournalEntry,
     OnConflict,
+    Owned,
     PauseOrigin,
     StepBegun,
 )
 from ktui.execution.run.states import State
 from ktui.pacing.limits import Limits, Mode
-from ktui.simulated.events import Append, DeleteTopic, Kill, Slow, Start
+from ktui.simulated.events import Append, DeleteTopic, Kill, ScheduledEvent, Slow, Start
 from support.runs.added_stories import AddingStory
 from support.runs.killed import Killed
 from support.runs.pacing import WHOLE
@@ -64,6 +66,14 @@ def settled(story: Story, after_s: float, *commands: Command) -> Story:
 
 def in_flight(story: Story) -> list[str]:
     return [str(each) for each in story.folded.tracks_in_flight]
+
+
+def is_owned(event: AnyRunEvent) -> bool:
+    return isinstance(event, Owned)
+
+
+def is_ended(event: AnyRunEvent) -> bool:
+    return isinstance(event, Ended)
 
 
 def left_at(story: Story) -> float:
@@ -170,6 +180,40 @@ def test_a_shut_gate_between_two_batches_is_waited_for(gate: AnyRunEvent, tmp_pa
     for _ in range(3):
         assert leaving(run, story.seen) is None
         story.clock.pass_time(STUCK_S)
+
+
+@pytest.mark.parametrize("limits", [WHOLE, WAVES], ids=["no limits", "waves"])
+def test_settling_does_not_wait_for_the_interval_between_batches(
+    limits: Limits, tmp_path: Path
+) -> None:
+    story = ThrottledStory(tmp_path, limits=limits, poll_s=60.0)
+    submits(story).played()
+    story.clock.pass_time(3 * COPIED_S)
+    story.cluster.do(Kill(4))
+    story.clock.pass_time(15.0)
+    story.cluster.schedule(ScheduledEvent(story.clock.monotonic() + 2.0, Start(4)))
+
+    settled(story, 0.0)
+
+    story.assert_left_as_found()
+    assert story.seconds(is_ended)[-1] - story.seconds(is_owned)[-1] < STUCK_S
+
+
+def test_without_batches_the_interval_between_them_delays_nothing(tmp_path: Path) -> None:
+    story = submits(Story(tmp_path, THREE, WHOLE, poll_s=60.0))
+    story.already(Kill(5))
+    story.schedule(3.0, Start(5))
+
+    assert story.played().left == SUBMITTED
+    assert left_at(story) < COPIED_S
+
+
+def test_a_batch_is_polled_at_the_interval_that_was_asked_for(tmp_path: Path) -> None:
+    story = submits(Story(tmp_path, TWO, WAVES, poll_s=6 * COPIED_S))
+
+    story.played()
+
+    assert min(story.begun_at("orders-1")) >= 6 * COPIED_S
 
 
 def test_a_run_whose_partitions_are_at_their_targets_ends(tmp_path: Path) -> None:
