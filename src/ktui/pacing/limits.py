@@ -63,6 +63,11 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     mode: Mode = Mode.ROLLING
     order: Order = Order.TOPIC
 
+    @property
+    def in_batches(self) -> bool:
+        """Whether partitions are submitted as by KIP-1335: whole, and so many at a time."""
+        return self.shape is Shape.WHOLE and self.partitions is not None
+
 
 class LimitsProblem(Exception):
     """A limit cannot be used. The message names the option, the problem and the fix."""

@@ -15,7 +15,7 @@ from ktui.cluster.partition import Replica, TopicPartition
 from ktui.cluster.ports import ClusterPorts, ClusterReader, ClusterWriter
 from ktui.cluster.send_guard import Guard
 from ktui.execution.engine.engine import Engine
-from ktui.execution.engine.leaving import LeaveWhen, never
+from ktui.execution.engine.leaving import LeaveWhen, when_paused
 from ktui.execution.journal.journal import Journal
 from ktui.execution.run.events import AnyRunEvent, JournalEntry, Owned, StepBegun
 from ktui.execution.run.first_events import first_events
@@ -97,7 +97,7 @@ class PlannedRun:
         """Returns the guard that decides for each engine whether it may send; None for no guard."""
         self.prior: Prior | None = None
         """Insights from earlier runs."""
-        self.leaving: Callable[[Clock], LeaveWhen] = lambda _clock: never
+        self.leaving: Callable[[Clock], LeaveWhen] = lambda _clock: when_paused
         """Returns when each engine leaves the run before its end."""
 
     async def start(self) -> None:

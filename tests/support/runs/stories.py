@@ -181,10 +181,15 @@ def _is_step(event: AnyRunEvent, name: str) -> bool:
     return type(event).__name__ == "StepBegun" and getattr(event, "tp", None) == tp(name)
 
 
-def refuses(story: Story, call: str = "alter_reassignments", for_s: float = inf) -> None:
+def refuses(
+    story: Story,
+    call: str = "alter_reassignments",
+    for_s: float = inf,
+    code: str = "POLICY_VIOLATION",
+) -> None:
     """Have Kafka refuse a kind of request for a while."""
     sending, until_s = getattr(story.sending, call), story.clock.monotonic() + for_s
-    no = WriteResult(Verdict.REFUSED, "POLICY_VIOLATION", "not today")
+    no = WriteResult(Verdict.REFUSED, code, "not today")
 
     async def refusing(partitions: Any, **how: Any) -> Any:
         if story.clock.monotonic() < until_s:

@@ -26,7 +26,7 @@ from ktui.cluster.observer import Interest, ObservationSource, Observer, SourceW
 from ktui.cluster.ports import ClusterPorts
 from ktui.execution.cancel.gate import CancelGateFile
 from ktui.execution.engine.engine import Engine
-from ktui.execution.engine.leaving import LeaveWhen, Settled, Submitted, never
+from ktui.execution.engine.leaving import LeaveWhen, Settled, Submitted, when_paused
 from ktui.execution.errors import RunProblem
 from ktui.execution.forecast.earlier_runs import EarlierRuns
 from ktui.execution.host.catalog import check_one_throttle
@@ -38,6 +38,7 @@ from ktui.execution.host.state_dir import StateDir
 from ktui.execution.journal.commands import Answer, LeaveThrottles, Pause, StopEngine
 from ktui.execution.journal.journal import Journal
 from ktui.execution.run.events import AnyRunEvent, JournalEntry, Owned, PauseOrigin
+from ktui.execution.run.options import USUAL_POLL_S
 from ktui.execution.run.run import Run
 
 PATIENCE = 0.75
@@ -170,7 +171,7 @@ def command(
 def _leave_when(leave: Leaving | None, clock: Clock) -> LeaveWhen:
     match leave:
         case None:
-            return never
+            return when_paused
         case Leaving.SUBMITTED:
             return Submitted(clock)
         case Leaving.SETTLED:
@@ -224,7 +225,8 @@ async def _run_engine(  # noqa: PLR0913, PLR0917 - what the command has made, ea
     clock, reader, writer = SystemClock(), cluster.reader(), cluster.writer()
     claim = claim_request(cluster, state, run.started.cluster_id, run.name, off=not owns)
     hold = None if claim is None else ClusterHold(claim, clock)
-    observer = Observer(reader, clock, patience_s=PATIENCE * run.options.poll_s)
+    poll_s = min(run.poll_s, USUAL_POLL_S) if run.left_to_kafka else run.poll_s
+    observer = Observer(reader, clock, patience_s=PATIENCE * poll_s)
     source = SameClusterSource(observer, run.started.cluster_id)
     owner = owned.holder
     try:

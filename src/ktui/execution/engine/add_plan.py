@@ -22,7 +22,7 @@ from ktui.execution.run.states import State
 from ktui.execution.run.track import Track
 from ktui.planning.check.check import check_plan
 from ktui.planning.check.findings import Allowances, ClusterSnapshot, Finding, FindingKind, Severity
-from ktui.planning.plan import Plan
+from ktui.planning.plan import PartitionTarget, Plan
 from ktui.planning.preflight.preflight import Preflight, PreflightBase
 
 MOST_NAMED = 20
@@ -69,19 +69,24 @@ _CANCEL_FIRST = {JoinEffect.ROLL_BACK: CancelKind.ROLLBACK, JoinEffect.RETARGET:
 """The cancel of a partition before it is queued."""
 
 
-def join_effect(track: Track | None, target: Brokers, on_conflict: OnConflict) -> JoinEffect:
+def join_effect(
+    track: Track | None, target: Brokers, found: Brokers | None, on_conflict: OnConflict
+) -> JoinEffect:
     """Return what happens to a partition of an extra plan.
 
     Args:
         track: the partition in the run; None if the run does not have it.
         target: the replicas in the extra plan.
+        found: the replicas that the extra plan found; None if that is not known. Somebody else
+            may have moved a partition away since the run brought it to its target.
         on_conflict: what to do with a partition that is on its way to another target.
     """
     if track is None:
         return JoinEffect.NEW
-    if _destination(track) == target:
+    is_over = track.state.ended and track.then is None
+    if _destination(track) == target and not (is_over and found not in (None, target)):
         return JoinEffect.SAME
-    if track.state.ended and track.then is None:
+    if is_over:
         return JoinEffect.AGAIN
     if on_conflict is OnConflict.KEEP:
         return JoinEffect.KEEP
@@ -134,25 +139,26 @@ class CheckedExtraPlan:
     @cached_property
     def effects(self) -> Sequence[JoinEffect]:
         """What happens to each partition of the plan, in the plan's order."""
-        tracks, on_conflict = self._tracks, self.on_conflict
-        return [
-            join_effect(tracks.get(target.tp), target.replicas, on_conflict)
-            for target in self.plan.partitions
-        ]
+        return [self._effect(target, self._tracks) for target in self.plan.partitions]
+
+    def _effect(
+        self, target: PartitionTarget, tracks: Mapping[TopicPartition, Track]
+    ) -> JoinEffect:
+        state = self._seen.partitions.get(target.tp)
+        found = None if state is None else state.original
+        return join_effect(tracks.get(target.tp), target.replicas, found, self.on_conflict)
 
     def holds_for(self, partitions: Iterable[TopicPartition]) -> bool:
         """Whether the answer for some partitions still holds in the present state of the run."""
         known, tracks = self._by_partition, self.run.tracks
         return all(
-            join_effect(tracks.get(tp), known[tp][0], self.on_conflict) is known[tp][1]
-            for tp in partitions
-            if tp in known
+            self._effect(known[tp][0], tracks) is known[tp][1] for tp in partitions if tp in known
         )
 
     @cached_property
-    def _by_partition(self) -> Mapping[TopicPartition, tuple[Brokers, JoinEffect]]:
+    def _by_partition(self) -> Mapping[TopicPartition, tuple[PartitionTarget, JoinEffect]]:
         pairs = zip(self.plan.partitions, self.effects, strict=True)
-        return {target.tp: (target.replicas, how) for target, how in pairs}
+        return {target.tp: (target, how) for target, how in pairs}
 
     @property
     def has_problems(self) -> bool:
@@ -302,7 +308,8 @@ class PlanAdder:
 
     def _joining_of(self, command: Add, planned: Planned) -> tuple[JoinEffect, Planned]:
         track = self._run.tracks.get(planned.tp)
-        return join_effect(track, planned.target, command.on_conflict), planned
+        how = join_effect(track, planned.target, planned.original, command.on_conflict)
+        return how, planned
 
     def _to_cancel(
         self, taken_on: Sequence[tuple[JoinEffect, Planned]], kind: CancelKind

@@ -15,7 +15,12 @@ from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ConfigResource, WriteResult
 from ktui.execution.engine.absent_brokers import AbsentBrokers, SuspectedBrokers
 from ktui.execution.engine.between_steps import BetweenSteps
-from ktui.execution.engine.gates import CancelsOnly, Deadline, closed_gate_reason
+from ktui.execution.engine.gates import (
+    CancelsOnly,
+    Deadline,
+    closed_gate_reason,
+    pause_after_failure,
+)
 from ktui.execution.engine.in_flight import StepsInFlight, any_ends_soon
 from ktui.execution.engine.observed import Observed
 from ktui.execution.engine.outcomes import AnswerHandler
@@ -151,7 +156,7 @@ class Decider:
         """Seconds until the next poll: fewer while a step is about to end."""
         if self._steps.cancels_due:
             return 0.0
-        return min(QUICK_S, self._options.poll_s) if self._quick else self._options.poll_s
+        return min(QUICK_S, self.run.poll_s) if self._quick else self.run.poll_s
 
     # --------------------------------------------------------------- polling
 
@@ -174,6 +179,7 @@ class Decider:
         waiting = (tp for tp in self._to_poll - landed if tp in self._roster)
         events += self._between.judge(sorted(waiting, key=self._roster.rank), observed)
         self._between.certain |= landed
+        events += pause_after_failure(events, self.run)
         events += self._gate(observed, unowned)
         self._others = observed.others(self._roster.in_flight)
         self._to_poll = self._next_to_poll()
@@ -328,13 +334,14 @@ class Decider:
         """Whether the next poll comes soon: steps that remove or elect are mostly over at once."""
         at_once = any(sending.request is Request.ELECT for sending in decided.sendings)
         at_once, self._cancelled = at_once or self._cancelled, False
-        return at_once or any_ends_soon(self._memory, self._polled_at, self._options.poll_s)
+        return at_once or any_ends_soon(self._memory, self._polled_at, self.run.poll_s)
 
     def process_answer(
         self, request: Request, results: Mapping[TopicPartition, WriteResult]
     ) -> list[AnyRunEvent]:
         """Process the answer to one request."""
-        return self._answers.process_answer(request, results, self._polled_s)
+        events = self._answers.process_answer(request, results, self._polled_s)
+        return [*events, *pause_after_failure(events, self.run)]
 
     # --------------------------------------------------------------- commands
 

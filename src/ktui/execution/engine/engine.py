@@ -21,7 +21,7 @@ from ktui.cluster.ports import ClusterPorts, WriteResult
 from ktui.cluster.send_guard import Guard, Unguarded
 from ktui.execution.engine.command_handler import CommandHandler
 from ktui.execution.engine.decider import Decider
-from ktui.execution.engine.leaving import LeaveWhen, never
+from ktui.execution.engine.leaving import ENDING_PAUSES, LeaveWhen, when_paused
 from ktui.execution.engine.node_probe import NodeProbe
 from ktui.execution.engine.recorder import EventRecorder
 from ktui.execution.engine.request_check import LastCheck
@@ -61,9 +61,6 @@ LISTENS_S = 0.2
 
 T = TypeVar("T")
 
-_ENDING_PAUSES = (PauseOrigin.SIGNAL, PauseOrigin.UNTIL, PauseOrigin.FAILURE)
-"""The pauses that end the process once nothing is in flight. Only `resume` lifts them."""
-
 
 class Engine:
     """Carries one run on until it has ended, or is to be left.
@@ -82,8 +79,7 @@ class Engine:
         guard: decides by who owns the cluster whether requests may be sent; None checks no owner.
         recording: returns whether the observations are recorded, and why not.
         earlier: returns the speed of earlier runs on a cluster, if known.
-        leave_when: returns, after each turn with a poll, why the run is to be left now; None to go
-            on.
+        leave_when: returns, after each turn, why the run is to be left now; None to go on.
     """
 
     def __init__(  # noqa: PLR0913 - each is used at another place of a turn
@@ -100,7 +96,7 @@ class Engine:
         guard: Guard | None = None,
         recording: Callable[[], Recording] = lambda: NOT_RECORDED,
         earlier: Callable[[str], Prior | None] = lambda _cluster_id: None,
-        leave_when: LeaveWhen = never,
+        leave_when: LeaveWhen = when_paused,
     ) -> None:
         self._run = run
         self._leave_when = leave_when
@@ -159,8 +155,8 @@ class Engine:
             self._recorder.check_owned()  # also while there is nothing to write
             self._check_recording()
             self._commands.take_commands()
-            if reason := self._commands.leave_reason or self._reason_to_leave():
-                self.leave(reason)
+            if self._commands.leave_reason:
+                self.leave(self._commands.leave_reason)
                 break
             await self._turn()
             self._leave_if_due()
@@ -175,22 +171,14 @@ class Engine:
         self._leaving.set()
 
     def _leave_if_due(self) -> None:
-        if self._decider.has_polled:
-            reason = self._leave_when(self._run, self._decider.last_poll)
-            if reason is not None:
-                self.leave(reason)
+        seen = self._decider.last_poll if self._decider.has_polled else None
+        reason = self._leave_when(self._run, seen)
+        if reason is not None:
+            self.leave(reason)
 
     def _lift_pauses(self) -> list[AnyRunEvent]:
         """Lift the pauses that concerned the previous process, but no pause of an operator."""
-        return [Continued(by=by) for by in _ENDING_PAUSES if by in self._run.pauses.whole]
-
-    def _reason_to_leave(self) -> str | None:
-        goes_back = any(not self._run.pauses.stops(tp) for tp in self._run.cancelling)
-        if self._run.in_flight or goes_back:
-            return None
-        whole = self._run.pauses.whole
-        reasons = (whole[by] or f"paused by {by.words}" for by in _ENDING_PAUSES if by in whole)
-        return next(reasons, None)
+        return [Continued(by=by) for by in ENDING_PAUSES if by in self._run.pauses.whole]
 
     async def _turn(self) -> None:
         """Poll, decide, journal the intents, act, journal the outcomes."""

@@ -1,4 +1,4 @@
-"""What keeps new steps back: bad health of the cluster, the `--until` deadline, or a pause."""
+"""What keeps new steps back: bad health, the `--until` deadline, a pause, or a failed batch."""
 
 from __future__ import annotations
 
@@ -9,12 +9,21 @@ from ktui.cluster.errors import Operation
 from ktui.cluster.observation import Observation
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.engine.working_state import Hold, WorkingState
-from ktui.execution.run.events import AnyRunEvent
+from ktui.execution.run.events import AnyRunEvent, Paused, PauseOrigin, StateEntered
 from ktui.execution.run.options import RunOptions
 from ktui.execution.run.pace import Pace
+from ktui.execution.run.run import Run
+from ktui.execution.run.states import State
+from ktui.execution.run.track import Track
 from ktui.insights.prior import Prior
 from ktui.pacing.decision import Decision, Move
 from ktui.progress.health import Health, health
+
+_LOST = {
+    State.FAILED: "has failed",
+    State.CHANGED_ELSEWHERE: "was changed by somebody else",
+    State.TOPIC_GONE: "was deleted with its topic",
+}
 
 FASTER = 1.1
 """Factor by which the pace has to rise before partitions held as too late are judged again."""
@@ -63,6 +72,34 @@ def _counted(seen: Observation, ours: Container[TopicPartition]) -> tuple[int, i
             offline += how is Health.OFFLINE
             under += how is Health.UNDER_MIN_ISR
     return offline, under
+
+
+def pause_after_failure(events: Iterable[AnyRunEvent], run: Run) -> list[Paused]:
+    """Return the pause of a run in batches, of which a partition is not coming to its target.
+
+    The tool of KIP-1335 ends with an error then, and submits nothing more.
+
+    Args:
+        events: what has just happened; the run has not applied it yet.
+        run: the run.
+    """
+    if not run.limits.in_batches or PauseOrigin.FAILURE in run.pauses.whole:
+        return []
+    states = (event for event in events if isinstance(event, StateEntered))
+    lost = next((event for event in states if _is_lost(event, run)), None)
+    if lost is None or all(map(_is_submitted, run.tracks.values())):
+        return []
+    reason = f"{lost.tp} {_LOST[lost.state]}: the rest is not submitted"
+    return [Paused(by=PauseOrigin.FAILURE, reason=reason)]
+
+
+def _is_lost(event: StateEntered, run: Run) -> bool:
+    track = run.tracks[event.tp]
+    return event.state in _LOST and track.under_way and track.cancel is None
+
+
+def _is_submitted(track: Track) -> bool:
+    return track.under_way or track.state.ended
 
 
 class Deadline:

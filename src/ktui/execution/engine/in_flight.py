@@ -9,7 +9,7 @@ from math import inf
 
 import msgspec
 
-from ktui.cluster.partition import PartitionState, TopicPartition
+from ktui.cluster.partition import Brokers, PartitionState, TopicPartition
 from ktui.cluster.ports import Verdict
 from ktui.execution.engine.observed import Observed, StepOutcome, step_outcome
 from ktui.execution.engine.request_check import LAST_IN_SYNC, keeps_data, may_cancel
@@ -46,6 +46,7 @@ UNSEEN_S = 5.0
 """Seconds after which a step that the cluster does not describe is shown as stalled."""
 _BY_OPERATOR = "an operator has called it off"
 _HIDDEN = "it is not cancelled: {}"
+_LAGGING = "the next batch waits for {} to be in sync"
 _ARRIVED = frozenset({StepOutcome.REACHED, StepOutcome.ELECTION_DUE})
 
 
@@ -226,7 +227,7 @@ class StepsInFlight:
             return []
         match how:
             case StepOutcome.REACHED:
-                return self._end_step(track, situation)
+                return self._reached(track, state, situation, observed)
             case StepOutcome.ELECTION_DUE:
                 return self._elect(track, step, situation)
             case _:
@@ -243,6 +244,26 @@ class StepsInFlight:
         if track.step_cancelled_by_operator:
             return self._not_cancelled(track, _HIDDEN.format(hidden))
         return self._stalled(track, hidden, hidden)
+
+    def _reached(
+        self, track: Track, state: PartitionState, situation: Situation, observed: Observed
+    ) -> list[AnyRunEvent]:
+        if lagging := self._lagging(track, state, observed):
+            return state_change(track, track.state, _LAGGING.format(_listed(lagging)))
+        return self._end_step(track, situation)
+
+    def _lagging(self, track: Track, state: PartitionState, observed: Observed) -> Brokers:
+        """Return the brokers that have to be in sync before the next batch begins (KIP-1335).
+
+        Kafka can complete a reassignment while a replica that stays is out of sync. Nothing waits
+        for a broker that is offline.
+        """
+        run = self._memory.run
+        waits = run.limits.in_batches and track.cancel is None and not run.pauses.whole
+        if not waits or run.in_flight + run.over == len(run.tracks):
+            return ()
+        live = observed.online - {*state.offline, *state.isr}
+        return tuple(broker for broker in state.replicas if broker in live)
 
     def _certain(
         self, tp: TopicPartition, step: OpenStep, state: PartitionState, observed: Observed

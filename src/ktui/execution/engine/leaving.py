@@ -6,25 +6,40 @@ from collections.abc import Callable
 
 from ktui.cluster.clock import Clock
 from ktui.cluster.observation import Observation
+from ktui.execution.run.events import PauseOrigin
 from ktui.execution.run.run import Run
 
-LeaveWhen = Callable[[Run, Observation], str | None]
-"""Returns, from a run and its last poll, why to leave it after a turn; None to go on."""
+LeaveWhen = Callable[[Run, Observation | None], str | None]
+"""Returns, from a run and its last poll, why to leave it after a turn; None to go on.
+
+The poll is None as long as the cluster has not answered the engine.
+"""
 
 STUCK_S = 10.0
 """Seconds after which nothing more is expected: longer than a throttle takes to be in force."""
 
+ENDING_PAUSES = (PauseOrigin.SIGNAL, PauseOrigin.UNTIL, PauseOrigin.FAILURE)
+"""The pauses that end the process once nothing is in flight. Only `resume` lifts them."""
 
-def never(_run: Run, _seen: Observation) -> str | None:
-    """Return None: the engine carries the run on to its end."""
-    return None
+
+def when_paused(run: Run, _seen: Observation | None) -> str | None:
+    """Return which pause ends the process now; None to carry the run on, else to its end."""
+    return None if run.in_flight else _ending_pause(run)
+
+
+def _ending_pause(run: Run) -> str | None:
+    if any(not run.pauses.stops(tp) for tp in run.cancelling):
+        return None
+    whole = run.pauses.whole
+    reasons = (whole[by] or f"paused by {by.words}" for by in ENDING_PAUSES if by in whole)
+    return next(reasons, None)
 
 
 class Submitted:
     """Leave once every partition has begun. The last ones go on without the engine (KIP-1335).
 
-    A partition that cannot begin is waited for while others are in flight under the limits, and
-    then for `STUCK_S` more.
+    A partition that cannot begin is waited for while others are in flight under the limits, or
+    an operator or the cluster's health holds all of them, and then for `STUCK_S` more.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -32,14 +47,18 @@ class Submitted:
         self._left: int | None = None
         self._since_s = 0.0
 
-    def __call__(self, run: Run, _seen: Observation) -> str | None:
+    def __call__(self, run: Run, seen: Observation | None) -> str | None:
         """Return why the run is to be left now; None to go on."""
+        paused = _ending_pause(run)
+        if paused is not None or seen is None:
+            return paused
         tracks = run.tracks.values()
         left = sum(not track.under_way and not track.state.ended for track in tracks)
         left += len(run.additions.waiting)  # their earlier move is being cancelled
         if not left:
             return "all of its partitions are submitted"
         limited = run.limits.partitions is not None and run.in_flight > 0
+        limited = limited or bool(run.pauses.whole) or run.cancel_gate.shut or run.gate.shut
         now_s = self._clock.monotonic()
         if left != self._left or limited:
             self._left, self._since_s = left, now_s
@@ -51,19 +70,22 @@ class Submitted:
 class Settled:
     """Leave once the outcome of each step that Kafka has completed is known.
 
-    After `STUCK_S` the rest is left for another time.
+    A run that is over ends once its throttle is put back. After `STUCK_S` the rest is left for
+    another time.
     """
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._since_s = clock.monotonic()
 
-    def __call__(self, run: Run, seen: Observation) -> str | None:
+    def __call__(self, run: Run, seen: Observation | None) -> str | None:
         """Return why the run is to be left now; None to go on."""
-        listed = seen.reassigning
-        waits = run.cancelling or run.additions.waiting
-        if not waits and all(tp in listed for tp in run.tracks_in_flight):
-            return "what is in flight goes on without it"
-        if self._clock.monotonic() - self._since_s >= STUCK_S:
-            return "not all outcomes are known yet"
-        return None
+        is_over = run.over == len(run.tracks)
+        waits = run.cancelling or run.additions.waiting or is_over
+        known = seen is not None and run.tracks_in_flight.keys() <= seen.reassigning.keys()
+        if known and not waits:
+            goes_on = "what is in flight goes on without it"
+            return goes_on if run.in_flight else "nothing of it is in flight"
+        if self._clock.monotonic() - self._since_s < STUCK_S:
+            return None
+        return "its throttle is not put back yet" if is_over else "not all outcomes are known yet"

@@ -8,6 +8,8 @@ import msgspec
 
 from ktui.planning.throttle_rates import NO_THROTTLE, ThrottleRates
 
+USUAL_POLL_S = 1.0
+
 
 class OnStall(enum.StrEnum):
     """What to do with a step whose added broker has been offline for too long."""
@@ -52,7 +54,7 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
     throttle_leaders: bool = False
     """Also throttle the leaders' traffic to replicas out of the ISR, beside the followers' side."""
     on_foreign_throttle: OnForeignThrottle = OnForeignThrottle.HOLD
-    poll_s: float = 1.0
+    poll_s: float = USUAL_POLL_S
     """Seconds between two polls of the cluster."""
     record: bool = True
     """Record observations of the cluster, beside the journal."""

@@ -47,7 +47,7 @@ from ktui.execution.run.events import (
     StepOver,
     ThrottleEvent,
 )
-from ktui.execution.run.options import RunOptions
+from ktui.execution.run.options import USUAL_POLL_S, RunOptions
 from ktui.execution.run.pauses import Pauses
 from ktui.execution.run.refusals import NOTHING_TO_CANCEL, counts_against
 from ktui.execution.run.states import UNWELL, State, state_when_cancelled, state_when_sent
@@ -159,10 +159,26 @@ class Run:
         return len(self.tracks_in_flight)
 
     @property
+    def left_to_kafka(self) -> bool:
+        """Whether its engine leaves it once all is submitted, as that of `ktui reassign` does."""
+        return self.started is not None and self.started.limits.shape is Shape.WHOLE
+
+    @property
+    def poll_s(self) -> float:
+        """Seconds between two polls of the cluster.
+
+        `ktui reassign` waits for its engine, and has the option for batches alone (KIP-1335).
+        """
+        submits_batches = self.limits.partitions is not None and not self.pauses.whole
+        if not self.left_to_kafka or submits_batches:
+            return self.options.poll_s
+        return min(USUAL_POLL_S, self.options.poll_s)
+
+    @property
     def submitted(self) -> bool:
-        """Whether its engine has left all of it to Kafka, as that of `Shape.WHOLE` does."""
-        whole = self.started is not None and self.started.limits.shape is Shape.WHOLE
-        return whole and self.left is not None and self.in_flight + self.over == len(self.tracks)
+        """Whether its engine has left all of it to Kafka."""
+        all_sent = self.in_flight + self.over == len(self.tracks)
+        return self.left_to_kafka and self.left is not None and all_sent
 
     def apply(self, entry: JournalEntry) -> None:
         """Apply the next entry of the journal."""

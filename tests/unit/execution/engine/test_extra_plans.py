@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from ktui.execution.engine.add_plan import CheckedExtraPlan, JoinEffect
 from ktui.execution.journal.commands import CancelMoves, Continue, Pause
 from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.events import Added, OnConflict, StateEntered
 from ktui.execution.run.states import State
 from ktui.pacing.limits import Limits, Order, Shape
+from ktui.planning.check.findings import Allowances
 from support.runs.added_stories import AddingStory
 from support.runs.cancel_stories import Such, altered, begun, done, nth, step_over
-from support.runs.engine_runs import Replicas
-from support.simulated.moving_clusters import tp
+from support.runs.engine_runs import Replicas, plan_of, snapshot_of
+from support.simulated.moving_clusters import move, tp
 
 THREE, FAR, FARTHER = (1, 2, 3), (4, 5, 6), (7, 8, 9)
 WAYS: dict[str, tuple[Replicas, Replicas]] = {
@@ -53,6 +56,12 @@ def a_story(folder: Path, stage: str, limits: Limits) -> AddingStory:
         replicas=limits.replicas, partitions=limits.partitions, shape=limits.shape, order=order
     )
     return AddingStory(folder, ways, changed)
+
+
+def move_once_done(story: AddingStory, name: str, replicas: Replicas) -> None:
+    """Let somebody else move a partition that the run has brought to its target, before the add."""
+    if not story.has_asked and story.state(name) is State.DONE and story.came_to(name, FAR):
+        story.cluster.do(move(name, *replicas))
 
 
 @pytest.mark.parametrize("limits", SHAPES)
@@ -215,6 +224,40 @@ def test_a_stopped_partition_is_queued_again_when_it_is_added_again(tmp_path: Pa
     assert story.words[1] == "1 that had ended is queued again"
     assert run.counts[State.DONE] == 2
     assert story.came_to("orders-0", FAR)
+
+
+@pytest.mark.parametrize("on_conflict", OnConflict)
+@pytest.mark.parametrize("target", [FAR, FARTHER], ids=["the same target", "another target"])
+def test_a_partition_that_somebody_else_moved_away_is_queued_again_when_it_is_added_again(
+    tmp_path: Path, target: Replicas, on_conflict: OnConflict
+) -> None:
+    story = AddingStory(tmp_path, WAYS, GENTLE)
+    story.adds(nth(3, begun("orders-1")), {"orders-0": target}, on_conflict)
+    story.checks.append(lambda _: move_once_done(story, "orders-0", (7, 2, 3)))
+
+    run = story.played()
+
+    assert story.words == ["1 that had ended is queued again"]
+    assert run.counts[State.DONE] == 2
+    assert story.came_to("orders-0", target)
+    assert run.tracks[tp("orders-0")].original == THREE
+
+
+def test_what_a_plan_comes_to_counts_partitions_that_somebody_else_moved_away(
+    tmp_path: Path,
+) -> None:
+    story = AddingStory(tmp_path, WAYS, GENTLE)
+    story.played(until_s=60.0)
+    assert story.state("orders-0") is State.DONE
+    story.cluster.do(move("orders-0", 7, 2, 3))
+    story.clock.pass_time(30.0)
+    story.cluster.catch_up()
+    plan = plan_of({tp("orders-0"): FAR})
+    seen = asyncio.run(snapshot_of(story.reader, plan))
+
+    extra = CheckedExtraPlan(plan, "more.json", story.folded, seen, OnConflict.KEEP, Allowances())
+
+    assert (extra.effects, extra.idle) == ([JoinEffect.AGAIN], False)
 
 
 @pytest.mark.parametrize("on_conflict", OnConflict)

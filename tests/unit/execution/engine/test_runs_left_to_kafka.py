@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -10,18 +11,30 @@ from msgspec.structs import replace
 from ktui.cluster.throttle_settings import FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS
 from ktui.execution.engine.leaving import STUCK_S, Settled, Submitted
 from ktui.execution.host.catalog import RunState, run_state
-from ktui.execution.journal.commands import CancelMoves, Command, Pause
+from ktui.execution.journal.commands import CancelMoves, Command, Continue, Pause
 from ktui.execution.run.cancel_kind import CancelKind
-from ktui.execution.run.events import EngineLeft, OnConflict, PauseOrigin, StepBegun
+from ktui.execution.run.events import (
+    AnyRunEvent,
+    CancelGate,
+    Ended,
+    EngineLeft,
+    HealthGate,
+    JournalEntry,
+    OnConflict,
+    Owned,
+    PauseOrigin,
+    StepBegun,
+)
 from ktui.execution.run.states import State
 from ktui.pacing.limits import Limits, Mode
-from ktui.simulated.events import Kill, Slow, Start
+from ktui.simulated.events import Append, DeleteTopic, Kill, ScheduledEvent, Slow, Start
 from support.runs.added_stories import AddingStory
+from support.runs.killed import Killed
 from support.runs.pacing import WHOLE
 from support.runs.stories import Story, refuses
 from support.runs.throttle_rules import settings_in
 from support.runs.throttled import ThrottledStory, broker
-from support.simulated.moving_clusters import tp
+from support.simulated.moving_clusters import cancel, tp
 
 RF3 = (1, 2, 3)
 THREE = {"orders-0": (RF3, (4, 2, 3)), "orders-1": (RF3, (5, 2, 3)), "orders-2": (RF3, (6, 2, 3))}
@@ -53,6 +66,14 @@ def settled(story: Story, after_s: float, *commands: Command) -> Story:
 
 def in_flight(story: Story) -> list[str]:
     return [str(each) for each in story.folded.tracks_in_flight]
+
+
+def is_owned(event: AnyRunEvent) -> bool:
+    return isinstance(event, Owned)
+
+
+def is_ended(event: AnyRunEvent) -> bool:
+    return isinstance(event, Ended)
 
 
 def left_at(story: Story) -> float:
@@ -133,6 +154,68 @@ def test_a_partition_that_can_begin_after_a_while_is_submitted(tmp_path: Path) -
     assert len(story.begun_at("orders-1")) == 1
 
 
+def test_an_operators_pause_between_two_batches_is_waited_for(tmp_path: Path) -> None:
+    story = submits(Story(tmp_path, TWO, WAVES))
+    story.asked(3.0, Pause())
+    story.asked(5 * COPIED_S, Continue())
+
+    run = story.played()
+
+    assert run.left == SUBMITTED
+    assert min(story.begun_at("orders-1")) >= 5 * COPIED_S
+
+
+@pytest.mark.parametrize(
+    "gate",
+    [CancelGate(shut=True, reason="ada"), HealthGate(shut=True, reason="2 partitions offline")],
+    ids=["cancel gate", "health gate"],
+)
+def test_a_shut_gate_between_two_batches_is_waited_for(gate: AnyRunEvent, tmp_path: Path) -> None:
+    story = Story(tmp_path, TWO, WAVES)
+    run = story.played(until_s=COPIED_S / 2)
+    leaving = Submitted(story.clock)
+    run.apply(JournalEntry(run.seq + 1, story.clock.now(), gate))
+    run.tracks_in_flight.clear()  # the first batch is over
+
+    for _ in range(3):
+        assert leaving(run, story.seen) is None
+        story.clock.pass_time(STUCK_S)
+
+
+@pytest.mark.parametrize("limits", [WHOLE, WAVES], ids=["no limits", "waves"])
+def test_settling_does_not_wait_for_the_interval_between_batches(
+    limits: Limits, tmp_path: Path
+) -> None:
+    story = ThrottledStory(tmp_path, limits=limits, poll_s=60.0)
+    submits(story).played()
+    story.clock.pass_time(3 * COPIED_S)
+    story.cluster.do(Kill(4))
+    story.clock.pass_time(15.0)
+    story.cluster.schedule(ScheduledEvent(story.clock.monotonic() + 2.0, Start(4)))
+
+    settled(story, 0.0)
+
+    story.assert_left_as_found()
+    assert story.seconds(is_ended)[-1] - story.seconds(is_owned)[-1] < STUCK_S
+
+
+def test_without_batches_the_interval_between_them_delays_nothing(tmp_path: Path) -> None:
+    story = submits(Story(tmp_path, THREE, WHOLE, poll_s=60.0))
+    story.already(Kill(5))
+    story.schedule(3.0, Start(5))
+
+    assert story.played().left == SUBMITTED
+    assert left_at(story) < COPIED_S
+
+
+def test_a_batch_is_polled_at_the_interval_that_was_asked_for(tmp_path: Path) -> None:
+    story = submits(Story(tmp_path, TWO, WAVES, poll_s=6 * COPIED_S))
+
+    story.played()
+
+    assert min(story.begun_at("orders-1")) >= 6 * COPIED_S
+
+
 def test_a_run_whose_partitions_are_at_their_targets_ends(tmp_path: Path) -> None:
     story = submits(Story(tmp_path, {"orders-0": (RF3, RF3)}, WHOLE))
 
@@ -149,6 +232,71 @@ def test_a_refused_request_fails_its_partition_at_once_in_kafkas_words(tmp_path:
     assert story.reason("orders-0") == "refused: not today (POLICY_VIOLATION)"
     assert [len(story.begun_at(name)) for name in TWO] == [1, 1]
     assert story.state("orders-0") is story.state("orders-1") is State.FAILED
+
+
+def refuses_alters(story: Story) -> None:
+    refuses(story)
+
+
+def cancels_it_elsewhere(story: Story) -> None:
+    story.schedule(3.0, cancel("orders-0"))
+
+
+def deletes_its_topic(story: Story) -> None:
+    story.schedule(3.0, DeleteTopic("orders"))
+
+
+@pytest.mark.parametrize("limits", [WAVES, ROLLING], ids=["waves", "rolling"])
+@pytest.mark.parametrize(
+    ("happens", "words"),
+    [
+        (refuses_alters, "has failed"),
+        (cancels_it_elsewhere, "was changed by somebody else"),
+        (deletes_its_topic, "was deleted with its topic"),
+    ],
+)
+def test_after_a_partition_of_a_batch_is_lost_the_rest_is_not_submitted(
+    happens: Callable[[Story], None], words: str, limits: Limits, tmp_path: Path
+) -> None:
+    ways = {"orders-0": (RF3, (4, 2, 3)), **{f"users-{n}": (RF3, (5, 2, 3)) for n in range(3)}}
+    story = submits(Story(tmp_path, ways, limits))
+    happens(story)
+
+    run = story.played()
+
+    assert run.left == f"orders-0 {words}: the rest is not submitted"
+    assert story.begun_at("users-2") == []
+    assert left_at(story) < COPIED_S
+
+
+def test_the_next_batch_waits_until_the_last_one_is_in_sync(tmp_path: Path) -> None:
+    story = submits(Story(tmp_path, TWO, WAVES))
+    a_replica_falls_behind(story, comes_back=True)
+
+    story.played()
+
+    assert story.at_target("orders-0")
+    completed = 4 * COPIED_S
+    assert min(story.begun_at("orders-1")) >= 2 * completed
+    assert "the next batch waits for broker 3 to be in sync" in story.said("orders-0", State.ADDING)
+
+
+def test_the_next_batch_does_not_wait_for_a_broker_that_is_down(tmp_path: Path) -> None:
+    story = submits(Story(tmp_path, TWO, WAVES))
+    a_replica_falls_behind(story, comes_back=False)
+
+    story.played()
+
+    assert story.folded.left == SUBMITTED
+    assert story.sent("orders-1") == [(5, 2, 3)]
+
+
+def a_replica_falls_behind(story: Story, *, comes_back: bool) -> None:
+    """Let a replica of orders-0 that stays lack more than what is copied to the new one."""
+    story.already(Kill(3))
+    story.schedule(1.0, Append(tp("orders-0"), 30_000), Slow(3, 0.2))
+    if comes_back:
+        story.schedule(2.0, Start(3))
 
 
 def test_a_refused_rollback_is_tried_again(tmp_path: Path) -> None:
@@ -196,6 +344,61 @@ def test_settling_ends_a_run_that_kafka_has_completed(tmp_path: Path) -> None:
 
     assert [story.state(name) for name in TWO] == [State.DONE, State.DONE]
     story.assert_left_as_found()
+
+
+def test_settling_waits_for_a_broker_that_still_has_a_rate_of_the_run(tmp_path: Path) -> None:
+    story = ThrottledStory(tmp_path, limits=WHOLE)
+    submits(story).played()
+    story.clock.pass_time(3 * COPIED_S)
+    story.cluster.do(Kill(4))
+
+    settled(story, 15.0)
+
+    assert story.state("orders-0") is State.DONE
+    assert story.folded.left == "its throttle is not put back yet"
+    assert [*story.rates] == [4]
+
+    story.cluster.do(Start(4))
+    settled(story, 15.0)
+
+    story.assert_left_as_found()
+
+
+def test_settling_ends_a_run_whose_engine_was_killed_before_it_put_throttles_back(
+    tmp_path: Path,
+) -> None:
+    story = ThrottledStory(tmp_path, limits=WHOLE)
+    submits(story).played()
+    story.killed("after writing StepOver")
+    with pytest.raises(Killed):
+        settled(story, 3 * COPIED_S)
+    assert (story.folded.in_flight, [*story.rates]) == (0, [4])
+
+    settled(story, 1.0)
+
+    story.assert_left_as_found()
+
+
+def test_settling_ends_a_run_of_which_nothing_could_be_submitted(tmp_path: Path) -> None:
+    story = submits(Story(tmp_path, TWO, WHOLE))
+    refuses(story, code="CLUSTER_AUTHORIZATION_FAILED")
+    assert not story.played().ended
+
+    settled(story, 1.0, CancelMoves(CancelKind.STOP))
+
+    assert story.folded.ended
+    assert [story.state(name) for name in TWO] == [State.STOPPED, State.STOPPED]
+
+
+def test_settling_gives_up_while_the_cluster_does_not_answer(tmp_path: Path) -> None:
+    story = submits(Story(tmp_path, TWO, WHOLE))
+    story.played()
+    for each in range(1, 10):
+        story.cluster.do(Kill(each))
+
+    settled(story, 1.0)
+
+    assert story.folded.left == "not all outcomes are known yet"
 
 
 def test_settling_leaves_moves_alone_that_go_on(tmp_path: Path) -> None:

@@ -126,4 +126,4 @@ def test_the_effects_on_partitions_are_described_with_their_counts() -> None:
 
 @pytest.mark.parametrize("on_conflict", OnConflict)
 def test_a_partition_the_run_does_not_have_is_new(on_conflict: OnConflict) -> None:
-    assert join_effect(None, (1, 2), on_conflict) is JoinEffect.NEW
+    assert join_effect(None, (1, 2), (3, 4), on_conflict) is JoinEffect.NEW
