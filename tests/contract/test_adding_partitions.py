@@ -98,8 +98,7 @@ async def test_an_impossible_assignment_of_added_partitions_is_refused(
 async def test_no_partitions_are_added_to_a_topic_that_does_not_exist(world: World) -> None:
     result = await world.writer.create_partitions("no-such-topic", 3)
 
-    assert (result.verdict, result.code) == (Verdict.REFUSED, "UNKNOWN_TOPIC_OR_PARTITION")
-    assert result.message
+    assert result == WriteResult(Verdict.REFUSED, "UNKNOWN_TOPIC_OR_PARTITION")
 
 
 async def test_while_the_first_partition_moves_added_ones_get_its_longer_list_of_replicas(

@@ -131,8 +131,8 @@ class PartitionAdder:
             )
 
     def _refusal(self, result: WriteResult) -> str:
-        code = f"{result.code}: " if result.code else ""
-        return f"Kafka does not add partitions to {self._change.topic}: {code}{result.message}"
+        answer = ": ".join(filter(None, (result.code, result.message)))
+        return f"Kafka does not add partitions to {self._change.topic}: {answer}"
 
     def _lost(self, result: WriteResult) -> str:
         before = as_count(self._change.before, "partition")

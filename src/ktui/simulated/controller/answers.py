@@ -31,6 +31,9 @@ NO_SUCH_TOPIC = refused(
     "UNKNOWN_TOPIC_OR_PARTITION", "This server does not host this topic-partition."
 )
 
+NO_SUCH_TOPIC_TO_EXTEND = refused("UNKNOWN_TOPIC_OR_PARTITION", "")
+"""Sent without a message, as every Kafka client has a standard one."""
+
 
 def nothing_to_alter(tp: TopicPartition, *, topic_there: bool) -> WriteResult:
     """Refuse to alter a partition that does not exist."""

@@ -93,7 +93,7 @@ class Controller:
         """
         topic = self.topics.get(name)
         if topic is None:
-            return answers.NO_SUCH_TOPIC
+            return answers.NO_SUCH_TOPIC_TO_EXTEND
         made = new_partitions(name, topic.partitions, count, assignment, self._members)
         if isinstance(made, WriteResult):
             return made
