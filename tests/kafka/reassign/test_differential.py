@@ -11,8 +11,8 @@ from ktui.lab.layout import Lab
 from support.reassign_tool.cases import ArgumentList, argument_lists
 from support.reassign_tool.compare import assert_as_recorded, assert_list_as_recorded
 from support.reassign_tool.flows import FLOWS, Flow, Where
-from support.reassign_tool.labs import state_of
-from support.reassign_tool.own_outcomes import as_ktui_plays
+from support.reassign_tool.ktui_flows import play_with_ktui
+from support.reassign_tool.labs import state_dir_on
 from support.reassign_tool.programs import (
     PROGRAM,
     ApacheProcess,
@@ -38,8 +38,12 @@ async def test_argument_lists(reassign_lab: Lab, files: Path, case: ArgumentList
     with ApacheTool(reassign_lab.layout, files) as tool:
         async with Stage(reassign_lab, files, tool, apaches_help(tool)) as stage:
             theirs = await stage.play_list(case)
-    ktui = KtuiProcess(files, state_of(reassign_lab))
-    async with Stage(reassign_lab, files, ktui, help_text(PROGRAM)) as stage:
+    state = files / "state"
+    ktui = KtuiProcess(files, state)
+    async with (
+        state_dir_on(reassign_lab, state),
+        Stage(reassign_lab, files, ktui, help_text(PROGRAM)) as stage,
+    ):
         ours = await stage.play_list(case)
 
     assert_list_as_recorded(case.words, ours, theirs)
@@ -51,9 +55,7 @@ async def test_flows(request: pytest.FixtureRequest, files: Path, flow: Flow) ->
     with ApacheTool(lab.layout, files) as tool:
         async with Stage(lab, files, tool, apaches_help(tool)) as stage:
             theirs = await stage.play(flow)
-    ktui = KtuiProcess(files, state_of(lab))
-    async with Stage(lab, files, ktui, help_text(PROGRAM)) as stage:
-        ours = await stage.play(as_ktui_plays(flow))
+    ours = await play_with_ktui(lab, files, files / "state", flow)
 
     assert_as_recorded(flow, ours, theirs)
 

@@ -7,15 +7,11 @@ from pathlib import Path
 import pytest
 from _pytest.mark import ParameterSet
 
-from ktui.cli.reassign.command_line.help import help_text
 from ktui.lab.layout import Lab
 from support.reassign_tool.compare import assert_as_recorded
 from support.reassign_tool.flows import FLOWS, Flow, Where
-from support.reassign_tool.labs import state_of
-from support.reassign_tool.own_outcomes import as_ktui_plays
-from support.reassign_tool.programs import PROGRAM, KtuiProcess
+from support.reassign_tool.ktui_flows import play_with_ktui
 from support.reassign_tool.recording import load
-from support.reassign_tool.stage import Stage
 
 RECORDED = {flow.name: flow.outcomes for flow in load().flows}
 PLAIN = [
@@ -48,7 +44,6 @@ async def test_flows_between_log_dirs(dirs_reassign_lab: Lab, files: Path, flow:
 
 
 async def _played_as_recorded(lab: Lab, files: Path, flow: Flow) -> None:
-    ktui = KtuiProcess(files, state_of(lab))
-    async with Stage(lab, files, ktui, help_text(PROGRAM)) as stage:
-        outcomes = await stage.play(as_ktui_plays(flow))
+    outcomes = await play_with_ktui(lab, files, files / "state", flow)
+
     assert_as_recorded(flow, outcomes, RECORDED[flow.name])

@@ -106,6 +106,13 @@ LINES = (
         _clears,
     ),
     LineDifference(
+        "cancelled by a controller",
+        "ktui says on standard error that controllers do not report who is in sync, and that "
+        "throttles stay.",
+        re.compile(r"controllers do not report .*|throttles stay as they are: controllers .*"),
+        _is("--bootstrap-controller", "--cancel"),
+    ),
+    LineDifference(
         "the first owner of a cluster",
         "On a cluster without consumer groups ktui says that owning it creates a topic.",
         re.compile(r"note: no consumer group was ever used on this cluster\..*"),

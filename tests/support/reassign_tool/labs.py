@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import aclosing, asynccontextmanager, contextmanager
 from pathlib import Path
 
 import click
 
+from ktui.cli.context.claim import claim_request, release_cluster
+from ktui.cli.context.cluster import choose_cluster
 from ktui.cli.lab.command import connect
+from ktui.execution.host.state_dir import StateDir
 from ktui.lab.down import down
 from ktui.lab.layout import Lab, Security
 from ktui.lab.up import LabRequest, up
+from ktui.lab.users import ADMIN
 from support.reassign_tool.flows import Where
 from support.reassign_tool.recording import VERSION
 
@@ -34,6 +38,14 @@ def lab_for(request: LabRequest) -> Iterator[Lab]:
             down(lab, keep=False)
 
 
-def state_of(lab: Lab) -> Path:
-    """Return the state directory of all flows on a lab: another one would not own the cluster."""
-    return lab.folder.with_name(f"{lab.folder.name}-state")
+@asynccontextmanager
+async def state_dir_on(lab: Lab, folder: Path) -> AsyncIterator[Path]:
+    """A state directory for one flow. In the end it gives up the cluster, which it may own."""
+    yield folder
+    config = lab.client_file(ADMIN) if lab.layout.passwords else None
+    cluster = choose_cluster(lab.bootstrap_servers, config, None)
+    async with aclosing(cluster.reader()) as reader:
+        cluster_id = (await reader.describe_cluster()).cluster_id
+    claim = claim_request(cluster, StateDir(folder), cluster_id, "a flow")
+    if claim is not None:
+        assert await release_cluster(claim) is None

@@ -34,7 +34,43 @@ class RecordedOwn(msgspec.Struct, frozen=True):
     outcomes: Mapping[int, Outcome]
 
 
-OWN: tuple[OwnOutcomes, ...] = ()
+_PUT_BACK = "only throttles that were set"
+_DOWN = "a broker that is down"
+OWN = (
+    OwnOutcomes("a throttle of 0 is accepted", dict.fromkeys((2, 3), "no throttle of 0")),
+    OwnOutcomes(
+        "lists of throttled replicas that others have set are overwritten",
+        dict.fromkeys((4, 5), "lists of others"),
+    ),
+    OwnOutcomes("a second topic is moved beside the first", {9: _PUT_BACK}),
+    OwnOutcomes(
+        "a second topic is moved beside the first, without a throttle",
+        dict.fromkeys((4, 5, 6), "one throttle for all"),
+    ),
+    OwnOutcomes(
+        "the printed plan of a partition that moves has all its replicas",
+        dict.fromkeys((4, 5, 6), "the way back of a moving partition"),
+    ),
+    OwnOutcomes(
+        "--verify removes no throttle while another program moves a partition",
+        dict.fromkeys((6, 7, 8, 10, 11), _PUT_BACK),
+    ),
+    OwnOutcomes("one of two partitions is cancelled", {5: _PUT_BACK}),
+    OwnOutcomes(
+        "a cancel takes the partitions of its plan, whatever their replicas", {3: _PUT_BACK}
+    ),
+    OwnOutcomes("a cancel removes the throttles of moves that go on", {4: _PUT_BACK}, ends=True),
+    OwnOutcomes("a cancel by a controller removes throttles", {3: "cancelled by a controller"}),
+    OwnOutcomes(
+        "a refusal by the guard leaves the throttle that was set for it",
+        dict.fromkeys((2, 3), "a refused throttle goes"),
+    ),
+    OwnOutcomes("a dead broker is not replaced with a throttle", dict.fromkeys((3, 4), _DOWN)),
+    OwnOutcomes("a broker dies while it receives a replica", {7: _PUT_BACK}),
+    OwnOutcomes(
+        "a broker dies, and the cancel cannot remove its throttle", dict.fromkeys((4, 5), _DOWN)
+    ),
+)
 
 
 def own_of(flow: Flow) -> OwnOutcomes:

@@ -12,14 +12,12 @@ from pathlib import Path
 import click
 import msgspec
 
-from ktui.cli.reassign.command_line.help import help_text
 from ktui.lab.layout import Lab
 from support.reassign_tool.files import write_files
 from support.reassign_tool.flows import FLOWS, Where
-from support.reassign_tool.labs import REQUESTS, lab_for, state_of
-from support.reassign_tool.own_outcomes import OWN, RECORDED, RecordedOwn, as_ktui_plays, own_of
-from support.reassign_tool.programs import PROGRAM, KtuiProcess
-from support.reassign_tool.stage import Stage
+from support.reassign_tool.ktui_flows import play_with_ktui
+from support.reassign_tool.labs import REQUESTS, lab_for
+from support.reassign_tool.own_outcomes import OWN, RECORDED, RecordedOwn, own_of
 
 
 @click.command()
@@ -40,9 +38,7 @@ async def _record(lab: Lab, files: Path, where: Where) -> list[RecordedOwn]:
     for flow in FLOWS:
         if flow.where is where and flow.name in different:
             click.echo(flow.name)
-            ktui = KtuiProcess(files, state_of(lab))
-            async with Stage(lab, files, ktui, help_text(PROGRAM)) as stage:
-                outcomes = await stage.play(as_ktui_plays(flow))
+            outcomes = await play_with_ktui(lab, files, lab.folder.with_name("state"), flow)
             steps = {number: outcomes[number - 1] for number in own_of(flow).steps}
             rows.append(RecordedOwn(flow.name, steps))
     return rows

@@ -148,8 +148,8 @@ def _cancel(
     cleared: set[SettingKey] = set()
     if not arguments.has("preserve-throttles"):  # a run ends its throttles with its moves
         errors, cleared = _cancel_in_runs(place, active)
-    others = [tp for tp in active if tp not in errors]
-    errors |= asyncio.run(cancel_listed(place, others)).refused
+    others = asyncio.run(cancel_listed(place, [tp for tp in active if tp not in errors]))
+    errors |= {**others.refused, **dict.fromkeys(others.completed, _COMPLETED)}
     if errors:
         raise ActionFailed(lines.cancels_refused(errors))
     click.echo(lines.reassignments_cancelled(active))
@@ -176,10 +176,13 @@ def _cancel_in_runs(
     return problems, cleared
 
 
+_COMPLETED = "It was complete before the cancel arrived."
+
+
 def _not_stopped(run: Run, partitions: Collection[TopicPartition]) -> dict[TopicPartition, str]:
     tracks = [run.tracks[tp] for tp in partitions]
     return {
-        track.tp: track.reason or track.state.words
+        track.tp: _COMPLETED if track.state is State.DONE else track.reason or track.state.words
         for track in tracks
-        if track.state in {State.REFUSED, State.STOPPING}
+        if track.state in {State.REFUSED, State.STOPPING, State.DONE}
     }

@@ -25,8 +25,10 @@ class ListedCancels(NamedTuple):
 
     refused: Mapping[TopicPartition, str]
     """Why a partition is still being reassigned, or may be."""
-    left_alone: Collection[TopicPartition]
+    left_alone: Collection[TopicPartition] = ()
     """The partitions that are on the way to their own target."""
+    completed: Collection[TopicPartition] = ()
+    """The partitions that were at their target before the cancel arrived."""
 
 
 async def cancel_listed(
@@ -48,7 +50,7 @@ async def cancel_listed(
         RunProblem: the log cannot be written; nothing is sent that is not in it.
     """
     if not partitions:
-        return ListedCancels({}, ())
+        return ListedCancels({})
     clock, cluster = SystemClock(), place.target.cluster
     log = CancelLog(place.state, place.cluster_id, this_process().short, clock)
     async with aclosing(cluster.reader()) as reader, aclosing(cluster.writer()) as writer:
@@ -69,7 +71,8 @@ async def cancel_listed(
             log.write_outcomes()
     settled = cancel.settled.items()
     refused = {tp: _reason(how) for tp, how in settled if how.outcome not in _OVER}
-    return ListedCancels(refused, tuple(alone))
+    completed = [tp for tp, how in settled if how.outcome is ForeignOutcome.COMPLETED]
+    return ListedCancels(refused, alone, completed)
 
 
 def _reason(settled: Settled) -> str:

@@ -71,6 +71,7 @@ def cancel_by_controllers(arguments: Arguments) -> None:
     _cancel(arguments, cluster_id, {tp: listed[tp] for tp in file.replicas if tp in listed})
     if file.log_dirs:
         raise ReassignProblem(f"{_UNSUPPORTED}: {lines.UNSUPPORTED_BY_CONTROLLER}")
+    click.echo(lines.NO_MOVES_TO_CANCEL)
 
 
 def cancel_all_by_controllers(arguments: Arguments) -> None:
