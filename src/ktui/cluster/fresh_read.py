@@ -99,9 +99,10 @@ class FreshRead:
             self._metadata.describe(names, within_s=FRESH_WITHIN_S),
             self._configs(names if settings else frozenset()),
         )
-        wanted = {tp: state for tp, state in topics.partitions.items() if tp in partitions}
+        chosen = frozenset(partitions)
+        wanted = {tp: state for tp, state in topics.partitions.items() if tp in chosen}
         hidden = {failure.topic for failure in topics.failures}
-        missing = {tp for tp in partitions if tp not in wanted and tp.topic not in hidden}
+        missing = {tp for tp in chosen if tp not in wanted and tp.topic not in hidden}
         now_s = self._clock.monotonic()
         return Observation(
             cluster_id=cluster.cluster_id,

@@ -235,10 +235,13 @@ async def _read(cluster: Cluster, request: AlterRequest) -> tuple[TopicNow, Brok
 
 
 def _created(topic: TopicNow, change: TopicChange) -> dict[TopicPartition, PartitionState]:
-    """Return new partitions as they will be."""
+    """Return new partitions as they will be.
+
+    A broker that was down when the topic was read may have come up before replicas were placed.
+    """
     online = online_brokers(topic.brokers)
     created = {}
     for tp, replicas in zip(change.added, change.placed or (), strict=True):
-        live = tuple(broker for broker in replicas if broker in online)
+        live = tuple(broker for broker in replicas if broker in online) or replicas
         created[tp] = PartitionState(tp, topic.id, replicas, live, live[0])
     return created

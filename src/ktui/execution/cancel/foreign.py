@@ -48,6 +48,9 @@ class ForeignCancel:
         self._pending: dict[TopicPartition, ListedReassignment] = {}
         self._answers: dict[TopicPartition, WriteResult] = {}
         self._sent_s: dict[TopicPartition, float] = {}
+        self._unsent: dict[TopicPartition, ListedReassignment] = {}
+        """The reassignments to cancel by a newer read: theirs was too old for their request."""
+        self._too_old = ""
         self.settled: dict[TopicPartition, Settled] = {}
         """The outcomes of the reassignments that are over."""
 
@@ -69,29 +72,33 @@ class ForeignCancel:
         self._pending |= {move.tp: move for move in moves}
         self._answers |= {move.tp: _NOT_NEEDED for move in moves}
         await self._send(self._as_shown(moves, seen), seen)
-        self._judge(seen, self._pending.keys() - self._sent_s.keys())
+        self._judge(seen, self._pending.keys() - self._sent_s.keys() - self._unsent.keys())
 
     async def follow(self, seen: Observation) -> None:
-        """Process a poll, and cancel again what is still listed.
+        """Process a poll, cancel what the last one was too old for, and again what is still listed.
 
         A cancel is repeated only for a while after its answer was lost.
 
         Raises:
             RunProblem: the log cannot be written.
         """
-        self._judge(seen, list(self._pending))
+        self._judge(seen, self._pending.keys() - self._unsent.keys())
         now_s = self._clock.monotonic()
         again = [
             move
             for tp, move in self._pending.items()
             if tp in self._sent_s and now_s - self._sent_s[tp] >= CANCEL_AGAIN_S
         ]
-        await self._send(self._as_shown(again, seen), seen)
+        first, self._unsent = self._unsent.values(), {}
+        await self._send(self._as_shown([*first, *again], seen), seen)
 
     def give_up(self, why: str) -> None:
-        """Settle the remaining reassignments as unknown."""
+        """Settle the remaining reassignments: as unknown, or as refused if nothing was sent."""
         for tp in list(self._pending):
-            self._settle(tp, Settled(ForeignOutcome.UNKNOWN, detail=why))
+            if tp in self._unsent and tp not in self._sent_s:
+                self._settle(tp, Settled(ForeignOutcome.REFUSED, detail=self._too_old))
+            else:
+                self._settle(tp, Settled(ForeignOutcome.UNKNOWN, detail=why))
 
     def _as_shown(
         self, moves: Collection[ListedReassignment], seen: Observation
@@ -113,6 +120,11 @@ class ForeignCancel:
 
     async def _send(self, moves: list[ListedReassignment], seen: Observation) -> None:
         for n in range(0, len(moves), AT_ONCE):
+            age_s = self._clock.monotonic() - seen.asked_s
+            if age_s >= READ_STALE_S:
+                self._unsent = {move.tp: move for move in moves[n:]}
+                self._too_old = f"not sent: {stale_read_reason(seen, age_s)}"
+                return
             chunk = moves[n : n + AT_ONCE]
             self._log.write_asked(chunk)
             cancels = {move.tp: None for move in chunk}
@@ -123,9 +135,6 @@ class ForeignCancel:
         self, cancels: Mapping[TopicPartition, None], seen: Observation
     ) -> dict[TopicPartition, WriteResult]:
         left_s = READ_STALE_S - (self._clock.monotonic() - seen.asked_s)
-        if left_s <= 0:
-            words = f"not sent: {stale_read_reason(seen, READ_STALE_S - left_s)}"
-            return dict.fromkeys(cancels, WriteResult(Verdict.REFUSED, message=words))
         try:
             results = await self._writer.alter_reassignments(
                 dict(cancels), allow_replication_factor_change=True, leaves_within_s=left_s

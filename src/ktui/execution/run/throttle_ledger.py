@@ -16,7 +16,7 @@ from ktui.cluster.ports import (
     Verdict,
 )
 from ktui.cluster.resources import SettingKey, group_by_resource
-from ktui.cluster.throttle_settings import parse_throttled_list
+from ktui.cluster.throttle_settings import RATES, REPLICAS, parse_throttled_list
 from ktui.execution.run.events import (
     Configure,
     Configured,
@@ -215,7 +215,7 @@ class ThrottleLedger(msgspec.Struct):
         self.ours.pop(key, None)
         self.late.pop(key, None)
         self.foreign.pop(key, None)
-        if not any(resource == key[0] for resource, _ in self.ours):
+        if not any((key[0], name) in self.ours for name in (*RATES, *REPLICAS)):
             self.lost.discard(key[0])
             self.open_nodes.pop(key[0], None)
 

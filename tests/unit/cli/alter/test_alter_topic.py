@@ -8,10 +8,13 @@ from pathlib import Path
 import pytest
 from click.testing import Result
 
+from ktui.cli.alter.topic import read_pool
 from ktui.cluster.clock import SystemClock
+from ktui.cluster.ports import ClusterReader
 from ktui.execution.cancel.gate import CancelGateFile
 from ktui.execution.errors import RunProblem
 from ktui.execution.host.ownership import own_run
+from ktui.planning.replication_factor import BrokerPool
 from ktui.simulated import events
 from ktui.simulated.layout import TopicSpec
 from support.cli.alter_sandbox import ORDERS, AlterSandbox
@@ -254,6 +257,25 @@ def test_a_broker_that_is_down_gets_no_replica_but_may_keep_one(sandbox: AlterSa
 
     assert "broker 3 would get replicas, and is down. Start it, or name another" in refusal
     assert_started(sandbox.alter("orders", "--replica-assignment", "1:4,2:3,3:1"))
+
+
+def test_a_broker_that_comes_up_meanwhile_may_get_all_of_a_new_partition(
+    sandbox: AlterSandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sandbox.use(a_cluster({"orders": [(1,), (2,), (3,)]}, brokers=range(1, 5)))
+    sandbox.simulated.do(events.Kill(4))
+    wait(sandbox.simulated, 20.0)
+
+    async def read_later(reader: ClusterReader) -> BrokerPool:
+        sandbox.simulated.do(events.Start(4))
+        wait(sandbox.simulated, 20.0)
+        return await read_pool(reader)
+
+    monkeypatch.setattr("ktui.cli.alter.command.read_pool", read_later)
+    result = sandbox.alter("orders", "--partitions", "4", "--replication-factor", "2", "--yes")
+
+    assert_started(result)
+    assert sandbox.replicas[3] == (4,)
 
 
 def test_a_dry_run_shows_everything_and_changes_nothing(sandbox: AlterSandbox) -> None:

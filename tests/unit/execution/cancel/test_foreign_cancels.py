@@ -15,6 +15,7 @@ from ktui.cluster.observation import Observation
 from ktui.cluster.observer import Interest, Observer
 from ktui.cluster.partition import PartitionState
 from ktui.cluster.ports import ClusterWriter, Verdict, WriteResult
+from ktui.execution.cancel import foreign
 from ktui.execution.cancel.foreign import ForeignCancel
 from ktui.execution.cancel.foreign_log import CancelLog
 from ktui.execution.cancel.foreign_outcome import (
@@ -24,6 +25,7 @@ from ktui.execution.cancel.foreign_outcome import (
     judge_cancel,
     listed_reassignments,
 )
+from ktui.execution.engine.requests import READ_STALE_S
 from ktui.execution.host.state_dir import StateDir
 from ktui.execution.run.refusals import NOTHING_TO_CANCEL
 from ktui.simulated import events
@@ -197,6 +199,41 @@ def test_a_cancel_that_could_not_be_sent_is_refused_with_the_reason(scene: Scene
     assert settled["orders-0"].detail == (
         "not sent: altering reassignments: no answer: connection refused"
     )
+
+
+class Slow:
+    """Answers each request only after the read that it rests on has become too old for others."""
+
+    def __init__(self, scene: Scene) -> None:
+        self._writer, self._clock = scene.writer, scene.clock
+
+    async def alter_reassignments(self, targets: Any, **how: Any) -> Any:
+        answer = await self._writer.alter_reassignments(targets, **how)
+        await self._clock.sleep(READ_STALE_S)
+        return answer
+
+
+def test_a_cancel_in_many_requests_is_sent_whole_by_newer_reads(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(foreign, "AT_ONCE", 1)
+    scene.writer = Slow(scene)  # type: ignore[assignment] # half a writer is enough
+
+    assert scene.outcomes() == [ForeignOutcome.STOPPED] * 2
+    assert scene.lines == [(0, "asked"), (0, "stopped"), (1, "asked"), (1, "stopped")]
+
+
+def test_a_cancel_for_which_no_time_was_left_is_reported_as_not_sent(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(foreign, "AT_ONCE", 1)
+    scene.writer = Slow(scene)  # type: ignore[assignment] # half a writer is enough
+
+    settled = asyncio.run(scene.cancelled(then=0.0))["orders-1"]
+
+    assert settled.outcome is ForeignOutcome.REFUSED
+    assert settled.detail.startswith("not sent: ")
+    assert scene.cluster.controller.reassigning.keys() == {tp("orders-1")}
 
 
 def test_a_cancel_that_nobody_answers_ends_as_unknown(scene: Scene) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import pytest
 from hypothesis import given
@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ConfigChange, ConfigOp, ConfigSource, Setting, Verdict
+from ktui.cluster.resources import SettingKey
 from ktui.cluster.throttle_settings import FOLLOWER_RATE, FOLLOWER_REPLICAS, parse_throttled_list
 from ktui.execution.run.events import (
     Configure,
@@ -132,6 +133,22 @@ def test_a_setting_put_back_or_given_up_is_no_longer_ours() -> None:
     )
 
     assert both.clean
+
+
+class NeverScanned(dict[SettingKey, SetByRun]):
+    """Settings of so many topics that nobody may look through all of them for one."""
+
+    def __iter__(self) -> Iterator[SettingKey]:
+        raise AssertionError
+
+
+def test_to_put_a_setting_back_costs_the_same_however_many_there_are() -> None:
+    throttled = fold(put_in("0:4"), YES, PUT_BACK)
+    throttled.ours = NeverScanned(throttled.ours)
+
+    throttled.apply(YES)
+
+    assert [*throttled.ours.keys() & {LIST, RATE}] == [RATE]
 
 
 def test_the_value_found_at_first_is_never_forgotten() -> None:
