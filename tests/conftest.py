@@ -142,9 +142,13 @@ def ten_lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     yield from a_lab(tmp_path_factory.mktemp("lab"), LabRequest(brokers=10))
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def jbod_lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    """Two brokers with two log dirs each, of the version of `lab`, for the tests of one file."""
+    """Two brokers with two log dirs each, of the version of `lab`.
+
+    Its tests are the last ones of their group, those of the ports first, which break the second log
+    dir of broker 2.
+    """
     yield from a_lab(
         tmp_path_factory.mktemp("lab"),
         LabRequest(brokers=2, log_dirs=2, version=_kafka_version(), settings=SOON),

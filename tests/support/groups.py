@@ -29,11 +29,15 @@ _LONGEST_FIRST = (
 )
 
 
+_LOG_DIRS = "test_log_dirs.py"
+"""The files whose tests share a cluster of their own, which then runs for no other test."""
+
+
 def arrange(items: list[pytest.Item]) -> None:
     """Put tests into their groups, and the groups that take longest first."""
     for item in items:
         item.add_marker(pytest.mark.xdist_group(group_of(item)))
-    items.sort(key=_rank)
+    items.sort(key=lambda item: (_rank(item), item.path.name == _LOG_DIRS))
 
 
 def _rank(item: pytest.Item) -> int:

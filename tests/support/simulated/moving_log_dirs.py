@@ -38,6 +38,8 @@ class Watched:
         """In so many answers, moves under way do not show."""
         self.usable: int | None = None
         """The free bytes that each log dir reports, in place of its own."""
+        self.cordoned = ""
+        """A log dir of each broker that takes no more replicas."""
         self.unmeasured = False
         """Whether log dirs do not report their free bytes."""
         self._moving: dict[int, list[str]] = {}
@@ -52,6 +54,12 @@ class Watched:
         self._count(broker, answer)
         if self.usable is not None or self.unmeasured:
             dirs = (msgspec.structs.replace(d, usable_bytes=self.usable) for d in answer.log_dirs)
+            answer = LogDirsAnswer(tuple(dirs), answer.replicas)
+        if self.cordoned:
+            dirs = (
+                msgspec.structs.replace(d, cordoned=d.path == self.cordoned)
+                for d in answer.log_dirs
+            )
             answer = LogDirsAnswer(tuple(dirs), answer.replicas)
         if self.hidden and self._moving[broker]:
             self.hidden -= 1

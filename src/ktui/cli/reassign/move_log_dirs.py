@@ -16,7 +16,7 @@ from ktui.cli.reassign.left_runs import RunsPlace
 from ktui.cli.reassign.log_dirs.check import (
     IGNORES_ROOM,
     as_lines,
-    offline_problems,
+    dir_problems,
     read_before_moves,
     room_problems,
     unknown_dir_problems,
@@ -86,7 +86,7 @@ async def check_moves(reader: ClusterReader, wanted: WantedMoves, *, sent: str =
     """
     seen = await read_before_moves(reader, wanted.dirs, wanted.states)
     end = f"{sent}, and no replica was sent to a log dir" if sent else "Nothing was sent"
-    problems = offline_problems(wanted.dirs, seen)
+    problems = dir_problems(wanted.dirs, seen)
     if wanted.pace.is_asked_for:
         problems += unknown_dir_problems(wanted.dirs, seen)
         problems += [failure.sentence for failure in seen.failures]

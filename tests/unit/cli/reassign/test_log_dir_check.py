@@ -118,6 +118,18 @@ async def test_a_log_dir_that_is_offline_takes_no_replica(dirs: MovingDirs, pace
     assert end == "Nothing was sent"
 
 
+async def test_a_log_dir_that_is_cordoned_takes_no_further_replica(dirs: MovingDirs) -> None:
+    await dirs.somebody_moves(on(1, 2), SECOND)
+    dirs.ports.cordoned = SECOND
+
+    problem, _ = await refusal(dirs, {on(1, 0): SECOND, on(1, 1): SECOND, on(1, 2): SECOND})
+
+    assert problem == (
+        f"orders-0-1 cannot move to {SECOND}: that log dir of broker 1 is cordoned. "
+        "Uncordon it (cordoned.log.dirs), or name another"
+    )
+
+
 async def test_a_replica_cannot_leave_a_log_dir_that_is_offline(dirs: MovingDirs) -> None:
     dirs.cluster.do(events.FailLogDir(1, SECOND))
     wait(dirs.cluster, 1.0)

@@ -13,6 +13,13 @@ from ktui.cluster.partition import Replica
 from ktui.planning.names import join_some
 from ktui.quantities import as_bytes, as_count
 
+DOUBT_S = 2.0
+"""Seconds for which answers have to lack a move that has begun.
+
+A broker that replaces a replica by its copy reports the old log dir alone for some milliseconds, or
+both as if neither were a copy.
+"""
+
 
 class MovesBook:
     """Moves between log dirs, as far as answers of brokers show them.
@@ -29,8 +36,8 @@ class MovesBook:
         """The moves that were sent, and whose answer is not known."""
         self.left: dict[Replica, str] = {}
         """Why moves were given up."""
-        self._doubted: set[Replica] = set()
-        """Begun moves that the last answer did not show; the next one decides."""
+        self._doubted_s: dict[Replica, float] = {}
+        """Since when answers lack begun moves."""
         self._held: dict[Replica, ReplicaDir] = {}
         self._count = len(self.open)
 
@@ -47,12 +54,15 @@ class MovesBook:
         """Return the log dirs into which replicas of a broker are still to move."""
         return {self.open[replica] for replica in self.of(broker)}
 
-    def take_in(self, replica: Replica, held: ReplicaDir | None, failed: str | None) -> Standing:
+    def take_in(
+        self, replica: Replica, held: ReplicaDir | None, now_s: float, failed: str | None
+    ) -> Standing:
         """Compare an open move with the answer of its broker.
 
         Args:
             replica: the replica.
             held: where its broker has it; None if in no working log dir.
+            now_s: the time of the answer.
             failed: the log dir of the broker that has failed, in a sentence.
 
         Returns:
@@ -63,12 +73,11 @@ class MovesBook:
         self.asked.discard(replica)
         if now in {Standing.COMPLETE, Standing.UNDER_WAY}:
             self.begun.add(replica)
-            self._doubted.discard(replica)
-        elif replica in self._doubted:
+            self._doubted_s.pop(replica, None)
+        elif (
+            replica in self.begun and now_s >= self._doubted_s.setdefault(replica, now_s) + DOUBT_S
+        ):
             self.give_up(replica, _why_ended(held, failed))
-        elif replica in self.begun:
-            # A broker that replaces a replica by its copy can leave the copy out of an answer.
-            self._doubted.add(replica)
         if now is Standing.COMPLETE:
             del self.open[replica]
         return now

@@ -65,9 +65,9 @@ async def read_before_moves(
     )
 
 
-def offline_problems(wanted: Mapping[Replica, str], seen: DirsSeen) -> list[str]:
-    """Return why replicas cannot leave their log dirs, or go to others, because these failed."""
-    found = (_offline(replica, wanted, seen) for replica in _answered(wanted, seen))
+def dir_problems(wanted: Mapping[Replica, str], seen: DirsSeen) -> list[str]:
+    """Return why replicas cannot leave their log dirs, or go to others: failed or cordoned ones."""
+    found = (_unusable(replica, wanted, seen) for replica in _answered(wanted, seen))
     return [problem for problem in found if problem is not None]
 
 
@@ -136,13 +136,19 @@ def _answered(wanted: Mapping[Replica, str], seen: DirsSeen) -> Iterator[Replica
     yield from (each for each in sorted_replicas(wanted) if each.broker in seen.answers)
 
 
-def _offline(replica: Replica, wanted: Mapping[Replica, str], seen: DirsSeen) -> str | None:
+def _unusable(replica: Replica, wanted: Mapping[Replica, str], seen: DirsSeen) -> str | None:
     answer, path = seen.answers[replica.broker], wanted[replica]
     failed, state = offline_dirs(answer), seen.states[replica.tp]
     if path in failed:
         return (
             f"{replica_name(replica)} cannot move to {path}: that log dir of broker "
             f"{replica.broker} is offline ({failed[path]}). Repair its disk, or name another"
+        )
+    cordoned = {each.path for each in answer.log_dirs if each.cordoned}
+    if path in cordoned and standing(answer.replicas.get(replica.tp), path) is Standing.WAITING:
+        return (
+            f"{replica_name(replica)} cannot move to {path}: that log dir of broker "
+            f"{replica.broker} is cordoned. Uncordon it (cordoned.log.dirs), or name another"
         )
     if failed and replica.tp not in answer.replicas and replica.broker in state.offline:
         dirs = join_all(f"{each} ({error})" for each, error in sorted(failed.items()))

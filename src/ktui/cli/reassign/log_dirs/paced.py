@@ -132,14 +132,13 @@ class PacedMoves:
 
     def _take_in(self, replica: Replica, answer: LogDirsAnswer) -> None:
         book, path = self._book, self._book.open[replica]
-        asked = replica in book.asked
-        now = book.take_in(
-            replica, answer.replicas.get(replica.tp), self._failed.get(replica.broker)
-        )
+        asked, now_s = replica in book.asked, self._clock.monotonic()
+        held, failed = answer.replicas.get(replica.tp), self._failed.get(replica.broker)
+        now = book.take_in(replica, held, now_s, failed)
         if asked and replica in book.begun:
             self._report.begun(lines.log_dir_moves_started({replica: path}))
         if now is Standing.COMPLETE:
-            self._completed_s[replica.broker] = self._clock.monotonic()
+            self._completed_s[replica.broker] = now_s
         elif now is Standing.ABSENT:
             self._give_up_absent(replica)
 
