@@ -59,7 +59,8 @@ def break_dir(path: Path) -> None:
     """Put a file in the place of a log dir: its broker can neither read nor write there.
 
     Permissions would not do, for they do not bind root. Open segments stay usable, so the failure
-    shows when the broker next opens a file: with the next checkpoint, every five seconds.
+    shows when the broker next opens a file: with the next checkpoint, every five seconds where it
+    has replicas.
     """
     path.rename(_kept(path))
     path.touch()

@@ -52,7 +52,7 @@ async def test_the_first_move_that_does_not_fit_is_named_with_its_bytes(dirs: Mo
 
     problem, end = await refusal(dirs, {on(1, 0): SECOND, on(1, 2): SECOND, on(2, 0): SECOND})
 
-    lack = f"needs 900 MiB in {SECOND} of broker 1, and 450 MiB are free there"
+    lack = f"needs 900 MiB in {SECOND} of broker 1, where 450 MiB are left (450 MiB too few)"
     assert problem == f"orders-2-1 {lack}"
     assert end == (
         f"Nothing was sent: {FULL}. Make room, let moves wait for room with --log-dir-moves N, "

@@ -243,7 +243,7 @@ async def test_a_move_waits_until_others_have_made_room(dirs: MovingDirs) -> Non
     assert dirs.ports.most[1, SECOND] == 1
     assert dirs.report.notes[0] == (
         f"warning: orders-2-1 needs 900 MiB in {SECOND} of broker 1, "
-        "and 450 MiB are free there: it waits for room"
+        "where 450 MiB are left (450 MiB too few): it waits for room"
     )
 
 
@@ -252,7 +252,7 @@ async def test_a_move_that_never_gets_room_is_named_with_its_bytes(dirs: MovingD
 
     left = await dirs.move({**OUT, on(2, 0): SECOND}, ONE)
 
-    lack = f"needs 900 MiB in {SECOND} of broker 1, and 450 MiB are free there"
+    lack = f"needs 900 MiB in {SECOND} of broker 1, where 450 MiB are left (450 MiB too few)"
     assert left == {f"orders-{number}-1": f"was not begun: it {lack}" for number in (0, 2, 4)}
     assert await dirs.places(on(2, 0)) == [SECOND]
 
