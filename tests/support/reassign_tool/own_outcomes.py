@@ -70,6 +70,19 @@ OWN = (
     OwnOutcomes(
         "a broker dies, and the cancel cannot remove its throttle", dict.fromkeys((4, 5), _DOWN)
     ),
+    OwnOutcomes(
+        "with two log dirs, a replica moves between brokers and another between log dirs",
+        dict.fromkeys((3, 4), "no throttle without a copy"),
+    ),
+    *(
+        OwnOutcomes(f"on a secured cluster, one who may only look {name}", {step: difference})
+        for name, step, difference in (
+            ("is refused a reassignment", 2, "others are respected"),
+            ("is refused a throttle", 2, "others are respected"),
+            ("verifies, and is refused the removal of throttles", 3, _PUT_BACK),
+            ("is refused a cancel", 3, "cluster errors"),
+        )
+    ),
 )
 
 
