@@ -17,7 +17,7 @@ import pytest
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ConfigOp, ConfigScope
 from ktui.cluster.throttle_settings import FOLLOWER_RATE, FOLLOWER_REPLICAS
-from ktui.execution.run.events import Ended, Owned, Started, StepBegun
+from ktui.execution.run.events import Answered, Ended, Owned, Started, StepBegun
 from ktui.kafka.connection.connection import Connection
 from ktui.lab.layout import Lab
 from ktui.lab.processes import wait_for
@@ -199,7 +199,7 @@ def test_what_a_killed_call_had_not_begun_is_begun_by_no_other(tool: Tool, shell
     process = tool.begin("execute", {0: (4, 2), 1: (4, 3), 2: (4, 1)}, *slow)
     assert wait_for(lambda: bool(tool.runs), seconds=LIMIT_S)
     (run,) = tool.runs
-    shell.wait_for(run, StepBegun)
+    shell.wait_for(run, Answered)
     os.kill(shell.owner(run).pid, signal.SIGKILL)
     killed = ended(process)
 
