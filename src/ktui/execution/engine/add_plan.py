@@ -15,7 +15,15 @@ from ktui.execution.journal.commands import Add, Answer, StoredCommand
 from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.cancel_scope import count_text
 from ktui.execution.run.event_text import replica_list_text
-from ktui.execution.run.events import Added, AnyRunEvent, CancelAsked, Joined, OnConflict, Planned
+from ktui.execution.run.events import (
+    Added,
+    AnyRunEvent,
+    CancelAsked,
+    Joined,
+    OnConflict,
+    Planned,
+    Replanned,
+)
 from ktui.execution.run.first_events import chunked, hash_plan, planned_partitions, planned_parts
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
@@ -247,6 +255,19 @@ def _before(state: PartitionState, track: Track | None) -> PartitionState:
     )
 
 
+def _moved_away(track: Track) -> Replanned | None:
+    """Return the event that somebody else moved a partition away from its target since it ended."""
+    found = None if track.then is None else track.then.original
+    if found is None or track.state is not State.DONE or found == track.replicas:
+        return None
+    return Replanned(
+        topic=track.tp.topic,
+        partition=track.tp.partition,
+        replicas=found,
+        before=track.replicas,
+    )
+
+
 class PlanAdder:
     """Queues the partitions of extra plans: at once, or once they have come to rest."""
 
@@ -294,7 +315,9 @@ class PlanAdder:
         waiting = self._run.additions.waiting
         rested = [tp for tp, track in waiting.items() if self._is_at_rest(track)]
         if rested:
-            self._record([Joined(partitions=part) for part in chunked(rested)])
+            moved_away = [_moved_away(waiting[tp]) for tp in rested]
+            joined = [Joined(partitions=part) for part in chunked(rested)]
+            self._record([*joined, *filter(None, moved_away)])
             self._record(self._decider.join(rested))
 
     def _refusal(self, command: Add) -> str | None:

@@ -91,9 +91,8 @@ class ExtraPlans(msgspec.Struct):
 def _retarget(track: Track) -> None:
     """Replace the plan of a partition at rest by that of an extra plan.
 
-    Its original replicas stay those from before the run, also where others have moved it away from
-    its target. Where others have changed it on its way, or no step of it was ever begun, they are
-    the ones that the extra plan found.
+    Its original replicas stay those from before the run. Where others have changed it since, or no
+    step of it was ever begun, they are the ones that the extra plan found.
     """
     then = track.then
     if then is None:
@@ -104,8 +103,6 @@ def _retarget(track: Track) -> None:
         track.steps, track.sent, track.intermediate = 0, None, ()
     else:
         track.intermediate = _intermediate(track, then)
-        if track.state is State.DONE:
-            track.replicas = then.original
         had, size = track.planned, then.size or track.planned.size
         track.planned = msgspec.structs.replace(
             then, original=had.original, leader=had.leader, size=size
