@@ -28,7 +28,6 @@ from ktui.execution.journal.commands import CancelMoves, Command
 from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.run import Run
 from ktui.execution.run.track import Track
-from ktui.pacing.limits import Shape
 from ktui.planning.names import join_some
 
 PROGRAM = "ktui reassign"
@@ -86,9 +85,7 @@ def runs_place(arguments: Arguments, target: Target, cluster_id: str) -> RunsPla
 def left_runs(place: RunsPlace) -> Iterator[Run]:
     """Yield the unfinished runs of `ktui reassign` that no process owns."""
     for run, owner in unfinished_runs(place.state, place.cluster_id):
-        begun = run.started  # its limits may be others by now
-        whole = begun is not None and begun.limits.shape is Shape.WHOLE
-        if owner is None and run.exported is None and whole:
+        if owner is None and run.exported is None and run.left_to_kafka:
             yield run
 
 
@@ -126,9 +123,7 @@ def _not_ended(run: Run, partitions: Collection[TopicPartition]) -> list[TopicPa
 
 def _nothing_waits(run: Run) -> bool:
     """Whether a run of `ktui reassign` has submitted all that it is to submit."""
-    begun = run.started
-    whole = begun is not None and begun.limits.shape is Shape.WHOLE
-    return whole and run.in_flight + run.over == len(run.tracks)
+    return run.left_to_kafka and run.in_flight + run.over == len(run.tracks)
 
 
 def settle(
