@@ -101,8 +101,9 @@ LINES = (
     ),
     LineDifference(
         "throttles that stay",
-        "ktui names on standard error which throttles it leaves, and how to remove them.",
-        re.compile(r"throttles stay on .*"),
+        "ktui names on standard error which throttles it leaves, and how to remove them; and that "
+        "it watches the cluster before it removes any that somebody else has set.",
+        re.compile(r"throttles stay on .*|watching for \d+ s, before throttles go .*"),
         _clears,
     ),
     LineDifference(
