@@ -58,7 +58,7 @@ async def cancel_listed(
         seen = await fresh.read(partitions)
         wanted = frozenset(partitions)
         found = [move for tp, move in listed_reassignments(seen).items() if tp in wanted]
-        alone = [m.tp for m in found if unless is not None and m.target == unless[m.tp]]
+        alone = {m.tp for m in found if unless is not None and m.target == unless[m.tp]}
         moves = [move for move in found if move.tp not in alone]
         until_s = clock.monotonic() + MAY_COME_S
         try:

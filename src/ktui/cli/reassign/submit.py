@@ -68,7 +68,8 @@ def submit(place: RunsPlace, submission: Submission, left: Run | None) -> dict[T
     else:
         run = _submit_in_left_run(place, submission, seen, left.name)
     tracks = {each.tp: run.tracks.get(each.tp) for each in submission.plan.partitions}
-    reasons = {tp: _why_not(track, steps.get(tp, 0)) for tp, track in tracks.items()}
+    left_because = run.left or ""
+    reasons = {tp: _why_not(t, steps.get(tp, 0), left_because) for tp, t in tracks.items()}
     refused = {tp: why for tp, why in reasons.items() if why is not None}
     if waiting := [tp for tp in refused if (t := tracks[tp]) is not None and not t.state.ended]:
         stop = CancelMoves(CancelKind.STOP, partitions=tuple(waiting))
@@ -135,12 +136,13 @@ def _limit_s(submission: Submission) -> float:
     return ENDS_S if submission.limits.partitions is None else math.inf
 
 
-def _why_not(track: Track | None, steps_before: int) -> str | None:
+def _why_not(track: Track | None, steps_before: int, left_because: str) -> str | None:
     """Return why a partition was not submitted; None if it was, or needed nothing.
 
     Args:
         track: the partition in the run; None if it was gone when the run was made.
         steps_before: the steps that the run had begun for it before.
+        left_because: why the engine has left the run.
     """
     if track is None:
         return NOT_HOSTED
@@ -149,4 +151,4 @@ def _why_not(track: Track | None, steps_before: int) -> str | None:
     submitted = track.steps > steps_before or track.state is State.DONE or track.under_way
     if track.then is None and submitted:
         return None
-    return track.reason or track.state.words
+    return track.reason or (left_because if not track.state.ended else track.state.words)

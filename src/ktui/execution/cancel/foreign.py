@@ -72,7 +72,8 @@ class ForeignCancel:
         self._pending |= {move.tp: move for move in moves}
         self._answers |= {move.tp: _NOT_NEEDED for move in moves}
         await self._send(self._as_shown(moves, seen), seen)
-        self._judge(seen, self._pending.keys() - self._sent_s.keys() - self._unsent.keys())
+        done = {*self._sent_s, *self._unsent}
+        self._judge(seen, [tp for tp in self._pending if tp not in done])
 
     async def follow(self, seen: Observation) -> None:
         """Process a poll, cancel what the last one was too old for, and again what is still listed.
@@ -82,7 +83,7 @@ class ForeignCancel:
         Raises:
             RunProblem: the log cannot be written.
         """
-        self._judge(seen, self._pending.keys() - self._unsent.keys())
+        self._judge(seen, [tp for tp in self._pending if tp not in self._unsent])
         now_s = self._clock.monotonic()
         again = [
             move
