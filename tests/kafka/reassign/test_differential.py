@@ -49,13 +49,19 @@ async def test_argument_lists(reassign_lab: Lab, files: Path, case: ArgumentList
     assert_list_as_recorded(case.words, ours, theirs)
 
 
-@pytest.mark.parametrize("flow", FLOWS, ids=lambda flow: flow.name)
-async def test_flows(request: pytest.FixtureRequest, files: Path, flow: Flow) -> None:
+@pytest.fixture
+def lab_of_flow(request: pytest.FixtureRequest, flow: Flow) -> Lab:
+    """The lab of a flow. It is started before the test's event loop runs."""
     lab: Lab = request.getfixturevalue(_LABS[flow.where])
-    with ApacheTool(lab.layout, files) as tool:
-        async with Stage(lab, files, tool, apaches_help(tool)) as stage:
+    return lab
+
+
+@pytest.mark.parametrize("flow", FLOWS, ids=lambda flow: flow.name)
+async def test_flows(lab_of_flow: Lab, files: Path, flow: Flow) -> None:
+    with ApacheTool(lab_of_flow.layout, files) as tool:
+        async with Stage(lab_of_flow, files, tool, apaches_help(tool)) as stage:
             theirs = await stage.play(flow)
-    ours = await play_with_ktui(lab, files, files / "state", flow)
+    ours = await play_with_ktui(lab_of_flow, files, files / "state", flow)
 
     assert_as_recorded(flow, ours, theirs)
 
