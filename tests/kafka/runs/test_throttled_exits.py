@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
-from ktui.cluster.partition import Brokers, TopicPartition
+from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import (
     ClusterWriter,
-    ConfigChange,
     ConfigOp,
-    ConfigResource,
     ConfigScope,
     Verdict,
     WriteResult,
@@ -26,6 +24,7 @@ from ktui.planning.throttle_rates import parse_throttle_rates
 from support.contract.real_world import RealWorld
 from support.contract.world import alter, setting, until
 from support.kafka.outage import Outage
+from support.kafka.passing_writer import PassingWriter
 from support.kafka.real_runs import RealRun
 from support.kafka.real_throttles import changed, others_set
 from support.kafka.throttle_log import ThrottleLog
@@ -70,11 +69,11 @@ async def test_a_refused_alter_and_a_deleted_topic_leave_no_throttle(
     assert listed == [False, True, False, True, False]
 
 
-class Misdirected:
+class Misdirected(PassingWriter):
     """A writer whose first alter of a partition names a missing broker: Kafka refuses it."""
 
     def __init__(self, writer: ClusterWriter, tp: TopicPartition) -> None:
-        self._writer = writer
+        super().__init__(writer)
         self._tp = tp
         self._done = False
 
@@ -87,48 +86,11 @@ class Misdirected:
     ) -> Mapping[TopicPartition, WriteResult]:
         if self._tp in targets and not self._done:
             targets, self._done = {**targets, self._tp: (1, 2, 99)}, True
-        return await self._writer.alter_reassignments(
+        return await super().alter_reassignments(
             targets,
             allow_replication_factor_change=allow_replication_factor_change,
             leaves_within_s=leaves_within_s,
         )
-
-    async def elect_preferred_leaders(
-        self, partitions: Collection[TopicPartition], *, leaves_within_s: float | None = None
-    ) -> Mapping[TopicPartition, WriteResult]:
-        return await self._writer.elect_preferred_leaders(
-            partitions, leaves_within_s=leaves_within_s
-        )
-
-    async def alter_configs(
-        self, changes: Sequence[ConfigChange], *, leaves_within_s: float | None = None
-    ) -> Mapping[ConfigResource, WriteResult]:
-        return await self._writer.alter_configs(changes, leaves_within_s=leaves_within_s)
-
-    async def alter_log_dirs(
-        self,
-        broker: int,
-        paths: Mapping[TopicPartition, str],
-        *,
-        leaves_within_s: float | None = None,
-    ) -> Mapping[TopicPartition, WriteResult]:
-        return await self._writer.alter_log_dirs(broker, paths, leaves_within_s=leaves_within_s)
-
-    async def create_partitions(
-        self,
-        topic: str,
-        count: int,
-        assignment: Sequence[Brokers] | None = None,
-        *,
-        validate_only: bool = False,
-        leaves_within_s: float | None = None,
-    ) -> WriteResult:
-        return await self._writer.create_partitions(
-            topic, count, assignment, validate_only=validate_only, leaves_within_s=leaves_within_s
-        )
-
-    async def aclose(self) -> None:
-        await self._writer.aclose()
 
 
 async def is_in_flight(run: RealRun, tp: TopicPartition) -> bool:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.observer import Interest, Observer
-from ktui.cluster.partition import Brokers, TopicPartition
-from ktui.cluster.ports import ClusterWriter, ConfigChange, ConfigResource
+from ktui.cluster.partition import TopicPartition
+from ktui.cluster.ports import ClusterWriter
 from ktui.cluster.ports import WriteResult as Result
 from ktui.execution.cancel.preview import PartitionPreview, preview_partition
 from ktui.execution.engine.observed import Observed
@@ -27,6 +27,7 @@ from ktui.pacing.limits import Limits
 from support.contract.real_world import RealWorld
 from support.contract.world import LIMIT_S, until
 from support.kafka.held_copies import BYTES_EACH, hold, let_go
+from support.kafka.passing_writer import PassingWriter
 from support.kafka.real_runs import RealRun, described
 from support.runs.cancel_cases import Case, Scope, Stage, moment
 
@@ -34,11 +35,11 @@ ORIGINAL, TARGET = (2, 1, 3), (4, 5, 1)
 Replicas = tuple[int, ...]
 
 
-class Tripwire:
+class Tripwire(PassingWriter):
     """A `ClusterWriter` that cancels partitions at one chosen answer before it returns it."""
 
     def __init__(self, writer: ClusterWriter, called: CalledOff) -> None:
-        self._writer = writer
+        super().__init__(writer)
         self._called = called
         self._answers: Counter[Request] = Counter()
 
@@ -50,7 +51,7 @@ class Tripwire:
         leaves_within_s: float | None = None,
     ) -> Mapping[TopicPartition, Result]:
         self._called.sent += targets.items()
-        results = await self._writer.alter_reassignments(
+        results = await super().alter_reassignments(
             targets,
             allow_replication_factor_change=allow_replication_factor_change,
             leaves_within_s=leaves_within_s,
@@ -61,41 +62,9 @@ class Tripwire:
     async def elect_preferred_leaders(
         self, partitions: Collection[TopicPartition], *, leaves_within_s: float | None = None
     ) -> Mapping[TopicPartition, Result]:
-        results = await self._writer.elect_preferred_leaders(
-            partitions, leaves_within_s=leaves_within_s
-        )
+        results = await super().elect_preferred_leaders(partitions, leaves_within_s=leaves_within_s)
         await self._answered(Request.ELECT, partitions)
         return results
-
-    async def alter_configs(
-        self, changes: Collection[ConfigChange], *, leaves_within_s: float | None = None
-    ) -> Mapping[ConfigResource, Result]:
-        return await self._writer.alter_configs(list(changes), leaves_within_s=leaves_within_s)
-
-    async def alter_log_dirs(
-        self,
-        broker: int,
-        paths: Mapping[TopicPartition, str],
-        *,
-        leaves_within_s: float | None = None,
-    ) -> Mapping[TopicPartition, Result]:
-        return await self._writer.alter_log_dirs(broker, paths, leaves_within_s=leaves_within_s)
-
-    async def create_partitions(
-        self,
-        topic: str,
-        count: int,
-        assignment: Sequence[Brokers] | None = None,
-        *,
-        validate_only: bool = False,
-        leaves_within_s: float | None = None,
-    ) -> Result:
-        return await self._writer.create_partitions(
-            topic, count, assignment, validate_only=validate_only, leaves_within_s=leaves_within_s
-        )
-
-    async def aclose(self) -> None:
-        await self._writer.aclose()
 
     async def _answered(self, request: Request, partitions: Collection[TopicPartition]) -> None:
         called = self._called

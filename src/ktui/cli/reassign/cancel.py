@@ -8,7 +8,6 @@ from contextlib import aclosing
 
 import click
 
-from ktui.cli.context.claim import check_no_other_owner
 from ktui.cli.context.cluster import Cluster, ClusterChoice
 from ktui.cli.reassign.cancel_listed import cancel_listed
 from ktui.cli.reassign.clear_throttles import FOREIGN, Foreign, Over, clear_throttles
@@ -101,8 +100,7 @@ def _cancel_moves(
         click.echo(lines.NO_MOVES_TO_CANCEL)
         return
     place = runs_place(arguments, choice.target(), cluster_id)
-    if place.owner is not None:
-        asyncio.run(check_no_other_owner(place.owner))
+    asyncio.run(place.check_owner())
     asyncio.run(_send_back(place, back, timeout_s))
 
 
@@ -142,8 +140,7 @@ def _cancel(
         return ()
     place = runs_place(arguments, choice.target(), cluster_id)
     check_not_live(place.state, place.cluster_id, active)
-    if place.owner is not None:
-        asyncio.run(check_no_other_owner(place.owner))
+    asyncio.run(place.check_owner())
     errors: dict[TopicPartition, str] = {}
     cleared: set[SettingKey] = set()
     if not arguments.has("preserve-throttles"):  # a run ends its throttles with its moves

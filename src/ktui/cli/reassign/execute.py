@@ -10,10 +10,8 @@ from pathlib import Path
 import click
 import msgspec
 
-from ktui.cli.context.claim import check_no_other_owner
 from ktui.cli.context.cluster import warn_of_tls
 from ktui.cli.context.terminal import print_note
-from ktui.cli.output.gate import cancel_cluster_options, check_gate_open
 from ktui.cli.reassign.as_run import start_as_run
 from ktui.cli.reassign.cancel_listed import cancel_listed
 from ktui.cli.reassign.cluster import cluster_choice, describe_existing, reassignment_file
@@ -188,10 +186,9 @@ def _refuse(place: RunsPlace, file: ReassignmentFile) -> None:
     Raises:
         RunRefused: with the reason.
     """
-    check_gate_open(place.state, place.cluster_id, cancel_cluster_options(place.target.names))
+    place.check_gate()
     check_not_live(place.state, place.cluster_id, file.replicas)
-    if place.owner is not None:
-        asyncio.run(check_no_other_owner(place.owner))
+    asyncio.run(place.check_owner())
 
 
 def _check_log_dirs(place: RunsPlace, moves: WantedMoves) -> None:

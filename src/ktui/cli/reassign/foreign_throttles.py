@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from functools import partial
 
-from ktui.cli.context.claim import check_no_other_owner
 from ktui.cli.context.terminal import print_note
 from ktui.cli.doctor.remove_throttles import remove_throttles
 from ktui.cli.doctor.throttle_scan import (
@@ -84,12 +83,11 @@ class ForeignThrottles:
 
     async def _may_change(self) -> bool:
         """Whether no other state directory owns the cluster."""
-        if self._place.owner is not None:
-            try:
-                await check_no_other_owner(self._place.owner)
-            except RunRefused as owned:
-                print_note(str(owned))
-                return False
+        try:
+            await self._place.check_owner()
+        except RunRefused as owned:
+            print_note(str(owned))
+            return False
         return True
 
 

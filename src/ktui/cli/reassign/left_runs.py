@@ -12,8 +12,9 @@ from typing import NamedTuple
 
 import msgspec
 
-from ktui.cli.context.claim import ClaimRequest, claim_request
+from ktui.cli.context.claim import ClaimRequest, check_no_other_owner, claim_request
 from ktui.cli.context.cluster import Target
+from ktui.cli.output.gate import cancel_cluster_options, check_gate_open
 from ktui.cli.process.launch import Launch, Leaving, launch_left_run
 from ktui.cli.reassign.cluster import state_of
 from ktui.cli.reassign.command_line.arguments import Arguments
@@ -61,6 +62,23 @@ class RunsPlace(NamedTuple):
             leave=leave,
         )
 
+    def check_gate(self) -> None:
+        """Check that the cluster's cancel gate is open.
+
+        Raises:
+            RunRefused: it is shut; names who shut it, and how to open it.
+        """
+        check_gate_open(self.state, self.cluster_id, cancel_cluster_options(self.target.names))
+
+    async def check_owner(self) -> None:
+        """Check that no other state directory owns the cluster.
+
+        Raises:
+            RunRefused: another one does.
+        """
+        if self.owner is not None:
+            await check_no_other_owner(self.owner)
+
     def _owner(self, leave: Leaving) -> ClaimRequest | None:
         """What only ends things goes on even while nobody can be asked who owns the cluster."""
         if self.owner is None:
@@ -107,7 +125,8 @@ def check_not_live(
         if not moving:
             return
         run, owner = moving[0]
-        if not all(_nothing_waits(run) for run, _ in moving) or time.monotonic() >= until_s:
+        settling = all(run.left_to_kafka and run.all_begun for run, _ in moving)
+        if not settling or time.monotonic() >= until_s:
             raise RunRefused(
                 f"run {run.name}, owned by {owner}, moves {join_some(theirs[run])}. Nothing was "
                 f"sent. Wait for its end, add the plan to it (ktui add {run.name} PLAN), or cancel "
@@ -119,11 +138,6 @@ def check_not_live(
 def _not_ended(run: Run, partitions: Collection[TopicPartition]) -> list[TopicPartition]:
     tracks = (run.tracks.get(tp) for tp in partitions)
     return [track.tp for track in tracks if track is not None and not track.state.ended]
-
-
-def _nothing_waits(run: Run) -> bool:
-    """Whether a run of `ktui reassign` has submitted all that it is to submit."""
-    return run.left_to_kafka and run.in_flight + run.over == len(run.tracks)
 
 
 def settle(

@@ -8,9 +8,7 @@ from contextlib import aclosing
 import click
 import msgspec
 
-from ktui.cli.context.claim import check_no_other_owner
 from ktui.cli.context.terminal import print_note
-from ktui.cli.output.gate import cancel_cluster_options, check_gate_open
 from ktui.cli.reassign.command_line.arguments import Arguments
 from ktui.cli.reassign.left_runs import RunsPlace
 from ktui.cli.reassign.log_dirs.check import (
@@ -126,7 +124,7 @@ async def move_log_dirs(place: RunsPlace, wanted: WantedMoves) -> None:
                     SystemClock(),
                     pace=wanted.pace,
                     patience=wanted.patience,
-                    allowed=lambda: _check_allowed(place),
+                    allowed=lambda: _check_allowed(_without_take_over(place)),
                     report=report,
                 )
                 left = await paced.move(wanted.dirs)
@@ -140,9 +138,15 @@ async def move_log_dirs(place: RunsPlace, wanted: WantedMoves) -> None:
 
 async def _check_allowed(place: RunsPlace) -> None:
     """Check the gate and the owner of the cluster, which may have changed since the start."""
-    check_gate_open(place.state, place.cluster_id, cancel_cluster_options(place.target.names))
-    if place.owner is not None:
-        await check_no_other_owner(msgspec.structs.replace(place.owner, take_over=False))
+    place.check_gate()
+    await place.check_owner()
+
+
+def _without_take_over(place: RunsPlace) -> RunsPlace:
+    """Take a cluster over at most once: whoever takes it over later is not overruled."""
+    if place.owner is None:
+        return place
+    return place._replace(owner=msgspec.structs.replace(place.owner, take_over=False))
 
 
 def _report_end(wanted: WantedMoves, left: Mapping[Replica, str]) -> None:

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Mapping
 from contextlib import aclosing
 
 import msgspec
 
 from ktui.cli.context.cluster import read_cluster_for_plan
-from ktui.cli.output.gate import cancel_cluster_options, check_gate_open
 from ktui.cli.process.launch import Leaving, launch_new_run
 from ktui.cli.reassign.left_runs import ENDS_S, RunsPlace, carry_on, wait_until_left
 from ktui.cluster.clock import SystemClock
@@ -61,11 +59,11 @@ def submit(place: RunsPlace, submission: Submission, left: Run | None) -> dict[T
         ClusterError: the cluster does not answer.
     """
     seen = asyncio.run(_read(place, submission.plan))
-    before: Mapping[TopicPartition, Track] = {} if left is None else left.tracks
-    steps = {tp: track.steps for tp, track in before.items()}
+    steps: dict[TopicPartition, int] = {}
     if left is None:
         run = _submit_in_new_run(place, submission, seen)
     else:
+        steps = {tp: track.steps for tp, track in left.tracks.items()}
         run = _submit_in_left_run(place, submission, seen, left.name)
     tracks = {each.tp: run.tracks.get(each.tp) for each in submission.plan.partitions}
     left_because = run.left or ""
@@ -124,7 +122,7 @@ def _submit_in_left_run(
         commands.insert(0, SetThrottle(submission.throttle))
 
     def check() -> None:
-        check_gate_open(place.state, place.cluster_id, cancel_cluster_options(place.target.names))
+        place.check_gate()
         if submission.throttle:
             check_one_throttle(place.state, place.cluster_id, name)
 

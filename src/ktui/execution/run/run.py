@@ -177,8 +177,12 @@ class Run:
     @property
     def submitted(self) -> bool:
         """Whether its engine has left all of it to Kafka."""
-        all_sent = self.in_flight + self.over == len(self.tracks)
-        return self.left_to_kafka and self.left is not None and all_sent
+        return self.left_to_kafka and self.left is not None and self.all_begun
+
+    @property
+    def all_begun(self) -> bool:
+        """Whether no partition waits for its next step."""
+        return self.in_flight + self.over == len(self.tracks)
 
     def apply(self, entry: JournalEntry) -> None:
         """Apply the next entry of the journal."""

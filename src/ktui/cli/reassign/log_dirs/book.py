@@ -122,7 +122,7 @@ class MovesBook:
 
 
 def _why_ended(held: ReplicaDir | None, failed: str | None) -> str:
-    """Say why a begun move is not under way any more."""
+    """Return why a move that had begun is no longer under way."""
     if held is None:
         return failed or "its broker does not have it any more"
     if failed is not None:

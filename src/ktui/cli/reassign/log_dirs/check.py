@@ -118,7 +118,7 @@ def unmeasured(seen: DirsSeen) -> str | None:
 
 
 def shortage_text(broker: int, lack: Shortage) -> str:
-    """Say what a replica needs; its name goes before."""
+    """Format the room that a replica lacks, to follow its name."""
     return (
         f"needs {as_bytes(lack.needed)} in {clean(lack.path)} of broker {broker}, where "
         f"{as_bytes(lack.there)} are left ({as_bytes(lack.needed - lack.there)} too few)"

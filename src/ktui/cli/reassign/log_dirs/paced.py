@@ -143,7 +143,7 @@ class PacedMoves:
             self._give_up_absent(replica)
 
     def _give_up_absent(self, replica: Replica) -> None:
-        """Give up a replica that its broker does not have in time."""
+        """Stop waiting for a replica that has not appeared on its broker in time."""
         waits = replica in self._book.not_begun(replica.broker)
         if waits and self._clock.monotonic() >= self._absent_until_s:
             why = f"its broker does not have it after {self._patience.absent_s:g} s (--timeout)"
@@ -172,7 +172,7 @@ class PacedMoves:
         return any(begun)
 
     def _take_result(self, replica: Replica, result: WriteResult) -> bool:
-        """Take in the answer to a request; return whether the move has begun, or was refused."""
+        """Process the answer to a request; return whether the move has begun or was refused."""
         if result.verdict is Verdict.UNKNOWN:  # the next read of the broker shows it
             return False
         self._book.asked.discard(replica)

@@ -72,7 +72,7 @@ def moves_to_begin(
 ) -> Decision:
     """Decide which moves begin now, as many as the pace and the room allow.
 
-    Moves that are under way count, whoever began them. What has no room is passed over.
+    Moves under way count, whoever started them. Moves without room are skipped.
 
     Args:
         wanted: the log dirs of the replicas that are not complete yet.

@@ -10,7 +10,7 @@ from ktui.cli.output.progress_line import ProgressLine
 
 
 class MovesReport(Protocol):
-    """Takes the lines of paced moves."""
+    """Receives what paced moves report."""
 
     def begun(self, line: str) -> None:
         """Report a move that has begun, in the words of Kafka's tool."""

@@ -79,7 +79,7 @@ def _connecting(empty: EmptyState) -> list[str]:
 
 
 def _not_known(empty: EmptyState, outage: ClusterOutage) -> list[str]:
-    """Say that the past is no answer: anything may move by now."""
+    """Explain that only the past is known: anything may be moving by now."""
     return [
         f"Not known: {empty.cluster_name} does not answer.",
         f"At {empty.last_at}, when it last did, there was nothing to show here.",
