@@ -9,6 +9,7 @@ from datetime import timedelta
 import pytest
 
 from ktui.cluster.group_claim import SESSIONS, GroupClaim, Sessions
+from ktui.cluster.membership import HeartbeatAnswer
 from ktui.cluster.ownership import ClusterOwner, OwnedByOthers, OwnedHere, Unowned
 from support.contract.world import World, until
 from support.journals.owners import SINCE, Owners, owner
@@ -29,6 +30,28 @@ async def claimed(owners: Owners, me: ClusterOwner, sessions: Sessions = SESSION
     claim = owners.claim_of(me, sessions)
     assert await claim.claim(take_over=False) == OwnedHere(me)
     return claim
+
+
+async def test_a_description_of_a_group_is_current_until_its_member_changes(
+    world: World, topic_name: str
+) -> None:
+    groups = world.memberships()
+    empty = await groups.describe(topic_name)
+    first = await groups.join(topic_name, b"", 60.0)
+    held = await groups.describe(topic_name)
+
+    assert not await groups.is_current(topic_name, empty)
+    assert await groups.is_current(topic_name, held)
+    assert first is not None
+    assert await groups.heartbeat(topic_name, first) is HeartbeatAnswer.STAYS
+
+    second = await groups.join(topic_name, b"", 60.0)
+    assert not await groups.is_current(topic_name, held)
+
+    assert second is not None
+    await groups.leave(topic_name, second)
+    assert await groups.is_current(topic_name, empty)
+    await groups.aclose()
 
 
 async def test_a_cluster_has_no_owner_until_it_is_claimed(owners: Owners) -> None:

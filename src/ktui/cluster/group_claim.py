@@ -16,7 +16,6 @@ import msgspec
 from ktui.cluster.clock import Clock
 from ktui.cluster.errors import ClusterError, NotAuthorized, Refused
 from ktui.cluster.membership import (
-    INSTANCE,
     KIND,
     STORE,
     GroupDescription,
@@ -162,8 +161,8 @@ class GroupClaim:
 
     async def _read_owner(self) -> ClaimStatus:
         claim, engine = await asyncio.gather(
-            self._read_settled(self._group),
-            self._read_settled(self._engine_group),
+            self._read_newest(self._group),
+            self._read_newest(self._engine_group),
             return_exceptions=True,
         )
         if isinstance(claim, BaseException):
@@ -180,6 +179,21 @@ class GroupClaim:
         if owner is not None and owner.state_dir == self._me.state_dir:
             return OwnedHere(owner, lives)
         return OwnedByOthers(owner, lives)
+
+    async def _read_newest(self, group: str) -> GroupDescription:
+        """Read a group, and again while its coordinator knows more than it describes."""
+        for _ in range(_SETTLE_TRIES):
+            seen = await self._read_settled(group)
+            if seen.permitted is False or await self._is_current(group, seen):
+                return seen
+            await self._clock.sleep(_SETTLE_WAIT_S)
+        raise _Unsettled(f"brokers do not show the newest member of the consumer group {group} yet")
+
+    async def _is_current(self, group: str, seen: GroupDescription) -> bool:
+        try:
+            return await self._groups.is_current(group, seen)
+        except NotAuthorized:  # a principal that may not join decides nothing by what it sees
+            return True
 
     async def _read_settled(self, group: str) -> GroupDescription:
         for _ in range(_SETTLE_TRIES):
@@ -270,9 +284,9 @@ class GroupClaim:
 
 
 def _owner(group: GroupDescription) -> ClusterOwner | None:
-    note = next((m.note for m in group.members if m.instance == INSTANCE), b"")
+    member = group.static_member
     try:
-        claimed = msgspec.json.decode(note, type=ClusterOwner)
+        claimed = msgspec.json.decode(member.note if member else b"", type=ClusterOwner)
     except msgspec.DecodeError:
         return None
     if claimed.since.tzinfo is None:

@@ -58,6 +58,11 @@ class GroupDescription(msgspec.Struct, frozen=True):
     permitted: bool | None = None
     """Whether the reader may join the group; None where brokers do not report it."""
 
+    @property
+    def static_member(self) -> MemberDescription | None:
+        """The member that a claim is made of, if the group has one."""
+        return next((member for member in self.members if member.instance == INSTANCE), None)
+
 
 class GroupMembership(Protocol):
     """Consumer groups with one static member. Every method may raise a `ClusterError`."""
@@ -81,6 +86,15 @@ class GroupMembership(Protocol):
 
     async def heartbeat(self, group: str, member: Member) -> HeartbeatAnswer:
         """Renew the member's session. Needs Read on the group."""
+        ...
+
+    async def is_current(self, group: str, description: GroupDescription) -> bool:
+        """Whether the coordinator still has the member of a description, or still none.
+
+        Brokers from 4.0 on describe a group as all replicas have it. After a failover a description
+        may thus lack the last join until the replicas have caught up. This answer lacks nothing.
+        Creates nothing. Needs Read on the group.
+        """
         ...
 
     async def leave(self, group: str, member: Member) -> None:

@@ -40,6 +40,8 @@ _SHORT_S = 3.0
 """The limit of a describe or a heartbeat: an engine waits for these in each turn."""
 _GONE = frozenset({"FENCED_INSTANCE_ID", "UNKNOWN_MEMBER_ID", "ILLEGAL_GENERATION"})
 """Answers to a client that is not a member, or whose membership has changed since it joined."""
+_NOBODY, _NO_GENERATION = "nobody", -1
+"""A member and a generation that no group has."""
 _REBALANCING = frozenset({"REBALANCE_IN_PROGRESS"})
 _NO_COORDINATOR = "COORDINATOR_NOT_AVAILABLE"
 _NO_STORE_FIX = (
@@ -184,6 +186,25 @@ class KafkaGroups:
                 return HeartbeatAnswer.REJOIN
             raise
         return HeartbeatAnswer.STAYS
+
+    async def is_current(self, group: str, description: GroupDescription) -> bool:
+        """Whether the coordinator still has the member of a description, or still none.
+
+        A heartbeat of an impossible generation tells: its answer says what is wrong with it, and it
+        renews no session.
+        """
+        if not self._coordinators.knows(group) and await self.stores_groups() is False:
+            return True
+        shown = description.static_member
+        member = Member(shown.id if shown else _NOBODY, _NO_GENERATION)
+        request = partial(requests.heartbeat_request, group, member)
+        try:
+            await self._coordinators.ask(_HEARTBEAT, group, request, _unchanged, self._short_s)
+        except Refused as refused:
+            if refused.code not in _GONE:
+                raise
+            return refused.code == ("ILLEGAL_GENERATION" if shown else "UNKNOWN_MEMBER_ID")
+        return False  # while a coordinator loads its groups it says yes to everybody
 
     async def leave(self, group: str, member: Member) -> None:
         """Leave the group at once. Does nothing for a client that is no longer a member."""

@@ -45,6 +45,12 @@ class SimulatedGroups:
         await self._coordinator(group, "join_group")
         return self._cluster.groups.heartbeat(group, member, self._cluster.now_s)
 
+    async def is_current(self, group: str, description: GroupDescription) -> bool:
+        """Whether the group still has the member of a description, or still none."""
+        await self._coordinator(group, "join_group")
+        newest = self._cluster.groups.describe(group, self._cluster.now_s)
+        return newest.members == description.members
+
     async def leave(self, group: str, member: Member) -> None:
         """Leave at once; does nothing for a former member."""
         await self._coordinator(group, "join_group")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable
+from math import inf
 from typing import Any
 
 import msgspec
@@ -242,6 +243,9 @@ class GroupsInUse:
     async def describe(self, _group: str) -> GroupDescription:
         return self._seen
 
+    async def is_current(self, _group: str, description: GroupDescription) -> bool:
+        return description == self._seen
+
     async def join(self, *_: object) -> None:
         self.joins += 1
 
@@ -263,6 +267,63 @@ async def test_a_group_used_by_another_program_is_left_alone(
     assert isinstance(standing, OwnerUnknown)
     assert reason in standing.reason
     assert groups.joins == 0
+
+
+class LaggingGroups:
+    """Groups of a cluster whose coordinator describes them as they were: its replicas lag."""
+
+    def __init__(self, cluster: SimulatedCluster, shown: GroupDescription, reads: float) -> None:
+        self._groups = cluster.memberships()
+        self._shown = shown
+        self._reads = reads
+        """How many more reads the replicas lag for."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._groups, name)
+
+    async def describe(self, group: str) -> GroupDescription:
+        self._reads -= 1
+        return self._shown if self._reads >= 0 else await self._groups.describe(group)
+
+
+async def test_an_owner_whom_brokers_do_not_show_yet_keeps_the_cluster(
+    cluster: SimulatedCluster, owners: Owners
+) -> None:
+    empty = await cluster.memberships().describe(f"ktui-{CLUSTER}")
+    ada = await claimed(owners)
+    bob = GroupClaim(LaggingGroups(cluster, empty, 5), CLUSTER, BOB, cluster.clock)
+
+    assert await bob.claim(take_over=False) == OwnedByOthers(ADA, lives=True)
+
+    assert await ada.check() == OwnedHere(ADA)
+
+
+async def test_a_former_owner_whom_brokers_still_show_does_not_get_the_cluster_back(
+    cluster: SimulatedCluster, owners: Owners
+) -> None:
+    await claimed(owners)
+    before = await cluster.memberships().describe(f"ktui-{CLUSTER}")
+    bob = owners.claim_of(BOB)
+    await bob.claim(take_over=True)
+    ada = GroupClaim(LaggingGroups(cluster, before, 5), CLUSTER, ADA, cluster.clock)
+
+    assert await ada.claim(take_over=False) == OwnedByOthers(BOB, lives=True)
+
+    assert await bob.check() == OwnedHere(BOB)
+
+
+async def test_the_owner_is_unknown_while_brokers_do_not_show_the_newest_member(
+    cluster: SimulatedCluster, owners: Owners
+) -> None:
+    empty = await cluster.memberships().describe(f"ktui-{CLUSTER}")
+    ada = await claimed(owners)
+    bob = GroupClaim(LaggingGroups(cluster, empty, inf), CLUSTER, BOB, cluster.clock)
+
+    standing = await bob.claim(take_over=True)
+
+    assert isinstance(standing, OwnerUnknown)
+    assert "do not show the newest member" in standing.reason
+    assert await ada.check() == OwnedHere(ADA)
 
 
 class CountedGroups:

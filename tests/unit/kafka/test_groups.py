@@ -11,12 +11,18 @@ from kafka.protocol.consumer.group import HeartbeatResponse, LeaveGroupResponse
 from kafka.protocol.metadata import FindCoordinatorResponse, MetadataResponse
 
 from ktui.cluster.errors import ClusterError, NotAuthorized, Refused, Unreachable
-from ktui.cluster.membership import HeartbeatAnswer, Member
+from ktui.cluster.membership import (
+    GroupDescription,
+    HeartbeatAnswer,
+    Member,
+    MemberDescription,
+)
 from ktui.kafka.claim import KafkaGroups
 from ktui.kafka.connection.connection import Connection
 from ktui.kafka.transport import error_codes
 
 LOADING, NOT_THERE, MOVED, DENIED, FENCED, UNKNOWN_MEMBER = 14, 15, 16, 30, 82, 25
+WRONG_GENERATION = 22
 REBALANCING, UNKNOWN_TOPIC, NO_TOPIC_PERMISSION, UNEXPECTED = 27, 3, 29, 42
 MEMBER = Member("owner-1", 3)
 
@@ -174,7 +180,7 @@ async def test_a_known_coordinator_is_not_looked_up_for_each_heartbeat(
     [
         (FENCED, HeartbeatAnswer.GONE),
         (UNKNOWN_MEMBER, HeartbeatAnswer.GONE),
-        (22, HeartbeatAnswer.GONE),
+        (WRONG_GENERATION, HeartbeatAnswer.GONE),
         (REBALANCING, HeartbeatAnswer.REJOIN),
     ],
 )
@@ -195,6 +201,46 @@ async def test_an_unexpected_heartbeat_answer_is_an_error_with_its_name(
         await groups.heartbeat("g", MEMBER)
 
     assert refused.value.code == "INVALID_REQUEST"
+
+
+NOBODY_SHOWN = GroupDescription("", settled=True, members=())
+OWNER_SHOWN = GroupDescription(
+    "ktui", settled=True, members=(MemberDescription("owner-1", "owner", b""),)
+)
+
+
+@pytest.mark.parametrize(
+    ("description", "code", "expected"),
+    [
+        (NOBODY_SHOWN, UNKNOWN_MEMBER, True),
+        (NOBODY_SHOWN, FENCED, False),
+        (NOBODY_SHOWN, 0, False),  # the coordinator is loading
+        (OWNER_SHOWN, WRONG_GENERATION, True),
+        (OWNER_SHOWN, FENCED, False),
+        (OWNER_SHOWN, UNKNOWN_MEMBER, False),
+        (OWNER_SHOWN, 0, False),
+    ],
+)
+async def test_a_description_is_current_where_a_heartbeat_of_no_generation_agrees(
+    brokers: Brokers,
+    groups: KafkaGroups,
+    description: GroupDescription,
+    code: int,
+    expected: bool,  # noqa: FBT001 - what is expected, from the table above
+) -> None:
+    brokers.heartbeats = [code]
+
+    assert await groups.is_current("g", description) is expected
+
+
+async def test_groups_that_are_not_stored_are_empty_without_asking_a_coordinator(
+    brokers: Brokers, groups: KafkaGroups
+) -> None:
+    brokers.store = UNKNOWN_TOPIC
+
+    assert await groups.is_current("g", NOBODY_SHOWN)
+
+    assert brokers.kinds() == ["Metadata"]
 
 
 @pytest.mark.parametrize("part", ["look-up", "answer"])
