@@ -36,6 +36,10 @@ def _without_ports(text: str, _places: Mapping[str, str]) -> str:
     return re.sub(r"\b(127\.0\.0\.1|localhost)(/127\.0\.0\.1)?:\d+", r"\1:PORT", text)
 
 
+def _without_asked_broker(text: str, _places: Mapping[str, str]) -> str:
+    return re.sub(r"\bbroker \d+ at (?=127\.0\.0\.1:)", "broker ANY at ", text)
+
+
 def _without_places(text: str, places: Mapping[str, str]) -> str:
     for sign, place in places.items():
         text = text.replace(place, sign)
@@ -84,6 +88,7 @@ NORMALISATIONS = (
         _without_request,
     ),
     Normalisation("port", "Port numbers: each lab has free ones.", _without_ports),
+    Normalisation("asked", "The broker that a client happened to ask.", _without_asked_broker),
     Normalisation("place", "The folder of the lab, which holds the log dirs.", _without_places),
     Normalisation("time", "Points in time in messages of timeouts.", _without_times),
     Normalisation(

@@ -90,7 +90,7 @@ class KtuiProcess:
 
     def run(self, words: Sequence[str]) -> Answer:
         """Run ktui to its end."""
-        command_line = [sys.executable, "-m", "ktui", "reassign", *words]
+        command_line = [str(Path(sys.executable).with_name("ktui")), "reassign", *words]
         return _run(command_line, self._folder, self._environment)
 
 

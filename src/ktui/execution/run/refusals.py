@@ -56,5 +56,6 @@ def failure_reason(tries: int, result: Answered | WriteResult) -> str:
 
 
 def refusal_text(result: Answered | WriteResult) -> str:
-    """Return the broker's message, with Kafka's name of the error."""
-    return f"{result.message} ({result.code})" if result.code else result.message
+    """Return the broker's message, with Kafka's name of the error if the message lacks it."""
+    named = not result.code or result.code in result.message
+    return result.message if named else f"{result.message} ({result.code})"
