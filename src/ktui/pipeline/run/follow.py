@@ -206,6 +206,7 @@ class Follower:
     def _doing(self, what: str) -> None:
         self._check_end()
         self._report.doing(what)
+        self._check_end()  # the report may have taken long
 
     def _check_end(self) -> None:
         if self._over:
