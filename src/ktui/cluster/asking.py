@@ -75,6 +75,10 @@ class RequestsByKey(Generic[K, A]):
         answer = self.answers.get(key)
         return answer is None or now - answer.at_s >= self._every_s
 
+    def expired(self, key: K) -> bool:
+        """Whether the key's last answer is known to be out of date."""
+        return key in self._expired
+
     def ask(self, key: K, call: Coroutine[Any, Any, A]) -> None:
         """Start the call for `key`, which the caller has checked to be due."""
         now = self._clock.monotonic()

@@ -18,7 +18,7 @@ async def take_census(pages: AsyncIterator[TopicsAnswer], clock: Clock) -> Censu
     partitions = 0
     leaders: Counter[int] = Counter()
     replicas: Counter[int] = Counter()
-    unhealthy: list[tuple[bool, int, TopicPartition]] = []
+    unhealthy: list[tuple[int, TopicPartition]] = []
     async for page in pages:
         partitions += len(page.partitions)
         topics.update(tp.topic for tp in page.partitions)
@@ -27,7 +27,8 @@ async def take_census(pages: AsyncIterator[TopicsAnswer], clock: Clock) -> Censu
             if state.leader is not None:
                 leaders[state.leader] += 1
             if _looks_unhealthy(state):
-                unhealthy.append((state.leader is not None, len(state.isr), state.tp))
+                unhealthy.append((0 if state.leader is None else len(state.isr), state.tp))
+    unhealthy.sort()
     return Census(
         at=clock.now(),
         monotonic_s=clock.monotonic(),
@@ -36,7 +37,8 @@ async def take_census(pages: AsyncIterator[TopicsAnswer], clock: Clock) -> Censu
         partitions=partitions,
         leaders=dict(leaders),
         replicas=dict(replicas),
-        unhealthy=tuple(tp for _, _, tp in sorted(unhealthy)),
+        unhealthy=tuple(tp for _, tp in unhealthy),
+        in_sync=tuple(size for size, _ in unhealthy),
     )
 
 

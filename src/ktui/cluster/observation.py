@@ -23,7 +23,7 @@ class Reading(msgspec.Struct, frozen=True):
 
 
 class Census(msgspec.Struct, frozen=True):
-    """Counts over all partitions; taken only while a view asks for them."""
+    """Counts over all partitions; taken only for a view."""
 
     at: datetime
     monotonic_s: float
@@ -40,6 +40,8 @@ class Census(msgspec.Struct, frozen=True):
     Those without a leader come first, then those with the fewest replicas in sync. Metadata does
     not mark adding replicas, so moving partitions are included.
     """
+    in_sync: tuple[int, ...] | None = None
+    """Of each of them, the size of its ISR; 0 without a leader. None in older recordings."""
 
 
 class Observation(msgspec.Struct, frozen=True, kw_only=True):

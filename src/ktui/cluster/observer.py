@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Mapping, Sequence
+from itertools import islice
 from typing import NamedTuple, Protocol
 
 import msgspec
@@ -24,6 +25,10 @@ from ktui.cluster.partition import PartitionState, Reassignment, TopicPartition
 from ktui.cluster.ports import ClusterDescription, ClusterReader, TopicsAnswer
 
 CENSUS_EVERY_S = 30.0
+CENSUS_REST = 100
+"""A census that only counts for the header rests this many times as long as it took."""
+_HEALTH_TOPICS = 100
+"""The most topics whose min.insync.replicas is read for the counts, worst partitions first."""
 MOST_UNHEALTHY = 2_000
 """The most unhealthy partitions read in every poll, worst first; the census counts all."""
 
@@ -43,6 +48,8 @@ class Interest(msgspec.Struct, frozen=True):
 
     The census is taken every 30 s, and when a broker leaves or joins.
     """
+    health: bool = False
+    """Whether to count unhealthy partitions: by a census that takes at most 1% of the time."""
 
 
 NO_INTEREST = Interest()
@@ -132,7 +139,7 @@ class Observer:
             await self._figures.read(
                 cluster,
                 [state for state in polled.partitions.values() if state.catching_up],
-                frozenset(tp.topic for tp in polled.partitions),
+                frozenset(tp.topic for tp in polled.partitions) | _judged(interest, census),
                 everyone=interest.census,
             )
             return self._observation(cluster, polled, census, started)
@@ -143,13 +150,20 @@ class Observer:
         if alive != self._alive:  # healthy partitions may have become unhealthy
             self._alive = alive
             self._census.expire(None)
-        if not (interest.census or interest.unhealthy):
+        whole = interest.census or interest.unhealthy
+        if not (whole or interest.health):
             self._census.forgive(())
             return None
-        if self._census.due(None):
+        if self._census.due(None) and (whole or self._census_rested()):
             self._census.ask(None, take_census(self._reader.scan_topics(), self._clock))
         answer = self._census.answers.get(None)
         return None if answer is None else answer.value
+
+    def _census_rested(self) -> bool:
+        last = self._census.answers.get(None)
+        if last is None or self._census.expired(None):
+            return True
+        return self._clock.monotonic() - last.at_s >= CENSUS_REST * last.value.took_s
 
     async def _partitions(
         self,
@@ -213,6 +227,13 @@ class Observer:
 
 def _unhealthy(interest: Interest, census: Census | None) -> Sequence[TopicPartition]:
     return census.unhealthy[:MOST_UNHEALTHY] if interest.unhealthy and census is not None else ()
+
+
+def _judged(interest: Interest, census: Census | None) -> frozenset[str]:
+    """Return the topics whose min.insync.replicas tells how unhealthy their partitions are."""
+    if not interest.health or census is None:
+        return frozenset()
+    return frozenset(islice(dict.fromkeys(tp.topic for tp in census.unhealthy), _HEALTH_TOPICS))
 
 
 def _concerned(

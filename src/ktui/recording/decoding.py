@@ -194,4 +194,5 @@ def _census(line: CensusLine | None) -> Census | None:
         leaders=line.leaders,
         replicas=line.replicas,
         unhealthy=tuple(TopicPartition(topic, number) for topic, number in line.unhealthy),
+        in_sync=line.in_sync,
     )

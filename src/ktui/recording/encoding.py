@@ -207,4 +207,5 @@ def _census(before: Census | None, now: Census | None) -> CensusLine | None:
         leaders=dict(now.leaders),
         replicas=dict(now.replicas),
         unhealthy=tuple((tp.topic, tp.partition) for tp in now.unhealthy),
+        in_sync=now.in_sync,
     )

@@ -100,6 +100,7 @@ class CensusLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     leaders: dict[Int, Number]
     replicas: dict[Int, Number]
     unhealthy: tuple[tuple[Id, Int], ...] = ()
+    in_sync: tuple[Int, ...] | None = None
 
 
 class PollLine(Line, frozen=True, kw_only=True, tag="look"):

@@ -16,8 +16,9 @@ from textual.theme import BUILTIN_THEMES
 from ktui.cluster.clock import Clock, SystemClock
 from ktui.cluster.observer import Interest, ObservationSource
 from ktui.cluster.partition import TopicPartition
+from ktui.execution.host.catalog import RunState
 from ktui.execution.host.state_dir import RunDir, StateDir
-from ktui.progress.timeline import Event, Progress
+from ktui.progress.timeline import Event, Phase, Progress
 from ktui.recording.recorder import Recorder
 from ktui.tui.app import terminal_title
 from ktui.tui.app.cancel_controller import CancelController
@@ -26,10 +27,12 @@ from ktui.tui.app.feed import Permission
 from ktui.tui.app.run_catalog import RunCatalog
 from ktui.tui.app.run_controller import RunController
 from ktui.tui.draw.themes import DEFAULT, LoadedThemes, role_defaults, theme_problems
+from ktui.tui.poll.down_brokers import DownBrokers
 from ktui.tui.poll.outages import ClusterOutage
 from ktui.tui.poll.overview import Overview
 from ktui.tui.poll.polling import Polled, Polling, PollLoop, unite
 from ktui.tui.poll.stale_throttles import StaleThrottles
+from ktui.tui.run_view import messages
 from ktui.tui.run_view.attached import AttachedRun
 from ktui.tui.run_view.launchers import EngineLauncher
 from ktui.tui.screens.brokers.screen import BrokersScreen
@@ -137,7 +140,7 @@ class KtuiApp(App[None], Services):
         self._recorder = recorder
         self._recording_problem: str | None = None
         """Why recording has stopped, once that was reported."""
-        self._stale_throttles = StaleThrottles()
+        self._stale_throttles, self._down = StaleThrottles(), DownBrokers()
         self._poll_loop = (
             source
             if isinstance(source, PollLoop)
@@ -201,12 +204,13 @@ class KtuiApp(App[None], Services):
         self.refresh_run()
         if self.progress.last is not None:
             self._stale_throttles.note(self.progress.last, self._run.throttles)
+            self._down.note(self.overview.down, self.progress.last.monotonic_s)
         self._show_all()
         self._set_terminal_title(terminal_title.title(self.overview, self.run_status))
 
     def forget_polls(self) -> None:
         """Forget what earlier polls reported: the next ones do not continue them."""
-        self._stale_throttles = StaleThrottles()
+        self._stale_throttles, self._down = StaleThrottles(), DownBrokers()
         self.watch_screen.forget_polls()
 
     def refresh_run(self) -> None:
@@ -341,6 +345,10 @@ class KtuiApp(App[None], Services):
             now_s=self._clock.monotonic(),
             last=self.progress.last,
             overview=self.overview,
+            run=self._run.status,
+            foreign=len(self._run.foreign),
+            foreign_stalled=tuple(t.tp for t in self._run.foreign if t.phase is Phase.STALLED),
+            down_since_s=self._down.since_s,
             left_behind=self._stale_throttles.count,
             cancel_gate=self.cancel_gate,
             outage=self.outage,
@@ -417,6 +425,16 @@ class KtuiApp(App[None], Services):
     def action_open_gate(self) -> None:
         """Open the cancel gate."""
         self._cancels.open_gate()
+
+    def action_resume_run(self) -> None:
+        """Start an engine for the run that is shown, and has none."""
+        attached, status = self.attached, self._run.status
+        if attached is None or status is None:
+            self.notify(messages.NO_RUN, severity="warning")
+        elif status.state is not RunState.RESUMABLE:
+            self.notify(messages.not_resumable(status), severity="warning")
+        else:
+            self._runs.resume(attached.folder)
 
     def action_cancel_foreign(self) -> None:
         """Cancel a reassignment that no run has started."""

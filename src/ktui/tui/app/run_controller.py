@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import heapq
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from operator import attrgetter
 from typing import Any
 
@@ -20,12 +20,13 @@ from ktui.execution.host.state_dir import RunDir
 from ktui.execution.journal.commands import Add, Command, Continue, Pause
 from ktui.execution.run.tool_commands import tool_commands
 from ktui.fileproblem import FileProblem
-from ktui.progress.timeline import Event, Progress
+from ktui.progress.timeline import Event, Progress, Timeline
 from ktui.tui.app.feed import Feed, Permission
 from ktui.tui.poll.backfill import load_history
 from ktui.tui.poll.requested_replicas import with_requested_replicas
 from ktui.tui.run_view import messages
 from ktui.tui.run_view.attached import AttachedRun, RunStatus
+from ktui.tui.run_view.foreign import foreign_moves
 from ktui.tui.screens.contracts import ShowsRun
 from ktui.tui.screens.run.confirm import ConfirmScreen
 from ktui.tui.screens.run.limits import LimitsScreen
@@ -48,6 +49,10 @@ class RunController:
         self._permission = permission
         self.attached: AttachedRun | None = None
         """The run that the view follows."""
+        self._status: RunStatus | None = None
+        """Its status; None until that is asked for."""
+        self._foreign: list[Timeline] | None = None
+        """The open moves beside it; None until they are asked for."""
         self._changes = 0
         """How often the run, or its events, have changed."""
         self._merged: tuple[tuple[Event, ...], int, tuple[Event, ...]] = ((), 0, ())
@@ -57,8 +62,20 @@ class RunController:
 
     @property
     def status(self) -> RunStatus | None:
-        """The status of that run."""
-        return None if self.attached is None else self.attached.status
+        """The status of that run, as of the last time that its journal was read."""
+        if self._status is None and self.attached is not None:
+            self._status = self.attached.status
+        return self._status
+
+    @property
+    def foreign(self) -> Sequence[Timeline]:
+        """The open moves beside a run that has not ended, the longest stalled first."""
+        attached = self.attached
+        if attached is None or attached.run.ended:
+            return ()
+        if self._foreign is None:
+            self._foreign = foreign_moves(attached.run, self._feed.progress)
+        return self._foreign
 
     async def attach(self, folder: RunDir) -> None:
         """Follow a run, and show it."""
@@ -110,6 +127,7 @@ class RunController:
         if self.attached is not None:
             self.attached.close()
         self.attached = attached
+        self._status, self._foreign = None, None
         self._changes += 1
 
     def _show_run(self, touched: set[TopicPartition]) -> None:
@@ -126,6 +144,7 @@ class RunController:
         entries, touched = attached.refresh()
         self._changes += bool(entries)
         attached.note_poll(self._feed.progress)
+        self._status, self._foreign = None, None
         self._show_run(touched)
         self._report_answers(attached)
         self._feed.settings_changed(*attached.throttle_news.changed())

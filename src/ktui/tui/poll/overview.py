@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from datetime import datetime, timedelta
 
 import msgspec
 
 from ktui.cluster.observation import Observation
+from ktui.cluster.partition import TopicPartition
 from ktui.progress.fold import ENDED_FOR_S
-from ktui.progress.health import Health, health
+from ktui.progress.health import HealthCounts, count_unhealthy
 from ktui.progress.summary import Totals, totals
-from ktui.progress.timeline import Progress, Timeline
+from ktui.progress.timeline import Phase, Progress, Timeline
 
 
 class Overview(msgspec.Struct, frozen=True):
@@ -20,9 +20,9 @@ class Overview(msgspec.Struct, frozen=True):
     totals: Totals = Totals()
     brokers: int = 0
     down: tuple[int, ...] = ()
-    offline: int = 0
-    """Offline partitions, among those polled."""
-    under_min: int = 0
+    health: HealthCounts = HealthCounts()
+    stalled: tuple[TopicPartition, ...] = ()
+    """The stalled partitions, the longest first."""
 
     @property
     def open(self) -> int:
@@ -37,16 +37,18 @@ def overview(progress: Progress) -> Overview:
         return Overview()
     known = _known_brokers(last)
     down = tuple(sorted(broker for broker in known if not last.alive(broker)))
-    found = Counter(
-        health(state, last.topic_configs.get(tp.topic)) for tp, state in last.partitions.items()
-    )
     return Overview(
         totals(_without_long_over(progress, last.at)),
         len(known),
         down,
-        found[Health.OFFLINE],
-        found[Health.UNDER_MIN_ISR],
+        count_unhealthy(last),
+        _stalled(progress),
     )
+
+
+def _stalled(progress: Progress) -> tuple[TopicPartition, ...]:
+    found = [t for t in progress.timelines.values() if t.phase is Phase.STALLED]
+    return tuple(t.tp for t in sorted(found, key=lambda t: t.stall.since_s if t.stall else 0.0))
 
 
 def ended_long_ago(timeline: Timeline, now: datetime) -> bool:

@@ -18,6 +18,7 @@ from ktui.execution.forecast.estimate import CopiedBytes, Estimate
 from ktui.execution.forecast.waits import Waits
 from ktui.execution.host.catalog import RunState, run_state
 from ktui.execution.host.client import RunClient
+from ktui.execution.host.engine_death import engine_death
 from ktui.execution.host.ownership import Holder, holder
 from ktui.execution.host.state_dir import RunDir
 from ktui.execution.journal.commands import Command, SetLimits, StoredCommand
@@ -44,7 +45,9 @@ class RunStatus(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     state: RunState
     why: str = ""
-    """The person who paused the run, or the reason why its gate is shut."""
+    """The person who paused the run, or the reason why its gate is shut or its engine left."""
+    died: str = ""
+    """How its engine died; empty if it lives, or left by itself."""
     cancel_gate: str = ""
     """The one who had shut the cluster's cancel gate at the engine's last check; empty if open."""
     limits: Limits = Limits()
@@ -100,6 +103,7 @@ class AttachedRun:
         self._throttle = ThrottleNow()
         self._holder: Holder | None = None
         self._problem: str | None = None
+        self._death = ""
 
     @property
     def name(self) -> str:
@@ -128,6 +132,10 @@ class AttachedRun:
             self._commands.close()
             self._commands = Journal.open(self.folder.journal, self._clock, read_only=True)
         self._holder, self._problem = owner, self._follower.damage
+        if entries or owner is not None:
+            self._death = ""
+        elif not self._death:
+            self._death = engine_death(self.folder, self.run)
         touched = self.rows.take(entries)
         self._estimate.take(entries)
         self.events.extend(shown_events(self.name, entries[-MOST_EVENTS:]))
@@ -185,6 +193,7 @@ class AttachedRun:
             name=self.name,
             state=state,
             why=_why(run, state),
+            died=self._death if state is RunState.RESUMABLE else "",
             cancel_gate=run.cancel_gate.reason if run.cancel_gate.shut else "",
             limits=run.limits,
             coming=self._coming(),
@@ -226,6 +235,8 @@ def _why(run: Run, state: RunState) -> str:
         return run.pauses.reason or ""
     if state is RunState.GATED:
         return run.gate.reason if run.gate.shut else "the cancel gate; O opens it"
+    if state is RunState.RESUMABLE:
+        return run.left or ""
     return ""
 
 

@@ -46,6 +46,10 @@ APP_BINDINGS = [
         "q", "quit_view", "quit", tooltip="Close this view; nothing on the cluster stops or changes"
     ),
     Binding(
+        "R", "resume_run", "resume", show=False,
+        tooltip="Start an engine for the run that is shown, if it has none",
+    ),
+    Binding(
         "X", "cancel_foreign", "cancel this foreign reassignment", show=False,
         tooltip="Cancel the reassignment under the cursor that somebody else has begun",
     ),

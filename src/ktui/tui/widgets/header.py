@@ -9,16 +9,19 @@ import msgspec
 from textual.content import Content
 from textual.widget import Widget
 
+from ktui.execution.host.catalog import RunState
+from ktui.execution.run.states import State
+from ktui.progress.health import HealthCounts
 from ktui.progress.summary import Totals
 from ktui.progress.timeline import Range
 from ktui.tui.draw import format as figures
 from ktui.tui.draw.cells import Piece, cut_pieces, faded, pieces_width
 from ktui.tui.draw.paint import content
 from ktui.tui.poll.overview import Overview
+from ktui.tui.run_view.attached import RunStatus
 from ktui.tui.widgets.services import Status, services
+from ktui.tui.widgets.trouble import fit_troubles, troubles
 
-_NAMED = 4
-"""The most brokers named as down; there is no room for more."""
 _OLD_POLLS = 3
 """Values are old after so many intervals, or polls if those take longer."""
 _FAR_S = 366 * 86_400
@@ -35,28 +38,21 @@ class HeaderPart(msgspec.Struct, frozen=True):
 
 
 class StatusHeader(Widget):
-    """Draws the status of the cluster: in one line, or in two with the sums."""
+    """Draws the status of the cluster, and what is wrong.
+
+    The second line shows trouble, and with sums also what moves and the run that has ended. Without
+    sums there is such a line only while something is wrong.
+    """
 
     DEFAULT_CSS = """
     StatusHeader { height: 1; background: $background; }
-    StatusHeader.-with-sums { height: 2; }
+    StatusHeader.-two-lines { height: 2; }
     """
 
     def __init__(self, *, with_sums: bool = False) -> None:
-        super().__init__(classes="-with-sums" if with_sums else None)
+        super().__init__(classes="-two-lines" if with_sums else None)
         self._with_sums = with_sums
         self._status: Status | None = None
-
-    @property
-    def with_sums(self) -> bool:
-        """Whether there is a line for the sums; without it trouble is shown beside the brokers."""
-        return self._with_sums
-
-    @with_sums.setter
-    def with_sums(self, shown: bool) -> None:
-        self._with_sums = shown
-        self.set_class(shown, "-with-sums")
-        self.refresh(layout=True)
 
     def on_mount(self) -> None:
         """Draw the present status, and start the clock."""
@@ -68,6 +64,8 @@ class StatusHeader(Widget):
         status = services(self).cluster_status()
         if status != self._status:
             self._status = status
+            wrong = status is not None and bool(troubles(status))
+            self.set_class(self._with_sums or wrong, "-two-lines")
             self.refresh()
 
     def render(self) -> Content:
@@ -75,11 +73,11 @@ class StatusHeader(Widget):
         status, width = self._status, self.size.width
         if status is None:
             return Content("")
-        first = line(_first(status, with_sums=self._with_sums), _clock(status.now, width), width)
-        if not self._with_sums:
-            return content(first)
-        second = line(_standing(status), HeaderPart(()), width)
-        return Content("\n").join([content(first), content(second)])
+        first = content(line([*_who(status), *_cluster(status)], _clock(status.now, width), width))
+        if not self.has_class("-two-lines"):
+            return first
+        second = _second(status, width, with_sums=self._with_sums)
+        return Content("\n").join([first, content(second)])
 
 
 def line(parts: Sequence[HeaderPart], right: HeaderPart, width: int) -> list[Piece]:
@@ -131,14 +129,6 @@ def _who(status: Status) -> list[HeaderPart]:
     return parts
 
 
-def _first(status: Status, *, with_sums: bool) -> list[HeaderPart]:
-    """Return the first line, which shows an outage where it is the only line."""
-    if not with_sums and (status.outage is not None or status.last is None):
-        return [*_who(status), *_standing(status)]
-    trouble = () if with_sums else _trouble(status)
-    return [*_who(status), *_cluster(status), *trouble]
-
-
 def _cluster(status: Status) -> list[HeaderPart]:
     """Show brokers and polls, but no controller: in KRaft mode any broker is named as one."""
     last = status.last
@@ -167,33 +157,56 @@ def _age(status: Status) -> list[HeaderPart]:
 
 
 def _brokers(overview: Overview) -> HeaderPart:
-    down = overview.down
-    count = f"{overview.brokers - len(down)}/{overview.brokers} brokers"
-    if not down:
-        return _part(count)
-    named = ", ".join(map(str, down[:_NAMED])) + (" …" if len(down) > _NAMED else "")
-    return _part(f"{count}, {named} down", "stalled", bold=True)
+    up = overview.brokers - len(overview.down)
+    role = "stalled" if overview.down else ""
+    return _part(f"{up}/{overview.brokers} brokers", role, bold=bool(overview.down))
+
+
+def _second(status: Status, width: int, *, with_sums: bool) -> list[Piece]:
+    wrong = troubles(status)
+    chip = _chip(status.run) if with_sums else HeaderPart(())
+    room = width - 3 - pieces_width(chip.pieces)
+    shown = HeaderPart(tuple(fit_troubles(wrong, room)))
+    parts = [shown] if wrong else []
+    if with_sums and status.outage is None:
+        parts += [msgspec.structs.replace(part, rank=part.rank + 1) for part in _standing(status)]
+    return line(parts, chip, width)
+
+
+def _chip(run: RunStatus | None) -> HeaderPart:
+    """Show a run that has ended, small: it must not hide what goes on without it."""
+    if run is None or run.state is not RunState.ENDED:
+        return HeaderPart(())
+    done = run.counts.get(State.DONE, 0)
+    sign, role = ("✓", "done") if done == run.partitions else ("■", "cancelled")
+    at = "" if run.ended_at is None else f" {figures.as_time(run.ended_at)[:5]}"
+    count = f" {done:,}/{run.partitions:,} done"
+    return HeaderPart(
+        (Piece(f"{sign} {run.name} ended{at}", role, bold=True), Piece(count), Piece(" (r)", "dim"))
+    )
 
 
 def _standing(status: Status) -> list[HeaderPart]:
-    if status.outage is not None:
-        words = _part("! reconnecting", "stalled", bold=True)
-        return [words, *_age(status), _part(status.outage.reason)]
+    """Return what goes on: the health of the cluster, and what moves."""
     if status.last is None:
         return [_part(status.until_seen or f"connecting to {status.cluster_name} …", "waiting")]
+    parts = [*_health(status.overview.health)]
+    if status.run is not None and status.run.state is not RunState.ENDED:
+        if status.foreign:
+            moves = figures.as_count(status.foreign, "foreign move")
+            parts.append(_part(moves, "foreign", rank=1))
+        return parts
     sums = status.overview.totals
     if sums.moving or sums.stalled or sums.settling:
-        return list(_sums(status))
+        return [*_sums(status), *parts]
     lately = f" · {ended} lately" if (ended := _ended(sums)) else ""
-    return [_part(f"nothing is moving{lately}", "dim"), *_trouble(status)]
+    return [*parts, _part(f"nothing is moving{lately}", "dim")]
 
 
-def _trouble(status: Status) -> Iterator[HeaderPart]:
-    counts = (status.overview.offline, "OFFLINE"), (status.overview.under_min, "UNDER MIN")
-    yield from (_part(f"{n:,} {word}", "stalled", bold=True) for n, word in counts if n)
-    if status.left_behind:
-        throttles = figures.as_count(status.left_behind, "throttle")
-        yield _part(f"{throttles} left behind? ktui doctor", "falling-behind")
+def _health(health: HealthCounts) -> Iterator[HeaderPart]:
+    """Show that nothing is unhealthy; what is stands among the troubles."""
+    if health.counted_at is not None and not health.unhealthy:
+        yield _part("0 under-replicated", "done", rank=5)
 
 
 def _ended(sums: Totals) -> str:
@@ -207,9 +220,6 @@ def _ended(sums: Totals) -> str:
 def _sums(status: Status) -> Iterator[HeaderPart]:
     sums = status.overview.totals
     yield _part(f"{sums.moving:,} moving", "moving", bold=True)
-    if sums.stalled:
-        yield _part(f"{sums.stalled:,} STALLED", "stalled", bold=True)
-    yield from _trouble(status)
     if sums.falling_behind:
         yield _part(f"{sums.falling_behind:,} falling behind", "falling-behind")
     if sums.settling:

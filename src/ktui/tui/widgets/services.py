@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
@@ -39,6 +39,14 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     last: Observation | None
     """The last poll."""
     overview: Overview
+    run: RunStatus | None = None
+    """The run that the view follows."""
+    foreign: int = 0
+    """Partitions being reassigned that are none of that run's steps in flight."""
+    foreign_stalled: tuple[TopicPartition, ...] = ()
+    """Those of them that are stalled, the longest first."""
+    down_since_s: Mapping[int, float | None] = {}
+    """The brokers that are down, each with the monotonic second of the first poll without it."""
     left_behind: int = 0
     """Throttles that nobody needs, on the brokers and topics that are polled."""
     cancel_gate: str = ""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 
-import msgspec
 from textual.content import Content
 from textual.widget import Widget
 
@@ -65,7 +64,7 @@ class RunLines(Widget):
         """Show the present status of the run; None hides the banner."""
         if status != self._status:
             self._status = status
-            self.set_class(status is not None, "-shown")
+            self.set_class(status is not None and not _is_chip(status), "-shown")
             self.refresh()
 
     def render(self) -> Content:
@@ -81,6 +80,11 @@ class RunLines(Widget):
         return Content("\n").join([content(first), content(second)])
 
 
+def _is_chip(status: RunStatus) -> bool:
+    """Whether the header shows all there is: a run that has ended well or not, and is intact."""
+    return status.state is RunState.ENDED and not status.problem
+
+
 def state_words(state: RunState) -> tuple[str, str]:
     """Return the word for the state of a run, and its colour role."""
     return _STATES[state]
@@ -93,13 +97,13 @@ def first_line(status: RunStatus, now: datetime, width: int = _WIDE) -> list[Pie
 
 def _first(status: RunStatus, now: datetime) -> Iterator[HeaderPart]:
     word, role = _STATES[status.state]
+    if status.died:
+        word = "ENGINE DIED"
     yield HeaderPart((Piece("run ", "dim"), Piece(status.name, bold=True)))
     yield HeaderPart((Piece(word, role, bold=True),))
-    if status.why:
+    if status.why and status.state is not RunState.RESUMABLE:
         yield HeaderPart((Piece(status.why, role),), rank=2)
-    if status.state is RunState.RESUMABLE:
-        yield HeaderPart((Piece(f"ktui resume {status.name}"),), rank=1)
-    elif status.state is RunState.SUBMITTED:
+    if status.state is RunState.SUBMITTED:
         yield HeaderPart((Piece(GOES_ON_ALONE, "dim"),), rank=1)
     elif status.state is RunState.EXPORTED:
         yield HeaderPart((Piece("it goes on where it is imported", "dim"),), rank=1)
@@ -186,8 +190,6 @@ def _eta(copied: CopiedBytes, now: datetime) -> Iterator[HeaderPart]:
 def _second(status: RunStatus) -> Iterator[HeaderPart]:
     if status.problem:
         yield HeaderPart((Piece(f"! {status.problem}", "stalled", bold=True),))
-    if alarm := _alarm(status):
-        yield HeaderPart((Piece(f"! {alarm}", "stalled", bold=True),))
     yield HeaderPart((Piece("limits", "dim"),), rank=8)
     limits, coming = status.limits, status.coming
     for option, letter in LETTERS.items():
@@ -196,7 +198,7 @@ def _second(status: RunStatus) -> Iterator[HeaderPart]:
         changes = coming is not None and new != value
         if value is not None or changes:
             part = _limit(letter, _shown(value), _shown(new) if changes else None)
-            yield msgspec.structs.replace(part, rank=7 if alarm else 0)
+            yield part
     words = _words(limits)
     then = "" if coming is None or _words(coming) == words else f" ({_words(coming)} next)"
     yield HeaderPart((Piece(words), Piece(then, "next-leader")), rank=3)
@@ -206,14 +208,6 @@ def _second(status: RunStatus) -> Iterator[HeaderPart]:
         yield HeaderPart((Piece("copying ", "dim"), Piece(rate)), rank=4)
     if status.in_flight:
         yield HeaderPart((Piece(f"{status.in_flight:,} in flight", "dim"),), rank=5)
-
-
-def _alarm(status: RunStatus) -> str:
-    """Return the throttle problem that keeps the run from its end; empty if there is none."""
-    if status.state is RunState.ENDED:
-        return ""
-    refusal = status.throttle.run.refusal
-    return status.throttle.too_low or (f"throttle refused: {refusal}" if refusal else "")
 
 
 def _throttle(status: RunStatus) -> Iterator[HeaderPart]:

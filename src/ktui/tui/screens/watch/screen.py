@@ -235,8 +235,8 @@ class WatchScreen(WatchScreenBase):
         attached_changed, rows_changed = attached is not self.attached, rows is not self._rows
         self.attached, self._rows = attached, rows
         self._touched |= set(touched)
-        self.query_one(StatusHeader).with_sums = attached is None
-        self.query_one(RunLines).show(None if attached is None else attached.status)
+        status = None if attached is None else attached.status
+        self.query_one(RunLines).show(status)
         if attached_changed and self.view is not View.TOPICS:
             self._switch_view(View.RUN if attached is not None else View.REASSIGNING, self.topics)
         elif rows_changed:

@@ -73,4 +73,5 @@ def poll_interest(view: View, topics: frozenset[str], rows: RunRows | None) -> I
         topics=topics if view is View.TOPICS else frozenset(),
         partitions=frozenset(islice(polled, _MOST_POLLED)),
         unhealthy=view is View.UNHEALTHY,
+        health=True,
     )
