@@ -325,7 +325,7 @@ async def test_a_run_that_ended_meanwhile_refuses_the_plan_and_offers_a_run_of_i
     cluster = a_quiet_cluster("a-0", "b-0")
     async with watching_run(cluster, tmp_path, moved("a-0"), size=LARGE) as watch:
         await choose_plan(watch, path)
-        await watch.pass_until("ENDED")
+        await watch.pass_until("Run drain-3 has ended")
         await watch.say("Run drain-3 has ended and takes no plan: start it as a run of its own.")
         await confirm(watch)
         await watch.until(lambda: "Run drain-3 has ended" in answer_line(watch))
@@ -344,7 +344,7 @@ async def test_a_run_without_an_engine_must_be_resumed_before_a_plan_is_added(
     async with watching_run(cluster, tmp_path, moved("a-0"), size=LARGE) as watch:
         await choose_plan(watch, path)
         await watch.engines.aclose()
-        await watch.pass_until("WAITING FOR RESUME")
+        await watch.pass_until("ENGINE DIED")
         await confirm(watch)
         await watch.until(lambda: "Run drain-3 has no engine" in answer_line(watch))
         assert "ktui resume drain-3" in answer_line(watch)

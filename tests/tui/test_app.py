@@ -69,10 +69,10 @@ async def test_the_whole_cluster_is_counted_only_while_the_brokers_screen_is_ope
     async with watching(a_cluster()) as watch:
         await watch.press("b")
         await watch.see()
-        assert watch.looks.interests[-1] == Interest(census=True)
+        assert watch.looks.interests[-1] == Interest(census=True, health=True)
         await watch.press("escape")
         await watch.see()
-        assert watch.looks.interests[-1] == Interest()
+        assert watch.looks.interests[-1] == Interest(health=True)
 
 
 async def test_a_broker_chosen_on_the_brokers_screen_filters_the_list() -> None:
@@ -221,16 +221,17 @@ async def test_every_screen_shows_which_brokers_are_down_and_that_the_cluster_is
             await watch.press(key)
             assert "prod-eu" in watch.lines[0]
             assert "READ-ONLY" in watch.lines[0]
-            assert "8/9 brokers, 4 down" in watch.lines[0]
+            assert "8/9 brokers" in watch.lines[0]
+            assert "‼ broker 4 down" in watch.lines[1]
             await watch.press("escape")
         await watch.press("b")
         await watch.lose()
         await watch.pass_time(11)
-        assert "! reconnecting  values 12 s old  no broker answered" in watch.lines[0]
+        assert "‼ reconnecting · values 12 s old · no broker answered" in watch.lines[1]
         for key in ("e", "enter"):  # opened while the cluster is lost, they say so at once
             await watch.press("escape", key)
-            assert "! reconnecting  values 12 s old  no broker answered" in watch.lines[0]
-            assert "8/9 brokers" not in watch.lines[0]
+            assert "‼ reconnecting · values 12 s old · no broker answered" in watch.lines[1]
+            assert "down" not in watch.lines[1]
         await watch.recover()
         assert "reconnecting" not in watch.text
 

@@ -29,8 +29,8 @@ async def test_a_stopped_partition_is_never_shown_as_done(tmp_path: Path) -> Non
         await watch.press("enter")
         assert watch.rows == ["a-0"]
         await watch.pass_until("ENDED", most_s=3_000)
-        assert "done 2/3" in watch.line("run drain-3")
-        assert "1 stopped" in watch.line("run drain-3")
+        assert "done 2/3" in watch.lines[1]
+        assert "1 stopped" in watch.lines[1]
 
 
 async def test_a_finished_partition_is_rolled_back_with_its_leader(tmp_path: Path) -> None:

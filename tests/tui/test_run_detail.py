@@ -62,7 +62,7 @@ async def test_a_view_opened_during_a_stall_shows_it_as_the_run_does(tmp_path: P
             assert "STALLED 1m" in watch.line("a-0")
             await watch.press("enter")
             await watch.see()
-            assert "STALLED 1m" in watch.lines[1]
+            assert "STALLED 1m" in watch.lines[2]
             assert "! broker 4 stalled for 1m" in watch.text
             assert "waits for" not in watch.text
 

@@ -119,6 +119,7 @@ class Observer:
         self._chosen: frozenset[TopicPartition] = frozenset()
         """The known partitions of the topics that the interest names."""
         self._metadata = FreshMetadata(reader, clock)
+        self._counts_whole = False
         self._census: RequestsByKey[None, Census] = RequestsByKey(
             Operation.CENSUS, clock, every_s=CENSUS_EVERY_S, late_after_s=CENSUS_EVERY_S
         )
@@ -151,6 +152,9 @@ class Observer:
             self._alive = alive
             self._census.expire(None)
         whole = interest.census or interest.unhealthy
+        if whole and not self._counts_whole:  # the last census may be as old as it may be rare
+            self._census.expire(None)
+        self._counts_whole = whole
         if not (whole or interest.health):
             self._census.forgive(())
             return None

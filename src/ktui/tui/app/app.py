@@ -32,7 +32,6 @@ from ktui.tui.poll.outages import ClusterOutage
 from ktui.tui.poll.overview import Overview
 from ktui.tui.poll.polling import Polled, Polling, PollLoop, unite
 from ktui.tui.poll.stale_throttles import StaleThrottles
-from ktui.tui.run_view import messages
 from ktui.tui.run_view.attached import AttachedRun
 from ktui.tui.run_view.launchers import EngineLauncher
 from ktui.tui.screens.brokers.screen import BrokersScreen
@@ -373,8 +372,11 @@ class KtuiApp(App[None], Services):
         await self.push_screen(HelpScreen(self.help_groups()))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Hide the key of the screen that is already open."""
+        """Hide the key of the screen that is already open, and resuming where there is nothing."""
         del parameters
+        if action == "resume_run":
+            status = self._run.status
+            return status is not None and status.state is RunState.RESUMABLE
         own = _OPENS.get(action)
         return own is None or not isinstance(self.screen, own)
 
@@ -428,13 +430,8 @@ class KtuiApp(App[None], Services):
 
     def action_resume_run(self) -> None:
         """Start an engine for the run that is shown, and has none."""
-        attached, status = self.attached, self._run.status
-        if attached is None or status is None:
-            self.notify(messages.NO_RUN, severity="warning")
-        elif status.state is not RunState.RESUMABLE:
-            self.notify(messages.not_resumable(status), severity="warning")
-        else:
-            self._runs.resume(attached.folder)
+        if self.attached is not None:
+            self._runs.resume(self.attached.folder)
 
     def action_cancel_foreign(self) -> None:
         """Cancel a reassignment that no run has started."""

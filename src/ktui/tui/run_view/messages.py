@@ -42,15 +42,6 @@ def beside_live_run(live: str, attached: str) -> str:
     return words if attached else f"{words}{there}"
 
 
-def not_resumable(status: RunStatus) -> str:
-    """Return why a run cannot be resumed."""
-    if status.state is RunState.ENDED:
-        return f"Run {status.name} has ended; n starts a plan."
-    if status.state is RunState.EXPORTED:
-        return f"Run {status.name} was exported; it goes on where it is imported."
-    return f"Run {status.name} has an engine."
-
-
 def takes_no_plans(status: RunStatus) -> str:
     """Return why a run takes no further plan, and what to do; empty where it takes one."""
     if status.state is RunState.ENDED:

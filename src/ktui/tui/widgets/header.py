@@ -22,6 +22,9 @@ from ktui.tui.run_view.attached import RunStatus
 from ktui.tui.widgets.services import Status, services
 from ktui.tui.widgets.trouble import fit_troubles, troubles
 
+_OTHER_ENDS = frozenset(
+    {State.FAILED, State.STOPPED, State.ROLLED_BACK, State.CHANGED_ELSEWHERE, State.TOPIC_GONE}
+)
 _OLD_POLLS = 3
 """Values are old after so many intervals, or polls if those take longer."""
 _FAR_S = 366 * 86_400
@@ -180,10 +183,14 @@ def _chip(run: RunStatus | None) -> HeaderPart:
     done = run.counts.get(State.DONE, 0)
     sign, role = ("✓", "done") if done == run.partitions else ("■", "cancelled")
     at = "" if run.ended_at is None else f" {figures.as_time(run.ended_at)[:5]}"
-    count = f" {done:,}/{run.partitions:,} done"
-    return HeaderPart(
-        (Piece(f"{sign} {run.name} ended{at}", role, bold=True), Piece(count), Piece(" (r)", "dim"))
-    )
+    counts = [f"done {done:,}/{run.partitions:,}"]
+    counts += [
+        f"{n:,} {state.value.replace('_', ' ')}"
+        for state, n in run.counts.items()
+        if state in _OTHER_ENDS
+    ]
+    words = Piece(f"{sign} {run.name} ENDED{at}", role, bold=True)
+    return HeaderPart((words, Piece(f" {', '.join(counts)}"), Piece(" (r)", "dim")))
 
 
 def _standing(status: Status) -> list[HeaderPart]:
@@ -195,7 +202,7 @@ def _standing(status: Status) -> list[HeaderPart]:
         if status.foreign:
             moves = figures.as_count(status.foreign, "foreign move")
             parts.append(_part(moves, "foreign", rank=1))
-        return parts
+        return parts or [_part("no trouble seen", "dim", rank=6)]
     sums = status.overview.totals
     if sums.moving or sums.stalled or sums.settling:
         return [*_sums(status), *parts]
@@ -205,7 +212,7 @@ def _standing(status: Status) -> list[HeaderPart]:
 
 def _health(health: HealthCounts) -> Iterator[HeaderPart]:
     """Show that nothing is unhealthy; what is stands among the troubles."""
-    if health.counted_at is not None and not health.unhealthy:
+    if health.counted_at is not None and not health.unhealthy:  # else it is trouble
         yield _part("0 under-replicated", "done", rank=5)
 
 

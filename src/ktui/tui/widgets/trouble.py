@@ -43,11 +43,11 @@ def troubles(status: Status) -> list[Trouble]:
 def _outage(status: Status) -> Trouble:
     reason = "" if status.outage is None else status.outage.reason
     age = "" if status.last is None else _age_of_values(status.now_s - status.last.monotonic_s)
-    return Trouble(f"no answer from the cluster{age}, retrying: {reason}")
+    return Trouble(f"reconnecting{age} · {reason}")
 
 
 def _age_of_values(seconds: float) -> str:
-    return f", values {figures.as_age(seconds)} old"
+    return f" · values {figures.as_age(seconds)} old"
 
 
 def _of_engine(run: RunStatus | None) -> Iterator[Trouble]:
@@ -90,7 +90,7 @@ def _stalls(status: Status) -> Iterator[Trouble]:
     foreign = set(status.foreign_stalled)
     own = [tp for tp in status.overview.stalled if tp not in foreign]
     if own:
-        yield Trouble(f"{len(own):,} STALLED: {_named(own)}", "enter")
+        yield Trouble(f"{len(own):,} STALLED", "enter")
     if foreign:
         named = _named(status.foreign_stalled)
         yield Trouble(f"{len(foreign):,} STALLED, foreign: {named}", "X cancels")
