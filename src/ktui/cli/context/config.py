@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 import platformdirs
 
+from ktui.execution.host.event_command import CommandProblem, split_command
 from ktui.fileproblem import FileProblem, unknown_key
 from ktui.pacing.limits import LimitsProblem, parse_limits
 from ktui.planning.throttle_rates import ThrottleProblem, parse_throttle_rates
@@ -43,6 +44,8 @@ class Context(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The limits of new runs unless an option sets them, by the options' names or KIP-435's."""
     throttle: str | int | None = None
     """The throttle of new runs, as a value of `--throttle`."""
+    on_event: str | None = None
+    """The command that gets the notices of new runs, as `--on-event` takes it."""
 
 
 class Config(msgspec.Struct, frozen=True):
@@ -107,6 +110,7 @@ def _contexts(file: YamlFile, data: object) -> dict[str, Context]:
     for name, context in contexts.items():
         _check_limits(file, ("contexts", name, "limits"), context.limits)
         _check_throttle(file, ("contexts", name, "throttle"), context.throttle)
+        _check_command(file, ("contexts", name, "on_event"), context.on_event)
     return contexts
 
 
@@ -118,6 +122,13 @@ def _check_limits(file: YamlFile, keys: tuple[str, ...], limits: Mapping[str, An
             parse_limits(some)
         except LimitsProblem as problem:
             raise file.problem(place, f"{'.'.join(keys)}: {problem}") from None
+
+
+def _check_command(file: YamlFile, keys: tuple[str, ...], command: str | None) -> None:
+    try:
+        split_command("none" if command is None else command)
+    except CommandProblem as problem:
+        raise file.problem(keys, f"{'.'.join(keys)}: {problem}") from None
 
 
 def _check_throttle(file: YamlFile, keys: tuple[str, ...], throttle: str | int | None) -> None:

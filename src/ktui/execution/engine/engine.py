@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any, TypeVar
 
 from ktui.cluster.clock import Clock, wait_at_most
@@ -78,6 +78,7 @@ class Engine:
         lost: returns why this process does not own the run any more; None while it does.
         guard: decides by who owns the cluster whether requests may be sent; None checks no owner.
         recording: returns whether the observations are recorded, and why not.
+        news: returns events from beside the run, such as a failure of the command of --on-event.
         earlier: returns the speed of earlier runs on a cluster, if known.
         leave_when: returns, after each turn, why the run is to be left now; None to go on.
     """
@@ -95,6 +96,7 @@ class Engine:
         lost: Callable[[], str | None] = lambda: None,
         guard: Guard | None = None,
         recording: Callable[[], Recording] = lambda: NOT_RECORDED,
+        news: Callable[[], Sequence[AnyRunEvent]] = tuple,
         earlier: Callable[[str], Prior | None] = lambda _cluster_id: None,
         leave_when: LeaveWhen = when_paused,
     ) -> None:
@@ -105,6 +107,7 @@ class Engine:
         self._guard = guard or Unguarded()
         self._gate_shut = gate_shut
         self._recording = recording
+        self._news = news
         cluster_id = None if run.started is None else run.started.cluster_id
         prior = None if cluster_id is None else earlier(cluster_id)
         self._recorder = EventRecorder(run, journal, clock, lost)
@@ -154,6 +157,7 @@ class Engine:
         while not self._leaving.is_set() and not self._run.ended:
             self._recorder.check_owned()  # also while there is nothing to write
             self._check_recording()
+            self._record(self._news())
             self._commands.take_commands()
             if self._commands.leave_reason:
                 self.leave(self._commands.leave_reason)
