@@ -47,6 +47,7 @@ from ktui.execution.run.run import Run
 from ktui.execution.run.throttle_status import throttle_status
 from ktui.execution.throttle.apply import ThrottleManager
 from ktui.insights.prior import Prior
+from ktui.progress.timeline import Timeline
 
 log = logging.getLogger(__name__)
 
@@ -132,6 +133,11 @@ class Engine:
         """The number of reads made for cancels."""
         self._leaving = asyncio.Event()
         self._reason = ""
+
+    @property
+    def timelines(self) -> Mapping[TopicPartition, Timeline]:
+        """The progress of the partitions in flight at the last poll."""
+        return self._decider.timelines
 
     async def execute(self, owner: Owned) -> None:
         """Carry the run on until it has ended or is left; `Run.ended` shows which.
