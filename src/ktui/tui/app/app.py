@@ -295,6 +295,10 @@ class KtuiApp(App[None], Services):
         """Pause a partition of the run, or continue it."""
         self._run.pause_partition(tp)
 
+    def write_note(self) -> None:
+        """Write a note on the run that the view follows."""
+        self._run.write_note()
+
     def attach_to(self, folder: RunDir) -> None:
         """Follow a run, and show it."""
         self._runs.attach_to(folder)

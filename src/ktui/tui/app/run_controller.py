@@ -15,6 +15,8 @@ from ktui.cluster.clock import Clock
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.resources import SettingKey
 from ktui.execution.errors import RunProblem
+from ktui.execution.host.client import RunClient
+from ktui.execution.host.notes import write_note
 from ktui.execution.host.rollback_plan import rewrite_rollback
 from ktui.execution.host.state_dir import RunDir
 from ktui.execution.journal.commands import Add, Command, Continue, Pause
@@ -29,6 +31,7 @@ from ktui.tui.run_view.attached import AttachedRun, RunStatus
 from ktui.tui.screens.contracts import ShowsRun
 from ktui.tui.screens.run.confirm import ConfirmScreen
 from ktui.tui.screens.run.limits import LimitsScreen
+from ktui.tui.screens.run.note import NotePrompt
 from ktui.tui.screens.run.throttle import ThrottleScreen
 from ktui.tui.screens.run.tool_commands import ToolCommandsScreen
 
@@ -253,6 +256,30 @@ class RunController:
 
         words = messages.pause_consequences(status, paused=paused)
         self._app.push_screen(ConfirmScreen(title, words), answered)
+
+    def write_note(self) -> None:
+        """Ask for a note on the run, and write it among its events."""
+        attached = self.attached
+        problem = messages.NO_RUN if attached is None else self._permission.problem
+        if attached is None or problem is not None:
+            self._app.notify(problem or messages.NO_RUN, severity="warning")
+            return
+
+        def answered(text: str | None) -> None:
+            if text is not None:
+                writing = self._write_note(attached, text)
+                self._app.run_worker(writing, group="noting", exit_on_error=False)
+
+        self._app.push_screen(NotePrompt(attached.name), answered)
+
+    async def _write_note(self, attached: AttachedRun, text: str) -> None:
+        client = RunClient(attached.folder, self._clock)
+        try:
+            await asyncio.to_thread(write_note, client, text, self._clock)
+        except RunProblem as problem:
+            self._app.notify(str(problem), title="note", severity="error")
+        else:
+            self._app.notify("noted among the events of the run", title="note")
 
     def pause_partition(self, tp: TopicPartition | None) -> None:
         """Pause a partition of the run, or continue it."""
