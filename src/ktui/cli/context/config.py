@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ktui.yamlfile import YamlFile
 
 DEFAULT_POLL_INTERVAL_S = 1.0
+_KEYS = ["contexts", "theme", "bell"]
 
 
 class Context(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -54,6 +55,8 @@ class Config(msgspec.Struct, frozen=True):
     path: Path
     contexts: Mapping[str, Context]
     theme: str | None = None
+    bell: bool = True
+    """Whether the terminal rings and notifies where a view has something to report."""
 
     def context(self, name: str) -> Context:
         """Return the named context.
@@ -94,10 +97,11 @@ def load_config(path: Path | None = None) -> Config:
     data = file.data or {}
     if not isinstance(data, dict):
         raise file.problem((), "expected keys such as 'contexts:'")
-    for key in data.keys() - {"contexts", "theme"}:
-        raise file.problem((key,), unknown_key(str(key), ["contexts", "theme"]))
+    for key in data.keys() - set(_KEYS):
+        raise file.problem((key,), unknown_key(str(key), _KEYS))
     theme = file.convert(("theme",), data.get("theme"), str | None)  # type: ignore[arg-type]  # msgspec takes unions
-    return Config(path, _contexts(file, data.get("contexts") or {}), theme)
+    bell = file.convert(("bell",), data.get("bell", True), bool)
+    return Config(path, _contexts(file, data.get("contexts") or {}), theme, bell)
 
 
 def _contexts(file: YamlFile, data: object) -> dict[str, Context]:

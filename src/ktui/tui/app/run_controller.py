@@ -23,6 +23,7 @@ from ktui.execution.journal.commands import Add, Command, Continue, Pause
 from ktui.execution.run.tool_commands import tool_commands
 from ktui.fileproblem import FileProblem
 from ktui.progress.timeline import Event, Progress
+from ktui.tui.app.alerts import Alerts
 from ktui.tui.app.feed import Feed, Permission
 from ktui.tui.poll.backfill import load_history
 from ktui.tui.poll.requested_replicas import with_requested_replicas
@@ -44,10 +45,13 @@ class RunController:
         clock: the clock.
         feed: the polling side of the app.
         permission: whether anything may be changed from here.
+        alerts: alerts an operator who looks elsewhere.
     """
 
-    def __init__(self, app: App[Any], clock: Clock, feed: Feed, permission: Permission) -> None:
-        self._app, self._clock, self._feed = app, clock, feed
+    def __init__(
+        self, app: App[Any], clock: Clock, feed: Feed, permission: Permission, alerts: Alerts
+    ) -> None:
+        self._app, self._clock, self._feed, self._alerts = app, clock, feed, alerts
         self._permission = permission
         self.attached: AttachedRun | None = None
         """The run that the view follows."""
@@ -113,6 +117,7 @@ class RunController:
         if self.attached is not None:
             self.attached.close()
         self.attached = attached
+        self._alerts.follow()
         self._changes += 1
 
     def _show_run(self, touched: set[TopicPartition]) -> None:
@@ -128,6 +133,7 @@ class RunController:
             return
         entries, touched = attached.refresh()
         self._changes += bool(entries)
+        self._alerts.take(attached.run, entries, owned=attached.status.owned)
         attached.note_poll(self._feed.progress)
         self._show_run(touched)
         self._report_answers(attached)
