@@ -39,7 +39,7 @@ def notice_json(run: Run, notice: Notice) -> bytes:
         run,
         notice.kind,
         first.at,
-        f"{event_sentence(first.event)}{more}",
+        f"run {run.name}: {event_sentence(first.event)}{more}",
         [event_object(run.name, entry) for entry in notice.entries[:MOST_EVENTS]],
         len(notice.entries),
     )

@@ -44,7 +44,7 @@ def test_the_command_gets_the_names_as_they_are_and_a_sentence_safe_to_show(tmp_
 
     notice = json.loads(out.read_text())
     assert out.read_text().isascii() is False
-    assert notice["text"] == "or\\x1b[2Jders\\u202e-7: stalled; and 1 more"
+    assert notice["text"] == "run drain: or\\x1b[2Jders\\u202e-7: stalled; and 1 more"
     assert (notice["run"], notice["cluster_id"], notice["kind"]) == ("drain", CLUSTER, "stall")
     assert [(event["seq"], event["topic"]) for event in notice["events"]] == [
         (7, HOSTILE),
