@@ -64,8 +64,8 @@ def copy_new(source: int, path: Path) -> None:
     sync_folder(path.parent)
 
 
-def write_whole(path: Path, content: bytes) -> None:
-    """Replace a file atomically, accessible to the owner only (mode 0600).
+def write_whole(path: Path, content: bytes, *, mode: int = 0o600) -> None:
+    """Replace a file atomically; by default it is accessible to the owner only (mode 0600).
 
     The old file stays until the new one is complete. Several processes may do this at once: each
     writes its own temporary file, and the last rename wins.
@@ -76,6 +76,7 @@ def write_whole(path: Path, content: bytes) -> None:
     file, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent)
     try:
         with os.fdopen(file, "wb") as new:
+            os.fchmod(new.fileno(), mode)
             new.write(content)
             new.flush()
             os.fsync(new.fileno())

@@ -37,6 +37,7 @@ VERBS = {
     "throttle": "ktui.cli.run.throttle:command",
     "pause": "ktui.cli.run.pause:pause",
     "continue": "ktui.cli.run.pause:continue_",
+    "note": "ktui.cli.run.note:command",
     "cancel": "ktui.cli.cancel.command:command",
     "add": "ktui.cli.run.add:command",
     "alter-topic": "ktui.cli.alter.command:command",

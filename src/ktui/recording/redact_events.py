@@ -25,6 +25,8 @@ _KINDS = {
     "file": "path",
     "run": "run",
     "context": "cluster",
+    "on_event": "path",
+    "metrics_file": "path",
 }
 """The kind of name under each key."""
 

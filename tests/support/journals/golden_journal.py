@@ -22,6 +22,7 @@ from ktui.cluster.throttle_settings import FOLLOWER_RATE, FOLLOWER_REPLICAS
 from ktui.execution.journal import file as journal_file
 from ktui.execution.journal.commands import (
     Add,
+    AddNote,
     Answer,
     CancelMoves,
     Command,
@@ -47,12 +48,14 @@ from ktui.execution.run.events import (
     Elect,
     Ended,
     EngineLeft,
+    EventCommandFailed,
     Exported,
     FoundSetting,
     HealthGate,
     Imported,
     Joined,
     LimitsChanged,
+    Noted,
     OnConflict,
     OpenRequest,
     Outage,
@@ -209,6 +212,8 @@ def events() -> list[AnyRunEvent]:
         Joined(partitions=(TopicPartition("orders", 0),)),
         LimitsChanged(old=later, new=whole, batch=2, in_flight=0, command=2, who=WHO),
         Recording(on=False, reason="the disk is nearly full"),
+        Noted(text="broker 4 gets a new disk at 15:00", command=7, who=WHO),
+        EventCommandFailed(reason="--on-event page ended with exit code 1: no route"),
         EngineLeft(reason="its process got SIGTERM"),
         Recovered(lost="event 40 is damaged"),
         Exported(run="golden", file="golden.run", host="ops1", user="ada"),
@@ -237,6 +242,7 @@ def commands() -> list[tuple[Command, Answer | None]]:
         (Continue(("audit",), ()), Answer(accepted=False, words="topic audit is not in the run")),
         (Add("more.json", "1" * 64, (_planned(0),), OnConflict.RETARGET), yes),
         (LeaveThrottles(), None),
+        (AddNote("broker 4 gets a new disk at 15:00"), yes),
         (StopEngine(), None),
     ]
 
@@ -292,6 +298,7 @@ def _started() -> Started:
         on_foreign_throttle=OnForeignThrottle.GO_ON,
         stop_on_failure=True, most_under_min_isr=3, most_offline=0, throttle=RATES,
         throttle_leaders=True, poll_s=2.0, record=False,
+        on_event="/usr/local/bin/page drain", metrics_file="/var/lib/metrics/drain.prom",
     )  # fmt: skip
     return Started(
         cluster_id="cFlPpHqxRmOaCrPxQZu1bA",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -95,6 +95,8 @@ class PlannedRun:
         """Returns why its process does not own the run any more; None while it does."""
         self.guarded: Callable[[], Guard | None] = lambda: None
         """Returns the guard that decides for each engine whether it may send; None for no guard."""
+        self.news: Callable[[], Sequence[AnyRunEvent]] = tuple
+        """Returns events from beside the run, such as a failure of the command of --on-event."""
         self.prior: Prior | None = None
         """Insights from earlier runs."""
         self.leaving: Callable[[Clock], LeaveWhen] = lambda _clock: when_paused
@@ -129,6 +131,7 @@ class PlannedRun:
                 gate_shut=lambda: self.gate_shut,
                 lost=self.lost,
                 guard=self.guarded(),
+                news=self.news,
                 earlier=lambda _cluster_id: self.prior,
                 leave_when=self.leaving(self.clock),
             )

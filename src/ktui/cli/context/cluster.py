@@ -50,6 +50,8 @@ class Cluster(msgspec.Struct, frozen=True):
     connection: Connection
     context: Context
     theme: str | None
+    bell: bool = True
+    """Whether the terminal rings and notifies where a view has something to report."""
 
     @property
     def unverified(self) -> tuple[str, ...]:
@@ -112,6 +114,7 @@ def choose_cluster(
         connection,
         context,
         context.theme or config.theme,
+        config.bell,
     )
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 import platformdirs
 
+from ktui.execution.host.event_command import CommandProblem, split_command
 from ktui.fileproblem import FileProblem, unknown_key
 from ktui.pacing.limits import LimitsProblem, parse_limits
 from ktui.planning.throttle_rates import ThrottleProblem, parse_throttle_rates
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from ktui.yamlfile import YamlFile
 
 DEFAULT_POLL_INTERVAL_S = 1.0
+_KEYS = ["contexts", "theme", "bell"]
 
 
 class Context(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -43,6 +45,8 @@ class Context(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The limits of new runs unless an option sets them, by the options' names or KIP-435's."""
     throttle: str | int | None = None
     """The throttle of new runs, as a value of `--throttle`."""
+    on_event: str | None = None
+    """The command that gets the notices of new runs, as `--on-event` takes it."""
 
 
 class Config(msgspec.Struct, frozen=True):
@@ -51,6 +55,8 @@ class Config(msgspec.Struct, frozen=True):
     path: Path
     contexts: Mapping[str, Context]
     theme: str | None = None
+    bell: bool = True
+    """Whether the terminal rings and notifies where a view has something to report."""
 
     def context(self, name: str) -> Context:
         """Return the named context.
@@ -91,10 +97,11 @@ def load_config(path: Path | None = None) -> Config:
     data = file.data or {}
     if not isinstance(data, dict):
         raise file.problem((), "expected keys such as 'contexts:'")
-    for key in data.keys() - {"contexts", "theme"}:
-        raise file.problem((key,), unknown_key(str(key), ["contexts", "theme"]))
+    for key in data.keys() - set(_KEYS):
+        raise file.problem((key,), unknown_key(str(key), _KEYS))
     theme = file.convert(("theme",), data.get("theme"), str | None)  # type: ignore[arg-type]  # msgspec takes unions
-    return Config(path, _contexts(file, data.get("contexts") or {}), theme)
+    bell = file.convert(("bell",), data.get("bell", True), bool)
+    return Config(path, _contexts(file, data.get("contexts") or {}), theme, bell)
 
 
 def _contexts(file: YamlFile, data: object) -> dict[str, Context]:
@@ -107,6 +114,7 @@ def _contexts(file: YamlFile, data: object) -> dict[str, Context]:
     for name, context in contexts.items():
         _check_limits(file, ("contexts", name, "limits"), context.limits)
         _check_throttle(file, ("contexts", name, "throttle"), context.throttle)
+        _check_command(file, ("contexts", name, "on_event"), context.on_event)
     return contexts
 
 
@@ -118,6 +126,13 @@ def _check_limits(file: YamlFile, keys: tuple[str, ...], limits: Mapping[str, An
             parse_limits(some)
         except LimitsProblem as problem:
             raise file.problem(place, f"{'.'.join(keys)}: {problem}") from None
+
+
+def _check_command(file: YamlFile, keys: tuple[str, ...], command: str | None) -> None:
+    try:
+        split_command("none" if command is None else command)
+    except CommandProblem as problem:
+        raise file.problem(keys, f"{'.'.join(keys)}: {problem}") from None
 
 
 def _check_throttle(file: YamlFile, keys: tuple[str, ...], throttle: str | int | None) -> None:

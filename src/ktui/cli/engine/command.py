@@ -15,8 +15,11 @@ import click
 from ktui.cli.context.claim import ClusterHold, claim_request, no_ownership_option
 from ktui.cli.context.cluster import Cluster, ClusterChoice
 from ktui.cli.engine.log import EngineLog, JournalWait, configure_log
+from ktui.cli.engine.metrics import RunMetrics
+from ktui.cli.engine.notices import RunNotices
 from ktui.cli.options import common
 from ktui.cli.options.cluster import cluster_options
+from ktui.cli.options.outward import metrics_file_option, on_event_option
 from ktui.cli.options.recording import run_recorded_option
 from ktui.cli.process.launch import Leaving
 from ktui.cli.record.sources import EngineRecording, record_run
@@ -54,14 +57,20 @@ class LoggedJournal(Journal):
 
     log: EngineLog | None = None
     recording: EngineRecording | None = None
+    notices: RunNotices | None = None
+    metrics: RunMetrics | None = None
 
     def append(self, events: Sequence[AnyRunEvent]) -> list[JournalEntry]:
-        """Write events; log and record them once they are on the disk."""
+        """Write events; log, record and hand them on once they are on the disk."""
         entries = super().append(events)
         if self.log is not None:
             self.log.write(entries)
         if self.recording is not None:
             self.recording.take(entries)
+        if self.notices is not None:
+            self.notices.take(entries)
+        if self.metrics is not None:
+            self.metrics.take(entries)
         return entries
 
 
@@ -122,15 +131,19 @@ def _leaving(_context: click.Context, _option: click.Parameter, when: str | None
 @common.state_dir_option
 @click.option("--until", type=datetime.fromisoformat)
 @run_recorded_option
+@on_event_option
+@metrics_file_option
 @click.option("--leave", type=click.UNPROCESSED, callback=_leaving)
 @no_ownership_option
-def command(
+def command(  # noqa: PLR0913 - an option each
     name: str,
     choice: ClusterChoice,
     *,
     state: StateDir,
     until: datetime | None,
     record: bool | None,
+    on_event: str | None,
+    metrics_file: str | None,
     leave: Leaving | None,
     no_ownership: bool,
 ) -> None:
@@ -142,14 +155,23 @@ def command(
     cluster = choice.cluster()
     os.chdir("/")  # keep no folder in use
     wait = JournalWait()
-    with own_run(run_dir) as owned, LoggedJournal.recover(run_dir.journal, clock, wait) as journal:
+    with (
+        RunNotices(clock) as notices,  # these two outermost: they end once the lock is free
+        RunMetrics(clock) as metrics,
+        own_run(run_dir) as owned,
+        LoggedJournal.recover(run_dir.journal, clock, wait) as journal,
+    ):
         owned.watch_journal()
         run = read_run(journal, name)
         refuse_exported(run)
         reject_stale_commands(journal)
         if leave is Leaving.SETTLED:
             journal.ask(Pause(by=PauseOrigin.SIGNAL), owned.holder.short)
-        journal.log = EngineLog(run)
+        notices.begin(run, run.options.on_event or "" if on_event is None else on_event)
+        path = run.options.metrics_file if metrics_file is None else metrics_file
+        metrics.begin(run, path, EarlierRuns(state))
+        metrics.take(journal.entries())
+        journal.log, journal.notices, journal.metrics = EngineLog(run), notices, metrics
         with record_run(run_dir, run, cluster.name, clock, record=record) as recorded:
             recorded.take(journal.entries())
             journal.recording = recorded
@@ -161,6 +183,8 @@ def command(
                 until,
                 state,
                 recorded,
+                notices,
+                metrics,
                 wait,
                 leave_when=_leave_when(leave, clock),
                 owns=not no_ownership,
@@ -214,6 +238,8 @@ async def _run_engine(  # noqa: PLR0913, PLR0917 - what the command has made, ea
     until: datetime | None,
     state: StateDir,
     recorded: EngineRecording,
+    notices: RunNotices,
+    metrics: RunMetrics,
     wait: JournalWait,
     *,
     leave_when: LeaveWhen,
@@ -233,7 +259,10 @@ async def _run_engine(  # noqa: PLR0913, PLR0917 - what the command has made, ea
         engine = Engine(
             run,
             journal,
-            HeartbeatSource(recorded.through(source), Heartbeat(state.run(run.name))),
+            metrics.through(
+                HeartbeatSource(recorded.through(source), Heartbeat(state.run(run.name))),
+                lambda: engine.timelines,
+            ),
             ClusterPorts(reader, writer),
             clock,
             check_throttle=check_throttle,
@@ -241,6 +270,7 @@ async def _run_engine(  # noqa: PLR0913, PLR0917 - what the command has made, ea
             lost=owned.lost,
             guard=None if hold is None else hold.guard,
             recording=recorded.state,
+            news=notices.failures,
             earlier=EarlierRuns(state),
             leave_when=leave_when,
         )

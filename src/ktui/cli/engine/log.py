@@ -22,6 +22,7 @@ from ktui.execution.run.events import (
     Configure,
     Configured,
     Elect,
+    EventCommandFailed,
     JournalEntry,
     Outage,
     PlannedPart,
@@ -242,7 +243,7 @@ def _level(event: AnyRunEvent) -> int | None:  # noqa: PLR0911 - a case a kind o
             return None
         case Answered() | Configured():
             return None if event.verdict is Verdict.ACCEPTED else logging.WARNING
-        case Outage() | SettingChanged():
+        case Outage() | SettingChanged() | EventCommandFailed():
             return logging.WARNING
         case StepOver():
             return None if event.reached else logging.INFO

@@ -8,6 +8,7 @@ import click
 
 from ktui.cli.context.errors import BadInput
 from ktui.cli.options.common import grouped, parse_time
+from ktui.cli.options.outward import metrics_file_option, on_event_option
 from ktui.cli.options.recording import run_recorded_option
 from ktui.execution.run.options import OnForeignChange, OnStall, RunOptions
 from ktui.progress.stalls import STALLED_AFTER_S
@@ -101,6 +102,8 @@ _RUN_OPTIONS = {
         metavar="N",
         help="Take no step while more than N partitions outside the run are offline.",
     ),
+    "on_event": on_event_option,
+    "metrics_file": metrics_file_option,
     "record": run_recorded_option,
     "poll": click.option(
         "--poll", metavar="TIME", help="Time between polls of the cluster. Default: 1s."
@@ -116,6 +119,8 @@ def _run_options(  # noqa: PLR0913 - an option each
     stop_on_failure: bool,
     most_under_min_isr: int | None,
     most_offline: int | None,
+    on_event: str | None,
+    metrics_file: str | None,
     record: bool | None,
     poll: str | None,
 ) -> RunOptions:
@@ -136,6 +141,8 @@ def _run_options(  # noqa: PLR0913 - an option each
         stop_on_failure=stop_on_failure,
         most_under_min_isr=most_under_min_isr,
         most_offline=most_offline,
+        on_event=on_event,
+        metrics_file=metrics_file or "",
         record=record is not False,
         poll_s=poll_s,
     )

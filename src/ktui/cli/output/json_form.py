@@ -138,6 +138,11 @@ def event_line(run: str, entry: JournalEntry) -> str:
 
     The line has every field of the event, also those with default values.
     """
+    return shown_json(_ENCODER.encode(event_object(run, entry)).decode())
+
+
+def event_object(run: str, entry: JournalEntry) -> dict[str, Any]:
+    """Return an event as a JSON object: that of its line."""
     event = entry.event
     head = {
         "schema_version": SCHEMA_VERSION,
@@ -147,7 +152,7 @@ def event_line(run: str, entry: JournalEntry) -> str:
         "event": event.__struct_config__.tag,
     }
     own = {field: _plain(getattr(event, field)) for field in event.__struct_fields__}
-    return shown_json(_ENCODER.encode(head | own).decode())
+    return head | own
 
 
 def _plain(value: Any) -> Any:

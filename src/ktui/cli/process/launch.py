@@ -46,6 +46,10 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
     """Whether another run may be live on the cluster."""
     record: bool | None = None
     """Whether the engine records what it sees; None follows the run's options."""
+    on_event: str | None = None
+    """The command that gets the notices this time; None follows the run's options."""
+    metrics_file: str | None = None
+    """The file of the metrics this time; None follows the run's options."""
     owner: ClaimRequest | None = None
     """The claim on the cluster; None without ownership."""
     leave: Leaving | None = None
@@ -57,10 +61,23 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
         named = options_of_names(self.names)
         until = [] if self.until is None else ["--until", self.until.isoformat()]
         record = {None: [], True: ["--record"], False: ["--no-record"]}[self.record]
+        on_event = [] if self.on_event is None else ["--on-event", self.on_event]
+        metrics = [] if self.metrics_file is None else ["--metrics-file", self.metrics_file]
         leave = [] if self.leave is None else ["--leave", self.leave]
         unowned = [] if self.owner is not None else [NO_OWNERSHIP]
         where = ["--state-dir", str(self.state.path)]
-        return ["engine", self.name, *where, *named, *until, *record, *leave, *unowned]
+        return [
+            "engine",
+            self.name,
+            *where,
+            *named,
+            *until,
+            *record,
+            *on_event,
+            *metrics,
+            *leave,
+            *unowned,
+        ]
 
     def owned(self) -> AbstractContextManager[None]:
         """Own the cluster while the run is created, and from then on; see `claim.own_cluster`."""

@@ -17,6 +17,7 @@ from ktui.cluster.text import clean
 from ktui.execution.host.catalog import RunState, RunSummary, all_runs
 from ktui.execution.host.ownership import Holder
 from ktui.execution.host.state_dir import StateDir
+from ktui.execution.run.event_text import event_sentence
 from ktui.execution.run.events import Recording
 from ktui.execution.run.run import ClusterLost
 from ktui.execution.run.states import State
@@ -80,6 +81,8 @@ class RunJson(msgspec.Struct, frozen=True, kw_only=True):
     throttle_left: str | None
     """The throttles that stay though nothing is left to move, or the run has no engine; and why."""
     recording: RecordingJson
+    note: str | None
+    """The last note of an operator."""
     problem: str | None
 
 
@@ -177,6 +180,10 @@ def _print_table(runs: list[RunSummary]) -> None:
     )
     click.echo(table(header, [_row(run) for run in runs], right=(2, 3, 4, 5)))
     for run in runs:
+        if run.note is not None and run.state is not RunState.ENDED:
+            what = clean(event_sentence(run.note.event))
+            click.echo(f"run {clean(run.name)}: {what}, {local_time(run.note.at)}")
+    for run in runs:
         for words in filter(None, (run.problem, run.silence, _late(run))):
             click.echo(f"ktui: run {clean(run.name)}: {clean(words)}", err=True)
 
@@ -238,5 +245,6 @@ def _run_json(run: RunSummary) -> RunJson:
         open_requests=tuple(f"{each.topic}-{each.partition}" for each in run.open_requests),
         throttle_left=run.throttle_left,
         recording=recording_json(run.recording),
+        note=None if run.note is None else run.note.event.text,
         problem=run.problem,
     )

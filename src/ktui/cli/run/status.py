@@ -13,6 +13,7 @@ from ktui.cli.output.json_form import encode, event_line
 from ktui.cli.run.runs import local_time
 from ktui.cli.run.status_facts import read_status
 from ktui.cli.run.status_json import status_json
+from ktui.cli.run.status_lines import follow_lines
 from ktui.cli.run.status_text import status_text
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.text import clean
@@ -30,6 +31,12 @@ from ktui.execution.run.tool_commands import tool_commands
 @common.run_argument
 @click.option("--events", is_flag=True, help="Show every event of the run, one line each.")
 @click.option(
+    "--lines",
+    is_flag=True,
+    help="Follow the run while it has an engine: a plain line for each change, without colours or "
+    "redrawing.",
+)
+@click.option(
     "--command",
     "tool",
     is_flag=True,
@@ -37,15 +44,23 @@ from ktui.execution.run.tool_commands import tool_commands
 )
 @common.state_dir_option
 @click.option("--json", is_flag=True, help="Print one JSON object; with --events, one per line.")
-def command(name: str, *, events: bool, tool: bool, state: StateDir, json: bool) -> None:
+def command(
+    name: str, *, events: bool, lines: bool, tool: bool, state: StateDir, json: bool
+) -> None:
     """Show RUN: its limits, its engine, the current batch, and the partitions in trouble.
 
-    Exit code 1 if its journal is damaged: only events before the damage are shown.
+    Exit code 1 if its journal is damaged: only events before the damage are shown. With --lines
+    also if its engine has died.
     """
     if tool and (events or json):
         raise click.UsageError("--command excludes --events and --json.")
-    client = RunClient.find(state, name)
-    if tool:
+    if lines and (tool or events or json):
+        raise click.UsageError("--lines excludes --command, --events and --json.")
+    client, code = RunClient.find(state, name), 0
+    if lines:
+        damage = client.read_begun().damage
+        code = follow_lines(client)
+    elif tool:
         found = client.read_begun()
         damage = found.damage
         click.echo("\n".join(tool_commands(found.run)))
@@ -57,7 +72,8 @@ def command(name: str, *, events: bool, tool: bool, state: StateDir, json: bool)
         click.echo(encode(status_json(status)) if json else status_text(status, state))
     if damage is not None:
         click.echo(f"ktui: {clean(damage)}", err=True)
-        sys.exit(FAILED)
+        code = FAILED
+    sys.exit(code)
 
 
 def _print_events(run_dir: RunDir, *, json: bool) -> str | None:

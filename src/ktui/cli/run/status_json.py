@@ -127,6 +127,14 @@ class CancelledPartitionJson(msgspec.Struct, frozen=True, kw_only=True):
     original: Brokers
 
 
+class NoteJson(msgspec.Struct, frozen=True):
+    """A note of an operator."""
+
+    at: str
+    who: str
+    text: str
+
+
 class StatusJson(msgspec.Struct, frozen=True, kw_only=True):
     """The output of `ktui status RUN --json`."""
 
@@ -181,6 +189,7 @@ class StatusJson(msgspec.Struct, frozen=True, kw_only=True):
     """The partitions that have begun and wait for a step, then the next one to begin."""
     troubled: tuple[TroubledJson, ...]
     called_off: tuple[CancelledPartitionJson, ...]
+    notes: tuple[NoteJson, ...]
     damage: str | None
     """The damage of the journal, also after it was recovered."""
 
@@ -235,6 +244,7 @@ def status_json(status: StatusFacts) -> StatusJson:
             CancelledPartitionJson(cancel=kind, **_place(track), **_replicas(track))
             for track, kind in status.cancelled
         ),
+        notes=tuple(NoteJson(utc(n.at), n.event.who, n.event.text) for n in run.notes),
         damage=status.damage or run.damage,
     )
 

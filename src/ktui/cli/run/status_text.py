@@ -32,6 +32,9 @@ from ktui.quantities import as_bytes, as_count, as_duration
 MOST_ROWS = 40
 """Rows shown of the partitions that wait, and of those that were cancelled."""
 
+MOST_NOTES = 5
+"""The last notes shown; `--events` has them all."""
+
 
 def status_text(status: StatusFacts, state: StateDir) -> str:
     """Describe a run: its settings, its progress, the steps in flight, and all trouble."""
@@ -57,6 +60,7 @@ def _head(status: StatusFacts, state: StateDir) -> list[str]:
         *_settings(status),
         *_health(status),
         *_cancel_gate(status, state),
+        *_notes(run),
     ]
     width = max(len(name) for name, _ in facts)
     lines = [f"  {name:<{width}}  {value}" for name, value in facts]
@@ -147,6 +151,12 @@ def _health(status: StatusFacts) -> Iterator[tuple[str, str]]:
 def _cancel_gate(status: StatusFacts, state: StateDir) -> Iterator[tuple[str, str]]:
     if status.cancel_gate is not None:
         yield "gate", gate_line(status.cancel_gate, state, status.run.name)
+
+
+def _notes(run: Run) -> Iterator[tuple[str, str]]:
+    for note in run.notes[-MOST_NOTES:]:
+        by = f", {note.event.who}" if note.event.who else ""
+        yield "note", f"{note.event.text} ({local_time(note.at)}{by})"
 
 
 def _progress(run: Run, copied: CopiedBytes) -> list[str]:

@@ -18,6 +18,7 @@ from ktui.cli.context.errors import FAILED, INTERRUPTED
 from ktui.cli.context.terminal import print_note
 from ktui.cli.engine.log import WarningReader
 from ktui.cli.output.json_form import event_line
+from ktui.cli.output.notice_json import engine_died_json
 from ktui.cli.output.progress_line import ProgressLine
 from ktui.cli.process.launch import resume_command
 from ktui.cluster.clock import Clock, SystemClock
@@ -25,11 +26,13 @@ from ktui.execution.forecast.earlier_runs import EarlierRuns
 from ktui.execution.forecast.estimate import Estimate
 from ktui.execution.forecast.progress_text import RunEnding, end_lines, progress_line, run_ending
 from ktui.execution.host.client import RunClient
+from ktui.execution.host.event_command import EventCommand
 from ktui.execution.host.process import EngineProcess
 from ktui.execution.host.state_dir import StateDir
 from ktui.execution.journal.commands import Pause
 from ktui.execution.journal.follower import RunFollower
 from ktui.execution.run.events import JournalEntry, Paused, PauseOrigin
+from ktui.execution.run.run import Run
 from ktui.quantities import as_count
 
 NOT_ALL_DONE = 3
@@ -75,7 +78,12 @@ class Interrupts:
 
 
 def follow(
-    start: Callable[[], EngineProcess], state: StateDir, *, json: bool, after: int = 0
+    start: Callable[[], EngineProcess],
+    state: StateDir,
+    *,
+    json: bool,
+    after: int = 0,
+    on_event: str | None = None,
 ) -> int:
     """Start an engine, report its run, and return the exit code.
 
@@ -86,12 +94,16 @@ def follow(
         state: the state directory of the run.
         json: whether each event is printed as a line of JSON.
         after: the number of the last event that is not printed.
+        on_event: the command that gets the notices; None for that of the run's options.
     """
     interrupts = Interrupts()
     with interrupts.counted():
         engine = start()
         try:
-            return _Following(engine, state, interrupts, json=json, after=after).to_the_end()
+            following = _Following(
+                engine, state, interrupts, json=json, after=after, on_event=on_event
+            )
+            return following.to_the_end()
         except BrokenPipeError:
             nowhere = os.open(os.devnull, os.O_WRONLY)
             os.dup2(nowhere, sys.stdout.fileno())
@@ -111,12 +123,14 @@ class _Following:
         *,
         json: bool,
         after: int,
+        on_event: str | None,
     ) -> None:
         self._engine = engine
         self._resume = resume_command(state, engine.run.name)
         self._interrupts = interrupts
         self._json = json
         self._after = after
+        self._on_event = on_event
         self._clock: Clock = SystemClock()
         self._line = ProgressLine()
         self._warnings = WarningReader(engine.run.log)
@@ -191,11 +205,22 @@ class _Following:
         if ending is RunEnding.FAILED and run.left is None:
             reason = self._engine.last_words
             self._line.print(f"the engine of run {run.name} has died: {reason}")
+            self._hand_on_death(run, reason)
         for line in end_lines(run):
             self._line.print(line)
         if not run.ended:
             self._line.print(f"to resume it: {self._resume}")
         return EXIT_CODES[ending]
+
+    def _hand_on_death(self, run: Run, reason: str) -> None:
+        """Run the command of --on-event for an engine that was killed, and could not itself."""
+        command = run.options.on_event if self._on_event is None else self._on_event
+        if not command or not self._engine.killed:
+            return
+        event_command = EventCommand(command)
+        event_command.send(engine_died_json(run, self._clock.now(), reason))
+        for failure in event_command.close():
+            self._line.print(failure)
 
 
 def is_headless(*, headless: bool, json: bool) -> bool:
@@ -212,6 +237,7 @@ def show_run(
     headless: bool,
     json: bool,
     after: int = 0,
+    on_event: str | None = None,
 ) -> int:
     """Start an engine, and show its run until the run ends or the view is closed.
 
@@ -222,12 +248,13 @@ def show_run(
         headless: the result of `is_headless`.
         json: whether each event is printed as a line of JSON.
         after: the number of the last event that is not printed.
+        on_event: the command that gets the notices; None for that of the run's options.
 
     Returns:
         The exit code; 0 for a run that goes on without the view.
     """
     if headless:
-        return follow(start, state, json=json, after=after)
+        return follow(start, state, json=json, after=after, on_event=on_event)
     from ktui.cli.watch.command import LiveView, show  # noqa: PLC0415 - scripts need no screens
 
     engine = start()

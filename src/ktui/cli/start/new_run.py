@@ -15,6 +15,7 @@ from ktui.cli.context.claim import ClaimRequest, claim_request
 from ktui.cli.context.cluster import Target
 from ktui.cli.context.terminal import print_note
 from ktui.cli.options.limits import complete_limits
+from ktui.cli.options.outward import with_event_command
 from ktui.cli.options.plan import BAD_PLAN
 from ktui.cli.options.throttle import with_throttle
 from ktui.cli.output.gate import cancel_cluster_options, gate_findings
@@ -59,6 +60,7 @@ def check_new_run(new: PlannedRun, how: StartOptions) -> StartRequest:
     """
     cluster = new.target.cluster
     options = with_throttle(how.options, how.throttle, cluster.context.throttle)
+    options = with_event_command(options, cluster.context.on_event)
     facts = asyncio.run(
         read_cluster_facts(
             cluster,

@@ -12,6 +12,7 @@ from ktui.cli.context.cluster import ClusterChoice, check_cluster, warn_of_tls
 from ktui.cli.context.terminal import print_note
 from ktui.cli.options import common
 from ktui.cli.options.cluster import cluster_options
+from ktui.cli.options.outward import metrics_file_option, on_event_option
 from ktui.cli.options.recording import run_recorded_option
 from ktui.cli.options.run import concurrent_option, headless_option, parse_until, until_option
 from ktui.cli.output.gate import gate_line, shut_gate
@@ -34,6 +35,8 @@ from ktui.execution.run.run import Run
 @cluster_options
 @until_option
 @run_recorded_option
+@on_event_option
+@metrics_file_option
 @headless_option
 @click.option("--json", is_flag=True, help="Print each new event as a line of JSON.")
 @concurrent_option
@@ -45,6 +48,8 @@ def command(  # noqa: PLR0913 - an option each
     *,
     until: str | None,
     record: bool | None,
+    on_event: str | None,
+    metrics_file: str | None,
     headless: bool,
     json: bool,
     concurrent: bool,
@@ -55,8 +60,8 @@ def command(  # noqa: PLR0913 - an option each
     """Resume RUN after a crash, an interrupt or a failure.
 
     The connection to the cluster is that of the start, unless an option names another. A pause from
-    an interrupt is lifted; a pause from `ktui pause` stays. Recording is on or off as at the start,
-    unless an option changes that for this time.
+    an interrupt is lifted; a pause from `ktui pause` stays. Recording, --on-event and
+    --metrics-file are as at the start, unless an option changes that for this time.
 
     Exit codes are those of `ktui start`.
     """
@@ -90,6 +95,8 @@ def command(  # noqa: PLR0913 - an option each
         until=until_at,
         concurrent=concurrent,
         record=record,
+        on_event=on_event,
+        metrics_file=metrics_file,
         owner=owner,
     )
     code = show_run(
@@ -99,6 +106,7 @@ def command(  # noqa: PLR0913 - an option each
         headless=is_headless(headless=headless, json=json),
         json=json,
         after=left.run.seq,
+        on_event=on_event,
     )
     sys.exit(code)
 

@@ -142,4 +142,5 @@ def _app(
         state_dir=view.state,
         engines=engines,
         recorder=view.recorder,
+        alerts=cluster.bell,
     )

@@ -9,6 +9,7 @@ from contextlib import aclosing
 from ktui.cli.context.claim import check_no_other_owner, claim_request
 from ktui.cli.context.cluster import Cluster
 from ktui.cli.doctor.permissions import permission_findings
+from ktui.cli.options.outward import with_event_command
 from ktui.cli.process.launch import Launch, launch_left_run, launch_new_run
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.ports import ClusterPorts, ClusterReader
@@ -71,6 +72,7 @@ class ProcessEngines:
 
         Raises:
             RunProblem: the run was not started, and nothing was sent.
+            BadInput: the context's command for notices cannot be run; nothing was sent.
             ClusterError: the cluster does not answer.
         """
         snapshot = await self.read_snapshot(wanted.plan)
@@ -81,7 +83,7 @@ class ProcessEngines:
         first = prepare_run(
             wanted,
             snapshot,
-            wanted.options,
+            with_event_command(wanted.options, self._context.on_event),
             cluster_id=cluster_id,
             connection=self._names,
             found=missing,

@@ -9,6 +9,7 @@ from ktui.execution.engine.decider import Decider
 from ktui.execution.errors import RunRefused
 from ktui.execution.journal.commands import (
     Add,
+    AddNote,
     Answer,
     CancelMoves,
     Continue,
@@ -27,6 +28,7 @@ from ktui.execution.run.events import (
     CancelAsked,
     Continued,
     LimitsChanged,
+    Noted,
     Paused,
     PauseOrigin,
     SettingsGivenUp,
@@ -100,6 +102,8 @@ class CommandHandler:
                 return self._mark_cancelled(asked.command, asked)
             case Add():
                 return self._adding.carry_out(asked.command, asked)
+            case AddNote():
+                return self._note(asked.command, asked)
             case StopEngine():
                 self.leave_reason = f"{asked.who} asked for it"
                 return Answer(accepted=True, words="the run is being left; `ktui resume` goes on")
@@ -203,6 +207,11 @@ class CommandHandler:
             return f"lifted; the whole run is paused still: {reason}"
         held = [tp.topic for tp in command.partitions if self._run.pauses.holds(tp)]
         return f"lifted; topic {held[0]} is paused still" if held else "it goes on"
+
+    def _note(self, command: AddNote, asked: StoredCommand) -> Answer:
+        if all(note.event.command != asked.id for note in self._run.notes):
+            self._record([Noted(text=command.text, command=asked.id, who=asked.who)])
+        return Answer(accepted=True, words="the note is among its events")
 
     def _mark_cancelled(self, command: CancelMoves, asked: StoredCommand) -> Answer:
         scope = CancelScope(self._run, command.kind, command.topics, command.partitions)

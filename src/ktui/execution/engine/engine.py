@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any, TypeVar
 
 from ktui.cluster.clock import Clock, wait_at_most
@@ -47,6 +47,7 @@ from ktui.execution.run.run import Run
 from ktui.execution.run.throttle_status import throttle_status
 from ktui.execution.throttle.apply import ThrottleManager
 from ktui.insights.prior import Prior
+from ktui.progress.timeline import Timeline
 
 log = logging.getLogger(__name__)
 
@@ -78,6 +79,7 @@ class Engine:
         lost: returns why this process does not own the run any more; None while it does.
         guard: decides by who owns the cluster whether requests may be sent; None checks no owner.
         recording: returns whether the observations are recorded, and why not.
+        news: returns events from beside the run, such as a failure of the command of --on-event.
         earlier: returns the speed of earlier runs on a cluster, if known.
         leave_when: returns, after each turn, why the run is to be left now; None to go on.
     """
@@ -95,6 +97,7 @@ class Engine:
         lost: Callable[[], str | None] = lambda: None,
         guard: Guard | None = None,
         recording: Callable[[], Recording] = lambda: NOT_RECORDED,
+        news: Callable[[], Sequence[AnyRunEvent]] = tuple,
         earlier: Callable[[str], Prior | None] = lambda _cluster_id: None,
         leave_when: LeaveWhen = when_paused,
     ) -> None:
@@ -105,6 +108,7 @@ class Engine:
         self._guard = guard or Unguarded()
         self._gate_shut = gate_shut
         self._recording = recording
+        self._news = news
         cluster_id = None if run.started is None else run.started.cluster_id
         prior = None if cluster_id is None else earlier(cluster_id)
         self._recorder = EventRecorder(run, journal, clock, lost)
@@ -130,6 +134,11 @@ class Engine:
         self._leaving = asyncio.Event()
         self._reason = ""
 
+    @property
+    def timelines(self) -> Mapping[TopicPartition, Timeline]:
+        """The progress of the partitions in flight at the last poll."""
+        return self._decider.timelines
+
     async def execute(self, owner: Owned) -> None:
         """Carry the run on until it has ended or is left; `Run.ended` shows which.
 
@@ -154,6 +163,7 @@ class Engine:
         while not self._leaving.is_set() and not self._run.ended:
             self._recorder.check_owned()  # also while there is nothing to write
             self._check_recording()
+            self._record(self._news())
             self._commands.take_commands()
             if self._commands.leave_reason:
                 self.leave(self._commands.leave_reason)

@@ -17,7 +17,7 @@ from ktui.execution.host.state_dir import RunDir, StateDir, run_name_problem
 from ktui.execution.journal.follower import RunFollower
 from ktui.execution.journal.journal import Journal
 from ktui.execution.run.events import NOT_RECORDED, Ended, OpenRequest, Recording
-from ktui.execution.run.run import ClusterLost, Run
+from ktui.execution.run.run import ClusterLost, Note, Run
 from ktui.execution.run.states import State
 from ktui.execution.run.throttle_status import name_resources, throttle_status
 from ktui.planning.names import closest_names, join_named, join_some, shortened
@@ -196,6 +196,8 @@ class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
     why."""
     recording: Recording = NOT_RECORDED
     """Whether the process records its observations, and why it has stopped."""
+    note: Note | None = None
+    """The last note of an operator."""
     problem: str | None = None
     """What is wrong with the run's folder or journal."""
 
@@ -303,6 +305,7 @@ def _summary(
         throttle=throttle.rates,
         throttle_left=throttle.remaining(owned=owner is not None),
         recording=recording_now(run, owner),
+        note=run.notes[-1] if run.notes else None,
         problem=damage or run.damage,
     )
 

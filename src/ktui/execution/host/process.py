@@ -68,6 +68,11 @@ class EngineProcess:
         return self.gone and not self._code
 
     @property
+    def killed(self) -> bool:
+        """Whether a signal has ended the process, without a last word of its own."""
+        return self.gone and (self._code or 0) < 0
+
+    @property
     def last_words(self) -> str:
         """How the process ended: the signal that ended it, or the last lines of its log."""
         if self._code is not None and self._code < 0:

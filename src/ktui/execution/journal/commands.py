@@ -63,12 +63,26 @@ class Add(msgspec.Struct, frozen=True, tag_field="command", tag="add"):
     on_conflict: OnConflict
 
 
+class AddNote(msgspec.Struct, frozen=True, tag_field="command", tag="note"):
+    """Add an operator's note to the events of the run."""
+
+    text: str
+
+
 class StopEngine(msgspec.Struct, frozen=True, tag_field="command", tag="leave"):
     """Stop the engine at once; Kafka finishes the steps in flight, `resume` does the rest."""
 
 
 Command = (
-    SetLimits | SetThrottle | LeaveThrottles | Pause | Continue | CancelMoves | Add | StopEngine
+    SetLimits
+    | SetThrottle
+    | LeaveThrottles
+    | Pause
+    | Continue
+    | CancelMoves
+    | Add
+    | AddNote
+    | StopEngine
 )
 
 

@@ -22,11 +22,13 @@ from ktui.execution.run.events import (
     Elect,
     Ended,
     EngineLeft,
+    EventCommandFailed,
     Exported,
     HealthGate,
     Imported,
     Joined,
     LimitsChanged,
+    Noted,
     OnConflict,
     Outage,
     Owned,
@@ -192,12 +194,20 @@ def _event_text(event: AnyRunEvent) -> str:  # noqa: C901, PLR0911, PLR0912, PLR
         case Joined():
             wait = "waits" if len(event.partitions) == 1 else "wait"
             return f"{scope_text((), event.partitions)} {wait} for the target of an extra plan"
+        case Noted():
+            return f"note: {event.text}{_by(event.who)}"
+        case EventCommandFailed():
+            return event.reason
         case _:
             assert_never(event)
 
 
 def _because(reason: str) -> str:
     return f": {reason}" if reason else ""
+
+
+def _by(who: str) -> str:
+    return f", by {who}" if who else ""
 
 
 def _asked_by(who: str) -> str:

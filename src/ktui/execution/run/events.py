@@ -430,6 +430,20 @@ class Replanned(_OfPartition, frozen=True, kw_only=True, tag="replanned"):
     before: Brokers
 
 
+class Noted(RunEvent, frozen=True, kw_only=True, tag="note"):
+    """An operator's note on the run, for whoever reads its events."""
+
+    text: str
+    command: int | None = None
+    who: str = ""
+
+
+class EventCommandFailed(RunEvent, frozen=True, kw_only=True, tag="on_event_failed"):
+    """The command of `--on-event` did not take a notice; the run goes on all the same."""
+
+    reason: str
+
+
 class Recovered(RunEvent, frozen=True, kw_only=True, tag="recovered"):
     """The journal was damaged; the events before this one are all that could be read."""
 
@@ -460,7 +474,7 @@ AnyRunEvent = (
     | StepBegun | Elect | Cancel | Answered | StepOver | StateEntered | Replanned | Recovered
     | Ended
     | ThrottleChanged | SettingsFound | Configure | Configured | SettingsGivenUp | SettingChanged
-    | CancelAsked | CancelGate | Added | Joined | Recording
+    | CancelAsked | CancelGate | Added | Joined | Recording | Noted | EventCommandFailed
 )  # fmt: skip
 
 

@@ -58,6 +58,10 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds between two polls of the cluster."""
     record: bool = True
     """Record observations of the cluster, beside the journal."""
+    on_event: str | None = None
+    """The command that gets the notices of the run; empty for none, None for the context's."""
+    metrics_file: str = ""
+    """The path of the file that has the run's metrics for Prometheus; empty for none."""
 
     @property
     def gated(self) -> bool:

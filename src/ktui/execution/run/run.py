@@ -31,6 +31,7 @@ from ktui.execution.run.events import (
     Joined,
     JournalEntry,
     LimitsChanged,
+    Noted,
     OpenRequest,
     Outage,
     Owned,
@@ -63,6 +64,13 @@ class Owner(msgspec.Struct, frozen=True):
     host: str
     user: str
     since: datetime
+
+
+class Note(msgspec.Struct, frozen=True):
+    """A note of an operator on the run."""
+
+    at: datetime
+    event: Noted
 
 
 class ClusterLost(msgspec.Struct, frozen=True):
@@ -114,6 +122,7 @@ class Run:
         self.ownership_off = False
         """Whether its engine runs with --no-ownership: it does not check who owns the cluster."""
         self.recording = NOT_RECORDED
+        self.notes: list[Note] = []
         self.outage: ClusterLost | None = None
         self.owner: Owner | None = None
         self.until: datetime | None = None
@@ -254,6 +263,8 @@ class Run:
                 self.started = msgspec.structs.replace(self.started, connection=event.connection)
             case Added() | Joined():
                 self._add(event, at)
+            case Noted():
+                self.notes.append(Note(at, event))
             case Recovered():
                 self.damage = event.lost
             case Ended():

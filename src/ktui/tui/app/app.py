@@ -21,6 +21,7 @@ from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.progress.timeline import Event, Phase, Progress
 from ktui.recording.recorder import Recorder
 from ktui.tui.app import terminal_title
+from ktui.tui.app.alerts import Alerts
 from ktui.tui.app.cancel_controller import CancelController
 from ktui.tui.app.command_palette import Commands
 from ktui.tui.app.feed import Permission
@@ -84,6 +85,7 @@ class KtuiApp(App[None], Services):
         finds_runs: whether to look for the cluster's runs.
         place_of_runs: the place of the runs as shown; None for the state directory.
         recorder: records the observations of the source; None where nothing is recorded.
+        alerts: whether the terminal rings and notifies for stalls, failures and ends.
     """
 
     TITLE = "ktui"
@@ -110,13 +112,15 @@ class KtuiApp(App[None], Services):
         finds_runs: bool = True,
         place_of_runs: str | None = None,
         recorder: Recorder | None = None,
+        alerts: bool = False,
     ) -> None:
         super().__init__()
         self._themes = themes
         self._clock = clock or SystemClock()
         self._footer_messages = Notifications(self)
         self._permission = Permission(write=not read_only, why=why_read_only)
-        self._run = RunController(self, self._clock, self, self._permission)
+        self._alerts = Alerts(self.bell, self._write, on=alerts)
+        self._run = RunController(self, self._clock, self, self._permission, self._alerts)
         self._runs = RunCatalog(
             self, self, self._permission, self._run,
             state_dir=state_dir, engines=engines, place=place_of_runs,
@@ -204,6 +208,8 @@ class KtuiApp(App[None], Services):
         if self.progress.last is not None:
             self._stale_throttles.note(self.progress.last, self._run.throttles)
             self._down.note(self.overview.down, self.progress.last.monotonic_s)
+        if self.attached is None:
+            self._alerts.note_stalls(self.overview.totals.stalled)
         self._show_all()
         self._set_terminal_title(terminal_title.title(self.overview, self.run_status))
 
@@ -297,6 +303,10 @@ class KtuiApp(App[None], Services):
     def pause_partition(self, tp: TopicPartition | None) -> None:
         """Pause a partition of the run, or continue it."""
         self._run.pause_partition(tp)
+
+    def write_note(self) -> None:
+        """Write a note on the run that the view follows."""
+        self._run.write_note()
 
     def attach_to(self, folder: RunDir) -> None:
         """Follow a run, and show it."""

@@ -15,12 +15,15 @@ from ktui.cluster.clock import Clock
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.resources import SettingKey
 from ktui.execution.errors import RunProblem
+from ktui.execution.host.client import RunClient
+from ktui.execution.host.notes import write_note
 from ktui.execution.host.rollback_plan import rewrite_rollback
 from ktui.execution.host.state_dir import RunDir
 from ktui.execution.journal.commands import Add, Command, Continue, Pause
 from ktui.execution.run.tool_commands import tool_commands
 from ktui.fileproblem import FileProblem
 from ktui.progress.timeline import Event, Progress, Timeline
+from ktui.tui.app.alerts import Alerts
 from ktui.tui.app.feed import Feed, Permission
 from ktui.tui.poll.backfill import load_history
 from ktui.tui.poll.requested_replicas import with_requested_replicas
@@ -30,6 +33,7 @@ from ktui.tui.run_view.foreign import foreign_moves
 from ktui.tui.screens.contracts import ShowsRun
 from ktui.tui.screens.run.confirm import ConfirmScreen
 from ktui.tui.screens.run.limits import LimitsScreen
+from ktui.tui.screens.run.note import NotePrompt
 from ktui.tui.screens.run.throttle import ThrottleScreen
 from ktui.tui.screens.run.tool_commands import ToolCommandsScreen
 
@@ -42,10 +46,13 @@ class RunController:
         clock: the clock.
         feed: the polling side of the app.
         permission: whether anything may be changed from here.
+        alerts: alerts an operator who looks elsewhere.
     """
 
-    def __init__(self, app: App[Any], clock: Clock, feed: Feed, permission: Permission) -> None:
-        self._app, self._clock, self._feed = app, clock, feed
+    def __init__(
+        self, app: App[Any], clock: Clock, feed: Feed, permission: Permission, alerts: Alerts
+    ) -> None:
+        self._app, self._clock, self._feed, self._alerts = app, clock, feed, alerts
         self._permission = permission
         self.attached: AttachedRun | None = None
         """The run that the view follows."""
@@ -128,6 +135,7 @@ class RunController:
             self.attached.close()
         self.attached = attached
         self._status, self._foreign = None, None
+        self._alerts.follow()
         self._changes += 1
 
     def _show_run(self, touched: set[TopicPartition]) -> None:
@@ -143,6 +151,7 @@ class RunController:
             return
         entries, touched = attached.refresh()
         self._changes += bool(entries)
+        self._alerts.take(attached.run, entries, owned=attached.status.owned)
         attached.note_poll(self._feed.progress)
         self._status, self._foreign = None, None
         self._show_run(touched)
@@ -272,6 +281,30 @@ class RunController:
 
         words = messages.pause_consequences(status, paused=paused)
         self._app.push_screen(ConfirmScreen(title, words), answered)
+
+    def write_note(self) -> None:
+        """Ask for a note on the run, and write it among its events."""
+        attached = self.attached
+        problem = messages.NO_RUN if attached is None else self._permission.problem
+        if attached is None or problem is not None:
+            self._app.notify(problem or messages.NO_RUN, severity="warning")
+            return
+
+        def answered(text: str | None) -> None:
+            if text is not None:
+                writing = self._write_note(attached, text)
+                self._app.run_worker(writing, group="noting", exit_on_error=False)
+
+        self._app.push_screen(NotePrompt(attached.name), answered)
+
+    async def _write_note(self, attached: AttachedRun, text: str) -> None:
+        client = RunClient(attached.folder, self._clock)
+        try:
+            await asyncio.to_thread(write_note, client, text, self._clock)
+        except RunProblem as problem:
+            self._app.notify(str(problem), title="note", severity="error")
+        else:
+            self._app.notify("noted among the events of the run", title="note")
 
     def pause_partition(self, tp: TopicPartition | None) -> None:
         """Pause a partition of the run, or continue it."""

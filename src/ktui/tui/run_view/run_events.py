@@ -14,6 +14,7 @@ from ktui.execution.run.events import (
     CancelGate,
     Configured,
     EngineLeft,
+    EventCommandFailed,
     HealthGate,
     JournalEntry,
     Outage,
@@ -72,6 +73,7 @@ def _severity(event: AnyRunEvent) -> EventSeverity:
             CancelAsked()
             | Paused()
             | EngineLeft()
+            | EventCommandFailed()
             | Answered()
             | Configured()
             | SettingsGivenUp()

@@ -95,6 +95,7 @@ class EventsScreen(Screen[None]):
         Binding("escape", "back", "back", tooltip="Clear the filter, or go back"),
         Binding("q", "back", "back", show=False, tooltip="Go back"),
         Binding("slash", "filter", "filter", key_display="/", tooltip="Show only what matches"),
+        Binding("N", "note", "note", tooltip="Write a note on the run among its events"),
         Binding("x", "export", "export", tooltip="Write the events shown to a JSON-lines file"),
     ]
 
@@ -199,6 +200,10 @@ class EventsScreen(Screen[None]):
     @on(Input.Submitted, "#events-filter")
     def _filter_kept(self, event: Input.Submitted) -> None:
         self._close(event.input)
+
+    def action_note(self) -> None:
+        """Write a note on the run."""
+        services(self).write_note()
 
     def action_export(self) -> None:
         """Write the events shown to a file."""

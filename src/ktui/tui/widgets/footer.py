@@ -16,11 +16,13 @@ from textual.widget import Widget
 from ktui.tui.widgets.services import Notification, services
 
 _LEFT_OUT_FIRST = (
-    "freeze", "play_again", "sort", "show_story", "show_events", "show_brokers", "filter", "view",
-    "mark", "show_runs", "pause", "show_throttle",
+    "freeze", "play_again", "sort", "show_story", "show_events", "show_brokers", "note", "filter",
+    "view", "mark", "show_runs", "pause", "show_throttle",
 )  # fmt: skip
 """The actions whose keys are left out first where the line is too short; `?` lists them all."""
-_OF_A_RUN = ("cancel", "mark", "show_throttle", "show_limits", "pause", "start_plan", "show_runs")
+_OF_A_RUN = (
+    "note", "cancel", "mark", "show_throttle", "show_limits", "pause", "start_plan", "show_runs",
+)  # fmt: skip
 """The actions left out before all others while the view is attached to no run."""
 _FOR_S = {"information": 6.0, "warning": 8.0, "error": 12.0}
 """Seconds for which a notification of each severity is shown."""

@@ -135,6 +135,9 @@ class Services:
     def pause_partition(self, tp: TopicPartition | None) -> None:
         """Pause a partition of the run, or continue it."""
 
+    def write_note(self) -> None:
+        """Write a note on the run that the view follows."""
+
     def attach_to(self, folder: RunDir) -> None:
         """Follow a run, and show it."""
 

@@ -1,0 +1,147 @@
+"""Write the metrics of a run to the file of `--metrics-file`, beside the run."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from ktui.cluster.clock import Clock
+from ktui.cluster.observation import Observation
+from ktui.cluster.observer import Interest, ObservationSource, SourceWrapper
+from ktui.cluster.text import clean
+from ktui.durable import write_whole
+from ktui.execution.forecast.copy_progress import Timelines
+from ktui.execution.forecast.earlier_runs import EarlierRuns
+from ktui.execution.forecast.estimate import Estimate
+from ktui.execution.forecast.metrics import EngineTimes, metrics_text
+from ktui.execution.run.events import JournalEntry
+from ktui.execution.run.run import Run
+
+log = logging.getLogger(__name__)
+
+EVERY_S = 5.0
+"""Seconds between two writes, at least."""
+_MODE = 0o644
+"""For a collector, which is another user."""
+_LAST_S = 5.0
+"""Seconds that the last write gets when the engine ends."""
+
+
+class RunMetrics:
+    """The metrics of a run, written now and then by a thread: a slow disk slows no run.
+
+    Args:
+        clock: the clock of the polls.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._since = self._polled = clock.now()
+        self._path: Path | None = None
+        self._run: Run | None = None
+        self._entries: list[JournalEntry] = []
+        self._written_s = -EVERY_S
+        self._writing: threading.Thread | None = None
+        self._problem = ""
+
+    def begin(self, run: Run, path: str, earlier: EarlierRuns) -> None:
+        """Write the metrics of a run from now on; an empty path writes none."""
+        if path:
+            self._path, self._run, self._estimate = Path(path), run, Estimate(run, earlier)
+
+    def take(self, entries: Iterable[JournalEntry]) -> None:
+        """Learn from new entries of the journal, once the run has applied them."""
+        if self._path is not None:
+            self._entries += entries
+
+    def through(
+        self, source: ObservationSource, timelines: Callable[[], Timelines]
+    ) -> ObservationSource:
+        """Return a source that writes the metrics after a poll.
+
+        Args:
+            source: polls the cluster.
+            timelines: returns the timelines of the polls so far.
+        """
+        return source if self._path is None else _MetricsSource(source, self, timelines)
+
+    def write_if_due(self, timelines: Timelines) -> None:
+        """Write the metrics after a poll, unless they were written just now."""
+        self._polled = self._clock.now()
+        is_writing = self._writing is not None and self._writing.is_alive()
+        if is_writing or self._clock.monotonic() - self._written_s < EVERY_S:
+            return
+        self._written_s = self._clock.monotonic()
+        try:
+            self._write(timelines, up=True)
+        except Exception:  # a defect here must not end a run
+            log.exception("no metrics are written from now on")
+            self._path = None
+
+    def __enter__(self) -> Self:
+        """Return the metrics themselves; at the end of the block they say that no engine is up."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Write the metrics of a run without an engine."""
+        if self._writing is not None:
+            self._writing.join(_LAST_S)
+        if self._path is not None:
+            self._write({}, up=False)
+        if self._writing is not None:
+            self._writing.join(_LAST_S)
+
+    def _write(self, timelines: Timelines, *, up: bool) -> None:
+        if self._path is None or self._run is None:
+            return
+        self._estimate.take(self._entries)
+        self._entries = []
+        self._estimate.update(self._polled, timelines)
+        engine = EngineTimes(up, self._since, self._polled)
+        text = metrics_text(self._run, self._estimate.copied, engine)
+        self._writing = threading.Thread(
+            target=self._replace, args=(self._path, text.encode()), daemon=True
+        )
+        self._writing.start()
+
+    def _replace(self, path: Path, content: bytes) -> None:
+        """Replace the file; a problem is logged once, and the run goes on."""
+        try:
+            write_whole(path, content, mode=_MODE)
+        except OSError as error:
+            problem = f"--metrics-file {clean(str(path))}: cannot be written: {error.strerror}"
+        else:
+            problem = ""
+        if problem and problem != self._problem:
+            log.warning("%s", problem)
+        self._problem = problem
+
+
+class _MetricsSource(SourceWrapper):
+    """Polls a cluster, and writes the metrics of the run."""
+
+    def __init__(
+        self, source: ObservationSource, metrics: RunMetrics, timelines: Callable[[], Timelines]
+    ) -> None:
+        super().__init__(source)
+        self._metrics, self._timelines = metrics, timelines
+
+    async def poll(self, interest: Interest) -> Observation:
+        """Poll once, and write the metrics if they are due.
+
+        Raises:
+            ClusterError: the cluster does not answer.
+        """
+        try:
+            return await super().poll(interest)
+        finally:
+            self._metrics.write_if_due(self._timelines())

@@ -1,0 +1,106 @@
+"""The options by which a run speaks to other programs: `--on-event` and `--metrics-file`."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+import click
+import msgspec
+
+from ktui.cli.context.errors import BadInput
+from ktui.cluster.text import clean
+from ktui.execution.forecast.metrics import FIRST_BYTES
+from ktui.execution.host.event_command import CommandProblem, resolve_command
+from ktui.execution.run.options import RunOptions
+
+ON_EVENT, METRICS_FILE, NONE = "--on-event", "--metrics-file", "none"
+
+
+def _resolved(place: str, text: str) -> str:
+    """Return a command with the whole path of its program; empty for none.
+
+    Raises:
+        BadInput: it cannot be run; names the place.
+    """
+    if text.strip() in ("", NONE):
+        return ""
+    try:
+        return resolve_command(text)
+    except CommandProblem as problem:
+        raise BadInput(f"{place}: {problem}") from None
+
+
+def _on_event(_context: click.Context, _option: click.Parameter, text: str | None) -> str | None:
+    return None if text is None else _resolved(ON_EVENT, text)
+
+
+on_event_option = click.option(
+    ON_EVENT,
+    metavar="CMD",
+    callback=_on_event,
+    help="Run CMD for each stall, failure, pause, gate, outage and end, with one JSON object on "
+    "its standard input. No shell; killed after 10 s. none: no command. Default: the context's.",
+)
+
+
+def with_event_command(options: RunOptions, of_context: str | None) -> RunOptions:
+    """Add the context's command to the options of a run that name none.
+
+    Raises:
+        BadInput: the command cannot be run.
+    """
+    if options.on_event is not None or of_context is None:
+        return options
+    command = _resolved("on_event of the context", of_context)
+    return msgspec.structs.replace(options, on_event=command)
+
+
+def _metrics_file(
+    _context: click.Context, _option: click.Parameter, text: str | None
+) -> str | None:
+    if text is None or text in ("", NONE):
+        return text and ""
+    path = Path(os.path.abspath(text))  # noqa: PTH100 - keeps symbolic links
+    try:
+        _check_replaceable(path)
+    except OSError as error:
+        raise BadInput(
+            f"{METRICS_FILE} {clean(text)}: cannot be written: {error.strerror}. Name a file in a "
+            "folder that you may write to"
+        ) from None
+    return str(path)
+
+
+def _check_replaceable(path: Path) -> None:
+    """Check that a file can be written, and is none of somebody else.
+
+    Raises:
+        BadInput: something else than metrics of ktui is in its place.
+        OSError: it cannot be read, or its folder cannot be written to.
+    """
+    path.name.encode()
+    with tempfile.TemporaryFile(dir=path.parent):
+        pass
+    if not os.path.lexists(path):
+        return
+    if not path.is_file() or path.is_symlink() or not _is_ours(path):
+        raise BadInput(
+            f"{METRICS_FILE} {clean(str(path))}: is not a file of metrics that ktui wrote, and "
+            "would be replaced. Name another file"
+        )
+
+
+def _is_ours(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(len(FIRST_BYTES)) in (FIRST_BYTES, b"")
+
+
+metrics_file_option = click.option(
+    METRICS_FILE,
+    metavar="FILE",
+    callback=_metrics_file,
+    help="Keep the run's metrics in FILE, as text for Prometheus; replaced every 5 s. A file of "
+    "its own for each run.",
+)

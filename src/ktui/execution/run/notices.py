@@ -1,0 +1,106 @@
+"""The few events of a run that its operator wants to hear of, wherever they are: notices."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable
+
+import msgspec
+
+from ktui.cluster.partition import TopicPartition
+from ktui.execution.run.events import (
+    AnyRunEvent,
+    CancelGate,
+    Continued,
+    Ended,
+    EngineLeft,
+    HealthGate,
+    JournalEntry,
+    Outage,
+    Paused,
+    StateEntered,
+    StepOver,
+)
+from ktui.execution.run.states import State
+
+GIVEN_UP = (State.FAILED, State.CHANGED_ELSEWHERE, State.TOPIC_GONE)
+"""The states of partitions that a run has given up."""
+
+
+class NoticeKind(enum.StrEnum):
+    """What a notice is about."""
+
+    STALL = "stall"
+    FAILURE = "failure"
+    GATE = "gate"
+    """The health gate or the cancel gate was shut, or opened again."""
+    PAUSE = "pause"
+    CONTINUE = "continue"
+    OUTAGE = "outage"
+    """The cluster was lost, or answers again."""
+    LEFT = "left"
+    """The engine has exited before the end, as it was asked to."""
+    END = "end"
+    ENGINE_DIED = "engine_died"
+    """The engine is gone without a word: another process reports it."""
+
+
+class Notice(msgspec.Struct, frozen=True):
+    """Events of one kind that happened at once."""
+
+    kind: NoticeKind
+    entries: tuple[JournalEntry, ...]
+
+
+def notice_kind(event: AnyRunEvent) -> NoticeKind | None:  # noqa: PLR0911 - a case a kind
+    """Return what a notice of an event is about; None for an event without notice."""
+    match event:
+        case StateEntered(state=State.STALLED):
+            return NoticeKind.STALL
+        case StateEntered() if event.state in GIVEN_UP:
+            return NoticeKind.FAILURE
+        case HealthGate() | CancelGate():
+            return NoticeKind.GATE
+        case Paused():
+            return NoticeKind.PAUSE
+        case Continued():
+            return NoticeKind.CONTINUE
+        case Outage():
+            return NoticeKind.OUTAGE
+        case EngineLeft():
+            return NoticeKind.LEFT
+        case Ended():
+            return NoticeKind.END
+    return None
+
+
+class NoticeFilter:
+    """Groups events into notices, and leaves out those that only give another reason."""
+
+    def __init__(self) -> None:
+        self._stalled: set[TopicPartition] = set()
+        self._shut: dict[type[HealthGate | CancelGate], bool] = {}
+
+    def take(self, entries: Iterable[JournalEntry]) -> list[Notice]:
+        """Return the notices of events that were journalled at once, one for each kind."""
+        groups: dict[NoticeKind, list[JournalEntry]] = {}
+        for entry in entries:
+            kind = notice_kind(entry.event)
+            if self._is_new(entry.event) and kind is not None:
+                groups.setdefault(kind, []).append(entry)
+        return [Notice(kind, tuple(group)) for kind, group in groups.items()]
+
+    def _is_new(self, event: AnyRunEvent) -> bool:
+        """Whether an event changes anything but a reason."""
+        match event:
+            case StateEntered(state=State.STALLED):
+                known = event.tp in self._stalled
+                self._stalled.add(event.tp)
+                return not known
+            case StateEntered() | StepOver():
+                self._stalled.discard(event.tp)
+            case HealthGate() | CancelGate():
+                known = self._shut.get(type(event), False) is event.shut
+                self._shut[type(event)] = event.shut
+                return not known
+        return True
