@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import bisect
+import math
 import operator
 from collections.abc import Callable, Collection, Mapping, Sequence
+from itertools import chain
 
 from rich.cells import cell_len
 
@@ -35,6 +37,8 @@ class Arrangement:
         self.ordering = Ordering()
         self.rowfilter = RowFilter()
         self.extents = Extents()
+        self.seen_since_s = math.inf
+        """Monotonic second from which on some row has shown something."""
         self._context = RowContext(0.0)
         self._belongs = belongs
         self._belonging: set[TopicPartition] = set()
@@ -78,6 +82,7 @@ class Arrangement:
         self._placed.clear()
         self._kept.clear()
         self.rows, self._index, self.extents = [], None, Extents()
+        self.seen_since_s = math.inf
         self.update(timelines, context or self._context, reposition=True)
 
     def update(
@@ -109,6 +114,7 @@ class Arrangement:
         to_place = [t.tp for t in changed if self._record(t, old_keys, reposition=reposition)]
         shown = [t for t in changed if t.tp in self._placed]
         self.extents = _widest(self.extents, shown, context)
+        self.seen_since_s = min(self.seen_since_s, _seen_since(shown, context))
         return self._place(old_keys, to_place)
 
     def reposition(self) -> bool:
@@ -198,6 +204,14 @@ def _widest(extents: Extents, timelines: Sequence[Timeline], context: RowContext
         max(wider.replicas, extents.replicas),
         max(wider.state, extents.state),
     )
+
+
+def _seen_since(timelines: Sequence[Timeline], context: RowContext) -> float:
+    """Return the second of the earliest mark, or of the start of the run that all wait for."""
+    began_s = [] if context.run is None else [context.run_began_s]
+    polled = (each.recent for each in timelines if each.lanes)
+    marks_s = (recent.end_s - recent.slot_s * len(recent.marks) for recent in polled)
+    return min(chain(began_s, marks_s), default=math.inf)
 
 
 def _name_width(tp: TopicPartition) -> int:

@@ -9,7 +9,8 @@ from typing import ClassVar, NamedTuple
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import BindingType
-from textual.containers import Center
+from textual.containers import Center, Horizontal, Vertical
+from textual.events import Resize
 from textual.message import Message
 from textual.screen import Screen
 from textual.widgets import Static
@@ -22,6 +23,7 @@ from ktui.progress.timeline import Progress, Timeline
 from ktui.tui.draw import format as figures
 from ktui.tui.poll.freshness import Freshness, missing_topics
 from ktui.tui.poll.overview import ended_long_ago
+from ktui.tui.poll.polling import unite
 from ktui.tui.run_view.attached import AttachedRun
 from ktui.tui.run_view.rows import RunRows
 from ktui.tui.screens.watch import views
@@ -29,6 +31,7 @@ from ktui.tui.screens.watch.empty_state import EmptyState, empty_state_text
 from ktui.tui.screens.watch.filter import FilterLine
 from ktui.tui.screens.watch.headings import Headings
 from ktui.tui.screens.watch.list import PartitionList
+from ktui.tui.screens.watch.pane import PANE_FROM, PartitionPane
 from ktui.tui.screens.watch.row_context import RowContext, build_row_context
 from ktui.tui.screens.watch.rule import ViewLine, ViewState
 from ktui.tui.screens.watch.run_banner import RunLines
@@ -58,8 +61,10 @@ class WatchScreenBase(Screen[None]):
         interval_s: float,
         topics: frozenset[str],
         clock: Clock,
+        pane: PartitionPane,
     ) -> None:
         super().__init__()
+        self._pane = pane
         self.cluster_name = cluster_name
         self._interval_s = interval_s
         self.clock = clock
@@ -91,7 +96,8 @@ class WatchScreenBase(Screen[None]):
     def interest(self) -> Interest:
         """What polls have to cover for the chosen view."""
         rows = None if self.attached is None else self.attached.rows
-        return views.poll_interest(self.view, self.topics, rows)
+        view = views.poll_interest(self.view, self.topics, rows)
+        return unite((view, self._pane.interest))
 
     @property
     def partition(self) -> TopicPartition | None:
@@ -182,13 +188,18 @@ class WatchScreen(WatchScreenBase):
     DEFAULT_CSS = """
     WatchScreen {
         background: $background;
-        & > PartitionList { height: 1fr; }
-        & > #empty { height: 1fr; align: center middle; display: none; }
-        & > #empty > Static { width: auto; max-width: 80%; }
-        &.-empty > #empty { display: block; }
-        &.-empty > PartitionList { height: 1; }
-        &.-empty > Headings { display: none; }
+        & > #split { height: 1fr; }
+        & #listed { width: 3fr; }
+        & PartitionList { height: 1fr; }
+        & #empty { height: 1fr; align: center middle; display: none; }
+        & #empty > Static { width: auto; max-width: 80%; }
+        &.-empty #empty { display: block; }
+        &.-empty PartitionList { height: 1; }
+        &.-empty Headings { display: none; }
         &.-filtering > FooterKeys { display: none; }
+        & PartitionPane { width: 2fr; display: none; }
+        &.-wide PartitionPane { display: block; }
+        &.-empty PartitionPane { display: none; }
     }
     """
     AUTO_FOCUS = "PartitionList"
@@ -208,11 +219,14 @@ class WatchScreen(WatchScreenBase):
         """Lay out the header, the list, the text for an empty list, and the keys."""
         yield StatusHeader(with_sums=True)
         yield RunLines()
-        yield ViewLine()
-        yield Headings()
-        yield PartitionList(self._belongs)
-        with Center(id="empty"):
-            yield Static(markup=False)
+        with Horizontal(id="split"):
+            with Vertical(id="listed"):
+                yield ViewLine()
+                yield Headings()
+                yield PartitionList(self._belongs)
+                with Center(id="empty"):
+                    yield Static(markup=False)
+            yield self._pane
         yield FilterLine()
         yield FooterKeys()
 
@@ -220,6 +234,15 @@ class WatchScreen(WatchScreenBase):
         """Show at once which cluster is being connected to, and start the clock."""
         self.set_interval(1.0, self._draw_header)
         self._draw()
+
+    @on(Resize)
+    def _split(self, event: Resize) -> None:
+        self.set_class(event.size.width >= PANE_FROM, "-wide")
+        self.call_after_refresh(self._follow_cursor)
+
+    @on(PartitionList.CursorMoved)
+    def _follow_cursor(self) -> None:
+        self._pane.show_partition(self.partition)
 
     def show_progress(self) -> None:
         """Show the new progress; in grey where it is no longer current."""
@@ -262,6 +285,7 @@ class WatchScreen(WatchScreenBase):
         self.set_class(empty, "-empty")
         if empty:
             self.query_one("#empty Static", Static).update(empty_state_text(self._emptiness()))
+        self._follow_cursor()
 
     @on(PartitionList.Opened)
     def _open(self, event: PartitionList.Opened) -> None:
