@@ -19,6 +19,7 @@ from ktui.tui.draw.cells import SPANS
 from ktui.tui.draw.paint import Paint
 from ktui.tui.screens.watch.columns import CURSOR_WIDTH, ColumnLayout, layout
 from ktui.tui.screens.watch.filter import RowFilter
+from ktui.tui.screens.watch.fold import Fold
 from ktui.tui.screens.watch.row_context import RowContext
 from ktui.tui.screens.watch.row_model import Arrangement, Belongs
 from ktui.tui.screens.watch.sort import Ordering
@@ -93,6 +94,7 @@ class PartitionList(ScrollView, can_focus=True):
         self._row_context = RowContext(0.0)
         self.marked: set[TopicPartition] = set()
         """Partitions marked by the operator, visible or not."""
+        self._fold = Fold()
         self._drawn = StripCache()
         self._paint: Paint | None = None
 
@@ -134,14 +136,22 @@ class PartitionList(ScrollView, can_focus=True):
         ordering: Ordering | None = None,
         rowfilter: RowFilter | None = None,
         context: RowContext | None = None,
+        fold: Fold | None = None,
     ) -> None:
         """Change the rows or their order; the cursor stays on its partition."""
         self._row_context = context or self._row_context
+        self._fold = self._fold if fold is None else fold
         self.arrangement.arrange(
-            belongs=belongs, ordering=ordering, rowfilter=rowfilter, context=context
-        )
+            belongs=belongs, ordering=ordering, rowfilter=rowfilter, context=context,
+            hides=self._hides,
+        )  # fmt: skip
         self._settle()
         self._lay_out()
+
+    def _hides(self, timeline: Timeline, context: RowContext) -> bool:
+        """Return whether a row is folded; one that is marked or under the cursor never is."""
+        kept = timeline.tp in self.marked or (self.held and timeline.tp == self._anchor)
+        return not kept and self._fold.hides(timeline, context)
 
     def zoom(self) -> None:
         """Shorten the span of the timelines; after the shortest one comes the longest."""

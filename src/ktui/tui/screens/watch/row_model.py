@@ -19,6 +19,8 @@ from ktui.tui.screens.watch.row_context import RowContext
 from ktui.tui.screens.watch.sort import Ordering, SortKey
 
 Belongs = Callable[[Timeline], bool]
+Hides = Callable[[Timeline, RowContext], bool]
+"""Whether a partition that belongs to the view has no row of its own."""
 _FEW = 64
 """Up to this many rows are moved one by one; for more, all are sorted."""
 
@@ -41,6 +43,7 @@ class Arrangement:
         """Monotonic second from which on some row has shown something."""
         self._context = RowContext(0.0)
         self._belongs = belongs
+        self._hides: Hides = lambda _timeline, _context: False
         self._belonging: set[TopicPartition] = set()
         self._placed: dict[TopicPartition, SortKey] = {}
         self._kept: set[TopicPartition] = set()
@@ -72,9 +75,11 @@ class Arrangement:
         ordering: Ordering | None = None,
         rowfilter: RowFilter | None = None,
         context: RowContext | None = None,
+        hides: Hides | None = None,
     ) -> None:
         """Change the rows or their order, and place all rows again."""
         self._belongs = belongs or self._belongs
+        self._hides = hides or self._hides
         self.ordering = ordering or self.ordering
         self.rowfilter = self.rowfilter if rowfilter is None else rowfilter
         timelines, self.timelines = self.timelines, {}
@@ -136,7 +141,7 @@ class Arrangement:
         belongs = self._belongs(timeline)
         (self._belonging.add if belongs else self._belonging.discard)(tp)
         placed = self._placed.get(tp)
-        if not belongs or not self.rowfilter.matches(timeline, self._context):
+        if not belongs or not self._is_shown(timeline):
             if placed is not None:
                 old_keys[tp] = self._placed.pop(tp)
             return False
@@ -150,6 +155,12 @@ class Arrangement:
             old_keys[tp] = placed
         self._placed[tp] = key
         return True
+
+    def _is_shown(self, timeline: Timeline) -> bool:
+        """Return whether a row passes the filter; without one, whether it is not hidden."""
+        if self.rowfilter.text:
+            return self.rowfilter.matches(timeline, self._context)
+        return not self._hides(timeline, self._context)
 
     def _place(
         self, old_keys: Mapping[TopicPartition, SortKey], to_place: Sequence[TopicPartition]

@@ -21,6 +21,7 @@ from ktui.cluster.observer import Interest
 from ktui.cluster.partition import TopicPartition
 from ktui.progress.timeline import Progress, Timeline
 from ktui.tui.draw import format as figures
+from ktui.tui.draw.cells import Piece
 from ktui.tui.poll.freshness import Freshness, missing_topics
 from ktui.tui.poll.overview import ended_long_ago
 from ktui.tui.poll.polling import unite
@@ -29,6 +30,7 @@ from ktui.tui.run_view.rows import RunRows
 from ktui.tui.screens.watch import views
 from ktui.tui.screens.watch.empty_state import EmptyState, empty_state_text
 from ktui.tui.screens.watch.filter import FilterLine
+from ktui.tui.screens.watch.fold import Fold, FoldLines, fold_lines, fold_of
 from ktui.tui.screens.watch.headings import Headings
 from ktui.tui.screens.watch.list import PartitionList
 from ktui.tui.screens.watch.pane import PANE_FROM, PartitionPane
@@ -75,6 +77,9 @@ class WatchScreenBase(Screen[None]):
         self._freshness = Freshness()
         self.attached: AttachedRun | None = None
         self._rows: RunRows | None = None
+        self._unfolded = False
+        """Whether the operator wants a row for every partition of the run."""
+        self._fold = Fold()
         self._touched: set[TopicPartition] = set()
         """Partitions of the run that changed since the list was drawn."""
         self._frozen: FrozenProgress | None = None
@@ -224,6 +229,7 @@ class WatchScreen(WatchScreenBase):
                 yield ViewLine()
                 yield Headings()
                 yield PartitionList(self._belongs)
+                yield FoldLines()
                 with Center(id="empty"):
                     yield Static(markup=False)
             yield self._pane
@@ -268,6 +274,7 @@ class WatchScreen(WatchScreenBase):
     def _draw(self) -> None:
         stale = services(self).outage is not None
         held_still = self._frozen is not None and stale is self.partition_list.stale
+        self._refold()
         if self._shown.last is not None and not held_still:
             touched, self._touched = self._touched, set()
             self.partition_list.show(
@@ -275,13 +282,27 @@ class WatchScreen(WatchScreenBase):
             )
         self._draw_header()
 
+    def _refold(self) -> None:
+        """Fold what has become many, and unfold what no longer is."""
+        folds = self.view is View.RUN and self._frozen is None and not self._unfolded
+        fold = fold_of(self._rows) if self._rows is not None and folds else Fold()
+        if fold != self._fold and self._frozen is None:
+            self._fold = fold
+            self.partition_list.rearrange(fold=fold, context=self._row_context())
+
+    def _fold_lines(self) -> list[list[Piece]]:
+        filtered = bool(self.partition_list.arrangement.rowfilter.text)
+        return [] if self._rows is None or filtered else fold_lines(self._fold, self._rows)
+
     @on(PartitionList.Arranged)
     def _draw_header(self) -> None:
         self.query_one(ViewLine).show(self._view_state())
         partitions = self.partition_list
         ordering = partitions.arrangement.ordering
         self.query_one(Headings).show(partitions.layout_in_force, ordering)
-        empty = not partitions.arrangement.rows
+        folded = self._fold_lines()
+        self.query_one(FoldLines).show(folded)
+        empty = not partitions.arrangement.rows and not folded
         self.set_class(empty, "-empty")
         if empty:
             self.query_one("#empty Static", Static).update(empty_state_text(self._emptiness()))
@@ -343,6 +364,12 @@ class WatchScreen(WatchScreenBase):
             self._frozen = FrozenProgress(services(self).progress, self.clock.monotonic())
         else:
             self._frozen = None
+        self._draw()
+
+    @on(FoldLines.Clicked)
+    def action_unfold(self) -> None:
+        """Show a row for every partition of the run, or fold those that wait or are done."""
+        self._unfolded = not self._unfolded
         self._draw()
 
     def action_zoom(self) -> None:
