@@ -13,6 +13,7 @@ from ktui.progress.timeline import Timeline
 from ktui.tui.draw.cells import Piece, cut_pieces
 from ktui.tui.draw.paint import content
 from ktui.tui.run_view.rows import RunRows
+from ktui.tui.screens.watch.columns import CURSOR_WIDTH
 from ktui.tui.screens.watch.row_context import RowContext
 from ktui.tui.screens.watch.words import run_waits
 
@@ -61,10 +62,11 @@ def fold_lines(fold: Fold, rows: RunRows) -> list[list[Piece]]:
     if fold.done:
         done = rows.run.counts[State.DONE]
         lines.append([Piece("✓ ", "done"), Piece("done "), Piece(f"{done:,}", bold=True)])
-    if lines:
-        lines[0] = [Piece("o ", "header", bold=True), *lines[0]]
-        lines[1:] = [[Piece("  "), *line] for line in lines[1:]]
-    return lines
+    key = [Piece("   "), Piece("o", "moving", bold=True), Piece(" shows the rows", "dim")]
+    return [
+        [Piece(" " * CURSOR_WIDTH), *line, *(() if number else key)]
+        for number, line in enumerate(lines)
+    ]
 
 
 class FoldLines(Widget):
