@@ -51,7 +51,7 @@ async def test_a_replay_shows_the_recorded_polls_and_is_marked_as_a_replay(run: 
 
 
 async def test_in_a_wide_terminal_what_is_queued_is_drawn_as_waiting(run: RunDir) -> None:
-    async with replaying(run.recording, (200, 60), at_s=20.0) as replay:
+    async with replaying(run.recording, (150, 60), at_s=20.0) as replay:
         await replay.until_told("queued (1)")
         (queued,) = (each for each in replay.lines if "queued (1)" in each)
         assert "┄┄" in queued

@@ -119,10 +119,10 @@ async def test_the_unhealthy_view_shows_health_rather_than_a_finished_move() -> 
     cluster = a_cluster(topics, moving=["t-1"], messages=1_500, configs=min_3)
     async with watching(cluster, LARGE) as watch:
         await watch.pass_time(5)
-        assert "done" in watch.line("t-1")
+        assert "done" in watch.row("t-1")
         await watch.do(events.Shutdown(4), events.Shutdown(9))
         await watch.pass_time(10)
-        row = watch.line("t-1")
+        row = watch.row("t-1")
         assert "done" in row
         assert "UNDER MIN: ISR 2, min 3; out of ISR: 4" in row
         await watch.press("enter")
@@ -130,9 +130,9 @@ async def test_the_unhealthy_view_shows_health_rather_than_a_finished_move() -> 
         await watch.press("escape", "v")
         await watch.see()
         assert "1 OFFLINE  1 UNDER MIN" in watch.lines[1]
-        assert "done" not in watch.line("t-1")
-        assert "UNDER MIN     >4! *2 3" in watch.line("t-1")
-        assert "ISR 2, min 3; out of ISR: 4" in watch.line("t-1")
+        assert "done" not in watch.row("t-1")
+        assert "UNDER MIN     >4! *2 3" in watch.row("t-1")
+        assert "ISR 2, min 3; out of ISR: 4" in watch.row("t-1")
         assert watch.rows == ["n-1", "t-1"]
 
 

@@ -170,6 +170,13 @@ class Watching:
         assert found, f"no line has {words!r} in it:\n{self.text}"
         return found[0]
 
+    def row(self, name: str) -> str:
+        """Return the row of a partition, without the pane beside it."""
+        rows = (line.split("│")[0] for line in self.lines)
+        found = [row for row in rows if row.lstrip("▌◆ ").split(" ")[0] == name]
+        assert found, f"no row is of {name!r}:\n{self.text}"
+        return found[0]
+
 
 def an_app(
     cluster: SimulatedCluster,

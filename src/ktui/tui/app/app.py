@@ -37,6 +37,7 @@ from ktui.tui.run_view.attached import AttachedRun
 from ktui.tui.run_view.launchers import EngineLauncher
 from ktui.tui.screens.brokers.screen import BrokersScreen
 from ktui.tui.screens.contracts import NeedsPolls, ShowsPartition, ShowsProgress, ShowsRun
+from ktui.tui.screens.detail.pane import DetailPane
 from ktui.tui.screens.detail.screen import DetailScreen
 from ktui.tui.screens.events import EventsScreen
 from ktui.tui.screens.help import HelpScreen, help_groups
@@ -137,6 +138,7 @@ class KtuiApp(App[None], Services):
             interval_s=poll_interval_s,
             topics=topics,
             clock=self._clock,
+            pane=DetailPane(),
         )
         self._read_only, self._interval_s = read_only, poll_interval_s
         self._tls_unverified = tls_unverified

@@ -44,12 +44,28 @@ class QueuePlaces:
     def __init__(self, tracks: Iterable[Track], order: Order) -> None:
         ranked = sorted(tracks, key=lambda track: queue_rank(track, order))
         self.order = order
+        self._ranked = ranked
         self._index = {track.tp: place for place, track in enumerate(ranked)}
         self._begun = [place for place, track in enumerate(ranked) if not is_queued(track)]
 
     def __len__(self) -> int:
         """Count the partitions, whether they wait or not."""
         return len(self._index)
+
+    @property
+    def waiting(self) -> int:
+        """How many still wait to begin."""
+        return len(self._index) - len(self._begun)
+
+    def first(self, count: int) -> list[Track]:
+        """Return the partitions that begin first, at most so many."""
+        return [self._ranked[self._nth(n)] for n in range(1, min(count, self.waiting) + 1)]
+
+    def _nth(self, n: int) -> int:
+        """Return the place of the nth that waits, from 1."""
+        begun = self._begun
+        before = bisect.bisect_left(range(len(begun)), n, key=lambda i: begun[i] - i)
+        return before + n - 1
 
     def take(self, track: Track) -> None:
         """Note whether a partition still waits."""
@@ -168,6 +184,16 @@ class RunRows:
     def place(self, track: Track) -> int | None:
         """Return the place in the queue, from 1; None for a partition that has begun."""
         return self._places.place(track)
+
+    @property
+    def queued(self) -> int:
+        """How many partitions wait to begin."""
+        return self._places.waiting
+
+    def next_to_begin(self, count: int) -> list[Track]:
+        """Return the partitions that begin next, at most so many."""
+        tps = (track.tp for track in self._places.first(count))
+        return [self.run.tracks[tp] for tp in tps]
 
     def share_of_queue(self, tp: TopicPartition) -> float:
         """Return how far back a partition begins, as a share from 0 to below 1."""

@@ -81,6 +81,10 @@ WATCH_BINDINGS = [
     Binding(
         "z", "zoom", "zoom", show=False, tooltip="Let the timelines show 10, 5 or 2 minutes"
     ),
+    Binding(
+        "o", "unfold", "unfold", show=False,
+        tooltip="Show a row for every partition of the run, or fold those queued and those done",
+    ),
     Binding("T", "choose_topics", "choose topics", show=False, tooltip="Choose the topics to show"),
     Binding(
         "f", "freeze", "freeze",

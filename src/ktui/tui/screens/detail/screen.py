@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from functools import cached_property
 from typing import ClassVar
 
 from textual import on
@@ -14,33 +14,13 @@ from textual.events import Resize
 from textual.screen import Screen
 from textual.widgets import Static
 
-from ktui.cluster.observation import Observation
 from ktui.cluster.observer import Interest
 from ktui.cluster.partition import TopicPartition
-from ktui.progress.timeline import Phase, Timeline
-from ktui.tui.draw import format as figures
-from ktui.tui.draw.cells import Piece
 from ktui.tui.draw.paint import content
-from ktui.tui.run_view.attached import AttachedRun
-from ktui.tui.run_view.rows import RunRows
-from ktui.tui.screens.detail.body import RunDetail, detail_body
-from ktui.tui.screens.detail.steps import run_steps
-from ktui.tui.screens.watch.row import reason, state_cell
-from ktui.tui.screens.watch.row_context import build_row_context
-from ktui.tui.screens.watch.words import run_waits
+from ktui.tui.screens.detail.partition_detail import PartitionDetail, as_current
 from ktui.tui.widgets.footer import FooterKeys
 from ktui.tui.widgets.header import StatusHeader
 from ktui.tui.widgets.services import services
-
-_EXPLAINED = {
-    Phase.SETTLED: "not being reassigned",
-    Phase.SETTLING: "no longer listed; what became of it is not certain yet",
-    Phase.DONE: "reached its target",
-    Phase.CANCELLED: "ended on its original replicas",
-    Phase.CHANGED_ELSEWHERE: "ended on replicas that are neither its target nor its original",
-    Phase.TOPIC_GONE: "the topic was deleted",
-}
-"""The meaning of a phase, in the words beside it."""
 
 
 class DetailScreen(Screen[None]):
@@ -75,20 +55,15 @@ class DetailScreen(Screen[None]):
         super().__init__()
         self.partition = tp
         """The partition that is shown."""
-        self._timeline: Timeline | None = None
-        self._observation: Observation | None = None
-        """The poll that showed this timeline: an earlier one where the partition has vanished."""
+
+    @cached_property
+    def _detail(self) -> PartitionDetail:
+        return PartitionDetail(services(self), self.partition)
 
     @property
     def interest(self) -> Interest:
-        """What polls have to cover: a partition of the run also while nobody reassigns it."""
-        return Interest(
-            partitions=frozenset({self.partition} if self._attached is not None else ())
-        )
-
-    @property
-    def _attached(self) -> AttachedRun | None:
-        return services(self).attached
+        """What polls have to cover for the partition."""
+        return self._detail.interest
 
     def compose(self) -> ComposeResult:
         """Lay out the header, the scrolling body, and the keys."""
@@ -104,16 +79,9 @@ class DetailScreen(Screen[None]):
 
     def show_progress(self) -> None:
         """Show the new progress. A partition that has vanished stays as it was last seen."""
-        progress = services(self).progress
-        timeline = progress.timelines.get(self.partition) or self._unpolled()
-        if timeline is not None:
-            self._timeline, self._observation = timeline, progress.last
+        self._detail.update()
         if self.is_mounted:
             self._draw()
-
-    def _unpolled(self) -> Timeline | None:
-        """Return the run's own timeline of a partition that no poll has covered."""
-        return None if self._attached is None else self._attached.rows.unpolled(self.partition)
 
     def action_back(self) -> None:
         """Go back to where this was opened."""
@@ -130,7 +98,8 @@ class DetailScreen(Screen[None]):
         tp = self._neighbour(step)
         if tp is None:
             return
-        self.partition, self._timeline, self._observation = tp, None, None
+        self.partition = tp
+        self._detail = PartitionDetail(services(self), tp)
         self.query_one(VerticalScroll).scroll_home(animate=False)
         self.show_progress()
         self.refresh_bindings()
@@ -140,74 +109,9 @@ class DetailScreen(Screen[None]):
 
     @on(Resize)
     def _draw(self) -> None:
-        self.query_one("#detail-title", Static).update(self._current(self._title()))
-        body = self.query_one("#detail-body", Static)
-        body.update(self._current(Content("\n").join(self._body())))
-
-    def _current(self, words: Content) -> Content:
-        """Draw stale text without colours."""
-        return words if services(self).outage is None else Content.styled(words.plain, "$dim")
-
-    @property
-    def _vanished(self) -> bool:
-        polled = self.partition in services(self).progress.timelines
-        known = polled or self._unpolled() is not None
-        return self._timeline is not None and not known
-
-    def _title(self) -> Content:
-        name = Content.styled(str(self.partition), "bold $foreground")
-        if self._timeline is None or self._observation is None:
-            return name
-        rows = None if self._attached is None else self._attached.rows
-        return Content.assemble(
-            name, "   ", _state_sentence(self._timeline, self._observation, rows)
-        )
-
-    def _body(self) -> list[Content]:
-        if self._timeline is None or self._observation is None:
-            return [Content.styled(self._absent_text(), "$dim")]
-        notice = self._notice(self._observation.at)
-        width, height = max(40, self.size.width - 3), self.size.height - 4 - len(notice)
-        of_run = self._of_run(width)
-        return [*notice, *detail_body(self._timeline, self._observation, width, height, of_run)]
-
-    def _of_run(self, width: int) -> RunDetail | None:
-        attached = self._attached
-        track = None if attached is None else attached.run.tracks.get(self.partition)
-        if attached is None or track is None:
-            return None
-        steps_taken, limits = attached.rows.steps_taken(self.partition), attached.run.limits
-        steps = run_steps(attached.name, track, steps_taken, limits, width)
-        waits = run_waits(track, attached.rows)
-        context = build_row_context(self._observation, attached.rows, health_first=True)
-        stalled_s, sign = context.stalled_s(track), context.cancel_sign(track)
-        return RunDetail(
-            track, steps_taken, steps, attached.events_of(self.partition), waits, stalled_s, sign
-        )
-
-    def _absent_text(self) -> str:
-        if services(self).progress.last is None:
-            return "Waiting for the first answer of the cluster."
-        return (
-            "This partition is not being reassigned, and nothing of it has been seen"
-            " since this view was opened."
-        )
-
-    def _notice(self, at: datetime) -> list[Content]:
-        if not self._vanished:
-            return []
-        words = f"No longer watched. What follows is as of {figures.as_time(at)}."
-        return [Content.styled(words, "$warning"), Content("")]
-
-
-def _state_sentence(timeline: Timeline, observation: Observation, run: RunRows | None) -> Content:
-    """Return a partition's state in the words of the list, and what that means."""
-    context = build_row_context(observation, run, health_first=True)
-    state = state_cell(timeline, context)._replace(bold=True)
-    reported_by_run = context.track(timeline) is not None
-    why = ["" if reported_by_run else _EXPLAINED.get(timeline.phase, "")]
-    trouble = reason(timeline, context)
-    if trouble is not None and (timeline.stall is None or timeline.phase.ended):
-        why.append(trouble.text)
-    words = "; ".join(filter(None, why))
-    return content([state, Piece(f"   {words}" if words else "", "dim")])
+        stale = services(self).outage is not None
+        title = content(self._detail.title())
+        lines = self._detail.body(self.size.width - 3, self.size.height - 4)
+        self.query_one("#detail-title", Static).update(as_current(title, stale=stale))
+        body = as_current(Content("\n").join(lines), stale=stale)
+        self.query_one("#detail-body", Static).update(body)

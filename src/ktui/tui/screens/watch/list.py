@@ -13,11 +13,13 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from ktui.cluster.partition import TopicPartition
+from ktui.progress.slots import RECENT_SLOT_S
 from ktui.progress.timeline import Timeline
 from ktui.tui.draw.cells import SPANS
 from ktui.tui.draw.paint import Paint
 from ktui.tui.screens.watch.columns import CURSOR_WIDTH, ColumnLayout, layout
 from ktui.tui.screens.watch.filter import RowFilter
+from ktui.tui.screens.watch.fold import Fold
 from ktui.tui.screens.watch.row_context import RowContext
 from ktui.tui.screens.watch.row_model import Arrangement, Belongs
 from ktui.tui.screens.watch.sort import Ordering
@@ -69,11 +71,18 @@ class PartitionList(ScrollView, can_focus=True):
     class Arranged(Message):
         """The rows, their order or the columns have changed."""
 
+    class CursorMoved(Message):
+        """Another row is under the cursor."""
+
+        def can_replace(self, message: Message) -> bool:
+            """Only the last of several moves counts."""
+            return isinstance(message, PartitionList.CursorMoved)
+
     def __init__(self, belongs: Belongs = lambda _: True) -> None:
         super().__init__()
         self.arrangement = Arrangement(belongs)
-        self.span = SPANS[0]
-        """Slots of time that the timelines reach back."""
+        self._zoomed: int | None = None
+        """Slots of time that the operator chose for the timelines; None for what has been seen."""
         self.layout_in_force: ColumnLayout = layout(0, self.arrangement.extents)
         self.row = 0
         """The row under the cursor."""
@@ -85,6 +94,7 @@ class PartitionList(ScrollView, can_focus=True):
         self._row_context = RowContext(0.0)
         self.marked: set[TopicPartition] = set()
         """Partitions marked by the operator, visible or not."""
+        self._fold = Fold()
         self._drawn = StripCache()
         self._paint: Paint | None = None
 
@@ -126,19 +136,36 @@ class PartitionList(ScrollView, can_focus=True):
         ordering: Ordering | None = None,
         rowfilter: RowFilter | None = None,
         context: RowContext | None = None,
+        fold: Fold | None = None,
     ) -> None:
         """Change the rows or their order; the cursor stays on its partition."""
         self._row_context = context or self._row_context
+        self._fold = self._fold if fold is None else fold
         self.arrangement.arrange(
-            belongs=belongs, ordering=ordering, rowfilter=rowfilter, context=context
-        )
+            belongs=belongs, ordering=ordering, rowfilter=rowfilter, context=context,
+            hides=self._hides,
+        )  # fmt: skip
         self._settle()
         self._lay_out()
 
+    def _hides(self, timeline: Timeline, context: RowContext) -> bool:
+        """Return whether a row is folded; one that is marked or under the cursor never is."""
+        kept = timeline.tp in self.marked or (self.held and timeline.tp == self._anchor)
+        return not kept and self._fold.hides(timeline, context)
+
     def zoom(self) -> None:
         """Shorten the span of the timelines; after the shortest one comes the longest."""
-        self.span = SPANS[(SPANS.index(self.span) + 1) % len(SPANS)]
+        self._zoomed = SPANS[(SPANS.index(self.span) + 1) % len(SPANS)]
         self._lay_out()
+
+    @property
+    def span(self) -> int:
+        """Slots of time that the timelines reach back: no further than there is something."""
+        if self._zoomed is not None:
+            return self._zoomed
+        seen = self._row_context.now_s - self.arrangement.seen_since_s
+        long_enough = (each for each in reversed(SPANS) if each * RECENT_SLOT_S >= seen)
+        return next(long_enough, SPANS[0])
 
     def _settle(self) -> None:
         """Find the cursor's partition again, on the same line of the screen if possible."""
@@ -268,6 +295,7 @@ class PartitionList(ScrollView, can_focus=True):
         self._scroll_to_cursor()
         self._refresh_row(before)
         self._refresh_row(row)
+        self.post_message(self.CursorMoved())
 
     def _scroll_to_cursor(self) -> None:
         top, height = self.scroll_offset.y, self.size.height

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import bisect
+import math
 import operator
 from collections.abc import Callable, Collection, Mapping, Sequence
+from itertools import chain
 
 from rich.cells import cell_len
 
@@ -17,6 +19,8 @@ from ktui.tui.screens.watch.row_context import RowContext
 from ktui.tui.screens.watch.sort import Ordering, SortKey
 
 Belongs = Callable[[Timeline], bool]
+Hides = Callable[[Timeline, RowContext], bool]
+"""Whether a partition that belongs to the view has no row of its own."""
 _FEW = 64
 """Up to this many rows are moved one by one; for more, all are sorted."""
 
@@ -35,8 +39,11 @@ class Arrangement:
         self.ordering = Ordering()
         self.rowfilter = RowFilter()
         self.extents = Extents()
+        self.seen_since_s = math.inf
+        """Monotonic second from which on some row has shown something."""
         self._context = RowContext(0.0)
         self._belongs = belongs
+        self._hides: Hides = lambda _timeline, _context: False
         self._belonging: set[TopicPartition] = set()
         self._placed: dict[TopicPartition, SortKey] = {}
         self._kept: set[TopicPartition] = set()
@@ -68,9 +75,11 @@ class Arrangement:
         ordering: Ordering | None = None,
         rowfilter: RowFilter | None = None,
         context: RowContext | None = None,
+        hides: Hides | None = None,
     ) -> None:
         """Change the rows or their order, and place all rows again."""
         self._belongs = belongs or self._belongs
+        self._hides = hides or self._hides
         self.ordering = ordering or self.ordering
         self.rowfilter = self.rowfilter if rowfilter is None else rowfilter
         timelines, self.timelines = self.timelines, {}
@@ -78,6 +87,7 @@ class Arrangement:
         self._placed.clear()
         self._kept.clear()
         self.rows, self._index, self.extents = [], None, Extents()
+        self.seen_since_s = math.inf
         self.update(timelines, context or self._context, reposition=True)
 
     def update(
@@ -109,6 +119,7 @@ class Arrangement:
         to_place = [t.tp for t in changed if self._record(t, old_keys, reposition=reposition)]
         shown = [t for t in changed if t.tp in self._placed]
         self.extents = _widest(self.extents, shown, context)
+        self.seen_since_s = min(self.seen_since_s, _seen_since(shown, context))
         return self._place(old_keys, to_place)
 
     def reposition(self) -> bool:
@@ -130,7 +141,7 @@ class Arrangement:
         belongs = self._belongs(timeline)
         (self._belonging.add if belongs else self._belonging.discard)(tp)
         placed = self._placed.get(tp)
-        if not belongs or not self.rowfilter.matches(timeline, self._context):
+        if not belongs or not self._is_shown(timeline):
             if placed is not None:
                 old_keys[tp] = self._placed.pop(tp)
             return False
@@ -144,6 +155,12 @@ class Arrangement:
             old_keys[tp] = placed
         self._placed[tp] = key
         return True
+
+    def _is_shown(self, timeline: Timeline) -> bool:
+        """Return whether a row passes the filter; without one, whether it is not hidden."""
+        if self.rowfilter.text:
+            return self.rowfilter.matches(timeline, self._context)
+        return not self._hides(timeline, self._context)
 
     def _place(
         self, old_keys: Mapping[TopicPartition, SortKey], to_place: Sequence[TopicPartition]
@@ -198,6 +215,14 @@ def _widest(extents: Extents, timelines: Sequence[Timeline], context: RowContext
         max(wider.replicas, extents.replicas),
         max(wider.state, extents.state),
     )
+
+
+def _seen_since(timelines: Sequence[Timeline], context: RowContext) -> float:
+    """Return the second of the earliest mark, or of the start of the run that all wait for."""
+    began_s = [] if context.run is None else [context.run_began_s]
+    polled = (each.recent for each in timelines if each.lanes)
+    marks_s = (recent.end_s - recent.slot_s * len(recent.marks) for recent in polled)
+    return min(chain(began_s, marks_s), default=math.inf)
 
 
 def _name_width(tp: TopicPartition) -> int:

@@ -94,7 +94,7 @@ def _name(state: ViewState) -> str:
 def _count(state: ViewState) -> Piece:
     if state.filter_text:
         return Piece(f"{state.shown:,} of {state.belonging:,}", "header")
-    return Piece(figures.as_count(state.shown, "partition"), "header")
+    return Piece(figures.as_count(state.belonging, "partition"), "header")
 
 
 def _order(state: ViewState) -> list[Piece]:

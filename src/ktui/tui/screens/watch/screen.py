@@ -9,7 +9,8 @@ from typing import ClassVar, NamedTuple
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import BindingType
-from textual.containers import Center
+from textual.containers import Center, Horizontal, Vertical
+from textual.events import Resize
 from textual.message import Message
 from textual.screen import Screen
 from textual.widgets import Static
@@ -20,15 +21,19 @@ from ktui.cluster.observer import Interest
 from ktui.cluster.partition import TopicPartition
 from ktui.progress.timeline import Progress, Timeline
 from ktui.tui.draw import format as figures
+from ktui.tui.draw.cells import Piece
 from ktui.tui.poll.freshness import Freshness, missing_topics
 from ktui.tui.poll.overview import ended_long_ago
+from ktui.tui.poll.polling import unite
 from ktui.tui.run_view.attached import AttachedRun
 from ktui.tui.run_view.rows import RunRows
 from ktui.tui.screens.watch import views
 from ktui.tui.screens.watch.empty_state import EmptyState, empty_state_text
 from ktui.tui.screens.watch.filter import FilterLine
+from ktui.tui.screens.watch.fold import Fold, FoldLines, fold_lines, fold_of
 from ktui.tui.screens.watch.headings import Headings
 from ktui.tui.screens.watch.list import PartitionList
+from ktui.tui.screens.watch.pane import PANE_FROM, PartitionPane
 from ktui.tui.screens.watch.row_context import RowContext, build_row_context
 from ktui.tui.screens.watch.rule import ViewLine, ViewState
 from ktui.tui.screens.watch.run_banner import RunLines
@@ -58,8 +63,10 @@ class WatchScreenBase(Screen[None]):
         interval_s: float,
         topics: frozenset[str],
         clock: Clock,
+        pane: PartitionPane,
     ) -> None:
         super().__init__()
+        self._pane = pane
         self.cluster_name = cluster_name
         self._interval_s = interval_s
         self.clock = clock
@@ -70,6 +77,9 @@ class WatchScreenBase(Screen[None]):
         self._freshness = Freshness()
         self.attached: AttachedRun | None = None
         self._rows: RunRows | None = None
+        self._unfolded = False
+        """Whether the operator wants a row for every partition of the run."""
+        self._fold = Fold()
         self._touched: set[TopicPartition] = set()
         """Partitions of the run that changed since the list was drawn."""
         self._frozen: FrozenProgress | None = None
@@ -91,7 +101,8 @@ class WatchScreenBase(Screen[None]):
     def interest(self) -> Interest:
         """What polls have to cover for the chosen view."""
         rows = None if self.attached is None else self.attached.rows
-        return views.poll_interest(self.view, self.topics, rows)
+        view = views.poll_interest(self.view, self.topics, rows)
+        return unite((view, self._pane.interest))
 
     @property
     def partition(self) -> TopicPartition | None:
@@ -182,13 +193,18 @@ class WatchScreen(WatchScreenBase):
     DEFAULT_CSS = """
     WatchScreen {
         background: $background;
-        & > PartitionList { height: 1fr; }
-        & > #empty { height: 1fr; align: center middle; display: none; }
-        & > #empty > Static { width: auto; max-width: 80%; }
-        &.-empty > #empty { display: block; }
-        &.-empty > PartitionList { height: 1; }
-        &.-empty > Headings { display: none; }
+        & > #split { height: 1fr; }
+        & #listed { width: 3fr; }
+        & PartitionList { height: 1fr; }
+        & #empty { height: 1fr; align: center middle; display: none; }
+        & #empty > Static { width: auto; max-width: 80%; }
+        &.-empty #empty { display: block; }
+        &.-empty PartitionList { height: 1; }
+        &.-empty Headings { display: none; }
         &.-filtering > FooterKeys { display: none; }
+        & PartitionPane { width: 2fr; display: none; }
+        &.-wide PartitionPane { display: block; }
+        &.-empty PartitionPane { display: none; }
     }
     """
     AUTO_FOCUS = "PartitionList"
@@ -208,11 +224,15 @@ class WatchScreen(WatchScreenBase):
         """Lay out the header, the list, the text for an empty list, and the keys."""
         yield StatusHeader(with_sums=True)
         yield RunLines()
-        yield ViewLine()
-        yield Headings()
-        yield PartitionList(self._belongs)
-        with Center(id="empty"):
-            yield Static(markup=False)
+        with Horizontal(id="split"):
+            with Vertical(id="listed"):
+                yield ViewLine()
+                yield Headings()
+                yield PartitionList(self._belongs)
+                yield FoldLines()
+                with Center(id="empty"):
+                    yield Static(markup=False)
+            yield self._pane
         yield FilterLine()
         yield FooterKeys()
 
@@ -220,6 +240,15 @@ class WatchScreen(WatchScreenBase):
         """Show at once which cluster is being connected to, and start the clock."""
         self.set_interval(1.0, self._draw_header)
         self._draw()
+
+    @on(Resize)
+    def _split(self, event: Resize) -> None:
+        self.set_class(event.size.width >= PANE_FROM, "-wide")
+        self.call_after_refresh(self._follow_cursor)
+
+    @on(PartitionList.CursorMoved)
+    def _follow_cursor(self) -> None:
+        self._pane.show_partition(self.partition)
 
     def show_progress(self) -> None:
         """Show the new progress; in grey where it is no longer current."""
@@ -245,6 +274,7 @@ class WatchScreen(WatchScreenBase):
     def _draw(self) -> None:
         stale = services(self).outage is not None
         held_still = self._frozen is not None and stale is self.partition_list.stale
+        self._refold()
         if self._shown.last is not None and not held_still:
             touched, self._touched = self._touched, set()
             self.partition_list.show(
@@ -252,16 +282,31 @@ class WatchScreen(WatchScreenBase):
             )
         self._draw_header()
 
+    def _refold(self) -> None:
+        """Fold what has become many, and unfold what no longer is."""
+        folds = self.view is View.RUN and self._frozen is None and not self._unfolded
+        fold = fold_of(self._rows) if self._rows is not None and folds else Fold()
+        if fold != self._fold and self._frozen is None:
+            self._fold = fold
+            self.partition_list.rearrange(fold=fold, context=self._row_context())
+
+    def _fold_lines(self) -> list[list[Piece]]:
+        filtered = bool(self.partition_list.arrangement.rowfilter.text)
+        return [] if self._rows is None or filtered else fold_lines(self._fold, self._rows)
+
     @on(PartitionList.Arranged)
     def _draw_header(self) -> None:
         self.query_one(ViewLine).show(self._view_state())
         partitions = self.partition_list
         ordering = partitions.arrangement.ordering
         self.query_one(Headings).show(partitions.layout_in_force, ordering)
-        empty = not partitions.arrangement.rows
+        folded = self._fold_lines()
+        self.query_one(FoldLines).show(folded)
+        empty = not partitions.arrangement.rows and not folded
         self.set_class(empty, "-empty")
         if empty:
             self.query_one("#empty Static", Static).update(empty_state_text(self._emptiness()))
+        self._follow_cursor()
 
     @on(PartitionList.Opened)
     def _open(self, event: PartitionList.Opened) -> None:
@@ -319,6 +364,12 @@ class WatchScreen(WatchScreenBase):
             self._frozen = FrozenProgress(services(self).progress, self.clock.monotonic())
         else:
             self._frozen = None
+        self._draw()
+
+    @on(FoldLines.Clicked)
+    def action_unfold(self) -> None:
+        """Show a row for every partition of the run, or fold those that wait or are done."""
+        self._unfolded = not self._unfolded
         self._draw()
 
     def action_zoom(self) -> None:

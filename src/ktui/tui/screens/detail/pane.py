@@ -1,0 +1,84 @@
+"""The pane beside the list: the detail of the partition under the cursor."""
+
+from __future__ import annotations
+
+from textual import on
+from textual.app import ComposeResult
+from textual.containers import VerticalScroll
+from textual.content import Content
+from textual.events import Resize
+from textual.widgets import Static
+
+from ktui.cluster.observer import NO_INTEREST, Interest
+from ktui.cluster.partition import TopicPartition
+from ktui.tui.draw.cells import Piece, cut_pieces, faded, partition_text, pieces_width
+from ktui.tui.draw.paint import content
+from ktui.tui.screens.detail.partition_detail import PartitionDetail, as_current
+from ktui.tui.screens.watch.pane import PartitionPane
+from ktui.tui.widgets.services import services
+
+
+class DetailPane(PartitionPane):
+    """Shows the partition that it is given; draws and asks for nothing while it is hidden."""
+
+    DEFAULT_CSS = """
+    DetailPane {
+        background: $background;
+        & > #pane-title { height: 1; }
+        & > VerticalScroll {
+            border-left: solid $rule; padding: 0 1 0 1; scrollbar-size-vertical: 1;
+        }
+    }
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._detail: PartitionDetail | None = None
+
+    def compose(self) -> ComposeResult:
+        """Lay out the title on a rule, and the scrolling body."""
+        yield Static(id="pane-title", markup=False)
+        with VerticalScroll(can_focus=False):
+            yield Static(id="pane-body", markup=False)
+
+    @property
+    def interest(self) -> Interest:
+        """What polls have to cover for the partition; nothing while the pane is hidden."""
+        return NO_INTEREST if self._detail is None or not self.display else self._detail.interest
+
+    def show_partition(self, tp: TopicPartition | None) -> None:
+        """Show a partition as of the last poll; None where no row is under the cursor."""
+        if not self.display:
+            return
+        if tp is None:
+            self._detail = None
+        elif self._detail is None or self._detail.partition != tp:
+            self._detail = PartitionDetail(services(self), tp)
+            self.query_one(VerticalScroll).scroll_home(animate=False)
+        self._draw()
+
+    @on(Resize)
+    def _draw(self) -> None:
+        stale = services(self).outage is not None
+        title: list[Piece] = []
+        lines: list[Content] = []
+        if self._detail is not None:
+            self._detail.update()
+            tp, (name, *state) = self._detail.partition, self._detail.title()
+            whole = min(pieces_width([name]), self.size.width // 2)
+            title = [name._replace(text=partition_text(tp, whole)), *state]
+            room = self.query_one(VerticalScroll).scrollable_content_region
+            lines = self._detail.body(room.width, room.height)
+        rule = _titled_rule(faded(title) if stale else title, self.size.width)
+        self.query_one("#pane-title", Static).update(content(rule))
+        body = as_current(Content("\n").join(lines), stale=stale)
+        self.query_one("#pane-body", Static).update(body)
+
+
+def _titled_rule(title: list[Piece], width: int) -> list[Piece]:
+    """Draw a title on the rule that goes on from that of the list."""
+    if not title:
+        return [Piece("┬" + "─" * (width - 1), "rule")]
+    fitted = cut_pieces(title, min(pieces_width(title), max(0, width - 4)))
+    rest = "─" * max(0, width - 4 - pieces_width(fitted))
+    return [Piece("┬─ ", "rule"), *fitted, Piece(f" {rest}", "rule")]
