@@ -50,7 +50,7 @@ class BindingThrottle(msgspec.Struct, frozen=True):
         """The figures of a replica that never catches up, with the rate that must be exceeded."""
         enough = format_rate(_up(max(self.demand, self.rate)))
         written = format_rate(_up(self.demand))
-        return f"{self._rate}, {written} in: never finishes; more than {enough} would"
+        return f"{self._rate}, {written} in: will never finish; needs more than {enough}"
 
     @property
     def _rate(self) -> str:

@@ -34,7 +34,7 @@ def alarm(progress: Progress, tp: TopicPartition = T0) -> tuple[StallKind, Cause
 
 def never(figures: str) -> tuple[StallKind, Cause, str]:
     needed = figures.removesuffix(" in").rpartition(", ")[2]
-    reported = f"{figures}: never finishes; more than {needed} would"
+    reported = f"{figures}: will never finish; needs more than {needed}"
     return StallKind.FALLING_BEHIND, Cause.THROTTLED, reported
 
 
@@ -198,7 +198,8 @@ def test_the_suggested_rate_is_never_below_the_insufficient_one() -> None:
     now = folded(written([2_100] * 60 + [1_950] * 90, rate=2_000_000))
 
     assert (
-        alarm(now)[2] == "2.0 MB/s throttle, 2.0 MB/s in: never finishes; more than 2.0 MB/s would"
+        alarm(now)[2]
+        == "2.0 MB/s throttle, 2.0 MB/s in: will never finish; needs more than 2.0 MB/s"
     )
     less = written([2_100] * 60 + [1_500] * 90, rate=2_000_000, copied=1_900)
     assert stall(folded(less)) is None

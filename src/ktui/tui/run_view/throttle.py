@@ -104,7 +104,7 @@ def _too_low(run: Run, progress: Progress, into: Inflows) -> str:
     broker, (rate, _) = min(low.items())
     enough = as_rate_above(max(max(each) for each in low.values()))
     where = f"broker {broker}" if len(low) == 1 else f"{len(low)} brokers"
-    return f"THROTTLE TOO LOW: {as_rate(rate)} into {where} never ends, over {enough} would"
+    return f"THROTTLE TOO LOW: {as_rate(rate)} into {where}, needs more than {enough}"
 
 
 def _starves(lane: Lane) -> bool:

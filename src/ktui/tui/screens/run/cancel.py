@@ -279,7 +279,9 @@ class CancelScreen(ModalScreen[DialogChoice | None]):
             lines.append(Content.styled(messages.SHUTS_GATE, "$warning"))
         if not status.owned:
             lines.append(Content(messages.resumed_for_cancel(status, whole=chosen.scope.whole)))
-        asks = Content.assemble(("y", "bold $primary"), (f" requests it: {chosen.what}.", "$dim"))
+        asks = Content.assemble(
+            ("Press ", "$dim"), ("y", "bold $primary"), (f" to {chosen.what}.", "$dim")
+        )
         return [*lines, asks]
 
     def _forbids(self) -> str | None:
@@ -292,10 +294,10 @@ class CancelScreen(ModalScreen[DialogChoice | None]):
         if self._preview.scope.over:
             action = self._chosen.action
             also = ended and action is not CancelAction.ROLLBACK
-            hint = " What the run has moved can be rolled back." if also else ""
-            return f"There is nothing to {action.value}: all of it is over already.{hint}"
+            hint = " Choose roll back to undo what the run has moved." if also else ""
+            return f"There is nothing to {action.value}: all of it has ended already.{hint}"
         if self._preview.scope.idle and self._attached.status.owned:
-            return "That was requested already, and is under way."
+            return "This was requested already, and is under way."
         return None
 
     @on(Choices.Chosen)
