@@ -151,7 +151,17 @@ async def test_an_ended_run_is_rolled_back_from_the_list_of_runs(tmp_path: Path)
         assert "● roll back" in watch.text
         assert "2 are rolled back" in watch.text
         assert "The run has ended: an engine starts for this" in watch.text
+        assert "to copy back" in watch.text
         await watch.press("y")
+        await watch.say("Type the run's name")
+        await watch.type("another")
+        await watch.press("enter")
+        await watch.say(f"Type {NAME} to confirm")
+        assert known(watch, "a-0").replicas != ORIGINAL
+        await watch.press("ctrl+u")
+        await watch.type(NAME)
+        await watch.press("enter")
+        await watch.pass_until("ROLLING BACK 0/2")
         await watch.pass_until("2 rolled back", most_s=3_000)
         await watch.pass_until("ENDED")
         assert "CANCEL GATE" not in watch.text

@@ -86,6 +86,18 @@ async def test_a_reassignment_of_the_run_itself_is_not_foreign(tmp_path: Path) -
         assert "No one else is reassigning this partition." in watch.text
 
 
+async def test_rows_held_in_one_run_are_not_held_in_the_next(tmp_path: Path) -> None:
+    cluster = a_quiet_cluster("a-0", "a-1", "b-0", messages=100_000)
+    async with watching_run(cluster, tmp_path, moved("a-0", "a-1"), ONE_BY_ONE) as watch:
+        await watch.press("down")
+        await watch.say("(held)")
+        beside = a_new_run(moved("b-0"), Limits(), "other")
+        other = await watch.engines.start(msgspec.structs.replace(beside, concurrent=True))
+        watch.app.attach_to(other)
+        await watch.say("run other")
+        assert "(held)" not in watch.text
+
+
 async def test_a_reassignment_of_another_live_run_cannot_be_cancelled_as_foreign(
     tmp_path: Path,
 ) -> None:

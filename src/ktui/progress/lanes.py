@@ -93,7 +93,9 @@ def _next(scene: Scene, broker: int, before: Lane | None) -> Lane:
     if now is Role.ADDING or now is Role.OUT_OF_SYNC:
         return _copying(scene, broker, now, before)
     mark = _MARKS[now]
-    if before is not None:
+    if now is Role.LEADER and broker in scene.poll.down:
+        mark = Mark.OUT_OF_SYNC
+    elif before is not None:
         if now is Role.LEADER and before.role is not Role.LEADER:
             mark = Mark.LEADER_MOVED
         elif now is Role.GONE and before.role is Role.ADDING:

@@ -45,6 +45,7 @@ class CancelEffect(enum.StrEnum):
         return self not in {CancelEffect.DEQUEUE, CancelEffect.NOTHING}
 
 
+_UNDONE = (CancelEffect.CANCEL, CancelEffect.GO_BACK)
 _HALTED = "halted"
 """A begun partition between two steps that leaves the queue: it keeps the steps that are done."""
 _TEXTS: Mapping[str, str] = {
@@ -99,6 +100,23 @@ class CancelScope:
             for tp, effect in self.effects.items()
         )
         return count_text(effects, _TEXTS) or "nothing"
+
+    @property
+    def to_copy(self) -> int:
+        """Bytes that a rollback copies again, by the sizes of the plan; 0 for the other kinds."""
+        if self.kind is not CancelKind.ROLLBACK:
+            return 0
+        return sum(
+            track.planned.size * len(set(track.original) - set(track.replicas))
+            for tp, effect in self.effects.items()
+            if effect in _UNDONE and (track := self.run.tracks[tp]).begun
+        )
+
+    @property
+    def undone(self) -> int:
+        """The number of partitions that go back to their original replicas."""
+        effects = self.effects.values() if self.kind is CancelKind.ROLLBACK else ()
+        return sum(effect in _UNDONE for effect in effects)
 
     def update(self, touched: Collection[TopicPartition]) -> None:
         """Judge again the partitions that have changed in the run."""

@@ -92,11 +92,11 @@ class RunCatalog:
         try:
             live, waiting = await asyncio.to_thread(live_and_resumable, state_dir, cluster_id)
         except RunProblem as error:
-            self._app.notify(str(error), severity="warning")
+            self._feed.report_news(str(error), "warning")
             return
         if live:
             more = f" of {len(live)} live ones; r shows all" if len(live) > 1 else ""
-            self._app.notify(f"Attached to run {live[0].name}{more}.")
+            self._feed.report_news(f"Attached to run {live[0].name}{more}.")
             await self.attach(state_dir.run(live[0].name))
         elif waiting:
             run, problem = state_dir.run(waiting[0].name), self.resume_problem
@@ -123,7 +123,7 @@ class RunCatalog:
 
     async def _report_new_runs(self, state_dir: StateDir, cluster_id: str) -> None:
         for name in await self._new_runs(state_dir, cluster_id):
-            self._app.notify(f"Run {name} of this cluster is live now; r shows all runs.")
+            self._feed.report_news(f"Run {name} of this cluster is live now; r shows all runs.")
 
     async def _new_runs(self, state_dir: StateDir, cluster_id: str) -> list[str]:
         """Return the cluster's runs that went live since the last call, except the attached one."""

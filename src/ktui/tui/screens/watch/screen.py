@@ -237,6 +237,8 @@ class WatchScreen(WatchScreenBase):
         self._touched |= set(touched)
         self.query_one(StatusHeader).with_sums = attached is None
         self.query_one(RunLines).show(None if attached is None else attached.status)
+        if attached_changed:
+            self.partition_list.let_go()
         if attached_changed and self.view is not View.TOPICS:
             self._switch_view(View.RUN if attached is not None else View.REASSIGNING, self.topics)
         elif rows_changed:
