@@ -168,6 +168,7 @@ async def test_a_typed_throttle_is_assessed_before_it_is_requested(tmp_path: Pat
             ("none", "Removes the throttle: earlier settings are restored."),
             ("20kB", "At 20 kB/s one fetch of 1 MiB takes 52 s"),
             ("20 apples", "! throttle: '20 apples'"),
+            ("20MB,99=5MB", "! There is no broker 99 in the cluster, which has brokers 1, 2"),
             ("5=x", "! throttle: 'x'"),
         ):
             field.value = ""
