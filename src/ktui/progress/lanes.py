@@ -116,7 +116,8 @@ def _copying(scene: Scene, broker: int, now: Role, before: Lane | None) -> Lane:
     )
     stall = None
     if state.reassigning and now is Role.ADDING:
-        stall = causes.replica_stall(state, broker, catch_up, poll, hindered)
+        earlier = None if before is None else before.stall
+        stall = causes.replica_stall(state, broker, catch_up, poll, hindered, earlier)
     figures = catch_up.figures
     share, approximate = figures.share, figures.approximate
     if share is None and known is not None:
