@@ -269,7 +269,7 @@ async def test_inbound_traffic_is_measured_when_the_run_has_a_throttle(tmp_path:
         await choose_plan(watch, path)
         await watch.until(lambda: "Measuring for 2 s how much is written" in report(watch))
         await watch.pass_time(5)
-        await watch.until(lambda: "never ends" in report(watch))
+        await watch.until(lambda: "will never finish" in report(watch))
 
 
 async def test_one_key_switches_between_adding_to_the_run_and_starting_a_new_one(
@@ -296,7 +296,7 @@ async def test_a_read_only_view_adds_nothing_and_names_the_command_for_a_writabl
     async with watching_run(a_slow_cluster("a-0"), tmp_path, moved("a-0"), write=False) as watch:
         await watch.press("n")
         assert isinstance(watch.app.screen, WatchScreen)
-        await watch.say("This view is read-only; ktui watch --write opens one that is not.")
+        await watch.say("This view is read-only; open it with ktui watch --write to make changes.")
 
 
 async def test_a_shut_cancel_gate_refuses_an_added_plan(tmp_path: Path) -> None:
@@ -326,7 +326,9 @@ async def test_a_run_that_ended_meanwhile_refuses_the_plan_and_offers_a_run_of_i
     async with watching_run(cluster, tmp_path, moved("a-0"), size=LARGE) as watch:
         await choose_plan(watch, path)
         await watch.pass_until("Run drain-3 has ended")
-        await watch.say("Run drain-3 has ended and takes no plan: start it as a run of its own.")
+        await watch.say(
+            "Run drain-3 has ended and takes no more plans: start this one as a new run."
+        )
         await confirm(watch)
         await watch.until(lambda: "Run drain-3 has ended" in answer_line(watch))
         watch.app.screen.query_one("#plan-way").focus()
@@ -364,7 +366,7 @@ async def test_the_start_screen_names_a_live_run_that_is_not_shown_and_how_to_re
         assert isinstance(watch.app.screen, StartScreen)
         await watch.until(
             lambda: (
-                "To add the plan to run drain-3, leave with esc, show the run with r"
+                "To add the plan to run drain-3, leave with esc, open the run with r"
                 in joined_words(watch.text)
             )
         )

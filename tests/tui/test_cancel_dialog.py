@@ -25,8 +25,8 @@ async def test_the_dialog_shows_what_is_sent_and_how_each_partition_will_end(
             assert "● everything in the run (3 partitions)" in watch.text
             assert watch.line("a-0 ").split() == ["a-0", "adding", "cancel", *"123", "3", "1"]
             assert watch.line("b-0 ").split() == ["b-0", "queued", "nothing", *"123", "3", "1"]
-            assert "1 in flight is cancelled, 2 go no further" in watch.text
-            assert "The cancel gate of the cluster is shut with it" in watch.text
+            assert "1 in flight is cancelled, 2 will not start" in watch.text
+            assert "This also shuts the cluster's cancel gate" in watch.text
 
 
 async def test_the_preview_of_a_cancel_follows_the_chosen_scope_and_action(tmp_path: Path) -> None:
@@ -40,7 +40,7 @@ async def test_the_preview_of_a_cancel_follows_the_chosen_scope_and_action(tmp_p
         assert "● topic a (2 partitions)" in watch.text
         assert "● roll back" in watch.text
         assert watch.line("a-0 ").split()[:4] == ["a-0", "done", "4", "steps"]
-        assert "1 in flight is cancelled, 1 goes back" in watch.text
+        assert "1 in flight is cancelled, 1 is rolled back" in watch.text
         await watch.pilot.click("#actions", offset=(12, 0))
         assert "● stop" in watch.text
         assert watch.line("a-0 ").split()[:3] == ["a-0", "done", "nothing:"]
@@ -81,7 +81,9 @@ async def test_a_read_only_view_shows_the_cancel_preview_and_why_it_cannot_be_re
     cluster = a_quiet_cluster("a-0", messages=50_000)
     async with watching_run(cluster, tmp_path, moved("a-0"), write=False) as watch:
         await open_dialog(watch)
-        assert "This view is read-only; ktui watch --write opens one that is not." in watch.text
+        assert (
+            "This view is read-only; open it with ktui watch --write to make changes." in watch.text
+        )
         assert "1 in flight is cancelled" in watch.text
         await watch.press("y")
         await watch.see()
@@ -92,7 +94,7 @@ async def test_a_read_only_view_shows_the_cancel_preview_and_why_it_cannot_be_re
 async def test_the_cancel_key_without_a_run_reports_that_none_is_attached(tmp_path: Path) -> None:
     async with watching_runs(a_quiet_cluster("a-0"), tmp_path) as watch:
         await watch.press("c")
-        assert "attached to no run" in watch.text
+        assert "No run is attached." in watch.text
 
 
 async def test_the_dialog_shows_a_refused_rollback_and_its_cause(tmp_path: Path) -> None:

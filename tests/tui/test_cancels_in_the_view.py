@@ -48,7 +48,7 @@ async def test_a_finished_partition_is_rolled_back_with_its_leader(tmp_path: Pat
         coming = [line.split() for line in watch.lines if "to come" in line]
         assert coming[-1][1:4] == ["1", "2", "3"]
         assert "(cancelled)" in watch.line("target")
-        assert "roll back a-0, asked by" in watch.text
+        assert "roll back a-0, requested by" in watch.text
         await watch.press("escape")
         await watch.pass_until("1 rolled back", most_s=3_000)
         assert "rolled back" in watch.line("a-0   ")
@@ -131,7 +131,7 @@ async def test_a_cancel_in_a_run_without_an_engine_starts_one_and_pauses_the_res
         await watch.engines.aclose()
         await watch.see()
         await open_dialog(watch)
-        assert "one is started for this, and the rest of it is paused" in watch.text
+        assert "one starts for this, and the rest of it is paused" in watch.text
         await watch.press("y")
         await watch.pass_until("PAUSED")
         await watch.pass_until("1 stopped")
@@ -149,9 +149,19 @@ async def test_an_ended_run_is_rolled_back_from_the_list_of_runs(tmp_path: Path)
         await watch.see()
         await watch.see()
         assert "● roll back" in watch.text
-        assert "2 go back" in watch.text
-        assert "The run has ended: an engine is started for this" in watch.text
+        assert "2 are rolled back" in watch.text
+        assert "The run has ended: an engine starts for this" in watch.text
+        assert "to copy back" in watch.text
         await watch.press("y")
+        await watch.say("Type the run's name")
+        await watch.type("another")
+        await watch.press("enter")
+        await watch.say(f"Type {NAME} to confirm")
+        assert known(watch, "a-0").replicas != ORIGINAL
+        await watch.press("ctrl+u")
+        await watch.type(NAME)
+        await watch.press("enter")
+        await watch.pass_until("ROLLING BACK 0/2")
         await watch.pass_until("2 rolled back", most_s=3_000)
         await watch.pass_until("ENDED")
         assert "CANCEL GATE" not in watch.text
@@ -165,6 +175,6 @@ async def test_an_ended_run_has_nothing_to_stop(tmp_path: Path) -> None:
     async with watching_run(a_quiet_cluster("a-0"), tmp_path, moved("a-0")) as watch:
         await watch.pass_until("ENDED")
         await open_dialog(watch, "left")
-        assert "There is nothing to stop: all of it is over already." in watch.text
+        assert "There is nothing to stop: all of it has ended already." in watch.text
         await watch.press("y")
         assert isinstance(watch.app.screen, CancelScreen)

@@ -65,11 +65,11 @@ async def test_a_foreign_reassignment_is_cancelled_only_by_its_own_key_and_dialo
             await watch.press("down")
         await watch.press("c")
         assert "x-0 is not in run drain-3" in watch.text
-        assert "X cancels this foreign reassignment" in " ".join(watch.text.split())
+        assert "press X to cancel that" in " ".join(watch.text.split())
         await watch.press("X")
         printed = " ".join(watch.text.replace("│", " ").split())
         assert "Cancel this foreign reassignment of x-0?" in printed
-        assert "on its way to 7 8 9" in printed
+        assert "It is moving to 7 8 9" in printed
         assert "keeps 1 2 3" in printed
         await watch.press("enter")
         assert "Cancel this foreign" in watch.text
@@ -83,7 +83,19 @@ async def test_a_foreign_reassignment_is_cancelled_only_by_its_own_key_and_dialo
 async def test_a_reassignment_of_the_run_itself_is_not_foreign(tmp_path: Path) -> None:
     async with watching_run(a_quiet_cluster("a-0"), tmp_path, moved("a-0")) as watch:
         await watch.press("X")
-        assert "No reassignment of somebody else is under the cursor" in watch.text
+        assert "No one else is reassigning this partition." in watch.text
+
+
+async def test_rows_held_in_one_run_are_not_held_in_the_next(tmp_path: Path) -> None:
+    cluster = a_quiet_cluster("a-0", "a-1", "b-0", messages=100_000)
+    async with watching_run(cluster, tmp_path, moved("a-0", "a-1"), ONE_BY_ONE) as watch:
+        await watch.press("down")
+        await watch.say("(held)")
+        beside = a_new_run(moved("b-0"), Limits(), "other")
+        other = await watch.engines.start(msgspec.structs.replace(beside, concurrent=True))
+        watch.app.attach_to(other)
+        await watch.say("run other")
+        assert "(held)" not in watch.text
 
 
 async def test_a_reassignment_of_another_live_run_cannot_be_cancelled_as_foreign(

@@ -41,8 +41,27 @@ async def test_notifications_appear_on_every_screen(tmp_path: Path) -> None:
         assert isinstance(watch.app.screen, LimitsScreen)
         watch.app.notify("[bold]drain[/bold] has ended", title="as it is")
         await watch.say("as it is: [bold]drain[/bold] has ended")
-        await watch.press("escape")
-        await watch.say("as it is: [bold]drain[/bold] has ended")
+        assert isinstance(watch.app.screen, LimitsScreen)
+
+
+async def test_any_key_drops_a_notification_and_the_events_keep_it(tmp_path: Path) -> None:
+    async with watching_run(a_quiet_cluster("a-0"), tmp_path, moved("a-0")) as watch:
+        watch.app.report_news("the theme mine.yaml cannot be read", "warning")
+        await watch.say("the theme mine.yaml cannot be read")
+        await watch.press("down")
+        assert "mine.yaml" not in watch.text
+        await watch.press("e")
+        assert "the theme mine.yaml cannot be read" in watch.text
+
+
+async def test_the_answer_to_a_key_is_shown_before_news_however_bad(tmp_path: Path) -> None:
+    async with watching_run(a_quiet_cluster("a-0"), tmp_path, moved("a-0")) as watch:
+        watch.app.report_news("recording has stopped", "error")
+        watch.app.notify("pause a-0: accepted")
+        await watch.say("pause a-0: accepted")
+        watch.app.report_news("another run is live", "error")
+        await watch.say("pause a-0: accepted")
+        assert "another run is live" not in watch.text
 
 
 async def test_a_notification_too_long_for_one_line_wraps_and_is_shown_in_full(

@@ -203,7 +203,7 @@ async def test_run_keys_without_a_run_report_that_none_is_attached(tmp_path: Pat
         assert "READ-ONLY" not in watch.lines[0]
         for key in ("l", "p", "K"):
             await watch.press(key)
-            assert "attached to no run" in watch.text
+            assert "No run is attached." in watch.text
             watch.app.clear_notifications()
         await watch.press("q")
         await watch.until(lambda: watch.app._exit)

@@ -236,9 +236,7 @@ async def test_a_second_run_on_the_cluster_is_started_only_when_allowed(
     async with watching_run(cluster, tmp_path, moved("a-0"), size=(140, 40)) as watch:
         await choose_plan_for_new_run(watch, path)
         # the live run is named before the plan is read
-        await watch.say(
-            "Run drain-3 is live on this cluster. Another is started only if that is allowed"
-        )
+        await watch.say("Run drain-3 is live on this cluster. Another starts only if you allow it")
         await watch.until(lambda: "replica movements" in report(watch))
         await confirm(watch, "other")
         await watch.until(lambda: "Run drain-3 is live on this cluster" in answer_line(watch))
@@ -264,7 +262,7 @@ async def test_a_throttle_is_checked_against_inbound_traffic_and_then_used_by_th
         await watch.until(lambda: "replica movements" in report(watch))
         await type_throttle(watch, "1MB")
         await watch.until(lambda: "Measuring for 2 s how much is written" in report(watch))
-        await watch.pass_until("! at 1.0 MB/s into brokers 4, 5 and 6 the run never ends")
+        await watch.pass_until("! at 1.0 MB/s into brokers 4, 5 and 6 the run will")
         assert "at 1.0 MB/s into brokers 4, 5 and 6, which are throttled" in joined_words(
             report(watch)
         )

@@ -97,6 +97,11 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True):
         """The partitions that the controller lists as being reassigned."""
         return {tp: state for tp, state in self.partitions.items() if state.reassigning}
 
+    @property
+    def down(self) -> frozenset[int]:
+        """The brokers that are fenced, or known only from a replica list."""
+        return frozenset(self.brokers.keys() - self.online)
+
     def alive(self, broker: int) -> bool:
         """Whether the broker is registered and not fenced."""
         known = self.brokers.get(broker)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Collection
 
 import msgspec
 
-from ktui.planning.names import join_all
+from ktui.planning.names import join_all, join_named
 from ktui.quantities import as_rate
 from ktui.units import Rate, parse_quantity
 
@@ -41,6 +42,18 @@ class ThrottleRates(msgspec.Struct, frozen=True):
         """Return the rate of a broker, in bytes a second; None for no throttle."""
         own = (each.bytes_s for each in self.brokers if each.broker == broker)
         return next(own, self.every)
+
+    def unknown_brokers(self, known: Collection[int]) -> str:
+        """Return which brokers have a rate but are not in the cluster; empty for none.
+
+        Args:
+            known: the brokers of the cluster; none where they are not known yet.
+        """
+        absent = sorted(each.broker for each in self.brokers if each.broker not in known)
+        if not absent or not known:
+            return ""
+        have = join_named("broker", sorted(known), most=12)
+        return f"there is no {join_named('broker', absent)} in the cluster, which has {have}"
 
     def __bool__(self) -> bool:
         """Whether any broker is throttled."""

@@ -32,8 +32,18 @@ def replica_stall(
     catch_up: CatchUp,
     poll: Poll,
     hindered: tuple[Cause, str] | None,
+    before: Stall | None = None,
 ) -> Stall | None:
-    """Judge one adding replica; `hindered` is what `copy_blocker` returned for it."""
+    """Judge one adding replica.
+
+    Args:
+        state: its partition.
+        broker: its broker.
+        catch_up: how it catches up.
+        poll: the observation.
+        hindered: what `copy_blocker` returned for it.
+        before: its stall as of the poll before.
+    """
     still, rising_s = catch_up.memory.still, catch_up.memory.rising_s
     stalled = stalls.stalled(still)
     if hindered is not None:
@@ -42,9 +52,11 @@ def replica_stall(
     starving_s = catch_up.memory.starving_s
     if stalls.starved(starving_s) or (stalled and starving_s):
         bound = poll.throttles.starving(state, broker, already=True)
-        detail = "" if bound is None else bound.too_low
+        if bound is not None:
+            bound = bound.steadied(None if before is None else before.demand)
+        detail, demand = ("", None) if bound is None else (bound.too_low, bound.demand)
         since_s = poll.now_s - starving_s
-        return Stall(StallKind.FALLING_BEHIND, Cause.THROTTLED, since_s, broker, detail)
+        return Stall(StallKind.FALLING_BEHIND, Cause.THROTTLED, since_s, broker, detail, demand)
     shared = poll.throttles.in_use(state, broker) if stalled else None
     if stalled and shared is None:
         cause, detail = _of_stalled(state, broker, poll)

@@ -93,7 +93,9 @@ def _next(scene: Scene, broker: int, before: Lane | None) -> Lane:
     if now is Role.ADDING or now is Role.OUT_OF_SYNC:
         return _copying(scene, broker, now, before)
     mark = _MARKS[now]
-    if before is not None:
+    if now is Role.LEADER and broker in scene.poll.down:
+        mark = Mark.OUT_OF_SYNC
+    elif before is not None:
         if now is Role.LEADER and before.role is not Role.LEADER:
             mark = Mark.LEADER_MOVED
         elif now is Role.GONE and before.role is Role.ADDING:
@@ -114,7 +116,8 @@ def _copying(scene: Scene, broker: int, now: Role, before: Lane | None) -> Lane:
     )
     stall = None
     if state.reassigning and now is Role.ADDING:
-        stall = causes.replica_stall(state, broker, catch_up, poll, hindered)
+        earlier = None if before is None else before.stall
+        stall = causes.replica_stall(state, broker, catch_up, poll, hindered, earlier)
     figures = catch_up.figures
     share, approximate = figures.share, figures.approximate
     if share is None and known is not None:

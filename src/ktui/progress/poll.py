@@ -35,6 +35,7 @@ class Poll:
         lost_s: the second of the last poll before the latest gap.
         restart_s: readings farther apart than this many seconds give no rate.
         alive: brokers that are registered and not fenced.
+        down: the other brokers that are known.
         throttles: the replication throttles in force.
     """
 
@@ -58,6 +59,7 @@ class Poll:
         self._wall_times: dict[float, datetime] = {}
         self.throttles = Throttles(observation, progress.timelines.values(), self.now_s)
         self.alive = observation.online
+        self.down = observation.down
 
     @property
     def typical_s(self) -> float | None:

@@ -22,6 +22,15 @@ _ROOM = 0.95
 """A starving copy stays reported until this share of its rate would suffice."""
 
 
+_CLOSE = 0.85
+"""Figures stay as they are shown while the real ones are at least this share of them."""
+
+
+def steady(value: float, shown: float | None) -> float:
+    """Return the figure to show: the one shown before while that is enough, and close."""
+    return shown if shown is not None and _CLOSE * shown <= value <= shown else value
+
+
 class BindingThrottle(msgspec.Struct, frozen=True):
     """A rate that limits a replica, and the demand on that rate. Bytes a second."""
 
@@ -50,7 +59,11 @@ class BindingThrottle(msgspec.Struct, frozen=True):
         """The figures of a replica that never catches up, with the rate that must be exceeded."""
         enough = format_rate(_up(max(self.demand, self.rate)))
         written = format_rate(_up(self.demand))
-        return f"{self._rate}, {written} in: never finishes; more than {enough} would"
+        return f"{self._rate}, {written} in: will never finish; needs more than {enough}"
+
+    def steadied(self, shown: float | None) -> BindingThrottle:
+        """Return this with the demand shown before, while that is enough and close."""
+        return msgspec.structs.replace(self, demand=steady(self.demand, shown))
 
     @property
     def _rate(self) -> str:

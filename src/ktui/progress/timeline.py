@@ -93,6 +93,8 @@ class Stall(msgspec.Struct, frozen=True, gc=False):
     broker: int
     detail: str = ""
     """Text to show after the cause: "broker 9 is down", "2.0 MB/s throttle, 4.1 MB/s in"."""
+    demand: float | None = None
+    """The rate that `detail` names as too little, where a throttle is too low."""
 
     @property
     def alarm(self) -> bool:

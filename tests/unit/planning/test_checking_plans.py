@@ -185,7 +185,7 @@ def test_a_target_broker_that_is_down_is_a_warning() -> None:
     cluster = msgspec.structs.replace(_cluster(), brokers=brokers)
     assert _check(_plan((0, (4, 2, 3))), cluster) == (
         Severity.WARNING,
-        "broker 4 is down and gets orders-0: nothing is copied to it until it is back",
+        "broker 4 is down but is a target of orders-0: nothing is copied to it until it is back",
     )
 
 

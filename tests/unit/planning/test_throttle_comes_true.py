@@ -64,6 +64,6 @@ def test_a_run_forecast_to_never_end_does_not_end_until_the_named_rate(rate: int
 def test_a_run_ends_under_the_lower_limit_that_the_forecast_names() -> None:
     (sentence,) = never_ends_warnings(5 * MB, Limits())
 
-    assert "--per-broker 2 would end it" in sentence
+    assert "it needs --per-broker 2" in sentence
     assert ends(5 * MB, NAMES[:2])
     assert never_ends_warnings(5 * MB, Limits(per_broker=2)) == []

@@ -103,8 +103,8 @@ def test_a_throttle_at_or_below_the_writes_to_a_partition_never_ends(rate: str) 
     assert (found.severity, found.kind) == (Severity.WARNING, FindingKind.NEVER_ENDS)
     assert found.partitions == (tp(0),)
     assert found.sentence == (
-        f"at {rate[:2]} MB/s into broker 4 the run never ends: 12 MB/s are written to orders-0; "
-        "more than 12 MB/s would end it"
+        f"at {rate[:2]} MB/s into broker 4 the run will never finish: 12 MB/s are written to "
+        "orders-0; it needs more than 12 MB/s"
     )
 
 
@@ -115,7 +115,7 @@ def test_the_sufficient_rate_counts_the_copies_that_share_it() -> None:
     result = forecast(ONE, ONE, throttle="10MB", inbound=(12 * MB, 9 * MB))
 
     assert only(result).sentence.endswith(
-        "more than 12 MB/s would end it with --per-broker 1, more than 21 MB/s under these limits"
+        "it needs more than 12 MB/s with --per-broker 1, more than 21 MB/s under these limits"
     )
     assert "where the throttle lets it end" in "\n".join(lines(result))
 
@@ -124,8 +124,8 @@ def test_a_throttle_below_concurrent_writes_may_never_end_and_suggests_a_limit()
     ways, inbound = (ONE, ONE, ONE), (6 * MB, 5 * MB, 4 * MB)
 
     assert only(forecast(*ways, throttle="12MB", inbound=inbound)).sentence == (
-        "at 12 MB/s into broker 4 the run may never end: up to 15 MB/s are written to what comes "
-        "to one broker at once; --per-broker 2 would end it, or more than 15 MB/s"
+        "at 12 MB/s into broker 4 the run may never finish: up to 15 MB/s are written at once to "
+        "the replicas copied to one broker; it needs --per-broker 2, or more than 15 MB/s"
     )
     two = Limits(replicas=1, partitions=6, per_broker=2)
     assert forecast(*ways, throttle="12MB", inbound=inbound, limits=two).warnings == ()
@@ -149,7 +149,7 @@ def test_partitions_that_the_limits_keep_apart_do_not_share_a_rate(limits: Limit
 def test_the_sufficient_rate_is_never_rounded_down() -> None:
     sentence = only(forecast(ONE, throttle="1MB", inbound=(12_345_678,))).sentence
 
-    assert "more than 13 MB/s would end it" in sentence
+    assert "it needs more than 13 MB/s" in sentence
 
 
 def test_a_rate_too_low_for_one_fetch_before_the_stall_alarm_is_a_warning() -> None:

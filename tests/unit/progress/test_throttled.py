@@ -5,12 +5,15 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ktui.cluster.broker import BrokerConfig, TopicConfig
 from ktui.cluster.observation import Observation
 from ktui.cluster.partition import TopicPartition
 from ktui.progress.fold import fold
 from ktui.progress.summary import totals
+from ktui.progress.throttle import steady
 from ktui.progress.timeline import Cause, Phase, Progress, Stall, StallKind
 from ktui.simulated.cluster import SimulatedCluster
 from support.simulated.moving_clusters import a_cluster, throttle
@@ -34,7 +37,7 @@ def alarm(progress: Progress, tp: TopicPartition = T0) -> tuple[StallKind, Cause
 
 def never(figures: str) -> tuple[StallKind, Cause, str]:
     needed = figures.removesuffix(" in").rpartition(", ")[2]
-    reported = f"{figures}: never finishes; more than {needed} would"
+    reported = f"{figures}: will never finish; needs more than {needed}"
     return StallKind.FALLING_BEHIND, Cause.THROTTLED, reported
 
 
@@ -198,7 +201,8 @@ def test_the_suggested_rate_is_never_below_the_insufficient_one() -> None:
     now = folded(written([2_100] * 60 + [1_950] * 90, rate=2_000_000))
 
     assert (
-        alarm(now)[2] == "2.0 MB/s throttle, 2.0 MB/s in: never finishes; more than 2.0 MB/s would"
+        alarm(now)[2]
+        == "2.0 MB/s throttle, 2.1 MB/s in: will never finish; needs more than 2.1 MB/s"
     )
     less = written([2_100] * 60 + [1_500] * 90, rate=2_000_000, copied=1_900)
     assert stall(folded(less)) is None
@@ -245,3 +249,16 @@ def test_missing_figures_neither_raise_nor_end_the_alarm() -> None:
     assert stall(now) is not None
     assert stall(folded(blind, now)) is not None
     assert stall(folded([*blind[:1], *blind[1:]], folded(polls[:5]))) is None
+
+
+@given(st.floats(1.0, 1e9), st.lists(st.floats(0.86, 1.0), max_size=8))
+def test_figures_of_a_throttle_that_is_too_low_do_not_jitter(
+    most: float, shares: list[float]
+) -> None:
+    shown: float | None = None
+    seen = set()
+    for value in (most, *(most * share for share in shares)):
+        shown = steady(value, shown)
+        assert shown >= value, "a rate above the one shown is enough"
+        seen.add(shown)
+    assert seen == {most}

@@ -175,6 +175,17 @@ def test_replicas_are_drawn_with_a_sign_for_their_state(state: PartitionState, w
     assert replicas(state) == words
 
 
+@pytest.mark.parametrize(
+    ("state", "words"),
+    [(a_partition(), ">1! 2 3"), (a_partition(leader=2), ">1 *2 3")],
+)
+def test_a_broker_that_is_down_is_not_drawn_as_the_leader(
+    state: PartitionState, words: str
+) -> None:
+    assert "".join(piece.text for piece in replica_pieces(state, {1})) == words
+    assert all(piece.role != "leader" for piece in replica_pieces(state, {1, 2}))
+
+
 def test_every_role_of_a_replica_can_be_coloured() -> None:
     states = [a_partition(isr=(1,)), a_move(), a_move(described=False)]
     roles = {piece.role for state in states for piece in replica_pieces(state)} - {""}

@@ -7,6 +7,7 @@ import pytest
 
 from ktui.cluster.broker import BrokerConfig, TopicConfig
 from ktui.cluster.observation import Observation
+from ktui.cluster.partition import TopicPartition
 from ktui.cluster.ports import ConfigResource, ConfigScope
 from ktui.cluster.throttle_settings import FOLLOWER_RATE, FOLLOWER_REPLICAS
 from ktui.progress.left_behind import unneeded_throttles
@@ -71,3 +72,15 @@ def test_a_throttle_from_before_the_view_opened_is_reported_at_once() -> None:
     leftovers.note(seen("0:9", rate=1_000), {})
 
     assert leftovers.count == 2
+
+
+def test_lists_of_one_topic_are_not_left_behind_while_its_owner_moves_another() -> None:
+    elsewhere = an_observation([a_partition(T0), a_move(TopicPartition("other", 0))], 0.0)
+    settings = {T0.topic: TopicConfig(follower_throttled_replicas="0:9")}
+    leftovers = StaleThrottles()
+
+    leftovers.note(msgspec.structs.replace(elsewhere, topic_configs=settings), {})
+    assert leftovers.count == 0
+
+    leftovers.note(seen("0:9", at_s=STALE_S + 1), {})
+    assert leftovers.count == 1

@@ -127,7 +127,7 @@ class PartitionAdder:
         if now.id != self._seen.id or len(added) != self._change.adds or not as_asked:
             raise RunProblem(
                 f"{topic} has {as_count(len(now.partitions), 'partition')} now, but not those that "
-                "ktui asked for: somebody else has changed it in this moment. Repeat the command"
+                "ktui asked for: someone else has changed it in this moment. Repeat the command"
             )
 
     def _refusal(self, result: WriteResult) -> str:

@@ -15,7 +15,7 @@ from ktui.execution.host.state_dir import StateDir
 from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.event_text import KIND_IN_WORDS, replica_list_text
 from ktui.planning.names import join_some
-from ktui.quantities import as_count
+from ktui.quantities import as_bytes, as_count
 
 MOST_ROWS = 40
 _HEADER = ("PARTITION", "STATE", "REPLICAS", "SENT", "AFTER", "RF", "LEADER")
@@ -26,6 +26,8 @@ def preview_text(preview: CancelPreview, request: CancelRequest, state: StateDir
     scope = preview.scope
     what = f"{KIND_IN_WORDS[scope.kind]} {as_count(len(scope.effects), 'partition')}"
     head = f"run {scope.run.name}: {what}: {scope.words}"
+    if scope.to_copy:
+        head += f", {as_bytes(scope.to_copy)} to copy back"
     if preview.problem is not None:
         return f"{head}\nno preview of the partitions: {clean(preview.problem)}"
     lines = [

@@ -29,7 +29,7 @@ _OPTIONS = {
         type=click.Choice([each.value for each in OnForeignThrottle]),
         default=OnForeignThrottle.HOLD.value,
         show_default=True,
-        help="When somebody else sets another rate on a broker: hold adds no more replicas to it, "
+        help="When someone else sets another rate on a broker: hold adds no more replicas to it, "
         "go-on continues under their rate.",
     ),
     "throttle_leaders": click.option(

@@ -5,13 +5,48 @@ from __future__ import annotations
 import asyncio
 import os
 import select
+import shutil
 import signal
 import sys
+import tempfile
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
 
 from textual.app import App
 
 _HUNG_UP = 128 + signal.SIGHUP
+_temporary: set[Path] = set()
+"""Folders that do not outlive this process, however it is hung up."""
+
+
+@contextmanager
+def temporary_folder(prefix: str) -> Iterator[Path]:
+    """Make a folder for as long as a view needs it; a hang-up removes it, too."""
+    on_main = threading.current_thread() is threading.main_thread()
+    if on_main and signal.getsignal(signal.SIGHUP) is signal.SIG_DFL:
+        signal.signal(signal.SIGHUP, _end_by_hang_up)
+    with tempfile.TemporaryDirectory(prefix=prefix, ignore_cleanup_errors=True) as name:
+        folder = Path(name)
+        _temporary.add(folder)
+        try:
+            yield folder
+        finally:
+            _temporary.discard(folder)
+
+
+def _end_by_hang_up(number: int, _frame: FrameType | None) -> None:
+    """Remove the temporary folders, and end as by the signal."""
+    _remove_temporary()
+    signal.signal(number, signal.SIG_DFL)
+    os.kill(os.getpid(), number)
+
+
+def _remove_temporary() -> None:
+    for folder in tuple(_temporary):
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 async def show_app(app: App[None]) -> None:
@@ -35,5 +70,6 @@ def _hang_up(terminal: int) -> None:
     if not any(event & select.POLLHUP for _, event in poll.poll()):
         return
     if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+        _remove_temporary()
         os._exit(_HUNG_UP)  # the main thread blocks on a write to the terminal forever
     os.kill(os.getpid(), signal.SIGHUP)

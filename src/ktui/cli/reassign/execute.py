@@ -232,7 +232,7 @@ def _settled(place: RunsPlace) -> Run | None:
 def _say_on_their_way(partitions: Collection[TopicPartition]) -> None:
     if partitions:
         print_note(
-            f"somebody else moves {join_some(partitions)} to the same replicas: that goes on as it "
+            f"someone else moves {join_some(partitions)} to the same replicas: that goes on as it "
             "is, without a throttle of this call"
         )
 
@@ -252,7 +252,7 @@ def _submit(
         return submit(place, submission, left)
     except RunProblem:
         if cancelled:
-            print_note(f"cancelled before that: {join_some(cancelled)}, moved by somebody else")
+            print_note(f"cancelled before that: {join_some(cancelled)}, moved by someone else")
         raise
 
 

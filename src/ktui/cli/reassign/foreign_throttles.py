@@ -1,4 +1,4 @@
-"""Throttles that somebody else has set: removed only from a cluster that is at rest."""
+"""Throttles that someone else has set: removed only from a cluster that is at rest."""
 
 from __future__ import annotations
 
@@ -70,9 +70,7 @@ class ForeignThrottles:
         ]
         if not going or not await self._may_change():
             return frozenset()
-        print_note(
-            f"watching for {WATCHED_S:.0f} s, before throttles go that somebody else has set"
-        )
+        print_note(f"watching for {WATCHED_S:.0f} s, before throttles go that someone else has set")
         if changes := await watch_for_changes(scan, again, SystemClock()):
             print_note(f"they stay: {join_some(changes)}")
             return frozenset()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import shlex
 import sys
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,7 +18,7 @@ from ktui.cli.context.errors import BadInput
 from ktui.cli.context.terminal import need_terminal
 from ktui.cli.options import common
 from ktui.cli.output.table import table
-from ktui.cli.output.view import show_app
+from ktui.cli.output.view import show_app, temporary_folder
 from ktui.cluster.clock import Clock
 from ktui.cluster.text import clean
 from ktui.execution.host.catalog import UnknownRun, find_run
@@ -255,8 +254,8 @@ def replay_app(
     """
     from_s = tape.from_s
     clock = ReplayClock(tape.wall(from_s), from_s, tape.until_s, speed=speed, real=real)
-    with tempfile.TemporaryDirectory(prefix="ktui-replay-") as folder:
-        runs = RunStage(Path(folder))
+    with temporary_folder("ktui-replay-") as folder:
+        runs = RunStage(folder)
         try:
             yield ReplayApp(
                 Player(tape, clock, runs, at_s),

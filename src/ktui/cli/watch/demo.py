@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -17,7 +16,7 @@ from ktui.cli.context.errors import BadInput
 from ktui.cli.context.terminal import need_terminal
 from ktui.cli.options import common
 from ktui.cli.output.table import table
-from ktui.cli.output.view import show_app
+from ktui.cli.output.view import show_app, temporary_folder
 from ktui.cli.watch.demo_launcher import SimulatedEngines
 from ktui.cluster.clock import Clock
 from ktui.cluster.errors import ClusterError
@@ -134,31 +133,30 @@ async def demo_app(
         cluster.schedule(due)
     interval_s = min(POLL_EVERY_S * speed, LONGEST_POLL_S)
     observer = Observer(cluster.reader(), clock, patience_s=PATIENCE * interval_s)
-    folder = tempfile.TemporaryDirectory(prefix="ktui-demo-")
-    state_dir = StateDir(Path(folder.name))
-    engines = SimulatedEngines(cluster, state_dir, poll_s=max(1.0, speed / ENGINE_POLLS))
-    app = DemoApp(
-        observer,
-        story=Story(name, scenario.title, scenario.about, speed),
-        poll_interval_s=interval_s,
-        theme=theme,
-        themes=load_themes(config_dir() / "themes"),
-        clock=clock,
-        state_dir=state_dir,
-        engines=engines,
-    )
-    execute = _start_paced_run if scenario.limits != Limits() else _submit_at_once
-    plan = asyncio.create_task(execute(scenario, cluster, app, engines))
-    try:
-        yield app
-    finally:
-        plan.cancel()
-        await engines.aclose()
-        await observer.aclose()
-        outcome = (await asyncio.gather(plan, return_exceptions=True))[0]
-        if isinstance(outcome, Exception):
-            raise outcome
-        folder.cleanup()
+    with temporary_folder("ktui-demo-") as folder:
+        state_dir = StateDir(folder)
+        engines = SimulatedEngines(cluster, state_dir, poll_s=max(1.0, speed / ENGINE_POLLS))
+        app = DemoApp(
+            observer,
+            story=Story(name, scenario.title, scenario.about, speed),
+            poll_interval_s=interval_s,
+            theme=theme,
+            themes=load_themes(config_dir() / "themes"),
+            clock=clock,
+            state_dir=state_dir,
+            engines=engines,
+        )
+        execute = _start_paced_run if scenario.limits != Limits() else _submit_at_once
+        plan = asyncio.create_task(execute(scenario, cluster, app, engines))
+        try:
+            yield app
+        finally:
+            plan.cancel()
+            await engines.aclose()
+            await observer.aclose()
+            outcome = (await asyncio.gather(plan, return_exceptions=True))[0]
+            if isinstance(outcome, Exception):
+                raise outcome
 
 
 async def _start_paced_run(

@@ -19,7 +19,7 @@ from ktui.execution.run.track import Track
 from ktui.pacing.limits import Limits
 from ktui.pacing.situation import Blocked, Step
 from ktui.pacing.steps import all_steps, next_step
-from ktui.quantities import as_count
+from ktui.quantities import as_bytes, as_count
 
 _GOES_ON = "It is done by itself as soon as that has passed"
 _IS_GONE = "Nothing is done"
@@ -120,6 +120,8 @@ class CancelPreview:
         words = [self.scope.words]
         words += [f"{refused:,} refused for now"] if refused else []
         words += [f"{danger:,} at risk"] if danger else []
+        if self.scope.to_copy:
+            words.append(f"{as_bytes(self.scope.to_copy)} to copy back")
         return ", ".join(words)
 
     def update(self, seen: Observation) -> None:

@@ -141,6 +141,8 @@ class CommandHandler:
         old, new = self._run.throttled.rates, command.rates
         if new == old and not self._run.throttled.foreign:
             return Answer(accepted=True, words="this is in force already")
+        if unknown := new.unknown_brokers(self._decider.brokers):
+            return Answer(accepted=False, words=unknown)
         if new and (refusal := self._refused_throttle()):
             return Answer(accepted=False, words=refusal)
         self._record([ThrottleChanged(old=old, new=new, command=asked.id, who=asked.who)])

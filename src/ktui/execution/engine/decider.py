@@ -371,6 +371,11 @@ class Decider:
         return tp in self._memory.unanswered
 
     @property
+    def brokers(self) -> frozenset[int]:
+        """The brokers of the last poll, also those that are down; none before the first."""
+        return frozenset(() if self._observed is None else self._observed.seen.brokers)
+
+    @property
     def silent_brokers(self) -> set[int]:
         """The brokers that have answered nothing since they got a request of the run."""
         return self._memory.unanswered.silent

@@ -21,7 +21,7 @@ from ktui.progress.health import Health, health
 
 _LOST = {
     State.FAILED: "has failed",
-    State.CHANGED_ELSEWHERE: "was changed by somebody else",
+    State.CHANGED_ELSEWHERE: "was changed by someone else",
     State.TOPIC_GONE: "was deleted with its topic",
 }
 

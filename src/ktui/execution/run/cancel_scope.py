@@ -45,13 +45,17 @@ class CancelEffect(enum.StrEnum):
         return self not in {CancelEffect.DEQUEUE, CancelEffect.NOTHING}
 
 
-_TEXTS = {
+_UNDONE = (CancelEffect.CANCEL, CancelEffect.GO_BACK)
+_HALTED = "halted"
+"""A begun partition between two steps that leaves the queue: it keeps the steps that are done."""
+_TEXTS: Mapping[str, str] = {
     CancelEffect.CANCEL: "{} in flight {is_} cancelled",
-    CancelEffect.GO_BACK: "{} {go} back",
+    CancelEffect.GO_BACK: "{} {is_} rolled back",
     CancelEffect.TRIM: "{} {is_} trimmed",
-    CancelEffect.DEQUEUE: "{} {go} no further",
-    CancelEffect.ALREADY: "{} {is_} cancelled already",
-    CancelEffect.NOTHING: "{} {is_} over already",
+    CancelEffect.DEQUEUE: "{} will not start",
+    _HALTED: "{} will not continue",
+    CancelEffect.ALREADY: "{} already cancelled",
+    CancelEffect.NOTHING: "{} already ended",
 }
 
 
@@ -90,8 +94,29 @@ class CancelScope:
 
     @property
     def words(self) -> str:
-        """The number of partitions by effect: "3 in flight are cancelled, 12 go no further"."""
-        return count_text(self.effects.values(), _TEXTS) or "nothing"
+        """The number of partitions by effect: "3 in flight are cancelled, 12 will not start"."""
+        effects = (
+            _HALTED if effect is CancelEffect.DEQUEUE and self.run.tracks[tp].begun else effect
+            for tp, effect in self.effects.items()
+        )
+        return count_text(effects, _TEXTS) or "nothing"
+
+    @property
+    def to_copy(self) -> int:
+        """Bytes that a rollback copies again, by the sizes of the plan; 0 for the other kinds."""
+        if self.kind is not CancelKind.ROLLBACK:
+            return 0
+        return sum(
+            track.planned.size * len(set(track.original) - set(track.replicas))
+            for tp, effect in self.effects.items()
+            if effect in _UNDONE and (track := self.run.tracks[tp]).begun
+        )
+
+    @property
+    def undone(self) -> int:
+        """The number of partitions that go back to their original replicas."""
+        effects = self.effects.values() if self.kind is CancelKind.ROLLBACK else ()
+        return sum(effect in _UNDONE for effect in effects)
 
     def update(self, touched: Collection[TopicPartition]) -> None:
         """Judge again the partitions that have changed in the run."""

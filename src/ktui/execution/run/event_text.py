@@ -118,9 +118,9 @@ def _event_text(event: AnyRunEvent) -> str:  # noqa: C901, PLR0911, PLR0912, PLR
             return _planned_text(event)
         case Owned():
             off = ", and does not ask who owns the cluster" if event.ownership_off else ""
-            return f"process {event.pid} of {event.user} on {event.host} is its engine{off}"
+            return f"process {event.pid} of {event.user} on {event.host} runs the engine{off}"
         case EngineLeft():
-            return f"its engine has exited: {event.reason}"
+            return f"the engine has exited: {event.reason}"
         case Exported():
             where = f"{event.file}: it goes on where that is imported"
             return f"{event.user} on {event.host} exported it to {where}"
@@ -133,15 +133,16 @@ def _event_text(event: AnyRunEvent) -> str:  # noqa: C901, PLR0911, PLR0912, PLR
         case StepBegun():
             return _step_text(event)
         case Elect():
-            return f"{event.leader} is to be elected as its leader"
+            return f"electing leader {event.leader}"
         case Cancel():
-            return f"its step is cancelled: {event.reason}"
+            return f"step cancelled: {event.reason}"
         case Answered():
             return _answer_text(event)
         case StepOver():
-            leader = "without a leader" if event.leader is None else f"led by {event.leader}"
-            what = "step over" if event.reached else f"step given up: {event.reason}"
-            return f"{what}; {replica_list_text(event.replicas)}, {leader}"
+            leader = "no leader" if event.leader is None else f"leader {event.leader}"
+            now = f"{replica_list_text(event.replicas)}, {leader}"
+            given_up = f"step given up: {event.reason}; {now}"
+            return f"step finished: {now}" if event.reached else given_up
         case StateEntered():
             return f"{event.state.words}{_because(event.reason)}"
         case Replanned():
@@ -158,15 +159,17 @@ def _event_text(event: AnyRunEvent) -> str:  # noqa: C901, PLR0911, PLR0912, PLR
             lost = f"the cluster is lost{_because(event.reason)}"
             return lost if event.lost else "the cluster answers again"
         case Recording():
-            off = event.reason or "its engine does not record what it observes"
-            return "its engine records what it observes" if event.on else off
+            off = event.reason or "the engine does not record what it observes"
+            return "the engine records what it observes" if event.on else off
         case ThrottleChanged():
             change = f"{event.old.words} -> {event.new.words}"
             return f"throttle: {change}, at once{_asked_by(event.who)}"
         case SettingsFound():
-            return f"found before they are touched: {_found_text(event)}"
+            return (
+                f"value{'' if len(event.found) == 1 else 's'} before the run: {_found_text(event)}"
+            )
         case Configure():
-            verb = "to be put back" if event.puts_back else "to be set"
+            verb = "restoring" if event.puts_back else "setting"
             return f"{verb}: {join_some(list(_setting_changes(event.changes)), most=4)}"
         case Configured():
             return f"{_resource_text(event.resource)}: {_setting_answer_text(event)}"
@@ -179,7 +182,7 @@ def _event_text(event: AnyRunEvent) -> str:  # noqa: C901, PLR0911, PLR0912, PLR
                 if event.found
                 else f"has deleted {event.key}"
             )
-            return f"{_resource_text(event.resource)}: somebody else {to}"
+            return f"{_resource_text(event.resource)}: someone else {to}"
         case CancelAsked():
             kind = KIND_IN_WORDS[event.kind]
             return f"{kind} {scope_text((), event.partitions)}{_asked_by(event.who)}"
@@ -211,7 +214,7 @@ def _by(who: str) -> str:
 
 
 def _asked_by(who: str) -> str:
-    return f", asked by {who}" if who else ""
+    return f", requested by {who}" if who else ""
 
 
 def _planned_text(event: PlannedPart) -> str:
@@ -273,7 +276,7 @@ def _pause_text(event: Paused | Continued) -> str:
     scope = scope_text(event.topics, event.partitions)
     who = ", ".join(filter(None, (event.by.words, event.who)))
     if isinstance(event, Continued):
-        return f"{scope or 'it'} goes on: {who}"
+        return f"{f'{scope} continues' if scope else 'continued'}: {who}"
     return f"paused{f' {scope}' if scope else ''} by {who}{_because(event.reason)}"
 
 

@@ -183,7 +183,7 @@ class ThrottleManager:
         return any(change.resource not in resting for change in changes)
 
     async def _read_back(self, seen: Observation, adding: Collection[TopicPartition]) -> None:
-        """Read the settings that the run relies on, and note changes of them by somebody else."""
+        """Read the settings that the run relies on, and note changes of them by someone else."""
         resting, asked_s = self.resting, self._clock.monotonic()
         theirs = {
             key
@@ -210,7 +210,7 @@ class ThrottleManager:
         self._record([SettingChanged(resource=key[0], key=key[1], found=found)])
 
     def _note_rate(self, key: SettingKey, own: str | None) -> None:
-        """Note that the run's rate is set again, in place of somebody else's."""
+        """Note that the run's rate is set again, in place of someone else's."""
         if own != self._throttled.foreign[key]:
             self._record([SettingChanged(resource=key[0], key=key[1], found=own)])
 
@@ -321,7 +321,7 @@ class ThrottleManager:
     def _foreign_in_words(self, key: SettingKey) -> str:
         resource, name = key
         return (
-            f"somebody else set {name} of broker {resource.name} to "
+            f"someone else set {name} of broker {resource.name} to "
             f"{self._throttled.foreign[key]}. Delete that, or set the run's rate again: "
             f"ktui throttle {self._run.name} RATE"
         )

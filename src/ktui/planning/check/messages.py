@@ -20,9 +20,8 @@ _FIXED = {
     "{names}",
     FindingKind.BELOW_MIN_ISR: "fewer replicas ({0}) than min.insync.replicas ({1}), so producers "
     "with acks=all are refused: {names}",
-    FindingKind.BROKER_DOWN: "broker {0} is down and gets {names}: nothing is copied to it "
-    "until "
-    "it is back",
+    FindingKind.BROKER_DOWN: "broker {0} is down but is a target of {names}: nothing is "
+    "copied to it until it is back",
     FindingKind.OFFLINE: "offline, with no leader to copy from: {names}",
     FindingKind.UNDER_REPLICATED: "under-replicated before the start: {names}",
     FindingKind.FOREIGN_REASSIGNMENT: "someone else is reassigning {names}",

@@ -58,9 +58,9 @@ def _under_one_partition(run: ThrottledRun, rate: int, brokers: Sequence[int]) -
     bytes_s, tp = run.growing.onto[worst][0]
     together = max(run.most_at_once(broker) for broker in too_slow)
     sentence = (
-        f"at {as_rate(rate)} into {join_named('broker', too_slow)} the run never ends: "
-        f"{as_rate_above(bytes_s)} are written to {tp}; more than {as_rate_above(bytes_s)} would "
-        "end it"
+        f"at {as_rate(rate)} into {join_named('broker', too_slow)} the run will never "
+        f"finish: {as_rate_above(bytes_s)} are written to {tp}; it needs more than "
+        f"{as_rate_above(bytes_s)}"
     )
     if together > bytes_s:
         sentence += f" with --per-broker 1, more than {as_rate_above(together)} under these limits"
@@ -78,9 +78,9 @@ def _under_all_at_once(run: ThrottledRun, rate: int, brokers: Sequence[int]) -> 
     few = min(_fitting(run, broker, rate) for broker in too_slow)
     enough = max(run.most_at_once(broker) for broker in too_slow)
     sentence = (
-        f"at {as_rate(rate)} into {join_named('broker', too_slow)} the run may never end: up to "
-        f"{as_rate_above(most)} are written to what comes to one broker at once; --per-broker "
-        f"{few} would end it, or more than {as_rate_above(enough)}"
+        f"at {as_rate(rate)} into {join_named('broker', too_slow)} the run may never "
+        f"finish: up to {as_rate_above(most)} are written at once to the replicas copied to one "
+        f"broker; it needs --per-broker {few}, or more than {as_rate_above(enough)}"
     )
     yield warning(FindingKind.NEVER_ENDS, sentence)
 

@@ -10,6 +10,8 @@ from rich.text import Text
 from textual import on
 from textual.app import App
 from textual.binding import BindingType
+from textual.events import Event as TerminalEvent
+from textual.events import Key
 from textual.screen import Screen
 from textual.theme import BUILTIN_THEMES
 
@@ -18,6 +20,7 @@ from ktui.cluster.observer import Interest, ObservationSource
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.host.catalog import RunState
 from ktui.execution.host.state_dir import RunDir, StateDir
+from ktui.progress.news import EventSeverity
 from ktui.progress.timeline import Event, Phase, Progress
 from ktui.recording.recorder import Recorder
 from ktui.tui.app import terminal_title
@@ -64,6 +67,12 @@ _OPENS = {
     "start_plan": PlanScreen,
 }
 """The screen that each of these actions opens."""
+_EVENT_SEVERITIES = {
+    "information": EventSeverity.NEWS,
+    "warning": EventSeverity.WARNING,
+    "error": EventSeverity.TROUBLE,
+}
+"""The severity of a message as an event."""
 
 
 class KtuiApp(App[None], Services):
@@ -182,7 +191,7 @@ class KtuiApp(App[None], Services):
             self._runs.attach_first(self._first_run)
         self.run_worker(self._poll_loop.run(), group="polling", exclusive=True, exit_on_error=False)
         for words in theme_problems(self._themes, self._theme_name):
-            self.notify(words, severity="warning")
+            self.report_news(words, "warning")
 
     def _interest(self) -> Interest:
         return unite(s.interest for s in self.screen_stack if isinstance(s, NeedsPolls))
@@ -202,7 +211,7 @@ class KtuiApp(App[None], Services):
         problem = None if self._recorder is None else self._recorder.problem
         if problem is not None and problem != self._recording_problem:
             self._recording_problem = problem
-            self.notify(problem, severity="error")
+            self.report_news(problem, "error")
 
     def show_polled(self) -> None:
         """Read what has changed in the run, and have every screen draw the last poll."""
@@ -269,8 +278,26 @@ class KtuiApp(App[None], Services):
         timeout: float | None = None,
         **_how: Any,
     ) -> None:
-        """Show a message in place of the footer's keys, without markup."""
-        self._footer_messages.add(": ".join(filter(None, (title, message))), severity, timeout)
+        """Show the answer to a key in place of the footer's keys, without markup."""
+        words = ": ".join(filter(None, (title, message)))
+        self.note_message(self._footer_messages.add(words, severity, timeout))
+
+    def report_news(
+        self, words: str, severity: str = "information", timeout_s: float | None = None
+    ) -> None:
+        """Show what no key has asked for; it waits behind the answer to a key."""
+        self.note_message(self._footer_messages.add(words, severity, timeout_s, news=True))
+
+    def note_message(self, shown: Notification) -> None:
+        """Keep a message among the events: none is lost when a key drops it."""
+        severity = _EVENT_SEVERITIES[shown.severity]
+        self._poll_loop.outages.note(Event(self._clock.now(), shown.words, severity=severity))
+
+    async def on_event(self, event: TerminalEvent) -> None:
+        """Drop the message in the footer at any key."""
+        if isinstance(event, Key):
+            self._footer_messages.drop()
+        await super().on_event(event)
 
     def clear_notifications(self) -> None:
         """Show the footer's keys again."""

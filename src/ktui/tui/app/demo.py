@@ -125,7 +125,7 @@ class DemoApp(KtuiApp):
     def _show_title(self) -> None:
         if self.screen is self.watch_screen:
             words = "i shows the story, R plays it from the start"
-            self.notify(words, title=self._story.title, timeout=_TITLE_S, markup=False)
+            self.report_news(f"{self._story.title}: {words}", timeout_s=_TITLE_S)
 
     async def action_show_help(self) -> None:
         """Show every key, with no notification over them."""
@@ -157,10 +157,5 @@ class DemoApp(KtuiApp):
         self._refused = refused
         if refused:
             more = f", and {len(refused) - 1:,} more" if len(refused) > 1 else ""
-            self.notify(
-                f"{refused[0]}{more}; i shows it again.",
-                title="Refused parts of the plan",
-                severity="warning",
-                timeout=_REFUSED_S,
-                markup=False,
-            )
+            words = f"Refused parts of the plan: {refused[0]}{more}; i shows it again."
+            self.report_news(words, "warning", _REFUSED_S)

@@ -25,6 +25,12 @@ class Feed(Protocol):
         """Everything that the polls have shown, up to the last one."""
         ...
 
+    def report_news(
+        self, words: str, severity: str = "information", timeout_s: float | None = None
+    ) -> None:
+        """Show what no key has asked for; it waits behind the answer to a key."""
+        ...
+
     def refresh_screens(self) -> None:
         """Have every screen draw what is known, and poll at once."""
         ...

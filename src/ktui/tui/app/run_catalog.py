@@ -92,11 +92,11 @@ class RunCatalog:
         try:
             live, waiting = await asyncio.to_thread(live_and_resumable, state_dir, cluster_id)
         except RunProblem as error:
-            self._app.notify(str(error), severity="warning")
+            self._feed.report_news(str(error), "warning")
             return
         if live:
             more = f" of {len(live)} live ones; r shows all" if len(live) > 1 else ""
-            self._app.notify(f"Attached to run {live[0].name}{more}.")
+            self._feed.report_news(f"Attached to run {live[0].name}{more}.")
             await self.attach(state_dir.run(live[0].name))
         elif waiting:
             run, problem = state_dir.run(waiting[0].name), self.resume_problem
@@ -123,7 +123,7 @@ class RunCatalog:
 
     async def _report_new_runs(self, state_dir: StateDir, cluster_id: str) -> None:
         for name in await self._new_runs(state_dir, cluster_id):
-            self._app.notify(f"Run {name} of this cluster is live now; r shows all runs.")
+            self._feed.report_news(f"Run {name} of this cluster is live now; r shows all runs.")
 
     async def _new_runs(self, state_dir: StateDir, cluster_id: str) -> list[str]:
         """Return the cluster's runs that went live since the last call, except the attached one."""
@@ -154,7 +154,7 @@ class RunCatalog:
         self._app.run_worker(resuming, group="starting", exit_on_error=False)
 
     async def _resume(self, engines: EngineLauncher, run: RunDir) -> None:
-        self._app.notify(f"Run {run.name} is being taken up …")
+        self._app.notify(f"Resuming run {run.name} …")
         try:
             await engines.resume(run)
         except Exception as error:  # noqa: BLE001 - reported as it is; the view goes on
@@ -166,7 +166,7 @@ class RunCatalog:
     async def show_runs(self) -> None:
         """Open the Runs screen."""
         if self.state_dir is None:
-            words = "No state directory is known here, so no runs are."
+            words = "There is no state directory here, so there are no runs to show."
             self._app.notify(words, severity="warning")
         else:
             place = self._place or str(self.state_dir.path)
@@ -176,7 +176,7 @@ class RunCatalog:
     async def show_insights(self) -> None:
         """Open the Insights screen."""
         if self.state_dir is None:
-            words = "No state directory is known here, so no insights are."
+            words = "There is no state directory here, so there are no insights to show."
             self._app.notify(words, severity="warning")
         else:
             await self._app.push_screen(InsightsScreen(self.state_dir, self._feed.cluster_id))
@@ -214,5 +214,5 @@ class RunCatalog:
 
     async def _add(self, extra: CheckedExtraPlan) -> None:
         what = f"add {extra.name}"
-        self._app.notify(f"It is asked of run {extra.run.name} …", title=what)
+        self._app.notify(f"Requested from run {extra.run.name} …", title=what)
         await self._run.ask_for(await asyncio.to_thread(extra.command), what)

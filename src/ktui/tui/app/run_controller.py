@@ -116,7 +116,7 @@ class RunController:
             past = await asyncio.to_thread(load_history, attached.folder, self._clock)
         except (FileProblem, RunProblem) as problem:
             words = f"What was seen of run {attached.name} before is not shown: {problem}"
-            self._app.notify(words, severity="warning")
+            self._feed.report_news(words, "warning")
             return
         if past is not None and attached is self.attached:
             self._feed.add_history(past)

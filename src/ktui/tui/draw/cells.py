@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import reduce
 from itertools import groupby
 from operator import attrgetter
@@ -153,13 +153,14 @@ def _wait(marks: list[int], first: int, last: int) -> None:
             marks[cell] = Mark.WAITING
 
 
-def replica_pieces(state: PartitionState) -> list[Piece]:
+def replica_pieces(state: PartitionState, down: Collection[int] = ()) -> list[Piece]:
     """Draw the replicas with their signs: the kept, then the added, then the retiring.
 
     `*` leads, `>` is to lead, `+` is added, `-` retires, and `!` is out of the ISR or offline. An
-    added one that is in the ISR has `=`.
+    added one that is in the ISR has `=`. A leader that is `down` leads no more, whatever brokers
+    say that have not heard of it yet.
     """
-    pieces = [_replica(broker, state) for broker in _in_order(state)]
+    pieces = [_replica(broker, state, down) for broker in _in_order(state)]
     return [part for piece in pieces for part in (Piece(" "), piece)][1:]
 
 
@@ -254,12 +255,14 @@ def _in_order(state: PartitionState) -> Iterator[int]:
     yield from (b for b in state.replicas if b in state.removing and b not in state.adding)
 
 
-def _replica(broker: int, state: PartitionState) -> Piece:
+def _replica(broker: int, state: PartitionState, down: Collection[int]) -> Piece:
     adding = broker in state.adding
-    leads = state.described and broker == state.leader
+    dead_leader = broker == state.leader and broker in down
+    leads = state.described and broker == state.leader and not dead_leader
     to_lead = state.described and not leads and broker == next(iter(state.target), None)
     in_isr = state.described and broker in state.isr
     away = broker in state.offline or (state.described and not adding and not in_isr)
+    away = away or dead_leader
     signs = ("*" if leads else "", ">" if to_lead else "", _movement(broker, state))
     after = "!" if away else "=" if adding and in_isr else ""
     role = _role(broker, state, leads=leads, away=away, to_lead=to_lead)

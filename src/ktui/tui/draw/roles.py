@@ -39,7 +39,7 @@ ROLES: Mapping[str, ColourRole] = MappingProxyType(
         "waiting": ColourRole("queued, settling or not yet known", MUTED),
         "done": ColourRole("a reassignment that reached its target", "success"),
         "cancelled": ColourRole("a reassignment that was cancelled", "warning"),
-        "foreign": ColourRole("a reassignment that somebody else started or changed", "accent"),
+        "foreign": ColourRole("a reassignment that someone else started or changed", "accent"),
         "header": ColourRole("headings of columns and sections", "secondary"),
         "dim": ColourRole("labels, units, axes and times", MUTED),
         "badge": ColourRole("the background of a badge such as READ-ONLY", "warning", text=False),

@@ -15,6 +15,7 @@ from ktui.progress.timeline import Event
 from ktui.tui.draw import format as figures
 
 _KEPT = 1_000
+_at = attrgetter("at")
 
 
 class ClusterOutage(msgspec.Struct, frozen=True):
@@ -33,6 +34,9 @@ class Outages:
         self.current: ClusterOutage | None = None
         self._since_s = 0.0
         self._events: deque[Event] = deque(maxlen=_KEPT)
+        self._merged: tuple[Event, ...] | None = None
+        """The last merge, while no event was added to it."""
+        self._merged_with: tuple[Event, ...] = ()
 
     def lost(
         self, outage: ClusterOutage, at: datetime, since_s: float | None, now_s: float
@@ -49,19 +53,20 @@ class Outages:
             verb = "not reached" if since_s is None else "lost"
             self._since_s = now_s if since_s is None else since_s
             words = f"cluster {verb}: {outage.reason}"
-            self._events.append(Event(at, words, severity=EventSeverity.TROUBLE))
+            self.note(Event(at, words, severity=EventSeverity.TROUBLE))
         self.current = outage
 
     def answered(self, at: datetime, now_s: float) -> None:
         """Record an answer, which ends an outage."""
         if self.current is not None:
             lasted = figures.as_duration(now_s - self._since_s)
-            self._events.append(Event(at, f"cluster answers again after {lasted}"))
+            self.note(Event(at, f"cluster answers again after {lasted}"))
         self.current = None
 
     def note(self, event: Event) -> None:
         """Record another event that no poll shows."""
         self._events.append(event)
+        self._merged = None
 
     def copy(self) -> Outages:
         """Return an independent copy."""
@@ -74,5 +79,7 @@ class Outages:
         """Return the events of the polls with these merged in, by time."""
         if not self._events:
             return events
-        both: tuple[Sequence[Event], ...] = (self._events, events)
-        return tuple(heapq.merge(*both, key=attrgetter("at")))
+        if self._merged is None or self._merged_with is not events:
+            both: tuple[Sequence[Event], ...] = (self._events, events)
+            self._merged, self._merged_with = tuple(heapq.merge(*both, key=_at)), events
+        return self._merged

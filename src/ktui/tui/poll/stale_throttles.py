@@ -23,6 +23,8 @@ class StaleThrottles:
 
     def __init__(self) -> None:
         self._moved_s = -math.inf
+        self._others_moved_s = -math.inf
+        """When moves of others went on last: they may still need all of their throttles."""
         self._topic_moved_s: dict[str, float] = {}
         self.count = 0
 
@@ -31,7 +33,10 @@ class StaleThrottles:
         moving = last.reassigning
         if moving or ours:
             self._moved_s = last.monotonic_s
-        topics = {tp.topic for tp in moving} | {r.name for r, _ in ours}
+        our_topics = {r.name for r, _ in ours}
+        if any(tp.topic not in our_topics for tp in moving):
+            self._others_moved_s = last.monotonic_s
+        topics = {tp.topic for tp in moving} | our_topics
         self._topic_moved_s |= dict.fromkeys(topics, last.monotonic_s)
         self.count = sum(
             self._is_stale(key, last.monotonic_s) for key in unneeded_throttles(last, ours)
@@ -40,5 +45,6 @@ class StaleThrottles:
     def _is_stale(self, key: SettingKey, now_s: float) -> bool:
         moved_s = self._moved_s
         if key[0].scope is ConfigScope.TOPIC:
-            moved_s = self._topic_moved_s.get(key[0].name, -math.inf)
+            topic_moved_s = self._topic_moved_s.get(key[0].name, -math.inf)
+            moved_s = max(topic_moved_s, self._others_moved_s)
         return now_s - moved_s > STALE_S

@@ -21,7 +21,7 @@ from ktui.tui.replay.moment_prompt import MomentPrompt
 from ktui.tui.replay.player import Player, SearchDirection
 from ktui.tui.widgets.bindings import APP_BINDINGS
 from ktui.tui.widgets.header import StatusHeader
-from ktui.tui.widgets.services import Status
+from ktui.tui.widgets.services import Notification, Status
 
 SPEEDS = (0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1_000.0)
 _CHANGES_NOTHING = "A replay is read-only: nothing can be changed in it."
@@ -251,6 +251,9 @@ class ReplayApp(KtuiApp, inherit_bindings=False):
     @on(ReplayLine.Clicked)
     def _go_where_clicked(self, message: ReplayLine.Clicked) -> None:
         self._playing.go_to(message.at_s)
+
+    def note_message(self, shown: Notification) -> None:
+        """Keep nothing: the events are those of the past."""
 
     def roll_back_run(self, folder: RunDir) -> None:
         """Notify that nothing can be changed in a replay."""

@@ -154,7 +154,7 @@ class AttachedRun:
         now = self._clock.now()
         self._estimate.update(now, progress.timelines)
         self.inflows = run_inflows(self.run, progress)
-        self._throttle = throttle_now(self.run, progress, self.inflows)
+        self._throttle = throttle_now(self.run, progress, self.inflows, self._throttle)
         self.rows.waits = Waits(
             self.run,
             between=self.rows.between_steps.values(),

@@ -7,23 +7,23 @@ from ktui.execution.host.catalog import RunState
 from ktui.tui.draw import format as figures
 from ktui.tui.run_view.attached import RunStatus
 
-READ_ONLY = "This view is read-only; ktui watch --write opens one that is not."
-NO_RUN = "The view is attached to no run. r shows the runs there are, n starts a plan."
+READ_ONLY = "This view is read-only; open it with ktui watch --write to make changes."
+NO_RUN = "No run is attached. r lists the runs, n starts a plan."
 NO_ENGINES = "Nothing can be started from here."
-FOREIGN = "Somebody else reassigns it: X cancels this foreign reassignment."
-NOT_FOREIGN = "No reassignment of somebody else is under the cursor. c cancels what the run does."
-NOT_CURRENT = "The cluster does not answer: this is the last state that was read."
+FOREIGN = "Someone else is reassigning it: press X to cancel that."
+NOT_FOREIGN = "No one else is reassigning this partition. To cancel the run's own moves, press c."
+NOT_CURRENT = "The cluster does not answer: this is the last known state."
 SHUTS_GATE = (
-    "The cancel gate of the cluster is shut with it: no run submits anything on it but what cancels"
-    " and rolls back, until O opens it."
+    "This also shuts the cluster's cancel gate: until you open it with O, no run of this cluster"
+    " submits anything but cancels and rollbacks."
 )
 OPENING_GATE = (
-    "It was shut by {}. Once it is open, every run of this cluster submits again what was not"
+    "It was shut by {}. Once it is open, every run of this cluster goes on with whatever was not"
     " cancelled, and plans can be started."
 )
 GATE_SHUT = (
-    "The cancel gate of the cluster is shut {}: nothing is started or added until it is open. Leave"
-    " with esc, and open it with O."
+    "The cluster's cancel gate is shut {}: nothing can be started or added until it is open. Leave"
+    " with esc, then open it with O."
 )
 
 
@@ -35,17 +35,17 @@ def beside_live_run(live: str, attached: str) -> str:
         attached: the run that the plan can be added to from here; empty for none.
     """
     words = (
-        f"Run {live} is live on this cluster. Another is started only if that is allowed, for the"
-        " limits of runs know nothing of each other: they add up."
+        f"Run {live} is live on this cluster. Another starts only if you allow it: each run"
+        " keeps to its own limits, so together they move more."
     )
-    there = f" To add the plan to run {live}, leave with esc, show the run with r, and press n."
+    there = f" To add the plan to run {live}, leave with esc, open the run with r, then press n."
     return words if attached else f"{words}{there}"
 
 
 def takes_no_plans(status: RunStatus) -> str:
     """Return why a run takes no further plan, and what to do; empty where it takes one."""
     if status.state is RunState.ENDED:
-        return f"Run {status.name} has ended and takes no plan: start it as a run of its own."
+        return f"Run {status.name} has ended and takes no more plans: start this one as a new run."
     if not status.owned:
         return (
             f"Run {status.name} has no engine: it takes plans once it is resumed. Leave"
@@ -57,9 +57,9 @@ def takes_no_plans(status: RunStatus) -> str:
 def resumed_for_cancel(status: RunStatus, *, whole: bool) -> str:
     """Return what happens to a run without an engine when some or all of it is cancelled."""
     if status.state is RunState.ENDED:
-        return "The run has ended: an engine is started for this, and ends with it."
+        return "The run has ended: an engine starts for this, and exits when it is done."
     rest = "" if whole else ", and the rest of it is paused"
-    return f"The run has no engine: one is started for this{rest}."
+    return f"The run has no engine: one starts for this{rest}."
 
 
 def cancel_consequences(move: ListedReassignment) -> str:
@@ -67,9 +67,9 @@ def cancel_consequences(move: ListedReassignment) -> str:
     now, target = (" ".join(map(str, brokers)) for brokers in (move.original, move.target))
     danger = "" if move.danger is None else f" ! {move.danger}."
     return (
-        f"It is on its way to {target}; nobody here knows who began it. Kafka drops what it is"
-        f" adding and keeps {now}. Which order those had before, Kafka has forgotten: it is lost"
-        f" unless whoever began it knows it.{danger}"
+        f"It is moving to {target}; ktui did not start it. Kafka drops the replicas that it is"
+        f" adding and keeps {now}. Kafka does not remember their order before the move: only"
+        f" whoever started it may know.{danger}"
     )
 
 
@@ -78,11 +78,11 @@ def pause_consequences(status: RunStatus, *, paused: bool) -> str:
     left = figures.as_count(status.partitions - status.over, "partition")
     if paused:
         why = f" It is paused {status.why}." if status.why else ""
-        return f"{left} of it have not ended, and will be moved under the limits in force.{why}"
+        return f"{left} not finished yet: the run goes on with them under the limits in force.{why}"
     in_flight = figures.as_count(status.in_flight, "step")
     return (
-        f"Nothing new is submitted for its {left} that have not ended."
-        f" Nothing is cancelled: {in_flight} in flight will finish. p lets it go on."
+        f"Nothing new is submitted; {left} not finished yet."
+        f" Nothing is cancelled: {in_flight} in flight will finish. Press p again to continue."
     )
 
 

@@ -14,6 +14,7 @@ from ktui.execution.run.throttle_ledger import SetByRun
 from ktui.execution.run.throttle_status import ThrottleStatus, prior_value_text, throttle_status
 from ktui.planning.names import join_named
 from ktui.progress.inflow import Inflow, inflows
+from ktui.progress.throttle import steady
 from ktui.progress.timeline import Cause, Lane, Progress, StallKind
 from ktui.quantities import as_count, as_rate, as_rate_above
 
@@ -31,6 +32,8 @@ class ThrottleNow(msgspec.Struct, frozen=True, kw_only=True):
     """The broker into which the most is copied."""
     fastest: Inflow | None = None
     """The broker that has the partition with the most written to it; None if nothing is."""
+    enough: float | None = None
+    """The rate above which copies would catch up; None where the throttle is not too low."""
     too_low: str = ""
     """The place where the throttle never lets a copy catch up, with a rate that would."""
 
@@ -67,30 +70,36 @@ def run_inflows(run: Run, progress: Progress) -> Inflows:
     return inflows(msgspec.structs.replace(progress, timelines=in_flight))
 
 
-def throttle_now(run: Run, progress: Progress, into: Inflows) -> ThrottleNow:
-    """Summarize the throttle of a run."""
+def throttle_now(
+    run: Run, progress: Progress, into: Inflows, before: ThrottleNow | None = None
+) -> ThrottleNow:
+    """Summarize the throttle of a run; figures stay those of `before` while they are close."""
     known = [each for each in into.values() if each.bytes_s is not None]
     written = [each for each in into.values() if each.fastest_bytes_s]
+    too_low, enough = _too_low(run, progress, into, None if before is None else before.enough)
     return ThrottleNow(
         run=throttle_status(run),
         busiest=max(known, key=lambda each: each.bytes_s or 0.0, default=None),
         fastest=max(written, key=lambda each: each.fastest_bytes_s or 0.0, default=None),
-        too_low=_too_low(run, progress, into),
+        enough=enough,
+        too_low=too_low,
     )
 
 
-def _too_low(run: Run, progress: Progress, into: Inflows) -> str:
+def _too_low(
+    run: Run, progress: Progress, into: Inflows, shown: float | None
+) -> tuple[str, float | None]:
     """Return whose throttle the rows report as too low, and a rate that is not."""
     if not run.throttled.rates:
-        return ""
+        return "", None
     known = progress.timelines
     in_flight = [known[tp] for tp in run.tracks_in_flight if tp in known]
     starved = [lane for t in in_flight for lane in t.lanes.values() if _starves(lane)]
     if not starved:
-        return ""
+        return "", None
     if run.options.throttle_leaders:  # the stall names the side, and the rate needed
         stall = starved[0].stall
-        return "" if stall is None else f"broker {stall.broker}: {stall.detail}"
+        return ("" if stall is None else f"broker {stall.broker}: {stall.detail}"), None
     rates = run.throttled.rates
     low = {
         lane.broker: (rate, written)
@@ -100,11 +109,12 @@ def _too_low(run: Run, progress: Progress, into: Inflows) -> str:
         and (written := inflow.inbound_bytes_s or 0.0) >= rate * _ROOM
     }
     if not low:  # the throttle was raised just now, or is somebody else's
-        return ""
+        return "", None
     broker, (rate, _) = min(low.items())
-    enough = as_rate_above(max(max(each) for each in low.values()))
+    enough = steady(max(max(each) for each in low.values()), shown)
     where = f"broker {broker}" if len(low) == 1 else f"{len(low)} brokers"
-    return f"THROTTLE TOO LOW: {as_rate(rate)} into {where} never ends, over {enough} would"
+    needs = f"needs more than {as_rate_above(enough)}"
+    return f"THROTTLE TOO LOW: {as_rate(rate)} into {where}, {needs}", enough
 
 
 def _starves(lane: Lane) -> bool:

@@ -11,9 +11,7 @@ from ktui.progress.stalls import STALLED_AFTER_S
 from ktui.quantities import as_count, as_duration, as_rate, as_rate_above
 from ktui.tui.run_view.throttle import Inflows
 
-_LOWERED = (
-    "Lowered: for up to 11 s nothing may flow, until Kafka's average is under it. That is no stall."
-)
+_LOWERED = "Lowered: for up to 11 s, until Kafka's average is under it, nothing may flow. No stall."
 """replication.quota.window.num is 11 windows of 1 s, unless the brokers set another number."""
 
 ColouredSentence = tuple[str, str]
@@ -33,7 +31,7 @@ def throttle_effects(
     if new == old:
         return [("This is in force already.", "dim")]
     if not new:
-        return [("Lifts the throttle: what was set is put back.", "dim")]
+        return [("Removes the throttle: earlier settings are restored.", "dim")]
     low = _too_low(new, into)
     effects = [(low, "stalled")] if low else []
     effects += [(words, "falling-behind") for words in _slow_fetches(new, into)]
@@ -42,11 +40,11 @@ def throttle_effects(
         effects.append((_LOWERED, "dim"))
     unknown = [b for b, each in into.items() if each.inbound_bytes_s is None and new.of(b)]
     if unknown:
-        words = f"What is written to what comes to {_brokers(unknown)} is not known yet."
+        words = f"The write rate of the partitions copied to {_brokers(unknown)} is not known yet."
         effects.append((words, "dim"))
     elif into and not low:
         effects.append(
-            ("All that is in flight catches up under it, as it is written to now.", "dim")
+            ("Everything in flight catches up under it, at the present write rate.", "dim")
         )
     return effects
 
@@ -68,19 +66,21 @@ def _too_low(new: ThrottleRates, into: Inflows) -> str:
     fastest = worst.fastest_bytes_s or 0.0
     if fastest >= rate:
         whom = f"{worst.fastest} on broker {worst.broker}"
-        words = f"Too low for {whom}{more}: it never ends with {as_rate(fastest)} written to it"
+        words = (
+            f"Too low for {whom}{more}: it will never finish, {as_rate(fastest)} are written to it"
+        )
     else:
         whom = f"the {worst.copies} copies onto broker {worst.broker}"
         written = as_rate(worst.inbound_bytes_s)
         words = f"May be too low for {whom}{more}: {written} are written to them together"
-    return f"{words}; more than {enough} would end it."
+    return f"{words}; needs more than {enough}."
 
 
 def _slow_fetches(new: ThrottleRates, into: Inflows) -> Iterator[str]:
     rates = {rate for broker in into if (rate := new.of(broker)) is not None}
     if rates and (least := min(rates)) * STALLED_AFTER_S < FETCH_BYTES:
         took = as_duration(FETCH_BYTES / least)
-        yield f"At {as_rate(least)} one fetch of 1 MiB takes {took}, which reads as a stall."
+        yield f"At {as_rate(least)} one fetch of 1 MiB takes {took}, which looks like a stall."
 
 
 def _is_lowered(old: ThrottleRates, new: ThrottleRates, brokers: Iterable[int]) -> bool:
@@ -95,7 +95,7 @@ def _lost_rates(old: ThrottleRates, new: ThrottleRates) -> Iterator[str]:
     lost = [e.broker for e in old.brokers if e.broker not in kept and e.bytes_s != new.every]
     if lost:
         rate = "no throttle" if new.every is None else as_rate(new.every)
-        yield f"{_brokers(lost).capitalize()} would get {rate}, too: type its own rate again."
+        yield f"{_brokers(lost).capitalize()} would get {rate} too; to keep a rate, type it again."
 
 
 def _brokers(ids: list[int]) -> str:

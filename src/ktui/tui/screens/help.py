@@ -55,7 +55,7 @@ _TIMELINE_SIGNS = (
             (Mark.LEADER_MOVED, "the leader moved"),
             (Mark.STALLED, "stalled: no headway"),
             (Mark.OUT_OF_SYNC, "a replica was out of the ISR"),
-            (Mark.CANCELLED, "cancelled or stopped, or changed by somebody else"),
+            (Mark.CANCELLED, "cancelled or stopped, or changed by someone else"),
             (Mark.WAITING, "waiting for its turn"),
             (Mark.GONE, "the topic is gone"),
         )

@@ -51,7 +51,7 @@ APP_BINDINGS = [
     ),
     Binding(
         "X", "cancel_foreign", "cancel this foreign reassignment", show=False,
-        tooltip="Cancel the reassignment under the cursor that somebody else has begun",
+        tooltip="Cancel the reassignment under the cursor that someone else has begun",
     ),
     Binding(
         "O", "open_gate", "open the cancel gate", show=False,

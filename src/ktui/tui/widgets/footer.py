@@ -186,26 +186,43 @@ def _drawn(notification: Notification) -> Content:
 
 
 class Notifications:
-    """Shows one notification at a time, each for a while.
+    """Shows one notification at a time, each for a while, or until a key is pressed.
 
-    One at least as severe replaces the one shown. A less severe one waits until that is over, and
-    only the last of those that wait is kept.
+    An answer to a key replaces news, and news waits behind it. Otherwise one at least as severe
+    replaces the one shown, and a less severe one waits; only the last of those that wait is kept.
     """
 
     def __init__(self, app: App[Any]) -> None:
         self._app = app
         self.shown: Notification | None = None
+        self._shows_news = False
         self._pending: tuple[Notification, float] | None = None
         self._until: Timer | None = None
 
-    def add(self, words: str, severity: str, timeout_s: float | None = None) -> None:
-        """Show a text, or keep it waiting behind a more severe one."""
+    def add(
+        self, words: str, severity: str, timeout_s: float | None = None, *, news: bool = False
+    ) -> Notification:
+        """Show a text, or keep it waiting behind what matters more.
+
+        Args:
+            words: the text.
+            severity: information, warning or error.
+            timeout_s: the seconds for which it is shown; None for the usual ones.
+            news: whether no key has asked for it.
+        """
         notification = Notification(" ".join(words.split()), severity)
         lasts_s = timeout_s or _FOR_S[severity]
-        if self.shown is not None and _FOR_S[severity] < _FOR_S[self.shown.severity]:
+        if self.shown is not None and self._waits(severity, news=news):
             self._pending = (notification, lasts_s)
         else:
+            self._shows_news = news
             self._show(notification, lasts_s)
+        return notification
+
+    def _waits(self, severity: str, *, news: bool) -> bool:
+        if self.shown is None or news is not self._shows_news:
+            return news
+        return _FOR_S[severity] < _FOR_S[self.shown.severity]
 
     def clear(self) -> None:
         """Drop the notification shown, and the one waiting."""
@@ -215,6 +232,11 @@ class Notifications:
     def _next(self) -> None:
         pending, self._pending = self._pending, None
         self._show(*pending or (None,))
+
+    def drop(self) -> None:
+        """Show the keys again, as a key was pressed; the events have what was dropped."""
+        if self.shown is not None:
+            self.clear()
 
     def _show(self, notification: Notification | None, lasts_s: float = 0.0) -> None:
         if self._until is not None:

@@ -71,7 +71,7 @@ def test_a_dry_run_lists_the_fate_of_each_partition_and_asks_for_nothing(
 
     assert result.exit_code == 0
     assert rows(result.stdout) == [
-        "run drain: stop 3 partitions: 2 in flight are cancelled, 1 goes no further",
+        "run drain: stop 3 partitions: 2 in flight are cancelled, 1 will not start",
         "PARTITION STATE REPLICAS SENT AFTER RF LEADER",
         "orders-0 adding 1,2,3 cancel 1,2,3 3 1",
         "audit-0 adding 2,3,1 cancel 2,3,1 3 2",
@@ -141,7 +141,7 @@ def test_cancelling_a_live_run_prints_its_answer(abandoned: CancelledRun) -> Non
         result = abandoned.cancel("drain", "--stop", "--topic", "orders")
 
     assert result.exit_code == 0, result.output
-    assert "run drain: 1 in flight is cancelled, 1 goes no further\n" in result.stdout
+    assert "run drain: 1 in flight is cancelled, 1 will not start\n" in result.stdout
     assert "follow the result: ktui status drain" in result.stdout
     assert [each.command for each in abandoned.asked] == [CancelMoves(CancelKind.STOP, ("orders",))]
     assert abandoned.started == []
@@ -220,7 +220,7 @@ def test_an_ended_run_is_rolled_back_as_a_whole(make_run: MakeRun) -> None:
     result = run.cancel("drain", "--rollback")
 
     assert result.exit_code == 0, result.output
-    assert "run drain: 3 go back" in result.stdout
+    assert "run drain: 3 are rolled back" in result.stdout
     assert run.run.counts[State.ROLLED_BACK] == 3
     assert run.replicas("audit-0") == (2, 3, 1)
     assert run.gate.state() is None
@@ -255,7 +255,7 @@ def test_a_rollback_that_lost_its_engine_resumes_when_requested_again(
 
     assert again.exit_code == 0, again.output
     result = rows(again.stdout)
-    assert result[0] == "run drain: roll back 3 partitions: 3 are cancelled already"
+    assert result[0] == "run drain: roll back 3 partitions: 3 already cancelled"
     assert "audit-0 rolling back 5,6,4 nothing 2,3,1 3 2" in result
     assert len(run.started) == 2
     assert run.run.counts[State.ROLLED_BACK] == 3
@@ -269,7 +269,7 @@ def test_a_cancel_with_nothing_left_to_do_starts_no_engine(make_run: MakeRun) ->
     again = run.cancel("drain", "--rollback")
 
     assert again.exit_code == 0
-    assert "3 are over already" in again.stdout
+    assert "3 already ended" in again.stdout
     assert again.stdout.endswith("Nothing was changed.\n")
     assert (len(run.started), len(run.asked)) == (1, asked)
 

@@ -42,7 +42,7 @@ def test_a_live_run_is_asked_to_stop_its_own_partitions_and_its_queue(
     ]
     (asked,) = answer["runs"]
     assert asked["answer"]["accepted"]
-    assert asked["answer"]["words"] == "2 in flight are cancelled, 2 go no further"
+    assert asked["answer"]["words"] == "2 in flight are cancelled, 2 will not start"
     assert run.run.counts[State.STOPPED] == 4
     assert not sandbox.moving
     assert {line["topic"] for line in sandbox.log} == {"payments"}

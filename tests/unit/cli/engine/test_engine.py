@@ -224,7 +224,7 @@ def test_the_engine_log_has_cancels_refusals_and_the_cancel_gate(
         EngineLog(run).write(entries[len(a_start()) + 1 :])
 
     assert [(record.levelname, record.getMessage()) for record in caplog.records] == [
-        ("INFO", "roll back orders-1, asked by ada@ops1 (1)"),
+        ("INFO", "roll back orders-1, requested by ada@ops1 (1)"),
         ("WARNING", "orders-1: refused: broker 1 is offline"),
         ("WARNING", f"the cancel gate is shut by {gate.reason}: nothing but cancels is submitted"),
         ("INFO", "the cancel gate is open again"),

@@ -134,7 +134,7 @@ def test_the_engine_log_warns_of_a_recording_that_had_to_stop(
         EngineLog(run).write(shown[-2:])
 
     assert [(record.levelname, record.getMessage()) for record in caplog.records] == [
-        ("INFO", "its engine records what it observes"),
+        ("INFO", "the engine records what it observes"),
         ("WARNING", STOPPED.reason),
     ]
 

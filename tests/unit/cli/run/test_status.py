@@ -254,10 +254,10 @@ def test_status_prints_every_event_as_a_readable_line(tmp_path: Path) -> None:
     words = [line.split(" ", 3)[3] for line in lines]
     assert [line.split(" ")[0] for line in lines] == ["1", "2", "3", "4", "5", "6", "7"]
     assert words[1] == "4 partitions of the plan, orders-0 to orders-3"
-    assert words[2] == "process 4711 of ada on ops1 is its engine"
+    assert words[2] == "process 4711 of ada on ops1 runs the engine"
     assert words[3] == "orders-0: batch 6: 1,2,3 -> 1,2,3,4 (+4)"
     assert words[4] == "orders-0: Kafka accepted the alter"
-    assert words[5] == "orders-0: step over; 1,2,3,4, led by 1"
+    assert words[5] == "orders-0: step finished: 1,2,3,4, leader 1"
     assert words[6] == (
         "limits: R 1 -> 2, B none -> 4; from decision 2 on; 1 in flight stay as they are"
     )

@@ -127,8 +127,8 @@ def test_a_start_warns_of_a_throttle_below_the_rate_of_writes(sandbox: StartSand
 
     assert_started(result := sandbox.start(sandbox.plan(), "--throttle", "1MB"))
 
-    (warning,) = [line for line in result.stderr.splitlines() if "never ends" in line]
-    assert "warning: at 1.0 MB/s into broker 4 the run never ends" in warning
+    (warning,) = [line for line in result.stderr.splitlines() if "will never finish" in line]
+    assert "warning: at 1.0 MB/s into broker 4 the run will never finish" in warning
     assert "are written to orders-0" in warning
 
 

@@ -251,7 +251,7 @@ def deletes_its_topic(story: Story) -> None:
     ("happens", "words"),
     [
         (refuses_alters, "has failed"),
-        (cancels_it_elsewhere, "was changed by somebody else"),
+        (cancels_it_elsewhere, "was changed by someone else"),
         (deletes_its_topic, "was deleted with its topic"),
     ],
 )

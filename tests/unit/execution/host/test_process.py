@@ -83,7 +83,7 @@ def test_an_engine_has_a_session_of_its_own_and_leaves_on_request(run: RunDir) -
     engine.leave()
     assert engine.wait(LIMIT_S)
     assert engine.ended_well
-    assert "its engine has exited: its process got SIGTERM" in run.log.read_text()
+    assert "the engine has exited: its process got SIGTERM" in run.log.read_text()
 
 
 def test_an_engine_inherits_no_open_files_of_its_caller(run: RunDir) -> None:

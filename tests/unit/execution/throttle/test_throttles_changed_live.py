@@ -8,7 +8,7 @@ import pytest
 
 from ktui.cluster.throttle_settings import FOLLOWER_REPLICAS
 from ktui.execution.journal.commands import Command, Pause, SetThrottle
-from ktui.execution.run.events import Configure
+from ktui.execution.run.events import Configure, ThrottleChanged
 from ktui.pacing.limits import Limits
 from ktui.planning.throttle_rates import parse_throttle_rates
 from support.runs.throttled import ONE, TWO, ThrottledStory, set_rate
@@ -57,6 +57,19 @@ def test_no_throttle_stays_after_the_rate_is_changed(
     story.assert_left_as_found()
     assert story.at_target(*TWO)
     assert all(asked.answer and asked.answer.accepted for asked in story.answers)
+
+
+def test_a_rate_for_a_broker_that_is_not_in_the_cluster_is_refused(tmp_path: Path) -> None:
+    story = ThrottledStory(tmp_path, TWO, limits=Limits(replicas=1, partitions=2))
+    story.asked(5.0, rate("200kB,99=300kB"))
+
+    story.to_the_end()
+
+    (asked,) = story.answers
+    assert asked.answer is not None
+    assert not asked.answer.accepted
+    assert "there is no broker 99 in the cluster" in asked.answer.words
+    assert not any(isinstance(event, ThrottleChanged) for event in story.events)
 
 
 def test_a_changed_rate_is_in_force_at_once_on_all_brokers_concerned(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 import itertools
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from operator import attrgetter
 from typing import NamedTuple
@@ -81,7 +81,13 @@ def detail_body(
     if of_run is not None:
         timeline = _with_run(timeline, of_run)
     lines = [
-        *facts([_span(timeline, of_run, observation.at), *_facts(timeline, of_run)], width),
+        *facts(
+            [
+                _span(timeline, of_run, observation.at),
+                *_facts(timeline, of_run, observation.down),
+            ],
+            width,
+        ),
         *_alarms(timeline, observation.monotonic_s, of_run),
         *([] if of_run is None else [*_waits(of_run, width), *_extra_replicas(of_run, width)]),
         Content(""),
@@ -181,25 +187,29 @@ def _target(timeline: Timeline, of_run: RunDetail | None) -> Content:
     return Content(f"{_brokers(of_run.track.planned.target)}  (cancelled)")
 
 
-def _facts(timeline: Timeline, of_run: RunDetail | None) -> list[tuple[str, Content]]:
+def _facts(
+    timeline: Timeline, of_run: RunDetail | None, down: Collection[int]
+) -> list[tuple[str, Content]]:
     state = timeline.state
     order = "" if timeline.original_ordered else "  (order not known)"
     return [
-        ("leader", _leader(timeline)),
+        ("leader", _leader(timeline, down)),
         ("topic id", Content(state.topic_id or figures.UNKNOWN)),
         ("original", Content(f"{_brokers(timeline.original)}{order}")),
         ("target", _target(timeline, of_run)),
         ("ISR", Content(_brokers(state.isr) if state.described else figures.UNKNOWN)),
-        ("replicas", content(replica_pieces(state))),
+        ("replicas", content(replica_pieces(state, down))),
     ]
 
 
-def _leader(timeline: Timeline) -> Content:
+def _leader(timeline: Timeline, down: Collection[int]) -> Content:
     state = timeline.state
     if not state.described:
         return Content(figures.UNKNOWN)
     if state.leader is None:
         return Content.styled("none: offline", "$error")
+    if state.leader in down:
+        return Content.styled(f"none: {state.leader} led last, and is down", "$error")
     return Content(
         f"{state.leader}, epoch {state.leader_epoch}"
         if state.leader_epoch is not None

@@ -72,6 +72,7 @@ def lane_table(
     if not lanes:
         words = Content.styled("Nothing is known of its replicas yet.", "$dim")
         return LaneTable((words,), None, 0)
+    lanes = [_without_dead_leader(lane, brokers) for lane in lanes]
     columns = _columns(lanes, brokers, timeline, width)
     left = sum(column.width + _GAP for column in columns)
     histories = [lane.history for lane in lanes if lane.history is not None]
@@ -82,6 +83,14 @@ def lane_table(
         if width < _WIDE:
             lines.extend(_second_line(lane, columns[0].width + _GAP))
     return LaneTable(tuple(lines), axis, left)
+
+
+def _without_dead_leader(lane: Lane, brokers: Mapping[int, Broker]) -> Lane:
+    """Show a leader that is down as out of sync: it leads no more."""
+    known = brokers.get(lane.broker)
+    if lane.role is not Role.LEADER or known is None or known.alive:
+        return lane
+    return msgspec.structs.replace(lane, role=Role.OUT_OF_SYNC, share=None)
 
 
 def _columns(

@@ -27,6 +27,7 @@ from ktui.tui.draw.paint import content
 from ktui.tui.run_view import messages
 from ktui.tui.run_view.attached import AttachedRun
 from ktui.tui.run_view.cancel_choice import CancelAction, DialogChoice, Scope
+from ktui.tui.screens.run.confirm import TypeNameScreen
 from ktui.tui.screens.watch.run_banner import RunLines
 from ktui.tui.widgets.choices import Choices
 from ktui.tui.widgets.footer import FooterKeys
@@ -35,6 +36,8 @@ from ktui.tui.widgets.services import services
 
 MOST_PREVIEWED = 200
 """The most partitions polled and previewed one by one; the requests of the others are counted."""
+MOST_WITHOUT_NAME = 20
+"""The most partitions that are rolled back without typing the run's name."""
 
 _FIRST = (
     CancelEffect.CANCEL,
@@ -269,7 +272,8 @@ class CancelScreen(ModalScreen[DialogChoice | None]):
     def _summary_lines(self) -> list[Content]:
         lines = []
         if self._preview is not None:
-            lines.append(Content.styled(self._preview.summary, "bold $foreground"))
+            words = f"{self._preview.summary}{self._copying_time()}"
+            lines.append(Content.styled(words, "bold $foreground"))
         if self._preview is not None and services(self).outage is not None:
             lines.append(Content.styled(messages.NOT_CURRENT, "$warning"))
         if (problem := self._forbids()) is not None:
@@ -279,8 +283,18 @@ class CancelScreen(ModalScreen[DialogChoice | None]):
             lines.append(Content.styled(messages.SHUTS_GATE, "$warning"))
         if not status.owned:
             lines.append(Content(messages.resumed_for_cancel(status, whole=chosen.scope.whole)))
-        asks = Content.assemble(("y", "bold $primary"), (f" requests it: {chosen.what}.", "$dim"))
+        asks = Content.assemble(
+            ("Press ", "$dim"), ("y", "bold $primary"), (f" to {chosen.what}.", "$dim")
+        )
         return [*lines, asks]
+
+    def _copying_time(self) -> str:
+        """Return how long a rollback copies at the present rate; empty where that is not known."""
+        to_copy = 0 if self._preview is None else self._preview.scope.to_copy
+        rate = self._attached.status.copied.bytes_s
+        if not to_copy or not rate:
+            return ""
+        return f" (about {figures.as_duration(to_copy / rate)} at {figures.as_copying(rate)})"
 
     def _forbids(self) -> str | None:
         """Return why the choice cannot be requested; None if it can."""
@@ -292,10 +306,10 @@ class CancelScreen(ModalScreen[DialogChoice | None]):
         if self._preview.scope.over:
             action = self._chosen.action
             also = ended and action is not CancelAction.ROLLBACK
-            hint = " What the run has moved can be rolled back." if also else ""
-            return f"There is nothing to {action.value}: all of it is over already.{hint}"
+            hint = " Choose roll back to undo what the run has moved." if also else ""
+            return f"There is nothing to {action.value}: all of it has ended already.{hint}"
         if self._preview.scope.idle and self._attached.status.owned:
-            return "That was requested already, and is under way."
+            return "This was requested already, and is under way."
         return None
 
     @on(Choices.Chosen)
@@ -328,10 +342,25 @@ class CancelScreen(ModalScreen[DialogChoice | None]):
 
     def action_confirm(self) -> None:
         """Return the choice, unless it cannot be requested; the screen shows why already."""
-        if self._forbids() is None:
-            self.dismiss(self._chosen)
-        else:
+        if self._forbids() is not None:
             self.app.bell()
+        elif self._undoes_much:
+            words = f"This will {self._chosen.what}. Type the run's name to go on."
+            screen = TypeNameScreen("Roll back?", words, self._attached.name)
+            self.app.push_screen(screen, self._answered)
+        else:
+            self.dismiss(self._chosen)
+
+    def _answered(self, yes: bool | None) -> None:  # noqa: FBT001 - the screen's answer
+        if yes and self._forbids() is None:
+            self.dismiss(self._chosen)
+
+    @property
+    def _undoes_much(self) -> bool:
+        """Whether the choice rolls back so much that the run's name has to be typed."""
+        if self._chosen.action is not CancelAction.ROLLBACK or self._preview is None:
+            return False
+        return self._chosen.scope.whole or self._preview.scope.undone > MOST_WITHOUT_NAME
 
     def action_back(self) -> None:
         """Leave everything as it is."""

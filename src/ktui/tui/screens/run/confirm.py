@@ -1,15 +1,18 @@
-"""A yes-or-no question; enter is neither."""
+"""Questions before something is sent: yes or no, and one that wants a name typed."""
 
 from __future__ import annotations
 
 from typing import ClassVar
 
+from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
 from textual.screen import ModalScreen
-from textual.widgets import Static
+from textual.widgets import Input, Static
+
+from ktui.tui.widgets.text_field import TextField
 
 
 class ConfirmScreen(ModalScreen[bool]):
@@ -50,3 +53,56 @@ class ConfirmScreen(ModalScreen[bool]):
     def action_answer(self, yes: bool) -> None:  # noqa: FBT001 - the key's own answer
         """Return the answer."""
         self.dismiss(yes)
+
+
+class TypeNameScreen(ModalScreen[bool]):
+    """Returns True once a name was typed, and False if the operator leaves the screen.
+
+    Args:
+        title: the action that is about to start.
+        words: what it does.
+        name: the name to type.
+    """
+
+    CSS = """
+    TypeNameScreen {
+        align: center middle;
+        & > Vertical {
+            width: 70%; min-width: 50; max-width: 90; height: auto; padding: 1 2;
+            border: round $warning; background: $surface;
+        }
+        & #type-title { text-style: bold; margin-bottom: 1; }
+        & TextField { height: 1; border: none; padding: 0 1; background: $cursor; margin: 1 0; }
+        & TextField:focus { background-tint: $primary 25%; border: none; }
+        & #type-keys { color: $dim; }
+        & #type-keys.-wrong { color: $error; text-style: bold; }
+    }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "leave", "leave", tooltip="Leave everything as it is"),
+    ]
+
+    def __init__(self, title: str, words: str, name: str) -> None:
+        super().__init__()
+        self._title, self._words, self._wanted = title, words, name
+
+    def compose(self) -> ComposeResult:
+        """Lay out the question, the field and its keys."""
+        with Vertical():
+            yield Static(Content(self._title), id="type-title")
+            yield Static(Content(self._words))
+            yield TextField(placeholder=self._wanted)
+            yield Static("enter  confirm      esc  leave", id="type-keys")
+
+    @on(Input.Submitted)
+    def _submitted(self, event: Input.Submitted) -> None:
+        if event.value.strip() == self._wanted:
+            self.dismiss(True)  # noqa: FBT003 - the screen's answer
+            return
+        keys = self.query_one("#type-keys", Static)
+        keys.add_class("-wrong")
+        keys.update(Content(f"! Type {self._wanted} to confirm, or press esc to leave."))
+
+    def action_leave(self) -> None:
+        """Leave everything as it is."""
+        self.dismiss(False)  # noqa: FBT003 - the screen's answer

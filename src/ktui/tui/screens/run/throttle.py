@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import ClassVar
 
 from textual import on
@@ -27,6 +27,7 @@ from ktui.tui.screens.run.change_screen import RunChangeScreen
 from ktui.tui.screens.watch.run_banner import RunLines
 from ktui.tui.widgets.footer import FooterKeys
 from ktui.tui.widgets.header import StatusHeader
+from ktui.tui.widgets.services import services
 
 _GAP = "  "
 _LEAST = 6
@@ -178,11 +179,18 @@ class ThrottleScreen(RunChangeScreen):
             effects = throttle_effects(
                 self.attached.run.throttled.rates, rates, self.attached.inflows
             )
+            if unknown := rates.unknown_brokers(self._brokers):
+                effects = [(f"{unknown[:1].upper()}{unknown[1:]}.", "stalled")]
         lines = [
             Content.styled(words if role == "dim" else f"! {words}", f"${role}")
             for words, role in effects
         ]
         self.query_one("#throttle-means", Static).update(Content("\n").join(lines))
+
+    @property
+    def _brokers(self) -> Collection[int]:
+        last = services(self).progress.last
+        return () if last is None else last.brokers
 
     @on(ThrottleForm.Submitted)
     def _submitted(self) -> None:
@@ -200,5 +208,7 @@ class ThrottleScreen(RunChangeScreen):
             self.show_said()
         elif rates == self.attached.run.throttled.rates:
             self.say(Content("This is in force already."))
+        elif rates.unknown_brokers(self._brokers):
+            self.show_said()  # the screen names them already
         else:
             self.ask(SetThrottle(rates))

@@ -167,6 +167,10 @@ class PartitionList(ScrollView, can_focus=True):
         long_enough = (each for each in reversed(SPANS) if each * RECENT_SLOT_S >= seen)
         return next(long_enough, SPANS[0])
 
+    def let_go(self) -> None:
+        """Forget where the operator has put the cursor: other rows come."""
+        self.held, self._anchor = False, None
+
     def _settle(self) -> None:
         """Find the cursor's partition again, on the same line of the screen if possible."""
         rows = self.arrangement.rows
@@ -251,7 +255,7 @@ class PartitionList(ScrollView, can_focus=True):
 
     def action_first(self) -> None:
         """Go to the first row, and put all rows where they belong now."""
-        self.held, self._anchor = False, None
+        self.let_go()
         if self.arrangement.reposition():
             self._settle()
         else:

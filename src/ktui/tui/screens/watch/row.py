@@ -160,8 +160,8 @@ def _state(timeline: Timeline, _width: int, context: RowContext) -> list[Piece]:
     return [state_cell(timeline, context)]
 
 
-def _replicas(timeline: Timeline, _width: int, _context: RowContext) -> list[Piece]:
-    return replica_pieces(timeline.state)
+def _replicas(timeline: Timeline, _width: int, context: RowContext) -> list[Piece]:
+    return replica_pieces(timeline.state, context.down)
 
 
 def _lag(timeline: Timeline, _width: int, _context: RowContext) -> list[Piece]:

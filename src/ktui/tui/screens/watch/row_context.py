@@ -25,6 +25,8 @@ class RowContext(msgspec.Struct, frozen=True):
     """Monotonic second of the last observation."""
     configs: Mapping[str, TopicConfig] = msgspec.field(default_factory=dict)
     """Configs by topic, where they are known."""
+    down: frozenset[int] = frozenset()
+    """Brokers that are down: none of them leads."""
     health_first: bool = False
     """Whether a partition's health matters more than the fact that its move has ended."""
     run: RunRows | None = None
@@ -96,6 +98,7 @@ def build_row_context(
     return RowContext(
         seen.monotonic_s,
         seen.topic_configs,
+        seen.down,
         health_first,
         run=run,
         run_began_s=seen.monotonic_s - run_age_s,

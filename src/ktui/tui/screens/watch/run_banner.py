@@ -41,7 +41,7 @@ _NOTABLE_STATES = (
     (State.STOPPING, "stopping", "cancelled"),
     (State.ROLLING_BACK, "rolling back", "next-leader"),
     (State.STOPPED, "stopped", "cancelled"),
-    (State.ROLLED_BACK, "rolled back", "cancelled"),
+    (State.ROLLED_BACK, "rolled back", "done"),
     (State.FOREIGN, "foreign", "foreign"),
     (State.CHANGED_ELSEWHERE, "changed elsewhere", "foreign"),
     (State.TOPIC_GONE, "topic gone", "gone"),
@@ -96,7 +96,7 @@ def first_line(status: RunStatus, now: datetime, width: int = _WIDE) -> list[Pie
 
 
 def _first(status: RunStatus, now: datetime) -> Iterator[HeaderPart]:
-    word, role = _STATES[status.state]
+    word, role = _rolling_back(status) or _STATES[status.state]
     if status.died:
         word = "ENGINE DIED"
     yield HeaderPart((Piece("run ", "dim"), Piece(status.name, bold=True)))
@@ -118,6 +118,14 @@ def _first(status: RunStatus, now: datetime) -> Iterator[HeaderPart]:
         yield HeaderPart((Piece(at, "dim"),), rank=3)
     elif status.state is RunState.RUNNING:
         yield from _eta(NOT_KNOWN if _stuck(status) else status.copied, now)
+
+
+def _rolling_back(status: RunStatus) -> tuple[str, str] | None:
+    """Return how far a rollback that goes on has come; None where none does."""
+    left, done = (status.counts.get(each, 0) for each in (State.ROLLING_BACK, State.ROLLED_BACK))
+    if not left or status.state is not RunState.RUNNING:
+        return None
+    return f"ROLLING BACK {done:,}/{done + left:,}", "next-leader"
 
 
 def _remaining_throttle(status: RunStatus) -> Iterator[HeaderPart]:

@@ -264,8 +264,9 @@ class WatchScreen(WatchScreenBase):
         attached_changed, rows_changed = attached is not self.attached, rows is not self._rows
         self.attached, self._rows = attached, rows
         self._touched |= set(touched)
-        status = None if attached is None else attached.status
-        self.query_one(RunLines).show(status)
+        self.query_one(RunLines).show(None if attached is None else attached.status)
+        if attached_changed:
+            self.partition_list.let_go()
         if attached_changed and self.view is not View.TOPICS:
             self._switch_view(View.RUN if attached is not None else View.REASSIGNING, self.topics)
         elif rows_changed:

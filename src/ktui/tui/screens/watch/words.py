@@ -36,7 +36,7 @@ _WORDS = {
     State.REFUSED: ("refused", "falling-behind"),
     State.ROLLING_BACK: ("rolling back", "next-leader"),
     State.STOPPED: ("stopped", "cancelled"),
-    State.ROLLED_BACK: ("rolled back", "cancelled"),
+    State.ROLLED_BACK: ("rolled back", "done"),
     State.BLOCKED: ("blocked", "falling-behind"),
     State.FOREIGN: ("foreign", "foreign"),
     State.DONE: ("done", "done"),
@@ -115,6 +115,8 @@ def run_state(
         return Piece(f"behind {figures.as_age(now_s - stall.since_s)}", "falling-behind")
     if track.state is State.ADDING:
         return Piece(_step(track, rows, timeline), "moving")
+    if track.state is State.STOPPED and not track.begun:
+        return Piece("not started", "dim")
     word, role = _WORDS[track.state]
     return Piece(word, role, bold=role == "stalled")
 
