@@ -63,6 +63,10 @@ APP_BINDINGS = [
     ),
     Binding("ctrl+c", "quit_view", "quit", show=False, key_display="ctrl+c", priority=True),
 ]  # fmt: skip
+COPY_BINDING = Binding(
+    "y", "copy", "copy", show=False,
+    tooltip="Copy the partition: its name, its row, JSON, or Kafka's command that moves it",
+)  # fmt: skip
 WATCH_BINDINGS = [
     Binding(
         "slash", "filter", "filter", key_display="/",
@@ -86,6 +90,7 @@ WATCH_BINDINGS = [
         "P", "pause_partition", "pause the partition", show=False,
         tooltip="Pause the partition under the cursor, or let it go on",
     ),
+    COPY_BINDING,
     Binding("escape", "clear", "clear the filter", show=False, tooltip="Clear the filter"),
 ]  # fmt: skip
 

@@ -23,11 +23,13 @@ from ktui.tui.draw.cells import Piece
 from ktui.tui.draw.paint import content
 from ktui.tui.run_view.attached import AttachedRun
 from ktui.tui.run_view.rows import RunRows
+from ktui.tui.screens.copy import choose_copy
 from ktui.tui.screens.detail.body import RunDetail, detail_body
 from ktui.tui.screens.detail.steps import run_steps
 from ktui.tui.screens.watch.row import reason, state_cell
 from ktui.tui.screens.watch.row_context import build_row_context
 from ktui.tui.screens.watch.words import run_waits
+from ktui.tui.widgets.bindings import COPY_BINDING
 from ktui.tui.widgets.footer import FooterKeys
 from ktui.tui.widgets.header import StatusHeader
 from ktui.tui.widgets.services import services
@@ -69,6 +71,7 @@ class DetailScreen(Screen[None]):
             "right_square_bracket", "step(1)", "next", key_display="]",
             tooltip="Show the partition below this one in the list",
         ),
+        COPY_BINDING,
     ]  # fmt: skip
 
     def __init__(self, tp: TopicPartition) -> None:
@@ -134,6 +137,15 @@ class DetailScreen(Screen[None]):
         self.query_one(VerticalScroll).scroll_home(animate=False)
         self.show_progress()
         self.refresh_bindings()
+
+    async def action_copy(self) -> None:
+        """Ask in which form to copy the partition."""
+        if self._timeline is None:
+            self.notify("Nothing of this partition has been seen yet.", markup=False)
+            return
+        rows = None if self._attached is None else self._attached.rows
+        context = build_row_context(self._observation, rows, health_first=True)
+        await choose_copy(self.app, self._timeline, context)
 
     def _neighbour(self, step: int) -> TopicPartition | None:
         return services(self).neighbour(self.partition, step)

@@ -24,6 +24,7 @@ from ktui.tui.poll.freshness import Freshness, missing_topics
 from ktui.tui.poll.overview import ended_long_ago
 from ktui.tui.run_view.attached import AttachedRun
 from ktui.tui.run_view.rows import RunRows
+from ktui.tui.screens.copy import choose_copy
 from ktui.tui.screens.watch import views
 from ktui.tui.screens.watch.empty_state import EmptyState, empty_state_text
 from ktui.tui.screens.watch.filter import FilterLine
@@ -340,6 +341,16 @@ class WatchScreen(WatchScreenBase):
                 self._switch_view(View.TOPICS, topics)
 
         self.app.push_screen(TopicsPrompt(self.topics, known), answered)
+
+    async def action_copy(self) -> None:
+        """Ask in which form to copy the partition under the cursor."""
+        tp = self.partition_list.cursor
+        if tp is None:
+            self.notify("There is no partition to copy.", markup=False)
+        else:
+            await choose_copy(
+                self.app, self.partition_list.arrangement.timelines[tp], self._row_context()
+            )
 
     def action_pause_partition(self) -> None:
         """Pause the partition under the cursor, or lift its pause."""
