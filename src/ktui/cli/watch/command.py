@@ -20,6 +20,7 @@ from ktui.cli.options.recording import recorded_in_words, recorder, recording_op
 from ktui.cli.output.view import show_app
 from ktui.cli.record.sources import ClusterRecording
 from ktui.cli.watch.launcher import ProcessEngines
+from ktui.cli.watch.run_verbs import ShellVerbs
 from ktui.cluster.clock import Clock, SystemClock
 from ktui.cluster.observer import ObservationSource, Observer
 from ktui.execution.host.state_dir import StateDir
@@ -142,4 +143,5 @@ def _app(
         state_dir=view.state,
         engines=engines,
         recorder=view.recorder,
+        verbs=ShellVerbs(),
     )

@@ -25,6 +25,7 @@ from ktui.tui.app.command_palette import Commands
 from ktui.tui.app.feed import Permission
 from ktui.tui.app.run_catalog import RunCatalog
 from ktui.tui.app.run_controller import RunController
+from ktui.tui.app.view_commands import ViewCommands
 from ktui.tui.draw.themes import DEFAULT, LoadedThemes, role_defaults, theme_problems
 from ktui.tui.poll.outages import ClusterOutage
 from ktui.tui.poll.overview import Overview
@@ -32,7 +33,9 @@ from ktui.tui.poll.polling import Polled, Polling, PollLoop, unite
 from ktui.tui.poll.stale_throttles import StaleThrottles
 from ktui.tui.run_view.attached import AttachedRun
 from ktui.tui.run_view.launchers import EngineLauncher
+from ktui.tui.run_view.run_verbs import RunVerbs
 from ktui.tui.screens.brokers.screen import BrokersScreen
+from ktui.tui.screens.command_line import Action, CommandScreen
 from ktui.tui.screens.contracts import NeedsPolls, ShowsPartition, ShowsProgress, ShowsRun
 from ktui.tui.screens.detail.screen import DetailScreen
 from ktui.tui.screens.events import EventsScreen
@@ -82,6 +85,7 @@ class KtuiApp(App[None], Services):
         finds_runs: whether to look for the cluster's runs.
         place_of_runs: the place of the runs as shown; None for the state directory.
         recorder: records the observations of the source; None where nothing is recorded.
+        verbs: the verbs of the command line that change the run; None where this view cannot.
     """
 
     TITLE = "ktui"
@@ -108,6 +112,7 @@ class KtuiApp(App[None], Services):
         finds_runs: bool = True,
         place_of_runs: str | None = None,
         recorder: Recorder | None = None,
+        verbs: RunVerbs | None = None,
     ) -> None:
         super().__init__()
         self._themes = themes
@@ -123,6 +128,7 @@ class KtuiApp(App[None], Services):
             self, self._clock, feed=self, selection=self,
             permission=self._permission, run=self._run, runs=self._runs,
         )  # fmt: skip
+        self._commands = ViewCommands(self, self._run, self._cancels, verbs)
         self._first_run, self._finds_runs = run, finds_runs
         self._theme_name = theme
         self._use_themes()
@@ -413,6 +419,21 @@ class KtuiApp(App[None], Services):
     async def action_cancel(self) -> None:
         """Open the cancel dialog."""
         await self._cancels.cancel()
+
+    async def action_command_line(self) -> None:
+        """Open the line in which a command is typed."""
+
+        async def typed(action: Action | None) -> None:
+            if action is not None:
+                await action()
+
+        self.clear_notifications()
+        await self.push_screen(CommandScreen(self._commands, self._commands.history), typed)
+
+    async def show_watch_screen(self) -> None:
+        """Close what is open over the list."""
+        while self.screen is not self.watch_screen:
+            await self.pop_screen()
 
     def action_open_gate(self) -> None:
         """Open the cancel gate."""

@@ -58,6 +58,10 @@ APP_BINDINGS = [
         tooltip="Show what does the same as the run by kafka-reassign-partitions.sh, to copy",
     ),
     Binding(
+        "colon", "command_line", "command line", show=False, key_display=":",
+        tooltip="Type a command: throttle 80MB, limits P=10, cancel orders-3 --stop, filter, view",
+    ),
+    Binding(
         "ctrl+p", "command_palette", "commands", show=False, key_display="ctrl+p",
         tooltip="Find any action or theme by name",
     ),
@@ -103,6 +107,7 @@ _NAMES = {
     "plus": "+",
     "minus": "-",
     "comma": ",",
+    "colon": ":",
     "full_stop": ".",
     "left": "←",
     "right": "→",

@@ -35,7 +35,7 @@ from ktui.tui.screens.watch.rule import ViewLine, ViewState
 from ktui.tui.screens.watch.run_banner import RunLines
 from ktui.tui.screens.watch.sort import Ordering
 from ktui.tui.screens.watch.topics_prompt import TopicsPrompt
-from ktui.tui.screens.watch.views import View
+from ktui.tui.screens.watch.views import View, available_views
 from ktui.tui.widgets.bindings import WATCH_BINDINGS
 from ktui.tui.widgets.footer import FooterKeys
 from ktui.tui.widgets.header import StatusHeader
@@ -277,17 +277,18 @@ class WatchScreen(WatchScreenBase):
         if ordering is None:
             self.notify(f"There is no order by {event.column}.", markup=False)
         else:
-            self._order(ordering)
+            self.order(ordering)
 
     def action_sort(self) -> None:
         """Sort by the next column."""
-        self._order(self.partition_list.arrangement.ordering.next())
+        self.order(self.partition_list.arrangement.ordering.next())
 
     def action_reverse(self) -> None:
         """Reverse the order."""
-        self._order(self.partition_list.arrangement.ordering.reversed())
+        self.order(self.partition_list.arrangement.ordering.reversed())
 
-    def _order(self, ordering: Ordering) -> None:
+    def order(self, ordering: Ordering) -> None:
+        """Put the rows in an order."""
         self.partition_list.rearrange(ordering=ordering)
         self._draw_header()
 
@@ -330,6 +331,15 @@ class WatchScreen(WatchScreenBase):
         """Show the next view."""
         following = self.view.next(self.topics, attached=self.attached is not None)
         self._switch_view(following, self.topics)
+
+    @property
+    def views(self) -> list[View]:
+        """The views that there are now."""
+        return available_views(self.topics, attached=self.attached is not None)
+
+    def show_view(self, view: View) -> None:
+        """Show a view that there is."""
+        self._switch_view(view, self.topics)
 
     def action_choose_topics(self) -> None:
         """Ask for the topics to show."""
