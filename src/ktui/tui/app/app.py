@@ -86,6 +86,7 @@ class KtuiApp(App[None], Services):
         place_of_runs: the place of the runs as shown; None for the state directory.
         recorder: records the observations of the source; None where nothing is recorded.
         verbs: the verbs of the command line that change the run; None where this view cannot.
+        filter_text: the filter to begin with, as it would be typed.
     """
 
     TITLE = "ktui"
@@ -113,6 +114,7 @@ class KtuiApp(App[None], Services):
         place_of_runs: str | None = None,
         recorder: Recorder | None = None,
         verbs: RunVerbs | None = None,
+        filter_text: str = "",
     ) -> None:
         super().__init__()
         self._themes = themes
@@ -137,6 +139,7 @@ class KtuiApp(App[None], Services):
             interval_s=poll_interval_s,
             topics=topics,
             clock=self._clock,
+            filter_text=filter_text,
         )
         self._read_only, self._interval_s = read_only, poll_interval_s
         self._tls_unverified = tls_unverified

@@ -45,6 +45,8 @@ class HistoryField(TextField):
         lines = self._history
         if self._place == len(lines):
             self._typed = self.value
+        if step < 0 and self._place and lines[self._place - 1] == self.value:
+            step -= 1  # the line that stands there already is no earlier one
         self._place = max(0, min(self._place + step, len(lines)))
         self.value = lines[self._place] if self._place < len(lines) else self._typed
         self.cursor_position = len(self.value)

@@ -59,6 +59,7 @@ class WatchScreenBase(Screen[None]):
         interval_s: float,
         topics: frozenset[str],
         clock: Clock,
+        filter_text: str = "",
     ) -> None:
         super().__init__()
         self.cluster_name = cluster_name
@@ -66,6 +67,8 @@ class WatchScreenBase(Screen[None]):
         self.clock = clock
         self.view = View.TOPICS if topics else View.REASSIGNING
         self.topics = topics
+        self._filter_text = filter_text
+        """The filter to begin with."""
         self._asked_at_s = -math.inf
         """Monotonic second at which the topics were chosen; older answers do not cover them."""
         self._freshness = Freshness()
@@ -220,6 +223,8 @@ class WatchScreen(WatchScreenBase):
     def on_mount(self) -> None:
         """Show at once which cluster is being connected to, and start the clock."""
         self.set_interval(1.0, self._draw_header)
+        if self._filter_text:
+            self.filter_by(self._filter_text)
         self._draw()
 
     def show_progress(self) -> None:
@@ -299,7 +304,7 @@ class WatchScreen(WatchScreenBase):
 
     def filter_by(self, text: str) -> None:
         """Filter as if `text` had been typed."""
-        self.query_one(FilterLine).input.value = text
+        self.query_one(FilterLine).filter_by(text)
 
     def action_clear(self) -> None:
         """Clear the filter."""
