@@ -25,6 +25,7 @@ from ktui.tui.app.command_palette import Commands
 from ktui.tui.app.feed import Permission
 from ktui.tui.app.run_catalog import RunCatalog
 from ktui.tui.app.run_controller import RunController
+from ktui.tui.app.theme_reload import ThemeReload
 from ktui.tui.app.view_commands import ViewCommands
 from ktui.tui.draw.themes import DEFAULT, LoadedThemes, role_defaults, theme_problems
 from ktui.tui.poll.outages import ClusterOutage
@@ -182,6 +183,7 @@ class KtuiApp(App[None], Services):
         if self._first_run is not None:
             self._runs.attach_first(self._first_run)
         self.run_worker(self._poll_loop.run(), group="polling", exclusive=True, exit_on_error=False)
+        ThemeReload(self, self._themes).start()
         for words in theme_problems(self._themes, self._theme_name):
             self.notify(words, severity="warning")
 
