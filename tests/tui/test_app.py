@@ -283,6 +283,23 @@ async def test_a_broken_theme_file_is_named_with_its_line_and_the_app_runs(
         assert watch.rows == ["a-0"]
 
 
+async def test_a_saved_theme_is_shown_at_once_and_a_broken_one_changes_nothing(
+    tmp_path: Path,
+) -> None:
+    mine = tmp_path / "mine.yaml"
+    mine.write_text('name: mine\nextends: dark\ncolors: {primary: "#111111"}\n')
+    themes = load_themes(tmp_path)
+    async with watching(a_cluster(moving=["a-0"]), themes=themes, theme="mine") as watch:
+        mine.write_text("name: mine\nextends: dark\ncolors: {primary: tomatoo}\n")
+        await watch.until(lambda: "The theme stays as it was" in watch.text)
+        assert "mine.yaml:3: `primary` is not a colour" in " ".join(watch.text.split())
+        assert watch.app.current_theme.primary == "#111111"
+
+        mine.write_text("name: mine\nextends: dark\ncolors: {primary: tomato}\n")
+        await watch.until(lambda: watch.app.current_theme.primary == "tomato")
+        await watch.until(lambda: watch.app.theme_variables["primary"] == "#FE6347")
+
+
 async def test_only_ktui_themes_are_offered() -> None:
     async with watching(a_cluster()) as watch:
         assert set(watch.app.available_themes) == set(load_themes(None).themes)

@@ -406,3 +406,15 @@ async def test_an_unchanged_line_is_not_redrawn() -> None:
         watch.partitions.refresh = lambda *regions, **_: refreshed.extend(regions)  # type: ignore[assignment,method-assign] # a spy
         await watch.do(events.Shutdown(9))
         assert [region.y for region in refreshed] == [1]  # type: ignore[attr-defined] # regions
+
+
+async def test_a_view_begins_with_a_filter_and_up_brings_back_earlier_ones() -> None:
+    cluster = a_cluster(resting=["a-0", "b-0"])
+    async with watching(cluster, topics=["a", "b"], filter_text="b-") as watch:
+        assert watch.rows == ["b-0"]
+        await watch.press("slash", *["backspace"] * 2)
+        await watch.type("a-")
+        await watch.press("enter")
+        assert watch.rows == ["a-0"]
+        await watch.press("slash", "up", "enter")
+        assert watch.rows == ["b-0"]

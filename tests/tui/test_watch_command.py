@@ -26,6 +26,12 @@ def test_a_read_only_context_refuses_a_writable_view(
     assert "context prod is read_only" in str(result.exception)
 
 
+def test_a_filter_that_the_view_would_not_take_is_refused_at_once() -> None:
+    result = CliRunner().invoke(ktui, ["watch", "--filter", "broker:x"])
+    assert isinstance(result.exception, BadInput)
+    assert "--filter: broker:x is not a number, as in broker:3" in str(result.exception)
+
+
 def test_the_help_states_that_only_write_lets_the_view_change_anything() -> None:
     words = " ".join(CliRunner().invoke(ktui, ["watch", "--help"]).output.split())
     assert "Changes nothing on the cluster, unless --write allows the view to start" in words

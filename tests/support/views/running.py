@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ktui.cli.watch.demo_launcher import SimulatedEngines
+from ktui.cli.watch.run_verbs import ShellVerbs
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.host.launch import NewRun
 from ktui.execution.host.state_dir import RunDir, StateDir
@@ -82,7 +83,15 @@ async def watching_runs(
     state_dir = StateDir(folder / "state")
     engines = SimulatedEngines(cluster, state_dir)
     looks = Looks(cluster)
-    app = an_app(cluster, looks, read_only=not write, state_dir=state_dir, engines=engines, **how)
+    app = an_app(
+        cluster,
+        looks,
+        read_only=not write,
+        state_dir=state_dir,
+        engines=engines,
+        verbs=ShellVerbs(),
+        **how,
+    )
     async with app.run_test(size=size, notifications=True) as pilot:
         watch = RunWatched(app, looks, cluster, pilot)
         watch.engines, watch.state_dir = engines, state_dir

@@ -17,10 +17,10 @@ from ktui.cli.cancel.cluster_report import (
     report_json,
 )
 from ktui.cli.cancel.cluster_runs import RunOnCluster, replicas_in_flight, runs_on
-from ktui.cli.cancel.options import CancelRequest
 from ktui.cli.context.claim import check_no_other_owner, claim_request
 from ktui.cli.context.cluster import Cluster, ClusterChoice
 from ktui.cli.context.errors import INTERRUPTED, BadInput
+from ktui.cli.options.cancel import CancelRequest
 from ktui.cli.output.json_form import encode
 from ktui.cli.start.follow import NOT_ALL_DONE
 from ktui.cluster.clock import Clock, SystemClock

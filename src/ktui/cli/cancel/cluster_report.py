@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 import msgspec
 
 from ktui.cli.cancel.cluster_runs import RunOnCluster
-from ktui.cli.cancel.options import CancelRequest
+from ktui.cli.options.cancel import CancelRequest
 from ktui.cli.options.common import state_option
 from ktui.cli.output.json_form import SCHEMA_VERSION
 from ktui.cli.output.table import table

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 
-from ktui.cli.cancel.options import CancelRequest
+from ktui.cli.options.cancel import CancelRequest
 from ktui.cli.process.send_command import AnswerJson, answer_json
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.partition import Brokers, TopicPartition

@@ -7,16 +7,16 @@ from typing import Any
 import click
 
 from ktui.cli.cancel.gate import open_gate, open_gate_of_cluster
-from ktui.cli.cancel.options import (
+from ktui.cli.cancel.run import cancel_run
+from ktui.cli.context.cluster import ClusterChoice
+from ktui.cli.context.errors import BadInput
+from ktui.cli.options import common
+from ktui.cli.options.cancel import (
     CancelRequest,
     cancel_options,
     check_scope_given,
     read_cancel_request,
 )
-from ktui.cli.cancel.run import cancel_run
-from ktui.cli.context.cluster import ClusterChoice
-from ktui.cli.context.errors import BadInput
-from ktui.cli.options import common
 from ktui.cli.options.cluster import cluster_options
 from ktui.execution.host.catalog import find_run
 from ktui.execution.host.state_dir import StateDir

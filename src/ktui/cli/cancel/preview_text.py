@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 
-from ktui.cli.cancel.options import CancelRequest
+from ktui.cli.options.cancel import CancelRequest
 from ktui.cli.options.common import state_option
 from ktui.cli.output.table import table
 from ktui.cluster.partition import TopicPartition

@@ -7,13 +7,13 @@ import asyncio
 import click
 import msgspec
 
-from ktui.cli.cancel.options import CancelRequest, check_scope_given
 from ktui.cli.cancel.preview_json import cancel_json
 from ktui.cli.cancel.preview_text import preview_text
 from ktui.cli.context.claim import claim_request
 from ktui.cli.context.cluster import Cluster, ClusterChoice, Target
 from ktui.cli.context.errors import BadInput
 from ktui.cli.context.terminal import print_note
+from ktui.cli.options.cancel import CancelRequest, check_scope_given
 from ktui.cli.options.common import check_scope
 from ktui.cli.output.gate import gate_json, gate_line, shut_gate
 from ktui.cli.output.json_form import encode

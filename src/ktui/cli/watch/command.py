@@ -20,6 +20,7 @@ from ktui.cli.options.recording import recorded_in_words, recorder, recording_op
 from ktui.cli.output.view import show_app
 from ktui.cli.record.sources import ClusterRecording
 from ktui.cli.watch.launcher import ProcessEngines
+from ktui.cli.watch.run_verbs import ShellVerbs
 from ktui.cluster.clock import Clock, SystemClock
 from ktui.cluster.observer import ObservationSource, Observer
 from ktui.execution.host.state_dir import StateDir
@@ -27,6 +28,7 @@ from ktui.kafka.reader import KafkaReader
 from ktui.recording.recorder import Recorder
 from ktui.tui.app.app import KtuiApp
 from ktui.tui.draw.themes import load_themes
+from ktui.tui.screens.watch.filter import BadFilter, RowFilter
 
 LEAST_PATIENCE_S = 0.5
 PATIENCE = 0.75
@@ -45,13 +47,31 @@ class LiveView(msgspec.Struct, frozen=True, kw_only=True):
     topics: frozenset[str] = frozenset()
     poll_interval_s: float | None = None
     theme: str | None = None
+    filter_text: str = ""
+    """The filter to begin with."""
     recorder: Recorder | None = None
     """Records every poll; None to record nothing."""
+
+
+def _check_filter(_context: click.Context, _option: click.Parameter, text: str) -> str:
+    try:
+        RowFilter(text)
+    except BadFilter as problem:
+        raise BadInput(f"--filter: {problem}") from None
+    return text
 
 
 @click.command("watch")
 @cluster_options
 @common.topics_option("List every partition of this topic first; may be repeated.")
+@click.option(
+    "--filter",
+    "filter_text",
+    default="",
+    metavar="TEXT",
+    callback=_check_filter,
+    help="Begin with this filter, as / takes it: 'orders broker:9 state:stalled'.",
+)
 @click.option("--write", is_flag=True, help="Allow the view to start and change runs.")
 @common.poll_interval_option
 @common.theme_option
@@ -62,6 +82,7 @@ def command(  # noqa: PLR0913 - an option each
     choice: ClusterChoice,
     *,
     topics: tuple[str, ...],
+    filter_text: str,
     write: bool,
     poll_interval: float | None,
     theme: str | None,
@@ -96,6 +117,7 @@ def command(  # noqa: PLR0913 - an option each
             topics=frozenset(topics),
             poll_interval_s=poll_interval,
             theme=theme,
+            filter_text=filter_text,
             recorder=records,
         )
     )
@@ -143,4 +165,6 @@ def _app(
         engines=engines,
         recorder=view.recorder,
         alerts=cluster.bell,
+        verbs=ShellVerbs(),
+        filter_text=view.filter_text,
     )

@@ -18,6 +18,7 @@ from ktui.cli.options import common
 from ktui.cli.output.table import table
 from ktui.cli.output.view import show_app, temporary_folder
 from ktui.cli.watch.demo_launcher import SimulatedEngines
+from ktui.cli.watch.run_verbs import ShellVerbs
 from ktui.cluster.clock import Clock
 from ktui.cluster.errors import ClusterError
 from ktui.cluster.observer import Observer
@@ -145,6 +146,7 @@ async def demo_app(
             clock=clock,
             state_dir=state_dir,
             engines=engines,
+            verbs=ShellVerbs(),
         )
         execute = _start_paced_run if scenario.limits != Limits() else _submit_at_once
         plan = asyncio.create_task(execute(scenario, cluster, app, engines))

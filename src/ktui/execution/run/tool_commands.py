@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
+from ktui.cluster.partition import TopicPartition
 from ktui.execution.run.run import Run
 
 TOOL = "kafka-reassign-partitions.sh"
 _SERVERS = "BROKER:PORT"
+_MOVE_FILE = "move.json"
 
 
 def tool_commands(run: Run) -> Iterator[str]:
@@ -40,8 +43,24 @@ def tool_command(run: Run, action: str, plan: str, *more: str) -> str:
     return shlex.join(words)
 
 
-def _where(run: Run) -> list[str]:
-    names: Mapping[str, str] = {} if run.started is None else run.started.connection
+def move_commands(tp: TopicPartition, target: Sequence[int], run: Run | None) -> Iterator[str]:
+    """Yield the lines of a shell that move one partition, without touching what else moves.
+
+    Args:
+        tp: the partition.
+        target: the replicas that it is to have.
+        run: the run that names the cluster; None where only a person can.
+    """
+    move = {"topic": tp.topic, "partition": tp.partition, "replicas": list(target)}
+    plan = json.dumps({"version": 1, "partitions": [move]})
+    yield f"printf '%s\\n' {shlex.quote(plan)} > {_MOVE_FILE}"
+    words = ["--execute", "--reassignment-json-file", _MOVE_FILE, "--additional"]
+    yield shlex.join([TOOL, *_where(run), *words])
+
+
+def _where(run: Run | None) -> list[str]:
+    started = None if run is None else run.started
+    names: Mapping[str, str] = {} if started is None else started.connection
     config = names.get("command_config")
     return [
         "--bootstrap-server",

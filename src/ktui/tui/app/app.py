@@ -30,6 +30,8 @@ from ktui.tui.app.command_palette import Commands
 from ktui.tui.app.feed import Permission
 from ktui.tui.app.run_catalog import RunCatalog
 from ktui.tui.app.run_controller import RunController
+from ktui.tui.app.theme_reload import ThemeReload
+from ktui.tui.app.view_commands import ViewCommands
 from ktui.tui.draw.themes import DEFAULT, LoadedThemes, role_defaults, theme_problems
 from ktui.tui.poll.down_brokers import DownBrokers
 from ktui.tui.poll.outages import ClusterOutage
@@ -38,7 +40,9 @@ from ktui.tui.poll.polling import Polled, Polling, PollLoop, unite
 from ktui.tui.poll.stale_throttles import StaleThrottles
 from ktui.tui.run_view.attached import AttachedRun
 from ktui.tui.run_view.launchers import EngineLauncher
+from ktui.tui.run_view.run_verbs import RunVerbs
 from ktui.tui.screens.brokers.screen import BrokersScreen
+from ktui.tui.screens.command_line import Action, CommandScreen
 from ktui.tui.screens.contracts import NeedsPolls, ShowsPartition, ShowsProgress, ShowsRun
 from ktui.tui.screens.detail.pane import DetailPane
 from ktui.tui.screens.detail.screen import DetailScreen
@@ -96,6 +100,8 @@ class KtuiApp(App[None], Services):
         place_of_runs: the place of the runs as shown; None for the state directory.
         recorder: records the observations of the source; None where nothing is recorded.
         alerts: whether the terminal rings and notifies for stalls, failures and ends.
+        verbs: the verbs of the command line that change the run; None where this view cannot.
+        filter_text: the filter to begin with, as it would be typed.
     """
 
     TITLE = "ktui"
@@ -123,6 +129,8 @@ class KtuiApp(App[None], Services):
         place_of_runs: str | None = None,
         recorder: Recorder | None = None,
         alerts: bool = False,
+        verbs: RunVerbs | None = None,
+        filter_text: str = "",
     ) -> None:
         super().__init__()
         self._themes = themes
@@ -139,6 +147,7 @@ class KtuiApp(App[None], Services):
             self, self._clock, feed=self, selection=self,
             permission=self._permission, run=self._run, runs=self._runs,
         )  # fmt: skip
+        self._commands = ViewCommands(self, self._run, self._cancels, verbs)
         self._first_run, self._finds_runs = run, finds_runs
         self._theme_name = theme
         self._use_themes()
@@ -148,6 +157,7 @@ class KtuiApp(App[None], Services):
             topics=topics,
             clock=self._clock,
             pane=DetailPane(),
+            filter_text=filter_text,
         )
         self._read_only, self._interval_s = read_only, poll_interval_s
         self._tls_unverified = tls_unverified
@@ -190,6 +200,7 @@ class KtuiApp(App[None], Services):
         if self._first_run is not None:
             self._runs.attach_first(self._first_run)
         self.run_worker(self._poll_loop.run(), group="polling", exclusive=True, exit_on_error=False)
+        ThemeReload(self, self._themes).start()
         for words in theme_problems(self._themes, self._theme_name):
             self.report_news(words, "warning")
 
@@ -462,6 +473,21 @@ class KtuiApp(App[None], Services):
     async def action_cancel(self) -> None:
         """Open the cancel dialog."""
         await self._cancels.cancel()
+
+    async def action_command_line(self) -> None:
+        """Open the line in which a command is typed."""
+
+        async def typed(action: Action | None) -> None:
+            if action is not None:
+                await action()
+
+        self.clear_notifications()
+        await self.push_screen(CommandScreen(self._commands, self._commands.history), typed)
+
+    async def show_watch_screen(self) -> None:
+        """Close what is open over the list."""
+        while self.screen is not self.watch_screen:
+            await self.pop_screen()
 
     def action_open_gate(self) -> None:
         """Open the cancel gate."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any
 
 from textual.app import App
@@ -17,13 +18,19 @@ from ktui.execution.errors import RunProblem
 from ktui.execution.host.catalog import RunState
 from ktui.execution.host.ownership import this_process
 from ktui.execution.host.state_dir import RunDir
-from ktui.execution.journal.commands import Pause
+from ktui.execution.journal.commands import CancelMoves, Pause
 from ktui.tui.app.feed import Feed, Permission, Selection
 from ktui.tui.app.run_catalog import RunCatalog
 from ktui.tui.app.run_controller import RunController
 from ktui.tui.run_view import messages
 from ktui.tui.run_view.attached import AttachedRun
-from ktui.tui.run_view.cancel_choice import CancelAction, DialogChoice, scopes
+from ktui.tui.run_view.cancel_choice import (
+    CancelAction,
+    DialogChoice,
+    Scope,
+    command_scope,
+    scopes,
+)
 from ktui.tui.run_view.launchers import EngineLauncher
 from ktui.tui.screens.run.cancel import CancelScreen
 from ktui.tui.screens.run.confirm import ConfirmScreen
@@ -73,6 +80,13 @@ class CancelController:
             ended = attached.status.state is RunState.ENDED
             await self.open_dialog(attached, CancelAction.ROLLBACK if ended else CancelAction.STOP)
 
+    async def preview(self, cancel: CancelMoves) -> None:
+        """Open the cancel dialog on what a command names."""
+        if self._run.attached is not None:
+            scope = command_scope(self._run.attached.run, cancel)
+            action = next(each for each in CancelAction if each.kind is cancel.kind)
+            await self._show_dialog(self._run.attached, [scope], action)
+
     async def open_dialog(
         self, attached: AttachedRun, action: CancelAction, *, whole: bool = False
     ) -> None:
@@ -84,7 +98,11 @@ class CancelController:
             whole: whether it covers the whole run, whatever is selected.
         """
         choices = scopes(attached.run, self._selection.selected, self._selection.marked)
-        chosen = choices[-1:] if whole else choices
+        await self._show_dialog(attached, choices[-1:] if whole else choices, action)
+
+    async def _show_dialog(
+        self, attached: AttachedRun, choices: Sequence[Scope], action: CancelAction
+    ) -> None:
         problem = self._permission.problem
 
         def answered(chosen: DialogChoice | None) -> None:
@@ -92,7 +110,7 @@ class CancelController:
                 carrying_out = self._carry_out(self._run.attached, chosen)
                 self._app.run_worker(carrying_out, group="asking", exit_on_error=False)
 
-        screen = CancelScreen(attached, chosen, action, problem)
+        screen = CancelScreen(attached, choices, action, problem)
         await self._app.push_screen(screen, answered)
         screen.show_progress()
 

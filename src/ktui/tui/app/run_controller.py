@@ -229,17 +229,24 @@ class RunController:
         except RunProblem as problem:
             self._app.notify(str(problem), severity="warning")
 
+    def why_not(self, *, without_engine: bool = False) -> str | None:
+        """Return why no command may be sent to the run; None if one may.
+
+        Args:
+            without_engine: whether a run that has ended or has no engine will do.
+        """
+        if self.attached is None:
+            return messages.NO_RUN
+        status = self.attached.status
+        unchangeable = None if without_engine else messages.why_unchangeable(status)
+        return self._permission.problem or unchangeable
+
     def may_change(self) -> AttachedRun | None:
         """Return the run if commands may be sent to it; else notify why not."""
-        attached = self.attached
-        if attached is None:
-            problem: str | None = messages.NO_RUN
-        else:
-            problem = self._permission.problem or messages.why_unchangeable(attached.status)
-        if problem is not None:
+        if (problem := self.why_not()) is not None:
             self._app.notify(problem, severity="warning")
             return None
-        return attached
+        return self.attached
 
     # -------------------------------------------------------------------- actions
 
@@ -268,11 +275,16 @@ class RunController:
     def pause(self) -> None:
         """Pause the run, or continue it, once the operator has confirmed."""
         attached = self.may_change()
+        if attached is not None:
+            self.confirm_pause(Continue() if attached.run.pauses.whole else Pause())
+
+    def confirm_pause(self, command: Pause | Continue) -> None:
+        """Pause the whole run, or lift every pause, once the operator has confirmed."""
+        attached = self.may_change()
         if attached is None:
             return
-        status, paused = attached.status, bool(attached.run.pauses.whole)
+        status, paused = attached.status, isinstance(command, Continue)
         title = f"Let run {status.name} go on?" if paused else f"Pause run {status.name}?"
-        command: Command = Continue() if paused else Pause()
         what = f"continue {status.name}" if paused else f"pause {status.name}"
 
         def answered(yes: bool | None) -> None:  # noqa: FBT001 - the screen's answer

@@ -28,6 +28,8 @@ class LoadedThemes(msgspec.Struct, frozen=True):
 
     themes: Mapping[str, Theme]
     problems: tuple[FileProblem, ...] = ()
+    folder: Path | None = None
+    """The folder of the user's own themes; None for none."""
 
 
 def load_themes(user: Path | None) -> LoadedThemes:
@@ -47,7 +49,7 @@ def load_themes(user: Path | None) -> LoadedThemes:
         theme = maker.make(own[name])
         if theme is not None:
             themes[name] = theme
-    return LoadedThemes(themes, (*problems, *more, *maker.problems))
+    return LoadedThemes(themes, (*problems, *more, *maker.problems), user)
 
 
 def shipped_folder() -> Path:

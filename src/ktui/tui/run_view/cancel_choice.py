@@ -99,3 +99,13 @@ def scopes(run: Run, tp: TopicPartition | None, marked: Collection[TopicPartitio
         found.append(Scope(f"topic {tp.topic} ({count})", topics=(tp.topic,)))
     every = figures.as_count(len(run.tracks), "partition")
     return [*found, Scope(f"everything in the run ({every})")]
+
+
+def command_scope(run: Run, cancel: CancelMoves) -> Scope:
+    """Return the scope that a command names."""
+    topics, partitions = cancel.topics, cancel.partitions
+    if not (topics or partitions):
+        return scopes(run, None, ())[-1]
+    count = figures.as_count(len(tracks_in_scope(run, topics, partitions)), "partition")
+    names = ", ".join([*topics, *map(str, partitions)])
+    return Scope(f"{names} ({count})", topics=topics, partitions=partitions)

@@ -20,6 +20,7 @@ from ktui.progress.timeline import Mark
 from ktui.tui.draw.cells import CANCEL_SIGNS, SIGNS, Piece
 from ktui.tui.draw.paint import content
 from ktui.tui.screens.brokers.screen import BrokersScreen, BrokerTable
+from ktui.tui.screens.copy import CopyScreen
 from ktui.tui.screens.detail.screen import DetailScreen
 from ktui.tui.screens.event_list import EventList
 from ktui.tui.screens.events import EventsScreen
@@ -170,5 +171,6 @@ def help_groups(everywhere: Iterable[object]) -> list[HelpGroup]:
         help_group("runs", RunsScreen.BINDINGS),
         help_group("insights", InsightsScreen.BINDINGS),
         help_group("Kafka's commands", ToolCommandsScreen.BINDINGS),
+        help_group("copy", CopyScreen.BINDINGS),
         help_group("start or add a plan", PlanScreen.BINDINGS),
     ]

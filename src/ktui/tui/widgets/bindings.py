@@ -62,11 +62,19 @@ APP_BINDINGS = [
         tooltip="Show what does the same as the run by kafka-reassign-partitions.sh, to copy",
     ),
     Binding(
+        "colon", "command_line", "command line", show=False, key_display=":",
+        tooltip="Type a command: throttle 80MB, limits P=10, cancel orders-3 --stop, filter, view",
+    ),
+    Binding(
         "ctrl+p", "command_palette", "commands", show=False, key_display="ctrl+p",
         tooltip="Find any action or theme by name",
     ),
     Binding("ctrl+c", "quit_view", "quit", show=False, key_display="ctrl+c", priority=True),
 ]  # fmt: skip
+COPY_BINDING = Binding(
+    "y", "copy", "copy", show=False,
+    tooltip="Copy the partition: its name, its row, JSON, or Kafka's command that moves it",
+)  # fmt: skip
 WATCH_BINDINGS = [
     Binding(
         "slash", "filter", "filter", key_display="/",
@@ -94,6 +102,7 @@ WATCH_BINDINGS = [
         "P", "pause_partition", "pause the partition", show=False,
         tooltip="Pause the partition under the cursor, or let it go on",
     ),
+    COPY_BINDING,
     Binding("escape", "clear", "clear the filter", show=False, tooltip="Clear the filter"),
 ]  # fmt: skip
 
@@ -106,6 +115,7 @@ _NAMES = {
     "plus": "+",
     "minus": "-",
     "comma": ",",
+    "colon": ":",
     "full_stop": ".",
     "left": "←",
     "right": "→",

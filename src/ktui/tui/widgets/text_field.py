@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
+from textual.binding import Binding, BindingType
 from textual.reactive import reactive
 from textual.widgets import Input
 
@@ -10,3 +13,40 @@ class TextField(Input):
     """Textual's input with a cursor that stands still: nothing on these screens blinks."""
 
     cursor_blink = reactive(False, init=False)  # noqa: FBT003 - how a reactive takes its default
+
+
+class HistoryField(TextField):
+    """A field in which up and down bring back earlier lines.
+
+    Args:
+        history: the earlier lines, oldest first; `keep` adds to it.
+        placeholder: the text of an empty field.
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up", "recall(-1)", "earlier", show=False, tooltip="Bring back an earlier line"),
+        Binding("down", "recall(1)", "later", show=False, tooltip="Bring back a later line"),
+    ]
+
+    def __init__(self, history: list[str], placeholder: str = "") -> None:
+        super().__init__(placeholder=placeholder, select_on_focus=False)
+        self._history, self._place, self._typed = history, len(history), ""
+
+    def keep(self) -> None:
+        """Add the line to the history, once."""
+        if line := self.value.strip():
+            if line in self._history:
+                self._history.remove(line)
+            self._history.append(line)
+        self._place = len(self._history)
+
+    def action_recall(self, step: int) -> None:
+        """Show the line before or after the present one; after the last comes what was typed."""
+        lines = self._history
+        if self._place == len(lines):
+            self._typed = self.value
+        if step < 0 and self._place and lines[self._place - 1] == self.value:
+            step -= 1  # the line that stands there already is no earlier one
+        self._place = max(0, min(self._place + step, len(lines)))
+        self.value = lines[self._place] if self._place < len(lines) else self._typed
+        self.cursor_position = len(self.value)

@@ -17,7 +17,7 @@ from ktui.tui.run_view.rows import RunRows
 from ktui.tui.screens.detail.body import RunDetail, detail_body
 from ktui.tui.screens.detail.steps import run_steps
 from ktui.tui.screens.watch.row import reason, state_cell
-from ktui.tui.screens.watch.row_context import build_row_context
+from ktui.tui.screens.watch.row_context import RowContext, build_row_context
 from ktui.tui.screens.watch.words import run_waits
 from ktui.tui.widgets.services import Services
 
@@ -49,6 +49,15 @@ class PartitionDetail:
         if self._attached is None:
             return NO_INTEREST
         return Interest(partitions=frozenset({self.partition}))
+
+    @property
+    def seen(self) -> tuple[Timeline, RowContext] | None:
+        """What a row of the partition is drawn from; None where no poll has shown it yet."""
+        if self._timeline is None:
+            return None
+        rows = None if self._attached is None else self._attached.rows
+        context = build_row_context(self._observation, rows, health_first=True)
+        return self._timeline, context
 
     @property
     def _attached(self) -> AttachedRun | None:

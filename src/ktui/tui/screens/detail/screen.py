@@ -17,7 +17,9 @@ from textual.widgets import Static
 from ktui.cluster.observer import Interest
 from ktui.cluster.partition import TopicPartition
 from ktui.tui.draw.paint import content
+from ktui.tui.screens.copy import choose_copy
 from ktui.tui.screens.detail.partition_detail import PartitionDetail, as_current
+from ktui.tui.widgets.bindings import COPY_BINDING
 from ktui.tui.widgets.footer import FooterKeys
 from ktui.tui.widgets.header import StatusHeader
 from ktui.tui.widgets.services import services
@@ -49,6 +51,7 @@ class DetailScreen(Screen[None]):
             "right_square_bracket", "step(1)", "next", key_display="]",
             tooltip="Show the partition below this one in the list",
         ),
+        COPY_BINDING,
     ]  # fmt: skip
 
     def __init__(self, tp: TopicPartition) -> None:
@@ -103,6 +106,13 @@ class DetailScreen(Screen[None]):
         self.query_one(VerticalScroll).scroll_home(animate=False)
         self.show_progress()
         self.refresh_bindings()
+
+    async def action_copy(self) -> None:
+        """Ask in which form to copy the partition."""
+        if self._detail.seen is None:
+            self.notify("Nothing of this partition has been seen yet.", markup=False)
+        else:
+            await choose_copy(self.app, *self._detail.seen)
 
     def _neighbour(self, step: int) -> TopicPartition | None:
         return services(self).neighbour(self.partition, step)

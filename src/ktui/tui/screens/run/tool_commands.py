@@ -12,6 +12,8 @@ from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
+from ktui.tui.screens.copy import copy_text
+
 
 class ToolCommandsScreen(ModalScreen[None]):
     """Shows the lines of a shell, each command below its comment, and copies them.
@@ -34,7 +36,7 @@ class ToolCommandsScreen(ModalScreen[None]):
     }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("y", "copy", "copy", tooltip="Copy the commands, by the terminal's clipboard"),
+        Binding("y", "copy", "copy", tooltip="Copy the commands"),
         Binding("escape,q", "close", "close", tooltip="Close the commands"),
     ]
 
@@ -51,10 +53,9 @@ class ToolCommandsScreen(ModalScreen[None]):
                 is_comment = line.startswith("#")
                 yield Static(Content(line), classes="comment" if is_comment else "")
 
-    def action_copy(self) -> None:
-        """Copy the lines (OSC 52; a terminal may ignore that)."""
-        self.app.copy_to_clipboard("\n".join(self._lines))
-        self.notify("Copied, where the terminal lets programs do that.")
+    async def action_copy(self) -> None:
+        """Send the lines to the clipboard."""
+        await copy_text(self.app, "\n".join(self._lines))
 
     def action_close(self) -> None:
         """Close the commands."""

@@ -15,7 +15,7 @@ from ktui.execution.run.states import State
 from ktui.progress.health import Health, health
 from ktui.progress.timeline import Phase, StallKind, Timeline
 from ktui.tui.screens.watch.row_context import RowContext
-from ktui.tui.widgets.text_field import TextField
+from ktui.tui.widgets.text_field import HistoryField
 
 Test = Callable[[Timeline, RowContext], bool]
 
@@ -157,13 +157,19 @@ class FilterLine(Horizontal):
     def compose(self) -> ComposeResult:
         """Lay out the prompt, the text and its error."""
         yield Static("filter", classes="label")
-        yield TextField(placeholder=HINT, select_on_focus=False)
+        yield HistoryField([], HINT)
         yield Static(classes="problem", markup=False)
 
     @property
     def input(self) -> Input:
         """The field for the text."""
         return self.query_one(Input)
+
+    def filter_by(self, text: str) -> None:
+        """Filter as if a text had been typed."""
+        field = self.query_one(HistoryField)
+        field.value = text
+        field.keep()
 
     def open(self) -> None:
         """Show the line and focus its field."""
@@ -196,4 +202,5 @@ class FilterLine(Horizontal):
     @on(Input.Submitted)
     def _kept(self, event: Input.Submitted) -> None:
         event.stop()
+        self.query_one(HistoryField).keep()
         self.close()

@@ -118,7 +118,7 @@ class Arrangement:
         old_keys = {tp: self._placed.pop(tp) for tp in gone if tp in self._placed}
         to_place = [t.tp for t in changed if self._record(t, old_keys, reposition=reposition)]
         shown = [t for t in changed if t.tp in self._placed]
-        self.extents = _widest(self.extents, shown, context)
+        self.extents = widest(self.extents, shown, context)
         self.seen_since_s = min(self.seen_since_s, _seen_since(shown, context))
         return self._place(old_keys, to_place)
 
@@ -203,7 +203,7 @@ def _differences(
     return gone, [timeline for tp, timeline in after.items() if before.get(tp) is not timeline]
 
 
-def _widest(extents: Extents, timelines: Sequence[Timeline], context: RowContext) -> Extents:
+def widest(extents: Extents, timelines: Sequence[Timeline], context: RowContext) -> Extents:
     """Widen the columns for new rows; they never shrink while somebody reads."""
     wider = Extents(
         max((_name_width(t.tp) for t in timelines), default=0),

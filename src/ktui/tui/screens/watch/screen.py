@@ -27,6 +27,7 @@ from ktui.tui.poll.overview import ended_long_ago
 from ktui.tui.poll.polling import unite
 from ktui.tui.run_view.attached import AttachedRun
 from ktui.tui.run_view.rows import RunRows
+from ktui.tui.screens.copy import choose_copy
 from ktui.tui.screens.watch import views
 from ktui.tui.screens.watch.empty_state import EmptyState, empty_state_text
 from ktui.tui.screens.watch.filter import FilterLine
@@ -39,7 +40,7 @@ from ktui.tui.screens.watch.rule import ViewLine, ViewState
 from ktui.tui.screens.watch.run_banner import RunLines
 from ktui.tui.screens.watch.sort import Ordering
 from ktui.tui.screens.watch.topics_prompt import TopicsPrompt
-from ktui.tui.screens.watch.views import View
+from ktui.tui.screens.watch.views import View, available_views
 from ktui.tui.widgets.bindings import WATCH_BINDINGS
 from ktui.tui.widgets.footer import FooterKeys
 from ktui.tui.widgets.header import StatusHeader
@@ -64,6 +65,7 @@ class WatchScreenBase(Screen[None]):
         topics: frozenset[str],
         clock: Clock,
         pane: PartitionPane,
+        filter_text: str = "",
     ) -> None:
         super().__init__()
         self._pane = pane
@@ -72,6 +74,8 @@ class WatchScreenBase(Screen[None]):
         self.clock = clock
         self.view = View.TOPICS if topics else View.REASSIGNING
         self.topics = topics
+        self._filter_text = filter_text
+        """The filter to begin with."""
         self._asked_at_s = -math.inf
         """Monotonic second at which the topics were chosen; older answers do not cover them."""
         self._freshness = Freshness()
@@ -239,6 +243,8 @@ class WatchScreen(WatchScreenBase):
     def on_mount(self) -> None:
         """Show at once which cluster is being connected to, and start the clock."""
         self.set_interval(1.0, self._draw_header)
+        if self._filter_text:
+            self.filter_by(self._filter_text)
         self._draw()
 
     @on(Resize)
@@ -322,17 +328,18 @@ class WatchScreen(WatchScreenBase):
         if ordering is None:
             self.notify(f"There is no order by {event.column}.", markup=False)
         else:
-            self._order(ordering)
+            self.order(ordering)
 
     def action_sort(self) -> None:
         """Sort by the next column."""
-        self._order(self.partition_list.arrangement.ordering.next())
+        self.order(self.partition_list.arrangement.ordering.next())
 
     def action_reverse(self) -> None:
         """Reverse the order."""
-        self._order(self.partition_list.arrangement.ordering.reversed())
+        self.order(self.partition_list.arrangement.ordering.reversed())
 
-    def _order(self, ordering: Ordering) -> None:
+    def order(self, ordering: Ordering) -> None:
+        """Put the rows in an order."""
         self.partition_list.rearrange(ordering=ordering)
         self._draw_header()
 
@@ -343,7 +350,7 @@ class WatchScreen(WatchScreenBase):
 
     def filter_by(self, text: str) -> None:
         """Filter as if `text` had been typed."""
-        self.query_one(FilterLine).input.value = text
+        self.query_one(FilterLine).filter_by(text)
 
     def action_clear(self) -> None:
         """Clear the filter."""
@@ -382,6 +389,15 @@ class WatchScreen(WatchScreenBase):
         following = self.view.next(self.topics, attached=self.attached is not None)
         self._switch_view(following, self.topics)
 
+    @property
+    def views(self) -> list[View]:
+        """The views that there are now."""
+        return available_views(self.topics, attached=self.attached is not None)
+
+    def show_view(self, view: View) -> None:
+        """Show a view that there is."""
+        self._switch_view(view, self.topics)
+
     def action_choose_topics(self) -> None:
         """Ask for the topics to show."""
         known = {tp.topic for tp in services(self).progress.timelines}
@@ -392,6 +408,16 @@ class WatchScreen(WatchScreenBase):
                 self._switch_view(View.TOPICS, topics)
 
         self.app.push_screen(TopicsPrompt(self.topics, known), answered)
+
+    async def action_copy(self) -> None:
+        """Ask in which form to copy the partition under the cursor."""
+        tp = self.partition_list.cursor
+        if tp is None:
+            self.notify("There is no partition to copy.", markup=False)
+        else:
+            await choose_copy(
+                self.app, self.partition_list.arrangement.timelines[tp], self._row_context()
+            )
 
     def action_pause_partition(self) -> None:
         """Pause the partition under the cursor, or lift its pause."""

@@ -14,7 +14,7 @@ from ktui.tui.screens.watch.columns import Column
 from ktui.tui.screens.watch.row_context import RowContext
 
 BEGAN = "began"
-_SORTS: tuple[str, ...] = (
+SORTS: tuple[str, ...] = (
     Column.STATE, Column.PARTITION, Column.LAG, Column.RATE, Column.LEFT, BEGAN,
 )  # fmt: skip
 _LARGEST_FIRST = frozenset(
@@ -80,8 +80,8 @@ class Ordering(msgspec.Struct, frozen=True):
 
     def next(self) -> Ordering:
         """Return the next order of the cycle, in its usual direction."""
-        place = _SORTS.index(self.by) if self.by in _SORTS else -1
-        return Ordering(_SORTS[(place + 1) % len(_SORTS)])
+        place = SORTS.index(self.by) if self.by in SORTS else -1
+        return Ordering(SORTS[(place + 1) % len(SORTS)])
 
     def reversed(self) -> Ordering:
         """Return the same order reversed."""

@@ -37,9 +37,14 @@ class View(enum.StrEnum):
             topics: the chosen topics.
             attached: whether the view is attached to a run.
         """
-        left_out = {View.TOPICS: not topics, View.RUN: not attached}
-        views = [view for view in View if not left_out.get(view)]
+        views = available_views(topics, attached=attached)
         return views[(views.index(self) + 1) % len(views)] if self in views else views[0]
+
+
+def available_views(topics: frozenset[str], *, attached: bool) -> list[View]:
+    """Return the views that there are: topics once some are chosen, a run while one is attached."""
+    left_out = {View.TOPICS: not topics, View.RUN: not attached}
+    return [view for view in View if not left_out.get(view)]
 
 
 def belongs_to_view(

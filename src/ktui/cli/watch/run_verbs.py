@@ -1,0 +1,180 @@
+"""The verbs that change the run of a view, with the options and refusals of the shell's verbs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain, islice
+
+import click
+
+from ktui.cli.context.errors import BadInput
+from ktui.cli.options import common
+from ktui.cli.options.cancel import cancel_options, check_scope_given, read_cancel_request
+from ktui.cli.options.limits import GivenLimits, check_limits, limits_options
+from ktui.cli.options.throttle import parse_rates_option
+from ktui.cluster.partition import TopicPartition
+from ktui.execution.journal.commands import CancelMoves, Continue, Pause, SetLimits, SetThrottle
+from ktui.execution.run.run import Run
+from ktui.pacing.limits import CHOICES, COUNTS, KIP_435_NAMES, LETTERS
+from ktui.tui.run_view.run_verbs import BadCommand, OpenGate, RunChange
+
+_OPTION_OF = {letter: option for option, letter in LETTERS.items()} | dict(KIP_435_NAMES)
+_MOST_NAMES = 50
+"""Names offered where a word was begun; more are no help."""
+_SETTINGS: dict[str, list[str]] = {"help_option_names": []}
+"""The view's line offers completions in place of --help."""
+
+_names = click.argument("names", metavar="[PARTITION|TOPIC ...]", nargs=-1)
+_topics = common.topics_option("Only this topic. Repeatable.")
+_partitions = common.partitions_option("Only this partition. Repeatable.")
+
+
+@click.command("limits", context_settings=_SETTINGS)
+@limits_options
+@click.pass_obj
+def _limits(run: Run, *, limits: GivenLimits) -> RunChange:
+    check_limits(limits, run.limits)
+    return SetLimits(limits)
+
+
+@click.command("throttle", context_settings=_SETTINGS)
+@click.argument("rate", metavar="RATE")
+def _throttle(*, rate: str) -> RunChange:
+    return SetThrottle(parse_rates_option("RATE", rate))
+
+
+@click.command("pause", context_settings=_SETTINGS)
+@_names
+@_topics
+@_partitions
+@click.pass_obj
+def _pause(
+    run: Run,
+    *,
+    names: tuple[str, ...],
+    topics: tuple[str, ...],
+    partitions: tuple[TopicPartition, ...],
+) -> RunChange:
+    topics, partitions = _scope(run, names, topics, partitions)
+    return Pause(topics=topics, partitions=partitions)
+
+
+@click.command("continue", context_settings=_SETTINGS)
+@_names
+@_topics
+@_partitions
+@click.pass_obj
+def _continue(
+    run: Run,
+    *,
+    names: tuple[str, ...],
+    topics: tuple[str, ...],
+    partitions: tuple[TopicPartition, ...],
+) -> RunChange:
+    topics, partitions = _scope(run, names, topics, partitions)
+    return Continue(topics=topics, partitions=partitions)
+
+
+@click.command("cancel", context_settings=_SETTINGS)
+@_names
+@cancel_options
+@click.pass_obj
+def _cancel(run: Run, /, *, names: tuple[str, ...], **chosen: object) -> RunChange:
+    chosen["topics"], chosen["partitions"] = _scope(
+        run, names, chosen["topics"], chosen["partitions"]
+    )
+    request = read_cancel_request(chosen, json=False)
+    if request is None:
+        return OpenGate()
+    if request.dry_run or request.take_over:
+        option = "--dry-run" if request.dry_run else "--take-over"
+        raise BadInput(
+            f"{option}: only in a shell. Leave it out: the view shows what would be done first"
+        )
+    if not run.ended:
+        check_scope_given(request)
+    return CancelMoves(request.kind, topics=request.topics, partitions=request.partitions)
+
+
+_VERBS: Mapping[str, click.Command] = {
+    each.name or "": each for each in (_limits, _throttle, _pause, _continue, _cancel)
+}
+_SCOPED = ("pause", "continue", "cancel")
+
+
+class ShellVerbs:
+    """Parses what follows `:` in a view by the options of the shell's verbs."""
+
+    usage: Mapping[str, str] = {
+        "limits": "P=10 R=none --mode wave …: new limits, from the next decision on",
+        "throttle": "50MB, or 50MB,3=20MB, or none: a new rate, at once",
+        "pause": "the run, or partitions and topics of it",
+        "continue": "the run, or partitions and topics of it",
+        "cancel": "orders-3 --stop, or --rollback, --trim; orders for a topic, --all for the run",
+    }
+
+    def parse(self, verb: str, words: Sequence[str], run: Run) -> RunChange:
+        """Return what a verb asks for.
+
+        Raises:
+            BadCommand: the shell would refuse the words, too.
+        """
+        command = _VERBS[verb]
+        given = [*_as_options(words)] if verb == "limits" else [*words]
+        try:
+            with command.make_context(verb, given, obj=run) as context:
+                change: RunChange = command.invoke(context)
+        except click.ClickException as problem:
+            raise BadCommand(problem.format_message()) from None
+        except BadInput as problem:
+            raise BadCommand(str(problem)) from None
+        return change
+
+    def complete(self, verb: str, begun: str, run: Run) -> Iterable[str]:
+        """Return the options, limits, partitions and topics that begin so."""
+        offered = chain(_limit_words() if verb == "limits" else (), _options(_VERBS[verb]))
+        if verb in _SCOPED and not begun.startswith("-"):
+            topics = dict.fromkeys(tp.topic for tp in run.tracks)
+            offered = chain(topics, map(str, run.tracks) if begun else (), offered)
+        return islice((word for word in offered if word.startswith(begun)), _MOST_NAMES)
+
+
+def _as_options(words: Sequence[str]) -> Iterator[str]:
+    """Turn `P=10` and `partitions=10` into the shell's `--partitions=10`."""
+    for word in words:
+        name, equals, value = word.partition("=")
+        option = _OPTION_OF.get(name, name)
+        known = option in COUNTS or option in CHOICES
+        yield f"--{option}={value}" if equals and known else word
+
+
+def _limit_words() -> Iterator[str]:
+    yield from (f"{letter}=" for letter in LETTERS.values())
+    yield from (f"{option}={word}" for option, some in CHOICES.items() for word in some)
+
+
+def _options(command: click.Command) -> Iterator[str]:
+    for option in command.params:
+        if isinstance(option, click.Option):
+            yield from option.opts
+
+
+def _scope(
+    run: Run, names: Sequence[str], topics: object, partitions: object
+) -> tuple[tuple[str, ...], tuple[TopicPartition, ...]]:
+    """Return the topics and partitions of options and bare names.
+
+    Raises:
+        BadInput: the run does not have one of them.
+    """
+    all_topics = [*topics] if isinstance(topics, tuple) else []
+    all_partitions = [*partitions] if isinstance(partitions, tuple) else []
+    for name in names:
+        topic, _, number = name.rpartition("-")
+        tp = TopicPartition(topic, int(number)) if number.isdecimal() else None
+        if tp in run.tracks and tp is not None:
+            all_partitions.append(tp)
+        elif name != run.name:
+            all_topics.append(name)
+    common.check_scope(run, all_topics, all_partitions)
+    return tuple(all_topics), tuple(all_partitions)

@@ -1,0 +1,218 @@
+"""The commands of the line that `:` opens: those of the view, and the verbs that change its run."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Protocol
+
+from ktui.execution.journal.commands import CancelMoves, Continue, Pause, SetLimits, SetThrottle
+from ktui.planning.names import closest_names
+from ktui.tui.app.cancel_controller import CancelController
+from ktui.tui.app.run_controller import RunController
+from ktui.tui.run_view.run_verbs import BadCommand, OpenGate, RunChange, RunVerbs
+from ktui.tui.screens.command_line import Action, last_word
+from ktui.tui.screens.watch.filter import BadFilter, RowFilter
+from ktui.tui.screens.watch.screen import WatchScreen
+from ktui.tui.screens.watch.sort import SORTS, Ordering
+from ktui.tui.screens.watch.views import View
+
+_SCREENS = {
+    "brokers": "show_brokers",
+    "events": "show_events",
+    "help": "show_help",
+    "insights": "show_insights",
+    "quit": "quit_view",
+    "runs": "show_runs",
+    "start": "start_plan",
+}
+"""The action of each command that is no more than a key."""
+_BARE = {"limits": "show_limits", "throttle": "show_throttle", "cancel": "cancel"}
+"""The action of each verb without any word behind it."""
+_SHORT = {"q": "quit"}
+_USAGE = {
+    "filter": "orders broker:9 state:stalled: show only what matches; nothing shows all",
+    "sort": f"{', '.join(SORTS)}; reverse behind it for the other way round",
+    "theme": "a colour theme by its name",
+    "view": f"{', '.join(View)}",
+}
+
+
+class CommandTarget(Protocol):
+    """The app, as its commands use it."""
+
+    theme: str
+    watch_screen: WatchScreen
+
+    @property
+    def available_themes(self) -> Mapping[str, object]:
+        """The themes by name."""
+        ...
+
+    async def run_action(self, action: str) -> object:
+        """Do what a key does."""
+        ...
+
+    async def show_watch_screen(self) -> None:
+        """Close what is open over the list."""
+        ...
+
+
+class ViewCommands:
+    """Parses a line, and carries it out.
+
+    Args:
+        app: the view.
+        run: the controller of the attached run.
+        cancels: the controller of cancels.
+        verbs: the verbs that change the run; None where this view cannot.
+    """
+
+    def __init__(
+        self,
+        app: CommandTarget,
+        run: RunController,
+        cancels: CancelController,
+        verbs: RunVerbs | None,
+    ) -> None:
+        self._app, self._run, self._cancels, self._verbs = app, run, cancels, verbs
+        self.history: list[str] = []
+        """The lines of this view, oldest first."""
+
+    # ------------------------------------------------------------------- the line
+
+    @property
+    def names(self) -> list[str]:
+        """Every command."""
+        verbs = () if self._verbs is None else self._verbs.usage
+        return sorted({*_SCREENS, *_BARE, *_USAGE, *verbs})
+
+    def usage(self, line: str) -> str:
+        """Return a line of help for the verb; empty before there is one."""
+        verb, space, _ = line.lstrip().partition(" ")
+        of_run = {} if self._verbs is None else self._verbs.usage
+        words = _USAGE.get(verb) or of_run.get(verb) if space else None
+        return f"{verb}  {words}" if words else ""
+
+    def complete(self, line: str) -> Sequence[str]:
+        """Return the words that may stand in place of the line's last one."""
+        verb, space, _ = line.lstrip().partition(" ")
+        begun = last_word(line)
+        if not space:
+            return [name for name in self.names if name.startswith(verb)]
+        attached = self._run.attached
+        if self._verbs is not None and verb in self._verbs.usage:
+            run = None if attached is None else attached.run
+            return [] if run is None else [*self._verbs.complete(verb, begun, run)]
+        return [word for word in self._words_after(verb) if word.startswith(begun)]
+
+    def _words_after(self, verb: str) -> Iterable[str]:
+        return {
+            "filter": ("topic:", "broker:", "state:", "partition:"),
+            "sort": (*SORTS, "reverse"),
+            "theme": sorted(self._app.available_themes),
+            "view": tuple(View),
+        }.get(verb, ())
+
+    def parse(self, line: str) -> Action:
+        """Return what a line does.
+
+        Raises:
+            BadCommand: it cannot be done; the message says why, and what to type instead.
+        """
+        verb, _, rest = line.strip().partition(" ")
+        verb, rest = _SHORT.get(verb, verb), rest.strip()
+        if verb in _SCREENS:
+            return self._key(verb, rest, _SCREENS[verb])
+        if verb in _BARE and not rest:
+            return self._key(verb, rest, _BARE[verb])
+        if verb in _USAGE:
+            return self._of_list(verb, rest)
+        if verb in self.names:
+            return self._of_run(verb, rest)
+        near = closest_names(verb, self.names)
+        raise BadCommand(
+            f"{verb!r} is no command. Did you mean {near[0]}?"
+            if near
+            else f"{verb!r} is no command. There are {', '.join(self.names)}"
+        )
+
+    def _key(self, verb: str, rest: str, action: str) -> Action:
+        if rest:
+            raise BadCommand(f"{verb} takes nothing behind it. Type {verb} alone")
+
+        async def press() -> None:
+            await self._app.run_action(f"app.{action}")
+
+        return press
+
+    # ------------------------------------------------------------------- the list
+
+    def _of_list(self, verb: str, rest: str) -> Action:
+        watch = self._app.watch_screen
+        if verb == "theme":
+            _one_of("theme", rest, sorted(self._app.available_themes))
+            return self._then(lambda: setattr(self._app, "theme", rest), over_all=True)
+        if verb == "filter":
+            try:
+                RowFilter(rest)
+            except BadFilter as problem:
+                raise BadCommand(str(problem)) from None
+            return self._then(lambda: watch.filter_by(rest))
+        if verb == "sort":
+            column, _, order = rest.partition(" ")
+            _one_of("order", column, SORTS)
+            if order:
+                _one_of("word behind the order", order, ["reverse"])
+            ordering = Ordering(column, bool(order))
+            return self._then(lambda: watch.order(ordering))
+        _one_of("view", rest, watch.views)
+        return self._then(lambda: watch.show_view(View(rest)))
+
+    def _then(self, act: Callable[[], object], *, over_all: bool = False) -> Action:
+        """Return an action of the list, which closes what is open over it."""
+
+        async def on_the_list() -> None:
+            if not over_all:
+                await self._app.show_watch_screen()
+            act()
+
+        return on_the_list
+
+    # -------------------------------------------------------------------- the run
+
+    def _of_run(self, verb: str, rest: str) -> Action:
+        attached = self._run.attached
+        starts_engine = verb == "cancel"  # the dialog does so for a run that has none
+        problem = self._run.why_not(without_engine=starts_engine)
+        if problem is not None or attached is None or self._verbs is None:
+            raise BadCommand(problem or "This view changes no runs.")
+        try:
+            words = shlex.split(rest)
+        except ValueError:
+            raise BadCommand("A quote is not closed. Close it") from None
+        return self._action(verb, self._verbs.parse(verb, words, attached.run))
+
+    def _action(self, verb: str, change: RunChange) -> Action:
+        async def carry_out() -> None:
+            match change:
+                case OpenGate():
+                    self._cancels.open_gate()
+                case CancelMoves():
+                    await self._cancels.preview(change)
+                case Pause() | Continue() if not (change.topics or change.partitions):
+                    self._run.confirm_pause(change)
+                case SetLimits() | SetThrottle() | Pause() | Continue():
+                    self._run.ask(change, verb)
+
+        return carry_out
+
+
+def _one_of(what: str, word: str, known: Sequence[str]) -> None:
+    """Check a word.
+
+    Raises:
+        BadCommand: it is not known.
+    """
+    if word not in known:
+        raise BadCommand(f"there is no {what} {word!r}. Use {' or '.join(known)}")

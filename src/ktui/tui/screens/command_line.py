@@ -1,0 +1,149 @@
+"""The line in which a command is typed, over the screen below it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import ClassVar, Protocol
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.widgets import Input, Static
+
+from ktui.tui.run_view.run_verbs import BadCommand
+from ktui.tui.widgets.text_field import HistoryField
+
+Action = Callable[[], Awaitable[None]]
+"""What a command does, once its line is closed."""
+
+
+class CommandLanguage(Protocol):
+    """The commands that may be typed now."""
+
+    def parse(self, line: str) -> Action:
+        """Return what a line does.
+
+        Raises:
+            BadCommand: it cannot be done; the message says why, and what to type instead.
+        """
+        ...
+
+    def complete(self, line: str) -> Sequence[str]:
+        """Return the words that may stand in place of the line's last one."""
+        ...
+
+    def usage(self, line: str) -> str:
+        """Return a line of help for the verb; empty before there is one."""
+        ...
+
+
+class CommandField(HistoryField):
+    """The field of the line; tab completes the last word."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("tab", "complete", "complete", show=False, tooltip="Complete the last word"),
+    ]
+
+    def __init__(self, language: CommandLanguage, history: list[str]) -> None:
+        super().__init__(history)
+        self._language = language
+
+    def action_complete(self) -> None:
+        """Complete the last word as far as it is certain."""
+        words = self._language.complete(self.value)
+        if not words:
+            return
+        head = self.value[: len(self.value) - len(last_word(self.value))]
+        end = " " if len(words) == 1 and not words[0].endswith("=") else ""
+        self.value = f"{head}{_common_start(words)}{end}"
+        self.cursor_position = len(self.value)
+
+
+class CommandScreen(ModalScreen[Action | None]):
+    """Returns what the line does; None if the operator left it.
+
+    Args:
+        language: the commands.
+        history: the earlier lines, oldest first.
+    """
+
+    CSS = """
+    CommandScreen {
+        background: transparent;
+        & > Vertical { dock: bottom; height: auto; background: $surface; }
+        & .hint { height: auto; max-height: 2; padding: 0 2; color: $dim; }
+        & Horizontal { height: 1; background: $cursor; }
+        & .colon { width: auto; padding: 0 0 0 1; color: $primary; text-style: bold; }
+        & Input { width: 1fr; height: 1; padding: 0; background: $cursor; }
+        & Input, & Input:focus { border: none; }
+        & .problem { height: auto; max-height: 4; padding: 0 2; color: $warning; display: none; }
+        & .problem.-shown { display: block; }
+    }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "close", "close", tooltip="Leave the command line"),
+    ]
+
+    def __init__(self, language: CommandLanguage, history: list[str]) -> None:
+        super().__init__()
+        self._language, self._history = language, history
+
+    def compose(self) -> ComposeResult:
+        """Lay out what may be typed, the line, and why it cannot be done."""
+        with Vertical():
+            yield Static(classes="hint", markup=False)
+            with Horizontal():
+                yield Static(":", classes="colon")
+                yield CommandField(self._language, self._history)
+            yield Static(classes="problem", markup=False)
+
+    def on_mount(self) -> None:
+        """Show the verbs."""
+        self._show_hint("")
+
+    @on(Input.Changed)
+    def _typed(self, event: Input.Changed) -> None:
+        event.stop()
+        self._show_hint(event.value)
+        self._show_problem("")
+
+    @on(Input.Submitted)
+    def _submitted(self, event: Input.Submitted) -> None:
+        event.stop()
+        if not event.value.strip():
+            self.dismiss(None)
+            return
+        try:
+            action = self._language.parse(event.value)
+        except BadCommand as problem:
+            self._show_problem(str(problem))
+            return
+        self.query_one(CommandField).keep()
+        self.dismiss(action)
+
+    def _show_hint(self, line: str) -> None:
+        words = " ".join(self._language.complete(line))
+        self.query_one(".hint", Static).update(Content(self._language.usage(line) or words))
+
+    def _show_problem(self, words: str) -> None:
+        problem = self.query_one(".problem", Static)
+        problem.set_class(bool(words), "-shown")
+        problem.update(Content(f"! {words}"))
+
+    def action_close(self) -> None:
+        """Leave the command line."""
+        self.dismiss(None)
+
+
+def last_word(line: str) -> str:
+    """Return the word that is being typed; empty after a space."""
+    return line.rpartition(" ")[2]
+
+
+def _common_start(words: Sequence[str]) -> str:
+    first, last = min(words), max(words)
+    same = next((at for at, letter in enumerate(first) if letter != last[at]), len(first))
+    return first[:same]

@@ -1,0 +1,191 @@
+"""What can be copied of a partition, and the screens that copy it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from typing import Any, ClassVar, NamedTuple
+
+from textual.app import App, ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.widgets import Label, OptionList, TextArea
+from textual.widgets.option_list import Option
+
+from ktui.cluster.text import clean_lines
+from ktui.execution.run.tool_commands import move_commands
+from ktui.json_text import encode
+from ktui.progress.partition_json import partition_json
+from ktui.progress.timeline import Timeline
+from ktui.tui.draw import format as figures
+from ktui.tui.screens.watch.columns import Extents, layout
+from ktui.tui.screens.watch.row import row_pieces
+from ktui.tui.screens.watch.row_context import RowContext
+from ktui.tui.screens.watch.row_model import widest
+from ktui.tui.widgets.clipboard import Route, clipboard_route, load_tmux_buffer
+
+_ROW_CELLS = 200
+"""The width of a row as text: every column is in it."""
+
+
+class CopyForm(NamedTuple):
+    """One form in which a partition can be copied."""
+
+    key: str
+    name: str
+    text: str
+
+
+def copy_forms(timeline: Timeline, context: RowContext) -> list[CopyForm]:
+    """Return what can be copied of a partition; a command only where it is to move."""
+    forms = [
+        CopyForm("n", "name", str(timeline.tp)),
+        CopyForm("r", "row", _row_text(timeline, context)),
+        CopyForm("j", "JSON", encode(partition_json(timeline))),
+    ]
+    run = None if context.run is None else context.run.run
+    track = context.track(timeline)
+    target = timeline.target if track is None else track.target
+    if track is not None or timeline.state.reassigning:
+        lines = move_commands(timeline.tp, target, run)
+        forms.append(CopyForm("k", "Kafka command", "\n".join(lines)))
+    return forms
+
+
+def _row_text(timeline: Timeline, context: RowContext) -> str:
+    batches = context.run is not None
+    columns = layout(_ROW_CELLS, widest(Extents(), [timeline], context), batches=batches)
+    return "".join(piece.text for piece in row_pieces(timeline, columns, context)).rstrip()
+
+
+async def copy_text(app: App[Any], text: str) -> None:
+    """Send a text to the clipboard; show it where the terminal has no way to take it."""
+    text = clean_lines(text)
+    route = clipboard_route(os.environ)
+    if route is Route.NONE:
+        await app.push_screen(SelectScreen(text))
+        return
+    count = figures.as_count(len(text), "character")
+    if route is Route.TMUX and await load_tmux_buffer(text):
+        app.notify(f"Sent to the terminal by tmux, which has it as a buffer too: {count}.")
+        return
+    app.copy_to_clipboard(text)
+    app.notify(f"Sent to the terminal: {count}.")
+
+
+class SelectScreen(ModalScreen[None]):
+    """Shows a text to select from with the mouse."""
+
+    CSS = """
+    SelectScreen {
+        align: center middle;
+        & > TextArea {
+            width: 92%; max-width: 120; height: auto; max-height: 80%;
+            border: round $primary; background: $surface;
+            border-title-color: $foreground; border-subtitle-color: $dim;
+        }
+    }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q", "close", "close", tooltip="Close the text"),
+    ]
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self._text = text
+
+    def compose(self) -> ComposeResult:
+        """Show the text, and how to copy it."""
+        area = TextArea(self._text, read_only=True, soft_wrap=True, show_cursor=False)
+        area.border_title = "this terminal takes no copies from programs"
+        area.border_subtitle = "hold fn, select with the mouse, cmd+C · esc closes"
+        yield area
+
+    def action_close(self) -> None:
+        """Close the text."""
+        self.dismiss()
+
+
+class CopyScreen(ModalScreen[str | None]):
+    """Returns the text to copy; None if the operator left the screen.
+
+    Args:
+        name: what is copied.
+        forms: its forms, each with a key of its own.
+    """
+
+    CSS = """
+    CopyScreen {
+        align: center middle;
+        & > Vertical {
+            width: 92%; max-width: 90; height: auto; padding: 1 2;
+            border: round $primary; background: $surface;
+            border-title-color: $foreground; border-subtitle-color: $dim;
+        }
+        & OptionList {
+            height: auto; padding: 0; border: none; background: $surface;
+            background-tint: transparent; text-wrap: nowrap; text-overflow: ellipsis;
+        }
+        & #copy-text {
+            width: 1fr; height: auto; max-height: 8; margin-top: 1; color: $dim;
+        }
+    }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("n", "pick('n')", "name", tooltip="Copy the partition's name"),
+        Binding("r", "pick('r')", "row", tooltip="Copy the partition's row as text"),
+        Binding("j", "pick('j')", "JSON", tooltip="Copy what ktui list --json prints for it"),
+        Binding(
+            "k", "pick('k')", "command",
+            tooltip="Copy the kafka-reassign-partitions.sh command that moves it",
+        ),
+        Binding("escape,q", "close", "close", tooltip="Copy nothing"),
+    ]  # fmt: skip
+
+    def __init__(self, name: str, forms: Sequence[CopyForm]) -> None:
+        super().__init__()
+        self._name, self._forms = name, forms
+
+    def compose(self) -> ComposeResult:
+        """Lay out the forms, and the beginning of the one under the cursor."""
+        with Vertical() as box:
+            box.border_title = Content(f"copy {self._name}")
+            box.border_subtitle = "a letter or enter copies · esc closes"
+            yield OptionList(*self._options(), compact=True)
+            yield Label(id="copy-text", markup=False)
+
+    def _options(self) -> Iterator[Option]:
+        for form in self._forms:
+            yield Option(Content.assemble((form.key, "bold $primary"), f"  {form.name}"))
+
+    def on_option_list_option_highlighted(self, event: OptionList.OptionHighlighted) -> None:
+        """Show the beginning of what would be copied."""
+        self.query_one("#copy-text", Label).update(self._forms[event.option_index].text)
+
+    def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
+        """Copy what is under the cursor."""
+        self.dismiss(self._forms[event.option_index].text)
+
+    def action_pick(self, key: str) -> None:
+        """Copy the form of a key, where there is one."""
+        form = next((form for form in self._forms if form.key == key), None)
+        if form is None:
+            self.query_one("#copy-text", Label).update("Nothing moves it, so no command does.")
+        else:
+            self.dismiss(form.text)
+
+    def action_close(self) -> None:
+        """Copy nothing."""
+        self.dismiss(None)
+
+
+async def choose_copy(app: App[Any], timeline: Timeline, context: RowContext) -> None:
+    """Ask in which form to copy a partition, and send that to the clipboard."""
+
+    async def chosen(text: str | None) -> None:
+        if text is not None:
+            await copy_text(app, text)
+
+    await app.push_screen(CopyScreen(str(timeline.tp), copy_forms(timeline, context)), chosen)
