@@ -204,7 +204,7 @@ def _second(status: RunStatus) -> Iterator[HeaderPart]:
     then = "" if coming is None or _words(coming) == words else f" ({_words(coming)} next)"
     yield HeaderPart((Piece(words), Piece(then, "next-leader")), rank=3)
     yield from _throttle(status)
-    if status.throttle.bytes_s is not None and status.state is not RunState.ENDED:
+    if status.throttle.bytes_s and status.state is not RunState.ENDED:
         rate = figures.as_copying(status.throttle.bytes_s)
         yield HeaderPart((Piece("copying ", "dim"), Piece(rate)), rank=4)
     if status.in_flight:
@@ -228,7 +228,9 @@ def _throttle(status: RunStatus) -> Iterator[HeaderPart]:
     if throttle.run.rates:
         yield HeaderPart((Piece("throttle ", "dim"), Piece(throttle.run.words)), rank=1)
     for place, into in enumerate(throttle.into[:_MOST_GAUGES]):
-        rank = 5 + place if place else 2 if throttle.run.rates else 5
+        if not throttle.run.rates and not into.flow.in_s:
+            continue
+        rank = 2 if throttle.run.rates and not place else 9 + place
         yield HeaderPart((Piece(f"b{into.broker} ", "dim"), *_gauge(into)), rank=rank)
     if not throttle.run.rates:
         return
