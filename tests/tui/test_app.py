@@ -114,7 +114,7 @@ def test_every_key_has_a_sentence_for_the_help() -> None:
 async def test_the_help_explains_every_sign_and_can_be_scrolled(size: tuple[int, int]) -> None:
     async with watching(a_cluster(), size) as watch:
         await watch.press("question_mark")
-        assert "Close this view; nothing on the cluster" in watch.text
+        assert "Show everything that has happened" in watch.text
         await watch.press("end")
         await watch.until(lambda: "the topic is gone" in watch.text)
 
@@ -138,7 +138,7 @@ async def test_every_key_in_the_footer_does_something() -> None:
         footer = watch.lines[-1]
         for words in ("detail", "filter", "sort", "view", "freeze", "brokers", "events", "help"):
             assert words in footer
-        for words in ("limits", "pause", "start plan", "runs"):
+        for words in ("pause", "start plan", "runs", "dashboard"):
             assert words in footer
         for words in ("cancel", "throttle"):
             assert words not in footer

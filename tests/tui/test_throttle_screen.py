@@ -151,7 +151,8 @@ async def test_a_typed_throttle_is_assessed_before_it_is_requested(tmp_path: Pat
         # the line of limits tells the throttle, and what comes in under it
         line = watch.line("limits")
         assert "throttle 20 MB/s into each broker" in line
-        assert "20 MB/s in, broker 4" in line
+        assert "b4 ▕" in line
+        assert "▏ 20/20 MB/s" in line
         assert "fastest inbound 2.0 MB/s a-" in line
 
         await watch.press("t")

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from ktui.cluster.errors import Failure
+from ktui.progress.flows import Flows
 from ktui.progress.memory import PollMemory
 from ktui.progress.news import EventSeverity
 from ktui.progress.poll import Poll
+from ktui.progress.throttle import format_rate
 from ktui.progress.timeline import Event
 
 
@@ -40,6 +42,23 @@ def _brokers(poll: Poll, memory: PollMemory, down: frozenset[int]) -> list[Event
     for broker in sorted(poll.alive - (memory.brokers - memory.down)):
         word = "is back" if broker in memory.brokers else "joined the cluster"
         events.append(_event(poll, f"broker {broker} {word}", EventSeverity.NEWS, broker))
+    return events
+
+
+def flow_news(poll: Poll, before: Flows, now: Flows) -> list[Event]:
+    """Return the events of brokers into which more is copied than their throttle should let in."""
+    events = []
+    for broker, flow in now.brokers.items():
+        was = before.of(broker).breaks_throttle
+        if flow.breaks_throttle and not was and flow.throttle is not None:
+            what = (
+                f"{format_rate(flow.in_s or 0.0)} are copied into broker {broker},"
+                f" above its throttle of {format_rate(flow.throttle)}"
+            )
+            events.append(_event(poll, what, EventSeverity.TROUBLE, broker))
+        elif was and not flow.breaks_throttle:
+            what = f"broker {broker} is within its throttle again"
+            events.append(_event(poll, what, EventSeverity.NEWS, broker))
     return events
 
 

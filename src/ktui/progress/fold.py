@@ -8,7 +8,8 @@ from ktui.cluster.observation import Observation
 from ktui.cluster.partition import PartitionState, TopicPartition
 from ktui.progress import news, outcome
 from ktui.progress.begin import start_timeline
-from ktui.progress.cluster_news import cluster_news
+from ktui.progress.cluster_news import cluster_news, flow_news
+from ktui.progress.flows import fold_flows
 from ktui.progress.move import fold_move
 from ktui.progress.news import Alarm, EventCollector
 from ktui.progress.poll import Poll
@@ -29,7 +30,9 @@ def fold(progress: Progress, observation: Observation) -> Progress:
     figures. A missing figure counts as unknown, not as stalled.
     """
     poll = Poll(progress, observation)
+    flows = fold_flows(progress.flows, progress.last, observation, poll.now_s)
     events, memory = cluster_news(poll)
+    events += flow_news(poll, progress.flows, flows)
     alarms: list[Alarm] = []
     timelines = dict(progress.timelines)
     for tp, state in observation.partitions.items():
@@ -44,6 +47,7 @@ def fold(progress: Progress, observation: Observation) -> Progress:
         timelines=timelines,
         events=(*progress.events, *events)[-MOST_EVENTS:] if events else progress.events,
         last=observation,
+        flows=flows,
         memory=memory,
     )
 

@@ -19,7 +19,7 @@ class Inflow(msgspec.Struct, frozen=True):
     copies: int
     """The number of these replicas."""
     bytes_s: float | None = None
-    """Copied by all these replicas together, smoothed over some 20 s."""
+    """Copied onto the broker, smoothed over some 20 s also while replicas come and go."""
     inbound_bytes_s: float | None = None
     """Written to their partitions: a throttle must be above this to let all of them catch up."""
     fastest: TopicPartition | None = None
@@ -37,19 +37,25 @@ def inflows(progress: Progress) -> dict[int, Inflow]:
             for lane in timeline.catching_up:
                 onto[lane.broker].append((lane, timeline))
     configs = {} if progress.last is None else progress.last.broker_configs
-    return {broker: _inflow(broker, onto[broker], configs.get(broker)) for broker in sorted(onto)}
+    flows = progress.flows
+    return {
+        broker: _inflow(broker, onto[broker], configs.get(broker), flows.of(broker).in_s)
+        for broker in sorted(onto)
+    }
 
 
 def _inflow(
-    broker: int, copies: Sequence[tuple[Lane, Timeline]], config: BrokerConfig | None
+    broker: int,
+    copies: Sequence[tuple[Lane, Timeline]],
+    config: BrokerConfig | None,
+    bytes_s: float | None,
 ) -> Inflow:
-    rates = [lane.rate_bytes_s for lane, _ in copies if lane.rate_bytes_s is not None]
     written = [(t.inbound_bytes_s, t.tp) for _, t in copies if t.inbound_bytes_s is not None]
     fastest = max(written, default=None)
     return Inflow(
         broker=broker,
         copies=len(copies),
-        bytes_s=sum(rates) if rates else None,
+        bytes_s=bytes_s,
         inbound_bytes_s=sum(bytes_s for bytes_s, _ in written) if written else None,
         fastest=None if fastest is None else fastest[1],
         fastest_bytes_s=None if fastest is None else fastest[0],

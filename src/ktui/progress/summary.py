@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from typing import TypeVar
 
 import msgspec
 
+from ktui.progress.flows import BrokerFlow
 from ktui.progress.timeline import Cause, Lane, Phase, Progress, Range, Role, StallKind, Timeline
-
-_N = TypeVar("_N", int, float)
 
 
 class BrokerLoad(msgspec.Struct, frozen=True):
@@ -21,6 +19,8 @@ class BrokerLoad(msgspec.Struct, frozen=True):
     """Copied onto the broker."""
     bytes_out_s: float | None = None
     """Copied from the partitions that the broker leads."""
+    flow: BrokerFlow = BrokerFlow()
+    """The flow with its throttle and its highest value."""
     adding: int = 0
     """Replicas being added on the broker, not yet in sync."""
     removing: int = 0
@@ -70,8 +70,9 @@ def broker_loads(progress: Progress) -> dict[int, BrokerLoad]:
     return {
         broker: BrokerLoad(
             broker=broker,
-            bytes_in_s=sums.bytes_in.get(broker),
-            bytes_out_s=sums.bytes_out.get(broker),
+            bytes_in_s=progress.flows.of(broker).in_s,
+            bytes_out_s=progress.flows.of(broker).out_s,
+            flow=progress.flows.of(broker),
             adding=sums.adding[broker],
             removing=sums.removing[broker],
             leaders=None if census is None else census.leaders.get(broker, 0),
@@ -86,8 +87,6 @@ class _Sums:
     """Sums per broker; a broker without any known figure has none."""
 
     def __init__(self) -> None:
-        self.bytes_in: dict[int, float] = {}
-        self.bytes_out: dict[int, float] = {}
         self.lag_messages: dict[int, int] = {}
         self.lag_bytes: dict[int, int] = {}
         self.adding: Counter[int] = Counter()
@@ -95,22 +94,18 @@ class _Sums:
 
     @property
     def brokers(self) -> set[int]:
-        return {*self.bytes_out, *self.lag_messages, *self.lag_bytes, *self.adding, *self.removing}
+        return {*self.lag_messages, *self.lag_bytes, *self.adding, *self.removing}
 
     def add(self, timeline: Timeline) -> None:
         self.removing.update(timeline.state.removing)
-        leader = timeline.state.leader
         for lane in timeline.catching_up:
             if lane.role is Role.ADDING:
                 self.adding[lane.broker] += 1
-            _sum(self.bytes_in, lane.broker, lane.rate_bytes_s)
-            if leader is not None:
-                _sum(self.bytes_out, leader, lane.rate_bytes_s)
             _sum(self.lag_messages, lane.broker, lane.lag_messages)
             _sum(self.lag_bytes, lane.broker, lane.lag_bytes)
 
 
-def _sum(sums: dict[int, _N], broker: int, figure: _N | None) -> None:
+def _sum(sums: dict[int, int], broker: int, figure: int | None) -> None:
     if figure is not None:
         sums[broker] = sums.get(broker, 0) + figure
 

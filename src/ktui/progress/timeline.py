@@ -10,6 +10,7 @@ import msgspec
 
 from ktui.cluster.observation import Observation
 from ktui.cluster.partition import PartitionState, TopicPartition
+from ktui.progress.flows import Flows
 from ktui.progress.memory import LaneMemory, MoveMemory, PollMemory
 
 
@@ -262,5 +263,7 @@ class Progress(msgspec.Struct, frozen=True):
     events: tuple[Event, ...] = ()
     """All events, oldest first, the last 10,000."""
     last: Observation | None = None
+    flows: Flows = Flows()
+    """What copies bring into each broker, and take from it."""
     memory: PollMemory | None = None
     """Private to the fold."""

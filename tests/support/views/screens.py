@@ -12,6 +12,7 @@ from textual.screen import Screen
 from ktui.cluster.broker import Broker
 from ktui.cluster.observation import Observation
 from ktui.cluster.partition import PartitionState, TopicPartition
+from ktui.progress.flows import BrokerFlow, Flows
 from ktui.progress.timeline import (
     Cause,
     Event,
@@ -38,6 +39,7 @@ SHIPPED = load_themes(None)
 
 BEGAN = datetime(2026, 11, 21, 14, 2, 31, tzinfo=UTC)
 BEGAN_S = 1_000.0
+FLOWS = Flows({1: BrokerFlow(out_s=48e6), 4: BrokerFlow(in_s=48e6, highest_in_s=48e6)})
 SIZES = [(80, 24), (120, 30), (200, 60)]
 HOSTILE = "[bold]x[/bold][@click=app.quit]y[/]\\x1b[31m $adding"
 """A name that a hostile cluster may use: Textual's and Rich's markup, and a cleaned escape."""
@@ -186,4 +188,4 @@ def timeline(tp: TopicPartition = TP, **changes: Any) -> Timeline:
 def progress(*timelines: Timeline, **changes: Any) -> Progress:
     """Return a progress with these timelines, seen ten minutes after they began."""
     by_name = {each.tp: each for each in timelines}
-    return Progress(**{"timelines": by_name, "last": observation(), **changes})
+    return Progress(**{"timelines": by_name, "last": observation(), "flows": FLOWS, **changes})

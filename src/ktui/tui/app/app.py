@@ -44,6 +44,7 @@ from ktui.tui.run_view.run_verbs import RunVerbs
 from ktui.tui.screens.brokers.screen import BrokersScreen
 from ktui.tui.screens.command_line import Action, CommandScreen
 from ktui.tui.screens.contracts import NeedsPolls, ShowsPartition, ShowsProgress, ShowsRun
+from ktui.tui.screens.dashboard.screen import DashboardScreen
 from ktui.tui.screens.detail.pane import DetailPane
 from ktui.tui.screens.detail.screen import DetailScreen
 from ktui.tui.screens.events import EventsScreen
@@ -61,6 +62,7 @@ from ktui.tui.widgets.header import StatusHeader
 from ktui.tui.widgets.services import Notification, Services, Status
 
 _OPENS = {
+    "show_dashboard": DashboardScreen,
     "show_brokers": BrokersScreen,
     "show_events": EventsScreen,
     "show_insights": InsightsScreen,
@@ -405,12 +407,20 @@ class KtuiApp(App[None], Services):
         )
 
     @on(WatchScreen.DetailWanted)
-    async def _show_detail(self, message: WatchScreen.DetailWanted) -> None:
+    @on(DashboardScreen.DetailWanted)
+    async def _show_detail(
+        self, message: WatchScreen.DetailWanted | DashboardScreen.DetailWanted
+    ) -> None:
         await self._open(DetailScreen(message.tp))
 
     async def action_show_brokers(self) -> None:
         """Show the brokers."""
         await self._open(BrokersScreen())
+        self.poll_now()
+
+    async def action_show_dashboard(self) -> None:
+        """Show the dashboard."""
+        await self._open(DashboardScreen())
         self.poll_now()
 
     async def action_show_events(self) -> None:

@@ -13,6 +13,7 @@ from ktui.cluster.partition import TopicPartition
 from ktui.execution.host.state_dir import RunDir
 from ktui.execution.journal.journal import Journal
 from ktui.execution.run.run import Run
+from ktui.progress.flows import merge_flow_history
 from ktui.progress.fold import fold
 from ktui.progress.memory import MoveMemory
 from ktui.progress.slots import recent_grid, start_slots
@@ -105,4 +106,6 @@ def merge_history(past: Progress, own: Progress, first: Observation | None) -> P
     }
     since = dropwhile(lambda event: event.at <= first.at, own.events)
     events = (*(event for event in past.events if event.at <= first.at), *since)
-    return msgspec.structs.replace(own, timelines={**own.timelines, **older}, events=events)
+    flows = merge_flow_history(past.flows, own.flows)
+    merged = {**own.timelines, **older}
+    return msgspec.structs.replace(own, timelines=merged, events=events, flows=flows)

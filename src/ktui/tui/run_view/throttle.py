@@ -13,6 +13,7 @@ from ktui.execution.run.run import Run
 from ktui.execution.run.throttle_ledger import SetByRun
 from ktui.execution.run.throttle_status import ThrottleStatus, prior_value_text, throttle_status
 from ktui.planning.names import join_named
+from ktui.progress.flows import BrokerFlow, Flows
 from ktui.progress.inflow import Inflow, inflows
 from ktui.progress.throttle import steady
 from ktui.progress.timeline import Cause, Lane, Progress, StallKind
@@ -28,14 +29,27 @@ class ThrottleNow(msgspec.Struct, frozen=True, kw_only=True):
 
     run: ThrottleStatus = ThrottleStatus()
     """The throttle by the run's journal."""
-    busiest: Inflow | None = None
-    """The broker into which the most is copied."""
+    into: tuple[BrokerInflow, ...] = ()
+    """The brokers into which the run copies, those with the most first."""
+    bytes_s: float | None = None
+    """Copied into all brokers together."""
     fastest: Inflow | None = None
     """The broker that has the partition with the most written to it; None if nothing is."""
+    broken: str = ""
+    """The broker into which more is copied than its throttle should let in."""
     enough: float | None = None
     """The rate above which copies would catch up; None where the throttle is not too low."""
     too_low: str = ""
     """The place where the throttle never lets a copy catch up, with a rate that would."""
+
+
+class BrokerInflow(msgspec.Struct, frozen=True):
+    """What is copied into one broker, by whoever's steps, and its throttle."""
+
+    broker: int
+    flow: BrokerFlow
+    throttle: int | None
+    """The rate that the run wants there."""
 
 
 class RateNow(msgspec.Struct, frozen=True, kw_only=True):
@@ -74,16 +88,30 @@ def throttle_now(
     run: Run, progress: Progress, into: Inflows, before: ThrottleNow | None = None
 ) -> ThrottleNow:
     """Summarize the throttle of a run; figures stay those of `before` while they are close."""
-    known = [each for each in into.values() if each.bytes_s is not None]
+    flows = progress.flows
+    known = [
+        BrokerInflow(broker, flows.of(broker), run.throttled.rates.of(broker)) for broker in into
+    ]
     written = [each for each in into.values() if each.fastest_bytes_s]
     too_low, enough = _too_low(run, progress, into, None if before is None else before.enough)
     return ThrottleNow(
         run=throttle_status(run),
-        busiest=max(known, key=lambda each: each.bytes_s or 0.0, default=None),
+        into=tuple(sorted(known, key=lambda each: -(each.flow.in_s or 0.0))),
+        bytes_s=flows.bytes_s,
         fastest=max(written, key=lambda each: each.fastest_bytes_s or 0.0, default=None),
+        broken=_broken(flows),
         enough=enough,
         too_low=too_low,
     )
+
+
+def _broken(flows: Flows) -> str:
+    """Return the broker whose throttle should bind, and does not."""
+    for broker, flow in flows.brokers.items():
+        if flow.breaks_throttle:
+            figure, rate = as_rate(flow.in_s), as_rate(flow.throttle)
+            return f"broker {broker} takes in {figure}, above its throttle of {rate}"
+    return ""
 
 
 def _too_low(

@@ -21,6 +21,8 @@ from ktui.tui.draw.cells import CANCEL_SIGNS, SIGNS, Piece
 from ktui.tui.draw.paint import content
 from ktui.tui.screens.brokers.screen import BrokersScreen, BrokerTable
 from ktui.tui.screens.copy import CopyScreen
+from ktui.tui.screens.dashboard.map import PartitionMap
+from ktui.tui.screens.dashboard.screen import DashboardScreen
 from ktui.tui.screens.detail.screen import DetailScreen
 from ktui.tui.screens.event_list import EventList
 from ktui.tui.screens.events import EventsScreen
@@ -162,6 +164,7 @@ def help_groups(everywhere: Iterable[object]) -> list[HelpGroup]:
         help_group("list of partitions", [*PartitionList.BINDINGS, *WatchScreen.BINDINGS]),
         help_group("detail of a partition", DetailScreen.BINDINGS),
         help_group("brokers", [*BrokersScreen.BINDINGS, *BrokerTable.BINDINGS]),
+        help_group("dashboard", [*DashboardScreen.BINDINGS, *PartitionMap.BINDINGS]),
         help_group("events", [*EventsScreen.BINDINGS, *EventList.BINDINGS]),
         help_group(
             "limits", [*RunChangeScreen.BINDINGS, *LimitsScreen.BINDINGS, *LimitInput.BINDINGS]

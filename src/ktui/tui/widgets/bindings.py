@@ -34,6 +34,10 @@ RUN_BINDINGS = [
 APP_BINDINGS = [
     *RUN_BINDINGS,
     Binding("b", "show_brokers", "brokers", tooltip="Show the brokers: traffic, disks, throttles"),
+    Binding(
+        "d", "show_dashboard", "dashboard",
+        tooltip="Show the flow of copies, the brokers, and a map of all partitions",
+    ),
     Binding("e", "show_events", "events", tooltip="Show everything that has happened"),
     Binding(
         "I", "show_insights", "insights", show=False,

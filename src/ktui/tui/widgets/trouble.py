@@ -109,6 +109,8 @@ def _of_throttle(run: RunStatus | None) -> Iterator[Trouble]:
         yield Trouble(run.throttle.too_low, "t")
     elif refusal:
         yield Trouble(f"throttle refused: {refusal}", "t")
+    elif run.throttle.broken:
+        yield Trouble(run.throttle.broken, "t")
 
 
 def _reduced(status: Status) -> Iterator[Trouble]:

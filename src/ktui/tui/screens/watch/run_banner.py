@@ -14,8 +14,10 @@ from ktui.execution.run.states import State
 from ktui.pacing.limits import LETTERS, Limits, Order
 from ktui.tui.draw import format as figures
 from ktui.tui.draw.cells import Piece
+from ktui.tui.draw.gauge import rate_gauge
 from ktui.tui.draw.paint import content
 from ktui.tui.run_view.attached import RunStatus
+from ktui.tui.run_view.throttle import BrokerInflow
 from ktui.tui.widgets.header import HeaderPart, line
 from ktui.tui.widgets.services import services
 
@@ -34,6 +36,7 @@ _BAR_CELLS = 18
 _FAR_S = 366 * 86_400
 _NONE = HeaderPart(())
 _WIDE = 400
+_MOST_GAUGES = 6
 _NOTABLE_STATES = (
     (State.STALLED, "STALLED", "stalled"),
     (State.BLOCKED, "blocked", "falling-behind"),
@@ -211,27 +214,36 @@ def _second(status: RunStatus) -> Iterator[HeaderPart]:
     then = "" if coming is None or _words(coming) == words else f" ({_words(coming)} next)"
     yield HeaderPart((Piece(words), Piece(then, "next-leader")), rank=3)
     yield from _throttle(status)
-    if status.copied.bytes_s is not None and status.state is not RunState.ENDED:
-        rate = figures.as_copying(status.copied.bytes_s)
+    if status.throttle.bytes_s and status.state is not RunState.ENDED:
+        rate = figures.as_copying(status.throttle.bytes_s)
         yield HeaderPart((Piece("copying ", "dim"), Piece(rate)), rank=4)
     if status.in_flight:
         yield HeaderPart((Piece(f"{status.in_flight:,} in flight", "dim"),), rank=5)
 
 
 def _throttle(status: RunStatus) -> Iterator[HeaderPart]:
-    """Show the rate in force, the busiest broker, and the partition with the fastest writes."""
+    """Show the rate in force, a gauge per broker, and the partition with the fastest writes."""
     throttle, ended = status.throttle, status.state is RunState.ENDED
-    if not throttle.run.rates or ended:
+    if ended:
         return
-    yield HeaderPart((Piece("throttle ", "dim"), Piece(throttle.run.words)), rank=1)
-    if throttle.busiest is not None:
-        rate = figures.as_copying(throttle.busiest.bytes_s)
-        where = Piece(f" in, broker {throttle.busiest.broker}", "dim")
-        yield HeaderPart((Piece(rate), where), rank=2)
+    if throttle.run.rates:
+        yield HeaderPart((Piece("throttle ", "dim"), Piece(throttle.run.words)), rank=1)
+    for place, into in enumerate(throttle.into[:_MOST_GAUGES]):
+        if not throttle.run.rates and not into.flow.in_s:
+            continue
+        rank = 2 if throttle.run.rates and not place else 9 + place
+        yield HeaderPart((Piece(f"b{into.broker} ", "dim"), *_gauge(into)), rank=rank)
+    if not throttle.run.rates:
+        return
     if throttle.fastest is not None:
         inbound = figures.as_rate(throttle.fastest.fastest_bytes_s)
         which = Piece(f" {throttle.fastest.fastest}", "dim")
         yield HeaderPart((Piece("fastest inbound ", "dim"), Piece(inbound), which), rank=6)
+
+
+def _gauge(into: BrokerInflow) -> list[Piece]:
+    flow = into.flow
+    return rate_gauge(flow.in_s, into.throttle, flow.highest_in_s, broken=flow.breaks_throttle)
 
 
 def _limit(letter: str, value: str, new: str | None) -> HeaderPart:

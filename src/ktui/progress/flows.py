@@ -1,0 +1,319 @@
+"""What copies bring into each broker, and take from it: a fold that no step interrupts."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+
+import msgspec
+
+from ktui.cluster.broker import TopicConfig
+from ktui.cluster.observation import Observation, Reading
+from ktui.cluster.partition import PartitionState, Replica
+from ktui.cluster.throttle_settings import list_includes
+from ktui.progress.flow_meter import FlowMeter, advance_meter, flow_rate, is_over, start_meter
+
+SLOT_S = 5.0
+SLOTS = 120
+"""The history of ten minutes, in slots of this many seconds."""
+RESTART_S = 60.0
+"""After a longer time without polls, everything is measured from the start again."""
+_OVER = 1.1
+"""A flow this many times its throttle is above it."""
+OVER_S = 40.0
+"""Longer than the window of a rate, so that a throttle just lowered is not taken for one broken."""
+OVER_POLLS = 5
+_NO_TOPIC = TopicConfig()
+
+
+class BrokerFlow(msgspec.Struct, frozen=True, gc=False):
+    """The copies into and out of one broker. Bytes a second; None where unknown."""
+
+    in_s: float | None = None
+    out_s: float | None = None
+    highest_in_s: float = 0.0
+    """The highest known inflow since this was first observed."""
+    throttle: int | None = None
+    """follower.replication.throttled.rate where it limits every copy onto the broker."""
+    over_s: float = 0.0
+    """Seconds for which the inflow has been above that throttle."""
+    over_polls: int = 0
+
+    @property
+    def breaks_throttle(self) -> bool:
+        """Whether the throttle should bind, and has not for several polls."""
+        return self.over_s >= OVER_S and self.over_polls >= OVER_POLLS
+
+
+class Counted(msgspec.Struct, frozen=True, gc=False):
+    """How far one copy has been counted."""
+
+    at_s: float
+    value: int
+    """The log end offset, or bytes on disk."""
+    by_offsets: bool
+    each: float | None
+    """Bytes that one of `value` stands for; None while unknown."""
+    goal: int | None
+    """The leader's value: a copy that joins the ISR has reached at least that."""
+    leader: int | None
+
+
+class Flows(msgspec.Struct, frozen=True):
+    """The flows of all brokers, by the polls so far."""
+
+    brokers: Mapping[int, BrokerFlow] = msgspec.field(default_factory=dict)
+    history: tuple[tuple[int, float], ...] = ()
+    """(slot of `SLOT_S`, bytes a second into all brokers), oldest first."""
+    at_s: float | None = None
+    counted: Mapping[Replica, Counted] = msgspec.field(default_factory=dict)
+    """Private to the fold, as are the meters."""
+    inward: Mapping[int, FlowMeter] = msgspec.field(default_factory=dict)
+    outward: Mapping[int, FlowMeter] = msgspec.field(default_factory=dict)
+
+    @property
+    def bytes_s(self) -> float | None:
+        """Bytes a second into all brokers together: what they receive, others of them send."""
+        known = [each.in_s for each in self.brokers.values() if each.in_s is not None]
+        return sum(known) if known else None
+
+    def of(self, broker: int) -> BrokerFlow:
+        """Return the flow of a broker; nothing is known of one without copies."""
+        return self.brokers.get(broker, _NOTHING)
+
+
+_NOTHING = BrokerFlow()
+
+
+class _Growth:
+    """What one poll adds: bytes copied, brokers with copies, and those of which some were read."""
+
+    def __init__(self) -> None:
+        self.into: defaultdict[int, float] = defaultdict(float)
+        self.out_of: defaultdict[int, float] = defaultdict(float)
+        self.receiving: set[int] = set()
+        self.sending: set[int] = set()
+        self.read_into: set[int] = set()
+        self.read_out_of: set[int] = set()
+        self.unthrottled: set[int] = set()
+        """Brokers with a copy that no throttle limits."""
+
+    def add(self, broker: int, leader: int | None, copied: float) -> None:
+        self.into[broker] += copied
+        self.read_into.add(broker)
+        if leader is not None:
+            self.out_of[leader] += copied
+            self.read_out_of.add(leader)
+
+
+def fold_flows(before: Flows, last: Observation | None, now: Observation, now_s: float) -> Flows:
+    """Fold one observation into the flows so far, which stay unchanged.
+
+    Args:
+        before: the flows so far.
+        last: the observation before.
+        now: the observation.
+        now_s: its second, never before that of an earlier one.
+    """
+    if before.at_s is not None and now_s <= before.at_s:
+        return before
+    if before.at_s is not None and now_s - before.at_s > RESTART_S:
+        before, last = Flows(history=before.history), None
+    growth = _Growth()
+    counted = _count(before.counted, now, growth)
+    _add_finished(before.counted, counted, last, now, growth)
+    down = {broker for broker in growth.receiving if not now.alive(broker)}
+    read_into, read_out_of = growth.read_into | down, growth.read_out_of
+    inward = _advance(before.inward, growth.into, growth.receiving, read_into, now_s)
+    outward = _advance(before.outward, growth.out_of, growth.sending, read_out_of, now_s)
+    brokers = {
+        broker: _flow(broker, before, inward, outward, _throttle(broker, growth, now), now_s)
+        for broker in sorted(inward.keys() | outward.keys())
+    }
+    flows = Flows(brokers, before.history, now_s, counted, inward, outward)
+    history = _extend(before.history, now_s, flows.bytes_s if brokers else 0.0)
+    return msgspec.structs.replace(flows, history=history)
+
+
+def copies_of(state: PartitionState) -> Iterator[int]:
+    """Yield the brokers whose replica is catching up: being added, or out of the ISR."""
+    for broker in state.replicas:
+        if broker in state.isr or broker == state.leader or broker in state.removing:
+            continue
+        if broker in state.adding or state.described:
+            yield broker
+
+
+def _count(
+    before: Mapping[Replica, Counted], now: Observation, growth: _Growth
+) -> dict[Replica, Counted]:
+    counted: dict[Replica, Counted] = {}
+    for tp, state in now.partitions.items():
+        config = now.topic_configs.get(tp.topic, _NO_TOPIC)
+        for broker in copies_of(state):
+            replica = Replica(tp, broker)
+            growth.receiving.add(broker)
+            if state.leader is not None:
+                growth.sending.add(state.leader)
+            if not list_includes(config.follower_throttled_replicas, tp.partition, broker):
+                growth.unthrottled.add(broker)
+            was = before.get(replica)
+            is_ = _read(replica, state, config, was, now)
+            if is_ is not None:
+                counted[replica] = _advanced(was, is_, broker, growth)
+            elif was is not None:
+                counted[replica] = was
+    return counted
+
+
+def _advanced(was: Counted | None, is_: Counted, broker: int, growth: _Growth) -> Counted:
+    """Count a copy up to its new reading; keep the old one where that cannot be counted."""
+    if was is None or was.by_offsets is not is_.by_offsets or is_.value < was.value:
+        return is_
+    if is_.at_s <= was.at_s:
+        return was
+    if is_.each is None:  # counted once it is known how many bytes a message has
+        return was
+    growth.add(broker, is_.leader, (is_.value - was.value) * is_.each)
+    return is_
+
+
+def _read(
+    replica: Replica,
+    state: PartitionState,
+    config: TopicConfig,
+    was: Counted | None,
+    now: Observation,
+) -> Counted | None:
+    """Read how far a copy is: by offsets where these measure bytes, else by bytes on disk."""
+    leader = None if state.leader is None else Replica(state.tp, state.leader)
+    ends, sizes = now.ends, now.sizes
+    end, size = ends.get(replica), sizes.get(replica)
+    whole = None if leader is None else ends.get(leader)
+    if end is not None and config.offsets_measure_size:
+        each = _message_bytes(
+            whole, now.starts.get(state.tp), None if leader is None else sizes.get(leader)
+        )
+        if each is None and was is not None and was.by_offsets:
+            each = was.each
+        if each is not None or size is None or (was is not None and was.by_offsets):
+            goal = None if whole is None else whole.value
+            return _counted(end, each, goal, state, by_offsets=True)
+    if size is None:
+        return None
+    full = None if leader is None else sizes.get(leader)
+    goal = None if full is None else full.value
+    return _counted(size, 1.0, goal, state, by_offsets=False)
+
+
+def _counted(
+    reading: Reading,
+    each: float | None,
+    goal: int | None,
+    state: PartitionState,
+    *,
+    by_offsets: bool,
+) -> Counted:
+    return Counted(reading.at_s, reading.value, by_offsets, each, goal, state.leader)
+
+
+def _message_bytes(
+    end: Reading | None, start: Reading | None, size: Reading | None
+) -> float | None:
+    if end is None or start is None or size is None or end.value <= start.value or size.value <= 0:
+        return None
+    return size.value / (end.value - start.value)
+
+
+def _add_finished(
+    before: Mapping[Replica, Counted],
+    counted: Mapping[Replica, Counted],
+    last: Observation | None,
+    now: Observation,
+    growth: _Growth,
+) -> None:
+    """Count what copies that have joined the ISR must have copied since their last reading."""
+    for replica, was in before.items():
+        if replica in counted or was.each is None or was.goal is None or last is None:
+            continue
+        state, earlier = now.partitions.get(replica.tp), last.partitions.get(replica.tp)
+        if state is None or earlier is None or state.topic_id != earlier.topic_id:
+            continue
+        if replica.broker in state.isr:
+            growth.add(replica.broker, was.leader, max(0, was.goal - was.value) * was.each)
+
+
+def _advance(
+    before: Mapping[int, FlowMeter],
+    grown: Mapping[int, float],
+    copying: set[int],
+    read: set[int],
+    now_s: float,
+) -> dict[int, FlowMeter]:
+    """Advance the meters of brokers that were read, or have no copies; start those that are new."""
+    meters = {broker: start_meter(now_s) for broker in copying - before.keys()}
+    for broker, meter in before.items():
+        if broker in copying and broker not in read:
+            meters[broker] = meter
+            continue
+        busy = broker in copying
+        later = advance_meter(meter, grown.get(broker, 0.0), now_s, copying=busy)
+        if not is_over(later):
+            meters[broker] = later
+    return meters
+
+
+def _flow(
+    broker: int,
+    before: Flows,
+    inward: Mapping[int, FlowMeter],
+    outward: Mapping[int, FlowMeter],
+    throttle: int | None,
+    now_s: float,
+) -> BrokerFlow:
+    was = before.brokers.get(broker, _NOTHING)
+    in_s = flow_rate(inward.get(broker), now_s)
+    over = throttle is not None and in_s is not None and in_s > throttle * _OVER
+    goes_on = over and was.throttle == throttle
+    passed_s = 0.0 if before.at_s is None else now_s - before.at_s
+    return BrokerFlow(
+        in_s=in_s,
+        out_s=flow_rate(outward.get(broker), now_s),
+        highest_in_s=max(was.highest_in_s, in_s or 0.0),
+        throttle=throttle,
+        over_s=was.over_s + passed_s if goes_on else 0.0,
+        over_polls=was.over_polls + 1 if goes_on else 0,
+    )
+
+
+def _throttle(broker: int, growth: _Growth, now: Observation) -> int | None:
+    config = now.broker_configs.get(broker)
+    if config is None or broker in growth.unthrottled or broker not in growth.receiving:
+        return None
+    return config.follower_throttle_rate
+
+
+def _extend(
+    history: tuple[tuple[int, float], ...], now_s: float, bytes_s: float | None
+) -> tuple[tuple[int, float], ...]:
+    """Keep the last known rate of each slot."""
+    if bytes_s is None:
+        return history
+    slot = int(now_s // SLOT_S)
+    kept = history[:-1] if history and history[-1][0] >= slot else history
+    return (*kept, (slot, bytes_s))[-SLOTS:]
+
+
+def merge_flow_history(past: Flows, own: Flows) -> Flows:
+    """Start the history with what was seen before the view's own polls."""
+    first = own.history[0][0] if own.history else None
+    older = (each for each in past.history if first is None or each[0] < first)
+    history = (*older, *own.history)[-SLOTS:]
+    return msgspec.structs.replace(own, history=history)
+
+
+def flow_slots(flows: Flows, now_s: float) -> list[float | None]:
+    """Return the rate in each slot of the last ten minutes, oldest first; None where unknown."""
+    last = int(now_s // SLOT_S)
+    known = dict(flows.history)
+    return [known.get(slot) for slot in range(last - SLOTS + 1, last + 1)]
