@@ -307,7 +307,7 @@ async def test_a_shut_cancel_gate_refuses_an_added_plan(tmp_path: Path) -> None:
         gate.shut(watch.clock.now(), "ada@ops1 (7)", "all of it")
         await watch.see()
         await choose_plan(watch, path)
-        assert "shut by ada@ops1 (7): nothing is started or added" in joined_words(watch.text)
+        assert "shut by ada@ops1 (7): nothing can be started or added" in joined_words(watch.text)
         await confirm(watch)
         await watch.until(lambda: "open it with O" in answer_line(watch))
         assert not asked(watch)

@@ -127,7 +127,7 @@ async def test_the_palette_finds_every_action_and_every_theme() -> None:
         await watch.press("down", "enter")
         await watch.until(lambda: watch.app.theme == "light")
         await watch.press("ctrl+p")
-        await watch.type("reverse the")
+        await watch.type("reverse the order")
         await watch.until(lambda: "Turn the order round" in watch.text)
         await watch.press("down", "enter")
         await watch.until(lambda: watch.rows == ["b-0", "a-0"] or "state ▼" in watch.lines[2])

@@ -125,7 +125,7 @@ async def test_an_unfinished_run_can_be_opened_or_left_alone(tmp_path: Path) -> 
     async with watching_runs(cluster, tmp_path) as watch:
         await watch.say("waits to be resumed")
         await watch.press("enter")
-        await watch.say("WAITING FOR RESUME")
+        await watch.say("ENGINE DIED")
 
 
 async def test_a_read_only_view_offers_to_open_the_run_and_names_the_resume_command(

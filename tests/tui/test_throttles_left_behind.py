@@ -8,7 +8,7 @@ from ktui.simulated.cluster import SimulatedCluster
 from support.runs.throttled import set_rate
 from support.views.running import ONE_BY_ONE, a_new_run, a_quiet_cluster, moved, watching_runs
 
-WORDS = "throttles left behind? ktui doctor"
+WORDS = "throttles left behind? (ktui doctor)"
 
 
 def forgotten(cluster: SimulatedCluster) -> SimulatedCluster:
@@ -25,10 +25,10 @@ async def test_leftover_throttles_are_counted_once_their_settings_are_read(
     cluster = forgotten(a_quiet_cluster("a-0", "b-0"))
     async with watching_runs(cluster, tmp_path, topics=["b"]) as watch:
         await watch.see()
-        assert "nothing is moving  1 throttle left behind? ktui doctor" in watch.text
+        assert "1 throttle left behind? (ktui doctor)" in watch.text
         await watch.press("b")
         await watch.pass_time(2)
-        assert f"2 {WORDS}" in watch.lines[0]
+        assert f"2 {WORDS}" in watch.lines[1]
 
 
 async def test_a_cluster_without_throttles_shows_no_note_of_them(tmp_path: Path) -> None:

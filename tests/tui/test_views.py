@@ -29,12 +29,10 @@ async def test_the_unhealthy_view_reads_all_partitions_and_shows_those_in_troubl
     async with watching(a_cluster(TROUBLED, configs=MIN_2), LARGE) as watch:
         await watch.do(*DOWN)
         await watch.pass_time(10)
-        assert watch.looks.interests[-1] == Interest()
+        assert watch.looks.interests[-1] == Interest(health=True)
         await watch.press("v")
-        assert "Checking all partitions of the cluster" in watch.text
-        assert "looking at all partitions" in watch.lines[2]
         await watch.see()
-        assert watch.looks.interests[-1] == Interest(unhealthy=True)
+        assert watch.looks.interests[-1] == Interest(unhealthy=True, health=True)
         assert set(watch.rows) == {"away-0", "under-0", "gone-0"}
         assert "OFFLINE" in watch.line("gone-0")
         assert "UNDER MIN" in watch.line("under-0")
@@ -53,7 +51,7 @@ async def test_a_healthy_cluster_is_shown_as_such_with_the_number_of_partitions_
 async def test_topics_named_at_the_start_are_shown_whether_they_move_or_not() -> None:
     cluster = a_cluster(moving=["orders-1", "audit-0"], resting=["orders-0"])
     async with watching(cluster, topics=["orders"]) as watch:
-        assert watch.looks.interests[0] == Interest(topics=frozenset({"orders"}))
+        assert watch.looks.interests[0] == Interest(topics=frozenset({"orders"}), health=True)
         assert sorted(watch.rows) == ["orders-0", "orders-1"]
         assert "topic orders" in watch.lines[2]
         assert "in sync" in watch.line("orders-0")
@@ -71,7 +69,9 @@ async def test_chosen_topics_become_the_third_view() -> None:
         await watch.type("orders, audit")
         await watch.press("enter")
         await watch.see()
-        assert watch.looks.interests[-1] == Interest(topics=frozenset({"orders", "audit"}))
+        assert watch.looks.interests[-1] == Interest(
+            topics=frozenset({"orders", "audit"}), health=True
+        )
         assert sorted(watch.rows) == ["audit-0", "orders-0"]
         await watch.press("v")
         assert "reassigning" in watch.lines[2]
@@ -126,10 +126,10 @@ async def test_the_unhealthy_view_shows_health_rather_than_a_finished_move() -> 
         assert "done" in row
         assert "UNDER MIN: ISR 2, min 3; out of ISR: 4" in row
         await watch.press("enter")
-        assert "UNDER MIN   reached its target; ISR 2, min 3; out of ISR: 4" in watch.lines[1]
+        assert "UNDER MIN   reached its target; ISR 2, min 3; out of ISR: 4" in watch.lines[2]
         await watch.press("escape", "v")
         await watch.see()
-        assert "1 OFFLINE  1 UNDER MIN" in watch.lines[1]
+        assert "‼ 1 offline (v) · 1 under min ISR (v)" in watch.lines[1]
         assert "done" not in watch.row("t-1")
         assert "UNDER MIN     >4! *2 3" in watch.row("t-1")
         assert "ISR 2, min 3; out of ISR: 4" in watch.row("t-1")

@@ -27,6 +27,7 @@ class NamedCluster(msgspec.Struct, frozen=True, kw_only=True):
     name: str = "prod-eu"
     context: Context = Context()
     theme: str | None = None
+    bell: bool = False
     unverified: tuple[str, ...] = ()
     not_granted: frozenset[tuple[str, str]] = frozenset()
     """The operations that the principal lacks: "cluster" or a topic, and the operation."""

@@ -13,6 +13,7 @@ import msgspec
 
 from ktui.cli.context.cluster import Cluster
 from ktui.cli.context.errors import BadInput
+from ktui.cli.context.ownership_options import NO_OWNERSHIP, TAKE_OVER
 from ktui.cluster.clock import Clock
 from ktui.cluster.ownership import (
     ClaimPreview,
@@ -37,29 +38,10 @@ log = logging.getLogger(__name__)
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-NO_OWNERSHIP = "--no-ownership"
-TAKE_OVER = "--take-over"
-
 _WITHOUT = (
     f"To go on without owning the cluster, use {NO_OWNERSHIP}, or `ownership: off` for its context "
     "in config.yaml. Nothing then keeps others from the cluster"
 )
-
-take_over_option = click.option(
-    TAKE_OVER,
-    is_flag=True,
-    help="Take the cluster over from another state directory; its engines then send nothing more.",
-)
-no_ownership_option = click.option(
-    NO_OWNERSHIP,
-    is_flag=True,
-    help="Do not check who owns the cluster, and do not keep others from it.",
-)
-
-
-def ownership_options(function: F) -> F:
-    """Add --take-over and --no-ownership."""
-    return take_over_option(no_ownership_option(function))
 
 
 class ClaimRequest(msgspec.Struct, frozen=True, kw_only=True):

@@ -9,9 +9,10 @@ from collections.abc import Collection
 import click
 import msgspec
 
-from ktui.cli.context.claim import TAKE_OVER, reading_claim, take_over_option
+from ktui.cli.context.claim import reading_claim
 from ktui.cli.context.cluster import Cluster, ClusterChoice
 from ktui.cli.context.errors import BadInput
+from ktui.cli.context.ownership_options import TAKE_OVER, take_over_option
 from ktui.cli.context.terminal import styled
 from ktui.cli.doctor.clear_throttles import clear
 from ktui.cli.doctor.connection_findings import check_connection

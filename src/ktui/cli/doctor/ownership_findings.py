@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from ktui.cli.context.claim import NO_OWNERSHIP, TAKE_OVER
+from ktui.cli.context.ownership_options import NO_OWNERSHIP, TAKE_OVER
 from ktui.cli.doctor.findings import DoctorFinding, Level
 from ktui.cluster.ownership import ClaimPreview, ClaimStatus, OwnedByOthers, OwnerUnknown
 from ktui.execution.host.late_requests import LateRequest

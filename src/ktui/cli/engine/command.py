@@ -12,8 +12,9 @@ from types import FrameType
 
 import click
 
-from ktui.cli.context.claim import ClusterHold, claim_request, no_ownership_option
+from ktui.cli.context.claim import ClusterHold, claim_request
 from ktui.cli.context.cluster import Cluster, ClusterChoice
+from ktui.cli.context.ownership_options import no_ownership_option
 from ktui.cli.engine.log import EngineLog, JournalWait, configure_log
 from ktui.cli.engine.metrics import RunMetrics
 from ktui.cli.engine.notices import RunNotices

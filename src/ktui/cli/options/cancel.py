@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 import click
 import msgspec
 
-from ktui.cli.context.claim import take_over_option
 from ktui.cli.context.errors import BadInput
+from ktui.cli.context.ownership_options import take_over_option
 from ktui.cli.options import common
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.run.cancel_kind import CancelKind

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import click
 import msgspec
 
-from ktui.cli.context.claim import ownership_options
+from ktui.cli.context.ownership_options import ownership_options
 from ktui.cli.options import common
 from ktui.cli.options.limits import GivenLimits, check_limits, limits_options_without
 from ktui.cli.options.run import (

@@ -7,8 +7,9 @@ import sys
 
 import click
 
-from ktui.cli.context.claim import claim_request, ownership_options
+from ktui.cli.context.claim import claim_request
 from ktui.cli.context.cluster import ClusterChoice, check_cluster, warn_of_tls
+from ktui.cli.context.ownership_options import ownership_options
 from ktui.cli.context.terminal import print_note
 from ktui.cli.options import common
 from ktui.cli.options.cluster import cluster_options

@@ -46,7 +46,7 @@ def test_each_change_is_one_line_and_what_happened_before_is_not_repeated(folder
         assert first == ["drain: 0 of 2 done"]
         assert then == [
             "orders-0: batch 1: 1,2,3 -> 1,2,3,4 (+4)",
-            "orders-0: step over; 1,2,3,4, led by 1",
+            "orders-0: step finished: 1,2,3,4, leader 1",
             "note: \\x1b[2Jhi, by ada@ops1 (1)",
         ]
         assert nothing == []
