@@ -48,7 +48,7 @@ leader.replication.throttled.replicas leaders leadership leads least leave leave
 letters lift lifted like likely limit limits line list listener listing lists live load loading
 local locate location lock locked locks log login logs long longer look looks lookup lost low
 lower made maintained make malformed mapping mark match matches max maximum may mb mean meant
-meanwhile mechanism meet member membership memory mention message messages metadata mib
+meanwhile mechanism meet member membership memory mention message messages metadata metrics mib
 microseconds middle min min.insync.replicas minimum mismatch mismatched missing mode
 monotonically more most mostly mounts move moved movements moves moving ms much must name named
 names need needed needs negative nested network never new newer no nobody node non none nor not

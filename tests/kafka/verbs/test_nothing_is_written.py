@@ -15,7 +15,7 @@ from support.kafka.slow_move import slow_move
 from support.views.terminal import Terminal
 
 ENTER, ESCAPE = "\r", "\x1b"
-WATCH = "f freeze"
+WATCH = "v view"
 SCREENS = ((ENTER, "] next"), ("b", "its partitions"), ("e", "x export"), ("?", "esc closes"))
 """The key of each screen, and words that only its footer has."""
 
