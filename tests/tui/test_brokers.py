@@ -29,6 +29,7 @@ from support.views.screens import (
     colour_of,
     observation,
     progress,
+    resize,
     screen_text,
     timeline,
 )
@@ -245,7 +246,7 @@ async def test_the_cursor_stays_on_its_broker_as_others_come_and_go() -> None:
         text = await shown(pilot, app, progress(last=observation(brokers=fewer)))
         assert selected(app) == 4
         assert "broker 4" in text
-        await pilot.resize_terminal(120, 30)
+        await resize(pilot, (120, 30))
         await pilot.pause()
         assert selected(app) == 4
 

@@ -19,7 +19,7 @@ from ktui.simulated.clock import VirtualClock
 from ktui.simulated.scenario.library import load_scenario, shipped_path
 from ktui.tui.app.demo import DemoApp
 from ktui.tui.screens.help import HelpScreen
-from support.views.screens import screen_text
+from support.views.screens import resize, screen_text
 from support.views.terminal import Terminal
 
 STORY = """
@@ -82,7 +82,7 @@ async def test_the_demo_shows_its_plan_under_the_throttle_until_it_is_done(tmp_p
         # the header says that it is simulated, and how fast time runs, on every screen
         await demo.until(lambda: "orders-0" in demo.text)
         assert "SIMULATED x10" in demo.text.split("\n")[0]
-        await demo.pilot.resize_terminal(120, 30)
+        await resize(demo.pilot, (120, 30))
         assert "SIMULATED x10" in demo.text.split("\n")[0]
         await demo.press("b")
         await demo.until(lambda: "leaders" in demo.text)

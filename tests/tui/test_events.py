@@ -14,7 +14,16 @@ from ktui.progress.timeline import Event, Progress
 from ktui.tui.draw.themes import load_themes, role_style
 from ktui.tui.screens.event_list import EventList
 from ktui.tui.screens.events import EventsScreen, write_events
-from support.views.screens import BEGAN, HOSTILE, SIZES, Host, colour_of, events, screen_text
+from support.views.screens import (
+    BEGAN,
+    HOSTILE,
+    SIZES,
+    Host,
+    colour_of,
+    events,
+    resize,
+    screen_text,
+)
 
 ORDERS = TopicPartition("orders", 1)
 MIXED = (
@@ -351,7 +360,7 @@ async def test_a_resize_wraps_the_lines_again_and_still_follows_the_newest() -> 
     long = tuple(Event(BEGAN, f"{words} end{i}", ORDERS) for i in range(40))
     async with app.run_test(size=(80, 24)) as pilot:
         assert "end39" in await shown(pilot, app, long)
-        await pilot.resize_terminal(120, 30)
+        await resize(pilot, (120, 30))
         await pilot.pause()
         assert "end39" in screen_text(app)
 

@@ -16,6 +16,7 @@ from support.simulated.moving_clusters import a_cluster
 from support.simulated.observations import START, a_move, an_observation
 from support.views.replays import Course, Replaying, recorded_run, replaying
 from support.views.running import a_new_run, moved
+from support.views.screens import resize
 from support.views.watching import SMALL
 
 NAMES = ("orders-0", "orders-1", "orders-2")
@@ -66,7 +67,7 @@ async def test_in_a_wide_terminal_what_is_queued_is_drawn_as_waiting(run: RunDir
         await replay.press("p", "shift+left")
         await replay.surveyed()
         for size in ((200, 60), SMALL):
-            await replay.pilot.resize_terminal(*size)
+            await resize(replay.pilot, size)
             assert "▕" in line(replay)
             assert "!" in line(replay)
             assert line(replay).endswith("▏")

@@ -279,7 +279,7 @@ async def test_a_click_selects_a_double_click_opens_and_a_heading_sorts() -> Non
 async def test_the_cursor_stays_visible_when_the_terminal_shrinks() -> None:
     async with watching(a_cluster(moving=[f"t-{n}" for n in range(200)]), LARGE) as watch:
         await watch.press(*["down"] * 40)
-        await watch.pilot.resize_terminal(*SMALL)
+        await watch.resize(SMALL)
         await watch.until(lambda: watch.app.size == SMALL)
         await watch.pilot.pause()
         assert watch.cursor == "t-40"

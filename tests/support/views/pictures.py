@@ -7,6 +7,8 @@ from typing import NamedTuple
 import pytest
 from textual.pilot import Pilot
 
+from support.views.screens import resize
+
 
 class Look(NamedTuple):
     """A theme, and the size of a terminal."""
@@ -28,7 +30,7 @@ class Album:
         """Take a picture of what is on the screen in each theme and size."""
         for look in looks:
             pilot.app.theme = look.theme
-            await pilot.resize_terminal(*look.size)
+            await resize(pilot, look.size)
             await pilot.pause()
             self._pictures[what, look] = pilot.app.export_screenshot(simplify=True)
 

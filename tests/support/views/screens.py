@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import UTC, datetime, timedelta
 from typing import Any, Generic, TypeVar
 
 from rich.color import Color
 from textual.app import App
+from textual.pilot import Pilot
 from textual.screen import Screen
 
 from ktui.cluster.broker import Broker
@@ -85,6 +87,15 @@ def screen_text(app: App[None]) -> str:
     strips = app.screen._compositor.render_strips()
     assert len(strips) == height
     return "\n".join(strip.text[:width].rstrip() for strip in strips)
+
+
+async def resize(pilot: Pilot[Any], size: tuple[int, int]) -> None:
+    """Give the terminal another size, and wait until the screen is laid out for it."""
+    await pilot.resize_terminal(*size)
+    async with asyncio.timeout(30):
+        while pilot.app.screen._compositor.size != size:
+            await pilot.pause()
+    await pilot.pause()
 
 
 def colour_of(app: App[None], words: str) -> Color | None:

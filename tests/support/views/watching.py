@@ -19,7 +19,7 @@ from ktui.tui.app.app import KtuiApp
 from ktui.tui.draw.themes import LoadedThemes
 from ktui.tui.screens.watch.list import PartitionList
 from ktui.tui.widgets.header import StatusHeader
-from support.views.screens import SHIPPED, screen_text
+from support.views.screens import SHIPPED, resize, screen_text
 
 SMALL, MIDDLE, LARGE = (80, 24), (120, 30), (200, 60)
 POLL_S = 1.0
@@ -133,7 +133,7 @@ class Watching:
                 await self.pilot.pause()
 
     async def resize(self, size: tuple[int, int]) -> None:
-        await self.pilot.resize_terminal(*size)
+        await resize(self.pilot, size)
         await self.pilot.pause()
 
     async def press(self, *keys: str) -> None:
