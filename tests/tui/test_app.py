@@ -138,10 +138,13 @@ async def test_every_key_in_the_footer_does_something() -> None:
         footer = watch.lines[-1]
         for words in ("detail", "filter", "sort", "view", "freeze", "brokers", "events", "help"):
             assert words in footer
-        for words in ("pause", "start plan", "runs", "dashboard"):
-            assert words in footer
-        for words in ("cancel", "throttle"):
+        assert "dashboard" in footer
+        # a read-only view without a run can change nothing
+        for words in ("cancel", "throttle", "limits", "pause", "start plan", "runs", "mark"):
             assert words not in footer
+        # a key that is left out says why it can do nothing
+        await watch.press("p")
+        assert "No run is attached." in watch.text
 
 
 async def test_the_smallest_terminal_leaves_keys_out_of_the_footer_but_cuts_none() -> None:

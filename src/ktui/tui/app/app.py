@@ -24,6 +24,7 @@ from ktui.progress.news import EventSeverity
 from ktui.progress.timeline import Event, Phase, Progress
 from ktui.recording.recorder import Recorder
 from ktui.tui.app import terminal_title
+from ktui.tui.app.abilities import Abilities
 from ktui.tui.app.alerts import Alerts
 from ktui.tui.app.cancel_controller import CancelController
 from ktui.tui.app.command_palette import Commands
@@ -57,7 +58,7 @@ from ktui.tui.screens.run.tool_commands import ToolCommandsScreen
 from ktui.tui.screens.runs import RunsScreen
 from ktui.tui.screens.watch.screen import WatchScreen
 from ktui.tui.widgets.bindings import APP_BINDINGS, HelpGroup
-from ktui.tui.widgets.footer import Notifications
+from ktui.tui.widgets.footer import FooterKeys, Notifications
 from ktui.tui.widgets.header import StatusHeader
 from ktui.tui.widgets.services import Notification, Services, Status
 
@@ -161,6 +162,9 @@ class KtuiApp(App[None], Services):
             pane=DetailPane(),
             filter_text=filter_text,
         )
+        self._abilities = Abilities(
+            self._run, self._runs, self._cancels, self.watch_screen, self._permission
+        )
         self._read_only, self._interval_s = read_only, poll_interval_s
         self._tls_unverified = tls_unverified
         self._recorder = recorder
@@ -254,6 +258,8 @@ class KtuiApp(App[None], Services):
                 screen.show_progress()
             for header in screen.query(StatusHeader):
                 header.update_status()
+        for keys in self.screen.query(FooterKeys):
+            keys.update_keys()
 
     # ------------------------------------------------- for controllers and screens
 
@@ -341,6 +347,14 @@ class KtuiApp(App[None], Services):
     def marked(self) -> Collection[TopicPartition]:
         """The partitions that are marked."""
         return self.watch_screen.partition_list.marked
+
+    def works(self, action: str) -> bool:
+        """Return whether an action can do something now."""
+        return self._abilities.works(action)
+
+    def helps(self, action: str) -> bool:
+        """Return whether an action can help now with the trouble that names it."""
+        return self._abilities.helps(action)
 
     def pause_partition(self, tp: TopicPartition | None) -> None:
         """Pause a partition of the run, or continue it."""

@@ -222,6 +222,14 @@ class CancelController:
             return None
         return listed_reassignments(seen).get(tp)
 
+    @property
+    def may_cancel_foreign(self) -> bool:
+        """Whether the selected partition has a foreign reassignment that can be cancelled here."""
+        if not self._permission.write or self._runs.engines is None:
+            return False
+        move = self._foreign_reassignment(self._selection.selected)
+        return move is not None and move.refused is None
+
     def cancel_foreign(self) -> None:
         """Cancel a foreign reassignment, once the operator has confirmed."""
         move, engines = self._foreign_reassignment(self._selection.selected), self._runs.engines

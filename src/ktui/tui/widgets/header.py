@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 
 import msgspec
@@ -19,6 +19,7 @@ from ktui.tui.draw.cells import Piece, cut_pieces, faded, pieces_width
 from ktui.tui.draw.paint import content
 from ktui.tui.poll.overview import Overview
 from ktui.tui.run_view.attached import RunStatus
+from ktui.tui.widgets.live_keys import key_names
 from ktui.tui.widgets.services import Status, services
 from ktui.tui.widgets.trouble import fit_troubles, troubles
 
@@ -79,7 +80,7 @@ class StatusHeader(Widget):
         first = content(line([*_who(status), *_cluster(status)], _clock(status.now, width), width))
         if not self.has_class("-two-lines"):
             return first
-        second = _second(status, width, with_sums=self._with_sums)
+        second = _second(status, width, key_names(self.screen), with_sums=self._with_sums)
         return Content("\n").join([first, content(second)])
 
 
@@ -165,18 +166,18 @@ def _brokers(overview: Overview) -> HeaderPart:
     return _part(f"{up}/{overview.brokers} brokers", role, bold=bool(overview.down))
 
 
-def _second(status: Status, width: int, *, with_sums: bool) -> list[Piece]:
+def _second(status: Status, width: int, keys: Mapping[str, str], *, with_sums: bool) -> list[Piece]:
     wrong = troubles(status)
-    chip = _chip(status.run) if with_sums else HeaderPart(())
+    chip = _chip(status.run, keys.get("show_runs", "")) if with_sums else HeaderPart(())
     room = width - 3 - pieces_width(chip.pieces)
-    shown = HeaderPart(tuple(fit_troubles(wrong, room)))
+    shown = HeaderPart(tuple(fit_troubles(wrong, room, keys)))
     parts = [shown] if wrong else []
     if with_sums and status.outage is None:
         parts += [msgspec.structs.replace(part, rank=part.rank + 1) for part in _standing(status)]
     return line(parts, chip, width)
 
 
-def _chip(run: RunStatus | None) -> HeaderPart:
+def _chip(run: RunStatus | None, key: str) -> HeaderPart:
     """Show a run that has ended, small: it must not hide what goes on without it."""
     if run is None or run.state is not RunState.ENDED:
         return HeaderPart(())
@@ -190,7 +191,8 @@ def _chip(run: RunStatus | None) -> HeaderPart:
         if state in _OTHER_ENDS
     ]
     words = Piece(f"{sign} {run.name} ENDED{at}", role, bold=True)
-    return HeaderPart((words, Piece(f" {', '.join(counts)}"), Piece(" (r)", "dim")))
+    shown = Piece(f" ({key})" if key else "", "dim")
+    return HeaderPart((words, Piece(f" {', '.join(counts)}"), shown))
 
 
 def _standing(status: Status) -> list[HeaderPart]:

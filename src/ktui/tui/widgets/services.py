@@ -92,6 +92,15 @@ class Services:
         """The actions whose keys make room first; None for the footer's own choice."""
         return None
 
+    def works(self, action: str) -> bool:
+        """Return whether an action can do something now, so that the footer shows its key."""
+        del action
+        return True
+
+    def helps(self, action: str) -> bool:
+        """Return whether an action can help now with the trouble that names it."""
+        return self.works(action)
+
     @property
     def attached(self) -> AttachedRun | None:
         """The run that the view follows."""

@@ -255,6 +255,7 @@ class WatchScreen(WatchScreenBase):
     @on(PartitionList.CursorMoved)
     def _follow_cursor(self) -> None:
         self._pane.show_partition(self.partition)
+        self.query_one(FooterKeys).update_keys()
 
     def show_progress(self) -> None:
         """Show the new progress; in grey where it is no longer current."""
