@@ -114,7 +114,7 @@ def test_every_key_has_a_sentence_for_the_help() -> None:
 async def test_the_help_explains_every_sign_and_can_be_scrolled(size: tuple[int, int]) -> None:
     async with watching(a_cluster(), size) as watch:
         await watch.press("question_mark")
-        assert "Show everything that has happened" in watch.text
+        assert "Open the partition's detail" in watch.text
         await watch.press("end")
         await watch.until(lambda: "the topic is gone" in watch.text)
 

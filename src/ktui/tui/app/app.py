@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -137,6 +137,7 @@ class KtuiApp(App[None], Services):
     ) -> None:
         super().__init__()
         self._themes = themes
+        self._own_keys: Mapping[str, str] = {}
         self._clock = clock or SystemClock()
         self._footer_messages = Notifications(self)
         self._permission = Permission(write=not read_only, why=why_read_only)
@@ -277,6 +278,11 @@ class KtuiApp(App[None], Services):
     def outage(self) -> ClusterOutage | None:
         """Why the last poll failed as a whole; None while the cluster answers."""
         return self._poll_loop.outages.current
+
+    @property
+    def keymap(self) -> Mapping[str, str]:
+        """The keys that the operator has changed, by the id of their binding."""
+        return self._own_keys
 
     @property
     def events(self) -> Sequence[Event]:
@@ -443,7 +449,7 @@ class KtuiApp(App[None], Services):
 
     async def action_show_help(self) -> None:
         """Show every key."""
-        await self.push_screen(HelpScreen(self.help_groups()))
+        await self.push_screen(HelpScreen(self.help_groups(), self.screen))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Hide the key of the screen that is already open, and resuming where there is nothing."""
@@ -528,7 +534,7 @@ class KtuiApp(App[None], Services):
 
     def help_groups(self) -> list[HelpGroup]:
         """Return every key of every screen, by group."""
-        return help_groups(self.BINDINGS)
+        return help_groups(self.BINDINGS, self.keymap)
 
     def neighbour(self, tp: TopicPartition, step: int) -> TopicPartition | None:
         """Return the partition `step` rows below in the list; None beyond its ends."""

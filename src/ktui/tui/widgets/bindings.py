@@ -6,7 +6,7 @@ screens are with each of them. `help_groups` collects all for `?`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import msgspec
 from textual.binding import Binding
@@ -143,19 +143,37 @@ class HelpGroup(msgspec.Struct, frozen=True):
 
     title: str
     keys: tuple[KeyHelp, ...]
+    screens: tuple[type, ...] = ()
+    """The classes of that screen."""
 
 
-def help_group(title: str, bindings: Iterable[object]) -> HelpGroup:
+def help_group(
+    title: str,
+    bindings: Iterable[object],
+    keymap: Mapping[str, str],
+    *,
+    screens: tuple[type, ...] = (),
+) -> HelpGroup:
     """Make the help of a screen from its bindings; those without a tooltip are left out."""
     keys: dict[str, list[str]] = {}
     for binding in bindings:
         if isinstance(binding, Binding) and binding.tooltip:
-            keys.setdefault(binding.tooltip, []).append(keys_text(binding))
-    return HelpGroup(
-        title, tuple(KeyHelp(" ".join(dict.fromkeys(k)), words) for words, k in keys.items())
-    )
+            keys.setdefault(binding.tooltip, []).append(keys_text(mapped(binding, keymap)))
+    lines = [KeyHelp(" ".join(dict.fromkeys(k)), words) for words, k in keys.items()]
+    return HelpGroup(title, tuple(lines), screens)
+
+
+def mapped(binding: Binding, keymap: Mapping[str, str]) -> Binding:
+    """Return a binding with the key that it has in a keymap, if it has one there."""
+    key = keymap.get(binding.id or "")
+    return binding.with_key(key) if key else binding
 
 
 def keys_text(binding: Binding) -> str:
     """Return the keys of a binding as they are shown."""
-    return " ".join(_NAMES.get(key.strip(), key.strip()) for key in binding.key.split(","))
+    return " ".join(key_text(key) for key in binding.key.split(","))
+
+
+def key_text(key: str) -> str:
+    """Return a key as it is shown."""
+    return _NAMES.get(key.strip(), key.strip())

@@ -26,7 +26,7 @@ class LiveKey(NamedTuple):
 
     @property
     def action(self) -> str:
-        """The action, without the name of the app."""
+        """The action, without the name of who carries it out."""
         return _action(self.active)
 
     @property
@@ -36,7 +36,7 @@ class LiveKey(NamedTuple):
 
 
 def _action(active: ActiveBinding) -> str:
-    return active.binding.action.removeprefix("app.")
+    return active.binding.action.removeprefix("app.").removeprefix("screen.")
 
 
 def _bindings(screen: Screen[Any]) -> Iterator[tuple[str, ActiveBinding]]:
