@@ -11,12 +11,13 @@ import click
 import msgspec
 
 from ktui.cli.context.cluster import Cluster, ClusterChoice
-from ktui.cli.context.config import config_dir
+from ktui.cli.context.config import config_dir, load_config
 from ktui.cli.context.errors import BadInput
 from ktui.cli.context.terminal import need_terminal
 from ktui.cli.options import common
 from ktui.cli.options.cluster import cluster_options
 from ktui.cli.options.recording import recorded_in_words, recorder, recording_options
+from ktui.cli.output.keymap import read_keymap
 from ktui.cli.output.view import show_app
 from ktui.cli.record.sources import ClusterRecording
 from ktui.cli.watch.launcher import ProcessEngines
@@ -167,4 +168,5 @@ def _app(
         alerts=cluster.bell,
         verbs=ShellVerbs(),
         filter_text=view.filter_text,
+        keymap=read_keymap(load_config()),
     )

@@ -15,6 +15,7 @@ from ktui.cli.context.config import config_dir, load_config
 from ktui.cli.context.errors import BadInput
 from ktui.cli.context.terminal import need_terminal
 from ktui.cli.options import common
+from ktui.cli.output.keymap import read_keymap
 from ktui.cli.output.table import table
 from ktui.cli.output.view import show_app, temporary_folder
 from ktui.cli.watch.demo_launcher import SimulatedEngines
@@ -147,6 +148,7 @@ async def demo_app(
             state_dir=state_dir,
             engines=engines,
             verbs=ShellVerbs(),
+            keymap=read_keymap(load_config()),
         )
         execute = _start_paced_run if scenario.limits != Limits() else _submit_at_once
         plan = asyncio.create_task(execute(scenario, cluster, app, engines))

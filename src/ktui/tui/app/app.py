@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 from rich.text import Text
 from textual import on
 from textual.app import App
-from textual.binding import BindingType
+from textual.binding import Binding, BindingType
 from textual.events import Event as TerminalEvent
 from textual.events import Key
 from textual.screen import Screen
@@ -57,7 +58,7 @@ from ktui.tui.screens.run.throttle import ThrottleScreen
 from ktui.tui.screens.run.tool_commands import ToolCommandsScreen
 from ktui.tui.screens.runs import RunsScreen
 from ktui.tui.screens.watch.screen import WatchScreen
-from ktui.tui.widgets.bindings import APP_BINDINGS, HelpGroup
+from ktui.tui.widgets.bindings import APP_BINDINGS, HelpGroup, key_text
 from ktui.tui.widgets.footer import FooterKeys, Notifications
 from ktui.tui.widgets.header import StatusHeader
 from ktui.tui.widgets.services import Notification, Services, Status
@@ -105,6 +106,7 @@ class KtuiApp(App[None], Services):
         alerts: whether the terminal rings and notifies for stalls, failures and ends.
         verbs: the verbs of the command line that change the run; None where this view cannot.
         filter_text: the filter to begin with, as it would be typed.
+        keymap: the keys that the operator has changed, by the id of their binding.
     """
 
     TITLE = "ktui"
@@ -134,10 +136,12 @@ class KtuiApp(App[None], Services):
         alerts: bool = False,
         verbs: RunVerbs | None = None,
         filter_text: str = "",
+        keymap: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         super().__init__()
         self._themes = themes
-        self._own_keys: Mapping[str, str] = {}
+        self.set_keymap(keymap)
+        self._own_keys = keymap
         self._clock = clock or SystemClock()
         self._footer_messages = Notifications(self)
         self._permission = Permission(write=not read_only, why=why_read_only)
@@ -283,6 +287,11 @@ class KtuiApp(App[None], Services):
     def keymap(self) -> Mapping[str, str]:
         """The keys that the operator has changed, by the id of their binding."""
         return self._own_keys
+
+    def get_key_display(self, binding: Binding) -> str:
+        """Return a key as the footer shows it: one that the operator has chosen as in the help."""
+        chosen = binding.id in self._own_keys and binding.key_display is None
+        return key_text(binding.key) if chosen else super().get_key_display(binding)
 
     @property
     def events(self) -> Sequence[Event]:

@@ -18,7 +18,7 @@ from ktui.cluster.observer import ObservationSource
 from ktui.tui.app.app import KtuiApp
 from ktui.tui.draw import format as figures
 from ktui.tui.poll.polling import Polled
-from ktui.tui.widgets.bindings import APP_BINDINGS
+from ktui.tui.widgets.bindings import APP_BINDINGS, give_ids
 from ktui.tui.widgets.services import Status
 
 _TITLE_S, _REFUSED_S = 6.0, 20.0
@@ -55,6 +55,7 @@ class StoryScreen(ModalScreen[None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q,i", "close", "close", tooltip="Close the story"),
     ]
+    give_ids("story", BINDINGS)
 
     def __init__(self, title: str, about: str, refused: tuple[str, ...]) -> None:
         super().__init__()
@@ -88,6 +89,7 @@ class DemoApp(KtuiApp):
         Binding("i", "show_story", "story", tooltip="Tell what happens here"),
         Binding("R", "play_again", "again", tooltip="Play the story from the start"),
     ]
+    give_ids("app", BINDINGS, {"show_story": "story", "play_again": "again"})
 
     def __init__(self, source: ObservationSource, *, story: Story, **how: Any) -> None:
         super().__init__(source, cluster_name=story.name, read_only=False, **how)

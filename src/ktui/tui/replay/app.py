@@ -19,7 +19,7 @@ from ktui.tui.replay.line import ReplayLine, position_text
 from ktui.tui.replay.messages import ReplayAdvanced, ReplayNotice, Surveyed
 from ktui.tui.replay.moment_prompt import MomentPrompt
 from ktui.tui.replay.player import Player, SearchDirection
-from ktui.tui.widgets.bindings import APP_BINDINGS
+from ktui.tui.widgets.bindings import APP_BINDINGS, give_ids
 from ktui.tui.widgets.header import StatusHeader
 from ktui.tui.widgets.services import Notification, Status
 
@@ -41,11 +41,11 @@ _TICK_S = 0.25
 REPLAY_BINDINGS = [
     Binding("p", "play", "play/pause", tooltip="Let the recording stand, or go on"),
     Binding(
-        "left", "seek(-10)", "10 s", key_display="←→", priority=True,
+        "left", "seek(-10)", "10 s", key_display="←→", priority=True, id="replay.back",
         tooltip="Go 10 s of the recording back",
     ),
     Binding(
-        "right", "seek(10)", "10 s", show=False, priority=True,
+        "right", "seek(10)", "10 s", show=False, priority=True, id="replay.on",
         tooltip="Go 10 s of the recording on",
     ),
     Binding(
@@ -57,7 +57,7 @@ REPLAY_BINDINGS = [
         tooltip="Go a minute of the recording on",
     ),
     Binding(
-        "minus", "slower", "speed", key_display="-+",
+        "minus", "slower", "speed", key_display="-+", id="replay.slower",
         tooltip="Play more slowly",
     ),
     Binding("plus", "faster", "faster", show=False, tooltip="Play faster"),
@@ -71,6 +71,7 @@ REPLAY_BINDINGS = [
     ),
     Binding("a", "go_to", "go to", tooltip="Go to a time of the recording"),
 ]  # fmt: skip
+give_ids("replay", REPLAY_BINDINGS)
 
 
 class ReplayApp(KtuiApp, inherit_bindings=False):
@@ -88,8 +89,10 @@ class ReplayApp(KtuiApp, inherit_bindings=False):
     BINDINGS: ClassVar[list[BindingType]] = [
         *(binding for binding in APP_BINDINGS if binding.action not in _LEFT_OUT),
         *REPLAY_BINDINGS,
-        Binding("q", "quit_view", "quit", tooltip="Close the replay"),
-        Binding("ctrl+c,ctrl+q", "quit_view", "quit", show=False, priority=True),
+        Binding("q", "quit_view", "quit", id="app.quit", tooltip="Close the replay"),
+        Binding(
+            "ctrl+c,ctrl+q", "quit_view", "quit", show=False, priority=True, id="app.interrupt"
+        ),
     ]
 
     def __init__(

@@ -14,6 +14,7 @@ from textual.widgets import Input, Static
 
 from ktui.recording.replay_moment import describe_range, parse_second
 from ktui.recording.replay_tape import Tape
+from ktui.tui.widgets.bindings import give_ids
 from ktui.tui.widgets.text_field import TextField
 
 
@@ -35,6 +36,7 @@ class MomentPrompt(ModalScreen[float | None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "leave", "back", tooltip="Go back without going anywhere"),
     ]
+    give_ids("moment", BINDINGS)
 
     def __init__(self, tape: Tape) -> None:
         super().__init__()

@@ -23,6 +23,7 @@ from ktui.progress.timeline import Event
 from ktui.tui.draw.cells import partition_text
 from ktui.tui.screens.event_groups import splice
 from ktui.tui.screens.event_rows import EventRow, EventRows
+from ktui.tui.widgets.bindings import give_ids
 
 SIGNS = ("·", "!", "‼")
 """News, warning, trouble: the sign beside the colour."""
@@ -80,6 +81,7 @@ class EventList(ScrollView, can_focus=True):
         Binding("end,G", "last", "newest", show=False, tooltip="Go to the newest event and follow"),
         Binding("home,g", "first", "oldest", show=False, tooltip="Go to the oldest event"),
     ]
+    give_ids("events", BINDINGS, {"fold(None)": "toggle"})
 
     class Moved(Message):
         """The operator has scrolled, or lines were added below."""

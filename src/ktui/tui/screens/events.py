@@ -22,6 +22,7 @@ from ktui.tui.draw.format import as_count
 from ktui.tui.draw.paint import content
 from ktui.tui.screens.event_filter import Choice, EventFilter
 from ktui.tui.screens.event_list import SIGNS, EventList, subject
+from ktui.tui.widgets.bindings import give_ids
 from ktui.tui.widgets.footer import FooterKeys
 from ktui.tui.widgets.header import HeaderPart, StatusHeader, line
 from ktui.tui.widgets.services import services
@@ -109,6 +110,7 @@ class EventsScreen(Screen[None]):
         Binding("N", "note", "note", tooltip="Write a note on the run among its events"),
         Binding("x", "export", "export", tooltip="Write the events shown to a JSON-lines file"),
     ]
+    give_ids("events", BINDINGS)
 
     def __init__(self) -> None:
         super().__init__()

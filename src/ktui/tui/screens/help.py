@@ -35,7 +35,7 @@ from ktui.tui.screens.run.tool_commands import ToolCommandsScreen
 from ktui.tui.screens.runs import RunsScreen
 from ktui.tui.screens.watch.list import PartitionList
 from ktui.tui.screens.watch.screen import WatchScreen
-from ktui.tui.widgets.bindings import HelpGroup, help_group
+from ktui.tui.widgets.bindings import HelpGroup, give_ids, help_group
 from ktui.tui.widgets.live_keys import key_names
 from ktui.tui.widgets.text_field import TextField
 
@@ -110,6 +110,7 @@ class HelpScreen(ModalScreen[None]):
         Binding("n,enter", "step(1)", "next", tooltip="Go to the next match"),
         Binding("N", "step(-1)", "previous", tooltip="Go to the previous match"),
     ]
+    give_ids("help", BINDINGS)
 
     def __init__(self, groups: Sequence[HelpGroup], opened_from: Screen[Any] | None = None) -> None:
         super().__init__()
@@ -194,6 +195,7 @@ class SearchField(TextField):
         Binding("up", "screen.step(-1)", "previous", show=False, tooltip="Go to the match above"),
         Binding("down", "screen.step(1)", "next", show=False, tooltip="Go to the match below"),
     ]
+    give_ids("search", BINDINGS)
 
 
 def _sections(

@@ -21,6 +21,7 @@ from ktui.insights.file import insights_in
 from ktui.insights.insights import Insights
 from ktui.insights.sections import NOTHING, Section, sections
 from ktui.quantities import as_count
+from ktui.tui.widgets.bindings import give_ids
 from ktui.tui.widgets.footer import FooterKeys
 from ktui.tui.widgets.header import StatusHeader
 
@@ -51,6 +52,7 @@ class InsightsScreen(Screen[None]):
         Binding("escape", "back", "back", tooltip="Go back"),
         Binding("q", "back", "back", show=False, tooltip="Go back"),
     ]
+    give_ids("insights", BINDINGS)
 
     def __init__(self, state_dir: StateDir, cluster_id: str | None) -> None:
         super().__init__()

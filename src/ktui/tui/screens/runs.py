@@ -23,6 +23,7 @@ from ktui.execution.host.state_dir import StateDir
 from ktui.execution.run.states import State
 from ktui.tui.draw.roles import role_style
 from ktui.tui.screens.watch.run_banner import GOES_ON_ALONE, state_words
+from ktui.tui.widgets.bindings import give_ids
 from ktui.tui.widgets.footer import FooterKeys
 from ktui.tui.widgets.header import StatusHeader
 from ktui.tui.widgets.services import services
@@ -48,6 +49,7 @@ class RunTable(DataTable[Text]):
             "enter", "screen.attach", "show it", key_display="↵", tooltip="Attach the view to it"
         ),
     ]
+    give_ids("runs", BINDINGS)
 
 
 class RunsScreen(Screen[None]):
@@ -85,6 +87,7 @@ class RunsScreen(Screen[None]):
         Binding("R", "resume", "resume", tooltip="Start an engine for it"),
         Binding("c", "roll_back", "roll back", tooltip="Attach the view to it, and roll it back"),
     ]
+    give_ids("runs", BINDINGS)
 
     def __init__(self, state_dir: StateDir, *, place: str, may_resume: str | None) -> None:
         super().__init__()

@@ -6,12 +6,17 @@ screens are with each of them. `help_groups` collects all for `?`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any
 
 import msgspec
 from textual.binding import Binding
+from textual.keys import format_key
 
-RUN_BINDINGS = [
+RUN_BINDINGS: list[Binding] = [
     Binding(
         "n", "start_plan", "start plan",
         tooltip="Choose a plan, read what it would do, then start it, or add it to the live run",
@@ -31,7 +36,7 @@ RUN_BINDINGS = [
     ),
     Binding("r", "show_runs", "runs", tooltip="Show all runs: attach to one, or resume it"),
 ]  # fmt: skip
-APP_BINDINGS = [
+APP_BINDINGS: list[Binding] = [
     *RUN_BINDINGS,
     Binding("b", "show_brokers", "brokers", tooltip="Show the brokers: traffic, disks, throttles"),
     Binding(
@@ -73,13 +78,16 @@ APP_BINDINGS = [
         "ctrl+p", "command_palette", "commands", show=False, key_display="ctrl+p",
         tooltip="Find any action or theme by name",
     ),
-    Binding("ctrl+c", "quit_view", "quit", show=False, key_display="ctrl+c", priority=True),
+    Binding(
+        "ctrl+c", "quit_view", "quit", show=False, key_display="ctrl+c", priority=True,
+        id="app.interrupt",
+    ),
 ]  # fmt: skip
 COPY_BINDING = Binding(
-    "y", "copy", "copy", show=False,
+    "y", "copy", "copy", show=False, id="partition.copy",
     tooltip="Copy the partition: its name, its row, JSON, or Kafka's command that moves it",
 )  # fmt: skip
-WATCH_BINDINGS = [
+WATCH_BINDINGS: list[Binding] = [
     Binding(
         "slash", "filter", "filter", key_display="/",
         tooltip="Show only what matches: words, topic:x, broker:3, state:stalled, partition:0",
@@ -131,6 +139,33 @@ _NAMES = {
 }
 
 
+def give_ids(
+    place: str, bindings: list[Any], names: Mapping[str, str] = MappingProxyType({})
+) -> None:
+    """Give each binding an id, under which the config file may name another key for it.
+
+    The id is the place with the words of the footer. A binding that has an id keeps it.
+
+    Args:
+        place: the screen, widget or app that has the bindings.
+        bindings: the bindings, which are replaced in the list.
+        names: what stands in place of the footer's words, by action.
+    """
+    for at, binding in enumerate(bindings):
+        if binding.id is None:
+            words = names.get(binding.action, binding.description).lower()
+            name = re.sub(r"[^a-z0-9]+", "-", words).strip("-")
+            bindings[at] = replace(binding, id=f"{place}.{name}")
+
+
+_APP_NAMES = {
+    "cancel_foreign": "cancel-foreign", "open_gate": "open-gate",
+    "show_tool_commands": "kafka-commands",
+}  # fmt: skip
+give_ids("app", APP_BINDINGS, _APP_NAMES)
+give_ids("watch", WATCH_BINDINGS)
+
+
 class KeyHelp(msgspec.Struct, frozen=True):
     """One line of the help: the keys of an action and its description."""
 
@@ -176,4 +211,5 @@ def keys_text(binding: Binding) -> str:
 
 def key_text(key: str) -> str:
     """Return a key as it is shown."""
-    return _NAMES.get(key.strip(), key.strip())
+    name = key.strip()
+    return _NAMES.get(name) or (format_key(name) if "+" not in name else name)

@@ -83,6 +83,11 @@ class Services:
         return self.progress.events
 
     @property
+    def keymap(self) -> Mapping[str, str]:
+        """The keys that the operator has changed, by the id of their binding."""
+        return {}
+
+    @property
     def notification(self) -> Notification | None:
         """The message in place of the footer's keys."""
         return None

@@ -23,6 +23,7 @@ from ktui.tui.draw.cells import Piece, cut_pieces, faded, pieces_width
 from ktui.tui.draw.roles import role_style
 from ktui.tui.screens.brokers.panel import broker_panel
 from ktui.tui.screens.brokers.row import COLUMNS, BrokerColumn, BrokerView, broker_views
+from ktui.tui.widgets.bindings import give_ids
 from ktui.tui.widgets.footer import FooterKeys
 from ktui.tui.widgets.header import StatusHeader
 from ktui.tui.widgets.services import services
@@ -39,6 +40,7 @@ _KEYS: list[BindingType] = [
     Binding("home", "screen.first", "first", show=False, tooltip="Go to the first broker"),
     Binding("end", "screen.last", "last", show=False, tooltip="Go to the last broker"),
 ]  # fmt: skip
+give_ids("brokers", _KEYS)
 
 
 class BrokerTable(DataTable[Text]):
@@ -83,6 +85,7 @@ class BrokersScreen(Screen[None]):
         Binding("escape,q", "back", "back", key_display="esc", tooltip="Go back to the list"),
         *_KEYS,
     ]
+    give_ids("brokers", BINDINGS)
 
     def __init__(self) -> None:
         super().__init__()

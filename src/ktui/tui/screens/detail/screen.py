@@ -19,7 +19,7 @@ from ktui.cluster.partition import TopicPartition
 from ktui.tui.draw.paint import content
 from ktui.tui.screens.copy import choose_copy
 from ktui.tui.screens.detail.partition_detail import PartitionDetail, as_current
-from ktui.tui.widgets.bindings import COPY_BINDING
+from ktui.tui.widgets.bindings import COPY_BINDING, give_ids
 from ktui.tui.widgets.footer import FooterKeys
 from ktui.tui.widgets.header import StatusHeader
 from ktui.tui.widgets.services import services
@@ -53,6 +53,7 @@ class DetailScreen(Screen[None]):
         ),
         COPY_BINDING,
     ]  # fmt: skip
+    give_ids("detail", BINDINGS)
 
     def __init__(self, tp: TopicPartition) -> None:
         super().__init__()

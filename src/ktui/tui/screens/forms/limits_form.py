@@ -17,6 +17,7 @@ from textual.widgets import Input, Static
 
 from ktui.pacing.limits import CHOICES, COUNTS, LETTERS, Limits, LimitsProblem, parse_limits
 from ktui.tui.draw import format as figures
+from ktui.tui.widgets.bindings import give_ids
 from ktui.tui.widgets.text_field import TextField
 
 OPTIONS = (*COUNTS, *CHOICES)
@@ -38,6 +39,7 @@ class LimitInput(TextField):
         Binding("up", "app.focus_previous", "up", show=False, tooltip="Go to the field above"),
         Binding("down", "app.focus_next", "down", show=False, tooltip="Go to the field below"),
     ]
+    give_ids("field", BINDINGS)
 
 
 class LimitsForm(Vertical):

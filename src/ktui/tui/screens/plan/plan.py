@@ -28,6 +28,7 @@ from ktui.planning.read.problems import BadPlan
 from ktui.tui.run_view import messages
 from ktui.tui.run_view.launchers import EngineLauncher
 from ktui.tui.run_view.plan_choice import ChosenPlan, ColouredLine, read_chosen_plan
+from ktui.tui.widgets.bindings import give_ids
 from ktui.tui.widgets.choices import Choices, FormChoices
 from ktui.tui.widgets.footer import FooterKeys
 from ktui.tui.widgets.header import StatusHeader
@@ -90,6 +91,7 @@ class PlanScreen(Screen[PlanOutcome | None]):
         Binding("escape", "leave", "back", key_display="esc", tooltip="Go back; nothing is sent"),
         Binding("tab", "app.focus_next", "next field", tooltip="Go to the next field"),
     ]
+    give_ids("plan", BINDINGS)
     TITLE_WORDS: ClassVar[str]
     """The title of the screen; `{}` stands for the live run."""
     BEFORE: ClassVar[str]

@@ -29,6 +29,7 @@ from ktui.tui.run_view.attached import AttachedRun
 from ktui.tui.run_view.cancel_choice import CancelAction, DialogChoice, Scope
 from ktui.tui.screens.run.confirm import TypeNameScreen
 from ktui.tui.screens.watch.run_banner import RunLines
+from ktui.tui.widgets.bindings import give_ids
 from ktui.tui.widgets.choices import Choices
 from ktui.tui.widgets.footer import FooterKeys
 from ktui.tui.widgets.header import StatusHeader
@@ -175,6 +176,16 @@ class CancelScreen(ModalScreen[DialogChoice | None]):
             "escape,n,q", "back", "leave", key_display="esc", tooltip="Go back; nothing is done"
         ),
     ]
+    give_ids(
+        "cancel",
+        BINDINGS,
+        {
+            "scope(-1)": "scope-up",
+            "scope(1)": "scope-down",
+            "what(-1)": "what-left",
+            "what(1)": "what-right",
+        },
+    )
 
     def __init__(
         self,

@@ -17,6 +17,7 @@ from ktui.execution.journal.commands import Command
 from ktui.execution.run.throttle_status import throttle_status
 from ktui.tui.run_view.attached import AttachedRun, RunStatus
 from ktui.tui.screens.watch.run_banner import RunLines
+from ktui.tui.widgets.bindings import give_ids
 from ktui.tui.widgets.services import services
 
 
@@ -41,6 +42,7 @@ class RunChangeScreen(Screen[None]):
             "escape,q", "back", "back", key_display="esc", tooltip="Go back; nothing is changed"
         )
     ]
+    give_ids("change", BINDINGS)
     READ_ONLY: ClassVar[str]
     """The sentence for a view that is read-only."""
     ENDED: ClassVar[str]

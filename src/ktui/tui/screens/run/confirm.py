@@ -12,6 +12,7 @@ from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
+from ktui.tui.widgets.bindings import give_ids
 from ktui.tui.widgets.text_field import TextField
 
 
@@ -38,6 +39,7 @@ class ConfirmScreen(ModalScreen[bool]):
         Binding("y", "answer(True)", "yes", tooltip="Do it"),
         Binding("n,escape,q", "answer(False)", "no", tooltip="Leave everything as it is"),
     ]
+    give_ids("confirm", BINDINGS)
 
     def __init__(self, title: str, words: str) -> None:
         super().__init__()
@@ -81,6 +83,7 @@ class TypeNameScreen(ModalScreen[bool]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "leave", "leave", tooltip="Leave everything as it is"),
     ]
+    give_ids("type-name", BINDINGS)
 
     def __init__(self, title: str, words: str, name: str) -> None:
         super().__init__()

@@ -21,6 +21,7 @@ from ktui.tui.run_view.attached import AttachedRun, RunStatus
 from ktui.tui.screens.forms.limits_form import LimitsForm
 from ktui.tui.screens.run.change_screen import RunChangeScreen
 from ktui.tui.screens.watch.run_banner import RunLines
+from ktui.tui.widgets.bindings import give_ids
 from ktui.tui.widgets.footer import FooterKeys
 from ktui.tui.widgets.header import StatusHeader
 from ktui.tui.widgets.services import services
@@ -35,6 +36,7 @@ class LimitsScreen(RunChangeScreen):
             tooltip="Put the limits that are typed in force at the next step",
         ),
     ]  # fmt: skip
+    give_ids("limits", BINDINGS)
     READ_ONLY = (
         "This view is read-only; limits are changed in one that is opened with"
         " ktui watch --write, or with ktui limits."

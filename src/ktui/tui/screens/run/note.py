@@ -13,6 +13,7 @@ from textual.widgets import Input, Static
 
 from ktui.cluster.text import clean
 from ktui.execution.host.notes import LONGEST_NOTE
+from ktui.tui.widgets.bindings import give_ids
 from ktui.tui.widgets.text_field import TextField
 
 
@@ -34,6 +35,7 @@ class NotePrompt(ModalScreen[str | None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "leave", "back", tooltip="Go back without a note"),
     ]
+    give_ids("note", BINDINGS)
 
     def __init__(self, run: str) -> None:
         super().__init__()

@@ -15,6 +15,7 @@ from textual.widgets import Static
 
 from ktui.execution.host.catalog import RunSummary
 from ktui.tui.draw import format as figures
+from ktui.tui.widgets.bindings import give_ids
 
 
 class ResumeChoice(enum.Enum):
@@ -49,6 +50,7 @@ class ResumeOfferScreen(ModalScreen[ResumeChoice]):
         Binding("enter", "choose('LOOK')", "show it", tooltip="Show it as it was left"),
         Binding("escape,q", "choose('NOT_NOW')", "not now", tooltip="Leave it as it is"),
     ]
+    give_ids("offer", BINDINGS)
 
     def __init__(self, waiting: Sequence[RunSummary], problem: str | None) -> None:
         super().__init__()

@@ -25,6 +25,7 @@ from ktui.tui.run_view.throttle_change import throttle_effects
 from ktui.tui.screens.forms.throttle_form import ThrottleForm
 from ktui.tui.screens.run.change_screen import RunChangeScreen
 from ktui.tui.screens.watch.run_banner import RunLines
+from ktui.tui.widgets.bindings import give_ids
 from ktui.tui.widgets.footer import FooterKeys
 from ktui.tui.widgets.header import StatusHeader
 from ktui.tui.widgets.services import services
@@ -118,6 +119,7 @@ class ThrottleScreen(RunChangeScreen):
             "pagedown", "page(1)", "brokers below", show=False, tooltip="Show brokers below"
         ),
     ]  # fmt: skip
+    give_ids("throttle", BINDINGS)
     READ_ONLY = (
         "This view is read-only; the throttle is changed in one that is opened with"
         " ktui watch --write, or with ktui throttle."

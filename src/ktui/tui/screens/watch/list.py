@@ -24,6 +24,7 @@ from ktui.tui.screens.watch.row_context import RowContext
 from ktui.tui.screens.watch.row_model import Arrangement, Belongs
 from ktui.tui.screens.watch.sort import Ordering
 from ktui.tui.screens.watch.strip_cache import RowInputs, StripCache
+from ktui.tui.widgets.bindings import give_ids
 
 
 class PartitionList(ScrollView, can_focus=True):
@@ -60,6 +61,7 @@ class PartitionList(ScrollView, can_focus=True):
         ),
         Binding("u", "unmark", "unmark all", show=False, tooltip="Lift all marks"),
     ]  # fmt: skip
+    give_ids("list", BINDINGS)
 
     class Opened(Message):
         """The operator wants to see a partition's detail."""

@@ -14,6 +14,7 @@ from textual.suggester import SuggestFromList
 from textual.widgets import Input, Static
 
 from ktui.cluster.text import clean
+from ktui.tui.widgets.bindings import give_ids
 from ktui.tui.widgets.text_field import TextField
 
 
@@ -35,6 +36,7 @@ class TopicsPrompt(ModalScreen[frozenset[str] | None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "leave", "back", tooltip="Go back without choosing topics"),
     ]
+    give_ids("topics", BINDINGS)
 
     def __init__(self, chosen: Collection[str], known: Collection[str]) -> None:
         super().__init__()
