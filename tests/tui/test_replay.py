@@ -241,7 +241,7 @@ async def test_the_footer_and_the_help_list_the_replay_keys(run: RunDir) -> None
             assert words in footer
         for words in ("start plan", "cancel", "mark"):
             assert words not in footer
-        await replay.press("question_mark")
+        await replay.press("question_mark", "slash", *"recording")
         assert "Let the recording stand, or go on" in replay.text
         assert "shift+→" in replay.text
 

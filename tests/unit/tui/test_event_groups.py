@@ -145,3 +145,17 @@ def test_steps_and_trouble_stand_apart_and_so_do_other_moments() -> None:
 def test_the_sentences_of_a_run_are_told_apart(event: object, topic: Topic) -> None:
     words = describe_event(event)  # type: ignore[arg-type]  # one of the events of a run
     assert event_kind(_event(f"run drain-3: {words}")).topic is topic
+
+
+def test_new_events_leave_the_lines_of_the_old_ones_as_they_are() -> None:
+    events = [_event(_SENTENCES[n // 7 % 5], n * 0.5, n) for n in range(2_000)]
+    rows = EventRows()
+    rows.wrap(80)
+    rows.update(tuple(events[:1_980]))
+    before = list(rows.rows)
+    gone = rows.update((*events[100:1_975], _event("under-replicated", 987, 1), *events[1_975:]))
+    assert gone > 0
+    kept = before[gone:-8]
+    same = [old is new for old, new in zip(kept, rows.rows, strict=False)]
+    assert all(same[2:])  # the first group has lost most of its events
+    assert len(same) > len(before) * 0.9

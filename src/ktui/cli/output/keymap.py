@@ -164,7 +164,7 @@ def _normalised(key: str) -> str | None:
     """Return a key under Textual's name; None if there is no such key."""
     parts = key.split("+") if len(key) > 1 else [key]
     *modifiers, last = [part if len(part) == 1 else part.lower() for part in parts]
-    if set(modifiers) - set(_MODIFIERS):
+    if set(modifiers) - set(_MODIFIERS) or len(set(modifiers)) < len(modifiers):
         return None
     if len(last) == 1:
         if not last.isprintable() or "shift" in modifiers:  # shift with a letter is the capital

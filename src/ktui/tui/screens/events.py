@@ -25,6 +25,7 @@ from ktui.tui.screens.event_list import SIGNS, EventList, subject
 from ktui.tui.widgets.bindings import give_ids
 from ktui.tui.widgets.footer import FooterKeys
 from ktui.tui.widgets.header import HeaderPart, StatusHeader, line
+from ktui.tui.widgets.live_keys import key_names
 from ktui.tui.widgets.services import services
 from ktui.tui.widgets.text_field import TextField
 
@@ -203,7 +204,8 @@ class EventsScreen(Screen[None]):
             yield HeaderPart((Piece(words, "header"),))
         if events.lines_below and not events.follows:
             below = as_count(events.lines_below, "line")
-            yield HeaderPart((Piece(f"{below} below, end: follow", "dim"),))
+            key = key_names(self).get("last", "")
+            yield HeaderPart((Piece(f"{below} below, {key}: follow", "dim"),))
 
     def action_filter(self) -> None:
         """Open the filter line."""

@@ -36,8 +36,8 @@ class FooterKeys(Widget):
     """The keys that do something now, or a notification in their place.
 
     The keys that help with what is wrong stand first. Where the keys do not all fit, some are left
-    out, so that none is cut: those that help last. They are one widget:
-    Textual's own footer has one for each key, which takes most of the time to open a screen.
+    out, so that none is cut: those that help last. They are one widget: Textual's own footer has
+    one for each key, which takes most of the time to open a screen.
     """
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {
