@@ -50,6 +50,7 @@ async def test_partitions_held_back_by_the_gate_show_it_and_resume_when_it_opens
         await watch.pass_time(3)
         assert "CANCEL GATE SHUT  by ada@ops1 (4711)" in watch.lines[0]
         assert "the cancel gate is shut" in watch.line("b-0")
+        assert watch.lines[-1].strip().startswith("O open the gate   ")
         await watch.press("O", "y")
         await watch.pass_until("done 3/3")
 

@@ -103,6 +103,7 @@ async def test_a_throttle_that_is_too_low_is_reported_and_a_new_one_takes_effect
             await watch.resize(size)
             assert "‼ THROTTLE TOO LOW: 1.0 MB/s into broker 4, needs more than 4" in watch.text
             assert "needs more than" in watch.line("THROTTLE TOO LOW")
+            assert watch.lines[-1].strip().startswith("t raise throttle   ")
 
         await watch.press("t")
         await watch.type("30MB")
@@ -113,6 +114,7 @@ async def test_a_throttle_that_is_too_low_is_reported_and_a_new_one_takes_effect
         await watch.press("escape")
         await watch.pass_until("throttle 30 MB/s into each broker")
         assert "THROTTLE TOO LOW" not in watch.text
+        assert "raise" not in watch.lines[-1]
 
 
 async def test_each_broker_row_shows_the_requested_current_and_previous_rate(
