@@ -198,7 +198,7 @@ def cut_sentence(text: str, width: int) -> str:
     if cell_len(text) <= width:
         return text
     room = set_cell_size(text, max(0, width - cell_len(_LEFT_OUT) + 1))
-    end = max(room.rfind(", "), room.rfind("; "))
+    end = max(map(room.rfind, (", ", "; ", ": ")))
     end = end if end > 0 else room.rfind(" ")
     return text[:end] + _LEFT_OUT if end > 0 else cut(text, "", width)
 
