@@ -139,7 +139,8 @@ def _place_of(
     """Return where a reason stands for which its own column is too narrow or missing.
 
     What the row needs least gives way first: figures that it does not have, the timeline, other
-    figures; the replicas only for a reason that is whole thereby, or has hardly any room. None for a reason that fits its column.
+    figures. The replicas give way only to a reason that is whole thereby, or that has hardly any
+    room. None for a reason that fits its column.
     """
     needed = pieces_width([words])
     if needed <= layout.width_of(Column.REASON):
