@@ -95,8 +95,8 @@ def test_a_wider_terminal_shows_more() -> None:
         (76, Column.LAG),
         (79, Column.RATE),
         (90, Column.TIMELINE),
-        (125, Column.REASON),
-        (135, Column.BATCH),
+        (120, Column.BATCH),
+        (135, Column.REASON),
         (160, Column.TO_COPY),
     ):
         columns = {column for column, _ in layout(width, extents, batches=True).columns}

@@ -27,6 +27,8 @@ _OTHER_ENDS = frozenset(
 )
 _OLD_POLLS = 3
 """Values are old after so many intervals, or polls if those take longer."""
+_SHORT_NAME = 20
+"""The cells of a name in a line that is too long."""
 _FAR_S = 366 * 86_400
 """A longer time left is shown as this one, because dates have a maximum."""
 
@@ -38,6 +40,8 @@ class HeaderPart(msgspec.Struct, frozen=True):
     rank: int = 0
     gap: int = 2
     """Cells between it and the part before."""
+    name: bool = False
+    """Whether its last words are a name, which is cut before any other part is left out."""
 
 
 class StatusHeader(Widget):
@@ -84,14 +88,22 @@ class StatusHeader(Widget):
 
 
 def line(parts: Sequence[HeaderPart], right: HeaderPart, width: int) -> list[Piece]:
-    """Fit parts into a line, leaving out those of the highest rank until the rest fits."""
+    """Fit parts into a line: long names are cut, then parts left out, the highest rank first."""
     room = width - 3 - pieces_width(right.pieces)
     kept = list(parts)
+    if _width(kept) > room:
+        kept = [_with_short_name(part) if part.name else part for part in kept]
     while len(kept) > 1 and _width(kept) > room and max(part.rank for part in kept) > 0:
         kept.remove(max(reversed(kept), key=lambda part: part.rank))
     pieces = [piece for part in kept for piece in (Piece(" " * part.gap), *part.pieces)][1:]
     gap = Piece(" " if right.pieces and _width(kept) > room else "")
     return [Piece("  "), *cut_pieces(pieces, room - len(gap.text)), gap, *right.pieces, Piece(" ")]
+
+
+def _with_short_name(part: HeaderPart) -> HeaderPart:
+    *before, name = part.pieces
+    short = cut_pieces([name], min(_SHORT_NAME, pieces_width([name])))
+    return msgspec.structs.replace(part, pieces=(*before, *short))
 
 
 def _width(parts: Sequence[HeaderPart]) -> int:
@@ -114,7 +126,8 @@ def _clock(now: datetime, width: int) -> HeaderPart:
 
 
 def _who(status: Status) -> list[HeaderPart]:
-    parts = [_part("ktui", "moving", rank=2, bold=True), _part(status.cluster_name, bold=True)]
+    name = HeaderPart((Piece(status.cluster_name, bold=True),), name=True)
+    parts = [_part("ktui", "moving", rank=2, bold=True), name]
     if status.badge:
         parts.append(_part(f" {status.badge} ", "badge"))
     elif not status.read_only:
@@ -161,8 +174,7 @@ def _age(status: Status) -> list[HeaderPart]:
 
 def _brokers(overview: Overview) -> HeaderPart:
     up = overview.brokers - len(overview.down)
-    role = "stalled" if overview.down else ""
-    return _part(f"{up}/{overview.brokers} brokers", role, bold=bool(overview.down))
+    return _part(f"{up}/{overview.brokers} brokers")  # which are down stands among the troubles
 
 
 def _second(status: Status, width: int, *, with_sums: bool) -> list[Piece]:
@@ -172,7 +184,8 @@ def _second(status: Status, width: int, *, with_sums: bool) -> list[Piece]:
     shown = HeaderPart(tuple(fit_troubles(wrong, room)))
     parts = [shown] if wrong else []
     if with_sums and status.outage is None:
-        parts += [msgspec.structs.replace(part, rank=part.rank + 1) for part in _standing(status)]
+        standing = _standing(status, wrong=bool(wrong))
+        parts += [msgspec.structs.replace(part, rank=part.rank + 1) for part in standing]
     return line(parts, chip, width)
 
 
@@ -193,7 +206,7 @@ def _chip(run: RunStatus | None) -> HeaderPart:
     return HeaderPart((words, Piece(f" {', '.join(counts)}"), Piece(" (r)", "dim")))
 
 
-def _standing(status: Status) -> list[HeaderPart]:
+def _standing(status: Status, *, wrong: bool) -> list[HeaderPart]:
     """Return what goes on: the health of the cluster, and what moves."""
     if status.last is None:
         return [_part(status.until_seen or f"connecting to {status.cluster_name} …", "waiting")]
@@ -202,7 +215,7 @@ def _standing(status: Status) -> list[HeaderPart]:
         if status.foreign:
             moves = figures.as_count(status.foreign, "foreign move")
             parts.append(_part(moves, "foreign", rank=1))
-        return parts or [_part("no trouble seen", "dim", rank=6)]
+        return parts if parts or wrong else [_part("no trouble seen", "dim", rank=6)]
     sums = status.overview.totals
     if sums.moving or sums.stalled or sums.settling:
         return [*_sums(status), *parts]

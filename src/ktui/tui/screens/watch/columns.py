@@ -48,7 +48,7 @@ _WIDTHS = {
 _LEAST_TIMELINE, _BEST_TIMELINE = 8, 60
 """The cells of a timeline that is alone at the end of the row, and those that are enough."""
 _LEAST_NEEDED_FIRST = (
-    Column.TO_COPY, Column.BATCH, Column.REASON, Column.TIMELINE, Column.RATE, Column.LAG,
+    Column.TO_COPY, Column.REASON, Column.BATCH, Column.TIMELINE, Column.RATE, Column.LAG,
     Column.LEFT,
 )  # fmt: skip
 """The columns that a narrow terminal leaves out, in this order. The others always stay."""
@@ -126,7 +126,7 @@ def _columns_that_fit(
             break
         if least_needed in columns:
             columns.remove(least_needed)
-        if least_needed is Column.REASON:
+        if least_needed is Column.BATCH:
             widths[Column.TIMELINE] = _LEAST_TIMELINE
     return columns
 

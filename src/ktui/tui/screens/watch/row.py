@@ -51,7 +51,7 @@ def row_pieces(timeline: Timeline, layout: ColumnLayout, context: RowContext) ->
     """Draw a row without the sign of the cursor: each column at its width, gaps between."""
     pieces: list[Piece] = []
     gap = Piece(" " * layout.gap, "rule")
-    words = reason(timeline, context)
+    words = reason(timeline, context) or _ending(timeline, layout, context)
     place = None if words is None else _place_of(words, timeline, layout, context)
     written = False
     for column, start, width in layout.spans():
@@ -65,8 +65,8 @@ def row_pieces(timeline: Timeline, layout: ColumnLayout, context: RowContext) ->
             continue
         if column is Column.TIMELINE:
             cell = _history(timeline, width, context, layout.span)
-        elif column is Column.REASON and written:
-            cell = []
+        elif column is Column.REASON:
+            cell = [] if written or words is None else _sentence(words, width)
         else:
             cell = _CELLS[column](timeline, width, context)
         if column.numeric:
@@ -117,6 +117,8 @@ def reason(timeline: Timeline, context: RowContext) -> Piece | None:
     stall = None if timeline.phase in _ENDED else timeline.stall
     if stall is not None:
         words = stall.detail or f"broker {stall.broker}: {stall.cause}"
+        if context.run is not None and context.run.track(timeline.tp) is None:
+            words += f"; not of run {context.run.run.name}"
         role = state_cell(timeline, context).role if stall.alarm else "waiting"
         return Piece(words, role)
     if condition.severe and timeline.phase is not Phase.TOPIC_GONE:
@@ -156,7 +158,7 @@ def _place_of(
         places = [figures_from]
     else:
         places = [starts[column] for column in _GIVING_WAY if column in starts]
-    if words.role != "waiting":
+    if words.role not in ("waiting", "dim"):
         replicas = starts[Column.REPLICAS]
         after = replicas + pieces_width(replica_pieces(timeline.state, context.down)) + layout.gap
         cramped = whole - after < min(needed, _LEAST_REASON)
@@ -247,19 +249,19 @@ def _left(timeline: Timeline, width: int, _context: RowContext) -> list[Piece]:
     return [Piece(with_range if len(with_range) <= width else figures.as_duration(left.middle))]
 
 
-def _reason(timeline: Timeline, width: int, context: RowContext) -> list[Piece]:
-    if words := reason(timeline, context):
-        return _sentence(words, width)
+def _ending(timeline: Timeline, layout: ColumnLayout, context: RowContext) -> Piece | None:
+    """Return when a partition ended and how long it took, in words that are not cut."""
     track = context.track(timeline)
     if track is not None:
         over_at = track.since if track.state.ended else None
-        return [] if over_at is None else [Piece(f"at {figures.as_time(over_at)}", "dim")]
+        return None if over_at is None else Piece(f"at {figures.as_time(over_at)}", "dim")
     if timeline.ended_at is None:
-        return []
+        return None
     took = (timeline.ended_at - timeline.began_at).total_seconds()
     ended = f"at {figures.as_time(timeline.ended_at)}"
     whole = f"{ended} after {figures.as_seen(took, whole=timeline.seen_from_start)}"
-    return _sentence(Piece(whole if len(whole) <= width else ended, "dim"), width)
+    own_column = layout.width_of(Column.REASON)
+    return Piece(ended if 0 < own_column < len(whole) else whole, "dim")
 
 
 def _sentence(words: Piece, width: int) -> list[Piece]:
@@ -276,5 +278,4 @@ _CELLS: Mapping[Column, _Cell] = {
     Column.TO_COPY: _to_copy,
     Column.RATE: _rate,
     Column.LEFT: _left,
-    Column.REASON: _reason,
 }
