@@ -239,12 +239,13 @@ def _ended(sums: Totals) -> str:
 
 def _sums(status: Status) -> Iterator[HeaderPart]:
     sums = status.overview.totals
-    yield _part(f"{sums.moving:,} moving", "moving", bold=True)
+    if sums.moving:
+        yield _part(f"{sums.moving:,} moving", "moving", bold=True)
     if sums.falling_behind:
         yield _part(f"{sums.falling_behind:,} falling behind", "falling-behind")
     if sums.settling:
         yield _part(f"{sums.settling:,} settling", "waiting", rank=4)
-    if ended := _ended(sums):
+    if status.run is None and (ended := _ended(sums)):  # else the run says so
         yield _part(ended, "dim", rank=4)
     if sums.share is not None:
         yield _part(f"{figures.as_share(sums.share)} caught up", rank=3)

@@ -24,8 +24,6 @@ class Trouble(NamedTuple):
     key: str = ""
     """The key that helps; empty where none does."""
     role: str = "stalled"
-    short: str = ""
-    """The words where room is scarce; empty where they cannot be shorter."""
 
 
 def troubles(status: Status) -> list[Trouble]:
@@ -56,11 +54,10 @@ def _of_engine(run: RunStatus | None) -> Iterator[Trouble]:
     if run is None or run.state is not RunState.RESUMABLE:
         return
     if run.died:
-        yield Trouble(f"ENGINE DIED: {run.died}", _RESUME, short="ENGINE DIED")
+        yield Trouble(f"ENGINE DIED: {run.died}", _RESUME)
     else:
         why = f": {run.why}" if run.why else ""
-        waits = f"run {run.name} WAITS FOR RESUME"
-        yield Trouble(f"{waits}{why}", _RESUME, short=waits)
+        yield Trouble(f"run {run.name} WAITS FOR RESUME{why}", _RESUME)
 
 
 def _lost_partitions(status: Status) -> Iterator[Trouble]:
@@ -77,8 +74,7 @@ def _down(status: Status) -> Iterator[Trouble]:
         return
     named = ", ".join(map(str, down[:_NAMED])) + (" …" if len(down) > _NAMED else "")
     noun = "broker" if len(down) == 1 else "brokers"
-    short = "" if len(down) == 1 else f"{len(down)} brokers down"
-    yield Trouble(f"{noun} {named} down{_down_for(status, down)}", "b", short=short)
+    yield Trouble(f"{noun} {named} down{_down_for(status, down)}", "b")
 
 
 def _down_for(status: Status, down: Sequence[int]) -> str:
@@ -97,8 +93,7 @@ def _stalls(status: Status) -> Iterator[Trouble]:
         yield Trouble(f"{len(own):,} STALLED", "enter")
     if foreign:
         named = _named(status.foreign_stalled)
-        words = f"{len(foreign):,} STALLED, foreign"
-        yield Trouble(f"{words}: {named}", "X cancels", short=words)
+        yield Trouble(f"{len(foreign):,} STALLED, foreign: {named}", "X cancels")
 
 
 def _named(partitions: Sequence[TopicPartition]) -> str:
@@ -111,18 +106,11 @@ def _of_throttle(run: RunStatus | None) -> Iterator[Trouble]:
         return
     refusal = run.throttle.run.refusal
     if run.throttle.too_low:
-        yield Trouble(run.throttle.too_low, "t", short=_without_rate(run.throttle.too_low))
+        yield Trouble(run.throttle.too_low, "t")
     elif refusal:
-        yield Trouble(f"throttle refused: {refusal}", "t", short="throttle refused")
+        yield Trouble(f"throttle refused: {refusal}", "t")
     elif run.throttle.broken:
         yield Trouble(run.throttle.broken, "t")
-
-
-def _without_rate(too_low: str) -> str:
-    """Leave out the rate in force, which stands among the limits; the rate that would do stays."""
-    what, _, rest = too_low.partition(": ")
-    needs = rest.rpartition(", ")[2]
-    return f"{what}: {needs}" if rest else what
 
 
 def _reduced(status: Status) -> Iterator[Trouble]:
@@ -135,33 +123,35 @@ def _reduced(status: Status) -> Iterator[Trouble]:
 
 
 def fit_troubles(found: Sequence[Trouble], room: int) -> list[Piece]:
-    """Fit troubles into `room` cells: shorter words first, the least urgent before others.
-
-    Those that do not fit even so are counted at the end.
-    """
+    """Fit troubles into `room` cells; those that do not fit are counted at the end."""
     if not found:
         return []
+    found = _in_few_words(found, room)
+    pieces = [Piece("‼ ", found[0].role, bold=True), *_pieces(found[0])]
+    for number, trouble in enumerate(found[1:], 1):
+        more = [Piece(" · ", "dim"), *_pieces(trouble)]
+        rest = len(found) - number - 1
+        if pieces_width([*pieces, *more]) > room - (len(_more(rest)) if rest else 0):
+            return [*pieces, Piece(_more(len(found) - number), "stalled", bold=True)]
+        pieces += more
+    return pieces
+
+
+def _in_few_words(found: Sequence[Trouble], room: int) -> list[Trouble]:
+    """Leave out details until all fit, those of the least urgent first."""
     fitted = list(found)
     for place in reversed(range(len(fitted))):
-        if pieces_width(_row(fitted)) <= room:
+        if sum(pieces_width(_pieces(each)) + 3 for each in fitted) - 1 <= room:
             break
-        short = fitted[place].short
-        fitted[place] = fitted[place]._replace(words=short) if short else fitted[place]
-    for count in range(len(fitted), 1, -1):
-        left_out = len(fitted) - count
-        more = [Piece(_more(left_out), "stalled", bold=True)] if left_out else []
-        pieces = [*_row(fitted[:count]), *more]
-        if pieces_width(pieces) <= room:
-            return pieces
-    more = [Piece(_more(len(fitted) - 1), "stalled", bold=True)] if len(fitted) > 1 else []
-    return [*_row(fitted[:1]), *more]
+        fitted[place] = fitted[place]._replace(words=_short(fitted[place].words))
+    return fitted
 
 
-def _row(found: Sequence[Trouble]) -> list[Piece]:
-    pieces = [Piece("‼ ", found[0].role, bold=True), *_pieces(found[0])]
-    for trouble in found[1:]:
-        pieces += [Piece(" · ", "dim"), *_pieces(trouble)]
-    return pieces
+def _short(words: str) -> str:
+    """Leave out the detail behind a colon, but not what is needed to mend it."""
+    what, _, detail = words.partition(": ")
+    needs = detail.rpartition(", ")[2]
+    return f"{what}: {needs}" if needs.startswith("needs ") else what
 
 
 def _more(count: int) -> str:

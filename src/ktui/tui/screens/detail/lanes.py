@@ -119,7 +119,7 @@ def _places(lanes: Sequence[Lane], brokers: Mapping[int, Broker], width: int) ->
     columns = []
     if any(racks):
         columns.append(LaneColumn("rack", [_place(rack or "-", 12) for rack in racks]))
-    if width >= _WIDER or (not any(racks) and width >= _WIDE):
+    if width >= _WIDER:  # below that, the lanes need the room
         columns.append(LaneColumn("host", [_place(host, 32) for host in hosts]))
     return columns
 

@@ -118,7 +118,7 @@ def reason(timeline: Timeline, context: RowContext) -> Piece | None:
     if stall is not None:
         words = stall.detail or f"broker {stall.broker}: {stall.cause}"
         if context.run is not None and context.run.track(timeline.tp) is None:
-            words += f"; not of run {context.run.run.name}"
+            words = f"foreign: {words}"
         role = state_cell(timeline, context).role if stall.alarm else "waiting"
         return Piece(words, role)
     if condition.severe and timeline.phase is not Phase.TOPIC_GONE:

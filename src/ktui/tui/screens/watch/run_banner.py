@@ -71,8 +71,8 @@ class _Rank(enum.IntEnum):
     BAR = 9
     # the second line
     THROTTLE = 11
-    GAUGE = 12
-    LIMIT = 13
+    LIMIT = 12
+    GAUGE = 13
     SHAPE = 14
     COPYING = 15
     IN_FLIGHT = 16
