@@ -194,7 +194,7 @@ def _chip(run: RunStatus | None) -> HeaderPart:
     if run is None or run.state is not RunState.ENDED:
         return HeaderPart(())
     done = run.counts.get(State.DONE, 0)
-    sign, role = ("✓", "done") if done == run.partitions else ("■", "cancelled")
+    sign, role = ("✓", "in-sync") if done == run.partitions else ("■", "cancelled")
     at = "" if run.ended_at is None else f" {figures.as_time(run.ended_at)[:5]}"
     counts = [f"done {done:,}/{run.partitions:,}"]
     counts += [
@@ -226,7 +226,7 @@ def _standing(status: Status, *, wrong: bool) -> list[HeaderPart]:
 def _health(health: HealthCounts) -> Iterator[HeaderPart]:
     """Show that nothing is unhealthy; what is stands among the troubles."""
     if health.counted_at is not None and not health.unhealthy:  # else it is trouble
-        yield _part("0 under-replicated", "done", rank=5)
+        yield _part("0 under-replicated", "in-sync", rank=5)
 
 
 def _ended(sums: Totals) -> str:

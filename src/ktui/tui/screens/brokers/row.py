@@ -190,7 +190,7 @@ COLUMNS = (
     BrokerColumn("address", 30, lambda view: [Piece(address(view), "dim")], numeric=False, rank=5),
     BrokerColumn("in", 8, _rate(lambda view: view.load.bytes_in_s)),
     BrokerColumn("out", 8, _rate(lambda view: view.load.bytes_out_s)),
-    BrokerColumn("adding", 6, _count(lambda view: view.load.adding, "adding")),
+    BrokerColumn("adding", 6, _count(lambda view: view.load.adding, "moving")),
     BrokerColumn("retiring", 8, _count(lambda view: view.load.removing, "retiring")),
     BrokerColumn("lag", 9, _lag),
     BrokerColumn("leaders", 8, _count(lambda view: view.leaders), rank=2),

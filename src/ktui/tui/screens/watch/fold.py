@@ -91,7 +91,7 @@ def fold_lines(fold: Fold, rows: RunRows) -> list[FoldLine]:
     if fold.queued:
         lines.append(FoldLine(FoldKind.QUEUED, tuple(_queued(rows))))
     if fold.done:
-        done = (Piece("✓ ", "done"), Piece("done "), Piece(f"{_done(rows):,}", bold=True))
+        done = (Piece("✓ ", "in-sync"), Piece("done "), Piece(f"{_done(rows):,}", bold=True))
         lines.append(FoldLine(FoldKind.DONE, (done,)))
     if lines:
         hint = (Piece("   "), Piece("o", "moving", bold=True), Piece(" shows the rows", "dim"))

@@ -28,10 +28,10 @@ _GIVING_WAY = (Column.REASON, Column.TIMELINE, *reversed(_FIGURES))
 _LEAST_REASON = 24
 """With fewer cells than this, a reason takes the room of the replicas, too."""
 _ENDED = {
-    Phase.DONE: ("done", "done"),
+    Phase.DONE: ("done", "in-sync"),
     Phase.CANCELLED: ("cancelled", "cancelled"),
     Phase.CHANGED_ELSEWHERE: ("changed elsewhere", "foreign"),
-    Phase.TOPIC_GONE: ("topic gone", "gone"),
+    Phase.TOPIC_GONE: ("topic gone", "dim"),
     Phase.SETTLING: ("settling", "waiting"),
 }
 
@@ -204,7 +204,7 @@ def _batch(timeline: Timeline, _width: int, context: RowContext) -> list[Piece]:
 
 
 def _partition(timeline: Timeline, width: int, _context: RowContext) -> list[Piece]:
-    role = "gone" if timeline.phase is Phase.TOPIC_GONE else ""
+    role = "dim" if timeline.phase is Phase.TOPIC_GONE else ""
     return [Piece(partition_text(timeline.tp, width), role)]
 
 

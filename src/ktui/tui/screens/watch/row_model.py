@@ -219,8 +219,14 @@ def widest(extents: Extents, timelines: Sequence[Timeline], context: RowContext)
         max(wider.name, extents.name),
         max(wider.replicas, extents.replicas),
         max(wider.state, extents.state),
-        extents.copying or goes_on or any(t.catching_up and not t.phase.ended for t in timelines),
+        extents.copying or goes_on or any(map(_has_figures, timelines)),
     )
+
+
+def _has_figures(timeline: Timeline) -> bool:
+    """Return whether a partition has the figures of a copy, or has begun one."""
+    known = timeline.lag_messages is not None or timeline.lag_bytes is not None
+    return not timeline.phase.ended and (known or bool(timeline.state.adding))
 
 
 def _seen_since(timelines: Sequence[Timeline], context: RowContext) -> float:

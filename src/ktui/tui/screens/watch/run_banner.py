@@ -29,7 +29,7 @@ _STATES = {
     RunState.RESUMABLE: ("WAITING FOR RESUME", "stalled"),
     RunState.SUBMITTED: ("SUBMITTED", "moving"),
     RunState.EXPORTED: ("EXPORTED", "dim"),
-    RunState.ENDED: ("ENDED", "done"),
+    RunState.ENDED: ("ENDED", "in-sync"),
     RunState.UNREADABLE: ("UNREADABLE", "stalled"),
 }
 GOES_ON_ALONE = "Kafka goes on alone; it ends by: ktui reassign --verify"
@@ -45,10 +45,10 @@ _NOTABLE_STATES = (
     (State.STOPPING, "stopping", "cancelled"),
     (State.ROLLING_BACK, "rolling back", "next-leader"),
     (State.STOPPED, "stopped", "cancelled"),
-    (State.ROLLED_BACK, "rolled back", "done"),
+    (State.ROLLED_BACK, "rolled back", "in-sync"),
     (State.FOREIGN, "foreign", "foreign"),
     (State.CHANGED_ELSEWHERE, "changed elsewhere", "foreign"),
-    (State.TOPIC_GONE, "topic gone", "gone"),
+    (State.TOPIC_GONE, "topic gone", "dim"),
 )
 
 
