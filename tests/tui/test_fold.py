@@ -37,6 +37,8 @@ async def test_partitions_that_wait_are_one_line_until_the_operator_wants_their_
 async def test_the_cursor_goes_to_folded_lines_and_opens_and_closes_them(tmp_path: Path) -> None:
     cluster = a_quiet_cluster(*NAMES)
     async with watching_run(cluster, tmp_path, moved(*NAMES), TWO, size=SMALL) as watch:
+        # nobody has moved the cursor: it stays on the first row
+        assert watch.cursor == "a-0"
         await watch.press("down", "down")
         assert watch.line("queued 14").startswith("▌ ▸")
         assert watch.partitions.cursor is None

@@ -16,6 +16,8 @@ from ktui.tui.screens.watch.words import run_waits
 FOLDED_FROM = 6
 """Partitions from which folding them gains room."""
 _NAMED = 2
+_HINT = (Piece("   "), Piece("o", "moving", bold=True), Piece(" "), Piece("shows the rows", "dim"))
+_DOT = (Piece(" "), Piece("· ", "dim"))
 
 
 class FoldKind(enum.Enum):
@@ -94,8 +96,7 @@ def fold_lines(fold: Fold, rows: RunRows) -> list[FoldLine]:
         done = (Piece("✓ ", "in-sync"), Piece("done "), Piece(f"{_done(rows):,}", bold=True))
         lines.append(FoldLine(FoldKind.DONE, (done,)))
     if lines:
-        hint = (Piece("   "), Piece("o", "moving", bold=True), Piece(" shows the rows", "dim"))
-        lines[0] = lines[0]._replace(parts=(*lines[0].parts, hint))
+        lines[0] = lines[0]._replace(parts=(*lines[0].parts, _HINT))
     return lines
 
 
@@ -110,8 +111,8 @@ def _queued(rows: RunRows) -> list[tuple[Piece, ...]]:
     first = rows.next_to_begin(_NAMED)
     waits = run_waits(first[0], rows) if first else None
     if waits is not None:
-        parts.append((Piece(" · ", "dim"), Piece(waits.short, waits.role)))
+        parts.append((*_DOT, Piece(waits.short, waits.role)))
     for number, track in enumerate(first):
-        before = Piece(", ") if number else Piece(" · next: ", "dim")
-        parts.append((before, Piece(str(track.tp))))
+        before = (Piece(", "),) if number else (*_DOT, Piece("next: ", "dim"))
+        parts.append((*before, Piece(str(track.tp))))
     return parts

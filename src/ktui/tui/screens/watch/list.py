@@ -197,7 +197,9 @@ class PartitionList(ScrollView, can_focus=True):
         """Keep the cursor on its folded line, whatever is above it."""
         self.virtual_size = Size(0, self._lines)
         kinds = [line.kind for line in self._fold_lines]
-        if self._on_line in kinds:
+        if not self.held:
+            self.row = 0
+        elif self._on_line in kinds:
             self.row = len(self.arrangement.rows) + kinds.index(self._on_line)
         self.row = max(0, min(self.row, self._lines - 1))
         self._note_line()
@@ -224,7 +226,9 @@ class PartitionList(ScrollView, can_focus=True):
             kind: what the operator has folded or unfolded: the cursor goes to its line, or to the
                 first of its rows. None if nobody asked for it, or for all.
         """
-        kind, self._fold_lines = kind or self._on_line, lines
+        self.held = self.held or kind is not None
+        kind = kind or (self._on_line if self.held else None)
+        self._fold_lines = lines
         if kind is None:
             self.rearrange(fold=fold, context=context)
         elif kind in fold.kinds:
@@ -262,7 +266,7 @@ class PartitionList(ScrollView, can_focus=True):
         """Find the cursor's partition again, on the same line of the screen if possible."""
         rows = self.arrangement.rows
         before = self.row
-        if self._on_line is not None:
+        if self.held and self._on_line is not None:
             self._settle_on_line()
             self.refresh()
             self.post_message(self.Arranged())
