@@ -93,7 +93,8 @@ def line(parts: Sequence[HeaderPart], right: HeaderPart, width: int) -> list[Pie
     kept = list(parts)
     if _width(kept) > room:
         kept = [_with_short_name(part) if part.name else part for part in kept]
-    while len(kept) > 1 and _width(kept) > room and max(part.rank for part in kept) > 0:
+    least = 0 if right.pieces else 1
+    while len(kept) > least and _width(kept) > room and max(part.rank for part in kept) > 0:
         kept.remove(max(reversed(kept), key=lambda part: part.rank))
     pieces = [piece for part in kept for piece in (Piece(" " * part.gap), *part.pieces)][1:]
     gap = Piece(" " if right.pieces and _width(kept) > room else "")
@@ -219,7 +220,8 @@ def _standing(status: Status, *, wrong: bool) -> list[HeaderPart]:
     sums = status.overview.totals
     if sums.moving or sums.stalled or sums.settling:
         return [*_sums(status), *parts]
-    lately = f" · {ended} lately" if (ended := _ended(sums)) else ""
+    ended = _ended(sums) if status.run is None else ""  # else the run says so
+    lately = f" · {ended} lately" if ended else ""
     return [*parts, _part(f"nothing is moving{lately}", "dim")]
 
 
