@@ -59,8 +59,8 @@ async def test_in_a_wide_terminal_what_is_queued_is_drawn_as_waiting(run: RunDir
         assert "━" not in queued
         # the list of runs names the recording
         await replay.press("r")
-        await replay.until_told("runs   1")
-        assert replay.line("runs   1").endswith(f"in the recording {run.recording}")
+        await replay.until_told("─ runs 1 · ")
+        assert f"in the recording {run.recording} ─" in replay.line("─ runs 1 · ")
         assert "ktui-replay-" not in replay.text
         await replay.press("escape")
         # the line fits every terminal

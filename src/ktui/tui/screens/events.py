@@ -14,11 +14,13 @@ from textual import on, work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.content import Content
+from textual.events import Resize
 from textual.screen import Screen
 from textual.widgets import Input, Static
 
 from ktui.progress.timeline import Event
 from ktui.tui.draw.format import as_count
+from ktui.tui.draw.titled_rule import panel_title, titled_rule
 from ktui.tui.screens.event_list import SIGNS, EventList, subject
 from ktui.tui.widgets.footer import FooterKeys
 from ktui.tui.widgets.header import StatusHeader
@@ -82,12 +84,12 @@ class EventsScreen(Screen[None]):
     EventsScreen {
         background: $background;
         layers: events note;
-        & > #events-title { height: 1; padding: 0 1; text-overflow: ellipsis; text-wrap: nowrap; }
+        & > #events-title { height: 1; }
         & > #events-filter { height: 1; border: none; padding: 0 1; background: $cursor; }
         & > #events-filter.-closed { display: none; }
-        & > #events-empty { layer: note; width: 100%; margin-top: 2; padding: 1 2; color: $dim; }
+        & > #events-empty { layer: note; width: 100%; margin-top: 1; padding: 1 2; color: $dim; }
         & > #events-empty.-away { display: none; }
-        & > EventList { height: 1fr; margin-top: 1; }
+        & > EventList { height: 1fr; }
     }
     """
     AUTO_FOCUS = "EventList"
@@ -154,23 +156,18 @@ class EventsScreen(Screen[None]):
             return Content(NOTHING_YET)
         return Content(f"No event has {self._filter_text!r} in it. Escape clears the filter.")
 
+    @on(Resize)
     @on(EventList.Moved)
     def _refresh_title(self) -> None:
         events = self.query_one(EventList)
-        self.query_one("#events-title", Static).update(
-            Content.assemble(
-                ("events", "bold $foreground"),
-                ("   ", ""),
-                *self._counts,
-                *self._place(events),
-            )
-        )
+        title = Content.assemble(panel_title("events"), " ", *self._counts, *self._place(events))
+        self.query_one("#events-title", Static).update(titled_rule(title, self.size.width))
 
     def _place(self, events: EventList) -> list[tuple[str, str]]:
-        parts = [(f"   filter: {self._filter_text}", "$header")] if self._filter_text else []
+        parts = [(f" · filter: {self._filter_text}", "$header")] if self._filter_text else []
         if events.lines_below and not events.follows:
             below = as_count(events.lines_below, "line")
-            parts.append((f"   {below} below, end: follow", "$dim"))
+            parts.append((f" · {below} below, end: follow", "$dim"))
         return parts
 
     def action_filter(self) -> None:
@@ -238,7 +235,7 @@ def _counts(shown: Sequence[Event], total: int) -> list[tuple[str, str]]:
     _, warnings, troubles = (severities[severity] for severity in range(len(SEVERITIES)))
     parts = [(number, "$header")]
     if warnings:
-        parts.append((f"   {SIGNS[1]} warnings {warnings:,}", "$warning"))
+        parts.append((f" · {SIGNS[1]} warnings {warnings:,}", "$warning"))
     if troubles:
-        parts.append((f"   {SIGNS[2]} trouble {troubles:,}", "bold $error"))
+        parts.append((f" · {SIGNS[2]} trouble {troubles:,}", "bold $error"))
     return parts

@@ -43,13 +43,13 @@ _INDENT, _SIGN_WIDTH = 2, 12
 _REPLICA_SIGNS = (
     (Piece("*5", "leader", bold=True), "leads the partition"),
     (Piece(">4", "next-leader"), "first replica of the target: to lead, but does not yet"),
-    (Piece("+7", "adding"), "being added"),
-    (Piece("+7=", "adding"), "being added, and in the ISR already"),
+    (Piece("+7", "moving"), "being added"),
+    (Piece("+7=", "moving"), "being added, and in the ISR already"),
     (Piece("-3", "retiring"), "retiring: leaves when the move is done"),
     (Piece("2!", "out-of-sync", underline=True), "out of the ISR, or its broker is down"),
 )
 _TIMELINE_SIGNS = (
-    (Piece("▁▃▅█", "adding"), "share caught up of the slowest replica being added"),
+    (Piece("▁▃▅█", "moving"), "share caught up of the slowest replica being added"),
     (Piece(*CANCEL_SIGNS[CancelKind.ROLLBACK]), "rolled back from here on"),
     *(
         (Piece(*SIGNS[mark]), words)
@@ -67,7 +67,7 @@ _TIMELINE_SIGNS = (
 
 
 _LANE_SIGNS = (
-    (Piece("▁▃▅█", "adding"), "share that a replica being added has caught up"),
+    (Piece("▁▃▅█", "moving"), "share that a replica being added has caught up"),
     *(
         (Piece(*SIGNS[mark]), words)
         for mark, words in (

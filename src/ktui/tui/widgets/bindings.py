@@ -91,7 +91,8 @@ WATCH_BINDINGS = [
         tooltip="Show the run, what is reassigning, what is unhealthy, or the topics chosen",
     ),
     Binding(
-        "z", "zoom", "zoom", show=False, tooltip="Let the timelines show 10, 5 or 2 minutes"
+        "z", "zoom", "zoom", show=False,
+        tooltip="Let the timelines show 5 or 2 minutes, or all that was seen of the last 10",
     ),
     Binding(
         "o", "unfold", "unfold", show=False,

@@ -126,6 +126,7 @@ def fit_troubles(found: Sequence[Trouble], room: int) -> list[Piece]:
     """Fit troubles into `room` cells; those that do not fit are counted at the end."""
     if not found:
         return []
+    found = _in_few_words(found, room)
     pieces = [Piece("‼ ", found[0].role, bold=True), *_pieces(found[0])]
     for number, trouble in enumerate(found[1:], 1):
         more = [Piece(" · ", "dim"), *_pieces(trouble)]
@@ -134,6 +135,23 @@ def fit_troubles(found: Sequence[Trouble], room: int) -> list[Piece]:
             return [*pieces, Piece(_more(len(found) - number), "stalled", bold=True)]
         pieces += more
     return pieces
+
+
+def _in_few_words(found: Sequence[Trouble], room: int) -> list[Trouble]:
+    """Leave out details until all fit, those of the least urgent first."""
+    fitted = list(found)
+    for place in reversed(range(len(fitted))):
+        if sum(pieces_width(_pieces(each)) + 3 for each in fitted) - 1 <= room:
+            break
+        fitted[place] = fitted[place]._replace(words=_short(fitted[place].words))
+    return fitted
+
+
+def _short(words: str) -> str:
+    """Leave out the detail behind a colon, but not what is needed to mend it."""
+    what, _, detail = words.partition(": ")
+    needs = detail.rpartition(", ")[2]
+    return f"{what}: {needs}" if needs.startswith("needs ") else what
 
 
 def _more(count: int) -> str:
