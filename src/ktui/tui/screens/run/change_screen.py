@@ -1,4 +1,4 @@
-"""A screen that requests changes from the engine of the attached run."""
+"""A dialog that requests changes from the engine of the attached run."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import ClassVar
 
 from textual.binding import Binding, BindingType
 from textual.content import Content
-from textual.screen import Screen
 from textual.widgets import Static
 
 from ktui.cluster.partition import TopicPartition
@@ -16,26 +15,20 @@ from ktui.execution.host.catalog import RunState
 from ktui.execution.journal.commands import Command
 from ktui.execution.run.throttle_status import throttle_status
 from ktui.tui.run_view.attached import AttachedRun, RunStatus
-from ktui.tui.screens.watch.run_banner import RunLines
+from ktui.tui.screens.dialog import Dialog
 from ktui.tui.widgets.services import services
 
 
-class RunChangeScreen(Screen[None]):
+class RunChangeScreen(Dialog[None]):
     """Shows a part of the attached run, requests a change of it, and shows the answer.
 
     The app passes the run to `show_run` after each poll. Answers stand in `#said`.
 
     Args:
+        title: the title, before the run is known.
         write: whether anything may be changed from here.
     """
 
-    DEFAULT_CSS = """
-    RunChangeScreen {
-        background: $background;
-        & > .asking-title { height: auto; padding: 0 1; text-style: bold; }
-        & > #said { padding: 0 1; height: auto; }
-    }
-    """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding(
             "escape,q", "back", "back", key_display="esc", tooltip="Go back; nothing is changed"
@@ -48,17 +41,17 @@ class RunChangeScreen(Screen[None]):
     ASKED: ClassVar[str]
     """The sentence to show until the answer has come."""
 
-    def __init__(self, *, write: bool) -> None:
-        super().__init__()
+    def __init__(self, title: str, *, write: bool) -> None:
+        super().__init__(title, dense=True)
         self.write = write
         self.attached: AttachedRun | None = None
         self._asked: int | None = None
         self._said = Content("")
 
     def on_mount(self) -> None:
-        """Remove notifications, which would cover the sentence why nothing can be changed."""
-        if not self.write:
-            self.app.clear_notifications()
+        """Remove what was said before, which is not about what the dialog shows."""
+        super().on_mount()
+        self.app.clear_notifications()
 
     @property
     def status(self) -> RunStatus | None:
@@ -72,12 +65,11 @@ class RunChangeScreen(Screen[None]):
             return
         self.attached = attached
         self._read_answer(attached)
-        self.query_one(RunLines).show(attached.status)
         self.draw(attached)
         self.show_said()
 
     def draw(self, attached: AttachedRun) -> None:
-        """Draw the screen's part of the run."""
+        """Draw the dialog's part of the run."""
         raise NotImplementedError
 
     def accepted(self) -> None:
@@ -106,6 +98,10 @@ class RunChangeScreen(Screen[None]):
         """Show a message, and below it the note that holds now."""
         self._said = said
         self.show_said()
+
+    def forget_answer(self) -> None:
+        """Forget the last message: something else is typed."""
+        self._said = Content("")
 
     def show_said(self) -> None:
         """Show the last message, and the note that holds now."""
