@@ -7,13 +7,17 @@ from typing import ClassVar
 
 from textual.binding import Binding, BindingType
 from textual.content import Content
+from textual.events import Key
 from textual.widgets import Static
 
 from ktui.cluster.partition import TopicPartition
-from ktui.execution.errors import RunProblem
+from ktui.execution.errors import RunProblem, RunRefused
 from ktui.execution.host.catalog import RunState
+from ktui.execution.host.undo import Undo
 from ktui.execution.journal.commands import Command
+from ktui.execution.run.run import Run
 from ktui.execution.run.throttle_status import throttle_status
+from ktui.tui.draw import format as figures
 from ktui.tui.run_view.attached import AttachedRun, RunStatus
 from ktui.tui.screens.dialog import Dialog
 from ktui.tui.widgets.services import services
@@ -32,8 +36,12 @@ class RunChangeScreen(Dialog[None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding(
             "escape,q", "back", "back", key_display="esc", tooltip="Go back; nothing is changed"
-        )
-    ]
+        ),
+        Binding(
+            "ctrl+z", "undo", "undo",
+            tooltip="Type what was in force before your last change; enter puts that back",
+        ),
+    ]  # fmt: skip
     READ_ONLY: ClassVar[str]
     """The sentence for a view that is read-only."""
     ENDED: ClassVar[str]
@@ -46,6 +54,8 @@ class RunChangeScreen(Dialog[None]):
         self.write = write
         self.attached: AttachedRun | None = None
         self._asked: int | None = None
+        self._undo: Undo | None = None
+        """The undo whose values were typed; they may have been changed since."""
         self._said = Content("")
 
     def on_mount(self) -> None:
@@ -67,6 +77,7 @@ class RunChangeScreen(Dialog[None]):
         self._read_answer(attached)
         self.draw(attached)
         self.show_said()
+        self.refresh_bindings()
 
     def draw(self, attached: AttachedRun) -> None:
         """Draw the dialog's part of the run."""
@@ -79,6 +90,53 @@ class RunChangeScreen(Dialog[None]):
     def standing(self, status: RunStatus) -> str:
         """Return the note to show while a change may be requested."""
         raise NotImplementedError
+
+    def changed(self, run: Run) -> bool:
+        """Return whether there is a change that may be undone."""
+        raise NotImplementedError
+
+    def undo_of(self, run: Run) -> Undo:
+        """Return the undo of the last change.
+
+        Raises:
+            RunRefused: there is none, or somebody else has come between.
+        """
+        raise NotImplementedError
+
+    def type_undo(self, undo: Undo) -> None:
+        """Type what was in force before a change."""
+        raise NotImplementedError
+
+    def is_typed(self, undo: Undo) -> bool:
+        """Return whether that is still what is typed."""
+        raise NotImplementedError
+
+    @property
+    def undoing(self) -> Undo | None:
+        """The undo that is typed; None if something else is."""
+        return self._undo if self._undo is not None and self.is_typed(self._undo) else None
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Offer an undo only where there is something to undo."""
+        del parameters
+        attached = self.attached
+        return action != "undo" or (
+            self.may_ask and attached is not None and self.changed(attached.run)
+        )
+
+    def action_undo(self) -> None:
+        """Type what was in force before the last change, for enter to put it back."""
+        if not self.may_ask or self.attached is None:
+            self.show_said()
+            return
+        try:
+            self._undo = self.undo_of(self.attached.run)
+        except RunRefused as why:
+            self.say(Content.styled(str(why), "$warning"))
+            return
+        self._said = Content("")
+        self.type_undo(self._undo)
+        self.show_said()
 
     def _read_answer(self, attached: AttachedRun) -> None:
         if self._asked is None:
@@ -119,7 +177,12 @@ class RunChangeScreen(Dialog[None]):
             left = None if self.attached is None else throttle_status(self.attached.run).stays
             words = "The run has no engine" + (f"; {left}" if left else "")
             return f"{words}. Resume it first: ktui resume {status.name}"
-        return self.ASKED if self._asked is not None else self.standing(status)
+        if self._asked is not None:
+            return self.ASKED
+        undoes = ""
+        if (undo := self.undoing) is not None:
+            undoes = f"Undoes your change of {figures.as_time(undo.change.at)}: {undo.words}. "
+        return undoes + self.standing(status)
 
     @property
     def may_ask(self) -> bool:
@@ -139,6 +202,13 @@ class RunChangeScreen(Dialog[None]):
         except RunProblem as problem:
             self._said = Content.styled(str(problem), "$error")
         self.show_said()
+
+    async def on_key(self, event: Key) -> None:
+        """Let the keys of a replay work, where nothing can be typed."""
+        action = None if self.write else services(self).keys_in_dialogs.get(event.key)
+        if action is not None:
+            event.stop()
+            await self.app.run_action(f"app.{action}")
 
     def action_back(self) -> None:
         """Go back to where this was opened."""

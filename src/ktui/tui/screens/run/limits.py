@@ -13,12 +13,13 @@ from textual.binding import Binding, BindingType
 from textual.content import Content
 from textual.widgets import Static
 
+from ktui.execution.host.undo import Undo, undo_limits
 from ktui.execution.journal.commands import SetLimits
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
 from ktui.tui.draw import format as figures
 from ktui.tui.run_view.attached import AttachedRun, RunStatus
-from ktui.tui.screens.forms.limits_form import LimitsForm
+from ktui.tui.screens.forms.limits_form import LimitsForm, as_typed
 from ktui.tui.screens.run.change_screen import RunChangeScreen
 from ktui.tui.widgets.services import services
 
@@ -73,6 +74,24 @@ class LimitsScreen(RunChangeScreen):
             " A field that is empty stays as it is."
         )
 
+    def changed(self, run: Run) -> bool:
+        """Return whether the limits were changed since the start of the run."""
+        return run.limits_change is not None
+
+    def undo_of(self, run: Run) -> Undo:
+        """Return the undo of the last change of the limits."""
+        return undo_limits(run)
+
+    def type_undo(self, undo: Undo) -> None:
+        """Type the limits from before a change."""
+        if isinstance(undo.command, SetLimits):
+            self.query_one(LimitsForm).type(undo.command.options)
+
+    def is_typed(self, undo: Undo) -> bool:
+        """Return whether those are still what is typed."""
+        typed = self.query_one(LimitsForm).typed
+        return isinstance(undo.command, SetLimits) and typed == as_typed(undo.command.options)
+
     @on(LimitsForm.Changed)
     def _typed(self) -> None:
         if self.query_one(LimitsForm).typed:  # an accepted request empties it: keep the answer
@@ -94,7 +113,8 @@ class LimitsScreen(RunChangeScreen):
         if limits == (status.coming or status.limits):
             self.say(Content("These limits are in force already."))
             return
-        self.ask(SetLimits(form.typed))
+        undo = self.undoing
+        self.ask(SetLimits(form.typed) if undo is None else undo.command)
 
 
 def usage_by_limit(run: Run) -> Mapping[str, str]:

@@ -14,7 +14,9 @@ from textual.events import Resize
 from textual.widget import Widget
 from textual.widgets import Static
 
+from ktui.execution.host.undo import Undo, undo_throttle
 from ktui.execution.journal.commands import SetThrottle
+from ktui.execution.run.run import Run
 from ktui.execution.run.throttle_status import throttle_status
 from ktui.progress.inflow import Inflow
 from ktui.tui.draw import format as figures
@@ -166,6 +168,24 @@ class ThrottleScreen(RunChangeScreen):
         in_flight_steps = figures.as_count(status.in_flight, "step")
         return f"Enter puts it in force at once, also for the {in_flight_steps} in flight."
 
+    def changed(self, run: Run) -> bool:
+        """Return whether the throttle was changed since the start of the run."""
+        return run.throttle_change is not None
+
+    def undo_of(self, run: Run) -> Undo:
+        """Return the undo of the last change of the throttle."""
+        return undo_throttle(run)
+
+    def type_undo(self, undo: Undo) -> None:
+        """Type the rates from before a change."""
+        if isinstance(undo.command, SetThrottle):
+            self.query_one(ThrottleForm).text = undo.command.rates.typed
+
+    def is_typed(self, undo: Undo) -> bool:
+        """Return whether those are still what is typed."""
+        rates = self.query_one(ThrottleForm).rates()
+        return isinstance(undo.command, SetThrottle) and undo.command.rates == rates
+
     @on(ThrottleForm.Changed)
     def _typed(self) -> None:
         if self.query_one(ThrottleForm).text:  # an accepted request empties it: keep the answer
@@ -221,4 +241,5 @@ class ThrottleScreen(RunChangeScreen):
         elif rates.unknown_brokers(self._brokers):
             self.show_said()  # the screen names them already
         else:
-            self.ask(SetThrottle(rates))
+            undo = self.undoing
+            self.ask(SetThrottle(rates) if undo is None else undo.command)
