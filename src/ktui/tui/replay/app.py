@@ -32,6 +32,7 @@ _LEFT_OUT = (
     "cancel",
     "cancel_foreign",
     "open_gate",
+    "undo",
     "show_insights",
     "quit_view",
 )

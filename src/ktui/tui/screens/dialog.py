@@ -49,7 +49,7 @@ class Dialog(ModalScreen[ResultT]):
 
     DEFAULT_CSS = """
     Dialog {
-        align: center top; overflow: hidden; background: $background 50%;
+        align: center top; overflow: hidden; background: $background 40%;
         & > .dialog {
             max-width: 100%; height: auto; margin-top: 2; padding: 1;
             overflow-x: hidden; overflow-y: auto; scrollbar-size-vertical: 1;

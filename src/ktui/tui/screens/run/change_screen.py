@@ -35,11 +35,11 @@ class RunChangeScreen(Dialog[None]):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding(
-            "escape,q", "back", "back", key_display="esc", tooltip="Go back; nothing is changed"
+            "ctrl+z", "undo", "undo", key_display="ctrl+z",
+            tooltip="Type what was in force before your last change; enter puts that back",
         ),
         Binding(
-            "ctrl+z", "undo", "undo",
-            tooltip="Type what was in force before your last change; enter puts that back",
+            "escape,q", "back", "back", key_display="esc", tooltip="Go back; nothing is changed"
         ),
     ]  # fmt: skip
     READ_ONLY: ClassVar[str]
@@ -163,9 +163,18 @@ class RunChangeScreen(Dialog[None]):
 
     def show_said(self) -> None:
         """Show the last message, and the note that holds now."""
-        self.query_one("#said", Static).update(
-            Content("\n").join([self._said, Content.styled(self._standing(), "$dim")])
-        )
+        said = self._said if self._said.plain else self._undo_words
+        standing = Content.styled(self._standing(), "$dim")
+        self.query_one("#said", Static).update(Content("\n").join([said, standing]))
+
+    @property
+    def _undo_words(self) -> Content:
+        """What the undo that is typed changes; empty where none is."""
+        undo = self.undoing
+        if undo is None:
+            return Content("")
+        when = figures.as_time(undo.change.at)
+        return Content.styled(f"Undoes your change of {when}: {undo.words}", "$next-leader")
 
     def _standing(self) -> str:
         status = self.status
@@ -177,12 +186,7 @@ class RunChangeScreen(Dialog[None]):
             left = None if self.attached is None else throttle_status(self.attached.run).stays
             words = "The run has no engine" + (f"; {left}" if left else "")
             return f"{words}. Resume it first: ktui resume {status.name}"
-        if self._asked is not None:
-            return self.ASKED
-        undoes = ""
-        if (undo := self.undoing) is not None:
-            undoes = f"Undoes your change of {figures.as_time(undo.change.at)}: {undo.words}. "
-        return undoes + self.standing(status)
+        return self.ASKED if self._asked is not None else self.standing(status)
 
     @property
     def may_ask(self) -> bool:

@@ -35,7 +35,10 @@ class ResumeOfferScreen(Dialog[ResumeChoice]):
     DEFAULT_CSS = "ResumeOfferScreen > .dialog { border: round $warning; }"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("R", "choose('RESUME')", "resume now", tooltip="Start an engine for it"),
-        Binding("enter", "choose('LOOK')", "show it", tooltip="Show it as it was left"),
+        Binding(
+            "enter", "choose('LOOK')", "show it", key_display="↵",
+            tooltip="Show it as it was left",
+        ),
         Binding(
             "escape,q", "choose('NOT_NOW')", "not now", key_display="esc",
             tooltip="Leave it as it is",
@@ -55,7 +58,8 @@ class ResumeOfferScreen(Dialog[ResumeChoice]):
         yield _words(run)
         if more:
             others = figures.as_count(more, "other run")
-            yield f"{others} of this cluster wait, too: r shows them."
+            wait = "waits" if more == 1 else "wait"
+            yield f"{others} of this cluster {wait}, too: r shows all runs."
         if self._problem:
             yield f"{self._problem}\nktui resume {run.name} resumes it."
 
