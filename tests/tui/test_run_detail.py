@@ -108,4 +108,5 @@ async def test_no_message_covers_the_limits_of_a_read_only_view(tmp_path: Path) 
         assert "ktui watch --write" in " ".join(watch.text.split())
         await watch.press("l")
         assert watch.text.count("read-only") == 1
-        assert "limits are changed in one that is opened with ktui watch --write" in watch.text
+        words = " ".join(" ".join(watch.dialog).split())
+        assert "limits are changed in one that is opened with ktui watch --write" in words

@@ -475,6 +475,10 @@ class KtuiApp(App[None], Services):
         """Show the throttle of the run, to change it."""
         await self._run.show_throttle()
 
+    async def action_undo(self) -> None:
+        """Show what an undo of the last change of limits or throttle would put back."""
+        await self._run.undo()
+
     def action_pause(self) -> None:
         """Pause the run, or continue it."""
         self._run.pause()

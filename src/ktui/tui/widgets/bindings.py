@@ -54,6 +54,10 @@ APP_BINDINGS = [
         tooltip="Start an engine for the run that is shown, if it has none",
     ),
     Binding(
+        "U", "undo", "undo", show=False,
+        tooltip="Put back the limits or the throttle from before your last change; enter confirms",
+    ),
+    Binding(
         "X", "cancel_foreign", "cancel this foreign reassignment", show=False,
         tooltip="Cancel the reassignment under the cursor that someone else has begun",
     ),

@@ -93,6 +93,11 @@ class Services:
         return None
 
     @property
+    def keys_in_dialogs(self) -> Mapping[str, str]:
+        """The app's keys that work in dialogs in which nothing can be typed, with their actions."""
+        return {}
+
+    @property
     def attached(self) -> AttachedRun | None:
         """The run that the view follows."""
         return None
