@@ -210,8 +210,12 @@ def _second(status: RunStatus) -> Iterator[HeaderPart]:
         if value is not None or changes:
             part = _limit(letter, _shown(value), _shown(new) if changes else None)
             yield part
-    words = _words(limits)
-    then = "" if coming is None or _words(coming) == words else f" ({_words(coming)} next)"
+    words = shape_in_words(limits)
+    then = (
+        ""
+        if coming is None or shape_in_words(coming) == words
+        else f" ({shape_in_words(coming)} next)"
+    )
     yield HeaderPart((Piece(words), Piece(then, "next-leader")), rank=3)
     yield from _throttle(status)
     if status.throttle.bytes_s and status.state is not RunState.ENDED:
@@ -255,7 +259,7 @@ def _shown(value: int | None) -> str:
     return "none" if value is None else f"{value:,}"
 
 
-def _words(limits: Limits) -> str:
+def shape_in_words(limits: Limits) -> str:
     """Name shape and mode, and the order if it is not the default."""
     order = "" if limits.order is Order.TOPIC else f" {limits.order}"
     return f"{limits.shape} {limits.mode}{order}"
