@@ -263,7 +263,7 @@ async def test_one_key_switches_between_adding_to_the_run_and_starting_a_new_one
     cluster = a_slow_cluster("a-0", "b-0")
     async with watching_run(cluster, tmp_path, moved("a-0"), size=(120, 40)) as watch:
         await choose_plan(watch, path)
-        await watch.press("shift+tab", "right")
+        await watch.press("shift+tab", "shift+tab", "right")
         await watch.until(lambda: isinstance(watch.app.screen, StartScreen))
         await watch.until(lambda: "gentle, in force" in report(watch))
         await go_to(watch, "plan")

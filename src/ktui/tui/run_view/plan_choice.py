@@ -24,6 +24,7 @@ from ktui.planning.read.read import read_plan
 from ktui.planning.throttle_rates import ThrottleRates
 from ktui.quantities import as_count
 from ktui.tui.run_view.launchers import EngineLauncher
+from ktui.tui.run_view.plan_request import PlanRequest, PlanSource
 
 MOST_FINDINGS = 50
 PROBLEMS = "The plan has the problems above: nothing is sent."
@@ -101,6 +102,7 @@ class ChosenPlan(msgspec.Struct, frozen=True):
     """A plan, checked against the cluster and against the runs that exist."""
 
     path: Path
+    """The plan's file; that of a generated plan has only a name."""
     plan: Plan
     snapshot: ClusterSnapshot
     base: PreflightBase
@@ -148,16 +150,22 @@ class ChosenPlan(msgspec.Struct, frozen=True):
 
 
 async def read_chosen_plan(
-    path: Path, engines: EngineLauncher, state_dir: StateDir, cluster_id: str
+    request: PlanRequest, engines: EngineLauncher, state_dir: StateDir, cluster_id: str
 ) -> ChosenPlan:
-    """Read a plan, and the cluster's state for it.
+    """Read or generate a plan, and read the cluster's state for it.
 
     Raises:
         BadPlan: with every mistake and its place.
+        Unreadable: the plan's file cannot be read.
+        CannotGenerate: there is no such plan.
         ClusterError: the cluster cannot be asked.
         RunProblem: the state directory cannot be read.
     """
-    plan = await asyncio.to_thread(read_plan, path)
+    path = request.file
+    if request.source is PlanSource.FILE:
+        plan = await asyncio.to_thread(read_plan, path)
+    else:
+        plan = await asyncio.to_thread(request.generate, await engines.read_placement())
     snapshot = await engines.read_snapshot(plan)
     base = await asyncio.to_thread(PreflightBase, plan, snapshot)
     partitions = [target.tp for target in plan.partitions]

@@ -25,6 +25,7 @@ from ktui.tui.run_view.plan_choice import (
     check_extra_plan,
     extra_plan_problem,
 )
+from ktui.tui.run_view.plan_request import PlanRequest
 from ktui.tui.screens.forms.allowances import PlanAllowances
 from ktui.tui.screens.plan.plan import BEING_COMPUTED, NOT_READ, PlanScreen, enter_bindings
 from ktui.tui.screens.plan.steps import CHECK, PLAN, Step
@@ -45,7 +46,7 @@ class AddScreen(PlanScreen):
         engines: reads the cluster.
         state_dir: the folder of all runs.
         attached: the run that the plan is added to.
-        path: the plan's file, if it was typed before.
+        request: the plan, if it was chosen before.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = enter_bindings(
@@ -61,9 +62,14 @@ class AddScreen(PlanScreen):
     ADDS = True
 
     def __init__(
-        self, engines: EngineLauncher, state_dir: StateDir, attached: AttachedRun, *, path: str = ""
+        self,
+        engines: EngineLauncher,
+        state_dir: StateDir,
+        attached: AttachedRun,
+        *,
+        request: PlanRequest | None = None,
     ) -> None:
-        super().__init__(engines, state_dir, attached_run=attached.name, path=path)
+        super().__init__(engines, state_dir, attached_run=attached.name, request=request)
         self._attached = attached
         self._extra: CheckedExtraPlan | None = None
         self._outdated = False

@@ -15,14 +15,15 @@ from textual.content import Content
 from textual.events import Key, Resize
 from textual.screen import Screen
 from textual.widget import Widget
-from textual.widgets import Checkbox, Input, Static
+from textual.widgets import Checkbox, Static
 
 from ktui.cluster.errors import ClusterError
 from ktui.execution.engine.add_plan import CheckedExtraPlan
 from ktui.execution.errors import RunProblem
 from ktui.execution.host.state_dir import RunDir, StateDir
-from ktui.inputfile import Unreadable, expand_home
+from ktui.inputfile import Unreadable
 from ktui.planning.check.findings import Finding, Severity
+from ktui.planning.generate import CannotGenerate
 from ktui.planning.read.problems import BadPlan
 from ktui.tui.run_view import messages
 from ktui.tui.run_view.launchers import EngineLauncher
@@ -34,23 +35,23 @@ from ktui.tui.run_view.plan_choice import (
     plan_problem,
     read_chosen_plan,
 )
+from ktui.tui.run_view.plan_request import PlanRequest
 from ktui.tui.screens.forms.allowances import PlanAllowances
 from ktui.tui.screens.plan.crumbs import Crumbs
-from ktui.tui.screens.plan.path_suggester import PathSuggester
 from ktui.tui.screens.plan.preview import PreviewPane, coloured
 from ktui.tui.screens.plan.preview_lines import EVERYTHING, Section
+from ktui.tui.screens.plan.source import SourceForm
 from ktui.tui.screens.plan.steps import CHECK, PLAN, Step, findings_of, worst_of
 from ktui.tui.widgets.choices import Choices, FormChoices
 from ktui.tui.widgets.footer import FooterKeys
 from ktui.tui.widgets.header import StatusHeader
 from ktui.tui.widgets.services import services
-from ktui.tui.widgets.text_field import TextField
 
 _SIDE_BY_SIDE = 120
 """The screen width in cells from which the preview stands beside the form; below it otherwise."""
 _SOON_S = 0.2
 """Pause in typing, in seconds, after which the preview is computed again."""
-NOT_READ = "No plan was read yet: type its path in step 1, and press enter there."
+NOT_READ = "No plan was read yet: choose one in step 1, and press enter there."
 BEING_COMPUTED = "What it does is being worked out; press enter again."
 
 
@@ -73,8 +74,8 @@ def enter_bindings(word: str, tooltip: str) -> list[BindingType]:
 class SwitchPlanScreen(msgspec.Struct, frozen=True):
     """The operator chose the other way to execute the plan: in a run, or as a run of its own."""
 
-    path: str
-    """The plan's file, as far as it was typed."""
+    request: PlanRequest
+    """The plan, as far as it was chosen and typed."""
 
 
 PlanOutcome = RunDir | CheckedExtraPlan | SwitchPlanScreen
@@ -90,7 +91,7 @@ class PlanScreen(Screen[PlanOutcome | None]):
         engines: reads the cluster.
         state_dir: the folder of all runs.
         attached_run: the live run that the view is attached to; empty if plans cannot be added.
-        path: the plan's file, if it was typed before.
+        request: the plan, if it was chosen before.
     """
 
     DEFAULT_CSS = """
@@ -151,14 +152,14 @@ class PlanScreen(Screen[PlanOutcome | None]):
         state_dir: StateDir,
         *,
         attached_run: str = "",
-        path: str = "",
+        request: PlanRequest | None = None,
     ) -> None:
         super().__init__()
         self._engines, self._state_dir = engines, state_dir
-        self._attached_run, self._path = attached_run, path
+        self._attached_run, self._request = attached_run, request or PlanRequest()
         self._chosen: ChosenPlan | None = None
-        self._reading = ""
-        """The path that was read last, as typed."""
+        self._reading: PlanRequest | None = None
+        """What was read last."""
         self._found: Sequence[Finding] = ()
         self._place = 0
         """The index of the step that is shown."""
@@ -252,7 +253,8 @@ class PlanScreen(Screen[PlanOutcome | None]):
         self.entered(self.step.name)
         self._show_step()
         self.query_one("#plan-body").scroll_home(animate=False)
-        self.set_focus(self.query_one(self.step.first_field))
+        first = self.step.first_field if self._place else self._source.first_field
+        self.set_focus(self.query_one(first))
 
     def _show_step(self) -> None:
         self.query_one(Crumbs).show(self._place, self._marks())
@@ -292,8 +294,8 @@ class PlanScreen(Screen[PlanOutcome | None]):
 
     def action_forward(self) -> None:
         """Go to the next step, or read the plan first."""
-        typed = self.query_one("#plan-path", Input).value.strip()
-        if self._place == 0 and (self._chosen is None or typed != self._reading):
+        stale = self._chosen is None or self._source.request != self._reading
+        if self._place == 0 and stale:
             self._read_soon()
             return
         if self.step.name == CHECK and self.computes:
@@ -334,25 +336,19 @@ class PlanScreen(Screen[PlanOutcome | None]):
         if self._attached_run:
             ways = [f"in run {self._attached_run}", "as a run of its own"]
             yield FormChoices("carry it out", ways, id="plan-way", place=not self.ADDS)
-        path = TextField(
-            self._path,
-            id="plan-path",
-            placeholder="a path; → completes it, ↵ reads it",
-            suggester=PathSuggester(),
-        )
-        yield Horizontal(Static("plan's file"), path, classes="line")
+        yield SourceForm(self._request)
         yield from self.choices()
 
     def on_mount(self) -> None:
         """Show what prevents any plan from being executed; read the plan if its path is known."""
         self.go_to(0)
-        if self._path:
+        if self._request.words:
             self._read_soon()
-            self.query(
-                "#plan-way"
-            ).focus()  # the operator has just used this choice, and may change it back
         else:
             self.run_worker(self.show_obstacles(), group="live", exit_on_error=False)
+        if self._request != PlanRequest():
+            # the operator has just used this choice, and may change it back
+            self.query("#plan-way").focus()
 
     def show_notes(self, words: str) -> None:
         """Show what prevents plans from being executed, or a note to read before."""
@@ -390,32 +386,37 @@ class PlanScreen(Screen[PlanOutcome | None]):
     @on(Choices.Chosen, "#plan-way")
     def _other_way(self, event: Choices.Chosen) -> None:
         if bool(event.place) is self.ADDS:
-            self.dismiss(SwitchPlanScreen(self.query_one("#plan-path", Input).value))
+            self.dismiss(SwitchPlanScreen(self._source.request))
+
+    @property
+    def _source(self) -> SourceForm:
+        return self.query_one(SourceForm)
 
     def _read_soon(self) -> None:
-        typed = self.query_one("#plan-path", Input).value.strip()
+        request = self._source.request
+        if empty := self._source.empty_field:
+            self.set_focus(self.query_one(empty))
+            return
         reads = "plan" in {worker.group for worker in self.workers}
-        if typed and not (reads and typed == self._reading):
-            self._reading = typed
+        if not (reads and request == self._reading):
+            self._reading = request
             self.show_answer("", "")
-            self.run_worker(self._read(typed), group="plan", exclusive=True, exit_on_error=False)
+            self.run_worker(self._read(request), group="plan", exclusive=True, exit_on_error=False)
 
-    async def _read(self, typed: str) -> None:
-        """Read the plan and the cluster; show any error in full."""
+    async def _read(self, request: PlanRequest) -> None:
+        """Read or generate the plan, and read the cluster; show any error in full."""
         self._chosen = None
         self.show_preview(None)
         await self.show_obstacles()
-        self._show_read([(f"Reading {typed}, and looking at the cluster …", "$dim")])
+        self._show_read([(f"Reading {request.words}, and looking at the cluster …", "$dim")])
         cluster_id = services(self).cluster_id or ""
         try:
-            chosen = await read_chosen_plan(
-                expand_home(typed), self._engines, self._state_dir, cluster_id
-            )
-        except (BadPlan, ClusterError, RunProblem) as problem:
+            chosen = await read_chosen_plan(request, self._engines, self._state_dir, cluster_id)
+        except (BadPlan, CannotGenerate, ClusterError, RunProblem) as problem:
             self._show_read([(str(problem), "$error")])
             return
         except Unreadable as why:
-            self._show_read([(f"{typed}: {why}", "$error")])
+            self._show_read([(f"{request.words}: {why}", "$error")])
             return
         self._chosen = chosen
         self.open_form(chosen)
