@@ -119,6 +119,17 @@ async def test_an_invalid_limit_is_reported_at_its_field_and_blocks_the_start(
         watch.app.screen.query_one("#new-shape").focus()
         await watch.type("kip-435")
         await watch.until(lambda: "kip-435, in force" in report(watch))
+        # what is typed stays while one goes on and back; a click on a step goes there, too
+        await watch.press("enter")
+        await watch.type("1MB")
+        await watch.press("escape")
+        assert field(watch, "#new-shape").value == "kip-435"
+        crumbs = watch.app.screen.query_one("Crumbs").region
+        at = watch.line("3 throttle").index("3 throttle") - crumbs.x
+        await watch.pilot.click("Crumbs", offset=(at, 0))
+        assert "▸3 throttle" in watch.text
+        assert field(watch, "#throttle-rate").value == "1MB"
+        await go_to(watch, "limits")
 
         watch.app.screen.query_one("#new-partitions").focus()
         await watch.type("none of")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 
 import msgspec
@@ -30,7 +31,8 @@ def drain_brokers(
     """Return a plan by which brokers give up all their replicas.
 
     The other replicas stay, in their order. New ones follow at the end, on racks that the partition
-    lacks, then on the brokers with the fewest replicas.
+    lacks, then on the brokers with the fewest replicas. Where a drained broker was preferred as the
+    leader, that of the other replicas comes first which leads the fewest partitions.
 
     Args:
         partitions: all partitions of the cluster.
@@ -58,7 +60,21 @@ def drain_brokers(
     targets: dict[TopicPartition, Brokers] = {}
     for factor, present in by_factor.items():
         targets |= _grown(present, factor, left)
-    return Plan(tuple(_targets(partitions, {tp: targets[tp] for tp in sorted(moved)})))
+    leads = Counter(state.target[0] for state in partitions.values() if state.target)
+    led = {tp: _led(targets[tp], partitions[tp], gone, leads) for tp in sorted(moved)}
+    return Plan(tuple(_targets(partitions, led)))
+
+
+def _led(
+    target: Brokers, state: PartitionState, gone: frozenset[int], leads: Counter[int]
+) -> Brokers:
+    """Return target replicas with another leader, if the broker preferred so far is drained."""
+    kept = [broker for broker in target if broker in state.isr]
+    if state.target[0] not in gone or not kept:
+        return target
+    leader = min(kept, key=lambda broker: (leads[broker], target.index(broker)))
+    leads[leader] += 1
+    return (leader, *(broker for broker in target if broker != leader))
 
 
 def change_factor(

@@ -41,6 +41,12 @@ def test_a_drained_broker_gives_up_its_replicas_and_the_others_stay_in_place() -
     assert plan.partitions[0].original_replicas == (3, 1, 2)
 
 
+def test_the_leaders_of_a_drained_broker_are_shared_out() -> None:
+    plan = drain_brokers(states(*[(1, 2, 3)] * 4), {1}, BROKERS, pool())
+
+    assert [each.replicas[:2] for each in plan.partitions] == [(2, 3), (3, 2)] * 2
+
+
 def test_the_only_replica_of_a_partition_is_moved() -> None:
     (replicas,) = targets(drain_brokers(states((3,)), {3}, BROKERS, pool())).values()
 
@@ -74,8 +80,7 @@ def test_no_drain_changes_a_replication_factor(placed: list[list[int]], drained:
         assert len({*target.replicas}) == len(before[target.tp].replicas)
         assert not drained & {*target.replicas}
         kept = [broker for broker in before[target.tp].replicas if broker not in drained]
-        if kept:
-            assert list(target.replicas[: len(kept)]) == kept
+        assert {*target.replicas[: len(kept)]} == {*kept}
 
 
 def test_topics_get_another_replication_factor() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import ClassVar
 
 from textual import on
@@ -28,6 +28,7 @@ from ktui.tui.run_view.plan_choice import (
 from ktui.tui.run_view.plan_request import PlanRequest
 from ktui.tui.screens.forms.allowances import PlanAllowances
 from ktui.tui.screens.plan.plan import BEING_COMPUTED, NOT_READ, PlanScreen, enter_bindings
+from ktui.tui.screens.plan.preview_lines import Section
 from ktui.tui.screens.plan.steps import CHECK, PLAN, Step
 from ktui.tui.screens.watch.run_banner import RunLines
 from ktui.tui.widgets.choices import Choices, FormChoices
@@ -90,6 +91,17 @@ class AddScreen(PlanScreen):
         if step == _ADD:
             again = TextField(id="plan-again", placeholder="type it; ↵ adds the plan")
             yield Horizontal(Static("run's name"), again, classes="line")
+
+    def sections(self, step: str) -> Sequence[Section]:
+        """Return the sections of the preview below a step, in a terminal with little room."""
+        return (Section.TIME,) if step == _ADD else super().sections(step)
+
+    def entered(self, step: str) -> None:
+        """Show how to add the plan."""
+        super().entered(step)
+        if step == _ADD:
+            words = f"Type {self._attached.name} and press enter to add the plan."
+            self.show_answer(words, "$dim")
 
     def obstacle(self, step: str) -> str | None:
         """Return why one cannot go on from a step; None if one can."""

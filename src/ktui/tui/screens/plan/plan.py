@@ -51,6 +51,7 @@ _SIDE_BY_SIDE = 120
 """The screen width in cells from which the preview stands beside the form; below it otherwise."""
 _SOON_S = 0.2
 """Pause in typing, in seconds, after which the preview is computed again."""
+_OTHER_PLAN = "This is the plan that was read before."
 NOT_READ = "No plan was read yet: choose one in step 1, and press enter there."
 BEING_COMPUTED = "What it does is being worked out; press enter again."
 
@@ -471,11 +472,15 @@ class PlanScreen(Screen[PlanOutcome | None]):
         lines = [] if preview is None else preview.lines()
         show_lines(self, "#plan-findings", lines or [("No problem was found.", "$dim")])
         if preview is not None:
-            problems = finding_lines(findings_of(PLAN, self._found))
-            self._show_read(problems or [(self._is_read, "$dim")])
+            self._show_found()
         if self.answer == BEING_COMPUTED:
             self.entered(self.step.name)
         self._show_step()
+
+    def _show_found(self) -> None:
+        """Show what is wrong with the plan that was read."""
+        problems = finding_lines(findings_of(PLAN, self._found))
+        self._show_read(problems or [(self._is_read, "$dim")])
 
     @property
     def _is_read(self) -> str:
@@ -487,10 +492,21 @@ class PlanScreen(Screen[PlanOutcome | None]):
         where = f" Read what is found in step {' and '.join(later)}." if later else ""
         return f"The plan is read; ↵ goes on.{where}"
 
-    def show_outdated(self) -> None:
-        """Show that something typed is wrong, so that the preview is of what was typed before."""
-        self.query_one(PreviewPane).show_outdated()
+    def show_outdated(self, why: str) -> None:
+        """Show why the preview is not of what is typed now; empty if it is."""
+        self.query_one(PreviewPane).show_outdated(why)
         self._show_step()
+
+    @on(SourceForm.Changed)
+    def _another_plan(self) -> None:
+        """Show that what was read is not the plan that is typed."""
+        if self._chosen is not None:
+            is_read = self._source.request == self._reading
+            self.show_outdated("" if is_read else _OTHER_PLAN)
+            if is_read:
+                self._show_found()
+            else:
+                self._show_read([("Press ↵ to read it.", "$dim")])
 
     def show_answer(self, words: str, colour: str) -> None:
         """Show an answer below the fields of the step."""

@@ -11,8 +11,6 @@ from ktui.tui.draw.paint import content
 from ktui.tui.run_view.plan_choice import ColouredLine, PlanPreview
 from ktui.tui.screens.plan.preview_lines import EVERYTHING, Section, preview_lines
 
-_OUTDATED = "As typed before: something on the left, or above, has to be mended first."
-
 
 class PreviewPane(Static):
     """Shows the sections of a preview that a step asks for."""
@@ -23,11 +21,11 @@ class PreviewPane(Static):
         super().__init__(id="plan-preview", markup=False)
         self._preview: PlanPreview | None = None
         self._sections: Sequence[Section] = EVERYTHING
-        self._outdated = False
+        self._outdated = ""
 
     def show(self, preview: PlanPreview | None) -> None:
         """Show another preview; None for none."""
-        self._preview, self._outdated = preview, False
+        self._preview, self._outdated = preview, ""
         self._draw()
 
     def show_sections(self, sections: Sequence[Section]) -> None:
@@ -36,10 +34,10 @@ class PreviewPane(Static):
             self._sections = sections
             self._draw()
 
-    def show_outdated(self) -> None:
-        """Show that the preview is of what was typed before."""
-        if self._preview is not None and not self._outdated:
-            self._outdated = True
+    def show_outdated(self, why: str) -> None:
+        """Show why the preview is not of what is typed now; empty if it is."""
+        if why != self._outdated:
+            self._outdated = why
             self._draw()
 
     def on_resize(self) -> None:
@@ -51,7 +49,7 @@ class PreviewPane(Static):
         if preview is None or not self._sections:
             self.update(Content(""))
             return
-        lines = [Content.styled(_OUTDATED, "$warning")] if self._outdated else []
+        lines = [Content.styled(self._outdated, "$warning")] if self._outdated else []
         lines += map(coloured, preview.in_run)
         if preview.figures is not None:
             width = self.size.width or self.app.size.width

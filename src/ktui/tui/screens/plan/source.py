@@ -5,6 +5,7 @@ from __future__ import annotations
 from textual import on
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
+from textual.message import Message
 from textual.widgets import Input, Static
 
 from ktui.tui.run_view.plan_request import PlanRequest, PlanSource
@@ -14,8 +15,8 @@ from ktui.tui.widgets.text_field import TextField
 
 _SOURCES = (
     (PlanSource.FILE, "a file"),
-    (PlanSource.DRAIN, "draining brokers"),
-    (PlanSource.FACTOR, "another replication factor"),
+    (PlanSource.DRAIN, "drain brokers"),
+    (PlanSource.FACTOR, "replication factor"),
 )
 _FIELDS = {
     "path": (PlanSource.FILE, "plan's file", "a path; → completes it, ↵ reads it"),
@@ -34,6 +35,9 @@ class SourceForm(Vertical):
     """
 
     DEFAULT_CSS = "SourceForm { height: auto; }"
+
+    class Changed(Message):
+        """Something else was chosen or typed."""
 
     def __init__(self, request: PlanRequest) -> None:
         super().__init__()
@@ -80,6 +84,11 @@ class SourceForm(Vertical):
         self._source = _SOURCES[event.place][0]
         for name, (source, *_) in _FIELDS.items():
             self.query_one(f"#line-{name}").set_classes(_classes(shown=source is self._source))
+        self.post_message(self.Changed())
+
+    @on(Input.Changed)
+    def _typed(self) -> None:
+        self.post_message(self.Changed())
 
 
 def _classes(*, shown: bool) -> str:

@@ -43,6 +43,7 @@ from ktui.tui.widgets.services import services
 from ktui.tui.widgets.text_field import TextField
 
 _START = "start"
+_OUTDATED = "As typed before: something that is typed now has to be mended first."
 _ALREADY = "There is a run {} already; give this one another name."
 
 
@@ -159,7 +160,7 @@ class StartScreen(PlanScreen):
     def _typed(self) -> None:
         self.preview_soon()
         if self._form_problem:
-            self.show_outdated()
+            self.show_outdated(_OUTDATED)
 
     async def preview(self) -> None:
         """Preview the plan under the limits and the throttle typed."""
