@@ -8,6 +8,7 @@ from textual.widgets import Input
 
 from ktui.planning.plan import Plan, plan_as_json
 from ktui.tui.screens.plan.plan import PlanScreen
+from ktui.tui.screens.plan.preview import PreviewPane
 from support.views.running import RunWatched
 
 
@@ -74,8 +75,9 @@ async def tick(watch: RunWatched, box: str, step: str) -> None:
 
 def report(watch: RunWatched) -> str:
     """Return what is shown about the plan, in whatever step: what was read, found and computed."""
-    names = ("#plan-read", "#plan-findings", "#plan-preview")
-    return "\n".join(str(watch.app.screen.query_one(name).render()) for name in names)
+    names = ("#plan-read", "#plan-findings")
+    found = [str(watch.app.screen.query_one(name).render()) for name in names]
+    return "\n".join([*found, watch.app.screen.query_one(PreviewPane).text])
 
 
 def answer_line(watch: RunWatched) -> str:

@@ -49,6 +49,8 @@ from ktui.tui.widgets.services import services
 
 _SIDE_BY_SIDE = 120
 """The screen width in cells from which the preview stands beside the form; below it otherwise."""
+_FORM = 50
+"""The width of the form in cells, where the preview stands beside it."""
 _SOON_S = 0.2
 """Pause in typing, in seconds, after which the preview is computed again."""
 _OTHER_PLAN = "This is the plan that was read before."
@@ -105,7 +107,7 @@ class PlanScreen(Screen[PlanOutcome | None]):
         & Input { height: 1; border: none; padding: 0 1; background: $cursor; width: 1fr; }
         & Input:focus { border: none; background-tint: $primary 25%; }
         & LimitsForm LimitInput { width: 12; }
-        & LimitsForm .label, & #limits-hint { padding: 0; }
+        & LimitsForm .label, & LimitsForm #limits-hint { padding: 0; }
         & ThrottleForm RateInput { width: 30; }
         & .line { height: 1; }
         & #plan-file { height: auto; margin-bottom: 1; }
@@ -350,6 +352,11 @@ class PlanScreen(Screen[PlanOutcome | None]):
         if self._request != PlanRequest():
             # the operator has just used this choice, and may change it back
             self.query("#plan-way").focus()
+
+    @property
+    def form_width(self) -> int:
+        """The width of the fields in cells."""
+        return _FORM if self._fits_side_by_side else max(_FORM, self.app.size.width - 4)
 
     def show_notes(self, words: str) -> None:
         """Show what prevents plans from being executed, or a note to read before."""

@@ -9,6 +9,7 @@ from typing import ClassVar
 from textual import on
 from textual.binding import BindingType
 from textual.containers import Horizontal
+from textual.events import Resize
 from textual.widget import Widget
 from textual.widgets import Checkbox, Input, Static
 
@@ -43,7 +44,7 @@ from ktui.tui.widgets.services import services
 from ktui.tui.widgets.text_field import TextField
 
 _START = "start"
-_OUTDATED = "As typed before: something that is typed now has to be mended first."
+_OUTDATED = "As typed before; mend what is wrong first."
 _ALREADY = "There is a run {} already; give this one another name."
 
 
@@ -188,6 +189,7 @@ class StartScreen(PlanScreen):
         show_lines(self, "#throttle-measuring", [(MEASURING, "$dim")] if measuring else [])
         self._show_facts()
 
+    @on(Resize)
     def _show_facts(self) -> None:
         """Show what was chosen in the steps before."""
         chosen, preview = self._chosen, self._preview
@@ -195,7 +197,7 @@ class StartScreen(PlanScreen):
             return
         rates = self._throttle.rates() or NO_THROTTLE
         throttle = rates.with_leaders(throttled=self._throttle.leaders)
-        shown = start_facts(chosen.path.name, throttle, preview.figures)
+        shown = start_facts(chosen.path.name, throttle, preview.figures, self.form_width)
         self.query_one("#start-facts", Static).update(shown)
 
     # ------------------------------------------------------------------------ the start

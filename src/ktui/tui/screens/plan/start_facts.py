@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import textwrap
+
 from textual.content import Content
 
 from ktui.cluster.text import clean
@@ -14,13 +16,14 @@ from ktui.tui.screens.watch.run_banner import shape_in_words
 _LABEL = 16
 
 
-def start_facts(plan: str, throttle: str, figures: Preflight) -> Content:
+def start_facts(plan: str, throttle: str, figures: Preflight, width: int) -> Content:
     """Return the plan, what it moves, its limits, its throttle and its time, a line each.
 
     Args:
         plan: the name of the plan's file.
         throttle: the throttle in words.
         figures: the figures under the limits and the throttle chosen.
+        width: the width in cells.
     """
     pairs = [
         ("plan", clean(plan)),
@@ -34,7 +37,9 @@ def start_facts(plan: str, throttle: str, figures: Preflight) -> Content:
         for name, _, words in [line.partition(" ")]
     ]
     return Content("\n").join(
-        Content.assemble((f"{name:<{_LABEL}}", "$dim"), words) for name, words in pairs
+        Content.assemble((f"{'' if n else name:<{_LABEL}}", "$dim"), part)
+        for name, words in pairs
+        for n, part in enumerate(textwrap.wrap(words, width - _LABEL))
     )
 
 
