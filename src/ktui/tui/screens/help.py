@@ -29,6 +29,7 @@ from ktui.tui.screens.events import EventsScreen
 from ktui.tui.screens.forms.limits_form import LimitInput
 from ktui.tui.screens.insights import InsightsScreen
 from ktui.tui.screens.plan.plan import PlanScreen
+from ktui.tui.screens.plan.start import StartScreen
 from ktui.tui.screens.run.cancel import CancelScreen
 from ktui.tui.screens.run.change_screen import RunChangeScreen
 from ktui.tui.screens.run.limits import LimitsScreen
@@ -175,5 +176,5 @@ def help_groups(everywhere: Iterable[object]) -> list[HelpGroup]:
         help_group("insights", InsightsScreen.BINDINGS),
         help_group("Kafka's commands", ToolCommandsScreen.BINDINGS),
         help_group("copy", CopyScreen.BINDINGS),
-        help_group("start or add a plan", PlanScreen.BINDINGS),
+        help_group("start or add a plan", [*StartScreen.BINDINGS, *PlanScreen.BINDINGS]),
     ]

@@ -242,8 +242,9 @@ def _second(status: RunStatus) -> Iterator[HeaderPart]:
         if value is not None or changes:
             part = _limit(letter, _shown(value), _shown(new) if changes else None)
             yield part
-    words = _words(limits)
-    then = "" if coming is None or _words(coming) == words else f" ({_words(coming)} next)"
+    words = shape_in_words(limits)
+    next_words = words if coming is None else shape_in_words(coming)
+    then = "" if next_words == words else f" ({next_words} next)"
     yield HeaderPart((Piece(words), Piece(then, "next-leader")), rank=_Rank.SHAPE)
     yield from _throttle(status)
     if status.throttle.bytes_s and status.state is not RunState.ENDED:
@@ -292,7 +293,7 @@ def _shown(value: int | None) -> str:
     return "none" if value is None else f"{value:,}"
 
 
-def _words(limits: Limits) -> str:
+def shape_in_words(limits: Limits) -> str:
     """Name shape and mode, and the order if it is not the default."""
     order = "" if limits.order is Order.TOPIC else f" {limits.order}"
     return f"{limits.shape} {limits.mode}{order}"
