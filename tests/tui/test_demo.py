@@ -119,7 +119,7 @@ async def test_a_plan_with_limits_is_a_run_whose_limits_and_throttle_can_be_chan
 
         assert "throttle 10 MB/s into each broker" in demo.text
         await demo.press("t")
-        assert "throttle of run story: 10 MB/s into each broker" in demo.text
+        assert "in force: 10 MB/s into each broker" in demo.text
         await demo.press(*"90MB", "enter")
         await demo.until(lambda: "90 MB/s into each broker, at once" in demo.text)
         await demo.press("escape")

@@ -78,7 +78,7 @@ async def test_the_title_counts_the_events_of_each_choice() -> None:
     app = host()
     async with app.run_test() as pilot:
         title = (await shown(pilot, app, MIXED)).splitlines()[1]
-    assert title.strip() == "events  [all 3]  steps 0  settings 0  ‼ trouble 2"
+    assert title.strip("─ ") == "events  [all 3]  steps 0  settings 0  ‼ trouble 2"
 
 
 async def test_events_spanning_several_days_show_their_date() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+import msgspec
 import pytest
 
 from ktui.execution.forecast.estimate import CopiedBytes
@@ -37,14 +38,30 @@ def test_the_banner_shows_the_range_beside_the_eta_in_a_wide_terminal() -> None:
 
 def test_the_banner_keeps_the_eta_and_drops_the_range_at_80_columns() -> None:
     line = banner_line(80)
-    assert "1 stopped  1 rolled back" in line
-    assert MIDDLE_AT in line
+    assert f"1 stopped  47%  {MIDDLE_AT}" in line
     assert "(" not in line
 
 
 @pytest.mark.parametrize("width", range(70, 200))
 def test_the_banner_drops_less_important_facts_first(width: int) -> None:
     line = banner_line(width)
-    kept = [words in line for words in ("GB of", RANGE, "47%", MIDDLE_AT)]
+    facts = ("▕", "batch", "GiB of", RANGE, "1 stopped", "47%", MIDDLE_AT)
+    kept = [words in line for words in facts]
     assert kept == sorted(kept)
     assert len(line) == width
+
+
+@pytest.mark.parametrize("width", [80, 120, 160])
+def test_a_long_name_is_cut_before_the_figures_of_its_run(width: int) -> None:
+    status = msgspec.structs.replace(STATUS, name="drain-broker-3-of-the-second-rack-" + "9" * 40)
+    line = "".join(piece.text for piece in first_line(status, BEGAN, width))
+    assert "run drain-broker-3-of-t…" in line
+    assert f"47%  {MIDDLE_AT}" in line
+
+
+def test_nothing_known_of_the_end_is_said_before_the_sizes() -> None:
+    counts = {State.DONE: 214, State.BLOCKED: 4}
+    status = msgspec.structs.replace(STATUS, counts=counts)
+    line = "".join(piece.text for piece in first_line(status, BEGAN, 80))
+    assert "4 blocked" in line
+    assert "47%  ETA unknown" in line

@@ -23,16 +23,19 @@ from ktui.tui.screens.copy import CopyScreen, SelectScreen
 from ktui.tui.screens.dashboard.map import PartitionMap
 from ktui.tui.screens.dashboard.screen import DashboardScreen
 from ktui.tui.screens.detail.screen import DetailScreen
+from ktui.tui.screens.dialog import Dialog
 from ktui.tui.screens.event_list import EventList
 from ktui.tui.screens.events import EventsScreen
 from ktui.tui.screens.forms.limits_form import LimitInput
 from ktui.tui.screens.forms.throttle_form import RateInput
 from ktui.tui.screens.help import HelpScreen, SearchField
 from ktui.tui.screens.insights import InsightsScreen
+from ktui.tui.screens.plan.add import AddScreen
 from ktui.tui.screens.plan.plan import PlanScreen
+from ktui.tui.screens.plan.start import StartScreen
 from ktui.tui.screens.run.cancel import CancelScreen
 from ktui.tui.screens.run.change_screen import RunChangeScreen
-from ktui.tui.screens.run.confirm import ConfirmScreen, TypeNameScreen
+from ktui.tui.screens.run.confirm import ConfirmScreen
 from ktui.tui.screens.run.limits import LimitsScreen
 from ktui.tui.screens.run.note import NotePrompt
 from ktui.tui.screens.run.resume_offer import ResumeOfferScreen
@@ -54,24 +57,24 @@ SCREENS: tuple[tuple[type, ...], ...] = (
     (BrokersScreen, BrokerTable),
     (DashboardScreen, PartitionMap),
     (EventsScreen, EventList),
-    (LimitsScreen, RunChangeScreen, *_FIELDS),
-    (ThrottleScreen, RunChangeScreen, RateInput, *_FIELDS),
+    (LimitsScreen, RunChangeScreen, Dialog, *_FIELDS),
+    (ThrottleScreen, RunChangeScreen, Dialog, RateInput, *_FIELDS),
     (RunsScreen, RunTable),
     (InsightsScreen,),
-    (PlanScreen, *_FIELDS),
-    (CancelScreen,),
-    (ConfirmScreen,),
-    (TypeNameScreen,),
-    (ResumeOfferScreen,),
-    (NotePrompt,),
-    (TopicsPrompt,),
+    (StartScreen, PlanScreen, *_FIELDS),
+    (AddScreen, PlanScreen, *_FIELDS),
+    (CancelScreen, Dialog),
+    (ConfirmScreen, Dialog),
+    (ResumeOfferScreen, Dialog),
+    (NotePrompt, Dialog),
+    (TopicsPrompt, Dialog),
     (CommandScreen, CommandField, HistoryField),
     (ToolCommandsScreen,),
     (CopyScreen,),
     (SelectScreen,),
     (HelpScreen, SearchField),
     (StoryScreen,),
-    (MomentPrompt,),
+    (MomentPrompt, Dialog),
 )
 """Each screen, with the widgets on it that have keys."""
 _NAMES = {

@@ -29,6 +29,7 @@ from ktui.execution.run.run import Run
 from ktui.pacing.limits import Limits, default_limits
 from ktui.planning.check.findings import ClusterSnapshot
 from ktui.planning.check.measure_growth import measure_inbound
+from ktui.planning.check.placement import Placement, read_placement
 from ktui.planning.check.snapshot import take_snapshot
 from ktui.planning.plan import Plan
 from ktui.simulated.cluster import SimulatedCluster
@@ -65,6 +66,10 @@ class SimulatedEngines:
 
     throttle = ""
     """The default throttle: none."""
+
+    async def read_placement(self) -> Placement:
+        """Read what a plan can be generated from."""
+        return await read_placement(self._cluster.reader())
 
     async def add_inbound(self, plan: Plan, seen: ClusterSnapshot) -> ClusterSnapshot:
         """Add the measured inbound traffic, which a throttle is compared with, to a snapshot."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -15,6 +16,7 @@ from textual.events import Event as TerminalEvent
 from textual.events import Key
 from textual.screen import Screen
 from textual.theme import BUILTIN_THEMES
+from textual.worker import Worker, WorkerState
 
 from ktui.cluster.clock import Clock, SystemClock
 from ktui.cluster.observer import Interest, ObservationSource
@@ -62,6 +64,8 @@ from ktui.tui.widgets.bindings import APP_BINDINGS, HelpGroup, key_text
 from ktui.tui.widgets.footer import FooterKeys, Notifications
 from ktui.tui.widgets.header import StatusHeader
 from ktui.tui.widgets.services import Notification, Services, Status
+
+log = logging.getLogger(__name__)
 
 _OPENS = {
     "show_dashboard": DashboardScreen,
@@ -206,14 +210,25 @@ class KtuiApp(App[None], Services):
         return self.watch_screen
 
     def on_mount(self) -> None:
-        """Start polling, and report problems with themes."""
+        """Keep the terminal's title, and report problems with themes."""
         self._write(terminal_title.KEEP_TITLE)
-        if self._first_run is not None:
-            self._runs.attach_first(self._first_run)
-        self.run_worker(self._poll_loop.run(), group="polling", exclusive=True, exit_on_error=False)
         ThemeReload(self, self._themes).start()
         for words in theme_problems(self._themes, self._theme_name):
             self.report_news(words, "warning")
+
+    def on_ready(self) -> None:
+        """Start what draws on the first screen, now that the whole of it is there."""
+        if self._first_run is not None:
+            self._runs.attach_first(self._first_run)
+        self.run_worker(self._poll_loop.run(), group="polling", exclusive=True, exit_on_error=False)
+
+    @on(Worker.StateChanged)
+    def _report_own_error(self, event: Worker.StateChanged) -> None:
+        """Report a defect in what was being done in the background; the view keeps running."""
+        if event.state is WorkerState.ERROR:
+            error = event.worker.error
+            log.error("a defect in %s", event.worker.group, exc_info=error)
+            self.report_news(f"ktui's own error: {type(error).__name__}: {error}", "error")
 
     def _interest(self) -> Interest:
         return unite(s.interest for s in self.screen_stack if isinstance(s, NeedsPolls))
@@ -488,6 +503,10 @@ class KtuiApp(App[None], Services):
     async def action_show_throttle(self) -> None:
         """Show the throttle of the run, to change it."""
         await self._run.show_throttle()
+
+    async def action_undo(self) -> None:
+        """Show what an undo of the last change of limits or throttle would put back."""
+        await self._run.undo()
 
     def action_pause(self) -> None:
         """Pause the run, or continue it."""

@@ -14,12 +14,13 @@ from textual.notifications import SeverityLevel
 from ktui.cluster.clock import Clock
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.resources import SettingKey
-from ktui.execution.errors import RunProblem
+from ktui.execution.errors import RunProblem, RunRefused
 from ktui.execution.host.client import RunClient
 from ktui.execution.host.notes import write_note
 from ktui.execution.host.rollback_plan import rewrite_rollback
 from ktui.execution.host.state_dir import RunDir
-from ktui.execution.journal.commands import Add, Command, Continue, Pause
+from ktui.execution.host.undo import undo_last
+from ktui.execution.journal.commands import Add, Command, Continue, Pause, SetLimits
 from ktui.execution.run.tool_commands import tool_commands
 from ktui.fileproblem import FileProblem
 from ktui.progress.timeline import Event, Progress, Timeline
@@ -257,6 +258,21 @@ class RunController:
     async def show_throttle(self) -> None:
         """Open the Throttle screen."""
         await self._open(ThrottleScreen(write=self._permission.write))
+
+    async def undo(self) -> None:
+        """Open the dialog of what was changed last, with the values from before typed in."""
+        attached = self.may_change()
+        if attached is None:
+            return
+        try:
+            undo = undo_last(attached.run)
+        except RunRefused as why:
+            self._app.notify(str(why), title="undo", severity="warning")
+            return
+        of_limits = isinstance(undo.command, SetLimits)
+        screen = LimitsScreen(write=True) if of_limits else ThrottleScreen(write=True)
+        await self._open(screen)
+        screen.action_undo()
 
     async def show_tool_commands(self) -> None:
         """Show the commands of Kafka's tool that do the same as the run."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 import msgspec
@@ -19,6 +19,7 @@ from ktui.tui.replay.line import ReplayLine, position_text
 from ktui.tui.replay.messages import ReplayAdvanced, ReplayNotice, Surveyed
 from ktui.tui.replay.moment_prompt import MomentPrompt
 from ktui.tui.replay.player import Player, SearchDirection
+from ktui.tui.screens.run.change_screen import RunChangeScreen
 from ktui.tui.widgets.bindings import APP_BINDINGS, give_ids
 from ktui.tui.widgets.header import StatusHeader
 from ktui.tui.widgets.services import Notification, Status
@@ -31,6 +32,7 @@ _LEFT_OUT = (
     "cancel",
     "cancel_foreign",
     "open_gate",
+    "undo",
     "show_insights",
     "quit_view",
 )
@@ -125,7 +127,7 @@ class ReplayApp(KtuiApp, inherit_bindings=False):
         )
         playing.post_to(self.post_message)
 
-    def on_mount(self) -> None:
+    def on_ready(self) -> None:
         """Start playing."""
         self.set_interval(_TICK_S, self._draw_lines)
         self._playing.clock.run()
@@ -189,6 +191,11 @@ class ReplayApp(KtuiApp, inherit_bindings=False):
         """The actions that a replay needs least."""
         return ("mark", "show_throttle", "show_limits", "show_runs", "freeze", "sort")
 
+    @property
+    def keys_in_dialogs(self) -> Mapping[str, str]:
+        """The keys of the replay, which shows limits and throttle as they were."""
+        return {binding.key: binding.action for binding in REPLAY_BINDINGS if not binding.priority}
+
     def cluster_status(self) -> Status:
         """Return the state of the cluster at the moment played, marked as a replay."""
         memory = self.progress.memory
@@ -203,10 +210,11 @@ class ReplayApp(KtuiApp, inherit_bindings=False):
     # --------------------------------------------------------------------- the keys
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Leave the arrow keys to fields and dialogs."""
-        if action == "seek" and (
-            isinstance(self.focused, Input) or isinstance(self.screen, ModalScreen)
-        ):
+        """Leave the arrow keys to fields, and to dialogs that do more than show the run."""
+        other = isinstance(self.screen, ModalScreen) and not isinstance(
+            self.screen, RunChangeScreen
+        )
+        if action == "seek" and (isinstance(self.focused, Input) or other):
             return False
         return super().check_action(action, parameters)
 

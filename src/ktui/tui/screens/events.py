@@ -13,6 +13,7 @@ from textual import on, work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.content import Content
+from textual.events import Resize
 from textual.screen import Screen
 from textual.widgets import Input, Static
 
@@ -20,6 +21,7 @@ from ktui.progress.timeline import Event
 from ktui.tui.draw.cells import Piece
 from ktui.tui.draw.format import as_count
 from ktui.tui.draw.paint import content
+from ktui.tui.draw.titled_rule import titled_rule
 from ktui.tui.screens.event_filter import Choice, EventFilter
 from ktui.tui.screens.event_list import SIGNS, EventList, subject
 from ktui.tui.widgets.bindings import give_ids
@@ -86,12 +88,12 @@ class EventsScreen(Screen[None]):
     EventsScreen {
         background: $background;
         layers: events note;
-        & > #events-title { height: 1; text-overflow: ellipsis; text-wrap: nowrap; }
+        & > #events-title { height: 1; }
         & > #events-filter { height: 1; border: none; padding: 0 1; background: $cursor; }
         & > #events-filter.-closed { display: none; }
-        & > #events-empty { layer: note; width: 100%; margin-top: 2; padding: 1 2; color: $dim; }
+        & > #events-empty { layer: note; width: 100%; margin-top: 1; padding: 1 2; color: $dim; }
         & > #events-empty.-away { display: none; }
-        & > EventList { height: 1fr; margin-top: 1; }
+        & > EventList { height: 1fr; }
     }
     """
     AUTO_FOCUS = "EventList"
@@ -173,16 +175,14 @@ class EventsScreen(Screen[None]):
             return Content(f"There is no event{of}. Escape shows all.")
         return Content(f"No event{of} has {self._filter_text!r} in it. Escape clears the filter.")
 
+    @on(Resize)
     @on(EventList.Moved)
     def _refresh_title(self) -> None:
-        title = self.query_one("#events-title", Static)
+        rule = self.query_one("#events-title", Static)
         events = self.query_one(EventList)
         parts = [HeaderPart((Piece("events", bold=True),)), *self._choices(), *self._place(events)]
-        title.update(content(line(parts, HeaderPart(()), self.size.width)))
-
-    def on_resize(self) -> None:
-        """Fit the title into the new width."""
-        self._refresh_title()
+        title = content(line(parts, HeaderPart(()), self.size.width - 2))[2:]
+        rule.update(titled_rule(title.rstrip(), self.size.width))
 
     def _choices(self) -> Iterator[HeaderPart]:
         """Name the choices with their counts; the one in force stands in brackets."""

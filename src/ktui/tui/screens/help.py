@@ -27,6 +27,7 @@ from ktui.tui.screens.forms.limits_form import LimitInput
 from ktui.tui.screens.help_text import HelpSection, HelpText
 from ktui.tui.screens.insights import InsightsScreen
 from ktui.tui.screens.plan.plan import PlanScreen
+from ktui.tui.screens.plan.start import StartScreen
 from ktui.tui.screens.run.cancel import CancelScreen
 from ktui.tui.screens.run.change_screen import RunChangeScreen
 from ktui.tui.screens.run.limits import LimitsScreen
@@ -42,13 +43,13 @@ from ktui.tui.widgets.text_field import TextField
 _REPLICA_SIGNS = (
     (Piece("*5", "leader", bold=True), "leads the partition"),
     (Piece(">4", "next-leader"), "first replica of the target: to lead, but does not yet"),
-    (Piece("+7", "adding"), "being added"),
-    (Piece("+7=", "adding"), "being added, and in the ISR already"),
+    (Piece("+7", "moving"), "being added"),
+    (Piece("+7=", "moving"), "being added, and in the ISR already"),
     (Piece("-3", "retiring"), "retiring: leaves when the move is done"),
     (Piece("2!", "out-of-sync", underline=True), "out of the ISR, or its broker is down"),
 )
 _TIMELINE_SIGNS = (
-    (Piece("▁▃▅█", "adding"), "share caught up of the slowest replica being added"),
+    (Piece("▁▃▅█", "moving"), "share caught up of the slowest replica being added"),
     (Piece(*CANCEL_SIGNS[CancelKind.ROLLBACK]), "rolled back from here on"),
     *(
         (Piece(*SIGNS[mark]), words)
@@ -66,7 +67,7 @@ _TIMELINE_SIGNS = (
 
 
 _LANE_SIGNS = (
-    (Piece("▁▃▅█", "adding"), "share that a replica being added has caught up"),
+    (Piece("▁▃▅█", "moving"), "share that a replica being added has caught up"),
     *(
         (Piece(*SIGNS[mark]), words)
         for mark, words in (
@@ -244,5 +245,6 @@ def _screens() -> Iterator[tuple[str, tuple[type[Screen[Any]], ...], Iterable[ob
     yield "insights", (InsightsScreen,), InsightsScreen.BINDINGS
     yield "Kafka's commands", (ToolCommandsScreen,), ToolCommandsScreen.BINDINGS
     yield "copy", (CopyScreen,), CopyScreen.BINDINGS
-    yield "start or add a plan", (PlanScreen,), PlanScreen.BINDINGS
+    plan = (*StartScreen.BINDINGS, *PlanScreen.BINDINGS)
+    yield "start or add a plan", (PlanScreen,), plan
     yield "help", (), (*HelpScreen.BINDINGS, *SearchField.BINDINGS)

@@ -59,6 +59,10 @@ APP_BINDINGS: list[Binding] = [
         tooltip="Start an engine for the run that is shown, if it has none",
     ),
     Binding(
+        "U", "undo", "undo", show=False,
+        tooltip="Put back the limits or the throttle from before your last change; enter confirms",
+    ),
+    Binding(
         "X", "cancel_foreign", "cancel this foreign reassignment", show=False,
         tooltip="Cancel the reassignment under the cursor that someone else has begun",
     ),
@@ -99,7 +103,8 @@ WATCH_BINDINGS: list[Binding] = [
         tooltip="Show the run, what is reassigning, what is unhealthy, or the topics chosen",
     ),
     Binding(
-        "z", "zoom", "zoom", show=False, tooltip="Let the timelines show 10, 5 or 2 minutes"
+        "z", "zoom", "zoom", show=False,
+        tooltip="Let the timelines show 5 or 2 minutes, or all that was seen of the last 10",
     ),
     Binding(
         "o", "unfold", "unfold", show=False,

@@ -107,6 +107,11 @@ class Services:
         return self.works(action)
 
     @property
+    def keys_in_dialogs(self) -> Mapping[str, str]:
+        """The app's keys that work in dialogs in which nothing can be typed, with their actions."""
+        return {}
+
+    @property
     def attached(self) -> AttachedRun | None:
         """The run that the view follows."""
         return None

@@ -162,6 +162,7 @@ def fit_troubles(
     """
     if not found:
         return []
+    found = _in_few_words(found, room, keys)
     pieces = [Piece("‼ ", found[0].role, bold=True), *_pieces(found[0], keys)]
     for number, trouble in enumerate(found[1:], 1):
         more = [Piece(" · ", "dim"), *_pieces(trouble, keys)]
@@ -170,6 +171,23 @@ def fit_troubles(
             return [*pieces, Piece(_more(len(found) - number), "stalled", bold=True)]
         pieces += more
     return pieces
+
+
+def _in_few_words(found: Sequence[Trouble], room: int, keys: Mapping[str, str]) -> list[Trouble]:
+    """Leave out details until all fit, those of the least urgent first."""
+    fitted = list(found)
+    for place in reversed(range(len(fitted))):
+        if sum(pieces_width(_pieces(each, keys)) + 3 for each in fitted) - 1 <= room:
+            break
+        fitted[place] = fitted[place]._replace(words=_short(fitted[place].words))
+    return fitted
+
+
+def _short(words: str) -> str:
+    """Leave out the detail behind a colon, but not what is needed to mend it."""
+    what, _, detail = words.partition(": ")
+    needs = detail.rpartition(", ")[2]
+    return f"{what}: {needs}" if needs.startswith("needs ") else what
 
 
 def _more(count: int) -> str:

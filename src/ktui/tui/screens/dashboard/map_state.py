@@ -53,8 +53,8 @@ MAP_CELLS: Final[Mapping[int, Cell]] = MappingProxyType(
         MapState.MOVING: Cell("▓", "moving"),
         MapState.QUEUED: Cell("·", "waiting"),
         MapState.STOPPED: Cell("×", "cancelled"),  # noqa: RUF001 - as in the timelines
-        MapState.ROLLED_BACK: Cell("↩", "done"),
-        MapState.DONE: Cell("█", "done"),
+        MapState.ROLLED_BACK: Cell("↩", "in-sync"),
+        MapState.DONE: Cell("█", "in-sync"),
         MapState.AT_REST: Cell("-", "dim"),
     }
 )

@@ -48,7 +48,7 @@ class DashboardScreen(Screen[None]):
     DashboardScreen {
         background: $background;
         & > #dashboard-summary { height: auto; }
-        & > #dashboard-legend { height: 1; margin-top: 1; text-wrap: nowrap; }
+        & > #dashboard-legend { height: 1; text-wrap: nowrap; }
         & > PartitionMap { height: 1fr; }
         & > #dashboard-cell { height: 1; text-wrap: nowrap; text-overflow: ellipsis; }
     }

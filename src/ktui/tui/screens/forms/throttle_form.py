@@ -86,7 +86,9 @@ class ThrottleForm(Vertical):
 
     @text.setter
     def text(self, words: str) -> None:
-        self.query_one(RateInput).value = words
+        field = self.query_one(RateInput)
+        field.value = words
+        field.cursor_position = len(words)
 
     @property
     def leaders(self) -> bool:

@@ -21,7 +21,6 @@ from ktui.cluster.observer import Interest
 from ktui.cluster.partition import TopicPartition
 from ktui.progress.timeline import Progress, Timeline
 from ktui.tui.draw import format as figures
-from ktui.tui.draw.cells import Piece
 from ktui.tui.poll.freshness import Freshness, missing_topics
 from ktui.tui.poll.overview import ended_long_ago
 from ktui.tui.poll.polling import unite
@@ -31,7 +30,14 @@ from ktui.tui.screens.copy import choose_copy
 from ktui.tui.screens.watch import views
 from ktui.tui.screens.watch.empty_state import EmptyState, empty_state_text
 from ktui.tui.screens.watch.filter import FilterLine
-from ktui.tui.screens.watch.fold import Fold, FoldLines, fold_lines, fold_of
+from ktui.tui.screens.watch.fold import (
+    NOTHING_UNFOLDED,
+    Fold,
+    FoldKind,
+    FoldLine,
+    fold_lines,
+    fold_of,
+)
 from ktui.tui.screens.watch.headings import Headings
 from ktui.tui.screens.watch.list import PartitionList
 from ktui.tui.screens.watch.pane import PANE_FROM, PartitionPane
@@ -81,8 +87,8 @@ class WatchScreenBase(Screen[None]):
         self._freshness = Freshness()
         self.attached: AttachedRun | None = None
         self._rows: RunRows | None = None
-        self._unfolded = False
-        """Whether the operator wants a row for every partition of the run."""
+        self._unfolded = NOTHING_UNFOLDED
+        """What the operator wants to see row by row."""
         self._fold = Fold()
         self._touched: set[TopicPartition] = set()
         """Partitions of the run that changed since the list was drawn."""
@@ -233,7 +239,6 @@ class WatchScreen(WatchScreenBase):
                 yield ViewLine()
                 yield Headings()
                 yield PartitionList(self._belongs)
-                yield FoldLines()
                 with Center(id="empty"):
                     yield Static(markup=False)
             yield self._pane
@@ -290,15 +295,16 @@ class WatchScreen(WatchScreenBase):
             )
         self._draw_header()
 
-    def _refold(self) -> None:
+    def _refold(self, kind: FoldKind | None = None) -> None:
         """Fold what has become many, and unfold what no longer is."""
-        folds = self.view is View.RUN and self._frozen is None and not self._unfolded
-        fold = fold_of(self._rows) if self._rows is not None and folds else Fold()
+        rows = self._rows if self.view is View.RUN and self._frozen is None else None
+        fold = Fold() if rows is None else fold_of(rows, self._unfolded)
         if fold != self._fold and self._frozen is None:
             self._fold = fold
-            self.partition_list.rearrange(fold=fold, context=self._row_context())
+            lines, context = self._fold_lines(), self._row_context()
+            self.partition_list.refold(fold, lines, context, kind=kind)
 
-    def _fold_lines(self) -> list[list[Piece]]:
+    def _fold_lines(self) -> list[FoldLine]:
         filtered = bool(self.partition_list.arrangement.rowfilter.text)
         return [] if self._rows is None or filtered else fold_lines(self._fold, self._rows)
 
@@ -309,7 +315,7 @@ class WatchScreen(WatchScreenBase):
         ordering = partitions.arrangement.ordering
         self.query_one(Headings).show(partitions.layout_in_force, ordering)
         folded = self._fold_lines()
-        self.query_one(FoldLines).show(folded)
+        partitions.show_fold_lines(folded)
         empty = not partitions.arrangement.rows and not folded
         self.set_class(empty, "-empty")
         if empty:
@@ -375,10 +381,16 @@ class WatchScreen(WatchScreenBase):
             self._frozen = None
         self._draw()
 
-    @on(FoldLines.Clicked)
+    @on(PartitionList.Folded)
+    def _fold_or_unfold(self, event: PartitionList.Folded) -> None:
+        kind = frozenset({event.kind})
+        self._unfolded = self._unfolded - kind if event.folded else self._unfolded | kind
+        self._refold(event.kind)
+        self._draw()
+
     def action_unfold(self) -> None:
         """Show a row for every partition of the run, or fold those that wait or are done."""
-        self._unfolded = not self._unfolded
+        self._unfolded = frozenset(FoldKind) if self._fold.kinds else NOTHING_UNFOLDED
         self._draw()
 
     def action_zoom(self) -> None:

@@ -36,12 +36,12 @@ _WORDS = {
     State.REFUSED: ("refused", "falling-behind"),
     State.ROLLING_BACK: ("rolling back", "next-leader"),
     State.STOPPED: ("stopped", "cancelled"),
-    State.ROLLED_BACK: ("rolled back", "done"),
+    State.ROLLED_BACK: ("rolled back", "in-sync"),
     State.BLOCKED: ("blocked", "falling-behind"),
     State.FOREIGN: ("foreign", "foreign"),
-    State.DONE: ("done", "done"),
+    State.DONE: ("done", "in-sync"),
     State.CHANGED_ELSEWHERE: ("changed elsewhere", "foreign"),
-    State.TOPIC_GONE: ("topic gone", "gone"),
+    State.TOPIC_GONE: ("topic gone", "dim"),
     State.FAILED: ("FAILED", "stalled"),
 }
 _REASONS = {
