@@ -5,7 +5,7 @@ from __future__ import annotations
 from ktui.tui.draw.cells import Piece
 
 _STAYS, _COMES, _GOES, _NOTHING = "█", "▓", "░", "·"
-_ROLES = ("header", "adding", "retiring")
+_ROLES = ("header", "moving", "retiring")
 
 
 def change_bar(stays: int, comes: int, goes: int, whole: int, cells: int) -> list[Piece]:

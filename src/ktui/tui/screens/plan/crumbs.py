@@ -60,7 +60,7 @@ class Crumbs(Widget):
         for place, name in enumerate(self._names):
             is_open = place == self._open
             role = "" if is_open else "dim"
-            sign = Piece(_OPEN if is_open else "", "adding", bold=True)
+            sign = Piece(_OPEN if is_open else "", "moving", bold=True)
             crumb = [sign, Piece(f"{place + 1} {name}", role, bold=is_open), self._mark(place)]
             crumbs.append([_GAP, *crumb] if place else crumb)
         return crumbs
