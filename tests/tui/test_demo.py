@@ -327,7 +327,7 @@ async def test_a_story_without_a_plan_is_shown_too(tmp_path: Path) -> None:
 
 def test_a_demo_runs_in_a_terminal_is_played_again_and_quit() -> None:
     command = [sys.executable, "-m", "ktui", "demo", "--speed", "20"]
-    with Terminal(command) as terminal:
+    with Terminal(command, env={"TERM": "xterm", "COLORTERM": ""}) as terminal:
         terminal.wait_for("SIMULATED x20")
         terminal.wait_for("orders-0")
         screen = terminal.wait_for(
@@ -340,3 +340,6 @@ def test_a_demo_runs_in_a_terminal_is_played_again_and_quit() -> None:
         assert terminal.wait_for_exit() == 0
         assert terminal.attributes == terminal.attributes_before
         assert b"the simulated cluster has ended with its view" in terminal.output
+        # a terminal of 16 colours gets the theme of these 16
+        assert b"\x1b[38;2" not in terminal.output
+        assert b"93" in terminal.output

@@ -49,6 +49,9 @@ ROLES: Mapping[str, ColourRole] = MappingProxyType(
     }
 )
 
+TROUBLE = ("stalled", "out-of-sync", "falling-behind")
+"""The roles that must be seen first, also without colour."""
+
 
 def role_defaults(theme: Theme) -> dict[str, str]:
     """Return every role's colour in a theme that may define none.
