@@ -10,6 +10,8 @@ from ktui.captions import Caption, StoryMoment
 from ktui.fileproblem import FileProblem
 from ktui.simulated.scenario.library import load_scenario, shipped_names, shipped_path
 
+ONE_LINE = 114
+"""Characters of a line of 120 columns."""
 START = "title: Mine\ncaptions:\n"
 
 
@@ -75,4 +77,5 @@ def test_every_shipped_story_explains_itself_from_its_start_to_its_end(name: str
     assert captions[0].at_s == 0
     assert captions[-1].when is StoryMoment.OVER
     assert len(captions) >= 5
+    assert max(len(caption.say.replace("`", "")) for caption in captions) <= ONE_LINE
     assert any("`" in caption.say for caption in captions[:-1])

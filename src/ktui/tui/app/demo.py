@@ -10,6 +10,7 @@ import msgspec
 from rich.text import Text
 from textual import on
 from textual.binding import Binding, BindingType
+from textual.widgets import Input
 
 from ktui.captions import Caption
 from ktui.cluster.observer import Observer
@@ -236,6 +237,12 @@ class DemoApp(KtuiApp):
         self._show_all()
 
     # --------------------------------------------------------------------- the keys
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Leave - and + to a field that is typed into, in the footer too."""
+        if action in ("slower", "faster") and isinstance(self.focused, Input):
+            return False
+        return super().check_action(action, parameters)
 
     @property
     def keys_left_out_first(self) -> tuple[str, ...]:
