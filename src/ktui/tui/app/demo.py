@@ -247,7 +247,9 @@ class DemoApp(KtuiApp):
     @property
     def keys_left_out_first(self) -> tuple[str, ...]:
         """The actions that a demo needs least."""
+        without_run = ("show_limits", "show_throttle", "pause", "cancel")
         return (
+            *(without_run if self.attached is None else ()),
             "show_runs", "note", "freeze", "sort", "mark", "view", "play_again", "filter",
             "picture", "start_plan", "cancel", "show_story", "show_events", "show_dashboard",
             "pause", "show_brokers", "show_limits", "show_throttle", "next_story",
