@@ -43,7 +43,7 @@ _KEYS = "i  what happens here\nR  play it again\n.  the next story"
 
 DEMO_BINDINGS = [
     Binding(
-        "0", "stop_time", "stop time", id="demo.stop_time",
+        "0", "stop_time", "stop time", id="demo.stop-time",
         tooltip="Stop the cluster's time, or let it go on",
     ),
     Binding(
@@ -55,16 +55,16 @@ DEMO_BINDINGS = [
         tooltip="Let the cluster's time run faster",
     ),
     Binding(
-        "full_stop", "next_story", "next story", key_display=".", id="demo.next_story",
+        "full_stop", "next_story", "next story", key_display=".", id="demo.next-story",
         tooltip="Play the next story that comes with ktui",
     ),
     Binding(
-        "comma", "previous_story", "previous story", show=False, id="demo.previous_story",
+        "comma", "previous_story", "previous story", show=False, id="demo.previous-story",
         tooltip="Play the story before",
     ),
-    Binding("i", "show_story", "story", id="demo.story", tooltip="Tell what happens here"),
+    Binding("i", "show_story", "story", id="app.story", tooltip="Tell what happens here"),
     Binding(
-        "R", "play_again", "again", id="demo.again", tooltip="Play the story from the start"
+        "R", "play_again", "again", id="app.again", tooltip="Play the story from the start"
     ),
     Binding(
         "ctrl+s", "picture", "picture", key_display="^s", priority=True, id="demo.picture",
