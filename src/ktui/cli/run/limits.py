@@ -6,7 +6,7 @@ import click
 import msgspec
 
 from ktui.cli.options import common
-from ktui.cli.options.limits import GivenLimits, check_limits, limits_options
+from ktui.cli.options.limits import GivenLimits, check_limits, limit_changes
 from ktui.cli.output.json_form import SCHEMA_VERSION, encode
 from ktui.cli.output.table import table
 from ktui.cli.process.send_command import send_command
@@ -29,7 +29,7 @@ class LimitsJson(msgspec.Struct, frozen=True):
 
 @click.command("limits")
 @common.run_argument
-@limits_options
+@limit_changes
 @common.state_dir_option
 @common.json_option
 def command(name: str, *, limits: GivenLimits, state: StateDir, json: bool) -> None:

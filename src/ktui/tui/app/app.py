@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
@@ -15,6 +16,7 @@ from textual.events import Key
 from textual.filter import LineFilter, Monochrome, NoColor
 from textual.screen import Screen
 from textual.theme import BUILTIN_THEMES
+from textual.worker import Worker, WorkerState
 
 from ktui.cluster.clock import Clock, SystemClock
 from ktui.cluster.observer import Interest, ObservationSource
@@ -68,6 +70,8 @@ from ktui.tui.widgets.bindings import APP_BINDINGS, HelpGroup
 from ktui.tui.widgets.footer import Notifications
 from ktui.tui.widgets.header import StatusHeader
 from ktui.tui.widgets.services import Notification, Services, Status
+
+log = logging.getLogger(__name__)
 
 _OPENS = {
     "show_dashboard": DashboardScreen,
@@ -219,15 +223,26 @@ class KtuiApp(App[None], Services):
         return self.watch_screen
 
     def on_mount(self) -> None:
-        """Start polling, and report problems with themes."""
+        """Keep the terminal's title, and report problems with themes."""
         self._write(terminal_title.KEEP_TITLE)
-        if self._first_run is not None:
-            self._runs.attach_first(self._first_run)
-        self.run_worker(self._poll_loop.run(), group="polling", exclusive=True, exit_on_error=False)
         self._use_few_colours()
         ThemeReload(self, self._themes).start()
         for words in theme_problems(self._themes, self._theme_name):
             self.report_news(words, "warning")
+
+    def on_ready(self) -> None:
+        """Start what draws on the first screen, now that the whole of it is there."""
+        if self._first_run is not None:
+            self._runs.attach_first(self._first_run)
+        self.run_worker(self._poll_loop.run(), group="polling", exclusive=True, exit_on_error=False)
+
+    @on(Worker.StateChanged)
+    def _report_own_error(self, event: Worker.StateChanged) -> None:
+        """Report a defect in what was being done in the background; the view keeps running."""
+        if event.state is WorkerState.ERROR:
+            error = event.worker.error
+            log.error("a defect in %s", event.worker.group, exc_info=error)
+            self.report_news(f"ktui's own error: {type(error).__name__}: {error}", "error")
 
     def _interest(self) -> Interest:
         return unite(s.interest for s in self.screen_stack if isinstance(s, NeedsPolls))

@@ -137,7 +137,7 @@ class DemoApp(KtuiApp):
             _KEYS,
         )
 
-    def on_mount(self) -> None:
+    def on_ready(self) -> None:
         """Start to show captions."""
         self.set_interval(_TICK_S, self._show_caption)
         self._show_caption()

@@ -120,7 +120,7 @@ class ReplayApp(KtuiApp, inherit_bindings=False):
         )
         playing.post_to(self.post_message)
 
-    def on_mount(self) -> None:
+    def on_ready(self) -> None:
         """Start playing."""
         self.set_interval(_TICK_S, self._draw_lines)
         self._playing.clock.run()
