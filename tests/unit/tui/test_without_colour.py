@@ -83,7 +83,7 @@ def test_the_theme_of_a_16_colour_terminal_tells_trouble_from_all_else() -> None
     def number(role: str) -> int | None:
         return Color.parse(variables[role]).rich_color.downgrade(ColorSystem.STANDARD).number
 
-    well = {number(role) for role in ("in-sync", "done", "moving", "adding", "waiting", "dim")}
+    well = {number(role) for role in ("in-sync", "moving", "waiting", "dim")}
     assert not {number(role) for role in TROUBLE} & well
     assert number("stalled") != number("falling-behind")
 
@@ -114,7 +114,7 @@ def difference(theme: Theme, one: str, other: str, eyes: Eyes) -> float:
 
 @pytest.mark.parametrize("theme", THEMES.values(), ids=THEMES.keys())
 def test_stalled_and_done_differ_also_for_eyes_without_green(theme: Theme) -> None:
-    assert difference(theme, "stalled", "done", DEUTERANOPIA) >= SEEN_APART
+    assert difference(theme, "stalled", "in-sync", DEUTERANOPIA) >= SEEN_APART
 
 
 @pytest.mark.parametrize("eyes", [DEUTERANOPIA, PROTANOPIA], ids=["deuteranopia", "protanopia"])
@@ -122,7 +122,7 @@ def test_the_colour_blind_theme_keeps_red_orange_and_green_well_apart(
     eyes: Eyes,
 ) -> None:
     theme = THEMES["colour-blind"]
-    for one, other in combinations(("stalled", "falling-behind", "done"), 2):
+    for one, other in combinations(("stalled", "falling-behind", "in-sync"), 2):
         assert difference(theme, one, other, eyes) >= WELL_APART
 
 

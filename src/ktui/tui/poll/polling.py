@@ -108,14 +108,14 @@ class Polling:
         """Poll at once instead of after the interval: the interest has changed."""
         self._wake.set()
 
-    def poll_every(self, interval_s: float) -> None:
-        """Poll at another interval from now on."""
-        self._interval_s = interval_s
-        self.poll_now()
-
     def add_history(self, past: Progress) -> None:
         """Start the history with what was seen before this loop started, and poll at once."""
         self._past = past
+        self.poll_now()
+
+    def poll_every(self, interval_s: float) -> None:
+        """Poll at another interval from now on."""
+        self._interval_s = interval_s
         self.poll_now()
 
     def settings_changed(self, topics: Collection[str], brokers: Collection[int]) -> None:
