@@ -40,7 +40,7 @@ ENGINE_POLLS = 10.0
 """The most polls of an engine in one real second."""
 
 
-class _UnhurriedClock:
+class UnhurriedClock:
     """A clock by which nobody wakes too often in real time, however fast it runs."""
 
     def __init__(self, clock: PausableClock) -> None:
@@ -76,7 +76,7 @@ class SimulatedEngines:
         self, cluster: SimulatedCluster, state_dir: StateDir, clock: PausableClock | None = None
     ) -> None:
         self._cluster, self._state_dir = cluster, state_dir
-        self._clock: Clock = cluster.clock if clock is None else _UnhurriedClock(clock)
+        self._clock: Clock = cluster.clock if clock is None else UnhurriedClock(clock)
         self._tasks: set[asyncio.Task[None]] = set()
         self._engines: list[Engine] = []
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -10,6 +11,8 @@ from pathlib import Path
 import pytest
 
 from ktui.cli.watch.demo import Playing, command
+from ktui.cli.watch.demo_launcher import UnhurriedClock
+from ktui.simulated.clock import ScaledClock, VirtualClock
 from ktui.simulated.scenario.library import load_scenario, shipped_names, shipped_path
 from ktui.tui.app.demo import PlayNext
 from support.cli.call_ktui import Done, call_ktui
@@ -154,6 +157,15 @@ def test_a_story_of_ones_own_stands_before_the_shipped_ones(
 
     assert [playing.name for playing, _ in plays] == ["mine", shipped_names()[0], "mine"]
     assert [speed for _, speed in plays] == [7.0, 7.0, 7.0]
+
+
+async def test_an_engine_wakes_at_most_ten_times_a_second_however_fast_time_runs() -> None:
+    real = VirtualClock()
+    sleeper = asyncio.create_task(UnhurriedClock(ScaledClock(100.0, real=real)).sleep(0.2))
+    await real.advance(0.09)
+    assert not sleeper.done()
+    await real.advance(0.02)
+    assert sleeper.done()
 
 
 def test_a_folder_for_pictures_that_is_missing_is_refused(tmp_path: Path) -> None:
