@@ -271,7 +271,7 @@ async def test_the_events_list_an_outage_and_its_duration() -> None:
 
 async def test_an_unknown_theme_is_named_and_the_default_is_used() -> None:
     async with watching(a_cluster(), LARGE, theme="drak") as watch:
-        await watch.until(lambda: "There is no theme 'drak'" in watch.text)
+        await watch.until(lambda: "There is no usable theme 'drak', so dark is used." in watch.text)
         assert watch.app.theme == "dark"
 
 

@@ -392,7 +392,12 @@ async def test_the_list_shows_the_same_text_and_signs_without_colours(
             await watch.do(events.Shutdown(3), events.Shutdown(9))
             await watch.press("down")
             texts.append(watch.text)
+            strips = watch.app.screen._compositor.render_strips()
+            drawn = [(s.text, s.style) for strip in strips for s in strip if s.style is not None]
     assert texts[0] == texts[1]
+    trouble = [style for text, style in drawn if "OFFLINE" in text or "down" in text]
+    assert trouble
+    assert all(style.bold for style in trouble)
     assert "▌" in texts[1]
 
 

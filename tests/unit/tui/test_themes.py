@@ -153,6 +153,12 @@ def test_a_broken_override_leaves_the_shipped_theme_in_place(folder: Path) -> No
     assert [(problem.path, problem.line) for problem in loaded.problems] == [(path, 2)]
 
 
+def test_an_editors_hidden_lock_file_is_no_theme(folder: Path) -> None:
+    folder.mkdir()
+    (folder / ".#mine.yaml").symlink_to("somebody@somewhere.4711")
+    assert load(folder).problems == ()
+
+
 def test_a_missing_theme_folder_is_no_problem(tmp_path: Path) -> None:
     assert load(tmp_path / "none").problems == ()
 

@@ -14,7 +14,7 @@ from textual.screen import ModalScreen
 from ktui.cli.context.config import Config
 from ktui.fileproblem import FileProblem
 from ktui.tui.app.app import KtuiApp
-from ktui.tui.app.demo import DemoApp, StoryScreen
+from ktui.tui.app.demo import DemoApp
 from ktui.tui.replay.app import ReplayApp
 from ktui.tui.replay.moment_prompt import MomentPrompt
 from ktui.tui.screens.brokers.screen import BrokersScreen, BrokerTable
@@ -45,6 +45,7 @@ from ktui.tui.screens.runs import RunsScreen, RunTable
 from ktui.tui.screens.watch.list import PartitionList
 from ktui.tui.screens.watch.screen import WatchScreen
 from ktui.tui.screens.watch.topics_prompt import TopicsPrompt
+from ktui.tui.story.screen import StoryScreen
 from ktui.tui.widgets.bindings import key_text
 from ktui.tui.widgets.choices import FormChoices
 from ktui.tui.widgets.text_field import HistoryField

@@ -14,6 +14,7 @@ from textual.app import App
 from textual.binding import Binding, BindingType
 from textual.events import Event as TerminalEvent
 from textual.events import Key
+from textual.filter import LineFilter, Monochrome, NoColor
 from textual.screen import Screen
 from textual.theme import BUILTIN_THEMES
 from textual.worker import Worker, WorkerState
@@ -36,7 +37,14 @@ from ktui.tui.app.run_catalog import RunCatalog
 from ktui.tui.app.run_controller import RunController
 from ktui.tui.app.theme_reload import ThemeReload
 from ktui.tui.app.view_commands import ViewCommands
-from ktui.tui.draw.themes import DEFAULT, LoadedThemes, role_defaults, theme_problems
+from ktui.tui.draw.themes import (
+    DEFAULT,
+    FEW_COLOURS,
+    LoadedThemes,
+    role_defaults,
+    theme_problems,
+)
+from ktui.tui.draw.without_colour import GreyFilter
 from ktui.tui.poll.down_brokers import DownBrokers
 from ktui.tui.poll.outages import ClusterOutage
 from ktui.tui.poll.overview import Overview
@@ -160,6 +168,7 @@ class KtuiApp(App[None], Services):
             permission=self._permission, run=self._run, runs=self._runs,
         )  # fmt: skip
         self._commands = ViewCommands(self, self._run, self._cancels, verbs)
+        self._grey = GreyFilter(lambda: self.current_theme)
         self._first_run, self._finds_runs = run, finds_runs
         self._theme_name = theme
         self._use_themes()
@@ -201,9 +210,22 @@ class KtuiApp(App[None], Services):
         for name in BUILTIN_THEMES.keys() - self._themes.themes.keys() - {self.theme}:
             self.unregister_theme(name)
 
+    def _use_few_colours(self) -> None:
+        """Use the terminal's own colours where it has 16, unless a theme was asked for."""
+        few = self.console.color_system == "standard" and not self.no_color
+        if few and self._theme_name is None and not self.is_headless:
+            self.theme = FEW_COLOURS
+
     def get_theme_variable_defaults(self) -> dict[str, str]:
         """Return a colour for every role, also in a theme that defines none."""
         return role_defaults(self.current_theme)
+
+    def get_line_filters(self) -> Sequence[LineFilter]:
+        """Return the filters of what is drawn: under NO_COLOR the greys of ours."""
+        filters = super().get_line_filters()
+        if not self.no_color:
+            return filters
+        return [self._grey if isinstance(f, (Monochrome, NoColor)) else f for f in filters]
 
     def get_default_screen(self) -> Screen[None]:
         """Start with the Watch screen."""
@@ -212,6 +234,7 @@ class KtuiApp(App[None], Services):
     def on_mount(self) -> None:
         """Keep the terminal's title, and report problems with themes."""
         self._write(terminal_title.KEEP_TITLE)
+        self._use_few_colours()
         ThemeReload(self, self._themes).start()
         for words in theme_problems(self._themes, self._theme_name):
             self.report_news(words, "warning")

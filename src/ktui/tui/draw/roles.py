@@ -50,6 +50,9 @@ ROLES: Mapping[str, ColourRole] = MappingProxyType(
     }
 )
 
+TROUBLE = ("stalled", "out-of-sync", "falling-behind")
+"""The roles that must be seen first, also without colour."""
+
 
 REPLACED: Mapping[str, str] = MappingProxyType(
     {"adding": "moving", "done": "in-sync", "gone": "dim"}

@@ -113,6 +113,11 @@ class Polling:
         self._past = past
         self.poll_now()
 
+    def poll_every(self, interval_s: float) -> None:
+        """Poll at another interval from now on."""
+        self._interval_s = interval_s
+        self.poll_now()
+
     def settings_changed(self, topics: Collection[str], brokers: Collection[int]) -> None:
         """Read the settings of these topics and brokers again in the next poll."""
         self._source.settings_changed(topics, brokers)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
@@ -24,7 +23,6 @@ from ktui.tui.widgets.bindings import APP_BINDINGS, give_ids
 from ktui.tui.widgets.header import StatusHeader
 from ktui.tui.widgets.services import Notification, Status
 
-SPEEDS = (0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1_000.0)
 _CHANGES_NOTHING = "A replay is read-only: nothing can be changed in it."
 _LEFT_OUT = (
     "start_plan",
@@ -236,14 +234,12 @@ class ReplayApp(KtuiApp, inherit_bindings=False):
 
     def action_slower(self) -> None:
         """Play more slowly."""
-        clock = self._playing.clock
-        clock.run_at(SPEEDS[max(0, bisect_left(SPEEDS, clock.speed) - 1)])
+        self._playing.clock.slower()
         self._draw_lines()
 
     def action_faster(self) -> None:
         """Play faster."""
-        clock = self._playing.clock
-        clock.run_at(SPEEDS[min(len(SPEEDS) - 1, bisect_right(SPEEDS, clock.speed))])
+        self._playing.clock.faster()
         self._draw_lines()
 
     def action_event(self, onwards: bool) -> None:  # noqa: FBT001 - passed by the binding

@@ -76,7 +76,8 @@ class WatchScreenBase(Screen[None]):
         super().__init__()
         self._pane = pane
         self.cluster_name = cluster_name
-        self._interval_s = interval_s
+        self.interval_s = interval_s
+        """Seconds between the starts of two polls."""
         self.clock = clock
         self.view = View.TOPICS if topics else View.REASSIGNING
         self.topics = topics
@@ -191,7 +192,7 @@ class WatchScreenBase(Screen[None]):
             counted=None if census is None else census.partitions,
             counted_at="" if census is None else figures.as_time(census.at),
             counting=not self._freshness.is_current(census),
-            interval_s=self._interval_s,
+            interval_s=self.interval_s,
             when_quiet=self.when_quiet,
             when_never_polled=self.when_never_polled,
         )
