@@ -377,8 +377,12 @@ class KtuiApp(App[None], Services):
         self._show_all()
         self.poll_now()
 
-    def add_history(self, past: Progress) -> None:
-        """Start this view's history with what was seen before it was opened."""
+    def expect_history(self) -> None:
+        """Keep the polls from now on for a history that is being read."""
+        self._poll_loop.expect_history()
+
+    def add_history(self, past: Progress | None) -> None:
+        """Start this view's history with what was seen before it was opened; None for nothing."""
         self._poll_loop.add_history(past)
 
     def settings_changed(self, topics: Collection[str], brokers: Collection[int]) -> None:

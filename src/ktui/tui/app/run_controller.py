@@ -112,14 +112,17 @@ class RunController:
         return f"Run {attached.name} is of cluster {started.cluster_id}; this view is on {seen}."
 
     async def _load_history(self, attached: AttachedRun) -> None:
+        self._feed.expect_history()
+        past = None
         try:
             past = await asyncio.to_thread(load_history, attached.folder, self._clock)
         except (FileProblem, RunProblem) as problem:
             words = f"What was seen of run {attached.name} before is not shown: {problem}"
             self._feed.report_news(words, "warning")
-            return
-        if past is not None and attached is self.attached:
+        if attached is self.attached:
             self._feed.add_history(past)
+        elif self.attached is None:  # else the history of another run is being read
+            self._feed.add_history(None)
 
     def detach(self) -> None:
         """Stop following the run, and show that."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import dropwhile
+from collections.abc import Callable, Iterable, Iterator
+from heapq import merge
+from operator import attrgetter
 
 import msgspec
 
@@ -13,7 +14,7 @@ from ktui.cluster.partition import TopicPartition
 from ktui.execution.host.state_dir import RunDir
 from ktui.execution.journal.journal import Journal
 from ktui.execution.run.run import Run
-from ktui.progress.flows import merge_flow_history
+from ktui.progress.flows import RESTART_S, merge_flows
 from ktui.progress.fold import fold
 from ktui.progress.memory import MoveMemory
 from ktui.progress.slots import recent_grid, start_slots
@@ -87,25 +88,40 @@ def _keep_longer(timeline: Timeline, now_s: float) -> Timeline:
     return msgspec.structs.replace(timeline, memory=memory)
 
 
-def merge_history(past: Progress, own: Progress, first: Observation | None) -> Progress:
+def merge_history(
+    past: Progress,
+    own: Progress,
+    first: Observation | None,
+    polls: Iterable[Observation] = (),
+    complete: Callable[[Progress], Progress] = lambda progress: progress,
+) -> Progress:
     """Merge what was seen before the view was opened into what the view has seen.
 
     Args:
         past: the progress from before the view was opened, perhaps also since then.
         own: the progress that the view has seen itself.
         first: the view's first poll, which reported as new what was there already.
+        polls: the polls by which the view's progress came to be while the past was read.
+        complete: completes a progress before each fold with what only a run knows.
     """
     if own.last is None or first is None or past.last is None:
         return past if own.last is None else own
-    if own.last.monotonic_s > past.last.monotonic_s:
-        past = fold(past, own.last)
+    read_s = past.last.monotonic_s
+    since = [poll for poll in (*polls, own.last) if poll.monotonic_s > read_s]
+    goes_on = not since or since[0].monotonic_s - read_s <= RESTART_S
+    for poll in since:
+        if past.last is not poll:
+            past = fold(complete(past), poll)
     older = {
         tp: timeline
         for tp, timeline in past.timelines.items()
         if tp not in own.timelines or timeline.began_s < own.timelines[tp].began_s
     }
-    since = dropwhile(lambda event: event.at <= first.at, own.events)
-    events = (*(event for event in past.events if event.at <= first.at), *since)
-    flows = merge_flow_history(past.flows, own.flows)
-    merged = {**own.timelines, **older}
-    return msgspec.structs.replace(own, timelines=merged, events=events, flows=flows)
+    own_news = (e for e in own.events if e.at > first.at and e.tp not in older)
+    past_news = (e for e in past.events if e.at <= first.at or e.tp in older or e.at > own.last.at)
+    return msgspec.structs.replace(
+        own,
+        timelines={**own.timelines, **older},
+        events=tuple(merge(past_news, own_news, key=attrgetter("at"))),
+        flows=merge_flows(past.flows, own.flows, goes_on=goes_on),
+    )
