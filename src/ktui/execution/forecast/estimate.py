@@ -127,6 +127,11 @@ class Estimate:
         self._points: deque[tuple[datetime, int]] = deque()
         self._grew_at: datetime | None = None
 
+    def follow(self, run: Run) -> None:
+        """Follow another fold of the same journal from now on."""
+        self.run = run
+        self._forecast.follow(run)
+
     def take(self, entries: Iterable[JournalEntry]) -> None:
         """Learn from new journal entries, which the run has applied already."""
         for entry in entries:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import heapq
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from operator import attrgetter
 from typing import Any
 
@@ -20,13 +21,13 @@ from ktui.execution.host.notes import write_note
 from ktui.execution.host.rollback_plan import rewrite_rollback
 from ktui.execution.host.state_dir import RunDir
 from ktui.execution.journal.commands import Add, Command, Continue, Pause
+from ktui.execution.run.requested_replicas import with_requested_replicas
 from ktui.execution.run.tool_commands import tool_commands
 from ktui.fileproblem import FileProblem
 from ktui.progress.timeline import Event, Progress, Timeline
 from ktui.tui.app.alerts import Alerts
 from ktui.tui.app.feed import Feed, Permission
 from ktui.tui.poll.backfill import load_history
-from ktui.tui.poll.requested_replicas import with_requested_replicas
 from ktui.tui.run_view import messages
 from ktui.tui.run_view.attached import AttachedRun, RunStatus
 from ktui.tui.run_view.foreign import foreign_moves
@@ -112,8 +113,10 @@ class RunController:
         return f"Run {attached.name} is of cluster {started.cluster_id}; this view is on {seen}."
 
     async def _load_history(self, attached: AttachedRun) -> None:
+        """Read what was recorded before: first for what is drawn, then for the estimate."""
         self._feed.expect_history()
-        past = None
+        attached.expect_estimate()
+        past = estimate = None
         try:
             past = await asyncio.to_thread(load_history, attached.folder, self._clock)
         except (FileProblem, RunProblem) as problem:
@@ -123,6 +126,10 @@ class RunController:
             self._feed.add_history(past)
         elif self.attached is None:  # else the history of another run is being read
             self._feed.add_history(None)
+        if past is not None:
+            with suppress(RunProblem):  # the journal has just been read
+                estimate = await asyncio.to_thread(attached.recorded_estimate)
+        attached.use_estimate(estimate)
 
     def detach(self) -> None:
         """Stop following the run, and show that."""

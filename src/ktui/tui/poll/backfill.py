@@ -11,6 +11,7 @@ import msgspec
 from ktui.cluster.clock import Clock
 from ktui.cluster.observation import Observation
 from ktui.cluster.partition import TopicPartition
+from ktui.execution.host.history import replay_recording
 from ktui.execution.host.state_dir import RunDir
 from ktui.execution.journal.journal import Journal
 from ktui.execution.run.run import Run
@@ -19,10 +20,6 @@ from ktui.progress.fold import fold
 from ktui.progress.memory import MoveMemory
 from ktui.progress.slots import recent_grid, start_slots
 from ktui.progress.timeline import Mark, Progress, Timeline
-from ktui.recording.milliseconds import to_ms, wall_ms
-from ktui.recording.reading import find_sessions
-from ktui.recording.replay_tape import Axis, Tape
-from ktui.tui.poll.requested_replicas import with_requested_replicas
 
 MOST_LOOKS = 100_000
 """The most partition states to fold, the newest: some seconds of work.
@@ -47,22 +44,12 @@ def load_history(folder: RunDir, clock: Clock, most: int = MOST_LOOKS) -> Progre
     """
     if not folder.recording.is_dir():
         return None
-    now = Axis(wall_ms(clock.now()), to_ms(clock.monotonic()))
-    tape = Tape(find_sessions(folder.recording), now)
     with Journal.open(folder.journal, clock, read_only=True) as journal:
         entries = list(journal.entries())
-    run, progress = Run(folder.name), Progress()
-    ended: dict[TopicPartition, Timeline] = {}
-    remaining = iter(entries)
-    next_entry = next(remaining, None)
-    for item in tape.play(tape.last_polls(most)):
-        if isinstance(item.what, Observation):
-            while next_entry is not None and next_entry.at <= item.what.at:
-                run.apply(next_entry)
-                next_entry = next(remaining, None)
-            before = with_requested_replicas(progress, run)
-            progress = fold(before, item.what)
-            ended |= _dropped(before, progress, clock.monotonic())
+    progress, ended = Progress(), dict[TopicPartition, Timeline]()
+    for seen in replay_recording(folder, Run(folder.name), entries, clock, most):
+        progress = seen.progress
+        ended |= _dropped(seen.before, progress, clock.monotonic())
     if progress.last is None:
         return None
     timelines = {**ended, **progress.timelines}
