@@ -243,8 +243,10 @@ class Estimate:
 
     @property
     def _held(self) -> bool:
-        """Whether nothing new is begun."""
+        """Whether nothing new is begun. What is cancelled goes on in a pause and at a shut gate."""
         run = self.run
+        if run.over + len(run.cancelling) == len(run.tracks):
+            return run.outage is not None
         return bool(run.pauses.whole) or run.gate.shut or run.outage is not None
 
     @property

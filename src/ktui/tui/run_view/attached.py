@@ -25,6 +25,7 @@ from ktui.execution.host.state_dir import RunDir
 from ktui.execution.journal.commands import Command, SetLimits, StoredCommand
 from ktui.execution.journal.follower import RunFollower
 from ktui.execution.journal.journal import Journal
+from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.events import JournalEntry
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
@@ -59,6 +60,8 @@ class RunStatus(msgspec.Struct, frozen=True, kw_only=True):
     partitions: int = 0
     counts: Mapping[State, int] = {}
     in_flight: int = 0
+    rolling_back: int = 0
+    """Partitions that are to be rolled back, or about to be: their step is being cancelled."""
     copied: CopiedBytes = CopiedBytes()
     throttle: ThrottleNow = ThrottleNow()
     holder: Holder | None = None
@@ -70,6 +73,11 @@ class RunStatus(msgspec.Struct, frozen=True, kw_only=True):
     def over(self) -> int:
         """The number of partitions that have ended, one way or another."""
         return sum(count for state, count in self.counts.items() if state.ended)
+
+    @property
+    def only_rolls_back(self) -> bool:
+        """Whether all that is left of the run is to roll partitions back."""
+        return 0 < self.rolling_back == self.partitions - self.over
 
     @property
     def owned(self) -> bool:
@@ -235,6 +243,7 @@ class AttachedRun:
             partitions=len(run.tracks),
             counts={each: run.counts[each] for each in State if run.counts[each]},
             in_flight=run.in_flight,
+            rolling_back=sum(t.cancel is CancelKind.ROLLBACK for t in run.cancelling.values()),
             copied=self._estimate.copied,
             throttle=self._throttle,
             holder=self._holder,
