@@ -65,11 +65,11 @@ def _reason_holds(run: CalledOffTrouble, outcome: Run, track: Track) -> bool:
 
 def _has_foreign_rate(run: CalledOffTrouble, outcome: Run, track: Track) -> bool:
     """Return whether somebody else's rate stands on the broker that the reason names."""
-    settings, held = settings_in(run.cluster), OnForeignThrottle.HOLD
-    return outcome.options.on_foreign_throttle is held and any(
+    held = outcome.options.on_foreign_throttle is OnForeignThrottle.HOLD
+    return held and any(
         f"someone else set {name} of broker {resource.name} to {value}." in track.reason
-        and settings.get(resource, {}).get(name) == value
-        for (resource, name), value in outcome.throttled.foreign.items()
+        for resource, settings in settings_in(run.cluster).items()
+        for name, value in settings.items()
     )
 
 
