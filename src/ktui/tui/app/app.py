@@ -403,6 +403,7 @@ class KtuiApp(App[None], Services):
             run=self._run.status,
             foreign=len(self._run.foreign),
             foreign_stalled=tuple(t.tp for t in self._run.foreign if t.phase is Phase.STALLED),
+            movers=self._run.movers,
             down_since_s=self._down.since_s,
             left_behind=self._stale_throttles.count,
             cancel_gate=self.cancel_gate,

@@ -18,6 +18,7 @@ from ktui.cluster.resources import SettingKey
 from ktui.execution.errors import RunProblem
 from ktui.execution.host.client import RunClient
 from ktui.execution.host.notes import write_note
+from ktui.execution.host.other_runs import Movers, OtherRuns
 from ktui.execution.host.rollback_plan import rewrite_rollback
 from ktui.execution.host.state_dir import RunDir
 from ktui.execution.journal.commands import Add, Command, Continue, Pause
@@ -37,6 +38,9 @@ from ktui.tui.screens.run.limits import LimitsScreen
 from ktui.tui.screens.run.note import NotePrompt
 from ktui.tui.screens.run.throttle import ThrottleScreen
 from ktui.tui.screens.run.tool_commands import ToolCommandsScreen
+
+_OTHERS_EVERY_S = 5.0
+"""Seconds between two reads of the journals of other runs."""
 
 
 class RunController:
@@ -65,6 +69,9 @@ class RunController:
         """How often the run, or its events, have changed."""
         self._merged: tuple[tuple[Event, ...], int, tuple[Event, ...]] = ((), 0, ())
         """Events of the cluster, the changes of the run by then, and all events merged."""
+        self._others: OtherRuns | None = None
+        """The other runs of the state directory, followed for what they move."""
+        self._others_read_s = -_OTHERS_EVERY_S
         self._commands: dict[int, str] = {}
         """Commands without an answer yet, by number, each with its name in notifications."""
 
@@ -137,7 +144,10 @@ class RunController:
         self._show_run(set())
 
     def close(self) -> None:
-        """Close the run's journal."""
+        """Close the journals."""
+        if self._others is not None:
+            self._others.close()
+            self._others = None
         self._follow(None)
 
     def _follow(self, attached: AttachedRun | None) -> None:
@@ -145,6 +155,10 @@ class RunController:
             self.attached.close()
         self.attached = attached
         self._status, self._foreign = None, None
+        if self._others is not None:  # in a thread, for it may be reading
+            closing = asyncio.to_thread(self._others.close)
+            self._app.run_worker(closing, group="movers", exit_on_error=False)
+        self._others, self._others_read_s = None, -_OTHERS_EVERY_S
         self._alerts.follow()
         self._changes += 1
 
@@ -163,10 +177,38 @@ class RunController:
         self._changes += bool(entries)
         self._alerts.take(attached.run, entries, owned=attached.status.owned)
         attached.note_poll(self._feed.progress)
+        self._find_movers(attached)
         self._status, self._foreign = None, None
         self._show_run(touched)
         self._report_answers(attached)
         self._feed.settings_changed(*attached.throttle_news.changed())
+
+    def _find_movers(self, attached: AttachedRun) -> None:
+        """Find out now and then which other run of the state directory moves what is foreign."""
+        now_s, started = self._clock.monotonic(), attached.run.started
+        if not self.foreign:
+            attached.rows.movers = {}
+        elif started is not None and now_s - self._others_read_s >= _OTHERS_EVERY_S:
+            self._others_read_s = now_s
+            if self._others is None:
+                self._others = OtherRuns.beside(attached.folder, started.cluster_id)
+            reading = self._read_movers(attached, self._others)
+            self._app.run_worker(reading, group="movers", exit_on_error=False)
+
+    async def _read_movers(self, attached: AttachedRun, others: OtherRuns) -> None:
+        movers = await asyncio.to_thread(others.movers)
+        if attached is self.attached and movers != attached.rows.movers:
+            attached.rows.movers = movers
+            self._show_run(set(movers))
+
+    @property
+    def movers(self) -> Movers:
+        """The other runs of the state directory that reassign partitions."""
+        return {} if self.attached is None else self.attached.rows.movers
+
+    def mover(self, tp: TopicPartition) -> str | None:
+        """Return the other run of the state directory that reassigns a partition, if one does."""
+        return self.movers.get(tp)
 
     def merge_events(self, events: tuple[Event, ...]) -> tuple[Event, ...]:
         """Return the events of the cluster with the run's merged in, by time."""

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.host.catalog import RunState
+from ktui.planning.names import join_some
 from ktui.tui.draw import format as figures
 from ktui.tui.draw.cells import Piece, pieces_width
 from ktui.tui.run_view.attached import RunStatus
@@ -91,9 +92,14 @@ def _stalls(status: Status) -> Iterator[Trouble]:
     own = [tp for tp in status.overview.stalled if tp not in foreign]
     if own:
         yield Trouble(f"{len(own):,} STALLED", "enter")
-    if foreign:
-        named = _named(status.foreign_stalled)
-        yield Trouble(f"{len(foreign):,} STALLED, foreign: {named}", "X cancels")
+    of_runs = [tp for tp in status.foreign_stalled if tp in status.movers]
+    if of_runs:
+        runs = sorted({status.movers[tp] for tp in of_runs})
+        noun = "run" if len(runs) == 1 else "runs"
+        yield Trouble(f"{len(of_runs):,} STALLED of {noun} {join_some(runs)}", "r")
+    others = [tp for tp in status.foreign_stalled if tp not in status.movers]
+    if others:
+        yield Trouble(f"{len(others):,} STALLED, foreign: {_named(others)}", "X cancels")
 
 
 def _named(partitions: Sequence[TopicPartition]) -> str:
