@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -20,6 +20,7 @@ from ktui.cluster.observer import Interest, ObservationSource
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.host.catalog import RunState
 from ktui.execution.host.state_dir import RunDir, StateDir
+from ktui.execution.run.run import Run
 from ktui.progress.news import EventSeverity
 from ktui.progress.timeline import Event, Phase, Progress
 from ktui.recording.recorder import Recorder
@@ -102,6 +103,7 @@ class KtuiApp(App[None], Services):
         place_of_runs: the place of the runs as shown; None for the state directory.
         recorder: records the observations of the source; None where nothing is recorded.
         alerts: whether the terminal rings and notifies for stalls, failures and ends.
+        on_engine_death: called when the engine of the followed run dies; None for nothing.
         verbs: the verbs of the command line that change the run; None where this view cannot.
         filter_text: the filter to begin with, as it would be typed.
     """
@@ -131,6 +133,7 @@ class KtuiApp(App[None], Services):
         place_of_runs: str | None = None,
         recorder: Recorder | None = None,
         alerts: bool = False,
+        on_engine_death: Callable[[Run], None] | None = None,
         verbs: RunVerbs | None = None,
         filter_text: str = "",
     ) -> None:
@@ -139,7 +142,7 @@ class KtuiApp(App[None], Services):
         self._clock = clock or SystemClock()
         self._footer_messages = Notifications(self)
         self._permission = Permission(write=not read_only, why=why_read_only)
-        self._alerts = Alerts(self.bell, self._write, on=alerts)
+        self._alerts = Alerts(self.bell, self._write, on=alerts, on_death=on_engine_death)
         self._run = RunController(self, self._clock, self, self._permission, self._alerts)
         self._runs = RunCatalog(
             self, self, self._permission, self._run,
