@@ -3,6 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ktui.execution.run.states import State
+from ktui.pacing.limits import Limits
 from ktui.simulated import events
 from ktui.tui.screens.run.cancel import CancelScreen
 from ktui.tui.screens.watch.screen import WatchScreen
@@ -60,6 +61,21 @@ async def test_the_preview_of_a_cancel_follows_the_chosen_scope_and_action(tmp_p
         assert watch.dialog_line("a-0 ").split()[:3] == ["a-0", "done", "nothing:"]
         await watch.pilot.click("#scopes", offset=(12, 0))
         assert "● partition a-1" in watch.text
+
+
+async def test_a_rollback_names_its_bytes_and_its_time_before_it_is_asked_for(
+    tmp_path: Path,
+) -> None:
+    names = [f"a-{n}" for n in range(4)]
+    cluster, at_once = a_quiet_cluster(*names, messages=20_000), Limits(replicas=3, partitions=2)
+    async with watching_run(cluster, tmp_path, moved(*names), at_once, size=LARGE) as watch:
+        await watch.pass_until("done 2/4")
+        await watch.pass_time(25)
+        await open_dialog(watch, "up", "right")
+        assert "● everything in the run (4 partitions)" in watch.text
+        assert "2 in flight are cancelled, 2 are rolled back" in watch.text
+        # three replicas of two partitions, 20 MB each, at 1 MB/s onto each of three brokers
+        assert "114 MiB to copy back (about 4" in watch.line("to copy back")
 
 
 async def test_enter_requests_nothing_and_esc_leaves_everything_as_it_is(tmp_path: Path) -> None:

@@ -4,12 +4,23 @@ from datetime import timedelta
 
 import pytest
 
-from ktui.execution.run.events import AnyRunEvent, JournalEntry, Planned, PlannedPart, StateEntered
+from ktui.execution.run.cancel_kind import CancelKind
+from ktui.execution.run.events import (
+    AnyRunEvent,
+    CancelAsked,
+    JournalEntry,
+    Planned,
+    PlannedPart,
+    StateEntered,
+    StepBegun,
+    StepOver,
+)
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
 from ktui.progress.timeline import Cause, Lane, Phase, Role, Stall, StallKind
 from ktui.tui.draw.format import as_time
 from ktui.tui.run_view.rows import RunRows
+from ktui.tui.screens.dashboard.map_state import MAP_CELLS, map_state
 from ktui.tui.screens.watch.columns import Extents, layout
 from ktui.tui.screens.watch.filter import RowFilter
 from ktui.tui.screens.watch.row import row_pieces
@@ -17,6 +28,13 @@ from ktui.tui.screens.watch.row_context import RowContext
 from support.journals.journals import started
 from support.simulated.moving_clusters import tp
 from support.views.screens import BEGAN, BEGAN_S, timeline
+
+STEP = StepBegun(
+    topic="a", partition=0, batch=1, replicas=(1, 2, 3, 4), adding=(4,), removing=(),
+    elect=None, before=(1, 2, 3), leader=1, cut=False,
+)  # fmt: skip
+OVER = StepOver(topic="a", partition=0, replicas=(1, 2, 3, 4), leader=1, reached=True)
+DONE = StateEntered(topic="a", partition=0, state=State.DONE)
 
 
 def test_a_replica_that_waits_for_its_turn_keeps_its_partition_moving() -> None:
@@ -102,3 +120,33 @@ def test_a_partition_changed_elsewhere_stays_so_and_shows_the_stall_of_its_move(
     assert "changed" in text
     assert "STALLED" not in text
     assert "broker 7 is down, stalled 1m" in text
+
+
+@pytest.mark.parametrize(
+    ("kind", "before", "words", "role"),
+    [
+        (CancelKind.STOP, State.QUEUED, "not started", "dim"),
+        (CancelKind.ROLLBACK, State.QUEUED, "not started", "dim"),
+        (CancelKind.STOP, State.DONE, "stopped", "cancelled"),
+        (CancelKind.ROLLBACK, State.DONE, "rolled back", "in-sync"),
+    ],
+)
+def test_never_begun_is_grey_and_rolled_back_is_green(
+    kind: CancelKind, before: State, words: str, role: str
+) -> None:
+    begun, context = before is State.DONE, _in_a_run(before, "")
+    assert context.run is not None
+    run = context.run.run
+    if begun:
+        run.apply(JournalEntry(run.seq + 1, BEGAN, STEP))
+        run.apply(JournalEntry(run.seq + 1, BEGAN, OVER))
+        run.apply(JournalEntry(run.seq + 1, BEGAN, DONE))
+    cancel = CancelAsked(kind=kind, partitions=(tp("a-0"),))
+    run.apply(JournalEntry(run.seq + 1, BEGAN, cancel))
+    if begun:
+        run.apply(JournalEntry(run.seq + 1, BEGAN, DONE))
+    seen = timeline(tp("a-0"), phase=Phase.SETTLED, lanes={})
+    pieces = row_pieces(seen, layout(140, Extents()), context)
+    assert (words, role) in [(piece.text.strip(), piece.role) for piece in pieces]
+    on_map = map_state(seen, context)
+    assert MAP_CELLS[on_map].role == role

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 import msgspec
 import pytest
@@ -65,3 +66,39 @@ def test_nothing_known_of_the_end_is_said_before_the_sizes() -> None:
     line = "".join(piece.text for piece in first_line(status, BEGAN, 80))
     assert "4 blocked" in line
     assert "47%  ETA unknown" in line
+
+
+ROLLING_BACK = msgspec.structs.replace(
+    STATUS, partitions=5, rolling_back=3, counts={State.ROLLED_BACK: 2, State.STOPPING: 3}
+)
+
+
+def rollback_line(**changes: Any) -> str:
+    status = msgspec.structs.replace(ROLLING_BACK, **changes)
+    return "".join(piece.text for piece in first_line(status, BEGAN, 200))
+
+
+def test_a_rollback_counts_what_is_still_being_stopped_and_has_an_eta() -> None:
+    line = rollback_line()
+    assert "drain-b3  ROLLING BACK 2/5" in line
+    assert MIDDLE_AT in line
+    assert "RUNNING" not in line
+
+
+@pytest.mark.parametrize(
+    ("state", "words"), [(RunState.GATED, "GATE SHUT"), (RunState.PAUSED, "PAUSED")]
+)
+def test_a_rollback_goes_on_at_a_shut_gate_and_in_a_pause(state: RunState, words: str) -> None:
+    line = rollback_line(state=state)
+    assert f"{words}  ROLLING BACK 2/5" in line
+    assert MIDDLE_AT in line
+
+
+def test_nothing_is_forecast_while_other_partitions_are_held_beside_a_rollback() -> None:
+    line = rollback_line(state=RunState.GATED, partitions=880)
+    assert "ROLLING BACK 2/5" in line
+    assert "ETA" not in line
+
+
+def test_no_rollback_goes_on_without_an_engine() -> None:
+    assert "ROLLING BACK" not in rollback_line(state=RunState.RESUMABLE)

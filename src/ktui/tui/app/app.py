@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, ClassVar
@@ -24,6 +24,7 @@ from ktui.cluster.observer import Interest, ObservationSource
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.host.catalog import RunState
 from ktui.execution.host.state_dir import RunDir, StateDir
+from ktui.execution.run.run import Run
 from ktui.progress.news import EventSeverity
 from ktui.progress.timeline import Event, Phase, Progress
 from ktui.recording.recorder import Recorder
@@ -116,6 +117,7 @@ class KtuiApp(App[None], Services):
         place_of_runs: the place of the runs as shown; None for the state directory.
         recorder: records the observations of the source; None where nothing is recorded.
         alerts: whether the terminal rings and notifies for stalls, failures and ends.
+        on_engine_death: called when the engine of the followed run dies; None for nothing.
         verbs: the verbs of the command line that change the run; None where this view cannot.
         filter_text: the filter to begin with, as it would be typed.
         keymap: the keys that the operator has changed, by the id of their binding.
@@ -146,6 +148,7 @@ class KtuiApp(App[None], Services):
         place_of_runs: str | None = None,
         recorder: Recorder | None = None,
         alerts: bool = False,
+        on_engine_death: Callable[[Run], None] | None = None,
         verbs: RunVerbs | None = None,
         filter_text: str = "",
         keymap: Mapping[str, str] = MappingProxyType({}),
@@ -157,7 +160,7 @@ class KtuiApp(App[None], Services):
         self._clock = clock or SystemClock()
         self._footer_messages = Notifications(self)
         self._permission = Permission(write=not read_only, why=why_read_only)
-        self._alerts = Alerts(self.bell, self._write, on=alerts)
+        self._alerts = Alerts(self.bell, self._write, on=alerts, on_death=on_engine_death)
         self._run = RunController(self, self._clock, self, self._permission, self._alerts)
         self._runs = RunCatalog(
             self, self, self._permission, self._run,
@@ -444,8 +447,12 @@ class KtuiApp(App[None], Services):
         self._show_all()
         self.poll_now()
 
-    def add_history(self, past: Progress) -> None:
-        """Start this view's history with what was seen before it was opened."""
+    def expect_history(self) -> None:
+        """Keep the polls from now on for a history that is being read."""
+        self._poll_loop.expect_history()
+
+    def add_history(self, past: Progress | None) -> None:
+        """Start this view's history with what was seen before it was opened; None for nothing."""
         self._poll_loop.add_history(past)
 
     def settings_changed(self, topics: Collection[str], brokers: Collection[int]) -> None:
@@ -466,6 +473,7 @@ class KtuiApp(App[None], Services):
             run=self._run.status,
             foreign=len(self._run.foreign),
             foreign_stalled=tuple(t.tp for t in self._run.foreign if t.phase is Phase.STALLED),
+            movers=self._run.movers,
             down_since_s=self._down.since_s,
             left_behind=self._stale_throttles.count,
             cancel_gate=self.cancel_gate,

@@ -71,10 +71,11 @@ class CancelController:
         attached, marked = self._run.attached, self._selection.marked
         foreign = self._foreign_reassignment(self._selection.selected)
         if attached is None:
-            hint = f" {messages.FOREIGN}" if foreign is not None else ""
+            hint = f" {messages.foreign_hint(None)}" if foreign is not None else ""
             self._app.notify(f"{messages.NO_RUN}{hint}", severity="warning")
         elif foreign is not None and not (foreign.tp in attached.run.tracks or marked):
-            words = f"{foreign.tp} is not in run {attached.name}. {messages.FOREIGN}"
+            hint = messages.foreign_hint(self._run.mover(foreign.tp))
+            words = f"{foreign.tp} is not in run {attached.name}. {hint}"
             self._app.notify(words, severity="warning")
         else:
             ended = attached.status.state is RunState.ENDED
@@ -238,6 +239,8 @@ class CancelController:
             self._app.notify(problem, severity="warning")
         elif move is None:
             self._app.notify(messages.NOT_FOREIGN, severity="warning")
+        elif (mover := self._run.mover(move.tp)) is not None:
+            self._app.notify(f"{move.tp}: {messages.foreign_hint(mover)}", severity="warning")
         elif move.refused is not None:
             self._app.notify(f"{move.tp}: {move.refused}.", severity="warning")
         else:

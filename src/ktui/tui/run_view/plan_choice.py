@@ -12,6 +12,7 @@ import msgspec
 from ktui.cluster.text import clean
 from ktui.execution.engine.add_plan import CheckedExtraPlan, join_effects_text
 from ktui.execution.host.catalog import unfinished_with_partitions
+from ktui.execution.host.other_runs import find_movers
 from ktui.execution.host.state_dir import StateDir
 from ktui.execution.run.events import OnConflict
 from ktui.execution.run.run import Run
@@ -167,6 +168,9 @@ async def read_chosen_plan(
     else:
         plan = await asyncio.to_thread(request.generate, await engines.read_placement())
     snapshot = await engines.read_snapshot(plan)
+    if snapshot.listed:
+        movers = await asyncio.to_thread(find_movers, state_dir, cluster_id)
+        snapshot = msgspec.structs.replace(snapshot, movers=movers)
     base = await asyncio.to_thread(PreflightBase, plan, snapshot)
     partitions = [target.tp for target in plan.partitions]
     left = await asyncio.to_thread(

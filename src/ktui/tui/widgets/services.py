@@ -45,6 +45,8 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     """Partitions being reassigned that are none of that run's steps in flight."""
     foreign_stalled: tuple[TopicPartition, ...] = ()
     """Those of them that are stalled, the longest first."""
+    movers: Mapping[TopicPartition, str] = {}
+    """The other runs of the state directory that reassign partitions."""
     down_since_s: Mapping[int, float | None] = {}
     """The brokers that are down, each with the monotonic second of the first poll without it."""
     left_behind: int = 0

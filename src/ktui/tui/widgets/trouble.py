@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.host.catalog import RunState
+from ktui.planning.names import join_some
 from ktui.tui.draw import format as figures
 from ktui.tui.draw.cells import Piece, pieces_width
 from ktui.tui.run_view.attached import RunStatus
@@ -28,6 +29,7 @@ class Help(NamedTuple):
 
 _BROKERS = (Help("show_brokers", "brokers"),)
 _FOREIGN = (Help("cancel_foreign", "cancel"),)
+_RUNS = (Help("show_runs", "runs"),)
 _ENGINE = (Help("resume_run", "resume"), Help("cancel", "call off"))
 _UNHEALTHY = (Help("view", "show unhealthy"),)
 _REDUCED = (Help("view", "show unhealthy", "falling-behind"),)
@@ -119,9 +121,14 @@ def _stalls(status: Status) -> Iterator[Trouble]:
     own = [tp for tp in status.overview.stalled if tp not in foreign]
     if own:
         yield Trouble(f"{len(own):,} STALLED", (Help("open", "detail"),))
-    if foreign:
-        named = _named(status.foreign_stalled)
-        yield Trouble(f"{len(foreign):,} STALLED, foreign: {named}", _FOREIGN)
+    of_runs = [tp for tp in status.foreign_stalled if tp in status.movers]
+    if of_runs:
+        runs = sorted({status.movers[tp] for tp in of_runs})
+        noun = "run" if len(runs) == 1 else "runs"
+        yield Trouble(f"{len(of_runs):,} STALLED of {noun} {join_some(runs)}", _RUNS)
+    others = [tp for tp in status.foreign_stalled if tp not in status.movers]
+    if others:
+        yield Trouble(f"{len(others):,} STALLED, foreign: {_named(others)}", _FOREIGN)
 
 
 def _named(partitions: Sequence[TopicPartition]) -> str:

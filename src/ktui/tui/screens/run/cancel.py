@@ -276,6 +276,7 @@ class CancelScreen(Dialog[DialogChoice | None]):
             cancel = CancelScope(self._attached.run, kind, scope.topics, scope.partitions)
             ranked = sorted(cancel.effects, key=lambda tp: _FIRST.index(cancel.effects[tp]))
             self._preview = CancelPreview(cancel, ranked[:MOST_PREVIEWED])
+            self._preview.movers = self._attached.rows.movers
             if self._seen is not None:
                 self._preview.update(self._seen)
             services(self).poll_now()

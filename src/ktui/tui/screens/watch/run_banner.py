@@ -32,6 +32,7 @@ _STATES = {
     RunState.ENDED: ("ENDED", "in-sync"),
     RunState.UNREADABLE: ("UNREADABLE", "stalled"),
 }
+_GOES_ON = (RunState.RUNNING, RunState.PAUSED, RunState.GATED)
 GOES_ON_ALONE = "Kafka goes on alone; it ends by: ktui reassign --verify"
 _BAR_CELLS = 18
 _FAR_S = 366 * 86_400
@@ -129,11 +130,14 @@ def first_line(status: RunStatus, now: datetime, width: int = _WIDE) -> list[Pie
 
 
 def _first(status: RunStatus, now: datetime) -> Iterator[HeaderPart]:
-    word, role = _rolling_back(status) or _STATES[status.state]
+    back, (word, role) = _rolling_back(status), _STATES[status.state]
     if status.died:
         word = "ENGINE DIED"
     yield HeaderPart((Piece("run ", "dim"), Piece(status.name, bold=True)), name=True)
-    yield HeaderPart((Piece(word, role, bold=True),))
+    if back is None or status.state is not RunState.RUNNING:
+        yield HeaderPart((Piece(word, role, bold=True),))
+    if back is not None:
+        yield HeaderPart((back,))
     if status.why and status.state is not RunState.RESUMABLE:
         yield HeaderPart((Piece(status.why, role),), rank=_Rank.WHY)
     if status.state is RunState.SUBMITTED:
@@ -151,16 +155,19 @@ def _first(status: RunStatus, now: datetime) -> Iterator[HeaderPart]:
     if status.state is RunState.ENDED:
         at = "" if status.ended_at is None else f"at {figures.as_time(status.ended_at)}"
         yield HeaderPart((Piece(at, "dim"),), rank=_Rank.SHARE)
-    elif status.state is RunState.RUNNING:
+    elif status.state is RunState.RUNNING or (back is not None and status.only_rolls_back):
         yield from _eta(NOT_KNOWN if _stuck(status) else status.copied, now)
 
 
-def _rolling_back(status: RunStatus) -> tuple[str, str] | None:
-    """Return how far a rollback that goes on has come; None where none does."""
-    left, done = (status.counts.get(each, 0) for each in (State.ROLLING_BACK, State.ROLLED_BACK))
-    if not left or status.state is not RunState.RUNNING:
+def _rolling_back(status: RunStatus) -> Piece | None:
+    """Return how far a rollback that goes on has come; None where none does.
+
+    Partitions are rolled back while the run is paused too, and while a gate is shut.
+    """
+    left, done = status.rolling_back, status.counts.get(State.ROLLED_BACK, 0)
+    if not left or status.state not in _GOES_ON:
         return None
-    return f"ROLLING BACK {done:,}/{done + left:,}", "next-leader"
+    return Piece(f"ROLLING BACK {done:,}/{done + left:,}", "next-leader", bold=True)
 
 
 def _remaining_throttle(status: RunStatus) -> Iterator[HeaderPart]:
