@@ -23,6 +23,7 @@ from ktui.tui.widgets.bindings import COPY_BINDING
 from ktui.tui.widgets.footer import FooterKeys
 from ktui.tui.widgets.header import StatusHeader
 from ktui.tui.widgets.services import services
+from ktui.tui.widgets.static_text import set_text
 
 
 class DetailScreen(Screen[None]):
@@ -122,6 +123,6 @@ class DetailScreen(Screen[None]):
         stale = services(self).outage is not None
         title = content(self._detail.title())
         lines = self._detail.body(self.size.width - 3, self.size.height - 4)
-        self.query_one("#detail-title", Static).update(as_current(title, stale=stale))
+        set_text(self.query_one("#detail-title", Static), as_current(title, stale=stale))
         body = as_current(Content("\n").join(lines), stale=stale)
-        self.query_one("#detail-body", Static).update(body)
+        set_text(self.query_one("#detail-body", Static), body)

@@ -21,9 +21,10 @@ from ktui.tui.screens.watch.columns import CURSOR_WIDTH, ColumnLayout, layout
 from ktui.tui.screens.watch.filter import RowFilter
 from ktui.tui.screens.watch.fold import Fold
 from ktui.tui.screens.watch.row_context import RowContext
-from ktui.tui.screens.watch.row_model import Arrangement, Belongs
+from ktui.tui.screens.watch.row_model import Arrangement, Belongs, Change
 from ktui.tui.screens.watch.sort import Ordering
 from ktui.tui.screens.watch.strip_cache import RowInputs, StripCache
+from ktui.tui.widgets.off_loop import OffLoop
 
 
 class PartitionList(ScrollView, can_focus=True):
@@ -81,6 +82,10 @@ class PartitionList(ScrollView, can_focus=True):
     def __init__(self, belongs: Belongs = lambda _: True) -> None:
         super().__init__()
         self.arrangement = Arrangement(belongs)
+        """The rows as they are shown."""
+        self.ordering, self.rowfilter = Ordering(), RowFilter()
+        """The order and the filter that were chosen last."""
+        self._off_loop = OffLoop(self, self._arranged, self._show_rows, Change.then)
         self._zoomed: int | None = None
         """Slots of time that the operator chose for the timelines; None for what has been seen."""
         self.layout_in_force: ColumnLayout = layout(0, self.arrangement.extents)
@@ -107,7 +112,17 @@ class PartitionList(ScrollView, can_focus=True):
     @property
     def holds_places(self) -> bool:
         """Whether rows keep their places although their figures change."""
-        return self.held or not self.arrangement.ordering.steady
+        return self.held or not self.ordering.steady
+
+    @property
+    def arranging(self) -> bool:
+        """Whether rows are on their way that show a poll or a choice."""
+        return self._off_loop.busy
+
+    @property
+    def rearranging(self) -> bool:
+        """Whether the rows do not show yet what was chosen last."""
+        return any(change.anew for change in self._off_loop.not_shown)
 
     def show(
         self,
@@ -118,16 +133,10 @@ class PartitionList(ScrollView, can_focus=True):
         touched: Collection[TopicPartition] = (),
     ) -> None:
         """Show new timelines, and redraw only the lines that changed."""
-        self._row_context = context
         if stale is not self.stale:
             self.stale = stale
             self._forget_drawn()
-        if self.arrangement.update(
-            timelines, context, reposition=not self.holds_places, touched=touched
-        ):
-            self._settle()
-        if not self._lay_out():
-            self._redraw_changed()
+        self._follow(Change(timelines=timelines, context=context, touched=frozenset(touched)))
 
     def rearrange(
         self,
@@ -139,14 +148,33 @@ class PartitionList(ScrollView, can_focus=True):
         fold: Fold | None = None,
     ) -> None:
         """Change the rows or their order; the cursor stays on its partition."""
-        self._row_context = context or self._row_context
         self._fold = self._fold if fold is None else fold
-        self.arrangement.arrange(
-            belongs=belongs, ordering=ordering, rowfilter=rowfilter, context=context,
-            hides=self._hides,
+        self.ordering = ordering or self.ordering
+        self.rowfilter = self.rowfilter if rowfilter is None else rowfilter
+        self._follow(
+            Change(
+                belongs=belongs, ordering=ordering, rowfilter=rowfilter, context=context,
+                hides=self._hides, anew=True,
+            )
         )  # fmt: skip
-        self._settle()
-        self._lay_out()
+
+    def _follow(self, change: Change) -> None:
+        """Arrange the rows for a change."""
+        most = max(len(self.arrangement.timelines), len(change.timelines or ()))
+        self._off_loop.take(change, most)
+
+    def _arranged(self, change: Change) -> tuple[Arrangement, bool]:
+        return self.arrangement.followed_by(change, reposition=not self.holds_places)
+
+    def _show_rows(self, change: Change, result: tuple[Arrangement, bool]) -> None:
+        self.arrangement, moved = result
+        self._row_context = change.context or self._row_context
+        if moved:
+            self._settle()
+        elif change.reposition:
+            self.post_message(self.Arranged())
+        if not self._lay_out():
+            self._redraw_changed()
 
     def _hides(self, timeline: Timeline, context: RowContext) -> bool:
         """Return whether a row is folded; one that is marked or under the cursor never is."""
@@ -256,10 +284,7 @@ class PartitionList(ScrollView, can_focus=True):
     def action_first(self) -> None:
         """Go to the first row, and put all rows where they belong now."""
         self.let_go()
-        if self.arrangement.reposition():
-            self._settle()
-        else:
-            self.post_message(self.Arranged())
+        self._follow(Change(reposition=True))
         self._move_to(0)
 
     def action_last(self) -> None:
