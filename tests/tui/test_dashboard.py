@@ -13,6 +13,7 @@ from ktui.tui.screens.dashboard.map import PartitionMap
 from ktui.tui.screens.dashboard.map_model import MapModel
 from ktui.tui.screens.dashboard.map_state import MAP_CELLS, MapState
 from ktui.tui.screens.watch.row_context import RowContext
+from ktui.tui.widgets import off_loop
 from support.simulated.moving_clusters import a_cluster
 from support.views.running import a_quiet_cluster, moved, watching_run
 from support.views.screens import BEGAN_S, timeline
@@ -77,6 +78,22 @@ async def test_a_click_puts_the_cursor_on_a_partition(tmp_path: Path) -> None:
         await watch.pilot.click(shown, offset=(shown._left + 3, 1))
 
         assert shown.partition == TopicPartition("orders", 3)
+
+
+async def test_many_partitions_are_judged_beside_the_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(off_loop, "FEW", 0)
+    cluster = a_cluster(moving=[f"orders-{n}" for n in range(6)], messages=10**6)
+    async with watching(cluster) as watch:
+        await watch.press("d")
+        shown = watch.app.screen.query_one(PartitionMap)
+        await watch.until(lambda: "▓ 6 moving" in watch.text)
+        await watch.press("right", "right")
+        await watch.do(events.Kill(4))
+        await watch.pass_time(60)
+        await watch.until(lambda: not shown.judging)
+
+        assert "! 6 stalled" in watch.line("partitions 6")
+        assert shown.partition == TopicPartition("orders", 2)
 
 
 def test_each_state_has_a_sign_of_its_own() -> None:

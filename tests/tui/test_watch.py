@@ -10,6 +10,8 @@ from textual.strip import Strip
 from ktui.simulated import events
 from ktui.simulated.cluster import SimulatedCluster
 from ktui.tui.draw.cells import BARS
+from ktui.tui.screens.watch.rule import ViewState, rule_pieces
+from ktui.tui.widgets import off_loop
 from support.simulated.moving_clusters import a_cluster, move
 from support.views.screens import HOSTILE
 from support.views.watching import LARGE, MIDDLE, SMALL, Watching, watching
@@ -422,3 +424,34 @@ async def test_a_view_begins_with_a_filter_and_up_brings_back_earlier_ones() -> 
         assert watch.rows == ["a-0"]
         await watch.press("slash", "up", "enter")
         assert watch.rows == ["b-0"]
+
+
+async def test_many_rows_are_arranged_beside_the_keys_and_the_last_choice_counts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(off_loop, "FEW", 0)
+    cluster = a_cluster(resting=["a-0", "b-0", "c-0"])
+    async with watching(cluster, topics=["a", "b", "c"]) as watch:
+        await watch.until(lambda: watch.rows == ["a-0", "b-0", "c-0"])
+        await watch.press("down", "s", "S")
+        await watch.until(lambda: not watch.partitions.arranging)
+        assert watch.rows == ["c-0", "b-0", "a-0"]
+        assert "by partition ▼ (held)" in watch.text
+        assert watch.cursor == "b-0"
+
+        await watch.press("slash")
+        await watch.type("c-")
+        await watch.until(lambda: watch.rows == ["c-0"])
+        await watch.press("enter", "escape")
+        await watch.until(lambda: len(watch.rows) == 3)
+        await watch.press("home")
+        await watch.do(events.Shutdown(1))
+        await watch.until(lambda: not watch.partitions.arranging)
+        assert watch.cursor == "c-0"
+
+
+def test_a_choice_that_the_rows_do_not_follow_yet_is_named_at_once() -> None:
+    state = ViewState(shown=7, belonging=9, filter_text="a", held=True, rearranging=True)
+    words = "".join(piece.text for piece in rule_pieces(state, 80))
+    assert "… of 9" in words
+    assert "by state ▲ … " in words

@@ -12,7 +12,7 @@ from ktui.cluster.errors import Failure
 from ktui.cluster.partition import PartitionState, Replica, TopicPartition
 
 
-class Reading(msgspec.Struct, frozen=True):
+class Reading(msgspec.Struct, frozen=True, gc=False):
     """A figure and the monotonic second at which it was read.
 
     A slow broker's figures may be older than the observation that holds them.

@@ -8,7 +8,7 @@ Brokers = tuple[int, ...]
 """Broker ids: replicas in Kafka's order, or some of them."""
 
 
-class TopicPartition(msgspec.Struct, frozen=True, order=True):
+class TopicPartition(msgspec.Struct, frozen=True, order=True, gc=False):
     """One partition of a topic, by name. Sorts as KIP-1335 queues: by topic, then number."""
 
     topic: str
@@ -19,14 +19,14 @@ class TopicPartition(msgspec.Struct, frozen=True, order=True):
         return f"{self.topic}-{self.partition}"
 
 
-class Replica(msgspec.Struct, frozen=True, order=True):
+class Replica(msgspec.Struct, frozen=True, order=True, gc=False):
     """The copy of a partition on one broker."""
 
     tp: TopicPartition
     broker: int
 
 
-class Reassignment(msgspec.Struct, frozen=True):
+class Reassignment(msgspec.Struct, frozen=True, gc=False):
     """One entry of ListPartitionReassignments (KIP-455).
 
     `replicas` is the controller's list during the move: the target in order, then `removing`.
@@ -48,7 +48,7 @@ class Reassignment(msgspec.Struct, frozen=True):
         return tuple(b for b in self.replicas if b not in self.adding)
 
 
-class PartitionState(msgspec.Struct, frozen=True):
+class PartitionState(msgspec.Struct, frozen=True, gc=False):
     """The state of a partition at one moment.
 
     `replicas` is in Kafka's order, with the preferred leader first. During a reassignment

@@ -59,14 +59,19 @@ class Totals(msgspec.Struct, frozen=True):
 
 
 def broker_loads(progress: Progress) -> dict[int, BrokerLoad]:
-    """Sum up the load per broker; every registered broker has an entry, ordered by broker id."""
+    """Sum up the load per broker, ordered by broker id.
+
+    Every broker has an entry that is registered, or named by a replica list.
+    """
     sums = _Sums()
     for timeline in progress.timelines.values():
         if not timeline.phase.ended:
             sums.add(timeline)
     last = progress.last
     census = last.census if last is not None else None
-    brokers = sums.brokers | (last.brokers.keys() if last is not None else set())
+    brokers = sums.brokers
+    if last is not None:
+        brokers = brokers.union(last.brokers, *(s.replicas for s in last.partitions.values()))
     return {
         broker: BrokerLoad(
             broker=broker,

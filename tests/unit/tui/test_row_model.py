@@ -10,7 +10,7 @@ from ktui.progress.timeline import Phase, Timeline
 from ktui.tui.screens.watch.columns import Column, Extents, layout
 from ktui.tui.screens.watch.filter import RowFilter
 from ktui.tui.screens.watch.row_context import RowContext
-from ktui.tui.screens.watch.row_model import Arrangement
+from ktui.tui.screens.watch.row_model import Arrangement, Change
 from ktui.tui.screens.watch.sort import Ordering
 from support.views.screens import timeline
 
@@ -69,6 +69,28 @@ def test_held_rows_keep_their_relative_order_until_they_are_released(
     fresh.update(timelines_of(steps[-1]), NOW, reposition=True)
     fresh.arrange(ordering=ordering)
     assert held.rows == fresh.rows
+
+
+@given(before=some, after=some, ordering=orderings, text=filters, anew=st.booleans())
+def test_rows_arranged_for_a_change_leave_the_rows_on_the_screen_as_they_are(
+    *,
+    before: dict[TopicPartition, tuple[float, Phase]],
+    after: dict[TopicPartition, tuple[float, Phase]],
+    ordering: Ordering,
+    text: str,
+    anew: bool,
+) -> None:
+    shown, fresh = Arrangement(belongs), Arrangement(belongs)
+    shown.update(timelines_of(before), NOW, reposition=True)
+    rows, belonging = list(shown.rows), shown.belonging
+    change = Change(timelines=timelines_of(after), context=NOW)
+    if anew:
+        change = change.then(Change(ordering=ordering, rowfilter=RowFilter(text), anew=True))
+        fresh.arrange(ordering=ordering, rowfilter=RowFilter(text))
+    later, _ = shown.followed_by(change, reposition=True)
+    fresh.update(timelines_of(after), NOW, reposition=True)
+    assert (shown.rows, shown.belonging) == (rows, belonging)
+    assert (later.rows, later.belonging) == (fresh.rows, fresh.belonging)
 
 
 def test_an_update_without_a_change_returns_false() -> None:

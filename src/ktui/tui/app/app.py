@@ -26,6 +26,7 @@ from ktui.execution.host.catalog import RunState
 from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.execution.run.run import Run
 from ktui.progress.news import EventSeverity
+from ktui.progress.summary import BrokerLoad
 from ktui.progress.timeline import Event, Phase, Progress
 from ktui.recording.recorder import Recorder
 from ktui.tui.app import terminal_title
@@ -318,6 +319,11 @@ class KtuiApp(App[None], Services):
     def overview(self) -> Overview:
         """The summary of that progress."""
         return self._poll_loop.overview
+
+    @property
+    def broker_loads(self) -> Mapping[int, BrokerLoad]:
+        """The load of each broker, as of the last poll."""
+        return self.overview.loads
 
     @property
     def outage(self) -> ClusterOutage | None:

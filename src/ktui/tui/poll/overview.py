@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 
 import msgspec
@@ -10,7 +11,7 @@ from ktui.cluster.observation import Observation
 from ktui.cluster.partition import TopicPartition
 from ktui.progress.fold import ENDED_FOR_S
 from ktui.progress.health import HealthCounts, count_unhealthy
-from ktui.progress.summary import Totals, totals
+from ktui.progress.summary import BrokerLoad, Totals, broker_loads, totals
 from ktui.progress.timeline import Phase, Progress, Timeline
 
 
@@ -23,6 +24,8 @@ class Overview(msgspec.Struct, frozen=True):
     health: HealthCounts = HealthCounts()
     stalled: tuple[TopicPartition, ...] = ()
     """The stalled partitions, the longest first."""
+    loads: Mapping[int, BrokerLoad] = msgspec.field(default_factory=dict)
+    """The load of each broker."""
 
     @property
     def open(self) -> int:
@@ -43,6 +46,7 @@ def overview(progress: Progress) -> Overview:
         down,
         count_unhealthy(last),
         _stalled(progress),
+        broker_loads(progress),
     )
 
 

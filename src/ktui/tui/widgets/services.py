@@ -12,6 +12,7 @@ from textual.dom import DOMNode
 from ktui.cluster.observation import Observation
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.host.state_dir import RunDir
+from ktui.progress.summary import BrokerLoad, broker_loads
 from ktui.progress.timeline import Event, Progress
 from ktui.tui.poll.outages import ClusterOutage
 from ktui.tui.poll.overview import Overview
@@ -73,6 +74,11 @@ class Services:
     def progress(self) -> Progress:
         """Everything that the polls have shown, up to the last one."""
         return Progress()
+
+    @property
+    def broker_loads(self) -> Mapping[int, BrokerLoad]:
+        """The load of each broker, as of the last poll."""
+        return broker_loads(self.progress)
 
     @property
     def outage(self) -> ClusterOutage | None:

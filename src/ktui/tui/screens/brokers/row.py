@@ -48,8 +48,7 @@ def broker_views(
     observation: Observation, loads: Mapping[int, BrokerLoad]
 ) -> dict[int, BrokerView]:
     """Collect what is known about each broker that is registered or named by a replica list."""
-    named = {b for state in observation.partitions.values() for b in state.replicas}
-    ids = sorted(observation.brokers.keys() | loads.keys() | named)
+    ids = sorted(observation.brokers.keys() | loads.keys())
     return {
         broker: _view(broker, observation, loads.get(broker, BrokerLoad(broker))) for broker in ids
     }

@@ -17,7 +17,6 @@ from textual.widgets import DataTable, Static
 
 from ktui.cluster.observation import Observation
 from ktui.cluster.observer import Interest
-from ktui.progress.summary import broker_loads
 from ktui.tui.draw import format as figures
 from ktui.tui.draw.cells import Piece, cut_pieces, faded, pieces_width
 from ktui.tui.draw.roles import role_style
@@ -121,7 +120,7 @@ class BrokersScreen(Screen[None]):
         progress = services(self).progress
         if progress.last is None:
             return
-        self._views = broker_views(progress.last, broker_loads(progress))
+        self._views = broker_views(progress.last, services(self).broker_loads)
         if self.is_mounted:
             self._draw()
 

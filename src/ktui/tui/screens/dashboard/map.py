@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from itertools import groupby
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from rich.segment import Segment
 from rich.style import Style
@@ -23,9 +23,24 @@ from ktui.tui.screens.dashboard.map_model import MapModel
 from ktui.tui.screens.dashboard.map_state import MAP_CELLS
 from ktui.tui.screens.watch.row_context import RowContext
 from ktui.tui.widgets.bindings import give_ids
+from ktui.tui.widgets.off_loop import OffLoop
 
 _LABEL_SHARE, _LEAST_LABEL, _MOST_LABEL = 5, 10, 30
 _INDENT = 2
+
+
+class MapChange(NamedTuple):
+    """A poll that the map is to show."""
+
+    timelines: Mapping[TopicPartition, Timeline]
+    context: RowContext
+    touched: frozenset[TopicPartition]
+    """Partitions that changed in the run although their timelines did not."""
+    stale: bool
+
+    def then(self, later: MapChange) -> MapChange:
+        """Return this poll and a later one as one."""
+        return later._replace(touched=self.touched | later.touched)
 
 
 class PartitionMap(ScrollView, can_focus=True):
@@ -72,6 +87,7 @@ class PartitionMap(ScrollView, can_focus=True):
     def __init__(self) -> None:
         super().__init__()
         self.model = MapModel()
+        self._off_loop = OffLoop(self, self._judged, self._show_model, MapChange.then)
         self.at = (0, 0)
         """The line and the cell under the cursor."""
         self.stale = False
@@ -91,10 +107,18 @@ class PartitionMap(ScrollView, can_focus=True):
         stale: bool = False,
     ) -> None:
         """Show new timelines; the cursor stays on its partition."""
+        change = MapChange(timelines, context, frozenset(touched), stale)
+        self._off_loop.take(change, len(timelines))
+
+    def _judged(self, change: MapChange) -> tuple[MapModel, set[str] | None]:
+        return self.model.followed_by(change.timelines, change.context, change.touched)
+
+    def _show_model(self, change: MapChange, result: tuple[MapModel, set[str] | None]) -> None:
         kept = self.partition
-        changed = self.model.update(timelines, context, touched)
-        if changed is None or stale is not self.stale:
-            self.stale = stale
+        self.model, changed = result
+        resized = self._fit()
+        if changed is None or resized or change.stale is not self.stale:
+            self.stale = change.stale
             self._settle(kept)
         else:
             for number in [n for n in self._strips if self.model.lines[n].topic in changed]:
@@ -102,6 +126,11 @@ class PartitionMap(ScrollView, can_focus=True):
             if changed:
                 self.refresh()
         self.post_message(self.Walked())
+
+    @property
+    def judging(self) -> bool:
+        """Whether a poll is not shown yet."""
+        return self._off_loop.busy
 
     @property
     def partitions(self) -> list[TopicPartition]:
@@ -125,8 +154,12 @@ class PartitionMap(ScrollView, can_focus=True):
         """Arrange the cells anew."""
         del event
         kept = self.partition
-        if self.model.fit(self.size.width - self._left - 1, self.size.height):
+        if self._fit():
             self._settle(kept)
+
+    def _fit(self) -> bool:
+        """Arrange the cells for the present room; return whether that changed anything."""
+        return self.model.fit(self.size.width - self._left - 1, self.size.height)
 
     def _settle(self, kept: TopicPartition | None) -> None:
         place = None if kept is None else self.model.place_of(kept)

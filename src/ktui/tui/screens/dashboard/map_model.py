@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping
 from typing import NamedTuple
@@ -10,6 +11,7 @@ from ktui.cluster.partition import TopicPartition
 from ktui.progress.timeline import Timeline
 from ktui.tui.screens.dashboard.map_state import MapState, map_state
 from ktui.tui.screens.watch.row_context import RowContext
+from ktui.tui.screens.watch.row_model import differences
 
 _BLOCKS = tuple(digit * 10**power for power in range(6) for digit in (1, 2, 5))
 _STATES = tuple(MapState)
@@ -29,7 +31,7 @@ class MapModel:
     """The state of each partition, and its place; only what has changed is judged again."""
 
     def __init__(self) -> None:
-        self._seen: dict[TopicPartition, Timeline] = {}
+        self._seen: Mapping[TopicPartition, Timeline] = {}
         self._codes: dict[str, bytearray] = {}
         self._places: dict[TopicPartition, tuple[str, int]] = {}
         self._topics: dict[str, list[TopicPartition]] = {}
@@ -54,16 +56,15 @@ class MapModel:
             context: what their states depend on beside.
             touched: those whose state in the run has changed.
         """
-        if timelines.keys() != self._seen.keys():
+        gone, again = differences(self._seen, timelines)
+        if gone or len(timelines) != len(self._seen):
             self._restart(timelines, context)
             return None
+        self._seen = timelines
         changed: set[str] = set()
-        seen = self._seen
-        again = [tp for tp, timeline in timelines.items() if seen[tp] is not timeline]
-        for tp in (*again, *(tp for tp in touched if tp in seen)):
-            seen[tp] = timelines[tp]
-            topic, place = self._places[tp]
-            code = map_state(seen[tp], context)
+        for timeline in (*again, *(timelines[tp] for tp in touched if tp in timelines)):
+            topic, place = self._places[timeline.tp]
+            code = map_state(timeline, context)
             before = self._codes[topic][place]
             if code != before:
                 self.counts[_STATES[before]] -= 1
@@ -72,8 +73,20 @@ class MapModel:
                 changed.add(topic)
         return changed
 
+    def followed_by(
+        self,
+        timelines: Mapping[TopicPartition, Timeline],
+        context: RowContext,
+        touched: Collection[TopicPartition] = (),
+    ) -> tuple[MapModel, set[str] | None]:
+        """Return the model after `update`, and what that returns; this one stays."""
+        later = copy.copy(self)
+        codes = {topic: each.copy() for topic, each in self._codes.items()}
+        vars(later).update(_codes=codes, counts=self.counts.copy())
+        return later, later.update(timelines, context, touched)
+
     def _restart(self, timelines: Mapping[TopicPartition, Timeline], context: RowContext) -> None:
-        self._seen = dict(timelines)
+        self._seen = timelines
         topics: defaultdict[str, list[TopicPartition]] = defaultdict(list)
         for tp in timelines:
             topics[tp.topic].append(tp)

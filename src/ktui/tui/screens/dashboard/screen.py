@@ -30,6 +30,7 @@ from ktui.tui.widgets.bindings import give_ids
 from ktui.tui.widgets.footer import FooterKeys
 from ktui.tui.widgets.header import StatusHeader
 from ktui.tui.widgets.services import services
+from ktui.tui.widgets.static_text import set_text
 
 NOTHING_YET = "  Waiting for the first answer of the cluster."
 NOTHING_MOVES = (
@@ -121,8 +122,9 @@ class DashboardScreen(Screen[None]):
     def _draw_summary(self) -> None:
         progress, stale = services(self).progress, services(self).outage is not None
         height = max(_FEWEST, min(_MOST, int(self.size.height * _SHARE)))
-        lines = summary_lines(progress, Room(self.size.width, height), stale=stale)
-        self.query_one("#dashboard-summary", Static).update(Content("\n").join(lines))
+        room = Room(self.size.width, height)
+        lines = summary_lines(progress, services(self).broker_loads, room, stale=stale)
+        set_text(self.query_one("#dashboard-summary", Static), Content("\n").join(lines))
 
     @on(PartitionMap.Walked)
     def _draw_cell(self) -> None:
@@ -131,9 +133,9 @@ class DashboardScreen(Screen[None]):
         words = legend(model.counts, model.block, self.size.width)
         if not model.lines:
             none = NOTHING_YET if services(self).progress.last is None else NOTHING_MOVES
-            words = Content.styled(none, "$dim")
-        self.query_one("#dashboard-legend", Static).update(words)
-        self.query_one("#dashboard-cell", Static).update(content(self._cell(shown)))
+            words = Content.styled("" if shown.judging else none, "$dim")
+        set_text(self.query_one("#dashboard-legend", Static), words)
+        set_text(self.query_one("#dashboard-cell", Static), content(self._cell(shown)))
 
     def _cell(self, shown: PartitionMap) -> list[Piece]:
         """Describe the partition under the cursor, and how many share its cell."""

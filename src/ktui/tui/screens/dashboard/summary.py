@@ -8,8 +8,9 @@ from collections.abc import Mapping, Sequence
 import msgspec
 from textual.content import Content
 
+from ktui.cluster.observation import Observation
 from ktui.progress.flows import SLOT_S, flow_slots
-from ktui.progress.summary import broker_loads
+from ktui.progress.summary import BrokerLoad
 from ktui.progress.timeline import Progress
 from ktui.tui.draw import format as figures
 from ktui.tui.draw.area import area_chart
@@ -38,7 +39,9 @@ class Room(msgspec.Struct, frozen=True):
     height: int
 
 
-def summary_lines(progress: Progress, room: Room, *, stale: bool) -> list[Content]:
+def summary_lines(
+    progress: Progress, loads: Mapping[int, BrokerLoad], room: Room, *, stale: bool
+) -> list[Content]:
     """Draw the chart and the brokers, beside each other where there is room."""
     wide = room.width >= _SIDE_BY_SIDE
     chart_width = int(room.width * _CHART_SHARE) if wide else room.width
@@ -46,7 +49,7 @@ def summary_lines(progress: Progress, room: Room, *, stale: bool) -> list[Conten
     chart_height = min(_TALLEST, max(2, (room.height if wide else room.height // 2) - 1))
     chart = _chart(progress, chart_width, chart_height)
     most = room.height - 1 if wide else max(2, room.height - len(chart) - 1)
-    brokers = _brokers(progress, brokers_width, most - 1 if wide else most)
+    brokers = _brokers(progress.last, loads, brokers_width, most - 1 if wide else most)
     if wide:
         title = [Piece("brokers ", bold=True), Piece(f"{_count(progress):,}", "header")]
         brokers = [ruled(title, brokers_width), *brokers]
@@ -94,12 +97,13 @@ def _seen_minutes(slots: list[float | None]) -> list[float | None]:
     return slots[-minutes * _SLOTS_A_MINUTE :]
 
 
-def _brokers(progress: Progress, width: int, most: int) -> list[list[Piece]]:
+def _brokers(
+    last: Observation | None, loads: Mapping[int, BrokerLoad], width: int, most: int
+) -> list[list[Piece]]:
     """Draw the brokers by id; where not all fit, those with the most traffic."""
-    last = progress.last
     if last is None:
         return []
-    views = list(broker_views(last, broker_loads(progress)).values())
+    views = list(broker_views(last, loads).values())
     shown = views
     if len(views) > most:
         busiest = sorted(views, key=_urgency)[: most - 1]

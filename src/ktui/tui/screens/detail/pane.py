@@ -17,6 +17,7 @@ from ktui.tui.draw.titled_rule import ruled
 from ktui.tui.screens.detail.partition_detail import PartitionDetail, as_current
 from ktui.tui.screens.watch.pane import PartitionPane
 from ktui.tui.widgets.services import services
+from ktui.tui.widgets.static_text import set_text
 
 
 class DetailPane(PartitionPane):
@@ -47,13 +48,14 @@ class DetailPane(PartitionPane):
         """What polls have to cover for the partition; nothing while the pane is hidden."""
         return NO_INTEREST if self._detail is None or not self.display else self._detail.interest
 
-    def show_partition(self, tp: TopicPartition | None) -> None:
+    def show_partition(self, tp: TopicPartition | None, *, again: bool) -> None:
         """Show a partition as of the last poll; None where no row is under the cursor."""
-        if not self.display:
+        shown = None if self._detail is None else self._detail.partition
+        if not self.display or (tp == shown and not again):
             return
         if tp is None:
             self._detail = None
-        elif self._detail is None or self._detail.partition != tp:
+        elif tp != shown:
             self._detail = PartitionDetail(services(self), tp)
             self.query_one(VerticalScroll).scroll_home(animate=False)
         self._draw()
@@ -71,6 +73,6 @@ class DetailPane(PartitionPane):
             room = self.query_one(VerticalScroll).scrollable_content_region
             lines = self._detail.body(room.width, room.height)
         rule = ruled(faded(title) if stale else title, self.size.width, corner="┬")
-        self.query_one("#pane-title", Static).update(content(rule))
+        set_text(self.query_one("#pane-title", Static), content(rule))
         body = as_current(Content("\n").join(lines), stale=stale)
-        self.query_one("#pane-body", Static).update(body)
+        set_text(self.query_one("#pane-body", Static), body)

@@ -24,6 +24,7 @@ from ktui.tui.widgets.bindings import COPY_BINDING, give_ids
 from ktui.tui.widgets.footer import FooterKeys
 from ktui.tui.widgets.header import StatusHeader
 from ktui.tui.widgets.services import services
+from ktui.tui.widgets.static_text import set_text
 
 
 class DetailScreen(Screen[None]):
@@ -123,8 +124,7 @@ class DetailScreen(Screen[None]):
         stale = services(self).outage is not None
         title = content(self._detail.title())
         lines = self._detail.body(self.size.width - 4, self.size.height - 3)
-        self.query_one("#detail-title", Static).update(
-            titled_rule(as_current(title, stale=stale), self.size.width)
-        )
+        rule = titled_rule(as_current(title, stale=stale), self.size.width)
+        set_text(self.query_one("#detail-title", Static), rule)
         body = as_current(Content("\n").join(lines), stale=stale)
-        self.query_one("#detail-body", Static).update(body)
+        set_text(self.query_one("#detail-body", Static), body)

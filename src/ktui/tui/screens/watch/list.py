@@ -22,10 +22,11 @@ from ktui.tui.screens.watch.filter import RowFilter
 from ktui.tui.screens.watch.fold import Fold, FoldKind, FoldLine, kind_of
 from ktui.tui.screens.watch.row import CURSOR
 from ktui.tui.screens.watch.row_context import RowContext
-from ktui.tui.screens.watch.row_model import Arrangement, Belongs
+from ktui.tui.screens.watch.row_model import Arrangement, Belongs, Change
 from ktui.tui.screens.watch.sort import Ordering
 from ktui.tui.screens.watch.strip_cache import RowInputs, StripCache
 from ktui.tui.widgets.bindings import give_ids
+from ktui.tui.widgets.off_loop import OffLoop
 
 _SEEN_SPANS = tuple(round(minutes * 60 / RECENT_SLOT_S) for minutes in (1, 2, 3, 4, 5, 6, 8, 10))
 """The spans of time that timelines grow through while there is more and more to show."""
@@ -103,6 +104,10 @@ class PartitionList(ScrollView, can_focus=True):
     def __init__(self, belongs: Belongs = lambda _: True) -> None:
         super().__init__()
         self.arrangement = Arrangement(belongs)
+        """The rows as they are shown."""
+        self.ordering, self.rowfilter = Ordering(), RowFilter()
+        """The order and the filter that were chosen last."""
+        self._off_loop = OffLoop(self, self._arranged, self._show_rows, Change.then)
         self._zoomed: int | None = None
         """Slots of time that the operator chose for the timelines; None for what has been seen."""
         self.layout_in_force: ColumnLayout = layout(0, self.arrangement.extents)
@@ -120,6 +125,8 @@ class PartitionList(ScrollView, can_focus=True):
         self._fold_lines: list[FoldLine] = []
         self._on_line: FoldKind | None = None
         """The folded line under the cursor; None for a row."""
+        self._unfolded_from: frozenset[TopicPartition] | None = None
+        """The rows before the operator unfolded others, until those are shown."""
         self._drawn = StripCache()
         self._paint: Paint | None = None
 
@@ -143,7 +150,17 @@ class PartitionList(ScrollView, can_focus=True):
     @property
     def holds_places(self) -> bool:
         """Whether rows keep their places although their figures change."""
-        return self.held or not self.arrangement.ordering.steady
+        return self.held or not self.ordering.steady
+
+    @property
+    def arranging(self) -> bool:
+        """Whether rows are on their way that show a poll or a choice."""
+        return self._off_loop.busy
+
+    @property
+    def rearranging(self) -> bool:
+        """Whether the rows do not show yet what was chosen last."""
+        return any(change.anew for change in self._off_loop.not_shown)
 
     def show(
         self,
@@ -154,16 +171,10 @@ class PartitionList(ScrollView, can_focus=True):
         touched: Collection[TopicPartition] = (),
     ) -> None:
         """Show new timelines, and redraw only the lines that changed."""
-        self._row_context = context
         if stale is not self.stale:
             self.stale = stale
             self._forget_drawn()
-        if self.arrangement.update(
-            timelines, context, reposition=not self.holds_places, touched=touched
-        ):
-            self._settle()
-        if not self._lay_out():
-            self._redraw_changed()
+        self._follow(Change(timelines=timelines, context=context, touched=frozenset(touched)))
 
     def rearrange(
         self,
@@ -175,14 +186,35 @@ class PartitionList(ScrollView, can_focus=True):
         fold: Fold | None = None,
     ) -> None:
         """Change the rows or their order; the cursor stays on its partition."""
-        self._row_context = context or self._row_context
         self._fold = self._fold if fold is None else fold
-        self.arrangement.arrange(
-            belongs=belongs, ordering=ordering, rowfilter=rowfilter, context=context,
-            hides=self._hides,
+        self.ordering = ordering or self.ordering
+        self.rowfilter = self.rowfilter if rowfilter is None else rowfilter
+        self._follow(
+            Change(
+                belongs=belongs, ordering=ordering, rowfilter=rowfilter, context=context,
+                hides=self._hides, anew=True,
+            )
         )  # fmt: skip
-        self._settle()
-        self._lay_out()
+
+    def _follow(self, change: Change) -> None:
+        """Arrange the rows for a change."""
+        most = max(len(self.arrangement.timelines), len(change.timelines or ()))
+        self._off_loop.take(change, most)
+
+    def _arranged(self, change: Change) -> tuple[Arrangement, bool]:
+        return self.arrangement.followed_by(change, reposition=not self.holds_places)
+
+    def _show_rows(self, change: Change, result: tuple[Arrangement, bool]) -> None:
+        self.arrangement, moved = result
+        self._row_context = change.context or self._row_context
+        if moved:
+            self._settle()
+        elif change.reposition:
+            self.post_message(self.Arranged())
+        if not self.rearranging:
+            self._go_to_unfolded()
+        if not self._lay_out():
+            self._redraw_changed()
 
     def show_fold_lines(self, lines: list[FoldLine]) -> None:
         """Show what is folded now, below the rows."""
@@ -197,7 +229,7 @@ class PartitionList(ScrollView, can_focus=True):
 
     def _settle_on_line(self) -> None:
         """Keep the cursor on its folded line, whatever is above it."""
-        self.virtual_size = Size(0, self._lines)
+        self._fit_scrollbar()
         kinds = [line.kind for line in self._fold_lines]
         if not self.held:
             self.row = 0
@@ -237,8 +269,13 @@ class PartitionList(ScrollView, can_focus=True):
             self._on_line, self._anchor = kind, None
             self.rearrange(fold=fold, context=context)
         else:
-            before, self._on_line = set(self.arrangement.rows), None
+            self._unfolded_from, self._on_line = frozenset(self.arrangement.rows), None
             self.rearrange(fold=fold, context=context)
+
+    def _go_to_unfolded(self) -> None:
+        """Go to the first of the rows that the operator has unfolded."""
+        before, self._unfolded_from = self._unfolded_from, None
+        if before is not None:
             rows = enumerate(self.arrangement.rows)
             self._go(next((row for row, tp in rows if tp not in before), self.row))
 
@@ -273,7 +310,7 @@ class PartitionList(ScrollView, can_focus=True):
             self.refresh()
             self.post_message(self.Arranged())
             return
-        self.virtual_size = Size(0, self._lines)
+        self._fit_scrollbar()
         if self.held:
             found = self.arrangement.index_of(self._anchor)
             self.row = before if found is None else found
@@ -286,6 +323,10 @@ class PartitionList(ScrollView, can_focus=True):
             self.scroll_to(y=max(0, self.row - height), animate=False, immediate=True)
         self.refresh()
         self.post_message(self.Arranged())
+
+    def _fit_scrollbar(self) -> None:
+        """Let the scrollbar follow the lines; while all fit, their number changes no layout."""
+        self.virtual_size = Size(0, max(self._lines, self.size.height))
 
     def _lay_out(self) -> bool:
         """Fit the columns to the width; return whether they have changed."""
@@ -353,6 +394,7 @@ class PartitionList(ScrollView, can_focus=True):
 
     def on_resize(self) -> None:
         """Fit the columns, and keep the cursor visible."""
+        self._fit_scrollbar()
         self._lay_out()
         self._forget_drawn()
         self._scroll_to_cursor()
@@ -368,10 +410,7 @@ class PartitionList(ScrollView, can_focus=True):
     def action_first(self) -> None:
         """Go to the first row, and put all rows where they belong now."""
         self.let_go()
-        if self.arrangement.reposition():
-            self._settle()
-        else:
-            self.post_message(self.Arranged())
+        self._follow(Change(reposition=True))
         self._move_to(0)
 
     def action_last(self) -> None:

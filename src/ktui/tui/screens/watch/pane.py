@@ -19,5 +19,10 @@ class PartitionPane(Vertical):
         """What polls have to cover for the pane; nothing while it is hidden."""
         return NO_INTEREST
 
-    def show_partition(self, tp: TopicPartition | None) -> None:
-        """Show a partition as of the last poll; None where no row is under the cursor."""
+    def show_partition(self, tp: TopicPartition | None, *, again: bool) -> None:
+        """Show a partition as of the last poll; None where no row is under the cursor.
+
+        Args:
+            tp: the partition.
+            again: whether to draw it also if it is the same one as before.
+        """

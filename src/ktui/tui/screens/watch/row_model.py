@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import bisect
+import copy
 import math
 import operator
 from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import chain
 
+import msgspec
 from rich.cells import cell_len
 
 from ktui.cluster.partition import PartitionState, TopicPartition
@@ -24,6 +26,38 @@ Hides = Callable[[Timeline, RowContext], bool]
 _NARROWEST = Extents(copying=False)
 _FEW = 64
 """Up to this many rows are moved one by one; for more, all are sorted."""
+
+
+class Change(msgspec.Struct, frozen=True, kw_only=True):
+    """What the rows are to follow: a poll, or another choice of rows or of their order."""
+
+    timelines: Mapping[TopicPartition, Timeline] | None = None
+    """All timelines, shown or not; None where no poll is new."""
+    context: RowContext | None = None
+    touched: frozenset[TopicPartition] = frozenset()
+    """Partitions that changed in the run although their timelines did not."""
+    belongs: Belongs | None = None
+    ordering: Ordering | None = None
+    rowfilter: RowFilter | None = None
+    hides: Hides | None = None
+    anew: bool = False
+    """Whether all rows are placed again."""
+    reposition: bool = False
+    """Whether the rows that kept their places move to where they belong."""
+
+    def then(self, later: Change) -> Change:
+        """Return this change and a later one as one."""
+        return Change(
+            timelines=self.timelines if later.timelines is None else later.timelines,
+            context=later.context or self.context,
+            touched=self.touched | later.touched,
+            belongs=later.belongs or self.belongs,
+            ordering=later.ordering or self.ordering,
+            rowfilter=self.rowfilter if later.rowfilter is None else later.rowfilter,
+            hides=later.hides or self.hides,
+            anew=self.anew or later.anew,
+            reposition=self.reposition or later.reposition,
+        )
 
 
 class Arrangement:
@@ -69,6 +103,36 @@ class Arrangement:
             return None
         return self.rows[row + step]
 
+    def followed_by(self, change: Change, *, reposition: bool) -> tuple[Arrangement, bool]:
+        """Return the arrangement after a change, and whether any row moved; this one stays."""
+        later = copy.copy(self)
+        vars(later).update(
+            _belonging=self._belonging.copy(), _placed=self._placed.copy(), _kept=self._kept.copy()
+        )
+        moved = later.follow(change, reposition=reposition)
+        later.index_of(None)  # made here, off the loop
+        return later, moved
+
+    def follow(self, change: Change, *, reposition: bool) -> bool:
+        """Apply a change; return whether rows came, went or changed places.
+
+        Args:
+            change: the change.
+            reposition: whether to move rows whose key a poll has changed, too.
+        """
+        context, moved = change.context or self._context, change.anew
+        if change.anew:
+            self.timelines = self.timelines if change.timelines is None else change.timelines
+            self.arrange(
+                belongs=change.belongs, ordering=change.ordering, rowfilter=change.rowfilter,
+                context=context, hides=change.hides,
+            )  # fmt: skip
+        elif change.timelines is not None:
+            moved = self.update(
+                change.timelines, context, reposition=reposition, touched=change.touched
+            )
+        return (change.reposition and self.reposition()) or moved
+
     def arrange(
         self,
         *,
@@ -107,7 +171,7 @@ class Arrangement:
             reposition: whether to move rows whose key has changed, too.
             touched: partitions that changed in the run although their timelines did not.
         """
-        gone, changed = _differences(self.timelines, timelines)
+        gone, changed = differences(self.timelines, timelines)
         if context.configs != self._context.configs or context.run is not self._context.run:
             changed = list(timelines.values())  # all rows depend on it
         elif touched:
@@ -189,7 +253,7 @@ class Arrangement:
         return True
 
 
-def _differences(
+def differences(
     before: Mapping[TopicPartition, Timeline], after: Mapping[TopicPartition, Timeline]
 ) -> tuple[list[TopicPartition], list[Timeline]]:
     """Return the partitions that are gone, and the timelines that are new or different objects.

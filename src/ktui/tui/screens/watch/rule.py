@@ -29,6 +29,8 @@ class ViewState(msgspec.Struct, frozen=True, kw_only=True):
     ordering: Ordering = Ordering()
     held: bool = False
     filter_text: str = ""
+    rearranging: bool = False
+    """Whether the rows do not show yet what was chosen last."""
     frozen_for: str = ""
     marked: int = 0
     """How many partitions the operator has marked, visible or not."""
@@ -52,10 +54,11 @@ class ViewLine(Widget):
 
     def render(self) -> Content:
         """Draw the rule and the text on it."""
-        return content(_drawn(self._state, self.size.width))
+        return content(rule_pieces(self._state, self.size.width))
 
 
-def _drawn(state: ViewState, width: int) -> list[Piece]:
+def rule_pieces(state: ViewState, width: int) -> list[Piece]:
+    """Draw the rule with the text on it."""
     left = [Piece("─ ", "rule"), *_chosen(state), Piece(" ")]
     trouble = _trouble(state.failures)
     if trouble:
@@ -93,12 +96,13 @@ def _name(state: ViewState) -> str:
 
 def _count(state: ViewState) -> Piece:
     if state.filter_text:
-        return Piece(f"{state.shown:,} of {state.belonging:,}", "header")
+        shown = "…" if state.rearranging else f"{state.shown:,}"
+        return Piece(f"{shown} of {state.belonging:,}", "header")
     return Piece(f"{state.belonging:,}", "header")
 
 
 def _order(state: ViewState) -> list[Piece]:
-    held = " (held)" if state.held else ""
+    held = " …" if state.rearranging else " (held)" if state.held else ""
     return [
         Piece("by ", "dim"),
         Piece(f"{state.ordering.by} {state.ordering.arrow}"),

@@ -51,6 +51,7 @@ from ktui.tui.widgets.bindings import WATCH_BINDINGS
 from ktui.tui.widgets.footer import FooterKeys
 from ktui.tui.widgets.header import StatusHeader
 from ktui.tui.widgets.services import services
+from ktui.tui.widgets.static_text import set_text
 
 
 class FrozenProgress(NamedTuple):
@@ -165,9 +166,10 @@ class WatchScreenBase(Screen[None]):
             as_at=self._freshness.as_at(census) if self.view is View.UNHEALTHY else "",
             shown=len(arrangement.rows),
             belonging=arrangement.belonging,
-            ordering=arrangement.ordering,
+            ordering=self.partition_list.ordering,
             held=self.partition_list.holds_places,
-            filter_text=arrangement.rowfilter.text,
+            filter_text=self.partition_list.rowfilter.text,
+            rearranging=self.partition_list.rearranging,
             marked=len(self.partition_list.marked),
             frozen_for="" if frozen_s is None else figures.as_age(frozen_s),
             failures=() if last is None else last.failures,
@@ -186,7 +188,7 @@ class WatchScreenBase(Screen[None]):
             view=self.view,
             topics=self.topics,
             missing=self._missing,
-            filter_text=arrangement.rowfilter.text,
+            filter_text=self.partition_list.rowfilter.text,
             belonging=arrangement.belonging,
             quiet_s=None if quiet is None else self.clock.monotonic() - quiet,
             counted=None if census is None else census.partitions,
@@ -256,12 +258,16 @@ class WatchScreen(WatchScreenBase):
     @on(Resize)
     def _split(self, event: Resize) -> None:
         self.set_class(event.size.width >= PANE_FROM, "-wide")
-        self.call_after_refresh(self._follow_cursor)
+        self.call_after_refresh(self._draw_pane)
 
     @on(PartitionList.CursorMoved)
+    @on(PartitionList.Arranged)
     def _follow_cursor(self) -> None:
-        self._pane.show_partition(self.partition)
+        self._pane.show_partition(self.partition, again=False)
         self.query_one(FooterKeys).update_keys()
+
+    def _draw_pane(self) -> None:
+        self._pane.show_partition(self.partition, again=True)
 
     def show_progress(self) -> None:
         """Show the new progress; in grey where it is no longer current."""
@@ -295,6 +301,7 @@ class WatchScreen(WatchScreenBase):
                 self._timelines(), self._row_context(), stale=stale, touched=touched
             )
         self._draw_header()
+        self._draw_pane()
 
     def _refold(self, kind: FoldKind | None = None) -> None:
         """Fold what has become many, and unfold what no longer is."""
@@ -306,22 +313,24 @@ class WatchScreen(WatchScreenBase):
             self.partition_list.refold(fold, lines, context, kind=kind)
 
     def _fold_lines(self) -> list[FoldLine]:
-        filtered = bool(self.partition_list.arrangement.rowfilter.text)
+        filtered = bool(self.partition_list.rowfilter.text)
         return [] if self._rows is None or filtered else fold_lines(self._fold, self._rows)
 
     @on(PartitionList.Arranged)
     def _draw_header(self) -> None:
         self.query_one(ViewLine).show(self._view_state())
         partitions = self.partition_list
-        ordering = partitions.arrangement.ordering
-        self.query_one(Headings).show(partitions.layout_in_force, ordering)
+        self.query_one(Headings).show(partitions.layout_in_force, partitions.ordering)
         folded = self._fold_lines()
         partitions.show_fold_lines(folded)
-        empty = not partitions.arrangement.rows and not folded
+        if not partitions.arranging:
+            self._draw_emptiness(empty=not partitions.arrangement.rows and not folded)
+
+    def _draw_emptiness(self, *, empty: bool) -> None:
         self.set_class(empty, "-empty")
         if empty:
-            self.query_one("#empty Static", Static).update(empty_state_text(self._emptiness()))
-        self._follow_cursor()
+            text = empty_state_text(self._emptiness())
+            set_text(self.query_one("#empty Static", Static), text, wraps=True)
 
     @on(PartitionList.Opened)
     def _open(self, event: PartitionList.Opened) -> None:
@@ -332,7 +341,7 @@ class WatchScreen(WatchScreenBase):
 
     @on(Headings.Clicked)
     def _sort_by(self, event: Headings.Clicked) -> None:
-        ordering = self.partition_list.arrangement.ordering.by_column(event.column)
+        ordering = self.partition_list.ordering.by_column(event.column)
         if ordering is None:
             self.notify(f"There is no order by {event.column}.", markup=False)
         else:
@@ -340,11 +349,11 @@ class WatchScreen(WatchScreenBase):
 
     def action_sort(self) -> None:
         """Sort by the next column."""
-        self.order(self.partition_list.arrangement.ordering.next())
+        self.order(self.partition_list.ordering.next())
 
     def action_reverse(self) -> None:
         """Reverse the order."""
-        self.order(self.partition_list.arrangement.ordering.reversed())
+        self.order(self.partition_list.ordering.reversed())
 
     def order(self, ordering: Ordering) -> None:
         """Put the rows in an order."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -53,6 +55,13 @@ _OF_RUN = {
 """Ranks of the run's states among those of the phases; waiting ones follow the queue."""
 _NOT_BEGUN = 5.6
 _QUEUE = 1.0
+
+_FIGURES: Mapping[str, Callable[[Timeline], float | None]] = {
+    Column.LAG: attrgetter("lag_messages"),
+    Column.TO_COPY: attrgetter("lag_bytes"),
+    Column.RATE: attrgetter("rate_bytes_s"),
+    BEGAN: attrgetter("began_s"),
+}
 
 SortKey = tuple[Any, ...]
 
@@ -126,13 +135,10 @@ def _figure(by: str, timeline: Timeline, context: RowContext) -> float | None:
     if by == Column.BATCH:
         track = None if context.run is None else context.run.track(timeline.tp)
         return None if track is None else track.batch
-    left = timeline.left_s
-    return {
-        Column.LAG: timeline.lag_messages,
-        Column.TO_COPY: timeline.lag_bytes,
-        Column.RATE: timeline.rate_bytes_s,
-        BEGAN: timeline.began_s,
-    }.get(by, None if left is None else left.middle)
+    if by == Column.LEFT:
+        left = timeline.left_s
+        return None if left is None else left.middle
+    return _FIGURES[by](timeline)
 
 
 def _trouble(timeline: Timeline, context: RowContext) -> float:

@@ -1,0 +1,66 @@
+"""Work that would delay keys, done in a thread, one change after the other."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+from textual.widget import Widget
+
+C = TypeVar("C")
+R = TypeVar("R")
+
+FEW = 1_000
+"""With more partitions than this, working on all of them delays keys."""
+
+
+class OffLoop(Generic[C, R]):
+    """Computes what a widget shows after each change.
+
+    One change is worked on at a time. Those that come meanwhile wait, and become one.
+
+    Args:
+        widget: the widget; its removal ends the work.
+        compute: returns the result of a change, and alters nothing that the loop reads.
+        show: shows the result of a change, on the loop.
+        unite: makes one change of an earlier and a later one.
+    """
+
+    def __init__(
+        self,
+        widget: Widget,
+        compute: Callable[[C], R],
+        show: Callable[[C, R], None],
+        unite: Callable[[C, C], C],
+    ) -> None:
+        self._widget, self._compute, self._show, self._unite = widget, compute, show, unite
+        self._under_way: C | None = None
+        self._waiting: C | None = None
+
+    @property
+    def busy(self) -> bool:
+        """Whether a change is not shown yet."""
+        return self._under_way is not None
+
+    @property
+    def not_shown(self) -> tuple[C, ...]:
+        """The changes that are not shown yet."""
+        return tuple(each for each in (self._under_way, self._waiting) if each is not None)
+
+    def take(self, change: C, partitions: int) -> None:
+        """Compute and show a change: at once for few partitions, unless another is under way."""
+        if self.busy:
+            waiting = self._waiting
+            self._waiting = change if waiting is None else self._unite(waiting, change)
+        elif partitions > FEW:
+            self._under_way = change
+            self._widget.run_worker(self._work(), group="off-loop")
+        else:
+            self._show(change, self._compute(change))
+
+    async def _work(self) -> None:
+        while (change := self._under_way) is not None:
+            result = await asyncio.to_thread(self._compute, change)
+            self._under_way, self._waiting = self._waiting, None
+            self._show(change, result)
