@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
-SCRIPT = Path(__file__).parents[2] / "scripts" / "draw_demo.py"
+SCRIPT = Path(__file__).parents[3] / "scripts" / "draw_demo.py"
 SHOWN = {
     "demo": ("SIMULATED", "adding", "60 MB/s into each broker", "replicas", "ENDED", "done"),
     "run": ("batch", "throttle", "60 MB/s into each broker", "step 1/2", "P 5 of 5 in use"),
