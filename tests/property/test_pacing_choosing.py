@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from itertools import chain
 
 from hypothesis import given, settings
@@ -13,11 +14,13 @@ from msgspec.structs import replace
 from ktui.cluster.partition import TopicPartition
 from ktui.pacing.choosing import decide_steps
 from ktui.pacing.decision import Decision, Move, WantedPartition
+from ktui.pacing.last_minute import raises_epoch
 from ktui.pacing.limits import SHAPES, Limits, Mode, Order, Shape
+from ktui.pacing.room import NOTHING_FOREIGN, Foreign
 from ktui.pacing.roster import Roster
 from ktui.pacing.situation import Blocked, Done, Next, Situation, Step
 from ktui.pacing.steps import after, next_step
-from support.runs.pacing import on_the_way, replica_lists, tp
+from support.runs.pacing import foreign_moves, on_the_way, replica_lists, tp
 
 BROKERS = range(7)
 COUNTS = st.sampled_from((None, 1, 2, 3, 5))
@@ -25,7 +28,6 @@ COUNTS = st.sampled_from((None, 1, 2, 3, 5))
 some_replicas = replica_lists(BROKERS, 4)
 ways = st.tuples(some_replicas, some_replicas)
 plans = st.lists(ways, min_size=1, max_size=12)
-other_adds = st.dictionaries(st.sampled_from(BROKERS), st.integers(1, 3), max_size=2)
 
 
 @st.composite
@@ -38,6 +40,8 @@ def all_limits(draw: st.DrawFn) -> Limits:
         leader_movements=draw(COUNTS),
         replica_movements=draw(COUNTS),
         per_broker=draw(COUNTS),
+        per_leader=draw(COUNTS),
+        cuts_per_minute=draw(COUNTS),
         extra_replicas=draw(st.sampled_from((None, 1))) if gentle else None,
         cut_together=draw(COUNTS) if gentle else None,
         shape=shape,
@@ -61,7 +65,7 @@ class RunMachine(RuleBasedStateMachine):
         self.in_flight: dict[TopicPartition, Move] = {}
         self.begun: set[TopicPartition] = set()
         self.waves: dict[TopicPartition, int] = {}
-        self.others: dict[int, int] = {}
+        self.others = NOTHING_FOREIGN
         self.submitted = 0
 
     @initialize(plan=plans, limits=all_limits())
@@ -94,13 +98,17 @@ class RunMachine(RuleBasedStateMachine):
         self.limits = limits
         self.roster.set_limits(limits)
 
-    @rule(others=other_adds)
-    def others_move(self, others: dict[int, int]) -> None:
+    @rule(others=foreign_moves(BROKERS, 3))
+    def others_move(self, others: Foreign) -> None:
         self.others = others
 
     @rule()
     def others_stop(self) -> None:
-        self.others = {}
+        self.others = NOTHING_FOREIGN
+
+    @rule()
+    def a_minute_passes(self) -> None:
+        self.roster.cuts_lately = 0
 
     @rule(data=st.data())
     def a_step_ends(self, data: st.DataObject) -> None:
@@ -149,6 +157,7 @@ class RunMachine(RuleBasedStateMachine):
         assert decide_steps(self.roster, self.others) == decision
         self.check(decision)
         self.roster.submitted(decision)
+        self.roster.cuts_lately += sum(raises_epoch(move.step) for move in decision.moves)
         for move in decision.moves:
             self.in_flight[move.tp] = move
             self.begun.add(move.tp)
@@ -163,6 +172,7 @@ class RunMachine(RuleBasedStateMachine):
         self.check_leaders(moves)
         self.check_adds(decision)
         self.check_cuts(decision)
+        self.check_epochs(moves)
         self.check_mode(moves)
         self.check_progress(moves)
 
@@ -185,12 +195,18 @@ class RunMachine(RuleBasedStateMachine):
 
     def check_adds(self, decision: Decision) -> None:
         in_flight = [move.step.adds for move in self.in_flight.values()]
-        here = list(chain(*in_flight, *([b] * n for b, n in self.others.items())))
+        here = list(chain(*in_flight, *([b] * n for b, n in self.others.adding.items())))
+        sent = Counter(self.others.sending)
+        for moved, move in self.in_flight.items():
+            sent[self.situations[moved].leader or 0] += len(move.step.adds)
         for move in decision.steps:
             here += move.step.adds
+            leader = self.situations[move.tp].leader or 0
+            sent[leader] += len(move.step.adds)
             alone = move.alone and not self.in_flight and len(list(decision.moves)) == 1
             if move.step.adds and not move.step.urgent and not alone:
                 assert below(len(here), self.limits.replica_movements)
+                assert below(sent[leader], self.limits.per_leader)
             for broker in move.step.adds:
                 assert below(here.count(broker), self.limits.per_broker)
 
@@ -204,7 +220,13 @@ class RunMachine(RuleBasedStateMachine):
         if waited_for and any(move.step.adds for move in adding):
             assert together is not None
             assert len(waited_for) <= len(self.ready())
-            assert len(self.ready()) >= min(together, self.limits.leader_movements or together)
+            caps = (self.limits.leader_movements, self.limits.cuts_per_minute)
+            assert len(self.ready()) >= min(together, *(cap or together for cap in caps))
+
+    def check_epochs(self, moves: list[Move]) -> None:
+        raised = sum(bool(m.step.drops) or m.step.moves_leader or m.step.cut for m in moves)
+        if raised:
+            assert below(self.roster.cuts_lately + raised, self.limits.cuts_per_minute)
 
     def check_mode(self, moves: list[Move]) -> None:
         begins = [move for move in moves if move.tp not in self.begun]
@@ -228,7 +250,7 @@ class RunMachine(RuleBasedStateMachine):
 
     def check_progress(self, moves: list[Move]) -> None:
         """Check that something moves wherever it can when nobody else is in the way."""
-        if self.in_flight or self.others:
+        if self.in_flight or self.others.count or self.roster.cuts_lately:
             return
         left = [p for p in self.situations if p in self.roster]
         if any(isinstance(self.next(p), Step) for p in left):
@@ -260,10 +282,11 @@ class RunMachine(RuleBasedStateMachine):
         """Check that the run ends once the brokers are well and nobody else moves partitions."""
         if not self.situations:
             return
-        self.others = {}
+        self.others = NOTHING_FOREIGN
         self.all_steps_end()
         self.everything_recovers()
         for _ in range(40 * len(self.situations)):
+            self.a_minute_passes()
             self.decide()
             self.all_steps_end()
         assert len(self.roster) == 0

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 
 from ktui.cluster.partition import TopicPartition
 from ktui.pacing.decision import Decision, Move
 from ktui.pacing.limits import Limits, Mode
 from ktui.pacing.queue import Demand
-from ktui.pacing.room import Room
+from ktui.pacing.room import NOTHING_FOREIGN, Foreign, Room
 from ktui.pacing.roster import Roster
 from ktui.pacing.situation import Step
 
 
-def decide_steps(roster: Roster, others: Mapping[int, int] | None = None) -> Decision:
+def decide_steps(roster: Roster, others: Foreign = NOTHING_FOREIGN) -> Decision:
     """Decide what to submit now; a decision without moves means to wait.
 
     Begun partitions go on before others begin. A decision costs as much as the moves it takes.
@@ -23,18 +23,22 @@ def decide_steps(roster: Roster, others: Mapping[int, int] | None = None) -> Dec
 
     Args:
         roster: the state of each partition; unchanged.
-        others: replicas that other people's reassignments are adding, by broker.
+        others: replicas that other people's reassignments are adding.
     """
-    return _Deciding(roster, others or {}).decision()
+    return _Deciding(roster, others).decision()
 
 
 def cut_batch_size(limits: Limits) -> int | None:
     """Return how many ready partitions are cut in one request; None while more may become ready.
 
-    L counts each leader that a cut moves, so L also caps how many wait for each other.
+    L counts each leader that a cut moves, and K each cut, so both also cap how many wait for each
+    other.
     """
     batch_size = limits.cut_together or limits.partitions
-    return None if batch_size is None else min(batch_size, limits.leader_movements or batch_size)
+    if batch_size is None:
+        return None
+    caps = (limits.leader_movements, limits.cuts_per_minute)
+    return min([batch_size, *(cap for cap in caps if cap is not None)])
 
 
 def partitions_to_cut(roster: Roster) -> list[TopicPartition]:
@@ -56,11 +60,11 @@ def wave_in_progress(roster: Roster) -> bool:
 class _Deciding:
     """One decision, built up move by move."""
 
-    def __init__(self, roster: Roster, others: Mapping[int, int]) -> None:
+    def __init__(self, roster: Roster, others: Foreign) -> None:
         self._roster = roster
         self._limits = roster.limits
         self._room = Room(roster, others)
-        self._quiet = not roster.in_flight and not any(others.values())
+        self._quiet = not roster.in_flight and not others.count
         self._moves: list[Move] = []
         self._began = False
 
@@ -109,13 +113,20 @@ class _Deciding:
         partitions that move leadership come first. In wave mode, partitions begin only when the
         whole last wave has ended (KIP-1335).
         """
-        if self._limits.mode is Mode.WAVE and wave_in_progress(self._roster):
+        if not self._may_begin:
             return
         if self._limits.leader_movements is None:
             self._begin_among(self._room.fits)
         else:
             self._begin_among(self._room.fits_with_leader)
             self._begin_among(self._room.fits_without_leader)
+
+    @property
+    def _may_begin(self) -> bool:
+        """Whether a place is free, and no wave in progress."""
+        if self._limits.mode is Mode.WAVE and wave_in_progress(self._roster):
+            return False
+        return self._room.free_places > 0 and self._room.free_steps > 0
 
     def _begin_among(self, fits: Callable[[Demand], bool]) -> None:
         if self._room.free_places <= 0 or self._room.free_steps <= 0:
@@ -127,28 +138,28 @@ class _Deciding:
                 return
 
     def _run_alone(self) -> None:
-        """Start a partition whose own adds exceed M, since nothing else is in flight."""
-        if never := [tp for tp in self._roster.between if self._never_fits(tp)]:
+        """Start a partition whose own adds exceed M or S, since nothing else is in flight."""
+        if never := [tp for tp in self._roster.between if self._may_go_alone(tp)]:
             tp = min(never, key=self._roster.rank)
             self._take(tp, self._roster.between[tp], alone=True)
-        elif not (self._limits.mode is Mode.WAVE and wave_in_progress(self._roster)):
-            for tp in self._roster.queue.walk(self._room.never_fits):
+        elif self._may_begin:
+            for tp in self._roster.queue.walk(self._room.may_go_alone):
                 self._take(tp, self._roster.step_of(tp), alone=True)
                 self._began = True
                 return
 
-    def _never_fits(self, tp: TopicPartition) -> bool:
-        return self._may_go_on(tp) and self._room.never_fits(self._demand(tp))
+    def _may_go_alone(self, tp: TopicPartition) -> bool:
+        return self._may_go_on(tp) and self._room.may_go_alone(self._demand(tp))
 
     def _demand(self, tp: TopicPartition) -> Demand:
         step = self._roster.between.get(tp) or self._roster.ready[tp]
-        return Demand.of(step, self._limits)
+        return Demand.of(step, self._roster.situation(tp).leader, self._limits)
 
     def _take(
         self, tp: TopicPartition, step: Step, *, holds_place: bool = True, alone: bool = False
     ) -> None:
         self._moves.append(Move(tp, step, alone=alone, holds_place=holds_place))
-        self._room.take(step)
+        self._room.take(step, self._roster.situation(tp).leader)
         if holds_place:
             self._room.free_steps -= 1
             self._room.free_places -= not self._roster.holds_place(tp)

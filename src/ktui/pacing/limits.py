@@ -55,6 +55,10 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """M: replicas being added in the cluster (reassignment.max.concurrent.replica.movements)."""
     per_broker: int | None = None
     """B: replicas being added on one broker."""
+    per_leader: int | None = None
+    """S: replicas being copied from one leader."""
+    cuts_per_minute: int | None = None
+    """K: steps begun within a minute that raise a leader epoch, as every last step does."""
     extra_replicas: int | None = None
     """E: replicas that a partition holds after a step beyond its final number. Gentle only."""
     cut_together: int | None = None
@@ -95,6 +99,8 @@ COUNTS: Mapping[str, Count] = {
     "leader-movements": Count("L", "leader movements in flight"),
     "replica-movements": Count("M", "replicas being added in the cluster"),
     "per-broker": Count("B", "replicas being added on one broker"),
+    "per-leader": Count("S", "replicas being copied from one leader"),
+    "cuts-per-minute": Count("K", "steps a minute that raise a leader epoch, as cuts do"),
     "extra-replicas": Count("E", "replicas beyond a partition's final number", gentle_only=True),
     "cut-together": Count("C", "partitions that drop replicas in one request", gentle_only=True),
 }

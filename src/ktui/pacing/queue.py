@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Iterator
 import msgspec
 
 from ktui.cluster.partition import Brokers, TopicPartition
+from ktui.pacing.last_minute import raises_epoch
 from ktui.pacing.limits import Limits
 from ktui.pacing.situation import Step
 
@@ -27,19 +28,31 @@ class Demand(msgspec.Struct, frozen=True, gc=False):
     moves_leader: bool
     urgent: bool
     adds: int
+    raises_epoch: bool = False
+    """Whether the step raises the leader epoch; false without a limit on that."""
+    leader: int | None = None
+    """The broker that the step copies from; None without a limit per leader, or if it adds none."""
     brokers: Brokers = ()
     """The brokers that the step adds, sorted; empty without a limit per broker."""
 
     @property
     def less(self) -> Demand:
         """The same demand with one broker less: if that does not fit, this does not either."""
-        return Demand(self.moves_leader, self.urgent, self.adds, self.brokers[:-1])
+        return msgspec.structs.replace(self, brokers=self.brokers[:-1])
 
     @staticmethod
-    def of(step: Step, limits: Limits) -> Demand:
-        """Return the demand of a step under limits."""
+    def of(step: Step, leader: int | None, limits: Limits) -> Demand:
+        """Return the demand of a step under limits.
+
+        Args:
+            step: the step.
+            leader: the present leader of its partition.
+            limits: the limits in force.
+        """
         brokers = () if limits.per_broker is None else tuple(sorted(step.adds))
-        return Demand(step.moves_leader, step.urgent, len(step.adds), brokers)
+        leader = None if limits.per_leader is None or not step.adds else leader
+        raises = limits.cuts_per_minute is not None and raises_epoch(step)
+        return Demand(step.moves_leader, step.urgent, len(step.adds), raises, leader, brokers)
 
 
 class Queue:

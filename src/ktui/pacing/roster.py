@@ -25,6 +25,8 @@ class _Entry(msgspec.Struct):
     placed: bool = False
     """Whether the partition holds a place under P."""
     held: bool = False
+    sender: int | None = None
+    """The leader that the step in flight copies from; None if it adds nothing."""
 
 
 class Roster:
@@ -60,6 +62,10 @@ class Roster:
         self.replicas_adding = 0
         self.adding: Counter[int] = Counter()
         """Replicas that our steps are adding, by broker."""
+        self.sending: Counter[int] = Counter()
+        """Replicas that our steps are adding, by the leader that they are copied from."""
+        self.cuts_lately = 0
+        """Steps of ours within the last minute that raised a leader epoch; the caller counts."""
         self._entries: dict[TopicPartition, _Entry] = {}
         self._numbered = 0
 
@@ -92,7 +98,9 @@ class Roster:
         entry = self._entries[tp]
         entry.situation = situation
         if tp in self.in_flight:
-            return self.in_flight[tp].step
+            step = self.in_flight[tp].step
+            self._copy_from(situation.leader, entry, step)
+            return step
         return self._file(entry)
 
     def over(self, tp: TopicPartition, situation: Situation) -> Next:
@@ -213,7 +221,8 @@ class Roster:
             self.blocked[tp] = step
         elif not entry.begun:
             self.blocked.pop(tp, None)
-            self.queue.put(tp, self.rank(tp), Demand.of(step, self.limits))
+            demand = Demand.of(step, entry.situation.leader, self.limits)
+            self.queue.put(tp, self.rank(tp), demand)
         else:
             self._file_begun(entry, step)
         return step
@@ -253,10 +262,21 @@ class Roster:
         self._place(entry, placed=move.holds_place)
         self.in_flight[move.tp] = move
         self._count(move, 1)
+        self._copy_from(entry.situation.leader, entry, move.step)
 
     def _land(self, tp: TopicPartition) -> None:
         self.stalled.discard(tp)
-        self._count(self.in_flight.pop(tp), -1)
+        move = self.in_flight.pop(tp)
+        self._count(move, -1)
+        self._copy_from(None, self._entries[tp], move.step)
+
+    def _copy_from(self, leader: int | None, entry: _Entry, step: Step) -> None:
+        """Count the replicas that a step in flight adds at the leader that they are copied from."""
+        if entry.sender is not None:
+            self.sending[entry.sender] -= len(step.adds)
+        entry.sender = leader if step.adds else None
+        if entry.sender is not None:
+            self.sending[entry.sender] += len(step.adds)
 
     def _count(self, move: Move, sign: int) -> None:
         self.steps_in_places += sign * move.holds_place
@@ -270,5 +290,6 @@ class Roster:
 
 def _filing(limits: Limits) -> tuple[object, ...]:
     """The limits that decide where partitions are filed."""
-    by_broker = limits.per_broker is not None
-    return (limits.replicas, limits.extra_replicas, limits.shape, limits.order, by_broker)
+    demands = (limits.per_broker, limits.per_leader, limits.cuts_per_minute)
+    counted = (limit is not None for limit in demands)
+    return (limits.replicas, limits.extra_replicas, limits.shape, limits.order, *counted)

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import msgspec
 
 from ktui.cluster.partition import TopicPartition
 from ktui.pacing.choosing import cut_batch_size, partitions_to_cut, wave_in_progress
 from ktui.pacing.limits import Mode
 from ktui.pacing.queue import Demand
-from ktui.pacing.room import Full, Room
+from ktui.pacing.room import Foreign, Full, Room
 from ktui.pacing.roster import Roster
-from ktui.pacing.situation import Step
+from ktui.pacing.situation import Situation, Step
 
 
 class WaitsForNextWave(msgspec.Struct, frozen=True):
@@ -30,10 +28,12 @@ class WaitsForLoneStep(msgspec.Struct, frozen=True):
 
 
 class WaitsToGoAlone(msgspec.Struct, frozen=True):
-    """The step adds more than M allows, and goes alone once nothing else is in flight."""
+    """The step adds more than M or S allows, and goes alone once nothing else is in flight."""
 
     adds: int
     most: int
+    limit: str = "replica_movements"
+    """The limit's field in `Limits`."""
 
 
 class WaitsForCut(msgspec.Struct, frozen=True):
@@ -49,7 +49,7 @@ WaitsFor = Full | WaitsForNextWave | WaitsForLoneStep | WaitsToGoAlone | WaitsFo
 
 
 def waiting_for(
-    roster: Roster, tp: TopicPartition, step: Step, others: Mapping[int, int]
+    roster: Roster, tp: TopicPartition, situation: Situation, step: Step, others: Foreign
 ) -> WaitsFor | None:
     """Return the reason why a partition waits; None if it goes with the next decision.
 
@@ -57,13 +57,14 @@ def waiting_for(
         roster: at least the partitions that have begun.
         tp: a partition that is not in flight, not blocked and not held. If absent from the roster,
             it has not begun.
-        step: the partition's next step.
-        others: replicas that other people's reassignments are adding, by broker.
+        situation: its present state.
+        step: its next step.
+        others: replicas that other people's reassignments are adding.
     """
     if roster.alone_in_flight:
         return WaitsForLoneStep(next(move.tp for move in roster.in_flight.values() if move.alone))
     room = Room(roster, others)
-    demand = Demand.of(step, roster.limits)
+    demand = Demand.of(step, situation.leader, roster.limits)
     if tp in roster.ready:
         return _others_of_cut(roster, tp) or room.lacks(demand)
     begun = tp in roster.between
@@ -89,9 +90,9 @@ def _place(roster: Roster, tp: TopicPartition, room: Room, *, begun: bool) -> Fu
     return Full("partitions", max(roster.places_taken, roster.steps_in_places), most)
 
 
-def _room(roster: Roster, room: Room, demand: Demand, others: Mapping[int, int]) -> WaitsFor | None:
-    if room.never_fits(demand):
-        if not roster.in_flight and not any(others.values()):
-            return None
-        return WaitsToGoAlone(demand.adds, roster.limits.replica_movements or 0)
+def _room(roster: Roster, room: Room, demand: Demand, others: Foreign) -> WaitsFor | None:
+    if exceeded := room.exceeded(demand):
+        if not roster.in_flight and not others.count:
+            return room.lacks_cuts(demand)
+        return WaitsToGoAlone(demand.adds, getattr(roster.limits, exceeded), exceeded)
     return room.lacks(demand)

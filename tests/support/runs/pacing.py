@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -11,7 +11,9 @@ from msgspec.structs import replace
 from ktui.cluster.partition import TopicPartition
 from ktui.pacing.choosing import decide_steps
 from ktui.pacing.decision import Decision, WantedPartition
+from ktui.pacing.last_minute import raises_epoch
 from ktui.pacing.limits import Limits, Shape
+from ktui.pacing.room import NOTHING_FOREIGN, Foreign
 from ktui.pacing.roster import Roster
 from ktui.pacing.situation import Situation, Step
 from ktui.pacing.steps import after, all_steps
@@ -81,15 +83,23 @@ def roster_of(limits: Limits, *ways: tuple[Brokers, Brokers], sizes: Brokers = (
     return roster
 
 
+def foreign_moves(brokers: Collection[int], most: int) -> st.SearchStrategy[Foreign]:
+    """Draw replicas that others add on up to two brokers, all copied from one leader."""
+    adding = st.dictionaries(st.sampled_from([*brokers]), st.integers(1, most), max_size=2)
+    leaders = st.sampled_from([*brokers])
+    return st.builds(lambda on, leader: Foreign(on, {leader: sum(on.values())}), adding, leaders)
+
+
 def numbers(decision: Decision) -> list[int]:
     """Return the partitions that a decision moves, by number, in its order."""
     return [move.tp.partition for move in decision.moves]
 
 
-def submit(roster: Roster, others: dict[int, int] | None = None) -> Decision:
+def submit(roster: Roster, others: Foreign = NOTHING_FOREIGN) -> Decision:
     """Decide, and count the decision as submitted."""
     decision = decide_steps(roster, others)
     roster.submitted(decision)
+    roster.cuts_lately += sum(raises_epoch(move.step) for move in decision.moves)
     return decision
 
 

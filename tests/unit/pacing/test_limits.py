@@ -37,8 +37,10 @@ def test_every_limit_has_the_name_of_its_option() -> None:
         leader_movements=3,
         replica_movements=4,
         per_broker=5,
-        extra_replicas=6,
-        cut_together=7,
+        per_leader=6,
+        cuts_per_minute=7,
+        extra_replicas=8,
+        cut_together=9,
         mode=Mode.WAVE,
         order=Order.SIZE_DESC,
     )

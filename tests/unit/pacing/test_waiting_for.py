@@ -10,7 +10,7 @@ from ktui.cluster.partition import TopicPartition
 from ktui.pacing.choosing import decide_steps
 from ktui.pacing.decision import WantedPartition
 from ktui.pacing.limits import Limits, Mode, Shape
-from ktui.pacing.room import Full
+from ktui.pacing.room import NOTHING_FOREIGN, Foreign, Full
 from ktui.pacing.roster import Roster
 from ktui.pacing.waiting_for import (
     WaitsFor,
@@ -20,7 +20,15 @@ from ktui.pacing.waiting_for import (
     WaitsToGoAlone,
     waiting_for,
 )
-from support.runs.pacing import Brokers, complete, replica_lists, roster_of, submit, tp
+from support.runs.pacing import (
+    Brokers,
+    complete,
+    foreign_moves,
+    replica_lists,
+    roster_of,
+    submit,
+    tp,
+)
 
 ADDS_4, ADDS_5 = ((1, 2, 3), (1, 2, 4)), ((1, 2, 3), (1, 2, 5))
 MOVES_LEADER = ((1, 2), (2, 1))
@@ -29,9 +37,9 @@ COUNTS = st.sampled_from((None, 1, 2, 3))
 BROKERS = range(6)
 
 
-def why(roster: Roster, partition: int, others: dict[int, int] | None = None) -> WaitsFor | None:
+def why(roster: Roster, partition: int, others: Foreign = NOTHING_FOREIGN) -> WaitsFor | None:
     moved = tp(partition)
-    return waiting_for(roster, moved, roster.step_of(moved), others or {})
+    return waiting_for(roster, moved, roster.situation(moved), roster.step_of(moved), others)
 
 
 def test_a_partition_in_the_next_decision_waits_for_nothing() -> None:
@@ -47,16 +55,16 @@ def test_a_partition_waits_for_a_free_place() -> None:
 
 def test_a_partition_waits_for_room_on_a_broker_shared_with_others() -> None:
     roster = roster_of(replace(GENTLE, partitions=5, per_broker=2), *[ADDS_4] * 3, ADDS_5)
-    submit(roster, {4: 1})
+    submit(roster, Foreign({4: 1}))
 
-    assert why(roster, 1, {4: 1}) == Full("per_broker", 2, 2, broker=4, others=1)
+    assert why(roster, 1, Foreign({4: 1})) == Full("per_broker", 2, 2, broker=4, others=1)
 
 
 def test_a_partition_waits_for_a_replica_movement_or_a_leader_movement() -> None:
     most = replace(GENTLE, partitions=5, replica_movements=2)
     roster = roster_of(most, *[ADDS_4] * 3)
-    submit(roster, {9: 1})
-    assert why(roster, 1, {9: 1}) == Full("replica_movements", 2, 2, others=1)
+    submit(roster, Foreign({9: 1}))
+    assert why(roster, 1, Foreign({9: 1})) == Full("replica_movements", 2, 2, others=1)
 
     roster = roster_of(replace(GENTLE, partitions=5, leader_movements=1), *[MOVES_LEADER] * 2)
     submit(roster)
@@ -69,6 +77,18 @@ def test_a_partition_waits_for_the_end_of_the_wave() -> None:
     complete(roster, 1)
 
     assert why(roster, 3) == WaitsForNextWave(1, 2)
+
+
+def test_a_partition_waits_for_room_at_the_leader_that_it_is_copied_from() -> None:
+    roster = roster_of(Limits(replicas=1, per_leader=2), ADDS_4, ADDS_5)
+    submit(roster, Foreign({4: 1}, {1: 1}))
+    assert why(roster, 1, Foreign({4: 1}, {1: 1})) == Full("per_leader", 2, 2, broker=1, others=1)
+
+
+def test_a_partition_waits_for_the_minute_of_earlier_cuts_to_pass() -> None:
+    roster = roster_of(Limits(cuts_per_minute=2), ((1, 2, 3), (1, 2)))
+    roster.cuts_lately = 2
+    assert why(roster, 0) == Full("cuts_per_minute", 2, 2)
 
 
 def test_a_ready_partition_waits_for_the_others_of_its_cut() -> None:
@@ -94,11 +114,11 @@ def test_a_step_over_the_movement_limit_goes_alone_and_the_rest_wait_for_it() ->
     big = ((1, 2, 3), (4, 5, 6))
     limits = Limits(replicas=3, partitions=2, replica_movements=2, shape=Shape.GENTLE)
     roster = roster_of(limits, ADDS_4, big, ADDS_5)
-    submit(roster, {9: 1})
-    assert why(roster, 1, {9: 1}) == WaitsToGoAlone(3, 2)
+    submit(roster, Foreign({9: 1}))
+    assert why(roster, 1, Foreign({9: 1})) == WaitsToGoAlone(3, 2)
 
     alone = roster_of(limits, big, ADDS_4)
-    submit(alone, {9: 1})
+    submit(alone, Foreign({9: 1}))
     complete(alone)
     while tp(0) not in alone.in_flight:
         submit(alone)
@@ -110,7 +130,7 @@ def test_a_step_over_the_movement_limit_goes_alone_and_the_rest_wait_for_it() ->
 
 
 @st.composite
-def runs(draw: st.DrawFn) -> tuple[Roster, dict[int, int]]:
+def runs(draw: st.DrawFn) -> tuple[Roster, Foreign]:
     """Draw a run after some decisions, with some steps complete and the last one submitted."""
     some = replica_lists(BROKERS, 4)
     limits = Limits(
@@ -119,13 +139,15 @@ def runs(draw: st.DrawFn) -> tuple[Roster, dict[int, int]]:
         leader_movements=draw(COUNTS),
         replica_movements=draw(COUNTS),
         per_broker=draw(COUNTS),
+        per_leader=draw(COUNTS),
+        cuts_per_minute=draw(COUNTS),
         shape=draw(st.sampled_from(Shape)),
         mode=draw(st.sampled_from(Mode)),
     )
     ways: list[tuple[Brokers, Brokers]] = draw(
         st.lists(st.tuples(some, some), min_size=1, max_size=8)
     )
-    others = draw(st.dictionaries(st.sampled_from(BROKERS), st.integers(1, 2), max_size=2))
+    others = draw(foreign_moves(BROKERS, 2))
     roster = roster_of(limits, *ways)
     for _ in range(draw(st.integers(0, 5))):
         submit(roster, others)
@@ -133,6 +155,7 @@ def runs(draw: st.DrawFn) -> tuple[Roster, dict[int, int]]:
         completed = draw(st.sets(st.sampled_from(moving))) if moving else set()
         if completed:
             complete(roster, *completed)
+    roster.cuts_lately = draw(st.integers(0, 3))
     submit(roster, others)
     return roster, others
 
@@ -147,7 +170,7 @@ def waiting(roster: Roster) -> set[TopicPartition]:
 
 @given(runs())
 def test_every_partition_left_out_of_a_decision_waits_for_something(
-    run: tuple[Roster, dict[int, int]],
+    run: tuple[Roster, Foreign],
 ) -> None:
     roster, others = run
     assert not [*decide_steps(roster, others).moves]
@@ -157,10 +180,11 @@ def test_every_partition_left_out_of_a_decision_waits_for_something(
 
 @given(runs())
 def test_the_reason_to_wait_depends_only_on_partitions_that_have_begun(
-    run: tuple[Roster, dict[int, int]],
+    run: tuple[Roster, Foreign],
 ) -> None:
     roster, others = run
     begun = Roster(roster.limits)
+    begun.cuts_lately = roster.cuts_lately
     begun.add(
         WantedPartition(each, roster.situation(each), begun=True) for each in roster.in_flight
     )
@@ -169,6 +193,6 @@ def test_the_reason_to_wait_depends_only_on_partitions_that_have_begun(
     between = (*roster.between, *roster.ready)
     begun.add(WantedPartition(each, roster.situation(each), begun=True) for each in between)
     for each in waiting(roster):
-        step = roster.step_of(each)
-        reason = waiting_for(roster, each, step, others)
-        assert waiting_for(begun, each, step, others) == reason
+        situation, step = roster.situation(each), roster.step_of(each)
+        reason = waiting_for(roster, each, situation, step, others)
+        assert waiting_for(begun, each, situation, step, others) == reason

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 from ktui.pacing.choosing import decide_steps
 from ktui.pacing.decision import WantedPartition
 from ktui.pacing.limits import Limits, Mode, Order, Shape
+from ktui.pacing.room import Foreign
 from ktui.pacing.roster import Roster
 from ktui.pacing.situation import Blocked, Done
 from ktui.pacing.steps import after
@@ -82,9 +83,9 @@ def test_a_begun_partition_keeps_its_place_while_a_limit_makes_it_wait() -> None
     roster = roster_of(limits, ALL_MOVE, *several(3, DROPS_ONE))
     about_to_add(roster, 0)
 
-    assert numbers(submit(roster, {9: 1})) == []
+    assert numbers(submit(roster, Foreign({9: 1}))) == []
     roster.set_limits(replace(limits, partitions=2))
-    assert numbers(submit(roster, {9: 1})) == [1]
+    assert numbers(submit(roster, Foreign({9: 1}))) == [1]
 
 
 def test_a_partition_that_comes_back_does_not_take_the_place_of_a_waiting_one() -> None:
@@ -96,7 +97,7 @@ def test_a_partition_that_comes_back_does_not_take_the_place_of_a_waiting_one() 
 
     roster.seen(tp(0), now)
 
-    assert numbers(submit(roster, {9: 1})) == []
+    assert numbers(submit(roster, Foreign({9: 1}))) == []
     assert numbers(submit(roster)) == [1]
 
 
@@ -180,12 +181,82 @@ def test_a_step_that_adds_too_many_replicas_is_skipped_not_split() -> None:
 
 
 def test_replicas_others_add_count_against_cluster_and_broker_limits() -> None:
-    def begun(others: dict[int, int], limits: Limits) -> list[int]:
-        return numbers(submit(roster_of(limits, *several(3)), others))
+    def begun(adding: dict[int, int], limits: Limits) -> list[int]:
+        return numbers(submit(roster_of(limits, *several(3)), Foreign(adding)))
 
     assert begun({7: 2}, replace(ONE_BY_ONE, replica_movements=3)) == [0]
     assert begun({2: 1}, replace(ONE_BY_ONE, per_broker=2)) == [0]
     assert begun({2: 2}, replace(ONE_BY_ONE, per_broker=2)) == []
+
+
+def test_no_more_replicas_are_copied_from_one_leader_than_its_limit() -> None:
+    limits = Limits(replicas=2, per_leader=3)
+    roster = roster_of(limits, ALL_MOVE, ALL_MOVE, LEADER_STAYS, ((1, 0), (1, 0, 2)), ADDS_ONE)
+
+    assert numbers(submit(roster)) == [0, 2, 3]
+    assert roster.sending == {0: 3, 1: 1}
+
+    complete(roster, 2)
+
+    assert numbers(submit(roster)) == [4]
+
+
+def test_replicas_that_others_copy_from_a_leader_count_against_its_limit() -> None:
+    limits = Limits(replicas=1, per_leader=2)
+
+    def begun(sending: dict[int, int]) -> list[int]:
+        foreign = Foreign({7: sum(sending.values())}, sending)
+        return numbers(submit(roster_of(limits, *several(3)), foreign))
+
+    assert begun({0: 1}) == [0]
+    assert begun({0: 2}) == []
+    assert begun({5: 2}) == [0, 1]
+
+
+def test_a_copy_counts_at_the_leader_that_sends_it_now() -> None:
+    limits = Limits(replicas=1, per_leader=1)
+    roster = roster_of(limits, LEADER_STAYS, LEADER_STAYS, ((1, 0), (1, 2)))
+    assert numbers(submit(roster)) == [0, 2]
+
+    roster.seen(tp(0), replace(roster.situation(tp(0)), leader=1))
+
+    assert numbers(submit(roster)) == [1]
+    assert roster.sending == {0: 1, 1: 2}
+    complete(roster)
+    assert not any(roster.sending.values())
+
+
+def test_a_step_that_copies_more_from_its_leader_than_the_limit_goes_alone() -> None:
+    limits = Limits(replicas=3, partitions=9, per_leader=2)
+    roster = roster_of(limits, ALL_MOVE, ADDS_ONE)
+
+    assert numbers(submit(roster)) == [1]
+    complete(roster)
+    assert numbers(submit(roster)) == [1]
+    complete(roster)
+    assert [(move.tp, move.alone) for move in submit(roster).moves] == [(tp(0), True)]
+
+
+def test_no_more_steps_raise_a_leader_epoch_in_a_minute_than_the_limit() -> None:
+    limits = Limits(replicas=1, cuts_per_minute=3)
+    roster = roster_of(limits, DROPS_ONE, DROPS_ONE, ((1, 0), (0, 1)), ADDS_ONE)
+    roster.cuts_lately = 1
+
+    assert sorted(numbers(submit(roster))) == [0, 1, 3]
+
+    complete(roster)
+    assert numbers(submit(roster)) == []
+    roster.cuts_lately = 0
+    assert sorted(numbers(submit(roster))) == [2, 3]
+
+
+def test_a_cut_of_many_counts_each_partition() -> None:
+    limits = Limits(replicas=1, partitions=3, cuts_per_minute=2)
+    roster = roster_of(limits, *several(3))
+    submit(roster)
+    complete(roster)
+
+    assert [len(cut) for cut in submit(roster).cuts] == [2]
 
 
 def test_a_busy_broker_is_passed_over_for_partitions_that_go_elsewhere() -> None:
@@ -219,7 +290,7 @@ def test_nothing_joins_a_step_that_goes_alone() -> None:
 def test_a_step_that_can_never_fit_also_waits_for_moves_of_others() -> None:
     roster = roster_of(Limits(replicas=3, replica_movements=2), ALL_MOVE)
 
-    assert numbers(submit(roster, {9: 1})) == []
+    assert numbers(submit(roster, Foreign({9: 1}))) == []
 
 
 def test_a_partition_below_min_isr_does_not_wait_for_the_replica_movement_limit() -> None:
@@ -273,7 +344,7 @@ def test_a_partition_begun_by_an_earlier_process_takes_a_place_before_others_beg
 
     roster.seen(tp(0), begun)
     assert roster.holds_place(tp(0))
-    assert numbers(submit(roster, {7: 1})) == []
+    assert numbers(submit(roster, Foreign({7: 1}))) == []
     assert numbers(submit(roster)) == [0]
 
 

@@ -38,7 +38,12 @@ def test_a_rate_curve_is_never_faster_than_its_maximum(sizes: list[int], half_at
     assert all(a >= b - 1e-6 for a, b in zip(ends(curve), ends(flat), strict=True))
 
 
-def simulated(speed: RunSpeed, partitions: int = 3) -> SimulatedOutcome:
+ONE_BY_ONE = Limits(replicas=1, partitions=1)
+
+
+def simulated(
+    speed: RunSpeed, limits: Limits = ONE_BY_ONE, partitions: int = 3
+) -> SimulatedOutcome:
     wanted = [
         WantedPartition(
             TopicPartition("a", n),
@@ -53,7 +58,7 @@ def simulated(speed: RunSpeed, partitions: int = 3) -> SimulatedOutcome:
         )
         for n in range(partitions)
     ]
-    return simulate_run(wanted, Limits(replicas=1, partitions=1), speed)
+    return simulate_run(wanted, limits, speed)
 
 
 def test_the_overhead_of_steps_is_added_to_their_copying() -> None:
@@ -63,6 +68,12 @@ def test_the_overhead_of_steps_is_added_to_their_copying() -> None:
     assert plain.copying_s == joining.copying_s == slow.copying_s == 30.0
     assert joining.waiting_s == plain.waiting_s + 3 * 5
     assert slow.waiting_s > plain.waiting_s
+
+
+def test_cuts_wait_for_the_minute_of_earlier_ones() -> None:
+    plain = simulated(RunSpeed(lambda *_: 1_000.0))
+    paced = simulated(RunSpeed(lambda *_: 1_000.0), Limits(replicas=1, cuts_per_minute=1))
+    assert paced.copying_s + paced.waiting_s >= 120.0 > 3 * plain.waiting_s
 
 
 def test_each_broker_has_its_own_rate() -> None:

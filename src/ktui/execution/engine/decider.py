@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from datetime import UTC, datetime
 from types import MappingProxyType
@@ -51,6 +50,7 @@ from ktui.insights.prior import Prior
 from ktui.pacing.choosing import decide_steps
 from ktui.pacing.decision import Decision, Move
 from ktui.pacing.limits import Limits, Mode
+from ktui.pacing.room import NOTHING_FOREIGN
 from ktui.progress.fold import fold
 from ktui.progress.timeline import Timeline
 from ktui.quantities import as_count
@@ -90,7 +90,7 @@ class Decider:
         self._cancels_only = CancelsOnly(self._memory)
         self._suspected = SuspectedBrokers()
         self._absent = AbsentBrokers()
-        self._others: Counter[int] = Counter()
+        self._others = NOTHING_FOREIGN
         self._observed: Observed | None = None
         """The last poll."""
         self._polled_at, self._polled_s = datetime.max.replace(tzinfo=UTC), 0.0
@@ -325,6 +325,7 @@ class Decider:
         if shut and not run.cancelling:
             return Decision(self._roster.batch)
         self._cancels_only.apply(shut=shut)
+        self._roster.cuts_lately = run.cuts.count(self._polled_at.timestamp())
         decision = decide_steps(self._roster, self._others)
         while self._deadline.hold_late(decision, self._polled_at):
             decision = decide_steps(self._roster, self._others)

@@ -14,6 +14,7 @@ from ktui.cluster.observation import Observation
 from ktui.cluster.partition import PartitionState, TopicPartition
 from ktui.execution.run.destination import find_goal
 from ktui.execution.run.track import OpenStep, Track
+from ktui.pacing.room import Foreign
 from ktui.pacing.situation import Situation
 
 
@@ -83,13 +84,16 @@ class Observed:
                 return f"the cluster does not report its state: {failure.answer}"
         return "the cluster does not report its state"
 
-    def others(self, ours: Collection[TopicPartition]) -> Counter[int]:
-        """Count the replicas that other people's reassignments are adding, by broker."""
+    def others(self, ours: Collection[TopicPartition]) -> Foreign:
+        """Count the replicas that other people's reassignments are adding."""
         adding: Counter[int] = Counter()
+        sending: Counter[int] = Counter()
         for tp, state in self.seen.partitions.items():
             if state.adding and tp not in ours:
                 adding.update(state.adding)
-        return adding
+                if state.leader is not None:
+                    sending[state.leader] += len(state.adding)
+        return Foreign(adding, sending)
 
     def only(self, partitions: Collection[TopicPartition]) -> Observation:
         """Return the observation with some of its partitions only."""

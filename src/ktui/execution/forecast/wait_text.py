@@ -90,10 +90,10 @@ def wait_reason(cause: WaitCause, run: Run, track: Track) -> WaitReason:
                 " is submitted until it is over.",
             )
         case WaitsToGoAlone():
-            adds = as_count(cause.adds, "replica")
+            adds, letter = as_count(cause.adds, "replica"), LETTERS[cause.limit.replace("_", "-")]
             return WaitReason(
-                f"adds {cause.adds:,}, M is {cause.most:,}",
-                f"Its next step adds {adds}, more than M ({cause.most:,}) ever lets: it goes"
+                f"adds {cause.adds:,}, {letter} is {cause.most:,}",
+                f"Its next step adds {adds}, more than {letter} ({cause.most:,}) ever lets: it goes"
                 " alone, once nothing else is in flight.",
             )
 
@@ -168,6 +168,18 @@ def _full_reason(full: Full, track: Track) -> WaitReason:
             return WaitReason(
                 f"{used}, broker {full.broker}{foreign}",
                 f"{words} on one broker, and {full.used:,} {are} there{theirs}.",
+            )
+        case "cuts_per_minute":
+            steps = as_count(full.most, "step")
+            words = f"Its next step raises its leader epoch: K lets {steps} do so in a minute, and"
+            have = "has" if full.used == 1 else "have"
+            return WaitReason(f"{used} this minute", f"{words} {full.used:,} {have}.")
+        case "per_leader":
+            copies = as_count(full.most, "replica")
+            words = f"Its next step copies from broker {full.broker}: S lets {copies} be copied"
+            return WaitReason(
+                f"{used}, leader {full.broker}{foreign}",
+                f"{words} from one leader, and {full.used:,} {are}{theirs}.",
             )
         case "replica_movements":
             adds = as_count(full.most, "replica")

@@ -18,6 +18,7 @@ from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
 from ktui.execution.run.track import Track
 from ktui.pacing.decision import Decision, Move, WantedPartition
+from ktui.pacing.room import NOTHING_FOREIGN, Foreign
 from ktui.pacing.roster import Roster
 from ktui.pacing.situation import Next, Situation, Step
 from ktui.pacing.steps import next_step
@@ -83,9 +84,10 @@ class Waits:
         """Return why a partition waits; None for one that does not, or goes next."""
         if track.step is not None or track.state not in BETWEEN:
             return None
-        step = next_step(self._situation(track), self._run.limits)
+        situation = self._situation(track)
+        step = next_step(situation, self._run.limits)
         adds = isinstance(step, Step) and bool(step.adds)
-        return self._held(track, adds=adds) or self._waits(track, step)
+        return self._held(track, adds=adds) or self._waits(track, situation, step)
 
     def _held(self, track: Track, *, adds: bool) -> HeldBy | None:
         """Return what holds a partition; fewer causes hold a cancelled one than others."""
@@ -112,10 +114,10 @@ class Waits:
             return None
         return HeldBy.TOO_LATE_AS_ASSUMED if self._pace.assumed else HeldBy.TOO_LATE
 
-    def _waits(self, track: Track, step: Next) -> WaitsFor | None:
+    def _waits(self, track: Track, situation: Situation, step: Next) -> WaitsFor | None:
         if not isinstance(step, Step):
             return None
-        return waiting_for(self._roster, track.tp, step, self._others)
+        return waiting_for(self._roster, track.tp, situation, step, self._others)
 
     def _situation(self, track: Track) -> Situation:
         """Prefer the polled state, if it has the same replicas as the run."""
@@ -127,14 +129,17 @@ class Waits:
         return expected_situation(track)
 
     @cached_property
-    def _others(self) -> dict[int, int]:
-        return {} if self._observed is None else self._observed.others(self._run.tracks_in_flight)
+    def _others(self) -> Foreign:
+        if self._observed is None:
+            return NOTHING_FOREIGN
+        return self._observed.others(self._run.tracks_in_flight)
 
     @cached_property
     def _roster(self) -> Roster:
         """The partitions that have begun; the others take no room."""
         run = self._run
         roster = Roster(run.limits)
+        roster.cuts_lately = run.cuts.count(self._now.timestamp())
         in_flight = {
             track.tp: track.step
             for track in run.tracks_in_flight.values()

@@ -56,6 +56,7 @@ from ktui.execution.run.refusals import NOTHING_TO_CANCEL, counts_against
 from ktui.execution.run.states import UNWELL, State, state_when_cancelled, state_when_sent
 from ktui.execution.run.throttle_ledger import ThrottleLedger
 from ktui.execution.run.track import OpenStep, Track, new_track
+from ktui.pacing.last_minute import LastMinute, raises_epoch
 from ktui.pacing.limits import Limits, Shape
 
 
@@ -133,6 +134,8 @@ class Run:
         self.cancelling: dict[TopicPartition, Track] = {}
         """Partitions that an operator has cancelled, and that have not ended yet."""
         self.batch = 0
+        self.cuts = LastMinute()
+        """The steps of the last minute that raised a leader epoch."""
         self.pauses = Pauses()
         self.gate = HealthGate(shut=False)
         self.cancel_gate = CancelGate(shut=False)
@@ -325,6 +328,8 @@ class Run:
             track.sent, track.open_alter, track.open_nodes = event.replicas, True, ()
             track.open_cancel = False
         self.tracks_in_flight[event.tp] = track
+        if raises_epoch(event.step):
+            self.cuts.add(at.timestamp())
         adds, drops = bool(event.adding), bool(event.removing) or event.elect is None
         self._move(track, state_when_sent(adds=adds, drops=drops), at)
 

@@ -16,6 +16,7 @@ import msgspec
 from ktui.cluster.partition import TopicPartition
 from ktui.pacing.choosing import decide_steps
 from ktui.pacing.decision import Decision, Move, WantedPartition
+from ktui.pacing.last_minute import LastMinute, raises_epoch
 from ktui.pacing.limits import Limits, Order
 from ktui.pacing.roster import Roster
 from ktui.pacing.situation import Done
@@ -170,6 +171,7 @@ class _SimulatedRun:
         self._held = HeldResources()
         self._fetched = FetchTraffic(inbound or {})
         self._most_in_flight = 0
+        self._cuts = LastMinute()
 
     def take_on(self, wanted: Sequence[WantedPartition]) -> None:
         limits = self._roster.limits
@@ -191,7 +193,7 @@ class _SimulatedRun:
                 heapq.heappush(self._ends, (POLL_S, one.wanted.tp))
 
     def result(self) -> SimulatedOutcome:
-        while self._submits() or self._roster.in_flight:
+        while self._submits() or self._roster.in_flight or self._cuts_end_s is not None:
             self._wait()
         return SimulatedOutcome(
             copying_s=self._copying_s,
@@ -206,9 +208,11 @@ class _SimulatedRun:
 
     def _submits(self) -> bool:
         self._fill_queue()
+        self._roster.cuts_lately = self._cuts.count(self._now_s)
         decision = decide_steps(self._roster)
         moves = list(decision.moves)
         if moves:
+            self._cuts.add(self._now_s, sum(raises_epoch(move.step) for move in moves))
             if self._on_decision is not None:
                 self._on_decision(self._now_s, decision)
             self._roster.submitted(decision)
@@ -249,20 +253,28 @@ class _SimulatedRun:
         heapq.heappush(self._ends, (self._now_s + seconds, move.tp))
 
     def _wait(self) -> None:
-        """Advance time to the next poll at which a step has ended."""
-        ends = self._ends
+        """Advance time to the next poll at which a step has ended, or K leaves more room."""
+        ends, cuts_end_s = self._ends, self._cuts_end_s
         while True:
             self._copy_until(self._next_poll())
-            if ends and ends[0][0] <= self._now_s:
+            if (ends and ends[0][0] <= self._now_s) or (cuts_end_s or math.inf) <= self._now_s:
                 break
         while ends and ends[0][0] <= self._now_s:
             self._over(heapq.heappop(ends)[1])
 
+    @property
+    def _cuts_end_s(self) -> float | None:
+        """When fewer cuts count under K; None where nothing waits for that."""
+        waits = len(self._roster) and self._roster.limits.cuts_per_minute is not None
+        return self._cuts.next_end_s(self._now_s) if waits else None
+
     def _next_poll(self) -> int:
-        """The first poll at which a copy or step may have ended."""
+        """The first poll at which a copy or step may have ended, or a cut counts no more."""
         end = self._copying.next_end_s
         if self._ends:
             end = min(end, self._ends[0][0])
+        if (cuts_end_s := self._cuts_end_s) is not None:
+            end = min(end, cuts_end_s)
         return max(math.ceil(end / POLL_S) * POLL_S, self._now_s + POLL_S)
 
     def _copy_until(self, poll_s: int) -> None:

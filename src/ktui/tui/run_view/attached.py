@@ -156,6 +156,11 @@ class AttachedRun:
         self.throttle_news.take(entries)
         return entries, touched
 
+    @property
+    def now(self) -> datetime:
+        """The present time by the view's clock; in a replay, the moment played."""
+        return self._clock.now()
+
     def events_of(self, tp: TopicPartition) -> list[Event]:
         """Return the events of a partition in the run, oldest first."""
         own = (event for event in self.events if event.tp == tp)
@@ -164,7 +169,7 @@ class AttachedRun:
 
     def note_poll(self, progress: Progress) -> None:
         """Update from a poll: the steps in flight, and reassignments of others."""
-        now = self._clock.now()
+        now = self.now
         self._estimate.update(now, progress.timelines)
         self.inflows = run_inflows(self.run, progress)
         self._throttle = throttle_now(self.run, progress, self.inflows, self._throttle)

@@ -269,6 +269,8 @@ def test_the_json_of_a_check_has_every_field_of_the_contract(plan_sandbox: PlanS
                 "leader_movements": None,
                 "replica_movements": None,
                 "per_broker": None,
+                "per_leader": None,
+                "cuts_per_minute": None,
                 "extra_replicas": None,
                 "cut_together": None,
                 "shape": "gentle",

@@ -207,6 +207,28 @@ def test_a_place_is_filled_in_the_same_poll_that_frees_it(tmp_path: Path) -> Non
     assert all(at in ready for at in begun)
 
 
+def test_no_more_cuts_are_sent_in_a_minute_than_the_limit(tmp_path: Path) -> None:
+    ways = {f"orders-{n}": (RF3, RF3[:2]) for n in range(5)}
+    story = Story(tmp_path, ways, Limits(partitions=9, cuts_per_minute=2))
+
+    assert story.played().ended
+
+    begun = [story.begun_at(f"orders-{n}")[0] for n in range(5)]
+    assert begun[0] == begun[1] < begun[2] == begun[3] < begun[4]
+    assert begun[2] - begun[0] >= 60.0
+    assert begun[4] - begun[2] >= 60.0
+
+
+def test_a_resumed_run_counts_the_cuts_of_the_engine_before_it(tmp_path: Path) -> None:
+    ways = {f"orders-{n}": (RF3, RF3[:2]) for n in range(3)}
+    story = Story(tmp_path, ways, Limits(partitions=9, cuts_per_minute=2))
+    assert not story.played(10.0).ended
+    assert story.resumed().ended
+
+    begun = [story.begun_at(f"orders-{n}")[0] for n in range(3)]
+    assert begun[2] - begun[0] >= 60.0
+
+
 def test_a_wave_begins_only_when_all_of_the_last_one_has_ended(tmp_path: Path) -> None:
     limits = Limits(replicas=1, partitions=2, mode=Mode.WAVE)
     story = Story(tmp_path, _many(5), limits)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from datetime import datetime
 from itertools import chain
 from typing import ClassVar
 
@@ -61,7 +62,7 @@ class LimitsScreen(RunChangeScreen):
         """Show what is in force, what is requested, and what is in flight."""
         status = attached.status
         form = self.query_one(LimitsForm)
-        form.show(status.limits, status.coming, usage_by_limit(attached.run))
+        form.show(status.limits, status.coming, usage_by_limit(attached.run, attached.now))
         self.entitle(f"limits of run {status.name}")
 
     def accepted(self) -> None:
@@ -119,17 +120,20 @@ class LimitsScreen(RunChangeScreen):
         self.ask(SetLimits(form.typed) if undo is None else undo.command)
 
 
-def usage_by_limit(run: Run) -> Mapping[str, str]:
+def usage_by_limit(run: Run, now: datetime) -> Mapping[str, str]:
     """Return, by the limit's option, how much of the run counts against each limit now."""
     begun = [track.step.begun for track in run.tracks_in_flight.values() if track.step is not None]
     adds = [len(step.adding) for step in begun]
     brokers = Counter(chain.from_iterable(step.adding for step in begun))
+    leaders = Counter(chain.from_iterable([step.leader] * len(step.adding) for step in begun))
     return {
         "replicas": _most(max(adds, default=0), "one partition"),
         "partitions": f"{run.in_flight:,}",
         "leader-movements": f"{sum(step.moves_leader for step in begun):,}",
         "replica-movements": f"{sum(adds):,}",
         "per-broker": _most(max(brokers.values(), default=0), _busiest(brokers)),
+        "per-leader": _most(max(leaders.values(), default=0), _busiest(leaders)),
+        "cuts-per-minute": f"{run.cuts.count(now.timestamp()):,}",
         "extra-replicas": "",
         "cut-together": f"{run.counts[State.READY]:,} ready",
     }
@@ -139,5 +143,5 @@ def _most(count: int, where: str) -> str:
     return f"{count:,} on {where}" if count and where else f"{count:,}"
 
 
-def _busiest(brokers: Counter[int]) -> str:
+def _busiest(brokers: Counter[int] | Counter[int | None]) -> str:
     return f"broker {brokers.most_common(1)[0][0]}" if brokers else ""
