@@ -29,10 +29,14 @@ async def draw(situation: Situation, folder: Path) -> None:
             for size in SIZES:
                 await resize(pilot, size)
                 path = folder / f"{situation.name}-{size[0]}x{size[1]}.svg"
-                svg = pilot.app.export_screenshot(simplify=True).replace("Fira Code", FONT)
-                path.write_text(svg, encoding="utf-8")
+                path.write_text(_drawn(pilot.app.export_screenshot(simplify=True)), "utf-8")
                 _as_png(path)
                 print(path)  # noqa: T201 - what the command answers
+
+
+def _drawn(svg: str) -> str:
+    """Name a font that is there, and keep the blanks at the ends of words."""
+    return svg.replace("Fira Code", FONT).replace("<svg ", '<svg xml:space="preserve" ', 1)
 
 
 def _as_png(path: Path) -> None:
