@@ -82,7 +82,7 @@ def _line(event: Event) -> bytes:
     return msgspec.json.encode(record) + b"\n"
 
 
-class EventsScreen(ReportsOwnErrors, Screen[None]):
+class EventsScreen(Screen[None], ReportsOwnErrors):
     """Shows every event; the app calls `show_progress` after each poll."""
 
     CSS = """

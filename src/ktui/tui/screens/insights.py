@@ -31,7 +31,7 @@ from ktui.tui.widgets.own_errors import ReportsOwnErrors
 _Piece = tuple[str, str]
 
 
-class InsightsScreen(ReportsOwnErrors, Screen[None]):
+class InsightsScreen(Screen[None], ReportsOwnErrors):
     """Shows the insights of a state directory about a cluster; they are read when it opens.
 
     Args:

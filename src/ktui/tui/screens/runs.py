@@ -54,7 +54,7 @@ class RunTable(DataTable[Text]):
     give_ids("runs", BINDINGS)
 
 
-class RunsScreen(ReportsOwnErrors, Screen[None]):
+class RunsScreen(Screen[None], ReportsOwnErrors):
     """Shows the runs; the app's `attach_to`, `resume_run` and `roll_back_run` act on one.
 
     Args:

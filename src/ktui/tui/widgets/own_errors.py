@@ -12,7 +12,8 @@ from ktui.tui.widgets.services import services
 class ReportsOwnErrors(DOMNode):
     """A screen whose failed workers the app reports like its own.
 
-    Textual sends a worker's changes to the node that has started it, and to no other.
+    Textual sends a worker's changes to the node that has started it, and to no other. This is the
+    last base of the screen: Textual looks for styles along the first one.
     """
 
     @on(Worker.StateChanged)

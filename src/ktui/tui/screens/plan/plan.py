@@ -90,7 +90,7 @@ PlanOutcome = RunDir | CheckedExtraPlan | SwitchPlanScreen
 """The folder of the run that was started; an extra plan to add; or the other screen to open."""
 
 
-class PlanScreen(ReportsOwnErrors, Screen[PlanOutcome | None]):
+class PlanScreen(Screen[PlanOutcome | None], ReportsOwnErrors):
     """Returns what the operator has decided; None if the operator left the screen.
 
     One step is shown at a time. What is typed in the others stays.

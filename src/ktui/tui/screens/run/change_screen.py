@@ -25,7 +25,7 @@ from ktui.tui.widgets.own_errors import ReportsOwnErrors
 from ktui.tui.widgets.services import services
 
 
-class RunChangeScreen(ReportsOwnErrors, Dialog[None]):
+class RunChangeScreen(Dialog[None], ReportsOwnErrors):
     """Shows a part of the attached run, requests a change of it, and shows the answer.
 
     The app passes the run to `show_run` after each poll. Answers stand in `#said`.
