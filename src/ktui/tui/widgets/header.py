@@ -185,7 +185,7 @@ def _second(status: Status, width: int, keys: Mapping[str, str], *, with_sums: b
     wrong = troubles(status)
     chip = _chip(status.run, keys.get("show_runs", "")) if with_sums else HeaderPart(())
     room = width - 3 - pieces_width(chip.pieces)
-    if wrong and chip.pieces and pieces_width(fit_troubles(wrong, _UNLIMITED, keys)) > room:
+    if wrong and chip.pieces and pieces_width(fit_troubles(wrong, _UNLIMITED, keys)) >= room:
         chip = _chip(status.run, keys.get("show_runs", ""), short=True)
         room = width - 3 - pieces_width(chip.pieces)
     shown = HeaderPart(tuple(fit_troubles(wrong, room, keys)))
