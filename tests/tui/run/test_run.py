@@ -229,6 +229,17 @@ async def test_a_run_without_an_engine_shows_how_to_resume_it(tmp_path: Path) ->
         assert "was changed" not in words.plain
 
 
+async def test_the_lines_of_a_run_are_grey_while_the_cluster_does_not_answer(
+    tmp_path: Path,
+) -> None:
+    async with watching_run(a_quiet_cluster("a-0"), tmp_path, moved("a-0")) as watch:
+        await watch.lose()
+        assert "RUNNING" in watch.line("run drain-3")
+        assert colour_of(watch.app, "RUNNING") == colour_of(watch.app, "limits")
+        await watch.recover()
+        assert colour_of(watch.app, "RUNNING") != colour_of(watch.app, "limits")
+
+
 async def test_a_target_that_dies_leaves_no_eta_and_no_rate(tmp_path: Path) -> None:
     cluster = a_quiet_cluster("a-0", "a-1", messages=200_000)
     plan = moved("a-0", "a-1", target=(4, 2, 3))

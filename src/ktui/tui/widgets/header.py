@@ -185,7 +185,7 @@ def _second(status: Status, width: int, keys: Mapping[str, str], *, with_sums: b
     wrong = troubles(status)
     chip = _chip(status.run, keys.get("show_runs", "")) if with_sums else HeaderPart(())
     room = width - 3 - pieces_width(chip.pieces)
-    if wrong and chip.pieces and pieces_width(fit_troubles(wrong, _UNLIMITED, keys)) > room:
+    if wrong and chip.pieces and pieces_width(fit_troubles(wrong, _UNLIMITED, keys)) >= room:
         chip = _chip(status.run, keys.get("show_runs", ""), short=True)
         room = width - 3 - pieces_width(chip.pieces)
     shown = HeaderPart(tuple(fit_troubles(wrong, room, keys)))
@@ -227,16 +227,22 @@ def _standing(status: Status, *, wrong: bool) -> list[HeaderPart]:
         return parts if parts or wrong else [_part("no trouble seen", "dim", rank=6)]
     sums = status.overview.totals
     if sums.moving or sums.stalled or sums.settling:
-        return [*_sums(status), *parts]
+        of_runs = [_part(words, "foreign", rank=2) for words in _of_runs(status)]
+        return [*_sums(status), *of_runs, *parts]
     ended = _ended(sums) if status.run is None else ""  # else the run says so
     lately = f" · {ended} lately" if ended else ""
     return [*parts, _part(f"nothing is moving{lately}", "dim")]
 
 
-def _beside(status: Status) -> Iterator[str]:
-    """Count the moves beside the run, those of other runs under their names."""
+def _of_runs(status: Status) -> Iterator[str]:
+    """Count the moves of other runs."""
     for run, count in sorted(status.foreign_of_runs.items()):
         yield f"{figures.as_count(count, 'move')} of run {run}"
+
+
+def _beside(status: Status) -> Iterator[str]:
+    """Count the moves beside the run, those of other runs under their names."""
+    yield from _of_runs(status)
     if others := status.foreign - sum(status.foreign_of_runs.values()):
         yield figures.as_count(others, "foreign move")
 

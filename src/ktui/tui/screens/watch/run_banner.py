@@ -172,12 +172,13 @@ def _first(status: RunStatus, now: datetime, above: ShownAbove) -> Iterator[Head
     if status.died:
         word = "ENGINE DIED"
     yield HeaderPart((Piece("run ", "dim"), Piece(status.name, bold=True)), name=True)
-    free = status.state is RunState.RUNNING or (status.by_cancel_gate and above.cancel_gate)
-    if back is None or not free:
+    only_gate = status.by_cancel_gate and above.cancel_gate
+    says_all = back is not None and (status.state is RunState.RUNNING or only_gate)
+    if not says_all:
         yield HeaderPart((Piece(word, role, bold=True),))
     if back is not None:
         yield HeaderPart((back,))
-    if status.why and status.state is not RunState.RESUMABLE and not free:
+    if status.why and status.state is not RunState.RESUMABLE and not says_all:
         yield HeaderPart((Piece(status.why, role),), rank=_Rank.WHY)
     if status.state is RunState.SUBMITTED:
         yield HeaderPart((Piece(GOES_ON_ALONE, "dim"),), rank=_Rank.ETA)
