@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, ClassVar
 
 import msgspec
@@ -303,6 +303,13 @@ class PlanScreen(Screen[PlanOutcome | None], ReportsOwnErrors):
 
     def action_forward(self) -> None:
         """Go to the next step, or read the plan first."""
+        self._once_typed(self._forward)
+
+    def _once_typed(self, act: Callable[[], None]) -> None:
+        """Act once the field has taken in what was typed before this key, which has priority."""
+        (self.focused or self).call_later(act)
+
+    def _forward(self) -> None:
         stale = self._chosen is None or self._source.request != self._reading
         if self._place == 0 and stale:
             self._read_soon()
@@ -318,7 +325,7 @@ class PlanScreen(Screen[PlanOutcome | None], ReportsOwnErrors):
 
     def action_decide(self) -> None:
         """Do what the screen is for."""
-        self.decide()
+        self._once_typed(self.decide)
 
     def action_back(self) -> None:
         """Go to the step before; from the first one, leave. Nothing is sent."""
@@ -334,7 +341,7 @@ class PlanScreen(Screen[PlanOutcome | None], ReportsOwnErrors):
             self.go_to(event.place)
         while self._place < event.place:
             before = self._place
-            self.action_forward()
+            self._forward()
             if self._place == before:
                 return
 
