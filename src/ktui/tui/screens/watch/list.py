@@ -202,7 +202,7 @@ class PartitionList(ScrollView, can_focus=True):
     def _settle(self) -> None:
         """Find the cursor's partition again, on the same line of the screen if possible."""
         rows = self.arrangement.rows
-        self.virtual_size = Size(0, len(rows))
+        self._fit_scrollbar()
         before = self.row
         if self.held:
             found = self.arrangement.index_of(self._anchor)
@@ -215,6 +215,10 @@ class PartitionList(ScrollView, can_focus=True):
             self.scroll_to(y=max(0, self.row - height), animate=False, immediate=True)
         self.refresh()
         self.post_message(self.Arranged())
+
+    def _fit_scrollbar(self) -> None:
+        """Let the scrollbar follow the rows; while all fit, their number changes no layout."""
+        self.virtual_size = Size(0, max(len(self.arrangement.rows), self.size.height))
 
     def _lay_out(self) -> bool:
         """Fit the columns to the width; return whether they have changed."""
@@ -269,6 +273,7 @@ class PartitionList(ScrollView, can_focus=True):
 
     def on_resize(self) -> None:
         """Fit the columns, and keep the cursor visible."""
+        self._fit_scrollbar()
         self._lay_out()
         self._forget_drawn()
         self._scroll_to_cursor()
