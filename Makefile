@@ -82,6 +82,10 @@ bench: $(INSTALLED) java ## figures, as ratios in one run; never part of the tes
 screenshot: $(INSTALLED) ## the pictures of the documentation, drawn anew from the demo
 	$(BIN)/python scripts/draw_demo.py
 
+situations: $(INSTALLED) ## pictures of what an operator may meet, in terminals of three sizes, in build/situations
+	PYTHONPATH=tests $(BIN)/python scripts/draw_situations.py build/situations
+.PHONY: situations
+
 man: $(INSTALLED) ## man/, the manual pages, written anew from the help of the verbs
 	$(BIN)/python scripts/man_pages.py man
 .PHONY: man

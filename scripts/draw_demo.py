@@ -19,8 +19,9 @@ from typing import NamedTuple
 from svg_sequence import Frame, frame_of, sequence_svg
 from textual.pilot import Pilot
 
-from ktui.cli.watch.demo import demo_app
-from ktui.simulated.clock import VirtualClock
+from ktui.cli.watch.demo import Playing, demo_app
+from ktui.cluster.pausable_clock import PausableClock
+from ktui.simulated.clock import ScaledClock, VirtualClock
 from ktui.simulated.scenario.library import load_scenario, shipped_path
 from ktui.tui.app.demo import DemoApp
 
@@ -80,12 +81,12 @@ class Stage:
     """A running demo whose clock and keys a script controls."""
 
     def __init__(
-        self, app: DemoApp, clock: VirtualClock, pilot: Pilot[None], step_s: float
+        self, app: DemoApp, clock: PausableClock, real: VirtualClock, pilot: Pilot[None]
     ) -> None:
         self.app = app
         self._clock = clock
+        self._real = real
         self._pilot = pilot
-        self._step_s = step_s
 
     async def take(self, step: Step) -> Frame:
         """Take a step, and return the screen after it, with no earlier notification."""
@@ -100,7 +101,7 @@ class Stage:
         until = self._clock.monotonic() + seconds
         with self.app.batch_update():
             while self._clock.monotonic() < until:
-                await self._clock.advance(self._step_s)
+                await self._real.advance(1.0)
                 while self._seen_s < self._clock.monotonic():
                     await self._pilot.pause()
         await self._pilot.pause()
@@ -114,14 +115,14 @@ class Stage:
 @asynccontextmanager
 async def staged(name: str, size: tuple[int, int]) -> AsyncIterator[Stage]:
     """Play a shipped scenario at its own speed in a terminal of this size."""
-    scenario, clock = load_scenario(shipped_path(name)), VirtualClock()
-    speed = scenario.speed
+    scenario, real = load_scenario(shipped_path(name)), VirtualClock()
+    clock = ScaledClock(scenario.speed, real=real)
     async with (
-        demo_app(scenario, clock, name=name, seed=0, speed=speed, theme=None) as app,
+        demo_app(Playing(scenario, name), clock) as app,
         app.run_test(size=size) as pilot,
     ):
         await pilot.pause()
-        yield Stage(app, clock, pilot, speed)
+        yield Stage(app, clock, real, pilot)
 
 
 async def draw(play: Play) -> dict[str, str]:

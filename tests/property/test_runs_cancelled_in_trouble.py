@@ -9,15 +9,20 @@ import pytest
 
 from ktui.execution.journal.commands import CancelMoves
 from ktui.execution.run.cancel_kind import CancelKind
+from ktui.execution.run.options import OnForeignThrottle
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
 from ktui.execution.run.track import Track
 from support.runs.cancelled_troubled import CalledOffTrouble, ThrottledAndCalledOff
 from support.runs.seeds import ten_seeds
+from support.runs.throttle_rules import settings_in
 from support.runs.troubled import TROUBLES, offline_reason
 from support.runs.witnessed import facts
 
 SEEDS = range(12)
+NO_THROTTLE = "its throttle cannot be set: "
+FOREIGN_RATE = 171
+"""In the run of this seed, somebody else's rate on a broker keeps a partition from beginning."""
 
 
 def _run_checked(run: CalledOffTrouble) -> None:
@@ -45,6 +50,8 @@ def _reason_holds(run: CalledOffTrouble, outcome: Run, track: Track) -> bool:
     known, moving = run.cluster.controller.get(track.tp), run.cluster.controller.reassigning
     assert known is not None
     match track.state:
+        case State.BLOCKED if track.reason.startswith(NO_THROTTLE):
+            return _has_foreign_rate(run, outcome, track)
         case State.BLOCKED | State.REFUSED:
             return track.reason == offline_reason(known) and known.leader is None
         case State.FOREIGN:
@@ -54,6 +61,16 @@ def _reason_holds(run: CalledOffTrouble, outcome: Run, track: Track) -> bool:
             return full or outcome.gate.shut
         case _:
             return False
+
+
+def _has_foreign_rate(run: CalledOffTrouble, outcome: Run, track: Track) -> bool:
+    """Return whether somebody else's rate stands on the broker that the reason names."""
+    held = outcome.options.on_foreign_throttle is OnForeignThrottle.HOLD
+    return held and any(
+        f"someone else set {name} of broker {resource.name} to {value}." in track.reason
+        for resource, settings in settings_in(run.cluster).items()
+        for name, value in settings.items()
+    )
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -95,7 +112,7 @@ def test_cancels_in_220_runs_end_correctly_when_the_engine_is_killed_too(
         _run_checked(CalledOffTrouble(seed, folder, killed=True))
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", [*range(8), FOREIGN_RATE])
 def test_cancels_in_trouble_leave_no_throttle_behind(seed: int, tmp_path: Path) -> None:
     _run_checked(ThrottledAndCalledOff(seed, tmp_path, killed=seed % 2 == 0))
 

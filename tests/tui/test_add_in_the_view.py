@@ -6,20 +6,28 @@ import json
 from pathlib import Path
 from typing import Any
 
-from textual.widgets import Input
-
 from ktui.execution.cancel.gate import CancelGateFile
 from ktui.execution.journal.commands import Add
 from ktui.execution.journal.journal import Journal
 from ktui.execution.run.events import OnConflict
 from ktui.execution.run.states import State
-from ktui.planning.plan import Plan, plan_as_json
+from ktui.planning.plan import Plan
 from ktui.tui.screens.plan.add import AddScreen
 from ktui.tui.screens.plan.start import StartScreen
 from ktui.tui.screens.watch.screen import WatchScreen
 from support.runs.engine_runs import plan_of
 from support.simulated.moving_clusters import tp
+from support.views import plan_steps
 from support.views.cancel_dialog import known, state_of
+from support.views.plan_steps import (
+    a_plan_file,
+    answer_line,
+    go_to,
+    joined_words,
+    read,
+    report,
+    tick,
+)
 from support.views.running import RunWatched, a_quiet_cluster, moved, watching_run, watching_runs
 from support.views.watching import LARGE, SMALL
 
@@ -27,9 +35,7 @@ OTHER = (7, 2, 3)
 
 
 def a_plan(folder: Path, plan: Plan | str, name: str = "more.json") -> Path:
-    path = folder / name
-    path.write_text(plan if isinstance(plan, str) else plan_as_json(plan), encoding="utf-8")
-    return path
+    return a_plan_file(folder, plan, name)
 
 
 def a_slow_cluster(*names: str, **how: Any) -> Any:
@@ -42,15 +48,7 @@ async def choose_plan(watch: RunWatched, path: Path) -> None:
     await watch.press("n")
     assert isinstance(watch.app.screen, AddScreen)
     await read(watch, path)
-    await watch.until(lambda: not report(watch).startswith(("A plan is", "Reading")))
-
-
-async def read(watch: RunWatched, path: Path | str) -> None:
-    """Have a plan read."""
-    field = watch.app.screen.query_one("#plan-path", Input)
-    field.value = str(path)
-    field.focus()
-    await watch.press("enter")
+    await watch.until(lambda: "Reading" not in report(watch) and "A plan is" not in report(watch))
 
 
 async def reported(watch: RunWatched, words: str) -> None:
@@ -58,15 +56,13 @@ async def reported(watch: RunWatched, words: str) -> None:
 
 
 async def choose_conflict(watch: RunWatched, *keys: str) -> None:
+    await go_to(watch, "plan")
     watch.app.screen.query_one("#plan-conflict").focus()
     await watch.press(*keys)
 
 
 async def confirm(watch: RunWatched, name: str = "drain-3") -> None:
-    field = watch.app.screen.query_one("#plan-again", Input)
-    field.value = name
-    field.focus()
-    await watch.press("enter")
+    await plan_steps.confirm(watch, name)
 
 
 async def added(watch: RunWatched) -> None:
@@ -75,18 +71,6 @@ async def added(watch: RunWatched) -> None:
     await watch.until(lambda: asked(watch))
     await watch.see()
     await watch.see()
-
-
-def report(watch: RunWatched) -> str:
-    return str(watch.app.screen.query_one("#plan-report").render())
-
-
-def answer_line(watch: RunWatched) -> str:
-    return joined_words(str(watch.app.screen.query_one("#plan-answer").render()))
-
-
-def joined_words(text: str) -> str:
-    return " ".join(text.split())
 
 
 def asked(watch: RunWatched) -> list[Add]:
@@ -106,7 +90,8 @@ async def test_a_plan_joins_the_live_run_once_it_is_read_and_the_run_name_is_typ
         await choose_plan(watch, path)
         await watch.until(lambda: "in run drain-3: 2 join the queue" in report(watch))
         assert "replica movements" in report(watch)
-        watch.app.screen.query_one("#plan-again").focus()
+        await watch.press("enter", "enter")
+        assert "▸3 add" in watch.text
         await watch.type("drain-3")
         await watch.press("enter")
         await added(watch)
@@ -122,7 +107,7 @@ async def test_only_the_runs_name_adds_a_plan_and_the_run_answers(tmp_path: Path
         await choose_plan(watch, path)
         await confirm(watch, "more")
         await watch.until(lambda: "Type drain-3 to add the plan" in answer_line(watch))
-        await watch.press("escape")
+        await watch.press("escape", "escape", "escape")
         assert isinstance(watch.app.screen, WatchScreen)
         assert not asked(watch)
 
@@ -232,8 +217,7 @@ async def test_a_plan_is_asked_for_only_when_it_has_something_to_do_and_no_probl
         await watch.until(lambda: "the replication factor changes from 3 to 2" in report(watch))
         await confirm(watch)
         await watch.until(lambda: "The plan has the problems above" in answer_line(watch))
-        watch.app.screen.query_one("#allow-factor").focus()
-        await watch.press("space")
+        await tick(watch, "#allow-factor", "check")
         await watch.until(lambda: "problem" not in report(watch))
         await confirm(watch)
         await added(watch)
@@ -258,7 +242,7 @@ async def test_an_earlier_plan_is_not_added_after_another_file_fails_to_read(
             await read(watch, other)
             await reported(watch, words)
             await confirm(watch)
-            await watch.until(lambda: "No plan was read yet" in answer_line(watch))
+            assert "▸1 plan" in watch.text
         assert not asked(watch)
 
 
@@ -279,9 +263,10 @@ async def test_one_key_switches_between_adding_to_the_run_and_starting_a_new_one
     cluster = a_slow_cluster("a-0", "b-0")
     async with watching_run(cluster, tmp_path, moved("a-0"), size=(120, 40)) as watch:
         await choose_plan(watch, path)
-        await watch.press("shift+tab", "right")
+        await watch.press("shift+tab", "shift+tab", "right")
         await watch.until(lambda: isinstance(watch.app.screen, StartScreen))
         await watch.until(lambda: "gentle, in force" in report(watch))
+        await go_to(watch, "plan")
         watch.app.screen.query_one("#plan-way").focus()
         await watch.press("left")
         await watch.until(lambda: isinstance(watch.app.screen, AddScreen))
@@ -331,6 +316,7 @@ async def test_a_run_that_ended_meanwhile_refuses_the_plan_and_offers_a_run_of_i
         )
         await confirm(watch)
         await watch.until(lambda: "Run drain-3 has ended" in answer_line(watch))
+        await go_to(watch, "plan")
         watch.app.screen.query_one("#plan-way").focus()
         await watch.press("right")
         await watch.until(lambda: isinstance(watch.app.screen, StartScreen))
@@ -351,7 +337,7 @@ async def test_a_run_without_an_engine_must_be_resumed_before_a_plan_is_added(
         await watch.until(lambda: "Run drain-3 has no engine" in answer_line(watch))
         assert "ktui resume drain-3" in answer_line(watch)
         assert not asked(watch)
-        await watch.press("escape", "n")
+        await watch.press("escape", "escape", "escape", "n")
         assert isinstance(watch.app.screen, StartScreen)
         await watch.say("it takes plans once it is resumed")
 

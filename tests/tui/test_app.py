@@ -114,7 +114,7 @@ def test_every_key_has_a_sentence_for_the_help() -> None:
 async def test_the_help_explains_every_sign_and_can_be_scrolled(size: tuple[int, int]) -> None:
     async with watching(a_cluster(), size) as watch:
         await watch.press("question_mark")
-        assert "Show everything that has happened" in watch.text
+        assert "Open the partition's detail" in watch.text
         await watch.press("end")
         await watch.until(lambda: "the topic is gone" in watch.text)
 
@@ -138,10 +138,13 @@ async def test_every_key_in_the_footer_does_something() -> None:
         footer = watch.lines[-1]
         for words in ("detail", "filter", "sort", "view", "freeze", "brokers", "events", "help"):
             assert words in footer
-        for words in ("pause", "start plan", "runs", "dashboard"):
-            assert words in footer
-        for words in ("cancel", "throttle"):
+        assert "dashboard" in footer
+        # a read-only view without a run can change nothing
+        for words in ("cancel", "throttle", "limits", "pause", "start plan", "runs", "mark"):
             assert words not in footer
+        # a key that is left out says why it can do nothing
+        await watch.press("p")
+        assert "No run is attached." in watch.text
 
 
 async def test_the_smallest_terminal_leaves_keys_out_of_the_footer_but_cuts_none() -> None:
@@ -268,7 +271,7 @@ async def test_the_events_list_an_outage_and_its_duration() -> None:
 
 async def test_an_unknown_theme_is_named_and_the_default_is_used() -> None:
     async with watching(a_cluster(), LARGE, theme="drak") as watch:
-        await watch.until(lambda: "There is no theme 'drak'" in watch.text)
+        await watch.until(lambda: "There is no usable theme 'drak', so dark is used." in watch.text)
         assert watch.app.theme == "dark"
 
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ktui.execution.run.states import State
+from ktui.pacing.limits import Limits
 from ktui.simulated import events
 from ktui.tui.screens.run.cancel import CancelScreen
 from ktui.tui.screens.watch.screen import WatchScreen
@@ -23,8 +24,22 @@ async def test_the_dialog_shows_what_is_sent_and_how_each_partition_will_end(
         for size in (SMALL, MIDDLE, LARGE):
             await watch.resize(size)
             assert "● everything in the run (3 partitions)" in watch.text
-            assert watch.line("a-0 ").split() == ["a-0", "adding", "cancel", *"123", "3", "1"]
-            assert watch.line("b-0 ").split() == ["b-0", "queued", "nothing", *"123", "3", "1"]
+            assert watch.dialog_line("a-0 ").split() == [
+                "a-0",
+                "adding",
+                "cancel",
+                *"123",
+                "3",
+                "1",
+            ]
+            assert watch.dialog_line("b-0 ").split() == [
+                "b-0",
+                "queued",
+                "nothing",
+                *"123",
+                "3",
+                "1",
+            ]
             assert "1 in flight is cancelled, 2 will not start" in watch.text
             assert "This also shuts the cluster's cancel gate" in watch.text
 
@@ -34,18 +49,33 @@ async def test_the_preview_of_a_cancel_follows_the_chosen_scope_and_action(tmp_p
         await watch.pass_until("done 1/3")
         await open_dialog(watch)
         assert "● stop" in watch.text
-        assert "partition a-1" in watch.line("●")
+        assert "partition a-1" in watch.dialog_line("●")
         await watch.press("down", "right")
         await watch.see()
         assert "● topic a (2 partitions)" in watch.text
         assert "● roll back" in watch.text
-        assert watch.line("a-0 ").split()[:4] == ["a-0", "done", "4", "steps"]
+        assert watch.dialog_line("a-0 ").split()[:4] == ["a-0", "done", "4", "steps"]
         assert "1 in flight is cancelled, 1 is rolled back" in watch.text
         await watch.pilot.click("#actions", offset=(12, 0))
         assert "● stop" in watch.text
-        assert watch.line("a-0 ").split()[:3] == ["a-0", "done", "nothing:"]
+        assert watch.dialog_line("a-0 ").split()[:3] == ["a-0", "done", "nothing:"]
         await watch.pilot.click("#scopes", offset=(12, 0))
         assert "● partition a-1" in watch.text
+
+
+async def test_a_rollback_names_its_bytes_and_its_time_before_it_is_asked_for(
+    tmp_path: Path,
+) -> None:
+    names = [f"a-{n}" for n in range(4)]
+    cluster, at_once = a_quiet_cluster(*names, messages=20_000), Limits(replicas=3, partitions=2)
+    async with watching_run(cluster, tmp_path, moved(*names), at_once, size=LARGE) as watch:
+        await watch.pass_until("done 2/4")
+        await watch.pass_time(25)
+        await open_dialog(watch, "up", "right")
+        assert "● everything in the run (4 partitions)" in watch.text
+        assert "2 in flight are cancelled, 2 are rolled back" in watch.text
+        # three replicas of two partitions, 20 MB each, at 1 MB/s onto each of three brokers
+        assert "114 MiB to copy back (about 4" in watch.line("to copy back")
 
 
 async def test_enter_requests_nothing_and_esc_leaves_everything_as_it_is(tmp_path: Path) -> None:
@@ -72,7 +102,7 @@ async def test_marked_partitions_come_first_and_those_outside_the_run_are_left_o
         await watch.press("space")
         await open_dialog(watch)
         assert "● 1 marked partition; 1 marked is not in the run" in watch.text
-        assert "a-1" in watch.line("queued")
+        assert "a-1" in watch.dialog_line("queued")
 
 
 async def test_a_read_only_view_shows_the_cancel_preview_and_why_it_cannot_be_requested(

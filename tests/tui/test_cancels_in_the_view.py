@@ -68,7 +68,7 @@ async def test_replicas_that_a_stop_leaves_beyond_the_plan_are_shown_and_trimmed
         await watch.pass_until("ENDED")
         await watch.press("enter")
         await watch.see()
-        assert "×" in watch.line("broker-4")  # noqa: RUF001 - the sign that operators see
+        assert "×" in watch.line("  4     in sync")  # noqa: RUF001 - the sign that operators see
         printed = " ".join(watch.text.split())
         assert "It was stopped with 4 replicas; it had 3, and was to have 3. c and trim" in printed
         await carry_out(watch, "right")

@@ -34,7 +34,7 @@ async def test_the_dashboard_shows_flow_brokers_the_run_and_every_partition(
         await watch.press("d")
         await watch.see()
 
-        assert "copied into all brokers  3.0 MB/s" in watch.text
+        assert "copied into all brokers 3.0 MB/s · last 1 minute" in watch.text
         assert "1.0/2.0 MB/s" in watch.line("b4  ")
         assert "RUNNING" in watch.text
         assert "▓ 2 moving  · 3 queued" in watch.line("partitions 5")

@@ -11,13 +11,14 @@ import pytest
 from rich.text import Text
 from textual.pilot import Pilot
 
-from ktui.cli.watch.demo import demo_app
+from ktui.cli.watch.demo import Playing, demo_app
 from ktui.cli.watch.demo_launcher import SimulatedEngines
 from ktui.cluster.ports import ConfigResource, ConfigScope
 from ktui.cluster.throttle_settings import RATES, REPLICAS
-from ktui.simulated.clock import VirtualClock
+from ktui.simulated.clock import ScaledClock, VirtualClock
 from ktui.simulated.scenario.library import load_scenario, shipped_path
-from ktui.tui.app.demo import DemoApp
+from ktui.simulated.scenario.record import FASTEST
+from ktui.tui.app.demo import DemoApp, PlayNext, poll_interval_s
 from ktui.tui.screens.help import HelpScreen
 from support.views.screens import resize, screen_text
 from support.views.terminal import Terminal
@@ -34,11 +35,14 @@ SPEED = 10.0
 
 
 class Demo:
-    """A running demo, with its clock and its keyboard."""
+    """A running demo, with its clock, real time and its keyboard."""
 
-    def __init__(self, app: DemoApp, clock: VirtualClock, pilot: Pilot[None]) -> None:
+    def __init__(
+        self, app: DemoApp, clock: ScaledClock, real: VirtualClock, pilot: Pilot[None]
+    ) -> None:
         self.app = app
         self.clock = clock
+        self.real = real
         self.pilot = pilot
 
     @property
@@ -46,10 +50,10 @@ class Demo:
         return screen_text(self.app)
 
     async def until(self, condition: Callable[[], bool]) -> None:
-        """Advance the cluster's clock one poll at a time until a condition holds."""
+        """Let real time pass one second at a time until a condition holds."""
         async with asyncio.timeout(60):
             while not condition():
-                await self.clock.advance(SPEED)
+                await self.real.advance(1.0)
                 await self.pilot.pause()
 
     async def press(self, *keys: str) -> None:
@@ -63,14 +67,14 @@ async def a_demo(
 ) -> AsyncIterator[Demo]:
     path = folder / "story.yaml"
     path.write_text(story, encoding="utf-8")
-    clock = VirtualClock()
-    how = {"name": "story", "seed": 0, "speed": SPEED, "theme": None}
+    real = VirtualClock()
+    clock = ScaledClock(SPEED, fastest=FASTEST, real=real)
     async with (
-        demo_app(load_scenario(path), clock, **how) as app,  # type: ignore[arg-type]  # each its own
+        demo_app(Playing(load_scenario(path), "story", pictures=folder), clock) as app,
         app.run_test(size=size, notifications=True) as pilot,
     ):
         await pilot.pause()
-        yield Demo(app, clock, pilot)
+        yield Demo(app, clock, real, pilot)
 
 
 def shown(demo: Demo) -> str:
@@ -97,7 +101,7 @@ async def test_the_demo_shows_its_plan_under_the_throttle_until_it_is_done(tmp_p
         assert "This cluster is simulated: A small story." in demo.text
         assert "Nothing moves any more: 3 done in " in demo.text
         assert "play it again" in demo.text
-        assert "ktui demo --list" in demo.text
+        assert ".  the next story" in demo.text
 
 
 async def test_a_plan_with_limits_is_a_run_whose_limits_and_throttle_can_be_changed(
@@ -119,7 +123,7 @@ async def test_a_plan_with_limits_is_a_run_whose_limits_and_throttle_can_be_chan
 
         assert "throttle 10 MB/s into each broker" in demo.text
         await demo.press("t")
-        assert "throttle of run story: 10 MB/s into each broker" in demo.text
+        assert "in force: 10 MB/s into each broker" in demo.text
         await demo.press(*"90MB", "enter")
         await demo.until(lambda: "90 MB/s into each broker, at once" in demo.text)
         await demo.press("escape")
@@ -190,7 +194,93 @@ async def test_a_demo_can_be_played_again(tmp_path: Path) -> None:
     async with a_demo(tmp_path) as demo:
         await demo.press("R")
         await demo.until(lambda: demo.app._exit)
-        assert demo.app.again
+        assert demo.app.plays_next is PlayNext.AGAIN
+
+
+async def test_the_keys_of_the_next_story_and_the_one_before_end_this_one(tmp_path: Path) -> None:
+    for key, then in (("full_stop", PlayNext.NEXT), ("comma", PlayNext.PREVIOUS)):
+        async with a_demo(tmp_path) as demo:
+            await demo.press(key)
+            await demo.until(lambda demo=demo: demo.app._exit)  # type: ignore[misc]  # of this turn
+            assert demo.app.plays_next is then
+
+
+async def test_time_can_be_stopped_while_every_screen_still_opens(tmp_path: Path) -> None:
+    async with a_demo(tmp_path, PACED) as demo:
+        await demo.until(lambda: "step 1/2" in demo.text)
+        await demo.press("0")
+        assert "SIMULATED x10 TIME STOPPED" in demo.text
+        stands = demo.clock.monotonic()
+        await demo.real.advance(30.0)
+        await demo.press("b")
+        await demo.until(lambda: "48 MB/s" in demo.text or "broker 1" in demo.text)
+        assert "TIME STOPPED" in demo.text
+        await demo.press("escape", "enter", "escape")
+        assert demo.clock.monotonic() == stands
+
+        # what is asked of the run meanwhile is done once time goes on
+        await demo.press("t", *"90MB", "enter", "escape")
+        await demo.real.advance(5.0)
+        assert "throttle 10 MB/s into each broker" in demo.text
+        await demo.press("0")
+        assert "TIME STOPPED" not in demo.text
+        await demo.until(lambda: "throttle 90 MB/s into each broker" in demo.text)
+
+
+async def test_the_header_has_the_speed_that_keys_change_and_polls_follow_it(
+    tmp_path: Path,
+) -> None:
+    async with a_demo(tmp_path, PACED) as demo:
+        await demo.until(lambda: "step 1/2" in demo.text)
+        for keys, speed, interval_s in ((("minus",) * 3, 1.0, 1.0), (("plus",) * 9, 100.0, 10.0)):
+            await demo.press(*keys)
+            assert f"SIMULATED x{speed:g} " in demo.text
+            assert f"poll {interval_s:.1f} s" in demo.text
+            before = demo.clock.monotonic()
+            await demo.real.advance(1.0)
+            await demo.pilot.pause()
+            assert demo.clock.monotonic() == before + speed
+            assert demo.app.progress.last is not None
+            assert demo.clock.monotonic() - demo.app.progress.last.monotonic_s <= interval_s
+        await demo.until(lambda: "ENDED" in demo.text)
+        assert "done 3/3" in demo.text
+
+
+CAPTIONED = f"""{STORY}
+captions:
+  - {{at: 0s, say: "Broker 3 is drained. Press `b` for [bold]the brokers[/]."}}
+  - {{when: done, say: "The first one is done."}}
+"""
+
+
+async def test_captions_stand_above_the_keys_of_every_screen(tmp_path: Path) -> None:
+    async with a_demo(tmp_path, CAPTIONED, size=(80, 24)) as demo:
+        first = "» Broker 3 is drained. Press b for [bold]the brokers[/]."
+        await demo.until(lambda: demo.text.split("\n")[-2].strip() == first)
+        await demo.press("b")
+        await demo.until(lambda: demo.text.split("\n")[-2].strip() == first)
+        await demo.until(lambda: demo.text.split("\n")[-2].strip() == "» The first one is done.")
+        await demo.press("escape")
+        assert "» The first one is done." in demo.text
+
+
+def text_of(picture: Path) -> str:
+    return picture.read_text(encoding="utf-8")
+
+
+async def test_a_key_writes_a_picture_of_the_screen_also_of_a_dialog(tmp_path: Path) -> None:
+    async with a_demo(tmp_path) as demo:
+        await demo.until(lambda: "orders-0" in demo.text)
+        await demo.press("i")
+        await demo.press("ctrl+s")
+        picture = Path(shown(demo).removeprefix("Wrote the picture "))
+        assert picture.parent == tmp_path
+        assert "Broker&#160;3&#160;is&#160;drained." in text_of(picture)
+
+        demo.app._pictures = tmp_path / "gone"
+        await demo.press("ctrl+s")
+        assert "No picture was written into" in shown(demo)
+        assert "No such file or directory." in shown(demo)
 
 
 async def test_leaving_a_demo_reports_that_the_simulated_cluster_has_ended(tmp_path: Path) -> None:
@@ -200,7 +290,7 @@ async def test_leaving_a_demo_reports_that_the_simulated_cluster_has_ended(tmp_p
         (words,) = demo.app._exit_renderables
         assert isinstance(words, Text)
         assert words.plain.startswith("ktui: the simulated cluster has ended with its view.")
-        assert not demo.app.again
+        assert demo.app.plays_next is None
 
 
 async def test_partitions_that_the_cluster_refuses_are_reported(tmp_path: Path) -> None:
@@ -223,15 +313,11 @@ async def test_an_unreachable_broker_is_reported_in_plain_words(tmp_path: Path) 
         await demo.until(lambda: words in demo.text)
 
 
-@pytest.mark.parametrize(("speed", "interval_s"), [(1.0, 1.0), (10.0, 10.0), (100.0, 10.0)])
-async def test_the_demo_polls_often_enough_to_miss_no_move(
-    tmp_path: Path, speed: float, interval_s: float
-) -> None:
-    path = tmp_path / "story.yaml"
-    path.write_text(STORY, encoding="utf-8")
-    how = {"name": "story", "seed": 0, "speed": speed, "theme": None}
-    async with demo_app(load_scenario(path), VirtualClock(), **how) as app:  # type: ignore[arg-type]  # each its own
-        assert app.cluster_status().interval_s == interval_s
+@pytest.mark.parametrize(
+    ("speed", "interval_s"), [(0.1, 0.1), (1.0, 1.0), (10.0, 10.0), (100.0, 10.0)]
+)
+def test_the_demo_polls_often_enough_to_miss_no_move(speed: float, interval_s: float) -> None:
+    assert poll_interval_s(speed) == interval_s
 
 
 async def test_a_story_without_a_plan_is_shown_too(tmp_path: Path) -> None:
@@ -241,7 +327,7 @@ async def test_a_story_without_a_plan_is_shown_too(tmp_path: Path) -> None:
 
 def test_a_demo_runs_in_a_terminal_is_played_again_and_quit() -> None:
     command = [sys.executable, "-m", "ktui", "demo", "--speed", "20"]
-    with Terminal(command) as terminal:
+    with Terminal(command, env={"TERM": "xterm", "COLORTERM": ""}) as terminal:
         terminal.wait_for("SIMULATED x20")
         terminal.wait_for("orders-0")
         screen = terminal.wait_for(
@@ -254,3 +340,6 @@ def test_a_demo_runs_in_a_terminal_is_played_again_and_quit() -> None:
         assert terminal.wait_for_exit() == 0
         assert terminal.attributes == terminal.attributes_before
         assert b"the simulated cluster has ended with its view" in terminal.output
+        # a terminal of 16 colours gets the theme of these 16
+        assert b"\x1b[38;2" not in terminal.output
+        assert b"93" in terminal.output

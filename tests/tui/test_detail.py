@@ -85,7 +85,7 @@ def test_the_top_shows_the_partition_its_state_and_its_replicas_before_and_after
     size: tuple[int, int],
 ) -> None:
     text = drawn(size)
-    assert text.splitlines()[1].split() == ["orders-1", "STALLED", "3m"]
+    assert text.splitlines()[1].rstrip("─").split() == ["─", "orders-1", "·", "STALLED", "3m"]
     for words in ("dPqkT3xvRHqXw8mXb0yZ9A", "1, epoch 12", "1 2 3  (order not known)", "1 2 9 4"):
         assert words in text
     assert "*1 2 +9! +4 -3" in text
@@ -188,7 +188,7 @@ def test_the_partition_events_are_listed_newest_first_in_local_time() -> None:
     lines = [line for line in text.splitlines() if "broker 2" in line and ":" in line]
     local = timeline().events[2].at.astimezone()
     assert lines[0].split()[1:7] == ["·", "broker", "2", "joined", "the", "ISR"]
-    assert lines[1].startswith(f" {local:%H:%M:%S}  ! broker 2 left the ISR")
+    assert lines[1].startswith(f"  {local:%H:%M:%S}  ! broker 2 left the ISR")
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -243,13 +243,13 @@ async def test_brackets_walk_through_the_list_and_stop_at_its_ends() -> None:
         await shown(pilot, app, every)
         await pilot.press("]")
         await pilot.pause()
-        assert screen_text(app).split("\n")[1].startswith(" orders-2 ")
+        assert screen_text(app).split("\n")[1].startswith("─ orders-2 ")
         await pilot.press("]")
         await pilot.pause()
-        assert screen_text(app).split("\n")[1].startswith(" orders-2 ")
+        assert screen_text(app).split("\n")[1].startswith("─ orders-2 ")
         await pilot.press("[", "[")
         await pilot.pause()
-        assert screen_text(app).split("\n")[1].startswith(" orders-0 ")
+        assert screen_text(app).split("\n")[1].startswith("─ orders-0 ")
 
 
 async def test_the_detail_shows_that_it_waits_for_the_first_answer() -> None:
@@ -272,10 +272,10 @@ async def test_a_partition_that_vanished_stays_on_screen_as_last_seen() -> None:
 
 
 ENDED = {
-    Phase.DONE: "done   reached its target",
-    Phase.CANCELLED: "cancelled   ended on its original replicas",
-    Phase.CHANGED_ELSEWHERE: "changed elsewhere   ended on replicas that are neither",
-    Phase.TOPIC_GONE: "topic gone   the topic was deleted",
+    Phase.DONE: "done · reached its target",
+    Phase.CANCELLED: "cancelled · ended on its original replicas",
+    Phase.CHANGED_ELSEWHERE: "changed elsewhere · ended on replicas that are neither",
+    Phase.TOPIC_GONE: "topic gone · the topic was deleted",
 }
 
 

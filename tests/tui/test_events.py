@@ -51,7 +51,7 @@ async def type_filter(pilot: Pilot[None], words: str) -> None:
 
 def listed(text: str) -> list[str]:
     """The lines between the title and the footer, without the scrollbar."""
-    lines = [line.rstrip(" ▁▂▃▄▅▆▇█") for line in text.splitlines()[2:-1]]
+    lines = [line.lstrip("▌").rstrip(" ▁▂▃▄▅▆▇█") for line in text.splitlines()[2:-1]]
     return [line for line in lines if line]
 
 
@@ -74,11 +74,11 @@ async def test_an_event_line_shows_local_time_severity_subject_and_text(
     ]
 
 
-async def test_the_title_counts_events_by_severity() -> None:
+async def test_the_title_counts_the_events_of_each_choice() -> None:
     app = host()
     async with app.run_test() as pilot:
         title = (await shown(pilot, app, MIXED)).splitlines()[1]
-    assert title.split() == ["events", "3", "!", "warnings", "1", "‼", "trouble", "1"]
+    assert title.strip("─ ") == "events  [all 3]  steps 0  settings 0  ‼ trouble 2"
 
 
 async def test_events_spanning_several_days_show_their_date() -> None:
@@ -369,3 +369,74 @@ def test_times_in_an_export_are_utc(tmp_path: Path) -> None:
     event = Event(BEGAN.astimezone(tz=None), "x")
     line = write_events([event], [tmp_path], BEGAN).read_bytes()
     assert f'"at":"{BEGAN.astimezone(UTC):%Y-%m-%dT%H:%M:%S}Z"'.encode() in line
+
+
+# ------------------------------------------------------------------- groups and choices
+
+_STEPS = tuple(
+    Event(BEGAN, "run drain-3: step finished: 4,5,6, leader 4", TopicPartition("orders", n))
+    for n in range(12)
+)
+_SETTING = Event(BEGAN + timedelta(seconds=30), "run drain-3: limits: P 1 -> 2; from batch 3 on")
+_WRONG = Event(BEGAN + timedelta(seconds=60), "broker 4 is down", None, 4, 2)
+
+
+async def test_events_of_one_moment_are_a_line_that_unfolds_and_folds_by_keys() -> None:
+    app = host()
+    async with app.run_test(size=(80, 24)) as pilot:
+        lines = listed(await shown(pilot, app, (*_STEPS, _SETTING, _WRONG)))
+        assert len(lines) == 3
+        assert lines[0].endswith("12 steps finished ▸")
+        await pilot.press("home", "right")
+        lines = listed(screen_text(app))
+        assert lines[0].endswith("12 steps finished ▾")
+        assert [line.split()[2] for line in lines[1:13]] == [str(each.tp) for each in _STEPS]
+        # from any of its lines
+        await pilot.press("down", "down", "left")
+        assert len(listed(screen_text(app))) == 3
+        await pilot.press("enter")
+        assert len(listed(screen_text(app))) == 15
+        await pilot.press("enter")
+        assert len(listed(screen_text(app))) == 3
+        # an event more does not fold what is unfolded
+        await pilot.press("enter")
+        later = msgspec.structs.replace(_WRONG, what="broker 4 is back", severity=0)
+        assert len(listed(await shown(pilot, app, (*_STEPS, _SETTING, _WRONG, later)))) == 16
+
+
+async def test_keys_choose_steps_settings_and_trouble_and_go_together_with_the_words() -> None:
+    app = host()
+    async with app.run_test(size=(120, 24)) as pilot:
+        await shown(pilot, app, (*_STEPS, _SETTING, _WRONG))
+        footer = screen_text(app).splitlines()[-1]
+        assert "1 all 2 steps 3 settings 4 trouble" in footer
+        for key, words, count in (("2", "12 steps", 1), ("3", "limits", 1), ("4", "is down", 1)):
+            await pilot.press(key)
+            lines = listed(screen_text(app))
+            assert len(lines) == count
+            assert words in lines[0]
+        assert "[‼ trouble 1]" in screen_text(app).splitlines()[1]
+        await pilot.press("2")
+        await type_filter(pilot, "orders-1")
+        await pilot.press("enter")
+        assert "3 of 12" in screen_text(app).splitlines()[1]
+        # escape clears the words, then the choice, then goes back
+        await pilot.press("escape")
+        assert "[steps 12]" in screen_text(app).splitlines()[1]
+        await pilot.press("escape")
+        assert "[all 14]" in screen_text(app).splitlines()[1]
+        assert app.screen is app.shown
+
+
+async def test_an_export_has_every_event_of_a_group(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    app = host()
+    async with app.run_test(size=(80, 24)) as pilot:
+        await shown(pilot, app, (*_STEPS, _SETTING, _WRONG))
+        await pilot.press("2", "x")
+        await app.workers.wait_for_complete()
+    (file,) = files(tmp_path)
+    partitions = [msgspec.json.decode(line)["partition"] for line in file.read_bytes().splitlines()]
+    assert partitions == list(range(12))

@@ -16,7 +16,7 @@ async def test_partitions_that_wait_are_one_line_until_the_operator_wants_their_
     cluster = a_quiet_cluster(*NAMES)
     async with watching_run(cluster, tmp_path, moved(*NAMES), TWO, size=SMALL) as watch:
         assert watch.rows == ["a-0", "a-1"]
-        assert "16 partitions" in watch.text
+        assert "partitions 16" in watch.text
         assert "▸ queued 14 · P 2 of 2 in use · next: a-2, a-3" in watch.text
         # the rows are a key away, and a filter finds them also while they are folded
         await watch.press("o")
@@ -29,9 +29,34 @@ async def test_partitions_that_wait_are_one_line_until_the_operator_wants_their_
         # one that is marked keeps its row
         await watch.press("space", "escape")
         assert watch.rows == ["a-0", "a-1", "a-2"]
-        await watch.pilot.click("FoldLines")
+        await watch.pilot.click("PartitionList", offset=(8, 3))
         await watch.pilot.pause()
         assert len(watch.rows) == 16
+
+
+async def test_the_cursor_goes_to_folded_lines_and_opens_and_closes_them(tmp_path: Path) -> None:
+    cluster = a_quiet_cluster(*NAMES)
+    async with watching_run(cluster, tmp_path, moved(*NAMES), TWO, size=SMALL) as watch:
+        # nobody has moved the cursor: it stays on the first row
+        assert watch.cursor == "a-0"
+        await watch.press("down", "down")
+        assert watch.line("queued 14").startswith("▌ ▸")
+        assert watch.partitions.cursor is None
+        # the cursor goes to the first of the rows, and with them it comes back
+        await watch.press("enter")
+        assert watch.cursor == "a-2"
+        assert len(watch.rows) == 16
+        await watch.press("down", "left")
+        assert watch.line("queued 14").startswith("▌ ▸")
+        await watch.see()
+        assert watch.line("queued 14").startswith("▌ ▸")
+        await watch.press("right", "left", "up")
+        assert watch.cursor == "a-1"
+        await watch.press("G")
+        assert watch.line("queued 14").startswith("▌ ▸")
+        # a row that is not folded stays when the others go, and left does nothing on it
+        await watch.press("home", "left", "o")
+        assert watch.cursor == "a-0"
 
 
 async def test_what_is_done_is_folded_while_the_run_goes_on(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from ktui.execution.cancel.gate import CancelGateFile
 from ktui.execution.errors import RunRefused
 from ktui.execution.host.state_dir import RunDir
 from ktui.pacing.limits import Limits
+from ktui.simulated import events
 from support.simulated.moving_clusters import ORIGINAL, move
 from support.views.cancel_dialog import carry_out, known
 from support.views.running import ONE_BY_ONE, a_new_run, a_quiet_cluster, moved, watching_run
@@ -50,6 +51,7 @@ async def test_partitions_held_back_by_the_gate_show_it_and_resume_when_it_opens
         await watch.pass_time(3)
         assert "CANCEL GATE SHUT  by ada@ops1 (4711)" in watch.lines[0]
         assert "the cancel gate is shut" in watch.line("b-0")
+        assert watch.lines[-1].strip().startswith("O open the gate   ")
         await watch.press("O", "y")
         await watch.pass_until("done 3/3")
 
@@ -110,9 +112,22 @@ async def test_a_reassignment_of_another_live_run_cannot_be_cancelled_as_foreign
         await watch.press("v")
         while watch.cursor != "b-0":
             await watch.press("down")
-        await watch.press("X", "y")
-        await watch.pass_until("run other has begun this reassignment")
+        await watch.press("X")
+        words = "b-0: Run other is reassigning it: show that run with r, and call it off there"
+        await watch.say(words)
         assert known(watch, "b-0").adding
+
+
+async def test_another_run_is_called_by_its_name_and_not_someone_else(tmp_path: Path) -> None:
+    cluster = a_quiet_cluster("a-0", "b-0", messages=100_000)
+    async with watching_run(cluster, tmp_path, moved("a-0", "b-0"), ONE_BY_ONE) as watch:
+        beside = a_new_run(moved("b-0", target=ELSEWHERE_TOO), Limits(), "other")
+        await watch.engines.start(msgspec.structs.replace(beside, concurrent=True))
+        await watch.pass_until("run other is reassigning it")
+        assert "foreign" in watch.line("b-0")
+        await watch.do(*map(events.Kill, ELSEWHERE_TOO))
+        await watch.pass_until("1 STALLED of run other (r)", most_s=120)
+        assert "STALLED, foreign" not in watch.text
 
 
 async def test_the_gate_stays_open_when_cancelling_the_run_is_refused(

@@ -32,7 +32,7 @@ async def test_the_insights_of_the_cluster_are_shown(tmp_path: Path, size: tuple
     app = host(tmp_path)
     async with app.run_test(size=size) as pilot:
         text = await settled(pilot, app)
-        assert "insights   of 3 runs, 72 moves, made 2026-11-21" in text
+        assert "insights · of 3 runs, 72 moves, made 2026-11-21" in text
         assert "a replica is copied at 40 MB/s" in text
         assert "copying" in text.split("a step takes 2 s")[1][:160]
         await pilot.press("end")

@@ -17,10 +17,10 @@ async def test_the_limits_in_force_are_shown_beside_what_is_in_flight(tmp_path: 
     cluster = a_quiet_cluster(*NAMES, messages=100_000)
     async with watching_run(cluster, tmp_path, moved(*NAMES), limits) as watch:
         await watch.press("l")
-        assert watch.line("P partitions").split()[2:4] == ["2", "2"]
-        assert watch.line("B per broker").split()[3:][:4] == ["3", "2", "on", "broker"]
-        assert watch.line("L leader movements").split()[3:5] == ["none", "0"]
-        assert "gentle" in watch.line("shape")
+        assert watch.dialog_line("P partitions").split()[2:4] == ["2", "2"]
+        assert watch.dialog_line("B per broker").split()[3:][:4] == ["3", "2", "on", "broker"]
+        assert watch.dialog_line("L leader movements").split()[3:5] == ["none", "0"]
+        assert "gentle" in watch.dialog_line("shape")
         assert "Binds at the next step: 2 steps in flight stay as they are." in watch.text
 
 
@@ -52,7 +52,7 @@ async def test_a_run_in_shape_whole_keeps_it_while_other_limits_change(tmp_path:
     cluster = a_quiet_cluster(*NAMES, messages=50_000)
     async with watching_run(cluster, tmp_path, moved(*NAMES), limits) as watch:
         await watch.press("l")
-        assert watch.line("shape").split()[1] == "whole"
+        assert watch.dialog_line("shape").split()[1] == "whole"
         await watch.press("down")
         await watch.type("3")
         await watch.press("enter")
@@ -71,11 +71,11 @@ async def test_new_limits_bind_at_the_next_decision_and_the_view_reports_it(tmp_
         # those that are not in force yet are shown beside those that are
         watch.app.refresh_run()
         await watch.pilot.pause()
-        assert "1 > 3" in watch.line("P partitions")
+        assert "1 > 3" in watch.dialog_line("P partitions")
         assert "P 1 (3 at the next step)" in watch.line("limits  R")
 
         await watch.pass_until("in force: they bind from decision 2 on; 1 in flight stay")
-        assert watch.line("P partitions").split()[2] == "3"
+        assert watch.dialog_line("P partitions").split()[2] == "3"
         await watch.press("escape")
         await watch.pass_until("P 3")
         await watch.press("e")
@@ -89,7 +89,7 @@ async def test_every_limit_is_on_the_screen_and_bad_input_is_named_at_its_field(
     async with watching_run(a_quiet_cluster("a-0"), tmp_path, moved("a-0"), size=size) as watch:
         await watch.press("l")
         for letter in "RPLMBEC":
-            assert any(line.split()[:1] == [letter] for line in watch.lines)
+            assert any(line.split()[:1] == [letter] for line in watch.dialog)
         assert "Binds at the next step" in watch.text
         # the line below explains the limit that is typed
         assert "R replicas: replicas of one partition added at once." in watch.text
@@ -107,7 +107,7 @@ async def test_every_limit_is_on_the_screen_and_bad_input_is_named_at_its_field(
             await watch.type(typed)
             await watch.press("enter")
             await watch.see()
-            assert words in " ".join(watch.text.split())
+            assert words in " ".join(" ".join(watch.dialog).split())
             assert "! P partitions:" in watch.text
             assert "P!partitions" in watch.text
             assert watch.app.attached is not None

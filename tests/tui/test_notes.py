@@ -14,7 +14,7 @@ async def test_a_note_is_written_by_a_key_and_shown_among_the_events(tmp_path: P
     cluster = a_quiet_cluster("orders-0", "orders-1")
     async with watching_run(cluster, tmp_path, PLAN) as watch:
         await watch.press("e", "N")
-        assert "Note on run drain-3" in watch.text
+        assert "note on run drain-3" in watch.text
         await watch.press(*"new disk", "enter")
         await watch.pass_until("note: new disk, by ")
 

@@ -123,6 +123,17 @@ async def test_an_internal_error_is_shown_and_the_view_keeps_running(
         assert watch.rows == ["a-0"]
 
 
+async def test_an_internal_error_in_the_background_is_shown_and_kept_in_the_events() -> None:
+    async def fail() -> None:
+        raise ZeroDivisionError("division by zero")
+
+    async with watching(a_cluster(moving=["a-0"])) as watch:
+        watch.app.run_worker(fail(), exit_on_error=False)
+        await watch.until(lambda: "own error: ZeroDivisionError: division by zero" in watch.text)
+        await watch.press("e")
+        assert "own error" in watch.text
+
+
 async def test_failures_of_the_last_poll_are_summed_up_in_one_line() -> None:
     async with watching(a_cluster(moving=["a-0"])) as watch:
         await watch.do(events.Hang(4), events.Deny("log_dirs"))

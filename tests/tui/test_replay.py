@@ -59,8 +59,8 @@ async def test_in_a_wide_terminal_what_is_queued_is_drawn_as_waiting(run: RunDir
         assert "━" not in queued
         # the list of runs names the recording
         await replay.press("r")
-        await replay.until_told("runs   1")
-        assert replay.line("runs   1").endswith(f"in the recording {run.recording}")
+        await replay.until_told("─ runs 1 · ")
+        assert f"in the recording {run.recording} ─" in replay.line("─ runs 1 · ")
         assert "ktui-replay-" not in replay.text
         await replay.press("escape")
         # the line fits every terminal
@@ -152,6 +152,18 @@ async def test_every_screen_shows_the_replay_position_and_follows_it(run: RunDir
             await replay.press("left", "escape")
 
 
+async def test_the_keys_of_a_replay_work_in_the_dialogs_of_a_run(run: RunDir) -> None:
+    async with replaying(run.recording) as replay:
+        await replay.press("p")
+        await replay.until_told("run drain-3  RUNNING")
+        for key in ("l", "t"):
+            await replay.press(key)
+            assert "PAUSED" in replay.text
+            await replay.press("p")
+            assert "PAUSED" not in replay.text
+            await replay.press("p", "escape")
+
+
 async def test_a_replay_jumps_from_event_to_event_and_shows_each(run: RunDir) -> None:
     async with replaying(run.recording) as replay:
         await replay.press("p", "full_stop")
@@ -241,7 +253,7 @@ async def test_the_footer_and_the_help_list_the_replay_keys(run: RunDir) -> None
             assert words in footer
         for words in ("start plan", "cancel", "mark"):
             assert words not in footer
-        await replay.press("question_mark")
+        await replay.press("question_mark", "slash", *"recording")
         assert "Let the recording stand, or go on" in replay.text
         assert "shift+→" in replay.text
 

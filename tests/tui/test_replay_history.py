@@ -19,7 +19,7 @@ from ktui.simulated.cluster import SimulatedCluster
 from ktui.tui.poll.backfill import load_history, merge_history
 from support.recordings.recorded_history import files_of
 from support.simulated.moving_clusters import a_cluster
-from support.simulated.observations import T0, T1, a_move, an_observation, folded
+from support.simulated.observations import T0, T1, a_move, a_partition, an_observation, folded
 from support.views.replays import Course, record_run
 from support.views.running import a_new_run, moved, watching_runs
 
@@ -117,8 +117,8 @@ async def test_a_run_that_ended_long_ago_opens_with_the_lanes_and_lag_of_its_mov
         assert "┄" not in watch.text
         assert "lately" not in watch.text
         await watch.press("enter")
-        assert "▅▆▇" in watch.line("broker-4.simulated")
-        assert "┤█" in watch.text
+        assert "▅▆▆▆▆▇" in watch.line("*4     leader")
+        assert "┤▅▃" in watch.text
         await watch.press("escape", "v")
         await watch.say("Nothing is being reassigned.")
 
@@ -140,6 +140,63 @@ def test_the_recorded_history_and_the_views_own_merge_into_one() -> None:
     assert both.timelines[T0].began_s == whole.timelines[T0].began_s
     assert both.timelines[T0].phase == whole.timelines[T0].phase
     assert both.last == own[-1]
+
+
+def copying(*seconds: int) -> list[Observation]:
+    """Return polls of a replica that copies 100 of its 1,000 messages a second."""
+    end, size = (T0, 4), 1_000
+    return [
+        an_observation(
+            [a_move()],
+            float(n),
+            ends={(T0, 1): size, end: min(size, n * 100)},
+            starts={T0: 0},
+        )
+        for n in seconds
+    ]
+
+
+def test_what_was_seen_while_the_history_was_read_is_drawn_as_it_was() -> None:
+    own = copying(*range(3, 9))
+    both = merge_history(folded(copying(*range(3))), folded(own), own[0], own)
+    whole = folded(copying(*range(9)))
+    assert both.timelines[T0].lanes[4].history == whole.timelines[T0].lanes[4].history
+    assert both.timelines[T0].lag_history == whole.timelines[T0].lag_history
+    assert both.timelines[T0].lanes[4].rate_messages_s == pytest.approx(100)
+
+
+def test_flows_go_on_from_those_that_were_seen_before_the_view() -> None:
+    sized = [
+        an_observation(
+            [a_move()],
+            float(n),
+            ends={(T0, 1): 1_000, (T0, 4): n * 10},
+            sizes={(T0, 1): 1_000_000, (T0, 4): n * 10_000},
+            starts={T0: 0},
+        )
+        for n in range(12)
+    ]
+    own = folded(sized[10:])
+    assert own.flows.of(4).in_s is None
+    both = merge_history(folded(sized[:10]), own, sized[10], sized[10:])
+    whole = folded(sized)
+    assert both.flows.of(4).in_s == whole.flows.of(4).in_s
+    assert both.flows.history == whole.flows.history
+
+
+def test_a_move_that_ends_while_the_history_is_read_is_reported_once() -> None:
+    moving = seen(0, 1, 2)
+    over = [an_observation([a_partition(T0, (4, 2, 3))], float(n)) for n in range(3, 12)]
+    both = merge_history(folded(moving), folded(over), over[0], over)
+    assert [event.what for event in both.events] == [
+        event.what for event in folded([*moving, *over]).events
+    ]
+
+
+def test_news_from_after_the_views_last_poll_are_kept() -> None:
+    own = seen(3, 4)
+    both = merge_history(folded(seen(*range(6))), folded(own), own[0], own)
+    assert "broker 9 is down" in [event.what for event in both.events]
 
 
 def test_a_merge_keeps_moves_seen_only_by_the_view() -> None:

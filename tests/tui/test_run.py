@@ -217,7 +217,8 @@ async def test_a_run_without_an_engine_shows_how_to_resume_it(tmp_path: Path) ->
         await watch.see()
         assert "ENGINE DIED" in watch.line("run drain-3")
         assert "ENGINE DIED: it was killed" in watch.lines[1]
-        assert "(R resumes, c calls off)" in watch.lines[1]
+        assert "(R resume, c call off)" in watch.lines[1]
+        assert watch.lines[-1].strip().startswith("R resume · c call off   ")
         await watch.press("p")
         assert "Resume it first" in " ".join(watch.text.split())
         # and so does quitting
@@ -259,11 +260,15 @@ async def test_someone_elses_move_of_a_waiting_partition_is_shown_as_theirs_even
         await watch.see()
         assert "foreign" in watch.line("a-1")
         await watch.do(events.Kill(7))
-        await watch.pass_until("1 STALLED, foreign: a-1 (X cancels)", most_s=120)
+        await watch.pass_until("1 STALLED, foreign: a-1 (X)", most_s=120)
         line = next(each for each in watch.lines[2:] if "a-1" in each)
         assert " foreign " in line
         assert "broker 7 is down" in line
         assert "STALLED" not in line
+        # the footer offers the key once it can help: with the cursor on that partition
+        assert "X cancel" not in watch.lines[-1]
+        await watch.press("end")
+        assert watch.lines[-1].strip().startswith("b brokers · X cancel   ")
 
 
 async def test_the_same_by_kafkas_tool_is_shown_and_copied(tmp_path: Path) -> None:

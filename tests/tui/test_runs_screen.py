@@ -105,7 +105,7 @@ async def test_an_unfinished_run_is_offered_at_startup_and_resumed(tmp_path: Pat
         await abandon_run(first)
     async with watching_runs(cluster, tmp_path) as watch:
         await watch.say("Run drain-3 waits to be resumed")
-        assert "R  resume now" in watch.text
+        assert "R resume now" in watch.text
         await watch.press("R")
         await watch.until(lambda: watch.app.attached is not None)
         await watch.pass_until("ENDED")
@@ -137,7 +137,7 @@ async def test_a_read_only_view_offers_to_open_the_run_and_names_the_resume_comm
     async with watching_runs(cluster, tmp_path, write=False) as watch:
         await watch.say("waits to be resumed")
         assert "ktui resume drain-3" in " ".join(watch.text.split())
-        assert "R  resume now" not in watch.text
+        assert "R resume now" not in watch.text
         await watch.press("R")
         assert isinstance(watch.app.screen, ResumeOfferScreen)
         await watch.press("escape", "r")

@@ -3,12 +3,22 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from textual.widgets import Input
 
-from ktui.planning.plan import Plan, plan_as_json
+from ktui.planning.plan import Plan
 from ktui.tui.screens.plan.start import StartScreen
 from ktui.tui.screens.watch.screen import WatchScreen
 from support.runs.engine_runs import plan_of
+from support.views.plan_steps import (
+    a_plan_file,
+    answer_line,
+    confirm,
+    field,
+    go_to,
+    joined_words,
+    read,
+    report,
+    tick,
+)
 from support.views.running import (
     ONE_BY_ONE,
     RunWatched,
@@ -22,9 +32,7 @@ from support.views.watching import LARGE, SMALL
 
 
 def a_plan(folder: Path, plan: Plan | str, name: str = "drain-3.json") -> Path:
-    path = folder / name
-    path.write_text(plan if isinstance(plan, str) else plan_as_json(plan), encoding="utf-8")
-    return path
+    return a_plan_file(folder, plan, name)
 
 
 async def choose_plan(watch: RunWatched, path: Path) -> None:
@@ -32,26 +40,6 @@ async def choose_plan(watch: RunWatched, path: Path) -> None:
     await watch.press("n")
     assert isinstance(watch.app.screen, StartScreen)
     await read(watch, path)
-
-
-async def read(watch: RunWatched, path: Path) -> None:
-    """Have a plan read."""
-    field(watch, "#plan-path").value = str(path)
-    field(watch, "#plan-path").focus()
-    await watch.press("enter")
-
-
-async def confirm(watch: RunWatched, name: str) -> None:
-    """Give the run's name again once the figures are those of what was typed, and start the run."""
-    workers = watch.app.workers
-    await watch.until(lambda: not any(w.is_running for w in workers if w.group == "figures"))
-    field(watch, "#plan-again").value = name
-    field(watch, "#plan-again").focus()
-    await watch.press("enter")
-
-
-def field(watch: RunWatched, name: str) -> Input:
-    return watch.app.screen.query_one(name, Input)
 
 
 async def choose_plan_for_new_run(watch: RunWatched, path: Path) -> None:
@@ -63,16 +51,8 @@ async def choose_plan_for_new_run(watch: RunWatched, path: Path) -> None:
     await watch.until(lambda: isinstance(watch.app.screen, StartScreen))
 
 
-def report(watch: RunWatched) -> str:
-    return str(watch.app.screen.query_one("#plan-report").render())
-
-
-def answer_line(watch: RunWatched) -> str:
-    return str(watch.app.screen.query_one("#plan-answer").render())
-
-
-def joined_words(text: str) -> str:
-    return " ".join(text.split())
+def shown(watch: RunWatched, name: str) -> str:
+    return joined_words(str(watch.app.screen.query_one(name).render()))
 
 
 async def test_a_plan_is_started_once_it_is_read_and_its_name_is_typed(tmp_path: Path) -> None:
@@ -82,7 +62,11 @@ async def test_a_plan_is_started_once_it_is_read_and_its_name_is_typed(tmp_path:
         await choose_plan(watch, path)
         await watch.until(lambda: "replica movements" in report(watch))
         assert "leader epoch bumps" in report(watch)
-        watch.app.screen.query_one("#plan-again").focus()
+        await watch.press("enter", "enter", "enter", "enter")
+        assert "▸5 start" in watch.text
+        assert "Type drain-3 and press enter to start the run." in watch.text
+        await watch.press("enter")  # which by itself starts nothing
+        await watch.say("Type drain-3 to start the run")
         await watch.type("drain-3")
         await watch.press("enter")
         await watch.until(lambda: isinstance(watch.app.screen, WatchScreen))
@@ -104,13 +88,16 @@ async def test_a_mistyped_run_name_starts_nothing(tmp_path: Path) -> None:
         await watch.until(lambda: "replica movements" in report(watch))
 
         await confirm(watch, "drain")
-        await watch.say("Type drain-3 to start the run")
+        await watch.until(lambda: "Type drain-3 to start the run" in answer_line(watch))
         # letters are no commands while a box can be ticked
-        watch.app.screen.query_one("#allow-factor").focus()
+        await tick(watch, "#allow-factor", "check")
         await watch.press("l", "p", "r", "b", "e", "q")
         assert isinstance(watch.app.screen, StartScreen)
         assert watch.app.is_running
-        await watch.press("space", "escape")
+        # escape goes back step by step, and leaves from the first one
+        await watch.press("escape", "escape", "escape")
+        assert "▸1 plan" in watch.text
+        await watch.press("escape")
         assert isinstance(watch.app.screen, WatchScreen)
         assert not watch.state_dir.run_dirs()
 
@@ -120,25 +107,36 @@ async def test_an_invalid_limit_is_reported_at_its_field_and_blocks_the_start(
 ) -> None:
     path = a_plan(tmp_path, plan_of(moved("a-0", "a-1")))
     async with watching_runs(a_quiet_cluster("a-0", "a-1"), tmp_path, size=LARGE) as watch:
-        # before a plan is read no limit is shown, and then the defaults are
-        await watch.press("n")
-        assert watch.line("R replicas").split()[2] == "-"
+        # no step but the first is open before a plan is read
+        await watch.press("n", "enter")
+        assert "▸1 plan" in watch.text
         await watch.press("escape")
         await choose_plan(watch, path)
         await watch.until(lambda: "gentle, in force" in report(watch))
+        await go_to(watch, "limits")
         assert watch.line("R replicas").split()[2] == "1"
         # the figures follow the limits as they are typed
         watch.app.screen.query_one("#new-shape").focus()
         await watch.type("kip-435")
-        await watch.press("enter")  # before the figures have followed: the answer stays
         await watch.until(lambda: "kip-435, in force" in report(watch))
-        await watch.until(lambda: "Type drain-3 and press enter" in answer_line(watch))
+        # what is typed stays while one goes on and back; a click on a step goes there, too
+        await watch.press("enter")
+        await watch.type("1MB")
+        await watch.press("escape")
+        assert field(watch, "#new-shape").value == "kip-435"
+        crumbs = watch.app.screen.query_one("Crumbs").region
+        at = watch.line("3 throttle").index("3 throttle") - crumbs.x
+        await watch.pilot.click("Crumbs", offset=(at, 0))
+        assert "▸3 throttle" in watch.text
+        assert field(watch, "#throttle-rate").value == "1MB"
+        await go_to(watch, "limits")
 
         watch.app.screen.query_one("#new-partitions").focus()
         await watch.type("none of")
-        assert "! P partitions: 'none of' is not a whole number" in watch.text
+        assert "! P partitions: 'none of' is not a" in watch.text
+        await watch.say("As typed before")  # the figures are no longer those of what is typed
         await confirm(watch, "drain-3")
-        await watch.until(lambda: "P partitions: 'none of' is not" in answer_line(watch))
+        assert "▸2 limits !" in watch.text
         assert not watch.state_dir.run_dirs()
 
 
@@ -150,16 +148,17 @@ async def test_every_invalid_limit_is_marked_and_its_reason_is_visible(
     async with watching_runs(a_quiet_cluster("a-0"), tmp_path, size=size) as watch:
         await choose_plan(watch, path)
         await watch.until(lambda: "replica movements" in report(watch))
-        watch.app.screen.query_one("#new-replicas").focus()
+        await go_to(watch, "limits")
         await watch.type("x")
         watch.app.screen.query_one("#new-per-broker").focus()
         await watch.type("0")
-        await watch.say("! B per broker: 0 is too small")
-        assert "Wrong, too: R replicas" in watch.text
+        await watch.until(lambda: "! B per broker: 0 is too small" in shown(watch, "#limits-hint"))
+        assert "Wrong, too: R replicas" in shown(watch, "#limits-hint")
+        await watch.say("! B per broker: 0 is")
         assert "R!replicas" in watch.text
         assert "B!per broker" in watch.text
         watch.app.screen.query_one("#new-replicas").focus()
-        await watch.say("! R replicas: 'x' is not a whole number")
+        await watch.say("! R replicas: 'x' is not a")
 
 
 async def test_an_invalid_throttle_blocks_the_start(tmp_path: Path) -> None:
@@ -172,16 +171,19 @@ async def test_an_invalid_throttle_blocks_the_start(tmp_path: Path) -> None:
             lambda: "at 50 MB/s into brokers 4, 5 and 6" in joined_words(report(watch))
         )
         # throttled leaders are a choice, with its warning
+        await go_to(watch, "throttle")
         watch.app.screen.query_one("#throttle-leaders").focus()
         await watch.press("space")
-        await watch.until(lambda: "! --throttle-leaders: what in-sync followers" in watch.text)
+        await watch.until(
+            lambda: "! --throttle-leaders: what in-sync" in shown(watch, "#throttle-warnings")
+        )
         field(watch, "#throttle-rate").value = ""
-        await watch.say("! throttle: no rate is given to throttle leaders to")
+        await watch.say("! throttle: no rate is given to throttle leaders")
 
         await type_throttle(watch, "fast")
         assert "! throttle: 'fast'" in watch.text
         await confirm(watch, "drain-3")
-        await watch.until(lambda: "throttle: 'fast'" in answer_line(watch))
+        assert "▸3 throttle !" in watch.text
         assert not watch.state_dir.run_dirs()
 
 
@@ -212,18 +214,18 @@ async def test_a_change_of_replication_factor_is_a_problem_until_it_is_allowed(
         await choose_plan(watch, done)
         await watch.until(lambda: "target" in report(watch))
         await confirm(watch, "done")
-        await watch.say("there is nothing to do")
+        await watch.until(lambda: "there is nothing to do" in answer_line(watch))
 
         await read(watch, path)
         await watch.until(lambda: "problem" in report(watch))
         assert "the replication factor changes from 3 to 2" in report(watch)
-        await confirm(watch, "done")
-        await watch.say("The plan has the problems above")
-        watch.app.screen.query_one("#allow-factor").focus()
-        await watch.press("space")
+        await confirm(watch, "drain-3")
+        await watch.until(lambda: "The plan has the problems above" in answer_line(watch))
+        assert "▸4 check !" in watch.text
+        await tick(watch, "#allow-factor", "check")
         assert "x" in watch.line("allow replication factor changes").split()[0]
         await watch.until(lambda: "problem" not in report(watch))
-        await confirm(watch, "done")
+        await confirm(watch, "drain-3")
         await watch.until(lambda: watch.app.attached is not None)
         await watch.pass_until("ENDED")
 
@@ -240,14 +242,14 @@ async def test_a_second_run_on_the_cluster_is_started_only_when_allowed(
         await watch.until(lambda: "replica movements" in report(watch))
         await confirm(watch, "other")
         await watch.until(lambda: "Run drain-3 is live on this cluster" in answer_line(watch))
-        await watch.until(lambda: joined_words(answer_line(watch)) in joined_words(watch.text))
-        watch.app.screen.query_one("#allow-concurrent").focus()
-        await watch.press("space")
+        await watch.say("Run drain-3 is live on this cluster: add the")
+        await tick(watch, "#allow-concurrent", "start")
         await confirm(watch, "other")
         await watch.until(lambda: watch.app.attached and watch.app.attached.name == "other")
 
 
 async def type_throttle(watch: RunWatched, words: str) -> None:
+    await go_to(watch, "throttle")
     watch.app.screen.query_one("#throttle-rate").focus()
     await watch.type(words)
 
@@ -287,3 +289,21 @@ async def test_a_start_warns_of_an_unfinished_run_over_the_same_partitions(
             "run drain-3 waits for resume, with 1 partition left that this plan has, too"
             in joined_words(report(watch))
         )
+
+
+async def test_a_drain_is_generated_previewed_and_started(tmp_path: Path) -> None:
+    async with watching_runs(a_quiet_cluster("a-0", "a-1"), tmp_path, size=LARGE) as watch:
+        await watch.press("n", "shift+tab", "right", "tab")
+        await watch.type("12")
+        await watch.press("enter")
+        await watch.until(lambda: "There is no broker 12; the cluster has" in report(watch))
+        await watch.press("backspace", "backspace")
+        await watch.type("1")
+        await watch.press("enter")
+        await watch.until(lambda: "The plan is read" in report(watch))
+        assert "2 → 0" in " ".join(watch.text.split())
+        await confirm(watch, "drain-1")
+        await watch.until(lambda: watch.app.attached is not None)
+        await watch.pass_until("ENDED")
+        assert watch.app.attached is not None
+        assert all(1 not in track.target for track in watch.app.attached.run.tracks.values())

@@ -69,7 +69,8 @@ async def test_a_read_only_view_shows_the_throttle_and_why_it_cannot_be_changed(
     async with throttled(tmp_path, "20MB", write=False) as watch:
         await watch.press("t")
         assert isinstance(watch.app.screen, ThrottleScreen)
-        assert "throttle of run drain-3: 20 MB/s into each broker" in watch.text
+        assert "throttle of run drain-3" in watch.text
+        assert "in force: 20 MB/s into each broker" in watch.text
         assert "This view is read-only" in watch.text
         await watch.press("3", "enter", "escape")
         assert isinstance(watch.app.screen, WatchScreen)
@@ -103,6 +104,7 @@ async def test_a_throttle_that_is_too_low_is_reported_and_a_new_one_takes_effect
             await watch.resize(size)
             assert "‼ THROTTLE TOO LOW: 1.0 MB/s into broker 4, needs more than 4" in watch.text
             assert "needs more than" in watch.line("THROTTLE TOO LOW")
+            assert watch.lines[-1].strip().startswith("t raise throttle   ")
 
         await watch.press("t")
         await watch.type("30MB")
@@ -113,6 +115,7 @@ async def test_a_throttle_that_is_too_low_is_reported_and_a_new_one_takes_effect
         await watch.press("escape")
         await watch.pass_until("throttle 30 MB/s into each broker")
         assert "THROTTLE TOO LOW" not in watch.text
+        assert "raise" not in watch.lines[-1]
 
 
 async def test_each_broker_row_shows_the_requested_current_and_previous_rate(
@@ -123,8 +126,8 @@ async def test_each_broker_row_shows_the_requested_current_and_previous_rate(
     async with throttled(tmp_path, "20MB,5=3MB", cluster=cluster, size=MIDDLE) as watch:
         await watch.pass_time(20)
         await watch.press("t")
-        assert "throttle of run drain-3: 20 MB/s into each broker, 3.0 MB/s into" in watch.text
-        row = watch.line(" 4       20 MB/s")
+        assert "in force: 20 MB/s into each broker, 3.0 MB/s into" in watch.text
+        row = watch.dialog_line("4       20 MB/s")
         assert row.split()[3:7] == ["20", "MB/s", "7.0", "MB/s"]
         assert "2.0 MB/s a-" in row
         assert "2 replicas listed for it, of topic a." in watch.text

@@ -41,7 +41,7 @@ class ClusterFigures:
     def __init__(self, reader: ClusterReader, clock: Clock, patience_s: float) -> None:
         self._reader = reader
         self._clock = clock
-        self._patience_s = patience_s
+        self.patience_s = patience_s
         self._offsets: RequestsByKey[int, OffsetsAnswer] = RequestsByKey(Operation.LOG_ENDS, clock)
         self._dirs: RequestsByKey[int, LogDirsAnswer] = RequestsByKey(
             Operation.LOG_DIRS, clock, every_s=SIZES_EVERY_S
@@ -119,7 +119,7 @@ class ClusterFigures:
 
     async def _wait(self) -> None:
         # A request that has outlasted the patience once is not waited for in later polls.
-        patience_s = self._patience_s
+        patience_s = self.patience_s
         open_ = set().union(*(a.open(younger_than_s=patience_s) for a in self._askings))
         if open_:
             await wait_for_first(asyncio.wait(open_), self._clock.sleep(patience_s))

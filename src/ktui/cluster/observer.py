@@ -124,6 +124,10 @@ class Observer:
             Operation.CENSUS, clock, every_s=CENSUS_EVERY_S, late_after_s=CENSUS_EVERY_S
         )
 
+    def wait_for_brokers(self, patience_s: float) -> None:
+        """Change how many seconds a poll waits for a broker's answer."""
+        self._figures.patience_s = patience_s
+
     async def poll(self, interest: Interest = NO_INTEREST) -> Observation:
         """Poll the cluster once. Polls never overlap: a second caller waits for the first.
 

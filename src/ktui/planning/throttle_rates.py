@@ -75,6 +75,14 @@ class ThrottleRates(msgspec.Struct, frozen=True):
         ]
         return ", ".join(phrases)
 
+    @property
+    def typed(self) -> str:
+        """The rates as an operator would type them, exactly: "50MB,3=20MB"."""
+        parts = [f"{each.broker}={_typed(each.bytes_s)}" for each in self.brokers]
+        if self.every is not None or not parts:
+            parts.insert(0, _typed(self.every))
+        return ",".join(parts)
+
     def with_leaders(self, *, throttled: bool) -> str:
         """Return the rates in words, with a note if leaders are throttled too."""
         return f"{self.words}, leaders too" if self and throttled else self.words
@@ -124,6 +132,15 @@ def _read(text: str) -> int | None:
 
 def _is_number(text: str) -> bool:
     return text.isascii() and text.replace(".", "", 1).isdecimal()
+
+
+def _typed(rate: int | None) -> str:
+    if rate is None:
+        return "none"
+    for size, unit in ((10**9, "GB"), (10**6, "MB"), (10**3, "kB")):
+        if rate % size == 0:
+            return f"{rate // size}{unit}"
+    return str(rate)
 
 
 def _rate(rate: int | None) -> str:

@@ -304,12 +304,21 @@ def _extend(
     return (*kept, (slot, bytes_s))[-SLOTS:]
 
 
-def merge_flow_history(past: Flows, own: Flows) -> Flows:
-    """Start the history with what was seen before the view's own polls."""
+def merge_flows(past: Flows, own: Flows, *, goes_on: bool) -> Flows:
+    """Start a view's flows with those that were seen before its own polls.
+
+    Args:
+        past: the earlier flows, up to the view's last poll.
+        own: the flows by the view's own polls.
+        goes_on: whether its polls followed the earlier ones closely enough to measure on.
+    """
     first = own.history[0][0] if own.history else None
-    older = (each for each in past.history if first is None or each[0] < first)
-    history = (*older, *own.history)[-SLOTS:]
-    return msgspec.structs.replace(own, history=history)
+    older = tuple(each for each in past.history if first is None or each[0] < first)
+    if not older or not goes_on:
+        return msgspec.structs.replace(own, history=(*older, *own.history)[-SLOTS:])
+    last = past.history[-1][0]
+    newer = (each for each in own.history if each[0] > last)
+    return msgspec.structs.replace(past, history=(*past.history, *newer)[-SLOTS:])
 
 
 def flow_slots(flows: Flows, now_s: float) -> list[float | None]:

@@ -9,6 +9,9 @@ import math
 import time
 from datetime import UTC, datetime, timedelta
 
+from ktui.cluster.clock import Clock, SystemClock
+from ktui.cluster.pausable_clock import SPEEDS, PausableClock
+
 FIRST_MOMENT = datetime(2026, 1, 1, tzinfo=UTC)
 """Default wall time at which a simulation begins, the same in every run."""
 
@@ -96,22 +99,27 @@ async def _run_until_idle() -> None:
         await asyncio.sleep(0)
 
 
-class ScaledClock:
-    """The machine's clock, running `speed` times as fast from now on."""
+class ScaledClock(PausableClock):
+    """A clock that runs `speed` times as fast as real time from now on, and can be paused.
 
-    def __init__(self, speed: float, start: datetime | None = None) -> None:
-        self.speed = speed
-        self._began = time.monotonic()
-        self._start = datetime.now(UTC) if start is None else start
+    Args:
+        speed: seconds of this clock per real second.
+        fastest: the highest speed.
+        real: the clock of real time; None for one that stands while the machine sleeps, for a
+            simulation would have to catch up with all those hours.
+    """
 
-    def now(self) -> datetime:
-        """Wall time, aware, in UTC."""
-        return self._start + timedelta(seconds=self.monotonic())
+    def __init__(
+        self, speed: float, *, fastest: float = SPEEDS[-1], real: Clock | None = None
+    ) -> None:
+        real = real or _AwakeClock()
+        super().__init__(real.now(), speed=speed, fastest=fastest, real=real)
+        self.run()
+
+
+class _AwakeClock(SystemClock):
+    """The machine's clock, whose monotonic seconds leave out the time that it sleeps."""
 
     def monotonic(self) -> float:
-        """Seconds since the start."""
-        return (time.monotonic() - self._began) * self.speed
-
-    async def sleep(self, seconds: float) -> None:
-        """Let `seconds` of this clock pass."""
-        await asyncio.sleep(seconds / self.speed)
+        """Seconds while the machine is awake."""
+        return time.monotonic()

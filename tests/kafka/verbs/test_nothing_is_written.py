@@ -16,7 +16,7 @@ from support.views.terminal import Terminal
 
 ENTER, ESCAPE = "\r", "\x1b"
 WATCH = "v view"
-SCREENS = ((ENTER, "] next"), ("b", "its partitions"), ("e", "x export"), ("?", "esc closes"))
+SCREENS = ((ENTER, "] next"), ("b", "its partitions"), ("e", "x export"), ("?", "/ search"))
 """The key of each screen, and words that only its footer has."""
 
 

@@ -236,6 +236,8 @@ def commands() -> list[tuple[Command, Answer | None]]:
     yes = Answer(accepted=True, words="in force", batch=2)
     return [
         (SetThrottle(RATES), yes),
+        (SetLimits({"partitions": 4}, instead_of=LIMITS), yes),
+        (SetThrottle(RATES, instead_of=RATES), yes),
         (SetLimits({"partitions": 3, "per-broker": None, "mode": "wave"}), yes),
         (CancelMoves(CancelKind.ROLLBACK, (), (TopicPartition("orders", 1),)), yes),
         (Pause(PauseOrigin.OPERATOR, ("audit",), (tp,)), yes),

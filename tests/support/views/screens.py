@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Generic, TypeVar
 
 from rich.color import Color
+from textual._context import visible_screen_stack
 from textual.app import App
 from textual.pilot import Pilot
 from textual.screen import Screen
@@ -82,8 +83,9 @@ class Host(App[None], Services, Generic[S]):
 
 
 def screen_text(app: App[None]) -> str:
-    """Return everything on the screen."""
+    """Return everything on the screen, also what shows below a dialog."""
     width, height = app.size
+    visible_screen_stack.set(app._background_screens)
     strips = app.screen._compositor.render_strips()
     assert len(strips) == height
     return "\n".join(strip.text[:width].rstrip() for strip in strips)

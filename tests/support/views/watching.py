@@ -102,6 +102,8 @@ class Watching:
                 await self.clock.advance(min(self._poll_s, left))
                 await self._taken_in()
                 left -= self._poll_s
+        for screen in self.app.screen_stack:  # also those below a dialog
+            screen.check_idle()
         await self.pilot.pause()
 
     async def lose(self) -> None:
@@ -168,6 +170,18 @@ class Watching:
         """Return the line of the screen that contains these words."""
         found = [line for line in self.lines if words in line]
         assert found, f"no line has {words!r} in it:\n{self.text}"
+        return found[0]
+
+    @property
+    def dialog(self) -> list[str]:
+        """The lines in the box of the dialog."""
+        box = self.app.screen.query_one(".dialog").content_region
+        return [line[box.x : box.right].rstrip() for line in self.lines[box.y : box.bottom]]
+
+    def dialog_line(self, words: str) -> str:
+        """Return the line of the dialog that contains these words."""
+        found = [line for line in self.dialog if words in line]
+        assert found, f"no line of the dialog has {words!r} in it:\n{self.text}"
         return found[0]
 
     def row(self, name: str) -> str:

@@ -216,6 +216,11 @@ def test_a_reassignment_by_someone_else_is_a_warning() -> None:
         Severity.WARNING,
         "someone else is reassigning orders-0",
     )
+    ours = msgspec.structs.replace(cluster, movers={_tp(0): "drain-b3"})
+    assert _check(_plan((0, (5, 1, 3))), ours) == (
+        Severity.WARNING,
+        "run drain-b3 is reassigning orders-0",
+    )
 
 
 def test_outdated_original_replicas_are_reported() -> None:

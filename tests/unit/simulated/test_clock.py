@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import timedelta
+
+import pytest
 
 from ktui.simulated.clock import FIRST_MOMENT, ScaledClock, VirtualClock
 
@@ -94,3 +97,32 @@ async def test_a_scaled_clock_runs_faster_by_its_factor() -> None:
 
     assert fast.monotonic() >= 10.0
     assert slow.monotonic() < fast.monotonic()
+
+
+async def test_a_scaled_clock_can_be_stopped_and_changes_its_speed() -> None:
+    real = VirtualClock()
+    clock = ScaledClock(5.0, fastest=100.0, real=real)
+    sleeper = asyncio.create_task(clock.sleep(20.0))
+    await real.advance(2.0)
+    clock.pause()
+    await real.advance(60.0)
+    assert (clock.monotonic(), sleeper.done()) == (10.0, False)
+
+    clock.run()
+    clock.faster()
+    await real.advance(1.0)
+    assert (clock.speed, clock.monotonic(), sleeper.done()) == (10.0, 20.0, True)
+    assert clock.now() == real.now() - timedelta(seconds=63) + timedelta(seconds=20)
+
+
+@pytest.mark.parametrize(
+    ("speed", "slower", "faster"),
+    [(5.0, 2.0, 10.0), (7.0, 5.0, 10.0), (0.1, 0.1, 0.25), (100.0, 50.0, 100.0)],
+)
+def test_speeds_go_up_and_down_in_steps_between_the_slowest_and_the_fastest(
+    speed: float, slower: float, faster: float
+) -> None:
+    down, up = (ScaledClock(speed, fastest=100.0, real=VirtualClock()) for _ in range(2))
+    down.slower()
+    up.faster()
+    assert (down.speed, up.speed) == (slower, faster)

@@ -116,3 +116,32 @@ def test_nothing_rings_where_the_operator_has_switched_it_off(
     terminal.happen(*events)
 
     assert terminal.words == []
+
+
+def test_a_death_is_handed_on_once_though_nobody_wants_the_bell() -> None:
+    died = list[str]()
+    terminal = Terminal(on=False)
+    terminal.alerts = Alerts(
+        terminal._ring,
+        terminal.written.append,
+        on=False,
+        on_death=lambda run: died.append(run.name),
+    )
+    terminal.happen(owned())
+    for _ in range(4):
+        terminal.happen(owned=False)
+    assert died == ["drain"]
+    assert (terminal.rung, terminal.written) == (0, [])
+
+
+def test_an_engine_that_leaves_by_itself_has_not_died() -> None:
+    died = list[str]()
+    terminal = Terminal()
+    terminal.alerts = Alerts(
+        terminal._ring, terminal.written.append, on=True, on_death=lambda run: died.append(run.name)
+    )
+    terminal.happen(owned())
+    terminal.happen(EngineLeft(reason="asked to"))
+    for _ in range(3):
+        terminal.happen(owned=False)
+    assert died == []

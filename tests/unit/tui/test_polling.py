@@ -33,9 +33,11 @@ class QuietCluster:
         raise AssertionError("the view's polls end without their source")
 
 
-def polls_of_a_view(complete: Callable[[Progress], Progress]) -> Polling:
+def polls_of_a_view(
+    complete: Callable[[Progress], Progress], source: QuietCluster | None = None
+) -> Polling:
     return Polling(
-        QuietCluster(),
+        source or QuietCluster(),
         VirtualClock(),
         1.0,
         interest=lambda: NO_INTEREST,
@@ -79,6 +81,45 @@ async def test_a_history_is_kept_for_the_next_poll_if_one_fails_over_it() -> Non
     fails.append(False)
     await polling._poll_once()
     assert polling.progress.timelines.keys() == {T0}
+
+
+class CopyingCluster(QuietCluster):
+    """A source that shows a replica being copied: 10 of its 100 messages in each poll."""
+
+    def __init__(self, polls: int = 0) -> None:
+        self.polls = polls
+
+    async def poll(self, interest: Interest = NO_INTEREST) -> Observation:
+        del interest
+        self.polls += 1
+        return a_copy(self.polls)
+
+
+def a_copy(polls: int) -> Observation:
+    ends = {(T0, 1): 100, (T0, 4): 10 * polls}
+    return an_observation([a_move()], float(polls), ends=ends, starts={T0: 0})
+
+
+async def test_polls_are_kept_while_a_history_is_read() -> None:
+    polling = polls_of_a_view(lambda progress: progress, CopyingCluster(polls=2))
+    await polling._poll_once()
+    polling.expect_history()
+    for _ in range(4):
+        await polling._poll_once()
+    polling.add_history(folded([a_copy(0), a_copy(1), a_copy(2)]))
+    await polling._poll_once()
+
+    whole = folded(map(a_copy, range(9)))
+    assert polling.progress.timelines[T0].lanes[4].history == whole.timelines[T0].lanes[4].history
+
+
+async def test_no_poll_is_kept_once_there_is_no_history() -> None:
+    polling = polls_of_a_view(lambda progress: progress, CopyingCluster())
+    polling.expect_history()
+    await polling._poll_once()
+    polling.add_history(None)
+    await polling._poll_once()
+    assert polling._kept is None
 
 
 def test_polls_cover_what_each_open_screen_needs() -> None:

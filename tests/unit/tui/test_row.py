@@ -4,12 +4,23 @@ from datetime import timedelta
 
 import pytest
 
-from ktui.execution.run.events import AnyRunEvent, JournalEntry, Planned, PlannedPart, StateEntered
+from ktui.execution.run.cancel_kind import CancelKind
+from ktui.execution.run.events import (
+    AnyRunEvent,
+    CancelAsked,
+    JournalEntry,
+    Planned,
+    PlannedPart,
+    StateEntered,
+    StepBegun,
+    StepOver,
+)
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
 from ktui.progress.timeline import Cause, Lane, Phase, Role, Stall, StallKind
 from ktui.tui.draw.format import as_time
 from ktui.tui.run_view.rows import RunRows
+from ktui.tui.screens.dashboard.map_state import MAP_CELLS, map_state
 from ktui.tui.screens.watch.columns import Extents, layout
 from ktui.tui.screens.watch.filter import RowFilter
 from ktui.tui.screens.watch.row import row_pieces
@@ -17,6 +28,13 @@ from ktui.tui.screens.watch.row_context import RowContext
 from support.journals.journals import started
 from support.simulated.moving_clusters import tp
 from support.views.screens import BEGAN, BEGAN_S, timeline
+
+STEP = StepBegun(
+    topic="a", partition=0, batch=1, replicas=(1, 2, 3, 4), adding=(4,), removing=(),
+    elect=None, before=(1, 2, 3), leader=1, cut=False,
+)  # fmt: skip
+OVER = StepOver(topic="a", partition=0, replicas=(1, 2, 3, 4), leader=1, reached=True)
+DONE = StateEntered(topic="a", partition=0, state=State.DONE)
 
 
 def test_a_replica_that_waits_for_its_turn_keeps_its_partition_moving() -> None:
@@ -35,26 +53,38 @@ def _waiting_lane() -> Lane:
     return Lane(4, Role.ADDING, share=0.125, rate_bytes_s=0.0, stall=stall)
 
 
+@pytest.mark.parametrize("width", [79, 96, 119, 150, 199])
+def test_a_reason_is_whole_whatever_else_of_its_row_has_to_give_way(width: int) -> None:
+    why = "0.3 MB/s throttle, 1.7 MB/s in"
+    stall = Stall(StallKind.FALLING_BEHIND, Cause.THROTTLED, BEGAN_S, 4, why)
+    lane = Lane(4, Role.ADDING, share=0.125, stall=stall, lag_messages=3_000, rate_bytes_s=2e5)
+    seen = timeline(tp("payments-settled-12"), phase=Phase.MOVING, lanes={4: lane})
+    columns = layout(width, Extents(19, 14))
+    text = "".join(piece.text for piece in row_pieces(seen, columns, RowContext(BEGAN_S + 60)))
+    assert why in text
+    assert "behind 1m" in text
+
+
+def test_a_reason_too_long_for_its_row_takes_the_figures_and_leaves_the_replicas() -> None:
+    why = "0.3 MB/s throttle, 1.6 MB/s in: will never finish; needs more than 1.6 MB/s"
+    stall = Stall(StallKind.FALLING_BEHIND, Cause.THROTTLED, BEGAN_S, 4, why)
+    lanes = {4: Lane(4, Role.ADDING, lag_messages=3_000, stall=stall)}
+    seen = timeline(tp("payments-12"), phase=Phase.MOVING, lanes=lanes)
+    words = row_pieces(seen, layout(79, Extents(11, 14)), RowContext(BEGAN_S + 60))
+    text = "".join(piece.text for piece in words)
+    assert text.rstrip().endswith("0.3 MB/s throttle, 1.6 MB/s in …")
+    assert "*1 2 +9" in text
+    assert "3.0 k msg" not in text
+
+
 @pytest.mark.parametrize("width", range(100, 150))
-def test_no_figure_is_cut_in_a_reason_that_is_too_long(width: int) -> None:
-    full_reason = "0.3 MB/s throttle, 1.7 MB/s in"
-    stall = Stall(StallKind.FALLING_BEHIND, Cause.THROTTLED, BEGAN_S, 4, full_reason)
-    lanes = {4: Lane(4, Role.ADDING, share=0.125, stall=stall)}
+def test_no_figure_is_cut_in_when_a_move_ended(width: int) -> None:
     ended = BEGAN + timedelta(seconds=91)
-    for seen, endings in (
-        (
-            timeline(phase=Phase.MOVING, lanes=lanes),
-            (full_reason, "0.3 MB/s throttle …", "0.3 MB/s …"),
-        ),
-        (
-            timeline(phase=Phase.DONE, lanes={}, ended_at=ended),
-            (f"at {as_time(ended)} after 1m 31s", f"at {as_time(ended)}", ""),
-        ),
-    ):
-        words = row_pieces(seen, layout(width, Extents()), RowContext(BEGAN_S + 60))
-        text = "".join(piece.text for piece in words).rstrip()
-        assert text.endswith(endings)
-        assert "after 1m" not in text or text.endswith("after 1m 31s")
+    seen = timeline(phase=Phase.DONE, lanes={}, ended_at=ended)
+    words = row_pieces(seen, layout(width, Extents()), RowContext(BEGAN_S + 60))
+    text = "".join(piece.text for piece in words).rstrip()
+    assert text.endswith((f"at {as_time(ended)} after 1m 31s", f"at {as_time(ended)}", ""))
+    assert "after 1m" not in text or text.endswith("after 1m 31s")
 
 
 def _in_a_run(state: State, why: str) -> RowContext:
@@ -90,3 +120,33 @@ def test_a_partition_changed_elsewhere_stays_so_and_shows_the_stall_of_its_move(
     assert "changed" in text
     assert "STALLED" not in text
     assert "broker 7 is down, stalled 1m" in text
+
+
+@pytest.mark.parametrize(
+    ("kind", "before", "words", "role"),
+    [
+        (CancelKind.STOP, State.QUEUED, "not started", "dim"),
+        (CancelKind.ROLLBACK, State.QUEUED, "not started", "dim"),
+        (CancelKind.STOP, State.DONE, "stopped", "cancelled"),
+        (CancelKind.ROLLBACK, State.DONE, "rolled back", "in-sync"),
+    ],
+)
+def test_never_begun_is_grey_and_rolled_back_is_green(
+    kind: CancelKind, before: State, words: str, role: str
+) -> None:
+    begun, context = before is State.DONE, _in_a_run(before, "")
+    assert context.run is not None
+    run = context.run.run
+    if begun:
+        run.apply(JournalEntry(run.seq + 1, BEGAN, STEP))
+        run.apply(JournalEntry(run.seq + 1, BEGAN, OVER))
+        run.apply(JournalEntry(run.seq + 1, BEGAN, DONE))
+    cancel = CancelAsked(kind=kind, partitions=(tp("a-0"),))
+    run.apply(JournalEntry(run.seq + 1, BEGAN, cancel))
+    if begun:
+        run.apply(JournalEntry(run.seq + 1, BEGAN, DONE))
+    seen = timeline(tp("a-0"), phase=Phase.SETTLED, lanes={})
+    pieces = row_pieces(seen, layout(140, Extents()), context)
+    assert (words, role) in [(piece.text.strip(), piece.role) for piece in pieces]
+    on_map = map_state(seen, context)
+    assert MAP_CELLS[on_map].role == role

@@ -110,11 +110,23 @@ def test_the_columns_always_fit_the_width(width: int, name: int, replicas: int) 
 
 
 def test_a_wider_terminal_shows_more() -> None:
-    extents = Extents(12, 14)
-    narrow, middle, wide = (
-        {column for column, _ in layout(width, extents).columns} for width in (79, 119, 199)
-    )
-    assert Column.RATE not in narrow
-    assert {Column.LAG, Column.LEFT, Column.TIMELINE} <= narrow
-    assert narrow | {Column.RATE, Column.REASON} == middle
-    assert middle | {Column.TO_COPY} == wide
+    extents = Extents(21, 14)
+    before: set[Column] = set()
+    for width, *more in (
+        (60, Column.PARTITION, Column.STATE, Column.REPLICAS, Column.LEFT),
+        (76, Column.LAG),
+        (79, Column.RATE),
+        (90, Column.TIMELINE),
+        (120, Column.BATCH),
+        (135, Column.REASON),
+        (160, Column.TO_COPY),
+    ):
+        columns = {column for column, _ in layout(width, extents, batches=True).columns}
+        assert columns - before == set(more)
+        assert before <= columns
+        before = columns
+
+
+def test_what_never_copies_has_no_columns_for_the_figures_of_copies() -> None:
+    columns = {column for column, _ in layout(120, Extents(copying=False)).columns}
+    assert not columns & {Column.LAG, Column.RATE, Column.LEFT, Column.TO_COPY}

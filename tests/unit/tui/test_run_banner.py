@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
+import msgspec
 import pytest
 
 from ktui.execution.forecast.estimate import CopiedBytes
@@ -37,14 +39,66 @@ def test_the_banner_shows_the_range_beside_the_eta_in_a_wide_terminal() -> None:
 
 def test_the_banner_keeps_the_eta_and_drops_the_range_at_80_columns() -> None:
     line = banner_line(80)
-    assert "1 stopped  1 rolled back" in line
-    assert MIDDLE_AT in line
+    assert f"1 stopped  47%  {MIDDLE_AT}" in line
     assert "(" not in line
 
 
 @pytest.mark.parametrize("width", range(70, 200))
 def test_the_banner_drops_less_important_facts_first(width: int) -> None:
     line = banner_line(width)
-    kept = [words in line for words in ("GB of", RANGE, "47%", MIDDLE_AT)]
+    facts = ("▕", "batch", "GiB of", RANGE, "1 stopped", "47%", MIDDLE_AT)
+    kept = [words in line for words in facts]
     assert kept == sorted(kept)
     assert len(line) == width
+
+
+@pytest.mark.parametrize("width", [80, 120, 160])
+def test_a_long_name_is_cut_before_the_figures_of_its_run(width: int) -> None:
+    status = msgspec.structs.replace(STATUS, name="drain-broker-3-of-the-second-rack-" + "9" * 40)
+    line = "".join(piece.text for piece in first_line(status, BEGAN, width))
+    assert "run drain-broker-3-of-t…" in line
+    assert f"47%  {MIDDLE_AT}" in line
+
+
+def test_nothing_known_of_the_end_is_said_before_the_sizes() -> None:
+    counts = {State.DONE: 214, State.BLOCKED: 4}
+    status = msgspec.structs.replace(STATUS, counts=counts)
+    line = "".join(piece.text for piece in first_line(status, BEGAN, 80))
+    assert "4 blocked" in line
+    assert "47%  ETA unknown" in line
+
+
+ROLLING_BACK = msgspec.structs.replace(
+    STATUS, partitions=5, rolling_back=3, counts={State.ROLLED_BACK: 2, State.STOPPING: 3}
+)
+
+
+def rollback_line(**changes: Any) -> str:
+    status = msgspec.structs.replace(ROLLING_BACK, **changes)
+    return "".join(piece.text for piece in first_line(status, BEGAN, 200))
+
+
+def test_a_rollback_counts_what_is_still_being_stopped_and_has_an_eta() -> None:
+    line = rollback_line()
+    assert "drain-b3  ROLLING BACK 2/5" in line
+    assert MIDDLE_AT in line
+    assert "RUNNING" not in line
+
+
+@pytest.mark.parametrize(
+    ("state", "words"), [(RunState.GATED, "GATE SHUT"), (RunState.PAUSED, "PAUSED")]
+)
+def test_a_rollback_goes_on_at_a_shut_gate_and_in_a_pause(state: RunState, words: str) -> None:
+    line = rollback_line(state=state)
+    assert f"{words}  ROLLING BACK 2/5" in line
+    assert MIDDLE_AT in line
+
+
+def test_nothing_is_forecast_while_other_partitions_are_held_beside_a_rollback() -> None:
+    line = rollback_line(state=RunState.GATED, partitions=880)
+    assert "ROLLING BACK 2/5" in line
+    assert "ETA" not in line
+
+
+def test_no_rollback_goes_on_without_an_engine() -> None:
+    assert "ROLLING BACK" not in rollback_line(state=RunState.RESUMABLE)

@@ -23,11 +23,11 @@ from ktui.execution.run.events import (
     StepBegun,
     StepOver,
 )
+from ktui.execution.run.requested_replicas import with_requested_replicas
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
 from ktui.pacing.limits import Limits, Order, Shape
 from ktui.progress.timeline import Lane, Phase, Progress, Role, Slots, Timeline
-from ktui.tui.poll.requested_replicas import with_requested_replicas
 from ktui.tui.run_view.attached import limits_after
 from ktui.tui.run_view.rows import QueuePlaces, RunRows, steps_to_come
 from support.journals.journals import started

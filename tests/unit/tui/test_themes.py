@@ -123,7 +123,7 @@ def test_every_role_has_a_colour_in_a_theme_without_roles(theme: Theme) -> None:
 def test_a_role_that_a_theme_leaves_out_takes_its_base_colour(folder: Path) -> None:
     write(folder, "mine.yaml", "name: mine\n" + BASE)
     theme = load(folder).themes["mine"]
-    assert theme.variables["adding"] == "blue"
+    assert theme.variables["moving"] == "blue"
     assert theme.variables["stalled"] == "red"
     assert theme.variables["dim"] == "#999999"
 
@@ -133,16 +133,16 @@ def test_a_users_theme_replaces_the_shipped_one_of_its_name(folder: Path) -> Non
     loaded = load(folder)
     assert loaded.problems == ()
     assert loaded.themes["dark"].variables["leader"] == "#00ffff"
-    assert loaded.themes["dark"].variables["adding"] == shipped("dark").variables["adding"]
+    assert loaded.themes["dark"].variables["moving"] == shipped("dark").variables["moving"]
 
 
 def test_a_theme_inherits_what_it_does_not_set(folder: Path) -> None:
     write(folder, "a.yaml", 'name: paper\nextends: light\ncolors: {background: "#fff8e0"}\n')
-    write(folder, "b.yaml", "name: paper-red\nextends: paper\nroles: {adding: darkred}\n")
+    write(folder, "b.yaml", "name: paper-red\nextends: paper\nroles: {moving: darkred}\n")
     theme = load(folder).themes["paper-red"]
     assert not theme.dark
     assert theme.background == "#fff8e0"
-    assert theme.variables["adding"] == "darkred"
+    assert theme.variables["moving"] == "darkred"
     assert theme.variables["leader"] == shipped("light").variables["leader"]
 
 
@@ -151,6 +151,12 @@ def test_a_broken_override_leaves_the_shipped_theme_in_place(folder: Path) -> No
     loaded = load(folder)
     assert loaded.themes["dark"].variables == shipped("dark").variables
     assert [(problem.path, problem.line) for problem in loaded.problems] == [(path, 2)]
+
+
+def test_an_editors_hidden_lock_file_is_no_theme(folder: Path) -> None:
+    folder.mkdir()
+    (folder / ".#mine.yaml").symlink_to("somebody@somewhere.4711")
+    assert load(folder).problems == ()
 
 
 def test_a_missing_theme_folder_is_no_problem(tmp_path: Path) -> None:
@@ -166,32 +172,32 @@ BAD = {
         "unknown key 'font'; known keys: ansi, colors, dark, extends, name, roles",
     ),
     "a role with a typo": (
-        "name: x\nextends: dark\nroles:\n  adding: blue\n  stalld: red\n", 5,
+        "name: x\nextends: dark\nroles:\n  moving: blue\n  stalld: red\n", 5,
         "unknown key 'stalld'; did you mean 'stalled'?",
     ),
     "a key that is given twice": (
-        "name: x\nextends: dark\nroles:\n  adding: blue\n  adding: red\n", 5,
-        "'adding' is given twice",
+        "name: x\nextends: dark\nroles:\n  moving: blue\n  moving: red\n", 5,
+        "'moving' is given twice",
     ),
     "a colour with a typo": (
-        "name: x\nextends: dark\nroles:\n  adding: blu\n", 4,
-        "`adding` is not a colour: 'blu'; did you mean blue?",
+        "name: x\nextends: dark\nroles:\n  moving: blu\n", 4,
+        "`moving` is not a colour: 'blu'; did you mean blue?",
     ),
     "an unknown colour": (
-        "name: x\nextends: dark\nroles:\n  adding: '#12'\n", 4,
-        "`adding` is not a colour: '#12'; write \"#5aa9ff\", a CSS name or ansi_blue",
+        "name: x\nextends: dark\nroles:\n  moving: '#12'\n", 4,
+        "`moving` is not a colour: '#12'; write \"#5aa9ff\", a CSS name or ansi_blue",
     ),
     "a colour without its quotes": (
-        "name: x\nextends: dark\nroles:\n  adding: #5aa9ff\n", 4,
-        '`adding` has no colour; one that begins with # needs quotes: "#5aa9ff"',
+        "name: x\nextends: dark\nroles:\n  moving: #5aa9ff\n", 4,
+        '`moving` has no colour; one that begins with # needs quotes: "#5aa9ff"',
     ),
     "a see-through colour": (
-        "name: x\nextends: dark\nroles:\n  adding: '#5aa9ff80'\n", 4,
-        "`adding` is see-through: '#5aa9ff80'; give an opaque colour",
+        "name: x\nextends: dark\nroles:\n  moving: '#5aa9ff80'\n", 4,
+        "`moving` is see-through: '#5aa9ff80'; give an opaque colour",
     ),
     "a list where a colour belongs": (
-        "name: x\nextends: dark\nroles:\n  adding: [blue]\n", 4,
-        "`adding` is not a colour: ['blue']; write \"#5aa9ff\" (quoted), a CSS name or ansi_blue",
+        "name: x\nextends: dark\nroles:\n  moving: [blue]\n", 4,
+        "`moving` is not a colour: ['blue']; write \"#5aa9ff\" (quoted), a CSS name or ansi_blue",
     ),
     "no name": (
         "extends: dark\n", 1, "`name` is missing: what the theme is called in the list of themes",
@@ -223,7 +229,7 @@ BAD = {
     ),
     "an empty file": ("", 1, "a theme file is made of `key: value` lines"),
     "broken YAML": (
-        'name: x\nroles: {adding: "blue\n', 3,
+        'name: x\nroles: {moving: "blue\n', 3,
         "not valid YAML: found unexpected end of stream",
     ),
     "a tab": (
@@ -240,12 +246,12 @@ BAD = {
         + ", ".join(sorted([*SHIPPED, "good"])),
     ),
     "a colour of the terminal among true colours": (
-        "name: x\nextends: dark\nroles:\n  adding: ansi_blue\n", 1,
-        "colours like ansi_blue need `ansi: true` in the theme; they are: adding",
+        "name: x\nextends: dark\nroles:\n  moving: ansi_blue\n", 1,
+        "colours like ansi_blue need `ansi: true` in the theme; they are: moving",
     ),
     "a true colour among those of the terminal": (
-        "name: x\nextends: sixteen\nroles:\n  adding: '#ff0000'\n", 1,
-        "an `ansi: true` theme takes only colours like ansi_blue; others are: adding",
+        "name: x\nextends: sixteen\nroles:\n  moving: '#ff0000'\n", 1,
+        "an `ansi: true` theme takes only colours like ansi_blue; others are: moving",
     ),
 }  # fmt: skip
 
@@ -262,7 +268,7 @@ def test_a_mistake_in_a_theme_is_reported_with_file_and_line_and_the_others_load
 
 
 def test_all_mistakes_of_a_theme_file_are_reported_at_once(folder: Path) -> None:
-    write(folder, "bad.yaml", "nam: x\nextends: dark\nroles:\n  adding: blu\n  leder: red\n")
+    write(folder, "bad.yaml", "nam: x\nextends: dark\nroles:\n  moving: blu\n  leder: red\n")
     assert [problem.line for problem in load(folder).problems] == [1, 1, 4, 5]
 
 

@@ -15,7 +15,7 @@ from ktui.cli.alter.adding import PartitionAdder
 from ktui.cli.alter.change import TopicChange, change_of
 from ktui.cli.alter.report import added_json, added_text, dry_run_json, dry_run_text
 from ktui.cli.alter.request import ASSIGNMENT, FACTOR, PARTITIONS, AlterRequest, read_request
-from ktui.cli.alter.topic import TopicNow, read_pool, read_topic
+from ktui.cli.alter.topic import TopicNow, read_topic
 from ktui.cli.context.cluster import Cluster, ClusterChoice, Target, warn_of_tls
 from ktui.cli.context.errors import BAD_INPUT, BadInput
 from ktui.cli.context.terminal import can_ask, print_note
@@ -30,6 +30,7 @@ from ktui.cluster.broker import online_brokers
 from ktui.cluster.partition import PartitionState, TopicPartition
 from ktui.execution.host.state_dir import LONGEST_NAME
 from ktui.planning.check.findings import Allowances, FindingKind
+from ktui.planning.check.placement import read_pool
 from ktui.planning.replication_factor import BrokerPool
 from ktui.quantities import as_count
 

@@ -1,27 +1,23 @@
-"""The topic that is to be altered, and the brokers that its replicas may go to."""
+"""The topic that is to be altered."""
 
 from __future__ import annotations
 
-import asyncio
-from collections import Counter
 from collections.abc import Mapping
 
 import msgspec
 
 from ktui.cli.context.errors import BadInput
-from ktui.cluster.broker import Broker, all_cordoned
+from ktui.cluster.broker import Broker
 from ktui.cluster.clock import SystemClock
-from ktui.cluster.errors import ClusterError, Operation
+from ktui.cluster.errors import ClusterError
 from ktui.cluster.fresh_read import (
     FreshMetadata,
     read_cluster_and_reassignments,
     with_reassignments,
 )
 from ktui.cluster.partition import PartitionState, TopicPartition
-from ktui.cluster.ports import ClusterDescription, ClusterReader, LogDirsAnswer
-from ktui.planning.check.ask_brokers import call_each_broker
+from ktui.cluster.ports import ClusterReader
 from ktui.planning.names import closest_names, join_all, shortened
-from ktui.planning.replication_factor import BrokerPool
 
 
 class TopicNow(msgspec.Struct, frozen=True):
@@ -91,37 +87,3 @@ async def _suggestion(reader: ClusterReader, name: str) -> str:
         return ""
     near = map(shortened, closest_names(name, names))
     return f"; did you mean {words}?" if (words := join_all(near, "or")) else ""
-
-
-async def read_pool(reader: ClusterReader) -> BrokerPool:
-    """Read which brokers may get replicas, and how many each has.
-
-    A broker that does not report its log dirs counts as not cordoned.
-
-    Raises:
-        ClusterError: the brokers or the topics cannot be read.
-    """
-    cluster = await reader.describe_cluster()
-    cordoned, replicas = await asyncio.gather(_cordoned(reader, cluster), _census(reader))
-    return BrokerPool(
-        online=cluster.online,
-        cordoned=cordoned,
-        racks={broker.id: broker.rack for broker in cluster.brokers.values()},
-        replicas=replicas,
-    )
-
-
-async def _cordoned(reader: ClusterReader, cluster: ClusterDescription) -> frozenset[int]:
-    answers: Mapping[int, LogDirsAnswer]
-    answers, _ = await call_each_broker(
-        Operation.LOG_DIRS, {broker: reader.log_dirs(broker, ()) for broker in cluster.online}
-    )
-    return frozenset(b for b, answer in answers.items() if all_cordoned(answer.log_dirs))
-
-
-async def _census(reader: ClusterReader) -> Counter[int]:
-    counts: Counter[int] = Counter()
-    async for page in reader.scan_topics():
-        for state in page.partitions.values():
-            counts.update(state.replicas)
-    return counts

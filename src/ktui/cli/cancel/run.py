@@ -33,6 +33,7 @@ from ktui.execution.cancel.preview import CancelPreview
 from ktui.execution.errors import RunProblem, RunRefused
 from ktui.execution.host.client import BegunRun, RunClient
 from ktui.execution.host.hand_over import refuse_exported
+from ktui.execution.host.other_runs import find_movers
 from ktui.execution.host.ownership import holder, this_process
 from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.execution.journal.commands import Answer, CancelMoves, Pause
@@ -65,6 +66,7 @@ def cancel_run(
     where = choice.or_of_run(found.begun).target(changes=not request.dry_run)
     live = holder(run_dir) is not None
     preview = CancelPreview(CancelScope(run, request.kind, request.topics, request.partitions))
+    preview.movers = find_movers(state, found.begun.cluster_id, run.name)
     _read_cluster(preview, where.cluster, needed=request.dry_run or not live)
     starts = not live and not preview.scope.over
     cancel = _Cancel(run_dir, state, found, request, preview, where, starts)

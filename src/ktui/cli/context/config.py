@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ktui.yamlfile import YamlFile
 
 DEFAULT_POLL_INTERVAL_S = 1.0
-_KEYS = ["contexts", "theme", "bell"]
+_KEYS = ["contexts", "theme", "bell", "keys"]
 
 
 class Context(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -57,6 +57,10 @@ class Config(msgspec.Struct, frozen=True):
     theme: str | None = None
     bell: bool = True
     """Whether the terminal rings and notifies where a view has something to report."""
+    keys: Mapping[str, tuple[str, ...]] = {}
+    """The keys of actions, by the action's id; a view checks them."""
+    file: YamlFile | None = None
+    """The file as it was parsed; None where there is none."""
 
     def context(self, name: str) -> Context:
         """Return the named context.
@@ -101,7 +105,23 @@ def load_config(path: Path | None = None) -> Config:
         raise file.problem((key,), unknown_key(str(key), _KEYS))
     theme = file.convert(("theme",), data.get("theme"), str | None)  # type: ignore[arg-type]  # msgspec takes unions
     bell = file.convert(("bell",), data.get("bell", True), bool)
-    return Config(path, _contexts(file, data.get("contexts") or {}), theme, bell)
+    contexts = _contexts(file, data.get("contexts") or {})
+    return Config(path, contexts, theme, bell, _keys(file, data.get("keys") or {}), file)
+
+
+def _keys(file: YamlFile, data: object) -> dict[str, tuple[str, ...]]:
+    """Read the keys of actions: one for each, or a list. A digit needs no quotes."""
+    if not isinstance(data, dict):
+        raise file.problem(("keys",), "keys: expected a mapping of actions to keys")
+    keys: dict[str, tuple[str, ...]] = {}
+    for action, value in data.items():
+        given = value if isinstance(value, list) else [value]
+        names = [str(each) if type(each) is int else each for each in given]
+        if not names or not all(isinstance(each, str) and each.strip() for each in names):
+            hint = 'expected a key, or a list of keys, such as "T" or [ctrl+t, f5]'
+            raise file.problem(("keys", str(action)), f"keys.{action}: {hint}")
+        keys[str(action)] = tuple(names)
+    return keys
 
 
 def _contexts(file: YamlFile, data: object) -> dict[str, Context]:

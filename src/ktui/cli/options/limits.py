@@ -47,6 +47,11 @@ _HELP = {
 }
 
 
+def _without_default(words: str) -> str:
+    """Return the help of a limit whose default does not apply."""
+    return words.replace(" (default)", "").partition(" Default: ")[0]
+
+
 def _metavar(name: str) -> str:
     return f"{COUNTS[name].letter}|none" if name in COUNTS else "|".join(CHOICES[name])
 
@@ -55,24 +60,27 @@ def _named_limits(**values: str | None) -> GivenLimits:
     return {name.replace("_", "-"): value for name, value in values.items() if value is not None}
 
 
+def _limits_options(purposes: Mapping[str, str]) -> Callable[[Verb[R]], Verb[R]]:
+    options = {
+        name.replace("-", "_"): click.option(f"--{name}", metavar=_metavar(name), help=purpose)
+        for name, purpose in purposes.items()
+    }
+    return grouped("limits", _named_limits, options)
+
+
 def limits_options_without(*others: str) -> Callable[[Verb[R]], Verb[R]]:
     """Return a decorator that adds one option for each limit, but those whose names are taken.
 
     Passes the limits given as `limits`, unchecked, by option.
     """
-    return grouped(
-        "limits",
-        _named_limits,
-        {
-            name.replace("-", "_"): click.option(f"--{name}", metavar=_metavar(name), help=purpose)
-            for name, purpose in _HELP.items()
-            if name not in others
-        },
-    )
+    return _limits_options({name: words for name, words in _HELP.items() if name not in others})
 
 
 limits_options = limits_options_without()
 """Adds one option for each limit. Passes those given as `limits`, unchecked, by option."""
+
+limit_changes = _limits_options({name: _without_default(words) for name, words in _HELP.items()})
+"""Adds the same options for a run that has limits: what is not named keeps its value."""
 
 
 def check_limits(given: Mapping[str, object], others: Limits | None = None) -> Limits:

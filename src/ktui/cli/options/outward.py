@@ -44,6 +44,14 @@ on_event_option = click.option(
     "its standard input. No shell; killed after 10 s. none: no command. Default: the context's.",
 )
 
+view_on_event_option = click.option(
+    ON_EVENT,
+    metavar="CMD",
+    callback=_on_event,
+    help="Run CMD when the engine of the shown run dies, with one JSON object on its standard "
+    "input. The engine itself runs the command of the run for everything else.",
+)
+
 
 def with_event_command(options: RunOptions, of_context: str | None) -> RunOptions:
     """Add the context's command to the options of a run that name none.

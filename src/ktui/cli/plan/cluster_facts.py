@@ -10,6 +10,8 @@ import msgspec
 from ktui.cli.context.claim import ClaimRequest, owner_findings
 from ktui.cli.context.cluster import Cluster, read_cluster_for_plan
 from ktui.cli.doctor.permissions import permission_findings
+from ktui.execution.host.other_runs import find_movers
+from ktui.execution.host.state_dir import StateDir
 from ktui.planning.check.findings import ClusterSnapshot, Finding
 from ktui.planning.plan import Plan
 
@@ -28,6 +30,7 @@ class ClusterFacts(msgspec.Struct, frozen=True):
 async def read_cluster_facts(
     cluster: Cluster,
     plan: Plan,
+    state: StateDir,
     *,
     throttled: bool,
     starts: bool,
@@ -38,6 +41,7 @@ async def read_cluster_facts(
     Args:
         cluster: the cluster.
         plan: the plan.
+        state: the state directory, whose runs may be reassigning partitions of the plan.
         throttled: whether the run has a throttle; its check takes some seconds.
         starts: whether a missing permission keeps the run from being started.
         claim: returns the claim that a run makes on a cluster with this id; None leaves the
@@ -51,4 +55,6 @@ async def read_cluster_facts(
     async with aclosing(cluster.reader()) as reader:
         cluster_id, seen = await read_cluster_for_plan(reader, plan, measure=measure)
         owner = () if claim is None else await owner_findings(claim(cluster_id), reader)
+    if seen.listed:
+        seen = msgspec.structs.replace(seen, movers=find_movers(state, cluster_id))
     return ClusterFacts(cluster_id, seen, lacking, owner)

@@ -82,6 +82,7 @@ def check(  # noqa: PLR0913 - an option each
         read_cluster_facts(
             cluster,
             plan,
+            state,
             throttled=bool(options.throttle),
             starts=False,
             claim=lambda cluster_id: claim_request(cluster, state, cluster_id, ""),

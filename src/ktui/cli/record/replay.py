@@ -17,6 +17,7 @@ from ktui.cli.context.config import config_dir, load_config
 from ktui.cli.context.errors import BadInput
 from ktui.cli.context.terminal import need_terminal
 from ktui.cli.options import common
+from ktui.cli.output.keymap import read_keymap
 from ktui.cli.output.table import table
 from ktui.cli.output.view import show_app, temporary_folder
 from ktui.cluster.clock import Clock
@@ -265,6 +266,7 @@ def replay_app(
                 again=again,
                 theme=theme,
                 themes=load_themes(config_dir() / "themes"),
+                keymap=read_keymap(load_config()),
             )
         finally:
             runs.close()

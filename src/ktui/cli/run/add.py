@@ -45,6 +45,7 @@ from ktui.cluster.text import clean
 from ktui.execution.engine.add_plan import CheckedExtraPlan, JoinEffect, join_effects_text
 from ktui.execution.errors import RunProblem
 from ktui.execution.host.client import BegunRun, RunClient
+from ktui.execution.host.other_runs import find_movers
 from ktui.execution.host.rollback_plan import rewrite_rollback
 from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.execution.run.events import OnConflict
@@ -204,6 +205,9 @@ def command(  # noqa: PLR0913 - an option each
     throttled = bool(found.run.throttled.rates)
     cluster_id, seen = asyncio.run(_read_cluster(where, plan, measure=throttled))
     check_same_cluster(where, cluster_id, found.begun.cluster_id)
+    if seen.listed:
+        movers = find_movers(state, cluster_id, found.run.name)
+        seen = msgspec.structs.replace(seen, movers=movers)
     lacking = asyncio.run(
         find_missing_permissions(_need(found, where), where.cluster, topics_of(plan))
     )

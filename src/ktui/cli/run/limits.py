@@ -5,13 +5,15 @@ from __future__ import annotations
 import click
 import msgspec
 
+from ktui.cli.context.errors import BadInput
 from ktui.cli.options import common
-from ktui.cli.options.limits import GivenLimits, check_limits, limits_options
+from ktui.cli.options.limits import GivenLimits, check_limits, limit_changes
 from ktui.cli.output.json_form import SCHEMA_VERSION, encode
 from ktui.cli.output.table import table
 from ktui.cli.process.send_command import send_command
 from ktui.execution.host.client import RunClient
 from ktui.execution.host.state_dir import StateDir
+from ktui.execution.host.undo import undo_limits
 from ktui.execution.journal.commands import SetLimits
 from ktui.execution.run.run import Run
 from ktui.pacing.limits import CHOICES, COUNTS, Limits
@@ -29,18 +31,24 @@ class LimitsJson(msgspec.Struct, frozen=True):
 
 @click.command("limits")
 @common.run_argument
-@limits_options
+@limit_changes
+@click.option("--undo", is_flag=True, help="Put back the limits from before your last change.")
 @common.state_dir_option
 @common.json_option
-def command(name: str, *, limits: GivenLimits, state: StateDir, json: bool) -> None:
+def command(name: str, *, limits: GivenLimits, undo: bool, state: StateDir, json: bool) -> None:
     """Show or change the limits of RUN; unnamed ones keep their value.
 
     New limits bind from the next decision on. Steps in flight stay as they are. Waits up to 30 s
     for the engine's answer, which names that decision. Without an engine nothing changes: resume
     the run first.
     """
+    if undo and limits:
+        raise BadInput("--undo: takes no other limits. Give one of the two")
     check_limits(limits)
     client = RunClient.find(state, name)
+    if undo:
+        send_command(client, undo_limits(client.read_live()).command, json=json)
+        return
     if limits:
         check_limits(limits, client.read_live().limits)
         send_command(client, SetLimits(limits), json=json)

@@ -26,8 +26,8 @@ PATIENCE_S = 5.0
 
 @click.command("list")
 @cluster_options
-@common.topics_option("Only this topic. Repeatable.")
-@common.partitions_option("Only this partition. Repeatable.")
+@common.topics_option("Only this topic; may be repeated.")
+@common.partitions_option("Only this partition; may be repeated.")
 @common.json_option
 @click.option(
     "--kafka-json",

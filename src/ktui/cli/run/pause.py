@@ -11,8 +11,8 @@ from ktui.execution.host.client import RunClient
 from ktui.execution.host.state_dir import StateDir
 from ktui.execution.journal.commands import Continue, Pause
 
-_only_topics = common.topics_option("Only this topic. Repeatable.")
-_only_partitions = common.partitions_option("Only this partition. Repeatable.")
+_only_topics = common.topics_option("Only this topic; may be repeated.")
+_only_partitions = common.partitions_option("Only this partition; may be repeated.")
 
 
 @click.command("continue")

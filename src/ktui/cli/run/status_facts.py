@@ -12,6 +12,7 @@ from ktui.cluster.clock import SystemClock
 from ktui.execution.cancel.gate import ShutGate
 from ktui.execution.forecast.earlier_runs import EarlierRuns
 from ktui.execution.forecast.estimate import NOT_KNOWN, CopiedBytes, Estimate
+from ktui.execution.forecast.recorded_estimate import estimate_as_seen
 from ktui.execution.forecast.wait_text import Waiting, wait_reasons
 from ktui.execution.host.catalog import RunState, recording_now, run_state
 from ktui.execution.host.client import RunClient
@@ -76,11 +77,15 @@ def read_status(client: RunClient, state: StateDir) -> StatusFacts:
         RunProblem: its journal cannot be read.
     """
     owner, found = client.owner, client.read()
-    run, estimate = found.run, Estimate(found.run, EarlierRuns(state))
-    estimate.take(found.entries)
-    now, last_poll = SystemClock().now(), last_poll_at(client.folder)
-    estimate.update(now)
+    run, clock, earlier = found.run, SystemClock(), EarlierRuns(state)
+    now, last_poll = clock.now(), last_poll_at(client.folder)
     running = run_state(run, owner) is RunState.RUNNING
+    if running:
+        estimate = estimate_as_seen(client.folder, found.entries, earlier, clock)
+    else:
+        estimate = Estimate(run, earlier)
+        estimate.take(found.entries)
+        estimate.update(now)
     return StatusFacts(
         run=run,
         owner=owner,

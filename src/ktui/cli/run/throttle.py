@@ -19,6 +19,7 @@ from ktui.cluster.ports import ConfigScope
 from ktui.cluster.text import clean
 from ktui.execution.host.client import RunClient
 from ktui.execution.host.state_dir import StateDir
+from ktui.execution.host.undo import undo_throttle
 from ktui.execution.journal.commands import LeaveThrottles, SetThrottle
 from ktui.execution.run.run import Run
 from ktui.execution.run.throttle_status import (
@@ -44,6 +45,7 @@ class RunThrottleJson(msgspec.Struct, frozen=True):
 @click.command("throttle")
 @common.run_argument
 @click.argument("rate", metavar="[RATE]", required=False)
+@click.option("--undo", is_flag=True, help="Put back the rate from before your last change.")
 @click.option(
     "--leave-behind",
     is_flag=True,
@@ -53,7 +55,7 @@ class RunThrottleJson(msgspec.Struct, frozen=True):
 @common.state_dir_option
 @common.json_option
 def command(
-    name: str, rate: str | None, *, leave_behind: bool, state: StateDir, json: bool
+    name: str, rate: str | None, *, undo: bool, leave_behind: bool, state: StateDir, json: bool
 ) -> None:
     """Show the throttle of RUN and all that it has set, or change its RATE.
 
@@ -63,7 +65,13 @@ def command(
     """
     if leave_behind and rate is not None:
         raise BadInput("--leave-behind: takes no RATE. Give one of the two")
+    if undo and (leave_behind or rate is not None):
+        other = "--leave-behind" if leave_behind else "RATE"
+        raise BadInput(f"--undo: takes no {other}. Give one of the two")
     client = RunClient.find(state, name)
+    if undo:
+        _undo(client, json=json)
+        return
     if rate is not None:
         rates = parse_rates_option("RATE", rate)
         run = client.read_live()
@@ -82,6 +90,14 @@ def command(
         click.echo(encode(RunThrottleJson(SCHEMA_VERSION, name, shown)))
     else:
         click.echo(_as_text(name, throttle, owned=owned))
+
+
+def _undo(client: RunClient, *, json: bool) -> None:
+    run = client.read_live()
+    command = undo_throttle(run).command
+    if isinstance(command, SetThrottle) and command.rates:
+        check_throttle_permitted(run)
+    send_command(client, command, json=json)
 
 
 def _check_over(run: Run) -> None:

@@ -14,6 +14,7 @@ from types import FrameType
 import click
 
 from ktui.cli.context.cluster import Target
+from ktui.cli.context.config import load_config
 from ktui.cli.context.errors import FAILED, INTERRUPTED
 from ktui.cli.context.terminal import print_note
 from ktui.cli.engine.log import WarningReader
@@ -255,8 +256,10 @@ def show_run(
     """
     if headless:
         return follow(start, state, json=json, after=after, on_event=on_event)
-    from ktui.cli.watch.command import LiveView, show  # noqa: PLC0415 - scripts need no screens
+    from ktui.cli.output.keymap import read_keymap  # noqa: PLC0415 - scripts need no screens
+    from ktui.cli.watch.command import LiveView, show  # noqa: PLC0415 - likewise
 
+    read_keymap(load_config())  # a mistake in it is refused before anything starts
     engine = start()
     show(LiveView(cluster=where.cluster, state=state, names=where.names, run=engine.run.path))
     if not engine.gone:

@@ -65,6 +65,7 @@ def check_new_run(new: PlannedRun, how: StartOptions) -> StartRequest:
         read_cluster_facts(
             cluster,
             new.plan,
+            how.state,
             throttled=bool(options.throttle),
             starts=True,
             claim=(lambda cluster_id: _claim(new, how, cluster_id)) if how.dry_run else None,

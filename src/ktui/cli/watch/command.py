@@ -6,24 +6,31 @@ import asyncio
 from collections.abc import Mapping
 from contextlib import AsyncExitStack, aclosing
 from pathlib import Path
+from typing import Self
 
 import click
 import msgspec
 
 from ktui.cli.context.cluster import Cluster, ClusterChoice
-from ktui.cli.context.config import config_dir
+from ktui.cli.context.config import config_dir, load_config
 from ktui.cli.context.errors import BadInput
 from ktui.cli.context.terminal import need_terminal
 from ktui.cli.options import common
 from ktui.cli.options.cluster import cluster_options
+from ktui.cli.options.outward import view_on_event_option
 from ktui.cli.options.recording import recorded_in_words, recorder, recording_options
+from ktui.cli.output.keymap import read_keymap
+from ktui.cli.output.notice_json import engine_died_json
 from ktui.cli.output.view import show_app
 from ktui.cli.record.sources import ClusterRecording
 from ktui.cli.watch.launcher import ProcessEngines
 from ktui.cli.watch.run_verbs import ShellVerbs
 from ktui.cluster.clock import Clock, SystemClock
 from ktui.cluster.observer import ObservationSource, Observer
+from ktui.execution.host.engine_death import engine_death
+from ktui.execution.host.event_command import EventCommand
 from ktui.execution.host.state_dir import StateDir
+from ktui.execution.run.run import Run
 from ktui.kafka.reader import KafkaReader
 from ktui.recording.recorder import Recorder
 from ktui.tui.app.app import KtuiApp
@@ -51,6 +58,8 @@ class LiveView(msgspec.Struct, frozen=True, kw_only=True):
     """The filter to begin with."""
     recorder: Recorder | None = None
     """Records every poll; None to record nothing."""
+    on_event: str = ""
+    """The command that the view runs when the engine of its run dies; empty for none."""
 
 
 def _check_filter(_context: click.Context, _option: click.Parameter, text: str) -> str:
@@ -77,6 +86,7 @@ def _check_filter(_context: click.Context, _option: click.Parameter, text: str) 
 @common.theme_option
 @click.option("--record", is_flag=True, help="Record the view, for `ktui replay`.")
 @recording_options
+@view_on_event_option
 @common.state_dir_option
 def command(  # noqa: PLR0913 - an option each
     choice: ClusterChoice,
@@ -89,6 +99,7 @@ def command(  # noqa: PLR0913 - an option each
     record: bool,
     to: Path | None,
     redact: bool,
+    on_event: str | None,
     state: StateDir,
 ) -> None:
     """Watch partition reassignments live, and the run that moves them.
@@ -119,6 +130,7 @@ def command(  # noqa: PLR0913 - an option each
             theme=theme,
             filter_text=filter_text,
             recorder=records,
+            on_event=on_event or "",
         )
     )
     if records is not None:
@@ -141,11 +153,37 @@ async def _shown(view: LiveView) -> None:
         if view.recorder is not None:
             recording = ClusterRecording(observer, view.recorder, view.state)
             source = await stack.enter_async_context(aclosing(recording))
-        await show_app(_app(view, source, reader, clock, interval_s))
+        death = None if not view.on_event else stack.enter_context(DeathNotice(view, clock))
+        await show_app(_app(view, source, reader, clock, interval_s, death))
+
+
+class DeathNotice:
+    """Runs the view's command when the engine of its run has died, which can run none itself."""
+
+    def __init__(self, view: LiveView, clock: Clock) -> None:
+        self._command, self._state, self._clock = EventCommand(view.on_event), view.state, clock
+
+    def __call__(self, run: Run) -> None:
+        """Run the command with the notice of the death."""
+        reason = engine_death(self._state.run(run.name), run) or "its process is gone"
+        self._command.send(engine_died_json(run, self._clock.now(), reason))
+
+    def __enter__(self) -> Self:
+        """Return the notice itself; the end of the block waits for the command, and reports it."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for failure in self._command.close():
+            click.echo(f"ktui: {failure}", err=True)
 
 
 def _app(
-    view: LiveView, source: ObservationSource, reader: KafkaReader, clock: Clock, interval_s: float
+    view: LiveView,
+    source: ObservationSource,
+    reader: KafkaReader,
+    clock: Clock,
+    interval_s: float,
+    on_engine_death: DeathNotice | None,
 ) -> KtuiApp:
     cluster, engines = view.cluster, None
     if view.names is not None:
@@ -165,6 +203,8 @@ def _app(
         engines=engines,
         recorder=view.recorder,
         alerts=cluster.bell,
+        on_engine_death=on_engine_death,
         verbs=ShellVerbs(),
         filter_text=view.filter_text,
+        keymap=read_keymap(load_config()),
     )

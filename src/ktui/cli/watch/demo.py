@@ -7,6 +7,7 @@ import gc
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 import click
 from click.shell_completion import CompletionItem
@@ -15,13 +16,14 @@ from ktui.cli.context.config import config_dir, load_config
 from ktui.cli.context.errors import BadInput
 from ktui.cli.context.terminal import need_terminal
 from ktui.cli.options import common
+from ktui.cli.output.keymap import read_keymap
 from ktui.cli.output.table import table
 from ktui.cli.output.view import show_app, temporary_folder
 from ktui.cli.watch.demo_launcher import SimulatedEngines
 from ktui.cli.watch.run_verbs import ShellVerbs
-from ktui.cluster.clock import Clock
 from ktui.cluster.errors import ClusterError
 from ktui.cluster.observer import Observer
+from ktui.cluster.pausable_clock import PausableClock
 from ktui.cluster.text import clean
 from ktui.execution.errors import RunProblem
 from ktui.execution.host.launch import NewRun
@@ -35,17 +37,8 @@ from ktui.simulated.cluster import SimulatedCluster
 from ktui.simulated.scenario.library import DEFAULT, load_scenario, shipped_names, shipped_path
 from ktui.simulated.scenario.record import FASTEST, Scenario
 from ktui.simulated.scenario.submission import submit_plan
-from ktui.tui.app.demo import DemoApp, Story
+from ktui.tui.app.demo import DemoApp, PlayNext, Story
 from ktui.tui.draw.themes import load_themes
-
-POLL_EVERY_S = 1.0
-"""Real seconds between two polls, unless `LONGEST_POLL_S` is shorter."""
-LONGEST_POLL_S = 10.0
-"""The cluster's seconds between two polls. With fewer polls, short moves would go unseen."""
-ENGINE_POLLS = 4.0
-"""The most polls of an engine in one real second."""
-PATIENCE = 0.75
-"""Share of the poll interval after which a poll goes on without a broker's answer."""
 
 
 def _complete(
@@ -63,9 +56,22 @@ def _complete(
     "--seed", type=int, default=0, metavar="N", help="Seed of the random events; 0 by default."
 )
 @click.option("--list", "only_list", is_flag=True, help="List the scenarios that come with ktui.")
+@click.option(
+    "--pictures",
+    type=click.Path(exists=True, file_okay=False, writable=True, path_type=Path),
+    default=Path(),
+    metavar="DIR",
+    help="Folder for pictures of the screen (ctrl+s); by default the current one.",
+)
 @common.theme_option
 def command(
-    scenario: str, *, speed: float | None, seed: int, only_list: bool, theme: str | None
+    scenario: str,
+    *,
+    speed: float | None,
+    seed: int,
+    only_list: bool,
+    pictures: Path,
+    theme: str | None,
 ) -> None:
     """Show the live view on a simulated cluster. Needs neither Kafka nor Java.
 
@@ -78,12 +84,20 @@ def command(
     path = find_scenario(scenario)
     story = load_scenario(path)
     need_terminal("; `ktui demo --list` lists the scenarios")
-    chosen, again = theme or load_config().theme, True
-    while again:
-        again, chosen = asyncio.run(
-            _play(story, clean(path.stem), speed or story.speed, seed=seed, theme=chosen)
-        )
+    stories = all_stories(path)
+    chosen, at_speed = theme or load_config().theme, speed or story.speed
+    while True:
+        playing = Playing(story, clean(path.stem), seed, pictures, chosen)
+        plays_next, played_at, chosen = asyncio.run(_play(playing, at_speed))
         gc.collect()  # a cluster and its app hold each other
+        if plays_next is None:
+            return
+        if plays_next is PlayNext.AGAIN:
+            at_speed = played_at
+            continue
+        path = stories[(stories.index(path) + plays_next.value) % len(stories)]
+        story = load_scenario(path)
+        at_speed = speed or story.speed
 
 
 def find_scenario(scenario: str) -> Path:
@@ -105,48 +119,61 @@ def find_scenario(scenario: str) -> Path:
     )
 
 
-async def _play(
-    scenario: Scenario, name: str, speed: float, *, seed: int, theme: str | None
-) -> tuple[bool, str | None]:
-    """Play a scenario once; return whether to play it again, and the theme in use."""
-    clock = ScaledClock(speed)
-    async with demo_app(scenario, clock, name=name, seed=seed, speed=speed, theme=theme) as app:
+def all_stories(first: Path) -> list[Path]:
+    """Return the files of all stories in order; a file of the user's stands before the shipped."""
+    shipped = [shipped_path(name) for name in shipped_names()]
+    return shipped if first in shipped else [first, *shipped]
+
+
+class Playing(NamedTuple):
+    """A scenario to be played, and how."""
+
+    scenario: Scenario
+    name: str
+    """The cluster's name on the screen."""
+    seed: int = 0
+    """The seed of all random events."""
+    pictures: Path = Path()
+    """The folder for pictures of the screen."""
+    theme: str | None = None
+    """The theme to start with."""
+
+
+async def _play(playing: Playing, speed: float) -> tuple[PlayNext | None, float, str | None]:
+    """Play a scenario once; return what to play next, and the last speed and theme."""
+    clock = ScaledClock(speed, fastest=FASTEST)
+    async with demo_app(playing, clock) as app:
         await show_app(app)
-        return app.again, app.theme
+        return app.plays_next, clock.speed, app.theme
 
 
 @asynccontextmanager
-async def demo_app(
-    scenario: Scenario, clock: Clock, *, name: str, seed: int, speed: float, theme: str | None
-) -> AsyncIterator[DemoApp]:
+async def demo_app(playing: Playing, clock: PausableClock) -> AsyncIterator[DemoApp]:
     """Start a simulated cluster with a scenario, and make an app for it; the caller runs the app.
 
     Args:
-        scenario: the scenario.
-        clock: the cluster's clock, which the app shows.
-        name: the cluster's name on the screen.
-        seed: the seed of all random events.
-        speed: how many seconds of the clock pass in one real second.
-        theme: the theme to start with.
+        playing: the scenario, and how to play it.
+        clock: the cluster's clock, which the app shows and controls.
     """
-    cluster = SimulatedCluster(scenario.spec, clock, seed=seed)
+    scenario, name = playing.scenario, playing.name
+    cluster = SimulatedCluster(scenario.spec, clock, seed=playing.seed)
     for due in scenario.faults:
         cluster.schedule(due)
-    interval_s = min(POLL_EVERY_S * speed, LONGEST_POLL_S)
-    observer = Observer(cluster.reader(), clock, patience_s=PATIENCE * interval_s)
+    observer = Observer(cluster.reader(), clock)
     with temporary_folder("ktui-demo-") as folder:
         state_dir = StateDir(folder)
-        engines = SimulatedEngines(cluster, state_dir, poll_s=max(1.0, speed / ENGINE_POLLS))
+        engines = SimulatedEngines(cluster, state_dir, clock)
         app = DemoApp(
             observer,
-            story=Story(name, scenario.title, scenario.about, speed),
-            poll_interval_s=interval_s,
-            theme=theme,
-            themes=load_themes(config_dir() / "themes"),
+            story=Story(name, scenario.title, scenario.about, scenario.captions),
             clock=clock,
+            pictures=playing.pictures,
+            theme=playing.theme,
+            themes=load_themes(config_dir() / "themes"),
             state_dir=state_dir,
             engines=engines,
             verbs=ShellVerbs(),
+            keymap=read_keymap(load_config()),
         )
         execute = _start_paced_run if scenario.limits != Limits() else _submit_at_once
         plan = asyncio.create_task(execute(scenario, cluster, app, engines))

@@ -6,6 +6,7 @@ import asyncio
 import os
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
+from datetime import datetime
 from functools import partial
 
 import msgspec
@@ -13,6 +14,7 @@ import msgspec
 from ktui.cli.output.gate import check_gate_open
 from ktui.cluster.clock import Clock
 from ktui.cluster.observer import Observer
+from ktui.cluster.pausable_clock import PausableClock
 from ktui.cluster.ports import ClusterPorts
 from ktui.execution.cancel.foreign_outcome import ListedReassignment, Settled
 from ktui.execution.cancel.gate import CancelGateFile
@@ -25,13 +27,37 @@ from ktui.execution.host.ownership import LiveRun, Ownership, own_run
 from ktui.execution.host.state_dir import RunDir, StateDir
 from ktui.execution.journal.journal import Journal
 from ktui.execution.run.events import Owned
+from ktui.execution.run.options import USUAL_POLL_S
 from ktui.execution.run.run import Run
 from ktui.pacing.limits import Limits, default_limits
 from ktui.planning.check.findings import ClusterSnapshot
 from ktui.planning.check.measure_growth import measure_inbound
+from ktui.planning.check.placement import Placement, read_placement
 from ktui.planning.check.snapshot import take_snapshot
 from ktui.planning.plan import Plan
 from ktui.simulated.cluster import SimulatedCluster
+
+ENGINE_POLLS = 10.0
+"""The most polls of an engine in one real second."""
+
+
+class UnhurriedClock:
+    """A clock by which nobody wakes too often in real time, however fast it runs."""
+
+    def __init__(self, clock: PausableClock) -> None:
+        self._clock = clock
+
+    def now(self) -> datetime:
+        """Wall time, aware."""
+        return self._clock.now()
+
+    def monotonic(self) -> float:
+        """Seconds since the start."""
+        return self._clock.monotonic()
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait for `seconds` of the clock, or for a moment of real time if that is longer."""
+        await self._clock.sleep(max(seconds, self._clock.speed / ENGINE_POLLS))
 
 
 def _nothing() -> None:
@@ -44,14 +70,14 @@ class SimulatedEngines:
     Args:
         cluster: the cluster that the engines change.
         state_dir: the state directory of the runs.
-        poll_s: the cluster's seconds between two polls of an engine.
+        clock: the cluster's clock, where it may run at any speed.
     """
 
     def __init__(
-        self, cluster: SimulatedCluster, state_dir: StateDir, *, poll_s: float = 1.0
+        self, cluster: SimulatedCluster, state_dir: StateDir, clock: PausableClock | None = None
     ) -> None:
-        self._cluster, self._state_dir, self._poll_s = cluster, state_dir, poll_s
-        self._clock: Clock = cluster.clock
+        self._cluster, self._state_dir = cluster, state_dir
+        self._clock: Clock = cluster.clock if clock is None else UnhurriedClock(clock)
         self._tasks: set[asyncio.Task[None]] = set()
         self._engines: list[Engine] = []
 
@@ -65,6 +91,10 @@ class SimulatedEngines:
 
     throttle = ""
     """The default throttle: none."""
+
+    async def read_placement(self) -> Placement:
+        """Read what a plan can be generated from."""
+        return await read_placement(self._cluster.reader())
 
     async def add_inbound(self, plan: Plan, seen: ClusterSnapshot) -> ClusterSnapshot:
         """Add the measured inbound traffic, which a throttle is compared with, to a snapshot."""
@@ -82,7 +112,7 @@ class SimulatedEngines:
         options = msgspec.structs.replace(
             wanted.options,
             record=False,  # the demo deletes the folder at its end
-            poll_s=self._poll_s,
+            poll_s=USUAL_POLL_S,
         )
         first = prepare_run(wanted, snapshot, options, cluster_id=cluster_id)
 

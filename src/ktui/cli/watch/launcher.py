@@ -23,6 +23,7 @@ from ktui.execution.run.events import Started
 from ktui.pacing.limits import Limits, default_limits, parse_limits
 from ktui.planning.check.findings import ClusterSnapshot
 from ktui.planning.check.measure_growth import measure_inbound
+from ktui.planning.check.placement import Placement, read_placement
 from ktui.planning.check.snapshot import take_snapshot
 from ktui.planning.plan import Plan
 
@@ -59,6 +60,10 @@ class ProcessEngines:
     def throttle(self) -> str:
         """The context's throttle; empty for none."""
         return "" if self._context.throttle is None else str(self._context.throttle)
+
+    async def read_placement(self) -> Placement:
+        """Read what a plan can be generated from."""
+        return await read_placement(self._reader)
 
     async def add_inbound(self, plan: Plan, seen: ClusterSnapshot) -> ClusterSnapshot:
         """Add the measured inbound traffic, which a throttle is compared with, to a snapshot.

@@ -10,7 +10,7 @@ import click
 from ktui.cli.context.errors import BadInput
 from ktui.cli.options import common
 from ktui.cli.options.cancel import cancel_options, check_scope_given, read_cancel_request
-from ktui.cli.options.limits import GivenLimits, check_limits, limits_options
+from ktui.cli.options.limits import GivenLimits, check_limits, limit_changes
 from ktui.cli.options.throttle import parse_rates_option
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.journal.commands import CancelMoves, Continue, Pause, SetLimits, SetThrottle
@@ -25,12 +25,12 @@ _SETTINGS: dict[str, list[str]] = {"help_option_names": []}
 """The view's line offers completions in place of --help."""
 
 _names = click.argument("names", metavar="[PARTITION|TOPIC ...]", nargs=-1)
-_topics = common.topics_option("Only this topic. Repeatable.")
-_partitions = common.partitions_option("Only this partition. Repeatable.")
+_topics = common.topics_option("Only this topic; may be repeated.")
+_partitions = common.partitions_option("Only this partition; may be repeated.")
 
 
 @click.command("limits", context_settings=_SETTINGS)
-@limits_options
+@limit_changes
 @click.pass_obj
 def _limits(run: Run, *, limits: GivenLimits) -> RunChange:
     check_limits(limits, run.limits)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 from msgspec.structs import replace
@@ -25,6 +25,9 @@ _GOES_ON = "It is done by itself as soon as that has passed"
 _IS_GONE = "Nothing is done"
 _OF_OTHERS = (
     "It is left to them; `ktui cancel --cluster --partition {0.topic}:{0.partition}` stops it"
+)
+_OF_RUN = (
+    "It is left to that run; `ktui cancel {1} --stop --partition {0.topic}:{0.partition}` stops it"
 )
 _LAST_IN_SYNC_OUT = (
     "It is cancelled as soon as another replica is in sync: bring one of their brokers back"
@@ -104,6 +107,8 @@ class CancelPreview:
         self.concerned = list(scope.effects) if concerned is None else concerned
         self.partitions: list[PartitionPreview] = []
         """One for each partition in `concerned`, as of the last read; empty before the first."""
+        self.movers: Mapping[TopicPartition, str] = {}
+        """The other runs of the state directory that reassign partitions."""
         self.problem: str | None = None
         """Why the cluster could not be read; None if it could."""
 
@@ -128,13 +133,19 @@ class CancelPreview:
         """Preview each partition again by a read of the cluster."""
         run, observed = self.scope.run, Observed(seen)
         self.partitions = [
-            preview_partition(run.tracks[tp], self.scope.kind, run.limits, observed)
+            preview_partition(
+                run.tracks[tp], self.scope.kind, run.limits, observed, self.movers.get(tp)
+            )
             for tp in self.concerned
         ]
 
 
 def preview_partition(
-    track: Track, kind: CancelKind, limits: Limits, observed: Observed
+    track: Track,
+    kind: CancelKind,
+    limits: Limits,
+    observed: Observed,
+    mover: str | None = None,
 ) -> PartitionPreview:
     """Preview a cancel of one partition of a run.
 
@@ -143,6 +154,7 @@ def preview_partition(
         kind: the kind of cancel.
         limits: the limits in force.
         observed: a fresh read of the partition. If the read does not show it, the journal counts.
+        mover: the other run of the state directory that reassigns the partition; None for none.
     """
     effect, state = effect_of_cancel(track, kind), observed.state(track.tp)
     unchanged = PartitionPreview(
@@ -164,7 +176,9 @@ def preview_partition(
     if state is None:
         return _refused(unchanged, observed.hidden(track.tp.topic), _GOES_ON)
     if state.reassigning and not _is_ours(track, state):
-        return _refused(unchanged, "someone else is reassigning it", _OF_OTHERS.format(track.tp))
+        who = "someone else" if mover is None else f"run {mover}"
+        way_out = (_OF_OTHERS if mover is None else _OF_RUN).format(track.tp, mover)
+        return _refused(unchanged, f"{who} is reassigning it", way_out)
     preview = _cancelled(unchanged, replace(track, cancel=kind), limits, observed, state)
     if effect is CancelEffect.ALREADY:
         return replace(preview, cancels=False, steps=())

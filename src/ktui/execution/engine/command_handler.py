@@ -23,7 +23,7 @@ from ktui.execution.journal.commands import (
 )
 from ktui.execution.journal.journal import Journal
 from ktui.execution.run.cancel_scope import CancelScope
-from ktui.execution.run.event_text import scope_text
+from ktui.execution.run.event_text import limit_changes_text, scope_text
 from ktui.execution.run.events import (
     CancelAsked,
     Continued,
@@ -36,9 +36,10 @@ from ktui.execution.run.events import (
 )
 from ktui.execution.run.first_events import chunked
 from ktui.execution.run.run import Run
-from ktui.execution.run.throttle_status import setting_text
+from ktui.execution.run.throttle_status import foreign_rates_text, setting_text
 from ktui.execution.throttle.write_settings import Record
 from ktui.pacing.limits import LimitsProblem, Mode, parse_limits
+from ktui.planning.throttle_rates import ThrottleRates
 from ktui.quantities import as_count
 
 
@@ -119,6 +120,10 @@ class CommandHandler:
         binds = self._decider.next_batch
         if new == old:
             return Answer(accepted=True, words="these are in force already", batch=binds)
+        if command.instead_of not in (None, old):
+            now = limit_changes_text(command.instead_of, old)
+            words = f"nothing is changed: the limits were changed meanwhile: {now}"
+            return Answer(accepted=False, words=words)
         changed = LimitsChanged(
             old=old,
             new=new,
@@ -141,6 +146,8 @@ class CommandHandler:
         old, new = self._run.throttled.rates, command.rates
         if new == old and not self._run.throttled.foreign:
             return Answer(accepted=True, words="this is in force already")
+        if command.instead_of is not None and (since := self._throttle_since(command.instead_of)):
+            return Answer(accepted=False, words=f"nothing is changed: {since}")
         if unknown := new.unknown_brokers(self._decider.brokers):
             return Answer(accepted=False, words=unknown)
         if new and (refusal := self._refused_throttle()):
@@ -151,6 +158,15 @@ class CommandHandler:
         copying = as_count(self._run.in_flight, "step")
         words = f"{new.words}, at once; {copying} in flight"
         return Answer(accepted=True, words=words)
+
+    def _throttle_since(self, rates: ThrottleRates) -> str:
+        """Return who else has set a rate, or that others are in force; empty for neither."""
+        throttled = self._run.throttled
+        if throttled.foreign:
+            return foreign_rates_text(throttled.foreign)
+        if throttled.rates != rates:
+            return f"the throttle was changed meanwhile: {throttled.rates.words}"
+        return ""
 
     def _refused_throttle(self) -> str | None:
         try:

@@ -76,6 +76,10 @@ class CopyProgress:
         if whole_at is not None:
             self._joining.append((at - whole_at).total_seconds())
 
+    def follow(self, run: Run) -> None:
+        """Follow another fold of the same journal from now on."""
+        self._run = run
+
     @property
     def looked(self) -> bool:
         """Whether copies were observed; until then only the journal shows them."""

@@ -127,6 +127,11 @@ class Estimate:
         self._points: deque[tuple[datetime, int]] = deque()
         self._grew_at: datetime | None = None
 
+    def follow(self, run: Run) -> None:
+        """Follow another fold of the same journal from now on."""
+        self.run = run
+        self._forecast.follow(run)
+
     def take(self, entries: Iterable[JournalEntry]) -> None:
         """Learn from new journal entries, which the run has applied already."""
         for entry in entries:
@@ -238,8 +243,10 @@ class Estimate:
 
     @property
     def _held(self) -> bool:
-        """Whether nothing new is begun."""
+        """Whether nothing new is begun. What is cancelled goes on in a pause and at a shut gate."""
         run = self.run
+        if run.over + len(run.cancelling) == len(run.tracks):
+            return run.outage is not None
         return bool(run.pauses.whole) or run.gate.shut or run.outage is not None
 
     @property

@@ -47,6 +47,11 @@ class TimeLeftForecast:
         self._ends: deque[tuple[datetime, float]] = deque()
         """The time of each forecast, and its end of the run, in seconds since the epoch."""
 
+    def follow(self, run: Run) -> None:
+        """Follow another fold of the same journal from now on."""
+        self._run = run
+        self.headway.follow(run)
+
     @property
     def looked(self) -> bool:
         """Whether there was a poll: before that, there is no forecast."""

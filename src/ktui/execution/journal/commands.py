@@ -10,20 +10,27 @@ from ktui import __version__
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.events import OnConflict, PauseOrigin, Planned
+from ktui.pacing.limits import Limits
 from ktui.planning.throttle_rates import ThrottleRates
 
 
-class SetLimits(msgspec.Struct, frozen=True, tag_field="command", tag="limits"):
+class SetLimits(msgspec.Struct, frozen=True, tag_field="command", tag="limits", omit_defaults=True):
     """Put new limits in force, from the next decision on."""
 
     options: dict[str, int | str | None]
     """Limits by option, as `pacing.limits.limits_from` takes them; limits not named stay."""
+    instead_of: Limits | None = None
+    """Change nothing unless these limits are in force, as for an undo; None for whatever is."""
 
 
-class SetThrottle(msgspec.Struct, frozen=True, tag_field="command", tag="throttle"):
+class SetThrottle(
+    msgspec.Struct, frozen=True, tag_field="command", tag="throttle", omit_defaults=True
+):
     """Put new throttle rates in force, at once and also for the steps in flight."""
 
     rates: ThrottleRates
+    instead_of: ThrottleRates | None = None
+    """Change nothing unless these rates are in force, and no one has set another."""
 
 
 class LeaveThrottles(msgspec.Struct, frozen=True, tag_field="command", tag="leave_throttles"):

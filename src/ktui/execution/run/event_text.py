@@ -91,6 +91,25 @@ def limits_text(limits: Limits) -> str:
     return ", ".join([*counts, limits.shape, limits.mode, f"by {limits.order}"])
 
 
+def limit_changes_text(old: Limits, new: Limits) -> str:
+    """Describe a change of limits: "P 10 -> 4, rolling -> wave"."""
+    counts = [
+        f"{letter} {_count(old, option)} -> {_count(new, option)}"
+        for option, letter in LETTERS.items()
+        if _count(old, option) != _count(new, option)
+    ]
+    ways = [
+        f"{before} -> {after}"
+        for before, after in (
+            (old.shape, new.shape),
+            (old.mode, new.mode),
+            (f"by {old.order}", f"by {new.order}"),
+        )
+        if before != after
+    ]
+    return ", ".join([*counts, *ways])
+
+
 def batch_noun(limits: Limits) -> str:
     """Return the noun for a batch under some limits: wave or decision."""
     return "wave" if limits.mode is Mode.WAVE else "decision"
@@ -281,24 +300,10 @@ def _pause_text(event: Paused | Continued) -> str:
 
 
 def _limit_changes_text(event: LimitsChanged) -> str:
-    old, new = event.old, event.new
-    counts = [
-        f"{letter} {_count(old, option)} -> {_count(new, option)}"
-        for option, letter in LETTERS.items()
-        if _count(old, option) != _count(new, option)
-    ]
-    ways = [
-        f"{before} -> {after}"
-        for before, after in (
-            (old.shape, new.shape),
-            (old.mode, new.mode),
-            (f"by {old.order}", f"by {new.order}"),
-        )
-        if before != after
-    ]
+    changes, new = limit_changes_text(event.old, event.new), event.new
     since = f"from {batch_noun(new)} {event.batch + 1:,} on"
     stay = f"; {event.in_flight:,} in flight stay as they are" if event.in_flight else ""
-    return f"limits: {', '.join([*counts, *ways])}; {since}{stay}{_asked_by(event.who)}"
+    return f"limits: {changes}; {since}{stay}{_asked_by(event.who)}"
 
 
 def _found_text(event: SettingsFound) -> str:

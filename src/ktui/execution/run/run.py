@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import datetime
+from typing import Generic, TypeVar
 
 import msgspec
 
@@ -46,6 +47,7 @@ from ktui.execution.run.events import (
     StateEntered,
     StepBegun,
     StepOver,
+    ThrottleChanged,
     ThrottleEvent,
 )
 from ktui.execution.run.options import USUAL_POLL_S, RunOptions
@@ -71,6 +73,17 @@ class Note(msgspec.Struct, frozen=True):
 
     at: datetime
     event: Noted
+
+
+ChangeT = TypeVar("ChangeT", LimitsChanged, ThrottleChanged)
+
+
+class Change(msgspec.Struct, Generic[ChangeT], frozen=True):
+    """A change of the limits or of the throttle, as an entry of the journal."""
+
+    seq: int
+    at: datetime
+    event: ChangeT
 
 
 class ClusterLost(msgspec.Struct, frozen=True):
@@ -107,6 +120,10 @@ class Run:
         self.limits = Limits()
         self.limits_changed_at: int = 0
         """The last batch before the present limits."""
+        self.limits_change: Change[LimitsChanged] | None = None
+        """The last change of the limits; None if they are those of the start."""
+        self.throttle_change: Change[ThrottleChanged] | None = None
+        """The last change of the throttle; None if it is that of the start."""
         self.tracks: dict[TopicPartition, Track] = {}
         self.counts: Counter[State] = Counter()
         self.tracks_in_flight: dict[TopicPartition, Track] = {}
@@ -231,6 +248,7 @@ class Run:
                 self.throttled.rates = event.options.throttle
             case LimitsChanged():
                 self.limits, self.limits_changed_at = event.new, event.batch
+                self.limits_change = Change(self.seq, at, event)
             case Paused() | Continued():
                 self.pauses.apply(event)
             case CancelAsked():
@@ -247,6 +265,8 @@ class Run:
                 self.recording = event
             case ThrottleEvent():
                 self.throttled.apply(event)
+                if isinstance(event, ThrottleChanged):
+                    self.throttle_change = Change(self.seq, at, event)
             case Outage():
                 self.outage = ClusterLost(at, event.reason) if event.lost else None
             case Owned():

@@ -106,6 +106,12 @@ def setting_text(key: SettingKey, ours: SetByRun) -> str:
     )
 
 
+def foreign_rates_text(foreign: Mapping[SettingKey, str]) -> str:
+    """Name where somebody else has set a rate in place of the run's."""
+    rates = {key: value for key, value in foreign.items() if key[0].scope is ConfigScope.BROKER}
+    return f"someone else has set another rate on {name_resources(rates or foreign)}"
+
+
 def prior_value_text(setting: Setting | None) -> str:
     """Describe the value of a setting before the run."""
     if setting is None:  # a broker does not report a rate that is not set

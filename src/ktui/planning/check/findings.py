@@ -27,6 +27,8 @@ class ClusterSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     """Topic settings. A missing topic could not be read, and is not checked by its settings."""
     listed: Mapping[TopicPartition, Reassignment] = msgspec.field(default_factory=dict)
     """Every ongoing reassignment; all are someone else's, since ours has not begun."""
+    movers: Mapping[TopicPartition, str] = msgspec.field(default_factory=dict)
+    """The run of this state directory that reassigns a partition, where one does."""
     topics: Collection[str] = ()
     """Names of the cluster's topics, where known, for suggestions."""
     failures: tuple[Failure, ...] = ()

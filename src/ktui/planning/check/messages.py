@@ -24,7 +24,6 @@ _FIXED = {
     "copied to it until it is back",
     FindingKind.OFFLINE: "offline, with no leader to copy from: {names}",
     FindingKind.UNDER_REPLICATED: "under-replicated before the start: {names}",
-    FindingKind.FOREIGN_REASSIGNMENT: "someone else is reassigning {names}",
 }
 
 
@@ -53,6 +52,9 @@ class FindingSentences:
         if kind in _FIXED:
             brokers = len(self._rules.known_brokers)
             return _FIXED[kind].format(*cause, names=join_some(partitions), brokers=brokers)
+        if kind is FindingKind.FOREIGN_REASSIGNMENT:
+            who = f"run {cause[0]}" if cause else "someone else"
+            return f"{who} is reassigning {join_some(partitions)}"
         if kind in {FindingKind.NOTHING_TO_DO, FindingKind.AT_TARGET}:
             return self._done(kind, len(partitions))
         if kind is FindingKind.SETTINGS_UNREADABLE:

@@ -125,7 +125,8 @@ class PlanRules:
 
     def _of_state(self, target: PartitionTarget, state: PartitionState) -> Iterator[Remark]:
         if state.reassigning:
-            yield Remark(FindingKind.FOREIGN_REASSIGNMENT)
+            mover = self._cluster.movers.get(target.tp)
+            yield Remark(FindingKind.FOREIGN_REASSIGNMENT, () if mover is None else (mover,))
         if target.original_replicas and not _is_original(target.original_replicas, state):
             yield Remark(FindingKind.ORIGINAL_DIFFERS, steps=("original_replicas",))
         if not state.described:

@@ -21,6 +21,7 @@ from ktui.planning.check.disks import (
 from ktui.planning.check.findings import ClusterSnapshot, Finding, FindingKind, Severity
 from ktui.planning.names import join_some
 from ktui.planning.plan import Plan
+from ktui.planning.preflight.broker_shares import BrokerShare, broker_shares
 from ktui.planning.preflight.moves import moves_of
 from ktui.planning.preflight.summary import PlanSummary, summarise
 from ktui.planning.preflight.throttle_findings import throttle_findings
@@ -68,6 +69,8 @@ class Preflight(msgspec.Struct, frozen=True, kw_only=True):
     sizes_unknown: int
     """The number of partitions with unknown size among those that copy something."""
     brokers: tuple[DiskLoad, ...]
+    shares: tuple[BrokerShare, ...]
+    """Replicas and leaders of every broker, before and after."""
     shapes: tuple[ShapeCost, ...]
     """Both shapes, for comparison; the limits decide which is in force."""
     batches: int
@@ -122,6 +125,7 @@ class PreflightBase:
     def __init__(self, plan: Plan, snapshot: ClusterSnapshot, assume: Rate | None = None) -> None:
         self._snapshot = snapshot
         self._summary = summarise(plan, snapshot)
+        self._shares = broker_shares(plan, snapshot)
         self._moves = moves_of(plan, snapshot)
         self._gains = {each.broker: each.gains for each in self._summary.brokers if each.gains}
         self._assume = assume
@@ -167,6 +171,7 @@ class PreflightBase:
             bytes_to_copy=self._moves.bytes_to_copy if known else None,
             sizes_unknown=self._moves.sizes_unknown,
             brokers=loads,
+            shares=self._shares,
             shapes=tuple(shapes),
             batches=run.batches,
             time_s=_time(run, bound, rates) if known else None,

@@ -21,7 +21,7 @@ def lines(preflight: Preflight) -> list[str]:
     if preflight.brokers:
         blocks.append(_table([_HEADINGS, *map(_broker, preflight.brokers)]))
     if preflight.batches:
-        blocks += [_shapes(preflight), _run(preflight)]
+        blocks += [shape_lines(preflight), time_lines(preflight)]
     return [line for block in blocks for line in ("", *block)][1:]
 
 
@@ -62,16 +62,17 @@ def _broker(load: DiskLoad) -> Sequence[str]:
         as_bytes(load.bytes_in),
         as_bytes(load.bytes_out),
         as_bytes(load.room_bytes),
-        _room(load.room_after_bytes),
-        _room(load.room_at_peak_bytes),
+        room_text(load.room_after_bytes),
+        room_text(load.room_at_peak_bytes),
     )
 
 
-def _room(room: int | None) -> str:
+def room_text(room: int | None) -> str:
+    """Format the room on a disk; a negative figure is lacking."""
     return as_bytes(room) if room is None or room >= 0 else f"-{as_bytes(-room)}"
 
 
-def _shapes(preflight: Preflight) -> list[str]:
+def shape_lines(preflight: Preflight) -> list[str]:
     """Show both shapes side by side; without R, they are the same."""
     in_force = preflight.in_force
     if preflight.limits.replicas is None:
@@ -97,7 +98,8 @@ def _side_by_side(names: Sequence[str], costs: Sequence[ShapeCost]) -> list[str]
     ]
 
 
-def _run(preflight: Preflight) -> list[str]:
+def time_lines(preflight: Preflight) -> list[str]:
+    """Return the estimated time of the run with its batches, and what bounds it."""
     waves = preflight.limits.mode is Mode.WAVE
     nouns = ("wave", "waves") if waves else ("batch", "batches")
     counted = as_count(preflight.batches, *nouns)

@@ -136,6 +136,14 @@ class PlanPart(TargetsPart, frozen=True, kw_only=True):
     limits: dict[str, Any] = {}
 
 
+class CaptionPart(ScenarioSection, frozen=True, kw_only=True):
+    """One caption: what it says, and either a time or a moment."""
+
+    say: str
+    at: Seconds | None = None
+    when: str | None = None
+
+
 class ScenarioPart(ScenarioSection, frozen=True, kw_only=True):
     """The whole file; its larger sections are read one by one."""
 
@@ -144,6 +152,7 @@ class ScenarioPart(ScenarioSection, frozen=True, kw_only=True):
     speed: Speed = 1.0
     cluster: dict[str, Any] = {}
     topics: dict[str | int, Any] = {}
+    captions: list[dict[str, Any]] = []
     faults: list[dict[str, Any]] = []
     plan: dict[str, Any] | None = None
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ktui.cluster.text import clean
 from ktui.pacing.limits import Limits
+from ktui.simulated.scenario.captions import read_captions
 from ktui.simulated.scenario.cluster import read_cluster, with_topics
 from ktui.simulated.scenario.faults import read_faults
 from ktui.simulated.scenario.file import FieldPlace, ScenarioPart
@@ -47,6 +48,7 @@ def load_scenario(path: Path) -> Scenario:
         plan=plan,
         limits=limits,
         speed=part.speed,
+        captions=read_captions(root.at("captions"), part.captions),
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from ktui.captions import Caption
 from ktui.cluster.partition import TopicPartition
 from ktui.pacing.limits import Limits
 from ktui.simulated.events import ScheduledEvent
@@ -37,3 +38,5 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
     limits: Limits = Limits()
     speed: float = 1.0
     """Default speed, in the cluster's seconds per real second."""
+    captions: tuple[Caption, ...] = ()
+    """The captions, in the order in which they are shown."""

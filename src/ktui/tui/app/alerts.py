@@ -22,10 +22,19 @@ class Alerts:
         bell: rings the bell of the terminal.
         write: writes an escape sequence to the terminal.
         on: whether the operator wants any of it.
+        on_death: called when the engine of the followed run has died; None for nothing.
     """
 
-    def __init__(self, bell: Callable[[], None], write: Callable[[str], None], *, on: bool) -> None:
+    def __init__(
+        self,
+        bell: Callable[[], None],
+        write: Callable[[str], None],
+        *,
+        on: bool,
+        on_death: Callable[[Run], None] | None = None,
+    ) -> None:
         self._bell, self._write, self._on = bell, write, on
+        self._on_death = on_death
         self._notices = NoticeFilter()
         self._owned = False
         self._missed = False
@@ -44,6 +53,8 @@ class Alerts:
         dead = not owned and run.left is None and not run.ended
         if dead and self._missed:
             self._alert(f"the engine of run {run.name} has died")
+            if self._on_death is not None:
+                self._on_death(run)
         self._missed = dead and self._owned
         self._owned = owned
 

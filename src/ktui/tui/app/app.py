@@ -2,29 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+import logging
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 from rich.text import Text
 from textual import on
 from textual.app import App
-from textual.binding import BindingType
+from textual.binding import Binding, BindingType
 from textual.events import Event as TerminalEvent
 from textual.events import Key
+from textual.filter import LineFilter, Monochrome, NoColor
 from textual.screen import Screen
 from textual.theme import BUILTIN_THEMES
+from textual.worker import Worker, WorkerState
 
 from ktui.cluster.clock import Clock, SystemClock
 from ktui.cluster.observer import Interest, ObservationSource
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.host.catalog import RunState
 from ktui.execution.host.state_dir import RunDir, StateDir
+from ktui.execution.run.run import Run
 from ktui.progress.news import EventSeverity
 from ktui.progress.summary import BrokerLoad
 from ktui.progress.timeline import Event, Phase, Progress
 from ktui.recording.recorder import Recorder
 from ktui.tui.app import terminal_title
+from ktui.tui.app.abilities import Abilities
 from ktui.tui.app.alerts import Alerts
 from ktui.tui.app.cancel_controller import CancelController
 from ktui.tui.app.command_palette import Commands
@@ -33,7 +39,14 @@ from ktui.tui.app.run_catalog import RunCatalog
 from ktui.tui.app.run_controller import RunController
 from ktui.tui.app.theme_reload import ThemeReload
 from ktui.tui.app.view_commands import ViewCommands
-from ktui.tui.draw.themes import DEFAULT, LoadedThemes, role_defaults, theme_problems
+from ktui.tui.draw.themes import (
+    DEFAULT,
+    FEW_COLOURS,
+    LoadedThemes,
+    role_defaults,
+    theme_problems,
+)
+from ktui.tui.draw.without_colour import GreyFilter
 from ktui.tui.poll.down_brokers import DownBrokers
 from ktui.tui.poll.outages import ClusterOutage
 from ktui.tui.poll.overview import Overview
@@ -57,10 +70,12 @@ from ktui.tui.screens.run.throttle import ThrottleScreen
 from ktui.tui.screens.run.tool_commands import ToolCommandsScreen
 from ktui.tui.screens.runs import RunsScreen
 from ktui.tui.screens.watch.screen import WatchScreen
-from ktui.tui.widgets.bindings import APP_BINDINGS, HelpGroup
-from ktui.tui.widgets.footer import Notifications
+from ktui.tui.widgets.bindings import APP_BINDINGS, HelpGroup, key_text
+from ktui.tui.widgets.footer import FooterKeys, Notifications
 from ktui.tui.widgets.header import StatusHeader
 from ktui.tui.widgets.services import Notification, Services, Status
+
+log = logging.getLogger(__name__)
 
 _OPENS = {
     "show_dashboard": DashboardScreen,
@@ -103,8 +118,10 @@ class KtuiApp(App[None], Services):
         place_of_runs: the place of the runs as shown; None for the state directory.
         recorder: records the observations of the source; None where nothing is recorded.
         alerts: whether the terminal rings and notifies for stalls, failures and ends.
+        on_engine_death: called when the engine of the followed run dies; None for nothing.
         verbs: the verbs of the command line that change the run; None where this view cannot.
         filter_text: the filter to begin with, as it would be typed.
+        keymap: the keys that the operator has changed, by the id of their binding.
     """
 
     TITLE = "ktui"
@@ -132,15 +149,19 @@ class KtuiApp(App[None], Services):
         place_of_runs: str | None = None,
         recorder: Recorder | None = None,
         alerts: bool = False,
+        on_engine_death: Callable[[Run], None] | None = None,
         verbs: RunVerbs | None = None,
         filter_text: str = "",
+        keymap: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         super().__init__()
         self._themes = themes
+        self.set_keymap(keymap)
+        self._own_keys = keymap
         self._clock = clock or SystemClock()
         self._footer_messages = Notifications(self)
         self._permission = Permission(write=not read_only, why=why_read_only)
-        self._alerts = Alerts(self.bell, self._write, on=alerts)
+        self._alerts = Alerts(self.bell, self._write, on=alerts, on_death=on_engine_death)
         self._run = RunController(self, self._clock, self, self._permission, self._alerts)
         self._runs = RunCatalog(
             self, self, self._permission, self._run,
@@ -151,6 +172,7 @@ class KtuiApp(App[None], Services):
             permission=self._permission, run=self._run, runs=self._runs,
         )  # fmt: skip
         self._commands = ViewCommands(self, self._run, self._cancels, verbs)
+        self._grey = GreyFilter(lambda: self.current_theme)
         self._first_run, self._finds_runs = run, finds_runs
         self._theme_name = theme
         self._use_themes()
@@ -161,6 +183,9 @@ class KtuiApp(App[None], Services):
             clock=self._clock,
             pane=DetailPane(),
             filter_text=filter_text,
+        )
+        self._abilities = Abilities(
+            self._run, self._runs, self._cancels, self.watch_screen, self._permission
         )
         self._read_only, self._interval_s = read_only, poll_interval_s
         self._tls_unverified = tls_unverified
@@ -189,23 +214,48 @@ class KtuiApp(App[None], Services):
         for name in BUILTIN_THEMES.keys() - self._themes.themes.keys() - {self.theme}:
             self.unregister_theme(name)
 
+    def _use_few_colours(self) -> None:
+        """Use the terminal's own colours where it has 16, unless a theme was asked for."""
+        few = self.console.color_system == "standard" and not self.no_color
+        if few and self._theme_name is None and not self.is_headless:
+            self.theme = FEW_COLOURS
+
     def get_theme_variable_defaults(self) -> dict[str, str]:
         """Return a colour for every role, also in a theme that defines none."""
         return role_defaults(self.current_theme)
+
+    def get_line_filters(self) -> Sequence[LineFilter]:
+        """Return the filters of what is drawn: under NO_COLOR the greys of ours."""
+        filters = super().get_line_filters()
+        if not self.no_color:
+            return filters
+        return [self._grey if isinstance(f, (Monochrome, NoColor)) else f for f in filters]
 
     def get_default_screen(self) -> Screen[None]:
         """Start with the Watch screen."""
         return self.watch_screen
 
     def on_mount(self) -> None:
-        """Start polling, and report problems with themes."""
+        """Keep the terminal's title, and report problems with themes."""
         self._write(terminal_title.KEEP_TITLE)
-        if self._first_run is not None:
-            self._runs.attach_first(self._first_run)
-        self.run_worker(self._poll_loop.run(), group="polling", exclusive=True, exit_on_error=False)
+        self._use_few_colours()
         ThemeReload(self, self._themes).start()
         for words in theme_problems(self._themes, self._theme_name):
             self.report_news(words, "warning")
+
+    def on_ready(self) -> None:
+        """Start what draws on the first screen, now that the whole of it is there."""
+        if self._first_run is not None:
+            self._runs.attach_first(self._first_run)
+        self.run_worker(self._poll_loop.run(), group="polling", exclusive=True, exit_on_error=False)
+
+    @on(Worker.StateChanged)
+    def _report_own_error(self, event: Worker.StateChanged) -> None:
+        """Report a defect in what was being done in the background; the view keeps running."""
+        if event.state is WorkerState.ERROR:
+            error = event.worker.error
+            log.error("a defect in %s", event.worker.group, exc_info=error)
+            self.report_news(f"ktui's own error: {type(error).__name__}: {error}", "error")
 
     def _interest(self) -> Interest:
         return unite(s.interest for s in self.screen_stack if isinstance(s, NeedsPolls))
@@ -255,6 +305,8 @@ class KtuiApp(App[None], Services):
                 screen.show_progress()
             for header in screen.query(StatusHeader):
                 header.update_status()
+        for keys in self.screen.query(FooterKeys):
+            keys.update_keys()
 
     # ------------------------------------------------- for controllers and screens
 
@@ -277,6 +329,16 @@ class KtuiApp(App[None], Services):
     def outage(self) -> ClusterOutage | None:
         """Why the last poll failed as a whole; None while the cluster answers."""
         return self._poll_loop.outages.current
+
+    @property
+    def keymap(self) -> Mapping[str, str]:
+        """The keys that the operator has changed, by the id of their binding."""
+        return self._own_keys
+
+    def get_key_display(self, binding: Binding) -> str:
+        """Return a key as the footer shows it: one that the operator has chosen as in the help."""
+        chosen = binding.id in self._own_keys and binding.key_display is None
+        return key_text(binding.key) if chosen else super().get_key_display(binding)
 
     @property
     def events(self) -> Sequence[Event]:
@@ -348,6 +410,14 @@ class KtuiApp(App[None], Services):
         """The partitions that are marked."""
         return self.watch_screen.partition_list.marked
 
+    def works(self, action: str) -> bool:
+        """Return whether an action can do something now."""
+        return self._abilities.works(action)
+
+    def helps(self, action: str) -> bool:
+        """Return whether an action can help now with the trouble that names it."""
+        return self._abilities.helps(action)
+
     def pause_partition(self, tp: TopicPartition | None) -> None:
         """Pause a partition of the run, or continue it."""
         self._run.pause_partition(tp)
@@ -383,8 +453,12 @@ class KtuiApp(App[None], Services):
         self._show_all()
         self.poll_now()
 
-    def add_history(self, past: Progress) -> None:
-        """Start this view's history with what was seen before it was opened."""
+    def expect_history(self) -> None:
+        """Keep the polls from now on for a history that is being read."""
+        self._poll_loop.expect_history()
+
+    def add_history(self, past: Progress | None) -> None:
+        """Start this view's history with what was seen before it was opened; None for nothing."""
         self._poll_loop.add_history(past)
 
     def settings_changed(self, topics: Collection[str], brokers: Collection[int]) -> None:
@@ -405,6 +479,7 @@ class KtuiApp(App[None], Services):
             run=self._run.status,
             foreign=len(self._run.foreign),
             foreign_stalled=tuple(t.tp for t in self._run.foreign if t.phase is Phase.STALLED),
+            movers=self._run.movers,
             down_since_s=self._down.since_s,
             left_behind=self._stale_throttles.count,
             cancel_gate=self.cancel_gate,
@@ -435,7 +510,7 @@ class KtuiApp(App[None], Services):
 
     async def action_show_help(self) -> None:
         """Show every key."""
-        await self.push_screen(HelpScreen(self.help_groups()))
+        await self.push_screen(HelpScreen(self.help_groups(), self.screen))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Hide the key of the screen that is already open, and resuming where there is nothing."""
@@ -465,6 +540,10 @@ class KtuiApp(App[None], Services):
     async def action_show_throttle(self) -> None:
         """Show the throttle of the run, to change it."""
         await self._run.show_throttle()
+
+    async def action_undo(self) -> None:
+        """Show what an undo of the last change of limits or throttle would put back."""
+        await self._run.undo()
 
     def action_pause(self) -> None:
         """Pause the run, or continue it."""
@@ -520,7 +599,7 @@ class KtuiApp(App[None], Services):
 
     def help_groups(self) -> list[HelpGroup]:
         """Return every key of every screen, by group."""
-        return help_groups(self.BINDINGS)
+        return help_groups(self.BINDINGS, self.keymap)
 
     def neighbour(self, tp: TopicPartition, step: int) -> TopicPartition | None:
         """Return the partition `step` rows below in the list; None beyond its ends."""

@@ -71,10 +71,11 @@ class CancelController:
         attached, marked = self._run.attached, self._selection.marked
         foreign = self._foreign_reassignment(self._selection.selected)
         if attached is None:
-            hint = f" {messages.FOREIGN}" if foreign is not None else ""
+            hint = f" {messages.foreign_hint(None)}" if foreign is not None else ""
             self._app.notify(f"{messages.NO_RUN}{hint}", severity="warning")
         elif foreign is not None and not (foreign.tp in attached.run.tracks or marked):
-            words = f"{foreign.tp} is not in run {attached.name}. {messages.FOREIGN}"
+            hint = messages.foreign_hint(self._run.mover(foreign.tp))
+            words = f"{foreign.tp} is not in run {attached.name}. {hint}"
             self._app.notify(words, severity="warning")
         else:
             ended = attached.status.state is RunState.ENDED
@@ -222,6 +223,14 @@ class CancelController:
             return None
         return listed_reassignments(seen).get(tp)
 
+    @property
+    def may_cancel_foreign(self) -> bool:
+        """Whether the selected partition has a foreign reassignment that can be cancelled here."""
+        if not self._permission.write or self._runs.engines is None:
+            return False
+        move = self._foreign_reassignment(self._selection.selected)
+        return move is not None and move.refused is None
+
     def cancel_foreign(self) -> None:
         """Cancel a foreign reassignment, once the operator has confirmed."""
         move, engines = self._foreign_reassignment(self._selection.selected), self._runs.engines
@@ -230,6 +239,8 @@ class CancelController:
             self._app.notify(problem, severity="warning")
         elif move is None:
             self._app.notify(messages.NOT_FOREIGN, severity="warning")
+        elif (mover := self._run.mover(move.tp)) is not None:
+            self._app.notify(f"{move.tp}: {messages.foreign_hint(mover)}", severity="warning")
         elif move.refused is not None:
             self._app.notify(f"{move.tp}: {move.refused}.", severity="warning")
         else:

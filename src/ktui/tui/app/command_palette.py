@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
 from textual.binding import Binding
 from textual.command import DiscoveryHit, Hit, Hits, Provider
 from textual.types import IgnoreReturnCallbackType
 
-from ktui.tui.widgets.bindings import keys_text
+from ktui.tui.widgets.bindings import keys_text, mapped
+from ktui.tui.widgets.services import services
 
 _Entry = tuple[str, str, IgnoreReturnCallbackType]
 
@@ -33,7 +34,7 @@ class Commands(Provider):
     def _entries(self) -> Iterator[_Entry]:
         app = self.app
         for owner in (self.screen, app):
-            for name, words, action in _actions(owner.BINDINGS):
+            for name, words, action in _actions(owner.BINDINGS, services(app).keymap):
                 yield name, words, partial(owner.run_action, action)
         for theme in sorted(app.available_themes):
             yield (
@@ -43,10 +44,14 @@ class Commands(Provider):
             )
 
 
-def _actions(bindings: Sequence[object]) -> list[tuple[str, str, str]]:
+def _actions(bindings: Sequence[object], keymap: Mapping[str, str]) -> list[tuple[str, str, str]]:
     """Return (name, help, action) of every action that can be called by name."""
     return [
-        (binding.description, f"{binding.tooltip}  ({keys_text(binding)})", binding.action)
+        (
+            binding.description,
+            f"{binding.tooltip}  ({keys_text(mapped(binding, keymap))})",
+            binding.action,
+        )
         for binding in bindings
         if isinstance(binding, Binding) and binding.tooltip and binding.action != "command_palette"
     ]

@@ -35,8 +35,12 @@ class Feed(Protocol):
         """Have every screen draw what is known, and poll at once."""
         ...
 
-    def add_history(self, past: Progress) -> None:
-        """Start this view's history with what was seen before it was opened."""
+    def expect_history(self) -> None:
+        """Keep the polls from now on for a history that is being read."""
+        ...
+
+    def add_history(self, past: Progress | None) -> None:
+        """Start this view's history with what was seen before it was opened; None for nothing."""
         ...
 
     def settings_changed(self, topics: Collection[str], brokers: Collection[int]) -> None:

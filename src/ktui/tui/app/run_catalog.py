@@ -19,6 +19,7 @@ from ktui.tui.app.feed import Feed, Permission
 from ktui.tui.app.run_controller import RunController
 from ktui.tui.run_view import messages
 from ktui.tui.run_view.launchers import EngineLauncher
+from ktui.tui.run_view.plan_request import PlanRequest
 from ktui.tui.screens.insights import InsightsScreen
 from ktui.tui.screens.plan.add import AddScreen
 from ktui.tui.screens.plan.plan import PlanOutcome, PlanScreen, SwitchPlanScreen
@@ -181,12 +182,12 @@ class RunCatalog:
         else:
             await self._app.push_screen(InsightsScreen(self.state_dir, self._feed.cluster_id))
 
-    async def choose_plan(self, *, adds: bool = True, path: str = "") -> None:
+    async def choose_plan(self, *, adds: bool = True, request: PlanRequest | None = None) -> None:
         """Open the screen to choose a plan, check it, and add or start it.
 
         Args:
             adds: whether to add it to the attached run, if that takes plans.
-            path: the path typed before; empty for none.
+            request: the plan chosen before; None for none.
         """
         engines, state_dir, problem = self.engines, self.state_dir, self.resume_problem
         if problem is not None or engines is None or state_dir is None:
@@ -196,14 +197,14 @@ class RunCatalog:
         takes_plans = attached is not None and attached.status.owned
         screen: PlanScreen
         if attached is not None and takes_plans and adds:
-            screen = AddScreen(engines, state_dir, attached, path=path)
+            screen = AddScreen(engines, state_dir, attached, request=request)
         else:
             attached_run = attached.name if attached is not None and takes_plans else ""
-            screen = StartScreen(engines, state_dir, attached_run=attached_run, path=path)
+            screen = StartScreen(engines, state_dir, attached_run=attached_run, request=request)
 
         def decided(outcome: PlanOutcome | None) -> None:
             if isinstance(outcome, SwitchPlanScreen):
-                other = self.choose_plan(adds=not adds, path=outcome.path)
+                other = self.choose_plan(adds=not adds, request=outcome.request)
                 self._app.run_worker(other, group="choosing", exit_on_error=False)
             elif isinstance(outcome, CheckedExtraPlan):
                 self._app.run_worker(self._add(outcome), group="asking", exit_on_error=False)

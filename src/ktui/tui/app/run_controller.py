@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import heapq
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from operator import attrgetter
 from typing import Any
 
@@ -14,19 +15,21 @@ from textual.notifications import SeverityLevel
 from ktui.cluster.clock import Clock
 from ktui.cluster.partition import TopicPartition
 from ktui.cluster.resources import SettingKey
-from ktui.execution.errors import RunProblem
+from ktui.execution.errors import RunProblem, RunRefused
 from ktui.execution.host.client import RunClient
 from ktui.execution.host.notes import write_note
+from ktui.execution.host.other_runs import Movers, OtherRuns
 from ktui.execution.host.rollback_plan import rewrite_rollback
 from ktui.execution.host.state_dir import RunDir
-from ktui.execution.journal.commands import Add, Command, Continue, Pause
+from ktui.execution.host.undo import undo_last
+from ktui.execution.journal.commands import Add, Command, Continue, Pause, SetLimits
+from ktui.execution.run.requested_replicas import with_requested_replicas
 from ktui.execution.run.tool_commands import tool_commands
 from ktui.fileproblem import FileProblem
 from ktui.progress.timeline import Event, Progress, Timeline
 from ktui.tui.app.alerts import Alerts
 from ktui.tui.app.feed import Feed, Permission
 from ktui.tui.poll.backfill import load_history
-from ktui.tui.poll.requested_replicas import with_requested_replicas
 from ktui.tui.run_view import messages
 from ktui.tui.run_view.attached import AttachedRun, RunStatus
 from ktui.tui.run_view.foreign import foreign_moves
@@ -36,6 +39,9 @@ from ktui.tui.screens.run.limits import LimitsScreen
 from ktui.tui.screens.run.note import NotePrompt
 from ktui.tui.screens.run.throttle import ThrottleScreen
 from ktui.tui.screens.run.tool_commands import ToolCommandsScreen
+
+_OTHERS_EVERY_S = 5.0
+"""Seconds between two reads of the journals of other runs."""
 
 
 class RunController:
@@ -64,6 +70,9 @@ class RunController:
         """How often the run, or its events, have changed."""
         self._merged: tuple[tuple[Event, ...], int, tuple[Event, ...]] = ((), 0, ())
         """Events of the cluster, the changes of the run by then, and all events merged."""
+        self._others: OtherRuns | None = None
+        """The other runs of the state directory, followed for what they move."""
+        self._others_read_s = -_OTHERS_EVERY_S
         self._commands: dict[int, str] = {}
         """Commands without an answer yet, by number, each with its name in notifications."""
 
@@ -112,14 +121,23 @@ class RunController:
         return f"Run {attached.name} is of cluster {started.cluster_id}; this view is on {seen}."
 
     async def _load_history(self, attached: AttachedRun) -> None:
+        """Read what was recorded before: first for what is drawn, then for the estimate."""
+        self._feed.expect_history()
+        attached.expect_estimate()
+        past = estimate = None
         try:
             past = await asyncio.to_thread(load_history, attached.folder, self._clock)
         except (FileProblem, RunProblem) as problem:
             words = f"What was seen of run {attached.name} before is not shown: {problem}"
             self._feed.report_news(words, "warning")
-            return
-        if past is not None and attached is self.attached:
+        if attached is self.attached:
             self._feed.add_history(past)
+        elif self.attached is None:  # else the history of another run is being read
+            self._feed.add_history(None)
+        if past is not None:
+            with suppress(RunProblem):  # the journal has just been read
+                estimate = await asyncio.to_thread(attached.recorded_estimate)
+        attached.use_estimate(estimate)
 
     def detach(self) -> None:
         """Stop following the run, and show that."""
@@ -127,7 +145,10 @@ class RunController:
         self._show_run(set())
 
     def close(self) -> None:
-        """Close the run's journal."""
+        """Close the journals."""
+        if self._others is not None:
+            self._others.close()
+            self._others = None
         self._follow(None)
 
     def _follow(self, attached: AttachedRun | None) -> None:
@@ -135,6 +156,10 @@ class RunController:
             self.attached.close()
         self.attached = attached
         self._status, self._foreign = None, None
+        if self._others is not None:  # in a thread, for it may be reading
+            closing = asyncio.to_thread(self._others.close)
+            self._app.run_worker(closing, group="movers", exit_on_error=False)
+        self._others, self._others_read_s = None, -_OTHERS_EVERY_S
         self._alerts.follow()
         self._changes += 1
 
@@ -153,10 +178,38 @@ class RunController:
         self._changes += bool(entries)
         self._alerts.take(attached.run, entries, owned=attached.status.owned)
         attached.note_poll(self._feed.progress)
+        self._find_movers(attached)
         self._status, self._foreign = None, None
         self._show_run(touched)
         self._report_answers(attached)
         self._feed.settings_changed(*attached.throttle_news.changed())
+
+    def _find_movers(self, attached: AttachedRun) -> None:
+        """Find out now and then which other run of the state directory moves what is foreign."""
+        now_s, started = self._clock.monotonic(), attached.run.started
+        if not self.foreign:
+            attached.rows.movers = {}
+        elif started is not None and now_s - self._others_read_s >= _OTHERS_EVERY_S:
+            self._others_read_s = now_s
+            if self._others is None:
+                self._others = OtherRuns.beside(attached.folder, started.cluster_id)
+            reading = self._read_movers(attached, self._others)
+            self._app.run_worker(reading, group="movers", exit_on_error=False)
+
+    async def _read_movers(self, attached: AttachedRun, others: OtherRuns) -> None:
+        movers = await asyncio.to_thread(others.movers)
+        if attached is self.attached and movers != attached.rows.movers:
+            attached.rows.movers = movers
+            self._show_run(set(movers))
+
+    @property
+    def movers(self) -> Movers:
+        """The other runs of the state directory that reassign partitions."""
+        return {} if self.attached is None else self.attached.rows.movers
+
+    def mover(self, tp: TopicPartition) -> str | None:
+        """Return the other run of the state directory that reassigns a partition, if one does."""
+        return self.movers.get(tp)
 
     def merge_events(self, events: tuple[Event, ...]) -> tuple[Event, ...]:
         """Return the events of the cluster with the run's merged in, by time."""
@@ -257,6 +310,21 @@ class RunController:
     async def show_throttle(self) -> None:
         """Open the Throttle screen."""
         await self._open(ThrottleScreen(write=self._permission.write))
+
+    async def undo(self) -> None:
+        """Open the dialog of what was changed last, with the values from before typed in."""
+        attached = self.may_change()
+        if attached is None:
+            return
+        try:
+            undo = undo_last(attached.run)
+        except RunRefused as why:
+            self._app.notify(str(why), title="undo", severity="warning")
+            return
+        of_limits = isinstance(undo.command, SetLimits)
+        screen = LimitsScreen(write=True) if of_limits else ThrottleScreen(write=True)
+        await self._open(screen)
+        screen.action_undo()
 
     async def show_tool_commands(self) -> None:
         """Show the commands of Kafka's tool that do the same as the run."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from textual.app import App
 
-from ktui.tui.draw.themes import LoadedThemes, load_themes
+from ktui.tui.draw.themes import LoadedThemes, load_themes, theme_paths
 
 EVERY_S = 1.0
 _Stamp = tuple[int, int]
@@ -24,6 +24,8 @@ class ThemeReload:
 
     def __init__(self, app: App[Any], loaded: LoadedThemes) -> None:
         self._app, self._folder = app, loaded.folder
+        self._problems = {*map(str, loaded.problems)}
+        """The problems that are known already."""
         self._seen: dict[Path, _Stamp] = {}
         self._seen = self._stamps()
 
@@ -35,7 +37,7 @@ class ThemeReload:
     def _stamps(self) -> dict[Path, _Stamp]:
         stamps: dict[Path, _Stamp] = {}
         try:
-            for path in () if self._folder is None else self._folder.glob("*.y*ml"):
+            for path in () if self._folder is None else theme_paths(self._folder):
                 found = path.stat()
                 stamps[path] = (found.st_mtime_ns, found.st_size)
         except OSError:
@@ -49,7 +51,12 @@ class ThemeReload:
         saved = {path for path, _ in stamps.items() - self._seen.items()}
         self._seen = stamps
         loaded = load_themes(self._folder)
-        problems = [problem for problem in loaded.problems if problem.path in saved]
+        problems = [
+            problem
+            for problem in loaded.problems
+            if problem.path in saved or str(problem) not in self._problems
+        ]
+        self._problems = {*map(str, loaded.problems)}
         for problem in problems:
             self._app.notify(f"The theme stays as it was: {problem}", severity="warning")
         if not problems:

@@ -25,6 +25,7 @@ _SCREENS = {
     "quit": "quit_view",
     "runs": "show_runs",
     "start": "start_plan",
+    "undo": "undo",
 }
 """The action of each command that is no more than a key."""
 _BARE = {"limits": "show_limits", "throttle": "show_throttle", "cancel": "cancel"}

@@ -43,7 +43,7 @@ SIGNS: Final[Mapping[int, Cell]] = MappingProxyType(
         Mark.STALLED: Cell("!", "stalled"),
         Mark.LEADER_MOVED: Cell("★", "leader"),
         Mark.CANCELLED: Cell("×", "cancelled"),  # noqa: RUF001 - the sign that operators see
-        Mark.GONE: Cell("·", "gone"),
+        Mark.GONE: Cell("·", "dim"),
     }
 )
 """The sign and the role of every mark that is not a share."""
@@ -84,7 +84,7 @@ class WaitedSpan(NamedTuple):
 def mark_cell(mark: int) -> Cell:
     """Return the sign and the role of a mark; a share is a bar, never empty."""
     if mark <= 100:  # noqa: PLR2004 - Mark's own limit for a share in percent
-        return Cell(BARS[min(len(BARS) - 1, mark * len(BARS) // 100)], "adding")
+        return Cell(BARS[min(len(BARS) - 1, mark * len(BARS) // 100)], "moving")
     return SIGNS.get(mark, SIGNS[Mark.NOTHING])
 
 
@@ -198,7 +198,7 @@ def cut_sentence(text: str, width: int) -> str:
     if cell_len(text) <= width:
         return text
     room = set_cell_size(text, max(0, width - cell_len(_LEFT_OUT) + 1))
-    end = max(room.rfind(", "), room.rfind("; "))
+    end = max(map(room.rfind, (", ", "; ", ": ")))
     end = end if end > 0 else room.rfind(" ")
     return text[:end] + _LEFT_OUT if end > 0 else cut(text, "", width)
 
@@ -279,7 +279,7 @@ def _role(broker: int, state: PartitionState, *, leads: bool, away: bool, to_lea
     roles = (
         (leads, "leader"),
         (away, "out-of-sync"),
-        (broker in state.adding, "adding"),
+        (broker in state.adding, "moving"),
         (broker in state.removing, "retiring"),
         (to_lead, "next-leader"),
         (state.described, "in-sync"),

@@ -26,28 +26,38 @@ class ColourRole(msgspec.Struct, frozen=True):
 
 ROLES: Mapping[str, ColourRole] = MappingProxyType(
     {
-        "adding": ColourRole("a replica being added, and its share caught up", "primary"),
         "retiring": ColourRole("a replica that the reassignment removes", "accent"),
-        "in-sync": ColourRole("a replica in the ISR", "success"),
+        "in-sync": ColourRole(
+            "as wanted: a replica in the ISR, and a reassignment that reached its target", "success"
+        ),
         "leader": ColourRole("the leader", "warning"),
         "next-leader": ColourRole("the preferred leader while another leads", "warning"),
         "out-of-sync": ColourRole("a replica that should be in the ISR and is not", "error"),
-        "gone": ColourRole("a broker that is no longer a replica, or a deleted topic", MUTED),
-        "moving": ColourRole("a partition being reassigned", "primary"),
+        "moving": ColourRole(
+            "under way: a partition, a replica being added, its share caught up", "primary"
+        ),
         "stalled": ColourRole("no headway: a stalled replica, and its partition", "error"),
         "falling-behind": ColourRole("an adding replica whose lag rises", "warning"),
         "waiting": ColourRole("queued, settling or not yet known", MUTED),
-        "done": ColourRole("a reassignment that reached its target", "success"),
         "cancelled": ColourRole("a reassignment that was cancelled", "warning"),
         "foreign": ColourRole("a reassignment that someone else started or changed", "accent"),
         "header": ColourRole("headings of columns and sections", "secondary"),
-        "dim": ColourRole("labels, units, axes and times", MUTED),
+        "dim": ColourRole("labels, units, axes, times, and what is gone", MUTED),
         "badge": ColourRole("the background of a badge such as READ-ONLY", "warning", text=False),
         "badge-text": ColourRole("the words on a badge", "background", text=False),
         "rule": ColourRole("lines between parts, and the empty part of a bar", FAINT, text=False),
         "cursor": ColourRole("the background of the row under the cursor", TINTED, text=False),
     }
 )
+
+TROUBLE = ("stalled", "out-of-sync", "falling-behind")
+"""The roles that must be seen first, also without colour."""
+
+
+REPLACED: Mapping[str, str] = MappingProxyType(
+    {"adding": "moving", "done": "in-sync", "gone": "dim"}
+)
+"""Roles of earlier versions, and those that have their meaning now."""
 
 
 def role_defaults(theme: Theme) -> dict[str, str]:

@@ -16,11 +16,13 @@ from ktui.tui.draw.theme_file import ThemeFile, is_ansi, read_theme_file
 from ktui.yamlfile import KeyPath
 
 __all__ = [
-    "DEFAULT", "ROLES", "LoadedThemes", "load_themes", "role_defaults", "role_style",
+    "DEFAULT", "FEW_COLOURS", "ROLES", "LoadedThemes", "load_themes", "role_defaults", "role_style",
     "shipped_folder",
 ]  # fmt: skip
 
 DEFAULT = "dark"
+FEW_COLOURS = "sixteen"
+"""The default on a terminal of 16 colours: the nearest ones to another theme's are often alike."""
 
 
 class LoadedThemes(msgspec.Struct, frozen=True):
@@ -61,10 +63,16 @@ def shipped_folder() -> Path:
     return installed if installed.is_dir() else Path(__file__).parents[4] / "themes"
 
 
+def theme_paths(folder: Path) -> Iterator[Path]:
+    """Yield the theme files of a folder; hidden ones are an editor's own."""
+    found = (path for pattern in ("*.yaml", "*.yml") for path in folder.glob(pattern))
+    return (path for path in found if not path.name.startswith("."))
+
+
 def _read_folder(folder: Path) -> tuple[dict[str, ThemeFile], list[FileProblem]]:
     files: dict[str, ThemeFile] = {}
     problems: list[FileProblem] = []
-    for path in sorted([*folder.glob("*.yaml"), *folder.glob("*.yml")]):
+    for path in sorted(theme_paths(folder)):
         theme, wrong = read_theme_file(path)
         problems.extend(wrong)
         if theme is None:
@@ -221,4 +229,5 @@ def theme_problems(themes: LoadedThemes, requested: str | None) -> Iterator[str]
     for problem in themes.problems:
         yield f"Theme left out: {problem}"
     if requested is not None and requested not in themes.themes:
-        yield f"There is no theme {requested!r}; there are {', '.join(sorted(themes.themes))}."
+        known = ", ".join(sorted(themes.themes))
+        yield f"There is no usable theme {requested!r}, so {DEFAULT} is used. There are {known}."

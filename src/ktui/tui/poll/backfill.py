@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import dropwhile
+from collections.abc import Callable, Iterable, Iterator
+from heapq import merge
+from operator import attrgetter
 
 import msgspec
 
 from ktui.cluster.clock import Clock
 from ktui.cluster.observation import Observation
 from ktui.cluster.partition import TopicPartition
+from ktui.execution.host.history import replay_recording
 from ktui.execution.host.state_dir import RunDir
 from ktui.execution.journal.journal import Journal
 from ktui.execution.run.run import Run
-from ktui.progress.flows import merge_flow_history
+from ktui.progress.flows import RESTART_S, merge_flows
 from ktui.progress.fold import fold
 from ktui.progress.memory import MoveMemory
 from ktui.progress.slots import recent_grid, start_slots
 from ktui.progress.timeline import Mark, Progress, Timeline
-from ktui.recording.milliseconds import to_ms, wall_ms
-from ktui.recording.reading import find_sessions
-from ktui.recording.replay_tape import Axis, Tape
-from ktui.tui.poll.requested_replicas import with_requested_replicas
 
 MOST_LOOKS = 100_000
 """The most partition states to fold, the newest: some seconds of work.
@@ -46,22 +44,12 @@ def load_history(folder: RunDir, clock: Clock, most: int = MOST_LOOKS) -> Progre
     """
     if not folder.recording.is_dir():
         return None
-    now = Axis(wall_ms(clock.now()), to_ms(clock.monotonic()))
-    tape = Tape(find_sessions(folder.recording), now)
     with Journal.open(folder.journal, clock, read_only=True) as journal:
         entries = list(journal.entries())
-    run, progress = Run(folder.name), Progress()
-    ended: dict[TopicPartition, Timeline] = {}
-    remaining = iter(entries)
-    next_entry = next(remaining, None)
-    for item in tape.play(tape.last_polls(most)):
-        if isinstance(item.what, Observation):
-            while next_entry is not None and next_entry.at <= item.what.at:
-                run.apply(next_entry)
-                next_entry = next(remaining, None)
-            before = with_requested_replicas(progress, run)
-            progress = fold(before, item.what)
-            ended |= _dropped(before, progress, clock.monotonic())
+    progress, ended = Progress(), dict[TopicPartition, Timeline]()
+    for seen in replay_recording(folder, Run(folder.name), entries, clock, most):
+        progress = seen.progress
+        ended |= _dropped(seen.before, progress, clock.monotonic())
     if progress.last is None:
         return None
     timelines = {**ended, **progress.timelines}
@@ -87,25 +75,40 @@ def _keep_longer(timeline: Timeline, now_s: float) -> Timeline:
     return msgspec.structs.replace(timeline, memory=memory)
 
 
-def merge_history(past: Progress, own: Progress, first: Observation | None) -> Progress:
+def merge_history(
+    past: Progress,
+    own: Progress,
+    first: Observation | None,
+    polls: Iterable[Observation] = (),
+    complete: Callable[[Progress], Progress] = lambda progress: progress,
+) -> Progress:
     """Merge what was seen before the view was opened into what the view has seen.
 
     Args:
         past: the progress from before the view was opened, perhaps also since then.
         own: the progress that the view has seen itself.
         first: the view's first poll, which reported as new what was there already.
+        polls: the polls by which the view's progress came to be while the past was read.
+        complete: completes a progress before each fold with what only a run knows.
     """
     if own.last is None or first is None or past.last is None:
         return past if own.last is None else own
-    if own.last.monotonic_s > past.last.monotonic_s:
-        past = fold(past, own.last)
+    read_s = past.last.monotonic_s
+    since = [poll for poll in (*polls, own.last) if poll.monotonic_s > read_s]
+    goes_on = not since or since[0].monotonic_s - read_s <= RESTART_S
+    for poll in since:
+        if past.last is not poll:
+            past = fold(complete(past), poll)
     older = {
         tp: timeline
         for tp, timeline in past.timelines.items()
         if tp not in own.timelines or timeline.began_s < own.timelines[tp].began_s
     }
-    since = dropwhile(lambda event: event.at <= first.at, own.events)
-    events = (*(event for event in past.events if event.at <= first.at), *since)
-    flows = merge_flow_history(past.flows, own.flows)
-    merged = {**own.timelines, **older}
-    return msgspec.structs.replace(own, timelines=merged, events=events, flows=flows)
+    own_news = (e for e in own.events if e.at > first.at and e.tp not in older)
+    past_news = (e for e in past.events if e.at <= first.at or e.tp in older or e.at > own.last.at)
+    return msgspec.structs.replace(
+        own,
+        timelines={**own.timelines, **older},
+        events=tuple(merge(past_news, own_news, key=attrgetter("at"))),
+        flows=merge_flows(past.flows, own.flows, goes_on=goes_on),
+    )

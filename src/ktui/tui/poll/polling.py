@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Callable, Collection, Iterable
+from functools import partial
 from itertools import chain
 from typing import Protocol, runtime_checkable
 
@@ -24,6 +26,9 @@ from ktui.tui.poll.overview import Overview, overview
 LONGEST_BACKOFF_S = 5.0
 _MANY = 200
 """With more partitions than this a fold would delay key presses, so it runs in a thread."""
+
+_MOST_KEPT = 300
+"""The most polls kept while a history is read."""
 
 log = logging.getLogger(__name__)
 
@@ -59,8 +64,12 @@ class PollLoop(Protocol):
         """Poll at once: the interest has changed."""
         ...
 
-    def add_history(self, past: Progress) -> None:
-        """Start the history with what was seen before this loop started."""
+    def expect_history(self) -> None:
+        """Keep the polls from now on for a history that is being read."""
+        ...
+
+    def add_history(self, past: Progress | None) -> None:
+        """Start the history with what was seen before this loop started; None for nothing."""
         ...
 
     def settings_changed(self, topics: Collection[str], brokers: Collection[int]) -> None:
@@ -101,6 +110,8 @@ class Polling:
         self.progress, self.overview, self.outages = Progress(), Overview(), Outages()
         self._first: Observation | None = None
         self._past: Progress | None = None
+        self._kept: deque[Observation] | None = None
+        """The polls since a history is being read; None while none is."""
         self._failures = 0
         self._wake = asyncio.Event()
 
@@ -108,9 +119,23 @@ class Polling:
         """Poll at once instead of after the interval: the interest has changed."""
         self._wake.set()
 
-    def add_history(self, past: Progress) -> None:
+    def expect_history(self) -> None:
+        """Keep the polls from now on for a history that is being read."""
+        if self._kept is None:
+            last = self.progress.last
+            self._kept = deque(() if last is None else (last,), maxlen=_MOST_KEPT)
+
+    def add_history(self, past: Progress | None) -> None:
         """Start the history with what was seen before this loop started, and poll at once."""
+        if past is None:
+            self._kept = None
+            return
         self._past = past
+        self.poll_now()
+
+    def poll_every(self, interval_s: float) -> None:
+        """Poll at another interval from now on."""
+        self._interval_s = interval_s
         self.poll_now()
 
     def settings_changed(self, topics: Collection[str], brokers: Collection[int]) -> None:
@@ -138,7 +163,7 @@ class Polling:
         try:
             observation = await self._source.poll(self._interest())
             past = self._past
-            before = self._complete(self._merged(past))
+            before = self._complete(await self._merged(past))
             folded = await self._fold(before, observation)
         except ClusterError as error:
             self._lose(_reason(error), str(error))
@@ -148,15 +173,25 @@ class Polling:
             self._lose(words, words)
         else:
             self._first = self._first or observation
-            if self._past is past:  # else another history came while this one was folded
-                self._past = None
+            if past is not None and self._past is past:
+                self._past = self._kept = None
+            elif self._kept is not None:  # a history is being read, or came during this poll
+                self._kept.append(observation)
             self._failures = 0
             self.progress, self.overview = folded
             self.outages.answered(observation.at, observation.monotonic_s)
             self._post(Polled())
 
-    def _merged(self, past: Progress | None) -> Progress:
-        return self.progress if past is None else merge_history(past, self.progress, self._first)
+    async def _merged(self, past: Progress | None) -> Progress:
+        if past is None:
+            return self.progress
+        polls = tuple(self._kept or ())
+        merged = partial(
+            merge_history, past, self.progress, self._first, polls, complete=self._complete
+        )
+        if len(polls) * len(past.timelines) > _MANY:
+            return await asyncio.to_thread(merged)
+        return merged()
 
     @staticmethod
     async def _fold(before: Progress, observation: Observation) -> tuple[Progress, Overview]:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 import msgspec
@@ -19,11 +18,11 @@ from ktui.tui.replay.line import ReplayLine, position_text
 from ktui.tui.replay.messages import ReplayAdvanced, ReplayNotice, Surveyed
 from ktui.tui.replay.moment_prompt import MomentPrompt
 from ktui.tui.replay.player import Player, SearchDirection
-from ktui.tui.widgets.bindings import APP_BINDINGS
+from ktui.tui.screens.run.change_screen import RunChangeScreen
+from ktui.tui.widgets.bindings import APP_BINDINGS, give_ids
 from ktui.tui.widgets.header import StatusHeader
 from ktui.tui.widgets.services import Notification, Status
 
-SPEEDS = (0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1_000.0)
 _CHANGES_NOTHING = "A replay is read-only: nothing can be changed in it."
 _LEFT_OUT = (
     "start_plan",
@@ -31,6 +30,7 @@ _LEFT_OUT = (
     "cancel",
     "cancel_foreign",
     "open_gate",
+    "undo",
     "show_insights",
     "quit_view",
 )
@@ -41,11 +41,11 @@ _TICK_S = 0.25
 REPLAY_BINDINGS = [
     Binding("p", "play", "play/pause", tooltip="Let the recording stand, or go on"),
     Binding(
-        "left", "seek(-10)", "10 s", key_display="←→", priority=True,
+        "left", "seek(-10)", "10 s", key_display="←→", priority=True, id="replay.back",
         tooltip="Go 10 s of the recording back",
     ),
     Binding(
-        "right", "seek(10)", "10 s", show=False, priority=True,
+        "right", "seek(10)", "10 s", show=False, priority=True, id="replay.on",
         tooltip="Go 10 s of the recording on",
     ),
     Binding(
@@ -57,7 +57,7 @@ REPLAY_BINDINGS = [
         tooltip="Go a minute of the recording on",
     ),
     Binding(
-        "minus", "slower", "speed", key_display="-+",
+        "minus", "slower", "speed", key_display="-+", id="replay.slower",
         tooltip="Play more slowly",
     ),
     Binding("plus", "faster", "faster", show=False, tooltip="Play faster"),
@@ -71,6 +71,7 @@ REPLAY_BINDINGS = [
     ),
     Binding("a", "go_to", "go to", tooltip="Go to a time of the recording"),
 ]  # fmt: skip
+give_ids("replay", REPLAY_BINDINGS)
 
 
 class ReplayApp(KtuiApp, inherit_bindings=False):
@@ -88,8 +89,10 @@ class ReplayApp(KtuiApp, inherit_bindings=False):
     BINDINGS: ClassVar[list[BindingType]] = [
         *(binding for binding in APP_BINDINGS if binding.action not in _LEFT_OUT),
         *REPLAY_BINDINGS,
-        Binding("q", "quit_view", "quit", tooltip="Close the replay"),
-        Binding("ctrl+c,ctrl+q", "quit_view", "quit", show=False, priority=True),
+        Binding("q", "quit_view", "quit", id="app.quit", tooltip="Close the replay"),
+        Binding(
+            "ctrl+c,ctrl+q", "quit_view", "quit", show=False, priority=True, id="app.interrupt"
+        ),
     ]
 
     def __init__(
@@ -122,7 +125,7 @@ class ReplayApp(KtuiApp, inherit_bindings=False):
         )
         playing.post_to(self.post_message)
 
-    def on_mount(self) -> None:
+    def on_ready(self) -> None:
         """Start playing."""
         self.set_interval(_TICK_S, self._draw_lines)
         self._playing.clock.run()
@@ -186,6 +189,11 @@ class ReplayApp(KtuiApp, inherit_bindings=False):
         """The actions that a replay needs least."""
         return ("mark", "show_throttle", "show_limits", "show_runs", "freeze", "sort")
 
+    @property
+    def keys_in_dialogs(self) -> Mapping[str, str]:
+        """The keys of the replay, which shows limits and throttle as they were."""
+        return {binding.key: binding.action for binding in REPLAY_BINDINGS if not binding.priority}
+
     def cluster_status(self) -> Status:
         """Return the state of the cluster at the moment played, marked as a replay."""
         memory = self.progress.memory
@@ -200,10 +208,11 @@ class ReplayApp(KtuiApp, inherit_bindings=False):
     # --------------------------------------------------------------------- the keys
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Leave the arrow keys to fields and dialogs."""
-        if action == "seek" and (
-            isinstance(self.focused, Input) or isinstance(self.screen, ModalScreen)
-        ):
+        """Leave the arrow keys to fields, and to dialogs that do more than show the run."""
+        other = isinstance(self.screen, ModalScreen) and not isinstance(
+            self.screen, RunChangeScreen
+        )
+        if action == "seek" and (isinstance(self.focused, Input) or other):
             return False
         return super().check_action(action, parameters)
 
@@ -225,14 +234,12 @@ class ReplayApp(KtuiApp, inherit_bindings=False):
 
     def action_slower(self) -> None:
         """Play more slowly."""
-        clock = self._playing.clock
-        clock.run_at(SPEEDS[max(0, bisect_left(SPEEDS, clock.speed) - 1)])
+        self._playing.clock.slower()
         self._draw_lines()
 
     def action_faster(self) -> None:
         """Play faster."""
-        clock = self._playing.clock
-        clock.run_at(SPEEDS[min(len(SPEEDS) - 1, bisect_right(SPEEDS, clock.speed))])
+        self._playing.clock.faster()
         self._draw_lines()
 
     def action_event(self, onwards: bool) -> None:  # noqa: FBT001 - passed by the binding

@@ -107,7 +107,7 @@ def _text_before_bar(position: ReplayPosition) -> list[Piece]:
         to = position_text(position.goes_to_s - position.from_s)
         pieces.append(Piece(f"going to {to}, {share}  ", "falling-behind", bold=True))
     elif position.ended:
-        pieces.append(Piece("END  ", "done", bold=True))
+        pieces.append(Piece("END  ", "in-sync", bold=True))
     elif position.paused:
         pieces.append(Piece("PAUSED  ", "falling-behind", bold=True))
     return pieces

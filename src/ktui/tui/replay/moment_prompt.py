@@ -7,53 +7,40 @@ from typing import ClassVar
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Vertical
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
 from ktui.recording.replay_moment import describe_range, parse_second
 from ktui.recording.replay_tape import Tape
+from ktui.tui.screens.dialog import Dialog
+from ktui.tui.widgets.bindings import give_ids
 from ktui.tui.widgets.text_field import TextField
 
 
-class MomentPrompt(ModalScreen[float | None]):
+class MomentPrompt(Dialog[float | None]):
     """Asks for a moment; the result is its second of the tape, or None without one."""
 
-    CSS = """
-    MomentPrompt {
-        align: center middle;
-        & > Vertical {
-            width: 70%; min-width: 50; max-width: 90; height: auto; padding: 1 2;
-            border: round $primary; background: $surface;
-        }
-        & Static { color: $dim; }
-        & #moment-title { color: $foreground; text-style: bold; }
-        & Input { border: none; height: 1; padding: 0 1; margin: 1 0; background: $cursor; }
-    }
-    """
+    DEFAULT_CSS = "MomentPrompt #moment-hint { color: $dim; margin-top: 1; }"
+    ENTER = "go there"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "leave", "back", tooltip="Go back without going anywhere"),
     ]
+    give_ids("moment", BINDINGS)
 
     def __init__(self, tape: Tape) -> None:
-        super().__init__()
+        super().__init__("Go to which moment?")
         self._tape = tape
 
-    def compose(self) -> ComposeResult:
-        """Lay out the question and its input line."""
-        with Vertical():
-            yield Static("Go to which moment?", id="moment-title")
-            yield TextField(
-                placeholder=f"{self._tape.wall(self._tape.from_s).astimezone():%H:%M:%S}"
-            )
-            yield Static(self._hint, id="moment-hint", markup=False)
+    def body(self) -> ComposeResult:
+        """Lay out the input line and what it takes."""
+        yield TextField(placeholder=f"{self._tape.wall(self._tape.from_s).astimezone():%H:%M:%S}")
+        yield Static(self._hint, id="moment-hint", markup=False)
 
     @property
     def _hint(self) -> str:
         goes = f"The recording goes {describe_range(self._tape)}."
         how = "Give a time of day, a date and time, or +1m30s from the beginning."
-        return f"{goes} {how} enter goes there, esc leaves."
+        return f"{goes} {how}"
 
     @on(Input.Changed)
     def _typed(self) -> None:

@@ -77,7 +77,10 @@ class Player:
     def poll_now(self) -> None:
         """Do nothing: all that was polled is in the recording."""
 
-    def add_history(self, past: Progress) -> None:
+    def expect_history(self) -> None:
+        """Do nothing: a replay begins where its recording does."""
+
+    def add_history(self, past: Progress | None) -> None:
         """Do nothing: a replay begins where its recording does."""
 
     def settings_changed(self, topics: Collection[str], brokers: Collection[int]) -> None:

@@ -12,6 +12,7 @@ import msgspec
 
 from ktui.cluster.observation import Observation
 from ktui.cluster.text import clean
+from ktui.execution.run.requested_replicas import with_requested_replicas
 from ktui.progress.fold import fold
 from ktui.progress.news import EventSeverity
 from ktui.progress.timeline import Event, Progress
@@ -19,7 +20,6 @@ from ktui.recording.lines import LostPollLine, RunLine
 from ktui.recording.playing import Damage
 from ktui.recording.replay_tape import Tape, TapeItem, TapePosition
 from ktui.tui.poll.outages import ClusterOutage, Outages
-from ktui.tui.poll.requested_replicas import with_requested_replicas
 from ktui.tui.replay.recorded_run import RecordedRun
 from ktui.tui.run_view.run_events import shown_events
 

@@ -15,6 +15,7 @@ from ktui.cluster.partition import TopicPartition
 from ktui.execution.errors import RunProblem
 from ktui.execution.forecast.earlier_runs import EarlierRuns
 from ktui.execution.forecast.estimate import CopiedBytes, Estimate
+from ktui.execution.forecast.recorded_estimate import estimate_as_seen
 from ktui.execution.forecast.waits import Waits
 from ktui.execution.host.catalog import RunState, run_state
 from ktui.execution.host.client import RunClient
@@ -24,6 +25,7 @@ from ktui.execution.host.state_dir import RunDir
 from ktui.execution.journal.commands import Command, SetLimits, StoredCommand
 from ktui.execution.journal.follower import RunFollower
 from ktui.execution.journal.journal import Journal
+from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.events import JournalEntry
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
@@ -58,6 +60,8 @@ class RunStatus(msgspec.Struct, frozen=True, kw_only=True):
     partitions: int = 0
     counts: Mapping[State, int] = {}
     in_flight: int = 0
+    rolling_back: int = 0
+    """Partitions that are to be rolled back, or about to be: their step is being cancelled."""
     copied: CopiedBytes = CopiedBytes()
     throttle: ThrottleNow = ThrottleNow()
     holder: Holder | None = None
@@ -69,6 +73,11 @@ class RunStatus(msgspec.Struct, frozen=True, kw_only=True):
     def over(self) -> int:
         """The number of partitions that have ended, one way or another."""
         return sum(count for state, count in self.counts.items() if state.ended)
+
+    @property
+    def only_rolls_back(self) -> bool:
+        """Whether all that is left of the run is to roll partitions back."""
+        return 0 < self.rolling_back == self.partitions - self.over
 
     @property
     def owned(self) -> bool:
@@ -93,6 +102,8 @@ class AttachedRun:
     def _begin(self) -> None:
         self.rows = RunRows(self.run)
         self._estimate = Estimate(self.run, EarlierRuns.beside(self.folder))
+        self._kept: list[JournalEntry] | None = None
+        """The entries since an estimate is being made; None while none is."""
         self.events: deque[Event] = deque(maxlen=MOST_EVENTS)
         """The run's events, oldest first."""
         self.throttle_news = ThrottleNews(self.name)
@@ -138,6 +149,8 @@ class AttachedRun:
             self._death = engine_death(self.folder, self.run)
         touched = self.rows.take(entries)
         self._estimate.take(entries)
+        if self._kept is not None:
+            self._kept += entries
         self.events.extend(shown_events(self.name, entries[-MOST_EVENTS:]))
         self._cancels.extend(cancel_events(self.name, entries))
         self.throttle_news.take(entries)
@@ -163,6 +176,34 @@ class AttachedRun:
             now=now,
             owned=self._holder is not None,
         )
+
+    def expect_estimate(self) -> None:
+        """Keep the journal's entries from now on for an estimate that is being made."""
+        self._kept = []
+
+    def recorded_estimate(self) -> Estimate | None:
+        """Return the estimate by what the engine has recorded; None without one.
+
+        Another thread may call this. It may take a second.
+
+        Raises:
+            JournalProblem: the journal cannot be read.
+        """
+        if self.run.ended or not self.folder.recording.is_dir():
+            return None
+        with Journal.open(self.folder.journal, self._clock, read_only=True) as journal:
+            entries = list(journal.entries())
+        earlier = EarlierRuns.beside(self.folder)
+        return estimate_as_seen(self.folder, entries, earlier, self._clock)
+
+    def use_estimate(self, estimate: Estimate | None) -> None:
+        """Go on with an estimate that was made since `expect_estimate`; None for the own one."""
+        kept, self._kept = self._kept, None
+        if estimate is not None and kept is not None:
+            last = estimate.run.seq
+            estimate.follow(self.run)
+            estimate.take(entry for entry in kept if entry.seq > last)
+            self._estimate = estimate
 
     def ask(self, command: Command) -> int:
         """Write a command for the engine into the journal, and return its number.
@@ -202,6 +243,7 @@ class AttachedRun:
             partitions=len(run.tracks),
             counts={each: run.counts[each] for each in State if run.counts[each]},
             in_flight=run.in_flight,
+            rolling_back=sum(t.cancel is CancelKind.ROLLBACK for t in run.cancelling.values()),
             copied=self._estimate.copied,
             throttle=self._throttle,
             holder=self._holder,

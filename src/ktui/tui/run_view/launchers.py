@@ -10,6 +10,7 @@ from ktui.execution.host.launch import NewRun
 from ktui.execution.host.state_dir import RunDir
 from ktui.pacing.limits import Limits
 from ktui.planning.check.findings import ClusterSnapshot
+from ktui.planning.check.placement import Placement
 from ktui.planning.plan import Plan
 
 
@@ -27,6 +28,14 @@ class EngineLauncher(Protocol):
 
     async def read_snapshot(self, plan: Plan) -> ClusterSnapshot:
         """Read from the cluster what a plan concerns.
+
+        Raises:
+            ClusterError: the cluster cannot be asked.
+        """
+        ...
+
+    async def read_placement(self) -> Placement:
+        """Read what a plan can be generated from: all partitions, and the brokers.
 
         Raises:
             ClusterError: the cluster cannot be asked.

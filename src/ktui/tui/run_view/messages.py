@@ -10,7 +10,6 @@ from ktui.tui.run_view.attached import RunStatus
 READ_ONLY = "This view is read-only; open it with ktui watch --write to make changes."
 NO_RUN = "No run is attached. r lists the runs, n starts a plan."
 NO_ENGINES = "Nothing can be started from here."
-FOREIGN = "Someone else is reassigning it: press X to cancel that."
 NOT_FOREIGN = "No one else is reassigning this partition. To cancel the run's own moves, press c."
 NOT_CURRENT = "The cluster does not answer: this is the last known state."
 SHUTS_GATE = (
@@ -25,6 +24,18 @@ GATE_SHUT = (
     "The cluster's cancel gate is shut {}: nothing can be started or added until it is open. Leave"
     " with esc, then open it with O."
 )
+
+
+def foreign_words(mover: str | None) -> str:
+    """Return who reassigns a partition: another run of the state directory, or someone else."""
+    return f"{'someone else' if mover is None else f'run {mover}'} is reassigning it"
+
+
+def foreign_hint(mover: str | None) -> str:
+    """Return who reassigns a partition, and the key that calls it off."""
+    if mover is None:
+        return "Someone else is reassigning it: press X to cancel that."
+    return f"Run {mover} is reassigning it: show that run with r, and call it off there with c."
 
 
 def beside_live_run(live: str, attached: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,6 +12,7 @@ import msgspec
 from ktui.cluster.text import clean
 from ktui.execution.engine.add_plan import CheckedExtraPlan, join_effects_text
 from ktui.execution.host.catalog import unfinished_with_partitions
+from ktui.execution.host.other_runs import find_movers
 from ktui.execution.host.state_dir import StateDir
 from ktui.execution.run.events import OnConflict
 from ktui.execution.run.run import Run
@@ -19,12 +20,12 @@ from ktui.pacing.limits import Limits
 from ktui.planning.check.check import check_plan
 from ktui.planning.check.findings import Allowances, ClusterSnapshot, Finding, FindingKind, Severity
 from ktui.planning.plan import Plan
-from ktui.planning.preflight.preflight import PreflightBase
-from ktui.planning.preflight.text import lines
+from ktui.planning.preflight.preflight import Preflight, PreflightBase
 from ktui.planning.read.read import read_plan
 from ktui.planning.throttle_rates import ThrottleRates
 from ktui.quantities import as_count
 from ktui.tui.run_view.launchers import EngineLauncher
+from ktui.tui.run_view.plan_request import PlanRequest, PlanSource
 
 MOST_FINDINGS = 50
 PROBLEMS = "The plan has the problems above: nothing is sent."
@@ -33,12 +34,7 @@ _UNFINISHED = (
     "warning: run {} waits for resume, with {} left that this plan has, too; R in the list of"
     " runs goes on with it. Resumed after this one, it leaves those out that it finds changed then"
 )
-_OF_THROTTLE = (
-    FindingKind.NEVER_ENDS,
-    FindingKind.LEADERS_THROTTLED,
-    FindingKind.SLOWER_THAN_A_FETCH,
-)
-_MEASURING = "Measuring for 2 s how much is written, and whether the throttle lets through more …"
+MEASURING = "Measuring for 2 s how much is written, and whether the throttle lets through more …"
 
 _BY_ITSELF = "by itself, under the run's limits:"
 
@@ -76,10 +72,38 @@ CONFLICTS = (
 """The choices; the first is the default of `ktui add`."""
 
 
+class PlanPreview(msgspec.Struct, frozen=True, kw_only=True):
+    """What a plan does under the limits typed, and what speaks against it."""
+
+    findings: Sequence[Finding]
+    notes: Sequence[ColouredLine] = ()
+    """Warnings that are about other runs."""
+    measuring: bool = False
+    """Whether the traffic that a throttle is compared with is still being measured."""
+    in_run: Sequence[ColouredLine] = ()
+    """What happens in the run that the plan is added to."""
+    figures: Preflight | None
+    """None if there is nothing to do."""
+
+    def lines(self) -> list[ColouredLine]:
+        """Return the lines of everything found."""
+        return [*self.notes, *finding_lines(self.findings, measuring=self.measuring)]
+
+
+def finding_lines(findings: Sequence[Finding], *, measuring: bool = False) -> list[ColouredLine]:
+    """Return a line for each finding; of very many, the first ones are listed."""
+    shown = [(MEASURING, "$dim")] if measuring else []
+    shown += [(_sentence(each), _COLOURS[each.severity]) for each in findings[:MOST_FINDINGS]]
+    if (more := len(findings) - MOST_FINDINGS) > 0:
+        shown.append((f"and {more:,} more", "$dim"))
+    return shown
+
+
 class ChosenPlan(msgspec.Struct, frozen=True):
     """A plan, checked against the cluster and against the runs that exist."""
 
     path: Path
+    """The plan's file; that of a generated plan has only a name."""
     plan: Plan
     snapshot: ClusterSnapshot
     base: PreflightBase
@@ -103,60 +127,50 @@ class ChosenPlan(msgspec.Struct, frozen=True):
         base = await asyncio.to_thread(PreflightBase, self.plan, snapshot)
         return msgspec.structs.replace(self, snapshot=snapshot, base=base, measured=True)
 
-    async def check(
+    async def preview(
         self, limits: Limits, throttle: ThrottleRates, allowed: Allowances, *, leaders: bool
-    ) -> tuple[Sequence[Finding], list[ColouredLine]]:
-        """Check the plan under limits, and preview its effect.
+    ) -> PlanPreview:
+        """Check the plan under limits, and compute its effect."""
 
-        Returns:
-            The findings, and the lines to show.
-        """
-        figures = await asyncio.to_thread(
-            self.base.under, limits, throttle=throttle, throttle_leaders=leaders
-        )
-        found = await asyncio.to_thread(check_plan, self.plan, self.snapshot, allowed)
-        findings = tuple(each for each in (*found, *figures.warnings) if self._known(each))
-        shown = [
-            (self._unfinished_line(*run), _COLOURS[Severity.WARNING]) for run in self.unfinished
-        ]
-        found_words = self.finding_lines(findings, throttled=bool(throttle))
-        shown += found_words or ([("", "")] if shown else [])
-        return findings, [*shown, *((line, "") for line in lines(figures))]
+        def computed() -> PlanPreview:
+            figures = self.base.under(limits, throttle=throttle, throttle_leaders=leaders)
+            found = (*check_plan(self.plan, self.snapshot, allowed), *figures.warnings)
+            return PlanPreview(
+                findings=self.known(found),
+                notes=[(_unfinished(*run), _COLOURS[Severity.WARNING]) for run in self.unfinished],
+                measuring=bool(throttle) and not self.measured,
+                figures=figures,
+            )
 
-    def finding_lines(self, findings: Sequence[Finding], *, throttled: bool) -> list[ColouredLine]:
-        """Return the lines of findings and an empty line below them; of very many, the first ones.
+        return await asyncio.to_thread(computed)
 
-        Args:
-            findings: the findings.
-            throttled: whether there is a throttle, for which the traffic has to be measured.
-        """
-        shown = [(_MEASURING, "$dim")] if throttled and not self.measured else []
-        known = [each for each in findings if self._known(each)]
-        shown += [(_sentence(each), _COLOURS[each.severity]) for each in known[:MOST_FINDINGS]]
-        if (more := len(known) - MOST_FINDINGS) > 0:
-            shown.append((f"and {more:,} more", "$dim"))
-        return [*shown, ("", "")] if shown else []
-
-    def _known(self, finding: Finding) -> bool:
-        return self.measured or finding.kind is not FindingKind.INBOUND_UNKNOWN
-
-    @staticmethod
-    def _unfinished_line(name: str, left: int) -> str:
-        return _UNFINISHED.format(name, as_count(left, "partition"))
+    def known(self, findings: Iterable[Finding]) -> tuple[Finding, ...]:
+        """Leave out what is not known only because it has not been measured yet."""
+        unknown = None if self.measured else FindingKind.INBOUND_UNKNOWN
+        return tuple(each for each in findings if each.kind is not unknown)
 
 
 async def read_chosen_plan(
-    path: Path, engines: EngineLauncher, state_dir: StateDir, cluster_id: str
+    request: PlanRequest, engines: EngineLauncher, state_dir: StateDir, cluster_id: str
 ) -> ChosenPlan:
-    """Read a plan, and the cluster's state for it.
+    """Read or generate a plan, and read the cluster's state for it.
 
     Raises:
         BadPlan: with every mistake and its place.
+        Unreadable: the plan's file cannot be read.
+        CannotGenerate: there is no such plan.
         ClusterError: the cluster cannot be asked.
         RunProblem: the state directory cannot be read.
     """
-    plan = await asyncio.to_thread(read_plan, path)
+    path = request.file
+    if request.source is PlanSource.FILE:
+        plan = await asyncio.to_thread(read_plan, path)
+    else:
+        plan = await asyncio.to_thread(request.generate, await engines.read_placement())
     snapshot = await engines.read_snapshot(plan)
+    if snapshot.listed:
+        movers = await asyncio.to_thread(find_movers, state_dir, cluster_id)
+        snapshot = msgspec.structs.replace(snapshot, movers=movers)
     base = await asyncio.to_thread(PreflightBase, plan, snapshot)
     partitions = [target.tp for target in plan.partitions]
     left = await asyncio.to_thread(
@@ -165,9 +179,8 @@ async def read_chosen_plan(
     return ChosenPlan(path, plan, snapshot, base, left)
 
 
-def throttle_sentences(findings: Sequence[Finding]) -> list[str]:
-    """Return the findings to show where the throttle is typed."""
-    return [each.sentence for each in findings if each.kind in _OF_THROTTLE]
+def _unfinished(name: str, left: int) -> str:
+    return _UNFINISHED.format(name, as_count(left, "partition"))
 
 
 def plan_problem(findings: Sequence[Finding]) -> str | None:
@@ -183,30 +196,28 @@ def _sentence(finding: Finding) -> str:
     line = "" if finding.place is None else f"line {finding.place.line}: "
     allow = ""
     if finding.option is not None and finding.severity is Severity.PROBLEM:
-        allow = " (may be allowed below)"
+        allow = " (may be allowed above)"
     return f"{finding.severity}: {line}{finding.sentence}{allow}"
 
 
 def check_extra_plan(
     chosen: ChosenPlan, run: Run, on_conflict: OnConflict, allowed: Allowances
-) -> tuple[CheckedExtraPlan, list[ColouredLine]]:
-    """Check a plan against the run that it is to join.
-
-    Returns:
-        The extra plan, and the lines to show about it.
-    """
+) -> tuple[CheckedExtraPlan, PlanPreview]:
+    """Check a plan against the run that it is to join, and preview what it does there."""
     name = clean(chosen.path.name)
     extra = CheckedExtraPlan(chosen.plan, name, run, chosen.snapshot, on_conflict, allowed)
     idle = extra.idle
     figures = None if idle else extra.preflight()
-    shown = chosen.finding_lines(
-        (*extra.findings, *(() if figures is None else figures.warnings)),
-        throttled=bool(run.throttled.rates) and not idle,
+    found = (*extra.findings, *(() if figures is None else figures.warnings))
+    in_run = [(line, "" if n else "bold") for n, line in enumerate(extra.in_run())]
+    by_itself = [] if figures is None else [("", ""), (_BY_ITSELF, "$dim")]
+    preview = PlanPreview(
+        findings=chosen.known(found),
+        measuring=bool(run.throttled.rates) and not idle and not chosen.measured,
+        in_run=[*in_run, *by_itself],
+        figures=figures,
     )
-    shown += [(line, "" if n else "bold") for n, line in enumerate(extra.in_run())]
-    if figures is not None:
-        shown += [("", ""), (_BY_ITSELF, "$dim"), *((line, "") for line in lines(figures))]
-    return extra, shown
+    return extra, preview
 
 
 def extra_plan_problem(extra: CheckedExtraPlan) -> str | None:

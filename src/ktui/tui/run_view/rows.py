@@ -11,6 +11,7 @@ import msgspec
 from ktui.cluster.partition import PartitionState, TopicPartition
 from ktui.execution.forecast.expected import expected_situation
 from ktui.execution.forecast.waits import BETWEEN, Waits
+from ktui.execution.host.other_runs import Movers
 from ktui.execution.run.destination import find_goal
 from ktui.execution.run.events import (
     Cancel,
@@ -115,6 +116,8 @@ class RunRows:
         """Partitions that have begun, and wait for their next step."""
         self.just_over: frozenset[TopicPartition] = frozenset()
         """Partitions whose step was over at the last read of the journal."""
+        self.movers: Movers = {}
+        """The other runs of the state directory that reassign partitions."""
         self.waits: Waits | None = None
         """Why partitions wait, as of the last poll."""
         self.steps_begun = 0

@@ -14,6 +14,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
 from ktui.tui.run_view.run_verbs import BadCommand
+from ktui.tui.widgets.bindings import give_ids
 from ktui.tui.widgets.text_field import HistoryField
 
 Action = Callable[[], Awaitable[None]]
@@ -46,6 +47,7 @@ class CommandField(HistoryField):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("tab", "complete", "complete", show=False, tooltip="Complete the last word"),
     ]
+    give_ids("command", BINDINGS)
 
     def __init__(self, language: CommandLanguage, history: list[str]) -> None:
         super().__init__(history)
@@ -86,6 +88,7 @@ class CommandScreen(ModalScreen[Action | None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "close", "close", tooltip="Leave the command line"),
     ]
+    give_ids("command", BINDINGS)
 
     def __init__(self, language: CommandLanguage, history: list[str]) -> None:
         super().__init__()

@@ -24,6 +24,7 @@ from ktui.tui.screens.watch.columns import Extents, layout
 from ktui.tui.screens.watch.row import row_pieces
 from ktui.tui.screens.watch.row_context import RowContext
 from ktui.tui.screens.watch.row_model import widest
+from ktui.tui.widgets.bindings import give_ids
 from ktui.tui.widgets.clipboard import Route, clipboard_route, load_tmux_buffer
 
 _ROW_CELLS = 200
@@ -91,6 +92,7 @@ class SelectScreen(ModalScreen[None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q", "close", "close", tooltip="Close the text"),
     ]
+    give_ids("text", BINDINGS)
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -143,6 +145,7 @@ class CopyScreen(ModalScreen[str | None]):
         ),
         Binding("escape,q", "close", "close", tooltip="Copy nothing"),
     ]  # fmt: skip
+    give_ids("copy", BINDINGS)
 
     def __init__(self, name: str, forms: Sequence[CopyForm]) -> None:
         super().__init__()

@@ -1,15 +1,19 @@
-"""A list of events, oldest first. Textual's Line API lets ten thousand scroll like ten."""
+"""A list of events, oldest first. Textual's Line API lets ten thousand scroll like ten.
+
+Events that belong together are one line, which unfolds.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import ClassVar
 
 import msgspec
 from rich.cells import cell_len, set_cell_size
 from rich.segment import Segment
+from rich.style import Style
 from textual.binding import Binding, BindingType
-from textual.content import Content
+from textual.events import Click
 from textual.geometry import Size
 from textual.message import Message
 from textual.scroll_view import ScrollView
@@ -17,18 +21,13 @@ from textual.strip import Strip
 
 from ktui.progress.timeline import Event
 from ktui.tui.draw.cells import partition_text
+from ktui.tui.screens.event_groups import splice
+from ktui.tui.screens.event_rows import EventRow, EventRows
+from ktui.tui.widgets.bindings import give_ids
 
 SIGNS = ("·", "!", "‼")
 """News, warning, trouble: the sign beside the colour."""
 _WIDEST_SUBJECT = 40
-
-
-class EventRow(msgspec.Struct, frozen=True):
-    """One line on the screen: the first line of an event, or a further line of a long event."""
-
-    event: Event
-    text: str
-    first: bool
 
 
 class Columns(msgspec.Struct, frozen=True):
@@ -54,6 +53,7 @@ class EventList(ScrollView, can_focus=True):
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {
         "event--time", "event--subject", "event--news", "event--warning", "event--trouble",
+        "event--cursor",
     }  # fmt: skip
     DEFAULT_CSS = """
     EventList {
@@ -65,14 +65,23 @@ class EventList(ScrollView, can_focus=True):
         & > .event--news { color: $foreground; }
         & > .event--warning { color: $warning; }
         & > .event--trouble { color: $error; }
+        & > .event--cursor { background: $cursor; }
     }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding(
-            "end", "scroll_end", "newest", show=False, tooltip="Go to the newest event and follow"
+            "enter", "fold(None)", "unfold", key_display="↵", tooltip="Unfold the group, or fold it"
         ),
-        Binding("home", "scroll_home", "oldest", show=False, tooltip="Go to the oldest event"),
+        Binding("right", "fold(True)", "unfold", show=False, tooltip="Unfold the group"),
+        Binding("left", "fold(False)", "fold", show=False, tooltip="Fold the group"),
+        Binding("up,k", "move(-1)", "up", show=False, tooltip="Go up by a line"),
+        Binding("down,j", "move(1)", "down", show=False, tooltip="Go down by a line"),
+        Binding("pageup", "page(-1)", "page up", show=False, tooltip="Go up by a page"),
+        Binding("pagedown", "page(1)", "page down", show=False, tooltip="Go down by a page"),
+        Binding("end,G", "last", "newest", show=False, tooltip="Go to the newest event and follow"),
+        Binding("home,g", "first", "oldest", show=False, tooltip="Go to the oldest event"),
     ]
+    give_ids("events", BINDINGS, {"fold(None)": "toggle"})
 
     class Moved(Message):
         """The operator has scrolled, or lines were added below."""
@@ -80,12 +89,17 @@ class EventList(ScrollView, can_focus=True):
     def __init__(self) -> None:
         super().__init__()
         self.events: Sequence[Event] = ()
-        self._rows: list[EventRow] = []
+        self._lines = EventRows()
+        self._cursor = 0
         self._widest = 0
         self._settling = False
         self.follows = True
-        """Whether the list scrolls to new lines: True until the operator leaves the newest line."""
+        """Whether the list goes to new lines: True until the operator leaves the newest line."""
         self._columns = Columns(0, dated=False, subject=0)
+
+    @property
+    def _rows(self) -> Sequence[EventRow]:
+        return self._lines.rows
 
     @property
     def lines_below(self) -> int:
@@ -94,27 +108,29 @@ class EventList(ScrollView, can_focus=True):
 
     def show(self, events: Sequence[Event]) -> None:
         """Show these events. Visible lines stay; the list follows if the newest was visible."""
-        dropped_events, added = _difference(self.events, events)
+        kept = splice(self.events, events).kept
+        lasting = self._widest if kept else 0
+        self._widest = max((cell_len(subject(e)) for e in events[kept:]), default=0)
+        self._widest = max(lasting, self._widest)
         self.events = events
-        widest = max((cell_len(subject(event)) for event in added), default=0)
-        self._widest = widest if dropped_events is None else max(widest, self._widest)
-        if dropped_events is None or self._measure() != self._columns:
+        dropped_lines = self._lines.update(events)
+        if self._measure() != self._columns:
             self._wrap()
             dropped_lines = 0
-        else:
-            dropped_lines = _line_count(self._rows, dropped_events)
-            self._rows[:dropped_lines] = []
-            self._rows.extend(_rows(added, self._columns))
         self._settle(dropped_lines=dropped_lines)
 
     def on_resize(self) -> None:
-        """Wrap the lines again for the new width."""
+        """Wrap the lines again for the new width; the cursor stays on its event."""
+        under = self._rows[self._cursor] if self._cursor < len(self._rows) else None
         self._wrap()
         self._settle(dropped_lines=0)
+        if under is not None and not self.follows:
+            found = (i for i, row in enumerate(self._rows) if row.begins_as(under))
+            self._go_to(next(found, self._cursor))
 
     def _wrap(self) -> None:
         self._columns = self._measure()
-        self._rows = list(_rows(self.events, self._columns)) if self._columns.width else []
+        self._lines.wrap(self._columns.text if self._columns.width else 0)
 
     def _measure(self) -> Columns:
         width = self.scrollable_content_region.width or self.size.width
@@ -126,21 +142,82 @@ class EventList(ScrollView, can_focus=True):
         self._settling = True
         self.virtual_size = Size(self._columns.width, len(self._rows))
         if self.follows:
-            self.scroll_to(y=self.max_scroll_y, animate=False, immediate=True, force=True)
+            self._cursor = self._last_line
+            self._scroll_to_line(self.max_scroll_y)
         elif dropped_lines:
-            self.scroll_to(
-                y=max(0, self.scroll_offset.y - dropped_lines), animate=False, immediate=True
-            )
+            self._cursor = max(0, self._cursor - dropped_lines)
+            self._scroll_to_line(max(0, self.scroll_offset.y - dropped_lines))
         self._settling = False
         self.refresh()
         self.post_message(self.Moved())
+
+    @property
+    def _last_line(self) -> int:
+        return max(0, len(self._rows) - 1)
+
+    def _scroll_to_line(self, y: float) -> None:
+        self.scroll_to(y=y, animate=False, immediate=True, force=True)
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
         """Follow the newest or stop, as the operator scrolls, and notify the screen."""
         super().watch_scroll_y(old_value, new_value)
         if not self._settling:
-            self.follows = new_value >= self.max_scroll_y
+            at_end = new_value >= self.max_scroll_y
+            if at_end and new_value > old_value:
+                self.follows, self._cursor = True, self._last_line
+            elif not at_end:
+                self.follows = False
             self.post_message(self.Moved())
+
+    def _go_to(self, line: int) -> None:
+        """Put the cursor on a line, and bring it into view."""
+        self._cursor = max(0, min(line, self._last_line))
+        self._settling = True
+        top, height = self.scroll_offset.y, max(1, self.size.height)
+        if not top <= self._cursor < top + height:
+            up = self._cursor < top
+            self._scroll_to_line(self._cursor if up else self._cursor - height + 1)
+        self._settling = False
+        self.follows = self._cursor == self._last_line
+        self.refresh()
+        self.post_message(self.Moved())
+
+    def action_move(self, by: int) -> None:
+        """Move the cursor by lines; from outside the view it comes into it first."""
+        top = self.scroll_offset.y
+        visible = max(top, min(self._cursor, top + max(1, self.size.height) - 1))
+        self._go_to(visible + by)
+
+    def action_page(self, by: int) -> None:
+        """Move the cursor and the view by a page."""
+        page = max(1, self.size.height)
+        self._settling = True
+        self._scroll_to_line(max(0, min(self.scroll_offset.y + by * page, self.max_scroll_y)))
+        self._settling = False
+        self._go_to(self._cursor + by * page)
+
+    def action_first(self) -> None:
+        """Go to the oldest event."""
+        self._go_to(0)
+
+    def action_last(self) -> None:
+        """Go to the newest event, and follow."""
+        self._go_to(self._last_line)
+
+    def action_fold(self, unfolds: bool | None) -> None:  # noqa: FBT001 - passed by the binding
+        """Unfold the group under the cursor, or fold it; None for the other way round."""
+        line = self._lines.fold(self._cursor, unfolds=unfolds)
+        self._cursor, self.follows = line, False
+        self._settle(dropped_lines=0)
+        self._go_to(self._cursor)
+
+    def on_click(self, event: Click) -> None:
+        """Put the cursor on a line; unfold its group, or fold it."""
+        line = event.y + self.scroll_offset.y
+        if line <= self._last_line and self._rows:
+            self._go_to(line)
+            if self._rows[line].unfolds is not None:
+                self.action_fold(None)
 
     def render_line(self, y: int) -> Strip:
         """Draw one line."""
@@ -148,12 +225,17 @@ class EventList(ScrollView, can_focus=True):
         width = self.size.width
         if number >= len(self._rows):
             return Strip.blank(width, self.rich_style)
-        return Strip(self._segments(self._rows[number])).adjust_cell_length(width, self.rich_style)
+        strip = Strip(self._segments(self._rows[number])).adjust_cell_length(width, self.rich_style)
+        if number != self._cursor:
+            return strip
+        behind = Style(bgcolor=self.get_component_rich_style("event--cursor").bgcolor)
+        segments = [Segment("▌", self.rich_style), *strip.crop(1)]
+        return Strip([Segment(text, (style or Style()) + behind) for text, style, _ in segments])
 
     def _segments(self, row: EventRow) -> list[Segment]:
         columns = self._columns
         severity = self.get_component_rich_style(
-            ("event--news", "event--warning", "event--trouble")[row.event.severity]
+            ("event--news", "event--warning", "event--trouble")[row.severity]
         )
         if not row.first:
             indent = columns.time + columns.subject + 6
@@ -162,9 +244,9 @@ class EventList(ScrollView, can_focus=True):
         time = row.event.at.astimezone().strftime(form)
         return [
             Segment(f" {time:<{columns.time}} ", self.get_component_rich_style("event--time")),
-            Segment(f"{SIGNS[row.event.severity]} ", severity),
+            Segment(f"{SIGNS[row.severity]} ", severity),
             Segment(
-                f"{_fitted(row.event, columns.subject)}  ",
+                f"{_fitted(row, columns.subject)}  ",
                 self.get_component_rich_style("event--subject"),
             ),
             Segment(row.text, severity),
@@ -178,37 +260,7 @@ def subject(event: Event) -> str:
     return "cluster" if event.broker is None else f"broker {event.broker}"
 
 
-def _fitted(event: Event, width: int) -> str:
-    if event.tp is not None:
-        return partition_text(event.tp, width)
-    return set_cell_size(subject(event), width)
-
-
-def _rows(events: Iterable[Event], columns: Columns) -> Iterable[EventRow]:
-    for event in events:
-        if cell_len(event.what) <= columns.text:
-            yield EventRow(event, event.what, first=True)
-            continue
-        for number, line in enumerate(Content(event.what).wrap(columns.text)):
-            yield EventRow(event, line.plain, first=number == 0)
-
-
-def _difference(old: Sequence[Event], new: Sequence[Event]) -> tuple[int | None, Sequence[Event]]:
-    """Find how many events fell off the front, and which were added; None if all are different."""
-    if not old or not new:
-        return None, new
-    last, first = old[-1], new[0]
-    end = next((i for i in range(len(new), 0, -1) if new[i - 1] is last), None)
-    dropped_events = next((i for i, event in enumerate(old) if event is first), None)
-    if end is None or dropped_events is None or len(old) - dropped_events != end:
-        return None, new
-    return dropped_events, new[end:]
-
-
-def _line_count(rows: Sequence[EventRow], events: int) -> int:
-    left = events + 1
-    for number, row in enumerate(rows):
-        left -= row.first
-        if not left:
-            return number
-    return len(rows)
+def _fitted(row: EventRow, width: int) -> str:
+    if row.event.tp is not None and not row.subject:
+        return partition_text(row.event.tp, width)
+    return set_cell_size(row.subject or subject(row.event), width)

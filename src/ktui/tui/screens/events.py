@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import ClassVar
@@ -14,14 +13,21 @@ from textual import on, work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.content import Content
+from textual.events import Resize
 from textual.screen import Screen
 from textual.widgets import Input, Static
 
 from ktui.progress.timeline import Event
+from ktui.tui.draw.cells import Piece
 from ktui.tui.draw.format import as_count
+from ktui.tui.draw.paint import content
+from ktui.tui.draw.titled_rule import titled_rule
+from ktui.tui.screens.event_filter import Choice, EventFilter
 from ktui.tui.screens.event_list import SIGNS, EventList, subject
+from ktui.tui.widgets.bindings import give_ids
 from ktui.tui.widgets.footer import FooterKeys
-from ktui.tui.widgets.header import StatusHeader
+from ktui.tui.widgets.header import HeaderPart, StatusHeader, line
+from ktui.tui.widgets.live_keys import key_names
 from ktui.tui.widgets.services import services
 from ktui.tui.widgets.text_field import TextField
 
@@ -82,12 +88,12 @@ class EventsScreen(Screen[None]):
     EventsScreen {
         background: $background;
         layers: events note;
-        & > #events-title { height: 1; padding: 0 1; text-overflow: ellipsis; text-wrap: nowrap; }
+        & > #events-title { height: 1; }
         & > #events-filter { height: 1; border: none; padding: 0 1; background: $cursor; }
         & > #events-filter.-closed { display: none; }
-        & > #events-empty { layer: note; width: 100%; margin-top: 2; padding: 1 2; color: $dim; }
+        & > #events-empty { layer: note; width: 100%; margin-top: 1; padding: 1 2; color: $dim; }
         & > #events-empty.-away { display: none; }
-        & > EventList { height: 1fr; margin-top: 1; }
+        & > EventList { height: 1fr; }
     }
     """
     AUTO_FOCUS = "EventList"
@@ -95,16 +101,26 @@ class EventsScreen(Screen[None]):
         Binding("escape", "back", "back", tooltip="Clear the filter, or go back"),
         Binding("q", "back", "back", show=False, tooltip="Go back"),
         Binding("slash", "filter", "filter", key_display="/", tooltip="Show only what matches"),
+        *(
+            Binding(key, f"choose('{choice}')", choice.value, tooltip=f"Show {about}")
+            for key, choice, about in (
+                ("1", Choice.ALL, "all events"),
+                ("2", Choice.STEPS, "the moves of partitions: reassignments and steps of the run"),
+                ("3", Choice.SETTINGS, "limits, throttles and settings"),
+                ("4", Choice.TROUBLE, "warnings and trouble"),
+            )
+        ),
         Binding("N", "note", "note", tooltip="Write a note on the run among its events"),
         Binding("x", "export", "export", tooltip="Write the events shown to a JSON-lines file"),
     ]
+    give_ids("events", BINDINGS)
 
     def __init__(self) -> None:
         super().__init__()
         self._events: Sequence[Event] = ()
         """The events at the last drawing, to draw again only where there are others."""
         self._filter_text = ""
-        self._counts: Sequence[tuple[str, str]] = ()
+        self._filter = EventFilter(_searched_text)
 
     def compose(self) -> ComposeResult:
         """Lay out the header, the filter, the events and the keys."""
@@ -134,67 +150,89 @@ class EventsScreen(Screen[None]):
 
     @property
     def shown(self) -> Sequence[Event]:
-        """The events that pass the filter, oldest first."""
-        words = self._filter_text.casefold().split()
-        if not words:
-            return self._events
-        return [event for event in self._events if _matches(event, words)]
+        """The events that pass the filters, oldest first."""
+        return self._filter.shown
 
     def _refresh(self) -> None:
         events = self.query_one(EventList)
+        self._filter.update(self._events)
         events.show(self.shown)
-        self._counts = _counts(events.events, len(self._events))
         empty = self.query_one("#events-empty", Static)
         empty.set_class(bool(events.events), "-away")
         empty.update(self._why_empty())
         self._refresh_title()
 
+    def action_choose(self, choice: str) -> None:
+        """Show only the events of a choice; the words of the filter stay."""
+        self._filter.choose(Choice(choice))
+        self._refresh()
+
     def _why_empty(self) -> Content:
         if not self._events:
             return Content(NOTHING_YET)
-        return Content(f"No event has {self._filter_text!r} in it. Escape clears the filter.")
+        of = "" if self._filter.choice is Choice.ALL else f" among {self._filter.choice}"
+        if not self._filter_text:
+            return Content(f"There is no event{of}. Escape shows all.")
+        return Content(f"No event{of} has {self._filter_text!r} in it. Escape clears the filter.")
 
+    @on(Resize)
     @on(EventList.Moved)
     def _refresh_title(self) -> None:
+        rule = self.query_one("#events-title", Static)
         events = self.query_one(EventList)
-        self.query_one("#events-title", Static).update(
-            Content.assemble(
-                ("events", "bold $foreground"),
-                ("   ", ""),
-                *self._counts,
-                *self._place(events),
-            )
-        )
+        parts = [HeaderPart((Piece("events", bold=True),)), *self._choices(), *self._place(events)]
+        title = content(line(parts, HeaderPart(()), self.size.width - 2))[2:]
+        rule.update(titled_rule(title.rstrip(), self.size.width))
 
-    def _place(self, events: EventList) -> list[tuple[str, str]]:
-        parts = [(f"   filter: {self._filter_text}", "$header")] if self._filter_text else []
+    def _choices(self) -> Iterator[HeaderPart]:
+        """Name the choices with their counts; the one in force stands in brackets."""
+        for rank, choice in zip((2, 3, 4, 1), Choice, strict=True):
+            count = self._filter.counts[choice]
+            trouble = choice is Choice.TROUBLE and count > 0
+            words = f"{SIGNS[2]} {choice} {count:,}" if trouble else f"{choice} {count:,}"
+            role = "stalled" if trouble else "dim"
+            if choice is self._filter.choice:
+                role = role if trouble else "header"
+                yield HeaderPart((Piece(f"[{words}]", role, bold=True),))
+            else:
+                yield HeaderPart((Piece(words, role),), rank)
+
+    def _place(self, events: EventList) -> Iterator[HeaderPart]:
+        if self._filter_text:
+            of = self._filter.counts[self._filter.choice]
+            words = f"{len(self.shown):,} of {of:,}  filter: {self._filter_text}"
+            yield HeaderPart((Piece(words, "header"),))
         if events.lines_below and not events.follows:
             below = as_count(events.lines_below, "line")
-            parts.append((f"   {below} below, end: follow", "$dim"))
-        return parts
+            key = key_names(self).get("last", "")
+            yield HeaderPart((Piece(f"{below} below, {key}: follow", "dim"),))
 
     def action_filter(self) -> None:
         """Open the filter line."""
-        line = self.query_one("#events-filter", Input)
-        line.remove_class("-closed")
-        line.focus()
+        field = self.query_one("#events-filter", Input)
+        field.remove_class("-closed")
+        field.focus()
 
     def action_back(self) -> None:
-        """Clear the filter if there is one; otherwise go back."""
-        line = self.query_one("#events-filter", Input)
-        if line.has_class("-closed") and not self._filter_text:
+        """Clear the filters if there are any; otherwise go back."""
+        field = self.query_one("#events-filter", Input)
+        all_chosen = self._filter.choice is Choice.ALL
+        if field.has_class("-closed") and not self._filter_text and all_chosen:
             self.dismiss()
             return
-        line.value = ""
-        self._close(line)
+        if not self._filter_text and not all_chosen:
+            self.action_choose(Choice.ALL)
+        field.value = ""
+        self._close(field)
 
-    def _close(self, line: Input) -> None:
-        line.add_class("-closed")
+    def _close(self, field: Input) -> None:
+        field.add_class("-closed")
         self.query_one(EventList).focus()
 
     @on(Input.Changed, "#events-filter")
     def _filter_changed(self, event: Input.Changed) -> None:
         self._filter_text = event.value.strip()
+        self._filter.look_for(self._filter_text)
         self._refresh()
 
     @on(Input.Submitted, "#events-filter")
@@ -227,18 +265,5 @@ class EventsScreen(Screen[None]):
         )
 
 
-def _matches(event: Event, words: Sequence[str]) -> bool:
-    text = f"{subject(event)} {SEVERITIES[event.severity]} {event.what}".casefold()
-    return all(word in text for word in words)
-
-
-def _counts(shown: Sequence[Event], total: int) -> list[tuple[str, str]]:
-    number = f"{len(shown):,}" if len(shown) == total else f"{len(shown):,} of {total:,}"
-    severities = Counter(event.severity for event in shown)
-    _, warnings, troubles = (severities[severity] for severity in range(len(SEVERITIES)))
-    parts = [(number, "$header")]
-    if warnings:
-        parts.append((f"   {SIGNS[1]} warnings {warnings:,}", "$warning"))
-    if troubles:
-        parts.append((f"   {SIGNS[2]} trouble {troubles:,}", "bold $error"))
-    return parts
+def _searched_text(event: Event) -> str:
+    return f"{subject(event)} {SEVERITIES[event.severity]} {event.what}"

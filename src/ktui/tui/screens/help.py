@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import zip_longest
-from typing import ClassVar
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, ClassVar
 
+from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import VerticalScroll
+from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
-from textual.geometry import Size
-from textual.screen import ModalScreen
-from textual.widget import Widget
-from textual.widgets import Static
+from textual.screen import ModalScreen, Screen
+from textual.widgets import Input
 
 from ktui.execution.run.cancel_kind import CancelKind
 from ktui.progress.timeline import Mark
 from ktui.tui.draw.cells import CANCEL_SIGNS, SIGNS, Piece
-from ktui.tui.draw.paint import content
 from ktui.tui.screens.brokers.screen import BrokersScreen, BrokerTable
 from ktui.tui.screens.copy import CopyScreen
 from ktui.tui.screens.dashboard.map import PartitionMap
@@ -27,8 +24,10 @@ from ktui.tui.screens.detail.screen import DetailScreen
 from ktui.tui.screens.event_list import EventList
 from ktui.tui.screens.events import EventsScreen
 from ktui.tui.screens.forms.limits_form import LimitInput
+from ktui.tui.screens.help_text import HelpSection, HelpText
 from ktui.tui.screens.insights import InsightsScreen
 from ktui.tui.screens.plan.plan import PlanScreen
+from ktui.tui.screens.plan.start import StartScreen
 from ktui.tui.screens.run.cancel import CancelScreen
 from ktui.tui.screens.run.change_screen import RunChangeScreen
 from ktui.tui.screens.run.limits import LimitsScreen
@@ -37,19 +36,20 @@ from ktui.tui.screens.run.tool_commands import ToolCommandsScreen
 from ktui.tui.screens.runs import RunsScreen
 from ktui.tui.screens.watch.list import PartitionList
 from ktui.tui.screens.watch.screen import WatchScreen
-from ktui.tui.widgets.bindings import HelpGroup, help_group
+from ktui.tui.widgets.bindings import HelpGroup, give_ids, help_group
+from ktui.tui.widgets.live_keys import key_names
+from ktui.tui.widgets.text_field import TextField
 
-_INDENT, _SIGN_WIDTH = 2, 12
 _REPLICA_SIGNS = (
     (Piece("*5", "leader", bold=True), "leads the partition"),
     (Piece(">4", "next-leader"), "first replica of the target: to lead, but does not yet"),
-    (Piece("+7", "adding"), "being added"),
-    (Piece("+7=", "adding"), "being added, and in the ISR already"),
+    (Piece("+7", "moving"), "being added"),
+    (Piece("+7=", "moving"), "being added, and in the ISR already"),
     (Piece("-3", "retiring"), "retiring: leaves when the move is done"),
     (Piece("2!", "out-of-sync", underline=True), "out of the ISR, or its broker is down"),
 )
 _TIMELINE_SIGNS = (
-    (Piece("▁▃▅█", "adding"), "share caught up of the slowest replica being added"),
+    (Piece("▁▃▅█", "moving"), "share caught up of the slowest replica being added"),
     (Piece(*CANCEL_SIGNS[CancelKind.ROLLBACK]), "rolled back from here on"),
     *(
         (Piece(*SIGNS[mark]), words)
@@ -67,7 +67,7 @@ _TIMELINE_SIGNS = (
 
 
 _LANE_SIGNS = (
-    (Piece("▁▃▅█", "adding"), "share that a replica being added has caught up"),
+    (Piece("▁▃▅█", "moving"), "share that a replica being added has caught up"),
     *(
         (Piece(*SIGNS[mark]), words)
         for mark, words in (
@@ -83,97 +83,168 @@ _LANE_SIGNS = (
 
 
 class HelpScreen(ModalScreen[None]):
-    """Lists the keys of every screen by group, then the signs of replicas, lanes and timelines."""
+    """Lists keys and signs: those of the screen that it was opened from stand first.
+
+    Args:
+        groups: the keys of every screen.
+        opened_from: the screen that the help was opened from; None for none.
+    """
 
     CSS = """
     HelpScreen {
         align: center middle;
-        & > VerticalScroll {
-            width: 92%; max-width: 96; height: 90%; padding: 1 2;
+        & > Vertical {
+            width: 92%; max-width: 84; height: 90%; padding: 1 2;
             border: round $primary; background: $surface;
             border-title-color: $foreground; border-subtitle-color: $dim;
-            scrollbar-size-vertical: 1;
         }
-        & .title { margin-top: 1; }
-        & .title:first-of-type { margin-top: 0; }
+        & VerticalScroll { scrollbar-size-vertical: 1; }
+        & Input { height: 1; border: none; padding: 0 1; background: $cursor; }
+        & Input.-closed { display: none; }
     }
     """
+    AUTO_FOCUS = "VerticalScroll"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q,question_mark", "close", "close", tooltip="Close the help"),
+        Binding("escape", "back", "back", tooltip="Clear the search, or close the help"),
+        Binding("q,question_mark", "close", "close", tooltip="Close the help"),
+        Binding("slash", "search", "search", tooltip="Look for words"),
+        Binding("n,enter", "step(1)", "next", tooltip="Go to the next match"),
+        Binding("N", "step(-1)", "previous", tooltip="Go to the previous match"),
     ]
+    give_ids("help", BINDINGS)
 
-    def __init__(self, groups: Sequence[HelpGroup]) -> None:
+    def __init__(self, groups: Sequence[HelpGroup], opened_from: Screen[Any] | None = None) -> None:
         super().__init__()
-        self._groups = groups
+        self._text = HelpText(list(_sections(groups, opened_from)))
 
     def compose(self) -> ComposeResult:
-        """Lay out the help as one scrolling text."""
-        with VerticalScroll() as scroll:
-            scroll.border_title = "help"
-            scroll.border_subtitle = "esc closes"
-            for group in self._groups:
-                keys = [(Piece(key.keys, "moving", bold=True), key.words) for key in group.keys]
-                yield from _table(group.title, keys)
-            yield from _table("replicas", _REPLICA_SIGNS)
-            yield from _table("lanes of the detail", _LANE_SIGNS)
-            yield from _table("timeline", _TIMELINE_SIGNS)
+        """Lay out the help as one scrolling text, and the field for a search."""
+        with Vertical() as box:
+            box.border_title = "help"
+            with VerticalScroll():
+                yield self._text
+            yield SearchField(placeholder="words to look for", classes="-closed")
+
+    def on_mount(self) -> None:
+        """Name the keys of the help itself."""
+        self._refresh_keys()
+
+    def _refresh_keys(self) -> None:
+        keys = {action: text.partition(" ")[0] for action, text in key_names(self).items()}
+        if not self._field.value:
+            words = f"{keys['search']} search · {keys['back']} close"
+        elif not self._text.matches:
+            words = f"no match · {keys['back']} clear"
+        else:
+            match = f"match {self._text.current} of {len(self._text.matches)}"
+            steps = f"{keys['step(1)']} next · {keys['step(-1)']} previous"
+            words = f"{match} · {steps} · {keys['back']} clear"
+        self.query_one(Vertical).border_subtitle = Content(words)
+
+    @property
+    def _field(self) -> SearchField:
+        return self.query_one(SearchField)
+
+    def action_search(self) -> None:
+        """Open the line in which the search is typed."""
+        self._field.remove_class("-closed")
+        self.set_focus(self._field)
+        self._refresh_keys()
+
+    @on(Input.Changed)
+    def _search(self, event: Input.Changed) -> None:
+        self._text.search(event.value)
+        self._show_match()
+
+    @on(Input.Submitted)
+    def _keep_search(self) -> None:
+        self._close_field()
+
+    def action_step(self, by: int) -> None:
+        """Go to the next match, or to the previous one."""
+        self._text.step(by)
+        self._show_match()
+
+    def _show_match(self) -> None:
+        self._refresh_keys()
+        if self._text.matches:
+            scroll = self.query_one(VerticalScroll)
+            scroll.scroll_to(y=self._text.current_line - scroll.size.height // 3, animate=False)
+
+    def action_back(self) -> None:
+        """Clear the search if there is one; otherwise close the help."""
+        if not self._field.value and self._field.has_class("-closed"):
+            self.dismiss()
+            return
+        self._field.value = ""
+        self._close_field()
+
+    def _close_field(self) -> None:
+        self._field.add_class("-closed")
+        self.set_focus(self.query_one(VerticalScroll))
+        self._refresh_keys()
 
     def action_close(self) -> None:
         """Close the help."""
         self.dismiss()
 
 
-class SignTable(Widget):
-    """Signs and their meanings, side by side. One widget, so that the help opens at once."""
+class SearchField(TextField):
+    """The words to look for; up and down go to other matches while they are typed."""
 
-    DEFAULT_CSS = """
-    SignTable { height: auto; }
-    """
-
-    def __init__(self, rows: Sequence[tuple[Piece, str]]) -> None:
-        super().__init__()
-        self._rows = rows
-
-    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        """Return the number of lines in so many columns."""
-        del container, viewport
-        return sum(1 for _ in self._lines(width))
-
-    def render(self) -> Content:
-        """Draw the rows, each in as many lines as it needs."""
-        return Content("\n").join(self._lines(self.size.width))
-
-    def _lines(self, width: int) -> Iterator[Content]:
-        for piece, words in self._rows:
-            signs = content([piece]).wrap(_SIGN_WIDTH)
-            meaning = Content(words).wrap(max(1, width - _INDENT - _SIGN_WIDTH))
-            for sign, line in zip_longest(signs, meaning, fillvalue=Content("")):
-                gap = " " * (_SIGN_WIDTH - sign.cell_length)
-                yield Content.assemble(" " * _INDENT, sign, gap, line)
-
-
-def _table(title: str, rows: Sequence[tuple[Piece, str]]) -> ComposeResult:
-    yield Static(content([Piece(title, "header", bold=True)]), classes="title")
-    yield SignTable(rows)
-
-
-def help_groups(everywhere: Iterable[object]) -> list[HelpGroup]:
-    """Return all groups; `everywhere` are the app's bindings."""
-    return [
-        help_group("everywhere", everywhere),
-        help_group("list of partitions", [*PartitionList.BINDINGS, *WatchScreen.BINDINGS]),
-        help_group("detail of a partition", DetailScreen.BINDINGS),
-        help_group("brokers", [*BrokersScreen.BINDINGS, *BrokerTable.BINDINGS]),
-        help_group("dashboard", [*DashboardScreen.BINDINGS, *PartitionMap.BINDINGS]),
-        help_group("events", [*EventsScreen.BINDINGS, *EventList.BINDINGS]),
-        help_group(
-            "limits", [*RunChangeScreen.BINDINGS, *LimitsScreen.BINDINGS, *LimitInput.BINDINGS]
-        ),
-        help_group("cancel", CancelScreen.BINDINGS),
-        help_group("throttle", [*RunChangeScreen.BINDINGS, *ThrottleScreen.BINDINGS]),
-        help_group("runs", RunsScreen.BINDINGS),
-        help_group("insights", InsightsScreen.BINDINGS),
-        help_group("Kafka's commands", ToolCommandsScreen.BINDINGS),
-        help_group("copy", CopyScreen.BINDINGS),
-        help_group("start or add a plan", PlanScreen.BINDINGS),
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up", "screen.step(-1)", "previous", show=False, tooltip="Go to the match above"),
+        Binding("down", "screen.step(1)", "next", show=False, tooltip="Go to the match below"),
     ]
+    give_ids("search", BINDINGS)
+
+
+def _sections(
+    groups: Sequence[HelpGroup], opened_from: Screen[Any] | None
+) -> Iterator[HelpSection]:
+    """Yield the sections: first that of the screen from which the help was opened."""
+    here = [group for group in groups if isinstance(opened_from, group.screens)][:1]
+    for group in (*here, *(group for group in groups if group not in here)):
+        title = f"{group.title} (this screen)" if group in here else group.title
+        keys = [(Piece(key.keys, "moving", bold=True), key.words) for key in group.keys]
+        yield HelpSection(title, keys)
+    yield HelpSection("replicas", _REPLICA_SIGNS)
+    yield HelpSection("lanes of the detail", _LANE_SIGNS)
+    yield HelpSection("timeline", _TIMELINE_SIGNS)
+
+
+def help_groups(everywhere: Iterable[object], keymap: Mapping[str, str]) -> list[HelpGroup]:
+    """Return the keys of every screen, by group.
+
+    Args:
+        everywhere: the app's bindings.
+        keymap: the keys that were changed, by the id of their binding.
+    """
+    return [
+        help_group(title, bindings, keymap, screens=screens)
+        for title, screens, bindings in (("everywhere", (), everywhere), *_screens())
+    ]
+
+
+def _screens() -> Iterator[tuple[str, tuple[type[Screen[Any]], ...], Iterable[object]]]:
+    """Yield each screen's title, its classes and its bindings."""
+    watch = (*PartitionList.BINDINGS, *WatchScreen.BINDINGS)
+    limits = (*RunChangeScreen.BINDINGS, *LimitsScreen.BINDINGS, *LimitInput.BINDINGS)
+    throttle = (*RunChangeScreen.BINDINGS, *ThrottleScreen.BINDINGS)
+    dashboard = (*DashboardScreen.BINDINGS, *PartitionMap.BINDINGS)
+    events = (*EventsScreen.BINDINGS, *EventList.BINDINGS)
+    yield "list of partitions", (WatchScreen,), watch
+    yield "detail of a partition", (DetailScreen,), DetailScreen.BINDINGS
+    yield "brokers", (BrokersScreen,), (*BrokersScreen.BINDINGS, *BrokerTable.BINDINGS)
+    yield "dashboard", (DashboardScreen,), dashboard
+    yield "events", (EventsScreen,), events
+    yield "limits", (LimitsScreen,), limits
+    yield "cancel", (CancelScreen,), CancelScreen.BINDINGS
+    yield "throttle", (ThrottleScreen,), throttle
+    yield "runs", (RunsScreen,), RunsScreen.BINDINGS
+    yield "insights", (InsightsScreen,), InsightsScreen.BINDINGS
+    yield "Kafka's commands", (ToolCommandsScreen,), ToolCommandsScreen.BINDINGS
+    yield "copy", (CopyScreen,), CopyScreen.BINDINGS
+    plan = (*StartScreen.BINDINGS, *PlanScreen.BINDINGS)
+    yield "start or add a plan", (PlanScreen,), plan
+    yield "help", (), (*HelpScreen.BINDINGS, *SearchField.BINDINGS)

@@ -6,11 +6,12 @@ import asyncio
 from collections.abc import Iterator
 from typing import ClassVar
 
-from textual import work
+from textual import on, work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
 from textual.content import Content
+from textual.events import Resize
 from textual.screen import Screen
 from textual.widgets import Static
 
@@ -21,6 +22,8 @@ from ktui.insights.file import insights_in
 from ktui.insights.insights import Insights
 from ktui.insights.sections import NOTHING, Section, sections
 from ktui.quantities import as_count
+from ktui.tui.draw.titled_rule import panel_title, titled_rule
+from ktui.tui.widgets.bindings import give_ids
 from ktui.tui.widgets.footer import FooterKeys
 from ktui.tui.widgets.header import StatusHeader
 
@@ -38,9 +41,9 @@ class InsightsScreen(Screen[None]):
     CSS = """
     InsightsScreen {
         background: $background;
-        & > #insights-title { height: 1; padding: 0 1; text-overflow: ellipsis; text-wrap: nowrap; }
+        & > #insights-title { height: 1; }
         & > VerticalScroll {
-            margin-top: 1; padding: 0 1; overflow-x: auto; scrollbar-gutter: stable;
+            padding: 0 1; overflow-x: auto; scrollbar-gutter: stable;
         }
         & .words { width: 100%; height: auto; }
         & .table { width: auto; height: auto; text-wrap: nowrap; margin-top: 1; }
@@ -51,11 +54,14 @@ class InsightsScreen(Screen[None]):
         Binding("escape", "back", "back", tooltip="Go back"),
         Binding("q", "back", "back", show=False, tooltip="Go back"),
     ]
+    give_ids("insights", BINDINGS)
 
     def __init__(self, state_dir: StateDir, cluster_id: str | None) -> None:
         super().__init__()
         self._state_dir = state_dir
         self._cluster_id = cluster_id
+        self._basis = ""
+        """What the insights are made from."""
 
     def compose(self) -> ComposeResult:
         """Lay out the header, the insights, and the keys."""
@@ -67,7 +73,7 @@ class InsightsScreen(Screen[None]):
 
     def on_mount(self) -> None:
         """Start to read the file in the background."""
-        self._refresh_title("")
+        self._refresh_title()
         self._load()
 
     @work(exit_on_error=False)
@@ -82,15 +88,18 @@ class InsightsScreen(Screen[None]):
             self._show_text(_unknown(insights), "$dim")
             return
         basis = f"{as_count(known.runs, 'run')}, {as_count(known.moves, 'move')}"
-        self._refresh_title(f"   of {basis}, made {_date(insights)}")
+        self._basis = f"of {basis}, made {_date(insights)}"
+        self._refresh_title()
         first, *others = sections(known)
         self._show_text(clean(first.title), "$foreground")
         tables = [Static(_table(each), classes="table", markup=False) for each in others]
         await self.query_one(VerticalScroll).mount(*tables)
 
-    def _refresh_title(self, words: str) -> None:
-        title = Content.assemble(("insights", "bold $foreground"), (words, "$dim"))
-        self.query_one("#insights-title", Static).update(title)
+    @on(Resize)
+    def _refresh_title(self) -> None:
+        facts = [Content.styled(self._basis, "$dim")] if self._basis else []
+        title = panel_title("insights", None, *facts)
+        self.query_one("#insights-title", Static).update(titled_rule(title, self.size.width))
 
     def _show_text(self, words: str, style: str) -> None:
         one_line = " ".join(

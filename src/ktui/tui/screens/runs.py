@@ -22,7 +22,9 @@ from ktui.execution.host.catalog import RunState, RunSummary, all_runs
 from ktui.execution.host.state_dir import StateDir
 from ktui.execution.run.states import State
 from ktui.tui.draw.roles import role_style
+from ktui.tui.draw.titled_rule import border_title, panel_title, titled_rule
 from ktui.tui.screens.watch.run_banner import GOES_ON_ALONE, state_words
+from ktui.tui.widgets.bindings import give_ids
 from ktui.tui.widgets.footer import FooterKeys
 from ktui.tui.widgets.header import StatusHeader
 from ktui.tui.widgets.services import services
@@ -48,6 +50,7 @@ class RunTable(DataTable[Text]):
             "enter", "screen.attach", "show it", key_display="↵", tooltip="Attach the view to it"
         ),
     ]
+    give_ids("runs", BINDINGS)
 
 
 class RunsScreen(Screen[None]):
@@ -62,10 +65,10 @@ class RunsScreen(Screen[None]):
     CSS = """
     RunsScreen {
         background: $background;
-        & > #runs-title { height: 1; padding: 0 1; text-wrap: nowrap; text-overflow: ellipsis; }
+        & > #runs-title { height: 1; }
         & > #runs-empty { padding: 1 2; color: $dim; }
         & > RunTable {
-            height: 1fr; margin-top: 1; background: $background; scrollbar-size: 1 1;
+            height: 1fr; background: $background; scrollbar-size: 1 1;
             background-tint: $background 0%;
             &:focus { background-tint: $background 0%; }
             & > .datatable--header { background: $background; color: $header; text-style: none; }
@@ -73,7 +76,8 @@ class RunsScreen(Screen[None]):
             & > .datatable--hover { background: $background; }
         }
         & > VerticalScroll {
-            height: auto; max-height: 40%; border-top: solid $rule; padding: 0 1;
+            height: auto; max-height: 40%; border-top: solid $rule; padding: 0 1 0 2;
+            border-title-color: $foreground;
         }
         & .-away { display: none; }
     }
@@ -85,6 +89,7 @@ class RunsScreen(Screen[None]):
         Binding("R", "resume", "resume", tooltip="Start an engine for it"),
         Binding("c", "roll_back", "roll back", tooltip="Attach the view to it, and roll it back"),
     ]
+    give_ids("runs", BINDINGS)
 
     def __init__(self, state_dir: StateDir, *, place: str, may_resume: str | None) -> None:
         super().__init__()
@@ -140,9 +145,8 @@ class RunsScreen(Screen[None]):
         empty.set_class(bool(self._runs), "-away")
         if self._read:
             empty.update(NONE_YET)
-        parts = (("runs", "bold $foreground"), "   ", (f"{len(self._runs)}", "$header"), "   ")
-        title = Content.assemble(*parts, (self._place, "$dim"))
-        self.query_one("#runs-title", Static).update(title)
+        title = panel_title("runs", len(self._runs), Content.styled(self._place, "$dim"))
+        self.query_one("#runs-title", Static).update(titled_rule(title, self.size.width))
         self._draw_panel()
 
     def _cell(self, part: tuple[str, str]) -> Text:
@@ -160,9 +164,13 @@ class RunsScreen(Screen[None]):
     @on(DataTable.RowHighlighted)
     def _draw_panel(self) -> None:
         run = self.selected
-        self.query_one(VerticalScroll).set_class(run is None, "-away")
+        panel = self.query_one(VerticalScroll)
+        panel.set_class(run is None, "-away")
         if run is None:
             return
+        word, role = state_words(run.state)
+        title = panel_title(f"run {run.name}", None, Content.styled(word, f"${role}"))
+        panel.border_title = border_title(title)
         facts = Content("\n".join(_facts(run)))
         if self._refused is not None and self._refused[0] == run.name:
             refused = Content.styled(f"! {self._refused[1]}", "$warning")

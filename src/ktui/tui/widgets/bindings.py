@@ -6,12 +6,17 @@ screens are with each of them. `help_groups` collects all for `?`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any
 
 import msgspec
 from textual.binding import Binding
+from textual.keys import format_key
 
-RUN_BINDINGS = [
+RUN_BINDINGS: list[Binding] = [
     Binding(
         "n", "start_plan", "start plan",
         tooltip="Choose a plan, read what it would do, then start it, or add it to the live run",
@@ -31,7 +36,7 @@ RUN_BINDINGS = [
     ),
     Binding("r", "show_runs", "runs", tooltip="Show all runs: attach to one, or resume it"),
 ]  # fmt: skip
-APP_BINDINGS = [
+APP_BINDINGS: list[Binding] = [
     *RUN_BINDINGS,
     Binding("b", "show_brokers", "brokers", tooltip="Show the brokers: traffic, disks, throttles"),
     Binding(
@@ -54,6 +59,10 @@ APP_BINDINGS = [
         tooltip="Start an engine for the run that is shown, if it has none",
     ),
     Binding(
+        "U", "undo", "undo", show=False,
+        tooltip="Put back the limits or the throttle from before your last change; enter confirms",
+    ),
+    Binding(
         "X", "cancel_foreign", "cancel this foreign reassignment", show=False,
         tooltip="Cancel the reassignment under the cursor that someone else has begun",
     ),
@@ -73,13 +82,16 @@ APP_BINDINGS = [
         "ctrl+p", "command_palette", "commands", show=False, key_display="ctrl+p",
         tooltip="Find any action or theme by name",
     ),
-    Binding("ctrl+c", "quit_view", "quit", show=False, key_display="ctrl+c", priority=True),
+    Binding(
+        "ctrl+c", "quit_view", "quit", show=False, key_display="ctrl+c", priority=True,
+        id="app.interrupt",
+    ),
 ]  # fmt: skip
 COPY_BINDING = Binding(
-    "y", "copy", "copy", show=False,
+    "y", "copy", "copy", show=False, id="partition.copy",
     tooltip="Copy the partition: its name, its row, JSON, or Kafka's command that moves it",
 )  # fmt: skip
-WATCH_BINDINGS = [
+WATCH_BINDINGS: list[Binding] = [
     Binding(
         "slash", "filter", "filter", key_display="/",
         tooltip="Show only what matches: words, topic:x, broker:3, state:stalled, partition:0",
@@ -91,7 +103,8 @@ WATCH_BINDINGS = [
         tooltip="Show the run, what is reassigning, what is unhealthy, or the topics chosen",
     ),
     Binding(
-        "z", "zoom", "zoom", show=False, tooltip="Let the timelines show 10, 5 or 2 minutes"
+        "z", "zoom", "zoom", show=False,
+        tooltip="Let the timelines show 5 or 2 minutes, or all that was seen of the last 10",
     ),
     Binding(
         "o", "unfold", "unfold", show=False,
@@ -131,6 +144,33 @@ _NAMES = {
 }
 
 
+def give_ids(
+    place: str, bindings: list[Any], names: Mapping[str, str] = MappingProxyType({})
+) -> None:
+    """Give each binding an id, under which the config file may name another key for it.
+
+    The id is the place with the words of the footer. A binding that has an id keeps it.
+
+    Args:
+        place: the screen, widget or app that has the bindings.
+        bindings: the bindings, which are replaced in the list.
+        names: what stands in place of the footer's words, by action.
+    """
+    for at, binding in enumerate(bindings):
+        if binding.id is None:
+            words = names.get(binding.action, binding.description).lower()
+            name = re.sub(r"[^a-z0-9]+", "-", words).strip("-")
+            bindings[at] = replace(binding, id=f"{place}.{name}")
+
+
+_APP_NAMES = {
+    "cancel_foreign": "cancel-foreign", "open_gate": "open-gate",
+    "show_tool_commands": "kafka-commands",
+}  # fmt: skip
+give_ids("app", APP_BINDINGS, _APP_NAMES)
+give_ids("watch", WATCH_BINDINGS)
+
+
 class KeyHelp(msgspec.Struct, frozen=True):
     """One line of the help: the keys of an action and its description."""
 
@@ -143,19 +183,38 @@ class HelpGroup(msgspec.Struct, frozen=True):
 
     title: str
     keys: tuple[KeyHelp, ...]
+    screens: tuple[type, ...] = ()
+    """The classes of that screen."""
 
 
-def help_group(title: str, bindings: Iterable[object]) -> HelpGroup:
+def help_group(
+    title: str,
+    bindings: Iterable[object],
+    keymap: Mapping[str, str],
+    *,
+    screens: tuple[type, ...] = (),
+) -> HelpGroup:
     """Make the help of a screen from its bindings; those without a tooltip are left out."""
     keys: dict[str, list[str]] = {}
     for binding in bindings:
         if isinstance(binding, Binding) and binding.tooltip:
-            keys.setdefault(binding.tooltip, []).append(keys_text(binding))
-    return HelpGroup(
-        title, tuple(KeyHelp(" ".join(dict.fromkeys(k)), words) for words, k in keys.items())
-    )
+            keys.setdefault(binding.tooltip, []).append(keys_text(mapped(binding, keymap)))
+    lines = [KeyHelp(" ".join(dict.fromkeys(k)), words) for words, k in keys.items()]
+    return HelpGroup(title, tuple(lines), screens)
+
+
+def mapped(binding: Binding, keymap: Mapping[str, str]) -> Binding:
+    """Return a binding with the key that it has in a keymap, if it has one there."""
+    key = keymap.get(binding.id or "")
+    return binding.with_key(key) if key else binding
 
 
 def keys_text(binding: Binding) -> str:
     """Return the keys of a binding as they are shown."""
-    return " ".join(_NAMES.get(key.strip(), key.strip()) for key in binding.key.split(","))
+    return " ".join(key_text(key) for key in binding.key.split(","))
+
+
+def key_text(key: str) -> str:
+    """Return a key as it is shown."""
+    name = key.strip()
+    return _NAMES.get(name) or (format_key(name) if "+" not in name else name)

@@ -13,6 +13,7 @@ from textual.widget import Widget
 
 from ktui.tui.draw.cells import Piece, cut_pieces, pieces_width
 from ktui.tui.draw.paint import content
+from ktui.tui.widgets.bindings import give_ids
 
 _CHOSEN, _OTHER = "● ", "○ "
 _GAP = "   "
@@ -121,6 +122,7 @@ class FormChoices(Choices, can_focus=True):
         Binding("up", "app.focus_previous", "up", show=False, tooltip="Go to the field above"),
         Binding("down,enter", "app.focus_next", "down", show=False, tooltip="Go to the next field"),
     ]
+    give_ids("choice", BINDINGS, {"step(-1)": "left", "step(1)": "right"})
 
     def __init__(
         self,

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
-from rich.cells import cell_len
 from textual.app import App
-from textual.binding import ActiveBinding
 from textual.content import Content
 from textual.events import Leave, MouseDown, MouseMove
 from textual.geometry import Offset
 from textual.timer import Timer
 from textual.widget import Widget
 
+from ktui.tui.widgets.live_keys import LiveKey, fit_keys, gap_after, live_keys
 from ktui.tui.widgets.services import Notification, services
 
 _LEFT_OUT_FIRST = (
@@ -20,10 +19,10 @@ _LEFT_OUT_FIRST = (
     "note", "filter", "view", "mark", "show_runs", "pause", "show_throttle",
 )  # fmt: skip
 """The actions whose keys are left out first where the line is too short; `?` lists them all."""
-_OF_A_RUN = (
-    "note", "cancel", "mark", "show_throttle", "show_limits", "pause", "start_plan", "show_runs",
-)  # fmt: skip
+_OF_RUNS = ("start_plan", "show_runs")
 """The actions left out before all others while the view is attached to no run."""
+_KEPT = ("show_help", "quit_view", "back")
+"""The actions left out only where nothing else is left, except for what helps."""
 _FOR_S = {"information": 6.0, "warning": 8.0, "error": 12.0}
 """Seconds for which a notification of each severity is shown."""
 _SEVERITIES = {
@@ -33,26 +32,12 @@ _SEVERITIES = {
 }
 
 
-class _Key(NamedTuple):
-    """A key and what it does, as they stand in the line."""
-
-    display: str
-    active: ActiveBinding
-
-    @property
-    def action(self) -> str:
-        return self.active.binding.action.removeprefix("app.")
-
-    @property
-    def width(self) -> int:
-        return cell_len(f"{self.display} {self.active.binding.description}")
-
-
 class FooterKeys(Widget):
-    """The keys of a screen, in line with the text above, or a notification in their place.
+    """The keys that do something now, or a notification in their place.
 
-    Where the keys do not all fit, some are left out, so that none is cut. They are one widget:
-    Textual's own footer has one for each key, which takes most of the time to open a screen.
+    The keys that help with what is wrong stand first. Where the keys do not all fit, some are left
+    out, so that none is cut: those that help last. They are one widget: Textual's own footer has
+    one for each key, which takes most of the time to open a screen.
     """
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {
@@ -85,12 +70,20 @@ class FooterKeys(Widget):
     def __init__(self) -> None:
         super().__init__()
         self._notification: Notification | None = None
-        self._under_mouse: _Key | None = None
+        self._shown: list[LiveKey] = []
+        """The keys in the line, from left to right."""
+        self._under_mouse: str | None = None
+        """The action of the key under the mouse."""
 
     def on_mount(self) -> None:
         """Show the present notification, and follow which keys the screen has."""
         self.screen.bindings_updated_signal.subscribe(self, lambda _screen: self.refresh())
         self.show_notification(services(self).notification)
+
+    def update_keys(self) -> None:
+        """Draw the keys again if others do something now, or other ones help."""
+        if self.screen.is_current and self._fitting_keys() != self._shown:
+            self.refresh()
 
     @property
     def allow_select(self) -> bool:
@@ -108,39 +101,29 @@ class FooterKeys(Widget):
         """Draw the notification, or the keys that fit."""
         if self._notification is not None:
             return _drawn(self._notification)
-        return Content(" ").join(map(self._draw, self._fitting_keys()))
+        self._shown = self._fitting_keys()
+        parts = [self._draw(key) for key in self._shown]
+        for place in range(len(parts) - 1, 0, -1):
+            parts.insert(place, Content(gap_after(*self._shown[place - 1 : place + 1])))
+        return Content("").join(parts)
 
-    def _draw(self, key: _Key) -> Content:
-        hover = ["footer--hover"] if key == self._under_mouse else []
-        dim = "" if key.active.enabled else "dim"
-        return Content.assemble(
+    def _draw(self, key: LiveKey) -> Content:
+        hover = ["footer--hover"] if key.action == self._under_mouse else []
+        words = Content.assemble(
             (key.display, self.get_visual_style("footer--key", *hover)),
-            (
-                f" {key.active.binding.description}",
-                self.get_visual_style("footer--description", *hover),
-            ),
-        ).stylize(dim)
+            (f" {key.words}", self.get_visual_style("footer--description", *hover)),
+        )
+        if key.role:
+            words = words.stylize(f"bold ${key.role}")
+        return words.stylize("" if key.active.enabled else "dim")
 
-    def _fitting_keys(self) -> list[_Key]:
+    def _fitting_keys(self) -> list[LiveKey]:
         app = services(self)
-        usual = _OF_A_RUN if app.attached is None else ()
-        first = usual if app.keys_left_out_first is None else app.keys_left_out_first
-        keys = self._keys()
-        for action in (*first, *_LEFT_OUT_FIRST):
-            if sum(key.width + 1 for key in keys) - 1 <= self.size.width - 2:
-                break
-            keys = [key for key in keys if key.action != action]
-        return keys
-
-    def _keys(self) -> list[_Key]:
-        """Return the screen's keys that are to be shown, one for each action."""
-        by_action: dict[str, ActiveBinding] = {}
-        for active in self.screen.active_bindings.values():
-            if active.binding.show:
-                by_action.setdefault(active.binding.action, active)
-        return [
-            _Key(self.app.get_key_display(active.binding), active) for active in by_action.values()
-        ]
+        first = app.keys_left_out_first
+        if first is None:
+            first = _OF_RUNS if app.attached is None else ()
+        room = self.size.width - 2
+        return fit_keys(live_keys(self.screen), room, (*first, *_LEFT_OUT_FIRST), kept=_KEPT)
 
     def on_mouse_down(self, event: MouseDown) -> None:
         """Press the key under the mouse."""
@@ -161,20 +144,21 @@ class FooterKeys(Widget):
         del event
         self._hover(None)
 
-    def _key_at(self, offset: Offset | None) -> _Key | None:
+    def _key_at(self, offset: Offset | None) -> LiveKey | None:
         """Return the key at a place in the line; None between two keys, and beside them."""
         if offset is None or self._notification is not None:
             return None
         x = 0
-        for key in self._fitting_keys():
+        for key, following in zip(self._shown, (*self._shown[1:], None), strict=True):
             if x <= offset.x < x + key.width:
                 return key
-            x += key.width + 1
+            x += key.width + (0 if following is None else len(gap_after(key, following)))
         return None
 
-    def _hover(self, key: _Key | None) -> None:
-        if key != self._under_mouse:
-            self._under_mouse = key
+    def _hover(self, key: LiveKey | None) -> None:
+        action = None if key is None else key.action
+        if action != self._under_mouse:
+            self._under_mouse = action
             self.tooltip = None if key is None else key.active.tooltip or None
             self.styles.pointer = "default" if key is None else "pointer"
             self.refresh()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 
 import msgspec
@@ -19,6 +19,7 @@ from ktui.tui.draw.cells import Piece, cut_pieces, faded, pieces_width
 from ktui.tui.draw.paint import content
 from ktui.tui.poll.overview import Overview
 from ktui.tui.run_view.attached import RunStatus
+from ktui.tui.widgets.live_keys import key_names
 from ktui.tui.widgets.services import Status, services
 from ktui.tui.widgets.trouble import fit_troubles, troubles
 
@@ -27,6 +28,8 @@ _OTHER_ENDS = frozenset(
 )
 _OLD_POLLS = 3
 """Values are old after so many intervals, or polls if those take longer."""
+_SHORT_NAME = 20
+"""The cells of a name in a line that is too long."""
 _FAR_S = 366 * 86_400
 """A longer time left is shown as this one, because dates have a maximum."""
 
@@ -38,6 +41,8 @@ class HeaderPart(msgspec.Struct, frozen=True):
     rank: int = 0
     gap: int = 2
     """Cells between it and the part before."""
+    name: bool = False
+    """Whether its last words are a name, which is cut before any other part is left out."""
 
 
 class StatusHeader(Widget):
@@ -79,19 +84,28 @@ class StatusHeader(Widget):
         first = content(line([*_who(status), *_cluster(status)], _clock(status.now, width), width))
         if not self.has_class("-two-lines"):
             return first
-        second = _second(status, width, with_sums=self._with_sums)
+        second = _second(status, width, key_names(self.screen), with_sums=self._with_sums)
         return Content("\n").join([first, content(second)])
 
 
 def line(parts: Sequence[HeaderPart], right: HeaderPart, width: int) -> list[Piece]:
-    """Fit parts into a line, leaving out those of the highest rank until the rest fits."""
+    """Fit parts into a line: long names are cut, then parts left out, the highest rank first."""
     room = width - 3 - pieces_width(right.pieces)
     kept = list(parts)
-    while len(kept) > 1 and _width(kept) > room and max(part.rank for part in kept) > 0:
+    if _width(kept) > room:
+        kept = [_with_short_name(part) if part.name else part for part in kept]
+    least = 0 if right.pieces else 1
+    while len(kept) > least and _width(kept) > room and max(part.rank for part in kept) > 0:
         kept.remove(max(reversed(kept), key=lambda part: part.rank))
     pieces = [piece for part in kept for piece in (Piece(" " * part.gap), *part.pieces)][1:]
     gap = Piece(" " if right.pieces and _width(kept) > room else "")
     return [Piece("  "), *cut_pieces(pieces, room - len(gap.text)), gap, *right.pieces, Piece(" ")]
+
+
+def _with_short_name(part: HeaderPart) -> HeaderPart:
+    *before, name = part.pieces
+    short = cut_pieces([name], min(_SHORT_NAME, pieces_width([name])))
+    return msgspec.structs.replace(part, pieces=(*before, *short))
 
 
 def _width(parts: Sequence[HeaderPart]) -> int:
@@ -114,7 +128,8 @@ def _clock(now: datetime, width: int) -> HeaderPart:
 
 
 def _who(status: Status) -> list[HeaderPart]:
-    parts = [_part("ktui", "moving", rank=2, bold=True), _part(status.cluster_name, bold=True)]
+    name = HeaderPart((Piece(status.cluster_name, bold=True),), name=True)
+    parts = [_part("ktui", "moving", rank=2, bold=True), name]
     if status.badge:
         parts.append(_part(f" {status.badge} ", "badge"))
     elif not status.read_only:
@@ -161,27 +176,27 @@ def _age(status: Status) -> list[HeaderPart]:
 
 def _brokers(overview: Overview) -> HeaderPart:
     up = overview.brokers - len(overview.down)
-    role = "stalled" if overview.down else ""
-    return _part(f"{up}/{overview.brokers} brokers", role, bold=bool(overview.down))
+    return _part(f"{up}/{overview.brokers} brokers")  # which are down stands among the troubles
 
 
-def _second(status: Status, width: int, *, with_sums: bool) -> list[Piece]:
+def _second(status: Status, width: int, keys: Mapping[str, str], *, with_sums: bool) -> list[Piece]:
     wrong = troubles(status)
-    chip = _chip(status.run) if with_sums else HeaderPart(())
+    chip = _chip(status.run, keys.get("show_runs", "")) if with_sums else HeaderPart(())
     room = width - 3 - pieces_width(chip.pieces)
-    shown = HeaderPart(tuple(fit_troubles(wrong, room)))
+    shown = HeaderPart(tuple(fit_troubles(wrong, room, keys)))
     parts = [shown] if wrong else []
     if with_sums and status.outage is None:
-        parts += [msgspec.structs.replace(part, rank=part.rank + 1) for part in _standing(status)]
+        standing = _standing(status, wrong=bool(wrong))
+        parts += [msgspec.structs.replace(part, rank=part.rank + 1) for part in standing]
     return line(parts, chip, width)
 
 
-def _chip(run: RunStatus | None) -> HeaderPart:
+def _chip(run: RunStatus | None, key: str) -> HeaderPart:
     """Show a run that has ended, small: it must not hide what goes on without it."""
     if run is None or run.state is not RunState.ENDED:
         return HeaderPart(())
     done = run.counts.get(State.DONE, 0)
-    sign, role = ("✓", "done") if done == run.partitions else ("■", "cancelled")
+    sign, role = ("✓", "in-sync") if done == run.partitions else ("■", "cancelled")
     at = "" if run.ended_at is None else f" {figures.as_time(run.ended_at)[:5]}"
     counts = [f"done {done:,}/{run.partitions:,}"]
     counts += [
@@ -190,10 +205,11 @@ def _chip(run: RunStatus | None) -> HeaderPart:
         if state in _OTHER_ENDS
     ]
     words = Piece(f"{sign} {run.name} ENDED{at}", role, bold=True)
-    return HeaderPart((words, Piece(f" {', '.join(counts)}"), Piece(" (r)", "dim")))
+    shown = Piece(f" ({key})" if key else "", "dim")
+    return HeaderPart((words, Piece(f" {', '.join(counts)}"), shown))
 
 
-def _standing(status: Status) -> list[HeaderPart]:
+def _standing(status: Status, *, wrong: bool) -> list[HeaderPart]:
     """Return what goes on: the health of the cluster, and what moves."""
     if status.last is None:
         return [_part(status.until_seen or f"connecting to {status.cluster_name} …", "waiting")]
@@ -202,18 +218,19 @@ def _standing(status: Status) -> list[HeaderPart]:
         if status.foreign:
             moves = figures.as_count(status.foreign, "foreign move")
             parts.append(_part(moves, "foreign", rank=1))
-        return parts or [_part("no trouble seen", "dim", rank=6)]
+        return parts if parts or wrong else [_part("no trouble seen", "dim", rank=6)]
     sums = status.overview.totals
     if sums.moving or sums.stalled or sums.settling:
         return [*_sums(status), *parts]
-    lately = f" · {ended} lately" if (ended := _ended(sums)) else ""
+    ended = _ended(sums) if status.run is None else ""  # else the run says so
+    lately = f" · {ended} lately" if ended else ""
     return [*parts, _part(f"nothing is moving{lately}", "dim")]
 
 
 def _health(health: HealthCounts) -> Iterator[HeaderPart]:
     """Show that nothing is unhealthy; what is stands among the troubles."""
     if health.counted_at is not None and not health.unhealthy:  # else it is trouble
-        yield _part("0 under-replicated", "done", rank=5)
+        yield _part("0 under-replicated", "in-sync", rank=5)
 
 
 def _ended(sums: Totals) -> str:
@@ -226,12 +243,13 @@ def _ended(sums: Totals) -> str:
 
 def _sums(status: Status) -> Iterator[HeaderPart]:
     sums = status.overview.totals
-    yield _part(f"{sums.moving:,} moving", "moving", bold=True)
+    if sums.moving:
+        yield _part(f"{sums.moving:,} moving", "moving", bold=True)
     if sums.falling_behind:
         yield _part(f"{sums.falling_behind:,} falling behind", "falling-behind")
     if sums.settling:
         yield _part(f"{sums.settling:,} settling", "waiting", rank=4)
-    if ended := _ended(sums):
+    if status.run is None and (ended := _ended(sums)):  # else the run says so
         yield _part(ended, "dim", rank=4)
     if sums.share is not None:
         yield _part(f"{figures.as_share(sums.share)} caught up", rank=3)

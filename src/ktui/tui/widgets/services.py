@@ -46,6 +46,8 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     """Partitions being reassigned that are none of that run's steps in flight."""
     foreign_stalled: tuple[TopicPartition, ...] = ()
     """Those of them that are stalled, the longest first."""
+    movers: Mapping[TopicPartition, str] = {}
+    """The other runs of the state directory that reassign partitions."""
     down_since_s: Mapping[int, float | None] = {}
     """The brokers that are down, each with the monotonic second of the first poll without it."""
     left_behind: int = 0
@@ -89,6 +91,11 @@ class Services:
         return self.progress.events
 
     @property
+    def keymap(self) -> Mapping[str, str]:
+        """The keys that the operator has changed, by the id of their binding."""
+        return {}
+
+    @property
     def notification(self) -> Notification | None:
         """The message in place of the footer's keys."""
         return None
@@ -97,6 +104,20 @@ class Services:
     def keys_left_out_first(self) -> tuple[str, ...] | None:
         """The actions whose keys make room first; None for the footer's own choice."""
         return None
+
+    def works(self, action: str) -> bool:
+        """Return whether an action can do something now, so that the footer shows its key."""
+        del action
+        return True
+
+    def helps(self, action: str) -> bool:
+        """Return whether an action can help now with the trouble that names it."""
+        return self.works(action)
+
+    @property
+    def keys_in_dialogs(self) -> Mapping[str, str]:
+        """The app's keys that work in dialogs in which nothing can be typed, with their actions."""
+        return {}
 
     @property
     def attached(self) -> AttachedRun | None:

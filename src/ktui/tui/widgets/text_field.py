@@ -8,6 +8,8 @@ from textual.binding import Binding, BindingType
 from textual.reactive import reactive
 from textual.widgets import Input
 
+from ktui.tui.widgets.bindings import give_ids
+
 
 class TextField(Input):
     """Textual's input with a cursor that stands still: nothing on these screens blinks."""
@@ -27,6 +29,7 @@ class HistoryField(TextField):
         Binding("up", "recall(-1)", "earlier", show=False, tooltip="Bring back an earlier line"),
         Binding("down", "recall(1)", "later", show=False, tooltip="Bring back a later line"),
     ]
+    give_ids("history", BINDINGS)
 
     def __init__(self, history: list[str], placeholder: str = "") -> None:
         super().__init__(placeholder=placeholder, select_on_focus=False)

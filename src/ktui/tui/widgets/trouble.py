@@ -1,12 +1,13 @@
-"""What is wrong, the most urgent first, each with the key that helps."""
+"""What is wrong, the most urgent first, each with the actions that help."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.host.catalog import RunState
+from ktui.planning.names import join_some
 from ktui.tui.draw import format as figures
 from ktui.tui.draw.cells import Piece, pieces_width
 from ktui.tui.run_view.attached import RunStatus
@@ -14,16 +15,35 @@ from ktui.tui.widgets.services import Status
 
 _NAMED = 4
 """The most brokers named as down; there is no room for more."""
-_RESUME = "R resumes, c calls off"
+_NO_KEYS: Mapping[str, str] = {}
+
+
+class Help(NamedTuple):
+    """An action that helps with a trouble; its key is the one that is bound to it."""
+
+    action: str
+    words: str
+    role: str = "stalled"
+    """The role of the trouble."""
+
+
+_BROKERS = (Help("show_brokers", "brokers"),)
+_FOREIGN = (Help("cancel_foreign", "cancel"),)
+_RUNS = (Help("show_runs", "runs"),)
+_ENGINE = (Help("resume_run", "resume"), Help("cancel", "call off"))
+_UNHEALTHY = (Help("view", "show unhealthy"),)
+_REDUCED = (Help("view", "show unhealthy", "falling-behind"),)
 
 
 class Trouble(NamedTuple):
     """One thing that is wrong."""
 
     words: str
-    key: str = ""
-    """The key that helps; empty where none does."""
+    helps: tuple[Help, ...] = ()
+    """The actions that help, the best first."""
     role: str = "stalled"
+    command: str = ""
+    """The command in a shell that helps, where no key does."""
 
 
 def troubles(status: Status) -> list[Trouble]:
@@ -40,6 +60,16 @@ def troubles(status: Status) -> list[Trouble]:
     ]
 
 
+def helps(status: Status) -> list[Help]:
+    """Return the actions that help now, each once, those for the most urgent trouble first."""
+    found = [help_ for trouble in troubles(status) for help_ in trouble.helps]
+    if status.cancel_gate:
+        found.append(Help("open_gate", "open the gate"))
+    if status.run is not None and status.run.state is RunState.PAUSED:
+        found.append(Help("pause", "continue", "falling-behind"))
+    return list({each.action: each for each in reversed(found)}.values())[::-1]
+
+
 def _outage(status: Status) -> Trouble:
     reason = "" if status.outage is None else status.outage.reason
     age = "" if status.last is None else _age_of_values(status.now_s - status.last.monotonic_s)
@@ -54,18 +84,18 @@ def _of_engine(run: RunStatus | None) -> Iterator[Trouble]:
     if run is None or run.state is not RunState.RESUMABLE:
         return
     if run.died:
-        yield Trouble(f"ENGINE DIED: {run.died}", _RESUME)
+        yield Trouble(f"ENGINE DIED: {run.died}", _ENGINE)
     else:
         why = f": {run.why}" if run.why else ""
-        yield Trouble(f"run {run.name} WAITS FOR RESUME{why}", _RESUME)
+        yield Trouble(f"run {run.name} WAITS FOR RESUME{why}", _ENGINE)
 
 
 def _lost_partitions(status: Status) -> Iterator[Trouble]:
     health = status.overview.health
     if health.offline:
-        yield Trouble(f"{health.offline:,} offline", "v")
+        yield Trouble(f"{health.offline:,} offline", _UNHEALTHY)
     if health.under_min_isr:
-        yield Trouble(f"{health.under_min_isr:,} under min ISR", "v")
+        yield Trouble(f"{health.under_min_isr:,} under min ISR", _UNHEALTHY)
 
 
 def _down(status: Status) -> Iterator[Trouble]:
@@ -74,7 +104,7 @@ def _down(status: Status) -> Iterator[Trouble]:
         return
     named = ", ".join(map(str, down[:_NAMED])) + (" …" if len(down) > _NAMED else "")
     noun = "broker" if len(down) == 1 else "brokers"
-    yield Trouble(f"{noun} {named} down{_down_for(status, down)}", "b")
+    yield Trouble(f"{noun} {named} down{_down_for(status, down)}", _BROKERS)
 
 
 def _down_for(status: Status, down: Sequence[int]) -> str:
@@ -90,10 +120,15 @@ def _stalls(status: Status) -> Iterator[Trouble]:
     foreign = set(status.foreign_stalled)
     own = [tp for tp in status.overview.stalled if tp not in foreign]
     if own:
-        yield Trouble(f"{len(own):,} STALLED", "enter")
-    if foreign:
-        named = _named(status.foreign_stalled)
-        yield Trouble(f"{len(foreign):,} STALLED, foreign: {named}", "X cancels")
+        yield Trouble(f"{len(own):,} STALLED", (Help("open", "detail"),))
+    of_runs = [tp for tp in status.foreign_stalled if tp in status.movers]
+    if of_runs:
+        runs = sorted({status.movers[tp] for tp in of_runs})
+        noun = "run" if len(runs) == 1 else "runs"
+        yield Trouble(f"{len(of_runs):,} STALLED of {noun} {join_some(runs)}", _RUNS)
+    others = [tp for tp in status.foreign_stalled if tp not in status.movers]
+    if others:
+        yield Trouble(f"{len(others):,} STALLED, foreign: {_named(others)}", _FOREIGN)
 
 
 def _named(partitions: Sequence[TopicPartition]) -> str:
@@ -106,29 +141,38 @@ def _of_throttle(run: RunStatus | None) -> Iterator[Trouble]:
         return
     refusal = run.throttle.run.refusal
     if run.throttle.too_low:
-        yield Trouble(run.throttle.too_low, "t")
+        yield Trouble(run.throttle.too_low, (Help("show_throttle", "raise throttle"),))
     elif refusal:
-        yield Trouble(f"throttle refused: {refusal}", "t")
+        yield Trouble(f"throttle refused: {refusal}", (Help("show_throttle", "change throttle"),))
     elif run.throttle.broken:
-        yield Trouble(run.throttle.broken, "t")
+        yield Trouble(run.throttle.broken, (Help("show_throttle", "see throttle"),))
 
 
 def _reduced(status: Status) -> Iterator[Trouble]:
     count = status.overview.health.under_replicated
     if count:
-        yield Trouble(f"{count:,} under-replicated", "v", "falling-behind")
+        yield Trouble(f"{count:,} under-replicated", _REDUCED, "falling-behind")
     if status.left_behind:
         throttles = figures.as_count(status.left_behind, "throttle")
-        yield Trouble(f"{throttles} left behind?", "ktui doctor", "falling-behind")
+        yield Trouble(f"{throttles} left behind?", (), "falling-behind", "ktui doctor")
 
 
-def fit_troubles(found: Sequence[Trouble], room: int) -> list[Piece]:
-    """Fit troubles into `room` cells; those that do not fit are counted at the end."""
+def fit_troubles(
+    found: Sequence[Trouble], room: int, keys: Mapping[str, str] = _NO_KEYS
+) -> list[Piece]:
+    """Fit troubles into `room` cells; those that do not fit are counted at the end.
+
+    Args:
+        found: the troubles, the most urgent first.
+        room: the cells that there are.
+        keys: the key of each action that has one on the screen.
+    """
     if not found:
         return []
-    pieces = [Piece("‼ ", found[0].role, bold=True), *_pieces(found[0])]
+    found = _in_few_words(found, room, keys)
+    pieces = [Piece("‼ ", found[0].role, bold=True), *_pieces(found[0], keys)]
     for number, trouble in enumerate(found[1:], 1):
-        more = [Piece(" · ", "dim"), *_pieces(trouble)]
+        more = [Piece(" · ", "dim"), *_pieces(trouble, keys)]
         rest = len(found) - number - 1
         if pieces_width([*pieces, *more]) > room - (len(_more(rest)) if rest else 0):
             return [*pieces, Piece(_more(len(found) - number), "stalled", bold=True)]
@@ -136,10 +180,36 @@ def fit_troubles(found: Sequence[Trouble], room: int) -> list[Piece]:
     return pieces
 
 
+def _in_few_words(found: Sequence[Trouble], room: int, keys: Mapping[str, str]) -> list[Trouble]:
+    """Leave out details until all fit, those of the least urgent first."""
+    fitted = list(found)
+    for place in reversed(range(len(fitted))):
+        if sum(pieces_width(_pieces(each, keys)) + 3 for each in fitted) - 1 <= room:
+            break
+        fitted[place] = fitted[place]._replace(words=_short(fitted[place].words))
+    return fitted
+
+
+def _short(words: str) -> str:
+    """Leave out the detail behind a colon, but not what is needed to mend it."""
+    what, _, detail = words.partition(": ")
+    needs = detail.rpartition(", ")[2]
+    return f"{what}: {needs}" if needs.startswith("needs ") else what
+
+
 def _more(count: int) -> str:
     return f" · +{count}"
 
 
-def _pieces(trouble: Trouble) -> list[Piece]:
+def _pieces(trouble: Trouble, keys: Mapping[str, str]) -> list[Piece]:
     words = Piece(trouble.words, trouble.role, bold=True)
-    return [words, Piece(f" ({trouble.key})")] if trouble.key else [words]
+    how = trouble.command or _keys_text(trouble.helps, keys)
+    return [words, Piece(f" ({how})")] if how else [words]
+
+
+def _keys_text(offered: Sequence[Help], keys: Mapping[str, str]) -> str:
+    """Return the keys that help; where there are several, each with what it does."""
+    bound = [each for each in offered if each.action in keys]
+    if len(bound) == 1:
+        return keys[bound[0].action]
+    return ", ".join(f"{keys[each.action]} {each.words}" for each in bound)

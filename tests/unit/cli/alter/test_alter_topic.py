@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from click.testing import Result
 
-from ktui.cli.alter.topic import read_pool
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.ports import ClusterReader
 from ktui.execution.cancel.gate import CancelGateFile
 from ktui.execution.errors import RunProblem
 from ktui.execution.host.ownership import own_run
+from ktui.planning.check.placement import read_pool
 from ktui.planning.replication_factor import BrokerPool
 from ktui.simulated import events
 from ktui.simulated.layout import TopicSpec

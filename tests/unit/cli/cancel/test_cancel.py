@@ -213,6 +213,17 @@ def test_cancelling_all_of_a_run_without_an_engine_pauses_nothing(
     assert abandoned.run.counts[State.STOPPED] == 3
 
 
+def test_a_dry_run_of_a_rollback_names_the_bytes_to_copy_back(make_run: MakeRun) -> None:
+    run = make_run(left_s=1_000.0)
+    result = run.cancel("drain", "--rollback", "--dry-run")
+    # three replicas of each of three partitions, 10 MB each
+    head = result.stdout.splitlines()[0]
+    assert head == "run drain: roll back 3 partitions: 3 are rolled back, 86 MiB to copy back"
+    stopped = run.cancel("drain", "--rollback", "--partition", "orders:0", "--dry-run")
+    assert stopped.stdout.splitlines()[0].endswith("29 MiB to copy back")
+    assert run.asked == []
+
+
 def test_an_ended_run_is_rolled_back_as_a_whole(make_run: MakeRun) -> None:
     run = make_run(left_s=1_000.0)
     assert run.run.counts[State.DONE] == 3

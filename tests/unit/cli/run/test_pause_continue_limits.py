@@ -111,6 +111,18 @@ def commands(run: RunDir, options: list[str]) -> int:
     return sum(getattr(each.command, "options", None) == wanted for each in asked)
 
 
+def test_an_undo_puts_the_last_limits_back_and_a_second_one_the_change(live: RunDir) -> None:
+    call(live, "limits", "--partitions", "7", "--replicas", "1")
+    call(live, "limits", "--partitions", "8", "--replicas", "2")
+
+    for expected in ((7, 1), (8, 2)):
+        assert parsed(call(live, "limits", "--undo", "--json"))["accepted"] is True
+        limits = run_of(live).limits
+        assert (limits.partitions, limits.replicas) == expected
+    both = call(live, "limits", "--undo", "--partitions", "1")
+    assert str(both.exception).startswith("--undo: takes no other limits")
+
+
 def test_limits_that_conflict_with_those_in_force_are_refused_and_not_written(
     tmp_path: Path,
 ) -> None:

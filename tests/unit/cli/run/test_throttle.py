@@ -61,6 +61,17 @@ def test_a_new_rate_takes_effect_at_once_and_none_lifts_it(live: RunDir) -> None
     assert run_of(live).throttled.rates == NO_THROTTLE
 
 
+def test_an_undo_puts_the_last_rate_back(live: RunDir) -> None:
+    call(live, "50MB,4=20MiB")
+    call(live, "none")
+
+    assert json_of(call(live, "--undo", "--json"))["accepted"] is True
+    assert run_of(live).throttled.rates == parse_throttle_rates("50MB,4=20MiB")
+    call(live, "--undo")
+    assert run_of(live).throttled.rates == NO_THROTTLE
+    assert "takes no RATE" in refusal(call(live, "5MB", "--undo"))
+
+
 @pytest.mark.parametrize("rate", ["fast", "0", "x=5MB", "3=1MB,3=2MB", "5MB,6MB", ""])
 def test_a_malformed_rate_is_refused_and_not_sent(live: RunDir, rate: str) -> None:
     before = asked(live)

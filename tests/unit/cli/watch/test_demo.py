@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 
-from ktui.cli.watch.demo import command
+from ktui.cli.watch.demo import Playing, command
+from ktui.cli.watch.demo_launcher import UnhurriedClock
+from ktui.simulated.clock import ScaledClock, VirtualClock
 from ktui.simulated.scenario.library import load_scenario, shipped_names, shipped_path
+from ktui.tui.app.demo import PlayNext
 from support.cli.call_ktui import Done, call_ktui
 
 
@@ -97,17 +102,75 @@ def test_ktui_demo_loads_no_kafka_client() -> None:
     assert not {"kafka", "confluent_kafka", "pyspark"} & set(done.stdout.split())
 
 
-def test_a_chosen_theme_is_kept_when_the_demo_restarts(
-    monkeypatch: pytest.MonkeyPatch,
+Plays = list[tuple[Playing, float]]
+
+
+@pytest.fixture
+def played(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Plays]:
+    """Return a function that plays a demo, whose views end with these keys, one after the other."""
+
+    def play(*arguments: str, keys: Sequence[PlayNext], at: float = 5.0) -> Plays:
+        plays: Plays = []
+        ends = [*keys, None]
+
+        async def play_once(
+            playing: Playing, speed: float
+        ) -> tuple[PlayNext | None, float, str | None]:
+            plays.append((playing, speed))
+            return ends[len(plays) - 1], at, "chosen"
+
+        monkeypatch.setattr("ktui.cli.watch.demo._play", play_once)
+        monkeypatch.setattr("ktui.cli.watch.demo.need_terminal", lambda _instead: None)
+        command.main(list(arguments), standalone_mode=False)
+        return plays
+
+    return play
+
+
+def test_a_chosen_theme_and_speed_are_kept_when_a_story_is_played_again(
+    played: Callable[..., Plays],
 ) -> None:
-    themes: list[str | None] = []
+    plays = played("--theme", "first", keys=[PlayNext.AGAIN], at=20.0)
 
-    async def play(*_story: object, theme: str | None, **_how: object) -> tuple[bool, str | None]:
-        themes.append(theme)
-        return len(themes) < 2, "chosen"
+    assert [playing.theme for playing, _ in plays] == ["first", "chosen"]
+    assert [speed for _, speed in plays] == [5.0, 20.0]
 
-    monkeypatch.setattr("ktui.cli.watch.demo._play", play)
-    monkeypatch.setattr("ktui.cli.watch.demo.need_terminal", lambda _instead: None)
-    command.main(["--theme", "first"], standalone_mode=False)
 
-    assert themes == ["first", "chosen"]
+def test_the_next_story_and_the_one_before_are_those_of_the_list(
+    played: Callable[..., Plays],
+) -> None:
+    first, second, *_, last = shipped_names()
+
+    plays = played(keys=[PlayNext.NEXT, PlayNext.PREVIOUS, PlayNext.PREVIOUS, PlayNext.NEXT])
+
+    assert [playing.name for playing, _ in plays] == [first, second, first, last, first]
+    assert plays[1][1] == load_scenario(shipped_path(second)).speed
+
+
+def test_a_story_of_ones_own_stands_before_the_shipped_ones(
+    played: Callable[..., Plays], tmp_path: Path
+) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text("title: Mine\n", encoding="utf-8")
+
+    plays = played(str(path), "--speed", "7", keys=[PlayNext.NEXT, PlayNext.PREVIOUS])
+
+    assert [playing.name for playing, _ in plays] == ["mine", shipped_names()[0], "mine"]
+    assert [speed for _, speed in plays] == [7.0, 7.0, 7.0]
+
+
+async def test_an_engine_wakes_at_most_ten_times_a_second_however_fast_time_runs() -> None:
+    real = VirtualClock()
+    sleeper = asyncio.create_task(UnhurriedClock(ScaledClock(100.0, real=real)).sleep(0.2))
+    await real.advance(0.09)
+    assert not sleeper.done()
+    await real.advance(0.02)
+    assert sleeper.done()
+
+
+def test_a_folder_for_pictures_that_is_missing_is_refused(tmp_path: Path) -> None:
+    done = demo("--pictures", str(tmp_path / "gone"))
+
+    assert done.returncode == 2
+    assert "--pictures" in done.stderr
+    assert "does not exist" in done.stderr

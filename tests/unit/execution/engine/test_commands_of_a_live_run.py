@@ -157,6 +157,21 @@ def test_invalid_limits_are_refused_with_the_option_and_change_nothing(
     assert story.folded.limits == story.limits
 
 
+def test_an_undo_changes_nothing_once_the_limits_were_changed_meanwhile(tmp_path: Path) -> None:
+    first, second = Limits(replicas=1, partitions=1), Limits(replicas=1, partitions=2)
+    story = Story(tmp_path, _many(6), first)
+    undo = SetLimits({"partitions": 1}, instead_of=second)
+    story.asked(5.0, SetLimits({"partitions": 2}), SetLimits({"partitions": 3}), undo)
+
+    story.played()
+
+    refused = story.answers[-1].answer
+    assert refused is not None
+    assert not refused.accepted
+    assert refused.words == "nothing is changed: the limits were changed meanwhile: P 2 -> 3"
+    assert story.folded.limits.partitions == 3
+
+
 def test_a_command_of_a_newer_ktui_is_refused_and_the_run_goes_on(tmp_path: Path) -> None:
     class Teleport(msgspec.Struct, tag_field="command", tag="teleport"):
         pass

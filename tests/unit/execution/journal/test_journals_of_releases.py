@@ -153,6 +153,10 @@ def test_a_command_with_a_field_of_a_newer_ktui_is_refused_naming_the_field(
 @pytest.mark.parametrize(
     ("body", "named"),
     [
+        (
+            '{"command": "limits", "options": {}, "instead_of": {"rack": "b"}}',
+            "`instead_of.rack` of this command",
+        ),
         ('{"command": "freeze"}', "this command: Invalid value 'freeze' - at `$.command`"),
         ('{"command": "cancel", "kind": "melt"}', "this command: Invalid enum value 'melt'"),
     ],

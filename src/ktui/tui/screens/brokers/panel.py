@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from textual.content import Content
 
 from ktui.cluster.broker import LogDir
 from ktui.tui.draw import format as figures
 from ktui.tui.draw.cells import Piece
 from ktui.tui.draw.paint import content
+from ktui.tui.draw.titled_rule import panel_title
 from ktui.tui.screens.brokers.row import (
     BrokerView,
     address,
@@ -19,12 +22,18 @@ from ktui.tui.screens.brokers.row import (
 from ktui.tui.widgets.facts import facts
 
 _BAR = 20
+_COLUMNS = {"leads": "leaders", "holds": "replicas"}
+"""The columns that have another name than the fact that they show."""
 
 
-def broker_panel(view: BrokerView, width: int) -> list[Content]:
-    """Lay out everything known about a broker in `width` cells."""
+def broker_title(view: BrokerView) -> Content:
+    """Return the title of the panel: which broker it is about, and whether it is alive."""
+    return panel_title(f"broker {view.id}", None, content([alive_piece(view)]))
+
+
+def broker_panel(view: BrokerView, width: int, shown: Collection[str]) -> list[Content]:
+    """Lay out in `width` cells what is known about a broker beyond the columns that are shown."""
     rack = None if view.broker is None else view.broker.rack
-    title = [Piece(f"broker {view.id}", bold=True), Piece("   "), alive_piece(view)]
     pairs = [
         ("address", Content(address(view))),
         ("rack", Content(rack or "none")),
@@ -33,10 +42,11 @@ def broker_panel(view: BrokerView, width: int) -> list[Content]:
         ("leads", Content(_partitions(view.leaders))),
         ("holds", Content(_replicas(view.replicas))),
     ]
+    pairs = [pair for pair in pairs if _COLUMNS.get(pair[0], pair[0]) not in shown]
     why = [Content.styled(words, "$dim")] if (words := _broker_note(view)) else []
     dirs = sorted(view.log_dirs, key=_trouble_first)
     failed = [Content.styled(f"! {each.sentence}", "$warning") for each in view.failures]
-    lines = [content(title), *why, *facts(pairs, width), *failed]
+    lines = [*why, *facts(pairs, width), *failed]
     return [*lines, *map(_log_dir, dirs)]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
 
@@ -70,13 +70,16 @@ def _view(broker: int, observation: Observation, load: BrokerLoad) -> BrokerView
 
 
 class BrokerColumn(msgspec.Struct, frozen=True):
-    """One column: its heading, its width in cells, and the screen width from which it is shown."""
+    """One column: its heading, its width in cells, and how to draw a cell."""
 
     heading: str
     width: int
     cell: Callable[[BrokerView], list[Piece]]
-    from_width: int = 0
     numeric: bool = True
+    rank: int = 0
+    """The higher, the sooner it is left out where not all columns fit; 0 always stays."""
+    has: Callable[[BrokerView], bool] = lambda _: True
+    """Whether a broker has something to show; a column that none has anything for is left out."""
 
 
 def alive_piece(view: BrokerView) -> Piece:
@@ -164,6 +167,14 @@ def _rack(view: BrokerView) -> list[Piece]:
     return [Piece(rack or figures.UNKNOWN, "" if rack else "dim")]
 
 
+def _has_rack(view: BrokerView) -> bool:
+    return view.broker is not None and view.broker.rack is not None
+
+
+def _has_throttle(view: BrokerView) -> bool:
+    return _throttled(view.config)
+
+
 def address(view: BrokerView) -> str:
     """Return host:port, or a note that the broker is not registered."""
     if view.broker is None:
@@ -174,15 +185,29 @@ def address(view: BrokerView) -> str:
 COLUMNS = (
     BrokerColumn("broker", 6, lambda view: [Piece(str(view.id), bold=True)]),
     BrokerColumn("state", 6, lambda view: [alive_piece(view)], numeric=False),
-    BrokerColumn("rack", 12, _rack, 110, numeric=False),
-    BrokerColumn("address", 30, lambda view: [Piece(address(view), "dim")], 170, numeric=False),
+    BrokerColumn("rack", 12, _rack, numeric=False, rank=4, has=_has_rack),
+    BrokerColumn("address", 30, lambda view: [Piece(address(view), "dim")], numeric=False, rank=5),
     BrokerColumn("in", 8, _rate(lambda view: view.load.bytes_in_s)),
     BrokerColumn("out", 8, _rate(lambda view: view.load.bytes_out_s)),
-    BrokerColumn("adding", 6, _count(lambda view: view.load.adding, "adding")),
+    BrokerColumn("adding", 6, _count(lambda view: view.load.adding, "moving")),
     BrokerColumn("retiring", 8, _count(lambda view: view.load.removing, "retiring")),
     BrokerColumn("lag", 9, _lag),
-    BrokerColumn("leaders", 8, _count(lambda view: view.leaders), 110),
-    BrokerColumn("replicas", 8, _count(lambda view: view.replicas), 110),
-    BrokerColumn("throttle", 23, _throttle, 150, numeric=False),
+    BrokerColumn("leaders", 8, _count(lambda view: view.leaders), rank=2),
+    BrokerColumn("replicas", 8, _count(lambda view: view.replicas), rank=3),
+    BrokerColumn("throttle", 23, _throttle, numeric=False, rank=1, has=_has_throttle),
     BrokerColumn("disk", 12, _disk_cell),
 )
+_AROUND = 2
+"""Cells of padding that the table adds to each cell."""
+
+
+def columns_that_fit(views: Iterable[BrokerView], width: int) -> tuple[BrokerColumn, ...]:
+    """Return the columns for a screen of so many cells: those with something to show that fit."""
+    brokers = list(views)
+    columns = [column for column in COLUMNS if not brokers or any(map(column.has, brokers))]
+    while sum(column.width + _AROUND for column in columns) > width:
+        least_needed = max(columns, key=lambda column: column.rank)
+        if not least_needed.rank:
+            break
+        columns.remove(least_needed)
+    return tuple(columns)

@@ -20,8 +20,10 @@ from ktui.cluster.observer import Interest
 from ktui.tui.draw import format as figures
 from ktui.tui.draw.cells import Piece, cut_pieces, faded, pieces_width
 from ktui.tui.draw.roles import role_style
-from ktui.tui.screens.brokers.panel import broker_panel
-from ktui.tui.screens.brokers.row import COLUMNS, BrokerColumn, BrokerView, broker_views
+from ktui.tui.draw.titled_rule import border_title, panel_title, titled_rule
+from ktui.tui.screens.brokers.panel import broker_panel, broker_title
+from ktui.tui.screens.brokers.row import BrokerColumn, BrokerView, broker_views, columns_that_fit
+from ktui.tui.widgets.bindings import give_ids
 from ktui.tui.widgets.footer import FooterKeys
 from ktui.tui.widgets.header import StatusHeader
 from ktui.tui.widgets.services import services
@@ -38,6 +40,7 @@ _KEYS: list[BindingType] = [
     Binding("home", "screen.first", "first", show=False, tooltip="Go to the first broker"),
     Binding("end", "screen.last", "last", show=False, tooltip="Go to the last broker"),
 ]  # fmt: skip
+give_ids("brokers", _KEYS)
 
 
 class BrokerTable(DataTable[Text]):
@@ -52,11 +55,10 @@ class BrokersScreen(Screen[None]):
     CSS = """
     BrokersScreen {
         background: $background;
-        & > #brokers-title { height: 1; padding: 0 1; text-wrap: nowrap; text-overflow: ellipsis; }
+        & > #brokers-title { height: 1; }
         & > #brokers-empty { padding: 1 2; color: $dim; }
         & > BrokerTable {
             height: 1fr;
-            margin-top: 1;
             background: $background;
             background-tint: $background 0%;
             scrollbar-size: 1 1;
@@ -71,7 +73,8 @@ class BrokersScreen(Screen[None]):
             height: auto;
             max-height: 40%;
             border-top: solid $rule;
-            padding: 0 1;
+            border-title-color: $foreground;
+            padding: 0 1 0 2;
             scrollbar-size-vertical: 1;
         }
         & .-away { display: none; }
@@ -82,6 +85,7 @@ class BrokersScreen(Screen[None]):
         Binding("escape,q", "back", "back", key_display="esc", tooltip="Go back to the list"),
         *_KEYS,
     ]
+    give_ids("brokers", BINDINGS)
 
     def __init__(self) -> None:
         super().__init__()
@@ -162,7 +166,7 @@ class BrokersScreen(Screen[None]):
         """Rebuild the table: its columns follow the width, its colours the theme."""
         table = self._table
         broker = self.selected
-        self._columns = tuple(c for c in COLUMNS if self.size.width >= c.from_width)
+        self._columns = columns_that_fit(self._views.values(), self.size.width)
         self._drawn = {}
         table.clear(columns=True)
         for column in self._columns:
@@ -172,12 +176,17 @@ class BrokersScreen(Screen[None]):
         self._restore_cursor(broker)
 
     def _draw(self) -> None:
+        if self._columns != columns_that_fit(self._views.values(), self.size.width):
+            self._redraw()
+            return
         self._draw_rows()
         self._table.set_class(not self._views, "-away")
         empty = self.query_one("#brokers-empty", Static)
         empty.set_class(bool(self._views), "-away")
         empty.update(NOTHING_YET if self._last is None else NO_BROKERS)
-        self.query_one("#brokers-title", Static).update(self._current(self._title()))
+        self.query_one("#brokers-title", Static).update(
+            titled_rule(self._current(self._title()), self.size.width)
+        )
         self._draw_panel()
 
     @property
@@ -220,9 +229,12 @@ class BrokersScreen(Screen[None]):
     def _draw_panel(self) -> None:
         broker = self.selected
         view = None if broker is None else self._views.get(broker)
-        self.query_one(VerticalScroll).set_class(view is None, "-away")
+        scroll = self.query_one(VerticalScroll)
+        scroll.set_class(view is None, "-away")
         if view is not None:
-            lines = broker_panel(view, max(40, self.size.width - 3))
+            shown = {column.heading for column in self._columns}
+            lines = broker_panel(view, max(40, self.size.width - 4), shown)
+            scroll.border_title = border_title(self._current(broker_title(view)))
             panel = self.query_one("#broker-panel", Static)
             panel.update(self._current(Content("\n").join(lines)))
 
@@ -231,16 +243,10 @@ class BrokersScreen(Screen[None]):
         return words if services(self).outage is None else Content.styled(words.plain, "$dim")
 
     def _title(self) -> Content:
-        title, last = ("brokers", "bold $foreground"), self._last
+        last = self._last
         if last is None:
-            return Content.assemble(title)
-        down = sum(view.broker is None or not view.broker.alive for view in self._views.values())
-        return Content.assemble(
-            title,
-            (f"   {len(self._views):,}", "$header"),
-            (f"   ! {down:,} down", "bold $error") if down else "",
-            (f"   {_counted(last)}", "$dim"),
-        )
+            return panel_title("brokers")
+        return panel_title("brokers", len(self._views), Content.styled(_counted(last), "$dim"))
 
 
 def _counted(observation: Observation) -> str:

@@ -22,6 +22,7 @@ from ktui.tui.draw.paint import Paint
 from ktui.tui.screens.dashboard.map_model import MapModel
 from ktui.tui.screens.dashboard.map_state import MAP_CELLS
 from ktui.tui.screens.watch.row_context import RowContext
+from ktui.tui.widgets.bindings import give_ids
 from ktui.tui.widgets.off_loop import OffLoop
 
 _LABEL_SHARE, _LEAST_LABEL, _MOST_LABEL = 5, 10, 30
@@ -71,6 +72,7 @@ class PartitionMap(ScrollView, can_focus=True):
             "w", "worst", "next trouble", tooltip="Go to the next cell that is in trouble"
         ),
     ]  # fmt: skip
+    give_ids("map", BINDINGS)
 
     class Opened(Message):
         """The operator wants to see a partition's detail."""

@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Final
 
 from ktui.execution.run.states import State
+from ktui.execution.run.track import Track
 from ktui.progress.timeline import Phase, StallKind, Timeline
 from ktui.tui.draw.cells import Cell
 from ktui.tui.screens.watch.row_context import RowContext
@@ -53,8 +54,8 @@ MAP_CELLS: Final[Mapping[int, Cell]] = MappingProxyType(
         MapState.MOVING: Cell("▓", "moving"),
         MapState.QUEUED: Cell("·", "waiting"),
         MapState.STOPPED: Cell("×", "cancelled"),  # noqa: RUF001 - as in the timelines
-        MapState.ROLLED_BACK: Cell("↩", "done"),
-        MapState.DONE: Cell("█", "done"),
+        MapState.ROLLED_BACK: Cell("↩", "in-sync"),
+        MapState.DONE: Cell("█", "in-sync"),
         MapState.AT_REST: Cell("-", "dim"),
     }
 )
@@ -89,11 +90,17 @@ def map_state(timeline: Timeline, context: RowContext) -> MapState:
     if timeline.phase is not Phase.TOPIC_GONE and health.offline:
         return MapState.OFFLINE
     track = context.track(timeline)
-    state = _moving(timeline) if track is None else _OF_RUN.get(track.state, _moving(timeline))
+    state = _moving(timeline) if track is None else _in_run(track, timeline)
     if timeline.phase is Phase.STALLED:
         return MapState.STALLED
     unwell = health.severe or (state is MapState.AT_REST and health.unhealthy)
     return min(state, MapState.UNHEALTHY) if unwell else state
+
+
+def _in_run(track: Track, timeline: Timeline) -> MapState:
+    if track.state is State.STOPPED and not track.begun:
+        return MapState.AT_REST
+    return _OF_RUN.get(track.state, _moving(timeline))
 
 
 def _moving(timeline: Timeline) -> MapState:

@@ -26,6 +26,7 @@ from ktui.tui.screens.dashboard.summary import Room, legend, summary_lines
 from ktui.tui.screens.watch.row import reason, state_cell
 from ktui.tui.screens.watch.row_context import RowContext, build_row_context
 from ktui.tui.screens.watch.run_banner import RunLines
+from ktui.tui.widgets.bindings import give_ids
 from ktui.tui.widgets.footer import FooterKeys
 from ktui.tui.widgets.header import StatusHeader
 from ktui.tui.widgets.services import services
@@ -48,7 +49,7 @@ class DashboardScreen(Screen[None]):
     DashboardScreen {
         background: $background;
         & > #dashboard-summary { height: auto; }
-        & > #dashboard-legend { height: 1; margin-top: 1; text-wrap: nowrap; }
+        & > #dashboard-legend { height: 1; text-wrap: nowrap; }
         & > PartitionMap { height: 1fr; }
         & > #dashboard-cell { height: 1; text-wrap: nowrap; text-overflow: ellipsis; }
     }
@@ -57,6 +58,7 @@ class DashboardScreen(Screen[None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q", "back", "back", key_display="esc", tooltip="Go back to the list"),
     ]
+    give_ids("dashboard", BINDINGS)
 
     class DetailWanted(Message):
         """The operator wants to see one partition."""

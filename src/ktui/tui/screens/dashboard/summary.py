@@ -9,7 +9,7 @@ import msgspec
 from textual.content import Content
 
 from ktui.cluster.observation import Observation
-from ktui.progress.flows import SLOT_S, SLOTS, flow_slots
+from ktui.progress.flows import SLOT_S, flow_slots
 from ktui.progress.summary import BrokerLoad
 from ktui.progress.timeline import Progress
 from ktui.tui.draw import format as figures
@@ -17,6 +17,7 @@ from ktui.tui.draw.area import area_chart
 from ktui.tui.draw.cells import Piece, cut_pieces, faded, pieces_width
 from ktui.tui.draw.gauge import gauge_bar, rate_of
 from ktui.tui.draw.paint import content
+from ktui.tui.draw.titled_rule import ruled
 from ktui.tui.screens.brokers.row import BrokerView, broker_views, disk_bar
 from ktui.tui.screens.dashboard.map_state import MAP_CELLS, MapState
 from ktui.tui.screens.detail.lag_curve import nice_ceiling
@@ -28,7 +29,7 @@ _SCALE = 11
 _TALLEST = 10
 _DISK = 5
 _GAUGES = ((150, 16), (100, 8), (0, 6))
-_MINUTES = round(SLOT_S * SLOTS / 60)
+_SLOTS_A_MINUTE = round(60 / SLOT_S)
 
 
 class Room(msgspec.Struct, frozen=True):
@@ -44,11 +45,14 @@ def summary_lines(
     """Draw the chart and the brokers, beside each other where there is room."""
     wide = room.width >= _SIDE_BY_SIDE
     chart_width = int(room.width * _CHART_SHARE) if wide else room.width
-    brokers_width = room.width - chart_width - 2 if wide else room.width
+    brokers_width = room.width - chart_width if wide else room.width
     chart_height = min(_TALLEST, max(2, (room.height if wide else room.height // 2) - 1))
     chart = _chart(progress, chart_width, chart_height)
     most = room.height - 1 if wide else max(2, room.height - len(chart) - 1)
-    brokers = _brokers(progress.last, loads, brokers_width, most)
+    brokers = _brokers(progress.last, loads, brokers_width, most - 1 if wide else most)
+    if wide:
+        title = [Piece("brokers ", bold=True), Piece(f"{_count(progress):,}", "header")]
+        brokers = [ruled(title, brokers_width), *brokers]
     lines = _beside(chart, brokers, chart_width) if wide else [*chart, *brokers]
     return [content(faded(line) if stale else line) for line in lines]
 
@@ -60,17 +64,22 @@ def _beside(
     count = max(len(left), len(right))
     lefts = [cut_pieces(line, width) for line in left] + [blank] * (count - len(left))
     rights = [*right, *([[]] * (count - len(right)))]
-    return [[*one, Piece("  "), *other] for one, other in zip(lefts, rights, strict=True)]
+    return [[*one, *other] for one, other in zip(lefts, rights, strict=True)]
+
+
+def _count(progress: Progress) -> int:
+    return 0 if progress.last is None else len(broker_views(progress.last, {}))
 
 
 def _chart(progress: Progress, width: int, height: int) -> list[list[Piece]]:
     last = progress.last
-    slots = flow_slots(progress.flows, 0.0 if last is None else last.monotonic_s)
+    slots = _seen_minutes(flow_slots(progress.flows, 0.0 if last is None else last.monotonic_s))
     top = float(nice_ceiling(round(max((v for v in slots if v is not None), default=0.0))))
     now = figures.as_copying(progress.flows.bytes_s)
+    minutes = figures.as_count(round(len(slots) * SLOT_S / 60), "minute")
     title = [
-        Piece("  copied into all brokers  ", "header"), Piece(now, bold=True),
-        Piece(f"   last {_MINUTES} minutes", "dim"),
+        Piece("copied into all brokers ", bold=True), Piece(now, "header"),
+        Piece(f" · last {minutes}", "dim"),
     ]  # fmt: skip
     rows = area_chart(slots, max(1, width - _SCALE - 4), height, top)
     scale = {0: figures.as_rate(top), height - 1: "0"}
@@ -78,7 +87,14 @@ def _chart(progress: Progress, width: int, height: int) -> list[list[Piece]]:
         [Piece(f"{scale.get(n, ''):>{_SCALE}} ┤", "dim"), Piece(row, "moving")]
         for n, row in enumerate(rows)
     ]
-    return [title, *lines]
+    return [ruled(title, width), *lines]
+
+
+def _seen_minutes(slots: list[float | None]) -> list[float | None]:
+    """Leave out the minutes before the first that anything is known of."""
+    first = next((place for place, value in enumerate(slots) if value is not None), len(slots))
+    minutes = max(1, -(-(len(slots) - first) // _SLOTS_A_MINUTE))
+    return slots[-minutes * _SLOTS_A_MINUTE :]
 
 
 def _brokers(
@@ -135,7 +151,7 @@ def _broker(view: BrokerView, cells: int) -> list[Piece]:
 
 def legend(counts: Mapping[MapState, int], block: int, width: int) -> Content:
     """Draw the title of the map: its states with their signs and how many are in each."""
-    pieces = [Piece("  partitions ", "header"), Piece(f"{sum(counts.values()):,}", bold=True)]
+    pieces = [Piece("partitions ", bold=True), Piece(f"{sum(counts.values()):,}", "header")]
     if block > 1:
         pieces.append(Piece(f", {block:,} a cell, the worst shown", "dim"))
     for state in MapState:
@@ -145,6 +161,6 @@ def legend(counts: Mapping[MapState, int], block: int, width: int) -> Content:
                 Piece(f"  {cell.glyph} ", cell.role, bold=True),
                 Piece(f"{count:,} {state.words}", cell.role if state.trouble else ""),
             ]
-            if pieces_width([*pieces, *part]) < width:
+            if pieces_width([*pieces, *part]) < width - 4:
                 pieces += part
-    return content(pieces)
+    return content(ruled(pieces, width))

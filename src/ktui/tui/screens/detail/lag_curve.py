@@ -44,7 +44,7 @@ def lag_curve(points: LagPoints, axis: TimeAxis, height: int) -> list[Content]:
     scale = {0: curve.top, height // 2: curve.top // 2}
     lines = [
         Content.assemble(
-            *_scale(scale.get(row)), (_row(curve.levels, height - 1 - row), "$adding dim")
+            *_scale(scale.get(row)), (_row(curve.levels, height - 1 - row), "$moving dim")
         )
         for row in range(height)
     ]

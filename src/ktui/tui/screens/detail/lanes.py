@@ -17,18 +17,18 @@ from ktui.tui.screens.detail.time_axis import TimeAxis
 
 ROLE_SIGNS = {Role.LEADER: "*", Role.ADDING: "+", Role.RETIRING: "-"}
 ROLE_COLOURS = {
-    Role.ADDING: "adding",
+    Role.ADDING: "moving",
     Role.IN_SYNC: "in-sync",
     Role.LEADER: "leader",
     Role.OUT_OF_SYNC: "out-of-sync",
     Role.RETIRING: "retiring",
-    Role.GONE: "gone",
+    Role.GONE: "dim",
 }
 
 _CATCHING_UP = (Role.ADDING, Role.OUT_OF_SYNC)
 _NOT_TO_LEAD = (Role.LEADER, Role.GONE)
 _WIDE, _WIDER = 110, 150
-"""From the first width a lane's figures fit on its own line; from the second also its host."""
+"""From the first width a lane's figures fit on its own line; from the second its place, too."""
 _GAP = 2
 
 
@@ -117,9 +117,10 @@ def _places(lanes: Sequence[Lane], brokers: Mapping[int, Broker], width: int) ->
     racks = [broker.rack if broker is not None else None for broker in known]
     hosts = [f"{b.host}:{b.port}" if b is not None and b.host else "unknown" for b in known]
     columns = []
-    if any(racks):
+    # with the figures on the lanes' own lines there is no room for more in the middle
+    if any(racks) and not _WIDE <= width < _WIDER:
         columns.append(LaneColumn("rack", [_place(rack or "-", 12) for rack in racks]))
-    if width >= _WIDER or (not any(racks) and width >= _WIDE):
+    if width >= _WIDER:
         columns.append(LaneColumn("host", [_place(host, 32) for host in hosts]))
     return columns
 

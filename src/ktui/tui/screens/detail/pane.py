@@ -11,8 +11,9 @@ from textual.widgets import Static
 
 from ktui.cluster.observer import NO_INTEREST, Interest
 from ktui.cluster.partition import TopicPartition
-from ktui.tui.draw.cells import Piece, cut_pieces, faded, partition_text, pieces_width
+from ktui.tui.draw.cells import Piece, faded, partition_text, pieces_width
 from ktui.tui.draw.paint import content
+from ktui.tui.draw.titled_rule import ruled
 from ktui.tui.screens.detail.partition_detail import PartitionDetail, as_current
 from ktui.tui.screens.watch.pane import PartitionPane
 from ktui.tui.widgets.services import services
@@ -27,7 +28,7 @@ class DetailPane(PartitionPane):
         background: $background;
         & > #pane-title { height: 1; }
         & > VerticalScroll {
-            border-left: solid $rule; padding: 0 1 0 1; scrollbar-size-vertical: 1;
+            border-left: solid $rule; padding: 0 1 0 2; scrollbar-size-vertical: 1;
         }
     }
     """
@@ -71,16 +72,7 @@ class DetailPane(PartitionPane):
             title = [name._replace(text=partition_text(tp, whole)), *state]
             room = self.query_one(VerticalScroll).scrollable_content_region
             lines = self._detail.body(room.width, room.height)
-        rule = _titled_rule(faded(title) if stale else title, self.size.width)
+        rule = ruled(faded(title) if stale else title, self.size.width, corner="┬")
         set_text(self.query_one("#pane-title", Static), content(rule))
         body = as_current(Content("\n").join(lines), stale=stale)
         set_text(self.query_one("#pane-body", Static), body)
-
-
-def _titled_rule(title: list[Piece], width: int) -> list[Piece]:
-    """Draw a title on the rule that goes on from that of the list."""
-    if not title:
-        return [Piece("┬" + "─" * (width - 1), "rule")]
-    fitted = cut_pieces(title, min(pieces_width(title), max(0, width - 4)))
-    rest = "─" * max(0, width - 4 - pieces_width(fitted))
-    return [Piece("┬─ ", "rule"), *fitted, Piece(f" {rest}", "rule")]

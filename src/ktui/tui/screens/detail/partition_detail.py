@@ -80,7 +80,11 @@ class PartitionDetail:
         if self._timeline is None or self._observation is None:
             return [name]
         rows = None if self._attached is None else self._attached.rows
-        return [name, Piece("   "), *_state_sentence(self._timeline, self._observation, rows)]
+        return [
+            name,
+            Piece(" · ", "dim"),
+            *_state_sentence(self._timeline, self._observation, rows),
+        ]
 
     def body(self, width: int, height: int) -> list[Content]:
         """Return the lines, laid out for a room of so many cells."""
@@ -142,4 +146,4 @@ def _state_sentence(
     if trouble is not None and (timeline.stall is None or timeline.phase.ended):
         why.append(trouble.text)
     words = "; ".join(filter(None, why))
-    return [state, Piece(f"   {words}" if words else "", "dim")]
+    return [state, Piece(f" · {words}" if words else "", "dim")]

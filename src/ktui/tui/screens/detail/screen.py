@@ -17,9 +17,10 @@ from textual.widgets import Static
 from ktui.cluster.observer import Interest
 from ktui.cluster.partition import TopicPartition
 from ktui.tui.draw.paint import content
+from ktui.tui.draw.titled_rule import titled_rule
 from ktui.tui.screens.copy import choose_copy
 from ktui.tui.screens.detail.partition_detail import PartitionDetail, as_current
-from ktui.tui.widgets.bindings import COPY_BINDING
+from ktui.tui.widgets.bindings import COPY_BINDING, give_ids
 from ktui.tui.widgets.footer import FooterKeys
 from ktui.tui.widgets.header import StatusHeader
 from ktui.tui.widgets.services import services
@@ -32,10 +33,9 @@ class DetailScreen(Screen[None]):
     CSS = """
     DetailScreen {
         background: $background;
-        & > #detail-title { height: 1; padding: 0 1; text-wrap: nowrap; text-overflow: ellipsis; }
+        & > #detail-title { height: 1; }
         & > VerticalScroll {
-            padding: 0 1;
-            margin-top: 1;
+            padding: 0 1 0 2;
             scrollbar-size-vertical: 1;
             scrollbar-gutter: stable;
         }
@@ -54,6 +54,7 @@ class DetailScreen(Screen[None]):
         ),
         COPY_BINDING,
     ]  # fmt: skip
+    give_ids("detail", BINDINGS)
 
     def __init__(self, tp: TopicPartition) -> None:
         super().__init__()
@@ -122,7 +123,8 @@ class DetailScreen(Screen[None]):
     def _draw(self) -> None:
         stale = services(self).outage is not None
         title = content(self._detail.title())
-        lines = self._detail.body(self.size.width - 3, self.size.height - 4)
-        set_text(self.query_one("#detail-title", Static), as_current(title, stale=stale))
+        lines = self._detail.body(self.size.width - 4, self.size.height - 3)
+        rule = titled_rule(as_current(title, stale=stale), self.size.width)
+        set_text(self.query_one("#detail-title", Static), rule)
         body = as_current(Content("\n").join(lines), stale=stale)
         set_text(self.query_one("#detail-body", Static), body)

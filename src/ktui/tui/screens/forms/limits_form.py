@@ -17,6 +17,7 @@ from textual.widgets import Input, Static
 
 from ktui.pacing.limits import CHOICES, COUNTS, LETTERS, Limits, LimitsProblem, parse_limits
 from ktui.tui.draw import format as figures
+from ktui.tui.widgets.bindings import give_ids
 from ktui.tui.widgets.text_field import TextField
 
 OPTIONS = (*COUNTS, *CHOICES)
@@ -38,6 +39,7 @@ class LimitInput(TextField):
         Binding("up", "app.focus_previous", "up", show=False, tooltip="Go to the field above"),
         Binding("down", "app.focus_next", "down", show=False, tooltip="Go to the field below"),
     ]
+    give_ids("field", BINDINGS)
 
 
 class LimitsForm(Vertical):
@@ -161,8 +163,13 @@ class LimitsForm(Vertical):
 
     def clear(self) -> None:
         """Empty every field."""
-        for field in self.query(LimitInput):
-            field.value = ""
+        self.type({})
+
+    def type(self, limits: Mapping[str, int | str | None]) -> None:
+        """Type limits into their fields, and empty all others."""
+        typed = as_typed(limits)
+        for option in OPTIONS:
+            self.query_one(f"#new-{option}", LimitInput).value = typed.get(option, "")
 
     def _note(self, wrong: dict[str, str]) -> None:
         changed, self._wrong = wrong.keys() ^ self._wrong.keys(), wrong
@@ -207,6 +214,11 @@ class LimitsForm(Vertical):
     def _submitted(self, event: Input.Submitted) -> None:
         event.stop()
         self.post_message(self.Submitted())
+
+
+def as_typed(limits: Mapping[str, int | str | None]) -> dict[str, str]:
+    """Return the text of limits as an operator types it."""
+    return {option: "none" if value is None else str(value) for option, value in limits.items()}
 
 
 def _wrong(options: Mapping[str, str], base: Limits | None = None) -> tuple[str, str] | None:

@@ -15,6 +15,7 @@ from textual.widgets import Checkbox, Input, Static
 
 from ktui.planning.throttle_rates import ThrottleProblem, ThrottleRates, parse_throttle_rates
 from ktui.tui.screens.forms.allowances import AllowanceBox
+from ktui.tui.widgets.bindings import give_ids
 from ktui.tui.widgets.text_field import TextField
 
 HINT = "50MB a second into each broker, 50MB,3=20MB with broker 3's own, or none."
@@ -26,6 +27,7 @@ class RateInput(TextField):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "submit", "accept", key_display="↵"),
     ]
+    give_ids("field", BINDINGS)
 
     def check_consume_key(self, key: str, character: str | None) -> bool:
         """Hide printable keys from the footer: none is a command while the operator types."""
@@ -84,7 +86,9 @@ class ThrottleForm(Vertical):
 
     @text.setter
     def text(self, words: str) -> None:
-        self.query_one(RateInput).value = words
+        field = self.query_one(RateInput)
+        field.value = words
+        field.cursor_position = len(words)
 
     @property
     def leaders(self) -> bool:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import ClassVar
 
 from textual import on
-from textual.app import ComposeResult
-from textual.containers import Horizontal, Vertical
+from textual.binding import BindingType
+from textual.containers import Horizontal
 from textual.content import Content
 from textual.widget import Widget
 from textual.widgets import Input, Static
@@ -16,46 +17,25 @@ from ktui.cluster.partition import TopicPartition
 from ktui.execution.engine.add_plan import CheckedExtraPlan
 from ktui.execution.host.state_dir import StateDir
 from ktui.execution.run.events import OnConflict
-from ktui.planning.check.findings import Allowances
 from ktui.tui.run_view import messages
 from ktui.tui.run_view.attached import AttachedRun
 from ktui.tui.run_view.launchers import EngineLauncher
 from ktui.tui.run_view.plan_choice import (
     CONFLICTS,
-    ChosenPlan,
     check_extra_plan,
     extra_plan_problem,
 )
+from ktui.tui.run_view.plan_request import PlanRequest
 from ktui.tui.screens.forms.allowances import PlanAllowances
-from ktui.tui.screens.plan.plan import PlanScreen
+from ktui.tui.screens.plan.plan import BEING_COMPUTED, NOT_READ, PlanScreen, enter_bindings
+from ktui.tui.screens.plan.preview_lines import Section
+from ktui.tui.screens.plan.steps import CHECK, PLAN, Step
 from ktui.tui.screens.watch.run_banner import RunLines
 from ktui.tui.widgets.choices import Choices, FormChoices
 from ktui.tui.widgets.text_field import TextField
 
 _REFRESH = "following"
-
-
-class AddForm(Vertical):
-    """Allowances, and the run's name, which cannot be typed before a plan was read."""
-
-    def compose(self) -> ComposeResult:
-        """Lay out the form in reading order."""
-        yield Static("allowances", classes="title")
-        yield PlanAllowances()
-        yield Static("add", classes="title")
-        with Horizontal(classes="line"):
-            yield Static("run's name")
-            yield TextField(id="plan-again", placeholder="type it; ↵ adds the plan", disabled=True)
-        yield Static(id="plan-answer", markup=False)
-
-    def open(self) -> None:
-        """Enable the field of the run's name."""
-        self.query_one("#plan-again", Input).disabled = False
-
-    @property
-    def allowed(self) -> Allowances:
-        """What the operator allows the plan."""
-        return self.query_one(PlanAllowances).allowed
+_ADD = "add"
 
 
 class AddScreen(PlanScreen):
@@ -67,9 +47,13 @@ class AddScreen(PlanScreen):
         engines: reads the cluster.
         state_dir: the folder of all runs.
         attached: the run that the plan is added to.
-        path: the plan's file, if it was typed before.
+        request: the plan, if it was chosen before.
     """
 
+    BINDINGS: ClassVar[list[BindingType]] = enter_bindings(
+        "add", "Add the plan, once the run's name is typed"
+    )
+    STEPS = (Step(PLAN, "#plan-path"), Step(CHECK, "#allow-factor"), Step(_ADD, "#plan-again"))
     TITLE_WORDS = "add a plan to run {}"
     BEFORE = (
         "A plan is a JSON file as kafka-reassign-partitions takes it. What it asks for joins the"
@@ -79,13 +63,16 @@ class AddScreen(PlanScreen):
     ADDS = True
 
     def __init__(
-        self, engines: EngineLauncher, state_dir: StateDir, attached: AttachedRun, *, path: str = ""
+        self,
+        engines: EngineLauncher,
+        state_dir: StateDir,
+        attached: AttachedRun,
+        *,
+        request: PlanRequest | None = None,
     ) -> None:
-        super().__init__(engines, state_dir, attached_run=attached.name, path=path)
+        super().__init__(engines, state_dir, attached_run=attached.name, request=request)
         self._attached = attached
         self._extra: CheckedExtraPlan | None = None
-        self._preview_number = 0
-        """How many previews of the plan were started; older ones are discarded."""
         self._outdated = False
         """Whether the run has changed since the last preview."""
 
@@ -98,14 +85,28 @@ class AddScreen(PlanScreen):
         yield FormChoices("on conflict", [each.words for each in CONFLICTS], id="plan-conflict")
         yield Static(CONFLICTS[0].means, id="conflict-means", classes="means", markup=False)
 
-    def form(self) -> Widget:
-        """Return the form of allowances and the run's name."""
-        return AddForm(classes="form")
+    def fields(self, step: str) -> Iterator[Widget]:
+        """Return the fields of a step."""
+        yield from super().fields(step)
+        if step == _ADD:
+            again = TextField(id="plan-again", placeholder="type it; ↵ adds the plan")
+            yield Horizontal(Static("run's name"), again, classes="line")
 
-    def open_form(self, chosen: ChosenPlan) -> None:
-        """Enable the field of the run's name."""
-        del chosen
-        self.query_one(AddForm).open()
+    def sections(self, step: str) -> Sequence[Section]:
+        """Return the sections of the preview below a step, in a terminal with little room."""
+        return (Section.TIME,) if step == _ADD else super().sections(step)
+
+    def entered(self, step: str) -> None:
+        """Show how to add the plan."""
+        super().entered(step)
+        if step == _ADD:
+            words = f"Type {self._attached.name} and press enter to add the plan."
+            self.show_answer(words, "$dim")
+
+    def obstacle(self, step: str) -> str | None:
+        """Return why one cannot go on from a step; None if one can."""
+        extra = self._extra
+        return extra_plan_problem(extra) if step == CHECK and extra is not None else None
 
     def show_run(self, attached: AttachedRun | None, touched: set[TopicPartition]) -> None:
         """Show the present state of the run, and preview the plan again if it changed."""
@@ -144,15 +145,15 @@ class AddScreen(PlanScreen):
         chosen, run = self._chosen, self._attached.run
         if chosen is None:
             return
-        allowed = self.query_one(AddForm).allowed
-        number = self._preview_number = self._preview_number + 1
-        extra, lines = await asyncio.to_thread(
+        allowed = self.query_one(PlanAllowances).allowed
+        number = self.previews = self.previews + 1
+        extra, preview = await asyncio.to_thread(
             check_extra_plan, chosen, run, self._conflict, allowed
         )
-        if number != self._preview_number or chosen is not self._chosen:
+        if number != self.previews or chosen is not self._chosen:
             return  # something else was chosen in the meantime
         self._extra = extra
-        self.report(lines)
+        self.show_preview(preview)
         self.show_answer("", "")
         if run.throttled.rates:
             self.measure(chosen)
@@ -165,10 +166,10 @@ class AddScreen(PlanScreen):
     def _conflict(self) -> OnConflict:
         return CONFLICTS[self.query_one("#plan-conflict", FormChoices).place].value
 
-    @on(Input.Submitted, "#plan-again")
-    def _confirmed(self, event: Input.Submitted) -> None:
+    def decide(self) -> None:
+        """Add the plan, if the run's name is typed."""
         extra = self._extra
-        problem = self._problem(extra, event.value.strip())
+        problem = self._problem(extra, self.query_one("#plan-again", Input).value.strip())
         if problem or extra is None:
             self.show_answer(problem or "", "$error")
         else:
@@ -179,9 +180,11 @@ class AddScreen(PlanScreen):
         if self._obstacle:
             return self._obstacle
         if self._chosen is None or extra is None:
-            return "No plan was read yet: type its path above, and press enter there."
-        if {"figures", "plan"} & self._under_way or extra.on_conflict is not self._conflict:
-            return "What becomes of it is being worked out; press enter again."
+            return NOT_READ
+        if self.computes or extra.on_conflict is not self._conflict:
+            return BEING_COMPUTED
         name = self._attached.name
-        confirmed = None if typed_name == name else f"Type {name} to add the plan, or esc to leave."
+        confirmed = (
+            None if typed_name == name else f"Type {name} to add the plan, or esc to go back."
+        )
         return extra_plan_problem(extra) or confirmed

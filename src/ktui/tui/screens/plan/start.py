@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import ClassVar
 
 from textual import on
-from textual.app import ComposeResult
-from textual.containers import Horizontal, Vertical
+from textual.binding import BindingType
+from textual.containers import Horizontal
+from textual.events import Resize
 from textual.widget import Widget
 from textual.widgets import Checkbox, Input, Static
 
@@ -16,83 +18,49 @@ from ktui.execution.errors import RunProblem
 from ktui.execution.host.catalog import live_and_resumable
 from ktui.execution.host.launch import NewRun
 from ktui.execution.host.state_dir import default_name, run_name_problem
-from ktui.pacing.limits import Limits
-from ktui.planning.check.findings import Allowances, Finding
 from ktui.planning.throttle_rates import NO_THROTTLE
 from ktui.tui.run_view import messages
-from ktui.tui.run_view.plan_choice import ChosenPlan, plan_problem, throttle_sentences
+from ktui.tui.run_view.plan_choice import (
+    MEASURING,
+    ChosenPlan,
+    PlanPreview,
+    finding_lines,
+    plan_problem,
+)
 from ktui.tui.screens.forms.allowances import AllowanceBox, PlanAllowances
 from ktui.tui.screens.forms.limits_form import LimitsForm
 from ktui.tui.screens.forms.throttle_form import ThrottleForm
-from ktui.tui.screens.plan.plan import PlanScreen
+from ktui.tui.screens.plan.plan import (
+    BEING_COMPUTED,
+    NOT_READ,
+    PlanScreen,
+    enter_bindings,
+    show_lines,
+)
+from ktui.tui.screens.plan.preview_lines import Section
+from ktui.tui.screens.plan.start_facts import start_facts
+from ktui.tui.screens.plan.steps import CHECK, LIMITS, PLAN, THROTTLE, Step, findings_of
 from ktui.tui.widgets.services import services
 from ktui.tui.widgets.text_field import TextField
 
-
-class StartForm(Vertical):
-    """Limits, throttle, allowances, and the run's name; disabled until a plan was read."""
-
-    def compose(self) -> ComposeResult:
-        """Lay out the form in reading order."""
-        yield Static("limits", classes="title")
-        yield LimitsForm(None, heading="default", in_use=False, disabled=True)
-        yield Static("throttle", classes="title")
-        yield ThrottleForm("rate", with_leaders=True, disabled=True)
-        yield Static("allowances", classes="title")
-        yield PlanAllowances()
-        yield AllowanceBox(
-            "allow another live run beside it", id="allow-concurrent", classes="-away"
-        )
-        yield Static("start", classes="title")
-        with Horizontal(classes="line"):
-            yield Static("run's name")
-            yield TextField(id="start-name", disabled=True)
-        with Horizontal(classes="line"):
-            yield Static("type it again")
-            yield TextField(id="plan-again", placeholder="↵ starts the run", disabled=True)
-        yield Static(id="plan-answer", markup=False)
-
-    def open(self, limits: Limits, throttle: str, name: str) -> None:
-        """Enable the form; text typed before stays.
-
-        Args:
-            limits: the default limits of a run.
-            throttle: the default throttle of a run.
-            name: the suggested name of the run.
-        """
-        self.query_one(LimitsForm).show(limits, None, {})
-        throttles, field = self.query_one(ThrottleForm), self.query_one("#start-name", Input)
-        if throttles.disabled:
-            throttles.text = throttle
-        field.value = field.value or name
-        again = self.query_one("#plan-again", Input)
-        for widget in (self.query_one(LimitsForm), throttles, field, again):
-            widget.disabled = False
-
-    @property
-    def allowed(self) -> Allowances:
-        """What the operator allows the plan."""
-        return self.query_one(PlanAllowances).allowed
-
-    @property
-    def concurrent(self) -> bool:
-        """Whether another live run is allowed beside this one."""
-        return self.query_one("#allow-concurrent", Checkbox).value
-
-    @property
-    def name_typed(self) -> str:
-        """The run's name, as typed."""
-        return self.query_one("#start-name", Input).value.strip()
-
-    @property
-    def problem(self) -> str:
-        """The error in a limit or the throttle; empty if there is none."""
-        return self.query_one(LimitsForm).problem or self.query_one(ThrottleForm).problem
+_START = "start"
+_OUTDATED = "As typed before; mend what is wrong first."
+_ALREADY = "There is a run {} already; give this one another name."
 
 
 class StartScreen(PlanScreen):
     """Returns the folder of the run that was started."""
 
+    BINDINGS: ClassVar[list[BindingType]] = enter_bindings(
+        "start", "Start the run, once its name is typed"
+    )
+    STEPS = (
+        Step(PLAN, "#plan-path"),
+        Step(LIMITS, "#new-replicas"),
+        Step(THROTTLE, "#throttle-rate"),
+        Step(CHECK, "#allow-factor"),
+        Step(_START, "#plan-again"),
+    )
     TITLE_WORDS = "start a plan"
     BEFORE = (
         "A plan is a JSON file as kafka-reassign-partitions takes it. Nothing is sent before you"
@@ -100,14 +68,38 @@ class StartScreen(PlanScreen):
     )
     ADDS = False
 
-    _findings: Sequence[Finding] = ()
+    _preview: PlanPreview | None = None
     _live = ""
     """The name of the run that is live on the cluster; empty if there is none."""
+    _default_name = ""
+    """The name suggested for the run; empty before a plan was read."""
     _starting = False
 
-    def form(self) -> Widget:
-        """Return the form of limits, throttle, allowances and the run's name."""
-        return StartForm(classes="form")
+    def fields(self, step: str) -> Iterator[Widget]:
+        """Return the fields of a step."""
+        yield from super().fields(step)
+        if step == LIMITS:
+            yield LimitsForm(None, heading="default", in_use=False)
+            yield Static(id="limits-found", classes="found -away", markup=False)
+        elif step == THROTTLE:
+            yield ThrottleForm("rate", with_leaders=True)
+            yield Static(id="throttle-measuring", classes="-away", markup=False)
+        elif step == _START:
+            yield Horizontal(Static("run's name"), TextField(id="start-name"), classes="line")
+            again = TextField(id="plan-again", placeholder="↵ starts the run")
+            yield Horizontal(Static("type it again"), again, classes="line")
+            yield AllowanceBox(
+                "allow another live run beside it", id="allow-concurrent", classes="-away"
+            )
+            yield Static(id="start-facts", classes="found", markup=False)
+
+    def sections(self, step: str) -> Sequence[Section]:
+        """Return the sections of the preview below a step, in a terminal with little room."""
+        if step == LIMITS:
+            return (Section.TIME, Section.SHAPES)
+        if step == THROTTLE:
+            return (Section.TIME, Section.BROKERS)
+        return super().sections(step)
 
     async def show_obstacles(self) -> None:
         """Show that the cancel gate is shut, which run is live, or why the run shown is not."""
@@ -127,51 +119,118 @@ class StartScreen(PlanScreen):
         self.show_notes("\n".join(filter(None, notes)))
 
     def open_form(self, chosen: ChosenPlan) -> None:
-        """Enable the form with the default limits, throttle and name."""
-        limits = self._engines.limits(chosen.brokers_alive)
-        self._form.open(limits, self._engines.throttle, default_name(chosen.path))
+        """Fill in the default limits, throttle and name; what was typed before stays."""
+        self._limits_form.show(self._engines.limits(chosen.brokers_alive), None, {})
+        if not self._default_name:
+            self._throttle.text = self._engines.throttle
+        name = self.query_one("#start-name", Input)
+        before, self._default_name = self._default_name, default_name(chosen.path)
+        if name.value in {"", before}:
+            name.value = self._default_name
 
     @property
-    def _form(self) -> StartForm:
-        return self.query_one(StartForm)
-
-    @on(LimitsForm.Changed)
-    @on(ThrottleForm.Changed)
-    def _typed(self) -> None:
-        self.preview_soon()
-
-    async def preview(self) -> None:
-        """Preview the plan under the limits and the throttle typed."""
-        limits, chosen = self.query_one(LimitsForm).limits(), self._chosen
-        if limits is None or chosen is None or self._form.problem:
-            return  # the form shows the error beside its field
-        rates = self._throttle.rates() or NO_THROTTLE
-        leaders = self._throttle.leaders
-        allowed = self._form.allowed
-        self._findings, lines = await chosen.check(limits, rates, allowed, leaders=leaders)
-        self.report(lines)
-        self._throttle.warn(throttle_sentences(self._findings))
-        if rates:
-            self.measure(chosen)
+    def _limits_form(self) -> LimitsForm:
+        return self.query_one(LimitsForm)
 
     @property
     def _throttle(self) -> ThrottleForm:
         return self.query_one(ThrottleForm)
 
-    @on(LimitsForm.Submitted)
-    @on(ThrottleForm.Submitted)
-    @on(Input.Submitted, "#start-name")
-    def _go_to_start(self) -> None:
-        """Focus the field that starts the run, and explain how."""
-        name = self._form.name_typed
-        self.set_focus(self.query_one("#plan-again", Input))
-        self.show_answer(f"Type {name} and press enter to start the run.", "$dim")
+    @property
+    def _run_name(self) -> str:
+        """The run's name, as typed."""
+        return self.query_one("#start-name", Input).value.strip()
 
-    @on(Input.Submitted, "#plan-again")
-    def _confirmed(self, event: Input.Submitted) -> None:
-        name, form = self._form.name_typed, self._form
-        limits = self.query_one(LimitsForm).limits()
-        problem = self._problem(name, event.value.strip()) or form.problem
+    @property
+    def _form_problem(self) -> str:
+        """The error in a limit or the throttle; empty if there is none."""
+        return self._limits_form.problem or self._throttle.problem
+
+    def obstacle(self, step: str) -> str | None:
+        """Return why one cannot go on from a step; empty if its form says so, None if one can."""
+        if step == LIMITS:
+            return "" if self._limits_form.problem else None
+        if step == THROTTLE:
+            return "" if self._throttle.problem else None
+        return super().obstacle(step)
+
+    # ---------------------------------------------------------------------- the preview
+
+    @on(LimitsForm.Changed)
+    @on(ThrottleForm.Changed)
+    def _typed(self) -> None:
+        self.preview_soon()
+        if self._form_problem:
+            self.show_outdated(_OUTDATED)
+
+    async def preview(self) -> None:
+        """Preview the plan under the limits and the throttle typed."""
+        limits, chosen = self._limits_form.limits(), self._chosen
+        if limits is None or chosen is None or self._form_problem:
+            return  # the form shows the error beside its field
+        number = self.previews = self.previews + 1
+        rates = self._throttle.rates() or NO_THROTTLE
+        allowed = self.query_one(PlanAllowances).allowed
+        preview = await chosen.preview(limits, rates, allowed, leaders=self._throttle.leaders)
+        if number != self.previews or chosen is not self._chosen:
+            return  # something else was chosen in the meantime
+        self._preview = preview
+        self.show_preview(preview)
+        if rates:
+            self.measure(chosen)
+
+    def show_preview(self, preview: PlanPreview | None) -> None:
+        """Show what the plan would do, and each finding in its step."""
+        super().show_preview(preview)
+        found = [] if preview is None else preview.findings
+        show_lines(self, "#limits-found", finding_lines(findings_of(LIMITS, found)))
+        self._throttle.warn([each.sentence for each in findings_of(THROTTLE, found)])
+        measuring = preview is not None and preview.measuring
+        show_lines(self, "#throttle-measuring", [(MEASURING, "$dim")] if measuring else [])
+        self._show_facts()
+
+    @on(Resize)
+    def _show_facts(self) -> None:
+        """Show what was chosen in the steps before."""
+        chosen, preview = self._chosen, self._preview
+        if chosen is None or preview is None or preview.figures is None:
+            return
+        rates = self._throttle.rates() or NO_THROTTLE
+        throttle = rates.with_leaders(throttled=self._throttle.leaders)
+        shown = start_facts(chosen.path.name, throttle, preview.figures, self.form_width)
+        self.query_one("#start-facts", Static).update(shown)
+
+    # ------------------------------------------------------------------------ the start
+
+    def entered(self, step: str) -> None:
+        """Show what keeps the run from being started, or how to start it."""
+        super().entered(step)
+        if step == _START:
+            self._show_facts()
+            self._show_readiness()
+
+    @on(Input.Changed, "#start-name")
+    @on(Checkbox.Changed, "#allow-concurrent")
+    def _show_readiness(self) -> None:
+        if self.step.name != _START:
+            return
+        problem = self._problem
+        if problem:
+            self.show_answer(problem, "$dim" if problem == BEING_COMPUTED else "$error")
+        else:
+            self.show_answer(f"Type {self._run_name} and press enter to start the run.", "$dim")
+
+    def decide(self) -> None:
+        """Start the run, if its name is typed a second time."""
+        field = self.query_one("#plan-again", Input)
+        if self.focused is not field and not field.value:
+            self.set_focus(field)
+            self._show_readiness()
+            return
+        name, limits = self._run_name, self._limits_form.limits()
+        problem = self._problem or self._form_problem
+        if not problem and field.value.strip() != name:
+            problem = f"Type {name} to start the run, or esc to go back."
         if problem or limits is None or self._chosen is None:
             self.show_answer(problem or "", "$error")
             return
@@ -180,30 +239,38 @@ class StartScreen(PlanScreen):
             plan=self._chosen.plan,
             plan_name=self._chosen.path.name,
             limits=limits,
-            allowed=form.allowed,
+            allowed=self.query_one(PlanAllowances).allowed,
             throttle=self._throttle.rates() or NO_THROTTLE,
             throttle_leaders=self._throttle.leaders,
-            concurrent=form.concurrent,
+            concurrent=self._concurrent,
         )
         self._starting = True
         self.run_worker(self._start(new_run), group="start", exit_on_error=False)
 
-    def _problem(self, name: str, again: str) -> str | None:
-        """Return why the run cannot be started now; None if it can."""
+    @property
+    def _concurrent(self) -> bool:
+        return self.query_one("#allow-concurrent", Checkbox).value
+
+    @property
+    def _problem(self) -> str | None:
+        """Why the run cannot be started now, whatever is typed again; None if it can."""
         if self._starting:
             return "It is being started."
-        problem = plan_problem(self._findings)
-        if problem is None and self._live and not self._form.concurrent:
+        if self._chosen is None:
+            return NOT_READ
+        if self.computes:
+            return BEING_COMPUTED
+        problem = plan_problem(self._found)
+        if problem is None and self._live and not self._concurrent:
             problem = (
                 f"Run {self._live} is live on this cluster: add the plan to it, allow another run,"
                 " or wait for its end."
             )
+        name = self._run_name
         problem = problem or self.gate_words or run_name_problem(name)
-        if problem is not None:
-            return problem
-        if self._state_dir.run(name).path.exists():
-            return f"There is a run {name} already; give this one another name."
-        return None if again == name else f"Type {name} to start the run, or esc to leave."
+        if problem is None and self._state_dir.run(name).path.exists():
+            problem = _ALREADY.format(name)
+        return problem
 
     async def _start(self, new_run: NewRun) -> None:
         self.show_answer(f"Starting {new_run.name} …", "$dim")
@@ -215,7 +282,7 @@ class StartScreen(PlanScreen):
             return
         self.dismiss(run)
 
-    def action_leave(self) -> None:
-        """Go back; nothing was sent."""
+    def action_back(self) -> None:
+        """Go to the step before; from the first one, leave. Nothing is sent."""
         if not self._starting:
-            super().action_leave()
+            super().action_back()

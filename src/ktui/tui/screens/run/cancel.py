@@ -12,8 +12,8 @@ from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.events import Resize
-from textual.screen import ModalScreen
-from textual.widgets import Static
+from textual.widget import Widget
+from textual.widgets import Input, Static
 
 from ktui.cluster.observation import Observation
 from ktui.cluster.observer import Interest
@@ -27,12 +27,11 @@ from ktui.tui.draw.paint import content
 from ktui.tui.run_view import messages
 from ktui.tui.run_view.attached import AttachedRun
 from ktui.tui.run_view.cancel_choice import CancelAction, DialogChoice, Scope
-from ktui.tui.screens.run.confirm import TypeNameScreen
-from ktui.tui.screens.watch.run_banner import RunLines
+from ktui.tui.screens.dialog import MOST_CELLS, Dialog
+from ktui.tui.widgets.bindings import give_ids
 from ktui.tui.widgets.choices import Choices
-from ktui.tui.widgets.footer import FooterKeys
-from ktui.tui.widgets.header import StatusHeader
 from ktui.tui.widgets.services import services
+from ktui.tui.widgets.text_field import TextField
 
 MOST_PREVIEWED = 200
 """The most partitions polled and previewed one by one; the requests of the others are counted."""
@@ -48,9 +47,13 @@ _FIRST = (
     CancelEffect.NOTHING,
 )
 _HEADINGS = ("partition", "state", "what is sent", "replicas after", "RF", "leader")
+_BRIEF = ("partition", "state", "what is sent", "after", "RF", "leader")
+"""The headings where the others take more cells than there are."""
 _NUMERIC = (4, 5)
 _GAP = 2
 _LEAST_NAME = 12
+_LEAST_TABLE = 4
+_SCROLLBAR_CELLS = 2
 _ACTIONS = tuple(CancelAction)
 _MEANS = {
     CancelAction.STOP: (
@@ -74,18 +77,28 @@ _MEANS = {
 def cancel_table(previews: Sequence[PartitionPreview], width: int) -> list[Content]:
     """Draw a heading, and per partition a line, and below it obstacles and risks."""
     rows = [_row(each) for each in previews]
-    cells = [_HEADINGS[1:], *([piece.text for piece in row] for row in rows)]
-    widths = [max(map(cell_len, column)) for column in zip(*cells, strict=True)]
-    names = [str(each.tp) for each in previews]
-    room = width - sum(widths) - _GAP * len(widths)
-    name_width = max(_LEAST_NAME, min(max(map(cell_len, (_HEADINGS[0], *names))), room))
-    heading = [Piece(word, "header") for word in _HEADINGS[1:]]
-    name = Piece(f"{_HEADINGS[0]:<{name_width}}", "header")
+    wanted = max(_LEAST_NAME, *(cell_len(str(each.tp)) for each in previews))
+    headings, widths = _HEADINGS, _widths(_HEADINGS, rows)
+    if wanted + _taken(widths) > width:
+        headings, widths = _BRIEF, _widths(_BRIEF, rows)
+    name_width = max(_LEAST_NAME, min(wanted, width - _taken(widths)))
+    heading = [Piece(word, "header") for word in headings[1:]]
+    name = Piece(f"{headings[0]:<{name_width}}", "header")
     lines = [_line(name, heading, widths, width)]
     for each, row in zip(previews, rows, strict=True):
         name = Piece(partition_text(each.tp, name_width))
         lines += [_line(name, row, widths, width), *_notes(each, width)]
     return lines
+
+
+def _widths(headings: Sequence[str], rows: Sequence[Sequence[Piece]]) -> list[int]:
+    """Return the width of each column but the first."""
+    cells = [headings[1:], *([piece.text for piece in row] for row in rows)]
+    return [max(map(cell_len, column)) for column in zip(*cells, strict=True)]
+
+
+def _taken(widths: Sequence[int]) -> int:
+    return sum(widths) + _GAP * len(widths)
 
 
 def _line(name: Piece, row: Sequence[Piece], widths: Sequence[int], width: int) -> Content:
@@ -137,7 +150,11 @@ def _notes(each: PartitionPreview, width: int) -> list[Content]:
     ]
 
 
-class CancelScreen(ModalScreen[DialogChoice | None]):
+class NameField(TextField):
+    """The field in which the run's name is typed before much of it is rolled back."""
+
+
+class CancelScreen(Dialog[DialogChoice | None]):
     """Returns what was chosen and confirmed; None if the operator left the screen.
 
     The app passes the run and the progress to it after each poll.
@@ -149,19 +166,22 @@ class CancelScreen(ModalScreen[DialogChoice | None]):
         problem: why nothing can be requested from here; None if it can.
     """
 
-    CSS = """
+    DEFAULT_CSS = """
     CancelScreen {
-        background: $background;
-        & > #cancel-title { height: auto; padding: 0 1; text-style: bold; }
-        & > #cancel-means { padding: 0 1; color: $dim; height: auto; }
-        & > VerticalScroll {
-            height: 1fr; padding: 0 1; border-top: solid $rule; border-bottom: solid $rule;
-            scrollbar-size-vertical: 1; scrollbar-gutter: stable;
+        & > .dialog { border: round $warning; }
+        & Choices { padding: 0; }
+        & #cancel-means { color: $dim; }
+        & VerticalScroll {
+            height: auto; border-top: solid $rule; border-bottom: solid $rule;
+            scrollbar-size-vertical: 1;
         }
-        & > #cancel-said { padding: 0 1; height: auto; }
+        & NameField { display: none; }
+        &.-typing NameField { display: block; }
     }
     """
     AUTO_FOCUS = ""
+    ENTER = "confirm"
+    WIDTH = MOST_CELLS
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("y", "confirm", "do it", tooltip="Ask the run's process for what is chosen"),
         Binding("up,k", "scope(-1)", "scope", key_display="↑↓", tooltip="Choose the scope"),
@@ -175,6 +195,16 @@ class CancelScreen(ModalScreen[DialogChoice | None]):
             "escape,n,q", "back", "leave", key_display="esc", tooltip="Go back; nothing is done"
         ),
     ]
+    give_ids(
+        "cancel",
+        BINDINGS,
+        {
+            "scope(-1)": "scope-up",
+            "scope(1)": "scope-down",
+            "what(-1)": "what-left",
+            "what(1)": "what-right",
+        },
+    )
 
     def __init__(
         self,
@@ -183,28 +213,29 @@ class CancelScreen(ModalScreen[DialogChoice | None]):
         action: CancelAction,
         problem: str | None,
     ) -> None:
-        super().__init__()
+        super().__init__(f"cancel in run {attached.name}", dense=True)
         self._attached, self._scopes, self._problem = attached, scopes, problem
         self._chosen = DialogChoice(action, scopes[0])
         self._preview: CancelPreview | None = None
+        self._typing = False
+        """Whether the run's name is being typed."""
+        self._wrong = False
+        """Whether another name was typed."""
 
-    def compose(self) -> ComposeResult:
-        """Lay out the run, the choices, the preview of their result, and the keys."""
-        yield StatusHeader()
-        yield RunLines()
-        yield Static(f"cancel in run {self._attached.name}", id="cancel-title", markup=False)
+    def body(self) -> ComposeResult:
+        """Lay out the choices, the preview of their result, and the field for the run's name."""
         yield Choices("scope", [scope.words for scope in self._scopes], id="scopes")
         yield Choices("do", [each.value for each in _ACTIONS], across=True, id="actions")
         yield Static(id="cancel-means", markup=False)
         with VerticalScroll(can_focus=False):
             yield Static(id="cancel-table", markup=False)
         yield Static(id="cancel-said", markup=False)
-        yield FooterKeys()
+        yield NameField(placeholder=self._attached.name, disabled=True)
 
     def on_mount(self) -> None:
-        """Preview the first choice; remove notifications, which would cover the keys."""
+        """Preview the first choice; remove what was said before."""
+        super().on_mount()
         self.app.clear_notifications()
-        self.query_one(RunLines).show(self._attached.status)
         self._choose(self._chosen)
 
     @property
@@ -220,11 +251,11 @@ class CancelScreen(ModalScreen[DialogChoice | None]):
     def show_run(self, attached: AttachedRun | None, touched: set[TopicPartition]) -> None:
         """Show the present state of the run."""
         if attached is None or attached.name != self._attached.name:
-            self.dismiss(None)
+            if self.app.screen is self:  # else a question stands over it, which goes first
+                self.dismiss(None)
             return
         run_changed = attached.run is not self._attached.run
         self._attached = attached
-        self.query_one(RunLines).show(attached.status)
         if run_changed:
             self._choose(self._chosen)
         elif self._preview is not None:
@@ -239,11 +270,13 @@ class CancelScreen(ModalScreen[DialogChoice | None]):
     def _choose(self, chosen: DialogChoice) -> None:
         self._chosen = chosen
         self._preview = None
+        self._ask_name(typing=False)
         kind, scope = chosen.action.kind, chosen.scope
         if kind is not None:
             cancel = CancelScope(self._attached.run, kind, scope.topics, scope.partitions)
             ranked = sorted(cancel.effects, key=lambda tp: _FIRST.index(cancel.effects[tp]))
             self._preview = CancelPreview(cancel, ranked[:MOST_PREVIEWED])
+            self._preview.movers = self._attached.rows.movers
             if self._seen is not None:
                 self._preview.update(self._seen)
             services(self).poll_now()
@@ -255,16 +288,20 @@ class CancelScreen(ModalScreen[DialogChoice | None]):
         chosen = self._chosen
         self.query_one("#scopes", Choices).show(self._scopes.index(chosen.scope))
         self.query_one("#actions", Choices).show(_ACTIONS.index(chosen.action))
-        self.query_one("#cancel-means", Static).update(Content(_MEANS[chosen.action]))
+        means, said = _MEANS[chosen.action], Content("\n").join(self._summary_lines())
+        self.query_one("#cancel-means", Static).update(Content(means))
         self.query_one("#cancel-table", Static).update(Content("\n").join(self._lines()))
-        self.query_one("#cancel-said", Static).update(Content("\n").join(self._summary_lines()))
+        self.query_one("#cancel-said", Static).update(said)
+        lines = len(self._scopes) + 1 + self._typing
+        room = self.room_beside(means, said.plain, lines=lines)
+        self.scrolled.styles.max_height = max(_LEAST_TABLE, room)
 
     def _lines(self) -> list[Content]:
         preview = self._preview
         if preview is None:
             return []
         trouble_first = sorted(preview.partitions, key=lambda each: not each.in_trouble)
-        lines = cancel_table(trouble_first, max(40, self.size.width - 3))
+        lines = cancel_table(trouble_first, self.line_cells - _SCROLLBAR_CELLS)
         if preview.rest:
             lines.append(Content.styled(f"and {preview.rest:,} more", "$dim"))
         return lines
@@ -283,10 +320,20 @@ class CancelScreen(ModalScreen[DialogChoice | None]):
             lines.append(Content.styled(messages.SHUTS_GATE, "$warning"))
         if not status.owned:
             lines.append(Content(messages.resumed_for_cancel(status, whole=chosen.scope.whole)))
-        asks = Content.assemble(
-            ("Press ", "$dim"), ("y", "bold $primary"), (f" to {chosen.what}.", "$dim")
+        return [*lines, self._asks()]
+
+    def _asks(self) -> Content:
+        """Return how the choice is confirmed, or which name is missing."""
+        what, name = self._chosen.what, self._attached.name
+        if self._wrong:
+            return Content.styled(
+                f"! Type {name} to confirm, or press esc to leave.", "bold $error"
+            )
+        if self._typing:
+            return Content(f"Type the run's name to {what}.")
+        return Content.assemble(
+            ("Press ", "$dim"), ("y", "bold $primary"), (f" to {what}.", "$dim")
         )
-        return [*lines, asks]
 
     def _copying_time(self) -> str:
         """Return how long a rollback copies at the present rate; empty where that is not known."""
@@ -335,24 +382,47 @@ class CancelScreen(ModalScreen[DialogChoice | None]):
         """Choose the next action, or the previous one."""
         self._choose_action(_ACTIONS.index(self._chosen.action) + step)
 
-    def action_page(self, step: int) -> None:
-        """Scroll the preview."""
-        rows = self.query_one(VerticalScroll)
-        rows.scroll_to(y=rows.scroll_y + step * (rows.size.height - 1), animate=False)
+    @property
+    def scrolled(self) -> Widget:
+        """The preview."""
+        return self.query_one(VerticalScroll)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Offer no other choice while the run's name is typed."""
+        del parameters
+        return not (self._typing and action in ("confirm", "scope", "what", "open_gate"))
 
     def action_confirm(self) -> None:
         """Return the choice, unless it cannot be requested; the screen shows why already."""
         if self._forbids() is not None:
             self.app.bell()
         elif self._undoes_much:
-            words = f"This will {self._chosen.what}. Type the run's name to go on."
-            screen = TypeNameScreen("Roll back?", words, self._attached.name)
-            self.app.push_screen(screen, self._answered)
+            self._ask_name(typing=True)
+            self._draw()
         else:
             self.dismiss(self._chosen)
 
-    def _answered(self, yes: bool | None) -> None:  # noqa: FBT001 - the screen's answer
-        if yes and self._forbids() is None:
+    def _ask_name(self, *, typing: bool) -> None:
+        """Show the field for the run's name, or hide it."""
+        self._typing, self._wrong = typing, False
+        self.set_class(typing, "-typing")
+        field = self.query_one(NameField)
+        field.value, field.disabled = "", not typing
+        self.set_focus(field if typing else None)
+        self.refresh_bindings()
+
+    @on(Input.Changed)
+    def _typed(self) -> None:
+        if self._wrong:
+            self._wrong = False
+            self._draw()
+
+    @on(Input.Submitted)
+    def _name_given(self, event: Input.Submitted) -> None:
+        self._wrong = event.value.strip() != self._attached.name
+        if self._wrong or self._forbids() is not None:
+            self._draw()
+        else:
             self.dismiss(self._chosen)
 
     @property
@@ -363,5 +433,8 @@ class CancelScreen(ModalScreen[DialogChoice | None]):
         return self._chosen.scope.whole or self._preview.scope.undone > MOST_WITHOUT_NAME
 
     def action_back(self) -> None:
-        """Leave everything as it is."""
-        self.dismiss(None)
+        """Leave the field for the name, or the dialog; everything stays as it is."""
+        if self._typing:
+            self._choose(self._chosen)
+        else:
+            self.dismiss(None)

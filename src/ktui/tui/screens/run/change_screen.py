@@ -1,4 +1,4 @@
-"""A screen that requests changes from the engine of the attached run."""
+"""A dialog that requests changes from the engine of the attached run."""
 
 from __future__ import annotations
 
@@ -7,40 +7,43 @@ from typing import ClassVar
 
 from textual.binding import Binding, BindingType
 from textual.content import Content
-from textual.screen import Screen
+from textual.events import Key
 from textual.widgets import Static
 
 from ktui.cluster.partition import TopicPartition
-from ktui.execution.errors import RunProblem
+from ktui.execution.errors import RunProblem, RunRefused
 from ktui.execution.host.catalog import RunState
+from ktui.execution.host.undo import Undo
 from ktui.execution.journal.commands import Command
+from ktui.execution.run.run import Run
 from ktui.execution.run.throttle_status import throttle_status
+from ktui.tui.draw import format as figures
 from ktui.tui.run_view.attached import AttachedRun, RunStatus
-from ktui.tui.screens.watch.run_banner import RunLines
+from ktui.tui.screens.dialog import Dialog
+from ktui.tui.widgets.bindings import give_ids
 from ktui.tui.widgets.services import services
 
 
-class RunChangeScreen(Screen[None]):
+class RunChangeScreen(Dialog[None]):
     """Shows a part of the attached run, requests a change of it, and shows the answer.
 
     The app passes the run to `show_run` after each poll. Answers stand in `#said`.
 
     Args:
+        title: the title, before the run is known.
         write: whether anything may be changed from here.
     """
 
-    DEFAULT_CSS = """
-    RunChangeScreen {
-        background: $background;
-        & > .asking-title { height: auto; padding: 0 1; text-style: bold; }
-        & > #said { padding: 0 1; height: auto; }
-    }
-    """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding(
+            "ctrl+z", "undo", "undo", key_display="ctrl+z",
+            tooltip="Type what was in force before your last change; enter puts that back",
+        ),
+        Binding(
             "escape,q", "back", "back", key_display="esc", tooltip="Go back; nothing is changed"
-        )
-    ]
+        ),
+    ]  # fmt: skip
+    give_ids("change", BINDINGS)
     READ_ONLY: ClassVar[str]
     """The sentence for a view that is read-only."""
     ENDED: ClassVar[str]
@@ -48,17 +51,19 @@ class RunChangeScreen(Screen[None]):
     ASKED: ClassVar[str]
     """The sentence to show until the answer has come."""
 
-    def __init__(self, *, write: bool) -> None:
-        super().__init__()
+    def __init__(self, title: str, *, write: bool) -> None:
+        super().__init__(title, dense=True)
         self.write = write
         self.attached: AttachedRun | None = None
         self._asked: int | None = None
+        self._undo: Undo | None = None
+        """The undo whose values were typed; they may have been changed since."""
         self._said = Content("")
 
     def on_mount(self) -> None:
-        """Remove notifications, which would cover the sentence why nothing can be changed."""
-        if not self.write:
-            self.app.clear_notifications()
+        """Remove what was said before, which is not about what the dialog shows."""
+        super().on_mount()
+        self.app.clear_notifications()
 
     @property
     def status(self) -> RunStatus | None:
@@ -72,12 +77,12 @@ class RunChangeScreen(Screen[None]):
             return
         self.attached = attached
         self._read_answer(attached)
-        self.query_one(RunLines).show(attached.status)
         self.draw(attached)
         self.show_said()
+        self.refresh_bindings()
 
     def draw(self, attached: AttachedRun) -> None:
-        """Draw the screen's part of the run."""
+        """Draw the dialog's part of the run."""
         raise NotImplementedError
 
     def accepted(self) -> None:
@@ -87,6 +92,53 @@ class RunChangeScreen(Screen[None]):
     def standing(self, status: RunStatus) -> str:
         """Return the note to show while a change may be requested."""
         raise NotImplementedError
+
+    def changed(self, run: Run) -> bool:
+        """Return whether there is a change that may be undone."""
+        raise NotImplementedError
+
+    def undo_of(self, run: Run) -> Undo:
+        """Return the undo of the last change.
+
+        Raises:
+            RunRefused: there is none, or somebody else has come between.
+        """
+        raise NotImplementedError
+
+    def type_undo(self, undo: Undo) -> None:
+        """Type what was in force before a change."""
+        raise NotImplementedError
+
+    def is_typed(self, undo: Undo) -> bool:
+        """Return whether that is still what is typed."""
+        raise NotImplementedError
+
+    @property
+    def undoing(self) -> Undo | None:
+        """The undo that is typed; None if something else is."""
+        return self._undo if self._undo is not None and self.is_typed(self._undo) else None
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Offer an undo only where there is something to undo."""
+        del parameters
+        attached = self.attached
+        return action != "undo" or (
+            self.may_ask and attached is not None and self.changed(attached.run)
+        )
+
+    def action_undo(self) -> None:
+        """Type what was in force before the last change, for enter to put it back."""
+        if not self.may_ask or self.attached is None:
+            self.show_said()
+            return
+        try:
+            self._undo = self.undo_of(self.attached.run)
+        except RunRefused as why:
+            self.say(Content.styled(str(why), "$warning"))
+            return
+        self._said = Content("")
+        self.type_undo(self._undo)
+        self.show_said()
 
     def _read_answer(self, attached: AttachedRun) -> None:
         if self._asked is None:
@@ -107,11 +159,24 @@ class RunChangeScreen(Screen[None]):
         self._said = said
         self.show_said()
 
+    def forget_answer(self) -> None:
+        """Forget the last message: something else is typed."""
+        self._said = Content("")
+
     def show_said(self) -> None:
         """Show the last message, and the note that holds now."""
-        self.query_one("#said", Static).update(
-            Content("\n").join([self._said, Content.styled(self._standing(), "$dim")])
-        )
+        said = self._said if self._said.plain else self._undo_words
+        standing = Content.styled(self._standing(), "$dim")
+        self.query_one("#said", Static).update(Content("\n").join([said, standing]))
+
+    @property
+    def _undo_words(self) -> Content:
+        """What the undo that is typed changes; empty where none is."""
+        undo = self.undoing
+        if undo is None:
+            return Content("")
+        when = figures.as_time(undo.change.at)
+        return Content.styled(f"Undoes your change of {when}: {undo.words}", "$next-leader")
 
     def _standing(self) -> str:
         status = self.status
@@ -143,6 +208,13 @@ class RunChangeScreen(Screen[None]):
         except RunProblem as problem:
             self._said = Content.styled(str(problem), "$error")
         self.show_said()
+
+    async def on_key(self, event: Key) -> None:
+        """Let the keys of a replay work, where nothing can be typed."""
+        action = None if self.write else services(self).keys_in_dialogs.get(event.key)
+        if action is not None:
+            event.stop()
+            await self.app.run_action(f"app.{action}")
 
     def action_back(self) -> None:
         """Go back to where this was opened."""

@@ -1,4 +1,4 @@
-"""The Limits screen: the limits in force, and those that bind the run from the next step on."""
+"""The Limits dialog: the limits in force, and those that bind the run from the next step on."""
 
 from __future__ import annotations
 
@@ -13,28 +13,32 @@ from textual.binding import Binding, BindingType
 from textual.content import Content
 from textual.widgets import Static
 
+from ktui.execution.host.undo import Undo, undo_limits
 from ktui.execution.journal.commands import SetLimits
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
 from ktui.tui.draw import format as figures
 from ktui.tui.run_view.attached import AttachedRun, RunStatus
-from ktui.tui.screens.forms.limits_form import LimitsForm
+from ktui.tui.screens.forms.limits_form import LimitsForm, as_typed
 from ktui.tui.screens.run.change_screen import RunChangeScreen
-from ktui.tui.screens.watch.run_banner import RunLines
-from ktui.tui.widgets.footer import FooterKeys
-from ktui.tui.widgets.header import StatusHeader
+from ktui.tui.widgets.bindings import give_ids
 from ktui.tui.widgets.services import services
 
 
 class LimitsScreen(RunChangeScreen):
     """Shows the limits of the attached run, and requests new ones."""
 
+    DEFAULT_CSS = "LimitsScreen #said { padding: 0 1; }"
+    WIDTH = 78
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding(
             "enter", "apply", "apply", show=False,
             tooltip="Put the limits that are typed in force at the next step",
         ),
+        Binding("pageup", "page(-1)", "scroll up", show=False),
+        Binding("pagedown", "page(1)", "scroll down", show=False),
     ]  # fmt: skip
+    give_ids("limits", BINDINGS)
     READ_ONLY = (
         "This view is read-only; limits are changed in one that is opened with"
         " ktui watch --write, or with ktui limits."
@@ -42,24 +46,23 @@ class LimitsScreen(RunChangeScreen):
     ENDED = "The run has ended: its limits bind nothing any more."
     ASKED = "Requested; it takes effect at the next decision."
 
-    def compose(self) -> ComposeResult:
-        """Lay out the run, its limits, the answer to a request, and the keys."""
-        yield StatusHeader()
-        yield RunLines()
-        yield Static(id="limits-title", classes="asking-title", markup=False)
+    def __init__(self, *, write: bool) -> None:
+        super().__init__("limits", write=write)
+
+    def body(self) -> ComposeResult:
+        """Lay out the limits, and the answer to a request."""
         attached = services(self).attached
         limits = attached.run.limits if attached is not None else None
         if limits is not None:
             yield LimitsForm(limits, disabled=not self.write)
         yield Static(id="said", markup=False)
-        yield FooterKeys()
 
     def draw(self, attached: AttachedRun) -> None:
         """Show what is in force, what is requested, and what is in flight."""
         status = attached.status
         form = self.query_one(LimitsForm)
         form.show(status.limits, status.coming, usage_by_limit(attached.run))
-        self.query_one("#limits-title", Static).update(f"limits of run {status.name}")
+        self.entitle(f"limits of run {status.name}")
 
     def accepted(self) -> None:
         """Empty the fields."""
@@ -72,6 +75,24 @@ class LimitsScreen(RunChangeScreen):
             f"Binds at the next step: {in_flight_steps} in flight stay as they are."
             " A field that is empty stays as it is."
         )
+
+    def changed(self, run: Run) -> bool:
+        """Return whether the limits were changed since the start of the run."""
+        return run.limits_change is not None
+
+    def undo_of(self, run: Run) -> Undo:
+        """Return the undo of the last change of the limits."""
+        return undo_limits(run)
+
+    def type_undo(self, undo: Undo) -> None:
+        """Type the limits from before a change."""
+        if isinstance(undo.command, SetLimits):
+            self.query_one(LimitsForm).type(undo.command.options)
+
+    def is_typed(self, undo: Undo) -> bool:
+        """Return whether those are still what is typed."""
+        typed = self.query_one(LimitsForm).typed
+        return isinstance(undo.command, SetLimits) and typed == as_typed(undo.command.options)
 
     @on(LimitsForm.Changed)
     def _typed(self) -> None:
@@ -94,7 +115,8 @@ class LimitsScreen(RunChangeScreen):
         if limits == (status.coming or status.limits):
             self.say(Content("These limits are in force already."))
             return
-        self.ask(SetLimits(form.typed))
+        undo = self.undoing
+        self.ask(SetLimits(form.typed) if undo is None else undo.command)
 
 
 def usage_by_limit(run: Run) -> Mapping[str, str]:

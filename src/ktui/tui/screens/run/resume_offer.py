@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Vertical
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from ktui.execution.host.catalog import RunSummary
 from ktui.tui.draw import format as figures
+from ktui.tui.screens.dialog import Dialog
+from ktui.tui.widgets.bindings import give_ids
 
 
 class ResumeChoice(enum.Enum):
@@ -25,7 +25,7 @@ class ResumeChoice(enum.Enum):
     NOT_NOW = enum.auto()
 
 
-class ResumeOfferScreen(ModalScreen[ResumeChoice]):
+class ResumeOfferScreen(Dialog[ResumeChoice]):
     """Offers to resume the run that was started last.
 
     Args:
@@ -33,46 +33,45 @@ class ResumeOfferScreen(ModalScreen[ResumeChoice]):
         problem: why no run can be resumed from here; None if one can.
     """
 
-    CSS = """
-    ResumeOfferScreen {
-        align: center middle;
-        & > Vertical {
-            width: 76%; min-width: 60; max-width: 90; height: auto; padding: 1 2;
-            border: round $warning; background: $surface;
-        }
-        & #offer-title { text-style: bold; margin-bottom: 1; }
-        & #offer-keys { color: $dim; margin-top: 1; }
-    }
-    """
+    DEFAULT_CSS = "ResumeOfferScreen > .dialog { border: round $warning; }"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("R", "choose('RESUME')", "resume now", tooltip="Start an engine for it"),
-        Binding("enter", "choose('LOOK')", "show it", tooltip="Show it as it was left"),
-        Binding("escape,q", "choose('NOT_NOW')", "not now", tooltip="Leave it as it is"),
-    ]
+        Binding(
+            "enter", "choose('LOOK')", "show it", key_display="↵",
+            tooltip="Show it as it was left",
+        ),
+        Binding(
+            "escape,q", "choose('NOT_NOW')", "not now", key_display="esc",
+            tooltip="Leave it as it is",
+        ),
+    ]  # fmt: skip
+    give_ids("offer", BINDINGS)
 
     def __init__(self, waiting: Sequence[RunSummary], problem: str | None) -> None:
-        super().__init__()
+        super().__init__(f"Run {waiting[0].name} waits to be resumed")
         self._waiting, self._problem = waiting, problem
 
-    def compose(self) -> ComposeResult:
-        """Lay out the waiting run, the number of others, and the keys."""
+    def body(self) -> ComposeResult:
+        """Lay out the waiting run, the number of others, and why it cannot be resumed here."""
+        yield Static(Content("\n\n".join(self._paragraphs())))
+
+    def _paragraphs(self) -> Iterator[str]:
         run, more = self._waiting[0], len(self._waiting) - 1
-        with Vertical():
-            yield Static(Content(f"Run {run.name} waits to be resumed"), id="offer-title")
-            yield Static(Content(_words(run)))
-            if more:
-                others = figures.as_count(more, "other run")
-                yield Static(Content(f"{others} of this cluster wait, too: r shows them."))
-            if self._problem:
-                yield Static(Content(f"\n{self._problem}\nktui resume {run.name} resumes it."))
-            resume = "" if self._problem else "R  resume now      "
-            yield Static(f"{resume}enter  show it      esc  not now", id="offer-keys")
+        yield _words(run)
+        if more:
+            others = figures.as_count(more, "other run")
+            wait = "waits" if more == 1 else "wait"
+            yield f"{others} of this cluster {wait}, too: r shows all runs."
+        if self._problem:
+            yield f"{self._problem}\nktui resume {run.name} resumes it."
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Offer to resume only where that is possible."""
+        return action != "choose" or parameters != ("RESUME",) or self._problem is None
 
     def action_choose(self, choice: str) -> None:
-        """Return the answer, unless it is to resume and that is not possible here."""
-        chosen = ResumeChoice[choice]
-        if chosen is not ResumeChoice.RESUME or self._problem is None:
-            self.dismiss(chosen)
+        """Return the answer."""
+        self.dismiss(ResumeChoice[choice])
 
 
 def _words(run: RunSummary) -> str:

@@ -1,4 +1,4 @@
-"""The Throttle screen: the rates of the run, what is copied under them, and a new rate."""
+"""The Throttle dialog: the rates of the run, what is copied under them, and a new rate."""
 
 from __future__ import annotations
 
@@ -11,9 +11,12 @@ from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.events import Resize
+from textual.widget import Widget
 from textual.widgets import Static
 
+from ktui.execution.host.undo import Undo, undo_throttle
 from ktui.execution.journal.commands import SetThrottle
+from ktui.execution.run.run import Run
 from ktui.execution.run.throttle_status import throttle_status
 from ktui.progress.inflow import Inflow
 from ktui.tui.draw import format as figures
@@ -24,13 +27,14 @@ from ktui.tui.run_view.throttle import RateNow, lists_in_words, rates_now
 from ktui.tui.run_view.throttle_change import throttle_effects
 from ktui.tui.screens.forms.throttle_form import ThrottleForm
 from ktui.tui.screens.run.change_screen import RunChangeScreen
-from ktui.tui.screens.watch.run_banner import RunLines
-from ktui.tui.widgets.footer import FooterKeys
-from ktui.tui.widgets.header import StatusHeader
+from ktui.tui.widgets.bindings import give_ids
 from ktui.tui.widgets.services import services
 
 _GAP = "  "
 _LEAST = 6
+_OTHER_LINES = 6
+"""Lines of the dialog beside the brokers, what the rate means, and the answer."""
+_LEAST_LINES = 4
 
 
 def throttle_table(rows: Sequence[RateNow], width: int) -> list[Content]:
@@ -99,14 +103,13 @@ _COLUMNS: tuple[tuple[str, Callable[[RateNow], Piece]], ...] = (
 class ThrottleScreen(RunChangeScreen):
     """Shows the throttle of the attached run, and requests a new one."""
 
-    CSS = """
+    DEFAULT_CSS = """
     ThrottleScreen {
-        & #throttle-scroll { height: auto; max-height: 33%; margin: 1 0; padding: 0 1; }
-        & #throttle-rates { height: auto; }
-        & ThrottleForm { padding: 0 1; }
-        & #throttle-means { padding: 0 1; height: auto; }
+        & #throttle-scroll { height: auto; margin-bottom: 1; scrollbar-size-vertical: 1; }
+        &.-taller #throttle-now, &.-tallest #throttle-now { margin-bottom: 1; }
     }
     """
+    WIDTH = 94
     AUTO_FOCUS = "RateInput"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding(
@@ -118,6 +121,7 @@ class ThrottleScreen(RunChangeScreen):
             "pagedown", "page(1)", "brokers below", show=False, tooltip="Show brokers below"
         ),
     ]  # fmt: skip
+    give_ids("throttle", BINDINGS)
     READ_ONLY = (
         "This view is read-only; the throttle is changed in one that is opened with"
         " ktui watch --write, or with ktui throttle."
@@ -125,24 +129,25 @@ class ThrottleScreen(RunChangeScreen):
     ENDED = "The run has ended."
     ASKED = "Requested; the brokers are set at the run's next poll."
 
-    def compose(self) -> ComposeResult:
-        """Lay out the run, its throttle, the field, the effect and the answer, and the keys."""
-        yield StatusHeader()
-        yield RunLines()
-        yield Static(id="throttle-title", classes="asking-title", markup=False)
+    def __init__(self, *, write: bool) -> None:
+        super().__init__("throttle", write=write)
+        self._means = Content("")
+
+    def body(self) -> ComposeResult:
+        """Lay out the throttle, the field, the effect and the answer."""
+        yield Static(id="throttle-now", markup=False)
         with VerticalScroll(id="throttle-scroll", can_focus=False):
             yield Static(id="throttle-rates", markup=False)
         yield ThrottleForm("new throttle", disabled=not self.write)
         yield Static(id="throttle-means", markup=False)
         yield Static(id="said", markup=False)
-        yield FooterKeys()
 
     def draw(self, attached: AttachedRun) -> None:
         """Show the desired and the set rates, and what is copied in."""
         run, words = attached.run, attached.status.throttle.run.words
-        title = f"throttle of run {attached.name}: {words}"
-        self.query_one("#throttle-title", Static).update(title)
-        rows = throttle_table(rates_now(run, attached.inflows), self.size.width - 3)
+        self.entitle(f"throttle of run {attached.name}")
+        self.query_one("#throttle-now", Static).update(f"in force: {words}")
+        rows = throttle_table(rates_now(run, attached.inflows), self.line_cells - 2)
         lists = Content.styled(lists_in_words(run), "$dim")
         self.query_one("#throttle-rates", Static).update(Content("\n").join([*rows, lists]))
         self._show_effect()
@@ -165,10 +170,28 @@ class ThrottleScreen(RunChangeScreen):
         in_flight_steps = figures.as_count(status.in_flight, "step")
         return f"Enter puts it in force at once, also for the {in_flight_steps} in flight."
 
+    def changed(self, run: Run) -> bool:
+        """Return whether the throttle was changed since the start of the run."""
+        return run.throttle_change is not None
+
+    def undo_of(self, run: Run) -> Undo:
+        """Return the undo of the last change of the throttle."""
+        return undo_throttle(run)
+
+    def type_undo(self, undo: Undo) -> None:
+        """Type the rates from before a change."""
+        if isinstance(undo.command, SetThrottle):
+            self.query_one(ThrottleForm).text = undo.command.rates.typed
+
+    def is_typed(self, undo: Undo) -> bool:
+        """Return whether those are still what is typed."""
+        rates = self.query_one(ThrottleForm).rates()
+        return isinstance(undo.command, SetThrottle) and undo.command.rates == rates
+
     @on(ThrottleForm.Changed)
     def _typed(self) -> None:
         if self.query_one(ThrottleForm).text:  # an accepted request empties it: keep the answer
-            self.say(Content(""))
+            self.forget_answer()
         self._show_effect()
 
     def _show_effect(self) -> None:
@@ -185,7 +208,16 @@ class ThrottleScreen(RunChangeScreen):
             Content.styled(words if role == "dim" else f"! {words}", f"${role}")
             for words, role in effects
         ]
-        self.query_one("#throttle-means", Static).update(Content("\n").join(lines))
+        self._means = Content("\n").join(lines)
+        self.query_one("#throttle-means", Static).update(self._means)
+        self.show_said()
+
+    def show_said(self) -> None:
+        """Show the last message and the note that holds now, and give the brokers the rest."""
+        super().show_said()
+        said = str(self.query_one("#said", Static).content)
+        room = self.room_beside(self._means.plain, said, lines=_OTHER_LINES)
+        self.scrolled.styles.max_height = max(_LEAST_LINES, room)
 
     @property
     def _brokers(self) -> Collection[int]:
@@ -196,10 +228,10 @@ class ThrottleScreen(RunChangeScreen):
     def _submitted(self) -> None:
         self.action_apply()
 
-    def action_page(self, step: int) -> None:
-        """Scroll through the brokers, where there are more than fit."""
-        rows = self.query_one(VerticalScroll)
-        rows.scroll_to(y=rows.scroll_y + step * (rows.size.height - 1), animate=False)
+    @property
+    def scrolled(self) -> Widget:
+        """The brokers, where there are more than fit."""
+        return self.query_one(VerticalScroll)
 
     def action_apply(self) -> None:
         """Request the rate typed."""
@@ -211,4 +243,5 @@ class ThrottleScreen(RunChangeScreen):
         elif rates.unknown_brokers(self._brokers):
             self.show_said()  # the screen names them already
         else:
-            self.ask(SetThrottle(rates))
+            undo = self.undoing
+            self.ask(SetThrottle(rates) if undo is None else undo.command)

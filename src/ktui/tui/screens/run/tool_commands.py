@@ -13,6 +13,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from ktui.tui.screens.copy import copy_text
+from ktui.tui.widgets.bindings import give_ids
 
 
 class ToolCommandsScreen(ModalScreen[None]):
@@ -39,6 +40,7 @@ class ToolCommandsScreen(ModalScreen[None]):
         Binding("y", "copy", "copy", tooltip="Copy the commands"),
         Binding("escape,q", "close", "close", tooltip="Close the commands"),
     ]
+    give_ids("commands", BINDINGS)
 
     def __init__(self, lines: Iterable[str]) -> None:
         super().__init__()

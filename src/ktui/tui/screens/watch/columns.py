@@ -12,13 +12,10 @@ from ktui.tui.draw.cells import SPANS, timeline_width
 CURSOR_WIDTH = 2
 """Cells before the first column: the sign of the cursor and that of a mark."""
 _LEAST_NAME, _LEAST_REPLICAS, _LEAST_STATE = 9, 8, 12
+_MODEST_NAME, _MODEST_REPLICAS = 22, 16
+"""Names and replicas have so many cells before another column comes in."""
 _LEFT_WITH_RANGE = 22
-_WIDE, _WIDER, _WIDEST = 100, 140, 170
-_LEAST_TIMELINE, _GOOD_TIMELINE, _BEST_TIMELINE = 10, 20, 60
-_LEAST_REASON = 18
-_AMPLE = 60
-"""Room in cells from which two fifths are for the timeline; below it, a quarter."""
-_MODEST_REPLICAS = 16
+_WIDE, _WIDEST = 100, 170
 
 
 class Column(enum.StrEnum):
@@ -42,18 +39,29 @@ class Column(enum.StrEnum):
 
 
 _NUMERIC = frozenset({Column.BATCH, Column.LAG, Column.TO_COPY, Column.RATE, Column.LEFT})
+_FIGURES = frozenset({Column.LAG, Column.TO_COPY, Column.RATE, Column.LEFT})
 _WIDTHS = {
     Column.STATE: _LEAST_STATE, Column.BATCH: 5, Column.LAG: 9, Column.TO_COPY: 8, Column.RATE: 8,
-    Column.LEFT: 7,
+    Column.LEFT: 7, Column.TIMELINE: 20, Column.REASON: 18,
 }  # fmt: skip
+"""The cells of each column; the timeline and the reasons take what is left over, too."""
+_LEAST_TIMELINE, _BEST_TIMELINE = 8, 60
+"""The cells of a timeline that is alone at the end of the row, and those that are enough."""
+_LEAST_NEEDED_FIRST = (
+    Column.TO_COPY, Column.REASON, Column.BATCH, Column.TIMELINE, Column.RATE, Column.LAG,
+    Column.LEFT,
+)  # fmt: skip
+"""The columns that a narrow terminal leaves out, in this order. The others always stay."""
 
 
 class Extents(msgspec.Struct, frozen=True):
-    """The widest name, replica list and state among the rows, in cells."""
+    """What the rows need: the widest name, replica list and state in cells, and figures."""
 
     name: int = _LEAST_NAME
     replicas: int = _LEAST_REPLICAS
     state: int = _LEAST_STATE
+    copying: bool = True
+    """Whether any row has or may soon have the figures of a copy."""
 
 
 class ColumnLayout(msgspec.Struct, frozen=True):
@@ -90,62 +98,56 @@ def layout(
     With `batches`, each partition's batch has a column if there is room.
     """
     gap = 2 if width >= _WIDE else 1
-    figures = [Column.LAG, Column.RATE, Column.LEFT]
-    if width >= _WIDER:
-        figures.insert(1, Column.TO_COPY)
-    widths = {**_WIDTHS, Column.STATE: extents.state}
+    widths = {
+        **_WIDTHS,
+        Column.STATE: extents.state,
+        Column.PARTITION: max(_LEAST_NAME, min(extents.name, _MODEST_NAME)),
+        Column.REPLICAS: max(_LEAST_REPLICAS, min(extents.replicas, _MODEST_REPLICAS)),
+    }
     if width >= _WIDEST:
         widths[Column.LEFT] = _LEFT_WITH_RANGE
-    if batches and width >= _WIDE:
-        figures.insert(0, Column.BATCH)
-    room = _room(width, gap, figures, widths)
-    if room < _room_needed(width, extents):
-        figures.remove(Column.RATE)
-        room = _room(width, gap, figures, widths)
-    name, replicas = _names(room, extents)
-    rest = room - name - replicas
-    before = [
-        (c, widths[c])
-        for c in (Column.STATE, Column.BATCH)
-        if c is not Column.BATCH or c in figures
+    columns = _columns_that_fit(width - CURSOR_WIDTH, gap, widths, extents, batches=batches)
+    used = sum(widths[column] for column in columns) + (len(columns) - 1) * gap
+    _spread(max(0, width - CURSOR_WIDTH - used), columns, widths, extents, span)
+    return ColumnLayout(width, gap, tuple((each, widths[each]) for each in columns), span)
+
+
+def _columns_that_fit(
+    room: int, gap: int, widths: dict[Column, int], extents: Extents, *, batches: bool
+) -> list[Column]:
+    """Return the columns in their order, without those that nobody needs or that do not fit."""
+    columns = [
+        column
+        for column in Column
+        if (extents.copying or column not in _FIGURES) and (batches or column is not Column.BATCH)
     ]
-    fixed = [(column, widths[column]) for column in figures if column is not Column.BATCH]
-    columns = (
-        (Column.PARTITION, name),
-        *before,
-        (Column.REPLICAS, replicas),
-        *fixed,
-        *_tail(rest, gap, span),
-    )
-    return ColumnLayout(width, gap, columns, span)
+    for least_needed in _LEAST_NEEDED_FIRST:
+        if sum(widths[column] + gap for column in columns) - gap <= room:
+            break
+        if least_needed in columns:
+            columns.remove(least_needed)
+        if least_needed is Column.BATCH:
+            widths[Column.TIMELINE] = _LEAST_TIMELINE
+    return columns
 
 
-def _room(width: int, gap: int, figures: list[Column], widths: dict[Column, int]) -> int:
-    """Return the cells left for name, replicas and timeline."""
-    fixed = widths[Column.STATE] + sum(widths[column] for column in figures)
-    gaps = (len(figures) + 3) * gap
-    return max(0, width - CURSOR_WIDTH - fixed - gaps)
-
-
-def _room_needed(width: int, extents: Extents) -> int:
-    """Return the room below which the rate is left out: lag and time left imply it."""
-    name = min(extents.name, width // 5)
-    return name + min(extents.replicas, _MODEST_REPLICAS) + _LEAST_TIMELINE
-
-
-def _names(room: int, extents: Extents) -> tuple[int, int]:
-    """Share the room between names and replicas; a cut name can still be recognised."""
-    tail = room * 2 // 5 if room >= _AMPLE else room // 4
-    spare = max(_LEAST_NAME + _LEAST_REPLICAS, room - max(_LEAST_TIMELINE, tail))
-    widest_name = max(_LEAST_NAME, extents.name)
-    replicas = max(_LEAST_REPLICAS, extents.replicas)
-    replicas = min(replicas, spare - min(widest_name, max(_LEAST_NAME, spare * 2 // 5)))
-    return min(widest_name, spare - replicas), replicas
-
-
-def _tail(rest: int, gap: int, span: int) -> list[tuple[Column, int]]:
-    if rest < _GOOD_TIMELINE + gap + _LEAST_REASON:
-        return [(Column.TIMELINE, timeline_width(rest, span))]
-    room = max(_GOOD_TIMELINE, min(_BEST_TIMELINE, rest // 2))
-    timeline = timeline_width(room, span)
-    return [(Column.TIMELINE, timeline), (Column.REASON, rest - gap - timeline)]
+def _spread(
+    spare: int, columns: list[Column], widths: dict[Column, int], extents: Extents, span: int
+) -> None:
+    """Give spare cells to what is cut: names, replicas; then to the timeline and to reasons."""
+    for column, most in ((Column.PARTITION, extents.name), (Column.REPLICAS, extents.replicas)):
+        wanted = max(0, min(most - widths[column], spare))
+        widths[column] += wanted
+        spare -= wanted
+    if Column.TIMELINE not in columns:
+        if Column.REASON in columns:
+            widths[Column.REASON] += spare
+        return
+    room = widths[Column.TIMELINE] + spare
+    if Column.REASON not in columns:
+        widths[Column.TIMELINE] = timeline_width(room, span)
+        return
+    room += widths[Column.REASON]
+    wanted = max(_WIDTHS[Column.TIMELINE], min(_BEST_TIMELINE, room // 2))
+    timeline = timeline_width(wanted, span)
+    widths[Column.TIMELINE], widths[Column.REASON] = timeline, room - timeline

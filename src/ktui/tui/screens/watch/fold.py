@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
+import enum
+from collections.abc import Collection
 from typing import NamedTuple
-
-from textual.content import Content
-from textual.message import Message
-from textual.widget import Widget
 
 from ktui.execution.run.states import State
 from ktui.progress.timeline import Timeline
-from ktui.tui.draw.cells import Piece, cut_pieces
-from ktui.tui.draw.paint import content
+from ktui.tui.draw.cells import Piece, cut_pieces, pieces_width
 from ktui.tui.run_view.rows import RunRows
-from ktui.tui.screens.watch.columns import CURSOR_WIDTH
 from ktui.tui.screens.watch.row_context import RowContext
 from ktui.tui.screens.watch.words import run_waits
 
 FOLDED_FROM = 6
 """Partitions from which folding them gains room."""
 _NAMED = 2
+_HINT = (Piece("   "), Piece("o", "moving", bold=True), Piece(" "), Piece("shows the rows", "dim"))
+_DOT = (Piece(" "), Piece("· ", "dim"))
+
+
+class FoldKind(enum.Enum):
+    """The partitions that one line stands for."""
+
+    QUEUED = enum.auto()
+    DONE = enum.auto()
+
+
+NOTHING_UNFOLDED: frozenset[FoldKind] = frozenset()
 
 
 class Fold(NamedTuple):
@@ -38,66 +46,73 @@ class Fold(NamedTuple):
         paused = track.tp in context.run.run.pauses.partitions
         return self.queued and track.state is State.QUEUED and not track.begun and not paused
 
+    @property
+    def kinds(self) -> list[FoldKind]:
+        """The kinds that are folded, in the order of their lines."""
+        return [FoldKind.QUEUED] * self.queued + [FoldKind.DONE] * self.done
 
-def fold_of(rows: RunRows) -> Fold:
-    """Fold what is many, as long as the run goes on and something else was or is to be seen."""
+
+def kind_of(timeline: Timeline, context: RowContext) -> FoldKind | None:
+    """Return the line that may stand for a partition; None for one that always has a row."""
+    if Fold(queued=True).hides(timeline, context):
+        return FoldKind.QUEUED
+    return FoldKind.DONE if Fold(done=True).hides(timeline, context) else None
+
+
+def fold_of(rows: RunRows, unfolded: Collection[FoldKind] = ()) -> Fold:
+    """Fold what is many, as long as the run goes on and something else was or is to be seen.
+
+    Args:
+        rows: the partitions of the run.
+        unfolded: what the operator wants to see row by row.
+    """
     whole, done = len(rows.run.tracks), rows.run.counts[State.DONE]
     return Fold(
-        queued=FOLDED_FROM <= rows.queued < whole,
-        done=FOLDED_FROM <= done < whole and not rows.run.ended,
+        queued=FoldKind.QUEUED not in unfolded and FOLDED_FROM <= rows.queued < whole,
+        done=FoldKind.DONE not in unfolded and FOLDED_FROM <= done < whole and not rows.run.ended,
     )
 
 
-def fold_lines(fold: Fold, rows: RunRows) -> list[list[Piece]]:
-    """Draw a line for each that is folded: how many, why they wait, and which are next."""
+class FoldLine(NamedTuple):
+    """The line for partitions that are folded; the last of its parts may be left out."""
+
+    kind: FoldKind
+    parts: tuple[tuple[Piece, ...], ...]
+
+    def pieces(self, width: int) -> list[Piece]:
+        """Draw the parts that fit; no name and no figure is cut."""
+        parts = list(self.parts)
+        while len(parts) > 1 and sum(map(pieces_width, parts)) > width:
+            parts.pop()
+        return cut_pieces([piece for part in parts for piece in part], width)
+
+
+def fold_lines(fold: Fold, rows: RunRows) -> list[FoldLine]:
+    """Make a line for each kind that is folded: how many, why they wait, and which are next."""
     lines = []
     if fold.queued:
-        line = [Piece("▸ ", "moving"), Piece("queued "), Piece(f"{rows.queued:,}", bold=True)]
-        first = rows.next_to_begin(_NAMED)
-        waits = run_waits(first[0], rows) if first else None
-        if waits is not None:
-            line += [Piece(" · ", "dim"), Piece(waits.short, waits.role)]
-        names = ", ".join(str(track.tp) for track in first)
-        lines.append([*line, Piece(" · next: ", "dim"), Piece(names)])
+        lines.append(FoldLine(FoldKind.QUEUED, tuple(_queued(rows))))
     if fold.done:
-        done = rows.run.counts[State.DONE]
-        lines.append([Piece("✓ ", "done"), Piece("done "), Piece(f"{done:,}", bold=True)])
-    key = [Piece("   "), Piece("o", "moving", bold=True), Piece(" shows the rows", "dim")]
-    return [
-        [Piece(" " * CURSOR_WIDTH), *line, *(() if number else key)]
-        for number, line in enumerate(lines)
+        done = (Piece("✓ ", "in-sync"), Piece("done "), Piece(f"{_done(rows):,}", bold=True))
+        lines.append(FoldLine(FoldKind.DONE, (done,)))
+    if lines:
+        lines[0] = lines[0]._replace(parts=(*lines[0].parts, _HINT))
+    return lines
+
+
+def _done(rows: RunRows) -> int:
+    return rows.run.counts[State.DONE]
+
+
+def _queued(rows: RunRows) -> list[tuple[Piece, ...]]:
+    parts: list[tuple[Piece, ...]] = [
+        (Piece("▸ ", "moving"), Piece("queued "), Piece(f"{rows.queued:,}", bold=True))
     ]
-
-
-class FoldLines(Widget):
-    """Draws what is folded, below the list; a click unfolds it. Takes no room without any."""
-
-    ALLOW_SELECT = False
-    DEFAULT_CSS = """
-    FoldLines { height: auto; background: $background; display: none; }
-    FoldLines.-shown { display: block; }
-    """
-
-    class Clicked(Message):
-        """The operator wants to see the rows."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._lines: list[list[Piece]] = []
-
-    def show(self, lines: list[list[Piece]]) -> None:
-        """Show what is folded now."""
-        if lines != self._lines:
-            another_height = len(lines) != len(self._lines)
-            self._lines = lines
-            self.set_class(bool(lines), "-shown")
-            self.refresh(layout=another_height)
-
-    def render(self) -> Content:
-        """Draw a line for each that is folded."""
-        width = self.size.width
-        return Content("\n").join(content(cut_pieces(line, width)) for line in self._lines)
-
-    def on_click(self) -> None:
-        """Unfold."""
-        self.post_message(self.Clicked())
+    first = rows.next_to_begin(_NAMED)
+    waits = run_waits(first[0], rows) if first else None
+    if waits is not None:
+        parts.append((*_DOT, Piece(waits.short, waits.role)))
+    for number, track in enumerate(first):
+        before = (Piece(", "),) if number else (*_DOT, Piece("next: ", "dim"))
+        parts.append((*before, Piece(str(track.tp))))
+    return parts

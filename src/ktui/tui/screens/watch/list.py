@@ -15,16 +15,21 @@ from textual.strip import Strip
 from ktui.cluster.partition import TopicPartition
 from ktui.progress.slots import RECENT_SLOT_S
 from ktui.progress.timeline import Timeline
-from ktui.tui.draw.cells import SPANS
+from ktui.tui.draw.cells import SPANS, Piece, faded
 from ktui.tui.draw.paint import Paint
 from ktui.tui.screens.watch.columns import CURSOR_WIDTH, ColumnLayout, layout
 from ktui.tui.screens.watch.filter import RowFilter
-from ktui.tui.screens.watch.fold import Fold
+from ktui.tui.screens.watch.fold import Fold, FoldKind, FoldLine, kind_of
+from ktui.tui.screens.watch.row import CURSOR
 from ktui.tui.screens.watch.row_context import RowContext
 from ktui.tui.screens.watch.row_model import Arrangement, Belongs, Change
 from ktui.tui.screens.watch.sort import Ordering
 from ktui.tui.screens.watch.strip_cache import RowInputs, StripCache
+from ktui.tui.widgets.bindings import give_ids
 from ktui.tui.widgets.off_loop import OffLoop
+
+_SEEN_SPANS = tuple(round(minutes * 60 / RECENT_SLOT_S) for minutes in (1, 2, 3, 4, 5, 6, 8, 10))
+"""The spans of time that timelines grow through while there is more and more to show."""
 
 
 class PartitionList(ScrollView, can_focus=True):
@@ -60,7 +65,16 @@ class PartitionList(ScrollView, can_focus=True):
             tooltip="Mark the partition under the cursor for c, or lift its mark",
         ),
         Binding("u", "unmark", "unmark all", show=False, tooltip="Lift all marks"),
+        Binding(
+            "right", "unfold", "unfold", show=False,
+            tooltip="Show a row for each partition that the line under the cursor stands for",
+        ),
+        Binding(
+            "left", "fold", "fold", show=False,
+            tooltip="Fold the partitions like the one under the cursor into a line",
+        ),
     ]  # fmt: skip
+    give_ids("list", BINDINGS)
 
     class Opened(Message):
         """The operator wants to see a partition's detail."""
@@ -68,6 +82,14 @@ class PartitionList(ScrollView, can_focus=True):
         def __init__(self, tp: TopicPartition | None) -> None:
             super().__init__()
             self.tp = tp
+
+    class Folded(Message):
+        """The operator wants to fold partitions into a line, or to unfold that line."""
+
+        def __init__(self, kind: FoldKind, *, folded: bool) -> None:
+            super().__init__()
+            self.kind = kind
+            self.folded = folded
 
     class Arranged(Message):
         """The rows, their order or the columns have changed."""
@@ -90,7 +112,7 @@ class PartitionList(ScrollView, can_focus=True):
         """Slots of time that the operator chose for the timelines; None for what has been seen."""
         self.layout_in_force: ColumnLayout = layout(0, self.arrangement.extents)
         self.row = 0
-        """The row under the cursor."""
+        """The line under the cursor: a row, or below all rows what is folded."""
         self.held = False
         """Whether the operator has moved the cursor, so that rows keep their places."""
         self.stale = False
@@ -100,6 +122,11 @@ class PartitionList(ScrollView, can_focus=True):
         self.marked: set[TopicPartition] = set()
         """Partitions marked by the operator, visible or not."""
         self._fold = Fold()
+        self._fold_lines: list[FoldLine] = []
+        self._on_line: FoldKind | None = None
+        """The folded line under the cursor; None for a row."""
+        self._unfolded_from: frozenset[TopicPartition] | None = None
+        """The rows before the operator unfolded others, until those are shown."""
         self._drawn = StripCache()
         self._paint: Paint | None = None
 
@@ -108,6 +135,17 @@ class PartitionList(ScrollView, can_focus=True):
         """The partition under the cursor; None while there are no rows."""
         rows = self.arrangement.rows
         return rows[self.row] if self.row < len(rows) else None
+
+    @property
+    def _lines(self) -> int:
+        """How many lines there are: the rows, and below them one for each kind that is folded."""
+        return len(self.arrangement.rows) + len(self._fold_lines)
+
+    @property
+    def _fold_top(self) -> int:
+        """The line of the screen at which folded lines begin: below the last row, or the lowest."""
+        below_rows = len(self.arrangement.rows) - self.scroll_offset.y
+        return max(0, min(below_rows, self.size.height - len(self._fold_lines)))
 
     @property
     def holds_places(self) -> bool:
@@ -173,8 +211,73 @@ class PartitionList(ScrollView, can_focus=True):
             self._settle()
         elif change.reposition:
             self.post_message(self.Arranged())
+        if not self.rearranging:
+            self._go_to_unfolded()
         if not self._lay_out():
             self._redraw_changed()
+
+    def show_fold_lines(self, lines: list[FoldLine]) -> None:
+        """Show what is folded now, below the rows."""
+        if lines == self._fold_lines:
+            return
+        kinds = [line.kind for line in self._fold_lines]
+        self._fold_lines = lines
+        if kinds != [line.kind for line in lines]:
+            self._settle_on_line()
+            self.refresh()
+        self.refresh(Region(0, self._fold_top, self.size.width, len(lines)))
+
+    def _settle_on_line(self) -> None:
+        """Keep the cursor on its folded line, whatever is above it."""
+        self._fit_scrollbar()
+        kinds = [line.kind for line in self._fold_lines]
+        if not self.held:
+            self.row = 0
+        elif self._on_line in kinds:
+            self.row = len(self.arrangement.rows) + kinds.index(self._on_line)
+        self.row = max(0, min(self.row, self._lines - 1))
+        self._note_line()
+
+    def _note_line(self) -> None:
+        place = self.row - len(self.arrangement.rows)
+        on_line = 0 <= place < len(self._fold_lines)
+        self._on_line = self._fold_lines[place].kind if on_line else None
+
+    def refold(
+        self,
+        fold: Fold,
+        lines: list[FoldLine],
+        context: RowContext,
+        *,
+        kind: FoldKind | None = None,
+    ) -> None:
+        """Fold and unfold rows.
+
+        Args:
+            fold: what is folded from now on.
+            lines: the lines for that.
+            context: the context in which rows are shown.
+            kind: what the operator has folded or unfolded: the cursor goes to its line, or to the
+                first of its rows. None if nobody asked for it, or for all.
+        """
+        self.held = self.held or kind is not None
+        kind = kind or (self._on_line if self.held else None)
+        self._fold_lines = lines
+        if kind is None:
+            self.rearrange(fold=fold, context=context)
+        elif kind in fold.kinds:
+            self._on_line, self._anchor = kind, None
+            self.rearrange(fold=fold, context=context)
+        else:
+            self._unfolded_from, self._on_line = frozenset(self.arrangement.rows), None
+            self.rearrange(fold=fold, context=context)
+
+    def _go_to_unfolded(self) -> None:
+        """Go to the first of the rows that the operator has unfolded."""
+        before, self._unfolded_from = self._unfolded_from, None
+        if before is not None:
+            rows = enumerate(self.arrangement.rows)
+            self._go(next((row for row, tp in rows if tp not in before), self.row))
 
     def _hides(self, timeline: Timeline, context: RowContext) -> bool:
         """Return whether a row is folded; one that is marked or under the cursor never is."""
@@ -182,8 +285,8 @@ class PartitionList(ScrollView, can_focus=True):
         return not kept and self._fold.hides(timeline, context)
 
     def zoom(self) -> None:
-        """Shorten the span of the timelines; after the shortest one comes the longest."""
-        self._zoomed = SPANS[(SPANS.index(self.span) + 1) % len(SPANS)]
+        """Shorten the span of the timelines; after the shortest one comes all that was seen."""
+        self._zoomed = next((each for each in SPANS if each < self.span), None)
         self._lay_out()
 
     @property
@@ -192,8 +295,7 @@ class PartitionList(ScrollView, can_focus=True):
         if self._zoomed is not None:
             return self._zoomed
         seen = self._row_context.now_s - self.arrangement.seen_since_s
-        long_enough = (each for each in reversed(SPANS) if each * RECENT_SLOT_S >= seen)
-        return next(long_enough, SPANS[0])
+        return next((each for each in _SEEN_SPANS if each * RECENT_SLOT_S >= seen), SPANS[0])
 
     def let_go(self) -> None:
         """Forget where the operator has put the cursor: other rows come."""
@@ -202,14 +304,20 @@ class PartitionList(ScrollView, can_focus=True):
     def _settle(self) -> None:
         """Find the cursor's partition again, on the same line of the screen if possible."""
         rows = self.arrangement.rows
-        self._fit_scrollbar()
         before = self.row
+        if self.held and self._on_line is not None:
+            self._settle_on_line()
+            self.refresh()
+            self.post_message(self.Arranged())
+            return
+        self._fit_scrollbar()
         if self.held:
             found = self.arrangement.index_of(self._anchor)
             self.row = before if found is None else found
         else:
             self.row = 0
-        self.row = max(0, min(self.row, len(rows) - 1))
+        self.row = max(0, min(self.row, (len(rows) or self._lines) - 1))
+        self._note_line()
         if self.row != before:
             height = before - self.scroll_offset.y
             self.scroll_to(y=max(0, self.row - height), animate=False, immediate=True)
@@ -217,8 +325,8 @@ class PartitionList(ScrollView, can_focus=True):
         self.post_message(self.Arranged())
 
     def _fit_scrollbar(self) -> None:
-        """Let the scrollbar follow the rows; while all fit, their number changes no layout."""
-        self.virtual_size = Size(0, max(len(self.arrangement.rows), self.size.height))
+        """Let the scrollbar follow the lines; while all fit, their number changes no layout."""
+        self.virtual_size = Size(0, max(self._lines, self.size.height))
 
     def _lay_out(self) -> bool:
         """Fit the columns to the width; return whether they have changed."""
@@ -237,7 +345,7 @@ class PartitionList(ScrollView, can_focus=True):
 
     def _redraw_changed(self) -> None:
         top = self.scroll_offset.y
-        rows = self.arrangement.rows[top : top + self.size.height]
+        rows = self.arrangement.rows[top : top + self._fold_top]
         for y, tp in enumerate(rows):
             drawn = self._drawn.known(tp)
             if drawn is None or drawn != self._strip(top + y):
@@ -245,10 +353,23 @@ class PartitionList(ScrollView, can_focus=True):
 
     def render_line(self, y: int) -> Strip:
         """Draw one visible line."""
-        row = self.scroll_offset.y + y
-        if row >= len(self.arrangement.rows):
-            return Strip.blank(self.size.width, self.paint.background("background"))
-        return self._strip(row)
+        below = y - self._fold_top
+        if below < 0:
+            return self._strip(self.scroll_offset.y + y)
+        if below < len(self._fold_lines):
+            return self._fold_strip(below)
+        return Strip.blank(self.size.width, self.paint.background("background"))
+
+    def _fold_strip(self, place: int) -> Strip:
+        """Draw a folded line."""
+        width = self.size.width
+        under_cursor = self.row == len(self.arrangement.rows) + place
+        behind = "cursor" if under_cursor else "background"
+        pieces = self._fold_lines[place].pieces(width - CURSOR_WIDTH)
+        sign = Piece(f"{CURSOR if under_cursor else ' '} ", "moving")
+        pieces = [sign, *(faded(pieces) if self.stale else pieces)]
+        strip = Strip(self.paint.segments(pieces, behind))
+        return strip.adjust_cell_length(width, self.paint.background(behind))
 
     def _strip(self, row: int) -> Strip:
         """Draw a row, or reuse the strip drawn from the same figures, cursor and theme."""
@@ -293,12 +414,29 @@ class PartitionList(ScrollView, can_focus=True):
         self._move_to(0)
 
     def action_last(self) -> None:
-        """Go to the last row."""
-        self._go(len(self.arrangement.rows) - 1)
+        """Go to the last row, and from there to the last line."""
+        last = len(self.arrangement.rows) - 1
+        self._go(last if self.row < last else self._lines - 1)
 
     def action_open(self) -> None:
-        """Open the detail of the partition under the cursor."""
-        self.post_message(self.Opened(self.cursor))
+        """Open the detail of the partition under the cursor, or unfold the line under it."""
+        if self._on_line is None:
+            self.post_message(self.Opened(self.cursor))
+        else:
+            self.action_unfold()
+
+    def action_unfold(self) -> None:
+        """Unfold the line under the cursor."""
+        if self._on_line is not None:
+            self.post_message(self.Folded(self._on_line, folded=False))
+
+    def action_fold(self) -> None:
+        """Fold partitions like the one under the cursor."""
+        if self.cursor is not None:
+            timeline = self.arrangement.timelines[self.cursor]
+            kind = kind_of(timeline, self._row_context)
+            if kind is not None:
+                self.post_message(self.Folded(kind, folded=True))
 
     def action_mark(self) -> None:
         """Mark the partition under the cursor, or lift its mark."""
@@ -315,10 +453,9 @@ class PartitionList(ScrollView, can_focus=True):
 
     def _go(self, row: int) -> None:
         """Put the cursor on a row for the operator; rows keep their places from then on."""
-        rows = self.arrangement.rows
-        if not rows:
+        if not self._lines:
             return
-        self._move_to(max(0, min(row, len(rows) - 1)))
+        self._move_to(max(0, min(row, self._lines - 1)))
         self._anchor = self.cursor
         if not self.held:
             self.held = True
@@ -326,30 +463,42 @@ class PartitionList(ScrollView, can_focus=True):
 
     def _move_to(self, row: int) -> None:
         before, self.row = self.row, row
+        self._note_line()
         self._scroll_to_cursor()
         self._refresh_row(before)
         self._refresh_row(row)
         self.post_message(self.CursorMoved())
 
     def _scroll_to_cursor(self) -> None:
-        top, height = self.scroll_offset.y, self.size.height
+        top, height = self.scroll_offset.y, self.size.height - len(self._fold_lines)
+        if self._on_line is not None:  # always in sight
+            return
         if self.row < top:
             self.scroll_to(y=self.row, animate=False, immediate=True)
-        elif height and self.row >= top + height:
+        elif height > 0 and self.row >= top + height:
             self.scroll_to(y=self.row - height + 1, animate=False, immediate=True)
 
     def _refresh_row(self, row: int) -> None:
-        y = row - self.scroll_offset.y
-        if 0 <= y < self.size.height:
+        y, below = row - self.scroll_offset.y, row - len(self.arrangement.rows)
+        if below >= 0:
+            self.refresh(Region(0, self._fold_top + below, self.size.width, 1))
+        elif 0 <= y < self._fold_top:
             self.refresh(Region(0, y, self.size.width, 1))
 
     def on_click(self, event: events.Click) -> None:
-        """Select the row. A click in front of it marks it; a double click opens it."""
+        """Select the row. A click in front of it marks it; a double click opens it.
+
+        A click on a folded line unfolds it.
+        """
         at = event.get_content_offset_capture(self)
-        row = self.scroll_offset.y + at.y
-        if row >= len(self.arrangement.rows):
+        below = at.y - self._fold_top
+        row = self.scroll_offset.y + at.y if below < 0 else len(self.arrangement.rows) + below
+        if row >= self._lines:
             return
         self._go(row)
+        if below >= 0:
+            self.action_unfold()
+            return
         if at.x < CURSOR_WIDTH:
             self.action_mark()
         elif event.chain == 2:  # noqa: PLR2004 - the second click of a double click

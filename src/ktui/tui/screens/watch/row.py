@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
 from ktui.progress.timeline import Phase, Timeline
 from ktui.tui.draw import format as figures
@@ -21,32 +22,51 @@ from ktui.tui.screens.watch.row_context import RowContext
 from ktui.tui.screens.watch.words import OF_OTHERS, run_reason, run_state
 
 CURSOR = "▌"
+_FIGURES = (Column.LAG, Column.TO_COPY, Column.RATE, Column.LEFT)
+_GIVING_WAY = (Column.REASON, Column.TIMELINE, *reversed(_FIGURES))
+"""The columns whose room a reason takes, the rightmost first."""
+_LEAST_REASON = 24
+"""With fewer cells than this, a reason takes the room of the replicas, too."""
 _ENDED = {
-    Phase.DONE: ("done", "done"),
+    Phase.DONE: ("done", "in-sync"),
     Phase.CANCELLED: ("cancelled", "cancelled"),
     Phase.CHANGED_ELSEWHERE: ("changed elsewhere", "foreign"),
-    Phase.TOPIC_GONE: ("topic gone", "gone"),
+    Phase.TOPIC_GONE: ("topic gone", "dim"),
     Phase.SETTLING: ("settling", "waiting"),
 }
+
+
+class SentencePlace(NamedTuple):
+    """The cells of a row in which its reason stands in place of columns."""
+
+    start: int
+    until: int
+
+    def covers(self, start: int, width: int) -> bool:
+        """Return whether a column has no room beside the sentence."""
+        return start < self.until and start + width > self.start
 
 
 def row_pieces(timeline: Timeline, layout: ColumnLayout, context: RowContext) -> list[Piece]:
     """Draw a row without the sign of the cursor: each column at its width, gaps between."""
     pieces: list[Piece] = []
     gap = Piece(" " * layout.gap, "rule")
-    words = reason(timeline, context)
-    aside_column = None if words is None else _aside_column(words, timeline, layout)
-    until = 0
+    words = reason(timeline, context) or _ending(timeline, layout, context)
+    place = None if words is None else _place_of(words, timeline, layout, context)
+    written = False
     for column, start, width in layout.spans():
-        if words and column is aside_column:
-            until = _until(words, timeline, layout)
-            pieces += _sentence(words, until - start)
-            if until < layout.width - 1:
-                pieces.append(gap)
-        if start < until or (until and column is Column.REASON):
+        if words is not None and place is not None and place.covers(start, width):
+            if not written:
+                written = True
+                if start < place.start:
+                    cell = _CELLS[column](timeline, width, context)
+                    pieces += cut_pieces(cell, place.start - start)
+                pieces += [*_sentence(words, place.until - place.start), gap]
             continue
         if column is Column.TIMELINE:
             cell = _history(timeline, width, context, layout.span)
+        elif column is Column.REASON:
+            cell = [] if written or words is None else _sentence(words, width)
         else:
             cell = _CELLS[column](timeline, width, context)
         if column.numeric:
@@ -97,6 +117,8 @@ def reason(timeline: Timeline, context: RowContext) -> Piece | None:
     stall = None if timeline.phase in _ENDED else timeline.stall
     if stall is not None:
         words = stall.detail or f"broker {stall.broker}: {stall.cause}"
+        if context.run is not None and context.run.track(timeline.tp) is None:
+            words = f"foreign: {words}"
         role = state_cell(timeline, context).role if stall.alarm else "waiting"
         return Piece(words, role)
     if condition.severe and timeline.phase is not Phase.TOPIC_GONE:
@@ -113,29 +135,59 @@ def _foreign_stall(timeline: Timeline, context: RowContext) -> Piece | None:
     return Piece(f"{what}, stalled {age}", "stalled")
 
 
-def _until(words: Piece, timeline: Timeline, layout: ColumnLayout) -> int:
-    """Return the cell where a reason in place of figures ends.
+def _place_of(
+    words: Piece, timeline: Timeline, layout: ColumnLayout, context: RowContext
+) -> SentencePlace | None:
+    """Return where a reason stands for which its own column is too narrow or missing.
 
-    A waiting partition keeps its timeline visible, if it has one and there is room for both.
+    What the row needs least gives way first: figures that it does not have, the timeline, other
+    figures. The replicas give way only to a reason that is whole thereby, or that has hardly any
+    room. None for a reason that fits its column.
     """
-    spans = {column: (start, start - layout.gap) for column, start, _ in layout.spans()}
+    needed = pieces_width([words])
+    if needed <= layout.width_of(Column.REASON):
+        return None
+    starts = {column: start for column, start, _ in layout.spans()}
     whole = layout.width - 1
-    if words.role != "waiting" or not timeline.lanes or Column.TIMELINE not in spans:
-        return whole
-    until = spans[Column.TIMELINE][1]
-    fits = pieces_width([words]) <= until - spans[Column.LAG][0]
-    return until if fits else whole
-
-
-def _aside_column(words: Piece, timeline: Timeline, layout: ColumnLayout) -> Column | None:
-    """Return the column where a reason starts if its own column is too narrow or missing."""
-    if pieces_width([words]) <= layout.width_of(Column.REASON):
-        return None
+    figures_from = _free_from(timeline, starts)
+    if timeline.lanes and (history := starts.get(Column.TIMELINE)) is not None:
+        before = history - layout.gap
+        if figures_from + needed <= before:
+            return SentencePlace(figures_from, before)
     if timeline.phase.ended or not timeline.catching_up:
-        return Column.LAG
-    if layout.width_of(Column.REASON):
-        return None
-    return Column.RATE if layout.width_of(Column.RATE) else Column.LEFT
+        places = [figures_from]
+    else:
+        places = [starts[column] for column in _GIVING_WAY if column in starts]
+    if words.role not in ("waiting", "dim"):
+        replicas = starts[Column.REPLICAS]
+        after = replicas + pieces_width(replica_pieces(timeline.state, context.down)) + layout.gap
+        cramped = whole - after < min(needed, _LEAST_REASON)
+        places += [replicas] if cramped else [after]
+        if replicas + needed <= whole:
+            return SentencePlace(_first_with_room([*places, replicas], needed, whole), whole)
+    return SentencePlace(_first_with_room(places, needed, whole), whole)
+
+
+def _first_with_room(places: Sequence[int], needed: int, whole: int) -> int:
+    return next((place for place in places if place + needed <= whole), places[-1])
+
+
+def _free_from(timeline: Timeline, starts: Mapping[Column, int]) -> int:
+    """Return the cell from which the row has no figures before its timeline."""
+    unknown = list(_FIGURES)
+    if not timeline.phase.ended and timeline.catching_up:
+        known = (
+            timeline.lag_messages is not None or timeline.lag_bytes is not None,
+            timeline.lag_bytes is not None,
+            (timeline.rate_bytes_s or 0.0) >= 1.0,
+            timeline.left_s is not None,
+        )
+        last = max((place for place, has in enumerate(known) if has), default=-1)
+        unknown = unknown[last + 1 :]
+    columns = [*unknown, Column.TIMELINE, Column.REASON]
+    return min(
+        (starts[each] for each in columns if each in starts), default=starts[Column.REPLICAS]
+    )
 
 
 def _history(timeline: Timeline, width: int, context: RowContext, span: int) -> list[Piece]:
@@ -152,7 +204,7 @@ def _batch(timeline: Timeline, _width: int, context: RowContext) -> list[Piece]:
 
 
 def _partition(timeline: Timeline, width: int, _context: RowContext) -> list[Piece]:
-    role = "gone" if timeline.phase is Phase.TOPIC_GONE else ""
+    role = "dim" if timeline.phase is Phase.TOPIC_GONE else ""
     return [Piece(partition_text(timeline.tp, width), role)]
 
 
@@ -197,19 +249,19 @@ def _left(timeline: Timeline, width: int, _context: RowContext) -> list[Piece]:
     return [Piece(with_range if len(with_range) <= width else figures.as_duration(left.middle))]
 
 
-def _reason(timeline: Timeline, width: int, context: RowContext) -> list[Piece]:
-    if words := reason(timeline, context):
-        return _sentence(words, width)
+def _ending(timeline: Timeline, layout: ColumnLayout, context: RowContext) -> Piece | None:
+    """Return when a partition ended and how long it took, in words that are not cut."""
     track = context.track(timeline)
     if track is not None:
         over_at = track.since if track.state.ended else None
-        return [] if over_at is None else [Piece(f"at {figures.as_time(over_at)}", "dim")]
+        return None if over_at is None else Piece(f"at {figures.as_time(over_at)}", "dim")
     if timeline.ended_at is None:
-        return []
+        return None
     took = (timeline.ended_at - timeline.began_at).total_seconds()
     ended = f"at {figures.as_time(timeline.ended_at)}"
     whole = f"{ended} after {figures.as_seen(took, whole=timeline.seen_from_start)}"
-    return _sentence(Piece(whole if len(whole) <= width else ended, "dim"), width)
+    own_column = layout.width_of(Column.REASON)
+    return Piece(ended if 0 < own_column < len(whole) else whole, "dim")
 
 
 def _sentence(words: Piece, width: int) -> list[Piece]:
@@ -226,5 +278,4 @@ _CELLS: Mapping[Column, _Cell] = {
     Column.TO_COPY: _to_copy,
     Column.RATE: _rate,
     Column.LEFT: _left,
-    Column.REASON: _reason,
 }

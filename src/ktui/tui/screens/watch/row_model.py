@@ -23,6 +23,7 @@ from ktui.tui.screens.watch.sort import Ordering, SortKey
 Belongs = Callable[[Timeline], bool]
 Hides = Callable[[Timeline, RowContext], bool]
 """Whether a partition that belongs to the view has no row of its own."""
+_NARROWEST = Extents(copying=False)
 _FEW = 64
 """Up to this many rows are moved one by one; for more, all are sorted."""
 
@@ -72,7 +73,7 @@ class Arrangement:
         self.timelines: Mapping[TopicPartition, Timeline] = {}
         self.ordering = Ordering()
         self.rowfilter = RowFilter()
-        self.extents = Extents()
+        self.extents = _NARROWEST
         self.seen_since_s = math.inf
         """Monotonic second from which on some row has shown something."""
         self._context = RowContext(0.0)
@@ -150,7 +151,7 @@ class Arrangement:
         self._belonging.clear()
         self._placed.clear()
         self._kept.clear()
-        self.rows, self._index, self.extents = [], None, Extents()
+        self.rows, self._index, self.extents = [], None, _NARROWEST
         self.seen_since_s = math.inf
         self.update(timelines, context or self._context, reposition=True)
 
@@ -268,7 +269,11 @@ def differences(
 
 
 def widest(extents: Extents, timelines: Sequence[Timeline], context: RowContext) -> Extents:
-    """Widen the columns for new rows; they never shrink while somebody reads."""
+    """Widen the columns for new rows; they never shrink while somebody reads.
+
+    While a run goes on, its rows may have figures at any time.
+    """
+    goes_on = context.run is not None and not context.run.run.ended
     wider = Extents(
         max((_name_width(t.tp) for t in timelines), default=0),
         max((_replicas_width(t.state) for t in timelines), default=0),
@@ -278,7 +283,14 @@ def widest(extents: Extents, timelines: Sequence[Timeline], context: RowContext)
         max(wider.name, extents.name),
         max(wider.replicas, extents.replicas),
         max(wider.state, extents.state),
+        extents.copying or goes_on or any(map(_has_figures, timelines)),
     )
+
+
+def _has_figures(timeline: Timeline) -> bool:
+    """Return whether a partition has the figures of a copy, or has begun one."""
+    known = timeline.lag_messages is not None or timeline.lag_bytes is not None
+    return not timeline.phase.ended and (known or bool(timeline.state.adding))
 
 
 def _seen_since(timelines: Sequence[Timeline], context: RowContext) -> float:
@@ -295,7 +307,8 @@ def _name_width(tp: TopicPartition) -> int:
 
 def _replicas_width(state: PartitionState) -> int:
     """Return the cells of the replicas, with room for a leader, a next leader and one more sign."""
-    signs = len(state.adding) + len(state.removing) + 3
+    away = len(state.replicas) - len(state.isr) if state.described else 0
+    signs = len(state.adding) + len(state.removing) + max(3, away + 1)
     commas = max(1, len(state.replicas) - 1)
     return len(str(state.replicas)) - len("()") - commas + signs
 

@@ -7,7 +7,6 @@ from textual.content import Content
 from textual.widget import Widget
 
 from ktui.cluster.errors import Failure
-from ktui.tui.draw import format as figures
 from ktui.tui.draw.cells import Piece, cut_pieces, pieces_width
 from ktui.tui.draw.paint import content
 from ktui.tui.screens.watch.sort import Ordering
@@ -73,7 +72,8 @@ def rule_pieces(state: ViewState, width: int) -> list[Piece]:
 
 def _chosen(state: ViewState) -> list[Piece]:
     dot = Piece(" · ", "dim")
-    pieces = [Piece(_name(state), bold=True), dot, _count(state), dot, *_order(state)]
+    pieces = [Piece("partitions ", bold=True), _count(state), dot, Piece(_name(state)), dot]
+    pieces += _order(state)
     if state.as_at:
         pieces += [dot, Piece(state.as_at, "dim")]
     if state.missing:
@@ -98,7 +98,7 @@ def _count(state: ViewState) -> Piece:
     if state.filter_text:
         shown = "…" if state.rearranging else f"{state.shown:,}"
         return Piece(f"{shown} of {state.belonging:,}", "header")
-    return Piece(figures.as_count(state.belonging, "partition"), "header")
+    return Piece(f"{state.belonging:,}", "header")
 
 
 def _order(state: ViewState) -> list[Piece]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 
@@ -28,9 +29,10 @@ _STATES = {
     RunState.RESUMABLE: ("WAITING FOR RESUME", "stalled"),
     RunState.SUBMITTED: ("SUBMITTED", "moving"),
     RunState.EXPORTED: ("EXPORTED", "dim"),
-    RunState.ENDED: ("ENDED", "done"),
+    RunState.ENDED: ("ENDED", "in-sync"),
     RunState.UNREADABLE: ("UNREADABLE", "stalled"),
 }
+_GOES_ON = (RunState.RUNNING, RunState.PAUSED, RunState.GATED)
 GOES_ON_ALONE = "Kafka goes on alone; it ends by: ktui reassign --verify"
 _BAR_CELLS = 18
 _FAR_S = 366 * 86_400
@@ -44,11 +46,40 @@ _NOTABLE_STATES = (
     (State.STOPPING, "stopping", "cancelled"),
     (State.ROLLING_BACK, "rolling back", "next-leader"),
     (State.STOPPED, "stopped", "cancelled"),
-    (State.ROLLED_BACK, "rolled back", "done"),
+    (State.ROLLED_BACK, "rolled back", "in-sync"),
     (State.FOREIGN, "foreign", "foreign"),
     (State.CHANGED_ELSEWHERE, "changed elsewhere", "foreign"),
-    (State.TOPIC_GONE, "topic gone", "gone"),
+    (State.TOPIC_GONE, "topic gone", "dim"),
 )
+
+
+_STOPPING_THE_RUN = (State.STALLED, State.BLOCKED, State.REFUSED)
+"""While partitions are in one of these, nobody can predict when the run ends."""
+
+
+class _Rank(enum.IntEnum):
+    """How soon a part gives way: the last ones first. Those without a rank never do."""
+
+    # the first line
+    ETA = 1
+    SHARE = 2
+    WHY = 3
+    COUNTS = 4
+    SPREAD = 5
+    SIZES = 6
+    BATCH = 7
+    NO_FAILURE = 8
+    BAR = 9
+    # the second line
+    THROTTLE = 11
+    LIMIT = 12
+    GAUGE = 13
+    SHAPE = 14
+    COPYING = 15
+    IN_FLIGHT = 16
+    FASTEST = 17
+    LABEL = 18
+    MORE_GAUGES = 19
 
 
 class RunLines(Widget):
@@ -99,36 +130,44 @@ def first_line(status: RunStatus, now: datetime, width: int = _WIDE) -> list[Pie
 
 
 def _first(status: RunStatus, now: datetime) -> Iterator[HeaderPart]:
-    word, role = _rolling_back(status) or _STATES[status.state]
+    back, (word, role) = _rolling_back(status), _STATES[status.state]
     if status.died:
         word = "ENGINE DIED"
-    yield HeaderPart((Piece("run ", "dim"), Piece(status.name, bold=True)))
-    yield HeaderPart((Piece(word, role, bold=True),))
+    yield HeaderPart((Piece("run ", "dim"), Piece(status.name, bold=True)), name=True)
+    if back is None or status.state is not RunState.RUNNING:
+        yield HeaderPart((Piece(word, role, bold=True),))
+    if back is not None:
+        yield HeaderPart((back,))
     if status.why and status.state is not RunState.RESUMABLE:
-        yield HeaderPart((Piece(status.why, role),), rank=2)
+        yield HeaderPart((Piece(status.why, role),), rank=_Rank.WHY)
     if status.state is RunState.SUBMITTED:
-        yield HeaderPart((Piece(GOES_ON_ALONE, "dim"),), rank=1)
+        yield HeaderPart((Piece(GOES_ON_ALONE, "dim"),), rank=_Rank.ETA)
     elif status.state is RunState.EXPORTED:
-        yield HeaderPart((Piece("it goes on where it is imported", "dim"),), rank=1)
+        yield HeaderPart((Piece("it goes on where it is imported", "dim"),), rank=_Rank.ETA)
     yield from _remaining_throttle(status)
     if status.state is not RunState.ENDED and status.batch:
         whole = "" if status.batches is None else f" of ~{status.batches:,}"
-        yield HeaderPart((Piece("batch ", "dim"), Piece(f"{status.batch:,}{whole}")), rank=5)
+        yield HeaderPart(
+            (Piece("batch ", "dim"), Piece(f"{status.batch:,}{whole}")), rank=_Rank.BATCH
+        )
     yield from _counts(status)
     yield from _copied(status.copied, ended=status.state is RunState.ENDED)
     if status.state is RunState.ENDED:
         at = "" if status.ended_at is None else f"at {figures.as_time(status.ended_at)}"
-        yield HeaderPart((Piece(at, "dim"),), rank=3)
-    elif status.state is RunState.RUNNING:
+        yield HeaderPart((Piece(at, "dim"),), rank=_Rank.SHARE)
+    elif status.state is RunState.RUNNING or (back is not None and status.only_rolls_back):
         yield from _eta(NOT_KNOWN if _stuck(status) else status.copied, now)
 
 
-def _rolling_back(status: RunStatus) -> tuple[str, str] | None:
-    """Return how far a rollback that goes on has come; None where none does."""
-    left, done = (status.counts.get(each, 0) for each in (State.ROLLING_BACK, State.ROLLED_BACK))
-    if not left or status.state is not RunState.RUNNING:
+def _rolling_back(status: RunStatus) -> Piece | None:
+    """Return how far a rollback that goes on has come; None where none does.
+
+    Partitions are rolled back while the run is paused too, and while a gate is shut.
+    """
+    left, done = status.rolling_back, status.counts.get(State.ROLLED_BACK, 0)
+    if not left or status.state not in _GOES_ON:
         return None
-    return f"ROLLING BACK {done:,}/{done + left:,}", "next-leader"
+    return Piece(f"ROLLING BACK {done:,}/{done + left:,}", "next-leader", bold=True)
 
 
 def _remaining_throttle(status: RunStatus) -> Iterator[HeaderPart]:
@@ -147,61 +186,61 @@ def _counts(status: RunStatus) -> Iterator[HeaderPart]:
     failed = counts.get(State.FAILED, 0)
     trouble = Piece(f"failed {failed:,}", "stalled", bold=True) if failed else None
     yield (
-        HeaderPart((Piece("failed ", "dim"), Piece("0")), rank=6)
+        HeaderPart((Piece("failed ", "dim"), Piece("0")), rank=_Rank.NO_FAILURE)
         if not trouble
         else HeaderPart((trouble,))
     )
     for state, word, role in _NOTABLE_STATES:
         if counts.get(state):
-            yield HeaderPart((Piece(f"{counts[state]:,} {word}", role, bold=role == "stalled"),))
+            rank = 0 if state in _STOPPING_THE_RUN else _Rank.COUNTS
+            words = Piece(f"{counts[state]:,} {word}", role, bold=role == "stalled")
+            yield HeaderPart((words,), rank=rank)
 
 
 def _copied(copied: CopiedBytes, *, ended: bool) -> Iterator[HeaderPart]:
     if copied.share is None:
         return
     if ended:  # a share would leave out what was called off
-        yield HeaderPart((Piece(f"{figures.as_bytes(copied.done)} copied"),), rank=4)
+        yield HeaderPart((Piece(f"{figures.as_bytes(copied.done)} copied"),), rank=_Rank.SIZES)
         return
     sizes = f"{figures.as_bytes(copied.done)} of {figures.as_bytes(copied.whole)}"
-    yield HeaderPart((Piece(sizes),), rank=4)
+    yield HeaderPart((Piece(sizes),), rank=_Rank.SIZES)
     full = int(copied.share * _BAR_CELLS)
     bar = (
         Piece("▕", "dim"),
         Piece("█" * full, "moving"),
         Piece("·" * (_BAR_CELLS - full), "dim"),
     )
-    yield HeaderPart((*bar, Piece("▏", "dim")), rank=7)
-    yield HeaderPart((Piece(figures.as_share(copied.share)),), rank=3)
+    yield HeaderPart((*bar, Piece("▏", "dim")), rank=_Rank.BAR)
+    yield HeaderPart((Piece(figures.as_share(copied.share)),), rank=_Rank.SHARE)
 
 
 def _stuck(status: RunStatus) -> bool:
     """Return whether nobody can predict when some partitions go on or end."""
-    return bool(status.throttle.too_low) or any(
-        status.counts.get(state) for state in (State.STALLED, State.BLOCKED, State.REFUSED)
-    )
+    return bool(status.throttle.too_low) or any(map(status.counts.get, _STOPPING_THE_RUN))
 
 
 def _eta(copied: CopiedBytes, now: datetime) -> Iterator[HeaderPart]:
-    """Show when the run may end; a narrow line drops the range before the percentage."""
+    """Show when the run may end, in a part, and how sure that is, in another."""
     left = copied.left_s
     if left is None:
-        yield HeaderPart((Piece("ETA ", "dim"), Piece("unknown")), rank=5)
+        yield HeaderPart((Piece("ETA ", "dim"), Piece("unknown")), rank=_Rank.ETA)
         return
     low, middle, high = (
         figures.as_clock(now + timedelta(seconds=min(seconds, _FAR_S)), now)
         for seconds in (left.low, left.middle, left.high)
     )
-    yield HeaderPart((Piece("ETA ", "dim"), Piece(middle)), rank=2)
+    yield HeaderPart((Piece("ETA ", "dim"), Piece(middle)), rank=_Rank.ETA)
     spread = f"({low}-{high})" if low != high else ""
     by = BY_EARLIER_RUNS if copied.by_earlier_runs else ""
     if words := " ".join(filter(None, (spread, by))):
-        yield HeaderPart((Piece(words, "dim"),), rank=3, gap=1)
+        yield HeaderPart((Piece(words, "dim"),), rank=_Rank.SPREAD, gap=1)
 
 
 def _second(status: RunStatus) -> Iterator[HeaderPart]:
     if status.problem:
         yield HeaderPart((Piece(f"! {status.problem}", "stalled", bold=True),))
-    yield HeaderPart((Piece("limits", "dim"),), rank=8)
+    yield HeaderPart((Piece("limits", "dim"),), rank=_Rank.LABEL)
     limits, coming = status.limits, status.coming
     for option, letter in LETTERS.items():
         field = option.replace("-", "_")
@@ -210,15 +249,16 @@ def _second(status: RunStatus) -> Iterator[HeaderPart]:
         if value is not None or changes:
             part = _limit(letter, _shown(value), _shown(new) if changes else None)
             yield part
-    words = _words(limits)
-    then = "" if coming is None or _words(coming) == words else f" ({_words(coming)} next)"
-    yield HeaderPart((Piece(words), Piece(then, "next-leader")), rank=3)
+    words = shape_in_words(limits)
+    next_words = words if coming is None else shape_in_words(coming)
+    then = "" if next_words == words else f" ({next_words} next)"
+    yield HeaderPart((Piece(words), Piece(then, "next-leader")), rank=_Rank.SHAPE)
     yield from _throttle(status)
     if status.throttle.bytes_s and status.state is not RunState.ENDED:
         rate = figures.as_copying(status.throttle.bytes_s)
-        yield HeaderPart((Piece("copying ", "dim"), Piece(rate)), rank=4)
+        yield HeaderPart((Piece("copying ", "dim"), Piece(rate)), rank=_Rank.COPYING)
     if status.in_flight:
-        yield HeaderPart((Piece(f"{status.in_flight:,} in flight", "dim"),), rank=5)
+        yield HeaderPart((Piece(f"{status.in_flight:,} in flight", "dim"),), rank=_Rank.IN_FLIGHT)
 
 
 def _throttle(status: RunStatus) -> Iterator[HeaderPart]:
@@ -227,18 +267,22 @@ def _throttle(status: RunStatus) -> Iterator[HeaderPart]:
     if ended:
         return
     if throttle.run.rates:
-        yield HeaderPart((Piece("throttle ", "dim"), Piece(throttle.run.words)), rank=1)
+        yield HeaderPart(
+            (Piece("throttle ", "dim"), Piece(throttle.run.words)), rank=_Rank.THROTTLE
+        )
     for place, into in enumerate(throttle.into[:_MOST_GAUGES]):
         if not throttle.run.rates and not into.flow.in_s:
             continue
-        rank = 2 if throttle.run.rates and not place else 9 + place
+        rank = _Rank.GAUGE if throttle.run.rates and not place else _Rank.MORE_GAUGES + place
         yield HeaderPart((Piece(f"b{into.broker} ", "dim"), *_gauge(into)), rank=rank)
     if not throttle.run.rates:
         return
     if throttle.fastest is not None:
         inbound = figures.as_rate(throttle.fastest.fastest_bytes_s)
         which = Piece(f" {throttle.fastest.fastest}", "dim")
-        yield HeaderPart((Piece("fastest inbound ", "dim"), Piece(inbound), which), rank=6)
+        yield HeaderPart(
+            (Piece("fastest inbound ", "dim"), Piece(inbound), which), rank=_Rank.FASTEST
+        )
 
 
 def _gauge(into: BrokerInflow) -> list[Piece]:
@@ -248,14 +292,15 @@ def _gauge(into: BrokerInflow) -> list[Piece]:
 
 def _limit(letter: str, value: str, new: str | None) -> HeaderPart:
     then = () if new is None else (Piece(f" ({new} at the next step)", "next-leader"),)
-    return HeaderPart((Piece(f"{letter} ", "dim"), Piece(value), *then))
+    rank = _Rank.LIMIT if new is None else 0
+    return HeaderPart((Piece(f"{letter} ", "dim"), Piece(value), *then), rank=rank)
 
 
 def _shown(value: int | None) -> str:
     return "none" if value is None else f"{value:,}"
 
 
-def _words(limits: Limits) -> str:
+def shape_in_words(limits: Limits) -> str:
     """Name shape and mode, and the order if it is not the default."""
     order = "" if limits.order is Order.TOPIC else f" {limits.order}"
     return f"{limits.shape} {limits.mode}{order}"

@@ -21,7 +21,6 @@ from ktui.cluster.observer import Interest
 from ktui.cluster.partition import TopicPartition
 from ktui.progress.timeline import Progress, Timeline
 from ktui.tui.draw import format as figures
-from ktui.tui.draw.cells import Piece
 from ktui.tui.poll.freshness import Freshness, missing_topics
 from ktui.tui.poll.overview import ended_long_ago
 from ktui.tui.poll.polling import unite
@@ -31,7 +30,14 @@ from ktui.tui.screens.copy import choose_copy
 from ktui.tui.screens.watch import views
 from ktui.tui.screens.watch.empty_state import EmptyState, empty_state_text
 from ktui.tui.screens.watch.filter import FilterLine
-from ktui.tui.screens.watch.fold import Fold, FoldLines, fold_lines, fold_of
+from ktui.tui.screens.watch.fold import (
+    NOTHING_UNFOLDED,
+    Fold,
+    FoldKind,
+    FoldLine,
+    fold_lines,
+    fold_of,
+)
 from ktui.tui.screens.watch.headings import Headings
 from ktui.tui.screens.watch.list import PartitionList
 from ktui.tui.screens.watch.pane import PANE_FROM, PartitionPane
@@ -71,7 +77,8 @@ class WatchScreenBase(Screen[None]):
         super().__init__()
         self._pane = pane
         self.cluster_name = cluster_name
-        self._interval_s = interval_s
+        self.interval_s = interval_s
+        """Seconds between the starts of two polls."""
         self.clock = clock
         self.view = View.TOPICS if topics else View.REASSIGNING
         self.topics = topics
@@ -82,8 +89,8 @@ class WatchScreenBase(Screen[None]):
         self._freshness = Freshness()
         self.attached: AttachedRun | None = None
         self._rows: RunRows | None = None
-        self._unfolded = False
-        """Whether the operator wants a row for every partition of the run."""
+        self._unfolded = NOTHING_UNFOLDED
+        """What the operator wants to see row by row."""
         self._fold = Fold()
         self._touched: set[TopicPartition] = set()
         """Partitions of the run that changed since the list was drawn."""
@@ -187,7 +194,7 @@ class WatchScreenBase(Screen[None]):
             counted=None if census is None else census.partitions,
             counted_at="" if census is None else figures.as_time(census.at),
             counting=not self._freshness.is_current(census),
-            interval_s=self._interval_s,
+            interval_s=self.interval_s,
             when_quiet=self.when_quiet,
             when_never_polled=self.when_never_polled,
         )
@@ -235,7 +242,6 @@ class WatchScreen(WatchScreenBase):
                 yield ViewLine()
                 yield Headings()
                 yield PartitionList(self._belongs)
-                yield FoldLines()
                 with Center(id="empty"):
                     yield Static(markup=False)
             yield self._pane
@@ -258,6 +264,7 @@ class WatchScreen(WatchScreenBase):
     @on(PartitionList.Arranged)
     def _follow_cursor(self) -> None:
         self._pane.show_partition(self.partition, again=False)
+        self.query_one(FooterKeys).update_keys()
 
     def _draw_pane(self) -> None:
         self._pane.show_partition(self.partition, again=True)
@@ -296,15 +303,16 @@ class WatchScreen(WatchScreenBase):
         self._draw_header()
         self._draw_pane()
 
-    def _refold(self) -> None:
+    def _refold(self, kind: FoldKind | None = None) -> None:
         """Fold what has become many, and unfold what no longer is."""
-        folds = self.view is View.RUN and self._frozen is None and not self._unfolded
-        fold = fold_of(self._rows) if self._rows is not None and folds else Fold()
+        rows = self._rows if self.view is View.RUN and self._frozen is None else None
+        fold = Fold() if rows is None else fold_of(rows, self._unfolded)
         if fold != self._fold and self._frozen is None:
             self._fold = fold
-            self.partition_list.rearrange(fold=fold, context=self._row_context())
+            lines, context = self._fold_lines(), self._row_context()
+            self.partition_list.refold(fold, lines, context, kind=kind)
 
-    def _fold_lines(self) -> list[list[Piece]]:
+    def _fold_lines(self) -> list[FoldLine]:
         filtered = bool(self.partition_list.rowfilter.text)
         return [] if self._rows is None or filtered else fold_lines(self._fold, self._rows)
 
@@ -314,7 +322,7 @@ class WatchScreen(WatchScreenBase):
         partitions = self.partition_list
         self.query_one(Headings).show(partitions.layout_in_force, partitions.ordering)
         folded = self._fold_lines()
-        self.query_one(FoldLines).show(folded)
+        partitions.show_fold_lines(folded)
         if not partitions.arranging:
             self._draw_emptiness(empty=not partitions.arrangement.rows and not folded)
 
@@ -383,10 +391,16 @@ class WatchScreen(WatchScreenBase):
             self._frozen = None
         self._draw()
 
-    @on(FoldLines.Clicked)
+    @on(PartitionList.Folded)
+    def _fold_or_unfold(self, event: PartitionList.Folded) -> None:
+        kind = frozenset({event.kind})
+        self._unfolded = self._unfolded - kind if event.folded else self._unfolded | kind
+        self._refold(event.kind)
+        self._draw()
+
     def action_unfold(self) -> None:
         """Show a row for every partition of the run, or fold those that wait or are done."""
-        self._unfolded = not self._unfolded
+        self._unfolded = frozenset(FoldKind) if self._fold.kinds else NOTHING_UNFOLDED
         self._draw()
 
     def action_zoom(self) -> None:

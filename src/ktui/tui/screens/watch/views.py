@@ -20,7 +20,10 @@ class View(enum.StrEnum):
     """A choice of partitions."""
 
     RUN = "run"
-    """All partitions of the run that the view is attached to, including those that wait."""
+    """All partitions of the run that the view is attached to, including those that wait.
+
+    With them, every other partition whose move has stalled: trouble is never out of sight.
+    """
     REASSIGNING = "reassigning"
     """Partitions being reassigned now, or within the last ten minutes."""
     UNHEALTHY = "unhealthy"
@@ -52,7 +55,9 @@ def belongs_to_view(
 ) -> bool:
     """Return whether a partition belongs to a view."""
     if view is View.RUN:
-        return run is not None and run.track(timeline.tp) is not None
+        return run is not None and (
+            run.track(timeline.tp) is not None or timeline.phase is Phase.STALLED
+        )
     if view is View.TOPICS:
         return timeline.tp.topic in topics
     if view is View.REASSIGNING:

@@ -17,6 +17,7 @@ from ktui.progress.health import Health, health
 from ktui.progress.timeline import Phase, Stall, StallKind, Timeline
 from ktui.tui.draw import format as figures
 from ktui.tui.draw.cells import Piece, slowest_share
+from ktui.tui.run_view.messages import foreign_words
 from ktui.tui.run_view.rows import RunRows
 
 _KEYS = {
@@ -36,16 +37,13 @@ _WORDS = {
     State.REFUSED: ("refused", "falling-behind"),
     State.ROLLING_BACK: ("rolling back", "next-leader"),
     State.STOPPED: ("stopped", "cancelled"),
-    State.ROLLED_BACK: ("rolled back", "done"),
+    State.ROLLED_BACK: ("rolled back", "in-sync"),
     State.BLOCKED: ("blocked", "falling-behind"),
     State.FOREIGN: ("foreign", "foreign"),
-    State.DONE: ("done", "done"),
+    State.DONE: ("done", "in-sync"),
     State.CHANGED_ELSEWHERE: ("changed elsewhere", "foreign"),
-    State.TOPIC_GONE: ("topic gone", "gone"),
+    State.TOPIC_GONE: ("topic gone", "dim"),
     State.FAILED: ("FAILED", "stalled"),
-}
-_REASONS = {
-    State.FOREIGN: "someone else is reassigning it",
 }
 _ROLES = {
     State.BLOCKED: "falling-behind",
@@ -148,7 +146,9 @@ def run_reason(track: Track, rows: RunRows) -> Piece | None:
     waits = run_waits(track, rows)
     if waits is not None:
         return Piece("; ".join(filter(None, (track.reason, waits.short))), waits.role)
-    words = track.reason or _REASONS.get(track.state)
+    words, mover = track.reason, rows.movers.get(track.tp)
+    if track.state is State.FOREIGN and (mover is not None or not words):
+        words = foreign_words(mover)
     return Piece(words, _ROLES.get(track.state, "waiting")) if words else None
 
 

@@ -1,0 +1,104 @@
+"""Undo of an operator's last change of a run's limits or throttle, as the journal has it."""
+
+from __future__ import annotations
+
+import msgspec
+
+from ktui.execution.errors import RunRefused
+from ktui.execution.host.ownership import this_process
+from ktui.execution.journal.commands import SetLimits, SetThrottle
+from ktui.execution.run.event_text import limit_changes_text
+from ktui.execution.run.events import LimitsChanged, ThrottleChanged
+from ktui.execution.run.run import Change, ChangeT, Run
+from ktui.execution.run.throttle_status import foreign_rates_text
+from ktui.pacing.limits import CHOICES, COUNTS, Limits
+
+
+class Undo(msgspec.Struct, frozen=True):
+    """The command that puts back what a change has replaced, unless that was changed again."""
+
+    change: Change[LimitsChanged] | Change[ThrottleChanged]
+    command: SetLimits | SetThrottle
+
+    @property
+    def words(self) -> str:
+        """What it changes: "P 10 -> 4", "80 MB/s into each broker -> none"."""
+        event = self.change.event
+        if isinstance(event, LimitsChanged):
+            return limit_changes_text(event.new, event.old)
+        return f"{event.new.words} -> {event.old.words}"
+
+
+def undo_limits(run: Run) -> Undo:
+    """Return the undo of the last change of the limits.
+
+    Raises:
+        RunRefused: there is no such change, or somebody else has made it.
+    """
+    change = _own(run, run.limits_change, "limits")
+    old, new = change.event.old, change.event.new
+    return Undo(change, SetLimits(_differing(old, new), instead_of=new))
+
+
+def undo_throttle(run: Run) -> Undo:
+    """Return the undo of the last change of the throttle.
+
+    Raises:
+        RunRefused: there is no such change, or somebody else has set a rate since.
+    """
+    change = _own(run, run.throttle_change, "throttle")
+    old, new = change.event.old, change.event.new
+    if run.throttled.foreign:
+        since = foreign_rates_text(run.throttled.foreign)
+        raise RunRefused(
+            f"the throttle of run {run.name} is not put back: {since}. To set the run's over it: "
+            f"ktui throttle {run.name} {old.typed}"
+        )
+    return Undo(change, SetThrottle(old, instead_of=new))
+
+
+def undo_last(run: Run) -> Undo:
+    """Return the undo of the last change of either.
+
+    Raises:
+        RunRefused: there is no such change, or somebody else has made it or set a rate since.
+    """
+    limits, throttle = run.limits_change, run.throttle_change
+    if limits is None and throttle is None:
+        raise RunRefused(
+            f"neither the limits nor the throttle of run {run.name} were changed since its start: "
+            "there is nothing to undo"
+        )
+    if throttle is None or (limits is not None and limits.seq > throttle.seq):
+        return undo_limits(run)
+    return undo_throttle(run)
+
+
+def _own(run: Run, change: Change[ChangeT] | None, what: str) -> Change[ChangeT]:
+    if change is None:
+        verb = "were" if what == "limits" else "was"
+        raise RunRefused(
+            f"the {what} of run {run.name} {verb} not changed since its start: there is nothing to "
+            "undo"
+        )
+    who = change.event.who
+    if _operator(who) != _operator(this_process().short):
+        raise RunRefused(
+            f"the last change of the {what} of run {run.name} is not yours: "
+            f"{who or 'no operator'} made it. To change it all the same, give the new value"
+        )
+    return change
+
+
+def _operator(who: str) -> str:
+    """Return who a process belongs to, for it may have been another view: "ada@ops1"."""
+    return who.rpartition(" (")[0]
+
+
+def _differing(old: Limits, new: Limits) -> dict[str, int | str | None]:
+    fields = {option: option.replace("-", "_") for option in (*COUNTS, *CHOICES)}
+    return {
+        option: getattr(old, field)
+        for option, field in fields.items()
+        if getattr(old, field) != getattr(new, field)
+    }

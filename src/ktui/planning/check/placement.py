@@ -1,0 +1,95 @@
+"""The replicas of a cluster's partitions, and the brokers that replicas may go to."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Mapping
+
+import msgspec
+
+from ktui.cluster.broker import all_cordoned
+from ktui.cluster.errors import Operation
+from ktui.cluster.fresh_read import with_reassignments
+from ktui.cluster.partition import PartitionState, TopicPartition
+from ktui.cluster.ports import ClusterDescription, ClusterReader, LogDirsAnswer
+from ktui.planning.check.ask_brokers import call_each_broker
+from ktui.planning.replication_factor import BrokerPool
+
+
+class Placement(msgspec.Struct, frozen=True):
+    """Every partition that may be described, with its reassignment, and the brokers."""
+
+    partitions: Mapping[TopicPartition, PartitionState]
+    pool: BrokerPool
+    brokers: frozenset[int]
+    """Every broker that is registered or has a replica, also those that are down."""
+
+
+async def read_placement(reader: ClusterReader) -> Placement:
+    """Read what a plan can be generated from.
+
+    A broker that does not report its log dirs counts as not cordoned.
+
+    Raises:
+        ClusterError: the brokers, the topics or the reassignments cannot be read.
+    """
+    cluster, listed = await asyncio.gather(reader.describe_cluster(), reader.list_reassignments())
+    cordoned, states = await asyncio.gather(_cordoned(reader, cluster), _partitions(reader))
+    known = {tp: moving for tp, moving in listed.items() if tp in states}
+    replicas = _count(states)
+    return Placement(
+        partitions=with_reassignments(states, known),
+        pool=_pool(cluster, cordoned, replicas),
+        brokers=frozenset(cluster.brokers) | replicas.keys(),
+    )
+
+
+async def read_pool(reader: ClusterReader) -> BrokerPool:
+    """Read which brokers may get replicas, and how many each has.
+
+    A broker that does not report its log dirs counts as not cordoned.
+
+    Raises:
+        ClusterError: the brokers or the topics cannot be read.
+    """
+    cluster = await reader.describe_cluster()
+    cordoned, replicas = await asyncio.gather(_cordoned(reader, cluster), _census(reader))
+    return _pool(cluster, cordoned, replicas)
+
+
+def _pool(
+    cluster: ClusterDescription, cordoned: frozenset[int], replicas: Counter[int]
+) -> BrokerPool:
+    return BrokerPool(
+        online=cluster.online,
+        cordoned=cordoned,
+        racks={broker.id: broker.rack for broker in cluster.brokers.values()},
+        replicas=replicas,
+    )
+
+
+async def _cordoned(reader: ClusterReader, cluster: ClusterDescription) -> frozenset[int]:
+    answers: Mapping[int, LogDirsAnswer]
+    answers, _ = await call_each_broker(
+        Operation.LOG_DIRS, {broker: reader.log_dirs(broker, ()) for broker in cluster.online}
+    )
+    return frozenset(b for b, answer in answers.items() if all_cordoned(answer.log_dirs))
+
+
+async def _census(reader: ClusterReader) -> Counter[int]:
+    counts: Counter[int] = Counter()
+    async for page in reader.scan_topics():
+        counts += _count(page.partitions)
+    return counts
+
+
+async def _partitions(reader: ClusterReader) -> dict[TopicPartition, PartitionState]:
+    states: dict[TopicPartition, PartitionState] = {}
+    async for page in reader.scan_topics():
+        states.update(page.partitions)
+    return states
+
+
+def _count(states: Mapping[TopicPartition, PartitionState]) -> Counter[int]:
+    return Counter(broker for state in states.values() for broker in state.replicas)

@@ -1,0 +1,68 @@
+"""Which actions can do something now. The footer shows their keys, and no others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ktui.execution.host.catalog import RunState
+from ktui.tui.app.cancel_controller import CancelController
+from ktui.tui.app.feed import Permission
+from ktui.tui.app.run_catalog import RunCatalog
+from ktui.tui.app.run_controller import RunController
+from ktui.tui.screens.watch.screen import WatchScreen
+from ktui.tui.screens.watch.views import View
+
+
+class Abilities:
+    """Judges actions by the run, the permission and the cursor.
+
+    An action that can do nothing keeps its key, and says why when it is pressed.
+    """
+
+    def __init__(
+        self,
+        run: RunController,
+        runs: RunCatalog,
+        cancels: CancelController,
+        watch: WatchScreen,
+        permission: Permission,
+    ) -> None:
+        self._run, self._runs, self._cancels = run, runs, cancels
+        self._watch, self._permission = watch, permission
+        self._judges: dict[str, Callable[[], bool]] = {
+            "show_limits": self._has_run,
+            "show_throttle": self._has_run,
+            "show_tool_commands": self._has_run,
+            "pause": lambda: run.why_not() is None,
+            "pause_partition": lambda: run.why_not() is None,
+            "note": self._may_write_on_run,
+            "cancel": self._may_write_on_run,
+            "mark": self._may_write_on_run,
+            "resume_run": self._may_resume,
+            "start_plan": lambda: runs.state_dir is not None and runs.resume_problem is None,
+            "show_runs": lambda: runs.state_dir is not None,
+            "cancel_foreign": lambda: cancels.may_cancel_foreign,
+            "open_gate": lambda: permission.write and bool(cancels.gate),
+            "view": lambda: len(watch.views) > 1,
+        }
+
+    def works(self, action: str) -> bool:
+        """Return whether an action can do something now."""
+        judge = self._judges.get(action)
+        return judge is None or judge()
+
+    def helps(self, action: str) -> bool:
+        """Return whether an action can help now with the trouble that names it."""
+        shown_already = action == "view" and self._watch.view is View.UNHEALTHY
+        return self.works(action) and not shown_already
+
+    def _has_run(self) -> bool:
+        return self._run.attached is not None
+
+    def _may_write_on_run(self) -> bool:
+        return self._has_run() and self._permission.write
+
+    def _may_resume(self) -> bool:
+        status = self._run.status
+        waits = status is not None and status.state is RunState.RESUMABLE
+        return waits and self._runs.resume_problem is None

@@ -1,0 +1,172 @@
+"""The box that every dialog is: it floats over the view, which goes on below it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import ClassVar, TypeVar
+
+from rich.cells import cell_len
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.events import Resize
+from textual.screen import ModalScreen
+from textual.style import Style
+from textual.widget import Widget
+from textual.widgets import Static
+
+from ktui.tui.widgets.bindings import give_ids
+from ktui.tui.widgets.footer import FooterKeys
+
+ResultT = TypeVar("ResultT")
+
+MOST_CELLS = 100
+"""The width of the widest dialog."""
+_FRAME_CELLS = 6
+"""What a line of the box loses to its border and padding."""
+
+
+class DialogNews(FooterKeys):
+    """A notification inside a dialog, whose box may cover the footer of the view."""
+
+    DEFAULT_CSS = """
+    DialogNews { dock: none; display: none; margin-top: 1; padding: 0; background: $surface; }
+    DialogNews.-news { display: block; padding: 0; }
+    """
+
+
+class Dialog(ModalScreen[ResultT]):
+    """A box with its title on the border and its keys on the border's foot.
+
+    The first lines of the screen stay free: they show the cluster, its trouble and the run. Where
+    the box is higher than the rest, it scrolls.
+
+    Args:
+        title: the title of the box.
+        dense: whether a low terminal needs all its lines for what is in the box.
+    """
+
+    DEFAULT_CSS = """
+    Dialog {
+        align: center top; overflow: hidden; background: $background 40%;
+        & > .dialog {
+            max-width: 100%; height: auto; margin-top: 2; padding: 1;
+            overflow-x: hidden; overflow-y: auto; scrollbar-size-vertical: 1;
+            border: round $primary; background: $surface;
+            border-title-color: $foreground; border-title-style: bold;
+            border-subtitle-color: $dim; border-subtitle-align: left;
+        }
+        & .dialog-title { display: none; text-style: bold; margin-bottom: 1; }
+        & .-title-inside .dialog-title { display: block; }
+        & .dialog Static { height: auto; }
+        & TextField { border: none; height: 1; padding: 0 1; background: $cursor; }
+        & TextField:focus { border: none; background-tint: $primary 25%; }
+        &.-tall > .dialog { margin-top: 4; }
+        &.-taller > .dialog { margin-top: 6; }
+        &.-tallest > .dialog { margin-top: 10; }
+        &.-roomy > .dialog { padding: 1 2; }
+        &.-dense > .dialog { padding: 0 1; }
+        &.-dense.-roomy > .dialog { padding: 0 2; }
+        &.-dense.-roomy.-taller > .dialog, &.-dense.-roomy.-tallest > .dialog { padding: 1 2; }
+    }
+    """
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (90, "-roomy")]  # noqa: RUF012 - so in Textual
+    VERTICAL_BREAKPOINTS = [(0, "-low"), (22, "-tall"), (32, "-taller"), (50, "-tallest")]  # noqa: RUF012
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("f1", "app.show_help", "help", show=False),
+        Binding("ctrl+p", "app.command_palette", "commands", show=False),
+    ]
+    give_ids("dialog", BINDINGS)
+
+    ENTER: ClassVar[str] = ""
+    """What enter does in the field of the dialog, for the foot; empty for the field's own words."""
+
+    WIDTH: ClassVar[int] = 74
+    """The width of the box, where the terminal has so many cells."""
+
+    def __init__(self, title: str, *, dense: bool = False) -> None:
+        super().__init__(classes="-dense" if dense else None)
+        self._title_words = title
+
+    def compose(self) -> ComposeResult:
+        """Lay out the title, what the dialog is about, and a place for notifications."""
+        with Vertical(classes="dialog"):
+            yield Static(Content(self._title_words), classes="dialog-title")
+            yield from self.body()
+            yield DialogNews()
+
+    def body(self) -> ComposeResult:
+        """Lay out what the dialog is about."""
+        raise NotImplementedError
+
+    def on_mount(self) -> None:
+        """Write the title and the keys onto the border."""
+        self.box.styles.width = self.WIDTH
+        self.entitle(self._title_words)
+        self.bindings_updated_signal.subscribe(self, lambda _screen: self._show_keys())
+        self._show_keys()
+
+    @property
+    def box(self) -> Vertical:
+        """The box."""
+        return self.query_one(".dialog", Vertical)
+
+    def entitle(self, words: str) -> None:
+        """Change the title."""
+        self._title_words = words
+        self._fit_title()
+
+    @on(Resize)
+    def _fit_title(self) -> None:
+        """Show the title inside the box where it is longer than the border."""
+        box, wanted = self.box, cell_len(self._title_words) + _FRAME_CELLS
+        inside = wanted > min(MOST_CELLS, self.app.size.width)
+        box.set_class(inside, "-title-inside")
+        box.border_title = "" if inside else Content(self._title_words)
+        if not inside:
+            box.styles.min_width = wanted
+        self.query_one(".dialog-title", Static).update(Content(self._title_words))
+
+    def _show_keys(self) -> None:
+        keys: dict[str, Content] = {}
+        for active in self.active_bindings.values():
+            binding = active.binding
+            if binding.key == "enter" and self.ENTER:
+                binding = replace(binding, description=self.ENTER, key_display="↵", show=True)
+            if binding.show and active.enabled:
+                keys.setdefault(binding.action, self._key(binding))
+        for box in self.query(".dialog"):  # none while the dialog closes
+            box.border_subtitle = Content(" · ").join(keys.values())
+
+    def _key(self, binding: Binding) -> Content:
+        """Return a key and what it does; a click on it presses it."""
+        display = (self.app.get_key_display(binding), "bold $primary")
+        press = Style.from_meta({"@click": f"app.simulate_key({binding.key!r})"})
+        return Content.assemble(display, f" {binding.description}").stylize(press)
+
+    @on(Resize)
+    def _fit_height(self) -> None:
+        self.box.styles.max_height = self.size.height - self.box.styles.margin.top
+
+    @property
+    def line_cells(self) -> int:
+        """The width of a line in the box."""
+        return min(self.WIDTH, self.size.width) - self.box.gutter.width
+
+    def room_beside(self, *texts: str, lines: int) -> int:
+        """Return how many lines the box has beside some texts and `lines` others."""
+        box = self.box
+        room = self.size.height - box.styles.margin.top - box.gutter.height - lines
+        return room - sum(len(Content(text).wrap(self.line_cells)) for text in texts)
+
+    def action_page(self, step: int) -> None:
+        """Scroll what is higher than its room by a page."""
+        part = self.box if self.box.max_scroll_y else self.scrolled
+        part.scroll_to(y=part.scroll_y + step * (part.size.height - 1), animate=False)
+
+    @property
+    def scrolled(self) -> Widget:
+        """The part that scrolls while all else stays in sight."""
+        return self.box

@@ -1,0 +1,34 @@
+"""Completes the path of a plan's file while it is typed."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from textual.suggester import Suggester
+
+
+class PathSuggester(Suggester):
+    """Suggests the first folder or JSON file whose path begins with the text typed."""
+
+    def __init__(self) -> None:
+        super().__init__(use_cache=False, case_sensitive=True)
+
+    async def get_suggestion(self, value: str) -> str | None:
+        """Return the completed path; None if no path begins with `value`."""
+        return await asyncio.to_thread(_completed, value) if value else None
+
+
+def _completed(value: str) -> str | None:
+    folder, _, start = value.rpartition("/")
+    try:
+        entries = sorted(Path(f"{folder}/" if "/" in value else ".").expanduser().iterdir())
+    except (OSError, RuntimeError):  # no such folder; no such user's home
+        return None
+    for path in entries:
+        if path.name.startswith(start) and (start or not path.name.startswith(".")):
+            if path.is_dir():
+                return f"{value[: len(value) - len(start)]}{path.name}/"
+            if path.suffix == ".json":
+                return f"{value[: len(value) - len(start)]}{path.name}"
+    return None

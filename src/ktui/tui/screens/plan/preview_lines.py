@@ -1,0 +1,203 @@
+"""What a plan does to each broker, drawn before and after; and what its run costs."""
+
+from __future__ import annotations
+
+import enum
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+
+from ktui.planning.check.disks import LOW, DiskLoad
+from ktui.planning.preflight import text
+from ktui.planning.preflight.broker_shares import BrokerShare
+from ktui.planning.preflight.preflight import Preflight
+from ktui.quantities import as_bytes
+from ktui.tui.draw.cells import Piece, pieces_width
+from ktui.tui.draw.change_bar import change_bar, change_legend
+
+Line = list[Piece]
+
+_MOST_BROKERS = 40
+"""With more brokers than this, those that do not change are left out."""
+_SIDE_BY_SIDE = 128
+"""The width in cells from which counts and disks share a line."""
+_BAR, _LEAST_BAR = 24, 3
+_TIME_INDENT = len("time  ")
+_GAP = Piece("  ")
+_ARROW = Piece(" → ", "dim")
+_SIZE = len("999 GiB")
+_SIGNED = _SIZE + 1
+_NOT_KNOWN = "size not known"
+
+
+class Section(enum.Enum):
+    """A part of the preview."""
+
+    TIME = enum.auto()
+    BROKERS = enum.auto()
+    """Replicas, leaders and disks, a line per broker."""
+    SHAPES = enum.auto()
+    FIGURES = enum.auto()
+
+
+EVERYTHING = (Section.TIME, Section.BROKERS, Section.SHAPES, Section.FIGURES)
+
+
+def preview_lines(figures: Preflight, sections: Sequence[Section], width: int) -> list[Line]:
+    """Draw sections of a preview, with an empty line between them."""
+    drawn = [list(_section(figures, section, width)) for section in sections]
+    return [line for lines in drawn if lines for line in ([], *lines)][1:]
+
+
+def _section(figures: Preflight, section: Section, width: int) -> Iterator[Line]:
+    if section is Section.BROKERS:
+        yield from _brokers(figures, width)
+    elif section is Section.FIGURES:
+        yield from ([Piece(line)] for line in text.figures(figures))
+    elif section is Section.SHAPES:
+        yield from ([Piece(line)] for line in text.shape_lines(figures) if figures.batches)
+    elif figures.batches:
+        indent = " " * _TIME_INDENT
+        for line in text.time_lines(figures):
+            wrapped = textwrap.wrap(line, width, subsequent_indent=indent, drop_whitespace=True)
+            yield from ([Piece(part)] for part in wrapped)
+
+
+def _brokers(figures: Preflight, width: int) -> Iterator[Line]:
+    shares, loads = _shown(figures.shares), {load.broker: load for load in figures.brokers}
+    if not shares:
+        return
+    ids = max(len("broker"), *(len(str(share.broker)) for share in shares))
+    if width >= _SIDE_BY_SIDE:
+        counts = list(_counts(shares, width // 2 - ids))
+        room = max(map(pieces_width, counts)) + 2
+        disks = _disks(shares, loads, width - ids - room)
+        for name, count, disk in zip(_names(shares, ids), counts, disks, strict=True):
+            yield [name, *_padded(count, room), *disk]
+    else:
+        for name, count in zip(_names(shares, ids), _counts(shares, width - ids), strict=True):
+            yield [name, *count]
+        if loads:
+            changed = [share for share in shares if share.broker in loads]
+            disks = _disks(changed, loads, width - ids)
+            yield []
+            for name, disk in zip(_names(changed, ids), disks, strict=True):
+                yield [name, *disk]
+    if (more := len(figures.shares) - len(shares)) > 0:
+        yield [Piece(f"and {more:,} more that do not change", "dim")]
+    yield change_legend()
+
+
+def _shown(shares: Sequence[BrokerShare]) -> Sequence[BrokerShare]:
+    if len(shares) <= _MOST_BROKERS:
+        return shares
+    return [share for share in shares if share.changes]
+
+
+def _names(shares: Sequence[BrokerShare], width: int) -> Iterator[Piece]:
+    yield Piece(f"{'broker':<{width}}", "header")
+    for share in shares:
+        yield Piece(f"{share.broker:<{width}}", bold=share.changes)
+
+
+# ------------------------------------------------------------------------ replicas and leaders
+
+
+def _counts(shares: Sequence[BrokerShare], width: int) -> Iterator[Line]:
+    """Draw the replicas and the leaders of brokers, after a heading."""
+    most = max((share.replicas + share.gains for share in shares), default=0)
+    replicas = max(len("now"), *(len(f"{each.replicas:,}") for each in shares))
+    after = max(len("after"), *(len(f"{each.replicas_after:,}") for each in shares))
+    moves = max(len("+/-"), *(len(_moves(each)) for each in shares))
+    leaders = [_leaders(each) for each in shares]
+    led = max(len("leaders"), *map(pieces_width, leaders))
+    bar = _bar_cells(width - replicas - after - 3 - moves - led - 8)
+    heading = f"{'replicas':<{bar}}  {'now':>{replicas}}   {'after':<{after}}  {'+/-':<{moves}}"
+    yield [_GAP, Piece(f"{heading}  leaders", "header")]
+    for share, leading in zip(shares, leaders, strict=True):
+        stays = share.replicas - share.loses
+        moved = bool(share.gains or share.loses)
+        then = f"{share.replicas_after:<{after},}" if moved else " " * after
+        yield [
+            _GAP,
+            *change_bar(stays, share.gains, share.loses, most, bar),
+            Piece(f"  {share.replicas:>{replicas},}", "" if moved else "dim"),
+            _ARROW if moved else Piece("   "),
+            Piece(then, bold=True),
+            Piece(f"  {_moves(share):<{moves}}  ", "dim"),
+            *leading,
+        ]
+
+
+def _moves(share: BrokerShare) -> str:
+    signed = (
+        f"{sign}{count:,}" for sign, count in (("+", share.gains), ("-", share.loses)) if count
+    )
+    return " ".join(signed)
+
+
+def _leaders(share: BrokerShare) -> Line:
+    if share.leaders == share.leaders_after:
+        return [Piece(f"{share.leaders:,}", "dim")]
+    return [Piece(f"{share.leaders:,}"), _ARROW, Piece(f"{share.leaders_after:,}", bold=True)]
+
+
+def _bar_cells(spare: int) -> int:
+    return min(_BAR, max(_LEAST_BAR, spare))
+
+
+# ------------------------------------------------------------------------------------- disks
+
+
+def _disks(
+    shares: Sequence[BrokerShare], loads: Mapping[int, DiskLoad], width: int
+) -> Iterator[Line]:
+    """Draw the disks of brokers, after a heading. A broker that copies nothing has no line."""
+    bar = _bar_cells(width - 4 * (_SIGNED + 2) - _SIZE - 7)
+    heading = f"{'disk':<{bar}}  {'in':>{_SIGNED}}  {'out':>{_SIGNED}}  {'room now':>{_SIZE + 1}}"
+    yield [_GAP, Piece(f"{heading}  {'after':<{_SIGNED}}  at peak", "header")]
+    for share in shares:
+        load = loads.get(share.broker)
+        yield [] if load is None else [_GAP, *_disk(load, bar)]
+
+
+def _disk(load: DiskLoad, bar: int) -> Line:
+    room = f"  {as_bytes(load.room_bytes):>{_SIZE}}"
+    if load.bytes_in is None or load.bytes_out is None:
+        sizes = Piece(f"  {_NOT_KNOWN:>{2 * _SIGNED + 2}}", "falling-behind")
+        return [Piece(" " * bar), sizes, Piece(room), _ARROW, Piece(_NOT_KNOWN, "falling-behind")]
+    copied = [
+        Piece(f"  {_signed(sign, count):>{_SIGNED}}", "" if count else "dim")
+        for sign, count in (("+", load.bytes_in), ("-", load.bytes_out))
+    ]
+    if load.room_after_bytes is None:
+        return [Piece(" " * bar), *copied, Piece("  room not known", "falling-behind")]
+    after = _room(load.room_after_bytes, load.disk_bytes)
+    peak = _room(load.room_at_peak_bytes, load.disk_bytes)
+    spare = Piece(" " * max(0, _SIGNED - pieces_width(after)))
+    return [*_disk_bar(load, bar), *copied, Piece(room), _ARROW, *after, spare, _GAP, *peak]
+
+
+def _disk_bar(load: DiskLoad, bar: int) -> Line:
+    disk, room = load.disk_bytes, load.room_bytes
+    if disk is None or room is None or load.bytes_in is None or load.bytes_out is None:
+        return [Piece(" " * bar)]
+    goes = min(load.bytes_out, disk - room)
+    return change_bar(disk - room - goes, load.bytes_in, goes, disk, bar)
+
+
+def _signed(sign: str, count: int) -> str:
+    return f"{sign}{as_bytes(count)}" if count else as_bytes(count)
+
+
+def _room(room: int | None, disk: int | None) -> Line:
+    """Draw a room with a sign where it is low, or less than nothing."""
+    words = text.room_text(room)
+    if room is not None and room <= 0:
+        return [Piece(f"{words}!", "stalled", bold=True)]
+    if room is not None and disk is not None and room < LOW * disk:
+        return [Piece(f"{words}!", "falling-behind")]
+    return [Piece(words)]
+
+
+def _padded(line: Line, width: int) -> Line:
+    return [*line, Piece(" " * max(0, width - pieces_width(line)))]

@@ -1,0 +1,59 @@
+"""What was chosen in the steps before a run is started."""
+
+from __future__ import annotations
+
+import textwrap
+
+from textual.content import Content
+
+from ktui.cluster.text import clean
+from ktui.pacing.limits import LETTERS, Limits
+from ktui.planning.preflight.preflight import Preflight
+from ktui.planning.preflight.text import time_lines
+from ktui.quantities import as_bytes, as_count
+from ktui.tui.screens.watch.run_banner import shape_in_words
+
+_LABEL = 16
+
+
+def start_facts(plan: str, throttle: str, figures: Preflight, width: int) -> Content:
+    """Return the plan, what it moves, its limits, its throttle and its time, a line each.
+
+    Args:
+        plan: the name of the plan's file.
+        throttle: the throttle in words.
+        figures: the figures under the limits and the throttle chosen.
+        width: the width in cells.
+    """
+    pairs = [
+        ("plan", clean(plan)),
+        ("moves", _moves(figures)),
+        ("limits", _limits(figures.limits)),
+        ("throttle", throttle),
+    ]
+    pairs += [
+        (name, words.strip())
+        for line in (time_lines(figures)[:1] if figures.batches else ())
+        for name, _, words in [line.partition(" ")]
+    ]
+    return Content("\n").join(
+        Content.assemble((f"{'' if n else name:<{_LABEL}}", "$dim"), part)
+        for name, words in pairs
+        for n, part in enumerate(textwrap.wrap(words, width - _LABEL))
+    )
+
+
+def _moves(figures: Preflight) -> str:
+    summary = figures.summary
+    replicas = as_count(summary.replica_movements, "replica")
+    copied = figures.bytes_to_copy
+    size = "size not known" if copied is None else f"{as_bytes(copied)} to copy"
+    return f"{replicas} ({size}), {as_count(summary.leader_movements, 'leader')}"
+
+
+def _limits(limits: Limits) -> str:
+    values = (
+        (letter, getattr(limits, option.replace("-", "_"))) for option, letter in LETTERS.items()
+    )
+    counts = [f"{letter} {value:,}" for letter, value in values if value is not None]
+    return "  ".join([*counts, shape_in_words(limits)])

@@ -1,0 +1,1 @@
+"""What a demo adds to the live view: its story, captions and pictures."""

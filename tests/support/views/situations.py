@@ -1,0 +1,270 @@
+"""The situations by which the view is judged: each pinned at one moment of a simulated cluster."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+from textual.pilot import Pilot
+
+from ktui.cluster.partition import TopicPartition
+from ktui.execution.host.state_dir import StateDir
+from ktui.pacing.limits import Limits
+from ktui.simulated import events
+from ktui.simulated.clock import VirtualClock
+from ktui.simulated.cluster import SimulatedCluster
+from ktui.simulated.controller.controller import RECORDS
+from ktui.simulated.layout import BrokerSpec, ClusterSpec, Tide, TopicSpec
+from support.simulated.moving_clusters import move
+from support.views.replays import Course, record_run, replaying
+from support.views.running import RunWatched, a_new_run, watching_runs
+from support.views.watching import LARGE, Watching, watching
+
+_MB = 1_000_000
+_GB = 1_000 * _MB
+DRAINED, SPARE, OTHER_SPARE = 3, 5, 6
+_POLL_S, _SELDOM_S = 2.0, 15.0
+_TOPICS = {"orders": (12, 2.0), "payments": (6, 0.6), "clicks": (24, 1.2), "audit": (4, 0.3)}
+"""Partitions, and gigabytes of each, by topic."""
+_RINGS = ((1, 2, 3), (2, 3, 4), (3, 4, 1), (4, 1, 2))
+
+Enter = Callable[[Path], AbstractAsyncContextManager[Pilot[None]]]
+
+
+class Situation(NamedTuple):
+    """A situation, and what its picture says in a terminal of every size."""
+
+    name: str
+    enter: Enter
+    happens: tuple[str, ...]
+    """Words of what is going on."""
+    wrong: tuple[str, ...] = ()
+    """Words of what is wrong; none where nothing is."""
+    helps: tuple[str, ...] = ()
+    """Words of what one can do about it."""
+
+
+def production() -> SimulatedCluster:
+    """Return a cluster of six brokers, of which broker 3 has replicas of every topic."""
+    spec = ClusterSpec(
+        brokers=tuple(
+            BrokerSpec(id=b, rack=f"eu-1{'abc'[b % 3]}", net_in=60.0 * _MB, net_out=60.0 * _MB)
+            for b in range(1, 7)
+        ),
+        topics=tuple(
+            TopicSpec(
+                name=name,
+                replicas=_replicas(partitions),
+                bytes_each=round(gigabytes * _GB),
+                inbound=0.4 * _MB,
+                configs={"min.insync.replicas": "2"},
+            )
+            for name, (partitions, gigabytes) in _TOPICS.items()
+        ),
+        tide=Tide(swing=0.1, noise=0.05),
+        auto_leader_rebalance=False,
+    )
+    return SimulatedCluster(spec, VirtualClock())
+
+
+def _replicas(partitions: int) -> tuple[tuple[int, ...], ...]:
+    return tuple(_RINGS[n % len(_RINGS)] for n in range(partitions))
+
+
+def drain(*topics: str) -> dict[TopicPartition, tuple[int, ...]]:
+    """Return the plan that moves every replica of these topics, or of all, off broker 3."""
+    return {
+        TopicPartition(name, n): tuple(
+            (SPARE, OTHER_SPARE)[n % 2] if b == DRAINED else b for b in each
+        )
+        for name in topics or _TOPICS
+        for n, each in enumerate(_replicas(_TOPICS[name][0]))
+        if DRAINED in each
+    }
+
+
+@asynccontextmanager
+async def _draining(
+    folder: Path, seconds: float, *, throttle: str = "40MB/s"
+) -> AsyncIterator[RunWatched]:
+    """Drain broker 3 for some seconds, in a view attached to the run."""
+    cluster = production()
+    async with watching_runs(cluster, folder, size=LARGE, poll_s=_POLL_S) as watch:
+        limits = Limits(replicas=1, partitions=5, per_broker=4)
+        wanted = a_new_run(drain(), limits, "drain-b3", throttle)
+        run = await watch.engines.start(wanted)
+        watch.app.call_later(watch.app.attach_to, run)
+        await watch.until(lambda: watch.app.attached is not None)
+        await watch.pass_time(seconds)
+        yield watch
+
+
+async def _rest(watch: Watching) -> None:
+    """Wait until nothing is being worked out for the screen any more."""
+    workers = watch.app.workers
+    await watch.until(lambda: not any(w.is_running for w in workers if w.group != "polling"))
+    watch.app.clear_notifications()
+    await watch.pilot.pause()
+
+
+@asynccontextmanager
+async def _drain(folder: Path) -> AsyncIterator[Pilot[None]]:
+    async with _draining(folder, 160) as watch:
+        await _rest(watch)
+        yield watch.pilot
+
+
+@asynccontextmanager
+async def _dead_target(folder: Path) -> AsyncIterator[Pilot[None]]:
+    async with _draining(folder, 100) as watch:
+        await watch.do(events.Kill(SPARE))
+        await watch.pass_time(90)
+        await _rest(watch)
+        yield watch.pilot
+
+
+@asynccontextmanager
+async def _throttle_too_low(folder: Path) -> AsyncIterator[Pilot[None]]:
+    async with _draining(folder, 150, throttle="1MB/s") as watch:
+        await _rest(watch)
+        yield watch.pilot
+
+
+@asynccontextmanager
+async def _hundred_thousand(_: Path, partitions: int = 100_000) -> AsyncIterator[Pilot[None]]:
+    cluster = _wide(partitions)
+    async with watching(cluster, LARGE, poll_s=_SELDOM_S) as watch:
+        await watch.do(events.Kill(SPARE))
+        await watch.pass_time(7 * _SELDOM_S)
+        await _rest(watch)
+        yield watch.pilot
+
+
+def _wide(partitions: int) -> SimulatedCluster:
+    """Return a cluster in which somebody moves this many partitions at once."""
+    count = 100
+    names = [f"topic-{n:04}" for n in range(partitions // count)]
+    spec = ClusterSpec(
+        brokers=tuple(BrokerSpec(id=b, net_in=900.0 * _MB) for b in range(1, 7)),
+        topics=tuple(
+            TopicSpec(name=n, replicas=((1, 2, 3),) * count, bytes_each=_MB) for n in names
+        ),
+        auto_leader_rebalance=False,
+    )
+    cluster = SimulatedCluster(spec, VirtualClock())
+    moved = [TopicPartition(name, n) for name in names for n in range(count)]
+    for first in range(0, partitions, RECORDS):  # a controller refuses more in one request
+        new = 4 + first // RECORDS % 3
+        cluster.do(events.Alter(dict.fromkeys(moved[first : first + RECORDS], (new, 2, 3))))
+    return cluster
+
+
+@asynccontextmanager
+async def _engine_killed(folder: Path) -> AsyncIterator[Pilot[None]]:
+    async with _draining(folder, 160) as watch:
+        await watch.engines.aclose()
+        await watch.pass_time(20)
+        await _rest(watch)
+        yield watch.pilot
+
+
+@asynccontextmanager
+async def _ended_and_foreign_stall(folder: Path) -> AsyncIterator[Pilot[None]]:
+    cluster = production()
+    async with watching_runs(cluster, folder, size=LARGE, poll_s=_POLL_S) as watch:
+        wanted = a_new_run(drain("audit"), Limits(replicas=1, partitions=5), "night")
+        run = await watch.engines.start(wanted)
+        watch.app.call_later(watch.app.attach_to, run)
+        await watch.until(lambda: watch.app.attached is not None)
+        await watch.pass_time(60)
+        await watch.do(move("orders-11", 4, 1, 6), move("clicks-3", 4, 1, 6))
+        await watch.do(events.Kill(6))
+        await watch.pass_time(120)
+        await _rest(watch)
+        yield watch.pilot
+
+
+@asynccontextmanager
+async def _cluster_gone(folder: Path) -> AsyncIterator[Pilot[None]]:
+    async with _draining(folder, 160) as watch:
+        await watch.lose()
+        await watch.pass_time(41)
+        await _rest(watch)
+        yield watch.pilot
+
+
+@asynccontextmanager
+async def _rollback_of_everything(folder: Path) -> AsyncIterator[Pilot[None]]:
+    async with _draining(folder, 200) as watch:
+        await watch.press("c", "up", "right")  # the whole run, rolled back
+        await watch.see()
+        await _rest(watch)
+        await watch.press("y")
+        await watch.type("drain-b3")
+        await watch.press("enter")
+        await watch.pass_time(4)
+        await _rest(watch)
+        yield watch.pilot
+
+
+@asynccontextmanager
+async def _two_runs(folder: Path) -> AsyncIterator[Pilot[None]]:
+    cluster = production()
+    async with watching_runs(cluster, folder, size=LARGE, poll_s=_POLL_S) as watch:
+        limits = Limits(replicas=1, partitions=3)
+        run = await watch.engines.start(a_new_run(drain("orders"), limits, "drain-orders"))
+        beside = a_new_run(drain("clicks"), limits, "drain-clicks")
+        beside = msgspec.structs.replace(beside, concurrent=True)
+        await watch.engines.start(beside)
+        watch.app.call_later(watch.app.attach_to, run)
+        await watch.until(lambda: watch.app.attached is not None)
+        await watch.pass_time(40)
+        await _rest(watch)
+        yield watch.pilot
+
+
+@asynccontextmanager
+async def _denied(_: Path) -> AsyncIterator[Pilot[None]]:
+    cluster = production()
+    for call in ("log_dirs", "topic_configs", "broker_configs"):
+        cluster.do(events.Deny(call))
+    cluster.do(move("orders-0", 1, 2, 5))
+    cluster.do(move("orders-1", 2, 6, 4))
+    async with watching(cluster, LARGE, poll_s=_POLL_S) as watch:
+        await watch.pass_time(30)
+        await _rest(watch)
+        yield watch.pilot
+
+
+@asynccontextmanager
+async def _replay(folder: Path) -> AsyncIterator[Pilot[None]]:
+    cluster = production()
+    course = Course({60.0: [events.Kill(SPARE)], 130.0: [events.Start(SPARE)]}, 240.0, 1.0, 10.0)
+    limits = Limits(replicas=1, partitions=5, per_broker=4)
+    wanted = a_new_run(drain(), limits, "drain-b3", "40MB/s")
+    run = await record_run(StateDir(folder / "state"), cluster, wanted, course)
+    async with replaying(run.recording, LARGE, at_s=110, name="drain-b3", speed=10.0) as replay:
+        await replay.press("p")
+        await replay.surveyed()
+        await replay.until_told("run drain-b3")
+        replay.app.clear_notifications()
+        await replay.pilot.pause()
+        yield replay.pilot
+
+
+SITUATIONS = (
+    Situation("drain", _drain, ("drain-b3",)),
+    Situation("dead-target", _dead_target, ("drain-b3",)),
+    Situation("throttle-too-low", _throttle_too_low, ("drain-b3",)),
+    Situation("hundred-thousand", _hundred_thousand, ()),
+    Situation("engine-killed", _engine_killed, ("drain-b3",)),
+    Situation("ended-and-foreign-stall", _ended_and_foreign_stall, ("night",)),
+    Situation("cluster-gone", _cluster_gone, ()),
+    Situation("rollback-of-everything", _rollback_of_everything, ("drain-b3",)),
+    Situation("two-runs", _two_runs, ("drain-orders",)),
+    Situation("denied", _denied, ()),
+    Situation("replay", _replay, ("drain-b3",)),
+)
