@@ -53,7 +53,7 @@ PLAYS = (
         "drain-a-broker",
         (120, 34),
         (
-            *[Step(20)] * 5,
+            *[Step(25)] * 4,
             Step(20, ("down", "down", "enter")),
             Step(15, still="partition"),
             *[Step(15)] * 2,

@@ -20,6 +20,8 @@ from support.views.situations import SITUATIONS, Situation
 SIZES = ((80, 24), (120, 40), (200, 60))
 FONT = "DejaVu Sans Mono"
 """A font with all the glyphs that a terminal has; the one that Textual names is seldom there."""
+SPACING = "0.159px"
+"""What its glyphs lack to the width of a cell."""
 
 
 async def draw(situation: Situation, folder: Path) -> None:
@@ -29,10 +31,15 @@ async def draw(situation: Situation, folder: Path) -> None:
             for size in SIZES:
                 await resize(pilot, size)
                 path = folder / f"{situation.name}-{size[0]}x{size[1]}.svg"
-                svg = pilot.app.export_screenshot(simplify=True).replace("Fira Code", FONT)
-                path.write_text(svg, encoding="utf-8")
+                path.write_text(_drawn(pilot.app.export_screenshot(simplify=True)), "utf-8")
                 _as_png(path)
                 print(path)  # noqa: T201 - what the command answers
+
+
+def _drawn(svg: str) -> str:
+    """Name a font that is there, as wide as a cell, and keep the blanks at the ends of words."""
+    svg = svg.replace("Fira Code", FONT).replace("<svg ", '<svg xml:space="preserve" ', 1)
+    return svg.replace("font-size: 20px;", f"font-size: 20px; letter-spacing: {SPACING};", 1)
 
 
 def _as_png(path: Path) -> None:

@@ -14,7 +14,7 @@ from support.simulated.scenario_play import Play, phases, playing
 
 LARGE = "hundred-thousand-partitions"
 UNTIL_CURED = "throttle-too-low"
-"""Its cure is a key: tests/tui/test_demo.py presses it."""
+"""Its cure is a key: tests/tui/app/test_demo.py presses it."""
 SMALL = [name for name in shipped_names() if name != LARGE]
 LONGEST_S = 120
 """Seconds of a viewer."""

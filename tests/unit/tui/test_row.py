@@ -66,7 +66,7 @@ def test_a_reason_is_whole_whatever_else_of_its_row_has_to_give_way(width: int) 
 
 
 def test_a_reason_too_long_for_its_row_takes_the_figures_and_leaves_the_replicas() -> None:
-    why = "0.3 MB/s throttle, 1.6 MB/s in: will never finish; needs more than 1.6 MB/s"
+    why = "0.3 MB/s throttle, 1.6 MB/s in; needs more than 1.6 MB/s"
     stall = Stall(StallKind.FALLING_BEHIND, Cause.THROTTLED, BEGAN_S, 4, why)
     lanes = {4: Lane(4, Role.ADDING, lag_messages=3_000, stall=stall)}
     seen = timeline(tp("payments-12"), phase=Phase.MOVING, lanes=lanes)

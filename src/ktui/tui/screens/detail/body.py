@@ -261,6 +261,8 @@ def _alarm(stall: Stall, now_s: float) -> Content:
     """Return the sentence of an alarm: which replica, for how long, why, and what to do."""
     lasted = figures.as_duration(now_s - stall.since_s)
     cause = f"{stall.cause.value}: {stall.detail}" if stall.detail else stall.cause.value
+    if stall.detail == f"broker {stall.broker} is down":
+        cause = "it is down"
     if not stall.alarm:
         words = f"· broker {stall.broker} waits for {lasted} by now: {cause}."
         return Content.styled(words, "$waiting")

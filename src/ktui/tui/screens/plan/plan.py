@@ -46,6 +46,7 @@ from ktui.tui.widgets.bindings import give_ids
 from ktui.tui.widgets.choices import Choices, FormChoices
 from ktui.tui.widgets.footer import FooterKeys
 from ktui.tui.widgets.header import StatusHeader
+from ktui.tui.widgets.own_errors import ReportsOwnErrors
 from ktui.tui.widgets.services import services
 
 _SIDE_BY_SIDE = 120
@@ -89,7 +90,7 @@ PlanOutcome = RunDir | CheckedExtraPlan | SwitchPlanScreen
 """The folder of the run that was started; an extra plan to add; or the other screen to open."""
 
 
-class PlanScreen(Screen[PlanOutcome | None]):
+class PlanScreen(Screen[PlanOutcome | None], ReportsOwnErrors):
     """Returns what the operator has decided; None if the operator left the screen.
 
     One step is shown at a time. What is typed in the others stays.

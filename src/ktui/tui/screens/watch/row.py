@@ -117,8 +117,9 @@ def reason(timeline: Timeline, context: RowContext) -> Piece | None:
     stall = None if timeline.phase in _ENDED else timeline.stall
     if stall is not None:
         words = stall.detail or f"broker {stall.broker}: {stall.cause}"
-        if context.run is not None and context.run.track(timeline.tp) is None:
-            words = f"foreign: {words}"
+        if context.run is not None and track is None:
+            mover = context.run.movers.get(timeline.tp)
+            words = f"{'foreign' if mover is None else f'run {mover}'}: {words}"
         role = state_cell(timeline, context).role if stall.alarm else "waiting"
         return Piece(words, role)
     if condition.severe and timeline.phase is not Phase.TOPIC_GONE:

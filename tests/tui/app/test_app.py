@@ -1,0 +1,328 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from rich.text import Text
+from textual.app import App
+from textual.binding import Binding
+
+from ktui.cluster.observer import Interest
+from ktui.simulated import events
+from ktui.tui.draw.themes import load_themes
+from ktui.tui.screens.brokers.screen import BrokersScreen
+from ktui.tui.screens.detail.screen import DetailScreen
+from ktui.tui.screens.events import EventsScreen
+from ktui.tui.screens.help import HelpScreen
+from ktui.tui.screens.watch.screen import WatchScreen
+from ktui.tui.widgets.footer import FooterKeys
+from support.simulated.moving_clusters import a_cluster, move
+from support.views.screens import colour_of
+from support.views.watching import LARGE, SMALL, Watching, an_app, watching
+
+
+async def test_enter_opens_the_partition_under_the_cursor_and_escape_comes_back() -> None:
+    async with watching(a_cluster(moving=["a-0", "b-0"])) as watch:
+        # from the detail the next partition of the list can be opened
+        await watch.press("enter", "right_square_bracket")
+        assert "b-0" in watch.lines[1]
+        await watch.press("left_square_bracket")
+        assert "a-0" in watch.lines[1]
+        await watch.press("escape")
+
+        await watch.press("home", "down", "enter")
+        assert isinstance(watch.app.screen, DetailScreen)
+        assert "b-0" in watch.lines[1]
+        await watch.see()
+        await watch.press("escape")
+        assert isinstance(watch.app.screen, WatchScreen)
+        assert watch.cursor == "b-0"
+
+
+async def test_each_screen_opens_with_its_key_and_closes_with_escape() -> None:
+    async with watching(a_cluster(moving=["a-0"])) as watch:
+        for key, kind in (("b", BrokersScreen), ("e", EventsScreen), ("question_mark", HelpScreen)):
+            await watch.press(key)
+            assert isinstance(watch.app.screen, kind)
+            await watch.press(key)
+            await watch.see()
+            await watch.press(*([] if isinstance(watch.app.screen, WatchScreen) else ["escape"]))
+            assert isinstance(watch.app.screen, WatchScreen)
+
+
+async def test_a_deleted_topic_shows_no_leader() -> None:
+    async with watching(a_cluster(moving=["a-0"])) as watch:
+        await watch.press("enter")
+        assert [line.split()[0] for line in watch.lines if "adding  " in line] == [">+4"]
+        await watch.do(events.DeleteTopic("a"))
+        gone = [line.split()[0] for line in watch.lines if " gone  " in line]
+        assert gone[-4:] == ["2", "3", "1", "4"]
+
+
+async def test_enter_on_an_empty_list_reports_that_there_is_nothing_to_open() -> None:
+    async with watching(a_cluster()) as watch:
+        await watch.press("enter")
+        assert "There is no partition to open." in watch.text
+
+
+async def test_the_whole_cluster_is_counted_only_while_the_brokers_screen_is_open() -> None:
+    async with watching(a_cluster()) as watch:
+        await watch.press("b")
+        await watch.see()
+        assert watch.looks.interests[-1] == Interest(census=True, health=True)
+        await watch.press("escape")
+        await watch.see()
+        assert watch.looks.interests[-1] == Interest(health=True)
+
+
+async def test_a_broker_chosen_on_the_brokers_screen_filters_the_list() -> None:
+    async with watching(a_cluster(moving=["a-0"])) as watch:
+        await watch.press("b", "enter")
+        await watch.until(lambda: isinstance(watch.app.screen, WatchScreen))
+        await watch.until(lambda: "filter broker:1" in watch.text)
+
+
+# --- help and palette ------------------------------------------------------------------------
+
+
+def _every_tooltip() -> set[str]:
+    kinds = (App, WatchScreen, DetailScreen, BrokersScreen, EventsScreen)
+    app = an_app(a_cluster())
+    return {
+        binding.tooltip
+        for owner in (app, *kinds[1:])
+        for binding in owner.BINDINGS
+        if isinstance(binding, Binding) and binding.tooltip
+    }
+
+
+def test_the_help_lists_every_key_binding() -> None:
+    app = an_app(a_cluster())
+    listed = {key.words for group in app.help_groups() for key in group.keys}
+    assert _every_tooltip() <= listed
+    assert len(_every_tooltip()) > 15
+
+
+def test_every_key_has_a_sentence_for_the_help() -> None:
+    for owner in (type(an_app(a_cluster())), WatchScreen):
+        for binding in owner.BINDINGS:
+            assert isinstance(binding, Binding)
+            assert binding.tooltip or binding.key == "ctrl+c", binding
+
+
+@pytest.mark.parametrize("size", [SMALL, LARGE])
+async def test_the_help_explains_every_sign_and_can_be_scrolled(size: tuple[int, int]) -> None:
+    async with watching(a_cluster(), size) as watch:
+        await watch.press("question_mark")
+        assert "Open the partition's detail" in watch.text
+        await watch.press("end")
+        await watch.until(lambda: "the topic is gone" in watch.text)
+
+
+async def test_the_palette_finds_every_action_and_every_theme() -> None:
+    async with watching(a_cluster(moving=["a-0", "b-0"])) as watch:
+        await watch.press("ctrl+p")
+        await watch.type("theme light")
+        await watch.until(lambda: "theme: light" in watch.text)
+        await watch.press("down", "enter")
+        await watch.until(lambda: watch.app.theme == "light")
+        await watch.press("ctrl+p")
+        await watch.type("reverse the order")
+        await watch.until(lambda: "Turn the order round" in watch.text)
+        await watch.press("down", "enter")
+        await watch.until(lambda: watch.rows == ["b-0", "a-0"] or "state ▼" in watch.lines[2])
+
+
+async def test_every_key_in_the_footer_does_something() -> None:
+    async with watching(a_cluster(moving=["a-0"])) as watch:
+        footer = watch.lines[-1]
+        for words in ("detail", "filter", "sort", "view", "freeze", "brokers", "events", "help"):
+            assert words in footer
+        assert "dashboard" in footer
+        # a read-only view without a run can change nothing
+        for words in ("cancel", "throttle", "limits", "pause", "start plan", "runs", "mark"):
+            assert words not in footer
+        # a key that is left out says why it can do nothing
+        await watch.press("p")
+        assert "No run is attached." in watch.text
+
+
+async def test_the_smallest_terminal_leaves_keys_out_of_the_footer_but_cuts_none() -> None:
+    async with watching(a_cluster(moving=["a-0"]), SMALL) as watch:
+        assert watch.lines[-1].rstrip().endswith("q quit")
+        assert "brokers" in watch.lines[-1]
+        assert "limits" not in watch.lines[-1]
+
+
+async def test_a_key_in_the_footer_says_what_it_is_for_and_can_be_clicked() -> None:
+    async with watching(a_cluster(moving=["a-0"])) as watch:
+        footer = watch.app.screen.query_one(FooterKeys)
+        start, row = watch.lines[-1].index("b brokers"), len(watch.lines) - 1
+        for column in (start, start + len("b brokers") - 1):
+            await watch.pilot.hover(offset=(column, row))
+            assert str(footer.tooltip).startswith("Show the brokers")
+        await watch.pilot.hover(offset=(start - 1, row))
+        assert footer.tooltip is None
+        await watch.pilot.click(offset=(start, row))
+        assert isinstance(watch.app.screen, BrokersScreen)
+
+
+# --- leaving ---------------------------------------------------------------------------------
+
+
+def _last_words(watch: Watching) -> str:
+    (words,) = watch.app._exit_renderables
+    assert isinstance(words, Text)
+    return words.plain
+
+
+async def test_quitting_reports_how_many_reassignments_continue_without_the_view() -> None:
+    async with watching(a_cluster(moving=["a-0", "b-0"])) as watch:
+        await watch.press("q")
+        await watch.until(lambda: not watch.app.is_running or watch.app._exit)
+        assert _last_words(watch) == (
+            "ktui: view closed; nothing on the cluster was changed by it."
+            " 2 partitions are being reassigned and will go on without it."
+        )
+
+
+async def test_quitting_a_quiet_cluster_reports_that_nothing_was_changed() -> None:
+    async with watching(a_cluster()) as watch:
+        await watch.press("q")
+        await watch.until(lambda: watch.app._exit)
+        assert _last_words(watch).endswith("nothing on the cluster was changed by it.")
+
+
+@pytest.mark.parametrize("keys", [["question_mark"], ["T"], ["ctrl+p"], ["slash", "a"], ["b"]])
+async def test_ctrl_c_quits_from_everywhere(keys: list[str]) -> None:
+    async with watching(a_cluster()) as watch:
+        await watch.press(*keys)
+        await watch.press("ctrl+c")
+        await watch.until(lambda: watch.app._exit)
+        assert "view closed" in _last_words(watch)
+
+
+# --- losing the cluster elsewhere, themes, title ---------------------------------------------
+
+
+async def test_every_screen_warns_that_tls_does_not_verify_the_cluster() -> None:
+    async with watching(a_cluster(moving=["a-0"]), SMALL, tls_unverified=True) as watch:
+        assert "READ-ONLY   TLS unverified  " in watch.lines[0]
+        for key in ("enter", "b", "e"):
+            await watch.press(key)
+            assert "READ-ONLY   TLS unverified  " in watch.lines[0]
+            await watch.press("escape")
+
+
+@pytest.mark.parametrize("size", [SMALL, LARGE])
+async def test_every_screen_shows_which_brokers_are_down_and_that_the_cluster_is_lost(
+    size: tuple[int, int],
+) -> None:
+    async with watching(a_cluster(moving=["a-0"]), size) as watch:
+        await watch.do(events.Shutdown(4))
+        for key in ("enter", "b", "e"):
+            await watch.press(key)
+            assert "prod-eu" in watch.lines[0]
+            assert "READ-ONLY" in watch.lines[0]
+            assert "8/9 brokers" in watch.lines[0]
+            assert "‼ broker 4 down" in watch.lines[1]
+            await watch.press("escape")
+        await watch.press("b")
+        await watch.lose()
+        await watch.pass_time(11)
+        assert (
+            "‼ cluster does not answer, last answer 12 s ago, retrying: no broker answered"
+            in watch.lines[1]
+        )
+        for key in ("e", "enter"):  # opened while the cluster is lost, they say so at once
+            await watch.press("escape", key)
+            assert (
+                "‼ cluster does not answer, last answer 12 s ago, retrying: no broker answered"
+                in watch.lines[1]
+            )
+            assert "down" not in watch.lines[1]
+        await watch.recover()
+        assert "does not answer, last" not in watch.text
+
+
+async def test_values_of_a_lost_cluster_are_grey_on_every_screen() -> None:
+    async with watching(a_cluster(moving=["a-0"])) as watch:
+        for key, words in (("enter", "moving"), ("b", "alive")):
+            await watch.press(key)
+            current = colour_of(watch.app, words)
+            await watch.lose()
+            grey = colour_of(watch.app, words)
+            assert None not in (grey, current)
+            assert grey != current
+            await watch.recover()
+            assert colour_of(watch.app, words) == current
+            await watch.press("escape")
+
+
+async def test_the_events_list_an_outage_and_its_duration() -> None:
+    async with watching(a_cluster(moving=["a-0"], resting=["b-0"])) as watch:
+        await watch.press("e")
+        await watch.pass_time(10)
+        await watch.lose()
+        assert "cluster lost: no broker answered" in watch.text
+        await watch.pass_time(30)
+        await watch.recover()
+        await watch.do(move("b-0", 4, 2, 3))
+        listed = [line for line in watch.lines if "cluster  " in line or "b-0" in line]
+        assert len(listed) == 3
+        assert "cluster lost: no broker answered" in listed[0]
+        assert "cluster answers again after 37 s" in listed[1]
+        assert "b-0" in listed[2]
+
+
+async def test_an_unknown_theme_is_named_and_the_default_is_used() -> None:
+    async with watching(a_cluster(), LARGE, theme="drak") as watch:
+        await watch.until(lambda: "There is no usable theme 'drak', so dark is used." in watch.text)
+        assert watch.app.theme == "dark"
+
+
+async def test_a_broken_theme_file_is_named_with_its_line_and_the_app_runs(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "mine.yaml").write_text("name: mine\nextends: dark\nfont: Fira\n")
+    cluster = a_cluster(moving=["a-0"])
+    async with watching(cluster, LARGE, themes=load_themes(tmp_path)) as watch:
+        await watch.until(lambda: "mine.yaml:3" in watch.text.replace("\n", ""))
+        await watch.see()
+        assert watch.rows == ["a-0"]
+
+
+async def test_a_saved_theme_is_shown_at_once_and_a_broken_one_changes_nothing(
+    tmp_path: Path,
+) -> None:
+    mine = tmp_path / "mine.yaml"
+    mine.write_text('name: mine\nextends: dark\ncolors: {primary: "#111111"}\n')
+    themes = load_themes(tmp_path)
+    async with watching(a_cluster(moving=["a-0"]), themes=themes, theme="mine") as watch:
+        mine.write_text("name: mine\nextends: dark\ncolors: {primary: tomatoo}\n")
+        await watch.until(lambda: "The theme stays as it was" in watch.text)
+        assert "mine.yaml:3: `primary` is not a colour" in " ".join(watch.text.split())
+        assert watch.app.current_theme.primary == "#111111"
+
+        mine.write_text("name: mine\nextends: dark\ncolors: {primary: tomato}\n")
+        await watch.until(lambda: watch.app.current_theme.primary == "tomato")
+        await watch.until(lambda: watch.app.theme_variables["primary"] == "#FE6347")
+
+
+async def test_only_ktui_themes_are_offered() -> None:
+    async with watching(a_cluster()) as watch:
+        assert set(watch.app.available_themes) == set(load_themes(None).themes)
+
+
+async def test_the_terminal_title_shows_the_totals(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with watching(a_cluster(moving=["a-0", "b-0"], messages=10_000)) as watch:
+        written: list[str] = []
+        driver = watch.app._driver
+        assert driver is not None
+        monkeypatch.setattr(driver, "write", written.append)
+        await watch.see()
+        assert "\x1b]0;ktui prod-eu: 5%, 2 moving\x07" in written
+        await watch.pass_time(25)
+        assert written[-1] == "\x1b]0;ktui prod-eu: nothing is moving\x07"
+        await watch.lose()
+        assert written[-1] == "\x1b]0;ktui prod-eu: cluster lost\x07"

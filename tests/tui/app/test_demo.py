@@ -1,0 +1,345 @@
+from __future__ import annotations
+
+import asyncio
+import re
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from rich.text import Text
+from textual.pilot import Pilot
+
+from ktui.cli.watch.demo import Playing, demo_app
+from ktui.cli.watch.demo_launcher import SimulatedEngines
+from ktui.cluster.ports import ConfigResource, ConfigScope
+from ktui.cluster.throttle_settings import RATES, REPLICAS
+from ktui.simulated.clock import ScaledClock, VirtualClock
+from ktui.simulated.scenario.library import load_scenario, shipped_path
+from ktui.simulated.scenario.record import FASTEST
+from ktui.tui.app.demo import DemoApp, PlayNext, poll_interval_s
+from ktui.tui.screens.help import HelpScreen
+from support.views.screens import resize, screen_text
+from support.views.terminal import Terminal
+
+STORY = """
+title: A small story
+about: Broker 3 is drained.
+cluster: {brokers: 4}
+topics: {orders: {partitions: 4, size: 1GiB}}
+plan: {start: 5s, throttle: 10MB/s, drain: [3]}
+"""
+PACED = STORY.replace("drain: [3]", "drain: [3], limits: {replicas: 1, partitions: 1}")
+SPEED = 10.0
+
+
+class Demo:
+    """A running demo, with its clock, real time and its keyboard."""
+
+    def __init__(
+        self, app: DemoApp, clock: ScaledClock, real: VirtualClock, pilot: Pilot[None]
+    ) -> None:
+        self.app = app
+        self.clock = clock
+        self.real = real
+        self.pilot = pilot
+
+    @property
+    def text(self) -> str:
+        return screen_text(self.app)
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        """Let real time pass one second at a time until a condition holds."""
+        async with asyncio.timeout(60):
+            while not condition():
+                await self.real.advance(1.0)
+                await self.pilot.pause()
+
+    async def press(self, *keys: str) -> None:
+        await self.pilot.press(*keys)
+        await self.pilot.pause()
+
+
+@asynccontextmanager
+async def a_demo(
+    folder: Path, story: str = STORY, size: tuple[int, int] = (120, 30)
+) -> AsyncIterator[Demo]:
+    path = folder / "story.yaml"
+    path.write_text(story, encoding="utf-8")
+    real = VirtualClock()
+    clock = ScaledClock(SPEED, fastest=FASTEST, real=real)
+    async with (
+        demo_app(Playing(load_scenario(path), "story", pictures=folder), clock) as app,
+        app.run_test(size=size, notifications=True) as pilot,
+    ):
+        await pilot.pause()
+        yield Demo(app, clock, real, pilot)
+
+
+def shown(demo: Demo) -> str:
+    return "" if demo.app.notification is None else demo.app.notification.words
+
+
+async def test_the_demo_shows_its_plan_under_the_throttle_until_it_is_done(tmp_path: Path) -> None:
+    async with a_demo(tmp_path, size=(80, 24)) as demo:
+        # the header says that it is simulated, and how fast time runs, on every screen
+        await demo.until(lambda: "orders-0" in demo.text)
+        assert "SIMULATED x10" in demo.text.split("\n")[0]
+        await resize(demo.pilot, (120, 30))
+        assert "SIMULATED x10" in demo.text.split("\n")[0]
+        await demo.press("b")
+        await demo.until(lambda: "leaders" in demo.text)
+        assert "SIMULATED x10" in demo.text.split("\n")[0]
+        await demo.press("escape")
+
+        await demo.until(lambda: "moving" in demo.text and "10 MB/s" in demo.text)
+        await demo.until(lambda: "3 done" in demo.text)
+        assert "nothing is moving" in demo.text
+        # when all has ended it says how to go on
+        await demo.until(lambda: "Nothing is being reassigned." in demo.text)
+        assert "This cluster is simulated: A small story." in demo.text
+        assert "Nothing moves any more: 3 done in " in demo.text
+        assert "play it again" in demo.text
+        assert ".  the next story" in demo.text
+
+
+async def test_a_plan_with_limits_is_a_run_whose_limits_and_throttle_can_be_changed(
+    tmp_path: Path,
+) -> None:
+    async with a_demo(tmp_path, PACED) as demo:
+        await demo.until(lambda: "run story" in demo.text and "step 1/2" in demo.text)
+        assert "R 1  P 1  gentle rolling" in demo.text
+        assert demo.text.count("queued") == 2
+        await demo.press("p", "y")
+        await demo.until(lambda: "PAUSED" in demo.text)
+        await demo.press("p", "y")
+        await demo.until(lambda: "RUNNING" in demo.text)
+
+        await demo.press("l", "down", "3", "enter")
+        await demo.until(lambda: "in force: they bind from decision 2 on" in demo.text)
+        await demo.press("escape")
+        await demo.until(lambda: "queued" not in demo.text and "P 3" in demo.text)
+
+        assert "throttle 10 MB/s into each broker" in demo.text
+        await demo.press("t")
+        assert "in force: 10 MB/s into each broker" in demo.text
+        await demo.press(*"90MB", "enter")
+        await demo.until(lambda: "90 MB/s into each broker, at once" in demo.text)
+        await demo.press("escape")
+        await demo.until(lambda: "ENDED" in demo.text)
+        assert "done 3/3" in demo.text
+        assert await throttles_of(demo) == {}  # it is put back at the end
+
+
+async def test_one_key_raises_the_throttle_in_the_story_of_a_throttle_too_low(
+    tmp_path: Path,
+) -> None:
+    story = shipped_path("throttle-too-low").read_text(encoding="utf-8")
+    async with a_demo(tmp_path, story) as demo:
+        await demo.until(lambda: "THROTTLE TOO LOW (t): 3.0 MB/s" in demo.text)
+        await demo.press("t", *"60MB", "enter", "escape")
+        await demo.until(lambda: "ENDED" in demo.text)
+        assert "done 14/14" in demo.text
+        assert await throttles_of(demo) == {}
+
+
+async def throttles_of(demo: Demo) -> dict[str, object]:
+    """Return the throttles that are set on brokers and topics."""
+    assert isinstance(demo.app._runs.engines, SimulatedEngines)
+    reader = demo.app._runs.engines._cluster.reader()
+    resources = [
+        *(ConfigResource(ConfigScope.BROKER, str(broker)) for broker in range(1, 6)),
+        *(ConfigResource(ConfigScope.TOPIC, topic) for topic in ("orders", "clicks", "audit")),
+    ]
+    answer = await reader.settings(resources)
+    return {
+        f"{resource.scope} {resource.name}": shown
+        for resource, shown in answer.settings.items()
+        if shown.keys() & {*RATES, *REPLICAS}
+    }
+
+
+async def test_the_story_is_shown_at_the_start_and_again_on_a_key(tmp_path: Path) -> None:
+    async with a_demo(tmp_path, STORY.replace("start: 5s", "start: 25s")) as demo:
+        await demo.until(lambda: "Broker 3 is drained." in demo.text)
+        assert not shown(demo)
+        await demo.until(lambda: "orders-0" in demo.text and "A small story" in demo.text)
+        assert shown(demo)
+        await demo.press("i")
+        await demo.until(lambda: "Broker 3 is drained." in demo.text)
+        assert not shown(demo)
+        await demo.press("i")
+        await demo.until(lambda: "Broker 3 is drained." not in demo.text)
+
+
+async def test_the_help_lists_the_demo_keys_with_all_others(tmp_path: Path) -> None:
+    async with a_demo(tmp_path) as demo:
+        groups = demo.app.help_groups()
+        everywhere = {key.keys: key.words for key in groups[0].keys}
+        assert everywhere["q"] == "Close this view, and end the simulated cluster"
+        words = {key.words for group in groups for key in group.keys}
+        assert {"Tell what happens here", "Play the story from the start"} <= words
+        assert "Show the brokers: traffic, disks, throttles" in words
+        # nothing lies over the help
+        await demo.until(lambda: "i shows the story" in demo.text)
+        await demo.press("question_mark")
+        await demo.until(lambda: isinstance(demo.app.screen, HelpScreen))
+        assert not shown(demo)
+        await demo.press("escape")
+        await demo.until(lambda: demo.text.split("\n")[-1].split().count("brokers") == 1)
+
+
+async def test_a_demo_can_be_played_again(tmp_path: Path) -> None:
+    async with a_demo(tmp_path) as demo:
+        await demo.press("R")
+        await demo.until(lambda: demo.app._exit)
+        assert demo.app.plays_next is PlayNext.AGAIN
+
+
+async def test_the_keys_of_the_next_story_and_the_one_before_end_this_one(tmp_path: Path) -> None:
+    for key, then in (("full_stop", PlayNext.NEXT), ("comma", PlayNext.PREVIOUS)):
+        async with a_demo(tmp_path) as demo:
+            await demo.press(key)
+            await demo.until(lambda demo=demo: demo.app._exit)  # type: ignore[misc]  # of this turn
+            assert demo.app.plays_next is then
+
+
+async def test_time_can_be_stopped_while_every_screen_still_opens(tmp_path: Path) -> None:
+    async with a_demo(tmp_path, PACED) as demo:
+        await demo.until(lambda: "step 1/2" in demo.text)
+        await demo.press("0")
+        assert "SIMULATED x10 TIME STOPPED" in demo.text
+        stands = demo.clock.monotonic()
+        await demo.real.advance(30.0)
+        await demo.press("b")
+        await demo.until(lambda: "48 MB/s" in demo.text or "broker 1" in demo.text)
+        assert "TIME STOPPED" in demo.text
+        await demo.press("escape", "enter", "escape")
+        assert demo.clock.monotonic() == stands
+
+        # what is asked of the run meanwhile is done once time goes on
+        await demo.press("t", *"90MB", "enter", "escape")
+        await demo.real.advance(5.0)
+        assert "throttle 10 MB/s into each broker" in demo.text
+        await demo.press("0")
+        assert "TIME STOPPED" not in demo.text
+        await demo.until(lambda: "throttle 90 MB/s into each broker" in demo.text)
+
+
+async def test_the_header_has_the_speed_that_keys_change_and_polls_follow_it(
+    tmp_path: Path,
+) -> None:
+    async with a_demo(tmp_path, PACED) as demo:
+        await demo.until(lambda: "step 1/2" in demo.text)
+        for keys, speed, interval_s in ((("minus",) * 3, 1.0, 1.0), (("plus",) * 9, 100.0, 10.0)):
+            await demo.press(*keys)
+            assert f"SIMULATED x{speed:g} " in demo.text
+            assert f"poll {interval_s:.1f} s" in demo.text
+            before = demo.clock.monotonic()
+            await demo.real.advance(1.0)
+            await demo.pilot.pause()
+            assert demo.clock.monotonic() == before + speed
+            assert demo.app.progress.last is not None
+            assert demo.clock.monotonic() - demo.app.progress.last.monotonic_s <= interval_s
+        await demo.until(lambda: "ENDED" in demo.text)
+        assert "done 3/3" in demo.text
+
+
+CAPTIONED = f"""{STORY}
+captions:
+  - {{at: 0s, say: "Broker 3 is drained. Press `b` for [bold]the brokers[/]."}}
+  - {{when: done, say: "The first one is done."}}
+"""
+
+
+async def test_captions_stand_above_the_keys_of_every_screen(tmp_path: Path) -> None:
+    async with a_demo(tmp_path, CAPTIONED, size=(80, 24)) as demo:
+        first = "» Broker 3 is drained. Press b for [bold]the brokers[/]."
+        await demo.until(lambda: demo.text.split("\n")[-2].strip() == first)
+        await demo.press("b")
+        await demo.until(lambda: demo.text.split("\n")[-2].strip() == first)
+        await demo.until(lambda: demo.text.split("\n")[-2].strip() == "» The first one is done.")
+        await demo.press("escape")
+        assert "» The first one is done." in demo.text
+
+
+def text_of(picture: Path) -> str:
+    return picture.read_text(encoding="utf-8")
+
+
+async def test_a_key_writes_a_picture_of_the_screen_also_of_a_dialog(tmp_path: Path) -> None:
+    async with a_demo(tmp_path) as demo:
+        await demo.until(lambda: "orders-0" in demo.text)
+        await demo.press("i")
+        await demo.press("ctrl+s")
+        picture = Path(shown(demo).removeprefix("Wrote the picture "))
+        assert picture.parent == tmp_path
+        assert "Broker&#160;3&#160;is&#160;drained." in text_of(picture)
+
+        demo.app._pictures = tmp_path / "gone"
+        await demo.press("ctrl+s")
+        assert "No picture was written into" in shown(demo)
+        assert "No such file or directory." in shown(demo)
+
+
+async def test_leaving_a_demo_reports_that_the_simulated_cluster_has_ended(tmp_path: Path) -> None:
+    async with a_demo(tmp_path) as demo:
+        await demo.press("q")
+        await demo.until(lambda: demo.app._exit)
+        (words,) = demo.app._exit_renderables
+        assert isinstance(words, Text)
+        assert words.plain.startswith("ktui: the simulated cluster has ended with its view.")
+        assert demo.app.plays_next is None
+
+
+async def test_partitions_that_the_cluster_refuses_are_reported(tmp_path: Path) -> None:
+    story = f"{STORY}faults: [{{at: 1s, delete-topic: orders}}]\n"
+    async with a_demo(tmp_path, story) as demo:
+        await demo.until(lambda: "Refused parts" in demo.text)
+        assert "Kafka refused it" in demo.text
+        demo.app.clear_notifications()
+        await demo.press("i")
+        await demo.until(lambda: "Refused parts of the plan" in demo.text)
+        assert "UNKNOWN_TOPIC_OR_PARTITION" in demo.text
+
+
+async def test_an_unreachable_broker_is_reported_in_plain_words(tmp_path: Path) -> None:
+    story = f"{STORY.replace('start: 5s', 'start: 20s')}faults: [{{at: 1s, kill: 4}}]\n"
+    async with a_demo(tmp_path, story) as demo:
+        await demo.until(lambda: "Refused parts" in demo.text)
+        await demo.press("i")
+        words = "broker 4: could not be reached, so nothing was sent to it"
+        await demo.until(lambda: words in demo.text)
+
+
+@pytest.mark.parametrize(
+    ("speed", "interval_s"), [(0.1, 0.1), (1.0, 1.0), (10.0, 10.0), (100.0, 10.0)]
+)
+def test_the_demo_polls_often_enough_to_miss_no_move(speed: float, interval_s: float) -> None:
+    assert poll_interval_s(speed) == interval_s
+
+
+async def test_a_story_without_a_plan_is_shown_too(tmp_path: Path) -> None:
+    async with a_demo(tmp_path, STORY[: STORY.index("plan")]) as demo:
+        await demo.until(lambda: "Nothing is being reassigned." in demo.text)
+
+
+def test_a_demo_runs_in_a_terminal_is_played_again_and_quit() -> None:
+    command = [sys.executable, "-m", "ktui", "demo", "--speed", "20"]
+    with Terminal(command, env={"TERM": "xterm", "COLORTERM": ""}) as terminal:
+        terminal.wait_for("SIMULATED x20")
+        terminal.wait_for("orders-0")
+        screen = terminal.wait_for(
+            lambda text: re.search("done [1-9]", text), why="some partitions done"
+        )
+        assert "MB/s" in screen
+        terminal.send("R")
+        terminal.wait_for(lambda text: "done 0/22" in text, why="the start")
+        terminal.send("q")
+        assert terminal.wait_for_exit() == 0
+        assert terminal.attributes == terminal.attributes_before
+        assert b"the simulated cluster has ended with its view" in terminal.output
+        # a terminal of 16 colours gets the theme of these 16
+        assert b"\x1b[38;2" not in terminal.output
+        assert b"93" in terminal.output

@@ -1,0 +1,182 @@
+from __future__ import annotations
+
+import pytest
+
+from ktui.cluster.observer import Observer
+from ktui.simulated import events
+from ktui.tui.screens.events import EventsScreen
+from ktui.tui.screens.insights import InsightsScreen
+from ktui.tui.screens.plan.plan import PlanScreen
+from ktui.tui.screens.run.change_screen import RunChangeScreen
+from ktui.tui.screens.runs import RunsScreen
+from ktui.tui.widgets.own_errors import ReportsOwnErrors
+from support.simulated.moving_clusters import a_cluster, move
+from support.views.screens import colour_of
+from support.views.watching import LARGE, SMALL, watching
+
+
+async def test_a_frozen_list_stands_still_while_the_header_updates() -> None:
+    async with watching(a_cluster(moving=["a-0"], resting=["b-0"])) as watch:
+        await watch.press("f")
+        await watch.do(move("b-0", 4, 2, 3))
+        await watch.pass_time(11)
+        assert watch.rows == ["a-0"]
+        assert "2 moving" in watch.lines[1]
+        assert "FROZEN 12 s" in watch.lines[2]
+        await watch.press("f")
+        assert watch.rows == ["a-0", "b-0"]
+        assert "FROZEN" not in watch.text
+
+
+async def test_a_lost_cluster_keeps_its_last_values_with_their_age_and_the_reason() -> None:
+    async with watching(a_cluster(moving=["a-0"])) as watch:
+        await watch.lose()
+        await watch.pass_time(11)
+        assert "does not answer, last" in watch.lines[1]
+        assert "last answer 12 s ago, retrying: no broker answered" in watch.lines[1]
+        assert "a-0" in watch.text
+        assert watch.partitions.stale
+        await watch.recover()
+        assert "does not answer, last" not in watch.text
+        assert not watch.partitions.stale
+
+
+async def test_an_empty_list_says_nothing_of_a_cluster_that_does_not_answer() -> None:
+    async with watching(a_cluster()) as watch:
+        assert "Nothing is being reassigned." in watch.text
+        await watch.lose()
+        await watch.pass_time(11)
+        assert "does not answer." in watch.text
+        assert "when it last did, there was nothing to show here." in watch.text
+        assert "Nothing is being reassigned." not in watch.text
+        await watch.recover()
+        assert "Nothing is being reassigned." in watch.text
+
+
+async def test_brokers_that_accept_connections_but_never_answer_are_a_lost_cluster() -> None:
+    async with watching(a_cluster(moving=["a-0"])) as watch:
+        await watch.do(*map(events.Hang, watch.cluster.machines))
+        await watch.pass_time(10)
+        assert "last answer 11 s ago, retrying: no answer in time" in watch.lines[1]
+        await watch.do(*map(events.Resume, watch.cluster.machines))
+        await watch.pass_time(5)
+        assert "does not answer, last" not in watch.text
+        assert "moving" in watch.line("a-0")
+
+
+async def test_the_reason_for_a_lost_cluster_is_short_and_always_worded_the_same() -> None:
+    async with watching(a_cluster(moving=["a-0"]), SMALL) as watch:
+        await watch.do(events.Shutdown(4))
+        await watch.lose()
+        for passed_s, age_s in ((0, 1), (2, 3), (4, 7)):
+            await watch.pass_time(passed_s)
+            assert watch.lines[1].endswith(
+                f"last answer {age_s} s ago, retrying: no broker answered"
+            )
+        grey = colour_of(watch.app, "does not answer, last")
+        assert colour_of(watch.app, "8/9 brokers") not in (None, grey)
+        assert colour_of(watch.app, "8/9 brokers") == colour_of(watch.app, "a-0")
+
+
+async def test_values_age_even_before_a_poll_has_failed() -> None:
+    async with watching(a_cluster(moving=["a-0"])) as watch:
+        await watch.do(*map(events.Hang, watch.cluster.machines))
+        await watch.press("b")
+        assert "poll 1.0 s" in watch.lines[0]
+        await watch.pass_time(5)
+        await watch.until(lambda: "values 6 s old" in watch.lines[0])
+        await watch.press("escape")
+        await watch.until(lambda: "values 6 s old" in watch.lines[0])
+        await watch.do(*map(events.Resume, watch.cluster.machines))
+        await watch.see()
+        assert "old" not in watch.lines[0]
+
+
+async def test_a_cluster_never_reached_is_shown_with_the_reason() -> None:
+    cluster = a_cluster(moving=["a-0"])
+    for broker in cluster.machines:
+        cluster.do(events.Hang(broker))
+    async with watching(cluster, SMALL) as watch:
+        assert "Connecting to prod-eu" in watch.text
+        await watch.pass_time(10)
+        assert "Cannot reach prod-eu yet." in watch.text
+        assert "The brokers may be overloaded or hanging" in " ".join(watch.text.split())
+        await watch.do(*map(events.Resume, watch.cluster.machines))
+        await watch.pass_time(5)
+        assert "a-0" in watch.text
+
+
+async def test_the_pauses_between_failed_polls_grow_to_five_seconds() -> None:
+    async with watching(a_cluster()) as watch:
+        await watch.lose()
+        await watch.pass_time(22)
+        assert watch.looks.at_s == [0, 1, 3, 7, 12, 17, 22]
+        await watch.do(*map(events.Start, watch.cluster.machines))
+        await watch.pass_time(12)
+        assert watch.looks.at_s[7:] == [27, 32, 33, 34, 35, 36]
+
+
+async def test_an_internal_error_is_shown_and_the_view_keeps_running(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with watching(a_cluster(moving=["a-0"])) as watch:
+        with monkeypatch.context() as broken:
+            broken.setattr(Observer, "_last_census", lambda *_: 1 / 0)
+            await watch.see()
+        assert "own error" in watch.text
+        assert "ZeroDivisionError: division by zero" in watch.text
+        await watch.pass_time(2)
+        assert "own error" not in watch.text
+        assert watch.rows == ["a-0"]
+
+
+async def test_an_internal_error_in_the_background_is_shown_and_kept_in_the_events() -> None:
+    async def fail() -> None:
+        raise ZeroDivisionError("division by zero")
+
+    async with watching(a_cluster(moving=["a-0"])) as watch:
+        watch.app.run_worker(fail(), exit_on_error=False)
+        await watch.until(lambda: "own error: ZeroDivisionError: division by zero" in watch.text)
+        await watch.press("e")
+        assert "own error" in watch.text
+
+
+@pytest.mark.parametrize(
+    "screen", [EventsScreen, InsightsScreen, PlanScreen, RunChangeScreen, RunsScreen]
+)
+def test_screens_that_work_in_the_background_report_their_own_errors(screen: type) -> None:
+    assert issubclass(screen, ReportsOwnErrors)
+
+
+async def test_an_internal_error_in_the_background_of_a_screen_is_shown() -> None:
+    async def fail() -> None:
+        raise ZeroDivisionError("division by zero")
+
+    async with watching(a_cluster(moving=["a-0"])) as watch:
+        await watch.press("e")
+        watch.app.screen.run_worker(fail(), exit_on_error=False)
+        await watch.until(lambda: "own error: ZeroDivisionError: division by zero" in watch.text)
+
+
+async def test_failures_of_the_last_poll_are_summed_up_in_one_line() -> None:
+    async with watching(a_cluster(moving=["a-0"])) as watch:
+        await watch.do(events.Hang(4), events.Deny("log_dirs"))
+        await watch.pass_time(6)
+        assert "! broker 4: log ends: no answer for 6.0 s (and 1 more)" in watch.lines[2]
+        assert "‼ no permission: log dirs (Describe on Cluster)" in watch.lines[1]
+        await watch.do(events.Resume(4), events.Allow("log_dirs"))
+        await watch.pass_time(32)
+        assert "no answer" not in watch.text
+        assert "no permission" not in watch.text
+        assert "!" not in watch.lines[2]
+
+
+async def test_a_thousand_moving_partitions_are_followed_poll_by_poll() -> None:
+    async with watching(a_cluster(moving=[f"t-{n}" for n in range(1_000)]), LARGE) as watch:
+        await watch.press("pagedown", "pagedown")
+        before = watch.cursor
+        await watch.pass_time(3)
+        assert watch.cursor == before
+        assert len(watch.rows) == 1_000
+        assert watch.looks.last is not None
+        assert watch.looks.last.monotonic_s == 3

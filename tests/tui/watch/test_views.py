@@ -1,0 +1,169 @@
+from __future__ import annotations
+
+from ktui.cluster.observer import Interest
+from ktui.simulated import events
+from support.simulated.moving_clusters import Replicas, a_cluster, cancel
+from support.views.watching import LARGE, SMALL, watching
+
+MIN_2 = {"min.insync.replicas": "2"}
+TROUBLED: dict[str, list[Replicas]] = {
+    "ok": [(1, 2, 3)],
+    "away": [(1, 2, 7)],
+    "under": [(1, 7, 8)],
+    "gone": [(7, 8, 9)],
+}
+"""Topics that are each in a different kind of trouble while brokers 7, 8 and 9 are down."""
+DOWN = [events.Kill(7), events.Kill(8), events.Kill(9)]
+
+
+async def test_a_quiet_cluster_shows_for_how_long_and_what_to_try() -> None:
+    async with watching(a_cluster(), SMALL) as watch:
+        await watch.pass_time(90)
+        assert "Nothing is being reassigned." in watch.text
+        assert "Quiet for 1m 30s." in watch.text
+        assert "v  another view" in watch.text
+        assert "T  choose topics" in watch.text
+
+
+async def test_the_unhealthy_view_reads_all_partitions_and_shows_those_in_trouble() -> None:
+    async with watching(a_cluster(TROUBLED, configs=MIN_2), LARGE) as watch:
+        await watch.do(*DOWN)
+        await watch.pass_time(10)
+        assert watch.looks.interests[-1] == Interest(health=True)
+        await watch.press("v")
+        await watch.see()
+        assert watch.looks.interests[-1] == Interest(unhealthy=True, health=True)
+        assert set(watch.rows) == {"away-0", "under-0", "gone-0"}
+        assert "OFFLINE" in watch.line("gone-0")
+        assert "UNDER MIN" in watch.line("under-0")
+        assert "ISR 1, min 2" in watch.line("under-0")
+        assert "out of ISR: 7" in watch.line("away-0")
+
+
+async def test_a_healthy_cluster_is_shown_as_such_with_the_number_of_partitions_checked() -> None:
+    async with watching(a_cluster({"t": [(1, 2, 3)] * 12_034}), SMALL) as watch:
+        await watch.press("v")
+        await watch.see()
+        assert "No partition is under-replicated, under min ISR or offline." in watch.text
+        assert "12,034 partitions" in watch.text
+
+
+async def test_topics_named_at_the_start_are_shown_whether_they_move_or_not() -> None:
+    cluster = a_cluster(moving=["orders-1", "audit-0"], resting=["orders-0"])
+    async with watching(cluster, topics=["orders"]) as watch:
+        assert watch.looks.interests[0] == Interest(topics=frozenset({"orders"}), health=True)
+        assert sorted(watch.rows) == ["orders-0", "orders-1"]
+        assert "topic orders" in watch.lines[2]
+        assert "in sync" in watch.line("orders-0")
+
+
+async def test_a_missing_topic_is_named() -> None:
+    async with watching(a_cluster(), topics=["ordres"]) as watch:
+        assert "The cluster has no topic ordres." in watch.text
+
+
+async def test_chosen_topics_become_the_third_view() -> None:
+    async with watching(a_cluster(resting=["orders-0", "audit-0", "other-0"])) as watch:
+        await watch.press("T")
+        assert "Which topics?" in watch.text
+        await watch.type("orders, audit")
+        await watch.press("enter")
+        await watch.see()
+        assert watch.looks.interests[-1] == Interest(
+            topics=frozenset({"orders", "audit"}), health=True
+        )
+        assert sorted(watch.rows) == ["audit-0", "orders-0"]
+        await watch.press("v")
+        assert "reassigning" in watch.lines[2]
+
+
+async def test_there_are_two_views_and_no_prompt_without_chosen_topics() -> None:
+    async with watching(a_cluster()) as watch:
+        await watch.press("v")
+        assert "unhealthy" in watch.lines[2]
+        await watch.press("v", "v", "v")
+        assert "reassigning" in watch.lines[2]
+        assert "Which topics?" not in watch.text
+
+
+async def test_escaping_the_topics_prompt_keeps_the_view() -> None:
+    async with watching(a_cluster()) as watch:
+        await watch.press("v", "T", "escape")
+        assert "unhealthy" in watch.lines[2]
+
+
+async def test_a_missing_chosen_topic_is_named_beside_those_that_exist() -> None:
+    async with watching(a_cluster(resting=["orders-0"])) as watch:
+        await watch.do(events.Hang(1), *map(events.Kill, range(2, 10)))  # no live broker answers
+        await watch.press("T")
+        await watch.type("orders, nosuch")
+        await watch.press("enter")
+        assert "no such topic" not in watch.text
+        await watch.do(events.Resume(1))
+        await watch.pass_time(15)
+        assert "nosuch: no such topic" in watch.lines[2]
+        assert watch.rows == ["orders-0"]
+
+
+async def test_a_topic_with_unanswered_metadata_is_not_reported_missing() -> None:
+    cluster = a_cluster(resting=["orders-0", "audit-0"])
+    async with watching(cluster, topics=["orders", "audit"]) as watch:
+        await watch.do(events.Deny("describe_topics"))
+        assert "no permission: metadata (Describe on Topic audit …)" in watch.lines[1]
+        assert "no such topic" not in watch.text
+
+
+async def test_the_unhealthy_view_shows_health_rather_than_a_finished_move() -> None:
+    topics: dict[str, list[Replicas]] = {"n": [(1, 2, 3), (9,)], "t": [(5, 6, 7), (1, 2, 3)]}
+    min_3 = {"min.insync.replicas": "3"}
+    cluster = a_cluster(topics, moving=["t-1"], messages=1_500, configs=min_3)
+    async with watching(cluster, LARGE) as watch:
+        await watch.pass_time(5)
+        assert "done" in watch.row("t-1")
+        await watch.do(events.Shutdown(4), events.Shutdown(9))
+        await watch.pass_time(10)
+        row = watch.row("t-1")
+        assert "done" in row
+        assert "UNDER MIN: ISR 2, min 3; out of ISR: 4" in row
+        await watch.press("enter")
+        assert "UNDER MIN · reached its target; ISR 2, min 3; out of ISR: 4" in watch.lines[2]
+        await watch.press("escape", "v")
+        await watch.see()
+        assert "‼ 1 offline (v) · 1 under min ISR (v)" in watch.lines[1]
+        assert "done" not in watch.row("t-1")
+        assert "UNDER MIN     >4! *2 3" in watch.row("t-1")
+        assert "ISR 2, min 3; out of ISR: 4" in watch.row("t-1")
+        assert watch.rows == ["n-1", "t-1"]
+
+
+async def test_the_unhealthy_view_shows_the_time_of_its_last_full_poll() -> None:
+    async with watching(a_cluster(resting=["t-0"]), LARGE) as watch:
+        await watch.pass_time(5)
+        await watch.press("v")
+        at = watch.clock.now().astimezone()
+        await watch.pass_time(6)
+        assert f"as at {at:%H:%M:%S}" in watch.lines[2]
+        await watch.do(events.Shutdown(9))
+        assert "looking at all partitions" in watch.lines[2]
+        assert "No partition is under-replicated" not in watch.text
+        await watch.see()
+        assert "No partition is under-replicated" in watch.text
+
+
+async def test_ended_moves_are_counted_separately() -> None:
+    async with watching(a_cluster(moving=["a-0", "b-0", "c-0"], messages=10_000)) as watch:
+        await watch.do(cancel("b-0"))
+        await watch.pass_time(5)
+        assert "2 moving  1 cancelled" in watch.lines[1]
+        await watch.pass_time(30)
+        assert "nothing is moving · 2 done, 1 cancelled lately" in watch.lines[1]
+
+
+async def test_switching_views_polls_at_once() -> None:
+    async with watching(a_cluster()) as watch:
+        await watch.pass_time(3)
+        assert watch.looks.at_s == [0, 1, 2, 3]
+        await watch.press("v")
+        await watch.until(lambda: len(watch.looks.at_s) > 4)
+        assert watch.looks.at_s[4] == 3
+        assert watch.looks.interests[4].unhealthy
