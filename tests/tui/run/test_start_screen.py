@@ -19,6 +19,7 @@ from support.views.plan_steps import (
     joined_words,
     read,
     report,
+    settled,
     tick,
 )
 from support.views.running import (
@@ -85,6 +86,11 @@ async def test_enter_counts_after_what_was_typed_ahead_of_it(tmp_path: Path) -> 
             watch.app.post_message(Key(_character_to_key(character), character))
         watch.app.post_message(Key("enter", "\r"))
         await watch.until(lambda: "The plan is read" in report(watch))
+        await settled(watch)
+        for _ in range(9):
+            watch.app.post_message(Key("enter", "\r"))
+        await watch.say("▸5 start")
+        await watch.say("Type drain-3 to start the run")
 
 
 async def test_a_mistyped_run_name_starts_nothing(tmp_path: Path) -> None:

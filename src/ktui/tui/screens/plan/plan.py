@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
 import msgspec
@@ -303,11 +303,18 @@ class PlanScreen(Screen[PlanOutcome | None], ReportsOwnErrors):
 
     def action_forward(self) -> None:
         """Go to the next step, or read the plan first."""
-        self._once_typed(self._forward)
+        self._enter_once_typed()
 
-    def _once_typed(self, act: Callable[[], None]) -> None:
+    def _enter_once_typed(self) -> None:
         """Act once the field has taken in what was typed before this key, which has priority."""
-        (self.focused or self).call_later(act)
+        (self.focused or self).call_later(self._enter)
+
+    def _enter(self) -> None:
+        """Go on from the step that is shown by then."""
+        if self._is_last:
+            self.decide()
+        else:
+            self._forward()
 
     def _forward(self) -> None:
         stale = self._chosen is None or self._source.request != self._reading
@@ -325,7 +332,7 @@ class PlanScreen(Screen[PlanOutcome | None], ReportsOwnErrors):
 
     def action_decide(self) -> None:
         """Do what the screen is for."""
-        self._once_typed(self.decide)
+        self._enter_once_typed()
 
     def action_back(self) -> None:
         """Go to the step before; from the first one, leave. Nothing is sent."""
