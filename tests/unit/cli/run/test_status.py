@@ -387,6 +387,13 @@ def test_a_live_run_under_a_shut_cancel_gate_is_gated(tmp_path: Path) -> None:
         assert text(status(run))[0] == "run drain-b3: gated"
 
 
+def test_the_bytes_of_status_count_what_steps_in_flight_have_copied(tmp_path: Path) -> None:
+    run = RunClient(a_run(tmp_path)).read().run
+    copied = run.copies.done + 2**20
+    status = StatusFacts(run=run, copied=CopiedBytes(done=copied, whole=run.copies.whole))
+    assert status_json(status).bytes_done == copied
+
+
 def test_status_shows_that_the_time_left_is_based_on_earlier_runs(tmp_path: Path) -> None:
     copied = CopiedBytes(left_s=Range(100.0, 200.0, 400.0), by_earlier_runs=True)
     run, state = RunClient(a_run(tmp_path)).read().run, StateDir(tmp_path / "state")

@@ -62,6 +62,11 @@ def test_the_progress_line_shows_how_far_the_run_is() -> None:
     )
 
 
+def test_the_progress_line_counts_what_steps_in_flight_have_copied() -> None:
+    copied = msgspec.structs.replace(LEFT, done=3 * 2**30)
+    assert ", 3.0 GiB of 4.0 GiB copied, " in progress_line(a_run(step(1, 7)), copied)
+
+
 def test_the_progress_line_marks_a_time_left_based_on_earlier_runs() -> None:
     reported = msgspec.structs.replace(LEFT, by_earlier_runs=True)
     assert progress_line(a_run(step(1, 7)), reported).endswith(", 2m 10s left by earlier runs")
