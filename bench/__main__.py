@@ -9,11 +9,13 @@ from bench import (
     disturbing,
     keys,
     listing,
+    living,
     pipeline_start,
     plans,
     polling,
     reassigning,
     recording,
+    showing,
     simulating,
     spanning,
     starting,
@@ -25,6 +27,7 @@ from ktui.lab.layout import Lab
 
 ALONE: dict[str, Callable[[], None]] = {
     "keys": keys.run,
+    "live": living.run,
     "start": starting.run,
     "simulate": simulating.run,
     "plan": plans.run,
@@ -39,6 +42,7 @@ ON_A_CLUSTER: dict[str, Callable[[Lab], None]] = {
     "list": listing.run,
     "poll": polling.run,
     "reassign": reassigning.run,
+    "show": showing.run,
 }
 PARTS = (*ALONE, *ON_A_CLUSTER)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -21,6 +21,8 @@ from ktui.lab.layout import Lab
 from ktui.lab.up import LabRequest, up
 
 DEAD = 5
+_LARGEST = 2_000
+"""Partitions per topic: a controller refuses to create too many at once."""
 
 
 @contextmanager
@@ -49,20 +51,26 @@ def moving(lab: Lab, count: int) -> Iterator[None]:
     if count == 0:
         yield
         return
-    connection, topic = Connection.to(lab.bootstrap_servers), f"bench-{count}"
-    homes = [1 + number % 3 for number in range(count)]
-    create_topic(connection, topic, [[home] for home in homes])
-    asyncio.run(_move(connection, topic, homes))
+    connection = Connection.to(lab.bootstrap_servers)
+    names = [f"bench-{count}" + f"-{n}" * (count > _LARGEST) for n in range(-(-count // _LARGEST))]
+    homes = {
+        TopicPartition(name, number): 1 + number % 3
+        for place, name in enumerate(names)
+        for number in range(min(_LARGEST, count - place * _LARGEST))
+    }
+    for name in names:
+        create_topic(connection, name, [[home] for tp, home in homes.items() if tp.topic == name])
+    asyncio.run(_move(connection, homes))
     try:
         yield
     finally:
-        delete_topics(connection, [topic])
+        delete_topics(connection, names)
 
 
-async def _move(connection: Connection, topic: str, homes: list[int]) -> None:
+async def _move(connection: Connection, homes: Mapping[TopicPartition, int]) -> None:
     writer = KafkaWriter(connection)
     targets: dict[TopicPartition, tuple[int, ...] | None] = {
-        TopicPartition(topic, number): (home, 4, DEAD) for number, home in enumerate(homes)
+        tp: (home, 4, DEAD) for tp, home in homes.items()
     }
     results = await writer.alter_reassignments(targets, allow_replication_factor_change=True)
     await writer.aclose()

@@ -1,139 +1,181 @@
-"""Time from a key to the frame that shows its effect, in lists of up to 100,000 partitions."""
+"""CPU time from a key to the frame that shows its effect, in the whole app."""
 
 from __future__ import annotations
 
 import asyncio
 import gc
 import itertools
-import time
-from typing import Any
+from collections.abc import Awaitable, Callable, Iterable
 
-from textual import events
-from textual.app import App, ComposeResult
+from textual.pilot import Pilot
+from textual.widgets import Static
 
 from bench.checks import check_count, check_left_out
+from bench.cockpit import Cockpit, PreparedPolls, cockpit, cpu_to_frame, next_poll, settled
+from bench.recording import moving_polls
 from bench.timing import percentile
 from ktui.cluster.observation import Observation
-from ktui.cluster.observer import Observer
-from ktui.cluster.partition import TopicPartition
-from ktui.progress.fold import fold
-from ktui.progress.timeline import Progress
-from ktui.simulated import events as acts
-from ktui.simulated.clock import VirtualClock
-from ktui.simulated.cluster import SimulatedCluster
-from ktui.simulated.controller.controller import RECORDS
-from ktui.simulated.layout import MIB, BrokerSpec, ClusterSpec, TopicSpec
-from ktui.tui.draw.themes import role_defaults
-from ktui.tui.screens.watch.list import PartitionList
-from ktui.tui.screens.watch.row_context import RowContext
+from ktui.tui.screens.dashboard.map import PartitionMap
 
-SIZE = (200, 60)
-KEYS = 200
-PATIENCE_S = 10.0
-"""Seconds after which a key counts as one that drew nothing."""
-_PARTITIONS = 100
-"""Partitions per topic."""
-MIX = ("down", "down", "down", "pagedown", "up", "end", "home", "pagedown", "pageup", "down")
+ALONE, BESIDE = (150, 60), (200, 60)
+"""Terminals with the list alone, and with the detail beside it."""
+POLLS = 3
+CURSOR = ("down", "down", "pagedown", "up", "end", "home", "pagedown", "pageup", "down", "down")
+FILTER = "orders-017"
+MAP = ("right", "down", "right", "up", "left", "end", "home", "down", "right", "left")
+KEYS = 100
+AIM = "aim: at most 30 ms"
 
-
-class Frames(App[None]):
-    """An app with the list alone, which notes when each frame has been written."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.painted = asyncio.Event()
-
-    def compose(self) -> ComposeResult:
-        """Show the list."""
-        yield PartitionList()
-
-    def get_theme_variable_defaults(self) -> dict[str, str]:
-        """Return the colours of the theme's roles."""
-        return role_defaults(self.current_theme)
-
-    def _display(self, screen: Any, renderable: Any) -> None:
-        # Textual has no public event for a written frame; this is where it writes one.
-        super()._display(screen, renderable)
-        self.painted.set()
+Figures = list[float | None]
 
 
 def run() -> None:
-    """Print the figures."""
-    fewest_rows: list[float] = []
+    """Print the figures. CPU time: a terminal and a frame's turn in the 60 a second are beside."""
     for rows in (1_000, 10_000, 100_000):
-        drawn = asyncio.run(_measure(rows))
-        left_out = KEYS - len(drawn)
-        check_left_out("keys, which drew nothing", left_out, KEYS)
-        taken, (worst_s, worst) = [seconds for seconds, _ in drawn], max(drawn)
-        fewest_rows = fewest_rows or taken
-        growth = percentile(taken, 0.95) / percentile(fewest_rows, 0.95)
-        print(
-            f"key to frame, {rows:,} rows: median {percentile(taken, 0.5) * 1000:.1f} ms, "
-            f"p95 {percentile(taken, 0.95) * 1000:.1f} ms (aim: at most 30 ms), "
-            f"{growth:.1f} times that of the fewest rows; "
-            f"worst {worst_s * 1000:.1f} ms ({worst}); "
-            f"left out of {KEYS} keys: {left_out} that drew nothing"
-        )
+        polls = list(moving_polls(rows, POLLS))
+        for size in (ALONE, BESIDE):
+            asyncio.run(_list(rows, polls, size))
+        asyncio.run(_dashboard(rows, polls))
 
 
-async def _measure(rows: int) -> list[tuple[float, str]]:
-    """Return the seconds of each key that drew something, and the key."""
-    observation = await _moving(rows)
-    progress = fold(Progress(), observation)
-    app = Frames()
-    async with app.run_test(size=SIZE) as pilot:
-        shown = app.query_one(PartitionList)
-        shown.focus()
-        shown.show(progress.timelines, RowContext(observation.monotonic_s))
-        await pilot.pause()
-        check_count("rows", len(shown.arrangement.rows), rows)
+async def _list(rows: int, polls: list[Observation], size: tuple[int, int]) -> None:
+    source = PreparedPolls(polls)
+    async with cockpit(source, size) as (app, pilot):
+        listed = app.watch_screen.partition_list
+        check_count("rows", len(listed.arrangement.rows), rows)
+        what = f"{rows:,} rows" + (", detail beside" if size == BESIDE else "")
         gc.collect()
-        drawn = []
-        for key in itertools.islice(itertools.cycle(MIX), KEYS):
-            await pilot.pause()  # a late frame of the key before is no frame of this one
-            seconds = await _press(app, shown, key)
-            if seconds is not None:
-                drawn.append((seconds, key))
-        return drawn
+        _print(f"{what}: cursor", await _cursor_keys(app, pilot, size))
+        named, whole = await _sort_keys(app, pilot)
+        _print(f"{what}: order named", named)
+        _print(f"{what}: rows in that order", whole, aim="")
+        named, whole = await _filter_keys(app, pilot, rows)
+        _print(f"{what}: filter shown", named)
+        _print(f"{what}: rows filtered", whole, aim="")
+        keys = await _beside_polls(app, source, CURSOR, lambda: listed.row)
+        _print(f"{what}: cursor, during polls", keys, aim="with what a poll takes meanwhile")
 
 
-async def _press(app: Frames, shown: PartitionList, key: str) -> float | None:
-    """Return the seconds until a frame has the cursor on another row; None if none has."""
-    row = shown.row
-    app.painted.clear()
-    started = time.perf_counter()
-    app.post_message(events.Key(key, None))
-    try:
-        async with asyncio.timeout(PATIENCE_S):
-            await app.painted.wait()
-            while shown.row == row:
-                app.painted.clear()
-                await app.painted.wait()
-    except TimeoutError:
-        return None
-    return time.perf_counter() - started
+async def _cursor_keys(app: Cockpit, pilot: Pilot[None], size: tuple[int, int]) -> Figures:
+    listed, taken = app.watch_screen.partition_list, Figures()
+    for key in itertools.islice(itertools.cycle(CURSOR), KEYS):
+        await settled(app, pilot)  # a late frame of the key before is no frame of this one
+        row = listed.row
+        first = await cpu_to_frame(app, key, _elsewhere(lambda: listed.row, row))
+        await settled(app, pilot)  # the pane comes in a frame of its own
+        taken.append(None if first is None else app.painted_cpu_s - app.pressed_cpu_s)
+        if size == BESIDE:
+            title = str(app.watch_screen.query_one("#pane-title", Static).content)
+            check_count(f"pane of {listed.cursor}", str(listed.cursor) in title, expected=True)
+    return taken
 
 
-async def _moving(rows: int) -> Observation:
-    """Return an observation of this many moving partitions, half of their data copied."""
-    clock = VirtualClock()
-    names = [f"topic-{n:04}" for n in range(rows // _PARTITIONS)]
-    cluster = SimulatedCluster(
-        ClusterSpec(
-            brokers=tuple(BrokerSpec(id=b) for b in range(1, 6)),
-            topics=tuple(
-                TopicSpec(name=name, replicas=((1, 2, 3),) * _PARTITIONS, bytes_each=MIB)
-                for name in names
-            ),
-        ),
-        clock,
+async def _sort_keys(app: Cockpit, pilot: Pilot[None]) -> tuple[Figures, Figures]:
+    listed = app.watch_screen.partition_list
+
+    async def press() -> float | None:
+        before = listed.ordering
+        return await cpu_to_frame(app, "s", lambda: listed.ordering != before)
+
+    named, whole = await _in_two_frames(app, pilot, itertools.repeat(press, 18))
+    check_count("rows in the new order", listed.arrangement.ordering == listed.ordering, expected=1)
+    return named, whole
+
+
+async def _filter_keys(app: Cockpit, pilot: Pilot[None], rows: int) -> tuple[Figures, Figures]:
+    listed = app.watch_screen.partition_list
+    await pilot.press("slash")
+
+    def typing(letter: str) -> Callable[[], Awaitable[float | None]]:
+        async def press() -> float | None:
+            before = listed.rowfilter.text
+            return await cpu_to_frame(app, letter, lambda: listed.rowfilter.text != before)
+
+        return press
+
+    named, whole = await _in_two_frames(app, pilot, map(typing, FILTER))
+    found = sum(FILTER in str(tp) for tp in app.progress.timelines)
+    check_count("filtered rows", len(listed.arrangement.rows), found)
+    await pilot.press("escape")
+    await settled(app, pilot)
+    check_count("rows without the filter", len(listed.arrangement.rows), rows)
+    return named, whole
+
+
+async def _in_two_frames(
+    app: Cockpit, pilot: Pilot[None], presses: Iterable[Callable[[], Awaitable[float | None]]]
+) -> tuple[Figures, Figures]:
+    """Return the CPU time to the frame that answers each key, and to that with the rows."""
+    named, whole = Figures(), Figures()
+    for press in presses:
+        await settled(app, pilot)
+        named.append(await press())
+        await settled(app, pilot)
+        whole.append(None if named[-1] is None else app.painted_cpu_s - app.pressed_cpu_s)
+    return named, whole
+
+
+async def _dashboard(rows: int, polls: list[Observation]) -> None:
+    source = PreparedPolls(polls)
+    async with cockpit(source, BESIDE) as (app, pilot):
+        await pilot.press("d")
+        await settled(app, pilot)
+        shown = app.screen.query_one(PartitionMap)
+        check_count("partitions on the map", sum(shown.model.counts.values()), rows)
+        _check_cells(shown, rows)
+        taken = Figures()
+        for key in itertools.islice(itertools.cycle(MAP), KEYS):
+            await settled(app, pilot)
+            at = shown.at
+            taken.append(await cpu_to_frame(app, key, _elsewhere(lambda: shown.at, at)))
+        _print(f"{rows:,} on the dashboard", taken)
+        keys = await _beside_polls(app, source, MAP, lambda: shown.at)
+        _print(f"{rows:,} on the dashboard, during polls", keys, aim="with what a poll takes")
+        check_count("partitions on the map", sum(shown.model.counts.values()), rows)
+
+
+def _elsewhere(place: Callable[[], object], before: object) -> Callable[[], bool]:
+    return lambda: place() != before
+
+
+def _check_cells(shown: PartitionMap, rows: int) -> None:
+    model = shown.model
+    lines = range(len(model.lines))
+    covered = sum(
+        len(model.partitions(line, cell))
+        for line in lines
+        for cell in range(len(model.cells(line)))
     )
-    moved = [TopicPartition(name, n) for name in names for n in range(_PARTITIONS)]
-    for first in range(0, rows, RECORDS):  # a controller refuses more in one request
-        cluster.do(acts.Alter(dict.fromkeys(moved[first : first + RECORDS], (4, 2, 3))))
-    check_count("moving partitions", len(cluster.controller.reassigning), rows)
-    clock.pass_time(rows / 200)  # at 100 MiB per second
-    observer = Observer(cluster.reader(), clock)
-    observation = await observer.poll()
-    await observer.aclose()
-    return observation
+    check_count("partitions in the cells of the map", covered, rows)
+
+
+async def _beside_polls(
+    app: Cockpit, source: PreparedPolls, keys: tuple[str, ...], place: Callable[[], object]
+) -> Figures:
+    """Press keys while polls are folded and shown, one after the other."""
+    polls = asyncio.create_task(_poll_on(app, source))
+    taken = Figures()
+    for key in itertools.islice(itertools.cycle(keys), KEYS):
+        before = place()
+        taken.append(await cpu_to_frame(app, key, _elsewhere(place, before)))
+    polls.cancel()
+    return taken
+
+
+async def _poll_on(app: Cockpit, source: PreparedPolls) -> None:
+    while True:
+        await next_poll(app, source)
+
+
+def _print(what: str, taken: Figures, aim: str = AIM) -> None:
+    drawn = [seconds for seconds in taken if seconds is not None]
+    left_out = len(taken) - len(drawn)
+    check_left_out("keys, which drew nothing", left_out, len(taken))
+    middle, most = percentile(drawn, 0.5) * 1000, percentile(drawn, 0.95) * 1000
+    print(
+        f"key to frame, {what}: median {middle:.1f} ms, p95 {most:.1f} ms"
+        + (f" ({aim})" if aim else "")
+        + f", worst {max(drawn) * 1000:.1f} ms; "
+        f"left out of {len(taken)} keys: {left_out} that drew nothing",
+        flush=True,
+    )

@@ -40,7 +40,7 @@ def _measure(moving: int, polls: int) -> None:
     looks, folds = [], []
     with tempfile.TemporaryDirectory(prefix="ktui-bench-") as name:
         recorder = Recorder(Path(name), SystemClock(), program="bench")
-        for number, seen in enumerate(_seen(moving, polls)):
+        for number, seen in enumerate(moving_polls(moving, polls)):
             started = time.process_time()
             recorder.poll(seen)
             looks.append(time.process_time() - started)
@@ -71,7 +71,8 @@ def _measure(moving: int, polls: int) -> None:
     )
 
 
-def _seen(moving: int, polls: int) -> Iterator[Observation]:
+def moving_polls(moving: int, polls: int) -> Iterator[Observation]:
+    """Yield polls of so many moving partitions, a second apart."""
     chance = Random(7)  # noqa: S311 - figures for a measurement
     names = [TopicPartition(f"orders-{n % 40:03}", n // 40) for n in range(moving)]
     partitions = {tp: _move(tp) for tp in names}

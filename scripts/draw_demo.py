@@ -56,7 +56,7 @@ PLAYS = (
             *[Step(25)] * 4,
             Step(20, ("down", "down", "enter")),
             Step(15, still="partition"),
-            *[Step(15)] * 2,
+            Step(30),
             Step(5, ("escape", "t")),
             Step(1, tuple("60MB")),
             Step(1, ("enter",)),
@@ -93,6 +93,7 @@ class Stage:
         self.app.clear_notifications()
         await self._pass_time(step.seconds)
         await self._pilot.press(*step.keys)
+        self.app.show_caption()  # by itself it comes in real time
         await self._pilot.pause()
         return frame_of(self.app)
 

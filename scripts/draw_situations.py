@@ -20,6 +20,8 @@ from support.views.situations import SITUATIONS, Situation
 SIZES = ((80, 24), (120, 40), (200, 60))
 FONT = "DejaVu Sans Mono"
 """A font with all the glyphs that a terminal has; the one that Textual names is seldom there."""
+SPACING = "0.159px"
+"""What its glyphs lack to the width of a cell."""
 
 
 async def draw(situation: Situation, folder: Path) -> None:
@@ -35,8 +37,9 @@ async def draw(situation: Situation, folder: Path) -> None:
 
 
 def _drawn(svg: str) -> str:
-    """Name a font that is there, and keep the blanks at the ends of words."""
-    return svg.replace("Fira Code", FONT).replace("<svg ", '<svg xml:space="preserve" ', 1)
+    """Name a font that is there, as wide as a cell, and keep the blanks at the ends of words."""
+    svg = svg.replace("Fira Code", FONT).replace("<svg ", '<svg xml:space="preserve" ', 1)
+    return svg.replace("font-size: 20px;", f"font-size: 20px; letter-spacing: {SPACING};", 1)
 
 
 def _as_png(path: Path) -> None:

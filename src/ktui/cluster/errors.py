@@ -116,6 +116,22 @@ class Operation(enum.StrEnum):
     TOPIC_CONFIGS = "topic settings"
     BROKER_CONFIGS = "broker settings"
 
+    @property
+    def needs(self) -> tuple[str, str]:
+        """What Kafka has to grant for the read: an operation, and the kind of its resource."""
+        return _NEEDS[self]
+
+
+_NEEDS = {
+    Operation.LIST: ("Describe", "Cluster"),
+    Operation.METADATA: ("Describe", "Topic"),
+    Operation.LOG_ENDS: ("Describe", "Topic"),
+    Operation.CENSUS: ("Describe", "Topic"),
+    Operation.LOG_DIRS: ("Describe", "Cluster"),
+    Operation.TOPIC_CONFIGS: ("DescribeConfigs", "Topic"),
+    Operation.BROKER_CONFIGS: ("DescribeConfigs", "Cluster"),
+}
+
 
 class Failure(msgspec.Struct, frozen=True):
     """A part of an answer that is missing while the rest is valid."""

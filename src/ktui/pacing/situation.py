@@ -138,9 +138,8 @@ _SENTENCES = {
     BlockReason.ELIGIBLE_GONE: "it is offline: Kafka waits for {brokers}, no longer among its "
     "replicas. Only an unclean election helps, and it may lose messages: "
     "kafka-leader-election.sh --election-type unclean",
-    BlockReason.TARGET_OFFLINE: "{brokers} of its {goal} {is_} offline",
-    BlockReason.KEPT_OFFLINE: "{brokers}, which the step keeps, {is_} offline: it would "
-    "not complete",
+    BlockReason.TARGET_OFFLINE: "{brokers} of its {goal} {is_} down",
+    BlockReason.KEPT_OFFLINE: "{brokers}, which the step keeps, {is_} down: it would not complete",
     BlockReason.TARGET_NOT_IN_SYNC: "{brokers} of its {goal} {is_} not in sync",
     BlockReason.FIRST_NOT_IN_SYNC: "{brokers}, which should lead, is not in sync",
     BlockReason.BELOW_MIN_ISR: "dropping {brokers} would leave fewer in sync than "
@@ -157,7 +156,7 @@ class Blocked(msgspec.Struct, frozen=True):
 
     @property
     def sentence(self) -> str:
-        """The reason as a sentence: "broker 3 of its target is offline"."""
+        """The reason as a sentence: "broker 3 of its target is down"."""
         return self.sentence_of("target")
 
     def sentence_of(self, goal: str) -> str:

@@ -59,7 +59,7 @@ class BindingThrottle(msgspec.Struct, frozen=True):
         """The figures of a replica that never catches up, with the rate that must be exceeded."""
         enough = format_rate(_up(max(self.demand, self.rate)))
         written = format_rate(_up(self.demand))
-        return f"{self._rate}, {written} in: will never finish; needs more than {enough}"
+        return f"{self._rate}, {written} in; needs more than {enough}"
 
     def steadied(self, shown: float | None) -> BindingThrottle:
         """Return this with the demand shown before, while that is enough and close."""

@@ -104,7 +104,7 @@ async def test_a_cancel_blocked_by_a_dead_broker_is_refused_then_done_once_it_is
             run.ask(CancelMoves(CancelKind.ROLLBACK))
             group.create_task(run.execute())
         await until(lambda: is_in(single, State.REFUSED, LAST_IN_SYNC))
-        offline = "broker 2 of its original replicas is offline"
+        offline = "broker 2 of its original replicas is down"
         await until(lambda: is_in(to_be_back, State.REFUSED, offline))
         await until(lambda: is_in(one, State.ROLLED_BACK))
         await until(lambda: is_in(onto_it, State.ROLLED_BACK))

@@ -14,7 +14,7 @@ from ktui.lab.layout import Lab
 from support.kafka.slow_topic import SlowTopic
 from support.views.terminal import Terminal
 
-ENTER, ESCAPE, TAB, DOWN = "\r", "\x1b", "\t", "\x1b[B"
+ENTER, ESCAPE, DOWN = "\r", "\x1b", "\x1b[B"
 
 
 @pytest.fixture
@@ -23,6 +23,17 @@ def topic(lab: Lab, topic_name: str) -> Iterator[SlowTopic]:
     yield topic
     topic.let_go()
     delete_topics(topic.connection, [topic.name])
+
+
+def enter_until(terminal: Terminal, words: str) -> None:
+    """Press enter until it goes on: while the preview is being computed, it does not."""
+
+    def goes_on(text: str) -> bool:
+        if words not in text:
+            terminal.send(ENTER)
+        return words in text
+
+    terminal.wait_for(goes_on, why=words)
 
 
 def test_a_run_is_started_and_changed_from_the_view_and_continues_without_it(
@@ -39,11 +50,16 @@ def test_a_run_is_started_and_changed_from_the_view_and_continues_without_it(
         terminal.send("n")
         terminal.wait_for("plan's file")
         terminal.send(f"{plan}{ENTER}")
-        terminal.wait_for("to be copied")
-        terminal.send(f"{TAB}{DOWN}")
+        terminal.wait_for("The plan is read")
+        terminal.send(ENTER)
+        terminal.wait_for("▸2 limits")
+        terminal.send(DOWN)
         terminal.wait_for("partitions begun but not ended")
         terminal.send(f"1{ENTER}")
-        terminal.wait_for("Type drain and press enter to start the run.")
+        terminal.wait_for("▸3 throttle")
+        terminal.send(ENTER)
+        terminal.wait_for("▸4 check")
+        enter_until(terminal, "▸5 start")
         terminal.send(f"drain{ENTER}")
         terminal.wait_for("RUNNING")
         terminal.wait_for("step 1/2")

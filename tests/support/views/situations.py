@@ -134,7 +134,8 @@ async def _throttle_too_low(folder: Path) -> AsyncIterator[Pilot[None]]:
 
 
 @asynccontextmanager
-async def _hundred_thousand(_: Path, partitions: int = 100_000) -> AsyncIterator[Pilot[None]]:
+async def hundred_thousand(_: Path, partitions: int = 100_000) -> AsyncIterator[Pilot[None]]:
+    """Let somebody move very many partitions, while one of the targets is down."""
     cluster = _wide(partitions)
     async with watching(cluster, LARGE, poll_s=_SELDOM_S) as watch:
         await watch.do(events.Kill(SPARE))
@@ -157,8 +158,8 @@ def _wide(partitions: int) -> SimulatedCluster:
     cluster = SimulatedCluster(spec, VirtualClock())
     moved = [TopicPartition(name, n) for name in names for n in range(count)]
     for first in range(0, partitions, RECORDS):  # a controller refuses more in one request
-        new = 4 + first // RECORDS % 3
-        cluster.do(events.Alter(dict.fromkeys(moved[first : first + RECORDS], (new, 2, 3))))
+        some = enumerate(moved[first : first + RECORDS])
+        cluster.do(events.Alter({tp: (4 + place % 3, 2, 3) for place, tp in some}))
     return cluster
 
 
@@ -256,15 +257,71 @@ async def _replay(folder: Path) -> AsyncIterator[Pilot[None]]:
 
 
 SITUATIONS = (
-    Situation("drain", _drain, ("drain-b3",)),
-    Situation("dead-target", _dead_target, ("drain-b3",)),
-    Situation("throttle-too-low", _throttle_too_low, ("drain-b3",)),
-    Situation("hundred-thousand", _hundred_thousand, ()),
-    Situation("engine-killed", _engine_killed, ("drain-b3",)),
-    Situation("ended-and-foreign-stall", _ended_and_foreign_stall, ("night",)),
-    Situation("cluster-gone", _cluster_gone, ()),
-    Situation("rollback-of-everything", _rollback_of_everything, ("drain-b3",)),
-    Situation("two-runs", _two_runs, ("drain-orders",)),
-    Situation("denied", _denied, ()),
-    Situation("replay", _replay, ("drain-b3",)),
-)
+    Situation(
+        "drain", _drain,
+        ("run drain-b3  RUNNING", "done 10/35", "ETA 00:", "queued 20"),
+        helps=("p pause", "c cancel"),
+    ),
+    Situation(
+        "dead-target", _dead_target,
+        ("run drain-b3  RUNNING", "17 blocked", "ETA unknown"),
+        ("broker 5 down", "4 STALLED", "broker 5 is down", "broker 5 of its target is down"),
+        ("b brokers", "c cancel"),
+    ),
+    Situation(
+        "throttle-too-low", _throttle_too_low,
+        ("run drain-b3  RUNNING", "ETA unknown", "behind 2m"),
+        ("THROTTLE TOO LOW (t): 1.0 MB/s into broker 5", "1.0 MB/s throttle, 1.3 MB/s in"),
+        ("needs more than 1.3 MB/s", "t raise throttle"),
+    ),
+    Situation(
+        "hundred-thousand", hundred_thousand,
+        ("partitions 100,000", "reassigning", "caught up"),
+        ("broker 5 down", "STALLED", "broker 5 is down"),
+        ("b brokers", "detail"),
+    ),
+    Situation(
+        "engine-killed", _engine_killed,
+        ("run drain-b3  ENGINE DIED", "done 10/35", "the run waits for resume"),
+        (
+            "ENGINE DIED (R resume, c call off): it was killed, or its host went down",
+            "its throttle stays on brokers 5 and 6 and topic clicks",
+        ),
+        ("R resume", "c call off"),
+    ),
+    Situation(
+        "ended-and-foreign-stall", _ended_and_foreign_stall,
+        ("✓ night ENDED 00:00", "clicks-3", "orders-11"),
+        ("broker 6 down", "2 STALLED, foreign (X)", "foreign: broker 6 is down"),
+        ("X cancel foreign move", "b brokers"),
+    ),
+    Situation(
+        "cluster-gone", _cluster_gone,
+        ("run drain-b3", "ETA unknown", "the run has lost the cluster"),
+        ("cluster does not answer, last answer", "no broker answered"),
+        ("retrying",),
+    ),
+    Situation(
+        "rollback-of-everything", _rollback_of_everything,
+        ("run drain-b3  ROLLING BACK 8/18", "ETA 00:", "rolling back", "not started"),
+        ("CANCEL GATE SHUT",),
+        ("O open the gate",),
+    ),
+    Situation(
+        "two-runs", _two_runs,
+        ("run drain-orders  RUNNING", "3 moves of run drain-clicks", "ETA 00:"),
+        helps=("c cancel", "p pause"),
+    ),
+    Situation(
+        "denied", _denied,
+        ("2 moving", "moving 74%"),
+        ("no permission: log dirs",),
+        ("Describe on Cluster",),
+    ),
+    Situation(
+        "replay", _replay,
+        ("REPLAY", "PAUSED", "run drain-b3  RUNNING", "17 blocked"),
+        ("broker 5 down", "4 STALLED", "broker 5 is down"),
+        ("b brokers", "p play/pause"),
+    ),
+)  # fmt: skip

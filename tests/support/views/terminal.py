@@ -19,6 +19,12 @@ from typing import Any, Self
 import pyte
 
 
+def _environment() -> dict[str, str]:
+    """Return the environment without the size of the terminal that the tests run in."""
+    own = {name: value for name, value in os.environ.items() if name not in {"COLUMNS", "LINES"}}
+    return {**own, "TERM": "xterm-256color", "COLORTERM": "truecolor"}
+
+
 class Terminal:
     """Runs a command in a terminal of the given size; use as a context manager.
 
@@ -46,7 +52,7 @@ class Terminal:
             stdin=slave,
             stdout=slave,
             stderr=slave,
-            env={**os.environ, "TERM": "xterm-256color", "COLORTERM": "truecolor", **(env or {})},
+            env={**_environment(), **(env or {})},
             start_new_session=True,
             close_fds=True,
         )

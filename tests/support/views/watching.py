@@ -29,6 +29,8 @@ _KEYS = {
     " ": "space", ",": "comma", "-": "minus", ".": "full_stop", "/": "slash", ":": "colon",
     "=": "equals_sign",
 }  # fmt: skip
+_PATIENCE_S = 120.0
+"""Seconds within which any poll is folded, also of very many partitions on a busy machine."""
 _TURNS = 100
 """Turns of the event loop within which a poll is over, unless it waits for a broker that hangs."""
 
@@ -117,7 +119,7 @@ class Watching:
 
     async def _taken_in(self) -> None:
         """Wait until the last poll is folded, unless it waits for a broker."""
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(_PATIENCE_S):
             turns = 0
             while turns < _TURNS if self.looks.under_way else self._behind:
                 turns += 1

@@ -137,7 +137,7 @@ async def test_one_key_raises_the_throttle_in_the_story_of_a_throttle_too_low(
 ) -> None:
     story = shipped_path("throttle-too-low").read_text(encoding="utf-8")
     async with a_demo(tmp_path, story) as demo:
-        await demo.until(lambda: "THROTTLE TOO LOW: 3.0 MB/s" in demo.text)
+        await demo.until(lambda: "THROTTLE TOO LOW (t): 3.0 MB/s" in demo.text)
         await demo.press("t", *"60MB", "enter", "escape")
         await demo.until(lambda: "ENDED" in demo.text)
         assert "done 14/14" in demo.text

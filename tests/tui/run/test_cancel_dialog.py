@@ -134,7 +134,7 @@ async def test_the_dialog_shows_a_refused_rollback_and_its_cause(tmp_path: Path)
         await watch.do(events.Kill(1))
         await watch.pass_time(20)
         await open_dialog(watch, "up", "right")
-        assert "broker 1 of its original replicas is offline" in watch.text
+        assert "broker 1 of its original replicas is down" in watch.text
         assert "refused for now" in watch.text
 
 

@@ -42,7 +42,7 @@ async def test_a_finished_partition_is_rolled_back_with_its_leader(tmp_path: Pat
         await carry_out(watch, "right")
         assert "rolling back" in watch.line("a-0   ")
         assert "↩" in watch.line("a-0   ")
-        assert "1 rolling back" in watch.line("run drain-3")
+        assert "ROLLING BACK 0/1" in watch.line("run drain-3")
         await watch.press("enter")
         await watch.see()
         coming = [line.split() for line in watch.lines if "to come" in line]

@@ -36,7 +36,7 @@ async def test_the_view_below_a_dialog_goes_on_and_shows_that_the_cluster_is_los
             assert isinstance(watch.app.screen, Dialog)
             for size in (SMALL, MIDDLE, LARGE):
                 await watch.resize(size)
-                assert "reconnecting" in watch.lines[1]
+                assert "does not answer, last" in watch.lines[1]
 
 
 async def test_a_dialog_shows_its_title_and_keys_on_its_border_and_a_click_presses_them(

@@ -97,7 +97,7 @@ async def test_a_blocked_partition_shows_the_reason_and_is_listed_above_the_queu
     wait(cluster, SESSION_S)
     async with watching_run(cluster, tmp_path, plan, limits) as watch:
         await watch.pass_until("blocked")
-        assert "broker 9 of its target is offline" in watch.line("a-1")
+        assert "broker 9 of its target is down" in watch.line("a-1")
         assert "1 blocked" in watch.line("run drain-3")
         assert watch.rows[0] == "a-1"
 
@@ -216,8 +216,7 @@ async def test_a_run_without_an_engine_shows_how_to_resume_it(tmp_path: Path) ->
         await watch.engines.aclose()
         await watch.see()
         assert "ENGINE DIED" in watch.line("run drain-3")
-        assert "ENGINE DIED: it was killed" in watch.lines[1]
-        assert "(R resume, c call off)" in watch.lines[1]
+        assert "ENGINE DIED (R resume, c call off): it was killed" in watch.lines[1]
         assert watch.lines[-1].strip().startswith("R resume · c call off   ")
         await watch.press("p")
         assert "Resume it first" in " ".join(watch.text.split())
@@ -228,6 +227,17 @@ async def test_a_run_without_an_engine_shows_how_to_resume_it(tmp_path: Path) ->
         assert isinstance(words, Text)
         assert "Start one: `ktui resume drain-3`." in words.plain
         assert "was changed" not in words.plain
+
+
+async def test_the_lines_of_a_run_are_grey_while_the_cluster_does_not_answer(
+    tmp_path: Path,
+) -> None:
+    async with watching_run(a_quiet_cluster("a-0"), tmp_path, moved("a-0")) as watch:
+        await watch.lose()
+        assert "RUNNING" in watch.line("run drain-3")
+        assert colour_of(watch.app, "RUNNING") == colour_of(watch.app, "limits")
+        await watch.recover()
+        assert colour_of(watch.app, "RUNNING") != colour_of(watch.app, "limits")
 
 
 async def test_a_target_that_dies_leaves_no_eta_and_no_rate(tmp_path: Path) -> None:
@@ -260,7 +270,7 @@ async def test_someone_elses_move_of_a_waiting_partition_is_shown_as_theirs_even
         await watch.see()
         assert "foreign" in watch.line("a-1")
         await watch.do(events.Kill(7))
-        await watch.pass_until("1 STALLED, foreign: a-1 (X)", most_s=120)
+        await watch.pass_until("1 STALLED, foreign (X): a-1", most_s=120)
         line = next(each for each in watch.lines[2:] if "a-1" in each)
         assert " foreign " in line
         assert "broker 7 is down" in line
@@ -268,7 +278,7 @@ async def test_someone_elses_move_of_a_waiting_partition_is_shown_as_theirs_even
         # the footer offers the key once it can help: with the cursor on that partition
         assert "X cancel" not in watch.lines[-1]
         await watch.press("end")
-        assert watch.lines[-1].strip().startswith("b brokers · X cancel   ")
+        assert watch.lines[-1].strip().startswith("b brokers · X cancel foreign move   ")
 
 
 async def test_the_same_by_kafkas_tool_is_shown_and_copied(tmp_path: Path) -> None:

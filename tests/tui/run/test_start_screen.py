@@ -3,6 +3,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from textual.events import Key
+from textual.keys import _character_to_key
 
 from ktui.planning.plan import Plan
 from ktui.tui.screens.plan.start import StartScreen
@@ -17,6 +19,7 @@ from support.views.plan_steps import (
     joined_words,
     read,
     report,
+    settled,
     tick,
 )
 from support.views.running import (
@@ -73,6 +76,21 @@ async def test_a_plan_is_started_once_it_is_read_and_its_name_is_typed(tmp_path:
         await watch.until(lambda: watch.app.attached is not None)
         await watch.pass_until("ENDED")
         assert "done 2/2" in watch.text
+
+
+async def test_enter_counts_after_what_was_typed_ahead_of_it(tmp_path: Path) -> None:
+    path = a_plan(tmp_path, plan_of(moved("a-0")))
+    async with watching_runs(a_quiet_cluster("a-0"), tmp_path, size=LARGE) as watch:
+        await watch.press("n")
+        for character in str(path):
+            watch.app.post_message(Key(_character_to_key(character), character))
+        watch.app.post_message(Key("enter", "\r"))
+        await watch.until(lambda: "The plan is read" in report(watch))
+        await settled(watch)
+        for _ in range(9):
+            watch.app.post_message(Key("enter", "\r"))
+        await watch.say("▸5 start")
+        await watch.say("Type drain-3 to start the run")
 
 
 async def test_a_mistyped_run_name_starts_nothing(tmp_path: Path) -> None:

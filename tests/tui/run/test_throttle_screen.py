@@ -89,7 +89,7 @@ async def test_a_run_without_an_engine_shows_the_remaining_throttle_and_the_resu
     async with throttled(tmp_path, "20MB", size=LARGE) as watch:
         await watch.engines.aclose()
         await watch.see()
-        assert "its throttle stays on broker 4 and topic a" in watch.line("run drain-3")
+        assert "its throttle stays on broker 4 and topic a" in watch.line("limits")
         await watch.press("t", "3", "enter")
         assert "The run has no engine; its throttle stays on broker 4" in watch.text
         assert "Resume it first: ktui resume drain-3" in watch.text
@@ -102,7 +102,7 @@ async def test_a_throttle_that_is_too_low_is_reported_and_a_new_one_takes_effect
         await watch.pass_time(60)
         for size in (SMALL, LARGE, MIDDLE):
             await watch.resize(size)
-            assert "‼ THROTTLE TOO LOW: 1.0 MB/s into broker 4, needs more than 4" in watch.text
+            assert "‼ THROTTLE TOO LOW (t): 1.0 MB/s into broker 4, needs more than 4" in watch.text
             assert "needs more than" in watch.line("THROTTLE TOO LOW")
             assert watch.lines[-1].strip().startswith("t raise throttle   ")
 

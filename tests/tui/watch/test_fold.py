@@ -42,9 +42,11 @@ async def test_the_cursor_goes_to_folded_lines_and_opens_and_closes_them(tmp_pat
         await watch.press("down", "down")
         assert watch.line("queued 14").startswith("▌ ▸")
         assert watch.partitions.cursor is None
+        assert "↵ unfold" in watch.lines[-1]
         # the cursor goes to the first of the rows, and with them it comes back
         await watch.press("enter")
         assert watch.cursor == "a-2"
+        assert "↵ detail" in watch.lines[-1]
         assert len(watch.rows) == 16
         await watch.press("down", "left")
         assert watch.line("queued 14").startswith("▌ ▸")

@@ -4,6 +4,12 @@ import pytest
 
 from ktui.cluster.observer import Observer
 from ktui.simulated import events
+from ktui.tui.screens.events import EventsScreen
+from ktui.tui.screens.insights import InsightsScreen
+from ktui.tui.screens.plan.plan import PlanScreen
+from ktui.tui.screens.run.change_screen import RunChangeScreen
+from ktui.tui.screens.runs import RunsScreen
+from ktui.tui.widgets.own_errors import ReportsOwnErrors
 from support.simulated.moving_clusters import a_cluster, move
 from support.views.screens import colour_of
 from support.views.watching import LARGE, SMALL, watching
@@ -26,13 +32,12 @@ async def test_a_lost_cluster_keeps_its_last_values_with_their_age_and_the_reaso
     async with watching(a_cluster(moving=["a-0"])) as watch:
         await watch.lose()
         await watch.pass_time(11)
-        assert "reconnecting" in watch.lines[1]
-        assert "values 12 s old" in watch.lines[1]
-        assert "no broker answered" in watch.lines[1]
+        assert "does not answer, last" in watch.lines[1]
+        assert "last answer 12 s ago, retrying: no broker answered" in watch.lines[1]
         assert "a-0" in watch.text
         assert watch.partitions.stale
         await watch.recover()
-        assert "reconnecting" not in watch.text
+        assert "does not answer, last" not in watch.text
         assert not watch.partitions.stale
 
 
@@ -52,10 +57,10 @@ async def test_brokers_that_accept_connections_but_never_answer_are_a_lost_clust
     async with watching(a_cluster(moving=["a-0"])) as watch:
         await watch.do(*map(events.Hang, watch.cluster.machines))
         await watch.pass_time(10)
-        assert "values 11 s old · no answer in time" in watch.lines[1]
+        assert "last answer 11 s ago, retrying: no answer in time" in watch.lines[1]
         await watch.do(*map(events.Resume, watch.cluster.machines))
         await watch.pass_time(5)
-        assert "reconnecting" not in watch.text
+        assert "does not answer, last" not in watch.text
         assert "moving" in watch.line("a-0")
 
 
@@ -65,8 +70,10 @@ async def test_the_reason_for_a_lost_cluster_is_short_and_always_worded_the_same
         await watch.lose()
         for passed_s, age_s in ((0, 1), (2, 3), (4, 7)):
             await watch.pass_time(passed_s)
-            assert watch.lines[1].endswith(f"values {age_s} s old · no broker answered")
-        grey = colour_of(watch.app, "reconnecting")
+            assert watch.lines[1].endswith(
+                f"last answer {age_s} s ago, retrying: no broker answered"
+            )
+        grey = colour_of(watch.app, "does not answer, last")
         assert colour_of(watch.app, "8/9 brokers") not in (None, grey)
         assert colour_of(watch.app, "8/9 brokers") == colour_of(watch.app, "a-0")
 
@@ -134,14 +141,33 @@ async def test_an_internal_error_in_the_background_is_shown_and_kept_in_the_even
         assert "own error" in watch.text
 
 
+@pytest.mark.parametrize(
+    "screen", [EventsScreen, InsightsScreen, PlanScreen, RunChangeScreen, RunsScreen]
+)
+def test_screens_that_work_in_the_background_report_their_own_errors(screen: type) -> None:
+    assert issubclass(screen, ReportsOwnErrors)
+
+
+async def test_an_internal_error_in_the_background_of_a_screen_is_shown() -> None:
+    async def fail() -> None:
+        raise ZeroDivisionError("division by zero")
+
+    async with watching(a_cluster(moving=["a-0"])) as watch:
+        await watch.press("e")
+        watch.app.screen.run_worker(fail(), exit_on_error=False)
+        await watch.until(lambda: "own error: ZeroDivisionError: division by zero" in watch.text)
+
+
 async def test_failures_of_the_last_poll_are_summed_up_in_one_line() -> None:
     async with watching(a_cluster(moving=["a-0"])) as watch:
         await watch.do(events.Hang(4), events.Deny("log_dirs"))
         await watch.pass_time(6)
-        assert "! broker 4: log ends: no answer for 6.0 s (and 2 more)" in watch.lines[2]
+        assert "! broker 4: log ends: no answer for 6.0 s (and 1 more)" in watch.lines[2]
+        assert "‼ no permission: log dirs (Describe on Cluster)" in watch.lines[1]
         await watch.do(events.Resume(4), events.Allow("log_dirs"))
         await watch.pass_time(32)
         assert "no answer" not in watch.text
+        assert "no permission" not in watch.text
         assert "!" not in watch.lines[2]
 
 

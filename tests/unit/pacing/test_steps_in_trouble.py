@@ -203,7 +203,7 @@ def test_the_current_replica_order_stays_until_the_new_leader_can_lead() -> None
 
 
 def test_every_refusal_is_a_sentence_that_names_the_brokers() -> None:
-    assert Blocked(BlockReason.TARGET_OFFLINE, (3,)).sentence == "broker 3 of its target is offline"
+    assert Blocked(BlockReason.TARGET_OFFLINE, (3,)).sentence == "broker 3 of its target is down"
     assert (
         Blocked(BlockReason.TARGET_NOT_IN_SYNC, (3, 4)).sentence
         == "brokers 3, 4 of its target are not in sync"

@@ -66,7 +66,7 @@ def test_a_reason_is_whole_whatever_else_of_its_row_has_to_give_way(width: int) 
 
 
 def test_a_reason_too_long_for_its_row_takes_the_figures_and_leaves_the_replicas() -> None:
-    why = "0.3 MB/s throttle, 1.6 MB/s in: will never finish; needs more than 1.6 MB/s"
+    why = "0.3 MB/s throttle, 1.6 MB/s in; needs more than 1.6 MB/s"
     stall = Stall(StallKind.FALLING_BEHIND, Cause.THROTTLED, BEGAN_S, 4, why)
     lanes = {4: Lane(4, Role.ADDING, lag_messages=3_000, stall=stall)}
     seen = timeline(tp("payments-12"), phase=Phase.MOVING, lanes=lanes)
@@ -120,6 +120,22 @@ def test_a_partition_changed_elsewhere_stays_so_and_shows_the_stall_of_its_move(
     assert "changed" in text
     assert "STALLED" not in text
     assert "broker 7 is down, stalled 1m" in text
+
+
+@pytest.mark.parametrize("name", ["a-0", "b-0"])
+@pytest.mark.parametrize("mover", ["drain-clicks", None])
+def test_the_stall_of_a_move_beside_the_run_names_the_run_that_began_it(
+    name: str, mover: str | None
+) -> None:
+    stall = Stall(StallKind.STALLED, Cause.TARGET_DOWN, BEGAN_S, 7, "broker 7 is down")
+    seen = timeline(tp(name), phase=Phase.STALLED, lanes={7: Lane(7, Role.ADDING, stall=stall)})
+    context = _in_a_run(State.FOREIGN, "")
+    assert context.run is not None
+    context.run.movers = {} if mover is None else {seen.tp: mover}
+    text = "".join(piece.text for piece in row_pieces(seen, layout(200, Extents()), context))
+    assert "broker 7 is down" in text
+    assert ("run drain-clicks: broker 7" in text) is (mover is not None)
+    assert "foreign" in text or mover is not None
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from ktui.execution.host.catalog import RunState
 from ktui.execution.run.states import State
 from ktui.progress.timeline import Range
 from ktui.tui.run_view.attached import RunStatus
-from ktui.tui.screens.watch.run_banner import first_line
+from ktui.tui.screens.watch.run_banner import ShownAbove, first_line
 from support.views.screens import BEGAN
 
 STATUS = RunStatus(
@@ -92,6 +92,24 @@ def test_a_rollback_goes_on_at_a_shut_gate_and_in_a_pause(state: RunState, words
     line = rollback_line(state=state)
     assert f"{words}  ROLLING BACK 2/5" in line
     assert MIDDLE_AT in line
+
+
+def test_a_rollback_needs_no_words_for_a_cancel_gate_that_the_header_shows() -> None:
+    status = msgspec.structs.replace(ROLLING_BACK, state=RunState.GATED, by_cancel_gate=True)
+    above = ShownAbove(cancel_gate=True)
+    line = "".join(piece.text for piece in first_line(status, BEGAN, 200, above))
+    assert "drain-b3  ROLLING BACK 2/5" in line
+    assert "GATE SHUT" not in line
+
+
+@pytest.mark.parametrize(("above", "shown"), [(2, False), (1, True)])
+def test_stalls_that_the_line_of_troubles_counts_are_not_counted_again(
+    above: int,
+    shown: bool,  # noqa: FBT001 - a parameter
+) -> None:
+    status = msgspec.structs.replace(STATUS, counts={State.STALLED: 2})
+    line = "".join(piece.text for piece in first_line(status, BEGAN, 200, ShownAbove(above)))
+    assert ("2 STALLED" in line) is shown
 
 
 def test_nothing_is_forecast_while_other_partitions_are_held_beside_a_rollback() -> None:

@@ -135,6 +135,20 @@ def test_places_match_a_fresh_count_of_the_waiting_partitions(
     assert [places.place(track) for track in waiting] == list(range(1, len(waiting) + 1))
 
 
+def test_partitions_to_be_rolled_back_do_not_count_among_those_that_wait_to_begin() -> None:
+    followed = FollowedRun(*[1] * 4)
+    tracks = list(followed.run.tracks.values())
+    for track in tracks[1:3]:
+        track.cancel, track.state = CancelKind.ROLLBACK, State.ROLLING_BACK
+    places = QueuePlaces(tracks, Order.TOPIC)
+    assert places.waiting == 2
+    assert places.first(9) == [tracks[0], tracks[3]]
+    assert places.place(tracks[0]) == 3
+    tracks[1].under_way = True
+    places.take(tracks[1])
+    assert (places.waiting, places.place(tracks[0])) == (2, 2)
+
+
 # --- rows and steps --------------------------------------------------------------------------
 
 

@@ -15,7 +15,7 @@ from ktui.progress.timeline import Progress
 from ktui.tui.draw.cells import Piece
 from ktui.tui.run_view.attached import RunStatus
 from ktui.tui.run_view.throttle import lists_in_words, rates_now, throttle_now
-from ktui.tui.screens.watch.run_banner import first_line
+from ktui.tui.screens.watch.run_banner import first_line, second_line
 from support.journals.throttled_journals import a_run, all_over, run_of, throttled
 from support.views.screens import BEGAN
 
@@ -38,7 +38,7 @@ def test_the_banner_shows_where_the_left_over_throttle_of_a_run_is(
     holder = this_process() if owned else None
     status = RunStatus(name="drain-b3", state=state, throttle=now, holder=holder)
 
-    assert words in _text(first_line(status, BEGAN))
+    assert words in _text(first_line(status, BEGAN)) + _text(second_line(status))
 
 
 def test_the_banner_of_a_moving_run_does_not_show_where_its_throttle_is(tmp_path: Path) -> None:
@@ -46,7 +46,7 @@ def test_the_banner_of_a_moving_run_does_not_show_where_its_throttle_is(tmp_path
     now = throttle_now(run, Progress(), {})
     status = RunStatus(name="drain-b3", state=RunState.RUNNING, throttle=now, holder=this_process())
 
-    assert "its throttle" not in _text(first_line(status, BEGAN))
+    assert "its throttle" not in _text(first_line(status, BEGAN)) + _text(second_line(status))
 
 
 def test_the_fastest_partition_is_named_only_while_something_is_written(tmp_path: Path) -> None:

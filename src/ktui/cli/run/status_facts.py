@@ -70,6 +70,13 @@ class StatusFacts(msgspec.Struct, frozen=True, kw_only=True):
         return [(track, track.cancel) for track in tracks if track.cancel is not None]
 
 
+def _copied(run: Run, owner: Holder | None, estimate: Estimate) -> CopiedBytes:
+    """Return what has been copied; only a run that goes on has a time left."""
+    copied = estimate.copied
+    goes_on = run_state(run, owner) is RunState.RUNNING
+    return copied if goes_on else CopiedBytes(copied.done, copied.whole)
+
+
 def read_status(client: RunClient, state: StateDir) -> StatusFacts:
     """Read all that is known of a run.
 
@@ -79,8 +86,7 @@ def read_status(client: RunClient, state: StateDir) -> StatusFacts:
     owner, found = client.owner, client.read()
     run, clock, earlier = found.run, SystemClock(), EarlierRuns(state)
     now, last_poll = clock.now(), last_poll_at(client.folder)
-    running = run_state(run, owner) is RunState.RUNNING
-    if running:
+    if owner is not None:
         estimate = estimate_as_seen(client.folder, found.entries, earlier, clock)
     else:
         estimate = Estimate(run, earlier)
@@ -90,7 +96,7 @@ def read_status(client: RunClient, state: StateDir) -> StatusFacts:
         run=run,
         owner=owner,
         damage=found.damage,
-        copied=estimate.copied if running else NOT_KNOWN,
+        copied=_copied(run, owner, estimate),
         cancel_gate=None if run.started is None else shut_gate(state, run.started.cluster_id),
         last_poll=last_poll,
         silent=silence(run, owner, last_poll, now),

@@ -179,7 +179,7 @@ class StatusJson(msgspec.Struct, frozen=True, kw_only=True):
     bytes: int
     """Bytes to copy: the sizes, at the start, of all replicas being added."""
     bytes_done: int
-    """The part of `bytes` that finished steps have copied."""
+    """The part of `bytes` that has been copied."""
     left_s: Range | None
     """Estimated seconds until the end; null while unknown, and unless the run is running."""
     left_by_earlier_runs: bool
@@ -231,7 +231,7 @@ def status_json(status: StatusFacts) -> StatusJson:
         partitions=max(len(run.tracks), 0 if started is None else started.partitions),
         counts={state: run.counts[state] for state in State},
         bytes=run.copies.whole,
-        bytes_done=run.copies.done,
+        bytes_done=max(status.copied.done, run.copies.done),
         left_s=status.copied.left_s,
         left_by_earlier_runs=status.copied.by_earlier_runs,
         in_flight=tuple(map(_in_flight, run.tracks_in_flight.values())),

@@ -13,8 +13,8 @@ from ktui.cluster.clock import Clock, SystemClock
 from ktui.cluster.ports import Verdict
 from ktui.cluster.text import clean
 from ktui.execution.forecast.earlier_runs import EarlierRuns
-from ktui.execution.forecast.estimate import Estimate
 from ktui.execution.forecast.progress_text import end_lines, progress_line
+from ktui.execution.forecast.recorded_estimate import CopiedAsSeen
 from ktui.execution.host.client import RunClient
 from ktui.execution.journal.follower import RunFollower
 from ktui.execution.run.event_text import event_sentence
@@ -48,7 +48,8 @@ class RunLines:
         self._client = client
         self._clock = clock or SystemClock()
         self._follower = RunFollower(client.folder.journal, self._clock)
-        self._estimate: Estimate | None = None
+        earlier = EarlierRuns.beside(client.folder)
+        self._copied = CopiedAsSeen(client, earlier, self._clock)
         self._progress, self._progress_s = "", 0.0
         self._over = False
 
@@ -88,18 +89,10 @@ class RunLines:
         self._follower.close()
 
     def _read(self) -> list[JournalEntry]:
-        new = self._follower.refresh()
-        if self._estimate is None or self._estimate.run is not self._follower.run:
-            earlier = EarlierRuns.beside(self._client.folder)
-            self._estimate = Estimate(self._follower.run, earlier)
-        self._estimate.take(new)
-        return new
+        return self._follower.refresh()
 
     def _progress_now(self) -> str:
-        if self._estimate is None:
-            return progress_line(self._follower.run, None)
-        self._estimate.update(self._clock.now())
-        return progress_line(self._follower.run, self._estimate.copied)
+        return progress_line(self._follower.run, self._copied.now())
 
     def _timed(self, words: str) -> str:
         return f"{self._clock.now().astimezone():%H:%M:%S} {clean(words)}"

@@ -10,7 +10,7 @@ from ktui.cli.run.runs import local_time, state_in_words
 from ktui.cli.run.status_facts import StatusFacts
 from ktui.cluster.text import clean
 from ktui.execution.forecast.estimate import BY_EARLIER_RUNS, CopiedBytes
-from ktui.execution.forecast.progress_text import outage_text
+from ktui.execution.forecast.progress_text import copied_text, outage_text
 from ktui.execution.forecast.wait_text import Waiting
 from ktui.execution.host.catalog import RunState
 from ktui.execution.host.state_dir import StateDir
@@ -27,7 +27,7 @@ from ktui.execution.run.states import State
 from ktui.execution.run.throttle_status import throttle_status
 from ktui.execution.run.track import Track
 from ktui.progress.timeline import Range
-from ktui.quantities import as_bytes, as_count, as_duration
+from ktui.quantities import as_count, as_duration
 
 MOST_ROWS = 40
 """Rows shown of the partitions that wait, and of those that were cancelled."""
@@ -161,8 +161,7 @@ def _notes(run: Run) -> Iterator[tuple[str, str]]:
 
 def _progress(run: Run, copied: CopiedBytes) -> list[str]:
     done = f"done {run.counts[State.DONE]:,} of {as_count(len(run.tracks), 'partition')}"
-    copies = run.copies
-    sizes = f", {as_bytes(copies.done)} of {as_bytes(copies.whole)} copied" if copies.whole else ""
+    sizes = f", {copied_text(run, copied)}" if run.copies.whole else ""
     rows = [(state.words, f"{run.counts[state]:,}") for state in State if run.counts[state]]
     by = f" {BY_EARLIER_RUNS}" if copied.by_earlier_runs else ""
     left = "" if copied.left_s is None else f", {_left(copied.left_s)} left{by}"

@@ -8,7 +8,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from datetime import datetime
 from types import FrameType
 
 import click
@@ -24,8 +23,8 @@ from ktui.cli.output.progress_line import ProgressLine
 from ktui.cli.process.launch import resume_command
 from ktui.cluster.clock import Clock, SystemClock
 from ktui.execution.forecast.earlier_runs import EarlierRuns
-from ktui.execution.forecast.estimate import Estimate
 from ktui.execution.forecast.progress_text import RunEnding, end_lines, progress_line, run_ending
+from ktui.execution.forecast.recorded_estimate import CopiedAsSeen
 from ktui.execution.host.client import RunClient
 from ktui.execution.host.event_command import EventCommand
 from ktui.execution.host.process import EngineProcess
@@ -137,7 +136,8 @@ class _Following:
         self._warnings = WarningReader(engine.run.log)
         self._pause_asked: int | None = None
         """The number of our pause command."""
-        self._estimate: Estimate | None = None
+        earlier = EarlierRuns.beside(engine.run)
+        self._copied = CopiedAsSeen(RunClient(engine.run), earlier, self._clock)
 
     def to_the_end(self) -> int:
         with RunFollower(self._engine.run.journal) as follower:
@@ -148,16 +148,13 @@ class _Following:
                 if self._interrupts.count and self._pause_asked is None:
                     self._pause()
                 self._report_new(follower)
-                self._line.show(self._progress(follower, self._clock.now()))
+                self._line.show(self._progress(follower))
                 time.sleep(_POLL_S)
             self._report_new(follower)
             return self._end(follower)
 
     def _report_new(self, follower: RunFollower) -> None:
         new = follower.refresh()
-        if self._estimate is None or self._estimate.run is not follower.run:
-            self._estimate = Estimate(follower.run, EarlierRuns.beside(self._engine.run))
-        self._estimate.take(new)
         for warning in self._warnings.new():
             self._line.print(warning)
         if any(map(self._is_our_pause, new)):
@@ -174,11 +171,8 @@ class _Following:
                 click.echo(event_line(self._engine.run.name, entry))
             sys.stdout.flush()
 
-    def _progress(self, follower: RunFollower, now: datetime) -> str:
-        if self._estimate is None:
-            return progress_line(follower.run, None)
-        self._estimate.update(now)
-        return progress_line(follower.run, self._estimate.copied)
+    def _progress(self, follower: RunFollower) -> str:
+        return progress_line(follower.run, self._copied.now())
 
     def _pause(self) -> None:
         """Pause the run: the engine submits nothing more, and leaves once nothing is in flight."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterator
 
-from ktui.execution.forecast.estimate import BY_EARLIER_RUNS, CopiedBytes
+from ktui.execution.forecast.estimate import BY_EARLIER_RUNS, NOT_KNOWN, CopiedBytes
 from ktui.execution.run.events import PauseOrigin
 from ktui.execution.run.run import ClusterLost, Run
 from ktui.execution.run.states import UNWELL, State
@@ -40,7 +40,7 @@ def run_ending(run: Run) -> RunEnding:
     return RunEnding.LEFT
 
 
-def progress_line(run: Run, copied: CopiedBytes | None) -> str:
+def progress_line(run: Run, copied: CopiedBytes = NOT_KNOWN) -> str:
     """Describe a run's progress in one line, with the time left if it is known."""
     parts = [f"{run.name}: {run.counts[State.DONE]:,} of {len(run.tracks):,} done"]
     if run.in_flight:
@@ -48,7 +48,7 @@ def progress_line(run: Run, copied: CopiedBytes | None) -> str:
     if run.batch:
         parts.append(f"batch {run.batch:,}")
     if run.copies.whole:
-        parts.append(f"{as_bytes(run.copies.done)} of {as_bytes(run.copies.whole)} copied")
+        parts.append(copied_text(run, copied))
     parts += [f"{run.counts[s]:,} {s.words}" for s in (*CALLED_OFF, *UNWELL) if run.counts[s]]
     parts += _throttle(run)
     if run.outage is not None:
@@ -59,10 +59,16 @@ def progress_line(run: Run, copied: CopiedBytes | None) -> str:
         parts.append(f"cancel gate shut by {run.cancel_gate.reason}")
     elif run.gate.shut:
         parts.append(f"gate shut: {run.gate.reason}")
-    elif copied is not None and copied.left_s is not None:
+    elif copied.left_s is not None:
         by = f" {BY_EARLIER_RUNS}" if copied.by_earlier_runs else ""
         parts.append(f"{as_duration(copied.left_s.middle)} left{by}")
     return ", ".join(parts)
+
+
+def copied_text(run: Run, copied: CopiedBytes) -> str:
+    """Describe how much has been copied; finished steps count where nothing else is known."""
+    done = max(copied.done, run.copies.done)
+    return f"{as_bytes(done)} of {as_bytes(run.copies.whole)} copied"
 
 
 def outage_text(outage: ClusterLost) -> str:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 
 from ktui.cluster.clock import Clock
-from ktui.execution.forecast.estimate import Estimate
+from ktui.execution.forecast.estimate import NOT_KNOWN, CopiedBytes, Estimate
+from ktui.execution.host.client import RunClient
 from ktui.execution.host.history import SeenPoll, replay_recording
 from ktui.execution.host.state_dir import RunDir
 from ktui.execution.run.events import JournalEntry
@@ -21,6 +23,7 @@ _FORECASTS = timedelta(minutes=1)
 """The period whose forecasts show how certain the last one is; each simulates the run's rest."""
 _FRESH = timedelta(seconds=30)
 _FRESH_POLLS = 5
+_READ_EVERY_S = 5.0
 
 log = logging.getLogger(__name__)
 
@@ -62,6 +65,34 @@ def estimate_as_seen(
     else:
         estimate.update(now, last.progress.timelines)
     return estimate
+
+
+class CopiedAsSeen:
+    """How much of a run has been copied, as its engine has seen it; read again every few seconds.
+
+    Args:
+        client: the run.
+        prior_of: returns the rates of earlier runs by cluster id.
+        clock: the clock.
+    """
+
+    def __init__(
+        self, client: RunClient, prior_of: Callable[[str], Prior | None], clock: Clock
+    ) -> None:
+        self._client, self._prior_of, self._clock = client, prior_of, clock
+        self._copied, self._read_s = NOT_KNOWN, -math.inf
+
+    def now(self) -> CopiedBytes:
+        """Return what has been copied.
+
+        Raises:
+            RunProblem: the journal cannot be read.
+        """
+        if self._clock.monotonic() - self._read_s >= _READ_EVERY_S:
+            entries = self._client.read().entries
+            seen = estimate_as_seen(self._client.folder, entries, self._prior_of, self._clock)
+            self._copied, self._read_s = seen.copied, self._clock.monotonic()
+        return self._copied
 
 
 def _is_fresh(seen: SeenPoll, run: Run, clock: Clock) -> bool:

@@ -51,10 +51,20 @@ class Abilities:
         judge = self._judges.get(action)
         return judge is None or judge()
 
+    def words_of_key(self, action: str, words: str) -> str:
+        """Return what a key does now: on a folded line, enter opens no detail."""
+        return "unfold" if action == "open" and self._on_folded_line else words
+
     def helps(self, action: str) -> bool:
         """Return whether an action can help now with the trouble that names it."""
+        if action == "open" and self._on_folded_line:
+            return False
         shown_already = action == "view" and self._watch.view is View.UNHEALTHY
         return self.works(action) and not shown_already
+
+    @property
+    def _on_folded_line(self) -> bool:
+        return self._watch.is_current and self._watch.partition_list.on_folded_line
 
     def _has_run(self) -> bool:
         return self._run.attached is not None

@@ -250,12 +250,15 @@ class KtuiApp(App[None], Services):
         self.run_worker(self._poll_loop.run(), group="polling", exclusive=True, exit_on_error=False)
 
     @on(Worker.StateChanged)
-    def _report_own_error(self, event: Worker.StateChanged) -> None:
-        """Report a defect in what was being done in the background; the view keeps running."""
+    def _note_worker(self, event: Worker.StateChanged) -> None:
         if event.state is WorkerState.ERROR:
-            error = event.worker.error
-            log.error("a defect in %s", event.worker.group, exc_info=error)
-            self.report_news(f"ktui's own error: {type(error).__name__}: {error}", "error")
+            self.report_own_error(event.worker)
+
+    def report_own_error(self, worker: Worker[Any]) -> None:
+        """Report a defect in what a worker did; the view keeps running."""
+        error = worker.error
+        log.error("a defect in %s", worker.group, exc_info=error)
+        self.report_news(f"ktui's own error: {type(error).__name__}: {error}", "error")
 
     def _interest(self) -> Interest:
         return unite(s.interest for s in self.screen_stack if isinstance(s, NeedsPolls))
@@ -414,6 +417,10 @@ class KtuiApp(App[None], Services):
         """Return whether an action can do something now."""
         return self._abilities.works(action)
 
+    def words_of_key(self, action: str, words: str) -> str:
+        """Return what a key does now, where that differs from its usual words."""
+        return self._abilities.words_of_key(action, words)
+
     def helps(self, action: str) -> bool:
         """Return whether an action can help now with the trouble that names it."""
         return self._abilities.helps(action)
@@ -478,6 +485,7 @@ class KtuiApp(App[None], Services):
             overview=self.overview,
             run=self._run.status,
             foreign=len(self._run.foreign),
+            foreign_of_runs=self._run.foreign_of_runs,
             foreign_stalled=tuple(t.tp for t in self._run.foreign if t.phase is Phase.STALLED),
             movers=self._run.movers,
             down_since_s=self._down.since_s,

@@ -140,8 +140,8 @@ class DemoApp(KtuiApp):
 
     def on_ready(self) -> None:
         """Start to show captions."""
-        self.set_interval(_TICK_S, self._show_caption)
-        self._show_caption()
+        self.set_interval(_TICK_S, self.show_caption)
+        self.show_caption()
 
     @on(Polled)
     def _follow(self) -> None:
@@ -177,7 +177,7 @@ class DemoApp(KtuiApp):
 
     # ----------------------------------------------------------------- the captions
 
-    def _show_caption(self) -> None:
+    def show_caption(self) -> None:
         """Show the caption that is due, on every screen that has a header."""
         self._captions.advance(self._at_s, self._moments.seen)
         if not self._story.captions:
@@ -199,7 +199,7 @@ class DemoApp(KtuiApp):
     def push_screen(self, *args: Any, **how: Any) -> Any:
         """Open a screen with the caption on it at once."""
         opened = super().push_screen(*args, **how)
-        self.call_after_refresh(self._show_caption)
+        self.call_after_refresh(self.show_caption)
         return opened
 
     # -------------------------------------------------------------------- the clock

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import heapq
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from operator import attrgetter
@@ -85,9 +86,9 @@ class RunController:
 
     @property
     def foreign(self) -> Sequence[Timeline]:
-        """The open moves beside a run that has not ended, the longest stalled first."""
+        """The open moves that are none of the run's, the longest stalled first."""
         attached = self.attached
-        if attached is None or attached.run.ended:
+        if attached is None:
             return ()
         if self._foreign is None:
             self._foreign = foreign_moves(attached.run, self._feed.progress)
@@ -206,6 +207,12 @@ class RunController:
     def movers(self) -> Movers:
         """The other runs of the state directory that reassign partitions."""
         return {} if self.attached is None else self.attached.rows.movers
+
+    @property
+    def foreign_of_runs(self) -> Mapping[str, int]:
+        """How many of the foreign moves are of other runs of the state directory, by run."""
+        movers = self.movers
+        return Counter(movers[move.tp] for move in self.foreign if move.tp in movers)
 
     def mover(self, tp: TopicPartition) -> str | None:
         """Return the other run of the state directory that reassigns a partition, if one does."""

@@ -52,6 +52,8 @@ class RunStatus(msgspec.Struct, frozen=True, kw_only=True):
     """How its engine died; empty if it lives, or left by itself."""
     cancel_gate: str = ""
     """The one who had shut the cluster's cancel gate at the engine's last check; empty if open."""
+    by_cancel_gate: bool = False
+    """Whether that gate, and nothing else, lets no step begin."""
     limits: Limits = Limits()
     coming: Limits | None = None
     """Limits that were requested, and are not in force yet."""
@@ -241,6 +243,7 @@ class AttachedRun:
             why=_why(run, state),
             died=self._death if state is RunState.RESUMABLE else "",
             cancel_gate=run.cancel_gate.reason if run.cancel_gate.shut else "",
+            by_cancel_gate=state is RunState.GATED and not run.gate.shut,
             limits=run.limits,
             coming=self._coming(),
             batch=run.batch,

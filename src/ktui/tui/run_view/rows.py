@@ -48,6 +48,8 @@ class QueuePlaces:
         self._ranked = ranked
         self._index = {track.tp: place for place, track in enumerate(ranked)}
         self._begun = [place for place, track in enumerate(ranked) if not is_queued(track)]
+        self._cancelled = sum(track.cancel is not None for track in ranked)
+        """How many have been cancelled: the first ones, by their rank."""
 
     def __len__(self) -> int:
         """Count the partitions, whether they wait or not."""
@@ -55,12 +57,19 @@ class QueuePlaces:
 
     @property
     def waiting(self) -> int:
-        """How many still wait to begin."""
-        return len(self._index) - len(self._begun)
+        """How many still wait to begin, apart from those that were cancelled."""
+        return len(self._index) - len(self._begun) - self._cancelled_waiting
+
+    @property
+    def _cancelled_waiting(self) -> int:
+        """How many wait to begin what a cancel asks for."""
+        return self._cancelled - bisect.bisect_left(self._begun, self._cancelled)
 
     def first(self, count: int) -> list[Track]:
-        """Return the partitions that begin first, at most so many."""
-        return [self._ranked[self._nth(n)] for n in range(1, min(count, self.waiting) + 1)]
+        """Return the partitions that begin first, at most so many, apart from cancelled ones."""
+        before = self._cancelled_waiting
+        places = range(before + 1, before + min(count, self.waiting) + 1)
+        return [self._ranked[self._nth(n)] for n in places]
 
     def _nth(self, n: int) -> int:
         """Return the place of the nth that waits, from 1."""

@@ -28,6 +28,7 @@ from ktui.tui.widgets.bindings import give_ids
 from ktui.tui.widgets.footer import FooterKeys
 from ktui.tui.widgets.header import HeaderPart, StatusHeader, line
 from ktui.tui.widgets.live_keys import key_names
+from ktui.tui.widgets.own_errors import ReportsOwnErrors
 from ktui.tui.widgets.services import services
 from ktui.tui.widgets.text_field import TextField
 
@@ -81,7 +82,7 @@ def _line(event: Event) -> bytes:
     return msgspec.json.encode(record) + b"\n"
 
 
-class EventsScreen(Screen[None]):
+class EventsScreen(Screen[None], ReportsOwnErrors):
     """Shows every event; the app calls `show_progress` after each poll."""
 
     CSS = """

@@ -26,11 +26,12 @@ from ktui.tui.draw.titled_rule import panel_title, titled_rule
 from ktui.tui.widgets.bindings import give_ids
 from ktui.tui.widgets.footer import FooterKeys
 from ktui.tui.widgets.header import StatusHeader
+from ktui.tui.widgets.own_errors import ReportsOwnErrors
 
 _Piece = tuple[str, str]
 
 
-class InsightsScreen(Screen[None]):
+class InsightsScreen(Screen[None], ReportsOwnErrors):
     """Shows the insights of a state directory about a cluster; they are read when it opens.
 
     Args:

@@ -27,6 +27,7 @@ from ktui.tui.screens.watch.run_banner import GOES_ON_ALONE, state_words
 from ktui.tui.widgets.bindings import give_ids
 from ktui.tui.widgets.footer import FooterKeys
 from ktui.tui.widgets.header import StatusHeader
+from ktui.tui.widgets.own_errors import ReportsOwnErrors
 from ktui.tui.widgets.services import services
 
 EVERY_S = 5.0
@@ -53,7 +54,7 @@ class RunTable(DataTable[Text]):
     give_ids("runs", BINDINGS)
 
 
-class RunsScreen(Screen[None]):
+class RunsScreen(Screen[None], ReportsOwnErrors):
     """Shows the runs; the app's `attach_to`, `resume_run` and `roll_back_run` act on one.
 
     Args:

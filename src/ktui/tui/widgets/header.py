@@ -30,6 +30,8 @@ _OLD_POLLS = 3
 """Values are old after so many intervals, or polls if those take longer."""
 _SHORT_NAME = 20
 """The cells of a name in a line that is too long."""
+_UNLIMITED = 10_000
+"""More cells than any line has."""
 _FAR_S = 366 * 86_400
 """A longer time left is shown as this one, because dates have a maximum."""
 
@@ -183,6 +185,9 @@ def _second(status: Status, width: int, keys: Mapping[str, str], *, with_sums: b
     wrong = troubles(status)
     chip = _chip(status.run, keys.get("show_runs", "")) if with_sums else HeaderPart(())
     room = width - 3 - pieces_width(chip.pieces)
+    if wrong and chip.pieces and pieces_width(fit_troubles(wrong, _UNLIMITED, keys)) >= room:
+        chip = _chip(status.run, keys.get("show_runs", ""), short=True)
+        room = width - 3 - pieces_width(chip.pieces)
     shown = HeaderPart(tuple(fit_troubles(wrong, room, keys)))
     parts = [shown] if wrong else []
     if with_sums and status.outage is None:
@@ -191,7 +196,7 @@ def _second(status: Status, width: int, keys: Mapping[str, str], *, with_sums: b
     return line(parts, chip, width)
 
 
-def _chip(run: RunStatus | None, key: str) -> HeaderPart:
+def _chip(run: RunStatus | None, key: str, *, short: bool = False) -> HeaderPart:
     """Show a run that has ended, small: it must not hide what goes on without it."""
     if run is None or run.state is not RunState.ENDED:
         return HeaderPart(())
@@ -204,8 +209,11 @@ def _chip(run: RunStatus | None, key: str) -> HeaderPart:
         for state, n in run.counts.items()
         if state in _OTHER_ENDS
     ]
-    words = Piece(f"{sign} {run.name} ENDED{at}", role, bold=True)
     shown = Piece(f" ({key})" if key else "", "dim")
+    if short:
+        [name] = cut_pieces([Piece(run.name)], min(_SHORT_NAME, pieces_width([Piece(run.name)])))
+        return HeaderPart((Piece(f"{sign} {name.text} ENDED{at}", role, bold=True), shown))
+    words = Piece(f"{sign} {run.name} ENDED{at}", role, bold=True)
     return HeaderPart((words, Piece(f" {', '.join(counts)}"), shown))
 
 
@@ -215,16 +223,28 @@ def _standing(status: Status, *, wrong: bool) -> list[HeaderPart]:
         return [_part(status.until_seen or f"connecting to {status.cluster_name} …", "waiting")]
     parts = [*_health(status.overview.health)]
     if status.run is not None and status.run.state is not RunState.ENDED:
-        if status.foreign:
-            moves = figures.as_count(status.foreign, "foreign move")
-            parts.append(_part(moves, "foreign", rank=1))
+        parts += [_part(words, "foreign", rank=1) for words in _beside(status)]
         return parts if parts or wrong else [_part("no trouble seen", "dim", rank=6)]
     sums = status.overview.totals
     if sums.moving or sums.stalled or sums.settling:
-        return [*_sums(status), *parts]
+        of_runs = [_part(words, "foreign", rank=2) for words in _of_runs(status)]
+        return [*_sums(status), *of_runs, *parts]
     ended = _ended(sums) if status.run is None else ""  # else the run says so
     lately = f" · {ended} lately" if ended else ""
     return [*parts, _part(f"nothing is moving{lately}", "dim")]
+
+
+def _of_runs(status: Status) -> Iterator[str]:
+    """Count the moves of other runs."""
+    for run, count in sorted(status.foreign_of_runs.items()):
+        yield f"{figures.as_count(count, 'move')} of run {run}"
+
+
+def _beside(status: Status) -> Iterator[str]:
+    """Count the moves beside the run, those of other runs under their names."""
+    yield from _of_runs(status)
+    if others := status.foreign - sum(status.foreign_of_runs.values()):
+        yield figures.as_count(others, "foreign move")
 
 
 def _health(health: HealthCounts) -> Iterator[HeaderPart]:

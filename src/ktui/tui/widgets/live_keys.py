@@ -72,7 +72,11 @@ def live_keys(screen: Screen[Any]) -> list[LiveKey]:
     return [
         *(_helping(each, bound[each.action], screen) for each in helping),
         *(
-            LiveKey(screen.app.get_key_display(active.binding), active.binding.description, active)
+            LiveKey(
+                screen.app.get_key_display(active.binding),
+                app.words_of_key(action, active.binding.description),
+                active,
+            )
             for action, active in shown.items()
             if action not in helped and app.works(action)
         ),

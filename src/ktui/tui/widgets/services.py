@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 from textual.dom import DOMNode
+from textual.worker import Worker
 
 from ktui.cluster.observation import Observation
 from ktui.cluster.partition import TopicPartition
@@ -44,6 +45,8 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     """The run that the view follows."""
     foreign: int = 0
     """Partitions being reassigned that are none of that run's steps in flight."""
+    foreign_of_runs: Mapping[str, int] = {}
+    """Those of them that other runs of the state directory have begun, by run."""
     foreign_stalled: tuple[TopicPartition, ...] = ()
     """Those of them that are stalled, the longest first."""
     movers: Mapping[TopicPartition, str] = {}
@@ -110,9 +113,17 @@ class Services:
         del action
         return True
 
+    def words_of_key(self, action: str, words: str) -> str:
+        """Return what a key does now, where that differs from its usual words."""
+        del action
+        return words
+
     def helps(self, action: str) -> bool:
         """Return whether an action can help now with the trouble that names it."""
         return self.works(action)
+
+    def report_own_error(self, worker: Worker[Any]) -> None:
+        """Report a defect in what a worker did; the view keeps running."""
 
     @property
     def keys_in_dialogs(self) -> Mapping[str, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from ktui.cluster.errors import Failure, Operation
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.host.catalog import RunState
 from ktui.planning.names import join_some
@@ -28,7 +29,7 @@ class Help(NamedTuple):
 
 
 _BROKERS = (Help("show_brokers", "brokers"),)
-_FOREIGN = (Help("cancel_foreign", "cancel"),)
+_FOREIGN = (Help("cancel_foreign", "cancel foreign move"),)
 _RUNS = (Help("show_runs", "runs"),)
 _ENGINE = (Help("resume_run", "resume"), Help("cancel", "call off"))
 _UNHEALTHY = (Help("view", "show unhealthy"),)
@@ -39,11 +40,14 @@ class Trouble(NamedTuple):
     """One thing that is wrong."""
 
     words: str
+    """What is wrong, and behind a colon the detail; the keys that help stand between the two."""
     helps: tuple[Help, ...] = ()
     """The actions that help, the best first."""
     role: str = "stalled"
     command: str = ""
     """The command in a shell that helps, where no key does."""
+    whole: bool = False
+    """Whether the detail is never left out."""
 
 
 def troubles(status: Status) -> list[Trouble]:
@@ -57,6 +61,7 @@ def troubles(status: Status) -> list[Trouble]:
         *_stalls(status),
         *_of_throttle(status.run),
         *_reduced(status),
+        *_denied(status),
     ]
 
 
@@ -72,22 +77,22 @@ def helps(status: Status) -> list[Help]:
 
 def _outage(status: Status) -> Trouble:
     reason = "" if status.outage is None else status.outage.reason
-    age = "" if status.last is None else _age_of_values(status.now_s - status.last.monotonic_s)
-    return Trouble(f"reconnecting{age} · {reason}")
+    age = "" if status.last is None else _last_answer(status.now_s - status.last.monotonic_s)
+    return Trouble(f"cluster does not answer{age}, retrying: {reason}", whole=True)
 
 
-def _age_of_values(seconds: float) -> str:
-    return f" · values {figures.as_age(seconds)} old"
+def _last_answer(seconds: float) -> str:
+    return f", last answer {figures.as_age(seconds)} ago"
 
 
 def _of_engine(run: RunStatus | None) -> Iterator[Trouble]:
     if run is None or run.state is not RunState.RESUMABLE:
         return
     if run.died:
-        yield Trouble(f"ENGINE DIED: {run.died}", _ENGINE)
+        yield Trouble(f"ENGINE DIED: {run.died}", _ENGINE, whole=True)
     else:
         why = f": {run.why}" if run.why else ""
-        yield Trouble(f"run {run.name} WAITS FOR RESUME{why}", _ENGINE)
+        yield Trouble(f"run {run.name} WAITS FOR RESUME{why}", _ENGINE, whole=True)
 
 
 def _lost_partitions(status: Status) -> Iterator[Trouble]:
@@ -116,11 +121,15 @@ def _down_for(status: Status, down: Sequence[int]) -> str:
     return f" {figures.as_age(status.now_s - min(known))}"
 
 
-def _stalls(status: Status) -> Iterator[Trouble]:
+def own_stalls(status: Status) -> int:
+    """Count the stalled partitions that the trouble line does not show as foreign."""
     foreign = set(status.foreign_stalled)
-    own = [tp for tp in status.overview.stalled if tp not in foreign]
-    if own:
-        yield Trouble(f"{len(own):,} STALLED", (Help("open", "detail"),))
+    return sum(tp not in foreign for tp in status.overview.stalled)
+
+
+def _stalls(status: Status) -> Iterator[Trouble]:
+    if own := own_stalls(status):
+        yield Trouble(f"{own:,} STALLED", (Help("open", "detail"),))
     of_runs = [tp for tp in status.foreign_stalled if tp in status.movers]
     if of_runs:
         runs = sorted({status.movers[tp] for tp in of_runs})
@@ -157,6 +166,22 @@ def _reduced(status: Status) -> Iterator[Trouble]:
         yield Trouble(f"{throttles} left behind?", (), "falling-behind", "ktui doctor")
 
 
+def _denied(status: Status) -> Iterator[Trouble]:
+    """Yield what may not be read, each with the permission to grant."""
+    failures = () if status.last is None else status.last.failures
+    by_operation: dict[Operation, list[Failure]] = {}
+    for failure in failures:
+        if failure.denied:
+            by_operation.setdefault(failure.operation, []).append(failure)
+    for number, (operation, denied) in enumerate(by_operation.items()):
+        allowed, resource = operation.needs
+        topics = sorted({each.topic for each in denied if each.topic is not None})
+        which = "" if not topics else f" {topics[0]}" + (" …" if len(topics) > 1 else "")
+        words = f"{operation} ({allowed} on {resource}{which})"
+        lead = "" if number else "no permission: "  # the others stand right behind the first
+        yield Trouble(lead + words, role="falling-behind", whole=True)
+
+
 def fit_troubles(
     found: Sequence[Trouble], room: int, keys: Mapping[str, str] = _NO_KEYS
 ) -> list[Piece]:
@@ -175,7 +200,7 @@ def fit_troubles(
         more = [Piece(" · ", "dim"), *_pieces(trouble, keys)]
         rest = len(found) - number - 1
         if pieces_width([*pieces, *more]) > room - (len(_more(rest)) if rest else 0):
-            return [*pieces, Piece(_more(len(found) - number), "stalled", bold=True)]
+            return [*pieces, Piece(_more(len(found) - number), trouble.role, bold=True)]
         pieces += more
     return pieces
 
@@ -186,7 +211,8 @@ def _in_few_words(found: Sequence[Trouble], room: int, keys: Mapping[str, str]) 
     for place in reversed(range(len(fitted))):
         if sum(pieces_width(_pieces(each, keys)) + 3 for each in fitted) - 1 <= room:
             break
-        fitted[place] = fitted[place]._replace(words=_short(fitted[place].words))
+        if not fitted[place].whole:
+            fitted[place] = fitted[place]._replace(words=_short(fitted[place].words))
     return fitted
 
 
@@ -202,9 +228,12 @@ def _more(count: int) -> str:
 
 
 def _pieces(trouble: Trouble, keys: Mapping[str, str]) -> list[Piece]:
-    words = Piece(trouble.words, trouble.role, bold=True)
     how = trouble.command or _keys_text(trouble.helps, keys)
-    return [words, Piece(f" ({how})")] if how else [words]
+    if not how:
+        return [Piece(trouble.words, trouble.role, bold=True)]
+    what, colon, detail = trouble.words.partition(": ")
+    pieces = [Piece(what, trouble.role, bold=True), Piece(f" ({how})")]
+    return [*pieces, Piece(colon + detail, trouble.role, bold=True)] if detail else pieces
 
 
 def _keys_text(offered: Sequence[Help], keys: Mapping[str, str]) -> str:

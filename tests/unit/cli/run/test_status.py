@@ -63,7 +63,7 @@ def parsed(result: Result) -> Any:
     return json.loads(result.stdout)
 
 
-def blocked_at(partition: int, reason: str = "broker 4 of its target is offline") -> StateEntered:
+def blocked_at(partition: int, reason: str = "broker 4 of its target is down") -> StateEntered:
     return StateEntered(topic="orders", partition=partition, state=State.BLOCKED, reason=reason)
 
 
@@ -197,7 +197,7 @@ def test_status_counts_states_and_names_partitions_in_trouble_with_the_reason(
     rows = [line for line in lines if line.startswith("orders-")]
     assert rows[0].endswith("1,2,3 1,2,4 it has 1,2,9 now")
     assert rows[1].startswith("orders-2 blocked 20")
-    assert rows[1].endswith("broker 4 of its target is offline")
+    assert rows[1].endswith("broker 4 of its target is down")
 
 
 def test_status_shows_an_ended_run_as_ended(tmp_path: Path) -> None:
@@ -244,7 +244,7 @@ def test_json_of_status_is_one_object_with_the_whole_run(tmp_path: Path) -> None
     }
     (troubled,) = answer["troubled"]
     assert (troubled["partition"], troubled["state"]) == (2, "blocked")
-    assert troubled["reason"] == "broker 4 of its target is offline"
+    assert troubled["reason"] == "broker 4 of its target is down"
     assert answer["damage"] is None
 
 
@@ -385,6 +385,13 @@ def test_a_live_run_under_a_shut_cancel_gate_is_gated(tmp_path: Path) -> None:
     run = a_run(tmp_path, CancelGate(shut=True, reason="ada@ops1 (1), to stop all of run drain"))
     with own_run(run):
         assert text(status(run))[0] == "run drain-b3: gated"
+
+
+def test_the_bytes_of_status_count_what_steps_in_flight_have_copied(tmp_path: Path) -> None:
+    run = RunClient(a_run(tmp_path)).read().run
+    copied = run.copies.done + 2**20
+    status = StatusFacts(run=run, copied=CopiedBytes(done=copied, whole=run.copies.whole))
+    assert status_json(status).bytes_done == copied
 
 
 def test_status_shows_that_the_time_left_is_based_on_earlier_runs(tmp_path: Path) -> None:

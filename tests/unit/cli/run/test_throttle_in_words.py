@@ -137,7 +137,7 @@ def test_following_a_run_ends_with_the_throttles_that_stay(
 def test_the_progress_line_of_a_run_has_its_throttle(tmp_path: Path) -> None:
     run = run_of(a_run(tmp_path, *throttled()))
 
-    assert progress_line(run, None) == (
+    assert progress_line(run) == (
         "drain-b3: 0 of 2 done, 1 moving, batch 1, throttle 50 MB/s into each broker"
     )
 

@@ -171,7 +171,7 @@ def test_a_blocked_rollback_names_the_obstacle_and_resumes_by_itself() -> None:
 
     preview = preview_of(track, CancelKind.ROLLBACK, seen)
 
-    assert preview.refused == "brokers 1, 2, 3 of its original replicas are offline"
+    assert preview.refused == "brokers 1, 2, 3 of its original replicas are down"
     assert preview.way_out == "It is done by itself as soon as that has passed"
 
 

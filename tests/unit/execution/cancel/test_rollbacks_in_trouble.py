@@ -124,7 +124,7 @@ def test_a_rollback_waits_for_an_original_broker_that_is_down_and_names_it(
 
     story.reopened(BACK, until_s=120.0)
     assert story.state("orders-0") is State.REFUSED
-    assert story.reason("orders-0") == "broker 2 of its original replicas is offline"
+    assert story.reason("orders-0") == "broker 2 of its original replicas is down"
     assert not story.run.ended
 
     story.cluster.do(Start(2))

@@ -68,8 +68,8 @@ def test_the_progress_line_shows_since_when_the_cluster_is_lost_and_why() -> Non
     run = a_run(Outage(lost=True, reason="no answer"))
 
     since = AT.astimezone().isoformat(" ", timespec="seconds")
-    assert progress_line(run, None).endswith(f", cluster lost since {since}, no answer")
-    assert "lost" not in progress_line(a_run(Outage(lost=True), Outage(lost=False)), None)
+    assert progress_line(run).endswith(f", cluster lost since {since}, no answer")
+    assert "lost" not in progress_line(a_run(Outage(lost=True), Outage(lost=False)))
 
 
 def test_an_outage_of_one_process_does_not_carry_over_to_the_next() -> None:

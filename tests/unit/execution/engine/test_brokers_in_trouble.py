@@ -33,7 +33,7 @@ def test_a_partition_whose_target_is_down_holds_no_place_and_resumes_by_itself(
     assert story.played().ended
 
     assert story.at_target("orders-0", "orders-1")
-    assert story.said("orders-0", State.BLOCKED) == ["broker 4 of its target is offline"]
+    assert story.said("orders-0", State.BLOCKED) == ["broker 4 of its target is down"]
     (done,) = story.seconds(lambda e: getattr(e, "state", None) is State.DONE)[:1]
     assert done < 30.0
     assert story.begun_at("orders-0")[0] > 60.0
@@ -50,7 +50,7 @@ def test_blocked_partitions_are_reported_with_the_reason_at_the_start(tmp_path: 
 
     story.played(until_s=0.5)
 
-    assert story.said("orders-1", State.BLOCKED) == ["broker 5 of its target is offline"]
+    assert story.said("orders-1", State.BLOCKED) == ["broker 5 of its target is down"]
     assert story.said("orders-2", State.BLOCKED) == ["it is offline: no replica leads"]
     assert story.state("orders-0") is State.ADDING
 
@@ -106,7 +106,7 @@ def test_a_step_onto_a_dead_broker_is_cancelled_after_the_timeout_if_configured(
     assert 125.0 <= cancelled <= 140.0
     assert story.sent("orders-0") == [(1, 2, 3, 4), None, (1, 2, 3, 4), (4, 2, 3)]
     assert "broker 4 offline for 120 s" in [e.reason for e in story.events if isinstance(e, Cancel)]
-    assert story.said("orders-0", State.BLOCKED) == ["broker 4 of its target is offline"]
+    assert story.said("orders-0", State.BLOCKED) == ["broker 4 of its target is down"]
     assert cancelled <= story.begun_at("orders-1")[0] <= cancelled + 3.0
     assert story.at_target("orders-0", "orders-1")
 
@@ -204,7 +204,7 @@ def test_an_election_refused_for_half_a_minute_frees_its_place_and_is_held_later
     asked = [at for at in elections if at < 80.0]
     assert 28.0 <= asked[-1] - asked[0] <= 30.0
     assert all(later - sooner >= 2.0 for sooner, later in pairwise(asked))
-    blocked = "broker 2 of its target is offline"
+    blocked = "broker 2 of its target is down"
     assert blocked in story.said("orders-0", State.BLOCKED)
     assert 30.0 <= story.begun_at("orders-1")[0] <= 33.0
     refused = [e for e in story.events if of_request(Request.ELECT, "orders-0")(e)]
@@ -293,5 +293,5 @@ def test_no_replica_is_added_to_a_broker_that_is_shutting_down_but_counts_as_ali
     assert story.played().ended
 
     assert story.begun_at("orders-1")[0] >= 60.0
-    assert story.said("orders-1", State.BLOCKED) == ["broker 5 of its target is offline"]
+    assert story.said("orders-1", State.BLOCKED) == ["broker 5 of its target is down"]
     assert story.at_target(*ways)

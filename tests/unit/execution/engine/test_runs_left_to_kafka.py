@@ -137,7 +137,7 @@ def test_a_partition_that_cannot_begin_is_waited_for_once_the_rest_is_submitted(
     assert run.left == "1 of its partitions cannot be submitted"
     assert run_state(run, None) is RunState.RESUMABLE
     assert story.state("orders-1") is State.BLOCKED
-    assert story.reason("orders-1") == "broker 5 of its target is offline"
+    assert story.reason("orders-1") == "broker 5 of its target is down"
     assert story.begun_at("orders-1") == []
     assert len(story.begun_at("orders-0")) == len(story.begun_at("orders-2")) == 1
     assert left_at(story) >= max(story.begun_at("orders-2")) + STUCK_S

@@ -62,6 +62,11 @@ def test_the_progress_line_shows_how_far_the_run_is() -> None:
     )
 
 
+def test_the_progress_line_counts_what_steps_in_flight_have_copied() -> None:
+    copied = msgspec.structs.replace(LEFT, done=3 * 2**30)
+    assert ", 3.0 GiB of 4.0 GiB copied, " in progress_line(a_run(step(1, 7)), copied)
+
+
 def test_the_progress_line_marks_a_time_left_based_on_earlier_runs() -> None:
     reported = msgspec.structs.replace(LEFT, by_earlier_runs=True)
     assert progress_line(a_run(step(1, 7)), reported).endswith(", 2m 10s left by earlier runs")
@@ -70,18 +75,18 @@ def test_the_progress_line_marks_a_time_left_based_on_earlier_runs() -> None:
 def test_a_partition_given_up_does_not_count_as_done() -> None:
     run = a_run(*ONE_FAILED[2:], now_in(0, State.CHANGED_ELSEWHERE), EngineLeft(reason="told to"))
 
-    assert progress_line(run, None).startswith("drain: 1 of 4 done, ")
-    assert progress_line(run, None).endswith(", 1 failed, 1 changed elsewhere")
+    assert progress_line(run).startswith("drain: 1 of 4 done, ")
+    assert progress_line(run).endswith(", 1 failed, 1 changed elsewhere")
     assert "1 of 4 partitions done" in end_lines(run)[0]
 
 
 def test_the_progress_line_shows_why_the_run_is_held() -> None:
     gate = HealthGate(shut=True, reason="2 partitions outside the run are offline")
 
-    assert progress_line(a_run(gate), None).endswith(
+    assert progress_line(a_run(gate)).endswith(
         "gate shut: 2 partitions outside the run are offline"
     )
-    assert progress_line(a_run(gate, Paused(by=PauseOrigin.OPERATOR)), None).endswith(
+    assert progress_line(a_run(gate, Paused(by=PauseOrigin.OPERATOR))).endswith(
         "paused: by the operator"
     )
 
@@ -96,8 +101,8 @@ def test_cancelled_partitions_are_counted_separately_and_never_as_done() -> None
         over(3),
     )
 
-    assert progress_line(run, None).startswith("drain: 1 of 4 done, ")
-    assert progress_line(run, None).endswith(", 2 stopped, 1 rolling back")
+    assert progress_line(run).startswith("drain: 1 of 4 done, ")
+    assert progress_line(run).endswith(", 2 stopped, 1 rolling back")
 
     for event in (now_in(3, State.DONE), Ended(counts={})):
         run.apply(JournalEntry(run.seq + 1, AT, event))
@@ -127,7 +132,7 @@ def test_each_added_replica_counts_as_copied_when_its_step_completes() -> None:
     assert run.copies.done == 0
     run.apply(JournalEntry(5, AT, over(0)))
     assert (run.copies.done, run.copies.whole) == (GIB, 2 * GIB)
-    assert "1.0 GiB of 2.0 GiB copied" in progress_line(run, None)
+    assert "1.0 GiB of 2.0 GiB copied" in progress_line(run)
 
     run.apply(JournalEntry(6, AT, now_in(0, State.DONE)))
     assert (run.copies.done, run.copies.whole) == (2 * GIB, 2 * GIB)
@@ -148,7 +153,7 @@ def test_a_partition_changed_elsewhere_is_neither_copied_nor_left_to_copy() -> N
 
 
 def test_the_progress_line_names_what_interrupted_the_run() -> None:
-    reported = progress_line(a_run(Paused(by=PauseOrigin.SIGNAL)), None)
+    reported = progress_line(a_run(Paused(by=PauseOrigin.SIGNAL)))
 
     assert reported.endswith("paused: by an interrupt (Ctrl-C)")
 

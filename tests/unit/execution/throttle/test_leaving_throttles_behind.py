@@ -32,7 +32,7 @@ def test_a_run_whose_partitions_have_ended_waits_for_a_broker_and_reports_it(
     assert (
         "all partitions have ended; its throttle is still set on broker 4, which is down or "
         "refuses the change"
-    ) in progress_line(run, None)
+    ) in progress_line(run)
 
 
 def test_a_broker_without_changed_settings_is_not_waited_for(tmp_path: Path) -> None:

@@ -260,7 +260,7 @@ def _alarms(timeline: Timeline, now_s: float, of_run: RunDetail | None) -> list[
 def _alarm(stall: Stall, now_s: float) -> Content:
     """Return the sentence of an alarm: which replica, for how long, why, and what to do."""
     lasted = figures.as_duration(now_s - stall.since_s)
-    cause = f"{stall.cause.value}: {stall.detail}" if stall.detail else stall.cause.value
+    cause = _cause(stall)
     if not stall.alarm:
         words = f"· broker {stall.broker} waits for {lasted} by now: {cause}."
         return Content.styled(words, "$waiting")
@@ -269,6 +269,15 @@ def _alarm(stall: Stall, now_s: float) -> Content:
         (f"! broker {stall.broker} {stall.kind.value} for {lasted}: {cause}. ", colour),
         _ADVICE[stall.cause].format(broker=stall.broker),
     )
+
+
+def _cause(stall: Stall) -> str:
+    """Return the cause with its detail, or alone what says both."""
+    if stall.detail == f"broker {stall.broker} is down":
+        return "it is down"
+    if stall.cause is Cause.THROTTLED and "throttle, " in stall.detail:
+        return stall.detail
+    return f"{stall.cause.value}: {stall.detail}" if stall.detail else stall.cause.value
 
 
 def _events(events: Sequence[Event], width: int) -> list[Content]:

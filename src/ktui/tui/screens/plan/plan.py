@@ -46,6 +46,7 @@ from ktui.tui.widgets.bindings import give_ids
 from ktui.tui.widgets.choices import Choices, FormChoices
 from ktui.tui.widgets.footer import FooterKeys
 from ktui.tui.widgets.header import StatusHeader
+from ktui.tui.widgets.own_errors import ReportsOwnErrors
 from ktui.tui.widgets.services import services
 
 _SIDE_BY_SIDE = 120
@@ -89,7 +90,7 @@ PlanOutcome = RunDir | CheckedExtraPlan | SwitchPlanScreen
 """The folder of the run that was started; an extra plan to add; or the other screen to open."""
 
 
-class PlanScreen(Screen[PlanOutcome | None]):
+class PlanScreen(Screen[PlanOutcome | None], ReportsOwnErrors):
     """Returns what the operator has decided; None if the operator left the screen.
 
     One step is shown at a time. What is typed in the others stays.
@@ -302,6 +303,20 @@ class PlanScreen(Screen[PlanOutcome | None]):
 
     def action_forward(self) -> None:
         """Go to the next step, or read the plan first."""
+        self._enter_once_typed()
+
+    def _enter_once_typed(self) -> None:
+        """Act once the field has taken in what was typed before this key, which has priority."""
+        (self.focused or self).call_later(self._enter)
+
+    def _enter(self) -> None:
+        """Go on from the step that is shown by then."""
+        if self._is_last:
+            self.decide()
+        else:
+            self._forward()
+
+    def _forward(self) -> None:
         stale = self._chosen is None or self._source.request != self._reading
         if self._place == 0 and stale:
             self._read_soon()
@@ -317,7 +332,7 @@ class PlanScreen(Screen[PlanOutcome | None]):
 
     def action_decide(self) -> None:
         """Do what the screen is for."""
-        self.decide()
+        self._enter_once_typed()
 
     def action_back(self) -> None:
         """Go to the step before; from the first one, leave. Nothing is sent."""
@@ -333,7 +348,7 @@ class PlanScreen(Screen[PlanOutcome | None]):
             self.go_to(event.place)
         while self._place < event.place:
             before = self._place
-            self.action_forward()
+            self._forward()
             if self._place == before:
                 return
 

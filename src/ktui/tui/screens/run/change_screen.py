@@ -21,10 +21,11 @@ from ktui.tui.draw import format as figures
 from ktui.tui.run_view.attached import AttachedRun, RunStatus
 from ktui.tui.screens.dialog import Dialog
 from ktui.tui.widgets.bindings import give_ids
+from ktui.tui.widgets.own_errors import ReportsOwnErrors
 from ktui.tui.widgets.services import services
 
 
-class RunChangeScreen(Dialog[None]):
+class RunChangeScreen(Dialog[None], ReportsOwnErrors):
     """Shows a part of the attached run, requests a change of it, and shows the answer.
 
     The app passes the run to `show_run` after each poll. Answers stand in `#said`.

@@ -137,6 +137,11 @@ class PartitionList(ScrollView, can_focus=True):
         return rows[self.row] if self.row < len(rows) else None
 
     @property
+    def on_folded_line(self) -> bool:
+        """Whether the cursor is on a line that stands for partitions without rows."""
+        return self._on_line is not None
+
+    @property
     def _lines(self) -> int:
         """How many lines there are: the rows, and below them one for each kind that is folded."""
         return len(self.arrangement.rows) + len(self._fold_lines)

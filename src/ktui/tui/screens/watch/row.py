@@ -117,8 +117,8 @@ def reason(timeline: Timeline, context: RowContext) -> Piece | None:
     stall = None if timeline.phase in _ENDED else timeline.stall
     if stall is not None:
         words = stall.detail or f"broker {stall.broker}: {stall.cause}"
-        if context.run is not None and context.run.track(timeline.tp) is None:
-            words = f"foreign: {words}"
+        if context.run is not None and track is None:
+            words = f"{_of_run(timeline, context) or 'foreign: '}{words}"
         role = state_cell(timeline, context).role if stall.alarm else "waiting"
         return Piece(words, role)
     if condition.severe and timeline.phase is not Phase.TOPIC_GONE:
@@ -132,7 +132,13 @@ def _foreign_stall(timeline: Timeline, context: RowContext) -> Piece | None:
         return None
     age = figures.as_age(context.now_s - timeline.stall.since_s)
     what = timeline.stall.detail or f"broker {timeline.stall.broker}: {timeline.stall.cause}"
-    return Piece(f"{what}, stalled {age}", "stalled")
+    return Piece(f"{_of_run(timeline, context)}{what}, stalled {age}", "stalled")
+
+
+def _of_run(timeline: Timeline, context: RowContext) -> str:
+    """Return the name of the other run that moves a partition, before a reason."""
+    mover = None if context.run is None else context.run.movers.get(timeline.tp)
+    return "" if mover is None else f"run {mover}: "
 
 
 def _place_of(

@@ -111,6 +111,7 @@ def _order(state: ViewState) -> list[Piece]:
 
 
 def _trouble(failures: tuple[Failure, ...]) -> list[Piece]:
+    failures = tuple(each for each in failures if not each.denied)  # the header shows those
     if not failures:
         return []
     more = f" (and {len(failures) - 1} more)" if len(failures) > 1 else ""

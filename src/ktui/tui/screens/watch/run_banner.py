@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 from textual.content import Content
 from textual.widget import Widget
@@ -14,13 +15,14 @@ from ktui.execution.host.catalog import RunState
 from ktui.execution.run.states import State
 from ktui.pacing.limits import LETTERS, Limits, Order
 from ktui.tui.draw import format as figures
-from ktui.tui.draw.cells import Piece
+from ktui.tui.draw.cells import Piece, faded
 from ktui.tui.draw.gauge import rate_gauge
 from ktui.tui.draw.paint import content
 from ktui.tui.run_view.attached import RunStatus
 from ktui.tui.run_view.throttle import BrokerInflow
 from ktui.tui.widgets.header import HeaderPart, line
-from ktui.tui.widgets.services import services
+from ktui.tui.widgets.services import Status, services
+from ktui.tui.widgets.trouble import own_stalls
 
 _STATES = {
     RunState.RUNNING: ("RUNNING", "moving"),
@@ -82,6 +84,25 @@ class _Rank(enum.IntEnum):
     MORE_GAUGES = 19
 
 
+class ShownAbove(NamedTuple):
+    """What the header shows, which the banner does not repeat."""
+
+    stalls: int = 0
+    """Stalled partitions on the line of troubles."""
+    cancel_gate: bool = False
+    """Whether the cluster's cancel gate is shut."""
+
+    @classmethod
+    def of(cls, status: Status | None) -> ShownAbove:
+        """Return what the header shows for a status of the cluster."""
+        if status is None or status.outage is not None:
+            return cls()
+        return cls(own_stalls(status), bool(status.cancel_gate))
+
+
+_NOTHING_ABOVE = ShownAbove()
+
+
 class RunLines(Widget):
     """Draws a `RunStatus`; takes no room while there is none."""
 
@@ -93,11 +114,19 @@ class RunLines(Widget):
     def __init__(self) -> None:
         super().__init__()
         self._status: RunStatus | None = None
+        self._stale = False
+        self._above = _NOTHING_ABOVE
 
     def show(self, status: RunStatus | None) -> None:
-        """Show the present status of the run; None hides the banner."""
-        if status != self._status:
-            self._status = status
+        """Show the present status of the run, grey while the cluster does not answer.
+
+        Args:
+            status: the status; None hides the banner.
+        """
+        stale = services(self).outage is not None
+        above = ShownAbove.of(services(self).cluster_status())
+        if (status, stale, above) != (self._status, self._stale, self._above):
+            self._status, self._stale, self._above = status, stale, above
             self.set_class(status is not None and not _is_chip(status), "-shown")
             self.refresh()
 
@@ -109,8 +138,10 @@ class RunLines(Widget):
         seen = services(self).cluster_status()
         if seen is None:
             return Content("")
-        first = first_line(self._status, seen.now, width)
-        second = line(list(_second(self._status)), _NONE, width)
+        first = first_line(self._status, seen.now, width, self._above)
+        second = second_line(self._status, width)
+        if self._stale:
+            first, second = faded(first), faded(second)
         return Content("\n").join([content(first), content(second)])
 
 
@@ -124,21 +155,30 @@ def state_words(state: RunState) -> tuple[str, str]:
     return _STATES[state]
 
 
-def first_line(status: RunStatus, now: datetime, width: int = _WIDE) -> list[Piece]:
+def first_line(
+    status: RunStatus, now: datetime, width: int = _WIDE, above: ShownAbove = _NOTHING_ABOVE
+) -> list[Piece]:
     """Draw the progress of a run in one line of `width` cells."""
-    return line(list(_first(status, now)), _NONE, width)
+    return line(list(_first(status, now, above)), _NONE, width)
 
 
-def _first(status: RunStatus, now: datetime) -> Iterator[HeaderPart]:
+def second_line(status: RunStatus, width: int = _WIDE) -> list[Piece]:
+    """Draw the limits and the throttle of a run in one line of `width` cells."""
+    return line(list(_second(status)), _NONE, width)
+
+
+def _first(status: RunStatus, now: datetime, above: ShownAbove) -> Iterator[HeaderPart]:
     back, (word, role) = _rolling_back(status), _STATES[status.state]
     if status.died:
         word = "ENGINE DIED"
     yield HeaderPart((Piece("run ", "dim"), Piece(status.name, bold=True)), name=True)
-    if back is None or status.state is not RunState.RUNNING:
+    only_gate = status.by_cancel_gate and above.cancel_gate
+    says_all = back is not None and (status.state is RunState.RUNNING or only_gate)
+    if not says_all:
         yield HeaderPart((Piece(word, role, bold=True),))
     if back is not None:
         yield HeaderPart((back,))
-    if status.why and status.state is not RunState.RESUMABLE:
+    if status.why and status.state is not RunState.RESUMABLE and not says_all:
         yield HeaderPart((Piece(status.why, role),), rank=_Rank.WHY)
     if status.state is RunState.SUBMITTED:
         yield HeaderPart((Piece(GOES_ON_ALONE, "dim"),), rank=_Rank.ETA)
@@ -150,7 +190,7 @@ def _first(status: RunStatus, now: datetime) -> Iterator[HeaderPart]:
         yield HeaderPart(
             (Piece("batch ", "dim"), Piece(f"{status.batch:,}{whole}")), rank=_Rank.BATCH
         )
-    yield from _counts(status)
+    yield from _counts(status, _in_other_words(status, above, rolls_back=back is not None))
     yield from _copied(status.copied, ended=status.state is RunState.ENDED)
     if status.state is RunState.ENDED:
         at = "" if status.ended_at is None else f"at {figures.as_time(status.ended_at)}"
@@ -176,13 +216,18 @@ def _remaining_throttle(status: RunStatus) -> Iterator[HeaderPart]:
     if throttle.waits is not None and status.owned:
         words = f"all over but its throttle on {throttle.stands_on}"
         yield HeaderPart((Piece(words, "falling-behind"),))
-    elif throttle.settings and status.state is RunState.RESUMABLE:
-        yield HeaderPart((Piece(f"its throttle stays on {throttle.stands_on}", "falling-behind"),))
 
 
-def _counts(status: RunStatus) -> Iterator[HeaderPart]:
+def _in_other_words(status: RunStatus, above: ShownAbove, *, rolls_back: bool) -> set[State]:
+    """Return the states whose partitions are counted in other words, here or in the header."""
+    back = {State.ROLLING_BACK, State.ROLLED_BACK} if rolls_back else set()
+    return back | {each for each in (State.STALLED,) if status.counts.get(each) == above.stalls}
+
+
+def _counts(status: RunStatus, elsewhere: Container[State]) -> Iterator[HeaderPart]:
     counts, done = status.counts, status.counts.get(State.DONE, 0)
-    yield HeaderPart((Piece("done ", "dim"), Piece(f"{done:,}/{status.partitions:,}")))
+    if done or State.ROLLED_BACK not in elsewhere:
+        yield HeaderPart((Piece("done ", "dim"), Piece(f"{done:,}/{status.partitions:,}")))
     failed = counts.get(State.FAILED, 0)
     trouble = Piece(f"failed {failed:,}", "stalled", bold=True) if failed else None
     yield (
@@ -191,7 +236,7 @@ def _counts(status: RunStatus) -> Iterator[HeaderPart]:
         else HeaderPart((trouble,))
     )
     for state, word, role in _NOTABLE_STATES:
-        if counts.get(state):
+        if counts.get(state) and state not in elsewhere:
             rank = 0 if state in _STOPPING_THE_RUN else _Rank.COUNTS
             words = Piece(f"{counts[state]:,} {word}", role, bold=role == "stalled")
             yield HeaderPart((words,), rank=rank)
@@ -266,10 +311,13 @@ def _throttle(status: RunStatus) -> Iterator[HeaderPart]:
     throttle, ended = status.throttle, status.state is RunState.ENDED
     if ended:
         return
+    left = bool(throttle.run.settings) and status.state is RunState.RESUMABLE
+    if left:
+        stays = f"its throttle stays on {throttle.run.stands_on}"
+        yield HeaderPart((Piece(stays, "falling-behind"),))
     if throttle.run.rates:
-        yield HeaderPart(
-            (Piece("throttle ", "dim"), Piece(throttle.run.words)), rank=_Rank.THROTTLE
-        )
+        rank: int = _Rank.LABEL if left else _Rank.THROTTLE
+        yield HeaderPart((Piece("throttle ", "dim"), Piece(throttle.run.words)), rank=rank)
     for place, into in enumerate(throttle.into[:_MOST_GAUGES]):
         if not throttle.run.rates and not into.flow.in_s:
             continue
