@@ -63,14 +63,23 @@ class StatusHeader(Widget):
         super().__init__(classes="-two-lines" if with_sums else None)
         self._with_sums = with_sums
         self._status: Status | None = None
+        self._updated = False
+        """Whether the status was read since the clock ticked last."""
 
     def on_mount(self) -> None:
         """Draw the present status, and start the clock."""
-        self.set_interval(1.0, self.update_status)
+        self.set_interval(1.0, self._tick)
         self.update_status()
+
+    def _tick(self) -> None:
+        """Let the clock go on, unless a poll has just done so: a frame each would be two."""
+        if not self._updated:
+            self.update_status()
+        self._updated = False
 
     def update_status(self) -> None:
         """Read the present status, and redraw if it has changed."""
+        self._updated = True
         status = services(self).cluster_status()
         if status != self._status:
             self._status = status
