@@ -213,11 +213,14 @@ def _chip(run: RunStatus | None, key: str, *, short: bool = False) -> HeaderPart
     sign, role = ("✓", "in-sync") if done == run.partitions else ("■", "cancelled")
     at = "" if run.ended_at is None else f" {figures.as_time(run.ended_at)[:5]}"
     counts = [f"done {done:,}/{run.partitions:,}"]
+    ends = {**run.counts, State.STOPPED: run.stopped}
     counts += [
         f"{n:,} {state.value.replace('_', ' ')}"
-        for state, n in run.counts.items()
-        if state in _OTHER_ENDS
+        for state, n in ends.items()
+        if n and state in _OTHER_ENDS
     ]
+    if run.not_started:
+        counts.append(f"{run.not_started:,} not started")
     shown = Piece(f" ({key})" if key else "", "dim")
     if short:
         [name] = cut_pieces([Piece(run.name)], min(_SHORT_NAME, pieces_width([Piece(run.name)])))
