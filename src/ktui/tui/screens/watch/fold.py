@@ -16,7 +16,6 @@ from ktui.tui.screens.watch.words import run_waits
 FOLDED_FROM = 6
 """Partitions from which folding them gains room."""
 _NAMED = 2
-_HINT = (Piece("   "), Piece("o", "moving", bold=True), Piece(" "), Piece("shows the rows", "dim"))
 _DOT = (Piece(" "), Piece("· ", "dim"))
 
 
@@ -87,16 +86,23 @@ class FoldLine(NamedTuple):
         return cut_pieces([piece for part in parts for piece in part], width)
 
 
-def fold_lines(fold: Fold, rows: RunRows) -> list[FoldLine]:
-    """Make a line for each kind that is folded: how many, why they wait, and which are next."""
+def fold_lines(fold: Fold, rows: RunRows, key: str) -> list[FoldLine]:
+    """Make a line for each kind that is folded: how many, why they wait, and which are next.
+
+    Args:
+        fold: what is folded.
+        rows: the partitions of the run.
+        key: the key that unfolds them all; empty for none.
+    """
     lines = []
     if fold.queued:
         lines.append(FoldLine(FoldKind.QUEUED, tuple(_queued(rows))))
     if fold.done:
         done = (Piece("✓ ", "in-sync"), Piece("done "), Piece(f"{_done(rows):,}", bold=True))
         lines.append(FoldLine(FoldKind.DONE, (done,)))
-    if lines:
-        lines[0] = lines[0]._replace(parts=(*lines[0].parts, _HINT))
+    if lines and key:
+        words = (Piece(key, "moving", bold=True), Piece(" "), Piece("shows the rows", "dim"))
+        lines[0] = lines[0]._replace(parts=(*lines[0].parts, (Piece("   "), *words)))
     return lines
 
 
