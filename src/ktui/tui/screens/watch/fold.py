@@ -1,4 +1,4 @@
-"""The partitions of a run that wait for their turn, or are done, folded into a line each."""
+"""The partitions of a run that are blocked, wait for their turn or are done, a line for each."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ _DOT = (Piece(" "), Piece("· ", "dim"))
 class FoldKind(enum.Enum):
     """The partitions that one line stands for."""
 
+    BLOCKED = enum.auto()
     QUEUED = enum.auto()
     DONE = enum.auto()
 
@@ -34,6 +35,8 @@ class Fold(NamedTuple):
 
     queued: bool = False
     done: bool = False
+    blocked: str = ""
+    """The reason for which they are blocked; empty while none are folded."""
 
     def hides(self, timeline: Timeline, context: RowContext) -> bool:
         """Return whether a partition has no row of its own; one in trouble always has one."""
@@ -42,19 +45,30 @@ class Fold(NamedTuple):
             return False
         if self.done and track.state is State.DONE:
             return True
-        paused = track.tp in context.run.run.pauses.partitions
-        return self.queued and track.state is State.QUEUED and not track.begun and not paused
+        if track.begun or track.tp in context.run.run.pauses.partitions:
+            return False
+        if track.state is State.BLOCKED:
+            return bool(self.blocked) and track.reason == self.blocked
+        return self.queued and track.state is State.QUEUED
 
     @property
     def kinds(self) -> list[FoldKind]:
         """The kinds that are folded, in the order of their lines."""
-        return [FoldKind.QUEUED] * self.queued + [FoldKind.DONE] * self.done
+        folded = {
+            FoldKind.BLOCKED: bool(self.blocked),
+            FoldKind.QUEUED: self.queued,
+            FoldKind.DONE: self.done,
+        }
+        return [kind for kind, is_folded in folded.items() if is_folded]
 
 
 def kind_of(timeline: Timeline, context: RowContext) -> FoldKind | None:
     """Return the line that may stand for a partition; None for one that always has a row."""
     if Fold(queued=True).hides(timeline, context):
         return FoldKind.QUEUED
+    reason = "" if context.run is None else context.run.main_block_reason
+    if Fold(blocked=reason).hides(timeline, context):
+        return FoldKind.BLOCKED
     return FoldKind.DONE if Fold(done=True).hides(timeline, context) else None
 
 
@@ -66,7 +80,10 @@ def fold_of(rows: RunRows, unfolded: Collection[FoldKind] = ()) -> Fold:
         unfolded: what the operator wants to see row by row.
     """
     whole, done = len(rows.run.tracks), rows.run.counts[State.DONE]
+    reason = rows.main_block_reason
+    blocked = FoldKind.BLOCKED not in unfolded and FOLDED_FROM <= rows.blocked(reason) < whole
     return Fold(
+        blocked=reason if blocked else "",
         queued=FoldKind.QUEUED not in unfolded and FOLDED_FROM <= rows.queued < whole,
         done=FoldKind.DONE not in unfolded and FOLDED_FROM <= done < whole and not rows.run.ended,
     )
@@ -95,6 +112,8 @@ def fold_lines(fold: Fold, rows: RunRows, key: str) -> list[FoldLine]:
         key: the key that unfolds them all; empty for none.
     """
     lines = []
+    if fold.blocked:
+        lines.append(FoldLine(FoldKind.BLOCKED, tuple(_blocked(fold.blocked, rows))))
     if fold.queued:
         lines.append(FoldLine(FoldKind.QUEUED, tuple(_queued(rows))))
     if fold.done:
@@ -108,6 +127,14 @@ def fold_lines(fold: Fold, rows: RunRows, key: str) -> list[FoldLine]:
 
 def _done(rows: RunRows) -> int:
     return rows.run.counts[State.DONE]
+
+
+def _blocked(reason: str, rows: RunRows) -> list[tuple[Piece, ...]]:
+    count = Piece(f"{rows.blocked(reason):,}", "falling-behind", bold=True)
+    return [
+        (Piece("▸ ", "falling-behind"), Piece("blocked ", "falling-behind"), count),
+        (*_DOT, Piece(reason, "falling-behind")),
+    ]
 
 
 def _queued(rows: RunRows) -> list[tuple[Piece, ...]]:
