@@ -15,6 +15,7 @@ from textual._compositor import CompositorUpdate
 from textual.pilot import Pilot
 
 from bench.recording import START
+from ktui.cli.output.collector import rare_collections
 from ktui.cluster.clock import Clock, SystemClock
 from ktui.cluster.observation import Observation
 from ktui.cluster.observer import Interest, ObservationSource
@@ -108,9 +109,10 @@ async def cockpit(
 ) -> AsyncIterator[tuple[Cockpit, Pilot[None]]]:
     """Run the app until the first poll is shown."""
     app = Cockpit(source)
-    async with app.run_test(size=size, notifications=True) as pilot:
-        await next_poll(app, source)
-        yield app, pilot
+    with rare_collections():
+        async with app.run_test(size=size, notifications=True) as pilot:
+            await next_poll(app, source)
+            yield app, pilot
 
 
 async def next_poll(app: Cockpit, source: PreparedPolls) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from bench.checks import check_count
 from bench.cockpit import Cockpit
+from ktui.cli.output.collector import rare_collections
 from ktui.cli.watch.demo_launcher import SimulatedEngines
 from ktui.cluster.observation import Observation
 from ktui.cluster.observer import Interest, Observer, SourceWrapper
@@ -132,8 +133,9 @@ async def _view(cluster: SimulatedCluster) -> AsyncIterator[tuple[Cockpit, Count
     observer = Observer(cluster.reader(), cluster.clock)
     polls = CountedPolls(observer)
     app = Cockpit(polls, clock=cluster.clock, poll_interval_s=POLL_S)
-    async with app.run_test(size=SIZE, notifications=True):
-        yield app, polls
+    with rare_collections():
+        async with app.run_test(size=SIZE, notifications=True):
+            yield app, polls
     await observer.aclose()
 
 

@@ -11,6 +11,7 @@ from textual.pilot import Pilot
 from bench.checks import check_count
 from bench.clusters import moving
 from bench.cockpit import Cockpit, settled
+from ktui.cli.output.collector import rare_collections
 from ktui.cluster.clock import SystemClock
 from ktui.cluster.observation import Observation
 from ktui.cluster.observer import Interest, Observer, SourceWrapper
@@ -66,6 +67,13 @@ async def _measure(bootstrap: str) -> list[tuple[float, float]]:
     reader = KafkaReader(Connection.to(bootstrap))
     source = OnePoll(Observer(reader, SystemClock(), patience_s=30.0))
     app = Cockpit(source, clock=SystemClock())
+    with rare_collections():
+        taken = await _polls(app, source)
+    await reader.aclose()
+    return taken
+
+
+async def _polls(app: Cockpit, source: OnePoll) -> list[tuple[float, float]]:
     async with app.run_test(size=SIZE, notifications=True) as pilot:
         async with asyncio.timeout(WAIT_S):
             while _moves(app) < MOVING:
@@ -80,7 +88,6 @@ async def _measure(bootstrap: str) -> list[tuple[float, float]]:
             check_count("rows", len(app.watch_screen.partition_list.arrangement.rows), MOVING)
             polled_s = source.answered_cpu_s - source.began_cpu_s
             taken.append((polled_s, app.painted_cpu_s - source.answered_cpu_s))
-    await reader.aclose()
     return taken
 
 

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Iterable, Mapping
+from functools import partial
 
 from ktui.cli.lab.command import connect
 from ktui.cluster.partition import PartitionState, Reassignment, TopicPartition
 from ktui.kafka.connection.connection import Connection
+from ktui.kafka.requests import configs as settings
+from ktui.kafka.transport.translate_errors import Purpose
 from ktui.lab import control
 from ktui.lab.layout import Lab
 from ktui.lab.readiness import wait_until_ready
 from support.contract.real_world import RealWorld
 from support.contract.world import LIMIT_S, until
 
+_LOOKING = Purpose("looking which replicas are held back")
 _QUIET_S = 0.8
 _LOOK_S = 0.2
 
@@ -45,11 +50,10 @@ class RealStage(RealWorld):
 
     async def settle(self) -> None:
         """Wait until nothing has changed for a while and every free replica is in its ISR."""
-        held = await self._held()
         last, since, end = None, time.monotonic(), time.monotonic() + LIMIT_S
         while True:
-            look = await self._look()
-            behind = _behind(look, held, await self._alive())
+            look, alive = await self._look(), await self._alive()
+            behind = _behind(look, await self._held(alive), alive)
             now = time.monotonic()
             if look != last or behind:
                 last, since = look, now
@@ -62,9 +66,25 @@ class RealStage(RealWorld):
         described = await self.reader.describe_cluster()
         return {broker.id for broker in described.brokers.values() if broker.alive}
 
-    async def _held(self) -> dict[str, str]:
-        configs = (await self.reader.topic_configs(self._topics)).configs
-        return {topic: config.follower_throttled_replicas for topic, config in configs.items()}
+    async def _held(self, brokers: Iterable[int]) -> Mapping[str, frozenset[str]]:
+        """Return the replicas held back in each topic, as far as all brokers know of it.
+
+        A broker may still answer with what a setting was a moment ago.
+        """
+        known = await asyncio.gather(*map(self._held_at, brokers))
+        return {
+            topic: frozenset.intersection(*(held[topic] for held in known))
+            for topic in self._topics
+        }
+
+    async def _held_at(self, broker: int) -> dict[str, frozenset[str]]:
+        request = partial(settings.topics_request, self._topics)
+        answer = await self._wire.ask(_LOOKING, request, broker=broker)
+        configs = {found.resource_name: settings.topic_config(found) for found in answer.results}
+        return {
+            topic: frozenset(configs[topic].follower_throttled_replicas.split(","))
+            for topic in self._topics
+        }
 
     async def _look(self) -> Look:
         moving = await self.reader.list_reassignments()
@@ -72,14 +92,16 @@ class RealStage(RealWorld):
         return dict(described.partitions), dict(moving)
 
 
-def _behind(look: Look, held: dict[str, str], alive: set[int]) -> list[PartitionState]:
+def _behind(
+    look: Look, held: Mapping[str, frozenset[str]], alive: set[int]
+) -> list[PartitionState]:
     """Return the partitions with a replica that can join the ISR but has not joined yet."""
     return [
         state
         for tp, state in look[0].items()
         if state.leader is not None
         and any(
-            broker in alive and f"{tp.partition}:{broker}" not in held[tp.topic].split(",")
+            broker in alive and f"{tp.partition}:{broker}" not in held[tp.topic]
             for broker in set(state.replicas).difference(state.isr)
         )
     ]

@@ -15,6 +15,7 @@ KEYMAP = {
     "app.help": "h",
     "app.resume": "ctrl+r",
     "app.cancel": "exclamation_mark",
+    "watch.unfold": "w",
 }
 
 
@@ -47,3 +48,12 @@ async def test_the_trouble_line_names_the_mapped_keys(tmp_path: Path) -> None:
         await watch.see()
         assert "(ctrl+r resume, ! call off)" in watch.lines[1]
         assert watch.lines[-1].strip().startswith("ctrl+r resume · ! call off   ")
+
+
+async def test_the_line_of_folded_partitions_names_the_mapped_key(tmp_path: Path) -> None:
+    names = [f"a-{number}" for number in range(16)]
+    async with watching_run(
+        a_quiet_cluster(*names), tmp_path, moved(*names), keymap=KEYMAP
+    ) as watch:
+        await watch.see()
+        assert "w shows the rows" in watch.line("▸ queued")

@@ -3,6 +3,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from ktui.pacing.limits import Limits
+from ktui.simulated import events
+from support.simulated.moving_clusters import wait
 from support.views.running import a_quiet_cluster, moved, watching_run
 from support.views.watching import SMALL
 
@@ -59,6 +61,27 @@ async def test_the_cursor_goes_to_folded_lines_and_opens_and_closes_them(tmp_pat
         # a row that is not folded stays when the others go, and left does nothing on it
         await watch.press("home", "left", "o")
         assert watch.cursor == "a-0"
+
+
+async def test_partitions_that_a_dead_broker_blocks_are_one_line_that_says_so(
+    tmp_path: Path,
+) -> None:
+    cluster = a_quiet_cluster(*NAMES)
+    cluster.do(events.Kill(9))
+    wait(cluster, 30.0)  # longer than a broker session takes to expire
+    plan = {**moved(*NAMES[:13], target=(9, 2, 3)), **moved(*NAMES[13:])}
+    async with watching_run(cluster, tmp_path, plan, TWO, size=SMALL) as watch:
+        await watch.pass_until("▸ blocked 13 · broker 9 of its target is down")
+        assert not any("blocked" in watch.row(name) for name in watch.rows)
+        # the cursor opens the line, and closes it again
+        await watch.press("G", "G", "enter")
+        assert sum("blocked" in watch.row(name) for name in watch.rows) == 13
+        await watch.press("left")
+        assert "▸ blocked 13" in watch.text
+        # the line goes as soon as they can go on
+        await watch.do(events.Start(9))
+        await watch.pass_until("done 1")
+        assert "▸ blocked" not in watch.text
 
 
 async def test_what_is_done_is_folded_while_the_run_goes_on(tmp_path: Path) -> None:

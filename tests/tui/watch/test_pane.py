@@ -2,6 +2,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from textual.content import Content
+
+from ktui.tui.widgets.lines import Lines
 from support.simulated.moving_clusters import a_cluster, tp
 from support.views.running import a_quiet_cluster, moved, watching_run
 from support.views.watching import LARGE, SMALL, watching
@@ -36,3 +39,13 @@ async def test_polls_cover_the_partition_in_the_pane_only_while_it_is_shown(tmp_
         await watch.resize(SMALL)
         await watch.see()
         assert tp("a-2") not in watch.looks.interests[-1].partitions
+
+
+async def test_what_no_longer_fits_the_pane_is_wrapped() -> None:
+    async with watching(a_cluster(moving=["a-0"]), LARGE) as watch:
+        long = [Content("one " * 60), Content("two")]
+        lines = watch.app.screen.query_one(Lines)
+        lines.show(long)
+        await watch.pilot.pause()
+        assert watch.text.count("one") == 60
+        assert "two" in watch.text

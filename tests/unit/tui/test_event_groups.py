@@ -159,3 +159,11 @@ def test_new_events_leave_the_lines_of_the_old_ones_as_they_are() -> None:
     same = [old is new for old, new in zip(kept, rows.rows, strict=False)]
     assert all(same[2:])  # the first group has lost most of its events
     assert len(same) > len(before) * 0.9
+
+
+def test_one_of_a_kind_is_named_in_the_singular() -> None:
+    moved = _event("leader moved from broker 3 to broker 1", 0, 1)
+    down = _event("broker 3 left the ISR", 0, 2)
+
+    assert group_words([moved, down, down]) == "1 leader moved, 2 out of the ISR"
+    assert group_words([moved, moved, down]) == "2 leaders moved, 1 out of the ISR"

@@ -120,3 +120,16 @@ def test_nothing_is_forecast_while_other_partitions_are_held_beside_a_rollback()
 
 def test_no_rollback_goes_on_without_an_engine() -> None:
     assert "ROLLING BACK" not in rollback_line(state=RunState.RESUMABLE)
+
+
+def test_what_was_stopped_before_it_began_is_not_called_stopped() -> None:
+    counts = {State.DONE: 2, State.STOPPED: 3}
+    status = msgspec.structs.replace(STATUS, counts=counts, not_started=2)
+    line = "".join(piece.text for piece in first_line(status, BEGAN, 200))
+    assert "1 stopped  2 not started" in line
+
+
+def test_no_failure_takes_no_room() -> None:
+    assert "failed" not in banner_line(200)
+    failed = msgspec.structs.replace(STATUS, counts={State.DONE: 2, State.FAILED: 1})
+    assert "failed 1" in "".join(piece.text for piece in first_line(failed, BEGAN, 80))

@@ -17,6 +17,8 @@ from types import FrameType
 
 from textual.app import App
 
+from ktui.cli.output.collector import rare_collections
+
 _HUNG_UP = 128 + signal.SIGHUP
 _temporary: set[Path] = set()
 """Folders that do not outlive this process, however it is hung up."""
@@ -60,7 +62,8 @@ async def show_app(app: App[None]) -> None:
     if sys.__stdin__ is not None and sys.__stdin__.isatty():
         watch = threading.Thread(target=_hang_up, args=(sys.__stdin__.fileno(),), daemon=True)
         watch.start()
-    await app.run_async()
+    with rare_collections():
+        await app.run_async()
 
 
 def _hang_up(terminal: int) -> None:

@@ -17,11 +17,13 @@ from ktui.execution.forecast.wait_text import Waiting, wait_reasons
 from ktui.execution.host.catalog import RunState, recording_now, run_state
 from ktui.execution.host.client import RunClient
 from ktui.execution.host.heartbeat import last_poll_at, silence
+from ktui.execution.host.other_runs import Movers, find_movers
 from ktui.execution.host.ownership import Holder
 from ktui.execution.host.state_dir import StateDir
 from ktui.execution.run.cancel_kind import CancelKind
 from ktui.execution.run.events import Recording
 from ktui.execution.run.run import ClusterLost, Run
+from ktui.execution.run.states import State
 from ktui.execution.run.track import Track
 
 
@@ -42,6 +44,8 @@ class StatusFacts(msgspec.Struct, frozen=True, kw_only=True):
     """For how long its engine has not polled the cluster."""
     waits: Sequence[Waiting] = ()
     """The partitions that wait, and why."""
+    movers: Movers = {}
+    """Which other run of the state directory moves what the run finds to be foreign."""
 
     @property
     def owned(self) -> bool:
@@ -63,6 +67,11 @@ class StatusFacts(msgspec.Struct, frozen=True, kw_only=True):
         """Whether the engine records."""
         return recording_now(self.run, self.owner)
 
+    def reason(self, track: Track) -> str:
+        """Return the reason for a partition's state; another run of ours is called by its name."""
+        mover = self.movers.get(track.tp) if track.state is State.FOREIGN else None
+        return track.reason if mover is None else f"run {mover} is reassigning it"
+
     @property
     def cancelled(self) -> list[tuple[Track, CancelKind]]:
         """The partitions that an operator has cancelled, and how."""
@@ -75,6 +84,12 @@ def _copied(run: Run, owner: Holder | None, estimate: Estimate) -> CopiedBytes:
     copied = estimate.copied
     goes_on = run_state(run, owner) is RunState.RUNNING
     return copied if goes_on else CopiedBytes(copied.done, copied.whole)
+
+
+def _movers(run: Run, state: StateDir) -> Movers:
+    if run.started is None or not run.counts[State.FOREIGN]:
+        return {}
+    return find_movers(state, run.started.cluster_id, run.name)
 
 
 def read_status(client: RunClient, state: StateDir) -> StatusFacts:
@@ -101,4 +116,5 @@ def read_status(client: RunClient, state: StateDir) -> StatusFacts:
         last_poll=last_poll,
         silent=silence(run, owner, last_poll, now),
         waits=wait_reasons(run, estimate.pace, now, owned=owner is not None),
+        movers=_movers(run, state),
     )

@@ -237,7 +237,7 @@ def status_json(status: StatusFacts) -> StatusJson:
         in_flight=tuple(map(_in_flight, run.tracks_in_flight.values())),
         waiting=tuple(map(_waiting, status.waits)),
         troubled=tuple(
-            TroubledJson(reason=track.reason, **_place(track), **_replicas(track))
+            TroubledJson(reason=status.reason(track), **_place(track), **_replicas(track))
             for track in run.troubled.values()
         ),
         called_off=tuple(

@@ -43,7 +43,7 @@ def status_text(status: StatusFacts, state: StateDir) -> str:
         _head(status, state),
         _progress(run, status.copied),
         _in_flight(run),
-        _troubled(run),
+        _troubled(status),
         _waiting(status.waits),
         _cancelled(status),
     ]
@@ -195,7 +195,8 @@ def _step_row(track: Track) -> tuple[str, ...]:
     )
 
 
-def _troubled(run: Run) -> list[str]:
+def _troubled(status: StatusFacts) -> list[str]:
+    run = status.run
     if not run.troubled:
         return []
     header = ("PARTITION", "STATE", "SINCE", "REPLICAS", "TARGET", "REASON")
@@ -204,7 +205,7 @@ def _troubled(run: Run) -> list[str]:
             *_state(track),
             replica_list_text(track.replicas),
             replica_list_text(track.target),
-            track.reason or "-",
+            status.reason(track) or "-",
         )
         for track in run.troubled.values()
     ]

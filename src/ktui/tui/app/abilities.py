@@ -30,8 +30,8 @@ class Abilities:
         self._run, self._runs, self._cancels = run, runs, cancels
         self._watch, self._permission = watch, permission
         self._judges: dict[str, Callable[[], bool]] = {
-            "show_limits": self._has_run,
-            "show_throttle": self._has_run,
+            "show_limits": self._goes_on,
+            "show_throttle": self._goes_on,
             "show_tool_commands": self._has_run,
             "pause": lambda: run.why_not() is None,
             "pause_partition": lambda: run.why_not() is None,
@@ -68,6 +68,10 @@ class Abilities:
 
     def _has_run(self) -> bool:
         return self._run.attached is not None
+
+    def _goes_on(self) -> bool:
+        status = self._run.status
+        return status is not None and status.state is not RunState.ENDED
 
     def _may_write_on_run(self) -> bool:
         return self._has_run() and self._permission.write

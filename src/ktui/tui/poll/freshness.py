@@ -61,7 +61,7 @@ def missing_topics(
         asked_at_s: the monotonic second of the request; a poll begun earlier shows nothing.
         last: the last poll.
     """
-    if last is None or last.monotonic_s - last.took_s < asked_at_s:
+    if not topics or last is None or last.monotonic_s - last.took_s < asked_at_s:
         return frozenset()
     unread = {failure.topic for failure in last.failures if failure.topic is not None}
     return topics - unread - {tp.topic for tp in last.partitions}

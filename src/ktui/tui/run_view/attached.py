@@ -61,6 +61,8 @@ class RunStatus(msgspec.Struct, frozen=True, kw_only=True):
     batches: int | None = None
     partitions: int = 0
     counts: Mapping[State, int] = {}
+    not_started: int = 0
+    """Of those that were stopped, the ones that had not begun."""
     in_flight: int = 0
     rolling_back: int = 0
     """Partitions that are to be rolled back, or about to be: their step is being cancelled."""
@@ -75,6 +77,11 @@ class RunStatus(msgspec.Struct, frozen=True, kw_only=True):
     def over(self) -> int:
         """The number of partitions that have ended, one way or another."""
         return sum(count for state, count in self.counts.items() if state.ended)
+
+    @property
+    def stopped(self) -> int:
+        """The number of partitions that were stopped on their way."""
+        return self.counts.get(State.STOPPED, 0) - self.not_started
 
     @property
     def only_rolls_back(self) -> bool:
@@ -250,6 +257,7 @@ class AttachedRun:
             batches=_batches(run, self.rows),
             partitions=len(run.tracks),
             counts={each: run.counts[each] for each in State if run.counts[each]},
+            not_started=_not_started(run),
             in_flight=run.in_flight,
             rolling_back=sum(t.cancel is CancelKind.ROLLBACK for t in run.cancelling.values()),
             copied=self._estimate.copied,
@@ -278,6 +286,13 @@ def limits_after(limits: Limits, commands: Sequence[Command | None]) -> Limits |
             except LimitsProblem:
                 continue
     return None if coming == limits else coming
+
+
+def _not_started(run: Run) -> int:
+    """Count the partitions that were stopped before they had begun."""
+    if not run.counts[State.STOPPED]:
+        return 0
+    return sum(t.state is State.STOPPED and not t.begun for t in run.tracks.values())
 
 
 def _why(run: Run, state: RunState) -> str:

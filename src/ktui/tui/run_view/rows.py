@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bisect
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 
@@ -28,6 +29,7 @@ from ktui.execution.run.events import (
 )
 from ktui.execution.run.queue_rank import is_queued, queue_rank
 from ktui.execution.run.run import Run
+from ktui.execution.run.states import State
 from ktui.execution.run.track import Track
 from ktui.pacing.limits import Limits, Order
 from ktui.pacing.situation import Step
@@ -119,6 +121,8 @@ class RunRows:
         self._steps_taken: dict[TopicPartition, tuple[StepRecord, ...]] = {}
         self._patterns = (run.limits, StepPatterns(run.limits))
         self._left: dict[TopicPartition, int] = {}
+        self._blocked: dict[TopicPartition, str] = {}
+        self._block_reasons: Counter[str] = Counter()
         self.cancelled_at: dict[TopicPartition, datetime] = {}
         """When each partition was last cancelled, or queued again for another plan."""
         self.between_steps: dict[TopicPartition, Track] = {}
@@ -158,6 +162,7 @@ class RunRows:
         for tp in touched:
             track = self.run.tracks[tp]
             self._places.take(track)
+            self._note_blocked(track)
             if track.under_way and track.step is None and track.state in BETWEEN:
                 self.between_steps[tp] = track
             else:
@@ -167,6 +172,14 @@ class RunRows:
             self.all_left += left - self._left.get(tp, 0)
             self._left[tp] = left
         return touched
+
+    def _note_blocked(self, track: Track) -> None:
+        before = self._blocked.pop(track.tp, None)
+        if before is not None:
+            self._block_reasons[before] -= 1
+        if track.state is State.BLOCKED and not track.begun:
+            self._blocked[track.tp] = track.reason
+            self._block_reasons[track.reason] += 1
 
     def _note_step(self, entry: JournalEntry) -> None:
         event = entry.event
@@ -201,6 +214,15 @@ class RunRows:
     def queued(self) -> int:
         """How many partitions wait to begin."""
         return self._places.waiting
+
+    def blocked(self, reason: str) -> int:
+        """Count the partitions that have not begun, and are blocked for this reason."""
+        return self._block_reasons[reason]
+
+    @property
+    def main_block_reason(self) -> str:
+        """The reason that blocks most of the partitions that have not begun; empty for none."""
+        return max(self._block_reasons, key=self._block_reasons.__getitem__, default="")
 
     def next_to_begin(self, count: int) -> list[Track]:
         """Return the partitions that begin next, at most so many."""

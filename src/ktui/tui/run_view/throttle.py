@@ -72,6 +72,11 @@ class RateNow(msgspec.Struct, frozen=True, kw_only=True):
         return f"{rates} ?" if self.ours.unsure else rates
 
     @property
+    def needed(self) -> bool:
+        """Whether the run needs the setting now; of what a broker sends that is not known."""
+        return self.sends or self.inflow is not None
+
+    @property
     def found(self) -> str:
         """The value before the run."""
         return "-" if self.ours is None else rate_in_words(prior_value_text(self.ours.before))

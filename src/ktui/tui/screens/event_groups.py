@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import NamedTuple
 
 from ktui.progress.timeline import Event
-from ktui.tui.screens.event_kinds import Topic, event_kind
+from ktui.tui.screens.event_kinds import BROKER_DOWN, EventKind, Topic, event_kind
 
 FEWEST = 3
 """Fewer events stand alone: one line would save nothing."""
@@ -76,17 +76,17 @@ def _belongs(event: Event, first: Event) -> bool:
 def group_words(events: Sequence[Event]) -> str:
     """Summarise a group: what caused it, then how many of each kind, the worst first."""
     causes = [event for event in events if event.tp is None and event.broker is not None]
-    down = [event for event in causes if event_kind(event).words == "brokers down"]
+    down = [event for event in causes if event_kind(event) == BROKER_DOWN]
     cause = f"{_down(down)}: " if down and len(down) < len(events) else ""
     counted = [event for event in events if not (cause and event in down)]
-    worst: dict[str, int] = {}
+    worst: dict[EventKind, int] = {}
     for event in counted:
-        words = event_kind(event).words
-        worst[words] = max(worst.get(words, 0), event.severity)
-    counts = Counter(event_kind(event).words for event in counted)
-    names = sorted(counts, key=lambda words: -worst[words])
-    named = [f"{counts[words]:,} {words}" for words in names[:_MOST_NAMED]]
-    rest = sum(counts[words] for words in names[_MOST_NAMED:])
+        kind = event_kind(event)
+        worst[kind] = max(worst.get(kind, 0), event.severity)
+    counts = Counter(map(event_kind, counted))
+    kinds = sorted(counts, key=lambda kind: -worst[kind])
+    named = [kind.counted(counts[kind]) for kind in kinds[:_MOST_NAMED]]
+    rest = sum(counts[kind] for kind in kinds[_MOST_NAMED:])
     return cause + ", ".join([*named, *([f"{rest:,} more"] if rest else [])])
 
 

@@ -108,7 +108,7 @@ WATCH_BINDINGS: list[Binding] = [
     ),
     Binding(
         "o", "unfold", "unfold", show=False,
-        tooltip="Show a row for every partition of the run, or fold those queued and those done",
+        tooltip="Show a row for every partition of the run, or fold the blocked, queued and done",
     ),
     Binding("T", "choose_topics", "choose topics", show=False, tooltip="Choose the topics to show"),
     Binding(

@@ -63,14 +63,23 @@ class StatusHeader(Widget):
         super().__init__(classes="-two-lines" if with_sums else None)
         self._with_sums = with_sums
         self._status: Status | None = None
+        self._updated = False
+        """Whether the status was read since the clock ticked last."""
 
     def on_mount(self) -> None:
         """Draw the present status, and start the clock."""
-        self.set_interval(1.0, self.update_status)
+        self.set_interval(1.0, self._tick)
         self.update_status()
+
+    def _tick(self) -> None:
+        """Let the clock go on, unless a poll has just done so: a frame each would be two."""
+        if not self._updated:
+            self.update_status()
+        self._updated = False
 
     def update_status(self) -> None:
         """Read the present status, and redraw if it has changed."""
+        self._updated = True
         status = services(self).cluster_status()
         if status != self._status:
             self._status = status
@@ -204,11 +213,14 @@ def _chip(run: RunStatus | None, key: str, *, short: bool = False) -> HeaderPart
     sign, role = ("✓", "in-sync") if done == run.partitions else ("■", "cancelled")
     at = "" if run.ended_at is None else f" {figures.as_time(run.ended_at)[:5]}"
     counts = [f"done {done:,}/{run.partitions:,}"]
+    ends = {**run.counts, State.STOPPED: run.stopped}
     counts += [
         f"{n:,} {state.value.replace('_', ' ')}"
-        for state, n in run.counts.items()
-        if state in _OTHER_ENDS
+        for state, n in ends.items()
+        if n and state in _OTHER_ENDS
     ]
+    if run.not_started:
+        counts.append(f"{run.not_started:,} not started")
     shown = Piece(f" ({key})" if key else "", "dim")
     if short:
         [name] = cut_pieces([Piece(run.name)], min(_SHORT_NAME, pieces_width([Piece(run.name)])))

@@ -52,6 +52,12 @@ def key_names(screen: Screen[Any]) -> dict[str, str]:
     return names
 
 
+def key_of(screen: Screen[Any], binding_id: str) -> str:
+    """Return the first key of the binding with an id; empty where the screen has none."""
+    bound = (each.binding for each in screen.active_bindings.values())
+    return next((keys_text(binding) for binding in bound if binding.id == binding_id), "")
+
+
 def live_keys(screen: Screen[Any]) -> list[LiveKey]:
     """Return the keys that do something now: first those that help, then the usual ones."""
     app = services(screen)

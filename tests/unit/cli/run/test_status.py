@@ -427,3 +427,16 @@ def test_the_commands_of_kafkas_tool_are_shown_with_the_cluster_and_the_rate(
         ),
     ]
     assert "--command excludes --events and --json" in refused.stderr
+
+
+def test_another_run_that_moves_a_partition_is_called_by_its_name(tmp_path: Path) -> None:
+    foreign = StateEntered(
+        topic="orders", partition=0, state=State.FOREIGN, reason="it is being reassigned"
+    )
+    run = a_run(tmp_path, foreign)
+    assert any("it is being reassigned" in line for line in text(status(run)))
+    other = StateDir(tmp_path / "state").create_run("night")
+    written(other.journal, [*a_start(4), step(0), accepted(0)]).close()
+    assert any("run night is reassigning it" in line for line in text(status(run)))
+    [troubled] = parsed(status(run, "--json"))["troubled"]
+    assert troubled["reason"] == "run night is reassigning it"

@@ -16,6 +16,7 @@ from ktui.tui.draw.paint import content
 from ktui.tui.draw.titled_rule import ruled
 from ktui.tui.screens.detail.partition_detail import PartitionDetail, as_current
 from ktui.tui.screens.watch.pane import PartitionPane
+from ktui.tui.widgets.lines import Lines
 from ktui.tui.widgets.services import services
 from ktui.tui.widgets.static_text import set_text
 
@@ -41,7 +42,7 @@ class DetailPane(PartitionPane):
         """Lay out the title on a rule, and the scrolling body."""
         yield Static(id="pane-title", markup=False)
         with VerticalScroll(can_focus=False):
-            yield Static(id="pane-body", markup=False)
+            yield Lines(id="pane-body")
 
     @property
     def interest(self) -> Interest:
@@ -74,5 +75,4 @@ class DetailPane(PartitionPane):
             lines = self._detail.body(room.width, room.height)
         rule = ruled(faded(title) if stale else title, self.size.width, corner="┬")
         set_text(self.query_one("#pane-title", Static), content(rule))
-        body = as_current(Content("\n").join(lines), stale=stale)
-        set_text(self.query_one("#pane-body", Static), body)
+        self.query_one(Lines).show([as_current(line, stale=stale) for line in lines])

@@ -73,6 +73,12 @@ def _of(value: Callable[[Inflow], str]) -> Callable[[RateNow], Piece]:
     return cell
 
 
+def _set_now(row: RateNow) -> Piece:
+    if row.set_to == "-":
+        return Piece(row.set_to, "dim")
+    return Piece(row.set_to if row.needed else f"{row.set_to} unused")
+
+
 def _inbound(row: RateNow) -> Piece:
     """Return the inbound rate, with a warning sign if it is at least the throttle."""
     written = None if row.inflow is None else row.inflow.inbound_bytes_s
@@ -92,7 +98,7 @@ def _fastest(inflow: Inflow) -> str:
 _COLUMNS: tuple[tuple[str, Callable[[RateNow], Piece]], ...] = (
     ("broker", _broker),
     ("throttle", _desired),
-    ("set now", lambda row: Piece(row.set_to, "" if row.set_to != "-" else "dim")),
+    ("set now", _set_now),
     ("before", lambda row: Piece(row.found, "dim")),
     ("copied in", _of(lambda inflow: figures.as_copying(inflow.bytes_s))),
     ("written", _inbound),

@@ -1,4 +1,4 @@
-"""The partitions of a run that wait for their turn, or are done, folded into a line each."""
+"""The partitions of a run that are blocked, wait for their turn or are done, a line for each."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from ktui.tui.screens.watch.words import run_waits
 FOLDED_FROM = 6
 """Partitions from which folding them gains room."""
 _NAMED = 2
-_HINT = (Piece("   "), Piece("o", "moving", bold=True), Piece(" "), Piece("shows the rows", "dim"))
 _DOT = (Piece(" "), Piece("· ", "dim"))
 
 
 class FoldKind(enum.Enum):
     """The partitions that one line stands for."""
 
+    BLOCKED = enum.auto()
     QUEUED = enum.auto()
     DONE = enum.auto()
 
@@ -35,6 +35,8 @@ class Fold(NamedTuple):
 
     queued: bool = False
     done: bool = False
+    blocked: str = ""
+    """The reason for which they are blocked; empty while none are folded."""
 
     def hides(self, timeline: Timeline, context: RowContext) -> bool:
         """Return whether a partition has no row of its own; one in trouble always has one."""
@@ -43,19 +45,30 @@ class Fold(NamedTuple):
             return False
         if self.done and track.state is State.DONE:
             return True
-        paused = track.tp in context.run.run.pauses.partitions
-        return self.queued and track.state is State.QUEUED and not track.begun and not paused
+        if track.begun or track.tp in context.run.run.pauses.partitions:
+            return False
+        if track.state is State.BLOCKED:
+            return bool(self.blocked) and track.reason == self.blocked
+        return self.queued and track.state is State.QUEUED
 
     @property
     def kinds(self) -> list[FoldKind]:
         """The kinds that are folded, in the order of their lines."""
-        return [FoldKind.QUEUED] * self.queued + [FoldKind.DONE] * self.done
+        folded = {
+            FoldKind.BLOCKED: bool(self.blocked),
+            FoldKind.QUEUED: self.queued,
+            FoldKind.DONE: self.done,
+        }
+        return [kind for kind, is_folded in folded.items() if is_folded]
 
 
 def kind_of(timeline: Timeline, context: RowContext) -> FoldKind | None:
     """Return the line that may stand for a partition; None for one that always has a row."""
     if Fold(queued=True).hides(timeline, context):
         return FoldKind.QUEUED
+    reason = "" if context.run is None else context.run.main_block_reason
+    if Fold(blocked=reason).hides(timeline, context):
+        return FoldKind.BLOCKED
     return FoldKind.DONE if Fold(done=True).hides(timeline, context) else None
 
 
@@ -67,7 +80,10 @@ def fold_of(rows: RunRows, unfolded: Collection[FoldKind] = ()) -> Fold:
         unfolded: what the operator wants to see row by row.
     """
     whole, done = len(rows.run.tracks), rows.run.counts[State.DONE]
+    reason = rows.main_block_reason
+    blocked = FoldKind.BLOCKED not in unfolded and FOLDED_FROM <= rows.blocked(reason) < whole
     return Fold(
+        blocked=reason if blocked else "",
         queued=FoldKind.QUEUED not in unfolded and FOLDED_FROM <= rows.queued < whole,
         done=FoldKind.DONE not in unfolded and FOLDED_FROM <= done < whole and not rows.run.ended,
     )
@@ -87,21 +103,38 @@ class FoldLine(NamedTuple):
         return cut_pieces([piece for part in parts for piece in part], width)
 
 
-def fold_lines(fold: Fold, rows: RunRows) -> list[FoldLine]:
-    """Make a line for each kind that is folded: how many, why they wait, and which are next."""
+def fold_lines(fold: Fold, rows: RunRows, key: str) -> list[FoldLine]:
+    """Make a line for each kind that is folded: how many, why they wait, and which are next.
+
+    Args:
+        fold: what is folded.
+        rows: the partitions of the run.
+        key: the key that unfolds them all; empty for none.
+    """
     lines = []
+    if fold.blocked:
+        lines.append(FoldLine(FoldKind.BLOCKED, tuple(_blocked(fold.blocked, rows))))
     if fold.queued:
         lines.append(FoldLine(FoldKind.QUEUED, tuple(_queued(rows))))
     if fold.done:
         done = (Piece("✓ ", "in-sync"), Piece("done "), Piece(f"{_done(rows):,}", bold=True))
         lines.append(FoldLine(FoldKind.DONE, (done,)))
-    if lines:
-        lines[0] = lines[0]._replace(parts=(*lines[0].parts, _HINT))
+    if lines and key:
+        words = (Piece(key, "moving", bold=True), Piece(" "), Piece("shows the rows", "dim"))
+        lines[0] = lines[0]._replace(parts=(*lines[0].parts, (Piece("   "), *words)))
     return lines
 
 
 def _done(rows: RunRows) -> int:
     return rows.run.counts[State.DONE]
+
+
+def _blocked(reason: str, rows: RunRows) -> list[tuple[Piece, ...]]:
+    count = Piece(f"{rows.blocked(reason):,}", "falling-behind", bold=True)
+    return [
+        (Piece("▸ ", "falling-behind"), Piece("blocked ", "falling-behind"), count),
+        (*_DOT, Piece(reason, "falling-behind")),
+    ]
 
 
 def _queued(rows: RunRows) -> list[tuple[Piece, ...]]:

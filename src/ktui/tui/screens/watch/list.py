@@ -415,7 +415,10 @@ class PartitionList(ScrollView, can_focus=True):
     def action_first(self) -> None:
         """Go to the first row, and put all rows where they belong now."""
         self.let_go()
-        self._follow(Change(reposition=True))
+        if self.arranging or self.arrangement.keeps_places:
+            self._follow(Change(reposition=True))
+        else:
+            self.post_message(self.Arranged())
         self._move_to(0)
 
     def action_last(self) -> None:

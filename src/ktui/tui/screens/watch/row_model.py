@@ -90,6 +90,11 @@ class Arrangement:
         """How many partitions there are without the filter."""
         return len(self._belonging)
 
+    @property
+    def keeps_places(self) -> bool:
+        """Whether any row has kept its place although it has changed."""
+        return bool(self._kept)
+
     def index_of(self, tp: TopicPartition | None) -> int | None:
         """Return the row of a partition; None if it is not shown."""
         if self._index is None:

@@ -70,8 +70,7 @@ class _Rank(enum.IntEnum):
     SPREAD = 5
     SIZES = 6
     BATCH = 7
-    NO_FAILURE = 8
-    BAR = 9
+    BAR = 8
     # the second line
     THROTTLE = 11
     LIMIT = 12
@@ -229,17 +228,17 @@ def _counts(status: RunStatus, elsewhere: Container[State]) -> Iterator[HeaderPa
     if done or State.ROLLED_BACK not in elsewhere:
         yield HeaderPart((Piece("done ", "dim"), Piece(f"{done:,}/{status.partitions:,}")))
     failed = counts.get(State.FAILED, 0)
-    trouble = Piece(f"failed {failed:,}", "stalled", bold=True) if failed else None
-    yield (
-        HeaderPart((Piece("failed ", "dim"), Piece("0")), rank=_Rank.NO_FAILURE)
-        if not trouble
-        else HeaderPart((trouble,))
-    )
+    if failed:
+        yield HeaderPart((Piece(f"failed {failed:,}", "stalled", bold=True),))
     for state, word, role in _NOTABLE_STATES:
-        if counts.get(state) and state not in elsewhere:
+        count = status.stopped if state is State.STOPPED else counts.get(state)
+        if count and state not in elsewhere:
             rank = 0 if state in _STOPPING_THE_RUN else _Rank.COUNTS
-            words = Piece(f"{counts[state]:,} {word}", role, bold=role == "stalled")
+            words = Piece(f"{count:,} {word}", role, bold=role == "stalled")
             yield HeaderPart((words,), rank=rank)
+    if status.not_started:
+        words = Piece(f"{status.not_started:,} not started", "dim")
+        yield HeaderPart((words,), rank=_Rank.COUNTS)
 
 
 def _copied(copied: CopiedBytes, *, ended: bool) -> Iterator[HeaderPart]:

@@ -50,8 +50,11 @@ from ktui.tui.screens.watch.views import View, available_views
 from ktui.tui.widgets.bindings import WATCH_BINDINGS
 from ktui.tui.widgets.footer import FooterKeys
 from ktui.tui.widgets.header import StatusHeader
+from ktui.tui.widgets.live_keys import key_of
 from ktui.tui.widgets.services import services
 from ktui.tui.widgets.static_text import set_text
+
+_UNFOLD_ID = "watch.unfold"
 
 
 class FrozenProgress(NamedTuple):
@@ -314,7 +317,9 @@ class WatchScreen(WatchScreenBase):
 
     def _fold_lines(self) -> list[FoldLine]:
         filtered = bool(self.partition_list.rowfilter.text)
-        return [] if self._rows is None or filtered else fold_lines(self._fold, self._rows)
+        if self._rows is None or filtered or not self._fold.kinds:
+            return []
+        return fold_lines(self._fold, self._rows, key_of(self, _UNFOLD_ID))
 
     @on(PartitionList.Arranged)
     def _draw_header(self) -> None:
