@@ -28,6 +28,7 @@ limits = st.builds(
     leader_movements=few,
     replica_movements=few,
     per_broker=few,
+    per_leader=few,
     mode=st.sampled_from(Mode),
     order=st.sampled_from(Order),
 ) | st.builds(Limits, replicas=few, partitions=few, extra_replicas=few, cut_together=few)

@@ -13,6 +13,7 @@ from ktui.pacing.limits import Limits, Mode, Order, Shape
 from ktui.planning.check.disks import DiskLoad
 from ktui.planning.check.findings import FindingKind, Severity
 from ktui.planning.preflight import preflight as preflight_module
+from ktui.planning.preflight.least_time import Bottleneck
 from ktui.planning.preflight.preflight import Preflight, PreflightBase, ShapeCost, preflight
 from ktui.planning.simulate import schedule as schedule_module
 from ktui.planning.simulate.copy_rates import BrokerThrottle, Span
@@ -219,6 +220,38 @@ def test_no_run_is_faster_than_its_busiest_broker() -> None:
 
     assert bound is not None
     assert (bound.broker, bound.time_s) == (4, Span(30, 60, 150))
+
+
+@pytest.mark.parametrize(
+    ("limit", "bottleneck", "seconds"),
+    [
+        ({}, Bottleneck.RECEIVER, 40),
+        ({"replicas": 1}, Bottleneck.PARTITION, 60),
+        ({"replicas": 1, "per_leader": 1}, Bottleneck.SENDER, 80),
+        ({"replicas": 1, "partitions": 1}, Bottleneck.PARTITIONS, 80),
+        ({"replicas": 1, "replica_movements": 1}, Bottleneck.REPLICAS, 80),
+    ],
+)
+def test_the_least_time_is_that_of_what_the_limits_leave_narrowest(
+    limit: dict[str, int], bottleneck: Bottleneck, seconds: int
+) -> None:
+    # 1 GB at 50 MB/s each: broker 1 sends all four replicas, broker 4 gets two of them
+    ways: list[Way] = [((1, 2, 3), (4, 5, 6)), ((1, 2, 3), (1, 2, 4))]
+
+    result = figures(*ways, limits=Limits(**limit))
+
+    assert result.bound is not None
+    assert (result.bound.bottleneck, result.bound.time_s.middle) == (bottleneck, seconds)
+    assert result.time_s is not None
+    assert result.time_s.middle >= seconds
+
+
+def test_a_step_that_exceeds_a_limit_and_goes_alone_is_in_the_least_time() -> None:
+    result = figures(((1, 2, 3), (4, 5, 6)), limits=Limits(replica_movements=1, per_leader=1))
+
+    assert result.bound is not None
+    assert result.time_s is not None
+    assert (result.bound.time_s.middle, result.time_s.middle) == (20, 21)
 
 
 def test_an_assumed_rate_is_taken_as_exact() -> None:

@@ -16,7 +16,8 @@ from ktui.pacing.limits import Limits
 from ktui.planning.check.disks import DiskLoad
 from ktui.planning.check.findings import Finding, FindingKind, Severity
 from ktui.planning.preflight import text as preflight_words
-from ktui.planning.preflight.preflight import Bound, Preflight, ShapeCost
+from ktui.planning.preflight.least_time import Bound
+from ktui.planning.preflight.preflight import Preflight, ShapeCost
 from ktui.planning.preflight.steps import PartitionSteps
 from ktui.planning.preflight.summary import PlanSummary
 from ktui.planning.read.problems import FilePosition

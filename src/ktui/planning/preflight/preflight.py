@@ -22,6 +22,7 @@ from ktui.planning.check.findings import ClusterSnapshot, Finding, FindingKind, 
 from ktui.planning.names import join_some
 from ktui.planning.plan import Plan
 from ktui.planning.preflight.broker_shares import BrokerShare, broker_shares
+from ktui.planning.preflight.least_time import Bound, least_time
 from ktui.planning.preflight.moves import moves_of
 from ktui.planning.preflight.summary import PlanSummary, summarise
 from ktui.planning.preflight.throttle_findings import throttle_findings
@@ -50,13 +51,6 @@ class ShapeCost(msgspec.Struct, frozen=True, kw_only=True):
 
     Extra replicas are those beyond both a partition's present and its final number.
     """
-
-
-class Bound(msgspec.Struct, frozen=True):
-    """The least time of any run: that of the broker with the most to copy for its rate."""
-
-    broker: int
-    time_s: Span
 
 
 class Preflight(msgspec.Struct, frozen=True, kw_only=True):
@@ -160,7 +154,6 @@ class PreflightBase:
                 other = _shaped(limits, shape)
                 shapes.append(self._cost(other, self._peak_extra(other, rates)))
         known = not self._moves.sizes_unknown
-        bound = self._busiest(rates)
         warnings = [*self._warnings, *disk_warnings(loads), *self._never_fit(limits)]
         if throttle:
             throttled = ThrottledRun(self._growing, throttle, limits, run, leaders=throttle_leaders)
@@ -174,9 +167,9 @@ class PreflightBase:
             shares=self._shares,
             shapes=tuple(shapes),
             batches=run.batches,
-            time_s=_time(run, bound, rates) if known else None,
+            time_s=self._time(run, rates) if known else None,
             rates=rates,
-            bound=bound,
+            bound=least_time(self._moves.wanted, limits, rates) if known else None,
             warnings=tuple(warnings),
         )
 
@@ -206,12 +199,14 @@ class PreflightBase:
             return run.peak_extra_replicas
         return run.peak_extra_replicas * len(self._moves.wanted) // max(1, len(sampled))
 
-    def _busiest(self, rates: CopyRates) -> Bound | None:
-        moved = self._moves
-        if moved.sizes_unknown or not moved.bytes_to_copy:
-            return None
-        seconds, broker = max((b / rates.of(at), at) for at, b in moved.bytes_in.items())
-        return Bound(broker, _range(seconds, broker, rates))
+    def _time(self, run: SimulatedOutcome, rates: CopyRates) -> Span:
+        """Scale the time at the middle rate to the slow and the fast rate."""
+        copying, waiting = Span(0.0, 0.0, 0.0), run.waiting_s
+        received = {broker: size for broker, size in self._moves.bytes_in.items() if size}
+        if received:
+            busiest = max(received, key=lambda broker: received[broker] / rates.of(broker))
+            copying = _range(run.copying_s, busiest, rates)
+        return Span(copying.low + waiting, copying.middle + waiting, copying.high + waiting)
 
     def _loads(self, run: SimulatedOutcome) -> Iterator[DiskLoad]:
         moved = self._moves
@@ -268,15 +263,6 @@ def _speed(rates: CopyRates) -> RunSpeed:
     """Each broker takes in its rate, however many replicas it is adding."""
     of = cache(rates.of)
     return RunSpeed(lambda broker, _at_once: of(broker))
-
-
-def _time(run: SimulatedOutcome, bound: Bound | None, rates: CopyRates) -> Span:
-    """Scale the time at the middle rate to the slow and the fast rate."""
-    copying = Span(0.0, 0.0, 0.0)
-    if bound is not None:
-        copying = _range(run.copying_s, bound.broker, rates)
-    waiting = run.waiting_s
-    return Span(copying.low + waiting, copying.middle + waiting, copying.high + waiting)
 
 
 def _range(seconds: float, broker: int, rates: CopyRates) -> Span:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ktui.pacing.limits import Mode
+from ktui.pacing.limits import Limits, Mode
 from ktui.planning.check.disks import DiskLoad
 from ktui.planning.check.findings import FindingKind
 from ktui.planning.names import join_named
+from ktui.planning.preflight.least_time import Bottleneck, Bound
 from ktui.planning.preflight.preflight import Preflight, ShapeCost, sizes_phrase
 from ktui.planning.simulate.copy_rates import Span
 from ktui.quantities import UNKNOWN, as_bytes, as_count, as_duration, as_rate
@@ -109,12 +110,39 @@ def time_lines(preflight: Preflight) -> list[str]:
     never = any(found.kind is FindingKind.NEVER_ENDS for found in preflight.warnings)
     where = ", where the throttle lets it end" if never else ""
     rows = [f"time  {time_in_words(preflight.time_s)}, in about {counted}{where}"]
-    if preflight.bound is not None:
-        bound = preflight.bound
-        come = next(load.bytes_in for load in preflight.brokers if load.broker == bound.broker)
-        least = f"{time_in_words(bound.time_s)}, as broker {bound.broker} gets {as_bytes(come)}"
-        rows += [f"      at least {least}", f"      at {_rates(preflight)}"]
+    bound = preflight.bound
+    if bound is not None:
+        why = _why_no_less(bound, preflight.limits)
+        rows += [
+            f"      at least {time_in_words(bound.time_s)}, {why}",
+            f"      {_how_much_longer(preflight.time_s.middle / bound.time_s.middle)}",
+            f"      at {_rates(preflight)}",
+        ]
     return rows
+
+
+def _how_much_longer(times: float) -> str:
+    """Compare a run with the least time: "the run takes 6% longer than that"."""
+    if times >= 2:  # noqa: PLR2004 - from there on a factor says more
+        return f"the run takes {times:.1f} times as long"
+    share = f"{times - 1:.0%}" if times >= 1.01 else "less than 1%"  # noqa: PLR2004 - what rounds to 1%
+    return f"the run takes {share} longer than that"
+
+
+def _why_no_less(bound: Bound, limits: Limits) -> str:
+    """Name the bottleneck: "as broker 4 gets 1.9 GiB"."""
+    size = as_bytes(bound.bytes)
+    match bound.bottleneck:
+        case Bottleneck.RECEIVER:
+            return f"as broker {bound.broker} gets {size}"
+        case Bottleneck.SENDER:
+            return f"as broker {bound.broker} sends {size}, with S {limits.per_leader}"
+        case Bottleneck.PARTITION:
+            return f"as {bound.partition} copies {size}"
+        case Bottleneck.PARTITIONS:
+            return f"with P {limits.partitions}"
+        case Bottleneck.REPLICAS:
+            return f"with M {limits.replica_movements}"
 
 
 def _rates(preflight: Preflight) -> str:

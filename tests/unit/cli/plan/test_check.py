@@ -107,7 +107,8 @@ def test_a_sound_plan_is_summarised(plan_sandbox: PlanSandbox) -> None:
         "most of one partition   5                 4\n"
         "\n"
         "time  42 s (22 s-1m 42s), in about 3 batches\n"
-        "      at least 20 s (10 s-50 s), as broker 8 gets 954 MiB\n"
+        "      at least 40 s (20 s-1m 40s), as orders-3 copies 1.9 GiB\n"
+        "      the run takes 5% longer than that\n"
         "      at 50 MB/s (20 MB/s to 100 MB/s) into each broker (assumed)\n"
         "\n"
         "No problem.\n"
@@ -296,7 +297,13 @@ def test_the_json_of_a_check_has_every_field_of_the_contract(plan_sandbox: PlanS
                 ],
                 "batches": 3,
                 "time_s": {"low": 21.0, "middle": 41.0, "high": 101.0},
-                "bound": {"broker": 5, "time_s": {"low": 10.0, "middle": 20.0, "high": 50.0}},
+                "bound": {
+                    "time_s": {"low": 20.0, "middle": 40.0, "high": 100.0},
+                    "bottleneck": "partition",
+                    "broker": None,
+                    "partition": {"topic": "orders", "partition": 0},
+                    "bytes": 2 * SIZE,
+                },
                 "rates": {
                     "assumed_bytes_s": {"low": 20e6, "middle": 50e6, "high": 100e6},
                     "throttles": [],

@@ -1,0 +1,131 @@
+"""The least time of any run of a plan under its limits, whatever its order."""
+
+from __future__ import annotations
+
+import enum
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from functools import cache
+
+import msgspec
+
+from ktui.cluster.partition import TopicPartition
+from ktui.pacing.decision import WantedPartition
+from ktui.pacing.limits import Limits, Shape
+from ktui.planning.simulate.copy_rates import CopyRates, Span
+
+
+class Bottleneck(enum.StrEnum):
+    """Why no run of a plan is faster."""
+
+    RECEIVER = "receiver"
+    """A broker takes in no more than its rate."""
+    SENDER = "sender"
+    """S replicas are copied from a leader at a time."""
+    PARTITION = "partition"
+    """R replicas of a partition are added at a time."""
+    PARTITIONS = "partitions"
+    """P partitions are under way at a time."""
+    REPLICAS = "replicas"
+    """M replicas are added at a time."""
+
+
+class Bound(msgspec.Struct, frozen=True, kw_only=True):
+    """The least time of any run under the limits, and its bottleneck."""
+
+    time_s: Span
+    bottleneck: Bottleneck
+    broker: int | None = None
+    """The receiver or sender."""
+    partition: TopicPartition | None = None
+    bytes: int = 0
+    """What the bottleneck has to copy."""
+
+
+def least_time(wanted: Sequence[WantedPartition], limits: Limits, rates: CopyRates) -> Bound | None:
+    """Return the highest of the bounds; None where nothing is copied.
+
+    No copy is faster than its receiver's rate, and only so many go on at a time. A bound of senders
+    holds while leaders stay where they are: in the gentle shape without E.
+    """
+    sums = _Sums(limits, rates)
+    for one in wanted:
+        sums.add(one)
+    return max(sums.bounds(), key=lambda bound: bound.time_s.middle, default=None)
+
+
+class _Sums:
+    """The seconds of copies, one after the other at their receivers' middle rates."""
+
+    def __init__(self, limits: Limits, rates: CopyRates) -> None:
+        self._limits = limits
+        self._rates = rates
+        self._rate = cache(rates.of)
+        self._into: Counter[int] = Counter()
+        self._from: Counter[int] = Counter()
+        """Bytes copied from leaders, and below the seconds of that."""
+        self._from_s: defaultdict[int, float] = defaultdict(float)
+        self._bytes = 0
+        self._all_s = self._in_places_s = self._longest_s = 0.0
+        self._longest: tuple[TopicPartition, int] | None = None
+
+    def add(self, one: WantedPartition) -> None:
+        """Count a partition's copies."""
+        now, size = one.situation, one.size
+        receivers = [broker for broker in now.target if broker not in now.replicas]
+        if not receivers or not size:
+            return
+        for broker in receivers:
+            self._into[broker] += size
+        size_s = [size / self._rate(broker) for broker in receivers]
+        whole, whole_s = size * len(receivers), sum(size_s)
+        self._bytes += whole
+        least_s, at_once = max(size_s), len(receivers)
+        if len(now.replicas) >= now.min_isr:  # else a step may exceed R, M and S
+            at_once = min(self._limits.replicas or at_once, at_once)
+            least_s = max(least_s, whole_s / at_once)
+            leader = now.replicas[0] if now.leader is None else now.leader
+            self._all_s += _share(whole_s, least_s, at_once, self._limits.replica_movements)
+            self._from_s[leader] += _share(whole_s, least_s, at_once, self._limits.per_leader)
+            self._from[leader] += whole
+        self._in_places_s += least_s
+        if least_s > self._longest_s:
+            self._longest_s, self._longest = least_s, (one.tp, whole)
+
+    def bounds(self) -> Iterator[Bound]:
+        """Yield the bound of each bottleneck."""
+        if not self._into:
+            return
+        limits, kind = self._limits, Bottleneck
+        for broker, size in self._into.items():
+            time_s = _span(size / self._rate(broker), [self._rates.spread(broker)])
+            yield Bound(time_s=time_s, bottleneck=kind.RECEIVER, broker=broker, bytes=size)
+        if self._longest is not None:
+            tp, size = self._longest
+            time_s = self._of_all(self._longest_s)
+            yield Bound(time_s=time_s, bottleneck=kind.PARTITION, partition=tp, bytes=size)
+        if limits.per_leader and limits.shape is Shape.GENTLE and limits.extra_replicas is None:
+            for leader, size in self._from.items():
+                time_s = self._of_all(self._from_s[leader] / limits.per_leader)
+                yield Bound(time_s=time_s, bottleneck=kind.SENDER, broker=leader, bytes=size)
+        if limits.partitions:
+            time_s = self._of_all(self._in_places_s / limits.partitions)
+            yield Bound(time_s=time_s, bottleneck=kind.PARTITIONS, bytes=self._bytes)
+        if limits.replica_movements:
+            time_s = self._of_all(self._all_s / limits.replica_movements)
+            yield Bound(time_s=time_s, bottleneck=kind.REPLICAS, bytes=self._bytes)
+
+    def _of_all(self, middle_s: float) -> Span:
+        return _span(middle_s, [self._rates.spread(broker) for broker in self._into])
+
+
+def _share(whole_s: float, least_s: float, at_once: int, most: int | None) -> float:
+    """Return the seconds of copies that a partition takes of a limit; alone, all there is."""
+    return whole_s if most is None or at_once <= most else most * least_s
+
+
+def _span(middle_s: float, spreads: Sequence[Span]) -> Span:
+    """Return seconds at the fastest, the middle and the slowest of some ranges of rates."""
+    fastest = max(spread.high for spread in spreads)
+    slowest = min(spread.low for spread in spreads)
+    return Span(middle_s / fastest, middle_s, middle_s / slowest)
