@@ -238,7 +238,7 @@ def test_the_least_time_is_that_of_what_the_limits_leave_narrowest(
     # 1 GB at 50 MB/s each: broker 1 sends all four replicas, broker 4 gets two of them
     ways: list[Way] = [((1, 2, 3), (4, 5, 6)), ((1, 2, 3), (1, 2, 4))]
 
-    result = figures(*ways, limits=Limits(**limit))
+    result = figures(*ways, limits=msgspec.structs.replace(Limits(), **limit))
 
     assert result.bound is not None
     assert (result.bound.bottleneck, result.bound.time_s.middle) == (bottleneck, seconds)
