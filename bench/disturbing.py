@@ -97,7 +97,7 @@ def run() -> None:
     """Print the costs of each way, round by round, without a throttle and with one."""
     for throttle, aim in ((None, 0.2), (THROTTLE, 0.1)):
         title = "no throttle" if throttle is None else f"throttle {as_rate(throttle)} per broker"
-        with _ten_brokers() as lab:
+        with ten_brokers() as lab:
             _cost(lab, "bench-cold", WAYS[-1], throttle)  # brokers that have just started are slow
             for number in range(ROUNDS):
                 print(f"{title}, round {number + 1}", flush=True)
@@ -143,12 +143,12 @@ def _cost(lab: Lab, topic: str, way: Way, throttle: int | None) -> Cost:
         ):
             file = Path(folder) / f"{topic}.json"
             file.write_text(plan_as_json(plan))
-            mover = _quietly(way.argv(lab, file, folder, throttle))
-            seconds, ended_s, peak = asyncio.run(_watched(connection, plan, mover))
+            mover = quietly(way.argv(lab, file, folder, throttle))
+            seconds, ended_s, peak = asyncio.run(watched(connection, plan, mover))
             timed: Timed = json.loads(p.communicate()[0])
             check_count("as the exit code of the producer", p.wait(), 0)
             if way.options is None:
-                _verify(lab, file)
+                remove_tool_throttles(lab, file)
         during = [t for t in timed if ended_s - seconds <= t[0] <= ended_s]
         cost = _judged(during, seconds, peak, asyncio.run(_epochs(connection, topic)))
         if cost.written < LEAST_WRITTEN:
@@ -163,7 +163,8 @@ def _brokers(number: int, first: int) -> list[int]:
 
 
 @contextmanager
-def _ten_brokers() -> Iterator[Lab]:
+def ten_brokers() -> Iterator[Lab]:
+    """Start a lab of ten brokers, and stop it at the end."""
     with tempfile.TemporaryDirectory(prefix="ktui-bench-") as folder:
         lab = up(Path(folder) / "lab", LabRequest(brokers=BROKERS), connect, lambda _: None)
         try:
@@ -190,17 +191,18 @@ def _tool(lab: Lab, plan: Path) -> list[str]:
     return [*java, "--reassignment-json-file", str(plan)]
 
 
-def _verify(lab: Lab, plan: Path) -> None:
+def remove_tool_throttles(lab: Lab, plan: Path) -> None:
     """Let Kafka's tool remove its throttles, which only `--verify` does."""
     argv = [*_tool(lab, plan), "--bootstrap-server", lab.bootstrap_servers, "--verify"]
-    _quietly(argv).wait()
+    quietly(argv).wait()
 
 
-def _quietly(argv: Sequence[str]) -> subprocess.Popen[bytes]:
+def quietly(argv: Sequence[str]) -> subprocess.Popen[bytes]:
+    """Start a process without its output."""
     return subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
-async def _watched(
+async def watched(
     connection: Connection, plan: Plan, mover: subprocess.Popen[bytes]
 ) -> tuple[float, float, int]:
     """Return the seconds from the first move to the end of the last, that end, and the peak."""

@@ -24,6 +24,15 @@ def as_bytes(count: float | None) -> str:
     return f"{number} {unit}"
 
 
+def as_size(count: int) -> str:
+    """Format a size exactly, in the largest unit without a remainder: `64MiB`, `50MB`, `1001B`."""
+    decimal = ((f"{unit}B", 1000**power) for power, unit in enumerate(DECIMAL[:6]))
+    binary = ((unit, 1024**power) for power, unit in enumerate(_BINARY[:6]))
+    units = sorted((*decimal, *binary), key=lambda unit: unit[1])
+    name, unit = next((n, u) for n, u in reversed(units) if count % u == 0 and (count or u == 1))
+    return f"{count // unit}{name}"
+
+
 def as_rate(bytes_s: float | None) -> str:
     """Format a rate in decimal units, as networks and throttles are measured: `48 MB/s`."""
     if bytes_s is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from itertools import chain
+from math import inf
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -17,13 +18,15 @@ from ktui.pacing.decision import Decision, Move, WantedPartition
 from ktui.pacing.last_minute import raises_epoch
 from ktui.pacing.limits import SHAPES, Limits, Mode, Order, Shape
 from ktui.pacing.room import NOTHING_FOREIGN, Foreign
-from ktui.pacing.roster import Roster
+from ktui.pacing.roster import LEAST_WEIGHT, Roster
 from ktui.pacing.situation import Blocked, Done, Next, Situation, Step
 from ktui.pacing.steps import after, next_step
 from support.runs.pacing import foreign_moves, on_the_way, replica_lists, tp
 
 BROKERS = range(7)
 COUNTS = st.sampled_from((None, 1, 2, 3, 5))
+MIB = 1024 * 1024
+SIZES = st.sampled_from((None, 1, MIB, 3 * MIB))
 
 some_replicas = replica_lists(BROKERS, 4)
 ways = st.tuples(some_replicas, some_replicas)
@@ -42,6 +45,8 @@ def all_limits(draw: st.DrawFn) -> Limits:
         per_broker=draw(COUNTS),
         per_leader=draw(COUNTS),
         cuts_per_minute=draw(COUNTS),
+        bytes_in_flight=draw(SIZES),
+        bytes_per_broker=draw(SIZES),
         extra_replicas=draw(st.sampled_from((None, 1))) if gentle else None,
         cut_together=draw(COUNTS) if gentle else None,
         shape=shape,
@@ -67,6 +72,7 @@ class RunMachine(RuleBasedStateMachine):
         self.waves: dict[TopicPartition, int] = {}
         self.others = NOTHING_FOREIGN
         self.submitted = 0
+        self.sizes: dict[TopicPartition, int] = {}
 
     @initialize(plan=plans, limits=all_limits())
     def begin(self, plan: list[tuple[tuple[int, ...], tuple[int, ...]]], limits: Limits) -> None:
@@ -76,8 +82,9 @@ class RunMachine(RuleBasedStateMachine):
         for n, one in enumerate(plan):
             situation = on_the_way(*one, min_isr=n % 3 + 1)
             self.situations[tp(n)] = replace(situation, online=frozenset(BROKERS))
+        self.sizes = {tp(n): chance.randrange(5) * MIB for n in range(len(plan))}
         self.roster.add(
-            WantedPartition(tp(n), self.situations[tp(n)], size=chance.randrange(5))
+            WantedPartition(tp(n), self.situations[tp(n)], size=self.sizes[tp(n)])
             for n in range(len(plan))
         )
 
@@ -171,6 +178,7 @@ class RunMachine(RuleBasedStateMachine):
         self.check_places(moves)
         self.check_leaders(moves)
         self.check_adds(decision)
+        self.check_bytes(decision)
         self.check_cuts(decision)
         self.check_epochs(moves)
         self.check_mode(moves)
@@ -210,15 +218,29 @@ class RunMachine(RuleBasedStateMachine):
             for broker in move.step.adds:
                 assert below(here.count(broker), self.limits.per_broker)
 
+    def check_bytes(self, decision: Decision) -> None:
+        """Check that no step adds where V or W are in flight already; the last may exceed them."""
+        at: Counter[int] = Counter()
+        whole = 0
+        for move in (*self.in_flight.values(), *decision.steps):
+            leader, adds = self.situations[move.tp].leader or 0, move.step.adds
+            if move.tp not in self.in_flight and adds and not move.step.urgent:
+                assert whole < (self.limits.bytes_in_flight or inf)
+                for broker in (leader, *adds):
+                    assert at[broker] < (self.limits.bytes_per_broker or inf)
+            size = max(LEAST_WEIGHT, self.sizes[move.tp])
+            whole += size * len(adds)
+            at.update({leader: size * len(adds)})
+            at.update(dict.fromkeys(adds, size))
+
     def check_cuts(self, decision: Decision) -> None:
-        together = self.limits.cut_together or self.limits.partitions
+        together = self.limits.cut_together or self.limits.partitions or 10
         for cut in decision.cuts:
             assert below(len(cut), together)
             assert all(move.step.cut for move in cut)
         adding = [*self.in_flight.values(), *decision.steps]
         waited_for = [move for cut in decision.cuts for move in cut if move.tp in self.ready()]
         if waited_for and any(move.step.adds for move in adding):
-            assert together is not None
             assert len(waited_for) <= len(self.ready())
             caps = (self.limits.leader_movements, self.limits.cuts_per_minute)
             assert len(self.ready()) >= min(together, *(cap or together for cap in caps))

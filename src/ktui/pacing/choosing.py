@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 
 from ktui.cluster.partition import TopicPartition
 from ktui.pacing.decision import Decision, Move
-from ktui.pacing.limits import Limits, Mode
+from ktui.pacing.limits import USUAL_CUT_TOGETHER, Limits, Mode
 from ktui.pacing.queue import Demand
 from ktui.pacing.room import NOTHING_FOREIGN, Foreign, Room
 from ktui.pacing.roster import Roster
@@ -28,27 +28,28 @@ def decide_steps(roster: Roster, others: Foreign = NOTHING_FOREIGN) -> Decision:
     return _Deciding(roster, others).decision()
 
 
-def cut_batch_size(limits: Limits) -> int | None:
-    """Return how many ready partitions are cut in one request; None while more may become ready.
+def cut_batch_size(limits: Limits) -> int:
+    """Return how many ready partitions are cut in one request.
 
     L counts each leader that a cut moves, and K each cut, so both also cap how many wait for each
     other.
     """
-    batch_size = limits.cut_together or limits.partitions
-    if batch_size is None:
-        return None
     caps = (limits.leader_movements, limits.cuts_per_minute)
-    return min([batch_size, *(cap for cap in caps if cap is not None)])
+    return min([_cut_together(limits), *(cap for cap in caps if cap is not None)])
+
+
+def _cut_together(limits: Limits) -> int:
+    return limits.cut_together or limits.partitions or USUAL_CUT_TOGETHER
 
 
 def partitions_to_cut(roster: Roster) -> list[TopicPartition]:
-    """Return the ready partitions to cut now, even if more may become ready.
+    """Return the ready partitions to cut now, though steps are adding.
 
     Partitions that go first wait for no other. The rest are cut C at a time.
     """
     first = [tp for tp in roster.ready if roster.goes_first(tp)]
     batch_size = cut_batch_size(roster.limits)
-    count = 0 if batch_size is None else (len(roster.ready) - len(first)) // batch_size * batch_size
+    count = (len(roster.ready) - len(first)) // batch_size * batch_size
     return heapq.nsmallest(len(first) + count, roster.ready, key=roster.rank)
 
 
@@ -159,7 +160,7 @@ class _Deciding:
         self, tp: TopicPartition, step: Step, *, holds_place: bool = True, alone: bool = False
     ) -> None:
         self._moves.append(Move(tp, step, alone=alone, holds_place=holds_place))
-        self._room.take(step, self._roster.situation(tp).leader)
+        self._room.take(step, self._roster.situation(tp).leader, self._roster.weight(tp))
         if holds_place:
             self._room.free_steps -= 1
             self._room.free_places -= not self._roster.holds_place(tp)
@@ -170,7 +171,7 @@ class _Deciding:
 
     def _requests(self, cuts: list[Move]) -> tuple[tuple[Move, ...], ...]:
         """Split cuts into requests of C partitions each."""
-        most = self._limits.cut_together or self._limits.partitions or max(1, len(cuts))
+        most = _cut_together(self._limits)
         return tuple(tuple(cuts[n : n + most]) for n in range(0, len(cuts), most))
 
     def _batch(self) -> int:

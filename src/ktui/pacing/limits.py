@@ -5,9 +5,13 @@ from __future__ import annotations
 import enum
 import re
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 import msgspec
+
+from ktui.quantities import as_bytes, as_size
+from ktui.units import Size, parse_quantity
 
 
 class Shape(enum.StrEnum):
@@ -59,10 +63,14 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """S: replicas being copied from one leader."""
     cuts_per_minute: int | None = None
     """K: steps begun within a minute that raise a leader epoch, as every last step does."""
+    bytes_in_flight: int | None = None
+    """V: bytes of replicas being added in the cluster, from which on no further step adds."""
+    bytes_per_broker: int | None = None
+    """W: bytes of replicas being copied to and from one broker, from which on nothing more is."""
     extra_replicas: int | None = None
     """E: replicas that a partition holds after a step beyond its final number. Gentle only."""
     cut_together: int | None = None
-    """C: partitions cut in one request; None means as many as P. Gentle only."""
+    """C: partitions cut in one request; None means as many as P, or 10. Gentle only."""
     shape: Shape = Shape.GENTLE
     mode: Mode = Mode.ROLLING
     order: Order = Order.TOPIC
@@ -83,30 +91,49 @@ class LimitsProblem(Exception):
         super().__init__(f"{option}: {problem}. {fix}")
 
 
-class Count(NamedTuple):
+class Number(NamedTuple):
     """A limit that is a number or `none`."""
 
     letter: str
     """KIP-435's, or ours."""
     meaning: str
-    """What is counted."""
+    """What is counted, or measured in bytes."""
     gentle_only: bool = False
+    in_bytes: bool = False
 
 
-COUNTS: Mapping[str, Count] = {
-    "replicas": Count("R", "replicas of one partition added at once"),
-    "partitions": Count("P", "partitions begun but not ended"),
-    "leader-movements": Count("L", "leader movements in flight"),
-    "replica-movements": Count("M", "replicas being added in the cluster"),
-    "per-broker": Count("B", "replicas being added on one broker"),
-    "per-leader": Count("S", "replicas being copied from one leader"),
-    "cuts-per-minute": Count("K", "steps a minute that raise a leader epoch, as cuts do"),
-    "extra-replicas": Count("E", "replicas beyond a partition's final number", gentle_only=True),
-    "cut-together": Count("C", "partitions that drop replicas in one request", gentle_only=True),
+NUMBERS: Mapping[str, Number] = {
+    "replicas": Number("R", "replicas of one partition added at once"),
+    "partitions": Number("P", "partitions begun but not ended"),
+    "leader-movements": Number("L", "leader movements in flight"),
+    "replica-movements": Number("M", "replicas being added in the cluster"),
+    "per-broker": Number("B", "replicas being added on one broker"),
+    "per-leader": Number("S", "replicas being copied from one leader"),
+    "cuts-per-minute": Number("K", "steps a minute that raise a leader epoch, as cuts do"),
+    "bytes-in-flight": Number("V", "bytes being copied in the cluster", in_bytes=True),
+    "bytes-per-broker": Number("W", "bytes copied to and from one broker", in_bytes=True),
+    "extra-replicas": Number("E", "replicas beyond a partition's final number", gentle_only=True),
+    "cut-together": Number("C", "partitions that drop replicas in one request", gentle_only=True),
 }
-"""The limits that are counts, by their options as the command line names them, without dashes."""
+"""The limits that are numbers, by their options as the command line names them, without dashes."""
 
-LETTERS = {option: count.letter for option, count in COUNTS.items()}
+
+def limit_text(option: str, value: object) -> str:
+    """Return the value of a limit as an operator types it: `8`, `64MiB`, `none`, `rolling`."""
+    if value is None:
+        return "none"
+    in_bytes = option in NUMBERS and NUMBERS[option].in_bytes
+    return as_size(value) if in_bytes and isinstance(value, int) else str(value)
+
+
+def limit_figure(option: str, value: int | None) -> str:
+    """Return a limit that is a number as it is shown: `6,000`, `64 MiB`, `none`."""
+    if value is None:
+        return "none"
+    return as_bytes(value) if NUMBERS[option].in_bytes else f"{value:,}"
+
+
+LETTERS = {option: number.letter for option, number in NUMBERS.items()}
 
 SHAPES = (Shape.GENTLE, Shape.KIP_435)
 """The shapes to choose from. `ktui reassign` alone uses `whole`, and knows its runs by it."""
@@ -126,13 +153,42 @@ KIP_435_NAMES = {
 }
 """KIP-435's names for four of the options."""
 
+USUAL_BYTES = 64 * 1024 * 1024
+"""W by default."""
+USUAL_CUTS = 6_000
+"""K by default."""
+USUAL_CUT_TOGETHER = 10
+"""C without a limit on C and P."""
+
 _LARGEST = 999_999_999
 _DIGITS = re.compile(r"[0-9]{1,9}")
+_AT_ONCE = (
+    "partitions", "replica-movements", "per-broker", "bytes-in-flight", "bytes-per-broker"
+)  # fmt: skip
+"""The limits of how much is copied at once. Naming one of them leaves out the default."""
 
 
-def default_limits(brokers: int) -> Limits:
-    """Return the default limits: one replica at a time, and one partition per broker."""
-    return Limits(replicas=1, partitions=max(1, brokers))
+def default_limits(
+    brokers: int, named: Mapping[str, object] = MappingProxyType({}), *, sizes_known: bool = True
+) -> Limits:
+    """Return the default limits: one replica of a partition at a time, W and K.
+
+    Large partitions are copied one or two at a time to and from a broker, and small ones by the
+    hundred.
+
+    Args:
+        brokers: how many brokers are alive.
+        named: the limits that options or a config file name; one that bounds how much is copied at
+            once replaces W.
+        sizes_known: whether the size of every partition is known; if not, one partition for each
+            broker is the limit in place of W.
+    """
+    limits = Limits(replicas=1, cuts_per_minute=USUAL_CUTS)
+    if not {_option(name) for name in named}.isdisjoint(_AT_ONCE):
+        return limits
+    if not sizes_known:
+        return msgspec.structs.replace(limits, partitions=max(1, brokers))
+    return msgspec.structs.replace(limits, bytes_per_broker=USUAL_BYTES)
 
 
 def parse_limits(options: Mapping[str, object], base: Limits | None = None) -> Limits:
@@ -149,7 +205,7 @@ def parse_limits(options: Mapping[str, object], base: Limits | None = None) -> L
     values = {_option(name): _value(name, value) for name, value in options.items()}
     fields = {option.replace("-", "_"): value for option, value in values.items()}
     limits = msgspec.structs.replace(base or Limits(), **fields)
-    for option in (option for option, count in COUNTS.items() if count.gentle_only):
+    for option in (option for option, number in NUMBERS.items() if number.gentle_only):
         if limits.shape is not Shape.GENTLE and getattr(limits, option.replace("-", "_")):
             fix = f"Use --{option} none, or --shape gentle"
             raise LimitsProblem(f"--{option}", f"it has no effect in shape {limits.shape}", fix)
@@ -158,8 +214,8 @@ def parse_limits(options: Mapping[str, object], base: Limits | None = None) -> L
 
 def _option(name: str) -> str:
     option = KIP_435_NAMES.get(name, name.removeprefix("--"))
-    if option not in COUNTS and option not in CHOICES:
-        known = ", ".join(f"--{known}" for known in (*COUNTS, *CHOICES))
+    if option not in NUMBERS and option not in CHOICES:
+        known = ", ".join(f"--{known}" for known in (*NUMBERS, *CHOICES))
         raise LimitsProblem(name, "there is no such limit", f"The limits are {known}")
     return option
 
@@ -169,7 +225,9 @@ def _value(name: str, value: object) -> int | str | None:
     shown = name if name in KIP_435_NAMES else f"--{option}"
     if option in CHOICES:
         return _choice(shown, CHOICES[option], value)
-    return _count(shown, value)
+    if value is None or value == "none":
+        return None
+    return _bytes(shown, value) if NUMBERS[option].in_bytes else _count(shown, value)
 
 
 def _choice(shown: str, words: tuple[Shape | Mode | Order, ...], value: object) -> str:
@@ -179,9 +237,20 @@ def _choice(shown: str, words: tuple[Shape | Mode | Order, ...], value: object) 
     raise LimitsProblem(shown, f"{value!r} is not a valid value", f"Use {' or '.join(words)}")
 
 
-def _count(shown: str, value: object) -> int | None:
-    if value is None or value == "none":
-        return None
+def _bytes(shown: str, value: object) -> int:
+    fix = "Use a size such as 64MiB, or none to lift the limit"
+    if isinstance(value, str) and value.strip().isdecimal():
+        value = int(value)
+    try:
+        size = int(parse_quantity(Size, value))
+    except ValueError:
+        raise LimitsProblem(shown, f"{value!r} is not a size", fix) from None
+    if size < 1:
+        raise LimitsProblem(shown, f"{value!r} is too small", fix)
+    return size
+
+
+def _count(shown: str, value: object) -> int:
     fix = "Use a whole number from 1, or none to lift the limit"
     if isinstance(value, str) and _DIGITS.fullmatch(value.strip()):
         value = int(value)

@@ -31,14 +31,16 @@ class Demand(msgspec.Struct, frozen=True, gc=False):
     raises_epoch: bool = False
     """Whether the step raises the leader epoch; false without a limit on that."""
     leader: int | None = None
-    """The broker that the step copies from; None without a limit per leader, or if it adds none."""
+    """The broker that the step copies from; None without S and W, or if it adds none."""
     brokers: Brokers = ()
-    """The brokers that the step adds, sorted; empty without a limit per broker."""
+    """The brokers that the step adds, sorted; empty without B and W."""
 
     @property
-    def less(self) -> Demand:
+    def less(self) -> Demand | None:
         """The same demand with one broker less: if that does not fit, this does not either."""
-        return msgspec.structs.replace(self, brokers=self.brokers[:-1])
+        if self.brokers:
+            return msgspec.structs.replace(self, brokers=self.brokers[:-1])
+        return None if self.leader is None else msgspec.structs.replace(self, leader=None)
 
     @staticmethod
     def of(step: Step, leader: int | None, limits: Limits) -> Demand:
@@ -49,10 +51,17 @@ class Demand(msgspec.Struct, frozen=True, gc=False):
             leader: the present leader of its partition.
             limits: the limits in force.
         """
-        brokers = () if limits.per_broker is None else tuple(sorted(step.adds))
-        leader = None if limits.per_leader is None or not step.adds else leader
+        by_broker, by_leader = demands_by(limits)
+        brokers = tuple(sorted(step.adds)) if by_broker else ()
+        leader = leader if by_leader and step.adds else None
         raises = limits.cuts_per_minute is not None and raises_epoch(step)
         return Demand(step.moves_leader, step.urgent, len(step.adds), raises, leader, brokers)
+
+
+def demands_by(limits: Limits) -> tuple[bool, bool]:
+    """Whether the receivers of copies matter to the limits, and whether their leaders do."""
+    by_both = limits.bytes_per_broker is not None
+    return by_both or limits.per_broker is not None, by_both or limits.per_leader is not None
 
 
 class Queue:
@@ -143,14 +152,14 @@ class Queue:
                     yield number, demand
 
     def _grow(self, demand: Demand) -> None:
-        above = demand.less if demand.brokers else None
+        above = demand.less
         beside = self._tree.setdefault(above, {})
         beside[demand] = None
         if above is not None and len(beside) == 1:
             self._grow(above)
 
     def _prune(self, demand: Demand) -> None:
-        above = demand.less if demand.brokers else None
+        above = demand.less
         beside = self._tree[above]
         del beside[demand]
         if not beside:

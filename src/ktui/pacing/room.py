@@ -28,9 +28,12 @@ class Full(msgspec.Struct, frozen=True):
         "per_broker",
         "per_leader",
         "cuts_per_minute",
+        "bytes_in_flight",
+        "bytes_per_broker",
     ]
     """The limit's field in `Limits`."""
     used: int
+    """A count, or bytes."""
     most: int
     broker: int | None = None
     """The full broker, for a limit per broker or per leader."""
@@ -56,10 +59,11 @@ NOTHING_FOREIGN = Foreign()
 
 
 class Room:
-    """The room left under P, L, M, B, S and K.
+    """The room left under P, L, M, B, S, K, V and W.
 
-    M, B and S also count replicas that other people add; P, L and K count only ours. A step that
-    adds because too few replicas are in sync may exceed M and S, since producers wait for it.
+    M, B and S also count replicas that other people add; the others count only ours. A step that
+    adds because too few replicas are in sync may exceed M, S, V and W, since producers wait for it.
+    V and W are full once so many bytes are being copied: the last step that adds may exceed them.
 
     Attributes:
         free_places: how many more partitions may begin.
@@ -76,6 +80,8 @@ class Room:
         self._others = others
         self._taken: Counter[int] = Counter()
         self._taken_from: Counter[int] = Counter()
+        self._bytes = roster.bytes_adding
+        self._bytes_taken: Counter[int] = Counter()
         most = inf if self._limits.partitions is None else self._limits.partitions
         self.free_places = most - roster.places_taken
         self.free_steps = most - roster.steps_in_places
@@ -86,29 +92,68 @@ class Room:
 
     def lacks(self, demand: Demand) -> Full | None:
         """Return the first limit that has no room for a step; None if the step fits now."""
-        limits = self._limits
-        if demand.moves_leader and not self._below(limits.leader_movements, self._leaders):
-            return Full("leader_movements", self._leaders, limits.leader_movements or 0)
-        if full := self.lacks_cuts(demand):
-            return full
-        if demand.adds and not demand.urgent and not self._adds_fit(demand.adds):
-            most = limits.replica_movements or 0
-            return Full("replica_movements", self._adding, most, others=self._others.count)
+        return (
+            self._lacks_leader_movement(demand)
+            or self.lacks_cuts(demand)
+            or self._lacks_on_broker(demand)
+            or (None if demand.urgent else self._lacks_for_copies(demand))
+        )
+
+    def _lacks_leader_movement(self, demand: Demand) -> Full | None:
+        """Return L if too many leaders are moving."""
+        most = self._limits.leader_movements
+        if not demand.moves_leader or self._below(most, self._leaders):
+            return None
+        return Full("leader_movements", self._leaders, most or 0)
+
+    def _lacks_for_copies(self, demand: Demand) -> Full | None:
+        """Return the first of M, S, V and W that has no room for what a step copies."""
+        if not demand.adds:
+            return None
+        return (
+            self._lacks_in_cluster(demand)
+            or self._lacks_at_leader(demand)
+            or self._lacks_bytes(demand)
+        )
+
+    def _lacks_in_cluster(self, demand: Demand) -> Full | None:
+        """Return M if the cluster has no room for as many replicas."""
+        most = self._limits.replica_movements
+        if most is None or self._adding + demand.adds <= most:
+            return None
+        return Full("replica_movements", self._adding, most, others=self._others.count)
+
+    def _lacks_on_broker(self, demand: Demand) -> Full | None:
+        """Return B for the first broker without room for another replica."""
+        most = self._limits.per_broker
         for broker in demand.brokers:
-            if not self._below(limits.per_broker, self._on(broker)):
-                most, others = limits.per_broker or 0, self._others.adding.get(broker, 0)
-                return Full("per_broker", self._on(broker), most, broker, others)
-        if demand.leader is not None and not demand.urgent:
-            return self._lacks_at(demand.leader, demand.adds)
+            if not self._below(most, self._on(broker)):
+                others = self._others.adding.get(broker, 0)
+                return Full("per_broker", self._on(broker), most or 0, broker, others)
         return None
 
-    def _lacks_at(self, leader: int, adds: int) -> Full | None:
+    def _lacks_at_leader(self, demand: Demand) -> Full | None:
         """Return S if the leader has no room for as many copies."""
-        most, others = self._limits.per_leader, self._others.sending.get(leader, 0)
-        used = self._roster.sending[leader] + others + self._taken_from[leader]
-        if most is None or used + adds <= most:
+        most, leader = self._limits.per_leader, demand.leader
+        if most is None or leader is None:
             return None
-        return Full("per_leader", used, most, leader, others)
+        others = self._others.sending.get(leader, 0)
+        used = self._roster.sending[leader] + others + self._taken_from[leader]
+        return Full("per_leader", used, most, leader, others) if used + demand.adds > most else None
+
+    def _lacks_bytes(self, demand: Demand) -> Full | None:
+        """Return V or W if so many bytes are being copied already."""
+        if not self._below(self._limits.bytes_in_flight, self._bytes):
+            return Full("bytes_in_flight", self._bytes, self._limits.bytes_in_flight or 0)
+        most = self._limits.bytes_per_broker
+        if most is None:
+            return None
+        leader = () if demand.leader is None else (demand.leader,)
+        for broker in (*leader, *demand.brokers):
+            used = self._roster.bytes_at[broker] + self._bytes_taken[broker]
+            if used >= most:
+                return Full("bytes_per_broker", used, most, broker)
+        return None
 
     def lacks_cuts(self, demand: Demand) -> Full | None:
         """Return K if a step raises a leader epoch, and too many have within the last minute."""
@@ -139,18 +184,24 @@ class Room:
                 return limit
         return None
 
-    def take(self, step: Step, leader: int | None) -> None:
-        """Count a step that the decision takes, and that copies from this leader."""
+    def take(self, step: Step, leader: int | None, weight: int) -> None:
+        """Count a step that the decision takes.
+
+        Args:
+            step: the step.
+            leader: the leader that it copies from.
+            weight: the bytes that each replica counts.
+        """
         self._leaders += step.moves_leader
         self._cuts += raises_epoch(step)
         self._adding += len(step.adds)
         self._taken.update(step.adds)
         if leader is not None:
             self._taken_from[leader] += len(step.adds)
-
-    def _adds_fit(self, adds: int) -> bool:
-        most = self._limits.replica_movements
-        return most is None or self._adding + adds <= most
+            self._bytes_taken[leader] += weight * len(step.adds)
+        self._bytes += weight * len(step.adds)
+        for broker in step.adds:
+            self._bytes_taken[broker] += weight
 
     def _on(self, broker: int) -> int:
         there = self._roster.adding[broker] + self._taken[broker]

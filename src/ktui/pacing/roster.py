@@ -10,9 +10,15 @@ import msgspec
 from ktui.cluster.partition import TopicPartition
 from ktui.pacing.decision import Decision, Move, WantedPartition
 from ktui.pacing.limits import Limits, Order
-from ktui.pacing.queue import Demand, Queue, Rank
+from ktui.pacing.queue import Demand, Queue, Rank, demands_by
 from ktui.pacing.situation import Blocked, Done, Next, Situation, Step
 from ktui.pacing.steps import next_step
+
+LEAST_WEIGHT = 256 * 1024
+"""Bytes that a replica counts at least under V and W.
+
+Its log is created and its fetch begins, which takes about as long as copying that much.
+"""
 
 
 class _Entry(msgspec.Struct):
@@ -64,6 +70,10 @@ class Roster:
         """Replicas that our steps are adding, by broker."""
         self.sending: Counter[int] = Counter()
         """Replicas that our steps are adding, by the leader that they are copied from."""
+        self.bytes_adding = 0
+        """Bytes of the replicas that our steps are adding."""
+        self.bytes_at: Counter[int] = Counter()
+        """The same by broker: copied to it, and copied from it where it leads."""
         self.cuts_lately = 0
         """Steps of ours within the last minute that raised a leader epoch; the caller counts."""
         self._entries: dict[TopicPartition, _Entry] = {}
@@ -194,6 +204,10 @@ class Roster:
         """Whether a partition counts under P."""
         return self._entries[tp].placed
 
+    def weight(self, tp: TopicPartition) -> int:
+        """Return the bytes that each replica of a partition counts under V and W."""
+        return weight_of(self._entries[tp].wanted.size)
+
     def step_of(self, tp: TopicPartition) -> Step:
         """Return the next step of a partition that has one.
 
@@ -273,23 +287,34 @@ class Roster:
     def _copy_from(self, leader: int | None, entry: _Entry, step: Step) -> None:
         """Count the replicas that a step in flight adds at the leader that they are copied from."""
         if entry.sender is not None:
-            self.sending[entry.sender] -= len(step.adds)
+            self._count_at(entry.sender, entry, -len(step.adds))
         entry.sender = leader if step.adds else None
         if entry.sender is not None:
-            self.sending[entry.sender] += len(step.adds)
+            self._count_at(entry.sender, entry, len(step.adds))
+
+    def _count_at(self, sender: int, entry: _Entry, adds: int) -> None:
+        self.sending[sender] += adds
+        self.bytes_at[sender] += adds * self.weight(entry.wanted.tp)
 
     def _count(self, move: Move, sign: int) -> None:
+        weight = self.weight(move.tp)
         self.steps_in_places += sign * move.holds_place
         self.leaders_moving += sign * move.step.moves_leader
         self.steps_adding += sign * bool(move.step.adds)
         self.alone_in_flight += sign * move.alone
         self.replicas_adding += sign * len(move.step.adds)
+        self.bytes_adding += sign * len(move.step.adds) * weight
         for broker in move.step.adds:
             self.adding[broker] += sign
+            self.bytes_at[broker] += sign * weight
+
+
+def weight_of(size: int) -> int:
+    """Return the bytes that a replica of this size counts under V and W."""
+    return max(LEAST_WEIGHT, size)
 
 
 def _filing(limits: Limits) -> tuple[object, ...]:
     """The limits that decide where partitions are filed."""
-    demands = (limits.per_broker, limits.per_leader, limits.cuts_per_minute)
-    counted = (limit is not None for limit in demands)
+    counted = (*demands_by(limits), limits.cuts_per_minute is not None)
     return (limits.replicas, limits.extra_replicas, limits.shape, limits.order, *counted)

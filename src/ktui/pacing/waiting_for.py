@@ -41,8 +41,8 @@ class WaitsForCut(msgspec.Struct, frozen=True):
 
     ready: int
     """Partitions that are ready now and not yet cut, including this one."""
-    together: int | None
-    """How many must be ready; None where the cut waits only for the end of all adding."""
+    together: int
+    """How many must be ready, unless no step adds any more."""
 
 
 WaitsFor = Full | WaitsForNextWave | WaitsForLoneStep | WaitsToGoAlone | WaitsForCut

@@ -5,13 +5,14 @@ from __future__ import annotations
 import pytest
 
 from ktui.pacing.limits import (
-    COUNTS,
+    NUMBERS,
     Limits,
     LimitsProblem,
     Mode,
     Order,
     Shape,
     default_limits,
+    limit_text,
     parse_limits,
 )
 
@@ -27,7 +28,8 @@ def test_a_limit_that_no_cluster_reaches_is_refused() -> None:
 
 
 def test_every_limit_has_the_name_of_its_option() -> None:
-    typed: dict[str, object] = {f"--{name}": str(n) for n, name in enumerate(COUNTS, 1)}
+    typed: dict[str, object] = {f"--{name}": str(n) for n, name in enumerate(NUMBERS, 1)}
+    typed |= {"--bytes-in-flight": "2GiB", "--bytes-per-broker": "50MB"}
 
     limits = parse_limits({**typed, "--mode": "wave", "--order": "size-desc", "--shape": "gentle"})
 
@@ -39,8 +41,10 @@ def test_every_limit_has_the_name_of_its_option() -> None:
         per_broker=5,
         per_leader=6,
         cuts_per_minute=7,
-        extra_replicas=8,
-        cut_together=9,
+        bytes_in_flight=2 * 1024**3,
+        bytes_per_broker=50_000_000,
+        extra_replicas=10,
+        cut_together=11,
         mode=Mode.WAVE,
         order=Order.SIZE_DESC,
     )
@@ -65,10 +69,48 @@ def test_an_omitted_limit_stays_and_none_lifts_one() -> None:
     assert parse_limits({"partitions": "none"}, before) == Limits(replicas=1, shape=Shape.KIP_435)
 
 
-def test_a_run_defaults_to_gentle_with_one_replica_and_a_partition_per_broker() -> None:
+def test_a_run_defaults_to_gentle_with_one_replica_and_so_many_bytes_per_broker() -> None:
     assert default_limits(5) == Limits(
-        replicas=1, partitions=5, shape=Shape.GENTLE, mode=Mode.ROLLING, order=Order.TOPIC
+        replicas=1,
+        cuts_per_minute=6_000,
+        bytes_per_broker=64 * 1024 * 1024,
+        shape=Shape.GENTLE,
+        mode=Mode.ROLLING,
+        order=Order.TOPIC,
     )
+
+
+@pytest.mark.parametrize(
+    "option",
+    ["--partitions", "per-broker", "reassignment.max.concurrent.replica.movements"],
+)
+def test_whoever_names_how_much_moves_at_once_gets_that_alone(option: str) -> None:
+    assert default_limits(5, {option: 3}) == Limits(replicas=1, cuts_per_minute=6_000)
+
+
+def test_other_limits_that_are_named_leave_the_default_as_it_is() -> None:
+    assert default_limits(5, {"replicas": 2, "shape": "kip-435"}) == default_limits(5)
+
+
+def test_where_a_size_is_unknown_a_run_defaults_to_a_partition_for_each_broker() -> None:
+    limits = default_limits(5, sizes_known=False)
+
+    assert limits == Limits(replicas=1, partitions=5, cuts_per_minute=6_000)
+
+
+@pytest.mark.parametrize("typed", ["none", "64MiB", "50MB", "1001B", "1TiB"])
+def test_a_limit_in_bytes_is_shown_as_it_is_typed(typed: str) -> None:
+    limits = parse_limits({"bytes-per-broker": typed})
+
+    assert limit_text("bytes-per-broker", limits.bytes_per_broker) == typed
+
+
+@pytest.mark.parametrize("value", ["64 apples", "", "-1MB", -1, True, "0", "2000PB"])
+def test_a_limit_that_is_not_a_size_is_refused_with_its_option(value: object) -> None:
+    message = problem(bytes_in_flight=value)
+
+    assert message.startswith("--bytes-in-flight: ")
+    assert message.endswith("Use a size such as 64MiB, or none to lift the limit")
 
 
 @pytest.mark.parametrize("value", ["0", 0, "-1", -3, "2.5", 2.5, "many", "", True, "²"])

@@ -34,6 +34,8 @@ ADDS_4, ADDS_5 = ((1, 2, 3), (1, 2, 4)), ((1, 2, 3), (1, 2, 5))
 MOVES_LEADER = ((1, 2), (2, 1))
 GENTLE = Limits(replicas=1, partitions=2)
 COUNTS = st.sampled_from((None, 1, 2, 3))
+MIB = 1024 * 1024
+SIZES = st.sampled_from((None, 1, MIB))
 BROKERS = range(6)
 
 
@@ -85,6 +87,17 @@ def test_a_partition_waits_for_room_at_the_leader_that_it_is_copied_from() -> No
     assert why(roster, 1, Foreign({4: 1}, {1: 1})) == Full("per_leader", 2, 2, broker=1, others=1)
 
 
+def test_a_partition_waits_for_the_bytes_in_flight_in_the_cluster_or_at_a_broker() -> None:
+    sizes = (8 * MIB, 8 * MIB, 8 * MIB)
+    roster = roster_of(Limits(replicas=1, bytes_in_flight=9 * MIB), *[ADDS_4] * 3, sizes=sizes)
+    submit(roster)
+    assert why(roster, 2) == Full("bytes_in_flight", 16 * MIB, 9 * MIB)
+
+    roster = roster_of(Limits(replicas=1, bytes_per_broker=MIB), ADDS_4, ADDS_5, sizes=sizes)
+    submit(roster)
+    assert why(roster, 1) == Full("bytes_per_broker", 8 * MIB, MIB, broker=1)
+
+
 def test_a_partition_waits_for_the_minute_of_earlier_cuts_to_pass() -> None:
     roster = roster_of(Limits(cuts_per_minute=2), ((1, 2, 3), (1, 2)))
     roster.cuts_lately = 2
@@ -102,12 +115,14 @@ def test_a_ready_partition_waits_for_the_others_of_its_cut() -> None:
     assert why(roster, 1) is None
 
 
-def test_a_cut_without_a_limit_waits_until_all_replicas_are_added() -> None:
-    roster = roster_of(Limits(replicas=1), *[ADDS_4] * 2)
+def test_without_a_limit_a_cut_waits_for_ten_or_for_the_end_of_all_adding() -> None:
+    roster = roster_of(Limits(replicas=1), *[ADDS_4] * 11)
     submit(roster)
-    complete(roster, 1)
+    complete(roster, *range(1, 10))
+    assert why(roster, 1) == WaitsForCut(9, 10)
 
-    assert why(roster, 1) == WaitsForCut(1, None)
+    complete(roster, 10)
+    assert why(roster, 1) is None
 
 
 def test_a_step_over_the_movement_limit_goes_alone_and_the_rest_wait_for_it() -> None:
@@ -141,6 +156,8 @@ def runs(draw: st.DrawFn) -> tuple[Roster, Foreign]:
         per_broker=draw(COUNTS),
         per_leader=draw(COUNTS),
         cuts_per_minute=draw(COUNTS),
+        bytes_in_flight=draw(SIZES),
+        bytes_per_broker=draw(SIZES),
         shape=draw(st.sampled_from(Shape)),
         mode=draw(st.sampled_from(Mode)),
     )

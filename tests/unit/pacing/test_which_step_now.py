@@ -23,6 +23,7 @@ from support.runs.pacing import (
     tp,
 )
 
+MIB = 1024 * 1024
 ONE_BY_ONE = Limits(replicas=1, partitions=2)
 KIP = replace(ONE_BY_ONE, shape=Shape.KIP_435)
 
@@ -235,6 +236,51 @@ def test_a_step_that_copies_more_from_its_leader_than_the_limit_goes_alone() -> 
     assert numbers(submit(roster)) == [1]
     complete(roster)
     assert [(move.tp, move.alone) for move in submit(roster).moves] == [(tp(0), True)]
+
+
+def test_nothing_more_is_copied_while_so_many_bytes_are_in_flight() -> None:
+    limits = Limits(replicas=1, bytes_in_flight=100 * MIB)
+    plan = [((n,), (n, n + 10)) for n in range(4)]
+    roster = roster_of(limits, *plan, sizes=(60 * MIB,) * 4)
+
+    assert numbers(submit(roster)) == [0, 1]
+    complete(roster, 1)
+    assert numbers(submit(roster)) == [2]
+
+
+def test_a_broker_sends_and_receives_no_more_while_so_many_bytes_are_in_flight_there() -> None:
+    limits = Limits(replicas=1, bytes_per_broker=100 * MIB)
+    plan = [((1,), (1, 2)), ((1,), (1, 3)), ((2,), (2, 4)), ((1,), (1, 5)), ((6,), (6, 1))]
+    roster = roster_of(limits, *plan, sizes=(60 * MIB,) * 5)
+
+    assert numbers(submit(roster)) == [0, 1, 2]
+    complete(roster, 0)
+    assert numbers(submit(roster)) == [3]
+
+
+def test_a_partition_larger_than_the_limit_goes_once_less_than_that_is_in_flight() -> None:
+    limits = Limits(replicas=1, bytes_per_broker=MIB, bytes_in_flight=MIB)
+    roster = roster_of(limits, ((1,), (1, 2)), ((3,), (3, 4)), sizes=(10**12, 10**12))
+
+    assert numbers(submit(roster)) == [0]
+    complete(roster)
+    assert numbers(submit(roster)) == [1]
+
+
+def test_many_small_partitions_go_at_once_and_even_an_empty_one_counts() -> None:
+    roster = roster_of(Limits(replicas=1, bytes_per_broker=MIB), *[((1,), (1, 2))] * 9)
+
+    assert numbers(submit(roster)) == [0, 1, 2, 3]
+
+
+def test_a_partition_below_min_isr_does_not_wait_for_bytes_in_flight() -> None:
+    limits = Limits(replicas=1, bytes_per_broker=1, bytes_in_flight=1)
+    roster = roster_of(limits, ((1, 2), (1, 2, 3)), sizes=(10 * MIB,))
+    submit(roster)
+    lacking = on_the_way((1, 2), (1, 4), isr=(1,), offline=(2,), min_isr=2)
+    roster.add([WantedPartition(tp(7), lacking, size=MIB)])
+
+    assert numbers(submit(roster)) == [7]
 
 
 def test_no_more_steps_raise_a_leader_epoch_in_a_minute_than_the_limit() -> None:

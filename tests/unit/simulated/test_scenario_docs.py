@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from ktui.pacing.limits import CHOICES, COUNTS, SHAPES, Mode, Order
+from ktui.pacing.limits import CHOICES, NUMBERS, SHAPES, Mode, Order
 from ktui.simulated.scenario.faults import CALLS, FAULTS
 from ktui.simulated.scenario.file import (
     BrokerPart,
@@ -24,12 +24,12 @@ DOCS = Path(__file__).parents[3] / "docs"
 PAGE = (DOCS / "scenarios.md").read_text(encoding="utf-8")
 PARTS = (ScenarioPart, ClusterPart, BrokerPart, TidePart, TopicPart, PlanPart)
 KEYS = sorted({field.encode_name for part in PARTS for field in msgspec.structs.fields(part)})
-LIMITS = (*COUNTS, *CHOICES, *SHAPES, *Mode, *Order)
+LIMITS = (*NUMBERS, *CHOICES, *SHAPES, *Mode, *Order)
 WORDS = set(re.findall(r"[\w-]+", " ".join(re.findall(r"`([^`\n]+)`", PAGE))))
 
 
 @pytest.mark.parametrize(
-    "key", [*KEYS, *COUNTS, *CHOICES, *FAULTS, *sorted(CALLS), *SHAPES, *Mode, *Order]
+    "key", [*KEYS, *NUMBERS, *CHOICES, *FAULTS, *sorted(CALLS), *SHAPES, *Mode, *Order]
 )
 def test_the_docs_explain_every_scenario_key(key: str) -> None:
     assert key in WORDS

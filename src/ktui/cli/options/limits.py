@@ -11,14 +11,19 @@ from ktui.cli.context.errors import BadInput
 from ktui.cli.options.common import Verb, grouped
 from ktui.pacing.limits import (
     CHOICES,
-    COUNTS,
-    Count,
+    NUMBERS,
+    USUAL_BYTES,
+    USUAL_CUT_TOGETHER,
+    USUAL_CUTS,
     Limits,
     LimitsProblem,
+    Number,
     default_limits,
     parse_limits,
 )
-from ktui.planning.check.findings import ClusterSnapshot
+from ktui.planning.check.findings import ClusterSnapshot, sizes_known
+from ktui.planning.plan import Plan
+from ktui.quantities import as_size
 
 R = TypeVar("R")
 
@@ -27,18 +32,19 @@ GivenLimits = dict[str, int | str | None]
 
 _DEFAULTS = {
     "replicas": " Default: 1.",
-    "partitions": " Default: one for each live broker.",
-    "cut-together": " Default: P.",
+    "cuts-per-minute": f" Default: {USUAL_CUTS}.",
+    "bytes-per-broker": f" Default: {as_size(USUAL_BYTES)}, unless P, M, B or V is given.",
+    "cut-together": f" Default: P, or {USUAL_CUT_TOGETHER} without P.",
 }
 
 
-def _help(option: str, count: Count) -> str:
-    gentle = " Gentle only." if count.gentle_only else ""
-    return f"{count.meaning[0].upper()}{count.meaning[1:]}.{gentle}{_DEFAULTS.get(option, '')}"
+def _help(option: str, number: Number) -> str:
+    gentle = " Gentle only." if number.gentle_only else ""
+    return f"{number.meaning[0].upper()}{number.meaning[1:]}.{gentle}{_DEFAULTS.get(option, '')}"
 
 
 _HELP = {
-    **{option: _help(option, count) for option, count in COUNTS.items()},
+    **{option: _help(option, number) for option, number in NUMBERS.items()},
     "shape": "gentle (default): add all new replicas, then remove the old ones together. "
     "kip-435: add and remove in turns.",
     "mode": "rolling (default): begin a partition as soon as there is room. "
@@ -53,7 +59,9 @@ def _without_default(words: str) -> str:
 
 
 def _metavar(name: str) -> str:
-    return f"{COUNTS[name].letter}|none" if name in COUNTS else "|".join(CHOICES[name])
+    if name in CHOICES:
+        return "|".join(CHOICES[name])
+    return "SIZE|none" if NUMBERS[name].in_bytes else f"{NUMBERS[name].letter}|none"
 
 
 def _named_limits(**values: str | None) -> GivenLimits:
@@ -100,16 +108,22 @@ def check_limits(given: Mapping[str, object], others: Limits | None = None) -> L
 
 
 def complete_limits(
-    cluster: ClusterSnapshot, of_context: Mapping[str, object], given: Mapping[str, object]
+    plan: Plan,
+    cluster: ClusterSnapshot,
+    of_context: Mapping[str, object],
+    given: Mapping[str, object],
 ) -> Limits:
     """Return the limits of the options, completed by the context's and then by the defaults.
 
     Args:
-        cluster: the default limits depend on its number of live brokers.
+        plan: the plan that the limits are for.
+        cluster: the plan's cluster; the default limits depend on what is known of it.
         of_context: the context's limits, checked when the config file was read.
         given: the limits by option.
 
     Raises:
         BadInput: an option contradicts a limit of the context.
     """
-    return check_limits(given, parse_limits(of_context, default_limits(len(cluster.online))))
+    known = sizes_known(plan, cluster)
+    defaults = default_limits(len(cluster.online), {**of_context, **given}, sizes_known=known)
+    return check_limits(given, parse_limits(of_context, defaults))

@@ -16,7 +16,7 @@ from ktui.execution.host.state_dir import StateDir
 from ktui.execution.host.undo import undo_limits
 from ktui.execution.journal.commands import SetLimits
 from ktui.execution.run.run import Run
-from ktui.pacing.limits import CHOICES, COUNTS, Limits
+from ktui.pacing.limits import CHOICES, NUMBERS, Limits, limit_text
 
 
 class LimitsJson(msgspec.Struct, frozen=True):
@@ -62,10 +62,9 @@ def _as_json(run: Run) -> str:
 
 
 def _as_text(run: Run) -> str:
-    rows = [(f"--{option}", _value(run.limits, option)) for option in (*COUNTS, *CHOICES)]
+    rows = [(f"--{option}", _value(run.limits, option)) for option in (*NUMBERS, *CHOICES)]
     return table((f"LIMITS OF {run.name}", "IN FORCE"), rows)
 
 
 def _value(limits: Limits, option: str) -> str:
-    value = getattr(limits, option.replace("-", "_"))
-    return "none" if value is None else str(value)
+    return limit_text(option, getattr(limits, option.replace("-", "_")))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from datetime import datetime
 from functools import partial
@@ -81,9 +81,9 @@ class SimulatedEngines:
         self._tasks: set[asyncio.Task[None]] = set()
         self._engines: list[Engine] = []
 
-    def limits(self, brokers: int) -> Limits:
+    def limits(self, brokers: int, named: Mapping[str, object], *, sizes_known: bool) -> Limits:
         """Return the limits of a run that sets none."""
-        return default_limits(brokers)
+        return default_limits(brokers, named, sizes_known=sizes_known)
 
     async def read_snapshot(self, plan: Plan) -> ClusterSnapshot:
         """Read what a plan concerns."""

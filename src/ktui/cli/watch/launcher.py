@@ -48,9 +48,11 @@ class ProcessEngines:
         self._cluster, self._reader, self._names, self._state = cluster, reader, names, state
         self._context = cluster.context
 
-    def limits(self, brokers: int) -> Limits:
+    def limits(self, brokers: int, named: Mapping[str, object], *, sizes_known: bool) -> Limits:
         """Return the limits of a run that sets none."""
-        return parse_limits(self._context.limits, default_limits(brokers))
+        context = self._context.limits
+        defaults = default_limits(brokers, {**context, **named}, sizes_known=sizes_known)
+        return parse_limits(context, defaults)
 
     async def read_snapshot(self, plan: Plan) -> ClusterSnapshot:
         """Read what a plan concerns."""

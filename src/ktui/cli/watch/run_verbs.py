@@ -15,7 +15,7 @@ from ktui.cli.options.throttle import parse_rates_option
 from ktui.cluster.partition import TopicPartition
 from ktui.execution.journal.commands import CancelMoves, Continue, Pause, SetLimits, SetThrottle
 from ktui.execution.run.run import Run
-from ktui.pacing.limits import CHOICES, COUNTS, KIP_435_NAMES, LETTERS
+from ktui.pacing.limits import CHOICES, KIP_435_NAMES, LETTERS, NUMBERS
 from ktui.tui.run_view.run_verbs import BadCommand, OpenGate, RunChange
 
 _OPTION_OF = {letter: option for option, letter in LETTERS.items()} | dict(KIP_435_NAMES)
@@ -144,7 +144,7 @@ def _as_options(words: Sequence[str]) -> Iterator[str]:
     for word in words:
         name, equals, value = word.partition("=")
         option = _OPTION_OF.get(name, name)
-        known = option in COUNTS or option in CHOICES
+        known = option in NUMBERS or option in CHOICES
         yield f"--{option}={value}" if equals and known else word
 
 

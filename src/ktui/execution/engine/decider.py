@@ -49,7 +49,7 @@ from ktui.execution.throttle.desired import Resources, throttle_resources
 from ktui.insights.prior import Prior
 from ktui.pacing.choosing import decide_steps
 from ktui.pacing.decision import Decision, Move
-from ktui.pacing.limits import Limits, Mode
+from ktui.pacing.limits import Limits, Mode, Shape
 from ktui.pacing.room import NOTHING_FOREIGN
 from ktui.progress.fold import fold
 from ktui.progress.timeline import Timeline
@@ -60,6 +60,8 @@ FEW_BLOCKED = 500
 """Up to this many blocked partitions are in every poll; more of them only every 30 s."""
 UnthrottleableReasons = Mapping[ConfigResource, str]
 NONE_UNTHROTTLEABLE: UnthrottleableReasons = MappingProxyType({})
+LEAST_AHEAD = 50
+"""Without a limit P, at least twice as many queued partitions are polled."""
 QUICK_S = 0.2
 """Seconds between two polls while a step is about to end."""
 
@@ -203,17 +205,24 @@ class Decider:
         self._memory.progress = fold(kept, observed.only(in_flight))
 
     def _next_to_poll(self) -> set[TopicPartition]:
-        """Return the partitions to poll next: the begun ones, and the first 2P of the queue."""
+        """Return the partitions to poll next: the begun ones, and those that may begin soon."""
         roster = self._roster
-        most = roster.limits.partitions
-        ahead = len(roster.queue) if most is None else 2 * most
-        to_poll = {*roster.in_flight, *roster.between, *roster.ready, *roster.queue.first(ahead)}
+        soon = roster.queue.first(self._ahead)
+        to_poll = {*roster.in_flight, *roster.between, *roster.ready, *soon}
         held = (Hold.UNSEEN, Hold.UNANSWERED, Hold.THROTTLE)
         unseen = set[TopicPartition]().union(*map(self._memory.held, held))
         if len(roster.blocked) + len(unseen) <= FEW_BLOCKED or self._blocked_due:
             self._blocked_at_s = self._polled_s
             to_poll |= roster.blocked.keys() | unseen
         return to_poll
+
+    @property
+    def _ahead(self) -> int:
+        """How many queued partitions are polled; others are once a decision takes them."""
+        limits, in_flight = self._roster.limits, len(self._roster.in_flight)
+        if limits.shape is Shape.WHOLE and limits.partitions is None:
+            return len(self._roster.queue)
+        return 2 * (max(LEAST_AHEAD, in_flight) if limits.partitions is None else limits.partitions)
 
     @property
     def _blocked_due(self) -> bool:

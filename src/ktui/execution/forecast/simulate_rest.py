@@ -87,7 +87,8 @@ def simulate_remaining(
 
 def _one_by_one(limits: Limits) -> bool:
     """Whether partitions begin as others end, so that the time is proportional to their number."""
-    return limits.partitions is not None and limits.partitions < _MOST
+    by_size = limits.bytes_in_flight is not None or limits.bytes_per_broker is not None
+    return by_size or (limits.partitions is not None and limits.partitions < _MOST)
 
 
 class _Queue:

@@ -12,7 +12,7 @@ from ktui.execution.run.track import Track
 from ktui.pacing.limits import LETTERS
 from ktui.pacing.room import Full
 from ktui.pacing.waiting_for import WaitsForCut, WaitsForLoneStep, WaitsForNextWave, WaitsToGoAlone
-from ktui.quantities import as_count, as_rate
+from ktui.quantities import as_bytes, as_count, as_rate
 
 
 class WaitReason(NamedTuple):
@@ -146,7 +146,7 @@ def _held_reason(hold: HeldBy, run: Run) -> WaitReason:
     return WaitReason(short, sentence)
 
 
-def _full_reason(full: Full, track: Track) -> WaitReason:
+def _full_reason(full: Full, track: Track) -> WaitReason:  # noqa: PLR0911 - one for each limit
     letter = LETTERS[wait_code(full)]
     used = f"{letter} {full.used:,} of {full.most:,}"
     foreign = f", {full.others:,} foreign" if full.others else ""
@@ -174,6 +174,8 @@ def _full_reason(full: Full, track: Track) -> WaitReason:
             words = f"Its next step raises its leader epoch: K lets {steps} do so in a minute, and"
             have = "has" if full.used == 1 else "have"
             return WaitReason(f"{used} this minute", f"{words} {full.used:,} {have}.")
+        case "bytes_in_flight" | "bytes_per_broker":
+            return _bytes_reason(full)
         case "per_leader":
             copies = as_count(full.most, "replica")
             words = f"Its next step copies from broker {full.broker}: S lets {copies} be copied"
@@ -187,13 +189,23 @@ def _full_reason(full: Full, track: Track) -> WaitReason:
             return WaitReason(f"{used} in use{foreign}", f"{words} {full.used:,} {are}{theirs}.")
 
 
-def _cut_reason(cut: WaitsForCut) -> WaitReason:
-    if cut.together is None:
-        return WaitReason(
-            "cut when nothing adds",
-            "It has all its new replicas, and is cut together with all others that are ready when"
-            " nothing is adding any more.",
+def _bytes_reason(full: Full) -> WaitReason:
+    letter, used, most = LETTERS[wait_code(full)], as_bytes(full.used), as_bytes(full.most)
+    if full.broker is None:
+        words = (
+            f"Its next step copies: {letter} lets {most} be in flight in the cluster, and {used}"
         )
+        return WaitReason(f"{letter} {used} of {most} in use", f"{words} are.")
+    words = (
+        f"Its next step copies to or from broker {full.broker}: {letter} lets {most} be in flight"
+    )
+    return WaitReason(
+        f"{letter} {used} of {most}, broker {full.broker}",
+        f"{words} at one broker, and {used} are there.",
+    )
+
+
+def _cut_reason(cut: WaitsForCut) -> WaitReason:
     are = "is" if cut.ready == 1 else "are"
     others = as_count(cut.together - 1, "other")
     return WaitReason(

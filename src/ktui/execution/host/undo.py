@@ -11,7 +11,7 @@ from ktui.execution.run.event_text import limit_changes_text
 from ktui.execution.run.events import LimitsChanged, ThrottleChanged
 from ktui.execution.run.run import Change, ChangeT, Run
 from ktui.execution.run.throttle_status import foreign_rates_text
-from ktui.pacing.limits import CHOICES, COUNTS, Limits
+from ktui.pacing.limits import CHOICES, NUMBERS, Limits
 
 
 class Undo(msgspec.Struct, frozen=True):
@@ -96,7 +96,7 @@ def _operator(who: str) -> str:
 
 
 def _differing(old: Limits, new: Limits) -> dict[str, int | str | None]:
-    fields = {option: option.replace("-", "_") for option in (*COUNTS, *CHOICES)}
+    fields = {option: option.replace("-", "_") for option in (*NUMBERS, *CHOICES)}
     return {
         option: getattr(old, field)
         for option, field in fields.items()

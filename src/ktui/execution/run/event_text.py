@@ -47,7 +47,7 @@ from ktui.execution.run.events import (
     StepOver,
     ThrottleChanged,
 )
-from ktui.pacing.limits import LETTERS, Limits, Mode
+from ktui.pacing.limits import LETTERS, Limits, Mode, limit_figure
 from ktui.planning.names import join_some
 from ktui.quantities import as_count
 
@@ -331,4 +331,4 @@ def _is_set(limits: Limits, option: str) -> bool:
 
 def _count(limits: Limits, option: str) -> str:
     value = getattr(limits, option.replace("-", "_"))
-    return "none" if value is None else f"{value:,}"
+    return limit_figure(option, value)

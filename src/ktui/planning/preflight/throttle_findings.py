@@ -198,7 +198,7 @@ def _too_long(
     room = LONGEST_LIST - sum(map(_bytes, parse_throttled_list(listed.theirs)))
     limits = run.limits
     together = sorted(map(sum, sizes), reverse=True)
-    most = sum(together[: limits.partitions])
+    most = sum(together[: run.most_partitions])
     if limits.replica_movements is not None:
         alone = max(map(len, sizes), default=0)
         steps = max(alone, limits.replica_movements)

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
+from itertools import accumulate
 
 import msgspec
 
 from ktui.cluster.partition import TopicPartition
 from ktui.pacing.decision import WantedPartition
 from ktui.pacing.limits import Limits
+from ktui.pacing.roster import weight_of
 from ktui.planning.check.findings import ClusterSnapshot
 from ktui.planning.simulate.schedule import SimulatedOutcome
 from ktui.planning.throttle_rates import ThrottleRates
@@ -40,6 +42,15 @@ class GrowingPartitions:
             for broker in brokers_added(one) if bytes_s is not None else ():
                 coming[broker].append((bytes_s or 0, one.tp))
         return {broker: sorted(rates, reverse=True) for broker, rates in coming.items()}
+
+    @cached_property
+    def sizes_onto(self) -> Mapping[int, Sequence[int]]:
+        """By broker, the sizes of the partitions that it gains, smallest first."""
+        coming: defaultdict[int, list[int]] = defaultdict(list)
+        for one in self.wanted:
+            for broker in brokers_added(one):
+                coming[broker].append(one.size)
+        return {broker: sorted(sizes) for broker, sizes in coming.items()}
 
     @cached_property
     def gaining(self) -> Sequence[int]:
@@ -73,9 +84,21 @@ class ThrottledRun(msgspec.Struct, frozen=True):
         allow at once.
         """
         limits = self.limits
-        counts = (limits.per_broker, limits.partitions, limits.replica_movements)
+        counts = (
+            limits.per_broker, limits.partitions, limits.replica_movements,
+            most_by_size(self.growing.sizes_onto.get(broker, ()), limits.bytes_per_broker),
+        )  # fmt: skip
         together = min((count for count in counts if count is not None), default=None)
         return sum(bytes_s for bytes_s, _ in self.growing.onto.get(broker, ())[:together])
+
+    @property
+    def most_partitions(self) -> int | None:
+        """The most partitions that may be under way at once; None without P and W."""
+        sizes = self.growing.sizes_onto.values()
+        most = [most_by_size(each, self.limits.bytes_per_broker) for each in sizes]
+        by_size = sum(count for count in most if count is not None) if None not in most else None
+        counts = (self.limits.partitions, by_size)
+        return min((count for count in counts if count is not None), default=None)
 
     def by_rate(self, brokers: Iterable[int]) -> Mapping[int, list[int]]:
         """Group the brokers that the run throttles by rate, lowest rate first."""
@@ -85,6 +108,19 @@ class ThrottledRun(msgspec.Struct, frozen=True):
             if rate is not None:
                 groups[rate].append(broker)
         return dict(sorted(groups.items()))
+
+
+def most_by_size(sizes: Sequence[int], most: int | None) -> int | None:
+    """Return how many partitions W lets be copied to a broker at once; None without W.
+
+    Args:
+        sizes: their sizes, smallest first; the last one that begins may exceed W.
+        most: W, in bytes.
+    """
+    if most is None:
+        return None
+    held = accumulate(map(weight_of, sizes), initial=0)
+    return sum(1 for before, _ in zip(held, sizes, strict=False) if before < most)
 
 
 def brokers_added(one: WantedPartition) -> list[int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from ktui.execution.cancel.foreign_outcome import ListedReassignment, Settled
@@ -17,8 +17,14 @@ from ktui.planning.plan import Plan
 class EngineLauncher(Protocol):
     """Starts the engines of runs. The view shows the text of their RunProblem as it is."""
 
-    def limits(self, brokers: int) -> Limits:
-        """Return the limits of a run that names none, with so many brokers alive."""
+    def limits(self, brokers: int, named: Mapping[str, object], *, sizes_known: bool) -> Limits:
+        """Return the limits that hold where an operator names none.
+
+        Args:
+            brokers: how many brokers are alive.
+            named: the limits that the operator names.
+            sizes_known: whether the size of each of the plan's partitions is known.
+        """
         ...
 
     @property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -112,10 +112,9 @@ class ChosenPlan(msgspec.Struct, frozen=True):
     measured: bool = False
     """Whether the inbound traffic has been measured, as far as it can be."""
 
-    @property
-    def brokers_alive(self) -> int:
-        """The number of live brokers."""
-        return len(self.snapshot.online)
+    def limits(self, engines: EngineLauncher, named: Mapping[str, object]) -> Limits:
+        """Return the limits that hold where the operator names none."""
+        return engines.limits(len(self.snapshot.online), named, sizes_known=self.base.sizes_known)
 
     async def with_inbound(self, engines: EngineLauncher) -> ChosenPlan:
         """Measure the traffic that a throttle is checked against, which takes some seconds.

@@ -143,7 +143,16 @@ def test_a_ready_partition_waits_for_the_others_of_its_cut() -> None:
         (WaitsForLoneStep(FIRST), "a-0 goes alone", "until it is over"),
         (WaitsToGoAlone(3, 2), "adds 3, M is 2", "once nothing else is in flight"),
         (WaitsForCut(2, 4), "cut: 2 of 4 ready", "with 3 others, when 4 are ready (2 are by now)"),
-        (WaitsForCut(2, None), "cut when nothing adds", "when nothing is adding any more"),
+        (
+            Full("bytes_per_broker", 3 * 2**20, 2 * 2**20, 7),
+            "W 3.0 MiB of 2.0 MiB, broker 7",
+            "W lets 2.0 MiB be in flight at one broker, and 3.0 MiB are there",
+        ),
+        (
+            Full("bytes_in_flight", 3 * 2**20, 2 * 2**20),
+            "V 3.0 MiB of 2.0 MiB in use",
+            "V lets 2.0 MiB be in flight in the cluster, and 3.0 MiB are",
+        ),
         (HeldBy.RUN_PAUSED, "the run is paused", "The run is paused: by the operator."),
         (HeldBy.NO_ENGINE, "the run waits for resume", "ktui resume drain"),
     ],

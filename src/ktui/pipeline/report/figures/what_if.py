@@ -6,7 +6,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 
-from ktui.pacing.limits import COUNTS
+from ktui.pacing.limits import NUMBERS, limit_text
 from ktui.pipeline.lake.records import ReportFacts, WhatIf
 from ktui.pipeline.report.figures.figure import JSON, Figure, Missing, layout, rows
 from ktui.pipeline.report.figures.text import without_markup
@@ -15,8 +15,8 @@ from ktui.quantities import UNKNOWN, as_count, as_duration, as_rate
 
 ID, TITLE = "what-if", "Other limits: how long it would have taken"
 _CELL_PX, _EDGES_PX = 30, 150
-_COUNTS = {option.replace("-", "_"): count for option, count in COUNTS.items()}
-_LETTERS = ", ".join(f"{count.letter} {count.meaning}" for count in COUNTS.values())
+_FIELDS = {option: option.replace("-", "_") for option in NUMBERS}
+_LETTERS = ", ".join(f"{number.letter} {number.meaning}" for number in NUMBERS.values())
 _WORDS = ("shape", "mode", "order")
 
 _Cells = dict[tuple[str, str], WhatIf]
@@ -65,7 +65,11 @@ def limits_words(limits: str, *, in_full: bool = True) -> str:
         in_full: whether to add the shape, the mode and the order.
     """
     of = json.loads(limits)
-    words = [f"{c.letter}{of[name]}" for name, c in _COUNTS.items() if of.get(name) is not None]
+    words = [
+        f"{NUMBERS[option].letter}{limit_text(option, of[field])}"
+        for option, field in _FIELDS.items()
+        if of.get(field) is not None
+    ]
     if in_full:
         words += [str(of[name]) for name in _WORDS if of.get(name)]
     return " ".join(words) or "no limit"
@@ -79,7 +83,7 @@ def _names(tried: Sequence[WhatIf]) -> dict[str, str]:
 
 def _place(limits: str) -> tuple[float, ...]:
     of = json.loads(limits)
-    return tuple(math.inf if of.get(name) is None else of[name] for name in _COUNTS)
+    return tuple(math.inf if of.get(name) is None else of[name] for name in _FIELDS.values())
 
 
 def _looseness(throttle: str) -> tuple[float, str]:

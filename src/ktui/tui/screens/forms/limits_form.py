@@ -15,20 +15,29 @@ from textual.message import Message
 from textual.suggester import SuggestFromList
 from textual.widgets import Input, Static
 
-from ktui.pacing.limits import CHOICES, COUNTS, LETTERS, Limits, LimitsProblem, parse_limits
+from ktui.pacing.limits import (
+    CHOICES,
+    LETTERS,
+    NUMBERS,
+    Limits,
+    LimitsProblem,
+    limit_text,
+    parse_limits,
+)
 from ktui.tui.draw import format as figures
 from ktui.tui.widgets.bindings import give_ids
 from ktui.tui.widgets.text_field import TextField
 
-OPTIONS = (*COUNTS, *CHOICES)
+OPTIONS = (*NUMBERS, *CHOICES)
 _MEANINGS = {
     **{
-        option: f"{count.meaning}{' (gentle)' if count.gentle_only else ''}"
-        for option, count in COUNTS.items()
+        option: f"{number.meaning}{' (gentle)' if number.gentle_only else ''}"
+        for option, number in NUMBERS.items()
     },
     **{option: " or ".join(word.value for word in words) for option, words in CHOICES.items()},
 }
 _NUMBER = "A number from 1, or none for no limit."
+_SIZE = "A size such as 64MiB, or none for no limit."
 
 
 class LimitInput(TextField):
@@ -198,7 +207,8 @@ class LimitsForm(Vertical):
             return ""
         if option in CHOICES:
             return f"{_name(option)}: {_MEANINGS[option]}"
-        return f"{_name(option)}: {_MEANINGS[option]}. {_NUMBER}"
+        values = _SIZE if NUMBERS[option].in_bytes else _NUMBER
+        return f"{_name(option)}: {_MEANINGS[option]}. {values}"
 
     @on(DescendantFocus)
     def _explain_focused(self) -> None:
@@ -218,7 +228,7 @@ class LimitsForm(Vertical):
 
 def as_typed(limits: Mapping[str, int | str | None]) -> dict[str, str]:
     """Return the text of limits as an operator types it."""
-    return {option: "none" if value is None else str(value) for option, value in limits.items()}
+    return {option: limit_text(option, value) for option, value in limits.items()}
 
 
 def _wrong(options: Mapping[str, str], base: Limits | None = None) -> tuple[str, str] | None:
@@ -244,5 +254,4 @@ def _label(option: str, *, wrong: bool) -> Content:
 def _value(limits: Limits | None, option: str) -> str:
     if limits is None:
         return figures.UNKNOWN
-    value = getattr(limits, option.replace("-", "_"))
-    return "none" if value is None else str(value)
+    return limit_text(option, getattr(limits, option.replace("-", "_")))

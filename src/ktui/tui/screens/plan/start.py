@@ -120,13 +120,18 @@ class StartScreen(PlanScreen):
 
     def open_form(self, chosen: ChosenPlan) -> None:
         """Fill in the default limits, throttle and name; what was typed before stays."""
-        self._limits_form.show(self._engines.limits(chosen.brokers_alive), None, {})
+        self._show_defaults(chosen)
         if not self._default_name:
             self._throttle.text = self._engines.throttle
         name = self.query_one("#start-name", Input)
         before, self._default_name = self._default_name, default_name(chosen.path)
         if name.value in {"", before}:
             name.value = self._default_name
+
+    def _show_defaults(self, chosen: ChosenPlan) -> None:
+        """Show the limits of the empty fields, which depend on those typed."""
+        limits = chosen.limits(self._engines, self._limits_form.typed)
+        self._limits_form.show(limits, None, {})
 
     @property
     def _limits_form(self) -> LimitsForm:
@@ -159,6 +164,8 @@ class StartScreen(PlanScreen):
     @on(LimitsForm.Changed)
     @on(ThrottleForm.Changed)
     def _typed(self) -> None:
+        if self._chosen is not None:
+            self._show_defaults(self._chosen)
         self.preview_soon()
         if self._form_problem:
             self.show_outdated(_OUTDATED)

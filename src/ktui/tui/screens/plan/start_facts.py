@@ -7,7 +7,7 @@ import textwrap
 from textual.content import Content
 
 from ktui.cluster.text import clean
-from ktui.pacing.limits import LETTERS, Limits
+from ktui.pacing.limits import LETTERS, Limits, limit_figure
 from ktui.planning.preflight.preflight import Preflight
 from ktui.planning.preflight.text import time_lines
 from ktui.quantities import as_bytes, as_count
@@ -52,8 +52,10 @@ def _moves(figures: Preflight) -> str:
 
 
 def _limits(limits: Limits) -> str:
-    values = (
-        (letter, getattr(limits, option.replace("-", "_"))) for option, letter in LETTERS.items()
-    )
-    counts = [f"{letter} {value:,}" for letter, value in values if value is not None]
-    return "  ".join([*counts, shape_in_words(limits)])
+    values = {option: getattr(limits, option.replace("-", "_")) for option in LETTERS}
+    numbers = [
+        f"{LETTERS[option]} {limit_figure(option, value)}"
+        for option, value in values.items()
+        if value is not None
+    ]
+    return "  ".join([*numbers, shape_in_words(limits)])

@@ -18,6 +18,7 @@ from ktui.execution.host.undo import Undo, undo_limits
 from ktui.execution.journal.commands import SetLimits
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
+from ktui.pacing.roster import weight_of
 from ktui.tui.draw import format as figures
 from ktui.tui.run_view.attached import AttachedRun, RunStatus
 from ktui.tui.screens.forms.limits_form import LimitsForm, as_typed
@@ -126,6 +127,8 @@ def usage_by_limit(run: Run, now: datetime) -> Mapping[str, str]:
     adds = [len(step.adding) for step in begun]
     brokers = Counter(chain.from_iterable(step.adding for step in begun))
     leaders = Counter(chain.from_iterable([step.leader] * len(step.adding) for step in begun))
+    weights = _bytes_by_receiver(run)
+    at_brokers = weights + _bytes_by_leader(run)
     return {
         "replicas": _most(max(adds, default=0), "one partition"),
         "partitions": f"{run.in_flight:,}",
@@ -134,9 +137,35 @@ def usage_by_limit(run: Run, now: datetime) -> Mapping[str, str]:
         "per-broker": _most(max(brokers.values(), default=0), _busiest(brokers)),
         "per-leader": _most(max(leaders.values(), default=0), _busiest(leaders)),
         "cuts-per-minute": f"{run.cuts.count(now.timestamp()):,}",
+        "bytes-in-flight": figures.as_bytes(sum(weights.values())),
+        "bytes-per-broker": _most_bytes(at_brokers),
         "extra-replicas": "",
         "cut-together": f"{run.counts[State.READY]:,} ready",
     }
+
+
+def _bytes_by_receiver(run: Run) -> Counter[int]:
+    """Return the bytes that the steps in flight copy to each broker, as V and W count them."""
+    at: Counter[int] = Counter()
+    for track in run.tracks_in_flight.values():
+        for broker in () if track.step is None else track.step.begun.adding:
+            at[broker] += weight_of(track.planned.size)
+    return at
+
+
+def _bytes_by_leader(run: Run) -> Counter[int]:
+    """Return the bytes that they copy from each broker."""
+    at: Counter[int] = Counter()
+    for track in run.tracks_in_flight.values():
+        if track.step is not None and track.step.begun.leader is not None:
+            copies = len(track.step.begun.adding)
+            at[track.step.begun.leader] += copies * weight_of(track.planned.size)
+    return at
+
+
+def _most_bytes(at: Counter[int]) -> str:
+    most = max(at.values(), default=0)
+    return f"{figures.as_bytes(most)}{f' at {at.most_common(1)[0][0]}' if most else ''}"
 
 
 def _most(count: int, where: str) -> str:

@@ -13,7 +13,7 @@ from textual.widget import Widget
 from ktui.execution.forecast.estimate import BY_EARLIER_RUNS, NOT_KNOWN, CopiedBytes
 from ktui.execution.host.catalog import RunState
 from ktui.execution.run.states import State
-from ktui.pacing.limits import LETTERS, Limits, Order
+from ktui.pacing.limits import LETTERS, Limits, Order, limit_figure
 from ktui.tui.draw import format as figures
 from ktui.tui.draw.cells import Piece, faded
 from ktui.tui.draw.gauge import rate_gauge
@@ -291,7 +291,8 @@ def _second(status: RunStatus) -> Iterator[HeaderPart]:
         value, new = getattr(limits, field), None if coming is None else getattr(coming, field)
         changes = coming is not None and new != value
         if value is not None or changes:
-            part = _limit(letter, _shown(value), _shown(new) if changes else None)
+            coming_to = limit_figure(option, new) if changes else None
+            part = _limit(letter, limit_figure(option, value), coming_to)
             yield part
     words = shape_in_words(limits)
     next_words = words if coming is None else shape_in_words(coming)
@@ -341,10 +342,6 @@ def _limit(letter: str, value: str, new: str | None) -> HeaderPart:
     then = () if new is None else (Piece(f" ({new} at the next step)", "next-leader"),)
     rank = _Rank.LIMIT if new is None else 0
     return HeaderPart((Piece(f"{letter} ", "dim"), Piece(value), *then), rank=rank)
-
-
-def _shown(value: int | None) -> str:
-    return "none" if value is None else f"{value:,}"
 
 
 def shape_in_words(limits: Limits) -> str:
