@@ -42,7 +42,7 @@ def _large_plan() -> None:
     size = f"{len(data) / 1e6:.0f} MB"
     before = _peak_memory()
     loads, reads = _in_turn(lambda: json.loads(data), lambda: read_plan(data))
-    plan, limits = read_plan(data), default_limits(BROKERS)
+    plan, limits = read_plan(data), default_limits()
     check_count("partitions read", len(plan.partitions), 200_000)
     print(
         f"a plan of 200,000 partitions ({size}): json.loads {statistics.median(loads):.2f} s; "
@@ -66,7 +66,7 @@ def _large_plan() -> None:
 
 def _limits_being_typed() -> None:
     plan, cluster = _world(1_000)
-    ground, limits = PreflightBase(plan, cluster), default_limits(BROKERS)
+    ground, limits = PreflightBase(plan, cluster), default_limits()
     for shape in SHAPES:
         under = partial(_preflight, ground, plan, _in(limits, shape))
         taken = [_seconds(under) for _ in range(9)]

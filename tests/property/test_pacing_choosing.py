@@ -18,9 +18,10 @@ from ktui.pacing.decision import Decision, Move, WantedPartition
 from ktui.pacing.last_minute import raises_epoch
 from ktui.pacing.limits import SHAPES, Limits, Mode, Order, Shape
 from ktui.pacing.room import NOTHING_FOREIGN, Foreign
-from ktui.pacing.roster import LEAST_WEIGHT, Roster
+from ktui.pacing.roster import Roster
 from ktui.pacing.situation import Blocked, Done, Next, Situation, Step
 from ktui.pacing.steps import after, next_step
+from ktui.pacing.weight import LEAST
 from support.runs.pacing import foreign_moves, on_the_way, replica_lists, tp
 
 BROKERS = range(7)
@@ -228,19 +229,20 @@ class RunMachine(RuleBasedStateMachine):
                 assert whole < (self.limits.bytes_in_flight or inf)
                 for broker in (leader, *adds):
                     assert at[broker] < (self.limits.bytes_per_broker or inf)
-            size = max(LEAST_WEIGHT, self.sizes[move.tp])
+            size = max(LEAST, self.sizes[move.tp])
             whole += size * len(adds)
             at.update({leader: size * len(adds)})
             at.update(dict.fromkeys(adds, size))
 
     def check_cuts(self, decision: Decision) -> None:
-        together = self.limits.cut_together or self.limits.partitions or 10
+        together = self.limits.cut_together or self.limits.partitions
         for cut in decision.cuts:
             assert below(len(cut), together)
             assert all(move.step.cut for move in cut)
         adding = [*self.in_flight.values(), *decision.steps]
         waited_for = [move for cut in decision.cuts for move in cut if move.tp in self.ready()]
         if waited_for and any(move.step.adds for move in adding):
+            together = together or 10
             assert len(waited_for) <= len(self.ready())
             caps = (self.limits.leader_movements, self.limits.cuts_per_minute)
             assert len(self.ready()) >= min(together, *(cap or together for cap in caps))

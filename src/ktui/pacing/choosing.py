@@ -13,6 +13,9 @@ from ktui.pacing.room import NOTHING_FOREIGN, Foreign, Room
 from ktui.pacing.roster import Roster
 from ktui.pacing.situation import Step
 
+MOST_TOGETHER = 100
+"""Without C and P, more partitions than these are cut in several requests."""
+
 
 def decide_steps(roster: Roster, others: Foreign = NOTHING_FOREIGN) -> Decision:
     """Decide what to submit now; a decision without moves means to wait.
@@ -29,17 +32,14 @@ def decide_steps(roster: Roster, others: Foreign = NOTHING_FOREIGN) -> Decision:
 
 
 def cut_batch_size(limits: Limits) -> int:
-    """Return how many ready partitions are cut in one request.
+    """Return how many partitions are to be ready before they are cut while others still add.
 
     L counts each leader that a cut moves, and K each cut, so both also cap how many wait for each
     other.
     """
+    batch_size = limits.cut_together or limits.partitions or USUAL_CUT_TOGETHER
     caps = (limits.leader_movements, limits.cuts_per_minute)
-    return min([_cut_together(limits), *(cap for cap in caps if cap is not None)])
-
-
-def _cut_together(limits: Limits) -> int:
-    return limits.cut_together or limits.partitions or USUAL_CUT_TOGETHER
+    return min([batch_size, *(cap for cap in caps if cap is not None)])
 
 
 def partitions_to_cut(roster: Roster) -> list[TopicPartition]:
@@ -170,8 +170,8 @@ class _Deciding:
         return self._roster.still_adding or any(move.step.adds for move in self._moves)
 
     def _requests(self, cuts: list[Move]) -> tuple[tuple[Move, ...], ...]:
-        """Split cuts into requests of C partitions each."""
-        most = _cut_together(self._limits)
+        """Split cuts into requests of C partitions at most."""
+        most = self._limits.cut_together or self._limits.partitions or MOST_TOGETHER
         return tuple(tuple(cuts[n : n + most]) for n in range(0, len(cuts), most))
 
     def _batch(self) -> int:

@@ -8,6 +8,7 @@ import msgspec
 
 from ktui.cluster.partition import TopicPartition
 from ktui.pacing.situation import Situation, Step
+from ktui.pacing.weight import weight_of
 
 
 class WantedPartition(msgspec.Struct, frozen=True):
@@ -16,11 +17,18 @@ class WantedPartition(msgspec.Struct, frozen=True):
     tp: TopicPartition
     situation: Situation
     size: int = 0
-    """Bytes of the partition, for the orders by size."""
+    """Bytes of the partition."""
+    sized: bool = True
+    """Whether the size is known; if not, the partition counts under V and W as a large one."""
     begun: bool = False
     """Whether this run submitted a step of the partition before it was resumed."""
     first: bool = False
     """Whether the partition goes before all others, whatever the order."""
+
+    @property
+    def weight(self) -> int:
+        """What each replica that is being added counts under V and W, in bytes."""
+        return weight_of(self.size, known=self.sized)
 
 
 class Move(msgspec.Struct, frozen=True):

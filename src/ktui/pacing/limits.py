@@ -169,7 +169,7 @@ _AT_ONCE = (
 
 
 def default_limits(
-    brokers: int, named: Mapping[str, object] = MappingProxyType({}), *, sizes_known: bool = True
+    named: Mapping[str, object] = MappingProxyType({}),
 ) -> Limits:
     """Return the default limits: one replica of a partition at a time, W and K.
 
@@ -177,17 +177,12 @@ def default_limits(
     hundred.
 
     Args:
-        brokers: how many brokers are alive.
         named: the limits that options or a config file name; one that bounds how much is copied at
             once replaces W.
-        sizes_known: whether the size of every partition is known; if not, one partition for each
-            broker is the limit in place of W.
     """
     limits = Limits(replicas=1, cuts_per_minute=USUAL_CUTS)
     if not {_option(name) for name in named}.isdisjoint(_AT_ONCE):
         return limits
-    if not sizes_known:
-        return msgspec.structs.replace(limits, partitions=max(1, brokers))
     return msgspec.structs.replace(limits, bytes_per_broker=USUAL_BYTES)
 
 

@@ -14,12 +14,6 @@ from ktui.pacing.queue import Demand, Queue, Rank, demands_by
 from ktui.pacing.situation import Blocked, Done, Next, Situation, Step
 from ktui.pacing.steps import next_step
 
-LEAST_WEIGHT = 256 * 1024
-"""Bytes that a replica counts at least under V and W.
-
-Its log is created and its fetch begins, which takes about as long as copying that much.
-"""
-
 
 class _Entry(msgspec.Struct):
     wanted: WantedPartition
@@ -206,7 +200,7 @@ class Roster:
 
     def weight(self, tp: TopicPartition) -> int:
         """Return the bytes that each replica of a partition counts under V and W."""
-        return weight_of(self._entries[tp].wanted.size)
+        return self._entries[tp].wanted.weight
 
     def step_of(self, tp: TopicPartition) -> Step:
         """Return the next step of a partition that has one.
@@ -294,7 +288,7 @@ class Roster:
 
     def _count_at(self, sender: int, entry: _Entry, adds: int) -> None:
         self.sending[sender] += adds
-        self.bytes_at[sender] += adds * self.weight(entry.wanted.tp)
+        self.bytes_at[sender] += adds * entry.wanted.weight
 
     def _count(self, move: Move, sign: int) -> None:
         weight = self.weight(move.tp)
@@ -307,11 +301,6 @@ class Roster:
         for broker in move.step.adds:
             self.adding[broker] += sign
             self.bytes_at[broker] += sign * weight
-
-
-def weight_of(size: int) -> int:
-    """Return the bytes that a replica of this size counts under V and W."""
-    return max(LEAST_WEIGHT, size)
 
 
 def _filing(limits: Limits) -> tuple[object, ...]:

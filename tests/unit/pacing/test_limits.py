@@ -70,7 +70,7 @@ def test_an_omitted_limit_stays_and_none_lifts_one() -> None:
 
 
 def test_a_run_defaults_to_gentle_with_one_replica_and_so_many_bytes_per_broker() -> None:
-    assert default_limits(5) == Limits(
+    assert default_limits() == Limits(
         replicas=1,
         cuts_per_minute=6_000,
         bytes_per_broker=64 * 1024 * 1024,
@@ -85,17 +85,11 @@ def test_a_run_defaults_to_gentle_with_one_replica_and_so_many_bytes_per_broker(
     ["--partitions", "per-broker", "reassignment.max.concurrent.replica.movements"],
 )
 def test_whoever_names_how_much_moves_at_once_gets_that_alone(option: str) -> None:
-    assert default_limits(5, {option: 3}) == Limits(replicas=1, cuts_per_minute=6_000)
+    assert default_limits({option: 3}) == Limits(replicas=1, cuts_per_minute=6_000)
 
 
 def test_other_limits_that_are_named_leave_the_default_as_it_is() -> None:
-    assert default_limits(5, {"replicas": 2, "shape": "kip-435"}) == default_limits(5)
-
-
-def test_where_a_size_is_unknown_a_run_defaults_to_a_partition_for_each_broker() -> None:
-    limits = default_limits(5, sizes_known=False)
-
-    assert limits == Limits(replicas=1, partitions=5, cuts_per_minute=6_000)
+    assert default_limits({"replicas": 2, "shape": "kip-435"}) == default_limits()
 
 
 @pytest.mark.parametrize("typed", ["none", "64MiB", "50MB", "1001B", "1TiB"])

@@ -273,6 +273,14 @@ def test_many_small_partitions_go_at_once_and_even_an_empty_one_counts() -> None
     assert numbers(submit(roster)) == [0, 1, 2, 3]
 
 
+def test_a_partition_of_unknown_size_counts_as_a_large_one() -> None:
+    roster = Roster(Limits(replicas=1, bytes_per_broker=512 * MIB))
+    unknown = [WantedPartition(tp(n), on_the_way((1,), (1, 2)), sized=False) for n in range(2)]
+    roster.add(unknown)
+
+    assert numbers(submit(roster)) == [0]
+
+
 def test_a_partition_below_min_isr_does_not_wait_for_bytes_in_flight() -> None:
     limits = Limits(replicas=1, bytes_per_broker=1, bytes_in_flight=1)
     roster = roster_of(limits, ((1, 2), (1, 2, 3)), sizes=(10 * MIB,))

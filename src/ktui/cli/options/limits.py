@@ -21,8 +21,6 @@ from ktui.pacing.limits import (
     default_limits,
     parse_limits,
 )
-from ktui.planning.check.findings import ClusterSnapshot, sizes_known
-from ktui.planning.plan import Plan
 from ktui.quantities import as_size
 
 R = TypeVar("R")
@@ -107,23 +105,15 @@ def check_limits(given: Mapping[str, object], others: Limits | None = None) -> L
         raise BadInput(str(problem)) from problem
 
 
-def complete_limits(
-    plan: Plan,
-    cluster: ClusterSnapshot,
-    of_context: Mapping[str, object],
-    given: Mapping[str, object],
-) -> Limits:
+def complete_limits(of_context: Mapping[str, object], given: Mapping[str, object]) -> Limits:
     """Return the limits of the options, completed by the context's and then by the defaults.
 
     Args:
-        plan: the plan that the limits are for.
-        cluster: the plan's cluster; the default limits depend on what is known of it.
         of_context: the context's limits, checked when the config file was read.
         given: the limits by option.
 
     Raises:
         BadInput: an option contradicts a limit of the context.
     """
-    known = sizes_known(plan, cluster)
-    defaults = default_limits(len(cluster.online), {**of_context, **given}, sizes_known=known)
+    defaults = default_limits({**of_context, **given})
     return check_limits(given, parse_limits(of_context, defaults))

@@ -88,7 +88,7 @@ def check(  # noqa: PLR0913 - an option each
             claim=lambda cluster_id: claim_request(cluster, state, cluster_id, ""),
         )
     )
-    in_force = complete_limits(plan, facts.seen, cluster.context.limits, limits)
+    in_force = complete_limits(cluster.context.limits, limits)
     checked = CheckedPlan(
         plan=name,
         cluster=cluster.name,

@@ -87,7 +87,7 @@ def check_new_run(new: PlannedRun, how: StartOptions) -> StartRequest:
             *(gate_findings(how.state, cluster_id, gate) if how.dry_run else ()),
             *facts.owner,
         ),
-        limits=complete_limits(new.plan, seen, cluster.context.limits, how.limits),
+        limits=complete_limits(cluster.context.limits, how.limits),
         options=options,
         until=how.until,
         now=how.now,

@@ -81,9 +81,9 @@ class SimulatedEngines:
         self._tasks: set[asyncio.Task[None]] = set()
         self._engines: list[Engine] = []
 
-    def limits(self, brokers: int, named: Mapping[str, object], *, sizes_known: bool) -> Limits:
+    def limits(self, named: Mapping[str, object]) -> Limits:
         """Return the limits of a run that sets none."""
-        return default_limits(brokers, named, sizes_known=sizes_known)
+        return default_limits(named)
 
     async def read_snapshot(self, plan: Plan) -> ClusterSnapshot:
         """Read what a plan concerns."""

@@ -48,10 +48,10 @@ class ProcessEngines:
         self._cluster, self._reader, self._names, self._state = cluster, reader, names, state
         self._context = cluster.context
 
-    def limits(self, brokers: int, named: Mapping[str, object], *, sizes_known: bool) -> Limits:
+    def limits(self, named: Mapping[str, object]) -> Limits:
         """Return the limits of a run that sets none."""
         context = self._context.limits
-        defaults = default_limits(brokers, {**context, **named}, sizes_known=sizes_known)
+        defaults = default_limits({**context, **named})
         return parse_limits(context, defaults)
 
     async def read_snapshot(self, plan: Plan) -> ClusterSnapshot:

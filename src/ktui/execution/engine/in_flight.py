@@ -63,8 +63,9 @@ def any_ends_soon(memory: WorkingState, now: datetime, poll_s: float) -> bool:
 
 
 def _ends_soon(move: Move, memory: WorkingState, now: datetime, poll_s: float) -> bool:
-    if not move.step.adds:  # what removes or elects is mostly over at once
-        step = memory.run.tracks[move.tp].step  # None: it is being submitted
+    track = memory.run.tracks[move.tp]
+    if not move.step.adds or track.planned.is_tiny:  # mostly over at once
+        step = track.step  # None: it is being submitted
         return step is None or (now - step.at).total_seconds() < QUICK_FOR_S
     timeline = memory.progress.timelines.get(move.tp)
     left = None if timeline is None else timeline.left_s

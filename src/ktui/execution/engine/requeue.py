@@ -45,6 +45,7 @@ def as_journaled(track: Track) -> WantedPartition:
         track.tp,
         situation,
         track.planned.size,
+        track.planned.sized,
         begun=track.under_way,
         first=track.cancel is not None,
     )

@@ -134,7 +134,13 @@ def _goes_to_target(track: Track) -> bool:
 def _in_flight(track: Track, step: OpenStep, headway: CopyProgress, every: float) -> StepInFlight:
     begun = step.begun
     return StepInFlight(
-        WantedPartition(track.tp, situation_before(track, step), track.planned.size, begun=True),
+        WantedPartition(
+            track.tp,
+            situation_before(track, step),
+            track.planned.size,
+            track.planned.sized,
+            begun=True,
+        ),
         Move(track.tp, begun.step, begun.alone, begun.holds_place),
         {broker: every * size for broker, size in headway.left(track.tp, step).items()},
     )
@@ -145,6 +151,7 @@ def _wanted(track: Track, grown: float) -> WantedPartition:
         track.tp,
         expected_situation(track),
         round(track.planned.size * grown),
+        track.planned.sized,
         begun=track.under_way,
         first=track.cancel is not None,
     )

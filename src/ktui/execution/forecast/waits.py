@@ -146,8 +146,14 @@ class Waits:
             if track.step is not None
         }
         roster.add(
-            WantedPartition(tp, _in_flight(run.tracks[tp]), run.tracks[tp].planned.size, begun=True)
-            for tp in in_flight
+            WantedPartition(
+                track.tp,
+                _in_flight(track),
+                track.planned.size,
+                track.planned.sized,
+                begun=True,
+            )
+            for track in map(run.tracks.__getitem__, in_flight)
         )
         moves = (
             Move(tp, step.begun.step, step.begun.alone, step.begun.holds_place)
@@ -161,6 +167,7 @@ class Waits:
                 track.tp,
                 expected_situation(track),
                 track.planned.size,
+                track.planned.sized,
                 begun=True,
                 first=track.cancel is not None,
             )

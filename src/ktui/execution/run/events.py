@@ -20,6 +20,7 @@ from ktui.execution.run.states import State
 from ktui.json_input import checked_moment, decode_untrusted, unknown_field
 from ktui.pacing.limits import Limits
 from ktui.pacing.situation import Step
+from ktui.pacing.weight import LEAST, weight_of
 from ktui.planning.throttle_rates import ThrottleRates
 
 
@@ -174,11 +175,23 @@ class Planned(msgspec.Struct, frozen=True, gc=False):
     leader: int | None
     size: int = 0
     """Bytes of the leader's replica; 0 where the size could not be read."""
+    sized: bool = True
+    """Whether the size is known."""
 
     @property
     def tp(self) -> TopicPartition:
         """The partition."""
         return TopicPartition(self.topic, self.partition)
+
+    @property
+    def is_tiny(self) -> bool:
+        """Whether a replica is added about as fast as one that is empty."""
+        return self.weight == LEAST
+
+    @property
+    def weight(self) -> int:
+        """What each of its replicas counts under V and W while it is being added, in bytes."""
+        return weight_of(self.size, known=self.sized)
 
 
 class PauseOrigin(enum.StrEnum):

@@ -76,6 +76,7 @@ def chunked(of: Sequence[T], most: int = AT_ONCE) -> Iterator[tuple[T, ...]]:
 
 
 def _planned(target: PartitionTarget, state: PartitionState, cluster: ClusterSnapshot) -> Planned:
+    size = cluster.size(target.tp)
     return Planned(
         topic=target.topic,
         partition=target.partition,
@@ -83,5 +84,6 @@ def _planned(target: PartitionTarget, state: PartitionState, cluster: ClusterSna
         target=target.replicas,
         original=state.original,
         leader=state.leader,
-        size=cluster.size(target.tp) or 0,
+        size=size or 0,
+        sized=size is not None,
     )

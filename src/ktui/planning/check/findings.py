@@ -11,7 +11,6 @@ from ktui.cluster.broker import Broker, BrokerConfig, LogDir, TopicConfig, onlin
 from ktui.cluster.errors import Failure
 from ktui.cluster.partition import PartitionState, Reassignment, Replica, TopicPartition
 from ktui.cluster.ports import Setting
-from ktui.planning.plan import Plan
 from ktui.planning.read.problems import FilePosition
 
 
@@ -55,12 +54,6 @@ class ClusterSnapshot(msgspec.Struct, frozen=True, kw_only=True):
         if state is None or state.leader is None:
             return None
         return self.sizes.get(Replica(tp, state.leader))
-
-
-def sizes_known(plan: Plan, cluster: ClusterSnapshot) -> bool:
-    """Whether the size of each of a plan's partitions is known, of those that exist."""
-    tps = (target.tp for target in plan.partitions)
-    return all(cluster.size(tp) is not None for tp in tps if tp in cluster.partitions)
 
 
 class Allowances(msgspec.Struct, frozen=True):

@@ -44,7 +44,9 @@ def moves_of(plan: Plan, snapshot: ClusterSnapshot) -> Moves:
 def _count(moved: Moves, tp: TopicPartition, now: Situation, size: int | None) -> None:
     pattern, brokers = pattern_of(now)
     moved.patterns[pattern].append(len(moved.wanted))
-    moved.wanted.append(WantedPartition(tp, healthy_situation(now), size or 0))
+    moved.wanted.append(
+        WantedPartition(tp, healthy_situation(now), size or 0, sized=size is not None)
+    )
     adds, drops = brokers[len(now.replicas) :], now.excess
     if size is None:
         moved.unknown.update((*adds, *drops))

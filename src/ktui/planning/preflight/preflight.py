@@ -127,11 +127,6 @@ class PreflightBase:
         self._sample = _sample(self._moves.wanted)
         self._growing = GrowingPartitions(snapshot, self._moves.wanted)
 
-    @property
-    def sizes_known(self) -> bool:
-        """Whether the size of each partition that gains a replica is known."""
-        return not self._moves.sizes_unknown
-
     def under(
         self,
         limits: Limits,
@@ -158,7 +153,7 @@ class PreflightBase:
             if shape is not limits.shape:
                 other = _shaped(limits, shape)
                 shapes.append(self._cost(other, self._peak_extra(other, rates)))
-        known = self.sizes_known
+        known = not self._moves.sizes_unknown
         warnings = [*self._warnings, *disk_warnings(loads), *self._never_fit(limits)]
         if throttle:
             throttled = ThrottledRun(self._growing, throttle, limits, run, leaders=throttle_leaders)

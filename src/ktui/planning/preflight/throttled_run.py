@@ -12,7 +12,6 @@ import msgspec
 from ktui.cluster.partition import TopicPartition
 from ktui.pacing.decision import WantedPartition
 from ktui.pacing.limits import Limits
-from ktui.pacing.roster import weight_of
 from ktui.planning.check.findings import ClusterSnapshot
 from ktui.planning.simulate.schedule import SimulatedOutcome
 from ktui.planning.throttle_rates import ThrottleRates
@@ -44,13 +43,13 @@ class GrowingPartitions:
         return {broker: sorted(rates, reverse=True) for broker, rates in coming.items()}
 
     @cached_property
-    def sizes_onto(self) -> Mapping[int, Sequence[int]]:
-        """By broker, the sizes of the partitions that it gains, smallest first."""
+    def weights_onto(self) -> Mapping[int, Sequence[int]]:
+        """By broker, what each partition that it gains counts under W, least first."""
         coming: defaultdict[int, list[int]] = defaultdict(list)
         for one in self.wanted:
             for broker in brokers_added(one):
-                coming[broker].append(one.size)
-        return {broker: sorted(sizes) for broker, sizes in coming.items()}
+                coming[broker].append(one.weight)
+        return {broker: sorted(weights) for broker, weights in coming.items()}
 
     @cached_property
     def gaining(self) -> Sequence[int]:
@@ -86,7 +85,7 @@ class ThrottledRun(msgspec.Struct, frozen=True):
         limits = self.limits
         counts = (
             limits.per_broker, limits.partitions, limits.replica_movements,
-            most_by_size(self.growing.sizes_onto.get(broker, ()), limits.bytes_per_broker),
+            most_by_weight(self.growing.weights_onto.get(broker, ()), limits.bytes_per_broker),
         )  # fmt: skip
         together = min((count for count in counts if count is not None), default=None)
         return sum(bytes_s for bytes_s, _ in self.growing.onto.get(broker, ())[:together])
@@ -94,8 +93,8 @@ class ThrottledRun(msgspec.Struct, frozen=True):
     @property
     def most_partitions(self) -> int | None:
         """The most partitions that may be under way at once; None without P and W."""
-        sizes = self.growing.sizes_onto.values()
-        most = [most_by_size(each, self.limits.bytes_per_broker) for each in sizes]
+        weights = self.growing.weights_onto.values()
+        most = [most_by_weight(each, self.limits.bytes_per_broker) for each in weights]
         by_size = sum(count for count in most if count is not None) if None not in most else None
         counts = (self.limits.partitions, by_size)
         return min((count for count in counts if count is not None), default=None)
@@ -110,17 +109,17 @@ class ThrottledRun(msgspec.Struct, frozen=True):
         return dict(sorted(groups.items()))
 
 
-def most_by_size(sizes: Sequence[int], most: int | None) -> int | None:
+def most_by_weight(weights: Sequence[int], most: int | None) -> int | None:
     """Return how many partitions W lets be copied to a broker at once; None without W.
 
     Args:
-        sizes: their sizes, smallest first; the last one that begins may exceed W.
+        weights: what they count, least first; the last one that begins may exceed W.
         most: W, in bytes.
     """
     if most is None:
         return None
-    held = accumulate(map(weight_of, sizes), initial=0)
-    return sum(1 for before, _ in zip(held, sizes, strict=False) if before < most)
+    held = accumulate(weights, initial=0)
+    return sum(1 for before, _ in zip(held, weights, strict=False) if before < most)
 
 
 def brokers_added(one: WantedPartition) -> list[int]:

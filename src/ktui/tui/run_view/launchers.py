@@ -17,14 +17,8 @@ from ktui.planning.plan import Plan
 class EngineLauncher(Protocol):
     """Starts the engines of runs. The view shows the text of their RunProblem as it is."""
 
-    def limits(self, brokers: int, named: Mapping[str, object], *, sizes_known: bool) -> Limits:
-        """Return the limits that hold where an operator names none.
-
-        Args:
-            brokers: how many brokers are alive.
-            named: the limits that the operator names.
-            sizes_known: whether the size of each of the plan's partitions is known.
-        """
+    def limits(self, named: Mapping[str, object]) -> Limits:
+        """Return the limits that hold where an operator names none but these."""
         ...
 
     @property

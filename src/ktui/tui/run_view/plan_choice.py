@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -111,10 +111,6 @@ class ChosenPlan(msgspec.Struct, frozen=True):
     """Runs without an engine, and how many of the plan's partitions each has left."""
     measured: bool = False
     """Whether the inbound traffic has been measured, as far as it can be."""
-
-    def limits(self, engines: EngineLauncher, named: Mapping[str, object]) -> Limits:
-        """Return the limits that hold where the operator names none."""
-        return engines.limits(len(self.snapshot.online), named, sizes_known=self.base.sizes_known)
 
     async def with_inbound(self, engines: EngineLauncher) -> ChosenPlan:
         """Measure the traffic that a throttle is checked against, which takes some seconds.

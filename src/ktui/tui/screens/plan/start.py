@@ -120,7 +120,7 @@ class StartScreen(PlanScreen):
 
     def open_form(self, chosen: ChosenPlan) -> None:
         """Fill in the default limits, throttle and name; what was typed before stays."""
-        self._show_defaults(chosen)
+        self._show_defaults()
         if not self._default_name:
             self._throttle.text = self._engines.throttle
         name = self.query_one("#start-name", Input)
@@ -128,10 +128,9 @@ class StartScreen(PlanScreen):
         if name.value in {"", before}:
             name.value = self._default_name
 
-    def _show_defaults(self, chosen: ChosenPlan) -> None:
+    def _show_defaults(self) -> None:
         """Show the limits of the empty fields, which depend on those typed."""
-        limits = chosen.limits(self._engines, self._limits_form.typed)
-        self._limits_form.show(limits, None, {})
+        self._limits_form.show(self._engines.limits(self._limits_form.typed), None, {})
 
     @property
     def _limits_form(self) -> LimitsForm:
@@ -164,8 +163,7 @@ class StartScreen(PlanScreen):
     @on(LimitsForm.Changed)
     @on(ThrottleForm.Changed)
     def _typed(self) -> None:
-        if self._chosen is not None:
-            self._show_defaults(self._chosen)
+        self._show_defaults()
         self.preview_soon()
         if self._form_problem:
             self.show_outdated(_OUTDATED)

@@ -18,7 +18,6 @@ from ktui.execution.host.undo import Undo, undo_limits
 from ktui.execution.journal.commands import SetLimits
 from ktui.execution.run.run import Run
 from ktui.execution.run.states import State
-from ktui.pacing.roster import weight_of
 from ktui.tui.draw import format as figures
 from ktui.tui.run_view.attached import AttachedRun, RunStatus
 from ktui.tui.screens.forms.limits_form import LimitsForm, as_typed
@@ -149,7 +148,7 @@ def _bytes_by_receiver(run: Run) -> Counter[int]:
     at: Counter[int] = Counter()
     for track in run.tracks_in_flight.values():
         for broker in () if track.step is None else track.step.begun.adding:
-            at[broker] += weight_of(track.planned.size)
+            at[broker] += track.planned.weight
     return at
 
 
@@ -159,7 +158,7 @@ def _bytes_by_leader(run: Run) -> Counter[int]:
     for track in run.tracks_in_flight.values():
         if track.step is not None and track.step.begun.leader is not None:
             copies = len(track.step.begun.adding)
-            at[track.step.begun.leader] += copies * weight_of(track.planned.size)
+            at[track.step.begun.leader] += copies * track.planned.weight
     return at
 
 
